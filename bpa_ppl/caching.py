@@ -134,23 +134,23 @@ def write_array(key: str, values: Float64) -> None:
     """
     text = os.environ.get("BPA_PPL_CACHE_LIMIT", str(_LIMIT))
     if not text.isdecimal():
-        raise UsageError(f"BPA_PPL_CACHE_LIMIT must be an integer ≥ 0 (MiB), got {text!r}")
+        problem = f"BPA_PPL_CACHE_LIMIT must be an integer ≥ 0 (MiB), got {text!r}"
+        raise UsageError(problem, parameter="BPA_PPL_CACHE_LIMIT")
     limit = int(text) << 20
     if not limit:
         return
     path = _path(key)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=path.parent, suffix=".part", delete=False) as empty:
-            part = Path(empty.name)
+        descriptor, part = tempfile.mkstemp(".part", dir=path.parent)
         try:
-            with open(part, "wb") as file:
+            with open(descriptor, "wb") as file:
                 np.savez_compressed(file, values=values)  # with a CRC-32 of the numbers
-            if part.stat().st_size <= limit:
+            if os.path.getsize(part) <= limit:
                 os.replace(part, path)
                 _evict(path.parent, limit)
         finally:
-            part.unlink(missing_ok=True)
+            Path(part).unlink(missing_ok=True)
     except OSError as error:
         warn_user(f"sentence scores are not cached ({error}): name a writable BPA_PPL_CACHE folder")
 

@@ -22,19 +22,6 @@ Columns: TypeAlias = Column | Mapping[str, Column] | None
 Which: TypeAlias = slice | npt.NDArray[np.int64]
 
 
-def column_metadata(rows: str, convert: Callable[[Any], Columns]) -> dict[str, Any]:
-    """Return the metadata of a field that is a column.
-
-    Args:
-        rows: what each value belongs to: `hypothesis` or `sentence`.
-        convert: a function that checks and converts the values of a user.
-
-    >>> column_metadata("sentence", texts)["per"]
-    'sentence'
-    """
-    return {"per": rows, "convert": convert}
-
-
 def frozen(kind: type[np.generic]) -> Callable[[npt.ArrayLike], npt.NDArray[Any]]:
     """Return a function that makes arrays of one type that cannot be written to.
 
@@ -63,7 +50,8 @@ def texts(values: Any) -> tuple[str, ...]:
     """
     kept = _listed(values)
     if kept is None or not all(isinstance(text, str) for text in kept):
-        raise UsageError(f"sources must be one text for each sentence, not {reprlib.repr(values)}")
+        problem = f"sources must be one text for each sentence, not {reprlib.repr(values)}"
+        raise UsageError(problem, parameter="sources", code="wrong-type")
     return kept
 
 
@@ -81,10 +69,9 @@ def references(values: Any) -> tuple[tuple[str, ...], ...]:
     tuples = [(e,) if isinstance(e, str) and kept is not None else e for e in entries]
     for entry in tuples:
         if not isinstance(entry, tuple | list) or not all(isinstance(text, str) for text in entry):
-            raise UsageError(
-                "references must be one text, or a tuple of texts, for each sentence, not "
-                f"{reprlib.repr(entry)}"
-            )
+            rule = "references must be one text, or a tuple of texts, for each sentence"
+            problem = f"{rule}, not {reprlib.repr(entry)}"
+            raise UsageError(problem, parameter="references", code="wrong-type")
     return tuple(map(tuple, tuples))
 
 
@@ -105,45 +92,39 @@ def named(columns: Any) -> Mapping[str, Column]:
     {'domain': ('news', 'web')}
     """
     if not isinstance(columns, Mapping):
-        raise UsageError(
-            f"columns must be given by name, as {{name: values}}, not as {quoted(columns)}"
-        )
+        problem = f"columns must be given by name, as {{name: values}}, not as {quoted(columns)}"
+        raise UsageError(problem, code="wrong-type")
     return MappingProxyType({name: _column(name, values) for name, values in columns.items()})
 
 
 def _column(name: str, values: Any) -> Column:
     if not isinstance(name, str):
-        raise UsageError(f"the name of a column must be a text, not {quoted(name)}")
+        problem = f"the name of a column must be a text, not {quoted(name)}"
+        raise UsageError(problem, code="wrong-type")
     if hasattr(values, "__array__") and np.ndim(values):
         view = np.asarray(values).view()
         view.flags.writeable = False
         return view
     kept = _listed(values)
     if kept is None:
-        raise UsageError(f"the column {name} must be a sequence of values, not {quoted(values)}")
+        problem = f"the column {name} must be a sequence of values, not {quoted(values)}"
+        raise UsageError(problem, parameter=name, code="wrong-type")
     return kept
 
 
-def map_columns(part: Columns, work: Callable[[Column], Column]) -> Columns:
-    """Return the result of a function for a column, or for each of several.
+def take(part: Any, which: Which) -> Any:
+    """Return some rows of a column, or of each of several; None of none.
 
-    >>> map_columns({"domain": ("news", "web")}, lambda column: column[:1])
-    {'domain': ('news',)}
+    >>> take(("a", "b", "c"), np.array([2, 0])), take({"n": np.arange(3)}, slice(1, 3))
+    (('c', 'a'), {'n': array([1, 2])})
     """
+    if part is None:
+        return None
     if isinstance(part, Mapping):
-        return {name: work(column) for name, column in part.items()}
-    return None if part is None else work(part)
-
-
-def take(column: Column, which: Which) -> Column:
-    """Return some rows of a column.
-
-    >>> take(("a", "b", "c"), np.array([2, 0])), take(np.arange(3), slice(1, 3))
-    (('c', 'a'), array([1, 2]))
-    """
-    if isinstance(which, slice) or isinstance(column, np.ndarray):
-        return column[which]
-    return tuple(map(column.__getitem__, which.tolist()))
+        return {name: take(column, which) for name, column in part.items()}
+    if isinstance(which, slice) or isinstance(part, np.ndarray):
+        return part[which]
+    return tuple(map(part.__getitem__, which.tolist()))
 
 
 def joined(name: str, parts: Sequence[Columns], origins: Sequence[str]) -> Columns:
@@ -161,10 +142,11 @@ def joined(name: str, parts: Sequence[Columns], origins: Sequence[str]) -> Colum
     ('news', 'web', 'web')
     """
     if isinstance(parts[0], Mapping):
-        groups = [part for part in parts if isinstance(part, Mapping)]
-        several: dict[str, Any] = {}
-        for key in dict.fromkeys(chain.from_iterable(groups)):
-            several[key] = joined(key, [group.get(key) for group in groups], origins)
+        groups: Sequence[Any] = parts
+        names = dict.fromkeys(chain.from_iterable(groups))
+        several: dict[str, Any] = {
+            name: joined(name, [group.get(name) for group in groups], origins) for name in names
+        }
         return several
     columns = [part for part in parts if part is not None and not isinstance(part, Mapping)]
     if not columns:
@@ -172,16 +154,14 @@ def joined(name: str, parts: Sequence[Columns], origins: Sequence[str]) -> Colum
     if len(columns) < len(parts):
         lacking = next(o for part, o in zip(parts, origins, strict=True) if part is None)
         having = next(o for part, o in zip(parts, origins, strict=True) if part is not None)
-        raise DataError(
-            f"no {name}, which {having} has: add it, or leave it out of the others with "
-            f"without({name!r})",
-            lacking,
-        )
+        problem = f"no {name}, which {having} has: add it, or use without({name!r})"
+        raise DataError(problem, lacking, code="missing-column")
     arrays = [column for column in columns if isinstance(column, np.ndarray)]
     if not arrays:
         return tuple(chain.from_iterable(columns))
     if len(arrays) < len(columns) or len({array.shape[1:] for array in arrays}) > 1:
-        raise DataError(f"the columns {name} differ in shape: give each table the same", origins[1])
+        problem = f"the columns {name} differ in shape: give each table the same"
+        raise DataError(problem, origins[1], code="mismatch")
     return np.concatenate(arrays)
 
 
@@ -201,11 +181,12 @@ def check_counts(
     seen: set[str] = set()
     for name, kind, column in columns:
         if name in seen:
-            raise DataError(f"there is a column {name} already: choose another name", origin)
+            problem = f"there is a column {name} already: choose another name"
+            raise DataError(problem, origin, parameter=name, code="duplicate")
         seen.add(name)
         if len(column) != counts[kind]:
-            expected = counted(counts[kind], kind)
-            raise DataError(f"{len(column)} values of {name} for {expected}", origin)
+            problem = f"{len(column)} values of {name} for {counted(counts[kind], kind)}"
+            raise DataError(problem, origin, parameter=name, code="wrong-length")
 
 
 def counted(number: int, noun: str) -> str:
@@ -248,13 +229,11 @@ def as_numbers(values: Column) -> npt.NDArray[np.float64] | None:
     (array([1. , nan, 2.5]), None, None)
     """
     if isinstance(values, np.ndarray):
-        return (
-            values.astype(np.float64) if values.ndim == 1 and values.dtype.kind in "iuf" else None
-        )
+        numeric = values.ndim == 1 and values.dtype.kind in "iuf"
+        return values.astype(np.float64) if numeric else None
     present = [value for value in values if not is_missing(value)]
-    if (len(values) and not present) or not all(
-        isinstance(v, Real) and not isinstance(v, bool) for v in present
-    ):
+    numeric = all(isinstance(v, Real) and not isinstance(v, bool) for v in present)
+    if not numeric or (len(values) and not present):
         return None
     return np.array([np.nan if is_missing(v) else v for v in values], np.float64)
 
@@ -282,14 +261,15 @@ def missing_value_notes(present: Mapping[str, int], count: int) -> list[str]:
     for name, available in present.items():
         if available < count:
             groups.setdefault(available, []).append(name)
-    return [
-        f"{', '.join(names)} {'is' if len(names) == 1 else 'are'} missing for "
-        + (f"{count - available} of {count} candidates" if available else f"all {count} candidates")
-        + ": kept as "
-        + ("a judgement" if len(names) == 1 else "judgements")
-        + f" (usable as the gain), not as {'a feature' if len(names) == 1 else 'features'}"
-        for available, names in groups.items()
-    ]
+    notes = []
+    for available, names in groups.items():
+        are, kept, features = "are", "judgements", "features"
+        if len(names) == 1:
+            are, kept, features = "is", "a judgement", "a feature"
+        share = f"{count - available} of {count}" if available else f"all {count}"
+        missing = f"{', '.join(names)} {are} missing for {share} candidates"
+        notes.append(f"{missing}: kept as {kept} (usable as the gain), not as {features}")
+    return notes
 
 
 def flat(lists: Sequence[Any]) -> Column:
@@ -320,10 +300,12 @@ def positions_of(index: np.ndarray, count: int, negative: bool = False) -> npt.N
     """
     if index.dtype == bool:
         if index.shape != (count,):
-            raise UsageError(f"a mask must have one value for each of {count} sentences")
+            problem = f"a mask must have one value for each of {count} sentences"
+            raise UsageError(problem, parameter="sentences", code="wrong-length")
         return np.flatnonzero(index)
     if index.size and not np.issubdtype(index.dtype, np.integer):
-        raise UsageError("sentences must be selected by integer positions, or by a mask")
+        problem = "sentences must be selected by integer positions, or by a mask"
+        raise UsageError(problem, parameter="sentences", code="wrong-type")
     positions = index.reshape(-1).astype(np.int64)
     if negative:
         positions = np.where(positions < 0, positions + count, positions)

@@ -39,7 +39,16 @@ class Component(msgspec.Struct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         for field in msgspec.structs.fields(self):
-            _check(field.name, getattr(self, field.name), field.type)
+            value = getattr(self, field.name)
+            # Settings of the type Any are validated by the component itself.
+            valid = field.type is Any or not isinstance(value, float) or math.isfinite(value)
+            try:
+                msgspec.convert(value, field.type)
+            except msgspec.ValidationError:
+                valid = False
+            if not valid:
+                problem = f"{field.name} must be {_described(field.type)}, not {quoted(value)}"
+                raise UsageError(problem, parameter=field.name, code="invalid-setting")
 
     @classmethod
     def configured(cls, title: str, settings: Mapping[str, Any]) -> Self:
@@ -55,20 +64,14 @@ class Component(msgspec.Struct, frozen=True, kw_only=True):
         fields = {field.name: field for field in msgspec.structs.fields(cls)}
         for name in settings:
             if name not in fields:
-                available = f"it has {', '.join(fields)}" if fields else "it has none"
-                raise UsageError(
-                    f"the {title} has no setting {name}: {available}",
-                    parameter=name,
-                    code="unknown-setting",
-                )
+                problem = f"the {title} has no setting {name}: it has {', '.join(fields) or 'none'}"
+                raise UsageError(problem, parameter=name, code="unknown-setting")
         for name, field in fields.items():
             if field.required and name not in settings:
-                raise UsageError(
-                    f"the {title} needs {name}: give {_described(field.type)}",
-                    parameter=name,
-                    code="missing-setting",
-                )
-        return cls(**{name: _plain(value) for name, value in settings.items()})
+                problem = f"the {title} needs {name}: give {_described(field.type)}"
+                raise UsageError(problem, parameter=name, code="missing-setting")
+        plain = {n: v.item() for n, v in settings.items() if getattr(v, "ndim", None) == 0}
+        return cls(**{**settings, **plain})
 
     def settings(self) -> dict[str, Any]:
         """Return the settings by name."""
@@ -98,7 +101,8 @@ def settings_in(text: str, title: str) -> dict[str, Any]:
         elif name and value:
             values[name] = [number_or_text(value)]
         else:
-            raise UsageError(f"settings of {title} are written NAME=VALUE, not {quoted(part)}")
+            problem = f"settings of {title} are written NAME=VALUE, not {quoted(part)}"
+            raise UsageError(problem, code="invalid-setting")
     return {name: parts[0] if len(parts) == 1 else tuple(parts) for name, parts in values.items()}
 
 
@@ -116,27 +120,6 @@ def number_or_text(text: str) -> Any:
         except ValueError:
             continue
     return text
-
-
-def _check(name: str, value: Any, kind: Any) -> None:
-    try:
-        msgspec.convert(value, kind)
-    except msgspec.ValidationError:
-        valid = False
-    else:
-        # Settings of the type Any are validated by the component itself.
-        valid = kind is Any or not isinstance(value, float) or math.isfinite(value)
-    if not valid:
-        raise UsageError(
-            f"{name} must be {_described(kind)}, not {quoted(value)}",
-            parameter=name,
-            code="invalid-setting",
-        )
-
-
-def _plain(value: Any) -> Any:
-    """Return a NumPy scalar as a number of Python's."""
-    return value.item() if hasattr(value, "item") and not getattr(value, "ndim", 0) else value
 
 
 _NAMES = {int: "an integer", float: "a number", str: "a text", bool: "true or false"}

@@ -47,15 +47,19 @@ class Demo:
     files: tuple[Path, ...]
 
     def __str__(self) -> str:
-        changed = np.flatnonzero(self.result.changed)[:_SHOWN]
-        examples = "\n\n".join(_side_by_side(self.result, s) for s in changed)
+        result = self.result
+        examples = [
+            f"sentence {result.ids[s]}\n  reference  {result.references[s][0]}\n"
+            f"  canonical  {result.canonical_texts[s]}\n  adapted    {result.texts[s]}"
+            for s in np.flatnonzero(result.changed)[:_SHOWN]
+        ]
         written = "\n".join(f"wrote {path}" for path in self.files)
         return "\n\n".join(
             [
                 str(self.report),
                 f"with only the features of the lists\n{self.baseline}",
                 f"with a language model of {self.lines} lines of the domain\n{self.scores}",
-                examples,
+                *examples,
                 written,
             ]
         )
@@ -103,13 +107,3 @@ def _run(data: Path, folder: Path, seed: int, progress: bool | Reporter) -> Demo
     return Demo(
         check(posterior), scoreboard(baseline), scoreboard(result), result, len(text.lines), paths
     )
-
-
-def _side_by_side(result: Reranked, sentence: int) -> str:
-    lines = (
-        ("reference", result.references[sentence][0]),
-        ("canonical", result.canonical_texts[sentence]),
-        ("adapted", result.texts[sentence]),
-    )
-    title = f"sentence {result.ids[sentence]}"
-    return "\n".join([title, *(f"  {name:<10} {text}" for name, text in lines)])

@@ -43,9 +43,8 @@ def quoted(value: object, limit: int = QUOTED) -> str:
 
 def _fit(message: str) -> str:
     """Return a message as one line of limited length."""
-    message = _RUN.sub(
-        lambda match: f"{match[0][: QUOTED // 2]}…{match[0][-QUOTED // 2 :]}", message
-    )
+    half = QUOTED // 2
+    message = _RUN.sub(lambda match: f"{match[0][:half]}…{match[0][-half:]}", message)
     if len(message) > _LONGEST:
         message = f"{message[: _LONGEST // 2]} … {message[-_LONGEST // 2 :]}"
     return printable(message)
@@ -60,6 +59,13 @@ class BpaError(Exception):
             command line prints the option of that name after the message.
         code: a short name of the kind of error that stays the same when the message changes.
 
+    Args:
+        message: one sentence that says what is wrong and how to correct it. Control characters are
+            escaped, and a very long message is shortened.
+        parameter: the parameter that the error is about, where there is one.
+        code: a stable name of the kind of error.
+        location: what precedes the message, in full.
+
     >>> try:
     ...     one_of("wer", ("ter", "bleu"), "metric")
     ... except BpaError as error:
@@ -71,13 +77,17 @@ class BpaError(Exception):
     code = "error"
 
     def __init__(
-        self, message: str, *, parameter: str | None = None, code: str | None = None
+        self,
+        message: str,
+        *,
+        parameter: str | None = None,
+        code: str | None = None,
+        location: str = "",
     ) -> None:
-        super().__init__(message)
-        self.message = message
+        self.message = printable(location) + _fit(message)
+        super().__init__(self.message)
         self.parameter = parameter
-        if code is not None:
-            self.code = code
+        self.code = code or self.code
 
 
 class DataError(BpaError, ValueError):
@@ -110,7 +120,7 @@ class DataError(BpaError, ValueError):
         code: str | None = None,
     ) -> None:
         location = "" if path is None else f"{path}: " if line is None else f"{path}:{line}: "
-        super().__init__(printable(location) + _fit(message), parameter=parameter, code=code)
+        super().__init__(message, parameter=parameter, code=code, location=location)
         self.path = path
         self.line = line
 
@@ -124,11 +134,6 @@ class UsageError(BpaError, ValueError):
     """
 
     code = "bad-usage"
-
-    def __init__(
-        self, message: str, *, parameter: str | None = None, code: str | None = None
-    ) -> None:
-        super().__init__(_fit(message), parameter=parameter, code=code)
 
 
 class NoSuchSentence(UsageError, IndexError):
@@ -155,7 +160,7 @@ class NotConverged(BpaError):
     code = "not-converged"
 
     def __init__(self, message: str, details: str = "", *, parameter: str | None = None) -> None:
-        super().__init__(printable(message), parameter=parameter)
+        super().__init__(message, parameter=parameter)
         self.details = "".join(f"\n{printable(line)}" for line in details.split("\n") if details)
 
     def __str__(self) -> str:
@@ -187,11 +192,9 @@ def one_of(value: str, allowed: Collection[str], what: str, parameter: str | Non
     'ter'
     """
     if value not in allowed:
-        raise UsageError(
-            f"unknown {what} {quoted(value)}: choose one of {', '.join(allowed)}",
-            parameter=parameter or (what if what.isidentifier() else None),
-            code="unknown-name",
-        )
+        problem = f"unknown {what} {quoted(value)}: choose one of {', '.join(allowed)}"
+        parameter = parameter or (what if what.isidentifier() else None)
+        raise UsageError(problem, parameter=parameter, code="unknown-name")
     return value
 
 
@@ -229,7 +232,6 @@ def checked_seed(seed: Any) -> int:
     # NumPy's integers count as integers, booleans do not.
     is_integer = hasattr(seed, "__index__") and not isinstance(seed, bool)
     if not is_integer or not 0 <= int(seed) < SEEDS:
-        raise UsageError(
-            f"a seed is an integer from 0 to {SEEDS - 1}, not {quoted(seed)}", parameter="seed"
-        )
+        problem = f"a seed is an integer from 0 to {SEEDS - 1}, not {quoted(seed)}"
+        raise UsageError(problem, parameter="seed")
     return int(seed)

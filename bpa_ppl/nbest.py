@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import MISSING, dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from html import escape
 from itertools import chain
@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bpa_ppl import columns as cols
-from bpa_ppl.columns import Column, Which, column_metadata, intern
+from bpa_ppl.columns import Column, Which, intern
 from bpa_ppl.errors import DataError, UsageError, one_of, quoted
 from bpa_ppl.labels import matches, places_of
 from bpa_ppl.notes import warn_user
@@ -23,8 +23,6 @@ Float64 = npt.NDArray[np.float64]
 Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
 Extras: TypeAlias = Mapping[str, Column]
-
-_SINGLE = cols.frozen(np.float32)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -85,24 +83,18 @@ class NBest:
     ((('hi',),), (('A',),))
     """
 
-    # Methods go through all columns alike: a new column needs no more than a field here.
+    # A new column needs an entry in `_COLUMNS`, and no more: methods go through all columns alike.
     offsets: Int64
-    features: Float32 = field(metadata=column_metadata("hypothesis", _SINGLE))
+    features: Float32
     feature_names: tuple[str, ...]
-    sentence_ids: Int64 = field(metadata=column_metadata("sentence", cols.frozen(np.int64)))
+    sentence_ids: Int64
     strings: tuple[str, ...]
-    string_index: Int32 = field(metadata=column_metadata("hypothesis", cols.frozen(np.int32)))
-    totals: Float32 | None = field(default=None, metadata=column_metadata("hypothesis", _SINGLE))
-    references: tuple[tuple[str, ...], ...] | None = field(
-        default=None, metadata=column_metadata("sentence", cols.references)
-    )
-    sources: tuple[str, ...] | None = field(
-        default=None, metadata=column_metadata("sentence", cols.texts)
-    )
-    extras: Extras = field(default_factory=dict, metadata=column_metadata("hypothesis", cols.named))
-    sentence_extras: Extras = field(
-        default_factory=dict, metadata=column_metadata("sentence", cols.named)
-    )
+    string_index: Int32
+    totals: Float32 | None = None
+    references: tuple[tuple[str, ...], ...] | None = None
+    sources: tuple[str, ...] | None = None
+    extras: Extras = field(default_factory=dict)
+    sentence_extras: Extras = field(default_factory=dict)
     origin: str = "<memory>"
     totals_normalised: bool = False
 
@@ -114,9 +106,7 @@ class NBest:
         _check_shapes(self)
         counts = {"hypothesis": len(self.features), "sentence": len(self)}
         cols.check_counts(_optional(self), counts, self.origin)
-        _check_features(self)
-        if self.totals is not None and not np.isfinite(self.totals).all():
-            raise DataError("a total score is not a finite number", self.origin)
+        _check_finite(self)
 
     @classmethod
     def from_lists(
@@ -153,23 +143,22 @@ class NBest:
         >>> len(lists), lists.sizes.tolist(), lists.texts(0)
         (1, [2], ['a b', 'a'])
         """
-        if any(isinstance(list_, str) for list_ in texts):
-            raise UsageError("texts must be a list of hypotheses for each sentence, not one text")
+        if any(isinstance(hypotheses, str) for hypotheses in texts):
+            problem = "texts must be a list of hypotheses for each sentence, not one text"
+            raise UsageError(problem, parameter="texts", code="wrong-type")
         tables = [_float_table(table, "features") for table in features]
-        if [len(t) for t in texts] != [len(t) if t.ndim else -1 for t in tables]:
-            raise DataError("texts and features must have the same number of hypotheses")
-        names = tuple(feature_names)
-        if any(table.shape[1:] != (len(names),) for table in tables):
-            raise DataError(f"each hypothesis needs {len(names)} features, one for each name")
+        sizes, names = [len(hypotheses) for hypotheses in texts], tuple(feature_names)
+        if [table.shape for table in tables] != [(size, len(names)) for size in sizes]:
+            problem = f"features must have {len(names)} values for each hypothesis of each sentence"
+            raise DataError(problem, parameter="features", code="wrong-length")
+        scores = [_float_table(table, "totals") for table in totals or ()]
         return cls.from_arrays(
             tuple(chain.from_iterable(texts)),
             np.concatenate(tables) if tables else np.zeros((0, len(names)), np.float32),
             names,
-            [len(t) for t in texts],
+            sizes,
             references=references,
-            totals=None
-            if totals is None
-            else np.concatenate([_float_table(t, "totals") for t in totals]),
+            totals=None if totals is None else np.concatenate(scores),
             sources=sources,
             extras={name: cols.flat(lists) for name, lists in (extras or {}).items()},
             sentence_extras=sentence_extras,
@@ -214,14 +203,12 @@ class NBest:
         (['c', 'd'], [2, 2])
         """
         if isinstance(texts, str) or not all(isinstance(text, str) for text in texts):
-            raise UsageError("texts must be a sequence with one text for each hypothesis")
-        table = _float_table(features, "features")
-        names = tuple(feature_names)
-        if table.shape != (len(texts), len(names)):
-            raise DataError(
-                f"features must have the shape {(len(texts), len(names))}, one row per text and "
-                f"one column per name, not {table.shape}"
-            )
+            problem = "texts must be a sequence with one text for each hypothesis"
+            raise UsageError(problem, parameter="texts", code="wrong-type")
+        table, names = _float_table(features, "features"), tuple(feature_names)
+        if table.shape != (shape := (len(texts), len(names))):
+            problem = f"features must have the shape {shape}, texts × names, not {table.shape}"
+            raise DataError(problem, parameter="features", code="wrong-length")
         counts = _counts(sizes, len(texts))
         strings, index = intern(texts)
         present = np.count_nonzero(~np.isnan(table), axis=0).tolist()
@@ -277,7 +264,7 @@ class NBest:
         >>> lists.feature_names, lists.extras["system"]
         (('lm',), ('ours',))
         """
-        from bpa_ppl.rows.constructors import from_records
+        from bpa_ppl.rows.readers import from_records
 
         return from_records(records, references, sources, bad, first_id)
 
@@ -313,7 +300,7 @@ class NBest:
         >>> NBest.from_dataframe(frame).features.tolist()
         [[-1.0], [-2.0]]
         """
-        from bpa_ppl.rows.constructors import from_dataframe
+        from bpa_ppl.rows.readers import from_dataframe
 
         return from_dataframe(frame, references, sources, bad, first_id)
 
@@ -339,7 +326,8 @@ class NBest:
         """
         tables = list(parts)
         if not tables:
-            raise UsageError("no tables to concatenate: give at least one")
+            problem = "no tables to concatenate: give at least one"
+            raise UsageError(problem, parameter="parts", code="no-data")
         # A column that is missing for some hypotheses of one table is not a feature of the others.
         extras = {name for table in tables for name in table.extras}
         tables = [demote_to_extras(table, extras) for table in tables]
@@ -347,19 +335,17 @@ class NBest:
         origins = [table.origin for table in tables]
         ids = [i for table in tables for i in np.unique(table.sentence_ids).tolist()]
         if len(set(ids)) < len(ids) and not renumber:
-            raise DataError(
-                f"{' and '.join(dict.fromkeys(origins))} have sentence ids in common: "
-                "concatenate them with renumber=True, which numbers the sentences from 0"
-            )
+            problem = f"{' and '.join(dict.fromkeys(origins))} have sentence ids in common"
+            remedy = "concatenate them with renumber=True, which numbers the sentences from 0"
+            raise DataError(f"{problem}: {remedy}", parameter="renumber", code="duplicate")
         strings, numbers = intern(chain.from_iterable(table.strings for table in tables))
         starts = np.cumsum([0, *(len(table.strings) for table in tables)])
         joined: dict[str, Any] = {
             name: cols.joined(name, [getattr(table, name) for table in tables], origins)
             for name in _COLUMNS
         }
-        joined["string_index"] = np.concatenate(
-            [numbers[s + t.string_index] for s, t in zip(starts, tables, strict=False)]
-        )
+        index = [numbers[s + t.string_index] for s, t in zip(starts, tables, strict=False)]
+        joined["string_index"] = np.concatenate(index)
         if renumber:
             joined["sentence_ids"] = np.arange(len(joined["sentence_ids"]))
         return cls(
@@ -457,14 +443,15 @@ class NBest:
     def truncate(self, size: int) -> NBest:
         """Return the lists cut to their first `size` hypotheses, one or more."""
         if size < 1:
-            raise UsageError(f"size must be at least 1, got {size}")
+            raise UsageError(f"size must be at least 1, got {size}", parameter="size")
         sizes = np.minimum(self.sizes, size)
         return self.regroup(slice(None), cols.rows_of(self.offsets[:-1], sizes), sizes)
 
     def chunks(self, sentences: int) -> Iterator[NBest]:
         """Yield the lists in groups of at most `sentences`, one or more."""
         if sentences < 1:
-            raise UsageError(f"sentences must be at least 1, got {sentences}")
+            problem = f"sentences must be at least 1, got {sentences}"
+            raise UsageError(problem, parameter="sentences")
         for start in range(0, len(self), sentences):
             yield self._run(start, min(start + sentences, len(self)))
 
@@ -486,13 +473,12 @@ class NBest:
         """
         selections = {"sentence": sentences, "hypothesis": rows}
         parts: dict[str, Any] = {
-            name: cols.map_columns(getattr(self, name), partial(cols.take, which=selections[kind]))
+            name: cols.take(getattr(self, name), selections[kind])
             for name, (kind, _) in _COLUMNS.items()
         }
-        parts["string_index"], parts["strings"] = cols.compact_strings(
-            parts["string_index"], self.strings
-        )
-        return replace(self, offsets=cols.offsets_of(sizes), **parts)
+        index, strings = cols.compact_strings(parts.pop("string_index"), self.strings)
+        offsets = cols.offsets_of(sizes)
+        return replace(self, offsets=offsets, string_index=index, strings=strings, **parts)
 
     def with_references(self, references: Iterable[str | Sequence[str]]) -> NBest:
         """Return the same lists with other references: a tuple, or one text, for each sentence.
@@ -540,12 +526,10 @@ class NBest:
         try:
             index = np.array([numbers[i] for i in self.sentence_ids.tolist()], dtype=np.int64)
         except KeyError as error:
-            raise DataError(
-                f"sentence id {error} is not in {other.origin}: give lists of the same text",
-                self.origin,
-            ) from error
+            problem = f"sentence id {error} is not in {other.origin}: give lists of the same text"
+            raise DataError(problem, self.origin, code="mismatch") from error
         values: dict[str, Any] = {
-            name: cols.map_columns(getattr(other, name), partial(cols.take, which=index))
+            name: cols.take(getattr(other, name), index)
             for name, (kind, _) in _COLUMNS.items()
             if kind == "sentence"
         }
@@ -568,22 +552,14 @@ class NBest:
         added = (names,) if isinstance(names, str) else tuple(names)
         table = np.asarray(columns, dtype=np.float32)
         table = table[:, np.newaxis] if table.ndim == len(added) == 1 else table
-        shape = (len(self.features), len(added))
-        if table.shape != shape:
-            raise DataError(
-                f"new features must have the shape {shape}, not {table.shape}", self.origin
-            )
-        for name in added:
-            if name in self.feature_names:
-                raise DataError(
-                    f"there is a feature {name} already: use another name, or without_features",
-                    self.origin,
-                )
-        return replace(
-            self,
-            features=np.concatenate([self.features, table], axis=1),
-            feature_names=(*self.feature_names, *added),
-        )
+        if table.shape != (shape := (len(self.features), len(added))):
+            problem = f"new features must have the shape {shape}, not {table.shape}"
+            raise DataError(problem, self.origin, parameter="columns", code="wrong-length")
+        if existing := [name for name in added if name in self.feature_names]:
+            problem = f"there is a feature {existing[0]} already: use another name"
+            raise DataError(problem, self.origin, parameter="names", code="duplicate")
+        features = np.concatenate([self.features, table], axis=1)
+        return replace(self, features=features, feature_names=(*self.feature_names, *added))
 
     def without_features(self, names: str | Iterable[str]) -> NBest:
         """Return the same lists without some features, given by name or by label.
@@ -592,16 +568,9 @@ class NBest:
             DataError: if there is no such feature.
         """
         left_out = (names,) if isinstance(names, str) else tuple(names)
-        for name in left_out:
-            if not any(matches(feature, [name]) for feature in self.feature_names):
-                there = ", ".join(self.feature_names)
-                raise DataError(f"there is no feature {name}: there are {there}", self.origin)
+        check_features(self, left_out, "names")
         kept = [k for k, name in enumerate(self.feature_names) if not matches(name, left_out)]
-        return replace(
-            self,
-            features=self.features[:, kept],
-            feature_names=tuple(self.feature_names[k] for k in kept),
-        )
+        return _features_at(self, kept)
 
     def without(self, *columns: str) -> NBest:
         """Return the same lists without some columns: totals, references, sources, or extras.
@@ -610,7 +579,7 @@ class NBest:
             UsageError: if there is no such column.
         """
         for name in columns:
-            one_of(name, (*_CAN_LACK, *self.extras, *self.sentence_extras), "column")
+            one_of(name, (*_CAN_LACK, *self.extras, *self.sentence_extras), "column", "columns")
         changed: dict[str, Any] = {name: None for name in columns if name in _CAN_LACK}
         for group in ("extras", "sentence_extras"):
             changed[group] = {n: c for n, c in getattr(self, group).items() if n not in columns}
@@ -629,7 +598,8 @@ class NBest:
         if isinstance(weights, Mapping):
             lacking = [name for name in self.feature_names if name not in weights]
             if lacking:
-                raise DataError(f"no weight for the feature {lacking[0]}: add one", self.origin)
+                problem = f"no weight for the feature {lacking[0]}: add one"
+                raise DataError(problem, self.origin, parameter="weights", code="missing-weight")
             weights = [weights[name] for name in self.feature_names]
         return np.asarray(self.features @ np.asarray(weights, dtype=np.float64))
 
@@ -663,10 +633,8 @@ class NBest:
         try:
             return table.to_pandas()
         except ImportError as error:
-            raise UsageError(
-                "to_dataframe needs pandas: run `pip install pandas`, or use another library, as "
-                "in polars.DataFrame(lists)"
-            ) from error
+            problem = "to_dataframe needs pandas: run `pip install pandas`"
+            raise UsageError(problem, code="not-supported") from error
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         from bpa_ppl.rows.writing import table_of
@@ -685,21 +653,38 @@ def _float_table(values: npt.ArrayLike, name: str) -> Float32:
         with np.errstate(over="ignore"):  # infinite values are reported with their places
             return np.asarray(values, dtype=np.float32)
     except (TypeError, ValueError) as error:
-        raise DataError(f"{name} are not a table of numbers: {error}") from error
+        problem = f"{name} are not a table of numbers: {error}"
+        raise DataError(problem, parameter=name, code="bad-number") from error
 
 
 def _counts(sizes: int | npt.ArrayLike, hypotheses: int) -> Int64:
     """Return the number of hypotheses of each sentence."""
     counts = np.asarray(sizes)
     if counts.dtype.kind not in "iu" and counts.size:
-        raise UsageError(f"sizes must be integers, not {quoted(sizes)}")
-    if not counts.ndim:
-        if counts < 1 or hypotheses % counts:
-            raise DataError(f"{hypotheses} hypotheses cannot be divided into lists of {counts}")
-        return np.full(hypotheses // int(counts), counts)
+        problem = f"sizes must be integers, not {quoted(sizes)}"
+        raise UsageError(problem, parameter="sizes", code="wrong-type")
+    if not counts.ndim and counts > 0:
+        counts = np.full(hypotheses // int(counts), counts)
     if counts.sum() != hypotheses:
-        raise DataError(f"the sizes sum to {counts.sum()}, but there are {hypotheses} hypotheses")
+        problem = f"the sizes {quoted(sizes)} do not sum to {hypotheses} hypotheses"
+        raise DataError(problem, parameter="sizes", code="wrong-length")
     return counts.astype(np.int64)
+
+
+def check_features(nbest: NBest, names: Iterable[str], parameter: str) -> None:
+    """Raise a DataError unless each name is a feature of the lists, or the label of features.
+
+    Args:
+        nbest: the lists.
+        names: to check.
+        parameter: the parameter that has them.
+
+    >>> check_features(NBest.from_lists([["a"]], [[[1.0]]], ["LM0"]), ["LM0"], "fixed")
+    """
+    for name in names:
+        if not any(matches(feature, [name]) for feature in nbest.feature_names):
+            problem = f"{name} is not a feature: features are {', '.join(nbest.feature_names)}"
+            raise DataError(problem, nbest.origin, parameter=parameter, code="missing-feature")
 
 
 def demote_to_extras(nbest: NBest, columns: Iterable[str]) -> NBest:
@@ -712,40 +697,42 @@ def demote_to_extras(nbest: NBest, columns: Iterable[str]) -> NBest:
     >>> apart.feature_names, apart.extras["comet"].tolist() == [0.5, np.float32(0.7)]
     (('LM0',), True)
     """
-    demoted = [name for name in columns if name in nbest.feature_names]
-    if not demoted:
+    names = nbest.feature_names
+    moved = {name: nbest.features[:, names.index(name)] for name in columns if name in names}
+    if not moved:
         return nbest
-    moved = {name: nbest.features[:, nbest.feature_names.index(name)] for name in demoted}
-    kept = [k for k, name in enumerate(nbest.feature_names) if name not in moved]
-    return replace(
-        nbest,
-        features=nbest.features[:, kept],
-        feature_names=tuple(nbest.feature_names[k] for k in kept),
-        extras={**nbest.extras, **moved},
-    )
+    kept = [k for k, name in enumerate(names) if name not in moved]
+    return replace(_features_at(nbest, kept), extras={**nbest.extras, **moved})
+
+
+def _features_at(nbest: NBest, places: list[int]) -> NBest:
+    names = tuple(nbest.feature_names[place] for place in places)
+    return replace(nbest, features=nbest.features[:, places], feature_names=names)
 
 
 #: Name of each column -> `hypothesis` or `sentence`, and the function that converts its values.
 _COLUMNS: dict[str, tuple[str, Any]] = {
-    f.name: (f.metadata["per"], f.metadata["convert"]) for f in fields(NBest) if f.metadata
+    "features": ("hypothesis", cols.frozen(np.float32)),
+    "sentence_ids": ("sentence", cols.frozen(np.int64)),
+    "string_index": ("hypothesis", cols.frozen(np.int32)),
+    "totals": ("hypothesis", cols.frozen(np.float32)),
+    "references": ("sentence", cols.references),
+    "sources": ("sentence", cols.texts),
+    "extras": ("hypothesis", cols.named),
+    "sentence_extras": ("sentence", cols.named),
 }
-_CAN_LACK = tuple(f.name for f in fields(NBest) if f.metadata and f.default is None)
-_MANY = tuple(f.name for f in fields(NBest) if f.default_factory is not MISSING)
+_CAN_LACK = ("totals", "references", "sources")
 
 
 def _with_order(table: NBest, first: NBest) -> NBest:
     """Return a table with its features in the order of another."""
     if set(table.feature_names) != set(first.feature_names):
-        differing = sorted(set(table.feature_names) ^ set(first.feature_names))
-        raise DataError(
-            f"{', '.join(differing)} is not a feature of both {first.origin} and these lists: "
-            "leave it out with without_features, or give lists of the same decoder",
-            table.origin,
-        )
+        differing = ", ".join(sorted(set(table.feature_names) ^ set(first.feature_names)))
+        problem = f"{differing} is not a feature of both {first.origin} and these lists"
+        raise DataError(f"{problem}: use without_features", table.origin, code="mismatch")
     if table.feature_names == first.feature_names:
         return table
-    order = places_of(first.feature_names, table.feature_names)
-    return replace(table, features=table.features[:, order], feature_names=first.feature_names)
+    return _features_at(table, places_of(first.feature_names, table.feature_names))
 
 
 def _facts(nbest: NBest) -> list[str]:
@@ -762,8 +749,9 @@ def _facts(nbest: NBest) -> list[str]:
 def _optional(nbest: NBest) -> list[tuple[str, str, Column]]:
     """Return (name, `hypothesis` or `sentence`, column) of the columns that a table may lack."""
     single = [(name, _COLUMNS[name][0], getattr(nbest, name)) for name in _CAN_LACK]
-    several = [(n, _COLUMNS[g][0], c) for g in _MANY for n, c in getattr(nbest, g).items()]
-    return [entry for entry in [*single, *several] if entry[2] is not None]
+    of_rows = [(name, "hypothesis", column) for name, column in nbest.extras.items()]
+    of_lists = [(name, "sentence", column) for name, column in nbest.sentence_extras.items()]
+    return [entry for entry in [*single, *of_rows, *of_lists] if entry[2] is not None]
 
 
 def _check_shapes(nbest: NBest) -> None:
@@ -771,24 +759,27 @@ def _check_shapes(nbest: NBest) -> None:
     ragged = len(nbest.offsets) == sentences + 1 and nbest.offsets[[0, -1]].tolist() == [0, rows]
     valid = nbest.features.ndim == 2 and nbest.features.shape[1] == len(nbest.feature_names)
     if not (ragged and valid and len(nbest.string_index) == rows):
-        raise DataError("the columns of an n-best table disagree in shape", nbest.origin)
+        problem = "the columns of an n-best table disagree in shape"
+        raise DataError(problem, nbest.origin, code="wrong-length")
     if rows and not 0 <= nbest.string_index.min() <= nbest.string_index.max() < len(nbest.strings):
-        raise DataError("a hypothesis has no text", nbest.origin)
+        raise DataError("a hypothesis has no text", nbest.origin, code="mismatch")
     if len(set(nbest.feature_names)) != len(nbest.feature_names):
-        raise DataError("two features have the same name", nbest.origin)
+        raise DataError("two features have the same name", nbest.origin, code="duplicate")
     if np.any(nbest.sizes < 1):
-        empty = int(np.argmax(nbest.sizes < 1))
-        raise DataError(f"the list of sentence {nbest.sentence_ids[empty]} is empty", nbest.origin)
+        empty = nbest.sentence_ids[int(np.argmax(nbest.sizes < 1))]
+        raise DataError(f"the list of sentence {empty} is empty", nbest.origin, code="no-data")
 
 
-def _check_features(nbest: NBest) -> None:
+def _check_finite(nbest: NBest) -> None:
     finite = np.isfinite(nbest.features)
     if not finite.all():
         row, column = np.argwhere(~finite)[0]
         sentence = int(np.searchsorted(nbest.offsets, row, side="right")) - 1
-        raise DataError(
+        problem = (
             f"{nbest.feature_names[column]} of hypothesis {row - nbest.offsets[sentence]} of "
             f"sentence {nbest.sentence_ids[sentence]} is {nbest.features[row, column]}, "
-            "not a finite number",
-            nbest.origin,
+            "not a finite number"
         )
+        raise DataError(problem, nbest.origin, code="bad-number")
+    if nbest.totals is not None and not np.isfinite(nbest.totals).all():
+        raise DataError("a total score is not a finite number", nbest.origin, code="bad-number")

@@ -11,16 +11,7 @@ import inspect
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import (
-    TYPE_CHECKING,
-    Any,
-    Concatenate,
-    Final,
-    ParamSpec,
-    Protocol,
-    TypeVar,
-    overload,
-)
+from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, Protocol, TypeVar, overload
 
 from bpa_ppl.errors import UsageError, checked_seed, one_of
 from bpa_ppl.registry import RULES, SAMPLERS
@@ -30,8 +21,8 @@ from bpa_ppl.workers import check_backend, number_of
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from bpa_ppl.decoding.base import Rule
-    from bpa_ppl.features import AnySource
+    from bpa_ppl.decoding.rules import Rule
+    from bpa_ppl.features.base import AnySource
     from bpa_ppl.features.recipes import MovedFiles
     from bpa_ppl.models import Likelihood, Prior, PriorFamily
     from bpa_ppl.nbest import NBest
@@ -160,6 +151,36 @@ class AdaptOptions:
         500
         """
         return SAMPLERS.resolve(self.chosen()[0], self.settings)
+
+
+@dataclass(frozen=True, kw_only=True)
+class UpdateOptions:
+    """How a posterior is updated: the keyword arguments of `update`.
+
+    Args:
+        adaptation_lists: the lists that `adapt` was given, in the same order, with references: new
+            draws then follow the posterior exactly.
+        metric: the criterion, if it has no name or has its own settings.
+        oracle: precomputed oracles of the new sentences, or None.
+        moved_files: as for `rerank`.
+        sampler: of new draws: `imh`, `laplace`, another name, or a sampler with its settings.
+        seed: of new draws.
+        jobs: processes of the search for oracles.
+        cache: whether the gains of its sentences are cached on disk.
+        unchecked: use the posterior although it fails its check.
+        progress: True draws a bar on standard error.
+    """
+
+    adaptation_lists: NBest | None = None
+    metric: str | Metric | None = None
+    oracle: Oracles | None = None
+    moved_files: MovedFiles | None = None
+    sampler: str | Sampler = "imh"
+    seed: int = 0
+    jobs: int = 1
+    cache: bool = True
+    unchecked: bool = False
+    progress: bool | Reporter = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -316,7 +337,7 @@ def _described(options: Any) -> str:
     return inspect.getdoc(options).split("Args:\n")[1].split("\n\n")[0]  # type: ignore[union-attr]
 
 
-def descriptions(options: type) -> dict[str, str]:
+def descriptions(options: Any) -> dict[str, str]:
     """Return the descriptions of the fields of a class of options, one line each.
 
     >>> descriptions(RerankOptions)["jobs"].partition(". ")[0]

@@ -12,17 +12,16 @@ and a program can register one for its own process: `SAMPLERS.register("mine", M
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from itertools import chain
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from bpa_ppl.component import Component
 from bpa_ppl.errors import DataError, UsageError, one_of
 from bpa_ppl.notes import warn_user
 
 if TYPE_CHECKING:
-    from bpa_ppl.component import Component
-    from bpa_ppl.decoding.base import Rule
+    from bpa_ppl.decoding.rules import Rule
     from bpa_ppl.features.base import FeatureSource
     from bpa_ppl.formats.base import NBestFormat, WeightFormat
     from bpa_ppl.models.likelihoods.base import Likelihood
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
     from bpa_ppl.sampling.base import Sampler
     from bpa_ppl.tuning.base import Tuner
 
-C = TypeVar("C", bound="Component")
+C = TypeVar("C", bound=Component)
 
 
 class Registry(Mapping[str, type[C]], Generic[C]):
@@ -51,10 +50,9 @@ class Registry(Mapping[str, type[C]], Generic[C]):
         self.kind, self.group, self.base = kind, group, base
         #: Those registered in this process; worker processes need them registered again.
         self.registered: dict[str, type[C]] = {}
-        self._members: dict[str, str | type[C]] = dict(members)
-        #: The entry points of other packages, and the errors of those that cannot be used.
-        self._offered: dict[str, EntryPoint] = {}
-        self._left_out: set[str] = set()
+        points = (EntryPoint(name, value, group) for name, value in members.items())
+        self._members: dict[str, EntryPoint | type[C]] = {point.name: point for point in points}
+        self._left_out: set[str] = set()  # names of plug-ins that cannot be used
         self._searched = False
 
     def __getitem__(self, name: str) -> type[C]:
@@ -67,26 +65,17 @@ class Registry(Mapping[str, type[C]], Generic[C]):
         if name not in self._members:
             one_of(name, tuple(self), self.kind)
         member = self._members[name]
-        if not isinstance(member, str):
-            return member
-        origin = member
-        if name in self._offered:
-            point = self._offered[name]
-            package = f" of the package {point.dist.name}" if point.dist else ""
-            origin = f"{point.value} (entry point {name} in {self.group}{package})"
-        try:
-            loaded = _load(member)
-        except Exception as error:  # any error of a third-party module on import
-            raise DataError(
-                f"the {self.kind} {name} cannot be loaded from {origin}: {error}"
-            ) from error
-        if not self._is_member(loaded):
-            raise DataError(
-                f"the {self.kind} {name}, {origin}, is {_described(loaded)}, not a subclass of "
-                f"{self.base.replace(':', '.')}: correct the entry point, or uninstall its package"
-            )
-        self._members[name] = loaded
-        return cast("type[C]", loaded)
+        if not isinstance(member, type):
+            package = f" of the package {member.dist.name}" if member.dist else ""
+            title = f"the {self.kind} {name}, {member.value}{package},"
+            try:
+                loaded = member.load()
+            except Exception as error:  # any error of a third-party module on import
+                raise DataError(f"{title} cannot be loaded: {error}", code="damaged") from error
+            if problem := self._misfit(loaded):
+                raise DataError(f"{title} {problem}", code="wrong-type")
+            member = self._members[name] = loaded
+        return member
 
     def loaded(self) -> Iterator[tuple[str, type[C]]]:
         """Yield names and classes, loading each of them.
@@ -103,21 +92,23 @@ class Registry(Mapping[str, type[C]], Generic[C]):
             try:
                 member = self[name]
             except DataError as error:
-                if name not in self._offered:
+                if not getattr(self._members[name], "dist", None):
                     raise
-                if str(error) not in self._left_out:
-                    self._left_out.add(str(error))
+                if name not in self._left_out:
+                    self._left_out.add(name)
                     warn_user(f"left out: {error}")
                 continue
             yield name, member
 
     def __iter__(self) -> Iterator[str]:
-        self._search()
+        if not self._searched:
+            self._searched = True
+            for point in entry_points(group=self.group):
+                self._members.setdefault(point.name, point)  # members of this package stay
         return iter(self._members)
 
     def __len__(self) -> int:
-        self._search()
-        return len(self._members)
+        return sum(1 for _ in self)
 
     def __contains__(self, name: object) -> bool:
         return name in self._members or name in tuple(self)
@@ -128,13 +119,11 @@ class Registry(Mapping[str, type[C]], Generic[C]):
         Raises:
             UsageError: if there is one of that name already, or it is of another kind.
         """
-        if not self._is_member(member):
-            raise UsageError(
-                f"{name} is {_described(member)}, not a subclass of "
-                f"{self.base.replace(':', '.')}: register a {self.kind}"
-            )
+        if problem := self._misfit(member):
+            raise UsageError(f"{name} {problem}", parameter="member", code="wrong-type")
         if name in self and self._members[name] is not member:
-            raise UsageError(f"there is a {self.kind} {name} already: choose another name")
+            problem = f"there is a {self.kind} {name} already: choose another name"
+            raise UsageError(problem, parameter="name", code="duplicate")
         self._members[name] = self.registered[name] = member
 
     def resolve(self, chosen: str | C, settings: Mapping[str, Any] | None = None) -> C:
@@ -153,52 +142,31 @@ class Registry(Mapping[str, type[C]], Generic[C]):
         if isinstance(chosen, str):
             return self[chosen].configured(f"{self.kind} {chosen}", settings or {})
         if settings:
-            raise UsageError(
-                f"the {self.kind} {chosen!r} has its settings already: leave {next(iter(settings))}"
-                " out, or give the name only"
-            )
-        if isinstance(chosen, type) or not hasattr(chosen, "settings"):
-            raise UsageError(
-                f"a {self.kind} is a name ({', '.join(self)}) or a component with its settings, "
-                f"not {chosen!r}"
-            )
+            name = next(iter(settings))
+            problem = f"the {self.kind} {chosen!r} has its settings already: leave {name} out"
+            raise UsageError(problem, parameter=name, code="conflict")
+        if not isinstance(chosen, Component):
+            rule = f"a {self.kind} is a name ({', '.join(self)}) or a component with its settings"
+            raise UsageError(f"{rule}, not {chosen!r}", code="wrong-type")
         return chosen
 
     def name_of(self, component: C) -> str:
         """Return the name under which a component is registered, else that of its class."""
         kind = type(component)
-        members = (kind, f"{kind.__module__}:{kind.__qualname__}")
+        value = f"{kind.__module__}:{kind.__qualname__}"
         # Entry points are searched, which takes time, only for components of other packages.
-        names = chain(tuple(self._members), self)
-        return next((name for name in names if self._members[name] in members), kind.__name__)
+        for name in chain(tuple(self._members), self):
+            member = self._members[name]
+            if member is kind or getattr(member, "value", None) == value:
+                return name
+        return kind.__name__
 
-    def _search(self) -> None:
-        """Add the entry points of other packages; they cannot replace members of this package."""
-        if not self._searched:
-            self._searched = True
-            for point in entry_points(group=self.group):
-                if self._members.setdefault(point.name, point.value) is point.value:
-                    self._offered[point.name] = point
-
-    def _is_member(self, member: object) -> bool:
-        return isinstance(member, type) and issubclass(member, _load(self.base))
-
-
-def _load(dotted: str) -> Any:
-    """Return the object that `module:Class` names."""
-    module, _, attribute = dotted.partition(":")
-    return getattr(import_module(module), attribute)
-
-
-def _described(member: object) -> str:
-    """Describe an object for messages.
-
-    >>> _described(METRICS["chrf"]), _described(len)
-    ('the class CHRF (a SacreMetric)', 'a builtin_function_or_method')
-    """
-    if isinstance(member, type):
-        return f"the class {member.__name__} (a {member.__mro__[1].__name__})"
-    return f"a {type(member).__name__}"
+    def _misfit(self, member: object) -> str | None:
+        """Return why an object cannot be a member; None if it can."""
+        base = EntryPoint("base", self.base, self.group).load()
+        if isinstance(member, type) and issubclass(member, base):
+            return None
+        return f"is {member!r}, not a subclass of {self.base.replace(':', '.')}"
 
 
 #: In the order in which they are tried; `moses` accepts any line with its separator.
@@ -292,7 +260,7 @@ SAMPLERS: Registry[Sampler] = Registry(
         "heuristic": "bpa_ppl.sampling.heuristic:Heuristic",
         "imh": "bpa_ppl.sampling.imh:IndependenceMetropolis",
         "laplace": "bpa_ppl.sampling.laplace:Laplace",
-        "map": "bpa_ppl.sampling.map:Map",
+        "map": "bpa_ppl.sampling.mode:Map",
         "nuts": "bpa_ppl.sampling.nuts:Nuts",
         "rwm": "bpa_ppl.sampling.rwm:RandomWalkMetropolis",
         "rwm-isotropic": "bpa_ppl.sampling.rwm:IsotropicRandomWalk",
@@ -313,12 +281,12 @@ TUNERS: Registry[Tuner] = Registry(
 RULES: Registry[Rule] = Registry(
     "rule",
     "bpa_ppl.rules",
-    "bpa_ppl.decoding.base:Rule",
+    "bpa_ppl.decoding.rules:Rule",
     {
-        "predictive": "bpa_ppl.decoding.predictive:Predictive",
-        "viterbi": "bpa_ppl.decoding.viterbi:Viterbi",
-        "map": "bpa_ppl.decoding.points:Map",
-        "mean": "bpa_ppl.decoding.points:Mean",
-        "mbr": "bpa_ppl.decoding.mbr:Mbr",
+        "predictive": "bpa_ppl.decoding.rules:Predictive",
+        "viterbi": "bpa_ppl.decoding.rules:Viterbi",
+        "map": "bpa_ppl.decoding.rules:Map",
+        "mean": "bpa_ppl.decoding.rules:Mean",
+        "mbr": "bpa_ppl.decoding.rules:Mbr",
     },
 )

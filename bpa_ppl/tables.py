@@ -42,11 +42,6 @@ def text_table(
         for cell, side in zip(lines[0], sides, strict=True)
     ]
     # The header is a row, because tabulate makes columns with headers two characters wider.
-    table = tabulate(
-        lines,
-        tablefmt="plain",
-        colalign=sides,
-        disable_numparse=True,
-        preserve_whitespace=True,
-    )
+    options = {"disable_numparse": True, "preserve_whitespace": True}
+    table = tabulate(lines, tablefmt="plain", colalign=sides, **options)
     return "\n".join(f"{indent}{line}".rstrip() for line in table.split("\n"))

@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from bpa_ppl.errors import DataError, UsageError, quoted
+from bpa_ppl.errors import DataError, UsageError, quoted, require
 from bpa_ppl.labels import matches
-from bpa_ppl.nbest import Float64, NBest
+from bpa_ppl.nbest import Float64, NBest, check_features
 from bpa_ppl.notes import warn_user
 
 #: Moses and its tools never tune the weight of the unknown-word penalty.
@@ -54,10 +54,10 @@ class Weights(Mapping[str, float]):
         self._values = dict(pairs)
         self.origin = origin
         if len(self._values) != len(pairs):
-            raise DataError("two weights have the same name", origin)
-        bad = [name for name, value in self._values.items() if not np.isfinite(value)]
-        if bad:
-            raise DataError(f"the weight of {bad[0]} is not a finite number", origin)
+            raise DataError("two weights have the same name", origin, code="duplicate")
+        if bad := [name for name, value in pairs if not np.isfinite(value)]:
+            problem = f"the weight of {bad[0]} is not a finite number"
+            raise DataError(problem, origin, code="bad-number")
 
     def __getitem__(self, name: str) -> float:
         return self._values[name]
@@ -110,7 +110,8 @@ class Weights(Mapping[str, float]):
         chosen = self.names if names is None else tuple(names)
         norm = sum(abs(self[name]) for name in chosen)
         if norm == 0:
-            raise DataError("weights that are all zero cannot be normalised", self.origin)
+            problem = "weights that are all zero cannot be normalised"
+            raise DataError(problem, self.origin, code="no-data")
         return self.updated({name: self[name] / norm for name in chosen})
 
 
@@ -138,11 +139,9 @@ class PositionalWeights(Weights):
             DataError: if their numbers differ.
         """
         if len(self) != len(nbest.feature_names):
-            raise DataError(
-                f"{len(self)} weights without names for {len(nbest.feature_names)} features: give "
-                f"one each, in the order {', '.join(nbest.feature_names)}",
-                self.origin,
-            )
+            names = ", ".join(nbest.feature_names)
+            problem = f"{len(self)} weights without names for {len(nbest.feature_names)} features"
+            raise DataError(f"{problem}: {names}", self.origin, code="wrong-length")
         return Weights(zip(nbest.feature_names, self.values(), strict=True), self.origin)
 
 
@@ -152,23 +151,24 @@ def _pairs(values: Any) -> list[tuple[str, float]]:
         pairs = list(values.items() if isinstance(values, Mapping) else values)
         items = [(name, float(value)) for name, value in pairs]
     except (TypeError, ValueError) as error:
-        raise _nameless(values) from error
+        raise _nameless(values, "values") from error
     if not all(isinstance(name, str) for name, _ in items):
-        raise _nameless(values)
+        raise _nameless(values, "values")
     return items
 
 
 def check_named(values: Any) -> None:
-    """Raise a UsageError unless values are given by name.
+    """Raise a UsageError unless default weights are given by name.
 
     >>> check_named({"LM0": 0.5})
     """
     if not isinstance(values, Mapping):
-        raise _nameless(values)
+        raise _nameless(values, "defaults")
 
 
-def _nameless(values: Any) -> UsageError:
-    return UsageError(f"weights are given by name, as {{name: number}}, not as {quoted(values)}")
+def _nameless(values: Any, parameter: str) -> UsageError:
+    problem = f"weights are given by name, as {{name: number}}, not as {quoted(values)}"
+    return UsageError(problem, parameter=parameter, code="wrong-type")
 
 
 class Match(NamedTuple):
@@ -263,39 +263,37 @@ def match(
     >>> match([1.0, 0.5], lists).values.tolist()
     [1.0, 0.5]
     """
-    if not isinstance(nbest, NBest):
-        raise UsageError(f"weights are matched to n-best lists (NBest), not to {nbest!r}")
+    require(nbest, NBest, "weights are matched to n-best lists (NBest)", "nbest")
     check_named(defaults or {})
     if isinstance(fixed, str) or not isinstance(fixed, Iterable | None):
-        raise UsageError(
-            f"fixed features are a list of names, not {quoted(fixed)}", parameter="fixed"
-        )
+        problem = f"fixed features are a list of names, not {quoted(fixed)}"
+        raise UsageError(problem, parameter="fixed", code="wrong-type")
     canonical = _canonical(weights, nbest)
     values = dict(Weights(defaults or {}, "the default weights"))
     if weights is None:
         canonical, values = Weights({}, canonical.origin), {**canonical, **values}
     values |= canonical
-    missing = [name for name in nbest.feature_names if name not in values]
-    if missing:
+    if missing := [name for name in nbest.feature_names if name not in values]:
+        problem = f"no weight for {', '.join(missing)}, which {nbest.origin} prints"
+        remedy = "add it to the weights, or give it a value (default weights)"
         raise DataError(
-            f"no weight for {', '.join(missing)}, which {nbest.origin} prints: add it to the "
-            "weights, or give it a value (default weights)",
-            canonical.origin,
-            parameter="defaults",
-            code="missing-weight",
+            f"{problem}: {remedy}", canonical.origin, parameter="defaults", code="missing-weight"
         )
-    features = set(nbest.feature_names)
-    unused = [name for name in canonical if name not in features]
-    if unused:
-        warn_user(
-            f"{canonical.origin}: {', '.join(unused)} left out, because {nbest.origin} does not "
-            "have it"
-        )
+    if unused := canonical.keys() - set(nbest.feature_names):
+        names = ", ".join(name for name in canonical if name in unused)
+        warn_user(f"{canonical.origin}: {names} left out, because {nbest.origin} does not have it")
     new = [name not in canonical for name in nbest.feature_names]
+    untouched = UNTUNED if fixed is None else tuple(fixed)
+    if fixed is not None:
+        check_features(nbest, untouched, "fixed")
+    free = np.array([not matches(name, untouched) for name in nbest.feature_names], dtype=bool)
+    if not free.any():
+        problem = "every feature is fixed: there is none to adapt"
+        raise DataError(problem, nbest.origin, parameter="fixed", code="no-data")
     return Match(
         names=nbest.feature_names,
         values=np.array([values[name] for name in nbest.feature_names], dtype=np.float64),
-        free=_free(nbest, fixed),
+        free=free,
         spread=np.where(new, spread_within(nbest), np.nan) if any(new) else None,
     )
 
@@ -337,7 +335,7 @@ def equal_weights(nbest: NBest, lower_is_better: Iterable[str] = ()) -> Weights:
     Weights({'comet': 2.5, 'errors': -0.25})
     """
     names = tuple(lower_is_better)
-    _check_features(nbest, names)
+    check_features(nbest, names, "lower_is_better")
     spread = dict(zip(nbest.feature_names, spread_within(nbest).tolist(), strict=True))
     counted = [name for name in nbest.feature_names if spread[name] > 0 and name not in UNTUNED]
     values = dict.fromkeys(nbest.feature_names, 0.0)
@@ -394,35 +392,13 @@ def _canonical(weights: Any, nbest: NBest) -> Weights:
     if isinstance(weights, Mapping):
         parsed = weights if isinstance(weights, Weights) else Weights(weights, "the weights")
         return parsed.named(nbest) if isinstance(parsed, PositionalWeights) else parsed
-    if isinstance(weights, str | bytes) or not hasattr(weights, "__len__"):
-        raise _nameless(weights)
     try:
         values = np.asarray(weights, np.float64)
     except (TypeError, ValueError) as error:
-        raise _nameless(weights) from error
+        raise _nameless(weights, "weights") from error
     if values.ndim != 1:
-        raise _nameless(weights)
+        raise _nameless(weights, "weights")
     return PositionalWeights(values.tolist(), "the weights").named(nbest)
-
-
-def _free(nbest: NBest, fixed: Iterable[str] | None) -> npt.NDArray[np.bool_]:
-    names = UNTUNED if fixed is None else tuple(fixed)
-    if fixed is not None:
-        _check_features(nbest, names)
-    free = np.array([not matches(name, names) for name in nbest.feature_names], dtype=bool)
-    if not free.any():
-        raise DataError("every feature is fixed: there is none to adapt", nbest.origin)
-    return free
-
-
-def _check_features(nbest: NBest, names: Iterable[str]) -> None:
-    """Raise a DataError unless each name is a feature or a label."""
-    for name in names:
-        if not any(matches(feature, [name]) for feature in nbest.feature_names):
-            raise DataError(
-                f"{name} is not a feature: features are {', '.join(nbest.feature_names)}",
-                nbest.origin,
-            )
 
 
 def check_totals(nbest: NBest, values: npt.ArrayLike, tolerance: float = 1e-3) -> None:
@@ -445,7 +421,5 @@ def check_totals(nbest: NBest, values: npt.ArrayLike, tolerance: float = 1e-3) -
     allowed = tolerance * (np.abs(totals - totals[first]) + np.abs(totals)) + 1e-4
     wrong = float(np.mean(error > allowed))
     if wrong > 0.05:
-        warn_user(
-            f"the weights do not reproduce the totals of {100 * wrong:.0f}% of the hypotheses of "
-            f"{nbest.origin}: check that they are the weights of the decoder run"
-        )
+        share = f"the totals of {100 * wrong:.0f}% of the hypotheses of {nbest.origin}"
+        warn_user(f"the weights do not reproduce {share}: check that the decoder run used them")

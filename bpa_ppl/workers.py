@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
 from itertools import islice
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from bpa_ppl.errors import UsageError, one_of, quoted
 from bpa_ppl.notes import Note, capture_notes, replay
@@ -32,9 +32,11 @@ def check_backend(backend: str, scheduler: str | None) -> None:
     """
     one_of(backend, BACKENDS, "backend")
     if (backend == "dask") != (scheduler is not None):
-        raise UsageError("the backend dask and the address of a scheduler go together: give both")
+        problem = "the backend dask and the address of a scheduler go together: give both"
+        raise UsageError(problem, parameter="scheduler", code="conflict")
     if backend == "dask" and find_spec("distributed") is None:
-        raise UsageError("the backend dask needs Dask: install bpa_ppl[dask]")
+        problem = "the backend dask needs Dask: install bpa_ppl[dask]"
+        raise UsageError(problem, parameter="backend", code="not-supported")
 
 
 def check_jobs(jobs: Any) -> None:
@@ -46,9 +48,8 @@ def check_jobs(jobs: Any) -> None:
     bpa_ppl.errors.UsageError: jobs must be at least 1, or -1 for every core, got -5
     """
     if isinstance(jobs, bool) or not hasattr(jobs, "__index__") or jobs < -1 or jobs == 0:
-        raise UsageError(
-            f"jobs must be at least 1, or -1 for every core, got {quoted(jobs)}", parameter="jobs"
-        )
+        problem = f"jobs must be at least 1, or -1 for every core, got {quoted(jobs)}"
+        raise UsageError(problem, parameter="jobs")
 
 
 def number_of(jobs: int) -> int:
@@ -66,18 +67,11 @@ def number_of(jobs: int) -> int:
     return int(effective_n_jobs(jobs))
 
 
-class _Captured(NamedTuple):
-    """The result of a call, and what it logged."""
-
-    value: Any
-    notes: list[Note]
-
-
-def _captured(function: Callable[..., T], args: Any, options: Any) -> _Captured:
-    """Call a function in a worker, and capture what it logs."""
+def _captured(function: Callable[..., T], args: Any, options: Any) -> tuple[T, list[Note]]:
+    """Return the result of a call in a worker, and what it logged."""
     with capture_notes() as notes:
         value = function(*args, **options)
-    return _Captured(value, notes)
+    return value, notes
 
 
 @dataclass(frozen=True)
@@ -91,18 +85,17 @@ class Parallel:
         width: how many calls run at the same time.
     """
 
-    run: Callable[[list[Any]], Iterable[_Captured]]
+    run: Callable[[list[Any]], Iterable[tuple[Any, list[Note]]]]
     width: int
 
     def __call__(self, calls: Iterable[Any]) -> Iterator[Any]:
         """Start calls, and return an iterator of their results."""
-        results = self.run(list(calls))
-        return (self._logged(result) for result in results)
 
-    @staticmethod
-    def _logged(result: _Captured) -> Any:
-        replay(result.notes)
-        return result.value
+        def logged(result: tuple[Any, list[Note]]) -> Any:
+            replay(result[1])
+            return result[0]
+
+        return map(logged, self.run(list(calls)))
 
     def in_order(self, calls: Iterable[tuple[T, Any]]) -> Iterator[tuple[T, Any]]:
         """Yield (item, result of its call) in order, while the next calls are read.
@@ -168,9 +161,8 @@ def parallel_workers(
         ) as pool:
             yield Parallel(lambda calls: pool(joblib.delayed(_captured)(*c) for c in calls), width)
     except BrokenProcessPool as error:
-        raise UsageError(
-            "a worker process was killed, usually for lack of memory: use fewer jobs"
-        ) from error
+        problem = "a worker process was killed, usually for lack of memory: use fewer jobs"
+        raise UsageError(problem, parameter="jobs", code="damaged") from error
 
 
 @contextmanager
@@ -180,14 +172,14 @@ def _cluster(scheduler: str | None, ordered: bool) -> Iterator[Parallel]:
     try:
         client = distributed.Client(scheduler, set_as_default=False)
     except (OSError, ValueError) as error:
-        raise UsageError(f"no scheduler answers at {scheduler}: {error}") from error
+        problem = f"no scheduler answers at {scheduler}: {error}"
+        raise UsageError(problem, parameter="scheduler", code="no-data") from error
 
-    def run(calls: list[Any]) -> Iterator[_Captured]:
+    def run(calls: list[Any]) -> Iterator[tuple[Any, list[Note]]]:
         # Arguments are sent separately from the calls, shared arguments once.
         arguments = {id(value): value for _, args, _ in calls for value in args}
-        sent = dict(
-            zip(arguments, client.scatter(list(arguments.values()), hash=False), strict=True)
-        )
+        scattered = client.scatter(list(arguments.values()), hash=False)
+        sent = dict(zip(arguments, scattered, strict=True))
         futures = [
             client.submit(_captured, function, [sent[id(v)] for v in args], options, pure=False)
             for function, args, options in calls
@@ -205,7 +197,6 @@ def _cluster(scheduler: str | None, ordered: bool) -> Iterator[Parallel]:
         with client:
             yield Parallel(run, max(1, sum(client.nthreads().values())))
     except lost as error:
-        raise UsageError(
-            f"a worker of the cluster is lost ({error or type(error).__name__}): look at the log "
-            "of its scheduler"
-        ) from error
+        problem = f"a worker of the cluster is lost ({error or type(error).__name__})"
+        remedy = "look at the log of its scheduler"
+        raise UsageError(f"{problem}: {remedy}", parameter="scheduler", code="damaged") from error

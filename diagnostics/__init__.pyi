@@ -22,13 +22,6 @@ from .comparison.comparison import (
     Comparison as Comparison,
     compare as compare,
 )
-from .confidence import (
-    RiskCoverage as RiskCoverage,
-    Temperature as Temperature,
-    calibrated as calibrated,
-    risk_coverage as risk_coverage,
-    temperature as temperature,
-)
 from .leave_one_out import (
     Loo as Loo,
     Ranked as Ranked,
@@ -43,8 +36,13 @@ from .pages.page import (
 from .predictive_checks import (
     PredictiveCheck as PredictiveCheck,
     Reliability as Reliability,
+    RiskCoverage as RiskCoverage,
+    Temperature as Temperature,
+    calibrated as calibrated,
     predictive_check as predictive_check,
     reliability as reliability,
+    risk_coverage as risk_coverage,
+    temperature as temperature,
     with_predictions as with_predictions,
 )
 from .report_figures import (

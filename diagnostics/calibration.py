@@ -8,16 +8,24 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from bpa_ppl.diagnostics.estimates import independent, smallest_ess
+from bpa_ppl.diagnostics.estimates import bands, holm, independent, smallest_ess, uniformity
 from bpa_ppl.diagnostics.pages.figures import empty_figure, label
-from bpa_ppl.diagnostics.pages.page import Block, Code, Section, Table, Text, Verdict, drawn, page
-from bpa_ppl.diagnostics.significance import bands, holm, uniformity
+from bpa_ppl.diagnostics.pages.page import (
+    Block,
+    Code,
+    Outcome,
+    Section,
+    Table,
+    Text,
+    Verdict,
+    drawn,
+    page,
+)
 from bpa_ppl.errors import UsageError
 from bpa_ppl.nbest import Float64
 from bpa_ppl.posterior import Draws
 from bpa_ppl.posterior.draws import WEIGHTS
 from bpa_ppl.progress import Reporter, reporter
-from bpa_ppl.tables import text_table
 from bpa_ppl.workers import parallel_workers
 
 if TYPE_CHECKING:
@@ -48,7 +56,7 @@ class Replication(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Calibration:
+class Calibration(Outcome):
     """The result of simulation-based calibration; `bool` is the verdict, `str` the table.
 
     Attributes:
@@ -63,7 +71,8 @@ class Calibration:
     >>> result = Calibration("nuts", ("LM0",), ranks, np.array([1.0]), 400.0)
     >>> print(result)
     nuts, 100 replications: calibrated
-    LM0  p = 1
+    quantity  uniform ranks
+    LM0       p = 1
     >>> result.passed, result.as_dict()["passed"]
     (True, True)
     """
@@ -79,9 +88,6 @@ class Calibration:
         """Whether the ranks of all quantities are uniform, at a joint level of 1%."""
         return bool(np.all(self.p_values >= LEVEL))
 
-    def __bool__(self) -> bool:
-        return self.passed
-
     def as_dict(self) -> dict[str, Any]:
         """Return the result as plain data, for JSON."""
         return {
@@ -94,25 +100,20 @@ class Calibration:
             "ranks": {name: self.ranks[:, k].tolist() for k, name in enumerate(self.names)},
         }
 
-    def _lines(self) -> tuple[str, list[tuple[str, str]], list[str]]:
-        """Return a title, a row for each quantity, and notes."""
+    def _shown(self) -> tuple[str, Table, list[str]]:
+        """Return the verdict, the p-value of each quantity, and notes."""
+        passed = self.p_values >= LEVEL
+        rows = [
+            (name, f"p = {p:.3g}" if ok else f"p = {p:.3g}  FAILED: {_fault(ranks)}")
+            for name, p, ok, ranks in zip(
+                self.names, self.p_values, passed, self.ranks.T, strict=True
+            )
+        ]
         verdict = "calibrated" if self.passed else "NOT calibrated"
-        rows = []
-        for name, p, ranks in zip(self.names, self.p_values, self.ranks.T, strict=True):
-            fault = "" if p >= LEVEL else f"  FAILED: {_fault(ranks)}"
-            rows.append((name, f"p = {p:.3g}{fault}"))
         title = f"{self.sampler}, {len(self.ranks)} replications: {verdict}"
         caveat = f"a posterior had {self.ess:.0f} effective draws for {RANKED} ranks: raise draws"
-        return title, rows, [caveat] if self.ess < RANKED else []
-
-    def __str__(self) -> str:
-        title, rows, notes = self._lines()
-        return "\n".join([title, text_table(rows), *(f"- {note}" for note in notes)])
-
-    def _repr_html_(self) -> str:
-        title, rows, notes = self._lines()
-        table = Table(("quantity", "uniform ranks"), rows, passed=(self.p_values >= LEVEL).tolist())
-        return "".join(block.html() for block in (Text(title), table, *map(Text, notes)))
+        table = Table(("quantity", "uniform ranks"), rows, passed=passed.tolist())
+        return title, table, [caveat] if self.ess < RANKED else []
 
 
 def calibrate(
@@ -151,7 +152,9 @@ def calibrate(
     True
     """
     if replications < 20:
-        raise UsageError(f"replications must be at least 20, not {replications}")
+        raise UsageError(
+            f"replications must be at least 20, not {replications}", parameter="replications"
+        )
     columns = tuple(names)
     from joblib import delayed
 
@@ -186,7 +189,6 @@ def _ranks(
 def calibration_page(
     calibrations: Sequence[Calibration],
     *,
-    title: str = "Samplers calibrated",
     made: Mapping[str, str] | None = None,
     command: str = "",
 ) -> str:
@@ -194,35 +196,26 @@ def calibration_page(
 
     Args:
         calibrations: one a sampler.
-        title: of the page.
         made: its provenance: data, settings, seed.
         command: that reproduces it.
     """
-    rows = [
-        (
-            c.sampler,
-            "calibrated" if c else "NOT calibrated",
-            float(c.p_values.min()),
-            c.names[int(c.p_values.argmin())],
-            float(len(c.ranks)),
-            c.ess,
-        )
-        for c in calibrations
-    ]
+    rows = []
+    for c in calibrations:
+        worst = int(c.p_values.argmin())
+        cells = (float(c.p_values[worst]), c.names[worst], float(len(c.ranks)), c.ess)
+        rows.append((c.sampler, "calibrated" if c else "NOT calibrated", *cells))
     header = ("sampler", "verdict", "smallest p", "of", "replications", "smallest ESS")
     verdicts = Table(header, rows, f"Level {LEVEL:g}.", passed=[bool(c) for c in calibrations])
     sections = [Section("Verdicts", (Text(_METHOD), verdicts))]
     for c in calibrations:
-        verdict = "calibrated" if c else "not calibrated"
-        quantities = f"Distribution of the ranks of {len(c.names)} quantities"
-        alternative = f"{quantities} under {c.sampler}, {verdict}"
+        alternative = f"Distribution of the ranks of {len(c.names)} quantities under {c.sampler}"
         picture = drawn(ecdf_figure(c), alternative, _READING, "svg")
         rank_rows = [
             (name, float(p), float(ranks.mean()), float(ranks.std()))
             for name, p, ranks in zip(c.names, c.p_values, c.ranks.T, strict=True)
         ]
         caption = f"Uniform ranks have mean 0.5 and standard deviation {12**-0.5:.3f}."
-        passed = [bool(p >= LEVEL) for p in c.p_values]
+        passed = (c.p_values >= LEVEL).tolist()
         table = Table(("quantity", "p", "mean rank", "sd of ranks"), rank_rows, caption, passed)
         sections.append(Section(c.sampler, (picture, table)))
     blocks: list[Block] = [Table(("what", "value"), list((made or {}).items()))]
@@ -231,7 +224,7 @@ def calibration_page(
     summary = Verdict(f"Calibrated: {', '.join(c.sampler for c in calibrations)}.", True)
     if wrong:
         summary = Verdict(f"NOT calibrated: {', '.join(wrong)}.", False)
-    return page(title, summary, [*sections, Section("How it was made", blocks)])
+    return page("Samplers calibrated", summary, [*sections, Section("How it was made", blocks)])
 
 
 def ecdf_figure(calibration: Calibration) -> Figure:

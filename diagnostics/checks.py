@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -10,18 +10,23 @@ import numpy as np
 from scipy.stats import norm
 from scipy.stats import t as student
 
-from bpa_ppl.diagnostics.advice import Remedies
+from bpa_ppl.diagnostics.pages.page import Outcome, Table
 from bpa_ppl.errors import NotConverged
 from bpa_ppl.nbest import Float64
 from bpa_ppl.posterior import Draws, as_draws, kish
 from bpa_ppl.posterior.draws import WEIGHTS
 from bpa_ppl.posterior.statistics import bfmi, ess, mcse, pareto_smoothed, r_hat
-from bpa_ppl.tables import text_table
 
 if TYPE_CHECKING:
     from bpa_ppl.posterior.adapter import Posterior
 
 _HEADER = ("diagnostic", "value", "limit", "", "worst at")
+# Of the advice.
+_MORE = 4  # times as many draws halve the Monte-Carlo error
+_STEP = 2.0  # factor for a step size that is too small or too large
+_ACCEPT, _MAX_ACCEPT = 0.9, 0.99  # target acceptance of NUTS
+_WARMUP = 1000  # draws that NUTS needs to adapt its metric and step size
+_MARKOV_CHAIN = "use a Markov-chain sampler (nuts, rwm)"
 
 
 @dataclass(frozen=True)
@@ -92,7 +97,7 @@ class Finding:
 
 
 @dataclass(frozen=True)
-class Report:
+class Report(Outcome):
     """All findings on one posterior; `str` gives the table, `bool` the verdict.
 
     Attributes:
@@ -125,9 +130,6 @@ class Report:
         """The findings that are not within their limits."""
         return tuple(finding for finding in self.findings if not finding.passed)
 
-    def __bool__(self) -> bool:
-        return self.passed
-
     def as_dict(self) -> dict[str, Any]:
         """Return the report as plain data, for JSON."""
         return {
@@ -138,24 +140,14 @@ class Report:
             "findings": [asdict(finding) for finding in self.findings],
         }
 
-    @property
-    def _title(self) -> str:
+    def _shown(self) -> tuple[str, Table, list[str]]:
+        """Return the verdict, all findings, and advice."""
         chains, draws = self.shape
         verdict = "converged" if self.passed else "NOT converged"
-        return f"{self.sampler}, {chains} chains × {draws} draws: {verdict}"
-
-    def __str__(self) -> str:
-        table = text_table([finding.cells for finding in self.findings], _HEADER)
-        advice = [f"- {finding.advice}" for finding in self.failures]
-        return "\n".join([self._title, table, *advice])
-
-    def _repr_html_(self) -> str:
-        from bpa_ppl.diagnostics.pages.page import Items, Table, Text
-
         rows = [finding.cells for finding in self.findings]
         table = Table(_HEADER, rows, passed=[finding.passed for finding in self.findings])
-        advice = Items([finding.advice for finding in self.failures])
-        return Text(self._title).html() + table.html() + (advice.html() if self.failures else "")
+        title = f"{self.sampler}, {chains} chains × {draws} draws: {verdict}"
+        return title, table, [finding.advice for finding in self.failures]
 
 
 #: Maximum squared length of the last Newton step, in posterior standard deviations.
@@ -192,20 +184,17 @@ def check(posterior: Posterior, thresholds: Thresholds | None = None) -> Report:
     if "chosen" in draws.attrs:
         reason = draws.attrs.get("chosen_because", "unknown reason")
         sampler += f" ({draws.attrs['chosen']}: {reason})"
+    remedies = Remedies(draws)
     if draws.weighted:
-        findings = _of_importance(draws, limits)
+        findings = _of_importance(draws, limits, remedies)
     elif draws.kind == "point":
         decrement = float(draws.attrs.get("newton_decrement", np.nan))
         advice = "the optimisation did not converge: is the density of the model smooth?"
         limit, passed = f"≤ {_DECREMENT:g}", decrement <= _DECREMENT
         findings = [Finding("Newton decrement", decrement, "", limit, passed, advice)]
     else:
-        findings = [
-            *_of_components(draws, limits),
-            *_of_acceptance(draws, limits),
-            *_of_divergences(draws),
-            *_of_energy(draws, limits),
-        ]
+        findings = _of_components(draws, limits, remedies)
+        findings += _of_statistics(draws, limits, remedies)
     return Report(sampler, draws.shape, tuple(findings))
 
 
@@ -232,26 +221,97 @@ def refuse_unconverged(posterior: Posterior) -> None:
         )
 
 
-def _of_components(draws: Draws, limits: Thresholds) -> list[Finding]:
+class Remedies:
+    """Advice for failed diagnostics, in terms of the settings of the sampler of some draws.
+
+    A setting is named with a value to try, `draws=4000`, as Python and `--set` take it. For draws
+    of other programs, whose settings are unknown, the advice names no values.
+
+    Args:
+        draws: with the attributes `sampler` and `settings`, if they are known.
+
+    >>> attrs = {"sampler": "imh", "settings": {"draws": 1000, "warmup": 100}}
+    >>> Remedies(Draws({"weights": [[[0.0]]]}, ("LM0",), attrs=attrs)).longer_warmup()
+    'raise warmup (warmup=400), or draw more (draws=4000)'
+    """
+
+    def __init__(self, draws: Draws):
+        recorded = draws.attrs.get("settings")
+        self._recorded = isinstance(recorded, Mapping)
+        self._settings: dict[str, Any] = dict(recorded) if isinstance(recorded, Mapping) else {}
+        # The sampler may have drawn more than its settings say.
+        if "drawn_again_because" in draws.attrs and "draws" in self._settings:
+            self._settings["draws"] = draws.shape[1]
+        self._nuts = "n_steps" in draws.statistics
+        self._leveraged = "likelihood_exponent" in draws.attrs
+        self._step = draws.attrs.get("step_setting")
+
+    def more_draws(self) -> str:
+        """Return how to get more effective draws."""
+        better = "" if self._nuts else ", or use a sampler that mixes better (nuts)"
+        return f"draw more{self._value('draws', _MORE)}{better}"
+
+    def longer_warmup(self) -> str:
+        """Return how to make chains independent of their initial values."""
+        if not self._recorded:
+            return "raise warmup (burn-in), then draws"
+        more = f"draw more{self._value('draws', _MORE)}"
+        if "warmup" not in self._settings:
+            return f"{more}, or use nuts with warmup={_WARMUP}"
+        warmup = self._settings["warmup"] or 0
+        return f"raise warmup (warmup={max(_MORE * int(warmup), 100)}), or {more}"
+
+    def other_steps(self, larger: bool) -> str:
+        """Return how to change the step size."""
+        if self._nuts:
+            return self.of_nuts(_ACCEPT, "let the warm-up find it")
+        if not self._step:
+            return "use nuts"
+        change, factor = ("raise", _STEP) if larger else ("lower", 1 / _STEP)
+        return f"{change} {self._step}{self._value(str(self._step), factor)}, or use nuts"
+
+    def of_nuts(self, target: float, action: str) -> str:
+        """Return an action with the target acceptance of NUTS to try."""
+        name = "" if "target_accept" in self._settings or not self._recorded else "nuts with "
+        return f"{action} ({name}target_accept={target:g}, warmup={_WARMUP})"
+
+    def more_samples(self) -> str:
+        """Return how to get importance weights with a larger effective sample size."""
+        leverage = ""
+        if "delta" in self._settings or (self._leveraged and not self._recorded):
+            leverage = f"raise the leveraging factor delta{self._value('delta', _STEP)}, "
+        settable = not self._recorded or "draws" in self._settings
+        advice = f"draw more samples{self._value('draws', _MORE)}, " if settable else ""
+        return f"{leverage}{advice}or {_MARKOV_CHAIN}"
+
+    def _value(self, name: str, factor: float) -> str:
+        """Return a value to try, in brackets; an empty text if the setting is unknown."""
+        value = self._settings.get(name)
+        if not (value and isinstance(value, int | float)):
+            return f" ({name})" if not self._recorded and name == "draws" else ""
+        raised = round(value * factor) if isinstance(value, int) else value * factor
+        return f" ({name}={raised:.10g})"
+
+
+def _of_components(draws: Draws, limits: Thresholds, remedies: Remedies) -> list[Finding]:
     names, values = sampled_components(draws)
-    min_ess, remedies = limits.ess_per_chain * draws.shape[0], Remedies(draws)
+    min_ess = limits.ess_per_chain * draws.shape[0]
     deviation = _deviation(values)
     error = mcse(values) / np.where(deviation > 0, deviation, np.nan)
     level = limits.drift / (2 * len(names))
     more_draws, longer_warmup = remedies.more_draws(), remedies.longer_warmup()
     disagree = "the chains disagree ({value:.3f} for {where}): " + longer_warmup
-    advice = "{value:.0f} effective draws of {where}: " + more_draws
+    few = "{value:.0f} effective draws of {where}: " + more_draws
     few_in_tails = "{value:.0f} effective draws in the tails: " + more_draws
     uncertain = "the mean of {where} is uncertain by {value:.2f} posterior sd: " + more_draws
     drifting = "the kept draws of {where} still drift: " + longer_warmup
+    z, max_z = np.abs(drift(values, level)), float(norm.isf(level))
     return [
         _worst("R-hat", r_hat(values), names, limits.r_hat, disagree),
-        _worst("bulk ESS", ess(values), names, min_ess, advice, -1),
+        _worst("bulk ESS", ess(values), names, min_ess, few, -1),
         _worst("tail ESS", ess(values, "tail"), names, min_ess, few_in_tails, -1),
         _worst("MCSE / sd", error, names, limits.mcse, uncertain),
-        _worst(
-            "drift (|z|)", np.abs(drift(values, level)), names, float(norm.isf(level)), drifting
-        ),
+        _worst("drift (|z|)", z, names, max_z, drifting),
     ]
 
 
@@ -333,63 +393,50 @@ def _worst(
     return Finding(name, value, names[k], f"{'≤' if sign > 0 else '≥'} {limit:.4g}", passed, text)
 
 
-def _of_acceptance(draws: Draws, limits: Thresholds) -> list[Finding]:
-    recorded = draws.statistics.get("acceptance_rate")
-    if recorded is None:
-        return []
-    rates = np.asarray(recorded).mean(axis=1)
-    # Only a sampler with a step size can accept too often.
-    setting = draws.attrs.get("step_setting")
-    low, high = limits.acceptance_low, limits.acceptance_high if setting else 1.0
-    worst = int(np.argmax(np.maximum(low - rates, rates - high)))
-    rate = float(rates[worst])
-    side = "large" if rate < low else "small"
-    remedy = Remedies(draws).other_steps(larger=side == "small")
-    advice = f"acceptance {rate:.2f}: the steps are too {side} for this posterior; {remedy}"
-    limit = f"{low:g} to {high:g}"
-    return [Finding("acceptance", rate, f"chain {worst}", limit, low <= rate <= high, advice)]
+def _of_statistics(draws: Draws, limits: Thresholds, remedies: Remedies) -> Iterator[Finding]:
+    """Yield the findings on acceptance, divergences and energy, as far as they are recorded."""
+    if "acceptance_rate" in draws.statistics:
+        rates = np.asarray(draws.statistics["acceptance_rate"]).mean(axis=1)
+        # Only a sampler with a step size can accept too often.
+        high = limits.acceptance_high if draws.attrs.get("step_setting") else 1.0
+        low = limits.acceptance_low
+        worst = int(np.argmax(np.maximum(low - rates, rates - high)))
+        rate = float(rates[worst])
+        side = "large" if rate < low else "small"
+        remedy = remedies.other_steps(larger=side == "small")
+        advice = f"acceptance {rate:.2f}: the steps are too {side} for this posterior; {remedy}"
+        limit, passed = f"{low:g} to {high:g}", low <= rate <= high
+        yield Finding("acceptance", rate, f"chain {worst}", limit, passed, advice)
+    if "diverging" in draws.statistics:
+        count = int(np.sum(draws.statistics["diverging"]))
+        advice = (
+            f"{count} divergent transitions: {remedies.of_nuts(_MAX_ACCEPT, 'raise target_accept')}"
+            "; in a model of your own, use a non-centred parametrisation (scale × standard normal)"
+        )
+        yield Finding("divergences", count, "", "= 0", count == 0, advice)
+    if "energy" in draws.statistics:
+        fractions = bfmi(draws.statistics["energy"])
+        worst = int(np.argmin(fractions))
+        value = float(fractions[worst])
+        remedy = f"{remedies.longer_warmup()}, or reparametrise the model"
+        advice = f"BFMI {value:.2f}: the energy mixes slowly; {remedy}"
+        limit, passed = f"≥ {limits.bfmi:g}", value >= limits.bfmi
+        yield Finding("BFMI", value, f"chain {worst}", limit, passed, advice)
 
 
-def _of_divergences(draws: Draws) -> list[Finding]:
-    if "diverging" not in draws.statistics:
-        return []
-    count = int(np.sum(draws.statistics["diverging"]))
-    advice = (
-        f"{count} divergent transitions: {Remedies(draws).no_divergences()}; in a model of "
-        "your own, use a non-centred parametrisation (scale × standard normal)"
-    )
-    return [Finding("divergences", count, "", "= 0", count == 0, advice)]
-
-
-def _of_energy(draws: Draws, limits: Thresholds) -> list[Finding]:
-    if "energy" not in draws.statistics:
-        return []
-    fractions = bfmi(draws.statistics["energy"])
-    worst = int(np.argmin(fractions))
-    value = float(fractions[worst])
-    remedy = Remedies(draws).longer_warmup()
-    advice = f"BFMI {value:.2f}: the energy mixes slowly; {remedy}, or reparametrise the model"
-    limit = f"≥ {limits.bfmi:g}"
-    return [Finding("BFMI", value, f"chain {worst}", limit, value >= limits.bfmi, advice)]
-
-
-def _of_importance(draws: Draws, limits: Thresholds) -> list[Finding]:
+def _of_importance(draws: Draws, limits: Thresholds, remedies: Remedies) -> list[Finding]:
     """Return the findings on importance weights: Kish's effective sample size, Pareto k̂."""
     size, min_ess = kish(draws.importance), limits.ess_per_chain
-    log_weight = np.zeros(draws.shape) if draws.log_weight is None else draws.log_weight
     # Smoothed weights have the recorded k̂ of the raw ones.
-    k_hat = float(draws.attrs.get("pareto_k") or pareto_smoothed(log_weight)[1])
-    remedies = Remedies(draws)
-    advice = (
-        f"{size:.1f} effective samples of {len(draws.importance)} weighted ones: "
-        + remedies.more_samples()
-    )
+    k_hat = float(draws.attrs.get("pareto_k") or pareto_smoothed(np.asarray(draws.log_weight))[1])
+    of_all = f"{size:.1f} effective samples of {len(draws.importance)} weighted ones"
     heavy = (
         f"Pareto k̂ {k_hat:.2f}: the tail of the importance weights is so heavy that averages are "
-        f"unreliable; {remedies.markov_chain()}"
+        f"unreliable; {_MARKOV_CHAIN}"
     )
+    few, passed = f"{of_all}: {remedies.more_samples()}", size >= min_ess
     limit = f"≤ {limits.pareto_k:g}"
     return [
-        Finding("ESS of the weights", size, "", f"≥ {min_ess:g}", size >= min_ess, advice),
+        Finding("ESS of the weights", size, "", f"≥ {min_ess:g}", passed, few),
         Finding("Pareto k̂", k_hat, "", limit, k_hat <= limits.pareto_k, heavy),
     ]

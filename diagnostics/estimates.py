@@ -1,15 +1,18 @@
-"""Means of draws with their Monte-Carlo errors, effective sample sizes, and R-hat."""
+"""Means of draws with their Monte-Carlo errors, effective sizes, R-hat, and significance tests."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from scipy.optimize import brentq
+from scipy.stats import binom
 
 from bpa_ppl.errors import DataError
-from bpa_ppl.nbest import Float64
+from bpa_ppl.nbest import Float64, Int64
 from bpa_ppl.posterior import Draws, as_draws, kish, pooled
 from bpa_ppl.posterior.statistics import ess, r_hat
 
@@ -17,6 +20,7 @@ if TYPE_CHECKING:
     from bpa_ppl.posterior.adapter import Posterior
 
 _MIN_DRAWS = 10  # per chain: diagnostics of fewer are meaningless
+_POINTS = 100  # at which an ECDF is evaluated
 
 
 class Estimate(NamedTuple):
@@ -42,7 +46,8 @@ def runs_together(posteriors: Sequence[Posterior]) -> Draws:
     if draws.shape[1] < _MIN_DRAWS:
         raise DataError(
             f"{draws.shape[1]} draws per chain are too few to compare, {_MIN_DRAWS} are needed: "
-            "leave this sampler out, or raise draws"
+            "leave this sampler out, or raise draws",
+            code="wrong-length",
         )
     return draws
 
@@ -135,3 +140,97 @@ def independent(draws: Draws, count: int, rng: np.random.Generator) -> Float64:
         rng.permutation(np.linspace(0, len(flat) - 1, count).round().astype(int))
     ]
     return result
+
+
+def holm(p_values: npt.ArrayLike) -> Float64:
+    """Return p-values adjusted by the step-down method of Holm (1979), in the same order.
+
+    Rejecting where an adjusted value is at most α controls the family-wise error rate at α under
+    any dependence.
+
+    Args:
+        p_values: (tests,) in [0, 1].
+
+    >>> holm([0.01, 0.04, 0.03]).round(2).tolist()
+    [0.03, 0.06, 0.06]
+    """
+    p = np.asarray(p_values, np.float64)
+    order = np.argsort(p)
+    stepped = np.maximum.accumulate(p[order] * np.arange(len(p), 0, -1))
+    adjusted = np.empty_like(p)
+    adjusted[order] = np.minimum(stepped, 1.0)
+    return adjusted
+
+
+def grid(count: int) -> Float64:
+    """Return the points in (0, 1) at which the ECDF of `count` values is evaluated."""
+    points = min(count, _POINTS)
+    return np.arange(1, points) / points
+
+
+def uniformity(values: npt.ArrayLike) -> float:
+    """Return the p-value of the hypothesis that values in [0, 1] are independent and uniform.
+
+    It is the probability that the ECDF of a uniform sample leaves the narrowest simultaneous bands
+    that contain the ECDF of these values (Säilynoja, Bürkner & Vehtari 2022), computed exactly.
+
+    Args:
+        values: (N,).
+
+    >>> u = np.random.default_rng(0).uniform(size=200)
+    >>> uniformity(u) > 0.05 > 1e-6 > uniformity(u**2)
+    True
+    """
+    u = np.sort(np.asarray(values, np.float64))
+    z = grid(len(u))
+    below = np.searchsorted(u, z, side="right")
+    tail = np.minimum(binom.cdf(below, len(u), z), binom.sf(below - 1, len(u), z))
+    return float(min(1.0, max(0.0, 1.0 - _stays_inside(len(u), 2 * tail.min() * (1 - 1e-9)))))
+
+
+def bands(count: int, probability: float = 0.95) -> tuple[Float64, Float64, Float64]:
+    """Return simultaneous bands of the empirical distribution function of uniform values.
+
+    Args:
+        count: the number N of values.
+        probability: that the whole function lies within the bands.
+
+    Returns:
+        points, lower and upper bounds at them, all (points,).
+
+    >>> points, lower, upper = bands(100)
+    >>> bool((lower < points).all() and (points < upper).all())
+    True
+    """
+    lower, upper = _limits(count, _level(count, probability))
+    return grid(count), lower / count, upper / count
+
+
+@lru_cache(maxsize=32)
+def _level(count: int, probability: float) -> float:
+    """Return the pointwise level γ of bands with a given simultaneous probability."""
+    return float(brentq(lambda g: _stays_inside(count, g) - probability, 1e-12, 1.0, xtol=1e-7))
+
+
+def _limits(count: int, level: float) -> tuple[Int64, Int64]:
+    """Return bounds of the number of values below each point, at a pointwise level."""
+    z = grid(count)
+    lower, upper = binom.ppf(level / 2, count, z), binom.isf(level / 2, count, z)
+    return lower.astype(np.int64), upper.astype(np.int64)
+
+
+def _stays_inside(count: int, level: float) -> float:
+    """Return the probability that N uniform values stay within the pointwise bands everywhere.
+
+    The counts below successive points are a Markov chain with binomial increments. Paths that
+    leave the bands are dropped.
+    """
+    lower, upper = _limits(count, level)
+    z = np.concatenate([[0.0], grid(count)])
+    reached, probability = np.zeros(1, np.int64), np.ones(1)
+    for step, (low, high) in enumerate(zip(lower, upper, strict=True)):
+        following = np.arange(low, high + 1)
+        share = (z[step + 1] - z[step]) / (1 - z[step])
+        moves = binom.pmf(following[None, :] - reached[:, None], count - reached[:, None], share)
+        reached, probability = following, probability @ moves
+    return float(probability.sum())

@@ -12,6 +12,7 @@ from bpa_ppl.diagnostics.pages.page import Section, Table, Text, Verdict, drawn,
 from bpa_ppl.models.priors.learned import Hierarchy
 from bpa_ppl.nbest import Float64
 from bpa_ppl.posterior import Draws
+from bpa_ppl.tables import text_table
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -66,37 +67,32 @@ def sharing(hierarchy: Hierarchy) -> list[Sharing]:
     Args:
         hierarchy: from `learn_hierarchy`.
     """
-    rows = [_sharing(hierarchy, k) for k in range(len(hierarchy.names))]
+    rows = []
+    for k, name in enumerate(hierarchy.names):
+        domains = {label: domain for label, domain in hierarchy.domains.items() if domain.has[k]}
+        unit = float(np.sqrt(hierarchy.prior_variance[k]))
+        furthest = [abs(d.offset[k]) + MIN_Z * d.offset_deviation[k] for d in domains.values()]
+        z = {label: float(d.offset[k] / d.offset_deviation[k]) for label, d in domains.items()}
+        row = Sharing(
+            name=name,
+            mean=float(hierarchy.mean[k]),
+            uncertainty=_deviation(hierarchy.mean_covariance, k),
+            between=_deviation(hierarchy.between, k),
+            unit=unit,
+            weights={label: float(domain.mean[k]) for label, domain in domains.items()},
+            deviations={label: _deviation(d.covariance, k) for label, d in domains.items()},
+            specific={label: value for label, value in z.items() if abs(value) > MIN_Z},
+            near=bool(max(furthest) <= NEAR * unit),
+        )
+        rows.append(row)
     # In units of the prior; the least shared weight comes first.
     return sorted(rows, key=lambda row: -row.between / row.unit)
 
 
-def _sharing(hierarchy: Hierarchy, k: int) -> Sharing:
-    having = {label: domain for label, domain in hierarchy.domains.items() if domain.has[k]}
-    z_scores = {
-        label: domain.offset[k] / domain.offset_deviation[k] for label, domain in having.items()
-    }
-    unit = float(np.sqrt(hierarchy.prior_variance[k]))
-    furthest = max(abs(d.offset[k]) + MIN_Z * d.offset_deviation[k] for d in having.values())
-    return Sharing(
-        hierarchy.names[k],
-        float(hierarchy.mean[k]),
-        _deviation(hierarchy.mean_covariance, k),
-        _deviation(hierarchy.between, k),
-        unit,
-        {label: float(domain.mean[k]) for label, domain in having.items()},
-        {label: _deviation(domain.covariance, k) for label, domain in having.items()},
-        {label: float(z) for label, z in z_scores.items() if abs(z) > MIN_Z},
-        bool(furthest <= NEAR * unit),
-    )
-
-
 def as_table(hierarchy: Hierarchy) -> str:
     """Return the verdict on each weight as a text, one line a weight."""
-    rows = [("weight", "mean", "between", "")]
-    rows += [(r.name, f"{r.mean:.3f}", f"{r.between:.3f}", r.verdict) for r in sharing(hierarchy)]
-    width = max(len(row[0]) for row in rows)
-    return "\n".join(f"{n:<{width}}{m:>9}{b:>9}  {v}".rstrip() for n, m, b, v in rows)
+    rows = [(r.name, f"{r.mean:.3f}", f"{r.between:.3f}", r.verdict) for r in sharing(hierarchy)]
+    return text_table(rows, ("weight", "mean", "between", ""), align="lrrl")
 
 
 def learned_prior_page(hierarchy: Hierarchy, draws: Mapping[str, Draws]) -> str:
@@ -112,15 +108,12 @@ def learned_prior_page(hierarchy: Hierarchy, draws: Mapping[str, Draws]) -> str:
         if posterior.canonical is not None:
             canonical |= dict(zip(posterior.features, posterior.canonical.tolist(), strict=True))
     header = ("weight", "", "canonical", "mean μ", "± sd", "between domains", *labels)
-    cells = [
-        [
-            *(row.name, row.verdict),
-            *(_number(canonical.get(row.name)), _number(row.mean)),
-            *(_number(row.uncertainty), _number(row.between)),
-            *(_number(row.weights.get(label)) for label in labels),
-        ]
-        for row in rows
-    ]
+    cells: list[list[str]] = []
+    for row in rows:
+        own = (row.weights.get(label) for label in labels)
+        numbers = (canonical.get(row.name), row.mean, row.uncertainty, row.between, *own)
+        shown = ("–" if number is None else f"{number:.3g}" for number in numbers)
+        cells.append([row.name, row.verdict, *shown])
     note = (
         "The weights of a domain are a draw from N(μ, Σ). A weight is specific to a domain (own) "
         f"if it is more than {MIN_Z:g} posterior standard deviations from μ. It is shared if these "
@@ -144,9 +137,16 @@ def learned_prior_page(hierarchy: Hierarchy, draws: Mapping[str, Draws]) -> str:
         caption,
         "svg",
     )
+    verdicts = [row.verdict for row in rows]
+    specific = sum(bool(row.specific) for row in rows)
+    summary = (
+        f"{verdicts.count('shared')} of {len(rows)} weights are shared by all domains"
+        + (f", {specific} are specific to some domain" if specific else "")
+        + (f", {unknown} are unknown" if (unknown := verdicts.count("unknown")) else "")
+    )
     return page(
         "Learned prior",
-        Verdict(_summary(rows), None),
+        Verdict(summary),
         [
             Section("Shared and own", (picture,)),
             Section("Weights", (Text(note), Table(header, cells))),
@@ -162,35 +162,26 @@ def sharing_figure(rows: Sequence[Sharing], canonical: Mapping[str, float]) -> F
         rows: from `sharing`; one line each.
         canonical: weights that count as 0 in the picture, by feature.
     """
-    figure, axes = empty_figure(1, 1, 0.8 + 0.33 * len(rows))
-    (plot,) = axes[0]
+    figure, ((plot,),) = empty_figure(1, 1, 0.8 + 0.33 * len(rows))
     rows_y = np.arange(len(rows))[::-1]
     unit = np.array([row.unit for row in rows])
     start = np.array([canonical.get(row.name, 0.0) for row in rows])
     mean = (np.array([row.mean for row in rows]) - start) / unit
     next_one = _WIDE * np.array([np.hypot(row.uncertainty, row.between) for row in rows]) / unit
-    plot.hlines(
-        rows_y,
-        mean - next_one,
-        mean + next_one,
-        color="0.83",
-        linewidth=14,
-        label="the next domain",
-    )
+    wide = {"color": "0.83", "linewidth": 14}
+    plot.hlines(rows_y, mean - next_one, mean + next_one, **wide, label="the next domain")
     plot.plot(mean, rows_y, "|", color="0.3", markersize=14, mew=2, label="mean μ")
     labels = list(dict.fromkeys(label for row in rows for label in row.weights))
     for number, domain in enumerate(labels):
-        shift = 0.5 * ((number + 0.5) / len(labels) - 0.5)
+        shift, colour = 0.5 * ((number + 0.5) / len(labels) - 0.5), f"C{number % 10}"
         for k, row in enumerate(rows):
             if domain not in row.weights:
                 continue
             x = (row.weights[domain] - start[k]) / unit[k]
-            wide = _WIDE * row.deviations[domain] / unit[k]
-            fill = f"C{number % 10}" if domain in row.specific else "white"
-            plot.errorbar(
-                x, rows_y[k] - shift, xerr=wide, fmt="o", color=f"C{number % 10}", mfc=fill, ms=5
-            )
-        plot.plot([], [], "o-", color=f"C{number % 10}", label=label(domain))
+            reach = _WIDE * row.deviations[domain] / unit[k]
+            fill = {"mfc": colour if domain in row.specific else "white", "ms": 5}
+            plot.errorbar(x, rows_y[k] - shift, xerr=reach, fmt="o", color=colour, **fill)
+        plot.plot([], [], "o-", color=colour, label=label(domain))
     plot.axvline(0.0, color="C3", linewidth=1, linestyle=":", label="canonical")
     plot.set_yticks(rows_y, [label(row.name) for row in rows])
     plot.set_ylim(-0.6, len(rows) - 0.4)
@@ -198,22 +189,6 @@ def sharing_figure(rows: Sequence[Sharing], canonical: Mapping[str, float]) -> F
     plot.grid(axis="x", color="0.9")
     plot.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=4, frameon=False)
     return figure
-
-
-def _summary(rows: Sequence[Sharing]) -> str:
-    """Return in one sentence how many weights are shared, and how many are not."""
-    shared = sum(row.verdict == "shared" for row in rows)
-    specific = sum(bool(row.specific) for row in rows)
-    unknown = sum(row.verdict == "unknown" for row in rows)
-    return (
-        f"{shared} of {len(rows)} weights are shared by all domains"
-        + (f", {specific} are specific to some domain" if specific else "")
-        + (f", {unknown} are unknown" if unknown else "")
-    )
-
-
-def _number(value: float | None) -> str:
-    return "–" if value is None else f"{value:.3g}"
 
 
 def _deviation(covariance: Float64, k: int) -> float:

@@ -74,53 +74,35 @@ def leave_one_out(draws: Draws, lists: NBest) -> LeaveOneOutDraws:
     if draws.kind == "point":
         raise DataError(
             "leave-one-out needs draws of the posterior, but this is a single point: adapt with "
-            "another sampler, such as laplace"
+            "another sampler, such as laplace",
+            code="no-data",
         )
-    if draws.pointwise is None:
-        raise DataError(
-            "leave-one-out needs the log-likelihood of each adaptation sentence, which this "
-            "posterior does not record"
-        )
+    pointwise = _pointwise(draws)
     if "comparisons" in draws.attrs:
         raise DataError(
             "lists cannot be left out of a posterior of preferences, because each preference is an "
-            "observation: evaluate the choices on new lists"
+            "observation: evaluate the choices on new lists",
+            code="mismatch",
         )
     # Weighted draws may have a likelihood with an exponent (Eq. 11).
     exponent = float(draws.attrs.get("likelihood_exponent", 1.0))
-    likelihood = exponent * draws.pointwise.reshape(len(draws.flat), -1)
-    columns = _of_lists(likelihood[_thinned(draws)], draws, lists)
+    likelihood = exponent * pointwise.reshape(len(draws.flat), -1)[_thinned(draws)]
+    count, ids = likelihood.shape[1], draws.sentence_ids
+    if count != len(lists):  # preferences: several observations of a list
+        if ids is None or len(ids) != count or not np.isin(lists.sentence_ids, ids).all():
+            raise DataError(
+                f"the posterior was adapted to {count} sentences, but there are {len(lists)}: "
+                "give the lists that it was adapted to",
+                lists.origin,
+                code="mismatch",
+            )
+        likelihood = likelihood @ (np.asarray(ids)[:, None] == lists.sentence_ids).astype(float)
     result = in_sample(draws, lists)
-    for s, column in enumerate(columns.T):
+    for s, column in enumerate(likelihood.T):
         smoothed, result.pareto_k[s] = loo_log_weights(result.log_weight[s], column)
         if np.isfinite(result.pareto_k[s]):  # else there are too few draws
             result.log_weight[s] = smoothed
     return result
-
-
-def _of_lists(likelihood: Float64, draws: Draws, lists: NBest) -> Float64:
-    """Return the log-likelihood of all observations of each list, (D, S).
-
-    Args:
-        likelihood: (D, observations); preferences come after the lists.
-        draws: with the sentence of each observation.
-        lists: the adaptation sentences.
-
-    Raises:
-        DataError: if the sentences are different.
-    """
-    count, ids = likelihood.shape[1], draws.sentence_ids
-    if count == len(lists):
-        return likelihood
-    if ids is None or len(ids) != count or not np.isin(lists.sentence_ids, ids).all():
-        raise DataError(
-            f"the posterior was adapted to {count} sentences, but there are {len(lists)}: give "
-            "the lists that it was adapted to",
-            lists.origin,
-        )
-    return np.asarray(
-        likelihood @ (np.asarray(ids)[:, None] == lists.sentence_ids).astype(np.float64)
-    )
 
 
 def in_sample(draws: Draws, lists: NBest) -> LeaveOneOutDraws:
@@ -130,16 +112,6 @@ def in_sample(draws: Draws, lists: NBest) -> LeaveOneOutDraws:
     return LeaveOneOutDraws(
         draws.aligned(lists)[chosen], np.tile(log_weight, (len(lists), 1)), np.zeros(len(lists))
     )
-
-
-def left_out(draws: Draws, lists: NBest) -> tuple[list[Float64], Float64]:
-    """Return log p(e|f, A without the sentence) of each list, (N,) each, and Pareto k̂, (S,).
-
-    Arguments and errors are those of `leave_one_out`.
-    """
-    result = leave_one_out(draws, lists)
-    tiny = np.finfo(np.float64).tiny
-    return [np.log(np.maximum(p, tiny)) for p in result.probabilities(lists)], result.pareto_k
 
 
 def _thinned(draws: Draws) -> np.ndarray:
@@ -248,16 +220,12 @@ def loo(posterior: Posterior, seed: int = 0) -> Loo:
     >>> round(result.elpd), len(result.pointwise), result.doubtful
     (-4, 6, 0)
     """
-    draws = _by_sentence(as_draws(posterior))
+    draws = as_draws(posterior)
+    _pointwise(draws)
     result = psis_loo(draws.resampled(seed))
-    return Loo(
-        float(result["elpd"]),
-        float(result["se"]),
-        float(result["p"]),
-        result["elpd_i"].reshape(-1),
-        result["pareto_k"].reshape(-1),
-        _improper(draws),
-    )
+    elpd, se, p_effective = (float(result[name]) for name in ("elpd", "se", "p"))
+    pointwise, pareto_k = (result[name].reshape(-1) for name in ("elpd_i", "pareto_k"))
+    return Loo(elpd, se, p_effective, pointwise, pareto_k, _improper(draws))
 
 
 def compare_loo(posteriors: Mapping[str, Posterior], seed: int = 0) -> tuple[Ranked, ...]:
@@ -285,8 +253,8 @@ def compare_loo(posteriors: Mapping[str, Posterior], seed: int = 0) -> tuple[Ran
     ('wide', -5.5, 'narrow', 4.2)
     """
     if len(posteriors) < 2:
-        raise DataError("a comparison needs at least two posteriors")
-    resolved = {name: _by_sentence(as_draws(posterior)) for name, posterior in posteriors.items()}
+        raise DataError("a comparison needs at least two posteriors", code="no-data")
+    resolved = {name: as_draws(posterior) for name, posterior in posteriors.items()}
     _check_same_oracles(list(resolved.values()))
     table = compare_psis_loo({name: draws.resampled(seed) for name, draws in resolved.items()})
     return tuple(
@@ -295,27 +263,31 @@ def compare_loo(posteriors: Mapping[str, Posterior], seed: int = 0) -> tuple[Ran
     )
 
 
-def _by_sentence(draws: Draws) -> Draws:
+def _pointwise(draws: Draws) -> Float64:
+    """Return the log-likelihood of each sentence, (C, D, S)."""
     if draws.pointwise is None:
         raise DataError(
             "the posterior does not record the log-likelihood of its sentences: leave-one-out "
-            "needs a group log_likelihood with one value a sentence"
+            "needs a group log_likelihood with one value a sentence",
+            code="no-data",
         )
-    return draws
+    return draws.pointwise
 
 
 def _check_same_oracles(posteriors: Sequence[Draws]) -> None:
     """Refuse posteriors of different sentences, oracles, or incomparable likelihoods."""
-    sizes = {terms.shape[-1] for draws in posteriors if (terms := draws.pointwise) is not None}
+    sizes = {_pointwise(draws).shape[-1] for draws in posteriors}
     observed = [draws.observed["oracle"] for draws in posteriors if "oracle" in draws.observed]
     if len(sizes) > 1 or any(not np.array_equal(first, observed[0]) for first in observed):
-        raise DataError("the posteriors are not of the same sentences and oracles")
+        message = "the posteriors are not of the same sentences and oracles"
+        raise DataError(message, code="mismatch")
     several = [draws.attrs.get("likelihood") for draws in posteriors]
     improper = [name for draws in posteriors if (name := _improper(draws))]
     if improper and any(likelihood != several[0] for likelihood in several):
         raise DataError(
             f"the values of the likelihood {improper[0]} are not probabilities, and cannot be "
-            "compared with another likelihood or setting: adapt all with the same one"
+            "compared with another likelihood or setting: adapt all with the same one",
+            code="mismatch",
         )
 
 
@@ -378,16 +350,13 @@ def power_sensitivity(posterior: Posterior, seed: int = 0) -> tuple[Sensitivity,
         raise DataError(
             "power scaling needs the log-likelihood of the sentences (a group log_likelihood) and "
             "the log density of the draws (a statistic lp) or of the prior (a group log_prior), "
-            "which this posterior does not record"
+            "which this posterior does not record",
+            code="no-data",
         )
     equal = draws.resampled(seed)
     prior, likelihood = (power_scaling(equal, component) for component in ("prior", "likelihood"))
-    return tuple(
-        Sensitivity(
-            name,
-            float(p),
-            float(q),
-            "" if p < SENSITIVE else _CONFLICT if q >= SENSITIVE else _STRONG,
-        )
-        for name, p, q in zip(draws.features, prior, likelihood, strict=True)
-    )
+    result = []
+    for name, p, q in zip(draws.features, prior.tolist(), likelihood.tolist(), strict=True):
+        finding = "" if p < SENSITIVE else _CONFLICT if q >= SENSITIVE else _STRONG
+        result.append(Sensitivity(name, p, q, finding))
+    return tuple(result)

@@ -24,12 +24,11 @@ def attributes(draws: Draws) -> dict[str, str]:
     result = {
         k.replace("_", " "): _in_words(v) for k, v in draws.attrs.items() if k not in _ELSEWHERE
     }
-    variance = _prior_variance(draws)
     if "prior_covariance" in draws.constants:
         deviation = np.sqrt(np.diagonal(draws.constants["prior_covariance"]))
         spread = f"standard deviations {deviation.min():.4g} to {deviation.max():.4g}"
         result["prior covariance"] = f"{len(deviation)} × {len(deviation)}, {spread}"
-    elif variance is not None:
+    elif (variance := _prior_variance(draws)) is not None:
         result["prior variance σ_T"] = str(variance)
     return {key: value for key, value in result.items() if value}
 

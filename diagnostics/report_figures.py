@@ -59,7 +59,10 @@ def trace_figure(draws: Draws, names: Sequence[str]) -> Figure:
         draws: the posterior.
         names: components to show: weights, or cells of other sites.
     """
-    kept, warmup = draws.components(), _warmup_components(draws)
+    kept, warmup = draws.components(), {}
+    if WEIGHTS in draws.warmup:
+        sites = tuple(site for site in draws.sites if site in draws.warmup)
+        warmup = Draws(draws.warmup, draws.features, sites=sites).components()
 
     def trace(axes: Any, name: str) -> None:
         warmup_draws = warmup.get(name, kept[name][:, :0])
@@ -182,14 +185,6 @@ def importance_figure(importance: Float64) -> Figure:
     log_axis(axes, 1, max(len(importance), 2))
     axes.set(ylim=(0, 1.05), xlabel="samples, heaviest first")
     return figure
-
-
-def _warmup_components(draws: Draws) -> Mapping[str, Float64]:
-    """Return the recorded warm-up draws of each component."""
-    if WEIGHTS not in draws.warmup:
-        return {}
-    sites = tuple(site for site in draws.sites if site in draws.warmup)
-    return Draws(draws.warmup, draws.features, sites=sites).components()
 
 
 def _two_columns(names: Sequence[str], columns: Mapping[str, Any]) -> Figure:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import combinations
 from typing import TYPE_CHECKING
 
@@ -22,6 +23,7 @@ from bpa_ppl.diagnostics.leave_one_out import (
 from bpa_ppl.diagnostics.pages.page import (
     Block,
     Code,
+    Items,
     Section,
     Table,
     Text,
@@ -40,20 +42,19 @@ from bpa_ppl.diagnostics.report_figures import (
     pair_figure,
     trace_figure,
 )
-from bpa_ppl.diagnostics.report_sections import comparison_section
-from bpa_ppl.diagnostics.report_tables import (
-    PROBABILITY,
-    change_blocks,
-    others_table,
-    weights_table,
-)
 from bpa_ppl.errors import DataError, UsageError
+from bpa_ppl.nbest import Float64
 from bpa_ppl.posterior import Draws, as_draws
-from bpa_ppl.posterior.statistics import ess
+from bpa_ppl.posterior.statistics import ess, r_hat
 
 if TYPE_CHECKING:
     from bpa_ppl.posterior.adapter import Posterior
 
+#: Probability of the intervals of a report.
+PROBABILITY = 0.95
+_PERCENT = f"{100 * PROBABILITY:g}%"
+_MAX_LISTED = 6  # weights whose change is listed in words
+_MAX_ROWS = 50  # of the table of other variables
 _MAX_FOREST = 40  # weights in the forest plot
 _MAX_PLOTTED_PAIRS = 6
 _MAX_PAIRS = 8  # in the table of correlations
@@ -122,14 +123,13 @@ def posterior_page(
     draws = as_draws(posterior)
     report = check(draws, thresholds)
     verdicts = [*([] if answer is None else [answer[0]]), _verdict(report)]
-    comparison, others = recorded_comparison(draws), others_table(draws)
     chains = not draws.weighted and draws.shape[1] >= _MIN_DRAWS
     sections = [
         *([] if answer is None else [answer[1]]),
-        *([] if comparison is None else [comparison_section(comparison)]),
+        *_comparison(draws),
         _weights(draws, report),
         *more,
-        *([] if others is None else [Section("Hyperparameters and other variables", [others])]),
+        *_others(draws),
         _diagnostics(report),
         *([_chains(draws, top)] if chains else []),
         *([_importance_weights(draws)] if draws.weighted else []),
@@ -150,6 +150,16 @@ def _verdict(report: Report) -> Verdict:
     return Verdict(f"NOT converged: {failed} ({source}).", False, advice)
 
 
+def _comparison(draws: Draws) -> list[Section]:
+    """Return the comparison with simple baselines on the adaptation sentences, if recorded."""
+    comparison = recorded_comparison(draws)
+    if comparison is None:
+        return []
+    sentence = comparison.warning or comparison.summary
+    blocks = (Text(f"{sentence[:1].upper()}{sentence[1:]}."), comparison.block())
+    return [Section("Compared with simple baselines", blocks)]
+
+
 def _weights(draws: Draws, report: Report) -> Section:
     shown = draws.largest_shifts(_MAX_FOREST)
     suffix = f" The {_MAX_FOREST} that moved most." if len(shown) < len(draws.features) else ""
@@ -160,7 +170,159 @@ def _weights(draws: Draws, report: Report) -> Section:
         "svg",
     )
     doubt = [] if report else [Text("The draws failed their check: do not rely on these numbers.")]
-    return Section("What moved", [*doubt, *change_blocks(draws), weights_table(draws), forest])
+    return Section("What moved", [*doubt, *_changes(draws), _weights_table(draws), forest])
+
+
+def _changes(draws: Draws) -> list[Block]:
+    """Return how many weights changed, which changed most, and what happened to the sum of |λ|."""
+    canonical, mean = draws.canonical, draws.mean
+    if canonical is None:
+        return [Text("The posterior does not record the canonical weights that it started from.")]
+    directions = _directions(draws)
+    summary = (
+        f"{sum(map(bool, directions))} of {len(mean)} weights clearly moved: their {_PERCENT} "
+        "intervals exclude the canonical weight."
+    )
+    if len(draws.flat) == 1:
+        summary = "A single draw has no interval: the uncertainty of the changes is unknown."
+    lines = [
+        f"{draws.features[i]} {directions[i]}, {canonical[i]:.3f} → {mean[i]:.3f}"
+        for i in np.argsort(-np.abs(mean - canonical))
+        if directions[i]
+    ]
+    rest = [f"and {len(lines) - _MAX_LISTED} more"] if len(lines) > _MAX_LISTED else []
+    before, after = np.abs(canonical).sum(), np.abs(mean).sum()
+    scale = (
+        f"The sum of |λ| went from {before:.3f} to {after:.3f}. The best translation depends only "
+        "on the shares of the weights; the sum determines how peaked the probabilities are."
+    )
+    changes: list[Block] = [Items(lines[:_MAX_LISTED] + rest)] if lines else []
+    return [Text(summary), *changes, Text(scale)]
+
+
+def _weights_table(draws: Draws) -> Table:
+    """Return the table of all weights; the fixed ones come last."""
+    canonical, mean = draws.canonical, draws.mean
+    columns = {"mean": _decimals(mean), f"{_PERCENT} interval": _ranges(_interval(draws))}
+    if canonical is not None:
+        signs = {"up": "▲ up", "down": "▼ down", "": ""}
+        shares = zip(_shares(canonical), _shares(mean), strict=True)
+        columns = {
+            "canonical": _decimals(canonical),
+            **columns,
+            "change": [f"{change:+.3f}" for change in mean - canonical],
+            "moved": [signs[direction] for direction in _directions(draws)],
+            "share of Σ|λ|": [f"{100 * a:.1f}% → {100 * b:.1f}%" for a, b in shares],
+        }
+    columns |= _sampling_columns(draws, draws.weights)
+    rows = [list(row) for row in zip(draws.features, *columns.values(), strict=True)]
+    for name, value in draws.fixed.items():
+        cells = {"canonical": f"{value:.3f}", "mean": f"{value:.3f}", "moved": "fixed"}
+        rows.append([name, *(cells.get(column, "") for column in columns)])
+    caption = (
+        f"Mean and equal-tailed {_PERCENT} interval of the posterior; the share is that of the "
+        "mean in Σ|λ|."
+    )
+    return Table(("weight", *columns), rows, caption)
+
+
+def _others(draws: Draws) -> list[Section]:
+    """Return the section on variables other than the weights, if there are any.
+
+    Variables with few components come first, so that a scale precedes one value per feature.
+    """
+    sites = sorted(draws.values, key=lambda site: np.size(draws.values[site]))
+    ordered = replace(draws, values={site: draws.values[site] for site in sites})
+    components = ordered.components(derived=True)
+    names = [name for name in components if name not in draws.features]
+    if not names:
+        return []
+    shown = names[:_MAX_ROWS]
+    values = np.stack([components[name] for name in shown], axis=-1)
+    flat, importance = values.reshape(-1, len(shown)), draws.importance
+    mean = np.average(flat, axis=0, weights=importance)
+    columns = {"mean": _decimals(mean)}
+    if len(flat) > 1:
+        deviation = np.sqrt(np.average((flat - mean) ** 2, axis=0, weights=importance))
+        dense = np.array([highest_density(column, PROBABILITY, importance) for column in flat.T])
+        columns |= {"sd": _decimals(deviation), f"{_PERCENT} HDI": _ranges(dense.T)}
+    columns |= _sampling_columns(draws, values)
+    rows = [list(row) for row in zip(shown, *columns.values(), strict=True)]
+    first = f" The first {_MAX_ROWS} of {len(names)}." if len(names) > _MAX_ROWS else ""
+    caption = (
+        "Mean, standard deviation, and the narrowest interval with a probability of "
+        f"{_PERCENT} (HDI).{first}"
+    )
+    table = Table(("variable", *columns), rows, caption)
+    return [Section("Hyperparameters and other variables", [table])]
+
+
+def highest_density(
+    values: Float64, probability: float, importance: Float64
+) -> tuple[float, float]:
+    """Return the narrowest interval with a given probability, of a unimodal density.
+
+    Args:
+        values: (D,) draws.
+        probability: in (0, 1).
+        importance: (D,) the normalised importance weight of each draw.
+
+    >>> highest_density(np.array([9.0, 1.0, 2.0, 2.5]), 0.75, np.full(4, 0.25))
+    (1.0, 2.5)
+    """
+    order = np.argsort(values, kind="stable")
+    ascending, share = values[order], importance[order]
+    cumulative = np.cumsum(share)
+    # The tolerance is for rounding errors of the sums.
+    needed = np.minimum(cumulative - share + probability - 1e-9, cumulative[-1])
+    last = np.searchsorted(cumulative, needed)
+    starts = np.flatnonzero(cumulative - share + probability <= cumulative[-1] + 1e-9)
+    narrowest = starts[np.argmin(ascending[last[starts]] - ascending[starts])]
+    return float(ascending[narrowest]), float(ascending[last[narrowest]])
+
+
+def _interval(draws: Draws) -> Float64:
+    """Return the equal-tailed interval of each weight, (2, Q); NaN for a single draw."""
+    interval = draws.interval(PROBABILITY)
+    return interval if len(draws.flat) > 1 else np.full_like(interval, np.nan)
+
+
+def _directions(draws: Draws) -> list[str]:
+    """Return `up` or `down` where an interval excludes the canonical weight, else an empty text."""
+    canonical, (low, high) = np.asarray(draws.canonical), _interval(draws)
+    signs: list[str] = np.where(
+        canonical < low, "up", np.where(canonical > high, "down", "")
+    ).tolist()
+    return signs
+
+
+def _ranges(interval: Float64) -> list[str]:
+    return ["" if np.isnan(a) else f"{a:.3f} to {b:.3f}" for a, b in interval.T.tolist()]
+
+
+def _sampling_columns(draws: Draws, values: Float64) -> dict[str, list[str]]:
+    """Return R-hat and ESS of each component of chains, (C, D, components); – if it is constant."""
+    if draws.weighted or draws.shape[1] == 1:
+        return {}
+    varies = np.ptp(values, axis=(0, 1)) > 0
+    numbers = {
+        "R-hat": (r_hat(values), 3),
+        "bulk ESS": (ess(values, "bulk"), 0),
+        "tail ESS": (ess(values, "tail"), 0),
+    }
+    return {
+        name: [f"{x:.{n}f}" if v else "–" for x, v in zip(column, varies, strict=True)]
+        for name, (column, n) in numbers.items()
+    }
+
+
+def _decimals(values: Float64) -> list[str]:
+    return [f"{value:.3f}" for value in values]
+
+
+def _shares(weights: Float64) -> Float64:
+    norm = np.abs(weights).sum()
+    return np.abs(weights) / norm if norm > 0 else np.zeros_like(weights)
 
 
 def _diagnostics(report: Report) -> Section:
@@ -228,11 +390,10 @@ def _correlations(draws: Draws) -> list[Section]:
 
 
 def _provenance(draws: Draws) -> Section:
-    recorded = attributes(draws)
-    blocks: list[Block] = [Table(("what", "value"), list(recorded.items()))]
-    if not recorded:
-        blocks = [Text("The posterior does not record how it was made.")]
-    commands = reproduction(draws)
+    recorded, commands = list(attributes(draws).items()), reproduction(draws)
+    blocks: list[Block] = [Text("The posterior does not record how it was made.")]
+    if recorded:
+        blocks = [Table(("what", "value"), recorded)]
     if commands is not None:
         blocks += [Text(commands[1]), Code(commands[0])]
     return Section("How it was made", blocks)
@@ -264,29 +425,27 @@ def model_sections(posterior: Posterior, texts: Sequence[str] | None = None) -> 
 
 def _sensitivities(sensitivities: Sequence[Sensitivity]) -> list[Block]:
     """Return a summary and a table of power-scaling sensitivities."""
-
-    def named(weights: list[str]) -> str:
-        if len(weights) == len(sensitivities) > 1:
-            return f"all {len(sensitivities)} weights"
-        listed = len(weights) <= _MAX_NAMED
-        return ", ".join(weights) if listed else f"{len(weights)} of {len(sensitivities)} weights"
-
-    by_kind: dict[str, list[str]] = {"both": [], "prior": [], "data": [], "neither": []}
     kinds = {(True, True): "both", (True, False): "prior", (False, True): "data"}
     rows = []
+    by_kind: dict[str, list[str]] = {"both": [], "prior": []}
     for s in sensitivities:
         kind = kinds.get((s.prior >= SENSITIVE, s.likelihood >= SENSITIVE), "neither")
-        by_kind[kind].append(s.weight)
+        by_kind.setdefault(kind, []).append(s.weight)
         rows.append((s.weight, s.prior, s.likelihood, kind))
+    named = {}
+    for kind, weights in by_kind.items():
+        named[kind] = f"{len(weights)} of {len(rows)} weights"
+        if len(weights) == len(rows) > 1:
+            named[kind] = f"all {len(rows)} weights"
+        elif len(weights) <= _MAX_NAMED:
+            named[kind] = ", ".join(weights)
     sentences = []
     if by_kind["both"]:
-        sentences.append(
-            f"Prior and data disagree on {named(by_kind['both'])}: is the prior too narrow?"
-        )
+        sentences.append(f"Prior and data disagree on {named['both']}: is the prior too narrow?")
     if by_kind["prior"]:
         sentences.append(
-            f"The prior determines {named(by_kind['prior'])}: there are few data on them, or the "
-            "prior is narrow."
+            f"The prior determines {named['prior']}: there are few data on them, or the prior "
+            "is narrow."
         )
     return [
         Text(" ".join(sentences) or "No weight depends on the prior."),
@@ -300,7 +459,9 @@ def _worst_sentences(result: Loo, texts: Sequence[str] | None) -> Table:
     if texts is not None and len(texts) != count:
         raise DataError(
             f"there are {len(texts)} texts, but the posterior was adapted to {count} sentences: "
-            "give the lists that it was adapted to"
+            "give the lists that it was adapted to",
+            parameter="texts",
+            code="wrong-length",
         )
     rows = [
         (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -14,12 +14,15 @@ from bpa_ppl.diagnostics.pages.figures import empty_figure
 from bpa_ppl.diagnostics.pages.page import Block, Section, Table, Text, Verdict, drawn, page
 from bpa_ppl.errors import UsageError
 from bpa_ppl.nbest import Float64
-from bpa_ppl.phrases.invariance import CountedPhrases, chebyshev, posteriors, renyi_entropy
-from bpa_ppl.phrases.pairs import SIDES, Side
-from bpa_ppl.phrases.subdomains import NumberedText, Subdomains
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from bpa_ppl.phrases.subdomains import (
+    CountedPhrases,
+    NumberedText,
+    Subdomains,
+    chebyshev,
+    posteriors,
+    renyi_entropy,
+)
+from bpa_ppl.phrases.tables import SIDES, Side
 
 _PRIOR = 1000.0  # tokens that the prior of typical words is equivalent to
 _MIN_Z = 2.0  # minimum z-score of a typical word
@@ -81,27 +84,20 @@ def typical_words(subdomains: Subdomains, side: Side, top: int) -> list[list[str
     """
     text = subdomains.text(side)
     inside = text.word_counts().T @ subdomains.posteriors().astype(np.float64)
-    scores = _log_odds(inside)
+    everywhere = inside.sum(axis=1, keepdims=True)
+    prior = _PRIOR * everywhere / max(everywhere.sum(), 1.0)
+    log_odds, variance = [], 0.0
+    with np.errstate(divide="ignore", invalid="ignore"):
+        for counts in (inside, everywhere - inside):
+            total = counts.sum(axis=0) + _PRIOR
+            log_odds.append(np.log(counts + prior) - np.log(total - counts - prior))
+            variance += 1 / (counts + prior)
+        scores = np.nan_to_num((log_odds[0] - log_odds[1]) / np.sqrt(variance))
     order = np.argsort(-scores, axis=0, kind="stable")[:top]
     return [
         [text.words[word] for word in words if scores[word, z] > _MIN_Z]
         for z, words in enumerate(order.T)
     ]
-
-
-def _log_odds(inside: Float64) -> Float64:
-    """Return (words, K) z-scores of the log-odds of (words, K) counts."""
-    everywhere = inside.sum(axis=1, keepdims=True)
-    prior = _PRIOR * everywhere / max(everywhere.sum(), 1.0)
-    outside = everywhere - inside
-
-    def log_odds(counts: Float64) -> Float64:
-        total = counts.sum(axis=0) + _PRIOR
-        return np.asarray(np.log(counts + prior) - np.log(total - counts - prior))
-
-    with np.errstate(divide="ignore", invalid="ignore"):
-        deviation = np.sqrt(1 / (inside + prior) + 1 / (outside + prior))
-        return np.asarray(np.nan_to_num((log_odds(inside) - log_odds(outside)) / deviation))
 
 
 def along(subdomains: Subdomains, parts: int = 100) -> Float64:
@@ -139,15 +135,12 @@ def frequent_phrases(text: NumberedText, least: int, longest: int = 3) -> list[s
         )
         kept = np.flatnonzero(counts >= least)
         kept = kept[np.argsort(first[kept])]
-        heads, tails = np.divmod(distinct[kept], len(text.words))
-        phrases = [
-            f"{phrases[head]} {text.words[tail]}".strip()
-            for head, tail in zip(heads.tolist(), tails.tolist(), strict=True)
-        ]
+        pairs = zip(*np.divmod(distinct[kept], len(text.words)), strict=True)
+        phrases = [f"{phrases[head]} {text.words[tail]}".strip() for head, tail in pairs]
         result += phrases
-        renumbered = np.full(len(distinct), -1, np.int64)
+        renumbered = np.full(len(distinct), -1)
         renumbered[kept] = np.arange(len(kept))
-        numbers = np.full(len(numbers), -1, np.int64)
+        numbers = np.full(len(numbers), -1)
         numbers[positions] = renumbered[inverse]
     return result
 
@@ -163,7 +156,7 @@ def associated_words(subdomains: Subdomains, min_count: int) -> tuple[list[str],
         min_count: the minimum number of occurrences of a word.
     """
     words, inside = [], []
-    for text in (subdomains.source, subdomains.target):
+    for text in map(subdomains.text, SIDES):
         counts = np.bincount(text.numbers, minlength=len(text.words))
         frequent = np.argsort(-counts, kind="stable")[:_MAX_WORDS]
         words.append(frequent[counts[frequent] >= min_count])
@@ -227,25 +220,20 @@ def subdomains_page(
     >>> "2 sentence pairs" in subdomains_page(subdomains, min_count=1)
     True
     """
-    if top < 1 or min_count < 1:
-        raise UsageError(
-            f"a page shows at least 1 row, of phrases that occur at least once, not {top} and "
-            f"{min_count}",
-            parameter="top" if top < 1 else "min_count",
-        )
+    for name, value in (("top", top), ("min_count", min_count)):
+        if value < 1:
+            raise UsageError(f"{name} must be at least 1, not {value}", parameter=name)
     if pairs is None:
-        frequent_by_side = [
-            frequent_phrases(text, min_count) for text in (subdomains.source, subdomains.target)
-        ]
+        candidates = [frequent_phrases(subdomains.text(side), min_count) for side in SIDES]
         origin = "of up to three words"
     else:
-        frequent_by_side = [list(dict.fromkeys(side)) for side in pairs]
+        candidates = [list(dict.fromkeys(side)) for side in pairs]
         origin = "of the pairs"
     phrase_blocks: list[Block] = [
         Text(f"Phrases {origin} with at least {min_count} occurrences in the corpus. {_SPECIFIC}")
     ]
-    for side, frequent in zip(SIDES, frequent_by_side, strict=True):
-        spreading = spread(subdomains, side, frequent)
+    for side, phrases in zip(SIDES, candidates, strict=True):
+        spreading = spread(subdomains, side, phrases)
         spreading = spreading.part(np.flatnonzero(spreading.counts >= min_count))
         for sign, word in ((1, "Most"), (-1, "Least")):
             # Of equal ones the most frequent first.
@@ -254,62 +242,45 @@ def subdomains_page(
             phrase_blocks.append(table)
     typical = [typical_words(subdomains, side, top) for side in SIDES]
     rows = [(str(z), *map(" ".join, words)) for z, words in enumerate(zip(*typical, strict=True))]
-    words = [Text(_TYPICAL), Table(("z", "source", "target"), rows)]
     settings = [(name, _printed(value)) for name, value in subdomains.settings.items()]
     provenance = Table(("what", "value"), settings) if settings else Text("It is not recorded.")
+    chosen = pairs or associated_words(subdomains, min_count)
+    sizes = subdomains.posteriors().sum(axis=0, dtype=np.float64)
     sections = [
-        Section("Subdomains", _sizes(subdomains)),
-        Section("Typical words", words),
+        Section("Subdomains", _sizes(subdomains, sizes)),
+        Section("Typical words", [Text(_TYPICAL), Table(("z", *SIDES), rows)]),
         Section("Phrases", phrase_blocks),
-        Section(
-            "Pairs least coherent",
-            _pairs(subdomains, pairs or associated_words(subdomains, min_count), min_count, top),
-        ),
+        Section("Pairs least coherent", _pairs(subdomains, chosen, min_count, top)),
         Section("How they were induced", [provenance]),
     ]
     kind = "hard: each pair is in one" if subdomains.hard else "soft: each pair is partly in all"
-    largest = f"the largest has {_shares(subdomains).max(initial=0):.0%}"
+    largest = f"the largest has {sizes.max() / max(len(subdomains), 1):.0%}"
     size = f"{subdomains.k} subdomains of {counted(len(subdomains), 'sentence pair')} ({kind})"
     return page(title, Verdict(f"{size}; {largest}."), sections)
 
 
-def sizes_figure(subdomains: Subdomains) -> Figure:
-    """Draw the share of each subdomain along the corpus."""
-    figure, ((axes,),) = empty_figure(1, 1, max(1.5, 0.22 * subdomains.k + 0.6))
-    extent = (0, max(len(subdomains), 1), subdomains.k - 0.5, -0.5)
-    axes.imshow(along(subdomains).T, aspect="auto", cmap="Blues", vmin=0, extent=extent)
-    axes.set_yticks(range(subdomains.k), map(str, range(subdomains.k)))
-    axes.set(xlabel="sentence pair", ylabel="z")
-    return figure
-
-
-def _shares(result: Subdomains) -> Float64:
-    return np.asarray(result.posteriors().sum(axis=0, dtype=np.float64) / max(len(result), 1))
-
-
-def _sizes(subdomains: Subdomains) -> list[Block]:
+def _sizes(subdomains: Subdomains, sizes: Float64) -> list[Block]:
     """Return the table of sizes, and the figure of the shares along the corpus."""
     inside = subdomains.posteriors().astype(np.float64)
-    sums = inside.sum(axis=0)
-    lengths = [np.diff(text.starts) for text in (subdomains.source, subdomains.target)]
-    means = [side_lengths @ inside / np.where(sums > 0, sums, 1) for side_lengths in lengths]
+    lengths = [np.diff(subdomains.text(side).starts) for side in SIDES]
+    means = [side_lengths @ inside / np.where(sizes > 0, sizes, 1) for side_lengths in lengths]
+    shares = sizes / max(len(subdomains), 1)
+    columns = zip(sizes, shares, subdomains.weights, *means, strict=True)
     rows = [
-        (
-            str(z),
-            f"{sums[z]:.0f}",
-            f"{share:.1%}",
-            f"{subdomains.weights[z]:.4f}",
-            f"{s:.1f}",
-            f"{t:.1f}",
-        )
-        for z, (share, s, t) in enumerate(zip(_shares(subdomains), *means, strict=True))
+        (str(z), f"{size:.0f}", f"{share:.1%}", f"{weight:.4f}", f"{source:.1f}", f"{target:.1f}")
+        for z, (size, share, weight, source, target) in enumerate(columns)
     ]
     header = ("z", "sentence pairs", "share", "P(z)", "words, source", "words, target")
     blocks: list[Block] = [Table(header, rows, "Words: mean per sentence.")]
-    if len(subdomains):
-        alternative = f"Share of {subdomains.k} subdomains along the corpus"
-        blocks.append(drawn(sizes_figure(subdomains), alternative, _ALONG))
-    return blocks
+    if not len(subdomains):
+        return blocks
+    figure, ((axes,),) = empty_figure(1, 1, max(1.5, 0.22 * subdomains.k + 0.6))
+    extent = (0, len(subdomains), subdomains.k - 0.5, -0.5)
+    axes.imshow(along(subdomains).T, aspect="auto", cmap="Blues", vmin=0, extent=extent)
+    axes.set_yticks(range(subdomains.k), map(str, range(subdomains.k)))
+    axes.set(xlabel="sentence pair", ylabel="z")
+    alternative = f"Share of {subdomains.k} subdomains along the corpus"
+    return [*blocks, drawn(figure, alternative, _ALONG)]
 
 
 def _phrase_table(phrases: Spread, caption: str) -> Block:
@@ -341,16 +312,11 @@ def _pairs(subdomains: Subdomains, pairs: PhrasePairTexts, min_count: int, top: 
     often = np.flatnonzero(np.minimum(source.counts, target.counts) >= min_count)
     source, target = source.part(often), target.part(often)
     distance = chebyshev(source.probabilities, target.probabilities)
-    rows = [
-        (
-            source.phrases[row],
-            target.phrases[row],
-            f"{distance[row]:.3f}",
-            _most(source.probabilities[row]),
-            _most(target.probabilities[row]),
-        )
-        for row in np.argsort(-distance, kind="stable")[:top]
-    ]
+    rows = []
+    for row in np.argsort(-distance, kind="stable")[:top]:
+        phrases = source.phrases[row], target.phrases[row]
+        most = _most(source.probabilities[row]), _most(target.probabilities[row])
+        rows.append((*phrases, f"{distance[row]:.3f}", *most))
     header = ("source", "target", "distance", "source most in", "target most in")
     mean = f" Mean of {len(often)} pairs: {distance.mean():.3f}." if len(often) else ""
     table = Table(header, rows) if rows else Text("None is frequent enough.")

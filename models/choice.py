@@ -67,16 +67,13 @@ class OracleChoice(dist.Distribution):  # type: ignore[misc] # NumPyro has no ty
     def sample(self, key: jax.Array, sample_shape: tuple[int, ...] = ()) -> jax.Array:
         """Draw a row of each list, (*sample_shape, S)."""
         keys = jax.random.split(key, len(self.lists.buckets))
-        rows = [
-            jax.random.categorical(
-                key,
-                jax.vmap(_scores)(bucket.features, bucket.base, weights),
-                shape=(*sample_shape, *bucket.base.shape[:2]),
-            ).reshape(*sample_shape, -1)
-            for key, (bucket, _, weights) in zip(
-                keys, _parts(self.lists, self.weights, blockwise=True), strict=True
-            )
-        ]
+        parts, rows = _parts(self.lists, self.weights), []
+        for key, (bucket, _, weights) in zip(keys, parts, strict=True):
+            blocks = (0, 0, None if weights.ndim == 1 else 0)
+            scores = jax.vmap(_scores, blocks)(bucket.features, bucket.base, weights)
+            shape = (*sample_shape, *bucket.base.shape[:2])
+            row = jax.random.categorical(key, scores, shape=shape)
+            rows.append(row.reshape(*sample_shape, -1))
         return jnp.concatenate(rows, axis=-1)
 
     @validate_sample  # type: ignore[untyped-decorator]
@@ -139,13 +136,8 @@ def per_sentence(
     return jnp.concatenate(parts).astype(weights.dtype)
 
 
-def _parts(
-    lists: Lists, weights: Any, *, blockwise: bool = False
-) -> list[tuple[Bucket, slice, jax.Array]]:
-    """Return each bucket, its sentences, and their weights: (Q,), or (B, S, Q) by domain.
-
-    With `blockwise`, all weights have a leading dimension of blocks.
-    """
+def _parts(lists: Lists, weights: Any) -> list[tuple[Bucket, slice, jax.Array]]:
+    """Return each bucket, its sentences, and their weights: (Q,), or (B, S, Q) by domain."""
     weights = jnp.asarray(weights).astype(jnp.float32)
     parts, first = [], 0
     for bucket in lists.buckets:
@@ -155,8 +147,6 @@ def _parts(
         of_bucket = weights
         if weights.ndim == 2:
             of_bucket = weights[lists.domain[members]].reshape(blocks, sentences, -1)
-        elif blockwise:
-            of_bucket = jnp.broadcast_to(weights, (blocks, *weights.shape))
         parts.append((bucket, members, of_bucket))
     return parts
 

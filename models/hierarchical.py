@@ -46,11 +46,9 @@ class Hierarchical:
     concentration: float = 2.0
 
     def __post_init__(self) -> None:
-        if self.domains < 1 or not (self.spread > 0 and self.concentration > 0):
-            raise UsageError(
-                "a hierarchical model needs at least one domain, and its spread and concentration "
-                "must be positive"
-            )
+        for name in ("domains", "spread", "concentration"):
+            if not getattr(self, name) > 0:
+                raise UsageError(f"{name} of a hierarchical model must be > 0", parameter=name)
 
     @property
     def __name__(self) -> str:

@@ -132,18 +132,23 @@ def tabulate(
     groups = _grouped(nbest.sizes)
     shapes = [_shape(len(members), width, multiple) for width, members in groups]
     _check_memory(shapes, int(match.free.sum()))
-    count, sentences = len(nbest.features), len(nbest)
-    checked_oracle = _checked_oracle(np.zeros(sentences) if oracle is None else oracle, nbest)
-    columns = (
-        None if gains is None else _checked(gains, count, "gains", nbest),
-        None if share is None else _checked(share, count, "shares", nbest),
-    )
-    domains = _checked(
-        np.zeros(sentences) if domain is None else domain, sentences, "domains", nbest
-    )
+    count, zeros = len(nbest.features), np.zeros(len(nbest))
+    given = {"gain": gains, "share": share}
+    columns = {n: _checked(c, count, n, nbest) for n, c in given.items() if c is not None}
+    domains = _checked(zeros if domain is None else domain, len(nbest), "domain", nbest)
+    best = _checked(zeros if oracle is None else oracle, len(nbest), "oracle", nbest).astype(int)
+    if len(outside := np.flatnonzero((best < 0) | (best >= nbest.sizes))):
+        s = outside[0]
+        raise DataError(
+            f"oracle index {best[s]} is out of range for sentence {nbest.sentence_ids[s]} "
+            f"({nbest.sizes[s]} hypotheses)",
+            nbest.origin,
+            parameter="oracle",
+            code="mismatch",
+        )
     buckets, members_of_buckets = [], []
     for shape, (_, members) in zip(shapes, groups, strict=True):
-        buckets.append(_bucket(nbest, match, checked_oracle, *columns, members, shape))
+        buckets.append(_bucket(nbest, match, best, columns, members, shape))
         unused = shape[0] * shape[1] - len(members)
         members_of_buckets.append(np.pad(members, (0, unused), constant_values=-1))
     sentence = np.concatenate(members_of_buckets).astype(np.int32)
@@ -167,34 +172,16 @@ def in_order(lists: Lists) -> Int64:
 def _checked(column: npt.ArrayLike, count: int, name: str, nbest: NBest) -> Float64:
     values = np.asarray(column, np.float64)
     if values.shape != (count,) or not np.isfinite(values).all():
-        raise DataError(
-            f"{name} must be {count} finite numbers, not an array of shape {values.shape}",
-            nbest.origin,
-        )
+        problem = f"{name} must be {count} finite numbers, not an array of shape {values.shape}"
+        raise DataError(problem, nbest.origin, parameter=name, code="wrong-length")
     return values
-
-
-def _checked_oracle(oracle: npt.ArrayLike, nbest: NBest) -> Int64:
-    index = np.asarray(oracle, dtype=np.int64).reshape(-1)
-    if index.shape != nbest.sizes.shape:
-        raise DataError(f"{len(index)} oracles for {len(nbest)} sentences", nbest.origin)
-    outside = (index < 0) | (index >= nbest.sizes)
-    if outside.any():
-        s = int(np.argmax(outside))
-        raise DataError(
-            f"oracle index {index[s]} is out of range for sentence {nbest.sentence_ids[s]} "
-            f"({nbest.sizes[s]} hypotheses)",
-            nbest.origin,
-        )
-    return index
 
 
 def _bucket(
     nbest: NBest,
     match: Match,
     oracle: Int64,
-    gains: Float64 | None,
-    share: Float64 | None,
+    columns: dict[str, Float64],
     members: Int64,
     shape: tuple[int, int, int],
 ) -> Bucket:
@@ -204,29 +191,24 @@ def _bucket(
     base[:, :, 0] = 0.0
     hypothesis = np.full(shape, -1, np.int32)
     count = np.zeros(shape, np.int32)
-    optional = [None if c is None else np.zeros(shape, np.float32) for c in (gains, share)]
+    optional = {name: np.zeros(shape, np.float32) for name in columns}
     for number, sentence in enumerate(members):
         index, best, of_list = divmod(number, sentences), oracle[sentence], nbest.rows(sentence)
-        columns = [None if column is None else column[of_list] for column in (gains, share)]
-        rows, counts, first = _relative(nbest.features[of_list], best, match, *columns)
+        own = {name: column[of_list] for name, column in columns.items()}
+        rows, counts, first = _relative(nbest.features[of_list], best, match, own)
         used = slice(1, len(rows) + 1)
         features[index[0], :, index[1], used] = rows[:, : features.shape[1]].T
         base[*index, used] = rows[:, features.shape[1]] + np.log(counts)
         hypothesis[*index, 0], hypothesis[*index, used] = best, first
         count[*index, 0], count[*index, used] = 1, counts
-        for table, column in zip(optional, columns, strict=True):
-            if table is not None and column is not None:
-                table[*index, 0], table[*index, used] = column[best], column[first]
-    gain, shares = optional
-    return Bucket(features, base, hypothesis, gain, None if gain is None else count, shares)
+        for name, table in optional.items():
+            table[*index, 0], table[*index, used] = own[name][best], own[name][first]
+    counted = count if "gain" in optional else None
+    return Bucket(features, base, hypothesis, count=counted, **optional)
 
 
 def _relative(
-    features: Float32,
-    oracle: int,
-    match: Match,
-    gains: Float64 | None,
-    shares: Float64 | None,
+    features: Float32, oracle: int, match: Match, columns: dict[str, Float64]
 ) -> tuple[Float32, Int64, Int64]:
     """Return the distinct rows h − h* of a list without its oracle, their counts and positions.
 
@@ -237,14 +219,14 @@ def _relative(
     position = np.delete(np.arange(len(features)), oracle)
     relative = features[position].astype(np.float64) - features[oracle]
     fixed = relative[:, ~match.free] @ match.values[~match.free]
-    columns = [relative[:, match.free], fixed, *([] if gains is None else [gains[position]])]
-    rows = np.column_stack(columns).astype(np.float32)
+    gain = [columns["gain"][position]] if "gain" in columns else []
+    rows = np.column_stack([relative[:, match.free], fixed, *gain]).astype(np.float32)
     # Rows are sorted by their content, so that sums do not depend on the order of the list.
     hashes = _hashes(rows)
     order = np.argsort(hashes, kind="stable")
     all_differ = not (np.diff(hashes[order]) == 0).any()
     # Equal derivations are rare, and sorting whole rows to find them takes far longer.
-    if all_differ or (shares is not None and shares[oracle] < 1):
+    if all_differ or ("share" in columns and columns["share"][oracle] < 1):
         return rows[order], np.ones(len(rows), np.int64), position[order]
     distinct, first, count = np.unique(rows, axis=0, return_index=True, return_counts=True)
     return distinct, count, position[first]
@@ -304,5 +286,6 @@ def _check_memory(shapes: list[tuple[int, int, int]], features: int) -> None:
     if needed > free:
         raise DataError(
             f"the table of the adaptation sentences needs {needed / 2**30:.1f} GiB of memory, and "
-            f"{free / 2**30:.1f} GiB are free: use fewer sentences or shorter lists (truncate)"
+            f"{free / 2**30:.1f} GiB are free: use fewer sentences or shorter lists (truncate)",
+            code="too-large",
         )

@@ -19,7 +19,7 @@ from bpa_ppl.quality import Column, Metric, counted_metrics, resolve
 from bpa_ppl.quality.column import numeric_columns
 
 if TYPE_CHECKING:
-    from bpa_ppl.features import AnySource
+    from bpa_ppl.features.base import AnySource
     from bpa_ppl.features.recipes import MovedFiles
 
 
@@ -104,6 +104,7 @@ class Preparation:
                 f"the lists have {', '.join(nbest.feature_names) or 'no features'}; give lists "
                 "with the features that the weights were adapted with",
                 nbest.origin,
+                code="missing-feature",
             )
         if unknown:
             warn_user(
@@ -226,9 +227,8 @@ def _invalid_record_error() -> Iterator[None]:
     except BpaError:
         raise
     except (TypeError, ValueError, KeyError, AttributeError) as error:
-        raise DataError(
-            f"the posterior's record of its features is invalid ({error}): adapt again"
-        ) from error
+        problem = f"the posterior's record of its features is invalid ({error}): adapt again"
+        raise DataError(problem, code="damaged") from error
 
 
 def preparation(
@@ -262,32 +262,28 @@ def preparation(
     ()
     """
     chosen = None if features is None else _columns(nbest, features, "features")
-    excluded = _columns(nbest, exclude or (), "excluded features", nbest.extras)
-    sources = (
-        *(Indicators(column=name) for name in _names(categorical or (), "categorical columns")),
-        *resolve_sources(() if add is None else add),
-    )
-    return Preparation(
-        metric if isinstance(metric, Column) else None,
-        tuple(absolute(source).fitted(nbest) for source in sources),
-        chosen,
-        excluded,
-    )
+    excluded = _columns(nbest, exclude or (), "exclude", nbest.extras)
+    indicators = [Indicators(column=name) for name in _names(categorical or (), "categorical")]
+    sources = (*indicators, *resolve_sources(() if add is None else add))
+    gain = metric if isinstance(metric, Column) else None
+    fitted = tuple(absolute(source).fitted(nbest) for source in sources)
+    return Preparation(gain, fitted, chosen, excluded)
 
 
-def _names(names: str | Iterable[str], description: str) -> tuple[str, ...]:
+def _names(names: str | Iterable[str], parameter: str) -> tuple[str, ...]:
     values: Any = (names,) if isinstance(names, str) else names
     listed = tuple(values) if isinstance(values, Iterable) else (None,)
     if not all(isinstance(name, str) for name in listed):
-        raise UsageError(f"{description} are a list of names, not {values!r}")
+        problem = f"{parameter} is a list of names, not {values!r}"
+        raise UsageError(problem, parameter=parameter, code="wrong-type")
     return listed
 
 
 def _columns(
-    nbest: NBest, columns: str | Iterable[str], description: str, others: Iterable[str] = ()
+    nbest: NBest, columns: str | Iterable[str], parameter: str, others: Iterable[str] = ()
 ) -> tuple[str, ...]:
     """Return names or labels after checking that each matches a feature or another column."""
-    names = _names(columns, description)
+    names = _names(columns, parameter)
     for name in names:
         if name not in others and not any(matches(f, [name]) for f in nbest.feature_names):
             extra = name in nbest.extras
@@ -296,5 +292,7 @@ def _columns(
             raise DataError(
                 f"{name} is not a feature of the lists{reason}: choose from {available}",
                 nbest.origin,
+                parameter=parameter,
+                code="missing-feature",
             )
     return names

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import atexit
+import importlib
 import os
 import shutil
+import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from bpa_ppl import NBest, read_nbest
+from bpa_ppl import NBest, read_nbest, registry
 from bpa_ppl.notes import LOGGER, WarningsHandler
+from bpa_ppl.registry import Registry
 
 # Compiled programs are shared by all test processes. The main process creates the folder, and the
 # workers of pytest-xdist inherit its name.
@@ -136,3 +139,37 @@ def toy() -> NBest:
     features = [rng.normal(size=(len(t), 3)) for t in texts]
     references = [("the cat sat down",), ("hello world",), ("one two three",)]
     return NBest.from_lists(texts, features, ["LM0", "TM0[0]", "TM0[1]"], references=references)
+
+
+@pytest.fixture
+def registries(monkeypatch: pytest.MonkeyPatch) -> list[Registry]:
+    """All registries, which are restored after the test."""
+    result = [value for value in vars(registry).values() if isinstance(value, Registry)]
+    for one in result:
+        for name, value in {"_members": dict, "registered": dict, "_left_out": set}.items():
+            monkeypatch.setattr(one, name, value(getattr(one, name)))
+        monkeypatch.setattr(one, "_searched", False)
+    return result
+
+
+@pytest.fixture
+def install_package(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, registries: list[Registry]
+) -> Iterator[Callable[[str, str, str], None]]:
+    """A function that installs a module and `entry_points.txt`, in an empty working folder."""
+    site, info, modules = tmp_path / "site", tmp_path / "site" / "theirs-1.0.dist-info", set()
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: theirs\nVersion: 1.0\n")
+    monkeypatch.syspath_prepend(str(site))
+    monkeypatch.chdir(tmp_path)
+
+    def install(module: str, source: str, entry_points: str) -> None:
+        modules.add(module)
+        sys.modules.pop(module, None)
+        (site / f"{module}.py").write_text(source, "utf-8")
+        (info / "entry_points.txt").write_text(entry_points)
+        importlib.invalidate_caches()
+
+    yield install
+    for module in modules:
+        sys.modules.pop(module, None)

@@ -7,11 +7,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from reference_model import Array, pairs
+from reference_model import Array, given, pairs
 from scipy.special import log_expit, logsumexp
 from scipy.stats import norm
 
-from bpa_ppl import NBest
+from bpa_ppl import NBest, adapt
 from bpa_ppl.registry import SAMPLERS
 
 SENTENCES = 12
@@ -31,6 +31,12 @@ class Target(NamedTuple):
     mean: Array
     covariance: Array
     skewness: Array
+
+    def adapt(self, sampler: str, **options: Any) -> Any:
+        """Return its posterior by a sampler."""
+        fixed = {"prior_variance": self.variance, "oracle": given(*[0] * SENTENCES)}
+        steps = STEPS.get(sampler, {})
+        return adapt(self.pool, self.canonical, sampler=sampler, **{**fixed, **steps, **options})
 
 
 def logistic(differences: npt.ArrayLike, variance: float, width: float) -> Target:

@@ -1,11 +1,10 @@
-"""Extensions in other packages: the recipes of CONTRIBUTING.md."""
+"""Components in other packages: the recipes of CONTRIBUTING.md, and components that are broken."""
 
 from __future__ import annotations
 
 import importlib
 import re
-import sys
-from collections.abc import Iterator
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -13,10 +12,15 @@ from typing import Any
 import jax
 import numpy as np
 import pytest
+from raising import raises
 
-from bpa_ppl import NBest, Weights, registry
+import bpa_ppl as bpa
+from bpa_ppl import BpaWarning, DataError, NBest, UsageError, Weights, registry
 from bpa_ppl.cli.app import app
-from bpa_ppl.registry import Registry
+from bpa_ppl.formats.jsonl import Jsonl
+from bpa_ppl.quality.base import counted_metrics
+from bpa_ppl.quality.ter import TER
+from bpa_ppl.registry import METRICS, NBEST_FORMATS, WEIGHT_FORMATS, Registry
 
 ROOT = Path(__file__).resolve().parent.parent
 GUIDE = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
@@ -50,26 +54,19 @@ def lists() -> NBest:
 
 @pytest.fixture
 def installed_recipe(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
-) -> Iterator[Path]:
-    """Install a package with the module of a recipe, and change to an empty folder."""
+    tmp_path: Path,
+    install_package: Callable[[str, str, str], None],
+    monkeypatch: pytest.MonkeyPatch,
+    request: pytest.FixtureRequest,
+) -> Path:
+    """Install a package with the module of a recipe, and change to its folder."""
     source = RECIPES[request.param][0]
     entry = _ENTRY.match(source)
     assert entry is not None, "the first line of a recipe names its file and its entry point"
-    site, info = tmp_path / "site", tmp_path / "site" / "my_package-1.0.dist-info"
-    info.mkdir(parents=True)
-    (site / entry["file"]).write_text(source, "utf-8")
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: my_package\nVersion: 1.0\n")
-    (info / "entry_points.txt").write_text(f"[{entry['group']}]\n{entry['point']}\n")
-    monkeypatch.syspath_prepend(str(site))
+    module = entry["file"].removesuffix(".py")
+    install_package(module, source, f"[{entry['group']}]\n{entry['point']}\n")
     monkeypatch.setenv("BPA_PPL_CACHE", str(tmp_path / "cache"))
-    monkeypatch.chdir(tmp_path)
-    importlib.invalidate_caches()
-    for one in REGISTRIES.values():
-        monkeypatch.setattr(one, "_members", dict(one._members))
-        monkeypatch.setattr(one, "_searched", False)
-    yield tmp_path
-    sys.modules.pop(entry["file"].removesuffix(".py"), None)
+    return tmp_path
 
 
 def test_every_registry_has_a_table_row_and_a_recipe() -> None:
@@ -110,30 +107,121 @@ def test_recipe_works_in_another_package(
 def test_command_line_offers_the_new_sampler(
     installed_recipe: Path, lists: NBest, caplog: pytest.LogCaptureFixture
 ) -> None:
-    from bpa_ppl import write_nbest
-
     caplog.set_level("INFO", logger="bpa_ppl")
-    write_nbest(lists, installed_recipe / "a.nbest")
-    assert lists.references is not None
-    text = "".join(f"{refs[0]}\n" for refs in lists.references)
-    (installed_recipe / "a.ref").write_text(text)
-    (installed_recipe / "w.json").write_text('{"LM0": 0.4, "WP0": -0.2}')
+    bpa.write_nbest(lists, "a.nbest")
+    Path("a.ref").write_text("".join(f"{refs[0]}\n" for refs in lists.references or ()))
+    bpa.write_weights(CANONICAL, "w.json")
     arguments = "adapt a.nbest -r a.ref -w w.json -o p.nc --sampler from-the-prior --set draws=300"
     with ordinary_jax():
         app(arguments.split(), standalone_mode=False)
-    assert (installed_recipe / "p.nc").is_file()
+    assert Path("p.nc").is_file()
     assert "from-the-prior, 1 chains × 300 draws" in caplog.text
 
 
 def test_model_of_the_guide_runs(lists: NBest) -> None:
-    from bpa_ppl import adapt, check
-
     (source,) = re.findall(r"```python\n(import numpyro\n.*?def learned_scale.*?)```", GUIDE, re.S)
     scope: dict[str, Any] = {}
     exec(source, scope)
-    posterior = adapt(
+    posterior = bpa.adapt(
         lists, CANONICAL, model=scope["learned_scale"], sampler="rwm-isotropic", draws=200
     )
     assert "scale" in posterior["posterior"]
-    assert {finding.where for finding in check(posterior).findings} & {"scale", "LM0", "WP0"}
+    assert {finding.where for finding in bpa.check(posterior).findings} & {"scale", "LM0", "WP0"}
     assert "prior_variance" not in posterior["constant_data"]
+
+
+MODULE = '''
+from bpa_ppl.quality import Metric
+
+class Mine(Metric, frozen=True):
+    """A metric."""
+
+def function():
+    """Not a class."""
+'''
+InstallFunction = Callable[..., None]
+
+
+@pytest.fixture
+def install_entry_points(install_package: Callable[[str, str, str], None]) -> InstallFunction:
+    """A function that installs a package with a component `mine`."""
+
+    def install(*registries: Registry, value: str = "theirs:Mine", source: str = MODULE) -> None:
+        points = "".join(f"[{one.group}]\nmine = {value}\n" for one in registries)
+        install_package("theirs", source, points)
+
+    return install
+
+
+def test_component_of_another_kind_raises(
+    registries: list[Registry], install_entry_points: InstallFunction
+) -> None:
+    """A metric class is accepted in the group of metrics only."""
+    install_entry_points(*registries)
+    assert METRICS["mine"].__name__ == "Mine"
+    for one in registries:
+        for _ in range(2 if one is not METRICS else 0):  # the failure is not cached
+            with raises(DataError, "wrong-type", match=f"{one.kind} mine.* package theirs"):
+                one.resolve("mine")
+
+
+@pytest.mark.parametrize(
+    ("value", "source", "code", "reason"),
+    [
+        ("theirs:function", MODULE, "wrong-type", "<function function at"),
+        ("theirs:Other", MODULE, "damaged", "theirs:Other .* no attribute 'Other'"),
+        ("theirs:Mine", "raise KeyError('key')", "damaged", "package theirs.*: 'key'"),
+        ("theirs:Mine", "import no_such_module", "damaged", "'no_such_module'"),
+    ],
+)
+def test_component_that_cannot_be_loaded_raises(
+    install_entry_points: InstallFunction, value: str, source: str, code: str, reason: str
+) -> None:
+    install_entry_points(METRICS, value=value, source=source)
+    with raises(DataError, code, match=f"the metric mine.*{reason}"):
+        METRICS.resolve("mine")
+
+
+def test_other_formats_work_despite_broken_component(
+    registries: list[Registry], install_entry_points: InstallFunction
+) -> None:
+    """Files in known formats are read without warning; an unknown file warns once."""
+    install_entry_points(*registries)
+    lists = NBest.from_lists([["a cat", "the cat"]], [[[-1.5], [-2.0]]], ["LM0"])
+    for path in ("out", "out.jsonl", "out.csv"):
+        bpa.write_nbest(lists, path)
+        assert bpa.read_nbest(path).texts(0) == lists.texts(0)
+    Path("odd").write_text("what is this\n")
+    with pytest.warns(BpaWarning, match="list.* mine, theirs:Mine"), pytest.raises(DataError):
+        bpa.read_nbest("odd")
+    with pytest.raises(DataError):
+        bpa.read_nbest("odd")
+
+
+def test_other_weights_and_metrics_work_despite_broken_component(
+    install_entry_points: InstallFunction,
+) -> None:
+    install_entry_points(WEIGHT_FORMATS)
+    Path("weights").write_text("LM0= 0.5\n")
+    with pytest.warns(BpaWarning, match=f"left out: the {WEIGHT_FORMATS.kind} mine"):
+        assert bpa.read_weights("weights")["LM0"] == 0.5
+    assert bpa.read_weights("weights")["LM0"] == 0.5
+    install_entry_points(METRICS, source="raise ValueError('wrong')")
+    with pytest.warns(BpaWarning, match="left out: the metric mine.*: wrong"):
+        assert "ter" in counted_metrics()
+
+
+def test_broken_built_in_component_raises() -> None:
+    broken: Registry = Registry("metric", "none", METRICS.base, {"mine": "bpa_ppl.none:Mine"})
+    with raises(DataError, "damaged", match=r"metric mine.*bpa_ppl\.none"):
+        dict(broken.loaded())
+
+
+def test_register_rejects_other_classes_and_names_in_use() -> None:
+    for member in (Jsonl, TER()):
+        with raises(UsageError, "wrong-type", parameter="member"):
+            METRICS.register("mine", member)  # type: ignore[arg-type]
+    with raises(UsageError, "duplicate", parameter="name"):
+        NBEST_FORMATS.register("moses", Jsonl)
+    assert "mine" not in METRICS
+    assert "mine" not in NBEST_FORMATS

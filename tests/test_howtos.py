@@ -1,4 +1,4 @@
-"""The commands in the documentation have valid options and run in the order of their page."""
+"""The commands and examples in the documentation run, in the order of their page."""
 
 from __future__ import annotations
 
@@ -9,13 +9,15 @@ import shlex
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import typer.main
+from judged_lists import judged_lists, write_json_lines
 from typer.core import TyperGroup
 
-from bpa_ppl import BpaWarning, NBest, read_nbest, write_nbest
+from bpa_ppl import BpaWarning, NBest, read_nbest, read_posterior, write_nbest
 from bpa_ppl.cli.app import app
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -151,7 +153,7 @@ BEFORE = {
     "text.md": """phrases extract memory.fr memory.en memory.align -o dev.parquet
         phrases extract general.fr general.en general.align -o out.parquet""",
 }
-QUICK = ("decode-once.md",)
+QUICK = ("decode-once.md", "README.md")
 
 
 @pytest.mark.parametrize(
@@ -170,3 +172,45 @@ def test_page_commands_run(page: str, working_folder: Path) -> None:
             run_command(line)
             for written in re.findall(r" -o (\S+)", line):
                 assert Path(written).stat().st_size > 0
+
+
+README = (ROOT / "README.md").read_text("utf-8")
+SECTION = README.split("### Candidates of neural systems and of LLMs")[1].split("\n### ")[0]
+
+
+@pytest.fixture
+def example_scope(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    monkeypatch.chdir(tmp_path)
+    write_json_lines(judged_lists(40), Path("judged.jsonl"))
+    write_json_lines(judged_lists(30, seed=2).without_features("comet"), Path("new.jsonl"))
+    return {}
+
+
+def test_example_of_the_first_page(capsys: pytest.CaptureFixture[str]) -> None:
+    page = (ROOT / "docs" / "index.md").read_text("utf-8")
+    (code,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    exec(code, {})
+    printed = capsys.readouterr().out
+    assert "converged" in printed
+    (ter,) = re.findall(r"TER (\d+\.\d+)", printed)
+    assert float(ter) == pytest.approx(55.2, abs=0.3)
+
+
+@pytest.mark.filterwarnings("ignore::bpa_ppl.BpaWarning")
+def test_python_example_for_neural_systems(
+    example_scope: dict[str, Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    (code,) = re.findall(r"```python\n(.*?)```", SECTION, re.DOTALL)
+    assert len(code.strip().splitlines()) <= 6
+    exec(code, example_scope)
+    assert "converged" in capsys.readouterr().out
+    chosen = [text.split()[1] for text in example_scope["chosen"]]
+    assert len(chosen) == 30
+    assert chosen.count("eve") > 20
+    assert "comet" not in example_scope["posterior"]["posterior"]["feature"].values
+
+
+def test_command_for_neural_systems(example_scope: dict[str, Any]) -> None:
+    (line,) = re.findall(r"`bpa (adapt judged\.jsonl .*?)`", SECTION)
+    app([*line.split(), "-q"], standalone_mode=False)
+    assert read_posterior("posterior.nc").attrs["oracle_metric"] == "comet"

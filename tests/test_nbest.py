@@ -1,51 +1,46 @@
 from __future__ import annotations
 
 import pickle
-from dataclasses import FrozenInstanceError, fields, replace
-from html.parser import HTMLParser
+from dataclasses import FrozenInstanceError, replace
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
+import pyarrow as pa
 import pytest
+from html_outline import Outline
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from raising import raises
+from table_content import table_content
 
 from bpa_ppl.columns import intern
-from bpa_ppl.errors import DataError, UsageError
+from bpa_ppl.errors import BpaWarning, DataError, NoSuchSentence, UsageError
 from bpa_ppl.nbest import NBest
 
 SIZES = st.lists(st.integers(1, 6), min_size=1, max_size=8)
 
 
-def numbered_lists(sizes: list[int]) -> NBest:
-    """Return lists whose single feature is the row number, with texts, references and totals."""
-    rows = iter(range(sum(sizes)))
-    tables = [[[next(rows)] for _ in range(size)] for size in sizes]
-    return NBest.from_lists(
-        [[f"text {row % 5}" for [row] in table] for table in tables],
-        tables,
-        ["row"],
-        references=[[f"reference {s}"] for s in range(len(sizes))],
-        totals=[[-row for [row] in table] for table in tables],
-    )
-
-
 def lists_with_all_columns(sizes: list[int], first: int = 0) -> NBest:
     """Return lists with all columns; each value encodes its row or sentence."""
-    counts = np.arange(sum(sizes))
-    ids = np.arange(first, first + len(sizes))
-    return (
-        numbered_lists(sizes)
-        .with_sources([f"source {i}" for i in ids])
-        .with_references([(f"reference {i}",) for i in ids])
-        .with_extras(
-            gain=counts / 2,
-            vectors=np.column_stack([counts, -counts]),
-            spans=[(r,) for r in counts],
-        )
-        .with_sentence_extras(domain=ids % 2, title=[f"title {i}" for i in ids])
-    )
+    rows, ids = np.arange(sum(sizes)), np.arange(first, first + len(sizes))
+    return NBest.from_arrays(
+        [f"text {row % 5}" for row in rows],
+        rows[:, np.newaxis],
+        ["row"],
+        sizes,
+        references=[(f"reference {i}",) for i in ids],
+        totals=-rows,
+        sources=[f"source {i}" for i in ids],
+        extras={
+            "gain": rows / 2,
+            "vectors": np.column_stack([rows, -rows]),
+            "spans": [(r,) for r in rows],
+        },
+        sentence_extras={"title": [f"title {i}" for i in ids]},
+    ).with_sentence_extras(domain=ids % 2)
 
 
 def assert_consistent(nbest: NBest, sentences: list[int]) -> None:
@@ -69,20 +64,10 @@ def rows_by_sentence(nbest: NBest) -> list[list[int]]:
 
 
 def test_lists_are_concatenated(toy: NBest) -> None:
-    assert len(toy) == 3
-    assert toy.offsets.tolist() == [0, 4, 6, 9]
-    assert toy.sizes.tolist() == [4, 2, 3]
-    assert toy.texts(1) == ["hello world", "hello"]
-    assert toy.text(8) == "three"
-    assert toy.features.dtype == np.float32
-    assert toy.sentence_ids.tolist() == [0, 1, 2]
+    assert (len(toy), toy.sizes.tolist(), toy.offsets.tolist()) == (3, [4, 2, 3], [0, 4, 6, 9])
+    assert (toy.texts(1), toy.text(8)) == (["hello world", "hello"], "three")
+    assert (toy.features.dtype, toy.sentence_ids.tolist()) == (np.float32, [0, 1, 2])
     assert toy.totals is None
-
-
-def test_equal_texts_are_stored_once() -> None:
-    nbest = NBest.from_lists([["b", "a", "b"], ["a"]], [[[1]] * 3, [[1]]], ["LM0"])
-    assert nbest.strings == ("b", "a")
-    assert nbest.string_index.tolist() == [0, 1, 0, 1]
 
 
 @settings(deadline=None)
@@ -92,50 +77,6 @@ def test_interned_texts_round_trip(texts: list[str]) -> None:
     assert [strings[i] for i in index] == texts
     assert list(strings) == list(dict.fromkeys(texts))
     assert index.dtype == np.int32
-
-
-@settings(deadline=None)
-@given(SIZES, st.data())
-def test_select_takes_whole_lists_in_any_order_with_repeats(
-    sizes: list[int], data: st.DataObject
-) -> None:
-    nbest = numbered_lists(sizes)
-    chosen = data.draw(st.lists(st.integers(0, len(sizes) - 1), min_size=1))
-    picked = nbest.select(chosen)
-    assert rows_by_sentence(picked) == [rows_by_sentence(nbest)[s] for s in chosen]
-    assert [picked.texts(i) for i in range(len(chosen))] == [nbest.texts(s) for s in chosen]
-    assert picked.references == tuple((f"reference {s}",) for s in chosen)
-    assert picked.sentence_ids.tolist() == chosen
-    assert picked.totals is not None
-    assert picked.totals.tolist() == [-row for rows in rows_by_sentence(picked) for row in rows]
-
-
-def test_select_by_mask(toy: NBest) -> None:
-    assert toy.select(np.array([True, False, True])).sizes.tolist() == [4, 3]
-
-
-@settings(deadline=None)
-@given(SIZES, st.integers(1, 7))
-def test_truncate_keeps_first_hypotheses(sizes: list[int], size: int) -> None:
-    nbest = numbered_lists(sizes)
-    assert rows_by_sentence(nbest.truncate(size)) == [
-        rows[:size] for rows in rows_by_sentence(nbest)
-    ]
-
-
-@pytest.mark.parametrize("size", [0, -1])
-def test_truncate_rejects_size_below_one(toy: NBest, size: int) -> None:
-    with pytest.raises(UsageError, match=f"size must be at least 1, got {size}"):
-        toy.truncate(size)
-
-
-@settings(deadline=None)
-@given(SIZES, st.integers(1, 9))
-def test_chunks_cover_all_lists(sizes: list[int], count: int) -> None:
-    nbest = numbered_lists(sizes)
-    chunks = list(nbest.chunks(count))
-    assert all(len(chunk) == count for chunk in chunks[:-1])
-    assert [rows for chunk in chunks for rows in rows_by_sentence(chunk)] == rows_by_sentence(nbest)
 
 
 def test_scores_are_inner_products_in_double_precision(toy: NBest) -> None:
@@ -155,8 +96,6 @@ def test_with_references_replaces_references(toy: NBest) -> None:
     other = toy.with_references([["x", "y"], ["z"], []])
     assert other.references == (("x", "y"), ("z",), ())
     assert toy.references == (("the cat sat down",), ("hello world",), ("one two three",))
-    with pytest.raises(DataError, match="1 values of references for 3 sentences"):
-        toy.with_references([["x"]])
 
 
 def test_attributes_are_read_only(toy: NBest) -> None:
@@ -175,21 +114,24 @@ def test_empty_table() -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "message"),
+    ("changes", "code", "parameter"),
     [
-        ({"feature_names": ("LM0",)}, "disagree in shape"),
-        ({"feature_names": ("LM0", "TM0", "TM0")}, "two features have the same name"),
-        ({"offsets": np.array([0, 4, 6, 8])}, "disagree in shape"),
-        ({"offsets": np.array([0, 4, 9])}, "disagree in shape"),
-        ({"offsets": np.array([0, 4, 4, 9])}, "the list of sentence 1 is empty"),
-        ({"string_index": np.zeros(3, np.int32)}, "disagree in shape"),
-        ({"totals": np.zeros(3, np.float32)}, "3 values of totals for 9 hypotheses"),
-        ({"totals": np.full(9, np.nan, np.float32)}, "a total score is not a finite number"),
-        ({"references": (("x",),)}, "1 values of references for 3 sentences"),
+        ({"feature_names": ("LM0",)}, "wrong-length", None),
+        ({"feature_names": ("LM0", "TM0", "TM0")}, "duplicate", None),
+        ({"offsets": np.array([0, 4, 6, 8])}, "wrong-length", None),
+        ({"offsets": np.array([0, 4, 9])}, "wrong-length", None),
+        ({"offsets": np.array([0, 4, 4, 9])}, "no-data", None),
+        ({"string_index": np.zeros(3, np.int32)}, "wrong-length", None),
+        ({"string_index": np.full(9, 99, np.int32)}, "mismatch", None),
+        ({"totals": np.zeros(3, np.float32)}, "wrong-length", "totals"),
+        ({"totals": np.full(9, np.nan, np.float32)}, "bad-number", None),
+        ({"references": (("x",),)}, "wrong-length", "references"),
     ],
 )
-def test_inconsistent_arrays_raise(toy: NBest, changes: dict, message: str) -> None:
-    with pytest.raises(DataError, match=f"dev.nbest: .*{message}"):
+def test_inconsistent_arrays_raise(
+    toy: NBest, changes: dict, code: str, parameter: str | None
+) -> None:
+    with raises(DataError, code, parameter=parameter, match="^dev.nbest: "):
         replace(toy, origin="dev.nbest", **changes)
 
 
@@ -197,20 +139,18 @@ def test_inconsistent_arrays_raise(toy: NBest, changes: dict, message: str) -> N
 def test_non_finite_feature_is_located(toy: NBest, value: float) -> None:
     features = toy.features.copy()
     features[5, 1] = value
-    with pytest.raises(DataError, match=r"TM0\[0\] of hypothesis 1 of sentence 1 is -?(nan|inf)"):
+    with raises(DataError, "bad-number", match=r"TM0\[0\] of hypothesis 1 of sentence 1 is"):
         replace(toy, features=features)
 
 
-def test_texts_and_features_must_have_equal_length() -> None:
-    with pytest.raises(DataError, match="same number of hypotheses"):
-        NBest.from_lists([["a", "b"]], [[[1.0]]], ["LM0"])
-
-
-def test_rejects_flat_texts_and_ragged_features() -> None:
-    with pytest.raises(UsageError, match="a list of hypotheses for each sentence, not one text"):
+@pytest.mark.parametrize(
+    ("texts", "features"), [([["a", "b"]], [[[1.0]]]), ([["a"], ["b"]], [[[1.0]], [[1.0, 2.0]]])]
+)
+def test_rejects_features_of_another_length(texts: Any, features: Any) -> None:
+    with raises(DataError, "wrong-length", parameter="features"):
+        NBest.from_lists(texts, features, ["LM0"])
+    with raises(UsageError, "wrong-type", parameter="texts"):
         NBest.from_lists(["ab"], [[[1.0], [2.0]]], ["LM0"])
-    with pytest.raises(DataError, match="needs 2 features, one for each name"):
-        NBest.from_lists([["a"], ["b"]], [[[1.0]], [[1.0, 2.0]]], ["LM0", "W0"])
 
 
 def test_all_columns_from_lists() -> None:
@@ -266,27 +206,13 @@ class TestSequence:
 
     @pytest.mark.parametrize("key", [4, -5, [0, 4], [-5]])
     def test_rejects_positions_out_of_range(self, key: Any) -> None:
-        with pytest.raises(
-            IndexError, match=r"there is no sentence (4|-5): positions run from 0 to 3"
-        ):
-            lists_with_all_columns(list(self.LENGTHS))[key]
-        with pytest.raises(UsageError):
-            lists_with_all_columns(list(self.LENGTHS))[key]
-
-    @pytest.mark.parametrize(
-        "key", [[True, False], True, "0", 1.5, None, (0, 1.5), [0.0], np.zeros((2, 2), bool)]
-    )
-    def test_rejects_invalid_positions(self, key: Any) -> None:
-        with pytest.raises(
-            UsageError, match=r"a mask must have one value for each of 4|must be selected by"
-        ):
-            lists_with_all_columns(list(self.LENGTHS))[key]
-
-    def test_select_rejects_negative_positions_and_short_masks(self, toy: NBest) -> None:
-        with pytest.raises(UsageError, match="there is no sentence -1: positions run"):
-            toy.select([-1])
-        with pytest.raises(UsageError, match=r"a mask must have one value for each of 3 sentences"):
-            toy.select([True, False])
+        lists = lists_with_all_columns(list(self.LENGTHS))
+        with raises(NoSuchSentence, match="sentence (4|-5): .* 0 to 3"):
+            lists[key]
+        with raises(NoSuchSentence, match="sentence -1:"):
+            lists.select([-1])
+        assert issubclass(NoSuchSentence, UsageError)
+        assert issubclass(NoSuchSentence, IndexError)
 
     @settings(deadline=None)
     @given(SIZES, st.data())
@@ -294,10 +220,17 @@ class TestSequence:
         nbest = lists_with_all_columns(sizes)
         chosen = data.draw(st.lists(st.integers(0, len(sizes) - 1)))
         assert_consistent(nbest.select(chosen), chosen)
-        assert_consistent(nbest.truncate(data.draw(st.integers(1, 7))), list(range(len(sizes))))
+        assert rows_by_sentence(nbest.select(chosen)) == [
+            rows_by_sentence(nbest)[s] for s in chosen
+        ]
+        size = data.draw(st.integers(1, 7))
+        assert_consistent(nbest.truncate(size), list(range(len(sizes))))
+        first_rows = [rows[:size] for rows in rows_by_sentence(nbest)]
+        assert rows_by_sentence(nbest.truncate(size)) == first_rows
         start = 0
-        for chunk in nbest.chunks(data.draw(st.integers(1, 4))):
+        for chunk in nbest.chunks(size):
             assert_consistent(chunk, list(range(start, start + len(chunk))))
+            assert rows_by_sentence(chunk) == rows_by_sentence(nbest)[start : start + size]
             start += len(chunk)
         assert start == len(sizes)
 
@@ -315,14 +248,6 @@ class TestSequence:
         nbest = NBest.from_lists([["b", "a"], ["c", "a", "b"]], [[[1]] * 2, [[1]] * 3], ["LM0"])
         assert nbest[1].strings == ("b", "a", "c")
         assert nbest[1].texts(0) == ["c", "a", "b"]
-
-    def test_chunks_reject_size_zero(self, toy: NBest) -> None:
-        with pytest.raises(UsageError, match="must be at least 1, got 0"):
-            list(toy.chunks(0))
-
-    def test_regroup_rejects_inconsistent_sizes(self, toy: NBest) -> None:
-        with pytest.raises(DataError, match="disagree in shape"):
-            toy.regroup(np.array([0]), np.array([0, 1]), [1])
 
 
 class TestConcatenation:
@@ -342,11 +267,7 @@ class TestConcatenation:
 
     def test_concatenated_parts_equal_the_whole(self, toy: NBest) -> None:
         again = NBest.concatenate(toy)
-        for field in fields(NBest):
-            actual, expected = getattr(again, field.name), getattr(toy, field.name)
-            assert (
-                np.array_equal(actual, expected) if field.name != "strings" else actual == expected
-            )
+        assert table_content(again) == table_content(toy)
 
     def test_features_are_matched_by_name(self, toy: NBest) -> None:
         other = replace(
@@ -360,16 +281,12 @@ class TestConcatenation:
         assert both.features[9:].tobytes() == toy.features.tobytes()
 
     def test_rejects_features_of_one_table_only(self, toy: NBest) -> None:
-        with pytest.raises(DataError, match=r"dev: TM0\[1\] is not a feature of both a\.nbest and"):
+        with raises(DataError, "mismatch"):
             replace(toy, origin="a.nbest") + replace(
                 toy.without_features("TM0[1]"), sentence_ids=[5, 6, 7], origin="dev"
             )
 
-    def test_rejects_common_sentence_ids(self, toy: NBest) -> None:
-        with pytest.raises(
-            DataError, match=r"<memory> have sentence ids in common: .*renumber=True"
-        ):
-            toy + toy
+    def test_common_sentence_ids(self, toy: NBest) -> None:
         assert NBest.concatenate([toy, toy], renumber=True).sentence_ids.tolist() == [*range(6)]
         # Repeated sentences of one table are kept.
         assert (toy.select([1, 1]) + toy[:1]).sentence_ids.tolist() == [1, 1, 0]
@@ -380,7 +297,7 @@ class TestConcatenation:
             lists_with_all_columns([2, 1]),
             replace(lists_with_all_columns([1]), sentence_ids=[9], origin="b.nbest"),
         )
-        with pytest.raises(DataError, match=f"b.nbest: no {column}, which <memory> has: add it"):
+        with raises(DataError, "missing-column"):
             one + other.without(column)
         assert len(one.without(column) + other.without(column)) == 3
 
@@ -388,42 +305,22 @@ class TestConcatenation:
         flat = toy.with_extras(gain=np.zeros(9))
         for gain in (np.zeros((9, 2)), ["x"] * 9):
             other = replace(toy, sentence_ids=[5, 6, 7]).with_extras(gain=gain)
-            with pytest.raises(DataError, match="the columns gain differ in shape"):
+            with raises(DataError, "mismatch"):
                 flat + other
 
     def test_origins_are_joined(self, toy: NBest) -> None:
         parts = [replace(toy[s], origin=origin) for s, origin in enumerate("aba")]
         assert NBest.concatenate(parts).origin == "a + b"
 
-    def test_rejects_empty_input_and_other_types(self, toy: NBest) -> None:
-        with pytest.raises(UsageError, match="give at least one"):
-            NBest.concatenate([])
+    def test_rejects_other_types(self, toy: NBest) -> None:
         with pytest.raises(TypeError, match="unsupported operand"):
             toy + 1  # type: ignore[operator]
 
 
 class TestColumns:
     def test_references_are_texts_or_tuples(self, toy: NBest) -> None:
-        assert toy.with_references(["the cat", ["a", "b"], ()]).references == (
-            ("the cat",),
-            ("a", "b"),
-            (),
-        )
-
-    @pytest.mark.parametrize(
-        "references",
-        ["the cat", 3, None, [1, 2, 3], [["a"], ["b"], [3]], {"a", "b", "c"}, {0: "a"}],
-    )
-    def test_rejects_invalid_references(self, toy: NBest, references: Any) -> None:
-        with pytest.raises(
-            UsageError, match="references must be one text, or a tuple of texts, for"
-        ):
-            toy.with_references(references)
-
-    @pytest.mark.parametrize("sources", ["the cat", 3, [1, 2, 3], [("a",), ("b",), ("c",)]])
-    def test_rejects_invalid_sources(self, toy: NBest, sources: Any) -> None:
-        with pytest.raises(UsageError, match="sources must be one text for each sentence"):
-            toy.with_sources(sources)
+        lists = toy.with_references(["the cat", ["a", "b"], ()])
+        assert lists.references == (("the cat",), ("a", "b"), ())
 
     def test_extras_are_replaced_and_dropped(self, toy: NBest) -> None:
         more = toy.with_extras(gain=range(9)).with_extras(gain=np.ones(9), spans=["x"] * 9)
@@ -432,37 +329,55 @@ class TestColumns:
         assert toy.extras == {}
         assert list(more.without("gain", "references").extras) == ["spans"]
         assert more.without("references").references is None
-        with pytest.raises(UsageError, match="unknown column 'size': choose one of totals, refer"):
-            more.without("size")
 
     @pytest.mark.parametrize(
-        ("change", "message"),
+        ("change", "code", "parameter"),
         [
-            (lambda n: n.with_extras(gain=[1, 2]), "2 values of gain for 9 hypotheses"),
-            (lambda n: n.with_sentence_extras(t=[1, 2]), "2 values of t for 3 sentences"),
-            (lambda n: n.with_sources(["a"]), "1 values of sources for 3 sentences"),
-            (
-                lambda n: n.with_extras(t=range(9)).with_sentence_extras(t=range(3)),
-                "there is a column t already",
+            (lambda n: n.with_extras(gain=[1, 2]), "wrong-length", "gain"),
+            (lambda n: n.with_sentence_extras(t=[1, 2]), "wrong-length", "t"),
+            (lambda n: n.with_sources(["a"]), "wrong-length", "sources"),
+            (lambda n: n.with_references([["x"]]), "wrong-length", "references"),
+            (lambda n: n.with_extras(t=range(9)).with_sentence_extras(t="abc"), "wrong-type", "t"),
+            (lambda n: n.with_extras(t=range(9)).with_sentence_extras(t=[1] * 3), "duplicate", "t"),
+            (lambda n: n.with_extras(references=range(9)), "duplicate", "references"),
+            (lambda n: n.with_features(["A"], np.zeros((3, 1))), "wrong-length", "columns"),
+            (lambda n: n.with_features(["LM0"], np.zeros((9, 1))), "duplicate", "names"),
+            (lambda n: n.with_features("A", np.full(9, np.nan)), "bad-number", None),
+            (lambda n: n.without_features("TM1"), "missing-feature", "names"),
+            (lambda n: n.without("size"), "unknown-name", "columns"),
+            (lambda n: n.truncate(0), "bad-usage", "size"),
+            (lambda n: list(n.chunks(0)), "bad-usage", "sentences"),
+            (lambda n: n.regroup(np.array([0]), np.array([0, 1]), [1]), "wrong-length", None),
+            (lambda n: n.select([True, False]), "wrong-length", "sentences"),
+            (lambda n: n.scores({"LM0": 1.0}), "missing-weight", "weights"),
+            (lambda n: NBest.concatenate([]), "no-data", "parts"),
+            (lambda n: n + n, "duplicate", "renumber"),
+            *((lambda n, v=v: n.with_extras(g=v), "wrong-type", "g") for v in ("a", 3, {}, None)),
+            *(
+                (lambda n, v=v: n.with_sources(v), "wrong-type", "sources")
+                for v in ("the cat", 3, [1, 2, 3], [("a",), ("b",), ("c",)])
             ),
-            (lambda n: n.with_extras(references=range(9)), "a column references already"),
-            (lambda n: n.with_features(["A"], np.zeros((3, 1))), r"shape \(9, 1\), not \(3, 1\)"),
-            (
-                lambda n: n.with_features(["LM0"], np.zeros((9, 1))),
-                "there is a feature LM0 already",
+            *(
+                (lambda n, v=v: n.with_references(v), "wrong-type", "references")
+                for v in ("a", 3, None, [1, 2, 3], [["a"], ["b"], [3]], {"a", "b", "c"}, {0: "a"})
             ),
-            (lambda n: n.with_features("A", np.full(9, np.nan)), "A of hypothesis 0 of sentence 0"),
-            (lambda n: n.without_features("TM1"), r"no feature TM1: there are LM0, TM0\[0\]"),
+            *(
+                (lambda n, v=v: n[v], code, "sentences")
+                for code, several in {
+                    "wrong-length": (True, [True, False], np.zeros((2, 2), bool)),
+                    "wrong-type": ("0", 1.5, None, (0, 1.5), [0.0]),
+                }.items()
+                for v in several
+            ),
         ],
     )
-    def test_rejects_inconsistent_columns(self, toy: NBest, change: Any, message: str) -> None:
-        with pytest.raises(DataError, match=message):
+    def test_rejects_invalid_arguments(
+        self, toy: NBest, change: Any, code: str, parameter: str | None
+    ) -> None:
+        kind = {"wrong-type": UsageError, "bad-usage": UsageError, "unknown-name": UsageError}
+        usage = parameter in ("sentences", "parts")
+        with raises(UsageError if usage else kind.get(code, DataError), code, parameter=parameter):
             change(toy)
-
-    @pytest.mark.parametrize("values", ["text", 3, {"a": 1}, None])
-    def test_rejects_column_that_is_not_a_sequence(self, toy: NBest, values: Any) -> None:
-        with pytest.raises(UsageError, match="the column gain must be a sequence of values"):
-            toy.with_extras(gain=values)
 
     def test_features_are_added_and_dropped(self, toy: NBest) -> None:
         more = toy.with_features(["A", "B"], np.arange(18).reshape(9, 2))
@@ -480,7 +395,7 @@ class TestColumns:
         assert merged.sentence_extras["title"] == ("title 2", "title 0")
         assert merged.texts(0) == ["z"]
         assert merged.extras == {}
-        with pytest.raises(DataError, match="sentence id 9 is not in dev: give lists of the same"):
+        with raises(DataError, "mismatch"):
             replace(new, sentence_ids=[2, 9]).with_sentences_of(replace(old, origin="dev"))
 
     def test_extras_are_read_only(self) -> None:
@@ -508,7 +423,7 @@ class TestDisplay:
         nbest = replace(lists_with_all_columns([2, 1]), origin="dev.nbest.gz")
         assert repr(nbest) == (
             "NBest(2 sentences, 3 hypotheses, 1 feature, totals, references, sources, gain, "
-            "vectors, spans, domain, title, from dev.nbest.gz)"
+            "vectors, spans, title, domain, from dev.nbest.gz)"
         )
         assert repr(nbest[1]).startswith("NBest(1 sentence, 1 hypothesis, 1 feature, ")
         plain = NBest.from_lists([["a"] * 2500], [np.zeros((2500, 2))], ["A", "B"])
@@ -516,12 +431,172 @@ class TestDisplay:
 
     def test_html_is_escaped(self, toy: NBest) -> None:
         page = replace(toy, origin="<b>&.nbest", feature_names=("<script>", "B", "C"))._repr_html_()
-        tags: list[str] = []
-        texts: list[str] = []
-        parser = HTMLParser()
-        parser.handle_starttag = lambda tag, attrs: tags.append(tag)  # type: ignore[method-assign]
-        parser.handle_data = texts.append  # type: ignore[method-assign]
-        parser.feed(page)
-        assert set(tags) == {"table", "caption", "tr", "td"}
-        assert "from <b>&.nbest" in texts
-        assert "<script>, B, C" in texts
+        outline = Outline(page)
+        assert set(outline.tags) == {"table", "caption", "tr", "td"}
+        assert {"from <b>&.nbest", "<script>, B, C"} <= set(outline.texts)
+
+
+RECORDS = [
+    {"id": 3, "text": "a", "lm": -1, "by": "x", "reference": "r"},
+    {"id": 3, "text": "b", "lm": -2.5, "by": "y", "reference": "r"},
+    {"id": 1, "text": "a", "lm": np.float32(0.5), "by": "x", "reference": "s"},
+]
+
+
+def assert_records(nbest: NBest) -> None:
+    assert nbest.sentence_ids.tolist() == [3, 1]
+    assert nbest.sizes.tolist() == [2, 1]
+    assert (nbest.feature_names, nbest.features.tolist()) == (("lm",), [[-1], [-2.5], [0.5]])
+    assert nbest.extras["by"] == ("x", "y", "x")
+    assert nbest.references == (("r",), ("s",))
+
+
+class TestArrays:
+    def test_single_size_for_all_lists(self) -> None:
+        nbest = NBest.from_arrays(["a"] * 6, np.zeros((6, 1)), ["lm"], 3)
+        assert nbest.sizes.tolist() == [3, 3]
+
+    @pytest.mark.parametrize(
+        ("changes", "code"),
+        [
+            ({"sizes": 2}, "wrong-length"),
+            ({"sizes": [1, 1]}, "wrong-length"),
+            ({"sizes": [1.5, 1.5]}, "wrong-type"),
+            ({"features": np.zeros((3, 2))}, "wrong-length"),
+            ({"features": [["x"]] * 3}, "bad-number"),
+            ({"features": [[1], [1, 2], [3]]}, "bad-number"),
+            ({"texts": "abc"}, "wrong-type"),
+            ({"texts": ["a", 1, "c"]}, "wrong-type"),
+            ({"references": ["x", "y"]}, "wrong-length"),
+        ],
+    )
+    def test_rejects_inconsistent_arrays(self, changes: dict[str, Any], code: str) -> None:
+        given = {"texts": ["a", "b", "c"], "features": np.zeros((3, 1)), "sizes": 3}
+        kind = UsageError if code == "wrong-type" else DataError
+        with raises(kind, code, parameter=next(iter(changes))):
+            NBest.from_arrays(feature_names=["lm"], **{**given, **changes})
+
+    def test_number_that_is_too_large_is_located(self) -> None:
+        with raises(DataError, "bad-number", match="lm of hypothesis 1 of sentence 0 is inf"):
+            NBest.from_arrays(["a", "b"], [[1], [1e39]], ["lm"], 2)
+
+
+class TestRecords:
+    def test_record_per_candidate(self) -> None:
+        assert_records(NBest.from_records(RECORDS))
+        assert_records(NBest.from_records(iter(RECORDS)))
+
+    def test_dictionary_of_columns(self) -> None:
+        columns: dict[str, Any] = {n: [r[n] for r in RECORDS] for n in RECORDS[0]}
+        assert_records(NBest.from_records(columns))
+        assert_records(NBest.from_records({**columns, "lm": np.array([-1, -2.5, 0.5])}))
+
+    def test_record_per_sentence(self) -> None:
+        """Candidates as a list of objects, or as an object of lists as in Hugging Face datasets."""
+        columns = {
+            "id": ["p", "q"],
+            "references": [["r"], ["s", "t"]],
+            "candidates": [
+                [{"text": "a", "lm": 1}, {"text": "b", "lm": 2}],
+                [{"text": "c", "lm": 3}],
+            ],
+        }
+        nbest = NBest.from_records(columns)
+        columnwise = [{"text": ["a", "b"], "lm": [1, 2]}, {"text": ["c"], "lm": [3]}]
+        assert table_content(
+            NBest.from_records({**columns, "candidates": columnwise})
+        ) == table_content(nbest)
+        assert nbest.references == (("r",), ("s", "t"))
+        assert nbest.sentence_extras["id"] == ("p", "q")
+
+    def test_references_argument_overrides_references_in_records(self) -> None:
+        records = [{**record, "id": int(record["id"] == 3)} for record in RECORDS]
+        nbest = NBest.from_records(records, references=["0", "1"], sources=["s", "t"])
+        assert nbest.references == (("1",), ("0",))
+        assert nbest.sources == ("t", "s")
+
+    @pytest.mark.parametrize(
+        ("records", "line"),
+        [([*RECORDS, {"id": 9}], 4), ([{0: 1}], 1), (["id"], 1)],
+    )
+    def test_rejects_invalid_records(self, records: Any, line: int) -> None:
+        with raises(DataError, line=line):
+            NBest.from_records(records)
+
+    @pytest.mark.parametrize(
+        ("records", "code"),
+        [([], "no-data"), ("text", "wrong-type"), (3, "wrong-type"), ({"id": 1}, "wrong-type")],
+    )
+    def test_rejects_other_arguments(self, records: Any, code: str) -> None:
+        with raises(UsageError, code, parameter="records"):
+            NBest.from_records(records)
+        with raises(DataError, "wrong-length", parameter="records"):
+            NBest.from_records({"id": [1], "text": ["a", "b"]})
+
+    def test_records_with_bad_numbers_can_be_dropped(self) -> None:
+        records = [*RECORDS, {**RECORDS[2], "lm": np.inf}]
+        with raises(DataError, parameter="bad", line=4):
+            NBest.from_records(records)
+        with raises(UsageError, "unknown-name", parameter="bad"):
+            NBest.from_records(records, bad="ignore")
+        with pytest.warns(BpaWarning, match="1 hypothesis dropped"):
+            nbest = NBest.from_records(records, bad="drop")
+        assert nbest.sizes.tolist() == [2, 1]
+
+
+class InterchangeOnly:
+    """A data frame with the interchange protocol only."""
+
+    def __init__(self, table: pa.Table):
+        self._table = table
+
+    def __dataframe__(self, **options: Any) -> Any:
+        return self._table.__dataframe__(**options)
+
+
+class TestDataFrames:
+    def test_data_frames_of_several_libraries(self) -> None:
+        frame = pd.DataFrame(RECORDS)
+        table = pa.Table.from_pandas(frame)
+        for data in (frame, table, table.to_batches()[0], InterchangeOnly(table)):
+            assert_records(NBest.from_dataframe(data))
+
+    def test_unnamed_index_is_not_a_feature(self) -> None:
+        frame = pd.DataFrame(RECORDS)
+        shuffled = frame.set_index(np.array([5, 7, 9]))
+        assert_records(NBest.from_dataframe(shuffled))
+        assert_records(NBest.from_dataframe(frame.set_index("id")))
+
+    def test_nbest_is_readable_as_arrow_table(self) -> None:
+        nbest = NBest.from_records(RECORDS).with_extras(n=np.array([1, 2, 3]))
+        table = pa.table(nbest)
+        assert table.column_names == ["id", "text", "reference", "lm", "by", "n"]
+        assert nbest.to_dataframe()["n"].tolist() == [1, 2, 3]
+        assert NBest.from_dataframe(table).feature_names == ("lm", "n")
+
+    @pytest.mark.parametrize(
+        ("columns", "parameter", "line"),
+        [
+            ({"lm": [1.0, np.inf, 2.0]}, "bad", 2),
+            ({"lm": [1, "x", 2]}, "frame", None),
+            ({"text": ["a", None, "b"]}, None, 2),
+            ({"reference": ["r", "x", "s"]}, None, 2),
+            ({"id": [0, 1, 0]}, None, 3),
+        ],
+    )
+    def test_rejects_invalid_data_frames(
+        self, columns: dict[str, Any], parameter: str | None, line: int | None
+    ) -> None:
+        frame = pd.DataFrame({n: [r[n] for r in RECORDS] for n in RECORDS[0]} | columns)
+        with raises(DataError, parameter=parameter, line=line):
+            NBest.from_dataframe(frame)
+
+    def test_rejects_list_as_data_frame(self) -> None:
+        with raises(UsageError, "wrong-type", parameter="frame"):
+            NBest.from_dataframe(RECORDS)
+
+    def test_to_dataframe_without_pandas_raises(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        table = Mock(to_pandas=Mock(side_effect=ImportError("no pandas")))
+        monkeypatch.setattr("bpa_ppl.rows.writing.table_of", lambda *_, **__: table)
+        with raises(UsageError, "not-supported"):
+            NBest.from_records(RECORDS).to_dataframe()

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import reference_model
 from external_posterior import autoregressive, external_posterior
+from raising import raises
 from scipy.special import log_expit
 from scipy.stats import norm
 from targets import SENTENCES, TARGETS, integrated
@@ -57,7 +58,7 @@ def posteriors(lists: NBest) -> dict[str, InferenceData]:
 
 
 @pytest.mark.parametrize("name", SAMPLERS)
-def test_groups_and_coordinates(
+def test_groups_coordinates_and_attributes(
     posteriors: dict[str, InferenceData], lists: NBest, name: str
 ) -> None:
     posterior = posteriors[name]
@@ -66,6 +67,9 @@ def test_groups_and_coordinates(
     weights = posterior["posterior"]["weights"]
     assert weights.dims == ("chain", "draw", "feature")
     assert weights["feature"].values.tolist() == list(NAMES[:3])
+    if name == "rwm-isotropic":
+        assert weights.shape == (4, 1000, 3)
+        assert posterior["warmup_posterior"]["weights"].shape == (4, 500, 3)
     likelihood = posterior["log_likelihood"]["oracle"]
     assert likelihood.dims == ("chain", "draw", "sentence")
     assert likelihood["sentence"].values.tolist() == lists.sentence_ids.tolist()
@@ -75,28 +79,15 @@ def test_groups_and_coordinates(
     assert constants["prior_variance"].values.tolist() == [0.5] * 3
     assert constants["fixed"].values.tolist() == [1.0]
     assert constants["fixed"]["fixed_feature"].values.tolist() == ["UnknownWordPenalty0"]
-
-
-@pytest.mark.parametrize("name", SAMPLERS)
-def test_attributes_record_sampler_seed_and_versions(
-    posteriors: dict[str, InferenceData], name: str
-) -> None:
-    attrs = posteriors[name].attrs
+    attrs = posterior.attrs
     assert (attrs["sampler"], attrs["seed"], attrs["model"]) == (name, 0, "log_linear")
     assert attrs["adaptation_sentences"] == 6
-    settings = json.loads(attrs["settings"])
-    assert ("draws" in settings) == (name != "map")
+    assert ("draws" in json.loads(attrs["settings"])) == (name != "map")
     assert {"bpa_ppl", "numpyro", "jax", "arviz"} <= set(json.loads(attrs["versions"]))
 
 
-def test_warmup_has_its_own_group(posteriors: dict[str, InferenceData]) -> None:
-    warmup = posteriors["rwm-isotropic"]["warmup_posterior"]["weights"]
-    assert warmup.shape == (4, 500, 3)
-    assert posteriors["rwm-isotropic"]["posterior"]["weights"].shape == (4, 1000, 3)
-
-
 @pytest.mark.parametrize("name", SAMPLERS)
-def test_log_likelihood_of_each_sentence_agrees_with_scipy(
+def test_log_likelihood_and_log_prior_agree_with_scipy(
     posteriors: dict[str, InferenceData], lists: NBest, name: str
 ) -> None:
     draws = posteriors[name]["posterior"]["weights"].values
@@ -105,15 +96,10 @@ def test_log_likelihood_of_each_sentence_agrees_with_scipy(
         weights = np.append(draws[chain, draw], 1.0)
         expected = reference_model.log_likelihood(lists, [1, 0, 2, 3, 1, 1], weights)
         np.testing.assert_allclose(recorded[chain, draw], expected, rtol=1e-5, atol=1e-6)
-
-
-@pytest.mark.parametrize("name", SAMPLERS)
-def test_log_prior_agrees_with_scipy(posteriors: dict[str, InferenceData], name: str) -> None:
-    draws = posteriors[name]["posterior"]["weights"].values
+    log_prior = posteriors[name]["log_prior"]["weights"]
+    assert log_prior.dims == ("chain", "draw")
     expected = norm.logpdf(draws, CANONICAL.values_array[:3], np.sqrt(0.5)).sum(axis=-1)
-    recorded = posteriors[name]["log_prior"]["weights"]
-    assert recorded.dims == ("chain", "draw")
-    np.testing.assert_allclose(recorded.values, expected, atol=1e-4)
+    np.testing.assert_allclose(log_prior.values, expected, atol=1e-4)
 
 
 @pytest.mark.parametrize("name", SAMPLERS)
@@ -165,23 +151,19 @@ def test_arviz_loo_agrees_with_quadrature() -> None:
     np.testing.assert_allclose(pointwise, exact, atol=0.01)
 
 
-@pytest.mark.parametrize("content", [b"", b"not a posterior", b"\x89HDF\r\n\x1a\n cut short"])
-def test_rejects_files_that_are_not_posteriors(content: bytes, tmp_path: Path) -> None:
+@pytest.mark.parametrize("content", [b"", b"not a posterior", b"\x89HDF\r\n\x1a\n cut", None])
+def test_rejects_files_that_are_not_posteriors(content: bytes | None, tmp_path: Path) -> None:
     path = tmp_path / "posterior.nc"
-    path.write_bytes(content)
-    with pytest.raises(DataError, match=r"posterior\.nc: not a readable NetCDF posterior"):
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(DataError, match=r"posterior\.nc"):
         read_posterior(path)
-
-
-def test_rejects_missing_file(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="no such file"):
-        read_posterior(tmp_path / "none.nc")
 
 
 def test_rejects_file_without_weights(tmp_path: Path) -> None:
     other = inference_data({"posterior": {"mu": np.zeros((2, 10))}})
     other.to_netcdf(str(tmp_path / "other.nc"))
-    with pytest.raises(DataError, match="no draws of a variable called weights"):
+    with pytest.raises(DataError, match="no draws"):
         read_posterior(tmp_path / "other.nc")
 
 
@@ -203,16 +185,8 @@ def test_point_weights(posteriors: dict[str, InferenceData]) -> None:
     mean = point_weights(posterior)
     np.testing.assert_allclose(mean.values_array[:3], draws.mean(axis=(0, 1)))
     assert mean["UnknownWordPenalty0"] == 1.0
-
-
-@pytest.mark.parametrize("draw", [-1, 4000])
-def test_point_weights_reject_draw_out_of_range(
-    posteriors: dict[str, InferenceData], draw: int
-) -> None:
-    with pytest.raises(DataError, match="0 to 3999"):
-        point_weights(posteriors["imh"], "draw", draw)
-
-
-def test_point_weights_reject_unknown_point(posteriors: dict[str, InferenceData]) -> None:
-    with pytest.raises(UsageError, match="choose one of mean, mode, draw"):
-        point_weights(posteriors["imh"], "median")
+    for draw in (-1, 4000):
+        with pytest.raises(DataError, match=f"{draw}.* 0 to 3999"):
+            point_weights(posterior, "draw", draw)
+    with raises(UsageError, "unknown-name", parameter="point"):
+        point_weights(posterior, "median")

@@ -22,17 +22,15 @@ with reporter(True, "adapt <a>") as report:
 """
 
 
-def test_without_a_terminal_nothing_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
-    for progress in (False, True):  # under pytest standard error is not a terminal
+def test_without_a_terminal_only_callbacks_are_called(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    steps: list[Any] = []
+    # Under pytest standard error is not a terminal.
+    for progress in (False, True, lambda *step: steps.append(step)):
         with reporter(progress, "adapt") as report:
             report(1, 4, "draws")
     assert capsys.readouterr() == ("", "")
-
-
-def test_callback_is_called() -> None:
-    steps: list[Any] = []
-    with reporter(lambda *step: steps.append(step), "adapt") as report:
-        report(1, 4, "draws")
     assert steps == [(1, 4, "draws")]
 
 
@@ -43,9 +41,7 @@ class NotebookCell:
         self.displays: list[dict[str, str]] = []
 
     def display(self, bundle: dict[str, str], *, raw: bool, display_id: bool) -> NotebookCell:
-        assert raw
-        assert display_id
-        assert not self.displays, "displayed twice instead of updated"
+        assert (raw, display_id, self.displays) == (True, True, []), "displayed once, then updated"
         self.displays.append(bundle)
         return self
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from bpa_ppl.tables import text_table
 
@@ -40,10 +38,6 @@ def test_columns_have_a_minimum_width() -> None:
     assert text_table(rows[1:], rows[0], align="rrrr", least=9) == expected
 
 
-def test_headers_may_be_the_widest_cells() -> None:
-    assert text_table([("a", "1")], ("sampler", "n")) == "sampler  n\na        1"
-
-
 @pytest.mark.parametrize("cell", ["1.50", "1e3", "007", "nan", "inf", "1,000", "True", "0x1f"])
 def test_numbers_are_not_reformatted(cell: str) -> None:
     assert text_table([("x", cell)], align="lr") == f"x  {cell}"
@@ -57,16 +51,3 @@ def test_indented_table_without_headers() -> None:
 def test_table_without_rows() -> None:
     assert text_table([], ("weight", "mean")) == "weight  mean"
     assert text_table([]) == ""
-
-
-def test_rejects_alignment_of_another_length() -> None:
-    with pytest.raises(ValueError, match="zip"):
-        text_table([("a", "b")], align="lrr")
-
-
-CELLS = st.text(st.characters(codec="ascii", categories=["L", "N", "P"]), max_size=12)
-
-
-@given(st.lists(st.tuples(CELLS, CELLS, CELLS), min_size=1), st.text("lr", min_size=3, max_size=3))
-def test_random_tables_are_padded(rows: list[tuple[str, ...]], align: str) -> None:
-    assert text_table(rows, align=align) == padded_table(rows, align)

@@ -20,10 +20,6 @@ def square(number: int) -> tuple[int, int]:
     return number**2, os.getpid()
 
 
-def fail(number: int) -> None:
-    raise LookupError(f"item {number}")
-
-
 def kill_itself(number: int) -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
@@ -35,12 +31,7 @@ def test_results_of_processes_are_in_order() -> None:
     assert os.getpid() not in {process for _, (_, process) in results}
 
 
-def test_error_in_worker_is_raised() -> None:
-    with pytest.raises(LookupError, match="item"), parallel_workers(2) as parallel:
-        list(parallel.in_order((n, delayed(fail)(n)) for n in range(9)))
-
-
-def test_error_in_input_is_raised() -> None:
+def test_errors_in_input_and_in_workers_are_raised() -> None:
     def calls() -> Iterator[tuple[int, object]]:
         for number in range(50):
             yield number, delayed(square)(number)
@@ -48,10 +39,12 @@ def test_error_in_input_is_raised() -> None:
 
     with pytest.raises(LookupError, match="line 51"), parallel_workers(2) as parallel:
         list(parallel.in_order(calls()))
+    with pytest.raises(TypeError, match="NoneType"), parallel_workers(2) as parallel:
+        list(parallel.in_order((n, delayed(square)(None)) for n in range(9)))
 
 
 def test_killed_worker_raises_usage_error() -> None:
-    with pytest.raises(UsageError, match="fewer jobs"), parallel_workers(2) as parallel:
+    with raises(UsageError, "damaged", parameter="jobs"), parallel_workers(2) as parallel:
         list(parallel.in_order((n, delayed(kill_itself)(n)) for n in range(9)))
     with parallel_workers(2) as parallel:  # the next work has new processes
         assert next(iter(parallel([delayed(square)(3)])))[0] == 9

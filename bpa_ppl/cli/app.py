@@ -1,21 +1,106 @@
-"""The command `bpa`: its subcommands, and exit codes."""
+"""The command `bpa`: its subcommands, standard streams, messages and exit codes."""
 
 from __future__ import annotations
 
+import io
+import logging
+import os
 import sys
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from functools import cache
 from typing import Annotated, Any
 
 import typer
 import typer.main
+from typer.core import TyperCommand, TyperGroup
 
 from bpa_ppl import __version__
-from bpa_ppl.cli import adapt, lists, phrases, posteriors, rerank, serve, studies, tune
-from bpa_ppl.cli.command import Command
-from bpa_ppl.cli.notes import shown
-from bpa_ppl.cli.options import expanded
-from bpa_ppl.cli.streams import Group, check_encoding, prepare_streams
-from bpa_ppl.errors import BpaError, printable
+from bpa_ppl.cli import adapt, experiments, lists, phrases, posteriors, serve
+from bpa_ppl.cli.options import as_command
+from bpa_ppl.errors import BpaError, UsageError, printable, quoted
+from bpa_ppl.notes import LOGGER
+from bpa_ppl.registry import SAMPLERS, TUNERS
+
+#: Exit codes that shells report for a command ended by Ctrl-C and by a closed pipe.
+_INTERRUPTED, _CLOSED_PIPE = 130, 141
+
+
+class Command(TyperCommand):
+    """A subcommand whose errors are one line on standard error, and an exit code."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command; print an error with the option of its parameter."""
+        try:
+            return super().invoke(ctx)
+        except BpaError as error:
+            print(f"error: {self.message(error)}", file=sys.stderr)
+            raise SystemExit(error.exit_code) from error
+
+    def message(self, error: BpaError) -> str:
+        """Return the message of an error, with the option where it is about one."""
+        options = {
+            parameter.name: name
+            for parameter in self.params
+            for name in reversed(parameter.opts)
+            if name.startswith("-")
+        }
+        option = options.get(error.parameter or "")
+        if option is None or option in error.message:
+            return str(error)
+        return str(error).replace(error.message, f"{error.message} ({option})", 1)
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse the options; for an unknown one that is a setting, say how to give it."""
+        arguments = list(args)
+        try:
+            return super().parse_args(ctx, args)
+        except Exception as error:
+            # Typer and Click have classes of this name: an unknown option is in `option_name`.
+            option = getattr(error, "option_name", None)
+            if option is not None and type(error).__name__ == "NoSuchOption":
+                self._suggest(error, option, arguments)
+            raise
+
+    def _suggest(self, error: Any, option: str, arguments: list[str]) -> None:
+        """Name the setting of a sampler or tuner in the error of an unknown option."""
+        name = option.lstrip("-").replace("-", "_")
+        given = {name for parameter in self.params for name in parameter.opts}
+        kinds = [kind for registry in (SAMPLERS, TUNERS) for _, kind in registry.loaded()]
+        if "--set" not in given or all(name not in kind.__struct_fields__ for kind in kinds):
+            return
+        value = "VALUE"  # or what follows it: `--draws 200` or `--draws=200`
+        for word, following in zip(arguments, [*arguments[1:], value], strict=True):
+            if word.startswith(f"{option}="):
+                value = word.partition("=")[2]
+            elif word == option:
+                value = following
+        prefix = "SAMPLER." if "--samplers" in given else ""
+        error.message = f"No such option: {option}. Use --set {prefix}{name}={value}"
+        error.possibilities = None
+
+
+class Group(TyperGroup):
+    """Subcommands that exit with 130 on Ctrl-C, and with 141 when their output is closed."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run a subcommand and flush its output."""
+        try:
+            result = super().invoke(ctx)
+            if sys.stdout is not None:
+                sys.stdout.flush()
+        except KeyboardInterrupt:
+            print("interrupted", file=sys.stderr)
+            raise SystemExit(_INTERRUPTED) from None
+        except BrokenPipeError:
+            # Python flushes standard output again at exit, which must not fail a second time:
+            # https://docs.python.org/3/library/signal.html#note-on-sigpipe
+            with suppress(OSError, ValueError):  # standard output is not a file
+                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise SystemExit(_CLOSED_PIPE) from None
+        return result
+
 
 app = typer.Typer(
     name="bpa",
@@ -26,30 +111,39 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
-for function in (
-    adapt.adapt,
-    adapt.update,
-    rerank.next_,
-    adapt.learn_prior,
-    posteriors.check,
-    posteriors.report,
-    posteriors.compare,
-    posteriors.calibrate,
-    rerank.rerank,
-    rerank.weights,
-    serve.serve,
-    lists.oracle,
-    lists.features,
-    tune.tune,
-    studies.experiment,
-    studies.figures,
-    lists.lm,
-    phrases.subdomains,
-    studies.demo,
-):
-    name = function.__name__.strip("_").replace("_", "-")
-    app.command(name, cls=Command)(expanded(function))
-app.add_typer(phrases.app, name="phrases")
+phrase_app = typer.Typer(
+    help="Phrase tables: extract phrase pairs from aligned text, and mix tables for a domain.",
+    no_args_is_help=True,
+)
+_COMMANDS: dict[typer.Typer, tuple[Callable[..., None], ...]] = {
+    app: (
+        adapt.adapt,
+        adapt.update,
+        posteriors.next_,
+        adapt.learn_prior,
+        posteriors.check,
+        posteriors.report,
+        experiments.compare,
+        experiments.calibrate,
+        posteriors.rerank,
+        posteriors.weights,
+        serve.serve,
+        lists.oracle,
+        lists.features,
+        experiments.tune,
+        experiments.experiment,
+        experiments.figures,
+        lists.lm,
+        phrases.subdomains,
+        experiments.demo,
+    ),
+    phrase_app: (phrases.extract, phrases.mix, phrases.weigh),
+}
+for group, functions in _COMMANDS.items():
+    for function in functions:
+        name = function.__name__.strip("_").replace("_", "-")
+        group.command(name, cls=Command)(as_command(function))
+app.add_typer(phrase_app, name="phrases")
 
 
 def _version(show: bool) -> None:
@@ -70,7 +164,7 @@ def _options(
 def main() -> None:
     """Run `bpa` and exit: one line on standard error for what went wrong, no traceback."""
     prepare_streams()
-    with shown():
+    with shown_messages():
         code = _exit_code()
     sys.exit(code)
 
@@ -98,3 +192,69 @@ def _exit_code() -> int | str | None:
     except SystemExit as done:
         return done.code
     return 0
+
+
+def prepare_streams() -> None:
+    """Print escaped what a terminal cannot show, and open what the shell has closed on nothing.
+
+    Else the next file to be opened would become the standard output.
+    """
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # takes the lowest number that is free
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def check_encoding(argument: str) -> None:
+    r"""Raise a UsageError unless an argument of the command line is text in the user's encoding.
+
+    Names of files are kept in posteriors and reports, which are UTF-8.
+
+    >>> check_encoding("caf\xe9.nbest")
+    """
+    try:
+        argument.encode()
+    except UnicodeEncodeError as error:
+        raise UsageError(
+            f"{quoted(argument)} is not text in the encoding of this system: rename the file to "
+            "one with a name in UTF-8",
+            code="bad-encoding",
+        ) from error
+
+
+class _Printer(logging.Handler):
+    """Print status messages as they are, and warnings as notes, each of them once."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.INFO)
+        self._shown: set[str] = set()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Print a record."""
+        message = record.getMessage()
+        if record.levelno < logging.WARNING:
+            print(message, file=sys.stderr)
+        elif message not in self._shown:
+            self._shown.add(message)
+            print(f"note: {printable(message)}", file=sys.stderr)
+
+
+@contextmanager
+def shown_messages() -> Iterator[None]:
+    """Print the records of the block, and hide other libraries' warnings unless Python has -W."""
+    printer, level = _Printer(), LOGGER.level
+    LOGGER.addHandler(printer)
+    if not LOGGER.isEnabledFor(logging.INFO):
+        LOGGER.setLevel(logging.INFO)
+    try:
+        with warnings.catch_warnings():
+            if not sys.warnoptions:
+                warnings.simplefilter("ignore")
+            yield
+    finally:
+        LOGGER.setLevel(level)
+        LOGGER.removeHandler(printer)

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+import bpa_ppl as bpa
 from bpa_ppl.cli import options as shared
 from bpa_ppl.errors import UsageError
 
@@ -17,13 +18,8 @@ def oracle(
     reading: shared.Reading,
     references: shared.References = None,
     sources: shared.Sources = None,
-    output: Annotated[
-        str | None,
-        typer.Option("--output", "-o", help="Oracle texts, one per line; - for stdout."),
-    ] = None,
-    weights: Annotated[
-        str | None, typer.Option("--weights", "-w", help="Canonical weights, to break ties.")
-    ] = None,
+    output: shared.OptionalOutput = None,
+    weights: Annotated[str | None, typer.Option("--weights", "-w")] = None,
     metric: shared.Metric = "ter",
     ties: shared.Ties = None,
     jobs: shared.Jobs = 1,
@@ -33,40 +29,40 @@ def oracle(
     """Find oracles, and print the scores of first-best, oracle and anti-oracle.
 
     With a column of judgements as the metric, also print the scores of simple baselines.
+
+    Args:
+        output: Oracle texts, one per line; - for stdout.
+        weights: Canonical weights, to break ties.
     """
     from bpa_ppl.formats.streams import atomic_writer
     from bpa_ppl.progress import reporter
-    from bpa_ppl.quality import Column, demote_to_extras, headroom, resolve
     from bpa_ppl.weights import match
 
     lists = reading.read(nbest, references, sources)
-    goal = resolve(shared.metric(metric), lists)
+    goal = bpa.quality.resolve(metric, lists)
     scores = None
     if weights is not None:
-        lists = demote_to_extras(lists, goal.columns)
+        lists = bpa.quality.demote_to_extras(lists, goal.columns)
         scores = lists.scores(match(shared.canonical(weights), lists, fixed=()).values)
     if ties is None:
         ties = "shared" if scores is None and lists.totals is None else "canonical"
     with reporter(not quiet, "oracle") as report:
-        room = headroom(lists, scores, goal, ties=ties, jobs=jobs, cache=cache, progress=report)
+        room = bpa.quality.headroom(
+            lists, scores, goal, ties=ties, jobs=jobs, cache=cache, progress=report
+        )
     if output is not None:
         with atomic_writer(output) as file:
             file.writelines(f"{text}\n" for text in lists.chosen(room.oracles.index))
     shown = sys.stderr if output == "-" else sys.stdout
     print(room, file=shown)
-    if isinstance(goal, Column) and len(lists) > 1:
-        from bpa_ppl.diagnostics import compare_baselines
-
-        print(f"\n{compare_baselines(lists, metric=goal)}", file=shown)
+    if isinstance(goal, bpa.quality.Column) and len(lists) > 1:
+        print(f"\n{bpa.compare_baselines(lists, metric=goal)}", file=shown)
 
 
 def features(
     nbest: shared.NBestPath,
     reading: shared.Reading,
-    output: Annotated[
-        Path,
-        typer.Option("--output", "-o", help="N-best lists; the suffix gives the format: .jsonl …"),
-    ],
+    output: shared.OutputPath,
     add: shared.Add = None,
     references: shared.References = None,
     sources: shared.Sources = None,
@@ -77,45 +73,40 @@ def features(
     Features that are learned from the adaptation sentences (self) are learned from these lists.
     `bpa adapt --add` does not need this command: the posterior records how to compute the features
     of new lists.
+
+    Args:
+        output: N-best lists; the suffix gives the format: .jsonl …
     """
-    import bpa_ppl
     from bpa_ppl.formats.nbest_files import format_for
 
     if not add:
-        raise UsageError("features needs --add: name the features to add")
-    chosen = [shared.feature_source(text) for text in add]
+        raise UsageError("name the features to add", parameter="add")
     format = format_for(output)  # an error comes before the work
     lists = reading.read(nbest, references, sources)
-    extended = bpa_ppl.add_features(lists, chosen)
+    extended = bpa.add_features(lists, add)
     # Totals of the decoder are no longer Σ λ·h of all features.
-    bpa_ppl.write_nbest(extended, output, format=format)
+    bpa.write_nbest(extended, output, format=format)
     new = extended.feature_names[len(lists.feature_names) :]
     status = f"added {', '.join(new)} to {len(extended.features):,} hypotheses"
     shared.echo_status(status, quiet)
 
 
 def lm(
-    texts: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="TEXT",
-            help="Text with one sentence per line, words separated by spaces; several files are "
-            "one text; - for stdin. Or one language model: an ARPA file, or a binary file of "
-            "KenLM.",
-        ),
-    ],
-    order: Annotated[int, typer.Option(help="Length of the longest n-grams, 1 to 5.")] = 3,
-    output: Annotated[
-        str | None,
-        typer.Option("--output", "-o", help="ARPA file; .gz, .xz and .zst are compressed."),
-    ] = None,
-    test: Annotated[
-        list[str] | None,
-        typer.Option(help="Text to compute the perplexity of; repeat for several."),
-    ] = None,
+    texts: Annotated[list[str], typer.Argument(metavar="TEXT")],
+    order: int = 3,
+    output: shared.OptionalOutput = None,
+    test: list[str] | None = None,
     quiet: shared.Quiet = False,
 ) -> None:
-    """Estimate a language model (modified Kneser–Ney), and print its size and perplexity."""
+    """Estimate a language model (modified Kneser–Ney), and print its size and perplexity.
+
+    Args:
+        texts: Text with one sentence per line, words separated by spaces; several files are one
+            text; - for stdin. Or one language model: an ARPA file, or a binary file of KenLM.
+        order: Length of the longest n-grams, 1 to 5.
+        output: ARPA file; .gz, .xz and .zst are compressed.
+        test: Text to compute the perplexity of.
+    """
     from bpa_ppl.formats.streams import STANDARD, origin_name
     from bpa_ppl.text.arpa import write_arpa
     from bpa_ppl.text.language_model import NgramModel
@@ -123,7 +114,11 @@ def lm(
 
     finished = any(map(is_model, texts))
     if finished and output is not None:
-        raise UsageError(f"{texts[0]} is a language model already: --output is for texts")
+        raise UsageError(
+            f"{texts[0]} is a language model already: give a text",
+            parameter="output",
+            code="conflict",
+        )
     model = model_of(texts, order, progress=not quiet)
     counts = (f"{count:,} {n}-grams" for n, count in enumerate(model.counts, 1))
     sizes = ", ".join(counts) or f"a model of order {model.order}"

@@ -1,100 +1,95 @@
-"""`bpa check`, `bpa report`, `bpa compare`, `bpa calibrate`: whether a posterior can be trusted."""
+"""Commands on a posterior: `bpa check`, `bpa report`, `bpa rerank`, `bpa weights`, `bpa next`."""
 
 from __future__ import annotations
 
 import json
+import sys
 from contextlib import suppress
-from importlib.metadata import version
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+import bpa_ppl as bpa
 from bpa_ppl.cli import options as shared
-from bpa_ppl.errors import DataError, NotConverged, UsageError, one_of
-from bpa_ppl.registry import LIKELIHOODS, SAMPLERS
-
-PriorVariance = Annotated[float, typer.Option(help="Variance σ_T of the prior.")]
+from bpa_ppl.columns import counted
+from bpa_ppl.errors import DataError, NotConverged, UsageError
+from bpa_ppl.options import RerankOptions
+from bpa_ppl.registry import WEIGHT_FORMATS
 
 
 def check(
-    posterior: shared.PosteriorPath,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
+    posterior: shared.PosteriorPath, as_json: Annotated[bool, typer.Option("--json")] = False
 ) -> None:
-    """Print the diagnostics of a posterior; exit with 3 if it has not converged."""
-    import bpa_ppl
-    from bpa_ppl.posterior import read_draws
+    """Print the diagnostics of a posterior; exit with 3 if it has not converged.
 
-    report = bpa_ppl.check(read_draws(posterior))
+    Args:
+        as_json: Print JSON instead of a table.
+    """
+    report = bpa.check(bpa.posterior.read_draws(posterior))
     print(json.dumps(report.as_dict(), indent=2) if as_json else report)
     if not report:
         raise typer.Exit(NotConverged.exit_code)
 
 
 def report(
-    posterior: Annotated[
-        Path,
-        typer.Argument(help="Posterior of `bpa adapt`, or subdomains of `bpa subdomains`."),
-    ],
-    output: Annotated[str, typer.Option("--output", "-o", help="Page (HTML); - for stdout.")],
+    posterior: Path,
+    output: shared.Output,
     reading: shared.Reading,
-    nbest: Annotated[
-        str | None,
-        typer.Option(
-            "--nbest",
-            "--lists",
-            help="New n-best lists, with --references: evaluate the adaptation and the added "
-            "features on them. For subdomains: lists with segmentations, to show their phrases.",
-        ),
-    ] = None,
+    nbest: Annotated[str | None, typer.Option("--nbest", "--lists")] = None,
     references: shared.References = None,
     sources: shared.Sources = None,
-    adaptation_lists: Annotated[
-        str | None,
-        typer.Option(
-            help="The lists that `bpa adapt` was given, to show the texts of their sentences."
-        ),
-    ] = None,
-    moved_files: shared.MovedFile = None,
-    phrases: Annotated[
-        str | None, typer.Option(help="For subdomains: a phrase table, to show its phrases.")
-    ] = None,
-    min_count: Annotated[
-        int, typer.Option(help="For subdomains: show phrases that occur at least so often.")
-    ] = 50,
-    top: Annotated[
-        int,
-        typer.Option(
-            help="Draw the chains of so many weights, those that mix worst. For subdomains: the "
-            "number of words, phrases and pairs to show."
-        ),
-    ] = 8,
+    adaptation_lists: str | None = None,
+    moved_files: shared.MovedFiles = None,
+    phrases: str | None = None,
+    min_count: int = 50,
+    top: int = 8,
     quiet: shared.Quiet = False,
 ) -> None:
-    """Write a self-contained HTML page about a posterior, or about latent subdomains."""
+    """Write a self-contained HTML page about a posterior, or about latent subdomains.
+
+    Args:
+        posterior: Posterior of `bpa adapt`, or subdomains of `bpa subdomains`.
+        output: Page (HTML); - for stdout.
+        nbest: New n-best lists, with --references: evaluate the adaptation and the added features
+            on them. For subdomains: lists with segmentations, to show their phrases.
+        adaptation_lists: The lists that `bpa adapt` was given, to show the texts of their
+            sentences.
+        phrases: For subdomains: a phrase table, to show its phrases.
+        min_count: For subdomains: show phrases that occur at least so often.
+        top: Draw the chains of so many weights, those that mix worst. For subdomains: the number of
+            words, phrases and pairs to show.
+    """
     from bpa_ppl.decoding.report import report_page
-    from bpa_ppl.diagnostics.pages.page import write_page
-    from bpa_ppl.diagnostics.subdomains import subdomains_page
     from bpa_ppl.features.segmentations import phrase_pairs
-    from bpa_ppl.phrases import Subdomains
-    from bpa_ppl.phrases.tables import read_pairs
-    from bpa_ppl.posterior import read_draws
+    from bpa_ppl.formats.streams import InputFile
+    from bpa_ppl.phrases.table_files import is_parquet
 
     new = None if nbest is None else reading.read(nbest, references, sources)
-    if _holds_subdomains(posterior):
+    has_subdomains = False
+    with suppress(DataError):  # its reader reports what is wrong with the file
+        has_subdomains = is_parquet(InputFile(posterior))
+    if has_subdomains:
         if references or moved_files or adaptation_lists:
             raise UsageError(
                 "--references, --moved-file and --adaptation-lists are for posteriors, not for "
-                "subdomains"
+                "subdomains",
+                parameter="posterior",
+                code="conflict",
             )
         if new is not None and phrases is not None:
-            raise UsageError("--nbest and --phrases both give the phrases to show: give one")
+            raise UsageError(
+                "--nbest gives the phrases to show: leave one out",
+                parameter="phrases",
+                code="conflict",
+            )
         pairs = None if new is None else phrase_pairs(new)
         if phrases is not None:
-            table = read_pairs(phrases)
+            table = bpa.phrases.read_pairs(phrases)
             pairs = table.texts("source").to_pylist(), table.texts("target").to_pylist()
-        html = subdomains_page(
-            Subdomains.load(posterior),
+        html = bpa.diagnostics.subdomains_page(
+            bpa.phrases.Subdomains.load(posterior),
             title=f"Subdomains {posterior.name}",
             pairs=pairs,
             min_count=min_count,
@@ -102,190 +97,157 @@ def report(
         )
     else:
         if phrases is not None:
-            raise UsageError(f"--phrases is for subdomains, and {posterior} holds none")
+            raise UsageError(
+                f"{posterior} has no subdomains to show phrases of",
+                parameter="phrases",
+                code="conflict",
+            )
         if new is None and references:
-            raise UsageError("--references goes with --nbest: give the lists, too")
+            raise UsageError(
+                "references need their lists: give --nbest", parameter="nbest", code="conflict"
+            )
         html = report_page(
-            read_draws(posterior),
+            bpa.posterior.read_draws(posterior),
             new,
             adaptation_lists=None if adaptation_lists is None else reading.read(adaptation_lists),
-            moved_files=shared.moved_files(moved_files),
+            moved_files=moved_files,
             title=f"Posterior {posterior.name}",
             top=top,
         )
-    write_page(html, output)
+    bpa.diagnostics.write_page(html, output)
     shared.echo_status(f"wrote {output}", quiet or output == "-")
 
 
-def _holds_subdomains(path: Path) -> bool:
-    """Say whether a file may hold subdomains; its reader reports what is wrong with it."""
-    from bpa_ppl.formats.streams import InputFile
-    from bpa_ppl.phrases.table_files import is_parquet
-
-    with suppress(DataError):
-        return is_parquet(InputFile(path))
-    return False
-
-
-def compare(
+def rerank(
     nbest: shared.NBestPath,
-    weights: shared.Weights,
-    output: Annotated[
-        Path, typer.Option("--output", "-o", help="Folder of the page and the tables.")
-    ],
+    posterior: Annotated[Path, typer.Option("--posterior", "-p")],
     reading: shared.Reading,
+    options: RerankOptions,
+    output: shared.Output = "-",
+    details: Path | None = None,
+    probabilities: Path | None = None,
     references: shared.References = None,
-    samplers: Annotated[
-        str, typer.Option(help="Names, separated by commas.")
-    ] = "heuristic,rwm,imh,nuts,laplace",
-    runs: Annotated[int, typer.Option(help="Runs of each sampler, with different seeds.")] = 4,
-    reference_sampler: Annotated[
-        str, typer.Option(help="Sampler of the long reference run.")
-    ] = "nuts",
-    reference_draws: Annotated[
-        int, typer.Option(help="Draws of each of the four chains of the reference run.")
-    ] = 5000,
-    posterior: Annotated[
-        list[str] | None,
-        typer.Option(help="Also compare a posterior of the same data, as NAME=FILE."),
-    ] = None,
-    test: Annotated[
-        str | None, typer.Option(help="Lists to rerank (default: the adaptation lists).")
-    ] = None,
-    test_references: Annotated[
-        list[Path] | None, typer.Option(help="References of the --test lists; repeat for several.")
-    ] = None,
-    figures: Annotated[str, typer.Option(help="Also write figures: png, pdf or none.")] = "none",
-    prior_variance: PriorVariance = 0.1,
-    likelihood: shared.Likelihood = None,
-    metric: shared.Metric = "ter",
-    setting: shared.SamplerSettings = None,
-    seed: Annotated[int, typer.Option(help="Seed of the first run.")] = 0,
+    sources: shared.Sources = None,
+    gaps: str = "error",
     quiet: shared.Quiet = False,
 ) -> None:
-    """Compare samplers: cost, error against a long run, and translations."""
-    from bpa_ppl.diagnostics.comparison.page import write_comparison
-    from bpa_ppl.diagnostics.pages.figures import FIGURE_KINDS
-    from bpa_ppl.experiments.samplers import compare_samplers
-    from bpa_ppl.formats.parts import make_folder
-    from bpa_ppl.posterior import read_draws
+    """Rerank n-best lists by the posterior predictive distribution.
 
-    one_of(figures, FIGURE_KINDS, "kind of figures", "figures")
-    goal, chosen = shared.metric(metric), None
-    if likelihood is not None:
-        chosen = shared.component(LIKELIHOODS, likelihood, "--likelihood")
-    names = shared.names_of(samplers)
-    settings = shared.settings_of(names, setting)
-    for name in (*names, reference_sampler):
-        SAMPLERS.resolve(name, settings.get(name))
-    others = {
-        name: [read_draws(str(path))]
-        for name, path in shared.assignments(posterior, "--posterior").items()
-    }
-    make_folder(output)
-    comparison = compare_samplers(
-        reading.read(nbest, references),
-        shared.canonical(weights),
-        names,
-        runs=runs,
-        seed=seed,
-        reference=reference_sampler,
-        reference_draws=reference_draws,
-        settings=settings,
-        others=others,
-        test=None if test is None else reading.read(test, test_references),
-        metric=goal,
-        likelihood=chosen,
-        prior_variance=prior_variance,
+    Args:
+        posterior: Posterior (NetCDF) from `bpa adapt`.
+        output: Translations, one per line; - for stdout.
+        details: Also write choices, probabilities and expected scores: JSON lines if the name ends
+            in .jsonl, else tab-separated.
+        probabilities: Also write the probability of every candidate, as JSON lines.
+        gaps: Missing sentences: fail (error), write an empty line (empty), or copy the source
+            (source).
+    """
+    from bpa_ppl.formats.references import sources_of
+
+    lines = None if sources is None else sources_of(sources).lines
+    aligned = bpa.decoding.AlignedWriter(gaps, lines, reading.first_id)
+    summary = bpa.decoding.rerank_to(
+        reading.stream(nbest, references, sources),
+        bpa.posterior.read_draws(posterior),
+        output,
+        details,
+        probabilities=probabilities,
+        aligned=aligned,
+        options=replace(options, progress=not quiet),
+    )
+    if aligned.filled:
+        missing = counted(aligned.filled, "sentence")
+        shared.echo_status(f"note: {missing} without a list: {gaps} line", quiet)
+    file = sys.stderr if output == "-" else sys.stdout
+    if summary.scores is not None:
+        print(summary.scores, file=file)
+    else:
+        changed = f"{summary.changed} of {summary.sentences} translations changed"
+        shared.echo_status(changed, quiet)
+    if summary.baselines is not None:
+        print(f"\n{summary.baselines}\n{summary.baselines.summary}", file=file)
+    if summary.expected is not None:
+        shared.echo_status(f"expected TER (within-list oracle): {summary.expected}", quiet)
+
+
+def weights(
+    posterior: shared.PosteriorPath,
+    output: shared.Output,
+    template: Path | None = None,
+    point: str = "mean",
+    draw: int = 0,
+    normalise: bool = True,
+    format: Annotated[
+        str,
+        shared.Option(
+            f"Weight format: {shared.names_in(WEIGHT_FORMATS, 'auto')}; auto uses the suffix."
+        ),
+    ] = "auto",
+    unchecked: shared.Unchecked = False,
+) -> None:
+    """Write the posterior mean, the mode or a draw as weights for the decoder.
+
+    Args:
+        output: Weight file; - for stdout.
+        template: moses.ini to copy, with the adapted weights filled in.
+        point: mean, mode or draw.
+        draw: With --point draw: the number of the draw.
+        normalise: Divide the adapted weights by the sum of their absolute values.
+    """
+    draws = bpa.posterior.read_draws(posterior)
+    if not unchecked:
+        bpa.decoding.refuse_unconverged(draws)
+    chosen = bpa.point_weights(draws, point, draw)
+    if normalise:
+        chosen = chosen.normalised(draws.features)
+    bpa.write_weights(chosen, output, template=template, format=format)
+
+
+def next_(
+    posterior: shared.PosteriorPath,
+    pool: Annotated[str, typer.Argument(metavar="POOL")],
+    reading: shared.Reading,
+    output: shared.Output = "-",
+    count: Annotated[int, typer.Option("--count", "-n", min=1)] = 10,
+    sources: shared.Sources = None,
+    criterion: str = "information",
+    draws: int = 500,
+    defaults: shared.Defaults = None,
+    moved_files: shared.MovedFiles = None,
+    unchecked: shared.Unchecked = False,
+    quiet: shared.Quiet = False,
+) -> None:
+    """List the sentences whose references would be most informative.
+
+    Prints a tab-separated table: rank, sentence id, expected information gain and entropy in nats,
+    and the source, or else the first hypothesis. Take few sentences at a time, and run
+    `bpa update` in between.
+
+    Args:
+        pool: N-best lists to choose from, without references; - for stdin.
+        output: Table; - for stdout.
+        count: Number of sentences.
+        criterion: Rank by information (expected information gain on the weights) or entropy (of the
+            prediction).
+        draws: Number of posterior draws to use.
+    """
+    from bpa_ppl.formats import atomic_writer
+
+    lists = reading.read(pool, None, sources)
+    ranked = bpa.decoding.next_sentences(
+        lists,
+        bpa.posterior.read_draws(posterior),
+        criterion=criterion,
+        draws=draws,
+        defaults=defaults,
+        moved_files=moved_files,
+        unchecked=unchecked,
         progress=not quiet,
     )
-    made = {
-        "adaptation lists": nbest,
-        "weights": str(weights),
-        "likelihood": likelihood or "the default for the metric",
-        "prior variance σ_T": f"{prior_variance:g}",
-        "oracle metric": metric,
-        "seed of the first run": str(seed),
-        "settings": json.dumps(settings),
-        **{f"version of {name}": version(name) for name in shared.VERSIONS},
-    }
-    written = write_comparison(
-        comparison, output, kind=figures, made=made, command=shared.command_line()
-    )
-    print(comparison)
-    shared.echo_status(f"wrote {written[0]} and {len(written) - 1} more files", quiet)
-
-
-def calibrate(
-    nbest: shared.NBestPath,
-    weights: shared.Weights,
-    reading: shared.Reading,
-    references: shared.References = None,
-    samplers: Annotated[
-        str, typer.Option(help="Names, separated by commas.")
-    ] = "imh,laplace,nuts,rwm",
-    likelihood: Annotated[
-        str,
-        typer.Option(
-            help="Likelihood that observations are simulated from, with its settings: oracle, "
-            "preference for lists with preferences, or a registered one that is a distribution."
-        ),
-    ] = "oracle",
-    metric: shared.Metric = "ter",
-    output: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", help="Page (HTML), or the numbers if it ends in .json."),
-    ] = None,
-    replications: Annotated[
-        int, typer.Option(help="Number of simulated data sets for each sampler.")
-    ] = 200,
-    prior_variance: PriorVariance = 0.1,
-    setting: shared.SamplerSettings = None,
-    jobs: Annotated[int, typer.Option(help="Number of threads.")] = 1,
-    seed: Annotated[int, typer.Option(help="The same seed gives the same ranks.")] = 0,
-    quiet: shared.Quiet = False,
-) -> None:
-    """Simulation-based calibration of samplers; exit with 3 if one is not calibrated."""
-    from bpa_ppl.diagnostics.calibration import calibration_page
-    from bpa_ppl.experiments.calibration import calibrate_sampler
-    from bpa_ppl.formats.streams import atomic_writer
-
-    settings = shared.settings_of(shared.names_of(samplers), setting)
-    simulated = shared.component(LIKELIHOODS, likelihood, "--likelihood")
-    goal = shared.metric(metric)
-    lists = reading.read(nbest, references)
-    canonical = shared.canonical(weights)
-    results = []
-    for name, own in settings.items():
-        results.append(
-            calibrate_sampler(
-                lists,
-                canonical,
-                name,
-                replications=replications,
-                prior_variance=prior_variance,
-                likelihood=simulated,
-                metric=goal,
-                seed=seed,
-                jobs=jobs,
-                progress=not quiet,
-                **own,
-            )
-        )
-        print(results[-1])
-    if output is not None:
-        made = {
-            "lists": nbest,
-            "weights": str(weights),
-            "likelihood": likelihood,
-            "prior variance σ_T": f"{prior_variance:g}",
-            "seed": str(seed),
-            "settings": json.dumps(settings),
-            **{f"version of {name}": version(name) for name in shared.VERSIONS},
-        }
-        numbers = json.dumps([one.as_dict() for one in results], indent=1)
-        page = calibration_page(results, made=made, command=shared.command_line())
-        with atomic_writer(output) as file:
-            file.write(numbers if output.suffix == ".json" else page)
-    if not all(results):
-        raise typer.Exit(NotConverged.exit_code)
+    texts = lists.sources or lists.chosen([0] * len(lists))
+    rows = ["rank\tsentence\tinformation\tentropy\ttext"]
+    for rank, at in enumerate(ranked.ranking[:count].tolist(), 1):
+        values = f"{ranked.information[at]:.4f}\t{ranked.entropy[at]:.4f}"
+        rows.append(f"{rank}\t{ranked.ids[at]}\t{values}\t{' '.join(texts[at].split())}")
+    with atomic_writer(output) as file:
+        file.write("\n".join(rows) + "\n")

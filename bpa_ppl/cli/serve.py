@@ -3,41 +3,41 @@
 from __future__ import annotations
 
 from importlib.util import find_spec
-from typing import Annotated
-
-import typer
 
 from bpa_ppl.cli import options as shared
 from bpa_ppl.errors import UsageError
-from bpa_ppl.registry import RULES
 
 
 def serve(
     posterior: shared.PosteriorPath,
-    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="Port; 0 chooses a free one.")] = 8000,
-    rule: Annotated[
-        str | None,
-        typer.Option(help=f"Decision rule: {shared.names_in(RULES)} (default: the recorded one)."),
-    ] = None,
-    derivations: Annotated[
-        str, typer.Option(help="separate, or summed: add up equal strings.")
-    ] = "separate",
-    temperature: Annotated[
-        float | None, typer.Option(help="Softmax temperature (default: the recorded one).")
-    ] = None,
-    draws: Annotated[int | None, typer.Option(help="Number of draws that vote.")] = None,
+    host: str = "127.0.0.1",
+    port: int = 8000,
+    rule: str | None = None,
+    derivations: str = "separate",
+    temperature: float | None = None,
+    draws: int | None = None,
     defaults: shared.Defaults = None,
-    moved_files: shared.MovedFile = None,
-    max_body: Annotated[int, typer.Option(help="Largest body of a request, in bytes.")] = 2**24,
-    max_candidates: Annotated[int, typer.Option(help="Most candidates of a request.")] = 100_000,
-    timeout: Annotated[float, typer.Option(help="Seconds until a request is given up.")] = 30.0,
+    moved_files: shared.MovedFiles = None,
+    max_body: int = 2**24,
+    max_candidates: int = 100_000,
+    timeout: float = 30.0,
     quiet: shared.Quiet = False,
 ) -> None:
     """Serve a posterior over HTTP: POST lists to /rerank.
 
     The page at / reranks a list that is pasted there, /model says what the model expects, and
-    /openapi.json describes the service. Hangup signals load the posterior again.
+    /openapi.json describes the service. A hangup signal loads the posterior again.
+
+    Args:
+        host: Address to listen on.
+        port: Port; 0 chooses a free one.
+        rule: predictive, viterbi, map, mean or mbr (default: the recorded one).
+        derivations: separate, or summed: add up equal strings.
+        temperature: Softmax temperature (default: the recorded one).
+        draws: Number of draws that are used (default: all).
+        max_body: Largest body of a request, in bytes.
+        max_candidates: Largest number of candidates of a request.
+        timeout: Seconds until a request is given up.
     """
     if find_spec("starlette") is None or find_spec("uvicorn") is None:
         raise UsageError("serving needs Starlette and uvicorn: run `pip install 'bpa_ppl[serve]'`")
@@ -53,6 +53,6 @@ def serve(
         derivations=derivations,
         temperature=temperature,
         draws=draws,
-        defaults=shared.numbers(defaults, "--default"),
-        moved_files=shared.moved_files(moved_files),
+        defaults=defaults,
+        moved_files=moved_files,
     )

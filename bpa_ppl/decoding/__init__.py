@@ -1,7 +1,6 @@
 """Decision rules: from a posterior over weights to one translation a sentence."""
 
 from bpa_ppl.decoding.active_learning import CRITERIA, SentenceRanking, next_sentences
-from bpa_ppl.decoding.base import Rule, Voters
 from bpa_ppl.decoding.confidence import Confidence, Expected
 from bpa_ppl.decoding.outputs import (
     GAPS,
@@ -15,6 +14,7 @@ from bpa_ppl.decoding.outputs import (
 )
 from bpa_ppl.decoding.predictions import Candidate, Predictions
 from bpa_ppl.decoding.reranking import Reranked, Reranker, rerank, rerank_stream
+from bpa_ppl.decoding.rules import AlignedDraws, Rule
 from bpa_ppl.diagnostics import refuse_unconverged
 from bpa_ppl.options import RerankOptions
 from bpa_ppl.quality import Scoreboard
@@ -22,6 +22,7 @@ from bpa_ppl.quality import Scoreboard
 __all__ = [
     "CRITERIA",
     "GAPS",
+    "AlignedDraws",
     "AlignedWriter",
     "Candidate",
     "Confidence",
@@ -34,7 +35,6 @@ __all__ = [
     "Scoreboard",
     "SentenceRanking",
     "Summary",
-    "Voters",
     "next_sentences",
     "refuse_unconverged",
     "rerank",

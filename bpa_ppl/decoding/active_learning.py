@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bpa_ppl.decoding.reranking import with_defaults
+from bpa_ppl.decoding.reranking import recorded_preparation, with_defaults
 from bpa_ppl.diagnostics import refuse_unconverged
 from bpa_ppl.errors import UsageError, one_of
-from bpa_ppl.models import Preparation
 from bpa_ppl.models.probabilities import normalised
 from bpa_ppl.nbest import Float64, Int64, NBest
 from bpa_ppl.posterior import as_draws
@@ -108,15 +107,15 @@ def next_sentences(
     if full.kind == "point":
         raise UsageError(
             "the posterior holds a single point, without uncertainty: adapt again with a sampler "
-            "that draws, such as imh or laplace"
+            "that draws, such as imh or laplace",
+            parameter="posterior",
+            code="not-supported",
         )
     if not unchecked:
         refuse_unconverged(full)
     flat = full.resampled().flat  # draws of equal importance, thinned at equal distances
     subset = flat[np.linspace(0, len(flat) - 1, min(draws, len(flat))).round().astype(int)]
-    prepared = Preparation.recorded(
-        full.attrs, full.constants, moved_files, full.features, full.fixed
-    )
+    prepared = recorded_preparation(full, moved_files)
     total = len(pool) if isinstance(pool, NBest) else 0
     numbers, ids, scores = list[Int64](), list[int | str](), list[tuple[float, float]]()
     with reporter(progress, "next") as report:
@@ -128,7 +127,7 @@ def next_sentences(
             numbers.append(lists.sentence_ids)
             ids += lists.ids
     if not scores:
-        raise UsageError("there is no list to choose from")
+        raise UsageError("there is no list to choose from", parameter="pool", code="no-data")
     information, entropy = np.array(scores).T
     return SentenceRanking(np.concatenate(numbers), information, entropy, criterion, ids)
 

@@ -13,8 +13,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from bpa_ppl.caching import jax_is_usable, prepare_jax
-from bpa_ppl.decoding.base import Rule, Voters
 from bpa_ppl.decoding.confidence import Confidence, confidence_in
+from bpa_ppl.decoding.rules import AlignedDraws, Rule
 from bpa_ppl.errors import DataError
 from bpa_ppl.models.lists import PADDING
 from bpa_ppl.nbest import Float32, Float64, Int64, NBest
@@ -23,9 +23,9 @@ from bpa_ppl.registry import RULES
 
 _CHUNK = 16  # lists per thread
 _SMALLEST = 16  # lists are padded to this size at least
-_GROUP = 512  # draws that vote at once
+_GROUP = 512  # draws scored at once
 _THREADS = 2  # XLA computes most of a list on one core
-_SOME = 64  # draws that the spread of an expectation is computed from
+_SPREAD = 64  # draws that the spread of an expectation is computed from
 
 
 class Decisions(NamedTuple):
@@ -45,7 +45,7 @@ class Decisions(NamedTuple):
 
 
 class DecisionSettings(NamedTuple):
-    """How choices are made from the votes of the draws.
+    """How choices are made from the scores of the draws.
 
     Attributes:
         derivations: `separate` or `summed`.
@@ -54,7 +54,7 @@ class DecisionSettings(NamedTuple):
         confidence: whether to compute what is expected of the choices.
         metric: of the expected scores: `ter`, `bleu` or `chrf`; None for none of them.
         column: the column of gains whose expected value is computed, where the lists carry it.
-        draws: the number of draws that vote; None for all.
+        draws: the number of draws that are used; None for all.
     """
 
     derivations: str = "separate"
@@ -68,19 +68,19 @@ class DecisionSettings(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class BatchDecider:
-    """The draws of a posterior, aligned with certain columns, and the rule that they decide by.
+    """The draws of a posterior, aligned with certain columns, and the rule that chooses by them.
 
     Attributes:
         feature_names: the columns.
-        rule: how votes are counted.
-        voters: the draws.
+        rule: the decision rule.
+        draws: the draws, aligned with these columns.
         canonical: (K,) the canonical weights, or None where they are not known.
-        settings: how choices are made from the votes.
+        settings: how choices are made from the scores.
     """
 
     feature_names: tuple[str, ...]
     rule: Rule
-    voters: Voters
+    draws: AlignedDraws
     canonical: Float64 | None
     settings: DecisionSettings
 
@@ -97,14 +97,15 @@ class BatchDecider:
                 f"the rule {RULES.name_of(rule)} needs the density of each draw (lp), which this "
                 "posterior does not record: use the rule predictive",
                 parameter="rule",
+                code="not-supported",
             )
-        voters = rule.voters(draws, lists)
+        aligned = rule.align(draws, lists)
         if settings.draws is not None:
-            voters = voters.thinned(settings.draws)
+            aligned = aligned.thinned(settings.draws)
         canonical = None
         if draws.canonical is not None:
             canonical = draws.aligned(lists, draws.canonical[None])[0]
-        return cls(lists.feature_names, rule, voters, canonical, settings)
+        return cls(lists.feature_names, rule, aligned, canonical, settings)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return BatchDecider, tuple(getattr(self, field.name) for field in fields(self))
@@ -121,27 +122,27 @@ class BatchDecider:
 
     @cached_property
     def _program(self) -> Callable[[Float32, Float32], jax.Array]:
-        """The logarithms of the votes for one list, (N, K), (N,) ↦ (N,), compiled for each N."""
+        """The scores of the hypotheses of one list, (N, K), (N,) ↦ (N,), compiled for each N."""
         prepare_jax()
-        groups = tuple(jnp.float32(part) for part in self.voters.in_groups(_GROUP)[:3])
-        return partial(_log_scores, self.rule, self.voters.exponent, groups)
+        groups = tuple(jnp.float32(part) for part in self.draws.in_groups(_GROUP)[:3])
+        return partial(_log_scores, self.rule, self.draws.exponent, groups)
 
-    def _log_scores(self, features: Float32, base: Float32) -> Float64:
-        """Return the logarithms of the votes, (N,): by NumPy in a process forked from JAX's."""
+    def _scores(self, features: Float32, base: Float32) -> Float64:
+        """Return the scores, (N,): by NumPy in a process forked from JAX's."""
         if jax_is_usable():
             return np.asarray(self._program(features, base), np.float64)
-        return np.asarray(self.rule.votes(np.float64(features), np.float64(base), self.voters))
+        return np.asarray(self.rule.log_scores(np.float64(features), np.float64(base), self.draws))
 
     @cached_property
     def _some(self) -> Float64:
         """(K, D) some of the draws, each as often as its share is of D."""
-        return np.asarray(self.voters.thinned(_SOME).weights, np.float64).T
+        return np.asarray(self.draws.thinned(_SPREAD).weights, np.float64).T
 
     @cached_property
     def _mean(self) -> Float64:
         """(K,) the weighted mean of the draws."""
-        share = np.exp(self.voters.log_weight)
-        return np.asarray(share @ self.voters.weights / share.sum())
+        share = np.exp(self.draws.log_weight)
+        return np.asarray(share @ self.draws.weights / share.sum())
 
     def stripped(self, lists: NBest) -> NBest:
         """Return lists with no more than the decider uses, to be sent to a worker process."""
@@ -166,7 +167,7 @@ class BatchDecider:
             np.subtract(rows, rows[origin], out=features[:size])
             base = np.zeros(len(features), np.float32)
             base[size:] = PADDING
-            scores = self._log_scores(features, base)[:size]
+            scores = self._scores(features, base)[:size]
             p = np.exp((scores - scores.max()) / self.settings.temperature)
             parts.append(p / p.sum())
         return np.concatenate(parts)
@@ -238,9 +239,7 @@ class BatchDecider:
             choice,
             canonical,
             self.rule.criterion,
-            self.settings.min_confidence,
-            self.settings.metric,
-            self.settings.column,
+            self.settings,
         )
 
 
@@ -271,14 +270,15 @@ def padded_size(size: int) -> int:
 def _log_scores(
     rule: Rule, exponent: float, groups: tuple[jax.Array, ...], features: jax.Array, base: jax.Array
 ) -> jax.Array:
-    """Return the votes for the hypotheses of a list, (N, K) ↦ (N,).
+    """Return the scores of the hypotheses of a list, (N, K) ↦ (N,).
 
-    Group by group, so that what is in work fits into a processor's cache. The voters are no
+    Group by group, so that what is in work fits into a processor's cache. The draws are no
     constants of the program, which then serves other posteriors as well.
     """
 
     def of_group(group: tuple[jax.Array, jax.Array, jax.Array]) -> jax.Array:
-        return rule.votes(features, base, Voters(*group, exponent))
+        scores: jax.Array = rule.log_scores(features, base, AlignedDraws(*group, exponent))
+        return scores
 
-    result: jax.Array = rule.combined(jax.lax.map(of_group, groups))
+    result: jax.Array = rule.combine(jax.lax.map(of_group, groups))
     return result

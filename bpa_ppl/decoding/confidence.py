@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from bpa_ppl.nbest import Float64, Int64, NBest
 from bpa_ppl.quality import column_of
 from bpa_ppl.quality.pairs import Edited, most_probable, pairs_of
+
+if TYPE_CHECKING:
+    from bpa_ppl.decoding.batches import DecisionSettings
 
 # Translations that are less probable are left out: too few to matter, too many to be compared.
 _NEGLIGIBLE = 1e-6
@@ -123,9 +127,7 @@ def confidence_in(
     choice: Int64,
     canonical: Int64,
     gain: str,
-    min_confidence: float | None = None,
-    metric: str | None = "ter",
-    column: str | None = None,
+    settings: DecisionSettings,
 ) -> tuple[Int64, Confidence]:
     """Return the choices that are confident enough, and their expected scores.
 
@@ -136,12 +138,11 @@ def confidence_in(
         choice: (S,) the rule's choice from each list.
         canonical: (S,) the canonical first-best of each.
         gain: by which a choice is better: `ter`, `bleu` or `chrf`.
-        min_confidence: the first-best stays unless the choice is better with a higher probability.
-        metric: of the expected scores: `ter`, `bleu` or `chrf`, or None.
-        column: the column of gains whose expected value is returned, where the lists carry it.
+        settings: with `min_confidence`, `metric` and `column`.
     """
-    parts, chosen = [], choice.copy()
-    column = column if column in (*lists.feature_names, *lists.extras) else None
+    parts, chosen, metric = [], choice.copy(), settings.metric
+    has_column = settings.column in (*lists.feature_names, *lists.extras)
+    column = settings.column if has_column else None
     gains = np.full(len(probabilities), np.nan) if column is None else column_of(lists, column)
     for s in range(len(lists)):
         rows = lists.rows(s)
@@ -161,7 +162,7 @@ def confidence_in(
         share = p[right] / p[right].sum()
         better = share @ (gain_of_choice[0] > gain_of_choice[1])
         worse = share @ (gain_of_choice[0] < gain_of_choice[1])
-        if min_confidence is not None and better <= min_confidence:
+        if settings.min_confidence is not None and better <= settings.min_confidence:
             edits[0], score[0], chosen[s] = edits[1], score[1], canonical[s]
         mean = edits[:, right] @ share
         edits_by_draw = edits[0, group] @ by_draw[rows]

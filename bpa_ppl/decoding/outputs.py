@@ -24,7 +24,6 @@ from bpa_ppl.nbest import Float64, Int64, NBest
 from bpa_ppl.notes import warn_user
 from bpa_ppl.options import RerankOptions
 from bpa_ppl.posterior import Draws, as_draws
-from bpa_ppl.progress import reporter
 from bpa_ppl.quality import (
     Metric,
     Score,
@@ -67,7 +66,7 @@ def scoreboard(result: Reranked, metrics: tuple[str, ...] = ("ter", "bleu")) -> 
     nrefs:1|case:lc|tok:tercom|norm:no|punct:yes|asian:no|version:...
     """
     if len(result.references) != len(result.texts):
-        raise DataError("the reranked lists have no references to score against")
+        raise DataError("the reranked lists have no references", code="missing-references")
     return Scoreboard(
         before=tuple(corpus_score(result.canonical_texts, result.references, m) for m in metrics),
         after=tuple(corpus_score(result.texts, result.references, m) for m in metrics),
@@ -207,9 +206,11 @@ def selective(result: Reranked) -> RiskCoverage:
     ([0.73, 0.73], [0.0, 0.5, 1.0], [25.0, 50.0, 25.0])
     """
     if result.confidence is None:
-        raise UsageError("the choices have no confidence: rerank with confidence=True")
+        raise UsageError(
+            "the choices have no confidence: rerank with confidence=True", parameter="result"
+        )
     if len(result.references) != len(result.texts):
-        raise DataError("the reranked lists have no references to compare with")
+        raise DataError("the reranked lists have no references", code="missing-references")
     before, lengths = ter_edits(result.canonical_texts, result.references)
     after, _ = ter_edits(result.texts, result.references)
     return risk_coverage(result.confidence.better, before, after, lengths, result.changed)
@@ -264,7 +265,10 @@ class AlignedWriter:
                     parameter="first_id",
                 )
             if number < self._next or number in self._waiting:
-                raise DataError(f"a second list of sentence {name}: give each sentence one list")
+                raise DataError(
+                    f"a second list of sentence {name}: give each sentence one list",
+                    code="duplicate",
+                )
             self._waiting[number] = line, name
             while self._next in self._waiting:
                 yield self._written(self._next)
@@ -289,7 +293,10 @@ class AlignedWriter:
 
     def _missing(self, end: int) -> Iterator[str]:
         if end - self._next > _MOST_MISSING:
-            raise DataError(f"no list for sentences {self._next} to {end - 1}: correct the ids")
+            raise DataError(
+                f"no list for sentences {self._next} to {end - 1}: correct the ids",
+                code="wrong-length",
+            )
         for number in range(self._next, end):
             index = number - self._first_id
             # Ids that are texts are numbered by us: the line in the text says more.
@@ -373,17 +380,13 @@ def rerank_to(
     """
     options = options or RerankOptions()
     options = replace(options, confidence=options.confidence or details is not None)
-    stream = reranker_with(posterior, options).parts(nbest)
-    total = len(nbest) if isinstance(nbest, NBest) else 0
+    parts = reranker_with(posterior, options).parts(nbest)
     draws = as_draws(posterior)
     goal = criterion_of(draws.attrs)
     tally = Tally(("ter", "bleu") if goal is None else (goal, "ter", "bleu"), draws)
     paths = [path for path in (output, details, probabilities) if path is not None]
-    with (
-        atomic_writers(*paths) as (texts, *others),
-        reporter(options.progress, "rerank") as report,
-    ):
-        for part in stream:
+    with atomic_writers(*paths) as (texts, *others):
+        for part in parts:
             result = part.result
             texts.writelines(text_rows(result) if aligned is None else aligned.lines(result))
             if details is not None:
@@ -391,9 +394,6 @@ def rerank_to(
             if probabilities is not None:
                 others[-1].writelines(part.predictions.json_lines())
             tally.add(part)
-            report(tally.sentences, max(total, tally.sentences), "sentences")
-        if not tally.sentences:
-            raise UsageError("there is no list to rerank")
         texts.writelines(() if aligned is None else aligned.rest())
     return tally.summary()
 
@@ -407,17 +407,15 @@ class Tally:
         draws: the posterior; the choices are compared with the baselines that it records.
     """
 
-    def __init__(
-        self, metrics: Sequence[str | Metric] = ("ter", "bleu"), draws: Draws | None = None
-    ):
+    def __init__(self, metrics: Sequence[str | Metric], draws: Draws):
         self.sentences = self.changed = 0
-        self._sums = {resolve(m): _Sums() for m in metrics}
+        #: The summed counts of the canonical and of the chosen translations.
+        self._sums = {resolve(metric): (np.zeros(()), np.zeros(())) for metric in metrics}
         self._numbers: set[int] = set()  # of references
         self._expected: Float64 | None = None
-        self._baselines = None
-        if draws is not None and recorded_comparison(draws) is not None:
-            self._baselines = BaselineTally(draws)
-        initial = draws is not None and "canonical_weights" in draws.attrs
+        has_baselines = recorded_comparison(draws) is not None
+        self._baselines = BaselineTally(draws) if has_baselines else None
+        initial = "canonical_weights" in draws.attrs
         self._titles = "initial" if initial else "canonical", "adapted"
 
     def add(self, part: RerankedPart) -> None:
@@ -431,25 +429,26 @@ class Tally:
             self._expected = np.asarray(total + choices.confidence.sums)
         if self._baselines is not None:
             self._baselines.add(lists, choices.choice)
-        for metric, sums in self._sums.items():
+        has_references = lists.references is not None and all(lists.references)
+        for metric, (before, after) in list(self._sums.items()):
             has_columns = set(metric.columns) <= {*lists.feature_names, *lists.extras}
-            has_references = lists.references is not None and all(lists.references)
             if has_columns and (has_references or "references" not in metric.needs):
-                sums.before = _added(sums.before, lists, choices.canonical, metric)
-                sums.after = _added(sums.after, lists, choices.choice, metric)
-                sums.sentences += len(lists)
+                self._sums[metric] = (
+                    _added(before, lists, choices.canonical, metric),
+                    _added(after, lists, choices.choice, metric),
+                )
+            else:
+                del self._sums[metric]
 
     def summary(self) -> Summary:
-        """Return the summary of all parts so far."""
-        complete = {m: s for m, s in self._sums.items() if s.sentences == self.sentences}
-        board = Scoreboard(
-            before=tuple(self._score(metric, sums.before) for metric, sums in complete.items()),
-            after=tuple(self._score(metric, sums.after) for metric, sums in complete.items()),
-            changed=self.changed,
-            sentences=self.sentences,
-            titles=self._titles,
-        )
-        scores = board if complete and self.sentences else None
+        """Return the summary of all parts."""
+        scores = None
+        if self._sums:
+            before, after = zip(
+                *([self._score(m, sums) for sums in both] for m, both in self._sums.items()),
+                strict=True,
+            )
+            scores = Scoreboard(before, after, self.changed, self.sentences, self._titles)
         edits = None if self._expected is None else expected(self._expected)
         baselines = None if self._baselines is None else self._baselines.comparison()
         return Summary(self.sentences, self.changed, scores, edits, baselines)
@@ -460,15 +459,6 @@ class Tally:
         value = float(metric.value(sums))
         details = metric.details_of(sums)
         return Score(value, metric.key, metric.title, signature, details, metric.decimals)
-
-
-class _Sums:
-    """Of one metric: the summed counts of the canonical and of the chosen translations."""
-
-    def __init__(self) -> None:
-        self.before: Float64 = np.zeros(())
-        self.after: Float64 = np.zeros(())
-        self.sentences = 0
 
 
 def _added(sums: Float64, lists: NBest, choice: Int64, metric: Metric) -> Float64:

@@ -24,6 +24,9 @@ class Candidate(NamedTuple):
         position: in its list, from 0.
         text: the candidate.
         probability: of its derivation or, where equal strings are summed, of its string.
+
+    >>> Candidate(1, "the cat", 0.75).text
+    'the cat'
     """
 
     position: int
@@ -50,6 +53,8 @@ class Predictions:
     (2, [0.25, 0.75], [0.562, 0.0])
     >>> predictions.top(1)
     [[Candidate(position=1, text='a c', probability=0.75)], [Candidate(position=0, text='d', ...)]]
+    >>> len(Predictions.concatenate([predictions, predictions]))
+    4
     >>> predictions.logits.round(2).tolist(), predictions.expected_gain("ter").tolist()
     ([-1.39, -0.29, 0.0], [-37.5, -12.5, 0.0])
     """

@@ -70,10 +70,9 @@ def _of_lists(
     draws: Draws, lists: NBest, moved_files: MovedFiles | None
 ) -> tuple[tuple[Verdict, Section], list[Section]]:
     """Return whether it helped, and what the added features contributed where there are some."""
-    from bpa_ppl.decoding.contributions import contributions
-    from bpa_ppl.decoding.improvement import evaluate_improvement
+    from bpa_ppl.decoding.improvement import contributions, evaluate_improvement
     from bpa_ppl.diagnostics import check
-    from bpa_ppl.diagnostics.report_sections import contributions_section, improvement_section
+    from bpa_ppl.diagnostics.improvement import contributions_section, improvement_section
     from bpa_ppl.features.recipes import columns_of
 
     caveats = [] if check(draws) else [_FAILED]
@@ -133,6 +132,7 @@ def texts_of(posterior: Posterior, lists: NBest) -> list[str]:
             "adapted to: give the lists that it was adapted to",
             lists.origin,
             parameter="adaptation_lists",
+            code="mismatch",
         )
     lists = _observed(draws, lists)
     oracle = np.asarray(draws.observed.get("oracle", ()))

@@ -33,6 +33,7 @@ from bpa_ppl.weights import Weights
 from bpa_ppl.workers import number_of, parallel_workers
 
 if TYPE_CHECKING:
+    from bpa_ppl.features.recipes import MovedFiles
     from bpa_ppl.posterior.adapter import Posterior
 
 _TABLE = 64  # lists per task of a worker: a multiple of the batch of a decider
@@ -125,6 +126,9 @@ class Reranker:
     >>> reranker.choose(["a cat", "the cat"], {"lm": [-1.2, -0.7], "tm": [-3.0, -2.5]})
     Candidate(position=1, text='the cat', probability=0.7...)
     >>> lists = NBest.from_lists([["a", "b"]], [[[0.0, 0.0], [np.log(3), 0.0]]], ["lm", "tm"])
+    >>> reranker.warm_up(sizes=[2])
+    >>> [part.result.texts for part in reranker.parts(lists)]
+    [['b']]
     >>> reranker(lists).texts, reranker.predict(lists).probability.round(2).tolist()
     (['b'], [0.25, 0.75])
     """
@@ -157,20 +161,19 @@ class Reranker:
         temperature = options.temperature
         if temperature is None:
             temperature = float(attrs.get("temperature", 1.0))
-        gain = gain_column(attrs)
+        gain, metric = gain_column(attrs), attrs.get("oracle_metric", "ter")
         self.rule = options.rule_for(self.draws)
         self._settings = DecisionSettings(
             options.derivations,
             temperature,
             options.min_confidence,
             options.confidence,
-            expected_metric(attrs),
+            # The texts of a list cannot be compared by other metrics, such as a column.
+            metric if metric in PAIRED else None,
             None if gain is None else gain.column,
             options.draws,
         )
-        self._preparation = Preparation.recorded(
-            attrs, self.draws.constants, options.moved_files, self.draws.features, self.draws.fixed
-        )
+        self._preparation = recorded_preparation(self.draws, options.moved_files)
         computed = set(chain.from_iterable(columns_of(attrs).values()))
         self.required_features = tuple(n for n in self.draws.features if n not in computed)
         fixed = (name for name in self.draws.fixed if name not in computed)
@@ -196,25 +199,23 @@ class Reranker:
             DataError: if lists and posterior do not have the same features.
             UsageError: if there is no list.
         """
-        total = len(nbest) if isinstance(nbest, NBest) else 0
-        results: list[Reranked] = []
-        done = 0
-        with reporter(self.options.progress, "rerank") as report:
-            for part in self.parts(nbest):
-                results.append(part.result)
-                done += len(part.result.choice)
-                report(done, max(total, done), "sentences")
-        if not results:
-            raise UsageError("there is no list to rerank", parameter="nbest")
+        results = [part.result for part in self.parts(nbest)]
         names = [f.name for f in fields(Reranked)]
         return Reranked(*(joined([getattr(r, name) for r in results]) for name in names))
 
     def parts(self, nbest: NBest | Iterable[NBest]) -> Iterator[RerankedPart]:
-        """Yield lists and the choices from them, a part at a time; errors as above."""
+        """Yield lists and the choices from them, a part at a time.
+
+        Raises:
+            DataError: if lists and posterior do not have the same features.
+            UsageError: if there is no list.
+        """
         tables = self._prepared(nbest)
         if self.options.backend == "local" and number_of(self.options.jobs) == 1:
-            return self._in_this_process(tables)
-        return self._in_workers(tables)
+            parts = self._in_this_process(tables)
+        else:
+            parts = self._in_workers(tables)
+        return self._reported(parts, len(nbest) if isinstance(nbest, NBest) else 0)
 
     def predict(self, nbest: NBest | Iterable[NBest]) -> Predictions:
         """Return the posterior predictive distribution over each list, p(e | f; T, A).
@@ -226,10 +227,7 @@ class Reranker:
             DataError: if lists and posterior do not have the same features.
             UsageError: if there is no list.
         """
-        parts = [part.predictions for part in self.parts(nbest)]
-        if not parts:
-            raise UsageError("there is no list to rerank", parameter="nbest")
-        return Predictions.concatenate(parts)
+        return Predictions.concatenate([part.predictions for part in self.parts(nbest)])
 
     def choose(
         self,
@@ -279,7 +277,7 @@ class Reranker:
             self._decider(lists).warm_up(size)
 
     def _prepared(self, nbest: NBest | Iterable[NBest]) -> Iterator[NBest]:
-        return self._preparation.stream(_tables([nbest] if isinstance(nbest, NBest) else nbest))
+        return self._preparation.stream(_tables(nbest))
 
     def _decider(self, lists: NBest) -> BatchDecider:
         """Return the decider for the columns of some lists."""
@@ -290,6 +288,17 @@ class Reranker:
             decider = BatchDecider.of(self.draws, lists, self.rule, self._settings)
             self._deciders[lists.feature_names] = decider
         return decider
+
+    def _reported(self, parts: Iterable[RerankedPart], total: int) -> Iterator[RerankedPart]:
+        """Yield the parts, and report the number of sentences."""
+        done = 0
+        with reporter(self.options.progress, "rerank") as report:
+            for part in parts:
+                yield part
+                done += len(part.lists)
+                report(done, max(total, done), "sentences")
+        if not done:
+            raise UsageError("there is no list to rerank", parameter="nbest", code="no-data")
 
     def _in_this_process(self, tables: Iterable[NBest]) -> Iterator[RerankedPart]:
         for lists in tables:
@@ -434,19 +443,6 @@ def rerank_stream(
     return (part.result for part in reranker_with(posterior, options).parts(nbest))
 
 
-def expected_metric(attrs: Mapping[str, Any]) -> str | None:
-    """Return the metric of the expected scores of choices.
-
-    It is the criterion of the posterior, TER if it records none. None where texts of a list cannot
-    be compared by it, such as a column of the lists.
-
-    >>> expected_metric({}), expected_metric({"oracle_metric": "mqm"})
-    ('ter', None)
-    """
-    name = attrs.get("oracle_metric", "ter")
-    return name if name in PAIRED else None
-
-
 def with_defaults(draws: Draws, defaults: Mapping[str, float] | None) -> Draws:
     """Return draws with more fixed weights, of features that they do not have.
 
@@ -460,22 +456,26 @@ def with_defaults(draws: Draws, defaults: Mapping[str, float] | None) -> Draws:
         raise DataError(
             f"the posterior has weights of {', '.join(clashes)}: leave out their default weights",
             parameter="defaults",
+            code="duplicate",
         )
     return replace(draws, fixed=draws.fixed.updated(weights)) if weights else draws
 
 
-def _tables(stream: Iterable[NBest]) -> Iterator[NBest]:
-    """Yield the lists of a stream a few at a time."""
-    if isinstance(stream, str | bytes) or not isinstance(stream, Iterable):
-        raise _no_lists(stream)
-    for lists in stream:
+def recorded_preparation(draws: Draws, moved_files: MovedFiles | None) -> Preparation:
+    """Return the preparation of lists that a posterior records; errors as of `rerank`."""
+    own = draws.features, draws.fixed
+    return Preparation.recorded(draws.attrs, draws.constants, moved_files, *own)
+
+
+def _tables(nbest: NBest | Iterable[NBest]) -> Iterator[NBest]:
+    """Yield lists, or those of a stream, a few at a time."""
+    is_stream = isinstance(nbest, Iterable) and not isinstance(nbest, NBest)
+    for lists in nbest if is_stream else [nbest]:
         if not isinstance(lists, NBest):
-            raise _no_lists(stream)
+            raise UsageError(
+                "rerank takes n-best lists (NBest) or a stream of them (iter_nbest), not "
+                f"{reprlib.repr(nbest)}",
+                parameter="nbest",
+                code="wrong-type",
+            )
         yield from lists.chunks(_TABLE)
-
-
-def _no_lists(value: Any) -> UsageError:
-    return UsageError(
-        "rerank takes n-best lists (NBest) or a stream of them (iter_nbest), not "
-        f"{reprlib.repr(value)}"
-    )

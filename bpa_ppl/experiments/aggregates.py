@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from itertools import combinations
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
-from bpa_ppl.diagnostics.significance import holm
+from bpa_ppl.diagnostics.estimates import holm
 from bpa_ppl.experiments.results import KEYS, counts_of, metrics_of
 from bpa_ppl.nbest import Float64
 from bpa_ppl.quality import by_name
@@ -23,24 +23,33 @@ _SAMPLES = 10_000
 _INTERVAL = (2.5, 97.5)  # percentiles
 
 
-class Condition(NamedTuple):
-    """Where a method was run; its draws of A make one point of a curve."""
-
-    domain: str
-    size: int
-    method: str
-    setting: str
-
-
 @dataclass(frozen=True)
-class CurvePoint:
-    """The corpus scores of a method over the draws of A, in percent.
+class Condition:
+    """Where a method was run; its draws of A make one point of a curve.
 
     Attributes:
         domain: the name of the domain.
         size: |A|.
         method: the name of the method.
         setting: `name=value` if it is swept, else empty.
+    """
+
+    domain: str
+    size: int
+    method: str
+    setting: str
+
+    @property
+    def key(self) -> tuple[str, int, str]:
+        """Domain, size and method."""
+        return self.domain, self.size, self.method
+
+
+@dataclass(frozen=True)
+class CurvePoint(Condition):
+    """The corpus scores of a method over the draws of A, in percent.
+
+    Attributes:
         metric: the name of the metric, such as "ter".
         draws: the number of draws of A.
         mean: over the draws.
@@ -53,10 +62,6 @@ class CurvePoint:
         passed: share of the draws whose posterior passed its check; NaN if there is none.
     """
 
-    domain: str
-    size: int
-    method: str
-    setting: str
     metric: str
     draws: int
     mean: float
@@ -66,6 +71,19 @@ class CurvePoint:
     sentence_error: float
     draw_error: float
     passed: float
+
+
+@dataclass(frozen=True)
+class Seconds(Condition):
+    """Median seconds of a method over the draws of A.
+
+    Attributes:
+        learning: to adapt or to tune.
+        all: of all stages.
+    """
+
+    learning: float
+    all: float
 
 
 @dataclass(frozen=True)
@@ -102,26 +120,6 @@ class Aggregates(NamedTuple):
 
     points: list[CurvePoint]
     differences: list[Difference]
-
-
-class Seconds(NamedTuple):
-    """Median seconds of a method over the draws of A.
-
-    Attributes:
-        domain: the name of the domain.
-        size: |A|.
-        method: the name of the method.
-        setting: `name=value` if it is swept, else empty.
-        learning: to adapt or to tune.
-        all: of all stages.
-    """
-
-    domain: str
-    size: int
-    method: str
-    setting: str
-    learning: float
-    all: float
 
 
 class _Scores(NamedTuple):
@@ -169,9 +167,10 @@ def median_seconds(seconds: pa.Table) -> list[Seconds]:
 def _groups(results: pa.Table) -> Iterator[dict[Condition, list[int]]]:
     """Yield for each domain and size the rows of each method and setting."""
     groups: dict[tuple[str, int], dict[Condition, list[int]]] = {}
-    for row, key in enumerate(results.select(list(Condition._fields)).to_pylist()):
-        condition = Condition(**key)
-        groups.setdefault(condition[:2], {}).setdefault(condition, []).append(row)
+    names = [field.name for field in fields(Condition)]
+    for row, key in enumerate(results.select(names).to_pylist()):
+        of_size = groups.setdefault((key["domain"], key["size"]), {})
+        of_size.setdefault(Condition(**key), []).append(row)
     yield from groups.values()
 
 
@@ -195,7 +194,7 @@ def _point(condition: Condition, metric: str, scores: _Scores) -> CurvePoint:
     values, verdicts = scores.values, scores.verdicts
     low, high = np.percentile(scores.replicates.both, _INTERVAL).tolist()
     return CurvePoint(
-        **condition._asdict(),
+        **vars(condition),
         metric=metric,
         draws=len(values),
         mean=float(values.mean()),

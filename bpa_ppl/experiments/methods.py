@@ -93,17 +93,20 @@ class Method(Component, frozen=True):
         """
         for key, value in values.items():
             if not isinstance(value, Value):
-                raise UsageError(f"{key} must be a number or a text, not {value!r}")
+                message = f"{key} must be a number or a text, not {value!r}"
+                raise UsageError(message, parameter=key, code="wrong-type")
         likelihood = values.get("likelihood", self.likelihood)
-        names: set[str] = set()  # of the settings of the likelihood that the sampler has not
+        of_likelihood: set[str] = set()  # settings of the likelihood that the sampler has not
         if self.kind == SAMPLER and likelihood in LIKELIHOODS:
-            names = {*LIKELIHOODS[likelihood].__struct_fields__}
-            names -= {*SAMPLERS[self.engine].__struct_fields__}
+            of_likelihood = {*LIKELIHOODS[likelihood].__struct_fields__}
+            of_likelihood -= {*SAMPLERS[self.engine].__struct_fields__}
+        common: dict[str, Any] = {}
+        engine = dict(self.engine_settings)
         kept = self.likelihood_settings if likelihood == self.likelihood else ()
-        common = {key: value for key, value in values.items() if key in _COMMON}
-        rest = {key: value for key, value in values.items() if key not in _COMMON}
-        engine = {**dict(self.engine_settings), **{k: v for k, v in rest.items() if k not in names}}
-        likelihood_settings = {**dict(kept), **{k: v for k, v in rest.items() if k in names}}
+        likelihood_settings = dict(kept)
+        for key, value in values.items():
+            owner = likelihood_settings if key in of_likelihood else engine
+            (common if key in _COMMON else owner)[key] = value
         changed = msgspec.structs.replace(
             self,
             **common,
@@ -117,32 +120,29 @@ class Method(Component, frozen=True):
     def check(self) -> None:
         """Raise a UsageError unless the settings are valid together."""
         one_of(self.rule, tuple(RULES), "rule")
-        one_of(self.derivations, DERIVATIONS, "treatment of derivations")
+        one_of(self.derivations, DERIVATIONS, "treatment of derivations", "derivations")
         # A metric that is not registered may be a column of the lists: the study checks that.
         if self.kind == TUNER and self.metric in METRICS:
             one_of(self.metric, counted_metrics(unreported=True), "metric")
         if self.likelihood and self.kind != SAMPLER:
-            raise UsageError(f"the method {self.name} has no likelihood: it is not a sampler")
+            message = f"the method {self.name} has no likelihood: it is not a sampler"
+            raise UsageError(message, parameter="likelihood", code="not-supported")
         if self.kind == SAMPLER:
             self.sampler()
             self.resolved_likelihood()
         elif self.kind == TUNER:
             self.tuner()
         elif self.engine_settings:
-            raise UsageError(f"the method {self.name} has no setting {self.engine_settings[0][0]}")
+            setting = self.engine_settings[0][0]
+            message = f"the method {self.name} has no setting {setting}"
+            raise UsageError(message, parameter=setting, code="unknown-name")
 
 
 def named_methods() -> dict[str, Method]:
     """Return all samplers and tuners by name, and the methods that the papers name otherwise."""
-    methods = {
-        name: Method(
-            name=name,
-            kind=SAMPLER,
-            engine=name,
-            likelihood="oracle" if name in _PUBLISHED else "",
-        )
-        for name in SAMPLERS
-    }
+    methods = {name: Method(name=name, kind=SAMPLER, engine=name) for name in SAMPLERS}
+    for name in _PUBLISHED:
+        methods[name] = methods[name].with_settings({"likelihood": "oracle"})
     methods |= {n: Method(name=n, kind=TUNER, engine=n, metric="bleu") for n in TUNERS}
     walk = methods["rwm-isotropic"]
     return {

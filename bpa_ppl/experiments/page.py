@@ -27,6 +27,7 @@ from bpa_ppl.diagnostics.pages.page import (
 )
 from bpa_ppl.errors import one_of
 from bpa_ppl.experiments.aggregates import (
+    Condition,
     CurvePoint,
     Difference,
     Seconds,
@@ -98,7 +99,7 @@ def write_figures(folder: str | Path, *, kind: str = "png") -> list[Path]:
     numbers = {
         "points": [vars(point) for point in points],
         "differences": [vars(difference) for difference in differences],
-        "median_seconds": [time._asdict() for time in times],
+        "median_seconds": [vars(time) for time in times],
     }
     for name, rows in numbers.items():
         files.append(target / f"{name}.csv")
@@ -111,9 +112,14 @@ def _figures(
     points: Sequence[CurvePoint], times: Sequence[Seconds], metrics: Sequence[str]
 ) -> dict[str, Figure]:
     """Return the figures by name: a metric, `seconds`, or `sweep_SETTING`."""
-    figures = {metric: _quality_figure(points, metric) for metric in metrics}
+    plain = [point for point in points if not point.setting]
+    figures = {}
+    for metric in metrics:
+        name = metric.upper()
+        columns = {f"{{domain}}: {name}": "mean", f"{name}, interval size 2σ": "interval"}
+        figures[metric] = _size_figure([p for p in plain if p.metric == metric], columns)
     if curves := [time for time in times if not time.setting and time.learning]:
-        figures["seconds"] = _seconds_figure(curves)
+        figures["seconds"] = _size_figure(curves, {"{domain}: seconds": "learning"}, "log")
     for setting in dict.fromkeys(p.setting.partition("=")[0] for p in points if p.setting):
         figures[f"sweep_{setting}"] = _sweep_figure(points, setting, metrics[0])
     return figures
@@ -143,7 +149,7 @@ def _sections(
     plain = [point for point in points if not point.setting]
     sections = []
     for metric in metrics:
-        scores = {_key(p): f"{p.mean:.1f} ± {p.interval:.1f}" for p in plain if p.metric == metric}
+        scores = {p.key: f"{p.mean:.1f} ± {p.interval:.1f}" for p in plain if p.metric == metric}
         text = f"Mean {metric.upper()} and its interval size against the number of sentences"
         caption = f"{metric.upper()} of the test text of {{domain}}: mean ± 2σ."
         blocks = [Text(_INTERVALS), picture(metric, text), *tables(scores, caption)]
@@ -153,7 +159,7 @@ def _sections(
         caption = f"Words of the translations over words of the references, {{domain}}, {_LENGTHS}"
         sections.append(Section("Length against |A|", tables(cells, caption)))
     if "seconds" in figures:
-        cells = {_key(t): f"{t.learning:.2f}" for t in times if not t.setting and t.learning}
+        cells = {t.key: f"{t.learning:.2f}" for t in times if not t.setting and t.learning}
         text = "Seconds to adapt or tune against the number of adaptation sentences"
         extra = tables(cells, "Median seconds to adapt or tune, {domain}.")
         sections.append(Section("Time", [Text(_TIMES), picture("seconds", text), *extra]))
@@ -164,7 +170,7 @@ def _sections(
     detailed = [metric for metric in metrics if detail_names(metric)]
     if details := [_details_table(results, d, metric) for metric in detailed for d in domains]:
         sections.append(Section("Details", details))
-    passed = {_key(p): f"{p.passed:.0%}" for p in plain if np.isfinite(p.passed)}
+    passed = {p.key: f"{p.passed:.0%}" for p in plain if np.isfinite(p.passed)}
     verdicts = tables(passed, "Posteriors that passed their check, {domain}.")
     sections.append(Section("Diagnostics", [Text(_VERDICTS), *verdicts]))
     pairs = [_significance_table(differences, d, metric) for d in domains for metric in metrics]
@@ -193,9 +199,9 @@ def _summary(points: Sequence[CurvePoint], metric: str, lengths: Mapping[_Key, f
         others = [
             f"{p.metric.upper()} {p.mean:.1f}"
             for p in plain
-            if _key(p) == _key(best) and p.metric != metric
+            if p.key == best.key and p.metric != metric
         ]
-        others += [f"length {lengths[_key(best)]:.3f}"] if _key(best) in lengths else []
+        others += [f"length {lengths[best.key]:.3f}"] if best.key in lengths else []
         suffix = f" ({', '.join(others)})" if others else ""
         parts.append(
             f"{domain}, |A| = {smallest}: the {word} mean {metric.upper()} is {best.mean:.1f} ± "
@@ -272,42 +278,37 @@ def _significance_table(differences: Sequence[Difference], domain: str, metric: 
     return Table(["method", *methods], rows, caption)
 
 
-def _quality_figure(points: Sequence[CurvePoint], metric: str) -> Figure:
-    """Draw the mean score and its interval size against |A|, one row of axes a domain."""
-    chosen = [p for p in points if p.metric == metric and not p.setting]
-    domains = _distinct(point.domain for point in chosen)
-    figure, rows = empty_figure(len(domains), 2, _HEIGHT)
-    for domain, (left, right) in zip(domains, rows, strict=True):
-        domain_points = [point for point in chosen if point.domain == domain]
-        for method, style in _styles(point.method for point in domain_points):
-            curve = [point for point in domain_points if point.method == method]
+def _size_figure(
+    points: Sequence[Condition], columns: Mapping[str, str], scale: str = "linear"
+) -> Figure:
+    """Draw attributes of points against |A|, one row of axes a domain.
+
+    Args:
+        points: of all methods.
+        columns: the title of each column of axes, and the attribute that it shows.
+        scale: of the y axes.
+    """
+    domains = _distinct(point.domain for point in points)
+    figure, grid = empty_figure(len(domains), len(columns), _HEIGHT)
+    for domain, row in zip(domains, grid, strict=True):
+        of_domain = [point for point in points if point.domain == domain]
+        for method, style in _styles(point.method for point in of_domain):
+            curve = [point for point in of_domain if point.method == method]
             sizes = [point.size for point in curve]
-            if method == CANONICAL:
-                left.axhline(curve[0].mean, **style)
-            else:
-                left.plot(sizes, [point.mean for point in curve], **style)
-                right.plot(sizes, [point.interval for point in curve], **style)
-        left.set_ylabel(f"{domain}: {metric.upper()}")
-        right.set_ylabel(f"{metric.upper()}, interval size 2σ")
-        for axes in (left, right):
-            _size_axis(axes, [point.size for point in domain_points])
-    _legend(figure, rows[0][0])
-    return figure
-
-
-def _seconds_figure(times: Sequence[Seconds]) -> Figure:
-    """Draw the median seconds of learning against |A|, one row of axes a domain."""
-    domains = _distinct(time.domain for time in times)
-    figure, rows = empty_figure(len(domains), 1, _HEIGHT)
-    for domain, (axes,) in zip(domains, rows, strict=True):
-        points = [time for time in times if time.domain == domain]
-        for method, style in _styles(time.method for time in points):
-            curve = [time for time in points if time.method == method]
-            axes.plot([t.size for t in curve], [t.learning for t in curve], **style)
-        axes.set_ylabel(f"{domain}: seconds")
-        axes.set_yscale("log")
-        _size_axis(axes, [time.size for time in points])
-    _legend(figure, rows[0][0])
+            for axes, name in zip(row, columns.values(), strict=True):
+                values = [getattr(point, name) for point in curve]
+                if method != CANONICAL:
+                    axes.plot(sizes, values, **style)
+                elif axes is row[0]:
+                    axes.axhline(values[0], **style)
+        ticks = sorted({point.size for point in of_domain})
+        for axes, title in zip(row, columns, strict=True):
+            axes.set(ylabel=title.format(domain=domain), yscale=scale, xscale="log")
+            axes.set_xticks(ticks, ticks)
+            axes.minorticks_off()
+            axes.set_xlabel("|A|, sentences")
+            axes.grid(alpha=0.3)
+    _legend(figure, grid[0][0])
     return figure
 
 
@@ -349,22 +350,9 @@ def _styles(names: Iterable[str]) -> list[tuple[str, dict[str, Any]]]:
     return styles
 
 
-def _size_axis(axes: Any, sizes: Iterable[int]) -> None:
-    ticks = sorted(set(sizes))
-    axes.set_xscale("log")
-    axes.set_xticks(ticks, ticks)
-    axes.minorticks_off()
-    axes.set_xlabel("|A|, sentences")
-    axes.grid(alpha=0.3)
-
-
 def _legend(figure: Figure, axes: Any) -> None:
     handles, names = axes.get_legend_handles_labels()
     figure.legend(handles, names, loc="outside lower center", ncols=5, fontsize="small")
-
-
-def _key(point: CurvePoint | Seconds) -> _Key:
-    return point.domain, point.size, point.method
 
 
 def _distinct(names: Iterable[str]) -> list[str]:

@@ -68,11 +68,11 @@ def results_schema(metrics: Iterable[str]) -> pa.Schema:
     ['ter', 'verdict', 'failed', 'ter_counts']
     """
     names = list(metrics)
-    details = [detail for name in names for detail in detail_names(name)]
+    numbers = [*names, *(detail for name in names for detail in detail_names(name))]
     return pa.schema(
         [
             *_KEY_FIELDS,
-            *((name, pa.float64()) for name in [*names, *details]),
+            *((name, pa.float64()) for name in numbers),
             ("verdict", pa.string()),
             ("failed", pa.list_(pa.string())),
             *((name + _COUNTS, pa.list_(pa.float64())) for name in names),
@@ -141,9 +141,19 @@ class Store:
         make_folder(folder)
         path, new = folder / "study.json", identity(study)
         if path.exists():
-            _check_identity(_read_json(path), new, folder)
+            recorded = _read_json(path)
+            for part in ("study", "versions"):
+                values, known = new[part], recorded.get(part, {})
+                if differing := [key for key in values if known.get(key) != values[key]]:
+                    raise DataError(
+                        "contains the results of another study, with other "
+                        f"{', '.join(differing)}: choose a new folder",
+                        folder,
+                        code="mismatch",
+                    )
         elif any(folder.iterdir()):
-            raise DataError("contains files, but no study: choose an empty or a new folder", folder)
+            message = "contains files, but no study: choose an empty or a new folder"
+            raise DataError(message, folder, code="cannot-write")
         for name in ("cells", "seconds"):
             make_folder(folder / name)
         if not path.exists():
@@ -184,12 +194,12 @@ class Store:
 def identity(study: Study) -> dict[str, Any]:
     """Return the settings that the results of a study depend on, with checksums of files."""
 
-    def encoded(value: Any) -> Any:
+    def checksum(value: Any) -> Any:
         is_file = isinstance(value, Path)
         return sha256(value.read_bytes()).hexdigest() if is_file else msgspec.to_builtins(value)
 
     return {
-        "study": json.loads(json.dumps(asdict(study), default=encoded)),
+        "study": json.loads(json.dumps(asdict(study), default=checksum)),
         "versions": {name: version(name) for name in _VERSIONS},
     }
 
@@ -202,7 +212,8 @@ def read_results(folder: Path) -> tuple[pa.Table, pa.Table]:
     """
     path = folder / "results.parquet"
     if not path.is_file():
-        raise DataError("no results here: finish `bpa experiment` first", folder)
+        message = "no results here: finish `bpa experiment` first"
+        raise DataError(message, folder, code="missing-file")
     results = _read_table(path)
     columns = []
     if (folder / "study.json").is_file():
@@ -223,17 +234,6 @@ def read_identity(folder: Path) -> dict[str, Any]:
     return _read_json(folder / "study.json")
 
 
-def _check_identity(recorded: dict[str, Any], new: dict[str, Any], folder: Path) -> None:
-    for part in ("study", "versions"):
-        differing = [key for key in new[part] if recorded.get(part, {}).get(key) != new[part][key]]
-        if differing:
-            raise DataError(
-                f"contains the results of another study, with other {', '.join(differing)}: "
-                "choose a new folder",
-                folder,
-            )
-
-
 def _write_json(path: Path, value: dict[str, Any]) -> None:
     with atomic_writer(path) as file:
         json.dump(value, file, separators=(",", ":"))
@@ -246,6 +246,7 @@ def _read_json(path: Path) -> dict[str, Any]:
         raise DataError(
             "damaged: remove it, and its namesake in cells or seconds, and run the study again",
             path,
+            code="damaged",
         ) from error
     return value
 
@@ -259,9 +260,10 @@ def _read_table(path: Path) -> pa.Table:
     try:
         return parquet.read_table(path)
     except (OSError, pa.ArrowInvalid) as error:
-        raise DataError(f"not a valid Parquet file: {error}", path) from error
+        raise DataError(f"not a valid Parquet file: {error}", path, code="damaged") from error
 
 
 def _check_schema(table: pa.Table, schema: pa.Schema, path: Path) -> None:
     if table.schema != schema:
-        raise DataError("not a table of a study: choose a folder of results", path)
+        message = "not a table of a study: choose a folder of results"
+        raise DataError(message, path, code="unknown-format")

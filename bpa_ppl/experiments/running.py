@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import timedelta
 from functools import lru_cache
 from pathlib import Path
@@ -16,8 +16,8 @@ import numpy as np
 
 from bpa_ppl.decoding import rerank
 from bpa_ppl.diagnostics import check
-from bpa_ppl.errors import DataError, UsageError
-from bpa_ppl.experiments.methods import SAMPLER, TUNER, Method
+from bpa_ppl.errors import DataError
+from bpa_ppl.experiments.methods import SAMPLER, TUNER
 from bpa_ppl.experiments.results import Outcome, Store, result_row
 from bpa_ppl.experiments.study import (
     Cell,
@@ -31,7 +31,7 @@ from bpa_ppl.experiments.study import (
     tasks,
 )
 from bpa_ppl.formats import read_nbest, read_weights
-from bpa_ppl.nbest import Float64, Int64, NBest
+from bpa_ppl.nbest import Float64, NBest
 from bpa_ppl.options import AdaptOptions
 from bpa_ppl.progress import Reporter, reporter
 from bpa_ppl.quality import by_name, demote_to_extras, statistics
@@ -148,36 +148,35 @@ def material(study: Study, domain: StudyDomain, size: int = 0) -> Material:
         raise DataError(
             f"{domain.held_out} of {len(adapt)} sentences cannot be held out: hold out fewer",
             adapt.origin,
+            code="wrong-length",
         )
     start = None if domain.weights is None else read_weights(domain.weights)
     matched, origin = match(start, adapt), str(domain.weights or "no weights")
     if test.feature_names != adapt.feature_names:
-        raise DataError(f"{test.origin} has other features than {adapt.origin}", origin)
+        message = f"{test.origin} has other features than {adapt.origin}"
+        raise DataError(message, origin, code="mismatch")
     largest = max(study.every_size)
     if largest > len(adapt) and not study.replacement:
         raise DataError(
             f"{domain.name} has {len(adapt)} sentences, too few to draw {largest} without "
             "replacement: use smaller sizes, or set replacement = true",
             adapt.origin,
+            code="wrong-length",
         )
-    return Material(
-        adapt,
-        test,
-        None if start is None else Weights(zip(matched.names, matched.values, strict=True), origin),
-        {metric: statistics(test, by_name(metric)).counts for metric in study.metrics},
-    )
+    named = zip(matched.names, matched.values, strict=True)
+    weights = None if start is None else Weights(named, origin)
+    counts = {metric: statistics(test, by_name(metric)).counts for metric in study.metrics}
+    return Material(adapt, test, weights, counts)
 
 
 @lru_cache(1)
 def development(study: Study) -> NBest:
-    """Return the lists of the out-of-domain development set.
+    """Return the lists of the out-of-domain development set; a method that needs it has it.
 
     Raises:
         DataError: if the files are invalid.
-        UsageError: if the study has none.
     """
-    if study.development is None:
-        raise UsageError("the study has no development set: add [development]")
+    assert study.development is not None  # checked when the study was read
     return _read(study.development)
 
 
@@ -190,26 +189,12 @@ def _read(files: ListFiles, size: int = 0, columns: tuple[str, ...] = ()) -> NBe
     return lists.truncate(size) if size else lists
 
 
-@dataclass
-class _CellRun:
-    """One run of a cell: its inputs, and the records of the run."""
-
-    method: Method
-    study: Study
-    domain: StudyDomain
-    material: Material
-    adaptation: NBest
-    seed: int
-    seconds: dict[str, float] = field(default_factory=dict)
-    verdict: str = ""
-    failed: tuple[str, ...] = ()
-
-    @contextmanager
-    def stage(self, name: str) -> Iterator[None]:
-        """Record the duration of a stage."""
-        start = time.perf_counter()
-        yield
-        self.seconds[name] = time.perf_counter() - start
+@contextmanager
+def _timed(seconds: dict[str, float], stage: str) -> Iterator[None]:
+    """Record the duration of a stage."""
+    start = time.perf_counter()
+    yield
+    seconds[stage] = time.perf_counter() - start
 
 
 def run_cell(study: Study, task: Task) -> Outcome:
@@ -222,59 +207,50 @@ def run_cell(study: Study, task: Task) -> Outcome:
     domain = next(domain for domain in study.domains if domain.name == cell.domain)
     data = material(study, domain, method.nbest_size)
     adaptation = data.adapt.select(draw_sentences(study, cell, len(data.adapt)))
-    run = _CellRun(method, study, domain, data, adaptation, seed_of(study, cell))
+    seed, metric = seed_of(study, cell), by_name(method.metric)
+    seconds: dict[str, float] = {}
+    verdict, failed = "", []
     if method.kind == SAMPLER:
-        choice = _choose_by_posterior(run)
+        sampler = method.sampler()
+        if method.needs_development:
+            sampler = _fitted(study, domain, sampler)
+        options = AdaptOptions(
+            sampler=sampler,
+            likelihood=method.resolved_likelihood(),
+            prior_variance=method.prior_variance,
+            seed=seed,
+            metric=metric,
+            categorical=study.categorical,
+            cache=False,
+        )
+        with _timed(seconds, "adapt"):
+            posterior = adapt_draws(adaptation, data.weights, options)
+        with _timed(seconds, "check"):
+            report = check(posterior)
+        verdict = "passed" if report else "failed"
+        failed = [finding.name for finding in report.failures]
+        with _timed(seconds, "rerank"):
+            choice = rerank(
+                data.test,
+                posterior,
+                rule=method.rule,
+                derivations=method.derivations,
+                unchecked=True,  # the verdict is among the results
+            ).choice
     else:
-        weights = _tuned_weights(run) if method.kind == TUNER else data.weights
-        with run.stage("rerank"):
+        weights = data.weights
+        if method.kind == TUNER:
+            extra = development(study) if method.needs_development else None
+            tuner = method.tuner()
+            with _timed(seconds, "tune"):
+                weights = reestimate(
+                    adaptation, weights, tuner=tuner, metric=metric, seed=seed, extra=extra
+                ).weights
+        with _timed(seconds, "rerank"):
             choice = data.test.best(data.test.scores(match(weights, data.test).values))
     rows = data.test.offsets[:-1] + choice
-    counts = {metric: values[rows] for metric, values in data.counts.items()}
-    return Outcome(result_row(cell, counts, run.verdict, run.failed), run.seconds)
-
-
-def _tuned_weights(run: _CellRun) -> Weights:
-    method = run.method
-    extra = development(run.study) if method.needs_development else None
-    with run.stage("tune"):
-        return reestimate(
-            run.adaptation,
-            run.material.weights,
-            tuner=method.tuner(),
-            metric=by_name(method.metric),
-            seed=run.seed,
-            extra=extra,
-        ).weights
-
-
-def _choose_by_posterior(run: _CellRun) -> Int64:
-    method, sampler = run.method, run.method.sampler()
-    if method.needs_development:
-        sampler = _fitted(run.study, run.domain, sampler)
-    options = AdaptOptions(
-        sampler=sampler,
-        likelihood=method.resolved_likelihood(),
-        prior_variance=method.prior_variance,
-        seed=run.seed,
-        metric=by_name(method.metric),
-        categorical=run.study.categorical,
-        cache=False,
-    )
-    with run.stage("adapt"):
-        posterior = adapt_draws(run.adaptation, run.material.weights, options)
-    with run.stage("check"):
-        report = check(posterior)
-    run.verdict = "passed" if report else "failed"
-    run.failed = tuple(finding.name for finding in report.failures)
-    with run.stage("rerank"):
-        return rerank(
-            run.material.test,
-            posterior,
-            rule=method.rule,
-            derivations=method.derivations,
-            unchecked=True,  # the verdict is among the results
-        ).choice
+    counts = {name: values[rows] for name, values in data.counts.items()}
+    return Outcome(result_row(cell, counts, verdict, failed), seconds)
 
 
 @lru_cache(1)

@@ -18,7 +18,7 @@ import numpy as np
 from msgspec import Meta
 
 from bpa_ppl.component import CountOrNone
-from bpa_ppl.errors import DataError, UsageError, checked_seed, quoted
+from bpa_ppl.errors import DataError, UsageError, checked_seed, one_of, quoted
 from bpa_ppl.experiments.methods import CANONICAL, Method, Value, named_methods
 from bpa_ppl.formats.streams import read_text
 from bpa_ppl.nbest import Int64
@@ -60,14 +60,23 @@ class StudyDomain:
     held_out: int = 0
 
 
-@dataclass(frozen=True)
-class Sweep:
+class _Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A table of the TOML file, as it is written; lists have no repeated values."""
+
+    def __post_init__(self) -> None:
+        for name in self.__struct_fields__:
+            values = getattr(self, name)
+            if isinstance(values, tuple) and len(set(map(str, values))) < len(values):
+                raise ValueError(f"{name} contains a value twice: remove one")
+
+
+class Sweep(_Table, frozen=True):
     """One setting of some methods, varied at some sizes of A."""
 
     setting: str
-    values: tuple[Value, ...]
+    values: tuple[Any, ...]
     methods: tuple[str, ...]
-    sizes: tuple[int, ...]
+    sizes: tuple[_Size, ...]
 
 
 @dataclass(frozen=True)
@@ -115,51 +124,34 @@ class Study:
         return tuple(sorted({*self.sizes, *(size for s in self.sweeps for size in s.sizes)}))
 
 
-class _Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A table of the TOML file, as it is written; lists have no repeated values."""
-
-    def __post_init__(self) -> None:
-        for name in self.__struct_fields__:
-            values = getattr(self, name)
-            if isinstance(values, list) and len({str(value) for value in values}) < len(values):
-                raise ValueError(f"{name} contains a value twice: remove one")
-
-
 class _DomainTable(_Table, frozen=True):
     weights: str
     adapt: str
-    adapt_references: list[str] = []
+    adapt_references: tuple[str, ...] = ()
     test: str = ""
-    test_references: list[str] = []
+    test_references: tuple[str, ...] = ()
     held_out: CountOrNone = 0
     first_id: int = 0
 
 
 class _DevelopmentTable(_Table, frozen=True):
     nbest: str
-    references: list[str] = []
+    references: tuple[str, ...] = ()
     first_id: int = 0
 
 
-class _SweepTable(_Table, frozen=True):
-    setting: str
-    values: list[Any]
-    methods: list[str]
-    sizes: list[_Size]
-
-
 class _StudyTable(_Table, frozen=True):
-    sizes: Annotated[list[_Size], Meta(min_length=1)]
-    methods: Annotated[list[str], Meta(min_length=1)]
+    sizes: Annotated[tuple[_Size, ...], Meta(min_length=1)]
+    methods: Annotated[tuple[str, ...], Meta(min_length=1)]
     domains: Annotated[dict[_Name, _DomainTable], Meta(min_length=1)]
     draws: _Size = 10
     seed: int = 0
     replacement: bool = True
-    columns: list[_Name] = []
-    categorical: list[str] = []
+    columns: tuple[_Name, ...] = ()
+    categorical: tuple[str, ...] = ()
     development: _DevelopmentTable | None = None
     variants: dict[_Name, dict[str, Any]] = {}
-    sweeps: dict[_Name, _SweepTable] = {}
+    sweeps: dict[_Name, Sweep] = {}
 
 
 def read_study(path: str | Path) -> Study:
@@ -212,12 +204,23 @@ def read_study(path: str | Path) -> Study:
     bpa_ppl.errors.DataError: no.toml: no such file...
     """
     path = Path(path)
-    table = _decoded(path)
+    text, folder = read_text(path), path.parent
+    try:
+        table = msgspec.toml.decode(text, type=_StudyTable)
+    except msgspec.ValidationError as error:
+        raise DataError(f"not a valid study: {error}", path, code="wrong-type") from error
+    except msgspec.DecodeError as error:
+        message = f"not a TOML file: {error}: write settings as NAME = VALUE, texts in quotes"
+        raise DataError(message, path, code="unknown-format") from error
+    except (RecursionError, ValueError) as error:  # too deep a nesting, too long a number
+        message = "a value is too large to read: correct it"
+        raise DataError(message, path, code="bad-number") from error
     methods = named_methods()
     for name, settings in table.variants.items():
         with _located(path, f"variants.{name}"):
             if name in methods:
-                raise UsageError(f"{name} is already the name of a method: choose another name")
+                message = f"{name} is already the name of a method: choose another name"
+                raise UsageError(message, code="duplicate")
             if "like" not in settings:
                 raise UsageError("like is missing: name the method that this is a variant of")
             base = _named_method(settings.pop("like"), methods)
@@ -225,16 +228,14 @@ def read_study(path: str | Path) -> Study:
     domains = []
     for name, domain in table.domains.items():
         with _located(path, f"domains.{name}"):
-            domains.append(_domain(name, domain, path.parent))
-    sweeps = []
+            domains.append(_domain(name, domain, folder))
     for name, sweep in table.sweeps.items():
         with _located(path, f"sweeps.{name}"):
-            sweeps.append(_sweep(sweep, methods))
+            _check_sweep(sweep, methods)
     development = None
-    if table.development is not None:
+    if (dev := table.development) is not None:
         with _located(path, "development"):
-            dev = table.development
-            development = _list_files(path.parent, dev.nbest, dev.references, dev.first_id)
+            development = _list_files(folder, dev.nbest, dev.references, dev.first_id)
     with _located(path, ""):
         study = Study(
             domains=tuple(domains),
@@ -244,26 +245,12 @@ def read_study(path: str | Path) -> Study:
             seed=checked_seed(table.seed),
             replacement=table.replacement,
             development=development,
-            sweeps=tuple(sweeps),
-            columns=tuple(table.columns),
-            categorical=tuple(table.categorical),
+            sweeps=tuple(table.sweeps.values()),
+            columns=table.columns,
+            categorical=table.categorical,
         )
         _check(study)
     return study
-
-
-def _decoded(path: Path) -> _StudyTable:
-    text = read_text(path)
-    try:
-        return msgspec.toml.decode(text, type=_StudyTable)
-    except msgspec.ValidationError as error:
-        raise DataError(f"not a valid study: {error}", path) from error
-    except msgspec.DecodeError as error:
-        raise DataError(
-            f"not a TOML file: {error}: write settings as NAME = VALUE, texts in quotes", path
-        ) from error
-    except (RecursionError, ValueError) as error:  # too deep a nesting, too long a number
-        raise DataError("a value is too large to read: correct it", path) from error
 
 
 @contextmanager
@@ -272,13 +259,13 @@ def _located(path: Path, table: str) -> Iterator[None]:
     try:
         yield
     except UsageError as error:
-        raise DataError(f"in [{table}]: {error}" if table else str(error), path) from error
+        message = f"in [{table}]: {error}" if table else str(error)
+        code = None if error.code == UsageError.code else error.code
+        raise DataError(message, path, code=code) from error
 
 
 def _named_method(name: str, methods: Mapping[str, Method]) -> Method:
-    if name not in methods:
-        raise UsageError(f"unknown method {quoted(name)}: choose one of {', '.join(methods)}")
-    methods[name].check()
+    methods[one_of(name, methods, "method")].check()
     return methods[name]
 
 
@@ -300,32 +287,34 @@ def _list_files(folder: Path, nbest: str, references: Sequence[str], first_id: i
 
 def _existing(folder: Path, name: str) -> Path:
     if not (folder / name).is_file():
-        raise UsageError(f"file not found: {folder / name}; paths are relative to the study")
+        message = f"file not found: {folder / name}; paths are relative to the study"
+        raise UsageError(message, code="missing-file")
     return folder / name
 
 
-def _sweep(table: _SweepTable, methods: Mapping[str, Method]) -> Sweep:
-    for value in table.values:
-        if not isinstance(value, Value) or (
-            isinstance(value, str) and not re.fullmatch(_NAME, value)
-        ):
-            raise UsageError(f"values must be numbers or names, not {quoted(value)}")
-        for name in table.methods:
-            _named_method(name, methods).with_settings({table.setting: value})
-    return Sweep(
-        table.setting, tuple(table.values), tuple(table.methods), tuple(sorted(table.sizes))
-    )
+def _check_sweep(sweep: Sweep, methods: Mapping[str, Method]) -> None:
+    for value in sweep.values:
+        # A text becomes a part of file names.
+        is_name = not isinstance(value, str) or re.fullmatch(_NAME, value)
+        if not (isinstance(value, Value) and is_name):
+            raise UsageError(
+                f"values must be numbers or names, not {quoted(value)}", code="wrong-type"
+            )
+        for name in sweep.methods:
+            _named_method(name, methods).with_settings({sweep.setting: value})
 
 
 def _check(study: Study) -> None:
     """Raise a UsageError if the parts of a study do not fit together."""
     for column in study.columns:
         if column in METRICS:
-            raise UsageError(f"columns: {column} is the name of a metric: rename the column")
+            message = f"columns: {column} is the name of a metric: rename the column"
+            raise UsageError(message, code="duplicate")
     methods = {method.name for method in study.methods}
     for sweep in study.sweeps:
         if missing := [name for name in sweep.methods if name not in methods]:
-            raise UsageError(f"sweep of {missing[0]}, which is not among the methods")
+            message = f"sweep of {missing[0]}, which is not among the methods"
+            raise UsageError(message, code="unknown-name")
     metrics = [method.metric for method in study.methods if method.kind != CANONICAL]
     metrics += [str(v) for sweep in study.sweeps if sweep.setting == "metric" for v in sweep.values]
     choices = [*(name for name in METRICS if name != "column"), *study.columns]
@@ -333,18 +322,21 @@ def _check(study: Study) -> None:
         if metric not in choices:
             raise UsageError(
                 f"unknown metric {metric!r}: choose one of {', '.join(choices)}, or name a column "
-                "of the lists in columns"
+                "of the lists in columns",
+                code="unknown-name",
             )
         if "references" in by_name(metric).needs and not study.has_references:
             raise UsageError(
                 f"the metric {metric} needs references: add adapt_references (and "
                 "test_references), or name a column of the lists in columns and make it the "
-                "metric of each method"
+                "metric of each method",
+                code="missing-references",
             )
     for method in study.methods:
         if method.needs_development and study.development is None:
             raise UsageError(
-                f"the method {method.name} needs the text that λ_T was tuned on: add [development]"
+                f"the method {method.name} needs the text that λ_T was tuned on: add [development]",
+                code="no-data",
             )
 
 

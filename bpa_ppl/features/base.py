@@ -1,11 +1,12 @@
-"""Feature sources: components that compute columns of n-best lists."""
+"""Feature sources: components that compute columns of n-best lists, which become features."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import chain, islice
-from typing import Annotated, Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar, NamedTuple, Self
 
 import msgspec
 import numpy as np
@@ -15,6 +16,7 @@ from msgspec import Meta
 from bpa_ppl.columns import counted
 from bpa_ppl.component import Component
 from bpa_ppl.errors import DataError, UsageError
+from bpa_ppl.labels import repeated
 from bpa_ppl.nbest import Float32, Float64, Int64, NBest
 from bpa_ppl.notes import warn_user
 from bpa_ppl.registry import FEATURES
@@ -108,10 +110,9 @@ class FeatureSource(Component, frozen=True):
         """
         files = self.files()
         if len(paths) != len(files):
-            raise UsageError(
-                f"{self.label} was made from {', '.join(files) or 'no file'}: give the path of "
-                f"{counted(len(files), 'file')}, not {', '.join(paths)}"
-            )
+            made = f"{self.label} was made from {', '.join(files) or 'no file'}"
+            problem = f"{made}: give the path of {counted(len(files), 'file')}"
+            raise UsageError(f"{problem}, not {', '.join(paths)}", parameter="moved_files")
         remaining, settings = iter(paths), {}
         for name in () if self.holds else self.paths:
             value = getattr(self, name)
@@ -189,9 +190,8 @@ class TextSource(FeatureSource, frozen=True, kw_only=True):
             UsageError: if it learns from adaptation lists, and has not been fitted to any.
         """
         if self.unlearned:
-            raise UsageError(
-                f"{self.label}=self has not been fitted yet: use fitted(adaptation lists)"
-            )
+            problem = f"{self.label}=self has not been fitted yet: use fitted(adaptation lists)"
+            raise UsageError(problem, parameter=self.main, code="no-data")
         return self.scorer(getattr(self, self.learned[0]), check=self._setting != SELF)
 
     def cross_fitted_columns(self, nbest: NBest) -> Features:
@@ -206,20 +206,16 @@ class TextSource(FeatureSource, frozen=True, kw_only=True):
             return self.columns(nbest)
         texts = self.texts_of(nbest)
         folds = fold_of(texts, self.folds)
+        different = dict.fromkeys(chain.from_iterable(texts))
         columns: dict[str, Float64] = {}
         for fold in range(folds.max(initial=-1) + 1):
             inside = folds == fold
             fold_texts = {text for s in np.flatnonzero(inside).tolist() for text in texts[s]}
-            others = [
-                text for text in dict.fromkeys(chain.from_iterable(texts)) if text not in fold_texts
-            ]
+            others = [text for text in different if text not in fold_texts]
             if not "".join(chain.from_iterable(others)).strip():
-                raise DataError(
-                    f"{self.label}=self learns from other adaptation sentences than the one it "
-                    "scores, and these have no two different texts: give more adaptation "
-                    "sentences, or a text of the domain",
-                    nbest.origin,
-                )
+                problem = f"{self.label}=self learns from other sentences than the one it scores"
+                remedy = "give more adaptation sentences, or a text of the domain"
+                raise DataError(f"{problem}: {remedy}", nbest.origin, code="no-data")
             rows = np.repeat(inside, nbest.sizes)
             for name, values in self.scorer(others)(nbest.select(inside)).items():
                 columns.setdefault(name, np.empty(len(rows)))[rows] = values
@@ -249,10 +245,9 @@ class UnknownCheck:
         """Warn if `unknown` of `total` units are too many."""
         if not self.warned and unknown > self.limit * total:
             self.warned = True
-            warn_user(
-                f"{nbest.origin}: {unknown / total:.0%} of the {self.units} are not in {self.text}:"
-                " check that its languages, tokenisation and case are those of the lists"
-            )
+            share = f"{unknown / total:.0%} of the {self.units}"
+            note = f"{nbest.origin}: {share} are not in {self.text}"
+            warn_user(f"{note}: check that its languages, tokenisation and case are the same")
 
 
 def fold_of(keys: Sequence[Hashable], folds: int) -> Int64:
@@ -292,3 +287,118 @@ def of_each_string(nbest: NBest, function: Callable[[str], float]) -> Float32:
     """
     values = np.fromiter(map(function, nbest.strings), dtype=np.float32, count=len(nbest.strings))
     return values[nbest.string_index]
+
+
+#: The name of a source, the source with its settings, or several of either.
+AnySource = str | FeatureSource
+
+
+def add_features(nbest: NBest, sources: AnySource | Iterable[AnySource]) -> NBest:
+    """Return the lists with more features, after the existing ones.
+
+    Args:
+        nbest: the lists.
+        sources: the name of a source, such as `length`, or a source with its settings, or several
+            of them. One that learns from adaptation sentences learns from these lists, and leaves
+            each sentence out where it computes its features; `source.fitted(nbest)` is the source
+            for new lists.
+
+    Raises:
+        DataError: if the lists lack what a source needs, or have a feature of that name already.
+        UsageError: if there is no such source.
+
+    >>> lists = NBest.from_lists([["a b", "a"]], [[[0.5], [1.0]]], ["LM0"])
+    >>> add_features(lists, "length").feature_names
+    ('LM0', 'LengthWords')
+    """
+    return feature_adder(resolve_sources(sources))(nbest).nbest
+
+
+def resolve_sources(sources: AnySource | Iterable[AnySource]) -> tuple[FeatureSource, ...]:
+    """Return sources with their settings, from any argument that `add_features` takes.
+
+    Raises:
+        UsageError: if there is no such source.
+
+    >>> resolve_sources("length")
+    (Length(words=True, characters=False, ratio=False),)
+    """
+    single = isinstance(sources, str) or not isinstance(sources, Iterable)
+    several: Any = [sources] if single else sources
+    return tuple(FEATURES.resolve(source) for source in several)
+
+
+class Added(NamedTuple):
+    """Lists with more features.
+
+    Attributes:
+        nbest: the lists.
+        columns: the names of the columns of each source.
+    """
+
+    nbest: NBest
+    columns: tuple[tuple[str, ...], ...]
+
+
+def feature_adder(
+    sources: Iterable[FeatureSource], cross_fit: bool = False
+) -> Callable[[NBest], Added]:
+    """Return a function that adds features to one table of lists after another.
+
+    Sources are opened once, for the first table.
+
+    Args:
+        sources: with their settings.
+        cross_fit: whether the lists are the adaptation sentences that the sources are fitted to.
+
+    >>> lists = NBest.from_lists([["a b", "a"]], [[[0.5], [1.0]]], ["LM0"])
+    >>> feature_adder(resolve_sources("length"))(lists).nbest.feature_names
+    ('LM0', 'LengthWords')
+    """
+    chosen = tuple(sources)
+
+    @cache
+    def opened() -> list[Callable[[NBest], Features]]:
+        return [s.cross_fitted_columns if cross_fit or s.unlearned else s.opened() for s in chosen]
+
+    def add(nbest: NBest) -> Added:
+        for source in chosen:  # before anything is read or trained
+            _check_needs(nbest, source)
+        pairs = zip(chosen, opened(), strict=True)
+        tables = [_columns(nbest, source, compute) for source, compute in pairs]
+        names = [name for columns, _ in tables for name in columns]
+        if repeats := repeated([*nbest.feature_names, *names]):
+            problem = f"there is a feature {repeats[0]} already: give the source another name"
+            raise DataError(f"{problem}, as in lm=general.txt,name=general", code="duplicate")
+        empty = np.zeros((len(nbest.features), 0), np.float32)
+        values = np.concatenate([empty, *(table for _, table in tables)], axis=1)
+        return Added(nbest.with_features(names, values), tuple(names for names, _ in tables))
+
+    return add
+
+
+def _check_needs(nbest: NBest, source: FeatureSource) -> None:
+    for need in sorted(source.needs):
+        is_extra = need in nbest.extras or need in nbest.sentence_extras
+        if not is_extra and getattr(nbest, need, None) is None:
+            name = FEATURES.name_of(source)
+            problem = f"the features {name} need {need}, which the lists do not have"
+            raise DataError(
+                f"{problem}: give the {need}", nbest.origin, parameter=need, code=f"missing-{need}"
+            )
+
+
+def _columns(
+    nbest: NBest, source: FeatureSource, compute: Callable[[NBest], Features]
+) -> tuple[tuple[str, ...], Float32]:
+    """Return the names and the (hypotheses, names) values of the features of one source."""
+    features = compute(nbest)
+    if isinstance(features, Mapping):
+        features = tuple(features), np.transpose([np.asarray(c) for c in features.values()])
+    names, values = tuple(features[0]), np.asarray(features[1], dtype=np.float32)
+    shape = (len(nbest.features), len(names))
+    if names and values.shape != shape:
+        name = FEATURES.name_of(source)
+        problem = f"the features {name} have the shape {values.shape}, not {shape}"
+        raise DataError(problem, code="wrong-length")
+    return names, values.reshape(shape)

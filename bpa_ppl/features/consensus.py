@@ -50,10 +50,9 @@ class Consensus(FeatureSource, frozen=True):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.metric is not None and (self.order, self.scale, self.mean) != (4, 0.0, False):
-            raise UsageError(
-                f"consensus by the metric {self.metric} does not count n-grams: leave out order, "
-                "scale and mean"
-            )
+            problem = f"consensus by the metric {self.metric} does not count n-grams"
+            remedy = "leave out order, scale and mean"
+            raise UsageError(f"{problem}: {remedy}", parameter="order", code="conflict")
 
     def columns(self, nbest: NBest) -> Features:
         """Return the features, computed once for each distinct string of a list.
@@ -71,8 +70,7 @@ class Consensus(FeatureSource, frozen=True):
         if self.metric is not None:
             return {f"{self.name}.{self.metric}": self._scores(nbest, self.metric)}
         from bpa_ppl.text.ngrams import expected_matches
-        from bpa_ppl.text.vocabulary import Vocabulary
-        from bpa_ppl.text.words import words_of
+        from bpa_ppl.text.words import Vocabulary, words_of
 
         group, string, inverse = distinct(nbest)
         weights = np.zeros(len(group))
@@ -106,11 +104,8 @@ class Consensus(FeatureSource, frozen=True):
         if not self.scale:
             return np.repeat(1 / nbest.sizes, nbest.sizes)
         if nbest.totals is None:
-            raise DataError(
-                f"the lists have no totals of the decoder, which {self.name} scales by "
-                f"{self.scale:g}: leave scale out",
-                nbest.origin,
-            )
+            problem = f"no totals of the decoder, which {self.name} scales: leave scale out"
+            raise DataError(problem, nbest.origin, parameter="scale", code="missing-column")
         scores = self.scale * nbest.totals.astype(np.float64)
         best = np.maximum.reduceat(scores, nbest.offsets[:-1]) if len(nbest) else scores
         weights = np.exp(scores - np.repeat(best, nbest.sizes))

@@ -52,25 +52,18 @@ class Indicators(FeatureSource, frozen=True):
         texts = np.array(self._texts(nbest), dtype=object)
         values = self.values or tuple(sorted(set(texts.tolist())))
         for value in sorted(set(texts.tolist()) - set(values)):
-            warn_user(
-                f"{nbest.origin}: {self.column} {value} did not occur in the adaptation lists: "
-                "it has no weight of its own"
-            )
+            absent = f"{self.column} {value} did not occur in the adaptation lists"
+            warn_user(f"{nbest.origin}: {absent}: it has no weight of its own")
         return {f"{self.column}={value}": (texts == value).astype(np.float32) for value in values}
 
     def _texts(self, nbest: NBest) -> list[str]:
         column: Any = nbest.extras.get(self.column)
         if column is None:
-            raise DataError(
-                f"the hypotheses have no column {self.column}: they have "
-                f"{', '.join(nbest.extras) or 'none'}",
-                nbest.origin,
-            )
+            problem = f"the hypotheses have no column {self.column}: they have"
+            names = ", ".join(nbest.extras) or "none"
+            raise DataError(f"{problem} {names}", nbest.origin, code="missing-column")
         values = column.tolist() if isinstance(column, np.ndarray) else list(column)
         if not all(isinstance(value, str | int) for value in values):
-            raise DataError(
-                f"the values of the column {self.column} are neither texts nor integers: name "
-                "another column, or use its numbers as a feature",
-                nbest.origin,
-            )
+            problem = f"the values of the column {self.column} are neither texts nor integers"
+            raise DataError(problem, nbest.origin, code="wrong-type")
         return [str(value) for value in values]

@@ -13,15 +13,15 @@ from bpa_ppl.errors import UsageError, one_of
 from bpa_ppl.features.base import Features, FeatureSource, UnknownCheck
 from bpa_ppl.features.segmentations import SEGMENTATION, numbered_pairs
 from bpa_ppl.nbest import Float64, NBest
-from bpa_ppl.phrases.invariance import (
+from bpa_ppl.phrases.subdomains import (
     CountedPhrases,
+    Subdomains,
     chebyshev,
     hellinger,
     kullback_leibler,
     posteriors,
     renyi_entropy,
 )
-from bpa_ppl.phrases.subdomains import Subdomains
 
 #: The measures of a phrase pair, in the order of the columns.
 MEASURES = ("specificity", "coherence", "kullback-leibler", "hellinger", "subdomain")
@@ -33,7 +33,7 @@ class Invariance(FeatureSource, frozen=True):
 
     The lists need their sources, and the extra `segmentation`: see `PhraseMixture`. The occurrences
     of a phrase in the corpus give P(z | phrase), its distribution over the subdomains z; see
-    `bpa_ppl.phrases.invariance.posteriors`. Measures, after Cuong, Sima'an and Titov (2016):
+    `bpa_ppl.phrases.subdomains.posteriors`. Measures, after Cuong, Sima'an and Titov (2016):
 
     * `specificity`: the Rényi entropy of P(z | phrase), of both sides: `.specificity.source` and
       `.specificity.target`. The higher, the less a phrase is bound to a subdomain.
@@ -73,17 +73,13 @@ class Invariance(FeatureSource, frozen=True):
     def __post_init__(self) -> None:
         super().__post_init__()
         for measure in self.measures:
-            one_of(measure, MEASURES, f"measure of {self.name}")
+            one_of(measure, MEASURES, f"measure of {self.name}", "features")
         if "kullback-leibler" in self.measures and not self.smoothing:
-            raise UsageError(
-                f"{self.name}: kullback-leibler is infinite where a phrase is never in a "
-                "subdomain: give smoothing above 0, as in smoothing=1"
-            )
+            problem = f"{self.name}: kullback-leibler is infinite for some phrases"
+            raise UsageError(f"{problem}: give smoothing=1, for example", parameter="smoothing")
         if ("subdomain" in self.measures) != (self.z is not None):
-            raise UsageError(
-                f"{self.name}: the measure subdomain needs z, and only it, as in "
-                "features=subdomain,z=3: give both or neither"
-            )
+            problem = f"{self.name}: the measure subdomain needs z, and only it"
+            raise UsageError(f"{problem}, as in features=subdomain,z=3", parameter="z")
 
     @property
     def needs(self) -> frozenset[str]:
@@ -107,9 +103,8 @@ class Invariance(FeatureSource, frozen=True):
         """
         subdomains = Subdomains.load(self.subdomains)
         if self.z is not None and self.z >= subdomains.k:
-            raise UsageError(
-                f"{self.subdomains} has the subdomains 0 to {subdomains.k - 1}, not {self.z}"
-            )
+            problem = f"{self.subdomains} has the subdomains 0 to {subdomains.k - 1}, not {self.z}"
+            raise UsageError(problem, parameter="z")
         sides = CountedPhrases(subdomains, "source"), CountedPhrases(subdomains, "target")
         check = UnknownCheck("phrase pairs of the hypotheses", f"the corpus of {self.subdomains}")
 

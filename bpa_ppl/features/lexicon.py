@@ -61,10 +61,8 @@ class Lexicon(TextSource, frozen=True):
 
     def __post_init__(self) -> None:
         if isinstance(self.pairs, str) and self.pairs != SELF:
-            raise UsageError(
-                f"{self.name} needs two files, the source side and the target side of a "
-                f"translation memory, as in lexicon=memory.fr,memory.en, or self; not {self.pairs}"
-            )
+            problem = f"{self.name} needs two files, or self; not {self.pairs}"
+            raise UsageError(f"{problem}: lexicon=memory.fr,memory.en", parameter="pairs")
         super().__post_init__()
 
     @property
@@ -76,12 +74,9 @@ class Lexicon(TextSource, frozen=True):
         """Return for each sentence its source with each of its references."""
         sources, references = nbest.sources, nbest.references
         if sources is None or references is None:
-            raise DataError(
-                f"{self.name}=self learns from the adaptation sentences, and these lists have no "
-                f"{'source sentences' if sources is None else 'references'}: add them, or give a "
-                "translation memory",
-                nbest.origin,
-            )
+            need = "sources" if sources is None else "references"
+            problem = f"{self.name}=self learns from {need}, which the lists do not have"
+            raise DataError(problem, nbest.origin, parameter=need, code=f"missing-{need}")
         pairs = zip(sources, references, strict=True)
         return [tuple((source, text) for text in texts) for source, texts in pairs]
 
@@ -105,13 +100,11 @@ class Lexicon(TextSource, frozen=True):
         names = [origin_name(path) for path in self.pairs]
         for side, name in zip(sides, names, strict=True):
             if not any(map(str.strip, side)):
-                raise DataError("empty: give a text with one sentence a line", name)
+                raise DataError("empty: give one sentence a line", name, code="no-data")
         if len(sides[0]) != len(sides[1]):
-            raise DataError(
-                f"{len(sides[1])} lines, but {names[0]} has {len(sides[0])}: line n of one file "
-                "must translate line n of the other",
-                names[1],
-            )
+            problem = f"{len(sides[1])} lines, but {names[0]} has {len(sides[0])}"
+            remedy = "line n of one file must translate line n of the other"
+            raise DataError(f"{problem}: {remedy}", names[1], code="wrong-length")
         return list(zip(*sides, strict=True))
 
     def _models(self, pairs: Pairs) -> tuple[IBM1, IBM1]:
@@ -122,13 +115,13 @@ class Lexicon(TextSource, frozen=True):
         sources, targets = ([words_of(pair[side]) for pair in pairs] for side in (0, 1))
         origin = "the adaptation lists" if self.pairs == SELF else " and ".join(self.pairs)
         if not any(s and t for s, t in zip(sources, targets, strict=True)):
-            raise DataError("no pair of lines with words on both sides: nothing to learn", origin)
+            problem = "no pair of lines with words on both sides"
+            raise DataError(problem, origin, parameter="pairs", code="no-data")
         with ThreadPoolExecutor(2) as pool:  # the compiled code releases the GIL
-            models = [
-                pool.submit(IBM1.estimate, *sides, self.iterations)
-                for sides in ((sources, targets), (targets, sources))
-            ]
-        direct, inverse = (model.result() for model in models)
+            direct, inverse = pool.map(
+                lambda sides: IBM1.estimate(sides[0], sides[1], self.iterations),
+                ((sources, targets), (targets, sources)),
+            )
         if direct.skipped:
             warn_user(f"{origin}: {direct.skipped} pairs have no words on one side: skipped")
         return direct, inverse
@@ -154,10 +147,8 @@ class Lexicon(TextSource, frozen=True):
         }
         columns = {f"{self.name}.{side}": values for side, values in logs.items()}
         if self.per_word:
-            for side, texts_of_side, index in (
-                ("direct", targets, target),
-                ("inverse", sources, source),
-            ):
+            sides = ("direct", targets, target), ("inverse", sources, source)
+            for side, texts_of_side, index in sides:
                 sizes = np.array([max(len(words), 1) for words in texts_of_side], np.float64)
                 columns[f"{self.name}.{side}.perword"] = logs[side] / sizes[index]
         return {name: values[inverse_rows] for name, values in columns.items()}

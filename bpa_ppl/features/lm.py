@@ -65,10 +65,8 @@ class LanguageModel(TextSource, frozen=True):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not self.text or not all(self._texts) or (SELF in self._texts and self.text != SELF):
-            raise UsageError(
-                f"{self.name} needs a text, an ARPA file, or self alone, as in lm=domain.txt; "
-                f"not {self.text!r}"
-            )
+            problem = f"{self.name} needs a text, an ARPA file, or self alone; not {self.text!r}"
+            raise UsageError(problem, parameter="text")
 
     @property
     def needs(self) -> frozenset[str]:
@@ -78,16 +76,14 @@ class LanguageModel(TextSource, frozen=True):
     def texts_of(self, nbest: NBest) -> Sequence[tuple[str, ...]]:
         """Return the references of each sentence."""
         if nbest.references is None:
-            raise DataError(
-                f"{self.name}=self learns from the references of the adaptation sentences, and "
-                "these lists have none: add them, or give a text of the domain",
-                nbest.origin,
-            )
+            problem = f"{self.name}=self learns from references, which the lists do not have"
+            code = "missing-references"
+            raise DataError(problem, nbest.origin, parameter="references", code=code)
         return nbest.references
 
     def read(self) -> tuple[str, ...]:
         """Return the lines of the text files, to be carried."""
-        self._check_no_model("a posterior can carry text only: leave carry out, or give the text")
+        self._check_no_model("carry", "a posterior can carry text only")
         lines = tuple(line for path in self._texts for line in read_lines(path))
         check_carried(lines, self._texts)
         return lines
@@ -131,18 +127,19 @@ class LanguageModel(TextSource, frozen=True):
         elif not self.per_order:
             return {self.name: model_of(self._texts, self.order)}
         else:
-            self._check_no_model("it has no models of shorter n-grams: leave per_order out")
+            self._check_no_model("per_order", "it has no models of shorter n-grams")
             corpus = Corpus.read(self._texts)
         shorter = range(1, self.order if self.per_order else 1)
         orders = {self.name: self.order, **{f"{self.name}.o{n}": n for n in shorter}}
         return {name: NgramModel.of_corpus(corpus, n) for name, n in orders.items()}
 
-    def _check_no_model(self, reason: str) -> None:
+    def _check_no_model(self, option: str, reason: str) -> None:
         from bpa_ppl.text.model_files import is_model
 
         for path in self._texts:
             if is_model(path):
-                raise UsageError(f"{path} is a finished model: {reason}")
+                problem = f"{path} is a finished model, and {reason}: leave {option} out"
+                raise UsageError(problem, parameter=option, code="not-supported")
 
     @property
     def _texts(self) -> tuple[str, ...]:

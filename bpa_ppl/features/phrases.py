@@ -12,7 +12,7 @@ from bpa_ppl.errors import DataError
 from bpa_ppl.features.base import Features, FeatureSource, UnknownCheck
 from bpa_ppl.features.segmentations import SEGMENTATION, spans_of
 from bpa_ppl.nbest import Int32, Int64, NBest
-from bpa_ppl.phrases.tables import read_table
+from bpa_ppl.phrases.table_files import read_table
 from bpa_ppl.phrases.tree import PhraseTree
 
 # A table of 500 sentence pairs of the domain lacks two thirds of the pairs of a large decoder.
@@ -65,8 +65,8 @@ class PhraseMixture(FeatureSource, frozen=True):
         kinds = ("direct", "inverse") if self.direction == "both" else (self.direction,)
         names = [n for kind in kinds for n in table.columns if n.partition(".")[0] == kind]
         if not names:
-            missing = " or ".join(kinds)
-            raise DataError(f"the table has no column {missing}: create it again", self.table)
+            problem = f"the table has no column {' or '.join(kinds)}: create it again"
+            raise DataError(problem, self.table, parameter="table", code="missing-column")
         source, target = PhraseTree.of(table.sources), PhraseTree.of(table.targets)
         values = [table.columns[name] for name in names]
         in_table = np.maximum(np.transpose(values).reshape(-1, len(values)), self.floor)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -58,10 +59,9 @@ def check_carried(texts: Iterable[str], files: Iterable[str]) -> None:
     """Raise a UsageError if there is more text than a posterior can carry: 5 MB."""
     size = sum(len(text.encode()) for text in texts)
     if size > _CARRIED:
-        raise UsageError(
-            f"{' and '.join(files)} have {size / 1e6:.1f} MB of text, and a posterior can carry "
-            f"{_CARRIED / 1e6:.0f} MB at most: leave carry out and keep the files"
-        )
+        problem = f"{' and '.join(files)} have {size / 1e6:.1f} MB of text"
+        limit = f"a posterior can carry {_CARRIED / 1e6:.0f} MB at most"
+        raise UsageError(f"{problem}, and {limit}: leave carry out", parameter="carry")
 
 
 def stored(sources: Iterable[FeatureSource]) -> dict[str, Any]:
@@ -108,10 +108,16 @@ def sources_from_records(
         learned = str(np.ravel(constants.get(_STORED.format(number), "{}"))[0])
         settings |= {name: _tuples(value) for name, value in json.loads(learned).items()}
         sources.append(FEATURES.resolve(settings.pop("source"), settings))
-    moved = [_with_moved_files(source, moved_files or {}, sources) for source in sources]
-    _check_used(moved_files or {}, sources)
+    moved = _with_moved_files(sources, moved_files or {})
     for source, recorded_hashes in zip(moved, hashes, strict=True):
-        _check_unchanged(source, recorded_hashes)
+        for path, recorded_hash in zip(source.files(), recorded_hashes, strict=True):
+            if (now := _hash(path, source)) != recorded_hash:
+                problem = (
+                    f"has changed since the weights of {source.label} were adapted (SHA-256 "
+                    f"{recorded_hash[:12]}… then, {now[:12]}… now): restore the old file, give the "
+                    f"new path of {source.label} if it has moved, or adapt again"
+                )
+                raise DataError(problem, path, parameter="moved_files", code="mismatch")
     return tuple(moved)
 
 
@@ -120,49 +126,32 @@ def _hash(path: str, source: FeatureSource) -> str:
         with open(path, "rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as error:
-        raise DataError(
+        problem = (
             f"cannot be read ({error.strerror}), and the features {source.label} are computed "
-            f"from it: give the new path of {source.label} if it has moved",
-            path,
-            parameter="moved_files",
-        ) from error
-
-
-def _check_unchanged(source: FeatureSource, hashes: Sequence[str]) -> None:
-    for path, recorded_hash in zip(source.files(), hashes, strict=True):
-        if (now := _hash(path, source)) != recorded_hash:
-            raise DataError(
-                f"has changed since the weights of {source.label} were adapted (SHA-256 "
-                f"{recorded_hash[:12]}… then, {now[:12]}… now): restore the old file, give the new "
-                f"path of {source.label} if it has moved, or adapt again",
-                path,
-                parameter="moved_files",
-            )
+            f"from it: give the new path of {source.label} if it has moved"
+        )
+        raise DataError(problem, path, parameter="moved_files", code="missing-file") from error
 
 
 def _with_moved_files(
-    source: FeatureSource, moved_files: MovedFiles, sources: Sequence[FeatureSource]
-) -> FeatureSource:
-    name = FEATURES.name_of(source)
-    alone = sum(FEATURES.name_of(other) == name for other in sources) == 1
-    files = moved_files.get(source.label, moved_files.get(name) if alone else None)
-    if files is None:
-        return source
-    paths = [files] if isinstance(files, str | Path) else list(files)
-    return source.moved([str(path) for path in paths])
-
-
-def _check_used(moved_files: MovedFiles, sources: Sequence[FeatureSource]) -> None:
-    names = [FEATURES.name_of(source) for source in sources]
-    allowed = {source.label for source in sources}
-    allowed |= {name for name in names if names.count(name) == 1}
-    for name in moved_files:
-        if name not in allowed:
-            raise UsageError(
-                f"{name} is not a feature source of this posterior: it has "
-                f"{', '.join(sorted(allowed)) or 'none'}",
-                parameter="moved_files",
-            )
+    sources: Sequence[FeatureSource], moved_files: MovedFiles
+) -> list[FeatureSource]:
+    kinds = Counter(map(FEATURES.name_of, sources))
+    moved, allowed = [], set[str]()
+    for source in sources:
+        name = FEATURES.name_of(source)
+        keys = [source.label, name] if kinds[name] == 1 else [source.label]
+        allowed.update(keys)
+        files = next((moved_files[key] for key in keys if key in moved_files), None)
+        if files is not None:
+            paths = [files] if isinstance(files, str | Path) else files
+            source = source.moved([str(path) for path in paths])
+        moved.append(source)
+    if unknown := moved_files.keys() - allowed:
+        problem = f"{min(unknown)} is not a feature source of this posterior"
+        names = ", ".join(sorted(allowed)) or "none"
+        raise UsageError(f"{problem}: it has {names}", parameter="moved_files", code="unknown-name")
+    return moved
 
 
 def _tuples(value: Any) -> Any:

@@ -37,11 +37,12 @@ def spans_of(nbest: NBest, source_lengths: Int64, string_lengths: Int64) -> tupl
     """
     texts = nbest.extras[SEGMENTATION]
     if not all(isinstance(text, str) for text in texts):
-        raise DataError("a segmentation must be a text such as `0-2=0-2 3=3`", nbest.origin)
+        problem = "a segmentation must be a text such as `0-2=0-2 3=3`"
+        raise DataError(problem, nbest.origin, code="wrong-type")
     lengths = string_lengths[nbest.string_index]
     lines = "\n".join([*texts, ""]).encode()
     if line_count(lines) != len(texts):
-        raise DataError("a segmentation has a line break", nbest.origin)
+        raise DataError("a segmentation has a line break", nbest.origin, code="bad-line")
     data = np.frombuffer(lines, np.uint8)
     spans, starts, wrong, row = parse_segmentations(data, source_lengths, lengths)
     if wrong:
@@ -49,13 +50,11 @@ def spans_of(nbest: NBest, source_lengths: Int64, string_lengths: Int64) -> tupl
         location = f"hypothesis {row - nbest.offsets[sentence] + 1} of sentence "
         location += f"{nbest.sentence_ids[sentence]}: the segmentation {texts[row]!r} "
         words = f"{source_lengths[row]} and {lengths[row]} words"
-        problem = {
-            OUTSIDE: f"is outside of its source and translation, which have {words}: give the "
-            "sources that were decoded",
-            UNCOVERED: f"does not cover each of the {lengths[row]} words of the translation once, "
-            "in order: write the lists again",
-        }.get(wrong, "is not as Moses prints it: 0-2=0-2 3=3")
-        raise DataError(location + problem, nbest.origin)
+        code, problem = {
+            OUTSIDE: ("mismatch", f"is outside of its source and translation, which have {words}"),
+            UNCOVERED: ("wrong-length", f"does not cover each of the {lengths[row]} words once"),
+        }.get(wrong, ("bad-line", "is not as Moses prints it: 0-2=0-2 3=3"))
+        raise DataError(location + problem, nbest.origin, code=code)
     return spans, starts
 
 
@@ -97,11 +96,8 @@ def phrase_pairs(nbest: NBest) -> tuple[list[str], list[str]]:
     (['chat', 'un'], ['cat', 'a'])
     """
     if SEGMENTATION not in nbest.extras or nbest.sources is None:
-        raise DataError(
-            "the phrases of lists follow from their segmentations and sources: give both, "
-            "or a phrase table",
-            nbest.origin,
-        )
+        problem = "the phrases of lists follow from their segmentations and sources: give both"
+        raise DataError(problem, nbest.origin, code="missing-column")
     trees = PhraseTree(), PhraseTree()
     first, second, _ = numbered_pairs(nbest, *trees)
     pairs = np.unique(np.stack([first, second]), axis=1)

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import ClassVar, NamedTuple, TextIO
 
 from bpa_ppl.component import Component
-from bpa_ppl.errors import UsageError
+from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.formats.streams import AnyPath, InputFile, atomic_writer
 from bpa_ppl.nbest import NBest
 from bpa_ppl.registry import WEIGHT_FORMATS
@@ -33,6 +33,31 @@ class ReadOptions(NamedTuple):
     bad: str = "error"
     strict: bool = False
     first_id: int = 0
+
+    def error(
+        self,
+        message: str,
+        line: int | None = None,
+        code: str = "bad-line",
+        parameter: str | None = None,
+    ) -> DataError:
+        """Return the error that names the file, and one of its lines."""
+        return DataError(message, self.origin, line, parameter=parameter, code=code)
+
+    def refuse(self, error: ValueError, line: int, what: str = "") -> None:
+        """Raise the error about a number that is not finite, unless `bad` is "drop".
+
+        Args:
+            error: of `bpa_ppl.formats.numbers.finite`.
+            line: the number of the line.
+            what: words before the message of the error.
+
+        Raises:
+            DataError: with file and line.
+        """
+        if self.bad != "drop":
+            advice = "correct it, or drop such hypotheses (bad: drop)"
+            raise self.error(f"{what}{error}: {advice}", line, "bad-number", "bad") from error
 
 
 class NBestFormat(Component, frozen=True):
@@ -138,4 +163,8 @@ class WeightFormat(Component, frozen=True):
             UsageError: if the format takes no template.
         """
         name = WEIGHT_FORMATS.name_of(self)
-        raise UsageError(f"a template is a moses.ini, so the format cannot be {name}")
+        raise UsageError(
+            f"a template is a moses.ini, so the format cannot be {name}",
+            parameter="template",
+            code="not-supported",
+        )

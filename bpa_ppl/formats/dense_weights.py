@@ -34,7 +34,7 @@ class DenseWeights(WeightFormat, frozen=True):
         """Return the names and values of all lines.
 
         Raises:
-            DataError: with the line, if it has no label, no value or a bad one, or a label again.
+            DataError: with the line, if it has no label, no value or a bad one.
 
         >>> DenseWeights().parse("LM0 0.5", "w"), DenseWeights().parse("TM0= 1 2  # tuned", "w")
         ([('LM0', 0.5)], [('TM0[0]', 1.0), ('TM0[1]', 2.0)])
@@ -55,10 +55,8 @@ class DenseWeights(WeightFormat, frozen=True):
         names = list(weights)
         for name in names:
             if not _NAME.fullmatch(name):
-                raise DataError(
-                    f"the name {quoted(name)} has =, # or a space, which lines of `Name0= value` "
-                    "cannot have: write JSON or YAML"
-                )
+                problem = f"the name {quoted(name)} has =, # or a space: write JSON or YAML"
+                raise DataError(problem, code="bad-name")
         ordered = [names[i] for _, positions in grouped(names) for i in positions]
         values = iter([shortest(float(weights[name])) for name in ordered])
         for label, count in printed_labels(ordered):
@@ -74,19 +72,12 @@ def parse_lines(lines: Iterable[tuple[int, str]], origin: str) -> list[tuple[str
     >>> parse_lines([(7, "LM0= 0.5")], "moses.ini")
     [('LM0', 0.5)]
     """
-    seen: dict[str, int] = {}
     pairs: list[tuple[str, float]] = []
     for number, line in lines:
         label, tokens = split_line(line, origin, number)
-        if label in seen:
-            raise DataError(
-                f"{label} has its weight in line {seen[label]} already: remove one of the two",
-                origin,
-                number,
-            )
         if label:
-            seen[label] = number
-            pairs += zip(expand(label, len(tokens)), _values(tokens, origin, number), strict=True)
+            values = finite_weights(tokens, origin, number)
+            pairs += zip(expand(label, len(tokens)), values, strict=True)
     return pairs
 
 
@@ -110,12 +101,22 @@ def split_line(line: str, origin: str, number: int) -> tuple[str, list[str]]:
             f"cannot read {quoted(code)}: a line reads `Name0= value …` or `name value`",
             origin,
             number,
+            code="bad-line",
         )
     return label, tokens
 
 
-def _values(tokens: list[str], origin: str, number: int) -> list[float]:
+def finite_weights(tokens: Iterable[str], origin: str, number: int) -> list[float]:
+    """Return the numbers that the tokens of a line print.
+
+    Raises:
+        DataError: if one is not a finite number.
+
+    >>> finite_weights(["0.5", "1e-3"], "weights", 1)
+    [0.5, 0.001]
+    """
     try:
         return [finite(token) for token in tokens]
     except ValueError as error:
-        raise DataError(f"{error}: correct the weight", origin, number) from error
+        problem = f"{error}: correct the weight"
+        raise DataError(problem, origin, number, code="bad-number") from error

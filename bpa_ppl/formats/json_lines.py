@@ -14,7 +14,7 @@ from bpa_ppl.formats.base import ReadOptions
 from bpa_ppl.formats.streams import decoded, line_count
 from bpa_ppl.labels import repeated
 from bpa_ppl.rows import Rows
-from bpa_ppl.rows.records import RecordReader
+from bpa_ppl.rows.readers import RecordReader
 from bpa_ppl.rows.schema import SchemaReader
 
 _LONG = 4096  # bytes from which NumPy counts keys faster than `bytes.count`
@@ -40,7 +40,7 @@ def json_rows(
     options: ReadOptions,
     change: Callable[[Any, int], Any] = lambda record, line: record,
 ) -> Iterator[Rows]:
-    r"""Yield the rows of each block of lines with records, as `bpa_ppl.rows.records` has them.
+    r"""Yield the rows of each block of lines with records, as `bpa_ppl.rows.readers` has them.
 
     Args:
         blocks: of whole lines.
@@ -66,7 +66,7 @@ def json_rows(
             strict_values(block, options.origin, lines[0])
         yield rows
     if empty:
-        raise DataError("empty: there are no n-best lists in it", options.origin)
+        raise options.error("empty: there are no n-best lists in it", code="no-data")
 
 
 def json_values(
@@ -115,39 +115,38 @@ def strict_values(block: bytes, origin: str, first: int) -> tuple[list[Any], lis
 
 def _strict_value(line: bytes, origin: str, number: int) -> Any:
     text = decoded(line, origin, number)
-    parameter = None
+    code, parameter = "bad-line", None
     try:
         value = json.loads(text, object_pairs_hook=_unique)
         if "\\u" in text:
             json.dumps(value, ensure_ascii=False).encode()  # fails at half a surrogate pair
+        return value
     except json.JSONDecodeError as error:
-        message = (
-            f"not JSON: {error.msg} (column {error.colno}): correct the line, or name the format "
-            "if it is another one"
-        )
+        message = f"not JSON: {error.msg} (column {error.colno}): correct the line"
         parameter = "format"
     except UnicodeEncodeError:
         message = "a \\u escape is half a surrogate pair: write the text as UTF-8"
+        code = "bad-encoding"
     except RecursionError:
         message = "objects or lists inside one another without an end"
-    except _RepeatedKeyError as error:
-        message = str(error)
+    except KeyError as error:
+        message = f"the field {quoted(error.args[0])} occurs twice in one object: rename one"
+        code = "duplicate"
     except ValueError:  # Python reads no integers of thousands of digits
         message = "an integer has more than 4,000 digits: correct it"
-    else:
-        return value
-    raise DataError(message, origin, number, parameter=parameter)
-
-
-class _RepeatedKeyError(ValueError):
-    """A key occurs twice in one object."""
+        code = "bad-number"
+    raise DataError(message, origin, number, parameter=parameter, code=code)
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return an object of JSON.
+
+    Raises:
+        KeyError: with a key that occurs twice.
+    """
     fields = dict(pairs)
     if len(fields) != len(pairs):
-        twice = repeated(name for name, _ in pairs)[0]
-        raise _RepeatedKeyError(f"the field {quoted(twice)} occurs twice in one object: rename one")
+        raise KeyError(repeated(name for name, _ in pairs)[0])
     return fields
 
 

@@ -30,8 +30,7 @@ class JsonWeights(WeightFormat, frozen=True):
         """Return the names and values of the object.
 
         Raises:
-            DataError: with the line, if the text is not a JSON object or list of finite numbers,
-                or a key occurs twice.
+            DataError: with the line, if the text is not a JSON object or list of finite numbers.
 
         >>> JsonWeights().parse('{"LM0": 0.5, "TM0": [1, 2]}', "w.json")
         [('LM0', 0.5), ('TM0[0]', 1.0), ('TM0[1]', 2.0)]
@@ -40,11 +39,7 @@ class JsonWeights(WeightFormat, frozen=True):
         if isinstance(entries, list):
             return [("", _number(str(k), value, origin)) for k, value in enumerate(entries)]
         pairs: list[tuple[str, float]] = []
-        seen: set[str] = set()
         for key, value in entries:
-            if key in seen:
-                raise DataError(f"{key} occurs twice: remove one", origin, _line_of(key, text))
-            seen.add(key)
             values = value if isinstance(value, list) and value else [value]
             numbers = [_number(key, number, origin, text) for number in values]
             pairs += zip(expand(key, len(numbers)), numbers, strict=True)
@@ -65,6 +60,8 @@ class JsonWeights(WeightFormat, frozen=True):
 
 def _entries(text: str, origin: str) -> tuple[tuple[str, Any], ...] | list[Any]:
     """Return the entries of the object, with repeated ones, or the list; numbers as printed."""
+    line: int | None = 1
+    code = "bad-line"
     try:
         content = json.loads(
             text,
@@ -73,19 +70,19 @@ def _entries(text: str, origin: str) -> tuple[tuple[str, Any], ...] | list[Any]:
             parse_int=_Printed,
             parse_constant=_Printed,
         )
-    except json.JSONDecodeError as error:
-        raise DataError(f"not JSON ({error.msg}): correct it", origin, error.lineno) from error
-    except RecursionError as error:
-        raise DataError("nested too deeply: write {name: value}", origin, 1) from error
-    try:
         if "\\u" in text:
             json.dumps(content, ensure_ascii=False).encode()
-    except UnicodeEncodeError as error:
-        message = "a \\u escape is half a surrogate pair: write the text as UTF-8"
-        raise DataError(message, origin) from error
-    if not isinstance(content, tuple | list):
-        raise DataError("not a JSON object: write {name: value}", origin, 1)
-    return content
+        if isinstance(content, tuple | list):
+            return content
+        problem = "not a JSON object: write {name: value}"
+    except json.JSONDecodeError as error:
+        problem, line = f"not JSON ({error.msg}): correct it", error.lineno
+    except RecursionError:
+        problem = "nested too deeply: write {name: value}"
+    except UnicodeEncodeError:
+        problem, line = "a \\u escape is half a surrogate pair: write the text as UTF-8", None
+        code = "bad-encoding"
+    raise DataError(problem, origin, line, code=code)
 
 
 class _Printed(str):
@@ -99,7 +96,7 @@ def _number(key: str, value: Any, origin: str, text: str = "") -> float:
             return finite(value)
         except ValueError as error:
             message = f": {error}"
-    raise DataError(f"the weight of {key}{message}", origin, _line_of(key, text))
+    raise DataError(f"the weight of {key}{message}", origin, _line_of(key, text), code="bad-number")
 
 
 def _line_of(key: str, text: str) -> int | None:

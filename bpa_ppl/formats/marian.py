@@ -15,15 +15,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from functools import partial
 from typing import TextIO
 
 from bpa_ppl.formats.base import NBestFormat, ReadOptions
 from bpa_ppl.formats.moses import plain_labels, positions, read_blocks, write_lines
-from bpa_ppl.formats.moses_lines import ALIGNMENT, SEPARATOR, LineParser
+from bpa_ppl.formats.moses_lines import ALIGNMENT, SEPARATOR, WORD_SCORES, LineParser
 from bpa_ppl.nbest import NBest
 from bpa_ppl.rows import Rows
 
-_WORD_SCORES = re.compile(rb" *WordScores=")
 _SCORE = re.compile(rb"F(\d+)= ?[^\s=]+")
 
 
@@ -48,7 +48,8 @@ class Marian(NBestFormat, frozen=True):
         fields = SEPARATOR.split(first_line.rstrip(b"\r"))
         if len(fields) < 4:
             return False
-        if len(fields) > 4 and any(map(_WORD_SCORES.match, fields[2:-1])):
+        between = fields[2:-1] if len(fields) > 4 else []
+        if any(field.lstrip(b" ").startswith(WORD_SCORES) for field in between):
             return True
         scores = fields[-2].strip()
         numbers = [int(number) for number in _SCORE.findall(scores)]
@@ -67,7 +68,7 @@ class Marian(NBestFormat, frozen=True):
         >>> rows.names, rows.features.tolist(), dict(rows.extras), rows.totals_normalised
         (('F0', 'F1'), [[-3.0, -2.0]], {'alignment': ['0-0 1-1']}, True)
         """
-        for rows in read_blocks(blocks, LineParser(options, soft=True)):
+        for rows in read_blocks(blocks, partial(LineParser, options, soft=True)):
             yield rows._replace(totals_normalised=self.normalised)
 
     def write(self, nbest: NBest, file: TextIO) -> None:

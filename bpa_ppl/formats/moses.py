@@ -8,7 +8,8 @@ features, alignments or word scores between text and features.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from itertools import chain, islice, repeat
 from typing import TYPE_CHECKING, TextIO
 
@@ -24,11 +25,12 @@ from bpa_ppl.formats.moses_lines import (
     SEPARATOR,
     LineParser,
     fits,
+    split_lines,
 )
-from bpa_ppl.formats.numbers import shortest
+from bpa_ppl.formats.numbers import printed
 from bpa_ppl.formats.streams import line_count
-from bpa_ppl.labels import printed_labels
-from bpa_ppl.nbest import Float32, NBest
+from bpa_ppl.labels import printed_labels, repeated
+from bpa_ppl.nbest import NBest
 from bpa_ppl.notes import warn_user
 from bpa_ppl.rows import Rows
 
@@ -62,7 +64,7 @@ class Moses(NBestFormat, frozen=True):
         >>> rows.names, rows.features.tolist(), rows.strings
         (('TM0[0]', 'TM0[1]'), [[-1.0, 0.5]], ['a cat'])
         """
-        return read_blocks(blocks, LineParser(options))
+        return read_blocks(blocks, partial(LineParser, options))
 
     def write(self, nbest: NBest, file: TextIO) -> None:
         """Write the lists, with their totals and positions if they have any.
@@ -81,29 +83,38 @@ class Moses(NBestFormat, frozen=True):
         if nbest.totals is None and any(column[:1] == ("",) for column in after[:1]):
             raise UsageError(
                 f"{nbest.origin}: without totals an empty {SEGMENTATION} or {ALIGNMENT} would be "
-                "read as one: write the lists with weights, which adds totals"
+                "read as one: write the lists with weights, which adds totals",
+                parameter="weights",
             )
         write_lines(nbest, file, moses_labels(nbest), [], after)
 
 
-def read_blocks(blocks: Iterable[bytes], lines: LineParser) -> Iterator[Rows]:
+def read_blocks(blocks: Iterable[bytes], parser: Callable[[bytes], LineParser]) -> Iterator[Rows]:
     """Yield the rows of each block of whole lines.
 
+    Args:
+        blocks: of whole lines.
+        parser: makes the parser of all lines from the first block.
+
     Raises:
-        DataError: as `LineParser.rows`.
+        DataError: as `LineParser`.
     """
     rest = iter(blocks)
     begun = list(islice(rest, _PLAIN_BLOCKS + 1))
-    parser: BlockParser | None = None
+    lines = parser(begun[0])
+    compiled: BlockParser | None = None
     if len(begun) > _PLAIN_BLOCKS:
         from bpa_ppl.formats.moses_blocks import BlockParser
 
-        parser = BlockParser(lines.begin(begun[0]))
+        compiled = BlockParser(lines)
     first = 1
     for block in chain(begun, rest):
-        rows = None if parser is None else parser.rows(block, first)
-        yield lines.rows(block, first) if rows is None else rows
-        first += line_count(block)
+        count = line_count(block)
+        if compiled is None:
+            yield lines.rows(split_lines(block), np.arange(first, first + count))
+        else:
+            yield compiled.rows(block, first)
+        first += count
 
 
 def write_lines(
@@ -128,17 +139,27 @@ def write_lines(
     labelled = [*labels, "||| "]
     for sentence, identifier in enumerate(nbest.sentence_ids):
         rows = nbest.rows(sentence)
-        columns = [_printed(nbest.features[rows, m]) for m in range(len(labels))]
+        columns = list(nbest.features[rows].T)
         if nbest.totals is not None:
-            columns.append(_printed(nbest.totals[rows]))
-        values = zip(*columns, strict=True)
+            columns.append(nbest.totals[rows])
+        values = zip(*(printed(column, json=False) for column in columns), strict=True)
         sides = zip(_joined(between, rows), _joined(after, rows), strict=False)  # possibly infinite
-        for text, printed, (first, last) in zip(nbest.texts(sentence), values, sides, strict=False):
+        for text, line, (first, last) in zip(nbest.texts(sentence), values, sides, strict=False):
             if "\n" in text:
-                raise DataError(f"a text of sentence {identifier} has a line break", nbest.origin)
-            # Without totals `printed` is shorter, which omits the last separator.
-            scores = " ".join(map(str.__add__, labelled, printed))
+                raise broken_text(nbest, identifier)
+            # Without totals `line` is shorter, which omits the last separator.
+            scores = " ".join(map(str.__add__, labelled, line))
             file.write(f"{identifier} ||| {text}{first} ||| {scores}{last}\n")
+
+
+def broken_text(nbest: NBest, identifier: int) -> DataError:
+    """Return the error about a text that a format of lines cannot store.
+
+    >>> broken_text(NBest.from_lists([["a"]], [[[]]], []), 7).code
+    'not-supported'
+    """
+    problem = f"a text of sentence {identifier} has a line break"
+    return DataError(problem, nbest.origin, code="not-supported")
 
 
 def _joined(columns: list[tuple[str, ...]], rows: slice) -> Iterable[str]:
@@ -168,10 +189,10 @@ def positions(nbest: NBest, name: str, soft: bool = False) -> tuple[str, ...]:
         if text != text.strip(" ") or not fits(text.encode(), name, soft):
             s = int(np.searchsorted(nbest.offsets, row, side="right")) - 1
             raise DataError(
-                f"the {name} {quoted(field)} of sentence {nbest.sentence_ids[s]} cannot be "
-                f"written: it must read `{EXAMPLES[name]}`, or leave the column out "
-                f"with without({name!r})",
+                f"the {name} {quoted(field)} of sentence {nbest.sentence_ids[s]} does not read "
+                f"`{EXAMPLES[name]}`: correct it, or leave the column out with without({name!r})",
                 nbest.origin,
+                code="not-supported",
             )
     return column
 
@@ -187,8 +208,19 @@ def moses_labels(nbest: NBest) -> list[str]:
     """
     labels = plain_labels(nbest)
     renamed = [label.replace("_", ".") for label in labels]
-    if renamed != labels:
-        _warn_renamed(nbest, labels, renamed)
+    if renamed == labels:
+        return labels
+    if repeated(filter(None, renamed)):
+        raise DataError(
+            "two features have the same name once `_` is `.`, as Moses needs: rename one",
+            nbest.origin,
+            code="duplicate",
+        )
+    names = ", ".join(sorted({label.strip("= ") for label in labels if "_" in label}))
+    warn_user(
+        f"{nbest.origin}: `_` written as `.` in {names}, because Moses takes a name with `_` for "
+        "a sparse feature and leaves it out"
+    )
     return renamed
 
 
@@ -205,29 +237,6 @@ def plain_labels(nbest: NBest) -> list[str]:
     labels = [text for label, count in shape for text in (f"{label}= ", *[""] * (count - 1))]
     bad = [label for label in labels if label and not FEATURES.fullmatch(label.strip().encode())]
     if bad:
-        raise DataError(
-            f"{quoted(bad[0])} cannot be a Moses label: rename the feature", nbest.origin
-        )
+        problem = f"{quoted(bad[0])} cannot be a Moses label: rename the feature"
+        raise DataError(problem, nbest.origin, code="bad-name")
     return labels
-
-
-def _warn_renamed(nbest: NBest, labels: list[str], renamed: list[str]) -> None:
-    shown = [label for label in renamed if label]
-    if len(set(shown)) != len(shown):
-        raise DataError(
-            "two features have the same name once `_` is `.`, as Moses needs: rename one",
-            nbest.origin,
-        )
-    names = ", ".join(sorted({old.strip("= ") for old in labels if "_" in old}))
-    warn_user(
-        f"{nbest.origin}: `_` written as `.` in {names}, because Moses takes a name with `_` for "
-        "a sparse feature and leaves it out"
-    )
-
-
-def _printed(values: Float32) -> list[str]:
-    """Return the shortest decimals that read back as the same 32-bit floats."""
-    # As integers, so that −0 keeps its sign.
-    distinct, index = np.unique(values.view(np.int32), return_inverse=True)
-    texts = [shortest(value) for value in distinct.view(np.float32)]
-    return [texts[i] for i in index]

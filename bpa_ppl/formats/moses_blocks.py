@@ -1,8 +1,8 @@
 """Blocks of lines of fields separated by ` ||| `, parsed by compiled code.
 
 It reads lines with the labels of the first line, and features in which spaces and glued values do
-not matter, and returns None for a block with any other line: `moses_lines` then reads that block,
-and says what is wrong with it. Both give the same rows.
+not matter. `moses_lines` reads all other lines, and says what is wrong with them. Both give the
+same rows.
 
 No index is checked: the last byte of a block is a newline, and nothing here reads beyond one.
 """
@@ -10,12 +10,19 @@ No index is checked: the last byte of a block is a newline, and nothing here rea
 from __future__ import annotations
 
 from itertools import accumulate
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 from numba import njit
 
-from bpa_ppl.formats.moses_lines import ALIGNMENT, SEGMENTATION, Layout
+from bpa_ppl.formats.moses_lines import (
+    ALIGNMENT,
+    SEGMENTATION,
+    WORD_SCORES,
+    LineParser,
+    split_lines,
+)
 from bpa_ppl.formats.streams import line_count
 from bpa_ppl.nbest import Float32, Int32, Int64
 from bpa_ppl.rows import Rows
@@ -34,14 +41,15 @@ _EXACT_POWER = 22
 _POWERS = np.array([float(f"1e{power}") for power in range(64)])
 _MARGIN = 2.0**-49
 _TOTALS = {"none": 0, "before": -1, "after": 1}
+_WORD_SCORES = np.frombuffer(WORD_SCORES, np.uint8)
 
-# An automaton for tokens of a segmentation, `1=3` or `1-2=3-4`, and of an alignment, `1-2`: the
-# state that follows each state at some bytes. At any other byte it is 0 from there on; after the
-# last token it is again the state in which the field began.
-_STARTS = {SEGMENTATION: 1, ALIGNMENT: 9}
-_DIGIT, _END = b"0123456789", b" \n"
+# An automaton for fields other than text, features and total: the state that follows each state at
+# some bytes, of which the last that names a byte holds. At any other byte the field fails, which is
+# state 0. The last byte of a field is a space or a newline.
+_ANY, _DIGIT, _DECIMAL, _END = bytes(range(256)), b"0123456789", b"0123456789.eE+-", b" \n"
 _FOLLOWING: list[dict[bytes, int]] = [
     {},
+    # A segmentation: `1=3` or `1-2=3-4`.
     {_DIGIT: 2, _END: 1},
     {_DIGIT: 2, b"-": 3, b"=": 5},
     {_DIGIT: 4},
@@ -50,11 +58,26 @@ _FOLLOWING: list[dict[bytes, int]] = [
     {_DIGIT: 6, b"-": 7, _END: 1},
     {_DIGIT: 8},
     {_DIGIT: 8, _END: 1},
+    # An alignment: `1-2`.
     {_DIGIT: 10, _END: 9},
     {_DIGIT: 10, b"-": 11},
     {_DIGIT: 12},
     {_DIGIT: 12, _END: 9},
+    # A soft alignment: `0.9,0.1`; also a hard one.
+    {_DECIMAL: 14, _END: 13},
+    {_DECIMAL: 14, b",": 15, _END: 13},
+    {_DECIMAL: 14},
+    # A field after the scores that does not look like features: no `=` after a label.
+    {_ANY: 17, b"0123456789=|\t\r\v\f": 18, _END: 16},
+    {_ANY: 17, b" \n\t\r\v\f": 18, b"=": 0},
+    {_ANY: 18},
+    # `WordScores=` and anything.
+    {b"W": 20, _END: 19},
+    *({_WORD_SCORES[i : i + 1].tobytes(): 20 + i} for i in range(1, len(_WORD_SCORES) - 1)),
+    {b"=": 18},
 ]
+_SOFT, _LEFT_OUT_AFTER, _LEFT_OUT_BETWEEN = 13, 16, 19
+_STARTS = {SEGMENTATION: 1, ALIGNMENT: 9, "": _LEFT_OUT_AFTER}
 
 
 def _steps() -> UInt8:
@@ -69,146 +92,227 @@ def _steps() -> UInt8:
 _STEPS = _steps()
 
 
-class BlockParser:
-    """Parses blocks of lines that all have the same columns.
+class _Columns(NamedTuple):
+    """The columns of a file, for compiled code.
 
-    Args:
-        layout: the columns of the file.
+    Attributes:
+        labels: the bytes before the values of all features.
+        bounds: where those of each feature begin.
+        states: the state of the automaton in which each field of the line begins other than text,
+            features and total.
+        between: the number of these fields that precede the features.
+        total: −1 if the total is before the features, 1 after them, 0 for none.
+        word_scores: whether WordScores are among the features.
+        sparse: whether a line may lack features, or have them in another order.
     """
 
-    def __init__(self, layout: Layout):
-        self._layout = layout
-        self._regular = all((*layout.between, *layout.after)) and not layout.word_scores
+    labels: UInt8
+    bounds: Int64
+    states: UInt8
+    between: int
+    total: int
+    word_scores: bool
+    sparse: bool
+
+
+class _Table(NamedTuple):
+    """What compiled code fills.
+
+    Attributes:
+        regular: (rows,) whether a line has been read.
+        ids: (rows,).
+        values: (rows, features + 1), the last one is the total.
+        spans: (fields, 2, rows) the bounds of the fields of `_Columns.states`.
+        texts: (3, rows) the index of each text, and then the bounds of the distinct ones.
+        slots: a hash table of indices of texts, −1 where it is empty.
+        seen: (features,) the row in which each was seen last.
+    """
+
+    regular: npt.NDArray[np.bool_]
+    ids: Int64
+    values: Float32
+    spans: Int32
+    texts: Int32
+    slots: Int32
+    seen: Int64
+
+
+class BlockParser:
+    """Parses blocks of lines that have the columns of the first line.
+
+    Args:
+        lines: knows the columns, and reads the lines that compiled code does not.
+    """
+
+    def __init__(self, lines: LineParser):
+        self._lines = lines
+        layout = lines.layout
         labels = [
             text
             for label, count in layout.shape
             for text in (f"{label}=".encode(), *[b""] * (count - 1))
         ]
-        self._labels = np.frombuffer(b"".join(labels), dtype=np.uint8)
-        self._bounds = np.array(list(accumulate(map(len, labels), initial=0)))
-        # Of each field of positions, between text and features and then after them.
-        self._starts = np.array([_STARTS[name] for name in layout.kept], np.uint8)
+        states = [_STARTS[name] for name in (*layout.between, *layout.after)]
+        for place, name in enumerate(layout.between):
+            if not name:
+                states[place] = _LEFT_OUT_BETWEEN
+            elif lines.soft and name == ALIGNMENT:
+                states[place] = _SOFT
+        self._columns = _Columns(
+            np.frombuffer(b"".join(labels), np.uint8),
+            np.array(list(accumulate(map(len, labels), initial=0))),
+            np.array(states, np.uint8),
+            len(layout.between),
+            _TOTALS[layout.total],
+            layout.word_scores,
+            layout.sparse,
+        )
 
-    def rows(self, block: bytes, first: int) -> Rows | None:
-        """Return the rows of a block of whole lines, or None where it must be read line by line.
+    def rows(self, block: bytes, first: int) -> Rows:
+        """Return the rows of a block of whole lines.
 
         Args:
             block: lines, each ended by a newline.
             first: the number of its first line in the file.
+
+        Raises:
+            DataError: as `LineParser.rows`.
         """
-        if not self._regular:
-            return None
         if b"\r" in block:
             block = block.replace(b"\r\n", b"\n")
-        layout = self._layout
-        count, width = line_count(block), len(self._bounds) - 1
-        ids, values = np.empty(count, np.int64), np.zeros((count, width + 1), np.float32)
-        # A hash table, at most half full when every text is new.
-        texts, slots = (
+        layout = self._lines.layout
+        count, width = line_count(block), len(self._columns.bounds) - 1
+        table = _Table(
+            np.zeros(count, bool),
+            np.empty(count, np.int64),
+            np.zeros((count, width + 1), np.float32),
+            np.zeros((len(self._columns.states), 2, count), np.int32),
             np.empty((3, count), np.int32),
-            np.full(2 << count.bit_length(), -1, np.int32),
-        )
-        spans = np.empty((len(layout.kept), 2, count), np.int32)
-        distinct = _parse(
-            np.frombuffer(block, dtype=np.uint8),
-            self._labels,
-            self._bounds,
-            layout.sparse,
-            _TOTALS[layout.total],
-            self._starts,
-            len(layout.between),
-            ids,
-            values,
-            spans,
-            texts,
-            slots,
+            np.full(2 << count.bit_length(), -1, np.int32),  # at most half full
             np.full(width, -1),
-            _STEPS,
         )
-        if distinct < 0:
-            return None
-        bounds = texts[1:, :distinct].T.tolist()
+        distinct = _parse(np.frombuffer(block, np.uint8), self._columns, table, _STEPS)
+        bounds = table.texts[1:, :distinct].T.tolist()
         try:
             strings = [block[start:end].decode() for start, end in bounds]
         except UnicodeDecodeError:
-            return None
-        lines = np.arange(first, first + count)
-        totals = None if layout.total == "none" else values[:, -1]
-        latin = block.decode("latin-1") if len(spans) else ""  # one character per byte
-        fields = [[latin[start:end] for start, end in span.T.tolist()] for span in spans]
-        extras = dict(zip(layout.kept, fields, strict=True))
-        return Rows(
-            layout.names, ids, lines, values[:, :-1], totals, strings, texts[0], extras=extras
+            numbers = np.arange(first, first + count)
+            return self._lines.rows(split_lines(block), numbers)  # which names the line
+        latin = block.decode("latin-1") if layout.kept else ""  # one character per byte
+        names = (*layout.between, *layout.after)
+        rows = Rows(
+            layout.names,
+            table.ids,
+            np.arange(first, first + count),
+            table.values[:, :-1],
+            None if layout.total == "none" else table.values[:, -1],
+            strings,
+            table.texts[0],
+            extras={
+                name: [latin[start:end] for start, end in span.T.tolist()]
+                for name, span in zip(names, table.spans, strict=True)
+                if name
+            },
+        )
+        return rows if table.regular.all() else self._completed(rows, table.regular, block)
+
+    def _completed(self, rows: Rows, regular: npt.NDArray[np.bool_], block: bytes) -> Rows:
+        """Return rows with those of the lines that compiled code has not read."""
+        lines = split_lines(block)
+        places = np.flatnonzero(~regular)
+        others = self._lines.rows([lines[place] for place in places], rows.lines[places])
+        at = others.lines - rows.lines[0]
+        kept = regular.copy()
+        kept[at] = True
+        texts = np.empty(len(lines), object)
+        texts[regular] = [rows.strings[i] for i in rows.string_index[regular].tolist()]
+        texts[at] = others.strings
+        rows.ids[at], rows.features[at] = others.ids, others.features
+        if rows.totals is not None:
+            rows.totals[at] = others.totals
+        extras = {name: np.array(values, object) for name, values in rows.extras.items()}
+        for name, values in others.extras.items():
+            extras[name][at] = values
+        return rows._replace(
+            ids=rows.ids[kept],
+            lines=rows.lines[kept],
+            features=rows.features[kept],
+            totals=None if rows.totals is None else rows.totals[kept],
+            strings=texts[kept].tolist(),
+            string_index=np.arange(np.count_nonzero(kept), dtype=np.int32),
+            dropped=others.dropped,
+            extras={name: values[kept].tolist() for name, values in extras.items()},
         )
 
 
 @njit(nogil=True, cache=True)
-def _parse(
-    data: UInt8,
-    labels: UInt8,
-    bounds: Int64,
-    sparse: bool,
-    total: int,
-    states: UInt8,
-    between: int,
-    ids: Int64,
-    values: Float32,
-    spans: Int32,
-    texts: Int32,
-    slots: Int32,
-    seen: Int64,
-    steps: UInt8,
-) -> int:
-    """Fill the columns; return the number of distinct texts, or −1 to give up.
-
-    `seen` has the row in which each feature was seen last.
-    """
-    # Not literals, for which Numba would compile another version of the functions they go to.
-    none = distinct = at = 0 * len(ids)
-    last = len(bounds) - 1
-    for row in range(len(ids)):
-        ids[row], at = _digits(data, at)
-        start, end, at = _field(data, at)
-        if at < 0:
-            return _FAILED
-        known = _interned(data, start, end, slots, texts, distinct)
-        if known == distinct:
-            distinct += 1
-        texts[0, row] = known
-        at = _positions(data, at, states, none, between, steps, spans, row)
-        if total < 0:
-            values[row, last], at = _number(data, _past_separator(data, at))
-        at = _past_separator(data, at)
-        if at < 0:
-            return _FAILED
-        column = found = none
-        while data[at] != _NEWLINE and not (data[at] == _BAR and _separates(data, at - 1)):
-            column = _column(data, at, labels, bounds, column, sparse)
-            if column < 0 or seen[column] == row:
-                return _FAILED
-            seen[column] = row
-            at = _past_spaces(data, at + bounds[column + 1] - bounds[column])
-            value, at = _number(data, at)
-            if at < 0 or (data[at] != _SPACE and data[at] != _NEWLINE):
-                return _FAILED
-            values[row, column] = value
-            column += 1
-            found += 1
-            at = _past_spaces(data, at)
-        if found < last and not sparse:
-            return _FAILED
-        if data[at] == _BAR:
-            at -= 1
-        if total > 0:
-            values[row, last], at = _number(data, _past_separator(data, at))
-        if len(states) > between:
-            at = _positions(data, at, states, between, len(states), steps, spans, row)
-        elif at >= 0:
-            at = _past_spaces(data, at)
-        if at < 0 or data[at] != _NEWLINE:
-            return _FAILED
+def _parse(data: UInt8, columns: _Columns, table: _Table, steps: UInt8) -> int:
+    """Fill the rows of the lines that are as the first one; return the number of distinct texts."""
+    distinct = at = 0 * len(table.ids)  # not a literal, which has another type
+    for row in range(len(table.ids)):
+        start, end, stop = _line(data, at, row, columns, table, steps)
+        if stop >= 0:
+            table.regular[row] = True
+            known = _interned(data, start, end, table, distinct)
+            table.texts[0, row] = known
+            if known == distinct:
+                distinct += 1
+            at = stop
+        while data[at] != _NEWLINE:
+            at += 1
         at += 1
     return distinct
+
+
+@njit
+def _line(
+    data: UInt8, at: int, row: int, columns: _Columns, table: _Table, steps: UInt8
+) -> tuple[int, int, int]:
+    """Fill a row; return the bounds of its text and where the line ends, −1 to give up."""
+    bounds = columns.bounds
+    last = len(bounds) - 1
+    table.ids[row], at = _digits(data, at)
+    start, end, at = _field(data, at)
+    for field in range(columns.between):
+        at = _other(data, at, row, field, columns, table, steps)
+    if columns.total < 0:
+        table.values[row, last], at = _number(data, _past_separator(data, at))
+    at = _past_separator(data, at)
+    if at < 0:
+        return start, end, _FAILED
+    column = found = 0 * row
+    while data[at] != _NEWLINE and not (data[at] == _BAR and _separates(data, at - 1)):
+        column = _column(data, at, columns, column)
+        if column < 0 and columns.word_scores:
+            at = _past_word_scores(data, at)
+            if at < 0:
+                return start, end, _FAILED
+            column = found
+            continue
+        if column < 0 or table.seen[column] == row:
+            return start, end, _FAILED
+        table.seen[column] = row
+        at = _past_spaces(data, at + bounds[column + 1] - bounds[column])
+        value, at = _number(data, at)
+        if at < 0 or (data[at] != _SPACE and data[at] != _NEWLINE):
+            return start, end, _FAILED
+        table.values[row, column] = value
+        column += 1
+        found += 1
+        at = _past_spaces(data, at)
+    if found < last and not columns.sparse:
+        return start, end, _FAILED
+    if data[at] == _BAR:
+        at -= 1
+    if columns.total > 0:
+        table.values[row, last], at = _number(data, _past_separator(data, at))
+    for field in range(columns.between, len(columns.states)):
+        at = _other(data, at, row, field, columns, table, steps)
+    if at >= 0:
+        at = _past_spaces(data, at)
+        if data[at] != _NEWLINE:
+            at = _FAILED
+    return start, end, at
 
 
 @njit
@@ -227,18 +331,19 @@ def _past_separator(data: UInt8, at: int) -> int:
 
 
 @njit
-def _column(data: UInt8, at: int, labels: UInt8, bounds: Int64, expected: int, sparse: bool) -> int:
+def _column(data: UInt8, at: int, columns: _Columns, expected: int) -> int:
     """Return the feature whose label is at a position, or −1; the expected one is tried first."""
+    bounds = columns.bounds
     count = len(bounds) - 1
     column = expected
-    for _ in range(count if sparse else 1):
+    for _ in range(count if columns.sparse else 1):
         if column == count:
-            if not sparse:
+            if not columns.sparse:
                 return _FAILED
             column = 0
         i, end = bounds[column], bounds[column + 1]
         here = at
-        while i < end and data[here] == labels[i]:
+        while i < end and data[here] == columns.labels[i]:
             i += 1
             here += 1
         if i == end:
@@ -248,28 +353,38 @@ def _column(data: UInt8, at: int, labels: UInt8, bounds: Int64, expected: int, s
 
 
 @njit
-def _positions(
-    data: UInt8,
-    at: int,
-    states: UInt8,
-    first: int,
-    last: int,
-    steps: UInt8,
-    spans: Int32,
-    row: int,
-) -> int:
-    """Fill the bounds of fields of positions; return the position after them, or −1 to give up."""
-    for column in range(first, last):
-        start, end, at = _field(data, at)
-        if at < 0:
+def _past_word_scores(data: UInt8, at: int) -> int:
+    """Return the position of what follows WordScores and their values, or −1 to give up."""
+    for byte in _WORD_SCORES:
+        if data[at] != byte:
             return _FAILED
-        state = states[column]
+        at += 1
+    begin = token = at
+    while data[at] != _NEWLINE:
+        if data[at] == _SPACE:
+            if _separates(data, at):
+                return at + 1
+            token = at + 1
+        if data[at] == _EQUALS:
+            return token if token > begin else _FAILED
+        at += 1
+    return at
+
+
+@njit
+def _other(
+    data: UInt8, at: int, row: int, field: int, columns: _Columns, table: _Table, steps: UInt8
+) -> int:
+    """Fill the bounds of a field that the automaton knows; return where it ends, −1 to give up."""
+    start, end, at = _field(data, at)
+    if at >= 0:
+        state = columns.states[field]
         for i in range(start, end + 1):  # with the space or newline after the last token
             state = steps[state, data[i]]
-        if state != states[column]:
+        if state == 0:
             return _FAILED
-        spans[column, 0, row] = start
-        spans[column, 1, row] = end
+        table.spans[field, 0, row] = start
+        table.spans[field, 1, row] = end
     return at
 
 
@@ -362,17 +477,17 @@ def _field(data: UInt8, at: int) -> tuple[int, int, int]:
 
 
 @njit
-def _interned(data: UInt8, start: int, end: int, slots: Int32, texts: Int32, distinct: int) -> int:
+def _interned(data: UInt8, start: int, end: int, table: _Table, distinct: int) -> int:
     """Return the index of a text among the distinct ones; add it if it is new.
 
     Args:
         data: the block.
         start: where the text begins.
         end: where it ends.
-        slots: a hash table of indices, −1 where it is empty.
-        texts: (3, rows), of which the last two are the bounds of the distinct texts.
+        table: with the texts so far.
         distinct: their number.
     """
+    slots, texts = table.slots, table.texts
     value = np.uint64(14695981039346656037)  # the FNV-1a hash (Fowler, Noll & Vo)
     for i in range(start, end):
         value = (value ^ np.uint64(data[i])) * np.uint64(1099511628211)

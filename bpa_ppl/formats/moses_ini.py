@@ -40,9 +40,8 @@ class MosesIni(WeightFormat, frozen=True):
         """
         lines = [(number, line) for number, line, weighs in _lines(text) if weighs]
         if not lines:
-            raise DataError(
-                "no [weight] section: give the moses.ini that the lists were decoded with", origin
-            )
+            problem = "no [weight] section: give the moses.ini that the lists were decoded with"
+            raise DataError(problem, origin, code="no-data")
         return parse_lines(lines, origin)
 
     def write(self, weights: Mapping[str, float], file: TextIO) -> None:
@@ -74,10 +73,9 @@ class MosesIni(WeightFormat, frozen=True):
         known = {name for name, _ in self.parse(template, origin)}
         missing = [name for name in weights if name not in known]
         if missing:
-            raise DataError(
-                f"no weight of {', '.join(missing)} to update: add it to the [weight] section",
-                origin,
-            )
+            problem = f"no weight of {', '.join(missing)} to update"
+            advice = "add it to the [weight] section"
+            raise DataError(f"{problem}: {advice}", origin, code="missing-weight")
         return "\n".join(
             _renewed_line(line, weights, origin, number) if weighs else line
             for number, line, weighs in _lines(template)

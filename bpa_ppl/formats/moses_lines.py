@@ -1,16 +1,11 @@
-"""Lines of fields separated by ` ||| `, read one by one: the source of every message about them.
-
-Most lines are as regular as the first one and are read the fast way (`_regular`); all others the
-careful way (`_irregular`), which gives the same or says what is wrong.
-"""
+"""Lines of fields separated by ` ||| `, read one by one: the source of every message about them."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import chain, zip_longest
-from operator import itemgetter
+from itertools import chain, compress, pairwise, zip_longest
 from typing import NamedTuple
 
 import numpy as np
@@ -18,9 +13,9 @@ import numpy as np
 from bpa_ppl.errors import DataError, quoted
 from bpa_ppl.formats.base import ReadOptions
 from bpa_ppl.formats.numbers import all_finite, finite
-from bpa_ppl.formats.streams import decoded
+from bpa_ppl.formats.streams import decoded, decoded_lines
 from bpa_ppl.labels import expand
-from bpa_ppl.nbest import Float32, Float64
+from bpa_ppl.nbest import Float32, Float64, Int64
 from bpa_ppl.notes import warn_user
 from bpa_ppl.rows import Rows
 from bpa_ppl.rows.schema import looks_numeric
@@ -30,9 +25,7 @@ SHAPE = "`id ||| text ||| Name0= value … ||| total`"
 SEPARATOR = re.compile(rb" \|\|\|(?= |$)")
 # Labels do not begin with a digit, or `3=3` of a segmentation would be one.
 FEATURES = re.compile(rb" *[^\s\d=|][^\s=]*=")
-WORD_SCORES = b"WordScores"
-_WORD_SCORES = re.compile(rb" *WordScores=")
-_WORD_SCORES_GROUP = re.compile(rb"(?:^| )WordScores=[^=]*(?= [^\s=]+=|$)")
+WORD_SCORES = b"WordScores="
 _POSITIONS = re.compile(rb" *\d+[-=:][\d=: -]*")
 SEGMENTATION, ALIGNMENT = "segmentation", "alignment"
 EXAMPLES = {SEGMENTATION: "0-2=0-2 3=3", ALIGNMENT: "0-0 1-2"}
@@ -43,6 +36,8 @@ _FIELDS = {
 # Soft alignments have a vector for each word.
 _SOFT = re.compile(rb"(?: *[\d.eE+-]+(?:,[\d.eE+-]+)*(?= |$))* *")
 _LEFT_OUT, _UNKNOWN = "", "?"
+_AFTER = "fields after the scores"
+_SCORES_OF_WORDS = "WordScores, which has a value for each word,"
 _SPARSE = ": if features that are absent are zero, read the file as cdec or travatar"
 _LONGEST_ID = 18  # digits that fit 64 bits
 
@@ -95,7 +90,7 @@ class Row(NamedTuple):
     text: bytes
     values: list[bytes]
     extras: list[str]
-    columns: list[int] | None = None
+    columns: list[int]
 
 
 _Group = tuple[bytes, list[bytes]]  # a label, and the values printed after it
@@ -115,77 +110,44 @@ class LineParser:
 
     Args:
         options: how to read.
+        block: the first lines of the file.
         soft: whether a field between text and features may be a soft alignment, as of Marian.
 
     Attributes:
-        layout: the columns; None before the first line.
+        layout: the columns.
+
+    Raises:
+        DataError: with file and line, if the first line is not as it should be.
     """
 
     shape = SHAPE
     known = "in the first line"
 
-    def __init__(self, options: ReadOptions, soft: bool = False):
+    def __init__(self, options: ReadOptions, block: bytes, soft: bool = False):
         self.options = options
-        self.layout: Layout | None = None
-        self._soft = soft
+        self.soft = soft
         self._warned: set[str] = set()
+        self.layout = self._layout(split_lines(block))
+        if len(set(self.layout.names)) < len(self.layout.names):
+            raise self.error("two features have the same name: rename one", 1, "duplicate")
+        self._column_of = {label: place for place, (label, _) in enumerate(self.layout.shape)}
 
-    def set_layout(self, layout: Layout) -> None:
-        """Read all lines by some columns."""
-        self.layout = layout
-        tokens = [
-            token
-            for label, count in layout.shape
-            for token in (f"{label}=".encode(), *[b""] * count)
-        ]
-        self._token_count = len(tokens)
-        labels = [place for place, token in enumerate(tokens) if token]
-        values = [place for place, token in enumerate(tokens) if not token]
-        self._labels_of, self._values_of = itemgetter(*labels), itemgetter(*values)
-        self._printed = self._labels_of(tokens)
-        self._only_value, self._label_count = len(values) == 1, len(labels)
-        self._column_of = {f"{label}=".encode(): k for k, (label, _) in enumerate(layout.shape)}
-        self._place = 2 + len(layout.between) + (layout.total == "before")
-        after = self._place + 1 + (layout.total == "after")
-        self._field_count = after + len(layout.after)
-        self._total_place = {"none": 0, "before": self._place - 1, "after": self._place + 1}[
-            layout.total
-        ]
-        places = [*range(2, 2 + len(layout.between)), *range(after, self._field_count)]
-        self._asides = list(zip((*layout.between, *layout.after), places, strict=True))
-
-    def begin(self, block: bytes) -> Layout:
-        """Return the columns that the first block of a file shows, and read on by them.
-
-        Raises:
-            DataError: with file and line, if the first line is not as it should be.
-        """
-        if self.layout is None:
-            self.set_layout(self._first_layout(_lines(block), 1))
-        assert self.layout is not None
-        return self.layout
-
-    def rows(self, block: bytes, first: int) -> Rows:
-        """Return the rows of a block of whole lines; its first line has the number `first`.
+    def rows(self, lines: Sequence[bytes], numbers: Int64) -> Rows:
+        """Return the rows of some lines with their numbers in the file.
 
         Raises:
             DataError: with file and line, if a line does not have the columns of the first one, or
                 a value is not a finite number.
         """
-        layout = self.layout or self.begin(block)
-        lines = _lines(block)
-        rows = [
-            self._regular(line) or self._irregular(line, number)
-            for number, line in enumerate(lines, first)
-        ]
-        numbers = np.arange(first, first + len(lines))
+        layout = self.layout
+        rows = [self._row(*line) for line in zip(lines, numbers.tolist(), strict=True)]
         width = len(layout.names) + (layout.total != "none")
         dropped: tuple[int, ...] = ()
-        values = all_finite(list(chain.from_iterable(row.values for row in rows)), first > 1)
+        values = all_finite(list(chain.from_iterable(row.values for row in rows)))
         if values is None:
-            kept = [self._is_finite(row, number) for number, row in enumerate(rows, first)]
+            kept = [self._is_finite(*row) for row in zip(rows, numbers.tolist(), strict=True)]
             dropped = tuple(row.id for row, keep in zip(rows, kept, strict=True) if not keep)
-            rows = [row for row, keep in zip(rows, kept, strict=True) if keep]
+            rows = list(compress(rows, kept))
             numbers = numbers[np.array(kept)]
             values = all_finite(list(chain.from_iterable(row.values for row in rows)))
             assert values is not None  # what is left is finite
@@ -193,82 +155,35 @@ class LineParser:
             _dense(rows, values, width) if layout.sparse else values.reshape(-1, width)
         ).astype(np.float32)
         scored = layout.total != "none"
+        texts = [row.text for row in rows]
         return Rows(
             layout.names,
             np.array([row.id for row in rows], dtype=np.int64),
             numbers,
             table[:, :-1] if scored else table,
             table[:, -1] if scored else None,
-            self._texts([row.text for row in rows], numbers.tolist()),
+            decoded_lines(texts, self.options.origin, numbers.tolist()),
             np.arange(len(rows), dtype=np.int32),
             dropped,
             {name: [row.extras[i] for row in rows] for i, name in enumerate(layout.kept)},
         )
 
-    def error(self, message: str, number: int, parameter: str | None = None) -> DataError:
+    def error(self, message: str, number: int, code: str = "bad-line") -> DataError:
         """Return the error that names one line of the file."""
-        return DataError(message, self.options.origin, int(number), parameter=parameter)
+        return self.options.error(message, number, code)
 
-    def _regular(self, line: bytes) -> Row | None:
-        """Return a line that has all fields of the first one; None for one to look at closely."""
-        fields = line.split(b" ||| ")
-        if len(fields) != self._field_count:
-            return None
-        layout, features, identifier = self.layout, fields[self._place], fields[0]
-        assert layout is not None
-        if layout.word_scores:
-            features = _WORD_SCORES_GROUP.sub(b"", features)
-        tokens = features.replace(b"=", b"= ").split()
-        if features.count(b"=") != self._label_count and not layout.sparse:
-            return None
-        if not identifier.isdigit() or len(identifier) > _LONGEST_ID:
-            return None
-        columns: list[int] | None = None
-        if layout.sparse:
-            try:
-                columns = [self._column_of[label] for label in tokens[::2]]
-            except KeyError:
-                return None
-            values = tokens[1::2]
-            if len(set(columns)) < len(columns) or features.count(b"=") != len(values):
-                return None
-        else:
-            if len(tokens) != self._token_count or self._labels_of(tokens) != self._printed:
-                return None
-            chosen = self._values_of(tokens)
-            values = [chosen] if self._only_value else list(chosen)
-        extras = []
-        for name, place in self._asides:
-            field = fields[place]
-            if name:
-                if not fits(field, name, self._soft):
-                    return None
-                extras.append(field.strip(b" ").decode())
-            elif FEATURES.match(field) or (
-                place < self._place and field.strip() and not self._is_aside(field)
-            ):
-                return None
-        if self._total_place:
-            total = fields[self._total_place].strip()
-            if b"=" in total:
-                return None
-            values.append(total)
-            if columns is not None:
-                columns.append(len(self._column_of))
-        return Row(int(identifier), fields[1], values, extras, columns)
-
-    def _irregular(self, line: bytes, number: int) -> Row:
-        """Return any line that can be read.
-
-        Raises:
-            DataError: if it cannot, or does not have the columns of the first one.
-        """
-        assert self.layout is not None
+    def _row(self, line: bytes, number: int) -> Row:
         fields = self._fields(line, number)
-        identifier = self._identifier(fields.id, number)
-        text = self._text(self.layout, fields, number)
-        values, columns = self._values(self.layout, fields, number)
-        return Row(identifier, text, values, self._extras(self.layout, fields, number), columns)
+        digits = fields.id.strip()
+        if not digits.isdigit() or len(digits) > _LONGEST_ID:
+            raise self.error(
+                f"sentence id {quoted(digits)} is not an integer of up to {_LONGEST_ID} digits: a "
+                f"line must read {self.shape}",
+                number,
+            )
+        text = self._text(fields, number)
+        values, columns = self._values(fields, number)
+        return Row(int(digits), text, values, self._extras(fields, number), columns)
 
     def _is_finite(self, row: Row, number: int) -> bool:
         """Return whether all numbers of a line are finite, if others are to be dropped."""
@@ -276,21 +191,9 @@ class LineParser:
             for value in row.values:
                 finite(value)
         except ValueError as error:
-            if self.options.bad == "drop":
-                return False
-            raise self.error(
-                f"{error}: correct it, or drop such hypotheses (bad: drop)", number, "bad"
-            ) from error
+            self.options.refuse(error, number)
+            return False
         return True
-
-    def _texts(self, texts: list[bytes], numbers: Sequence[int]) -> list[str]:
-        try:
-            joined = b"\n".join(texts).decode()
-        except UnicodeDecodeError:
-            for text, number in zip(texts, numbers, strict=True):
-                decoded(text, self.options.origin, number)  # says which it is
-            raise
-        return [text.strip(" ") for text in joined.split("\n")] if texts else []
 
     def _fields(self, line: bytes, number: int) -> Fields:
         """Cut a line: the id from the left, the features by content, from the right."""
@@ -301,42 +204,40 @@ class LineParser:
             raise self.error(f"{found}, but a line must read {self.shape}", number)
         return Fields(fields[0], fields[1:at], fields[at], fields[at + 1 :])
 
-    def _first_layout(self, lines: list[bytes], number: int) -> Layout:
+    def _layout(self, lines: list[bytes]) -> Layout:
         """Return the columns that the first line shows; later lines show what empty fields are."""
-        fields = self._fields(lines[0], number)
-        groups = self._groups(fields.features, number)
-        word_scores = any(label == WORD_SCORES for label, _ in groups)
-        shape = self._checked_shape(groups, number)
+        fields = self._fields(lines[0], 1)
+        groups = self._groups(fields.features, 1)
+        shape = self._checked_shape(groups, 1)
         if not shape:
-            raise self.error(f"no features but word scores: a line must read {SHAPE}", number)
-        middle = list(fields.middle)
+            raise self.error(f"no features but word scores: a line must read {SHAPE}", 1)
+        middle = fields.middle
         total = "after" if fields.after and not _POSITIONS.fullmatch(fields.after[0]) else "none"
         if not fields.after and len(middle) > 1 and looks_numeric(middle[-1]):
             total = "before"
-            middle.pop()
+            middle = middle[:-1]
         asides = 0
         while asides + 1 < len(middle) and self._is_aside(middle[-1 - asides]):
             asides += 1
         kinds = [self._kind(field) for field in middle[len(middle) - asides :]]
-        kinds += self._kinds_after(int(total == "after"), lines, number)
+        kinds += self._kinds_after(int(total == "after"), lines)
         once = tuple(k if k in _FIELDS and kinds.index(k) == i else "" for i, k in enumerate(kinds))
+        word_scores = len(groups) > len(shape)
         layout = Layout(shape, total, once[:asides], once[asides:], word_scores)
-        if len(set(layout.names)) != len(layout.names):
-            raise self.error("two features have the same name: rename one", number)
         for what, left_out in (
             ("fields between the text and the features", not all(layout.between)),
-            ("fields after the scores", not all(layout.after)),
-            ("WordScores, which has a value for each word,", word_scores),
+            (_AFTER, not all(layout.after)),
+            (_SCORES_OF_WORDS, word_scores),
         ):
             if left_out:
-                self._leave_out(what, number)
+                self._leave_out(what, 1)
         return layout
 
-    def _kinds_after(self, start: int, lines: list[bytes], number: int) -> list[str]:
+    def _kinds_after(self, start: int, lines: list[bytes]) -> list[str]:
         """Return the kind of each field after the scores; of an empty one, what later lines say."""
-        kinds = [self._kind(field) for field in self._fields(lines[0], number).after[start:]]
-        for later, line in enumerate(lines if _UNKNOWN in kinds else (), number):
-            found = map(self._kind, self._fields(line, later).after[start:])
+        kinds = [self._kind(field) for field in self._fields(lines[0], 1).after[start:]]
+        for number, line in enumerate(lines if _UNKNOWN in kinds else (), 1):
+            found = map(self._kind, self._fields(line, number).after[start:])
             pairs = zip_longest(kinds, list(found)[: len(kinds)], fillvalue=_UNKNOWN)
             kinds = [new if kind == _UNKNOWN else kind for kind, new in pairs]
         return kinds
@@ -345,54 +246,44 @@ class LineParser:
         """Return the name under which a field is kept, "?" if it is empty, "" to leave it out."""
         if not field.strip(b" "):
             return _UNKNOWN
-        return next((name for name in _FIELDS if fits(field, name, self._soft)), _LEFT_OUT)
+        return next((name for name in _FIELDS if fits(field, name, self.soft)), _LEFT_OUT)
 
     def _is_aside(self, field: bytes) -> bool:
         """Return whether a field between text and features is not a part of the text."""
-        known = _POSITIONS.fullmatch(field) or _WORD_SCORES.match(field)
-        return bool(known) or (self._soft and self._kind(field) == ALIGNMENT)
+        known = _POSITIONS.fullmatch(field) or field.lstrip(b" ").startswith(WORD_SCORES)
+        return bool(known) or (self.soft and self._kind(field) == ALIGNMENT)
 
-    def _extras(self, layout: Layout, fields: Fields, number: int) -> list[str]:
+    def _extras(self, fields: Fields, number: int) -> list[str]:
         """Return the fields that are kept, as printed, without spaces around them."""
+        layout = self.layout
         asides = fields.middle[: len(fields.middle) - (layout.total == "before")]
         between = asides[len(asides) - len(layout.between) :]
         after = fields.after[int(layout.total == "after") :]
         if any(layout.after) and len(after) != len(layout.after):
             raise self.error(
-                f"{len(after)} fields after the scores, but the first line has {len(layout.after)}",
-                number,
+                f"{len(after)} {_AFTER}, but the first line has {len(layout.after)}", number
             )
         named = list(zip((*layout.between, *layout.after), (*between, *after), strict=False))
         for name, field in named:
-            if name and not fits(field, name, self._soft):
+            if name and not fits(field, name, self.soft):
                 raise self.error(
                     f"{quoted(field.strip())}, but the first line has the {name} there: it must "
                     f"read `{EXAMPLES[name]}`",
                     number,
                 )
         if len(after) > sum(map(bool, layout.after)):
-            self._leave_out("fields after the scores", number)
+            self._leave_out(_AFTER, number)
         return [field.strip(b" ").decode("ascii") for name, field in named if name]
 
-    def _identifier(self, field: bytes, number: int) -> int:
-        digits = field.strip()
-        if not digits.isdigit() or len(digits) > _LONGEST_ID:
-            raise self.error(
-                f"sentence id {quoted(digits)} is not an integer of up to {_LONGEST_ID} digits: a "
-                f"line must read {self.shape}",
-                number,
-            )
-        return int(digits)
-
-    def _text(self, layout: Layout, fields: Fields, number: int) -> bytes:
+    def _text(self, fields: Fields, number: int) -> bytes:
         """Return the text, which may have separators inside."""
-        asides = len(layout.between) + (layout.total == "before")
-        end = len(fields.middle) - asides
-        between = fields.middle[end : end + len(layout.between)]
+        expected = len(self.layout.between)
+        end = len(fields.middle) - expected - (self.layout.total == "before")
+        between = fields.middle[end : end + expected]
         if end < 1 or not all(self._is_aside(field) or not field.strip() for field in between):
             raise self.error(
-                f"expected {len(layout.between)} alignment or word-score fields between text and "
-                "features, as in the first line",
+                f"expected {expected} alignment or word-score fields between text and features, as "
+                "in the first line",
                 number,
             )
         if end > 1 and self._is_aside(fields.middle[end - 1]):
@@ -401,18 +292,17 @@ class LineParser:
             )
         return b" |||".join(fields.middle[:end])
 
-    def _values(
-        self, layout: Layout, fields: Fields, number: int
-    ) -> tuple[list[bytes], list[int] | None]:
+    def _values(self, fields: Fields, number: int) -> tuple[list[bytes], list[int]]:
         """Return the printed values of one line, features and total, and their sparse columns."""
+        layout = self.layout
         groups = self._groups(fields.features, number)
         shape = self._checked_shape(groups, number)
-        columns = None if not layout.sparse else self._columns(shape, number)
-        if columns is None and shape != layout.shape:
-            raise self.error(_difference(dict(shape), dict(layout.shape)), number)
-        if not layout.word_scores and any(label == WORD_SCORES for label, _ in groups):
-            self._leave_out("WordScores, which has a value for each word,", number)
-        values = [value for label, of in groups if label != WORD_SCORES for value in of]
+        columns = self._columns(shape, number) if layout.sparse else []
+        if not layout.sparse and shape != layout.shape:
+            raise self.error(_difference(dict(shape), dict(layout.shape)), number, "mismatch")
+        if len(groups) > len(shape):
+            self._leave_out(_SCORES_OF_WORDS, number)
+        values = [value for label, of in groups if label + b"=" != WORD_SCORES for value in of]
         if layout.total == "after":
             if not fields.after:
                 raise self.error("no total score, but the first line has one", number)
@@ -427,12 +317,13 @@ class LineParser:
         """Return the columns of the sparse features of one line, and of its total."""
         columns = []
         for label, count in shape:
-            column = self._column_of.get(f"{label}=".encode())
+            column = self._column_of.get(label)
             if column is None:
                 raise self.error(
                     f"the feature {label} is not among the {len(self._column_of)} {self.known}: "
                     "read more lines for the names (`first`), or set all names (`names`)",
                     number,
+                    "mismatch",
                 )
             if count != 1:
                 raise self.error(f"{label}= has {count} values: give it one", number)
@@ -441,19 +332,18 @@ class LineParser:
 
     def _groups(self, features: bytes, number: int) -> list[_Group]:
         """Return each label of the feature field with its printed values."""
+        tokens = features.split()
+        places = [place for place, token in enumerate(tokens) if b"=" in token]
+        if tokens and (not places or places[0]):
+            raise self.error(
+                f"{quoted(features.strip())} is not a list of features: a line must read "
+                f"{self.shape}",
+                number,
+            )
         groups: list[_Group] = []
-        for token in features.split():
-            if b"=" in token:
-                label, _, value = token.rpartition(b"=")
-                groups.append((label, [value] if value else []))
-            elif groups:
-                groups[-1][1].append(token)
-            else:
-                raise self.error(
-                    f"{quoted(features.strip())} is not a list of features: a line must read "
-                    f"{self.shape}",
-                    number,
-                )
+        for place, end in pairwise([*places, len(tokens)]):
+            label, _, value = tokens[place].rpartition(b"=")
+            groups.append((label, [*([value] if value else []), *tokens[place + 1 : end]]))
         return groups
 
     def _checked_shape(self, groups: list[_Group], number: int) -> tuple[tuple[str, int], ...]:
@@ -461,27 +351,36 @@ class LineParser:
         shape: dict[str, int] = {}
         for printed, values in groups:
             label = decoded(printed, self.options.origin, number)
-            if printed == WORD_SCORES:
+            if printed + b"=" == WORD_SCORES:
                 continue
             if not label:
                 raise self.error("a feature has no name before its `=`", number)
             if not values:
                 raise self.error(f"{label}= has no value after it", number)
             if label in shape:
-                raise self.error(f"{label}= occurs twice in the line: rename one", number)
+                raise self.error(
+                    f"{label}= occurs twice in the line: rename one", number, "duplicate"
+                )
             shape[label] = len(values)
         return tuple(shape.items())
 
     def _leave_out(self, what: str, number: int) -> None:
         """Warn once per file about what is not read, or raise an error if reading is strict."""
         if self.options.strict:
-            raise self.error(f"{what} cannot be kept, and reading is strict", number)
+            raise self.options.error(
+                f"{what} cannot be kept, and reading is strict", number, "not-supported", "strict"
+            )
         if what not in self._warned:
             self._warned.add(what)
             warn_user(f"{self.options.origin}: {what} left out")
 
 
-def _lines(block: bytes) -> list[bytes]:
+def split_lines(block: bytes) -> list[bytes]:
+    r"""Return the lines of a block, without their ends (`\n` or `\r\n`).
+
+    >>> split_lines(b"0 ||| a\r\n0 ||| b\n")
+    [b'0 ||| a', b'0 ||| b']
+    """
     lines = block[:-1].split(b"\n")
     return [line.rstrip(b"\r") for line in lines] if b"\r" in block else lines
 
@@ -505,7 +404,7 @@ def fits(field: bytes, name: str, soft: bool = False) -> bool:
 def _dense(rows: Sequence[Row], values: Float64, width: int) -> Float64:
     """Return (rows, width) the values in their columns, and zeros elsewhere."""
     counts = [len(row.values) for row in rows]
-    columns = list(chain.from_iterable(row.columns or () for row in rows))
+    columns = list(chain.from_iterable(row.columns for row in rows))
     table = np.zeros((len(rows), width))
     table[np.repeat(np.arange(len(rows)), counts), np.array(columns, np.int64)] = values
     return table

@@ -107,7 +107,7 @@ def iter_nbest(
     [[0, 1], [2]]
     """
     if chunk < 1:
-        raise UsageError(f"chunk must be at least 1, got {chunk}")
+        raise UsageError(f"chunk must be at least 1, got {chunk}", parameter="chunk")
     rows = _rows(path, format, bad, strict, first_id)
     tables = _gatherer(path, references, sources, first_id).tables(rows, chunk)
     # A thread that waits for a pipe cannot be stopped.
@@ -170,7 +170,9 @@ def format_for(path: AnyPath) -> NBestFormat:
         return NBEST_FORMATS.resolve(_USUAL)
     raise UsageError(
         f"{path}: no format of lists has the ending {suffix}: choose .nbest, .txt or .out "
-        f"(Moses), {', '.join(known)}"
+        f"(Moses), {', '.join(known)}",
+        parameter="format",
+        code="unknown-format",
     )
 
 
@@ -221,6 +223,7 @@ def _detected(file: InputFile, line: bytes) -> NBestFormat:
         file.origin,
         1,
         parameter="format",
+        code="unknown-format",
     )
 
 

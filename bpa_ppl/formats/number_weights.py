@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import ClassVar, TextIO
 
-from bpa_ppl.errors import DataError
 from bpa_ppl.formats.base import WeightFormat
-from bpa_ppl.formats.numbers import finite, shortest
+from bpa_ppl.formats.dense_weights import finite_weights
+from bpa_ppl.formats.numbers import shortest
+from bpa_ppl.rows.schema import looks_numeric
 
 
 class NumberWeights(WeightFormat, frozen=True):
@@ -22,7 +23,7 @@ class NumberWeights(WeightFormat, frozen=True):
         [True, True, False, False]
         """
         tokens = [token for line in text.split("\n") for token in line.partition("#")[0].split()]
-        return bool(tokens) and all(map(_looks_like_one, tokens))
+        return bool(tokens) and all(map(looks_numeric, tokens))
 
     def parse(self, text: str, origin: str) -> list[tuple[str, float]]:
         """Return the values, with empty names.
@@ -33,14 +34,11 @@ class NumberWeights(WeightFormat, frozen=True):
         >>> NumberWeights().parse("0.5 -1", "w")
         [('', 0.5), ('', -1.0)]
         """
-        pairs = []
-        for number, line in enumerate(text.split("\n"), 1):
-            for token in line.partition("#")[0].split():
-                try:
-                    pairs.append(("", finite(token)))
-                except ValueError as error:
-                    raise DataError(f"{error}: correct the weight", origin, number) from error
-        return pairs
+        return [
+            ("", value)
+            for number, line in enumerate(text.split("\n"), 1)
+            for value in finite_weights(line.partition("#")[0].split(), origin, number)
+        ]
 
     def write(self, weights: Mapping[str, float], file: TextIO) -> None:
         """Write the values on one line, in full precision; the names are lost.
@@ -50,12 +48,3 @@ class NumberWeights(WeightFormat, frozen=True):
         0.5 -1
         """
         file.write(" ".join(shortest(float(value)) for value in weights.values()) + "\n")
-
-
-def _looks_like_one(token: str) -> bool:
-    """Return whether a token is a number, or `nan` and the like, which `parse` refuses."""
-    try:
-        float(token)
-    except ValueError:
-        return False
-    return True

@@ -9,8 +9,8 @@ import numpy.typing as npt
 
 from bpa_ppl.errors import quoted
 from bpa_ppl.formats.streams import arrow_file
-from bpa_ppl.rows.arrow import values_of
 from bpa_ppl.rows.base import TOO_LARGE
+from bpa_ppl.rows.readers import values_of
 
 
 def finite(token: str | bytes) -> float:
@@ -37,20 +37,12 @@ def finite(token: str | bytes) -> float:
     raise ValueError(f"{quoted(printed)} is not {wrong}")
 
 
-def all_finite(tokens: Sequence[bytes], large: bool = False) -> npt.NDArray[np.float64] | None:
+def all_finite(tokens: Sequence[bytes]) -> npt.NDArray[np.float64] | None:
     """Return the numbers that some tokens print; None if `finite` refuses one of them.
-
-    Args:
-        tokens: without spaces inside.
-        large: whether the file is so large that loading PyArrow, which is five times as fast, is
-            worth it.
 
     >>> all_finite([b"-1.5", b"2"]), all_finite([b"1_0"])
     (array([-1.5,  2. ]), None)
     """
-    found = lines_of_numbers(b"\n".join(tokens) + b"\n", 1) if large and tokens else None
-    if found is not None and len(found) == len(tokens):
-        return found[:, 0]
     try:
         values = np.array(list(map(float, tokens)), dtype=np.float64)
     except ValueError:
@@ -94,12 +86,13 @@ def shortest(value: float | np.float32) -> str:
     return str(value).removesuffix(".0")
 
 
-def printed(values: npt.ArrayLike, missing: str = "nan") -> list[str]:
-    """Return the shortest decimals that read back as the same 32-bit floats, in JSON too.
+def printed(values: npt.ArrayLike, missing: str = "nan", json: bool = True) -> list[str]:
+    """Return the shortest decimals that read back as the same 32-bit floats.
 
     Args:
         values: (n,) numbers, rounded to 32 bits.
         missing: the text for NaN.
+        json: whether −0 must keep its sign in JSON, which reads `-0` as an integer.
 
     >>> printed(np.array([0.1, -6, 0.0, -0.0, np.nan]), missing="null")
     ['0.1', '-6', '0.0', '-0.0', 'null']
@@ -107,9 +100,8 @@ def printed(values: npt.ArrayLike, missing: str = "nan") -> list[str]:
     # As integers, so that −0 keeps its sign.
     single = np.ascontiguousarray(values, np.float32)
     distinct, index = np.unique(single.view(np.int32), return_inverse=True)
-    # JSON reads `-0` as an integer, which has no sign.
     texts = [
-        missing if np.isnan(value) else shortest(value) if value else str(value)
+        missing if np.isnan(value) else str(value) if json and not value else shortest(value)
         for value in distinct.view(np.float32)
     ]
     return [texts[i] for i in index.tolist()]

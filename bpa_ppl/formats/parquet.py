@@ -16,7 +16,7 @@ from bpa_ppl.formats.streams import AnyPath, InputFile, atomic_path
 from bpa_ppl.nbest import NBest
 from bpa_ppl.rows import Rows
 from bpa_ppl.rows.base import CANDIDATES, TEXT
-from bpa_ppl.rows.frames import FrameReader
+from bpa_ppl.rows.readers import table_rows
 from bpa_ppl.rows.schema import SchemaReader
 from bpa_ppl.rows.writing import table_of
 
@@ -50,9 +50,9 @@ class Parquet(NBestFormat, frozen=True):
             DataError: with file and row, if it is not a valid Parquet file, or a value is wrong.
         """
         with file.on_disk() as path:
-            reader = FrameReader(SchemaReader(options.origin, options.bad, options.first_id))
+            schema = SchemaReader(options.origin, options.bad, options.first_id)
             for table in self._batches(path, options.origin):
-                yield reader.rows(table)
+                yield table_rows(schema, table)
 
     def write_file(self, nbest: NBest, path: AnyPath) -> None:
         """Write the lists, one hypothesis per row.
@@ -91,7 +91,6 @@ class Parquet(NBestFormat, frozen=True):
                 batch.validate(full=True)  # texts that are not UTF-8, and invalid offsets
                 yield pa.Table.from_batches([batch])
         except (pa.ArrowException, OSError, ValueError) as error:
-            reason = str(error).splitlines()[0]
-            raise DataError(
-                f"not a valid Parquet file ({reason}): download or create it again", origin
-            ) from error
+            reason = f"not a valid Parquet file ({str(error).splitlines()[0]})"
+            message = f"{reason}: download or create it again"
+            raise DataError(message, origin, code="damaged") from error

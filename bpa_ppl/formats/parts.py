@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 import secrets
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -33,7 +33,8 @@ def make_folder(folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise DataError(f"cannot create this folder ({error.strerror})", folder) from error
+        problem = f"cannot create this folder ({error.strerror})"
+        raise DataError(problem, folder, code="cannot-write") from error
 
 
 @contextmanager
@@ -94,36 +95,3 @@ def _remove_if_free(part: Path) -> None:
             part.unlink()
     finally:
         os.close(descriptor)
-
-
-def replace_together(moves: Sequence[tuple[Path, Path]]) -> None:
-    """Rename files to their targets, all of them or none.
-
-    Raises:
-        OSError: if one cannot be renamed; the targets are then as before.
-    """
-    old: list[Path | None] = []
-    replaced: list[tuple[Path, Path | None]] = []
-    try:
-        for part, target in moves:
-            old.append(_kept(part, target) if len(moves) > 1 else None)
-            part.replace(target)
-            replaced.append((target, old[-1]))
-    except OSError:
-        for target, before in reversed(replaced):
-            before.replace(target) if before else target.unlink()
-        raise
-    finally:
-        for before in old:
-            if before is not None:
-                before.unlink(missing_ok=True)
-
-
-def _kept(part: Path, target: Path) -> Path | None:
-    """Return a second link to a target; None if it does not exist."""
-    old = part.with_name(f".bpa-{secrets.token_hex(4)}.part.old")
-    try:
-        os.link(target, old)
-    except FileNotFoundError:
-        return None
-    return old

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import PurePath
-from typing import Any, TextIO
+from typing import Any, NamedTuple, TextIO
 
 import numpy as np
 import numpy.typing as npt
 
 from bpa_ppl.component import CountOrNone
-from bpa_ppl.errors import DataError, UsageError
+from bpa_ppl.errors import DataError, UsageError, quoted
 from bpa_ppl.formats.base import NBestFormat, ReadOptions
 from bpa_ppl.formats.codecs import CODECS
 from bpa_ppl.formats.numbers import finite, lines_of_numbers, printed
@@ -25,6 +25,7 @@ from bpa_ppl.formats.streams import (
     atomic_path,
     atomic_writer,
     decoded,
+    denied,
     read_blocks,
 )
 from bpa_ppl.labels import expand, repeated
@@ -69,9 +70,10 @@ class Plain(NBestFormat, frozen=True):
                 "the format plain needs the number of hypotheses of each sentence: "
                 "plain:list_size=50",
                 parameter="list_size",
+                code="missing-setting",
             )
         schema = SchemaReader(options.origin, options.bad, options.first_id, nan_is_missing=False)
-        files = [(path, *_read_scores(path, options.bad)) for path in self._files()]
+        files = [_read_scores(path, options) for path in self._files()]
         scores = _named_columns(files)
         count = 0
         for block in blocks:
@@ -79,32 +81,20 @@ class Plain(NBestFormat, frozen=True):
             texts = text.removesuffix("\n").split("\n")
             rows = slice(count, count + len(texts))
             lines = np.arange(rows.start, rows.stop)
-            for path, _, table in files:
-                if len(table) < rows.stop:
-                    raise DataError(
-                        f"only {len(table)} scores, but {options.origin} has more lines: give "
-                        "those of the same lists",
-                        path,
-                    )
+            _check_lengths(files, rows.stop, options.origin, at_least=True)
             columns = {name: _checkable(values[rows]) for name, values in scores.items()}
             ids = (options.first_id + lines // self.list_size).tolist()
             fields = Fields({TEXT: texts, **columns}, {ID: ids}, np.arange(len(texts)), lines + 1)
             yield schema.rows(fields)
             count = rows.stop
         if count % self.list_size:
-            raise DataError(
+            raise options.error(
                 f"{count} lines is not a multiple of {self.list_size}: check that no line is "
                 "missing, or correct the list size",
-                options.origin,
+                code="wrong-length",
                 parameter="list_size",
             )
-        for path, _, table in files:
-            if len(table) > count:
-                raise DataError(
-                    f"more scores than the {count} lines of {options.origin}: give those of the "
-                    "same lists",
-                    path,
-                )
+        _check_lengths(files, count, options.origin)
 
     def write_file(self, nbest: NBest, path: AnyPath) -> None:
         """Write the texts, and the features to the files of scores.
@@ -121,16 +111,15 @@ class Plain(NBestFormat, frozen=True):
         if len(files) not in ({1, count} if count else {0}):
             raise UsageError(
                 f"{count} features need one file of scores, or {count}, not {len(files)}: "
-                "plain:list_size=50,scores=scores.txt"
+                "plain:list_size=50,scores=scores.txt",
+                parameter="scores",
+                code="wrong-length",
             )
         parts = [slice(None)] if len(files) == 1 else [slice(k, k + 1) for k in range(count)]
-        words = not any(
-            looks_numeric(name) or len(name.split()) != 1 for name in nbest.feature_names
-        )
-        if not words and not all(file.endswith(_NPY) for file in files):
-            raise DataError(
-                "the name of a feature is a number or has a space: rename it", nbest.origin
-            )
+        odd = [n for n in nbest.feature_names if looks_numeric(n) or len(n.split()) != 1]
+        if odd and not all(file.endswith(_NPY) for file in files):
+            problem = f"the feature {quoted(odd[0])} is a number or has a space: rename it"
+            raise DataError(problem, nbest.origin, code="bad-name")
         super().write_file(nbest, path)
         for file, part in zip(files, parts, strict=False):
             _write_scores(file, nbest.features[:, part], nbest.feature_names[part])
@@ -150,107 +139,120 @@ class Plain(NBestFormat, frozen=True):
         """
         sizes = set(nbest.sizes.tolist())
         expected = {self.list_size} if self.list_size else sizes
+        problem = None
         if sizes != expected or len(sizes) > 1:
-            raise DataError(
+            problem = (
                 f"lists of {min(sizes)} to {max(sizes)} hypotheses, but plain text needs the same "
-                "number for each sentence: shorten them with truncate, or write jsonl",
-                nbest.origin,
+                "number for each sentence: shorten them with truncate"
             )
-        if len(nbest) and np.any(np.diff(nbest.sentence_ids) != 1):
-            raise DataError(
-                "plain text has no ids, and those of the lists are not in order: write jsonl",
-                nbest.origin,
-            )
-        broken = next((text for text in nbest.strings if "\n" in text or "\r" in text), None)
-        if broken is not None:
-            raise DataError(f"a text has a line break: {broken!r}", nbest.origin)
+        elif np.any(np.diff(nbest.sentence_ids) != 1):
+            problem = "plain text has no ids, and those of the lists are not in order"
+        elif any("\n" in text or "\r" in text for text in nbest.strings):
+            problem = "a text has a line break"
+        if problem:
+            raise DataError(f"{problem}; or write jsonl", nbest.origin, code="not-supported")
         file.writelines(f"{nbest.strings[i]}\n" for i in nbest.string_index.tolist())
 
     def _files(self) -> list[str]:
         return [self.scores] if isinstance(self.scores, str) else list(self.scores)
 
 
-def _read_scores(path: str, bad: str) -> tuple[tuple[str, ...], npt.NDArray[Any]]:
-    """Return the names of the columns, if the file has any, and (lines, columns) the scores."""
+class _Scores(NamedTuple):
+    """A file of scores.
+
+    Attributes:
+        path: the file.
+        names: of the columns, if the file has any.
+        table: (lines, columns).
+    """
+
+    path: str
+    names: tuple[str, ...]
+    table: npt.NDArray[Any]
+
+
+def _read_scores(path: str, options: ReadOptions) -> _Scores:
+    options = options._replace(origin=path)
     if path.endswith(_NPY):
-        return (), _read_array(path)
+        return _Scores(path, (), _read_array(path))
     data = b"".join(read_blocks(path))
     if not data:
-        raise DataError("empty: give a score for each hypothesis", path)
-    first = data[: data.index(b"\n")]
+        raise options.error("empty: give a score for each hypothesis", code="no-data")
+    first, _, rest = data.partition(b"\n")
     names = tuple(decoded(first, path, 1).split())
     if any(map(looks_numeric, names)) or not names:
-        return (), _parsed(data, len(names), path, 1, bad)
+        return _Scores(path, (), _parsed(data, len(names), 1, options))
     if repeated(names):
-        raise DataError("two columns have the same name: rename one", path, 1)
-    return names, _parsed(data[len(first) + 1 :], len(names), path, 2, bad)
+        raise options.error("two columns have the same name: rename one", 1, "duplicate")
+    return _Scores(path, names, _parsed(rest, len(names), 2, options))
 
 
 def _read_array(path: str) -> npt.NDArray[Any]:
     try:
         array: Any = np.load(path, mmap_mode="r", allow_pickle=False)
-    except FileNotFoundError as error:
-        raise DataError("no such file: check the path", path) from error
+    except OSError as error:
+        raise denied(path, error, "read") from error
     except Exception as error:  # the header is parsed as Python, with all errors of Python's parser
         reason = (str(error).splitlines() or [type(error).__name__])[0]
-        raise DataError(f"not an array of NumPy ({reason}): create it again", path) from error
+        problem = f"not an array of NumPy ({reason}): create it again"
+        raise DataError(problem, path, code="damaged") from error
     if (
         not isinstance(array, np.ndarray)
         or array.ndim not in (1, 2)
         or array.dtype.kind not in "fiu"
     ):
-        raise DataError("not an array of numbers of shape (lines,) or (lines, columns)", path)
+        problem = "not an array of numbers of shape (lines,) or (lines, columns)"
+        raise DataError(problem, path, code="bad-number")
     return array[:, np.newaxis] if array.ndim == 1 else array
 
 
-def _parsed(data: bytes, width: int, path: str, first: int, bad: str) -> Float64:
+def _parsed(data: bytes, width: int, first: int, options: ReadOptions) -> Float64:
     """Return (lines, columns) the numbers of a text; NaN in lines to be dropped.
 
     Args:
         data: whole lines.
         width: the number of columns.
-        path: the file, for messages.
         first: the number of the first line.
-        bad: "error" or "drop".
+        options: how to read the file of scores.
     """
     values = lines_of_numbers(data, width) if data and width else None
     if values is not None:
         return values
-    lines = enumerate(data[:-1].split(b"\n") if data else [], first)
-    rows = [_row(line, number, width, path, bad) for number, line in lines]
+    rows = []
+    for number, line in enumerate(data[:-1].split(b"\n") if data else [], first):
+        tokens = line.split()
+        if len(tokens) != width or not width:
+            problem = f"{len(tokens)} numbers, but the first line has {width}"
+            raise options.error(problem, number, "wrong-length")
+        try:
+            rows.append(list(map(finite, tokens)))
+        except ValueError as error:
+            options.refuse(error, number)
+            rows.append([np.nan] * width)
     return np.array(rows, np.float64).reshape(-1, width)
 
 
-def _row(line: bytes, number: int, width: int, path: str, bad: str) -> Sequence[float]:
-    tokens = line.split()
-    if len(tokens) != width or not width:
-        raise DataError(f"{len(tokens)} numbers, but the first line has {width}", path, number)
-    try:
-        return [finite(token) for token in tokens]
-    except ValueError as error:
-        if bad == "drop":
-            return [np.nan] * width
-        raise DataError(
-            f"{error}: correct it, or drop such hypotheses (bad: drop)",
-            path,
-            number,
-            parameter="bad",
-        ) from error
+def _check_lengths(files: list[_Scores], count: int, origin: str, at_least: bool = False) -> None:
+    """Raise unless each file has as many scores as there are lines, or at least as many."""
+    for path, _, table in files:
+        if len(table) < count or (len(table) > count and not at_least):
+            problem = f"{len(table)} scores, but {origin} has {count} lines{' or more' * at_least}"
+            advice = "give those of the same lists"
+            raise DataError(f"{problem}: {advice}", path, code="wrong-length")
 
 
-def _named_columns(
-    files: Sequence[tuple[str, tuple[str, ...], npt.NDArray[Any]]],
-) -> dict[str, npt.NDArray[Any]]:
+def _named_columns(files: list[_Scores]) -> dict[str, npt.NDArray[Any]]:
     """Return the scores by name: as the file says, else after the file."""
-    stems = [_stem(path) for path, _, _ in files]
-    if len(set(stems)) < len(stems):
+    stems = [_stem(file.path) for file in files]
+    if repeated(stems):
         stems = [f"score{place}" for place in range(len(files))]
     columns: dict[str, npt.NDArray[Any]] = {}
     for (path, names, table), stem in zip(files, stems, strict=True):
-        for place, name in enumerate(names or expand(stem, table.shape[1])):
+        for name, values in zip(names or expand(stem, table.shape[1]), table.T, strict=True):
             if name in columns:
-                raise DataError(f"two files of scores have a column {name}: rename one", path)
-            columns[name] = table[:, place]
+                problem = f"two files of scores have a column {name}: rename one"
+                raise DataError(problem, path, code="duplicate")
+            columns[name] = values
     return columns
 
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, TextIO
 
-from bpa_ppl.errors import DataError, UsageError
+from bpa_ppl.errors import UsageError
 from bpa_ppl.formats.base import NBestFormat, ReadOptions
 from bpa_ppl.formats.json_lines import json_keys, json_rows
 from bpa_ppl.nbest import NBest
@@ -61,22 +61,23 @@ class PreferencePairs(NBestFormat, frozen=True):
             UsageError: always.
         """
         raise UsageError(
-            "lists cannot be written as preference pairs: write jsonl, which keeps everything"
+            "lists cannot be written as preference pairs: write jsonl, which keeps everything",
+            parameter="format",
+            code="not-supported",
         )
 
 
 def _sentence(record: Any, options: ReadOptions, line: int) -> dict[str, Any]:
     """Return a line as a sentence with two candidates."""
     if not isinstance(record, dict):
-        raise DataError(f"{shown(record)} is not an object with fields", options.origin, line)
+        raise options.error(f"{shown(record)} is not an object with fields", line)
     for name in (_CHOSEN, _REJECTED):
         if name not in record:
-            raise DataError(f"no field {name}", options.origin, line)
+            raise options.error(f"no field {name}", line, "missing-column")
     for name in (SOURCE, CANDIDATES, _PREFERENCES):
         if name in record:
-            raise DataError(
-                f"a field {name} next to {_CHOSEN} and {_REJECTED}: rename it", options.origin, line
-            )
+            problem = f"a field {name} next to {_CHOSEN} and {_REJECTED}: rename it"
+            raise options.error(problem, line, "bad-name")
     more = {n: v for n, v in record.items() if n not in (_PROMPT, _CHOSEN, _REJECTED)}
     if _PROMPT in record:
         more[SOURCE] = _answer(record[_PROMPT], _PROMPT, options, line)[TEXT]
@@ -92,9 +93,7 @@ def _answer(given: Any, name: str, options: ReadOptions, line: int) -> dict[str,
     fields: Mapping[str, Any] = last if isinstance(last, dict) else {}
     key = TEXT if TEXT in fields else _CONTENT
     if not isinstance(fields.get(key), str):
-        raise DataError(
-            f"{name} is {shown(given)}, not a text, or an object with a {TEXT} or {_CONTENT}",
-            options.origin,
-            line,
+        raise options.error(
+            f"{name} is {shown(given)}, not a text, or an object with a {TEXT} or {_CONTENT}", line
         )
     return {TEXT: fields[key], **{n: v for n, v in fields.items() if n not in (key, _ROLE)}}

@@ -38,23 +38,21 @@ def read_references(paths: AnyPath | Sequence[AnyPath]) -> list[tuple[str, ...]]
     """
     files = [paths] if isinstance(paths, str) or not isinstance(paths, Sequence) else list(paths)
     if not files:
-        raise UsageError("no file of references: give at least one")
+        raise UsageError(
+            "no file of references: give at least one", parameter="paths", code="no-data"
+        )
     columns = [[line.strip() for line in read_lines(path)] for path in files]
     for path, column in zip(files, columns, strict=True):
+        origin = origin_name(path)
         if not column:
-            raise DataError("empty: give the references, one a line", origin_name(path))
+            raise DataError("empty: give the references, one a line", origin, code="no-data")
         if _OF_LISTS.match(column[0]):
-            raise DataError(
-                "a hypothesis of n-best lists, not a reference: give the file of the references",
-                origin_name(path),
-                1,
-            )
+            problem = "a hypothesis of n-best lists, not a reference: give the references"
+            raise DataError(problem, origin, 1, code="mismatch")
         if len(column) != len(columns[0]):
-            raise DataError(
-                f"{len(column)} lines, but {origin_name(files[0])} has {len(columns[0])}: "
-                "references of the same text have one line for each sentence",
-                origin_name(path),
-            )
+            problem = f"{len(column)} lines, but {origin_name(files[0])} has {len(columns[0])}"
+            advice = "references of the same text have one line for each sentence"
+            raise DataError(f"{problem}: {advice}", origin, code="wrong-length")
     return list(zip(*columns, strict=True))
 
 
@@ -75,7 +73,9 @@ def references_of(given: AnyReferences) -> SentenceLines:
     if texts and files and not any(path == STANDARD or Path(path).exists() for path in files):
         raise UsageError(
             f"there is no file of references {files[0]}: check the name, or give the references "
-            "themselves as one tuple for each sentence"
+            "themselves as one tuple for each sentence",
+            parameter="references",
+            code="missing-file",
         )
     return SentenceLines(read_references(files), ", ".join(map(origin_name, files)))
 

@@ -25,8 +25,7 @@ from bpa_ppl.labels import label_of, repeated
 from bpa_ppl.nbest import Float64, Int64, NBest
 from bpa_ppl.rows import Rows, SchemaReader
 from bpa_ppl.rows.base import ID, OF_SENTENCE, REFERENCE, REFERENCES, SOURCE, TEXT, TOO_LARGE
-from bpa_ppl.rows.frames import columns_of
-from bpa_ppl.rows.records import is_of_sentence
+from bpa_ppl.rows.readers import columns_of, is_of_sentence
 from bpa_ppl.rows.schema import Fields, looks_numeric
 from bpa_ppl.rows.writing import all_texts, references_by_column, written
 
@@ -84,7 +83,8 @@ class Separated(NBestFormat, frozen=True):
         try:
             references = references_by_column(columns.references, lists=False)
         except ValueError as error:
-            raise DataError(f"{error}: write jsonl instead", nbest.origin) from error
+            problem = f"{error}: write jsonl instead"
+            raise DataError(problem, nbest.origin, code="not-supported") from error
         of_sentences = {SOURCE: columns.sources} if columns.sources is not None else {}
         of_sentences |= references
         of_sentences |= {OF_SENTENCE + name: v for name, v in columns.sentence_extras.items()}
@@ -160,9 +160,10 @@ class _Reader:
                 hypotheses = {n: v for n, v in columns.items() if n not in sentences}
                 yield Fields(hypotheses, sentences, np.arange(len(lines)), lines)
         if self._begun:
-            raise self._error("a quoted cell that does not end: double the quotes inside it")
+            problem = "a quoted cell that does not end: double the quotes inside it"
+            raise self.options.error(problem, self._line)
         if not self._numeric:
-            raise DataError("empty: there are no n-best lists in it", self.options.origin)
+            raise self.options.error("empty: there are no n-best lists in it", code="no-data")
 
     def _regular(self, data: bytes) -> dict[str, Any] | None:
         """Return the columns of lines without line breaks in them, read by PyArrow."""
@@ -219,11 +220,8 @@ class _Reader:
         header = self._header or []
         for record, line in zip(records, lines.tolist(), strict=True):
             if len(record) != len(header):
-                raise DataError(
-                    f"{len(record)} cells, but the header has {len(header)}",
-                    self.options.origin,
-                    line,
-                )
+                problem = f"{len(record)} cells, but the header has {len(header)}"
+                raise self.options.error(problem, line, "wrong-length")
         columns: dict[str, Any] = {}
         for name, cells in zip(header, zip(*records, strict=True), strict=False):
             if self._numeric.get(name) is None:
@@ -261,7 +259,7 @@ class _Reader:
                 lines.inside = False
         except csv.Error as error:
             self._line += begin
-            raise self._error(str(error)) from error
+            raise self.options.error(str(error), self._line) from error
         if lines.over_inside:
             self._begun = "".join(lines.lines[begin:]).encode()
         self._line += begin
@@ -270,15 +268,15 @@ class _Reader:
     def _checked_header(self, header: list[str], line: int) -> list[str]:
         for name in (ID, TEXT):
             if name not in header:
-                raise DataError(
+                raise self.options.error(
                     f"no column {name} in the header, {self.separator.join(header)}: the first "
                     f"line names the columns, as {self.separator.join((ID, TEXT, 'score'))} does",
-                    self.options.origin,
                     line,
+                    "missing-column",
                 )
         for odd in [*([""] if "" in header else []), *repeated(header)]:
             what = f"two columns {odd}" if odd else "a column without a name"
-            raise DataError(f"{what} in the header: rename one", self.options.origin, line)
+            raise self.options.error(f"{what} in the header: rename one", line, "bad-name")
         return header
 
     def _numbers(self, name: str, cells: Sequence[str], lines: Int64) -> Float64:
@@ -287,19 +285,9 @@ class _Reader:
             try:
                 values.append(finite(cell) if cell.strip() else np.nan)
             except ValueError as error:
-                if self.options.bad != "drop":
-                    raise DataError(
-                        f"{name}: {error}: correct it, leave the cell empty where the number is "
-                        "missing, or drop such hypotheses (bad: drop)",
-                        self.options.origin,
-                        line,
-                        parameter="bad",
-                    ) from error
+                self.options.refuse(error, line, f"{name}: ")
                 values.append(np.inf)
         return np.array(values)
-
-    def _error(self, message: str) -> DataError:
-        return DataError(message, self.options.origin, self._line)
 
 
 class _Lines:

@@ -74,14 +74,14 @@ class Sockeye(NBestFormat, frozen=True):
         width = 0
         for _, records, numbers in json_values(blocks, options.origin):
             for before, record, number in zip([last, *records], records, numbers, strict=False):
-                _check(record, before, options.origin, number)
+                _check(record, before, options, number)
             scores = [of["scores"] if of.get("scores") else [of["score"]] for of in records]
             sizes = list(map(len, scores))
             parents = np.repeat(np.arange(len(records)), sizes)
             lines = np.array(numbers, np.int64)
             listed = list(chain.from_iterable(scores))
             width = width or (len(listed[0]) or 1 if isinstance(listed[0], list) else 1)
-            columns = _columns(listed, width, options.origin, lines[parents])
+            columns = _columns(listed, width, options, lines[parents])
             if self.costs:
                 if last is None:
                     _note_sign(columns[0], sizes, options.origin)
@@ -89,21 +89,13 @@ class Sockeye(NBestFormat, frozen=True):
             texts = (
                 of["translations"] if of.get("scores") else [of["translation"]] for of in records
             )
-            names = dict.fromkeys(chain.from_iterable(records))
-            sentences = {n: [of.get(n) for of in records] for n in names if n not in _OWN}
+            named = zip(expand(_NAME, width), map(_array, columns), strict=True)
+            hypotheses = {"text": list(chain.from_iterable(texts)), **dict(named)}
+            others = [n for n in dict.fromkeys(chain.from_iterable(records)) if n not in _OWN]
+            sentences: dict[str, Any] = {n: [of.get(n) for of in records] for n in others}
+            sentences["id"] = [of["sentence_id"] for of in records]
             last = records[-1]
-            yield schema.rows(
-                Fields(
-                    {
-                        "text": list(chain.from_iterable(texts)),
-                        **dict(zip(expand(_NAME, width), map(_array, columns), strict=True)),
-                    },
-                    {**sentences, "id": [of["sentence_id"] for of in records]},
-                    parents,
-                    lines,
-                    nested=True,
-                )
-            )
+            yield schema.rows(Fields(hypotheses, sentences, parents, lines, nested=True))
 
     def write(self, nbest: NBest, file: TextIO) -> None:
         """Write the lists, with the extras of the sentences.
@@ -121,12 +113,8 @@ class Sockeye(NBestFormat, frozen=True):
         _check_writable(nbest)
         table = -nbest.features if self.costs else nbest.features
         values = table[:, 0] if table.shape[1] == 1 else table
-        printed = nbest.sentence_extras.get("id", nbest.sentence_ids.tolist())
-        extras = {
-            n: list(np.asarray(c).tolist() if isinstance(c, np.ndarray) else c)
-            for n, c in nbest.sentence_extras.items()
-            if n != "id"
-        }
+        extras = {n: np.asarray(c, object).tolist() for n, c in nbest.sentence_extras.items()}
+        printed = extras.pop("id", nbest.sentence_ids.tolist())
         for s in range(len(nbest)):
             texts, scores = nbest.texts(s), _exact(values[nbest.rows(s)])
             line = {"sentence_id": printed[s], "translation": texts[0], "score": scores[0]}
@@ -136,29 +124,29 @@ class Sockeye(NBestFormat, frozen=True):
             try:
                 file.write(json.dumps(line, ensure_ascii=False, allow_nan=False) + "\n")
             except (TypeError, ValueError) as error:
+                problem = f"an extra of sentence {printed[s]} cannot be written as JSON ({error})"
+                advice = "leave it out with without(…)"
                 raise DataError(
-                    f"an extra of sentence {printed[s]} cannot be written as JSON ({error}): "
-                    "leave it out with without(…)",
-                    nbest.origin,
+                    f"{problem}: {advice}", nbest.origin, code="not-supported"
                 ) from error
 
 
 def _check_writable(nbest: NBest) -> None:
-    if nbest.feature_names != expand(_NAME, len(nbest.feature_names)):
-        raise UsageError(
-            f"Sockeye's lists have the features {_NAME}, or {_NAME}[0], {_NAME}[1], …, not "
-            f"{', '.join(nbest.feature_names)}: choose another format, such as jsonl"
-        )
-    if nbest.totals is not None:
-        raise UsageError(
-            "Sockeye's lists have no totals: leave them out with without('totals'), or choose "
-            "another format, such as jsonl"
-        )
     taken = [name for name in nbest.sentence_extras if name in _OWN]
-    if taken:
-        raise UsageError(
-            f"{taken[0]} is a field of Sockeye's own: rename the extra of the sentences"
-        )
+    if nbest.feature_names != expand(_NAME, len(nbest.feature_names)):
+        names = ", ".join(nbest.feature_names)
+        problem = f"Sockeye's lists have the features {_NAME}, or {_NAME}[0], …, not {names}"
+    elif nbest.totals is not None:
+        problem = "Sockeye's lists have no totals: leave them out with without('totals')"
+    elif taken:
+        problem = f"{taken[0]} is a field of Sockeye's own: rename the extra of the sentences"
+    else:
+        return
+    raise UsageError(
+        f"{problem}; or choose another format, such as jsonl",
+        parameter="format",
+        code="not-supported",
+    )
 
 
 def _exact(values: np.ndarray) -> list[Any]:
@@ -166,17 +154,17 @@ def _exact(values: np.ndarray) -> list[Any]:
     return [_exact(v) if np.ndim(v) else float(str(v)) for v in values]
 
 
-def _check(record: Any, before: Any, origin: str, number: int) -> None:
+def _check(record: Any, before: Any, options: ReadOptions, number: int) -> None:
     """Raise if a line does not have the fields of Sockeye, or has the id of the line before."""
-    message = ""
+    message, code = "", "bad-line"
     if not isinstance(record, dict) or not {"sentence_id", "translation", "score"} <= record.keys():
         message = f"not a line of Sockeye: a line reads {_SHAPE}"
     elif not isinstance(record["translation"], str):
         message = f"translation is {shown(record['translation'])}, not a text"
     elif before is not None and record["sentence_id"] == before["sentence_id"]:
-        message = f"a second list of sentence {record['sentence_id']}: join the two"
+        message, code = f"a second list of sentence {record['sentence_id']}", "duplicate"
     elif "id" in record and isinstance(record["sentence_id"], str):
-        message = "a field id next to a sentence_id that is a text: rename it"
+        message, code = "a field id next to a sentence_id that is a text: rename it", "bad-name"
     else:
         texts, scores = record.get("translations"), record.get("scores")
         if (texts is None) is not (scores is None):
@@ -184,27 +172,23 @@ def _check(record: Any, before: Any, origin: str, number: int) -> None:
         elif texts is not None and not (
             isinstance(texts, list) and isinstance(scores, list) and 0 < len(texts) == len(scores)
         ):
-            message = "translations and scores must be lists of the same length"
+            message, code = "translations and scores must be lists of one length", "wrong-length"
     if message:
-        raise DataError(message, origin, number)
+        raise options.error(message, number, code)
 
 
-def _columns(scores: list[Any], width: int, origin: str, lines: Int64) -> list[list[Any]]:
+def _columns(scores: list[Any], width: int, options: ReadOptions, lines: Int64) -> list[list[Any]]:
     """Return the scores column by column."""
     if set(map(type, scores)) <= {float, int} and width == 1:
         return [scores]
     rows = [score if isinstance(score, list) else [score] for score in scores]
-    for row, line in zip(rows, lines, strict=True):
+    for row, line in zip(rows, lines.tolist(), strict=True):
         if len(row) != width:
-            raise DataError(
-                f"a hypothesis has {len(row)} scores, the first one of the file {width}: give all "
-                "of them the same number",
-                origin,
-                int(line),
-            )
+            problem = f"a hypothesis has {len(row)} scores, the first one of the file {width}"
+            raise options.error(problem, line, "wrong-length")
         odd = [score for score in row if kind_of(score) != NUMBER]
         if odd:
-            raise DataError(f"a score is {shown(odd[0])}, not a number", origin, int(line))
+            raise options.error(f"a score is {shown(odd[0])}, not a number", line, "bad-number")
     return [list(column) for column in zip(*rows, strict=True)]
 
 

@@ -7,15 +7,16 @@ import io
 import os
 import sys
 import tempfile
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
+from itertools import chain, repeat
 from pathlib import Path
 from typing import IO, Any, TextIO
 
 from bpa_ppl.errors import DataError
 from bpa_ppl.formats.ahead import ahead
 from bpa_ppl.formats.codecs import CODECS, CORRUPT, Codec
-from bpa_ppl.formats.parts import is_part, part_of, replace_together
+from bpa_ppl.formats.parts import is_part, part_of
 
 #: How a user names a file; `-` is the standard input or output.
 AnyPath = str | Path
@@ -71,10 +72,9 @@ class InputFile:
             if chunk is None:
                 break
             self._begun.append(chunk)
-        begun = b"".join(self._begun)
-        if not begun:
-            raise DataError("empty: there are no n-best lists in it", self.origin)
-        return begun.partition(b"\n")[0]
+        if not self.beginning:
+            raise DataError("empty: there are no n-best lists in it", self.origin, code="no-data")
+        return self.beginning.partition(b"\n")[0]
 
     @property
     def beginning(self) -> bytes:
@@ -96,6 +96,7 @@ class InputFile:
                     "with iconv, or remove such bytes with `tr -d '\\000'`",
                     self.origin,
                     before + block.count(b"\n", 0, at) + 1,
+                    code="bad-encoding",
                 )
             yield block
             before += line_count(block)
@@ -226,7 +227,24 @@ def decoded(data: bytes, path: AnyPath, line: int) -> str:
             f"byte 0x{data[error.start]:02x} is not UTF-8 text: {remedy}",
             origin_name(path),
             line + data.count(b"\n", 0, error.start),
+            code="bad-encoding",
         ) from error
+
+
+def decoded_lines(lines: Sequence[bytes], path: AnyPath, numbers: Iterable[int]) -> list[str]:
+    """Return texts without spaces around them; each is from the line of that number.
+
+    Raises:
+        DataError: as `decoded`.
+
+    >>> decoded_lines([b" a cat", b"a dog"], "dev", [3, 4])
+    ['a cat', 'a dog']
+    """
+    try:
+        joined = b"\n".join(lines).decode()
+    except UnicodeDecodeError:
+        return [decoded(*line) for line in zip(lines, repeat(path), numbers, strict=False)]
+    return [text.strip(" ") for text in joined.split("\n")] if lines else []
 
 
 def arrow_file(data: bytes) -> Any:
@@ -285,7 +303,7 @@ def require_writable(path: AnyPath) -> None:
 
 @contextmanager
 def _atomic_paths(*paths: AnyPath) -> Iterator[tuple[Path, ...]]:
-    """Do what `atomic_path` does for several files: either all of them appear or none."""
+    """Do what `atomic_path` does for several files, which appear when all are complete."""
     with ExitStack() as stack, _named_errors(*paths):
         parts = [stack.enter_context(_part(path)) for path in paths]
         yield tuple(temporary for temporary, _ in parts)
@@ -293,7 +311,9 @@ def _atomic_paths(*paths: AnyPath) -> Iterator[tuple[Path, ...]]:
             if str(path) == STANDARD:
                 with standard_output() as text:
                     text.buffer.write(temporary.read_bytes())
-        replace_together([(part, target) for part, target in parts if target is not None])
+        for part, target in parts:
+            if target is not None:
+                part.replace(target)
 
 
 @contextmanager
@@ -367,7 +387,9 @@ def standard_output() -> Iterator[TextIO]:
     """
     given = sys.stdout
     if given is None:
-        raise DataError("it is closed: open it, or name a file", "<standard output>")
+        raise DataError(
+            "it is closed: open it, or name a file", "<standard output>", code="cannot-write"
+        )
     if not hasattr(given, "buffer"):  # a replacement, as in a notebook
         yield given
         given.flush()
@@ -384,7 +406,7 @@ def standard_output() -> Iterator[TextIO]:
 
 @contextmanager
 def atomic_writers(*paths: AnyPath) -> Iterator[tuple[TextIO, ...]]:
-    """Open several such files: all of them appear, when all are complete, or none.
+    """Open several such files, which appear when all are complete.
 
     `-` is copied to the standard output at the end.
 
@@ -417,7 +439,7 @@ def _plain_bytes(path: AnyPath) -> Generator[bytes, None, None]:
     chunks = _raw_chunks(path)
     first = next(chunks, b"")
     codec = next((c for c in CODECS if first.startswith(c.magic)), None)
-    whole = _chained(first, chunks)
+    whole = chain([first], chunks)
     texts = whole if codec is None else ahead(_unpacked(whole, codec, path))
     yield next(texts, b"").removeprefix(_BOM)
     yield from texts
@@ -427,17 +449,14 @@ def _raw_chunks(path: AnyPath) -> Iterator[bytes]:
     try:
         standard = str(path) == STANDARD
         if standard and sys.stdin is None:
-            raise DataError("it is closed: open it, or name a file", origin_name(path))
+            raise DataError(
+                "it is closed: open it, or name a file", origin_name(path), code="cannot-read"
+            )
         with nullcontext(sys.stdin.buffer) if standard else open(path, "rb") as file:
             while chunk := file.read(_CHUNK):
                 yield chunk
     except OSError as error:
         raise denied(path, error, "read") from error
-
-
-def _chained(first: bytes, rest: Iterator[bytes]) -> Iterator[bytes]:
-    yield first
-    yield from rest
 
 
 def _unpacked(chunks: Iterator[bytes], codec: Codec, path: AnyPath) -> Iterator[bytes]:
@@ -451,26 +470,27 @@ def _unpacked(chunks: Iterator[bytes], codec: Codec, path: AnyPath) -> Iterator[
                 yield decoder.decompress(chunk)
                 chunk = decoder.unused_data if decoder.eof else b""
     except CORRUPT as error:
-        raise DataError(
-            f"the {codec.name} data are corrupt ({error}): download or create the file again",
-            origin_name(path),
-        ) from error
+        raise _damaged(path, f"the {codec.name} data are corrupt ({error})") from error
     if not decoder.eof:
-        raise DataError(
-            f"the {codec.name} data end too early: download or create the file again",
-            origin_name(path),
-        )
+        raise _damaged(path, f"the {codec.name} data end too early")
+
+
+def _damaged(path: AnyPath, problem: str) -> DataError:
+    message = f"{problem}: download or create the file again"
+    return DataError(message, origin_name(path), code="damaged")
 
 
 def denied(path: AnyPath, error: OSError, done: str) -> DataError:
     """Return the error for a file that the system refuses; `done` is read or written."""
+    reading = done == "read"
+    code = "cannot-read" if reading else "cannot-write"
     if isinstance(error, FileNotFoundError):
-        missing = "file" if done == "read" else "folder"
-        reason = f"no such {missing}: check the path"
+        reason = f"no such {'file' if reading else 'folder'}: check the path"
+        code = "missing-file" if reading else code
     elif isinstance(error, IsADirectoryError):
         reason = f"this is a folder and cannot be {done}: add the name of a file"
     elif isinstance(error, PermissionError):
         reason = f"permission denied: it cannot be {done} by this user, change its mode with chmod"
     else:
         reason = f"it could not be {done}: {error.strerror or error}"
-    return DataError(reason, origin_name(path) if done == "read" else path)
+    return DataError(reason, origin_name(path) if reading else path, code=code)

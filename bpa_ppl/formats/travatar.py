@@ -25,10 +25,11 @@ import numpy as np
 from bpa_ppl.component import Count
 from bpa_ppl.errors import DataError, UsageError, quoted
 from bpa_ppl.formats.base import NBestFormat, ReadOptions
-from bpa_ppl.formats.moses import read_blocks
+from bpa_ppl.formats.moses import broken_text, read_blocks
 from bpa_ppl.formats.moses_lines import SEPARATOR, Fields, Layout, LineParser
 from bpa_ppl.formats.numbers import shortest
 from bpa_ppl.formats.streams import decoded, line_count
+from bpa_ppl.labels import repeated
 from bpa_ppl.nbest import NBest
 from bpa_ppl.rows import Rows
 from bpa_ppl.rows.schema import looks_numeric
@@ -86,9 +87,8 @@ class Travatar(NBestFormat, frozen=True):
             if not block:
                 break
             begun.append(block)
-        lines = list(chain.from_iterable(block[:-1].split(b"\n") for block in begun))
-        parser = _SparseParser(self, lines[: self.first], options)
-        return read_blocks(chain(begun, rest), parser)
+        lines = b"".join(begun)
+        return read_blocks(chain(begun, rest), lambda _: _SparseParser(self, lines, options))
 
     def write(self, nbest: NBest, file: TextIO) -> None:
         """Write the lists, without zeros but in the first line, which shows all names in order.
@@ -106,21 +106,19 @@ class Travatar(NBestFormat, frozen=True):
         """
         bad = [name for name in nbest.feature_names if not _NAME.fullmatch(name)]
         if bad:
-            raise DataError(
-                f"{quoted(bad[0])} cannot be written before a `=`: rename it", nbest.origin
-            )
+            problem = f"{quoted(bad[0])} cannot be written before a `=`: rename it"
+            raise DataError(problem, nbest.origin, code="bad-name")
         if nbest.totals is None:
             raise UsageError(
                 "each line of this format has a score, and the lists have no totals: write them "
-                "with weights, which gives them totals, or choose another format"
+                "with weights, which gives them totals, or choose another format",
+                parameter="weights",
             )
         for s, identifier in enumerate(nbest.sentence_ids):
             for row in range(*nbest.rows(s).indices(len(nbest.features))):
                 text, values = nbest.text(row), nbest.features[row]
                 if "\n" in text:
-                    raise DataError(
-                        f"a text of sentence {identifier} has a line break", nbest.origin
-                    )
+                    raise broken_text(nbest, identifier)
                 shown = values.view(np.int32) != 0  # only +0 is omitted
                 features = " ".join(
                     f"{name}={shortest(value)}"
@@ -156,34 +154,42 @@ class _SparseParser(LineParser):
 
     Args:
         format: the settings.
-        lines: the first lines of the file, which show the names and the order of the columns.
+        block: the first lines of the file, which show the names and the order of the columns.
         options: how to read.
     """
 
-    def __init__(self, format: Travatar, lines: list[bytes], options: ReadOptions):
-        super().__init__(options)
+    def __init__(self, format: Travatar, block: bytes, options: ReadOptions):
+        self._format = format
         self.known = "that are set" if format.names else f"in the first {format.first:,} lines"
-        cut = (SEPARATOR.split(line.rstrip(b"\r")) for line in lines)
+        super().__init__(options, block)
+
+    def _layout(self, lines: list[bytes]) -> Layout:
+        lines = lines[: self._format.first]
         features_last = (
             _are_features(fields[-1])
-            for fields in cut
+            for fields in map(SEPARATOR.split, lines)
             if len(fields) > 3 and (_are_features(fields[-1]) or _are_features(fields[-2]))
         )
-        self._score_first = next(features_last, format.score_first)
+        self._score_first = next(features_last, self._format.score_first)
         last = ("score", "F=value …") if self._score_first else ("F=value …", "score")
         self.shape = f"`id ||| text ||| {last[0]} ||| {last[1]}`"
-        for name in format.names:
+        names = self._format.names
+        for name in names:
             if not _NAME.fullmatch(name):
                 raise UsageError(
-                    f"{quoted(name)} cannot be the name of a feature, which precedes a `=`"
+                    f"{quoted(name)} cannot be the name of a feature, which precedes a `=`",
+                    parameter="names",
+                    code="bad-name",
                 )
-        if len(set(format.names)) < len(format.names):
-            raise UsageError("two of the names that are set for features are the same: remove one")
-        names = dict.fromkeys(format.names or self._names(lines))
+        if repeated(names):
+            raise UsageError(
+                f"two names are {repeated(names)[0]}", parameter="names", code="duplicate"
+            )
+        names = names or tuple(dict.fromkeys(self._names(lines)))
         if not names:
-            raise self.error(f"no features: a line must read {self.shape}", 1)
+            raise self.error(f"no features: a line must read {self.shape}", 1, "no-data")
         total = "before" if self._score_first else "after"
-        self.set_layout(Layout(tuple((name, 1) for name in names), total, sparse=True))
+        return Layout(tuple((name, 1) for name in names), total, sparse=True)
 
     def _names(self, lines: list[bytes]) -> Iterator[str]:
         """Yield the names of the features of some lines, in order of appearance."""

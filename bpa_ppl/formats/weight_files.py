@@ -8,6 +8,7 @@ from bpa_ppl.errors import DataError, UsageError, one_of
 from bpa_ppl.formats.base import AUTO, WeightFormat
 from bpa_ppl.formats.codecs import file_suffix
 from bpa_ppl.formats.streams import AnyPath, atomic_writer, origin_name, read_text
+from bpa_ppl.labels import repeated
 from bpa_ppl.registry import WEIGHT_FORMATS
 from bpa_ppl.weights import PositionalWeights, Weights
 
@@ -38,9 +39,13 @@ def read_weights(path: AnyPath, format: str | WeightFormat = AUTO) -> Weights:
     reader = _detected(text) if format == AUTO else WEIGHT_FORMATS.resolve(format)
     pairs = reader.parse(text, origin)
     if not pairs:
-        raise DataError("there are no weights in it: write `Name0= value …` lines", origin)
-    if not any(name for name, _ in pairs):
-        return PositionalWeights([value for _, value in pairs], origin)
+        problem = "there are no weights in it: write `Name0= value …` lines"
+        raise DataError(problem, origin, code="no-data")
+    names, values = zip(*pairs, strict=True)
+    if not any(names):
+        return PositionalWeights(values, origin)
+    for name in repeated(names):
+        raise DataError(f"two weights of {name}: remove one", origin, code="duplicate")
     return Weights(pairs, origin)
 
 
@@ -106,5 +111,6 @@ def _chosen(path: AnyPath, template: AnyPath | None, format: str | WeightFormat)
             f"{path}: no format of weights has the ending {suffix}: choose one of "
             f"{', '.join(known)}, or name the format",
             parameter="format",
+            code="unknown-format",
         )
     return WEIGHT_FORMATS.resolve(known[suffix])

@@ -40,7 +40,7 @@ class YamlWeights(WeightFormat, frozen=True):
 
         Raises:
             DataError: with the line, if the text is not YAML with one mapping or list of finite
-                numbers, or a key occurs twice.
+                numbers.
 
         >>> YamlWeights().parse("LM0: 5e-1\nTM0: [1, 2]", "w.yaml")
         [('LM0', 0.5), ('TM0[0]', 1.0), ('TM0[1]', 2.0)]
@@ -53,14 +53,12 @@ class YamlWeights(WeightFormat, frozen=True):
         if isinstance(root, yaml.SequenceNode):
             return [("", _number("a weight", node, origin)) for node in root.value]
         if not isinstance(root, yaml.MappingNode):
-            raise DataError("not a mapping: write `name: value` lines", origin, _line(root))
+            raise _error("not a mapping: write `name: value` lines", root, origin)
         pairs: list[tuple[str, float]] = []
-        seen: set[str] = set()
         for key, value in root.value:
-            name = _name(key, origin)
-            if name in seen:
-                raise DataError(f"{name} occurs twice: remove one", origin, _line(key))
-            seen.add(name)
+            if not isinstance(key, yaml.ScalarNode) or not key.value:
+                raise _error("a name must be a text: write `name: value`", key, origin)
+            name = str(key.value)
             listed = isinstance(value, yaml.SequenceNode) and value.value
             nodes = value.value if listed else [value]
             numbers = [_number(f"the weight of {name}", node, origin) for node in nodes]
@@ -89,21 +87,15 @@ def _composed(text: str, origin: str) -> Any:
         mark = getattr(error, "problem_mark", None)
         problem = getattr(error, "problem", None) or str(error).split("\n")[0]
         line = None if mark is None else mark.line + 1
-        raise DataError(f"not YAML ({problem}): correct it", origin, line) from error
+        message = f"not YAML ({problem}): correct it"
+        raise DataError(message, origin, line, code="bad-line") from error
     except RecursionError as error:
-        raise DataError("nested too deeply: write `name: value` lines", origin) from error
+        message = "nested too deeply: write `name: value` lines"
+        raise DataError(message, origin, code="bad-line") from error
 
 
-def _line(node: Any) -> int:
-    return int(node.start_mark.line) + 1
-
-
-def _name(node: Any, origin: str) -> str:
-    import yaml
-
-    if not isinstance(node, yaml.ScalarNode) or not node.value:
-        raise DataError("a name must be a text: write `name: value`", origin, _line(node))
-    return str(node.value)
+def _error(message: str, node: Any, origin: str, code: str = "bad-line") -> DataError:
+    return DataError(message, origin, int(node.start_mark.line) + 1, code=code)
 
 
 def _number(what: str, node: Any, origin: str) -> float:
@@ -111,11 +103,11 @@ def _number(what: str, node: Any, origin: str) -> float:
 
     # A quoted number is a string.
     if not isinstance(node, yaml.ScalarNode) or node.style in ("'", '"'):
-        raise DataError(f"{what} must be a number or a list of numbers", origin, _line(node))
+        raise _error(f"{what} must be a number or a list of numbers", node, origin, "bad-number")
     try:
         return finite(str(node.value))
     except ValueError as error:
-        raise DataError(f"{what}: {error}", origin, _line(node)) from error
+        raise _error(f"{what}: {error}", node, origin, "bad-number") from error
 
 
 def _quoted(name: str) -> str:

@@ -5,21 +5,19 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from itertools import islice
-from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.formats.streams import AnyPath, decoded, origin_name, read_blocks
-from bpa_ppl.nbest import Float64, Int32, Int64
+from bpa_ppl.nbest import Int32, Int64
 from bpa_ppl.phrases.spans import OUTSIDE, extract_spans, parse_points
-from bpa_ppl.phrases.tables import PhraseCounts
+from bpa_ppl.phrases.tables import PhraseCounts, summed
 from bpa_ppl.phrases.tree import PhraseTree
 from bpa_ppl.progress import Reporter, reporter
 from bpa_ppl.text.language_model import TextModel
-from bpa_ppl.text.vocabulary import Ragged
-from bpa_ppl.text.words import sentences_of
+from bpa_ppl.text.words import Ragged, sentences_of
 
 _SENTENCES = 20_000  # per batch
 _HALF = 32  # bits of the number of a target phrase
@@ -57,30 +55,38 @@ def extract_phrases(
         UsageError: if `max_length` is below 1.
     """
     if max_length < 1:
-        raise UsageError(f"max_length must be at least 1, not {max_length}")
-    paths = (source, target, alignment)
+        message = f"max_length must be at least 1, not {max_length}"
+        raise UsageError(message, parameter="max_length")
     counter, trees = PairCounter(), (PhraseTree(), PhraseTree())
     with reporter(progress, "extracting") as report:
-        total = 0
+        done = total = 0
         if progress and str(alignment) != "-":
             total = sum(block.count(b"\n") for block in read_blocks(alignment))
-        done = 0
-        for lines in _batches(paths):
-            end = done + len(lines.source)
-            chosen = None if keep is None else keep[done:end]
-            counter.add(*_numbered_pairs(lines, trees, max_length, alignment, done + 1, chosen))
-            done = end
+        for batch in _batches((source, target, alignment)):
+            line, done = done + 1, done + len(batch[0])
+            if keep is not None:
+                # Empty lines have no phrases, and keep the line numbers.
+                chosen = keep[line - 1 : done]
+                batch = [[x if k else b"" for x, k in zip(p, chosen, strict=False)] for p in batch]
+            sides = [tree.words(lines) for tree, lines in zip(trees, batch[:2], strict=True)]
+            points = _points(batch[2], sides, alignment, line)
+            lengths = np.diff(sides[0][1]), np.diff(sides[1][1])
+            starts, spans = extract_spans(lengths, points, (max_length, max_length))
+            columns = np.ascontiguousarray(spans.T)
+            counter.add(
+                trees[0].numbers(sides[0], starts, *columns[:2]),
+                trees[1].numbers(sides[1], starts, *columns[2:]),
+            )
             report(done, max(total, done), "sentence pairs")
     if not done:
-        raise DataError("the file is empty", origin_name(source))
+        raise DataError("the file is empty", origin_name(source), code="no-data")
     if keep is not None and len(keep) != done:
-        raise UsageError(f"keep has {len(keep)} values, but there are {done} sentence pairs")
+        message = f"keep has {len(keep)} values, but there are {done} sentence pairs"
+        raise UsageError(message, parameter="keep")
     pairs, counts = counter.counted()
     if not len(pairs):
-        raise DataError(
-            "no phrase pair is consistent with the alignment: give that of these sentences",
-            origin_name(alignment),
-        )
+        message = "no phrase pair is consistent with the alignment: give that of these sentences"
+        raise DataError(message, origin_name(alignment), code="mismatch")
     sources, first = trees[0].texts(pairs >> _HALF)
     targets, second = trees[1].texts(pairs & ((1 << _HALF) - 1))
     return PhraseCounts.numbered(sources, targets, first, second, counts.astype(np.float64))
@@ -97,13 +103,11 @@ class PairCounter:
         self._max_pending = max_pending
         self._pairs, self._counts = np.zeros(0, np.int64), np.zeros(0, np.int64)
         self._pending: list[Int64] = []
-        self._waiting = 0
 
     def add(self, source: Int32, target: Int32) -> None:
         """Add one occurrence of each pair."""
         self._pending.append((source.astype(np.int64) << _HALF) + target)
-        self._waiting += len(source)
-        if self._waiting > self._max_pending:
+        if sum(map(len, self._pending)) > self._max_pending:
             self._merge()
 
     def counted(self) -> tuple[Int64, Int64]:
@@ -112,87 +116,49 @@ class PairCounter:
         return self._pairs, self._counts
 
     def _merge(self) -> None:
-        fresh = np.sort(np.concatenate([np.zeros(0, np.int64), *self._pending]))
-        self._pending, self._waiting = [], 0
-        starts = np.flatnonzero(np.diff(fresh, prepend=-1))
-        counts = np.diff(starts, append=len(fresh))
-        pairs = np.concatenate([self._pairs, fresh[starts]])
-        counts = np.concatenate([self._counts, counts])
-        del fresh
-        order = np.argsort(pairs, kind="stable")
-        pairs, counts = pairs[order], counts[order]
-        firsts = np.flatnonzero(np.diff(pairs, prepend=-1))
-        self._pairs = pairs[firsts]
-        self._counts = np.add.reduceat(counts, firsts) if len(firsts) else counts
+        occurrences = np.concatenate([self._pairs[:0], *self._pending])
+        self._pending = []
+        new, counts = np.unique(occurrences, return_counts=True)
+        pairs = np.concatenate([self._pairs, new])
+        rows, self._counts = summed(pairs, np.concatenate([self._counts, counts]))
+        self._pairs = pairs[rows]
 
 
-class _Batch(NamedTuple):
-    source: list[bytes]
-    target: list[bytes]
-    alignment: list[bytes]
-
-
-def _numbered_pairs(
-    lines: _Batch,
-    trees: tuple[PhraseTree, PhraseTree],
-    longest: int,
-    path: AnyPath,
-    first: int,
-    keep: npt.NDArray[np.bool_] | None,
-) -> tuple[Int32, Int32]:
-    """Return the numbers of the source and target phrases of all pairs in some sentences."""
-    if keep is not None:
-        # Empty lines have no phrases, and keep the line numbers.
-        lines = _Batch(
-            *([line if k else b"" for line, k in zip(part, keep, strict=False)] for part in lines)
-        )
-    sides = [tree.words(part) for tree, part in zip(trees, lines, strict=False)]
-    points = _points(lines, sides, path, first)
-    lengths = (np.diff(sides[0][1]), np.diff(sides[1][1]))
-    starts, spans = extract_spans(lengths, points, (longest, longest))
-    columns = np.ascontiguousarray(spans.T)
-    return (
-        trees[0].numbers(sides[0], starts, columns[0], columns[1]),
-        trees[1].numbers(sides[1], starts, columns[2], columns[3]),
-    )
-
-
-def _points(lines: _Batch, sides: list[Ragged], path: AnyPath, first: int) -> tuple[Any, ...]:
-    text = np.frombuffer(b"\n".join([*lines.alignment, b""]), np.uint8)
-    *points, wrong, sentence = parse_points(text, sides[0][1], sides[1][1])
+def _points(
+    lines: list[bytes], sides: list[Ragged], path: AnyPath, first: int
+) -> tuple[Int32, Int32, Int64]:
+    """Return the source and target positions of all points, and the start of each sentence."""
+    text = np.frombuffer(b"\n".join([*lines, b""]), np.uint8)
+    source, target, starts, wrong, sentence = parse_points(text, sides[0][1], sides[1][1])
     if wrong:
-        lengths = [int(starts[sentence + 1] - starts[sentence]) for _, starts in sides]
-        line = lines.alignment[sentence].decode(errors="replace").strip()
-        outside = (
-            f"a point of {line!r} is outside the sentences of {lengths[0]} and {lengths[1]} "
-            "words: give source-target positions from 0, of these two files in this order"
-        )
-        malformed = f"alignment points must be like 0-0 1-2, not {line!r}"
-        message = outside if wrong == OUTSIDE else malformed
-        raise DataError(message, origin_name(path), first + sentence)
-    return tuple(points)
+        line = lines[sentence].decode(errors="replace").strip()
+        code, message = "bad-line", f"alignment points must be like 0-0 1-2, not {line!r}"
+        if wrong == OUTSIDE:
+            lengths = " and ".join(str(side[sentence + 1] - side[sentence]) for _, side in sides)
+            code, message = "mismatch", f"a point of {line!r} is outside the sentences of {lengths}"
+            message += " words: give source-target positions from 0, of these files in this order"
+        raise DataError(message, origin_name(path), first + sentence, code=code)
+    return source, target, starts
 
 
-def _batches(paths: Sequence[AnyPath]) -> Iterator[_Batch]:
-    """Yield batches of lines of the three files.
+def _batches(paths: Sequence[AnyPath]) -> Iterator[list[list[bytes]]]:
+    """Yield batches of lines of some files.
 
     Raises:
         DataError: if a file has fewer lines than the others.
     """
     files = [_lines(path) for path in paths]
     done = 0
-    while True:
-        batch = _Batch(*(list(islice(lines, _SENTENCES)) for lines in files))
+    while any(batch := [list(islice(lines, _SENTENCES)) for lines in files]):
         sizes = [len(part) for part in batch]
-        if len(set(sizes)) > 1:
-            short, long = paths[int(np.argmin(sizes))], paths[int(np.argmax(sizes))]
+        short, long = paths[int(np.argmin(sizes))], paths[int(np.argmax(sizes))]
+        if min(sizes) < max(sizes):
             raise DataError(
                 f"has {done + min(sizes)} lines, and {origin_name(long)} has more: each file must "
                 "have one line per sentence pair",
                 origin_name(short),
+                code="wrong-length",
             )
-        if not batch.source:
-            return
         yield batch
         done += sizes[0]
 
@@ -206,55 +172,35 @@ def _lines(path: AnyPath) -> Iterator[bytes]:
         yield from lines
 
 
-def sentence_perplexities(model: TextModel, sentences: Sequence[Sequence[str]]) -> Float64:
-    """Return (sentences,) the perplexity of each: exp(−mean log p) over its words and its end.
-
-    >>> from bpa_ppl.text.language_model import NgramModel
-    >>> model = NgramModel.estimate([["a", "b"]] * 3, order=1)
-    >>> near, far = sentence_perplexities(model, [["a", "b"], ["c", "b"]])
-    >>> bool(near < far)
-    True
-    """
-    lengths = np.array([len(sentence) + 1 for sentence in sentences], dtype=np.float64)
-    return np.exp(-model.log_probabilities(sentences) / lengths)
-
-
-def select_sentences(perplexities: npt.ArrayLike, keep: float) -> npt.NDArray[np.bool_]:
-    """Return (sentences,) bool: those with the lowest perplexity; of equal ones the first.
-
-    Args:
-        perplexities: (sentences,) as of `sentence_perplexities`.
-        keep: the share of the sentences, in (0, 1]; at least one sentence is kept.
-
-    Raises:
-        UsageError: if the share is not in (0, 1].
-
-    >>> select_sentences([30.0, 10.0, 20.0, 40.0], 0.5).tolist()
-    [False, True, True, False]
-    """
-    if not 0 < keep <= 1:
-        raise UsageError(
-            f"the share of sentences to keep must be above 0 and up to 1, not {keep:g}"
-        )
-    values = np.asarray(perplexities, np.float64)
-    chosen = np.zeros(len(values), dtype=bool)
-    chosen[np.argsort(values, kind="stable")[: math.ceil(keep * len(values))]] = True
-    return chosen
-
-
 def select_lines(model: TextModel, path: AnyPath, keep: float) -> npt.NDArray[np.bool_]:
-    """Return (lines,) bool: the lines of a text file with the lowest perplexity under a model.
+    r"""Return (lines,) bool: the lines of a text file with the lowest perplexity under a model.
 
-    The text is read in parts.
+    The perplexity of a line is exp(−mean log p) over its words and its end; of equal lines the
+    first ones are kept. The text is read in parts.
 
     Args:
         model: of text of the domain.
         path: the target side of a corpus.
-        keep: the share of the lines, above 0 and up to 1.
+        keep: the share of the lines, above 0 and up to 1; at least one line is kept.
 
     Raises:
         DataError: if the file cannot be read.
         UsageError: if the share is not in (0, 1].
+
+    >>> from pathlib import Path
+    >>> from bpa_ppl.text.language_model import NgramModel
+    >>> _ = Path("text.en").write_text("c b\na b\n")
+    >>> select_lines(NgramModel.estimate([["a", "b"]] * 3, order=1), "text.en", 0.5).tolist()
+    [False, True]
     """
-    parts = [sentence_perplexities(model, part) for part in sentences_of(path)]
-    return select_sentences(np.concatenate([np.zeros(0), *parts]), keep)
+    if not 0 < keep <= 1:
+        message = f"the share of lines to keep must be above 0 and up to 1, not {keep:g}"
+        raise UsageError(message, parameter="keep")
+    parts = [np.zeros(0)]
+    for sentences in sentences_of(path):
+        lengths = np.array([len(sentence) + 1 for sentence in sentences], np.float64)
+        parts.append(np.exp(-model.log_probabilities(sentences) / lengths))
+    perplexities = np.concatenate(parts)
+    chosen = np.zeros(len(perplexities), bool)
+    chosen[np.argsort(perplexities, kind="stable")[: math.ceil(keep * len(perplexities))]] = True
+    return chosen

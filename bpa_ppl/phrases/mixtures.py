@@ -15,8 +15,7 @@ from scipy.special import expit
 
 from bpa_ppl.errors import DataError, UsageError, checked_seed, one_of
 from bpa_ppl.nbest import Float64
-from bpa_ppl.phrases.pairs import PhrasePairs, Side, index_in, keys, union
-from bpa_ppl.phrases.tables import PhraseCounts, PhraseTable, aligned
+from bpa_ppl.phrases.tables import PhraseCounts, PhrasePairs, PhraseTable, Side, aligned, keys
 
 #: Column of a table of probabilities -> the predicted side.
 DIRECTIONS: dict[str, Side] = {"direct": "target", "inverse": "source"}
@@ -101,21 +100,13 @@ def with_fallback(
     return probabilities
 
 
-def _alpha(x: float) -> float:
-    return float(expit(x))
-
-
-def _beta(x: float) -> float:
-    return float(np.exp(x))
-
-
 #: By name on the command line. `log-linear` has the columns of both tables, and no parameter.
 METHODS: dict[str, MixtureMethod] = {
     "concatenate": MixtureMethod(concatenated),
-    "linear": MixtureMethod(linear, "alpha", _alpha),
-    "map": MixtureMethod(maximum_a_posteriori, "beta", _beta),
-    "linear-known": MixtureMethod(with_fallback(linear), "alpha", _alpha),
-    "map-known": MixtureMethod(with_fallback(maximum_a_posteriori), "beta", _beta),
+    "linear": MixtureMethod(linear, "alpha", expit),
+    "map": MixtureMethod(maximum_a_posteriori, "beta", np.exp),
+    "linear-known": MixtureMethod(with_fallback(linear), "alpha", expit),
+    "map-known": MixtureMethod(with_fallback(maximum_a_posteriori), "beta", np.exp),
 }
 LOG_LINEAR = "log-linear"
 
@@ -160,15 +151,12 @@ def counts_of(
         pairs: the pairs.
         side: the predicted side.
     """
-    return PairCounts(*_counts_in(inner, pairs, side), *_counts_in(outer, pairs, side))
-
-
-def _counts_in(table: PhraseCounts, pairs: PhrasePairs, side: Side) -> tuple[Float64, Float64]:
-    condition: Side = "source" if side == "target" else "target"
-    numbers = table.numbers_of(condition, pairs.phrases(condition))
-    counts = np.where(numbers >= 0, np.append(table.marginal(condition), 0.0)[numbers], 0.0)
-    rows = table.rows_of(pairs)
-    return np.append(table.count, 0.0)[rows], counts[pairs.number(condition)]
+    given: Side = "source" if side == "target" else "target"
+    counts = []
+    for table in (inner, outer):
+        marginals = table.marginals_of(given, pairs.phrases(given))
+        counts += [table.counts_of(pairs), marginals[pairs.number(given)]]
+    return PairCounts(*counts)
 
 
 def fit(method: str, counts: PairCounts, weights: Float64, side: Side) -> FittedMixture:
@@ -199,18 +187,19 @@ def fit(method: str, counts: PairCounts, weights: Float64, side: Side) -> Fitted
     if not ((counts.pair_in > 0) | (counts.pair_out > 0)).any():
         raise DataError(
             "no phrase pair of the development table is in the other tables: give tables of the "
-            "same languages, in the same order, with the same tokenisation"
+            "same languages, in the same order, with the same tokenisation",
+            code="mismatch",
         )
 
     def cost(x: float) -> float:
         return -_log_likelihood(chosen.probabilities(counts, chosen.transform(x)), weights)[0]
 
-    best = 0.0
+    value = np.nan
     if chosen.parameter:
         middle = min(max(int(np.argmin([cost(x) for x in _GRID])), 1), len(_GRID) - 2)
         bounds = (_GRID[middle - 1], _GRID[middle + 1])
         best = minimize_scalar(cost, bounds=bounds, method="bounded", options={"xatol": 1e-9}).x
-    value = chosen.transform(best) if chosen.parameter else np.nan
+        value = float(chosen.transform(best))
     return evaluated(method, value, counts, weights, side)
 
 
@@ -240,9 +229,8 @@ def held_out(
     -0.837
     """
     if not 2 <= folds <= len(weights):
-        raise UsageError(
-            f"folds must be from 2 to {len(weights)}, the number of pairs, not {folds}"
-        )
+        message = f"folds must be from 2 to {len(weights)}, the number of pairs, not {folds}"
+        raise UsageError(message, parameter="folds")
     fold = np.random.default_rng(checked_seed(seed)).permutation(np.arange(len(weights)) % folds)
     probabilities, values = np.zeros(len(weights)), []
     for number in range(folds):
@@ -289,6 +277,13 @@ def mix(
     [0.625, 0.375]
     """
     one_of(method, (*METHODS, LOG_LINEAR), "method")
+    parameter = "" if method == LOG_LINEAR else METHODS[method].parameter
+    if parameter and dev is None and value is None:
+        raise UsageError(
+            f"{method} has a parameter, {parameter}: give a development table to fit it to, or its "
+            "value",
+            parameter="value",
+        )
     inner, outer, *others = aligned(inner, outer, *([] if dev is None else [dev]))
     dev = others[0] if others else None
     pairs = pairs_of_both(inner, outer)
@@ -299,46 +294,21 @@ def mix(
         if method == LOG_LINEAR:
             columns |= {f"{name}.in": counts.p_in, f"{name}.out": counts.p_out}
             continue
-        fitted = _chosen(inner, outer, dev, method, value, side)
-        columns[name] = METHODS[method].probabilities(counts, fitted.value)
-        fits += [fitted] if dev is not None else []
+        chosen = np.nan if value is None else value
+        if dev is not None:
+            of_dev = counts_of(inner, outer, dev, side), dev.count, side
+            fits += [fit(method, *of_dev) if value is None else evaluated(method, value, *of_dev)]
+            chosen = fits[-1].value
+        columns[name] = METHODS[method].probabilities(counts, chosen)
     return PhraseTable.on(pairs, columns), tuple(fits)
 
 
-def pairs_of_both(a: PhrasePairs, b: PhrasePairs) -> PhrasePairs:
+def pairs_of_both(a: PhraseCounts, b: PhraseCounts) -> PhrasePairs:
     """Return the pairs that are in at least one of two tables."""
-    sources, targets = (union([a.sources, b.sources]), union([a.targets, b.targets]))
-    pair_keys = []
-    for table in (a, b):
-        source = index_in(table.sources, sources)[table.source]
-        target = index_in(table.targets, targets)[table.target]
-        pair_keys.append(keys(source, target, len(targets)))
-    merged = np.unique(np.concatenate(pair_keys))
-    source, target = np.divmod(merged, max(len(targets), 1))
-    return PhrasePairs(sources, targets, source.astype(np.int32), target.astype(np.int32))
-
-
-def _chosen(
-    inner: PhraseCounts,
-    outer: PhraseCounts,
-    dev: PhraseCounts | None,
-    method: str,
-    value: float | None,
-    side: Side,
-) -> FittedMixture:
-    """Return the mixture with the given value, or with the one fitted to `dev`."""
-    parameter = METHODS[method].parameter
-    if dev is None:
-        if parameter and value is None:
-            raise UsageError(
-                f"{method} has a parameter, {parameter}: give a development table to fit it to, "
-                "or its value"
-            )
-        return FittedMixture(method, side, np.nan if value is None else value, np.nan, np.nan)
-    counts = counts_of(inner, outer, dev, side)
-    if value is None:
-        return fit(method, counts, dev.count, side)
-    return evaluated(method, value, counts, dev.count, side)
+    a, b = aligned(a, b)
+    both = [keys(table.source, table.target, len(table.targets)) for table in (a, b)]
+    source, target = np.divmod(np.unique(np.concatenate(both)), max(len(a.targets), 1))
+    return PhrasePairs(a.sources, a.targets, source.astype(np.int32), target.astype(np.int32))
 
 
 def _log_likelihood(probabilities: Float64, weights: Float64) -> tuple[float, float]:

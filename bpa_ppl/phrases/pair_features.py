@@ -8,25 +8,22 @@ similar a pair is to IN. A pair is of one or more words on each side.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Sequence
-from itertools import chain
 from typing import Literal, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numba import njit
 
 from bpa_ppl.errors import DataError, UsageError, checked_seed, one_of
 from bpa_ppl.formats.streams import AnyPath
 from bpa_ppl.nbest import Float32, Float64, Int32, Int64
-from bpa_ppl.phrases.pairs import SIDES, Side, index_in
-from bpa_ppl.phrases.tables import PhraseCounts
+from bpa_ppl.phrases.tables import SIDES, PhraseCounts, Side, index_in, sums
 from bpa_ppl.progress import Reporter, reporter
 from bpa_ppl.text.ibm1 import IBM1
 from bpa_ppl.text.language_model import NgramModel
-from bpa_ppl.text.vocabulary import Vocabulary
-from bpa_ppl.text.words import sentences_of
+from bpa_ppl.text.words import Vocabulary, sentences_of
 
 #: Features of OUT: how general a pair is.
 GENERAL = (
@@ -104,23 +101,17 @@ def read_corpus(source: AnyPath, target: AnyPath) -> ParallelCorpus:
     Raises:
         DataError: if a file cannot be read, one is empty, or they differ in length.
     """
-    interned: dict[str, str] = {}
-    sides = [
-        [
-            [interned.setdefault(word, word) for word in line]
-            for part in sentences_of(path)
-            for line in part
-        ]
-        for path in (source, target)
-    ]
-    for path, side in zip((source, target), sides, strict=True):
-        if not any(side):
-            raise DataError("the file is empty", path)
+    sides = []
+    for path in (source, target):
+        sides.append([list(map(sys.intern, line)) for part in sentences_of(path) for line in part])
+        if not any(sides[-1]):
+            raise DataError("the file is empty", path, code="no-data")
     if len(sides[0]) != len(sides[1]):
         raise DataError(
             f"has {len(sides[0])} lines, and {target} has {len(sides[1])}: line n of one must be "
             "the translation of line n of the other",
             source,
+            code="wrong-length",
         )
     return ParallelCorpus(*sides)
 
@@ -134,41 +125,21 @@ def word_statistics(sentences: Sequence[Sequence[str]]) -> WordStatistics:
     """
     vocabulary = Vocabulary()
     words, starts = vocabulary.number(sentences)
-    length, count = len(sentences), len(vocabulary)
-    frequency, holding, documents, distance = _spread_of(words, starts, count)
+    length, size = len(sentences), len(vocabulary)
+    # The distinct pairs of a word and a sentence, sorted.
+    keys = words * np.int64(length) + np.repeat(np.arange(length), np.diff(starts))
+    word, sentence = np.divmod(np.unique(keys), max(length, 1))
+    gaps = np.where(np.diff(word) == 0, np.diff(sentence), np.inf)
+    nearest = np.minimum(np.append(np.inf, gaps), np.append(gaps, np.inf))
+    nearest[np.isinf(nearest)] = length / 2
+    distance, holding = sums(word, nearest, size), np.bincount(word, minlength=size)
+    documents = np.flatnonzero(np.diff(word * length + sentence // DOCUMENT, prepend=-1))
     return WordStatistics(
         pa.array(vocabulary.words(), pa.large_string()),
-        frequency,
-        documents,
+        np.bincount(words, minlength=size).astype(np.float64),
+        np.bincount(word[documents], minlength=size).astype(np.float64),
         distance / (length - length / (holding + 1) + _EPSILON),
     )
-
-
-@njit(nogil=True, cache=True)
-def _spread_of(words: Int32, starts: Int64, count: int) -> tuple[Float64, ...]:
-    """Return of each word: occurrences, sentences, documents, distances to the nearest others."""
-    length = len(starts) - 1
-    frequency, holding, documents = np.zeros(count), np.zeros(count), np.zeros(count)
-    distance = np.zeros(count)
-    last = np.full(count, -1)
-    last_gap = np.full(count, length)  # distance between the last two sentences
-    for s in range(length):
-        for word in words[starts[s] : starts[s + 1]]:
-            frequency[word] += 1
-            if last[word] == s:
-                continue
-            holding[word] += 1
-            if last[word] < 0:
-                documents[word] += 1
-            else:
-                documents[word] += last[word] // DOCUMENT != s // DOCUMENT
-                gap = s - last[word]
-                distance[word] += min(last_gap[word], gap)
-                last_gap[word] = gap
-            last[word] = s
-    for word in range(count):
-        distance[word] = length / 2 if holding[word] == 1 else distance[word] + last_gap[word]
-    return frequency, holding, documents, distance
 
 
 def pair_features(
@@ -203,24 +174,17 @@ def pair_features(
         UsageError: if the scale is unknown.
     """
     if scale not in ("plain", "log"):
-        raise UsageError(f"scale must be plain or log, not {scale!r}")
+        message = f"scale must be plain or log, not {scale!r}"
+        raise UsageError(message, parameter="scale", code="unknown-name")
     if not len(table):
-        raise DataError("the table has no phrase pairs")
-    phrases = {side: _split(table.phrases(side)) for side in SIDES}
+        raise DataError("the table has no phrase pairs", code="no-data")
     features = np.empty((len(table), len(PAIR_FEATURES)), np.float32)
-    steps = chain(
-        _counts(table, phrases),
-        _spread(table, phrases, outside),
-        _translation("out", table, phrases, outside, iterations),
-        _similarity(table, phrases, inside),
-        _translation("in", table, phrases, inside, iterations),
-    )
     with reporter(progress, "features of phrase pairs") as report:
-        for done, (name, values) in enumerate(steps, start=1):
-            logs = scale == "log" and any(part in _SCALES for part in name.split("."))
-            features[:, PAIR_FEATURES.index(name)] = normalised(
-                np.log1p(values) if logs else values
-            )
+        values_by_name = _raw_features(table, outside, inside, iterations)
+        for done, (name, values) in enumerate(values_by_name, start=1):
+            if scale == "log" and any(part in _SCALES for part in name.split(".")):
+                values = np.log1p(values)
+            features[:, PAIR_FEATURES.index(name)] = normalised(values)
             report(done, len(PAIR_FEATURES), name)
     return PAIR_FEATURES, features
 
@@ -243,80 +207,66 @@ class _Phrases(NamedTuple):
 
     words: list[list[str]]
     flat: pa.Array
-    starts: Int64
-
-    @property
-    def lengths(self) -> Int64:
-        return np.diff(self.starts)
+    lengths: Int64
+    number: Int32  # of the phrase of each pair
 
 
-_Features = Iterator[tuple[str, Float64]]
-_BothSides = dict[Side, _Phrases]
-
-
-def _split(phrases: pa.Array) -> _Phrases:
-    parts = pc.split_pattern(phrases, " ")
-    lengths = pc.list_value_length(parts).to_numpy(zero_copy_only=False)
-    starts = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-    return _Phrases(parts.to_pylist(), pc.list_flatten(parts), starts)
-
-
-def _counts(table: PhraseCounts, phrases: _BothSides) -> _Features:
-    lengths = [phrases[side].lengths[table.number(side)] for side in SIDES]
-    yield "tokens", np.asarray(sum(lengths), np.float64)
+def _raw_features(
+    table: PhraseCounts, outside: ParallelCorpus, inside: ParallelCorpus, iterations: int
+) -> Iterator[tuple[str, Float64]]:
+    """Yield the features of all pairs one by one, before they are normalised."""
+    sides: dict[Side, _Phrases] = {}
+    for side in SIDES:
+        parts = pc.split_pattern(table.phrases(side), " ")
+        lengths = pc.list_value_length(parts).to_numpy(zero_copy_only=False).astype(np.int64)
+        flat = pc.list_flatten(parts)
+        sides[side] = _Phrases(parts.to_pylist(), flat, lengths, table.number(side))
+    token_counts = [phrases.lengths[phrases.number] for phrases in sides.values()]
+    yield "tokens", np.asarray(sum(token_counts), np.float64)
     yield "out.count", table.count
-
-
-def _spread(table: PhraseCounts, phrases: _BothSides, outside: ParallelCorpus) -> _Features:
-    """Yield features that are aggregated over the words of a phrase."""
-    for side, sentences in zip(SIDES, outside, strict=True):
+    for (side, phrases), sentences in zip(sides.items(), outside, strict=True):
         statistics = word_statistics(sentences)
-        words = index_in(phrases[side].flat, statistics.words)
+        words = index_in(phrases.flat, statistics.words)
         if (words < 0).all():
             raise DataError(
                 f"no word of the {side} phrases is in the corpus of OUT: are the languages in the "
-                "same order, and is the tokenisation the same?"
+                "same order, and is the tokenisation the same?",
+                code="mismatch",
             )
-        starts, number = phrases[side].starts, table.number(side)
+        starts = np.cumsum(phrases.lengths) - phrases.lengths
+        names = "frequency", "documents", "burstiness"
+        # 0 for an unknown word
+        values = {name: np.append(getattr(statistics, name), 0.0)[words] for name in names}
+        least = {n: np.minimum.reduceat(v, starts)[phrases.number] for n, v in values.items()}
+        yield f"out.rarest.{side}", least["frequency"]
         for name in ("documents", "burstiness"):
-            least, mean = _aggregates(getattr(statistics, name), words, starts)
-            yield f"out.{name}.mean.{side}", mean[number]
-            yield f"out.{name}.least.{side}", least[number]
-        yield f"out.rarest.{side}", _aggregates(statistics.frequency, words, starts)[0][number]
-
-
-def _aggregates(values: Float64, words: Int64, starts: Int64) -> tuple[Float64, Float64]:
-    """Return the minimum and the mean of the words of each phrase; 0 for an unknown word."""
-    token_values = np.append(values, 0.0)[words]
-    mean = np.add.reduceat(token_values, starts[:-1]) / np.diff(starts)
-    return np.minimum.reduceat(token_values, starts[:-1]), mean
+            mean = np.add.reduceat(values[name], starts) / phrases.lengths
+            yield f"out.{name}.mean.{side}", mean[phrases.number]
+            yield f"out.{name}.least.{side}", least[name]
+    yield from _translation("out", sides, outside, iterations)
+    for (side, phrases), sentences in zip(sides.items(), inside, strict=True):
+        for order in (1, 2):
+            model = NgramModel.estimate(sentences, order)
+            logs = model.log_probabilities(phrases.words)
+            yield f"in.{order}gram.{side}", np.exp(-logs / (phrases.lengths + 1))[phrases.number]
+        unknown = model.unknown(phrases.words)[phrases.number]
+        yield f"in.unknown.{side}", unknown.astype(np.float64)
+    yield from _translation("in", sides, inside, iterations)
 
 
 def _translation(
-    origin: str, table: PhraseCounts, phrases: _BothSides, corpus: ParallelCorpus, iterations: int
-) -> _Features:
+    origin: str, sides: dict[Side, _Phrases], corpus: ParallelCorpus, iterations: int
+) -> Iterator[tuple[str, Float64]]:
     """Yield the perplexity of one side of each pair given the other, in both directions."""
-    for name, x, y in (("direct", "source", "target"), ("inverse", "target", "source")):
-        first, second = phrases[x], phrases[y]  # type: ignore[index]
-        texts = (corpus.source, corpus.target) if name == "direct" else (corpus[1], corpus[0])
-        model = IBM1.estimate(*texts, iterations)
-        numbers = table.number(x), table.number(y)  # type: ignore[arg-type]
-        logs = model.log_probabilities(first.words, second.words, *numbers)
-        yield f"{origin}.ibm1.{name}", np.exp(-logs / second.lengths[numbers[1]])
+    for name, step in (("direct", 1), ("inverse", -1)):
+        given, predicted = list(sides.values())[::step]
+        texts = corpus[::step]
+        model = IBM1.estimate(texts[0], texts[1], iterations)
+        numbers = given.number, predicted.number
+        logs = model.log_probabilities(given.words, predicted.words, *numbers)
+        yield f"{origin}.ibm1.{name}", np.exp(-logs / predicted.lengths[predicted.number])
 
 
-def _similarity(table: PhraseCounts, phrases: _BothSides, inside: ParallelCorpus) -> _Features:
-    for side, sentences in zip(SIDES, inside, strict=True):
-        words, number = phrases[side].words, table.number(side)
-        for order in (1, 2):
-            model = NgramModel.estimate(sentences, order)
-            logs = model.log_probabilities(words)
-            yield f"in.{order}gram.{side}", np.exp(-logs / (phrases[side].lengths + 1))[number]
-        yield f"in.unknown.{side}", model.unknown(words)[number].astype(np.float64)
-
-
-#: Kinds of negative examples: see `svm_feature`.
-NEGATIVES = ("source", "no-common")
 #: The name of the column.
 SVM = "svm"
 _EXAMPLES = 100_000
@@ -356,18 +306,18 @@ def svm_feature(
     """
     from sklearn.svm import LinearSVC
 
-    one_of(negatives, NEGATIVES, "negative examples")
+    one_of(negatives, ("source", "no-common"), "kind of negative examples", "negatives")
     seed = checked_seed(seed)
     common = inside.rows_of(outside) >= 0
-    source_numbers = inside.numbers_of("source", outside.sources)
-    source_known = np.append(inside.source_count, 0)[source_numbers][outside.source] > 0
-    negative = source_known & ~common
+    in_source = inside.marginals_of("source", outside.sources) > 0
+    negative = in_source[outside.source] & ~common
     if negatives == "no-common":
         shared = np.bincount(outside.source, common, len(outside.sources)) > 0
         negative &= ~shared[outside.source]
     if not common.any() or not negative.any():
         missing = "is in both tables" if not common.any() else "is only in OUT, with a source of IN"
-        raise DataError(f"an SVM needs two classes of examples: no phrase pair {missing}")
+        message = f"an SVM needs two classes of examples: no phrase pair {missing}"
+        raise DataError(message, code="no-data")
     rows = np.flatnonzero(common | negative)
     if len(rows) > examples:
         rows = np.sort(np.random.default_rng(seed).choice(rows, examples, replace=False))

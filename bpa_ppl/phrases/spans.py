@@ -1,4 +1,4 @@
-"""Compiled functions on phrase pairs: parse alignments, extract spans, and number phrases."""
+"""Compiled functions on phrase pairs: parse alignments and segmentations, and extract spans."""
 
 from __future__ import annotations
 
@@ -6,15 +6,13 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
-from bpa_ppl.nbest import Float32, Float64, Int32, Int64
-from bpa_ppl.text.vocabulary import Ragged
+from bpa_ppl.nbest import Int32, Int64
 
 #: Kinds of errors in a line of alignment points, or of spans.
 MALFORMED, OUTSIDE, UNCOVERED = 1, 2, 3
 
 _SPACE, _NEWLINE, _RETURN, _TAB, _ZERO, _NINE, _HYPHEN, _EQUALS = 32, 10, 13, 9, 48, 57, 45, 61
 _LARGEST = 1 << 24  # larger positions are clipped: they are outside any sentence
-_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 
 @njit(nogil=True, cache=True)
@@ -88,8 +86,7 @@ def extract_spans(
         (sentences + 1,) the starts of the pairs of each sentence, and (pairs, 4): first source
         word, words, first target word, words.
     """
-    capacity = 1024
-    spans = np.empty((capacity, 4), np.int32)
+    spans = np.empty((1024, 4), np.int32)
     starts = np.zeros(len(lengths[0]) + 1, np.int64)
     count = 0
     for s in range(len(lengths[0])):
@@ -103,20 +100,11 @@ def extract_spans(
                 if not _consistent(outer_low, outer_high, smallest, largest, first, last):
                     continue
                 begin = smallest
-                while begin >= 0 and (begin == smallest or outer_high[begin] < 0):
-                    if largest - begin >= longest[0]:
-                        break
-                    end = largest
-                    while end < lengths[0][s] and (end == largest or outer_high[end] < 0):
-                        if end - begin >= longest[0]:
-                            break
-                        if count == capacity:
-                            capacity *= 2
-                            larger = np.empty((capacity, 4), np.int32)
-                            for k in range(count):
-                                for part in range(4):
-                                    larger[k, part] = spans[k, part]
-                            spans = larger
+                while begin == smallest or (begin >= 0 and outer_high[begin] < 0):
+                    end, limit = largest, min(begin + longest[0], lengths[0][s])
+                    while end < limit and (end == largest or outer_high[end] < 0):
+                        if count == len(spans):
+                            spans = np.concatenate((spans, np.empty_like(spans)))
                         spans[count, 0], spans[count, 1] = begin, end - begin + 1
                         spans[count, 2], spans[count, 3] = first, last - first + 1
                         count += 1
@@ -153,121 +141,6 @@ def _consistent(
         if outer_high[f] >= 0 and (outer_low[f] < first or outer_high[f] > last):
             return False
     return True
-
-
-@njit(nogil=True, cache=True)
-def number_spans(
-    sentences: Ragged,
-    span_starts: Int64,
-    begin: Int32,
-    words: Int32,
-    tree: tuple[Int64, Int32, Int32, Int32],
-    size: int,
-) -> tuple[Int32, int]:
-    """Return the number of each phrase: its node in a tree whose branches are words.
-
-    New phrases and their prefixes become nodes. Node 0 is the empty phrase.
-
-    Args:
-        sentences: the numbered words of sentences, and the start of each sentence.
-        span_starts: (sentences + 1,) the starts of the spans of each sentence.
-        begin: (spans,) the first word of each.
-        words: (spans,) the number of words of each.
-        tree: of `PhraseTree`, with space for the new nodes.
-        size: the number of nodes.
-
-    Returns:
-        (spans,) the nodes, and the new number of nodes.
-    """
-    slots, nodes, parents, branches = tree
-    mask = np.uint64(len(slots) - 1)
-    numbers = np.empty(len(begin), np.int32)
-    for s in range(len(span_starts) - 1):
-        start = sentences[1][s]
-        for p in range(span_starts[s], span_starts[s + 1]):
-            node = 0
-            for position in range(start + begin[p], start + begin[p] + words[p]):
-                word = sentences[0][position]
-                key = (np.int64(node) << 32) + word
-                slot = _slot(slots, key, mask)
-                if slots[slot] < 0:
-                    slots[slot], nodes[slot] = key, size
-                    parents[size], branches[size] = node, word
-                    size += 1
-                node = nodes[slot]
-            numbers[p] = node
-    return numbers, size
-
-
-@njit(nogil=True, cache=True)
-def find_spans(
-    sentences: Ragged,
-    span_starts: Int64,
-    begin: Int32,
-    words: Int32,
-    tree: tuple[Int64, Int32, Int32, Int32],
-) -> Int32:
-    """Return (spans,) the node of each phrase, or −1: see `number_spans`."""
-    slots, nodes = tree[0], tree[1]
-    mask = np.uint64(len(slots) - 1)
-    numbers = np.empty(len(begin), np.int32)
-    for s in range(len(span_starts) - 1):
-        start = sentences[1][s]
-        for p in range(span_starts[s], span_starts[s + 1]):
-            node = 0
-            for position in range(start + begin[p], start + begin[p] + words[p]):
-                word = sentences[0][position]
-                slot = _slot(slots, (np.int64(node) << 32) + max(word, 0), mask)
-                if word < 0 or slots[slot] < 0:
-                    node = -1
-                    break
-                node = nodes[slot]
-            numbers[p] = node
-    return numbers
-
-
-@njit(nogil=True, cache=True)
-def count_phrases(
-    sentences: Ragged,
-    groups: npt.NDArray[np.int16],
-    shares: Float32,
-    tree: tuple[Int64, Int32],
-    counts: Float64,
-    first: int,
-) -> None:
-    """Add the counts of the phrases of a tree in a text, in each of K groups of sentences.
-
-    Args:
-        sentences: the words, numbered as in the tree, −1 for one that is in no phrase; and the
-            start of each sentence.
-        groups: (sentences,) the group of each; empty if `shares` is used.
-        shares: (sentences, K), the share of each sentence in each group.
-        tree: the hash table of a `PhraseTree`.
-        counts: (nodes, K), to which counts are added.
-        first: the first node to count.
-    """
-    slots, nodes = tree
-    mask = np.uint64(len(slots) - 1)
-    grouped = len(groups) > 0
-    for s in range(len(sentences[1]) - 1):
-        end = sentences[1][s + 1]
-        for begin in range(sentences[1][s], end):
-            node = 0
-            for position in range(begin, end):
-                word = sentences[0][position]
-                if word < 0:
-                    break
-                slot = _slot(slots, (np.int64(node) << 32) + word, mask)
-                if slots[slot] < 0:
-                    break
-                node = nodes[slot]
-                if node < first:
-                    continue
-                if grouped:
-                    counts[node, groups[s]] += 1
-                else:
-                    for k in range(counts.shape[1]):
-                        counts[node, k] += shares[s, k]
 
 
 @njit(nogil=True, cache=True)
@@ -326,23 +199,3 @@ def _span(text: npt.NDArray[np.uint8], i: int) -> tuple[int, int, int]:
         return first, first, i
     last, i = _number(text, i + 1)
     return (first if last >= first else -1), last, i
-
-
-@njit
-def _slot(slots: Int64, key: int, mask: np.uint64) -> np.uint64:
-    """Return the slot of a key in a hash table, or the free slot for it."""
-    mixed = np.uint64(key) * _GOLDEN
-    slot = (mixed ^ (mixed >> np.uint64(32))) & mask
-    while slots[slot] >= 0 and slots[slot] != key:
-        slot = (slot + np.uint64(1)) & mask
-    return slot
-
-
-@njit(nogil=True, cache=True)
-def fill_slots(slots: Int64, nodes: Int32, parents: Int32, branches: Int32, size: int) -> None:
-    """Fill an empty hash table with the nodes of a tree."""
-    mask = np.uint64(len(slots) - 1)
-    for node in range(1, size):
-        key = (np.int64(parents[node]) << 32) + branches[node]
-        slot = _slot(slots, key, mask)
-        slots[slot], nodes[slot] = key, node

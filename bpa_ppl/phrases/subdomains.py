@@ -2,6 +2,9 @@
 
 Each sentence pair of a general corpus belongs to one of K subdomains, or to each with some
 probability. The text that they were induced from is stored, so that any phrase can be counted.
+
+A phrase that is equally frequent in all subdomains is safe for any text; a phrase of a few
+subdomains is specific. A pair of phrases with similar distributions is coherent (Section 3).
 """
 
 from __future__ import annotations
@@ -21,19 +24,17 @@ from bpa_ppl.columns import counted
 from bpa_ppl.errors import DataError
 from bpa_ppl.formats.streams import AnyPath, InputFile, atomic_path
 from bpa_ppl.nbest import Float32, Float64, Int32, Int64
-from bpa_ppl.phrases.pairs import Side
-from bpa_ppl.phrases.table_files import as_data_errors, is_parquet
-from bpa_ppl.text.vocabulary import Ragged, Vocabulary
-from bpa_ppl.text.words import sentences_of
+from bpa_ppl.phrases.table_files import errors_in, is_parquet, read_parquet
+from bpa_ppl.phrases.tables import SIDES, Side
+from bpa_ppl.text.words import Ragged, Vocabulary, sentences_of
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
 
-Int16 = npt.NDArray[np.int16]
-
 _METADATA = b"bpa_subdomains"
 _HARD, _SOFT = "subdomain", "posteriors"
 _GROUP = 1 << 17  # pairs per row group
+_NEAR = 1e-6  # for orders this close to 1, the Rényi entropy is the Shannon entropy
 
 
 class NumberedText(NamedTuple):
@@ -132,10 +133,29 @@ class Subdomains:
 
     def __post_init__(self) -> None:
         values = np.asarray(self.assignment)
-        kind: Any = np.float32 if values.ndim == 2 else np.int16
-        object.__setattr__(self, "assignment", values.astype(kind, copy=False))
+        values = values.astype(np.float32 if values.ndim == 2 else np.int16, copy=False)
+        object.__setattr__(self, "assignment", values)
         object.__setattr__(self, "weights", np.asarray(self.weights, np.float64))
-        _check(self)
+        pairs, k = len(values), self.k
+        if not pairs == len(self.source) == len(self.target):
+            raise DataError(
+                f"{pairs} assignments for {len(self.source)} source and {len(self.target)} target "
+                "sentences: there must be one for each pair",
+                code="wrong-length",
+            )
+        if values.ndim == 2 and values.shape[1] != k:
+            message = f"{values.shape[1]} posteriors of each pair for {k} subdomains"
+            raise DataError(message, code="mismatch")
+        if values.ndim == 1 and pairs and not 0 <= values.min() <= values.max() < k:
+            raise DataError(f"subdomains must be numbered from 0 to {k - 1}", code="bad-number")
+        rows = {"weights P(z)": self.weights[None]}
+        if values.ndim == 2:
+            rows["posteriors P(z | e, f)"] = values
+        for name, p in rows.items():
+            sums = p.sum(axis=1, dtype=np.float64)
+            if not ((p >= 0).all() and (np.abs(sums - 1) < 1e-4).all()):
+                message = f"the {name} are not probabilities that sum to 1"
+                raise DataError(f"{message}: induce the subdomains again", code="bad-number")
 
     def __len__(self) -> int:
         """Return the number of sentence pairs."""
@@ -159,7 +179,7 @@ class Subdomains:
         """Return the sentences of one side."""
         return self.source if side == "source" else self.target
 
-    def winners(self) -> Int16:
+    def winners(self) -> npt.NDArray[np.int16]:
         """Return (pairs,) int16, the most probable subdomain of each pair; of equal ones the first.
 
         >>> text = NumberedText.of([["a"]])
@@ -206,43 +226,26 @@ class Subdomains:
         """
         file = InputFile(path)
         message = "not a file of subdomains: give one from `bpa subdomains`"
+        other = DataError(message, file.origin, code="unknown-format")
         if not is_parquet(file):
-            raise DataError(message, file.origin)
-        with as_data_errors(file.origin), file.on_disk() as local:
-            table = parquet.ParquetFile(local, pre_buffer=False).read()
-            table.validate(full=True)
-        try:
-            facts = json.loads((table.schema.metadata or {})[_METADATA])
-            column = table.column(_HARD if _HARD in table.column_names else _SOFT)
-            source, target = (_numbered(table.column(side)) for side in ("source", "target"))
-            return cls(source, target, _assigned(column), facts["weights"], facts["settings"])
-        except DataError as error:
-            raise DataError(str(error), file.origin) from error
-        except (KeyError, TypeError, ValueError, pa.ArrowException) as error:
-            raise DataError(message, file.origin) from error
-
-
-def _check(subdomains: Subdomains) -> None:
-    pairs, k, assignment = len(subdomains), subdomains.k, subdomains.assignment
-    if not pairs == len(subdomains.source) == len(subdomains.target):
-        raise DataError(
-            f"{pairs} assignments for {len(subdomains.source)} source and "
-            f"{len(subdomains.target)} target sentences: there must be one for each pair"
-        )
-    _check_probabilities(subdomains.weights[None], "the weights P(z)")
-    if subdomains.hard:
-        if pairs and not 0 <= int(assignment.min()) <= int(assignment.max()) < k:
-            raise DataError(f"subdomains must be numbered from 0 to {k - 1}")
-    elif assignment.shape[1] != k:
-        raise DataError(f"{assignment.shape[1]} posteriors of each pair for {k} subdomains")
-    else:
-        _check_probabilities(subdomains.assignment, "the posteriors P(z | e, f)")
-
-
-def _check_probabilities(rows: np.ndarray, name: str) -> None:
-    sums = rows.sum(axis=1, dtype=np.float64)
-    if not ((rows >= 0).all() and (np.abs(sums - 1) < 1e-4).all()):
-        raise DataError(f"{name} are not probabilities that sum to 1: induce the subdomains again")
+            raise other
+        with errors_in(file.origin):
+            table = read_parquet(file)
+            try:
+                facts = json.loads((table.schema.metadata or {})[_METADATA])
+                column = table[_HARD if _HARD in table.column_names else _SOFT].combine_chunks()
+                if column.null_count:
+                    raise other
+                if pa.types.is_fixed_size_list(column.type):
+                    values = column.flatten().to_numpy().reshape(-1, column.type.list_size)
+                else:
+                    values = column.to_numpy()
+                source, target = (_numbered(table[side]) for side in SIDES)
+                return cls(source, target, values, facts["weights"], facts["settings"])
+            except DataError:
+                raise
+            except (KeyError, TypeError, ValueError, pa.ArrowException) as error:
+                raise other from error
 
 
 def _lines(text: NumberedText) -> pa.Array:
@@ -255,25 +258,130 @@ def _lines(text: NumberedText) -> pa.Array:
 def _numbered(lines: pa.ChunkedArray) -> NumberedText:
     """Return numbered texts: the inverse of `_lines`."""
     array = lines.cast(pa.large_string()).combine_chunks()
-    if array.null_count:
-        raise ValueError("empty rows")
     lists = pc.split_pattern(array, " ")
+    encoded = pc.dictionary_encode(pc.list_flatten(lists.filter(pc.not_equal(array, ""))))
     empty = pc.equal(array, "").to_numpy(zero_copy_only=False)
     lengths = pc.list_value_length(lists).to_numpy(zero_copy_only=False)
-    tokens = pc.list_flatten(lists)
-    if empty.any():
-        tokens = tokens.filter(pc.not_equal(tokens, ""))
-    encoded = pc.dictionary_encode(tokens)
     starts = np.append(0, np.cumsum(np.where(empty, 0, lengths), dtype=np.int64))
     return NumberedText(encoded.dictionary.to_pylist(), encoded.indices.to_numpy(), starts)
 
 
-def _assigned(column: pa.ChunkedArray) -> np.ndarray:
-    array = column.combine_chunks()
-    if array.null_count:
-        raise ValueError("empty rows")
-    if pa.types.is_fixed_size_list(array.type):
-        values: np.ndarray = array.flatten().to_numpy().reshape(len(array), array.type.list_size)
-    else:
-        values = array.to_numpy()
-    return values
+class CountedPhrases:
+    """Counts of the phrases of one side of a corpus in each of its subdomains.
+
+    Phrases are numbered on first use, and counted in one pass over the text. Counts are kept, 8 K
+    bytes a phrase.
+
+    Args:
+        subdomains: with the text.
+        side: the language of the phrases.
+
+    Attributes:
+        tree: numbers the phrases.
+
+    >>> text = NumberedText.of([["a", "b", "a"], ["a"]])
+    >>> phrases = CountedPhrases(Subdomains(text, text, [0, 1], [0.5, 0.5]), "target")
+    >>> phrases.counts(phrases.numbers(["a", "a b", "c"])).tolist()
+    [[2.0, 1.0], [1.0, 0.0], [0.0, 0.0]]
+    """
+
+    def __init__(self, subdomains: Subdomains, side: Side):
+        from bpa_ppl.phrases.tree import PhraseTree  # compiled
+
+        self._text, self._assignment = subdomains.text(side), subdomains.assignment
+        self.tree = PhraseTree()
+        self._counted = np.zeros((1, subdomains.k))
+
+    def numbers(self, phrases: Iterable[str]) -> Int32:
+        """Return (phrases,) int32, the numbers of phrases, words separated by spaces."""
+        words = self.tree.words(phrase.encode() for phrase in phrases)
+        lengths = np.diff(words[1]).astype(np.int32)
+        index = np.arange(len(lengths) + 1)
+        return self.tree.numbers(words, index, np.zeros(len(lengths), np.int32), lengths)
+
+    def counts(self, numbers: npt.NDArray[Any]) -> Float64:
+        """Return (n, K) float64, the expected counts of phrases in each subdomain.
+
+        They are Σ P(z | e, f) c(phrase; sentence), over the sentence pairs of the corpus.
+
+        Args:
+            numbers: (n,) from `numbers`, or of the tree.
+        """
+        if len(self._counted) < len(self.tree):
+            # The number in the tree of each word of the text; −1 if it is in no phrase.
+            word_numbers = self.tree.known_words(word.encode() for word in self._text.words)[0]
+            text = word_numbers[self._text.numbers], self._text.starts
+            self._counted = self.tree.count(text, self._assignment, self._counted)
+        return np.asarray(self._counted[numbers])
+
+
+def posteriors(counts: Float64, weights: Float64, smoothing: float = 0.0) -> Float64:
+    """Return (phrases, K) float64, P(z | phrase), from the counts of phrases in each subdomain.
+
+    P(z | phrase) = (c(phrase, z) + β P(z)) / (c(phrase) + β). Without smoothing (β = 0, as
+    published) these are relative frequencies. A phrase that is not in the corpus gets P(z), as
+    with any β.
+
+    Args:
+        counts: (phrases, K) from `CountedPhrases`.
+        weights: (K,) P(z).
+        smoothing: β, the number of occurrences that P(z) is equivalent to.
+
+    >>> posteriors(np.array([[3.0, 1.0], [0.0, 0.0]]), np.array([0.4, 0.6])).tolist()
+    [[0.75, 0.25], [0.4, 0.6]]
+    """
+    total = counts.sum(axis=1, keepdims=True)
+    unknown = total == 0
+    smoothed = counts + smoothing * weights
+    return np.where(unknown, weights, smoothed / np.where(unknown, 1.0, total + smoothing))
+
+
+def renyi_entropy(probabilities: Float64, order: float = 2.0) -> Float64:
+    """Return (n,) float64, Rényi entropies in nats: 1/(1−α) log Σ p^α.
+
+    From 0, all in one subdomain, to log K. For α = 1 it is the Shannon entropy, the limit.
+
+    Args:
+        probabilities: (n, K), rows that sum to 1.
+        order: α, above 0.
+
+    >>> renyi_entropy(np.array([[1.0, 0.0], [0.5, 0.5]])).round(4).tolist()
+    [0.0, 0.6931]
+    """
+    if abs(order - 1) < _NEAR:
+        logs = np.log(np.where(probabilities > 0, probabilities, 1.0))
+        return np.asarray(np.maximum(-(probabilities * logs).sum(axis=1), 0.0))
+    # Divide by the largest, because powers of small numbers underflow for large α.
+    largest = probabilities.max(axis=1)
+    powers = ((probabilities / largest[:, None]) ** order).sum(axis=1)
+    return np.asarray(np.maximum((np.log(powers) + order * np.log(largest)) / (1 - order), 0.0))
+
+
+def chebyshev(first: Float64, second: Float64) -> Float64:
+    """Return (n,) max |p − q| over the subdomains, from 0 to 1.
+
+    >>> chebyshev(np.array([[0.75, 0.25]]), np.array([[0.5, 0.5]])).tolist()
+    [0.25]
+    """
+    return np.asarray(np.abs(first - second).max(axis=1))
+
+
+def hellinger(first: Float64, second: Float64) -> Float64:
+    """Return (n,) Hellinger distances, √(½ Σ (√p − √q)²), from 0 to 1.
+
+    >>> hellinger(np.array([[1.0, 0.0]]), np.array([[0.0, 1.0]])).tolist()
+    [1.0]
+    """
+    return np.asarray(np.sqrt(((np.sqrt(first) - np.sqrt(second)) ** 2).sum(axis=1) / 2))
+
+
+def kullback_leibler(first: Float64, second: Float64) -> Float64:
+    """Return (n,) Σ p log(p / q), in nats; infinite if q is 0 and p is not.
+
+    >>> kullback_leibler(np.array([[1.0, 0.0]]), np.array([[0.5, 0.5]])).round(4).tolist()
+    [0.6931]
+    """
+    inside = first > 0
+    with np.errstate(divide="ignore"):
+        ratio = np.where(inside, first, 1.0) / np.where(inside, second, 1.0)
+        return np.asarray(np.maximum((first * np.log(ratio)).sum(axis=1), 0.0))

@@ -1,25 +1,190 @@
-"""Files of phrase tables: Parquet, one row a pair, and text with fields between ` ||| `."""
+"""Files of phrase tables: Parquet, one row per pair, and text in the formats of Moses."""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import NamedTuple
+from dataclasses import dataclass, replace
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyarrow import csv, parquet
+from pyarrow import parquet
 
-from bpa_ppl.errors import DataError
-from bpa_ppl.formats.streams import AnyPath, InputFile, arrow_file, atomic_path, decoded
+from bpa_ppl.errors import DataError, UsageError
+from bpa_ppl.formats.streams import AnyPath, InputFile, atomic_path, atomic_writer, decoded
 from bpa_ppl.nbest import Float64
-from bpa_ppl.phrases.pairs import PhrasePairs
+from bpa_ppl.phrases.tables import (
+    SIDES,
+    PhraseCounts,
+    PhrasePairs,
+    PhraseTable,
+    Texts,
+    interned,
+    keys,
+)
 
+#: The columns of a phrase table of Moses, in its order, by our names.
+_MOSES_COLUMNS = ("inverse", "inverse_lexical", "direct", "direct_lexical")
+_TWO_COLUMNS = ("inverse", "direct")
+_COUNTS = ("count", "source_count", "target_count")
 _MAGIC = b"PAR1"
 _ROWS = 1 << 20  # written at once
+_SEPARATOR = " ||| "
+_POINTS = r"\s*\d+-\d+(\s+\d+-\d+)*\s*"  # of an alignment
+_FORMS = (
+    "lines must be `source ||| target ||| count`, or those of `extract` or a phrase table of Moses"
+)
+
+
+def read_pairs(path: AnyPath) -> PhrasePairs:
+    r"""Read the distinct pairs of a table of counts or probabilities, or of Moses' `extract`.
+
+    Raises:
+        DataError: with file and line, if the file is invalid.
+
+    >>> from pathlib import Path
+    >>> _ = Path("pairs.txt").write_text("un ||| a ||| 3\nun ||| one ||| 1\n")
+    >>> len(read_pairs("pairs.txt"))
+    2
+    """
+    file = InputFile(path)
+    with errors_in(file.origin):
+        if is_parquet(file):
+            table = read_parquet(file, ["target"])
+            return PhraseCounts.of(table["source"], table["target"], np.ones(len(table)))
+        return PhraseCounts.of(*_read_text(file, _form(file)[0], lambda lines: np.ones(len(lines))))
+
+
+def read_counts(
+    path: AnyPath, *, source_counts: AnyPath | None = None, target_counts: AnyPath | None = None
+) -> PhraseCounts:
+    r"""Read counts of phrase pairs; the format is detected automatically.
+
+    It is Parquet, as from `write_counts`; text (also gzip, xz or zstd) with a pair per line,
+    `source ||| target ||| count`; the output of Moses' `extract`, an occurrence per line,
+    `source ||| target ||| 0-0 1-1`; or a phrase table of Moses with its counts c(t) c(s) c(s,t).
+    Words of a phrase are separated by single spaces. Counts of equal pairs are added.
+
+    Args:
+        path: the file.
+        source_counts: a file of c(s), lines of `phrase ||| count`, if the table is a part of a
+            larger one; None uses the sums of its own pairs.
+        target_counts: a file of c(t), likewise.
+
+    Raises:
+        DataError: with file and line, if the file is invalid.
+
+    >>> from pathlib import Path
+    >>> _ = Path("pairs.txt").write_text("un ||| a ||| 3\nun ||| one ||| 1\nun ||| a ||| 1\n")
+    >>> counts = read_counts("pairs.txt")
+    >>> counts.count.tolist(), counts.total
+    ([4.0, 1.0], 5.0)
+    """
+    file = InputFile(path)
+    with errors_in(file.origin):
+        table = _counts_of_parquet(file) if is_parquet(file) else _counts_of_text(file)
+        source, target = (p and _read_marginal(p) for p in (source_counts, target_counts))
+        return table.with_marginals(source or None, target or None)
+
+
+def write_counts(table: PhraseCounts, path: AnyPath) -> None:
+    r"""Write counts as Parquet (`.parquet`), or as text `source ||| target ||| count`.
+
+    Text does not keep marginals that are not sums.
+
+    Raises:
+        DataError: if the file cannot be written.
+
+    >>> from pathlib import Path
+    >>> _ = Path("pairs.txt").write_text("un ||| a ||| 3\nun ||| one ||| 1\n")
+    >>> write_counts(read_counts("pairs.txt"), "again.txt")
+    >>> Path("again.txt").read_text() == Path("pairs.txt").read_text()
+    True
+    """
+    if Path(path).suffix == ".parquet":
+        marginals = (table.source_count[table.source], table.target_count[table.target])
+        _write_parquet(table, dict(zip(_COUNTS, (table.count, *marginals), strict=True)), path)
+    else:
+        _write_text(table, [table.count], path)
+
+
+def read_table(path: AnyPath) -> PhraseTable:
+    r"""Read probabilities of phrase pairs: Parquet as from `write_table`, or a table of Moses.
+
+    The scores of a phrase table of Moses are p(s|t), lex(s|t), p(t|s) and lex(t|s), named
+    `inverse`, `inverse_lexical`, `direct` and `direct_lexical`; two scores are p(s|t) and p(t|s);
+    any other number of scores is named `score1`, `score2`, ….
+
+    Raises:
+        DataError: with file and line, if the file is invalid, or has a pair twice.
+
+    >>> from pathlib import Path
+    >>> _ = Path("table").write_text("un ||| a ||| 0.6 0.75\nun ||| one ||| 0.9 0.25\n")
+    >>> table = read_table("table")
+    >>> sorted(table.columns)
+    ['direct', 'inverse']
+    >>> write_table(table, "again")
+    >>> Path("again").read_text() == Path("table").read_text()
+    True
+    """
+    file = InputFile(path)
+    with errors_in(file.origin):
+        read = _probabilities_of_parquet if is_parquet(file) else _probabilities_of_text
+        sources, targets, columns = read(file)
+        first, source = interned(sources)
+        second, target = interned(targets)
+        pairs = keys(source, target, len(second))
+        order = np.argsort(pairs, kind="stable")
+        twice = order[1:][np.diff(pairs[order]) == 0]
+        if len(twice):
+            pair = f"{first[int(source[twice[0]])]} ||| {second[int(target[twice[0]])]}"
+            message = f"the pair {pair} occurs twice: create the table again"
+            raise DataError(message, code="duplicate")
+        sides = PhrasePairs(first, second, source[order], target[order])
+        return PhraseTable.on(sides, {name: values[order] for name, values in columns.items()})
+
+
+def write_table(table: PhraseTable, path: AnyPath) -> None:
+    """Write probabilities as Parquet (`.parquet`), or as a table of Moses.
+
+    A table of Moses has `inverse` and `direct`, or `inverse`, `inverse_lexical`, `direct` and
+    `direct_lexical`, in this order.
+
+    Raises:
+        DataError: if the file cannot be written.
+        UsageError: if the columns are others, whose names a table of Moses cannot store.
+    """
+    if Path(path).suffix == ".parquet":
+        _write_parquet(table, table.columns, path)
+        return
+    names = next((n for n in (_TWO_COLUMNS, _MOSES_COLUMNS) if set(n) == set(table.columns)), None)
+    if names is None:
+        raise UsageError(
+            f"a table of Moses cannot store the columns {', '.join(table.columns)}: write "
+            f"{Path(path).name.partition('.')[0]}.parquet, or only inverse and direct",
+            parameter="path",
+            code="not-supported",
+        )
+    _write_text(table, [table.columns[name] for name in names], path)
+
+
+@contextmanager
+def errors_in(origin: str) -> Iterator[None]:
+    """Name the file in errors about its content, and in those of Arrow about a damaged file."""
+    try:
+        yield
+    except DataError as error:
+        if error.path is not None:
+            raise
+        raise DataError(error.message, origin, error.line, code=error.code) from error
+    except (pa.ArrowException, OSError) as error:
+        reason = str(error).splitlines()[0]
+        message = f"not a valid Parquet file ({reason}): download or create it again"
+        raise DataError(message, origin, code="damaged") from error
 
 
 def is_parquet(file: InputFile) -> bool:
@@ -28,195 +193,138 @@ def is_parquet(file: InputFile) -> bool:
     Raises:
         DataError: if it cannot be read, or is empty.
     """
-    try:
-        return file.first_line.startswith(_MAGIC)
-    except DataError as error:
-        if error.__cause__ is not None:  # the file cannot be read
-            raise
-        raise DataError("the file is empty", file.origin) from error
+    return _first_line(file).startswith(_MAGIC)
 
 
-def read_parquet(file: InputFile) -> pa.Table:
+def read_parquet(file: InputFile, dictionaries: Sequence[str] = ()) -> pa.Table:
     """Return the rows of a Parquet file with valid columns `source` and `target`.
+
+    Args:
+        file: the file.
+        dictionaries: the columns that are read as dictionaries.
 
     Raises:
         DataError: if it is not a valid Parquet file, or has no such columns.
     """
-    sides = ["source", "target"]
-    with as_data_errors(file.origin), file.on_disk() as path:
+    with errors_in(file.origin), file.on_disk() as path:
         schema = parquet.read_schema(path)
-        for name in sides:
+        for name in SIDES:
             kind = schema.field(name).type if name in schema.names else pa.null()
             kind = kind.value_type if pa.types.is_dictionary(kind) else kind
             if not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
-                message = f"no column {name} of texts: not a table of phrases"
-                raise DataError(message, file.origin)
-        # Our own files have sorted sources, which need no dictionary.
-        table = parquet.ParquetFile(path, read_dictionary=["target"]).read()
+                message = f"no column {name} of texts: give a file that bpa wrote"
+                raise DataError(message, code="missing-column")
+        table = parquet.ParquetFile(path, read_dictionary=list(dictionaries)).read()
         table.validate(full=True)
-    for name in sides:
-        if table.column(name).null_count:
-            raise DataError(
-                f"the column {name} has empty rows: create the table again", file.origin
-            )
+        for name in SIDES:
+            if table[name].null_count:
+                message = f"the column {name} has empty rows: create the file again"
+                raise DataError(message, code="bad-line")
     return table
 
 
-@contextmanager
-def as_data_errors(origin: str) -> Iterator[None]:
-    """Turn the errors of Arrow about a damaged file into a DataError with its name."""
-    try:
-        yield
-    except (pa.ArrowException, OSError) as error:
-        reason = str(error).splitlines()[0]
-        message = f"not a valid Parquet file ({reason}): fetch or create it again"
-        raise DataError(message, origin) from error
+def _counts_of_parquet(file: InputFile) -> PhraseCounts:
+    # Our own files have sorted sources, which need no dictionary.
+    table = read_parquet(file, ["target"])
+    count, of_source, of_target = (_numbers_in(table, name) for name in _COUNTS)
+    (sources, source), (targets, target) = interned(table["source"]), interned(table["target"])
+    source_count, target_count = np.zeros(len(sources)), np.zeros(len(targets))
+    source_count[source], target_count[target] = of_source, of_target
+    counts = PhraseCounts.numbered(sources, targets, source, target, count)
+    return replace(counts, source_count=source_count, target_count=target_count)
 
 
-def numbers_in(table: pa.Table, name: str, origin: str) -> Float64:
-    """Return (rows,) float64, a column of non-negative numbers.
+def _probabilities_of_parquet(file: InputFile) -> tuple[Texts, Texts, dict[str, Float64]]:
+    table = read_parquet(file, ["target"])
+    names = [name for name in table.column_names if name not in SIDES]
+    if "count" in names:
+        message = "the table has counts, not probabilities: convert it with `bpa phrases mix`"
+        raise DataError(message, code="unknown-format")
+    return table["source"], table["target"], {name: _numbers_in(table, name) for name in names}
 
-    Raises:
-        DataError: if there is no such column, or it has other values.
-    """
+
+def _numbers_in(table: pa.Table, name: str) -> Float64:
+    """Return (rows,) float64, a column of non-negative numbers."""
     if name not in table.column_names:
-        raise DataError(f"no column {name}: give another table of phrases", origin)
-    column = table.column(name)
-    if column.null_count or not (
-        pa.types.is_floating(column.type) or pa.types.is_integer(column.type)
-    ):
-        raise DataError(f"the column {name} must have a number in each row", origin)
+        raise DataError(f"no column {name}: give another table of phrases", code="missing-column")
+    column = table[name]
+    is_number = pa.types.is_floating(column.type) or pa.types.is_integer(column.type)
+    if column.null_count or not is_number:
+        message = f"the column {name} must have a number in each row"
+        raise DataError(message, code="bad-number")
     values = column.cast(pa.float64()).to_numpy()
     wrong = np.flatnonzero(~(np.isfinite(values) & (values >= 0)))
     if len(wrong):
-        raise DataError(
-            f"{name} must be a number ≥ 0, not {values[wrong[0]]}", origin, int(wrong[0]) + 1
-        )
+        message = f"{name} must be a number ≥ 0, not {values[wrong[0]]}"
+        raise DataError(message, line=int(wrong[0]) + 1, code="bad-number")
     return np.asarray(values)
 
 
-def write_parquet(table: PhrasePairs, columns: Mapping[str, Float64], path: AnyPath) -> None:
-    """Write pairs with columns of numbers, in batches of rows.
-
-    Raises:
-        DataError: if the file cannot be written.
-    """
-    names = ["source", "target", *columns]
-    kinds = [pa.large_string()] * 2 + [pa.float64()] * len(columns)
-    schema = pa.schema(list(zip(names, kinds, strict=True)))
+def _write_parquet(table: PhrasePairs, columns: Mapping[str, Float64], path: AnyPath) -> None:
+    kinds = dict.fromkeys(SIDES, pa.large_string()) | dict.fromkeys(columns, pa.float64())
+    schema = pa.schema(list(kinds.items()))
     with (
         atomic_path(path) as temporary,
         parquet.ParquetWriter(temporary, schema, compression="zstd") as writer,
     ):
-        for rows in slices(len(table)):
-            texts = [table.texts(side, rows) for side in ("source", "target")]
+        for rows in _slices(len(table)):
+            texts = [table.texts(side, rows) for side in SIDES]
             numbers = [pa.array(values[rows]) for values in columns.values()]
             writer.write_table(pa.Table.from_arrays([*texts, *numbers], schema=schema))
 
 
-def slices(length: int) -> Iterator[slice]:
+def _write_text(table: PhrasePairs, columns: Sequence[Float64], path: AnyPath) -> None:
+    """Write lines of the two phrases and a field of numbers."""
+    with atomic_writer(path) as stream:
+        for rows in _slices(len(table)):
+            numbers = [_printed(values[rows]) for values in columns]
+            fields = [*(table.texts(side, rows) for side in SIDES), _joined(numbers, " ")]
+            stream.writelines(f"{line}\n" for line in _joined(fields, _SEPARATOR).to_pylist())
+
+
+def _slices(length: int) -> Iterator[slice]:
     """Return the batches of rows that are written at once."""
     return (slice(start, start + _ROWS) for start in range(0, length, _ROWS))
 
 
-SEPARATOR = b" ||| "
-#: Replaces the separator while Arrow splits the lines: a control character.
-_DELIMITER = b"\x1f"
-_POINTS = re.compile(rb"\d+-\d+(\s+\d+-\d+)*")
-_FORMS = (
-    "lines must be `source ||| target ||| count`, or those of `extract` or a phrase table of Moses"
-)
+def _joined(columns: Sequence[pa.Array], separator: str) -> pa.Array:
+    return pc.binary_join_element_wise(*columns, pa.scalar(separator, pa.large_string()))
 
 
-class SplitLines(NamedTuple):
+def _printed(values: Float64) -> pa.Array:
+    """Return numbers as texts: integers without a point, others as short as possible."""
+    if (values == np.rint(values)).all() and (np.abs(values) < 1e15).all():
+        values = values.astype(np.int64)
+    return pa.array(values).cast(pa.large_string())
+
+
+@dataclass(frozen=True)
+class _Lines:
     """Some lines of a file, split into fields.
 
     Attributes:
-        columns: an Arrow array of large strings for each field.
+        fields: an Arrow array of large strings for each field.
         first: the number of the first line, from 1.
-        block: the unsplit lines.
     """
 
-    columns: list[pa.Array]
+    fields: list[pa.Array]
     first: int
-    block: bytes
 
+    def __len__(self) -> int:
+        """Return the number of lines."""
+        return len(self.fields[0])
 
-class TextTable:
-    """A text file of phrase pairs, which is read in blocks.
-
-    Args:
-        file: the file.
-        width: the number of fields of each line.
-        kind: of the field after the phrases: `count`, `points` of an alignment, or `scores`.
-        phrases: the number of first fields that are phrases: 2, or 1.
-    """
-
-    def __init__(self, file: InputFile, width: int, kind: str, phrases: int = 2):
-        self.file, self.origin = file, file.origin
-        self.width, self.kind, self.phrases = width, kind, phrases
-
-    def blocks(self) -> Iterator[SplitLines]:
-        """Yield the fields of the lines, block by block.
-
-        Raises:
-            DataError: with file and line, if a line has not the same fields as the first one.
-        """
-        first = 1
-        for block in self.file.blocks():
-            yield SplitLines(self._split(block, first), first, block)
-            first += block.count(b"\n")
-
-    def _split(self, block: bytes, first: int) -> list[pa.Array]:
-        if _DELIMITER in block:
-            line = first + block.count(b"\n", 0, block.index(_DELIMITER))
-            raise DataError(
-                "the line has a control character (U+001F): remove it", self.origin, line
-            )
-        names = [str(number) for number in range(self.width)]
-        try:
-            table = csv.read_csv(
-                arrow_file(block.replace(SEPARATOR, _DELIMITER)),
-                csv.ReadOptions(use_threads=False, block_size=1 << 28, column_names=names),
-                csv.ParseOptions(
-                    delimiter=_DELIMITER.decode(), quote_char=False, ignore_empty_lines=False
-                ),
-                csv.ConvertOptions(
-                    column_types=dict.fromkeys(names, pa.large_string()), strings_can_be_null=False
-                ),
-            )
-        except pa.ArrowInvalid as error:
-            raise self._bad_line(block, first) from error
-        columns = [table.column(name).combine_chunks() for name in names]
-        trimmed = [_spaced(column) for column in columns[: self.phrases]]
-        if any(pc.any(pc.equal(column, "")).as_py() for column in trimmed):
-            raise self._bad_line(block, first)
-        return trimmed + columns[self.phrases :]
-
-    def _bad_line(self, block: bytes, first: int) -> DataError:
-        """Return the error for the first invalid line."""
-        decoded(block, self.origin, first)
-        for number, line in enumerate(block.split(b"\n")[:-1], start=first):
-            fields = line.rstrip(b"\r").split(SEPARATOR)
-            if len(fields) != self.width:
-                message = f"{len(fields)} fields, but the first line has {self.width}: {_FORMS}"
-                return DataError(message, self.origin, number)
-            if not all(field.strip() for field in fields[: self.phrases]):
-                return DataError("the phrase is empty: remove the line", self.origin, number)
-        return DataError("the line cannot be split into fields", self.origin, first)
-
-    def numbers(self, fields: SplitLines, column: int, width: int) -> Float64:
+    def numbers(self, field: int, width: int) -> Float64:
         """Return (lines, width) float64, the numbers in one field, separated by spaces.
 
         Raises:
-            DataError: with file and line, if their number is different, or one is negative or not
+            DataError: with the line, if their number is different, or one is negative or not
                 finite.
         """
         # Moses ends its lines with empty fields: ` ||| |||`.
-        trimmed = pc.utf8_rtrim(fields.columns[column], " |\t\r")
+        trimmed = pc.utf8_rtrim(self.fields[field], " |\t\r\n")
         texts = pc.utf8_split_whitespace(pc.utf8_trim_whitespace(trimmed))
-        lengths = pc.list_value_length(texts).to_numpy(zero_copy_only=False)
-        wrong = lengths != width
+        wrong = pc.list_value_length(texts).to_numpy(zero_copy_only=False) != width
         if not wrong.any():
             try:
                 values = pc.cast(pc.list_flatten(texts), pa.float64()).to_numpy()
@@ -225,93 +333,148 @@ class TextTable:
             values = values.reshape(-1, width)
             wrong = ~(np.isfinite(values) & (values >= 0)).all(axis=1)
         if wrong.any():
-            row = int(np.flatnonzero(wrong)[0])
-            expected = "a number" if width == 1 else f"{width} numbers"
-            value = fields.columns[column][row].as_py()
-            raise DataError(
-                f"field {column + 1} must be {expected} ≥ 0, not {value!r}",
-                self.origin,
-                fields.first + row,
+            message = (
+                f"field {field + 1} must be {'a number' if width == 1 else f'{width} numbers'}"
             )
+            raise self.error(field, int(np.argmax(wrong)), f"{message} ≥ 0", "bad-number")
         return np.asarray(values)
 
-    def check_points(self, fields: SplitLines) -> None:
-        """Check the field of alignment points.
-
-        Raises:
-            DataError: with file and line, if one is malformed.
-        """
-        valid = pc.match_substring_regex(fields.columns[2], r"^\s*\d+-\d+(\s+\d+-\d+)*\s*$")
+    def check_points(self) -> Float64:
+        """Check the field of alignment points, and return (lines,) counts: 1 for each line."""
+        valid = pc.match_substring_regex(self.fields[2], f"^{_POINTS}$")
         if not pc.all(valid).as_py():
             row = pc.index(valid, False).as_py()
-            value = fields.columns[2][row].as_py()
-            raise DataError(
-                f"alignment points must be like 0-0 1-2, not {value!r}",
-                self.origin,
-                fields.first + row,
-            )
+            raise self.error(2, row, "alignment points must be like 0-0 1-2", "bad-line")
+        return np.ones(len(self))
+
+    def error(self, field: int, row: int, message: str, code: str) -> DataError:
+        """Return the error for a field."""
+        value = self.fields[field][row].as_py().strip()
+        return DataError(f"{message}, not {value!r}", line=self.first + row, code=code)
 
 
-def open_table(file: InputFile) -> TextTable:
-    """Open a table of phrase pairs, whose kind is detected from the first line.
+def _split(file: InputFile, width: int, phrases: int) -> Iterator[_Lines]:
+    """Yield the lines of a text file, block by block; spaces in phrases are normalised.
 
-    Raises:
-        DataError: if it is not a table of phrases, or empty.
-    """
-    fields = _first_fields(file)
-    kind = _kind(fields)
-    if not kind:
-        raise DataError(f"not a table of phrases: {_FORMS}", file.origin, 1)
-    return TextTable(file, len(fields), kind)
-
-
-def read_marginal(path: AnyPath) -> tuple[pa.Array, Float64]:
-    """Read counts of phrases: lines of `phrase ||| count`.
-
-    Returns:
-        The phrases, and (phrases,) float64 their counts.
+    Args:
+        file: the file.
+        width: the number of fields of each line.
+        phrases: the number of first fields that are phrases.
 
     Raises:
-        DataError: with file and line, if a line is malformed.
+        DataError: with file and line, if a line does not have these fields.
     """
+    first = 1
+    for block in file.blocks():
+        decoded(block, file.origin, first)
+        ends = np.flatnonzero(np.frombuffer(block, np.uint8) == ord("\n")) + 1
+        starts = pa.py_buffer(np.append(0, ends))
+        lines = pa.LargeStringArray.from_buffers(len(ends), starts, pa.py_buffer(block))
+        split = pc.split_pattern(lines, _SEPARATOR)
+        widths = pc.list_value_length(split).to_numpy(zero_copy_only=False)
+        wrong = np.flatnonzero(widths != width)
+        if len(wrong):
+            forms = _FORMS if phrases == 2 else "lines must be `phrase ||| count`"
+            message = f"{widths[wrong[0]]} fields instead of {width}: {forms}"
+            raise DataError(message, line=first + int(wrong[0]), code="bad-line")
+        fields = [pc.list_element(split, number) for number in range(width)]
+        for number in range(phrases):
+            fields[number] = trimmed = pc.ascii_trim_whitespace(fields[number])
+            if pc.any(pc.match_substring_regex(trimmed, r"\s\s|[^\S ]")).as_py():
+                fields[number] = pc.replace_substring_regex(trimmed, r"\s+", " ")
+            row = pc.index(trimmed, "").as_py()
+            if row >= 0:
+                raise DataError(
+                    "the phrase is empty: remove the line", line=first + row, code="bad-line"
+                )
+        yield _Lines(fields, first)
+        first += len(ends)
+
+
+def _read_text(
+    file: InputFile, width: int, numbers: Callable[[_Lines], Float64]
+) -> tuple[Texts, Texts, Float64]:
+    """Return the source and the target phrase of each line, and some numbers."""
+    parts = [
+        (*map(pc.dictionary_encode, lines.fields[:2]), numbers(lines))
+        for lines in _split(file, width, 2)
+    ]
+    sources, targets, values = zip(*parts, strict=True)
+    return pa.chunked_array(sources), pa.chunked_array(targets), np.concatenate(values)
+
+
+def _counts_of_text(file: InputFile) -> PhraseCounts:
+    width, kind, _ = _form(file)
+    if kind == "scores" and width < 5:
+        message = "the phrase table has scores but no counts: add the fifth field, c(t) c(s) c(s,t)"
+        raise DataError(message, line=1, code="missing-column")
+    if kind == "points":
+        return PhraseCounts.of(*_read_text(file, width, _Lines.check_points))
+    column, size = (2, 1) if kind == "count" else (4, 3)
+    return PhraseCounts.of(
+        *_read_text(file, width, lambda lines: lines.numbers(column, size)[:, -1])
+    )
+
+
+def _probabilities_of_text(file: InputFile) -> tuple[Texts, Texts, dict[str, Float64]]:
+    width, kind, size = _form(file)
+    if kind == "points":
+        message = "the file has extracted phrase pairs, not probabilities: convert it with "
+        raise DataError(f"{message}`bpa phrases mix`", line=1, code="unknown-format")
+
+    def probabilities(lines: _Lines) -> Float64:
+        values = lines.numbers(2, size)
+        wrong = np.flatnonzero((values > 1).any(axis=1))
+        if len(wrong):
+            message = "scores of a phrase table must be probabilities"
+            raise lines.error(2, int(wrong[0]), message, "bad-number")
+        return values
+
+    sources, targets, scores = _read_text(file, width, probabilities)
+    names = {4: _MOSES_COLUMNS, 2: _TWO_COLUMNS}.get(
+        size, tuple(f"score{number + 1}" for number in range(size))
+    )
+    return sources, targets, dict(zip(names, scores.T, strict=True))
+
+
+def _read_marginal(path: AnyPath) -> tuple[pa.Array, Float64]:
+    """Return phrases and (phrases,) their counts, from lines of `phrase ||| count`."""
     file = InputFile(path)
-    if len(_first_fields(file)) != 2:
-        raise DataError("counts of phrases must be like `phrase ||| count`", file.origin, 1)
-    table = TextTable(file, 2, "count", phrases=1)
-    parts = [(fields.columns[0], table.numbers(fields, 1, 1)[:, 0]) for fields in table.blocks()]
-    phrases = pa.chunked_array([part for part, _ in parts]).combine_chunks()
-    return phrases, np.concatenate([counts for _, counts in parts])
+    with errors_in(file.origin):
+        _first_line(file)  # not empty
+        parts = [(lines.fields[0], lines.numbers(1, 1)[:, 0]) for lines in _split(file, 2, 1)]
+        phrases = pa.concat_arrays([part for part, _ in parts])
+        return phrases, np.concatenate([counts for _, counts in parts])
 
 
-def _spaced(phrases: pa.Array) -> pa.Array:
-    """Return phrases with normalised spaces."""
-    trimmed = pc.ascii_trim_whitespace(phrases)
-    has_runs = pc.any(pc.match_substring_regex(trimmed, r"\s\s|[^\S ]")).as_py()
-    return pc.replace_substring_regex(trimmed, r"\s+", " ") if has_runs else trimmed
-
-
-def _first_fields(file: InputFile) -> list[bytes]:
+def _first_line(file: InputFile) -> bytes:
     try:
-        return file.first_line.rstrip(b"\r").split(SEPARATOR)
+        return file.first_line
     except DataError as error:
         if error.__cause__ is not None:  # the file cannot be read
             raise
-        raise DataError("the file is empty", file.origin) from error
+        raise DataError("the file is empty", file.origin, code="no-data") from error
 
 
-def _kind(fields: list[bytes]) -> str:
-    """Return the kind of the third field; empty if this is not a table of phrases."""
-    if len(fields) < 3 or not all(field.strip() for field in fields[:2]):
-        return ""
-    third = fields[2].strip()
-    if _POINTS.fullmatch(third):
-        return "points"
-    if not third or any(math.isnan(_float(word)) for word in third.split()):
-        return ""
-    return "count" if len(fields) == 3 and len(third.split()) == 1 else "scores"
+def _form(file: InputFile) -> tuple[int, str, int]:
+    """Return the number of fields, the kind of the third, and the number of its words.
+
+    The kind is `points`, `count` or `scores`.
+
+    Raises:
+        DataError: if the first line is not that of a table of phrases.
+    """
+    fields = [field.split() for field in file.first_line.decode(errors="replace").split(_SEPARATOR)]
+    if len(fields) >= 3 and fields[0] and fields[1] and fields[2]:
+        size = len(fields[2])
+        if re.fullmatch(_POINTS, " ".join(fields[2])):
+            return len(fields), "points", size
+        if not any(math.isnan(_float(word)) for word in fields[2]):
+            return len(fields), "count" if len(fields) == 3 and size == 1 else "scores", size
+    raise DataError(f"not a table of phrases: {_FORMS}", line=1, code="unknown-format")
 
 
-def _float(text: str | bytes) -> float:
+def _float(text: str) -> float:
     """Parse a number; NaN if it is not one."""
     try:
         return float(text)

@@ -18,8 +18,7 @@ import numpy as np
 
 from bpa_ppl.errors import DataError
 from bpa_ppl.posterior.arviz_functions import SAMPLE_DIMS, arviz_data, data_tree, tree_of
-from bpa_ppl.posterior.draws import Draws
-from bpa_ppl.posterior.validation import WEIGHTS, check_finite
+from bpa_ppl.posterior.draws import WEIGHTS, Draws, check_finite
 from bpa_ppl.weights import Weights
 
 if TYPE_CHECKING:
@@ -69,12 +68,15 @@ def to_tree(draws: Draws) -> DataTree:
         **({} if draws.log_weight is None else {_LOG_WEIGHT: draws.log_weight}),
     }
     constants = {**draws.constants, **({_FIXED: draws.fixed.values_array} if draws.fixed else {})}
+    log_prior, total = draws.log_prior, draws.total_log_prior
+    if not log_prior and total is not None:
+        log_prior = {draws.sites[0] if len(draws.sites) == 1 else _JOINT: total}
     attrs = {**draws.attrs, "kind": draws.kind, _SITES: list(draws.sites), _SCHEMA: SCHEMA_VERSION}
     groups = {  # in ArviZ's order
         "posterior": draws.values,
         "posterior_predictive": draws.predictive,
         "log_likelihood": draws.log_likelihood,
-        "log_prior": _log_prior(draws),
+        "log_prior": log_prior,
         "sample_stats": statistics,
         "prior": draws.prior,
         "observed_data": draws.observed,
@@ -84,31 +86,12 @@ def to_tree(draws: Draws) -> DataTree:
     used = {name for group in groups.values() for name in group}
     dims = {name: dims for name, dims in _FEATURE_DIMS.items() if name in used}
     dims |= {site: ["sentence"] for site in (*draws.sentence_sites, *draws.predictive)}
-    return tree_of(
-        groups,
-        coords=_coords(draws),
-        dims={**dims, WEIGHTS: ["feature"]},
-        attrs={
-            k: v if isinstance(v, str | int | float) else json.dumps(v) for k, v in attrs.items()
-        },
-    )
-
-
-def _log_prior(draws: Draws) -> Mapping[str, Any]:
-    """Return the log prior that is recorded, or the log density minus the log likelihood."""
-    total = draws.total_log_prior
-    if draws.log_prior or total is None:
-        return draws.log_prior
-    return {draws.sites[0] if len(draws.sites) == 1 else _JOINT: total}
-
-
-def _coords(draws: Draws) -> dict[str, Any]:
-    coords: dict[str, Any] = {"feature": list(draws.features), "fixed_feature": list(draws.fixed)}
+    names, fixed = list(draws.features), list(draws.fixed)
+    coords: dict[str, Any] = {"feature": names, "other_feature": names, "fixed_feature": fixed}
     if draws.sentence_ids is not None:
         coords["sentence"] = draws.sentence_ids
-    if "prior_covariance" in draws.constants:
-        coords["other_feature"] = list(draws.features)
-    return coords
+    plain = {k: v if isinstance(v, str | int | float) else json.dumps(v) for k, v in attrs.items()}
+    return tree_of(groups, coords, {**dims, WEIGHTS: ["feature"]}, plain)
 
 
 def as_draws(posterior: Posterior, *, finite: bool = True) -> Draws:
@@ -144,10 +127,16 @@ def from_tree(tree: DataTree) -> Draws:
     weights, features = _weights(groups)
     statistics = _draws_of(groups.get("sample_stats"))
     attrs = {str(key): _decoded(value) for key, value in tree.attrs.items()}
-    _check_schema(attrs.pop(_SCHEMA, SCHEMA_VERSION))
+    version = attrs.pop(_SCHEMA, SCHEMA_VERSION)
+    if not isinstance(version, int) or not 0 < version <= SCHEMA_VERSION:
+        raise DataError(
+            f"the posterior has schema version {version!r:.80}, and this bpa_ppl reads up to "
+            f"{SCHEMA_VERSION}: install the version that wrote it, or adapt again",
+            code="unknown-format",
+        )
     log_weight = statistics.pop(_LOG_WEIGHT, None)
     values = _draws_of(groups["posterior"]) | {WEIGHTS: weights}
-    likelihood = groups.get("log_likelihood")
+    likelihood, constants = groups.get("log_likelihood"), groups.get("constant_data")
     return Draws(
         values,
         features,
@@ -163,37 +152,32 @@ def from_tree(tree: DataTree) -> Draws:
         prior=_same_shape(groups.get("prior"), values),
         sites=_sites(attrs.pop(_SITES, None), values),
         observed=_observed(groups.get("observed_data")),
-        constants=_constants(groups.get("constant_data"), features),
-        fixed=_fixed(groups.get("constant_data")),
-        sentence_ids=_sentence_ids(likelihood),
+        constants=_constants(constants, features),
+        fixed=_fixed(constants),
+        sentence_ids=None if likelihood is None else _arrays(likelihood.coords).get("sentence"),
         attrs={**groups["posterior"].attrs, **attrs},
     )
-
-
-def _check_schema(version: Any) -> None:
-    if not isinstance(version, int) or not 0 < version <= SCHEMA_VERSION:
-        raise DataError(
-            f"the posterior has schema version {version!r:.80}, and this bpa_ppl reads up to "
-            f"{SCHEMA_VERSION}: install the version that wrote it, or adapt again"
-        )
 
 
 def _weights(groups: Mapping[str, Dataset]) -> tuple[np.ndarray, tuple[str, ...]]:
     """Return the draws of the weights as (chain, draw, feature), and the features."""
     if "posterior" not in groups or WEIGHTS not in groups["posterior"]:
-        raise DataError("the posterior holds no draws of a variable called weights")
+        problem = "the posterior holds no draws of a variable called weights"
+        raise DataError(problem, code="no-data")
     weights = groups["posterior"][WEIGHTS]
     if not {*SAMPLE_DIMS} <= set(weights.dims):
         raise DataError(
             f"weights has the dimensions {', '.join(map(str, weights.dims))}: it needs chain and "
-            "draw, as ArviZ writes them"
+            "draw, as ArviZ writes them",
+            code="wrong-length",
         )
     if weights.size == 0:
-        raise DataError("weights has no draws: its shape is " + " × ".join(map(str, weights.shape)))
+        raise DataError(f"weights has no draws: its shape is {weights.shape}", code="no-data")
     weights = weights.transpose(*SAMPLE_DIMS, ...)
     dims = weights.dims[2:]
     if len(dims) == 1 and dims[0] not in weights.coords:
-        raise DataError(f"weights has no coordinate {dims[0]}: it names the features")
+        problem = f"weights has no coordinate {dims[0]}: it names the features"
+        raise DataError(problem, code="bad-name")
     labels = [weights[dim].values.tolist() for dim in dims]
     names = tuple(", ".join(map(str, cell)) or WEIGHTS for cell in product(*labels))
     return weights.values.reshape(*weights.shape[:2], -1), names
@@ -219,8 +203,8 @@ def _same_shape(group: Dataset | None, values: Mapping[str, Any]) -> dict[str, A
     }
 
 
-def _arrays(group: Dataset | None) -> dict[str, Any]:
-    return {} if group is None else {str(n): v.values for n, v in group.data_vars.items()}
+def _arrays(variables: Mapping[Any, Any] | None) -> dict[str, Any]:
+    return {} if variables is None else {str(n): v.values for n, v in variables.items()}
 
 
 def _observed(group: Dataset | None) -> dict[str, Any]:
@@ -240,21 +224,15 @@ def _sentence_sites(group: Dataset | None) -> tuple[str, ...]:
     return tuple(named or (single if len(single) == 1 else [n for n in single if n == _ORACLE]))
 
 
-def _sentence_ids(group: Dataset | None) -> Any:
-    return None if group is None or "sentence" not in group.coords else group["sentence"].values
-
-
 def _constants(group: Dataset | None, features: tuple[str, ...]) -> dict[str, Any]:
     """Return the constants, if they are of the same features in the same order."""
-    if group is None:
-        return {}
-    for coordinate in ("feature", "other_feature"):
-        if coordinate not in group.coords:
-            continue
-        if tuple(map(str, np.ravel(group[coordinate].values))) != features:
+    coordinates = {} if group is None else _arrays(group.coords)
+    for name in {"feature", "other_feature"} & set(coordinates):
+        if tuple(map(str, np.ravel(coordinates[name]))) != features:
             raise DataError(
-                f"the coordinate {coordinate} of constant_data differs from the features of the "
-                "weights: adapt again"
+                f"the coordinate {name} of constant_data differs from the features of the weights: "
+                "adapt again",
+                code="mismatch",
             )
     return {name: values for name, values in _arrays(group).items() if name != _FIXED}
 
@@ -264,24 +242,23 @@ def _fixed(constants: Dataset | None) -> Weights:
         return Weights({})
     fixed = constants[_FIXED]
     if fixed.dims != ("fixed_feature",) or "fixed_feature" not in constants.coords:
-        raise DataError("the fixed weights have no names (fixed_feature): adapt again")
+        problem = "the fixed weights have no names (fixed_feature): adapt again"
+        raise DataError(problem, code="bad-name")
     if fixed.dtype.kind not in "iuf":
-        raise DataError(f"the fixed weights have the type {fixed.dtype}, not numbers: adapt again")
+        problem = f"the fixed weights have the type {fixed.dtype}, not numbers: adapt again"
+        raise DataError(problem, code="bad-number")
     names = map(str, constants["fixed_feature"].values)
     return Weights(zip(names, map(float, fixed.values), strict=True), "the posterior")
 
 
 def _sites(recorded: Any, values: Mapping[str, Any]) -> tuple[str, ...]:
-    if recorded is None:
-        return _varying(values)
+    """Return the recorded sites, or the weights and the sites whose value is not constant."""
+    if recorded is None or recorded == []:
+        return tuple(n for n, v in values.items() if n == WEIGHTS or np.any(v != v[:1, :1]))
     if not isinstance(recorded, list) or not all(isinstance(site, str) for site in recorded):
-        raise DataError(f"the attribute sites is {recorded!r:.80}, not a list of names")
-    return tuple(recorded) or _varying(values)
-
-
-def _varying(values: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the weights and the sites whose value is not the same in all draws."""
-    return tuple(n for n, v in values.items() if n == WEIGHTS or np.any(v != v[:1, :1]))
+        problem = f"the attribute sites is {recorded!r:.80}, not a list of names"
+        raise DataError(problem, parameter="sites", code="bad-name")
+    return tuple(recorded)
 
 
 def _decoded(value: Any) -> Any:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -11,11 +13,22 @@ import numpy.typing as npt
 
 from bpa_ppl.errors import DataError, checked_seed, one_of
 from bpa_ppl.nbest import Float64, NBest
-from bpa_ppl.posterior.validation import WEIGHTS as WEIGHTS
-from bpa_ppl.posterior.validation import validate_shapes
 from bpa_ppl.weights import Weights, match
 
 POINTS = ("mean", "mode", "draw")
+#: Chains that follow the posterior, draws with importance weights, or one point.
+KINDS = ("chains", "weighted", "point")
+WEIGHTS = "weights"
+
+_BY_FEATURE = ("canonical", "prior_mean", "prior_variance", "mode")
+#: Attributes used in computations, with their types; other attributes are only displayed.
+_ATTRIBUTES: Mapping[str, type] = {
+    "likelihood_exponent": Real,
+    "pareto_k": Real,
+    "newton_decrement": Real,
+    "feature_sources": list,
+    "gain_column": dict,
+}
 
 Arrays = Mapping[str, npt.NDArray[Any]]
 
@@ -96,7 +109,54 @@ class Draws:
     attrs: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        validate_shapes(self)
+        """Refuse names, shapes and types that are not consistent."""
+        one_of(self.kind, KINDS, "kind of draws", "kind")
+        if (self.kind == "weighted") != (self.log_weight is not None):
+            raise DataError(
+                f"draws of the kind {self.kind} {'have' if self.weighted else 'lack'} importance "
+                "weights (log_weight): only weighted draws have them",
+                parameter="log_weight",
+            )
+        actual, size = np.shape(self.values[WEIGHTS]), len(self.features)
+        if len(actual) != 3 or actual[2] != size:
+            raise DataError(
+                f"weights has the shape {actual}: it must be (chains, draws, {size} features)",
+                parameter="values",
+                code="mismatch",
+            )
+        for name, count in Counter((*self.features, *self.fixed)).items():
+            if count > 1:
+                raise DataError(
+                    f"{name!r:.80} names two weights: feature names must be unique",
+                    parameter="features",
+                    code="duplicate",
+                )
+        for site in self.sites:
+            if site not in self.values:
+                raise DataError(
+                    f"there are no draws of the sampled site {site!r:.80}", parameter="sites"
+                )
+        groups: tuple[Mapping[str, Any], ...] = (
+            *(self.values, self.log_likelihood, self.log_prior, self.predictive, self.statistics),
+            {"log_weight": self.log_weight, "log_density": self.log_density},
+        )
+        arrays: list[tuple[str, Any, tuple[int, ...]]] = [
+            (name, values, actual[:2]) for group in groups for name, values in group.items()
+        ]
+        arrays += [(name, self.constants.get(name), (size,)) for name in _BY_FEATURE]
+        arrays.append(("prior_covariance", self.constants.get("prior_covariance"), (size, size)))
+        for name, values, shape in arrays:
+            if values is not None:
+                _check_array(name, np.asarray(values), shape)
+        for name, kind in _ATTRIBUTES.items():
+            value = self.attrs.get(name)
+            if value is not None and not isinstance(value, kind):
+                problem = f"the attribute {name} is {value!r:.80}, not of the type {kind.__name__}"
+                raise DataError(problem, parameter="attrs")
+        exponent = self.attrs.get("likelihood_exponent")
+        if exponent is not None and not 0 < exponent < np.inf:
+            problem = f"the attribute likelihood_exponent is {exponent}, not a number above 0"
+            raise DataError(problem, parameter="attrs", code="bad-number")
 
     @property
     def weights(self) -> Float64:
@@ -198,22 +258,16 @@ class Draws:
         Args:
             derived: whether to include functions of the sampled sites.
         """
-        sites = self.values if derived else [name for name in self.values if self._sampled(name)]
+        # Weights are included even if they are a function of other sites.
+        others = [name for name in self.values if derived or name in self.sites]
         result: dict[str, Float64] = {}
-        for name in sorted(sites, key=lambda site: site != WEIGHTS):
+        for name in dict.fromkeys([WEIGHTS, *others]):
             cells = np.asarray(self.values[name], np.float64).reshape(*self.shape, -1)
-            for k, label in enumerate(self._cells(name, cells.shape[-1])):
+            count = cells.shape[-1]
+            labels = [name] if count == 1 else [f"{name}[{k}]" for k in range(count)]
+            for k, label in enumerate(self.features if name == WEIGHTS else labels):
                 result[f"{label} (site)" if label in result else label] = cells[..., k]
         return result
-
-    def _sampled(self, name: str) -> bool:
-        # Weights are included even if they are a function of other sites.
-        return name in self.sites or name == WEIGHTS
-
-    def _cells(self, name: str, count: int) -> Sequence[str]:
-        if name == WEIGHTS:
-            return self.features
-        return [name] if count == 1 else [f"{name}[{k}]" for k in range(count)]
 
     def at_point(self, point: str = "mean", draw: int = 0) -> Weights:
         """Return one vector of weights that summarises the posterior, fixed weights included.
@@ -227,22 +281,23 @@ class Draws:
             UsageError: if there is no such point.
         """
         one_of(point, POINTS, "point")
-        values = self.mean if point == "mean" else self._mode() if point == "mode" else None
-        if values is None:
-            if not 0 <= draw < len(self.flat):
-                last = len(self.flat) - 1
-                raise DataError(f"there is no draw {draw}: the posterior has 0 to {last}")
-            values = self.flat[draw]
-        free = dict(zip(self.features, values.tolist(), strict=True))
-        return Weights({**free, **self.fixed}, f"the posterior {point}")
-
-    def _mode(self) -> Float64:
-        if "mode" not in self.constants:
+        if point == "mode" and "mode" not in self.constants:
             raise DataError(
                 "this posterior does not contain its mode: use a sampler that finds it (map, "
-                "nuts), or the mean"
+                "nuts), or the mean",
+                parameter="point",
             )
-        return np.asarray(self.constants["mode"], np.float64)
+        if point == "draw" and not 0 <= draw < len(self.flat):
+            raise DataError(
+                f"there is no draw {draw}: the posterior has 0 to {len(self.flat) - 1}",
+                parameter="draw",
+            )
+        if point == "draw":
+            values = self.flat[draw]
+        else:
+            values = self.mean if point == "mean" else np.asarray(self.constants["mode"], float)
+        free = dict(zip(self.features, values.tolist(), strict=True))
+        return Weights({**free, **self.fixed}, f"the posterior {point}")
 
     def aligned(self, nbest: NBest, vectors: npt.ArrayLike | None = None) -> Float64:
         """Return weights, the fixed ones included, in the order of the columns of n-best lists.
@@ -296,7 +351,9 @@ class Draws:
         """
         if set(features) != set(self.features):
             differing = ", ".join(sorted(set(features) ^ set(self.features)))
-            raise DataError(f"posteriors of different features cannot be compared: {differing}")
+            raise DataError(
+                f"posteriors of different features cannot be compared: {differing}", code="mismatch"
+            )
         columns = [self.features.index(name) for name in features]
         return Draws(
             {WEIGHTS: self.weights[..., columns]},
@@ -322,24 +379,67 @@ class Draws:
         count = len(share)
         marks = (np.arange(count) + np.random.default_rng(checked_seed(seed)).uniform()) / count
         chosen = np.searchsorted(share, marks).clip(max=count - 1)
-        density = None if self.log_density is None else self.log_density.reshape(-1)[chosen][None]
+
+        def select(array: Any) -> Any:
+            """Return the chosen draws, counted over all chains, as one chain."""
+            if array is None:
+                return None
+            return np.asarray(array).reshape(-1, *np.shape(array)[2:])[chosen][None]
+
+        names = ("values", "log_likelihood", "log_prior", "predictive", "statistics")
+        groups: dict[str, Any] = {
+            name: {key: select(array) for key, array in getattr(self, name).items()}
+            for name in names
+        }
+        density = select(self.log_density)
         return replace(
-            self,
-            kind="chains",
-            log_weight=None,
-            log_density=density,
-            values=self._select(self.values, chosen),
-            log_likelihood=self._select(self.log_likelihood, chosen),
-            log_prior=self._select(self.log_prior, chosen),
-            predictive=self._select(self.predictive, chosen),
-            statistics=self._select(self.statistics, chosen),
-            warmup={},
+            self, kind="chains", log_weight=None, log_density=density, warmup={}, **groups
         )
 
-    def _select(self, arrays: Arrays, chosen: npt.NDArray[np.int64]) -> Arrays:
-        """Return some draws of each array, counted over all chains, as one chain."""
-        flat = {k: np.asarray(a).reshape(-1, *np.shape(a)[2:]) for k, a in arrays.items()}
-        return {name: array[chosen][None] for name, array in flat.items()}
+
+def _check_array(name: str, array: npt.NDArray[Any], shape: tuple[int, ...]) -> None:
+    if array.dtype.kind not in "biuf":
+        raise DataError(
+            f"{name} has the type {array.dtype}, not numbers: make the posterior again",
+            code="bad-number",
+        )
+    if array.shape[: len(shape)] != shape:
+        raise DataError(
+            f"{name} has the shape {array.shape}, which must begin with {shape}: it does not "
+            "belong to these weights",
+            code="mismatch",
+        )
+
+
+def check_finite(draws: Draws) -> None:
+    """Raise if any weight or log density is not finite.
+
+    Raises:
+        DataError: naming the feature and the draw.
+    """
+    wrong = ~np.isfinite(draws.weights)
+    if wrong.any():
+        chain, draw, feature = np.argwhere(wrong)[0].tolist()
+        raise DataError(
+            f"the weight of {draws.features[feature]} is not a finite number in draw "
+            f"{draw} of chain {chain} ({int(wrong.any(axis=2).sum())} draws in total): fix the "
+            "sampler that wrote this file",
+            code="bad-number",
+        )
+    problems = [
+        name
+        for name in _BY_FEATURE
+        if name in draws.constants and not np.isfinite(draws.constants[name]).all()
+    ]
+    for name, values in (("log_weight", draws.log_weight), ("log density", draws.log_density)):
+        # Logarithms of weights that are not all zero.
+        if values is not None and not -np.inf < np.max(values, initial=-np.inf) < np.inf:
+            problems.append(name)
+    if problems:
+        raise DataError(
+            f"{problems[0]} holds NaN or an infinite number: fix the sampler that wrote this file",
+            code="bad-number",
+        )
 
 
 def pooled(runs: Sequence[Draws]) -> Draws:
@@ -354,10 +454,12 @@ def pooled(runs: Sequence[Draws]) -> Draws:
     ((4, 10), [0.5])
     """
     if len({run.features for run in runs}) != 1 or len({run.shape[1] for run in runs}) != 1:
-        raise DataError("the runs of one sampler must agree in features and number of draws")
+        problem = "the runs of one sampler must agree in features and number of draws"
+        raise DataError(problem, code="mismatch")
     log_weights = [run.log_weight for run in runs if run.log_weight is not None]
     if log_weights and len(log_weights) != len(runs):
-        raise DataError("some runs of one sampler have a statistic log_weight and others do not")
+        problem = "some runs of one sampler have a statistic log_weight and others do not"
+        raise DataError(problem, parameter="log_weight", code="mismatch")
     return Draws(
         {WEIGHTS: np.concatenate([run.weights for run in runs])},
         runs[0].features,

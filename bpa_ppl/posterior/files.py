@@ -79,17 +79,17 @@ def read_draws(path: str | Path) -> Draws:
 
 
 def _read(path: str | Path) -> tuple[DataTree, Draws]:
-    if Path(path).is_dir():
-        raise DataError("a folder: give the posterior in it that `bpa adapt` wrote", path)
     if not Path(path).is_file():
-        raise DataError("no such file: give the posterior that `bpa adapt` wrote", path)
+        what = "a folder" if Path(path).is_dir() else "no such file"
+        problem = f"{what}: give the posterior that `bpa adapt` wrote"
+        raise DataError(problem, path, code="missing-file")
     try:
         tree = from_bytes(Path(path).read_bytes())
         return tree, as_draws(from_tree(tree))
     except OSError as error:
         raise denied(path, error, "read") from error
     except BpaError as error:
-        raise DataError(str(error), path) from error
+        raise DataError(str(error), path, parameter=error.parameter, code=error.code) from error
 
 
 def to_bytes(tree: DataTree) -> bytes:
@@ -114,7 +114,8 @@ def to_bytes(tree: DataTree) -> bytes:
     try:
         return bytes(tree.to_netcdf(engine="h5netcdf", encoding=encoding))
     except (TypeError, ValueError) as error:
-        raise DataError(f"NetCDF cannot hold this posterior ({_first_line(error)})") from error
+        problem = f"NetCDF cannot hold this posterior ({_first_line(error)})"
+        raise DataError(problem, code="cannot-write") from error
 
 
 def from_bytes(content: bytes) -> DataTree:
@@ -154,7 +155,8 @@ def _check_size(content: bytes) -> None:
     if sum(claims) > max(_SMALL, _MAX_RATIO * len(content)):
         raise DataError(
             f"claims to hold {sum(claims):.3g} bytes of numbers, which is not possible in a file "
-            f"of {len(content):,} bytes: make it again"
+            f"of {len(content):,} bytes: make it again",
+            code="damaged",
         )
 
 
@@ -164,5 +166,6 @@ def _first_line(error: Exception) -> str:
 
 def _unreadable(reason: str) -> DataError:
     return DataError(
-        f"not a readable NetCDF posterior ({reason}): give the file that `bpa adapt` wrote"
+        f"not a readable NetCDF posterior ({reason}): give the file that `bpa adapt` wrote",
+        code="damaged",
     )

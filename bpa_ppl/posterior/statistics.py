@@ -1,18 +1,29 @@
-"""ArviZ's statistics of draws, computed from plain arrays."""
+"""ArviZ's statistics of draws, computed from plain arrays.
+
+They are those of ArviZ's package arviz-stats, which loads no plots; only `compare_psis_loo` loads
+ArviZ.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import logging
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from bpa_ppl.nbest import Float64
-from bpa_ppl.posterior import arviz_functions as arviz
 from bpa_ppl.posterior.adapter import to_arviz
+from bpa_ppl.posterior.arviz_functions import generation, import_arviz
 from bpa_ppl.posterior.draws import WEIGHTS, Draws
 
+#: Quantiles of the effective sample size of the tails (Vehtari et al. 2021).
+TAILS = (0.05, 0.95)
+#: The change of the exponent in power scaling, as in ArviZ 0.
+_DELTA = 0.01
 #: With fewer importance weights, their tail cannot be fitted.
 _MIN_WEIGHTS = 25
 
@@ -38,8 +49,34 @@ def mcse(values: npt.ArrayLike) -> Float64:
 def _of_each(name: str, values: npt.ArrayLike, method: str) -> Float64:
     array = np.asarray(values, np.float64)
     cells = array.reshape(*array.shape[:2], -1)
-    with np.errstate(divide="ignore", invalid="ignore"), arviz.unlogged():
-        return arviz.diagnostic(name, cells, method).reshape(array.shape[2:])
+    tail = {"prob": TAILS} if method == "tail" else {}
+    with _quiet() as functions:
+        result = getattr(functions, name)(cells, chain_axis=0, draw_axis=1, method=method, **tail)
+    return np.asarray(result, np.float64).reshape(array.shape[2:])
+
+
+@contextmanager
+def _quiet() -> Iterator[Any]:
+    """Return ArviZ's functions of arrays, without warnings and log records.
+
+    These repeat results, such as NaN or a large k̂, or concern ArviZ's use of pandas.
+    """
+    from arviz_stats.base import array_stats
+
+    def drop(record: logging.LogRecord) -> bool:
+        return False
+
+    loggers = [logging.getLogger(name) for name in ("arviz", "arviz_stats.base.stats_utils")]
+    for logger in loggers:
+        logger.addFilter(drop)
+    try:
+        with np.errstate(all="ignore"), warnings.catch_warnings():
+            for message in ("Estimated shape parameter", "The inplace keyword", "Number of tail"):
+                warnings.filterwarnings("ignore", message)
+            yield array_stats
+    finally:
+        for logger in loggers:
+            logger.removeFilter(drop)
 
 
 def bfmi(energy: npt.ArrayLike) -> Float64:
@@ -58,8 +95,8 @@ def bfmi(energy: npt.ArrayLike) -> Float64:
 
 def autocorrelation(values: npt.ArrayLike) -> Float64:
     """Return the autocorrelation of each chain by lag, (C, D) ↦ (C, D)."""
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return arviz.autocorrelation(np.asarray(values))
+    with _quiet() as functions:
+        return np.asarray(functions.autocorr(np.asarray(values)))
 
 
 def pareto_smoothed(log_ratio: npt.ArrayLike) -> tuple[Float64, float]:
@@ -71,9 +108,30 @@ def pareto_smoothed(log_ratio: npt.ArrayLike) -> tuple[Float64, float]:
     finite = np.where(np.isfinite(flat), flat, -np.inf)
     if len(finite) < _MIN_WEIGHTS or not np.isfinite(finite).any():
         return np.zeros(np.shape(log_ratio)), np.inf
-    with arviz.unlogged():
-        smoothed, k_hat = arviz.psis(finite)
+    smoothed, k_hat = _psis(finite)
     return smoothed.reshape(np.shape(log_ratio)), k_hat
+
+
+def _psis(log_weight: Float64, r_eff: float = 1.0) -> tuple[Float64, float]:
+    """Return Pareto-smoothed log weights, normalised, (D,), and k̂.
+
+    With fewer effective draws than draws, `r_eff` of them, a longer tail is smoothed.
+
+    Without a tail to fit, as where all weights but a few are 0, they are as they were, and k̂ is
+    infinite.
+
+    >>> _psis(np.array([0.0] + 99 * [-1000.0]))[1]
+    inf
+    """
+    try:
+        with _quiet() as functions:
+            # It takes log-likelihoods, whose negatives are the weights.
+            smoothed, k_hat = functions.psislw(-log_weight, r_eff=r_eff)
+    except ValueError:  # all of the tail is one number
+        smoothed, k_hat = log_weight, np.inf
+    if np.isnan(smoothed).any() or not k_hat < np.inf:
+        return log_weight - np.logaddexp.reduce(log_weight), np.inf
+    return np.asarray(smoothed), float(k_hat)
 
 
 def loo_log_weights(log_weight: Float64, log_likelihood: Float64) -> tuple[Float64, float]:
@@ -99,23 +157,61 @@ def loo_log_weights(log_weight: Float64, log_likelihood: Float64) -> tuple[Float
 def psis_loo(draws: Draws) -> Mapping[str, Any]:
     """Return PSIS-LOO over the sentences: `elpd`, `se`, `p`, `elpd_i`, `pareto_k`.
 
+    The sums are those of ArviZ's function `loo` (Vehtari, Gelman & Gabry 2017), which loads all of
+    its plots. The variance in `se` is over n − 1, as in the paper and from ArviZ 1 on.
+
     Args:
         draws: without importance weights, with a pointwise log-likelihood.
+
+    >>> log_p = np.log(0.5) + np.linspace(0, 1e-3, 200).reshape(1, 100, 2)
+    >>> draws = Draws({"weights": np.zeros((1, 100, 1))}, ("LM0",), log_likelihood={"o": log_p},
+    ...               sentence_sites=("o",))
+    >>> result = psis_loo(draws)
+    >>> round(result["elpd"], 2), round(result["se"], 4)
+    (-1.39, 0.0)
     """
     assert draws.pointwise is not None  # checked by the caller
     chains, count = draws.shape
     log_p = np.asarray(draws.pointwise, np.float64).reshape(chains * count, -1).T
     # The relative efficiency of the weights is used for all observations, as in ArviZ.
     r_eff = 1.0 if chains == 1 else float(ess(draws.weights, "mean").mean()) / (chains * count)
-    return arviz.loo(log_p, r_eff)
+    # Where all draws say the same, as of a list of one hypothesis, there is nothing to smooth.
+    equal = np.full(chains * count, -np.log(chains * count)), 0.0
+    results = [_psis(-row, r_eff) if np.ptp(row) else equal for row in log_p]
+    smoothed, k_hat = (np.array(part) for part in zip(*results, strict=True))
+    terms = np.logaddexp.reduce(smoothed + log_p, axis=1)
+    fitted = np.logaddexp.reduce(log_p, axis=1) - np.log(chains * count)
+    return {
+        "elpd": float(terms.sum()),
+        "se": float(np.sqrt(len(terms) * np.var(terms, ddof=min(len(terms) - 1, 1)))),
+        "p": float(fitted.sum() - terms.sum()),
+        "elpd_i": np.asarray(terms),
+        "pareto_k": np.asarray(k_hat),
+    }
 
 
 def compare_psis_loo(posteriors: Mapping[str, Draws]) -> Any:
     """Return ArviZ's table that ranks posteriors by PSIS-LOO, a pandas data frame.
 
-    Its columns are `elpd`, `behind`, `dse`, `weight` and `warning`.
+    Its columns are `elpd`, `behind`, how much that is less than the best, `dse`, `weight` and
+    `warning`.
     """
-    return arviz.compare({name: _by_sentence(draws) for name, draws in posteriors.items()})
+    arviz = import_arviz()
+    data = {}
+    for name, draws in posteriors.items():
+        assert draws.pointwise is not None  # checked by the caller
+        likelihood = {"sentence": draws.pointwise}
+        data[name] = to_arviz(
+            Draws({WEIGHTS: draws.weights}, draws.features, log_likelihood=likelihood)
+        )
+    with _quiet():
+        if generation() < 1:
+            table = arviz.compare(data, ic="loo")
+            return table.rename(columns={"elpd_loo": "elpd", "elpd_diff": "behind"})
+        loos = {name: arviz.loo(one, pointwise=True) for name, one in data.items()}
+        table = arviz.compare(loos, round_to="none")
+    warned = [bool(loos[name].warning) for name in table.index]
+    return table.assign(behind=-table["elpd_diff"], warning=warned)
 
 
 def power_scaling(draws: Draws, component: str) -> Float64:
@@ -123,24 +219,22 @@ def power_scaling(draws: Draws, component: str) -> Float64:
 
     Args:
         draws: without importance weights, with log-likelihoods and log densities.
-        component: `prior` or `likelihood`.
+        component: `prior` or `likelihood`, the factor that is raised to a power.
     """
-    prior = component == "prior"
-    scaled = draws.total_log_prior if prior else draws.total_log_likelihood
+    scaled = draws.total_log_prior if component == "prior" else draws.total_log_likelihood
     assert scaled is not None  # checked by the caller
-    return arviz.power_scaling(draws.weights, np.asarray(scaled, np.float64))
-
-
-def _by_sentence(draws: Draws) -> Any:
-    """Return ArviZ data whose only log-likelihood is that of the sentences."""
-    assert draws.pointwise is not None  # checked by the caller
-    return to_arviz(
-        Draws(
-            {WEIGHTS: draws.weights},
-            draws.features,
-            log_likelihood={"sentence": draws.pointwise},
+    log_density = np.asarray(scaled, np.float64)
+    if np.ptp(log_density) == 0:
+        return np.zeros(len(draws.features))
+    alphas, cells = (1 / (1 + _DELTA), 1 + _DELTA), np.moveaxis(draws.weights, -1, 0)
+    with _quiet() as functions:
+        logs = [functions.power_scale_lw(log_density.reshape(-1), alpha=alpha) for alpha in alphas]
+        lower, upper = (
+            np.exp(log - np.logaddexp.reduce(log)).reshape(log_density.shape) for log in logs
         )
-    )
+        return np.array(
+            [functions.power_scale_sense(x, lower, upper, *alphas) for x in cells], float
+        )
 
 
 def rank_counts(chains: npt.ArrayLike, bins: int) -> tuple[Float64, Float64]:

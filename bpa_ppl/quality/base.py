@@ -120,9 +120,8 @@ class Metric(Component, frozen=True):
 
     def counts(self, lists: Lists, references: References) -> Float64:
         """Return (hypotheses, S) counts, which are summed for a corpus score."""
-        raise UsageError(
-            f"{self.key} has no counts to sum: choose {' or '.join(counted_metrics())}"
-        )
+        message = f"{self.key} has no counts to sum: choose {' or '.join(counted_metrics())}"
+        raise UsageError(message, parameter="metric", code="not-supported")
 
     def value(self, sums: Float64) -> Float64:
         """Return corpus scores, (…, S) ↦ (…), of counts summed over the sentences of a text."""
@@ -207,10 +206,7 @@ class Averaged(Metric, frozen=True):
     counted: ClassVar[bool] = True
     decimals: ClassVar[int] = 4
 
-    @property
-    def width(self) -> int:
-        """2: the score, and one sentence."""
-        return 2
+    width = 2
 
     def counts(self, lists: Lists, references: References, **more: Any) -> Float64:
         """Return (hypotheses, 2) the score and 1."""
@@ -340,21 +336,17 @@ def check_parallel(
     >>> check_parallel(["a", "b"], [("a",), ("b", "c")])
     """
     if len(hypotheses) != len(references):
-        raise DataError(
-            f"{len(hypotheses)} hypotheses and references for {len(references)} sentences: the "
-            "numbers must be equal",
-            source,
-        )
+        message = f"{len(hypotheses)} hypotheses and references for {len(references)} sentences"
+        raise DataError(message, source, parameter="references", code="wrong-length")
     if not len(references):
-        raise DataError("there are no sentences to score", source)
+        raise DataError("there are no sentences to score", source, code="no-data")
     for sentence, refs in enumerate(references):
         if isinstance(refs, str):
-            raise DataError(
-                f"the references of sentence {sentence} are one string: give a tuple of strings",
-                source,
-            )
+            message = f"references of sentence {sentence} are one string: give a tuple of strings"
+            raise DataError(message, source, parameter="references")
         if not len(refs):
-            raise DataError(f"sentence {sentence} has no reference: give at least one", source)
+            message = f"sentence {sentence} has no reference: give at least one"
+            raise DataError(message, source, parameter="references", code="missing-references")
 
 
 def _number_of(references: References) -> int | None:

@@ -10,7 +10,7 @@ import numpy as np
 
 from bpa_ppl.nbest import Float64
 from bpa_ppl.quality.base import Lists, References, SacreMetric, Streams
-from bpa_ppl.text.vocabulary import Vocabulary, starts_of
+from bpa_ppl.text.words import Vocabulary, starts_of
 
 #: The tokenisers of sacreBLEU that need no other package or download.
 Tokeniser = Literal["none", "13a", "intl", "char", "zh"]
@@ -45,15 +45,12 @@ class BLEU(SacreMetric, frozen=True):
 
     key: ClassVar[str] = "bleu"
     counted: ClassVar[bool] = True
-    computed_by: ClassVar[tuple[str, ...]] = ("bpa_ppl.text.ngrams", "bpa_ppl.text.vocabulary")
+    computed_by: ClassVar[tuple[str, ...]] = ("bpa_ppl.text.ngrams", "bpa_ppl.text.words")
     tokenize: Tokeniser = "none"
     lowercase: bool = False
     smoothing: Smoothing = "exp"
 
-    @property
-    def width(self) -> int:
-        """S, the number of counts per hypothesis: 9."""
-        return 2 * ORDER + 1
+    width = 2 * ORDER + 1
 
     def scorer(self, streams: Streams | None = None, *, sentence: bool = False) -> Any:
         """Return sacreBLEU's BLEU with these settings."""

@@ -100,8 +100,8 @@ def replicates(counts: Float64, metric: str | Metric, new: Resamples) -> Replica
 
 
 def score_difference(
-    ours: Float64,
-    theirs: Float64,
+    first: Float64,
+    second: Float64,
     metric: str | Metric,
     *,
     samples: int = 1000,
@@ -111,8 +111,8 @@ def score_difference(
     """Compare two translations of the same sentences.
 
     Args:
-        ours: (S, K) counts of the metric, of the first translation.
-        theirs: likewise, of the second.
+        first: (S, K) counts of the metric, of the first translation.
+        second: likewise, of the second.
         metric: one that is counted, such as "ter" or "bleu".
         samples: the number of bootstrap samples.
         probability: of the interval.
@@ -123,9 +123,9 @@ def score_difference(
     >>> result.score, result.difference, result.high
     (25.0, -25.0, -25.0)
     """
-    config, counts = resolve(metric), np.stack([ours, theirs])
+    config, counts = resolve(metric), np.stack([first, second])
     score, other = config.value(counts.sum(axis=1))
-    values = _values(counts, config, resamples(samples, len(ours), seed=seed))
+    values = _values(counts, config, resamples(samples, len(first), seed=seed))
     tail = (1 - probability) / 2
     low, high = np.quantile(values[:, 0] - values[:, 1], (tail, 1 - tail))
     return ScoreDifference(config.key, float(score), float(score - other), float(low), float(high))

@@ -108,7 +108,8 @@ def named_column(name: str, nbest: NBest | None = None) -> Metric:
         column_of(nbest, column)  # raises an error that names the value that is not a number
     metrics = ", ".join(metric for metric in METRICS if metric != "column")
     columns = f", or a column of the lists: {', '.join(names)}" if names else ""
-    raise UsageError(f"unknown metric {name!r}: choose one of {metrics}{columns}")
+    message = f"unknown metric {name!r}: choose one of {metrics}{columns}"
+    raise UsageError(message, parameter="metric", code="unknown-name")
 
 
 def by_name(name: str) -> Metric:
@@ -149,11 +150,9 @@ def column_of(nbest: NBest, name: str) -> Float64:
     if name in nbest.feature_names:
         return nbest.features[:, nbest.feature_names.index(name)].astype(np.float64)
     if name not in nbest.extras:
-        raise DataError(
-            f"the lists have no column of numbers {name}: they have "
-            f"{', '.join(numeric_columns(nbest)) or 'none'}",
-            nbest.origin,
-        )
+        names = ", ".join(numeric_columns(nbest)) or "none"
+        message = f"the lists have no column of numbers {name}: they have {names}"
+        raise DataError(message, nbest.origin, code="missing-column")
     column = nbest.extras[name]
     values = as_numbers(column)
     if values is not None:
@@ -171,6 +170,7 @@ def column_of(nbest: NBest, name: str) -> Float64:
             f"{nbest.sentence_ids[sentence]} is {quoted(value)}, not a finite number: "
             "correct it, or remove it if there is no judgement",
             nbest.origin,
+            code="bad-number",
         )
     return values
 
@@ -259,5 +259,6 @@ def judged_lists(nbest: NBest, metric: Metric) -> tuple[NBest, Int64]:
         raise DataError(
             f"no list has two candidates with a value of {names}: judge two or more of a list",
             nbest.origin,
+            code="no-data",
         )
     return lists, rows

@@ -40,10 +40,7 @@ class Comet(Averaged, frozen=True):
     batch: Count = 8
     gpus: CountOrNone = 0
 
-    @property
-    def title(self) -> str:
-        """COMET."""
-        return "COMET"
+    title = "COMET"
 
     def signature(self, references: References, *, sentence: bool = False) -> str:
         """Return the model and the version of the package."""
@@ -78,7 +75,8 @@ class Comet(Averaged, frozen=True):
         )
         scores = np.asarray(prediction.scores, np.float64)
         if scores.shape != (len(data),) or not np.isfinite(scores).all():
-            raise DataError(f"{self.model} did not return one finite score per hypothesis")
+            message = f"{self.model} did not return one finite score per hypothesis"
+            raise DataError(message, code="bad-number")
         return scores
 
 
@@ -90,10 +88,7 @@ class CometKiwi(Comet, frozen=True):
 
     model: str = "Unbabel/wmt22-cometkiwi-da"
 
-    @property
-    def title(self) -> str:
-        """COMETKiwi."""
-        return "COMETKiwi"
+    title = "COMETKiwi"
 
 
 @lru_cache(1)
@@ -105,11 +100,13 @@ def _loaded(model: str) -> Any:
     except (ImportError, AttributeError) as error:
         raise UsageError(
             "the metric unbabel-comet needs the package unbabel-comet: install bpa_ppl[comet], or "
-            "compute the scores elsewhere and add them to the lists as a column"
+            "compute the scores elsewhere and add them to the lists as a column",
+            parameter="metric",
+            code="not-supported",
         ) from error
     is_file = Path(model).suffix == ".ckpt"
     if is_file and not Path(model).is_file():
-        raise DataError("no such file: name a checkpoint of COMET", model)
+        raise DataError("no such file: name a checkpoint of COMET", model, code="missing-file")
     try:
         return load(model if is_file else download(model))
     except Exception as error:  # torch, the hub and the network have no common error class
@@ -117,4 +114,5 @@ def _loaded(model: str) -> Any:
             f"the COMET model cannot be loaded ({error}): name a model of huggingface.co/Unbabel "
             "that you may download, or the path of a .ckpt",
             model,
+            code="damaged",
         ) from error

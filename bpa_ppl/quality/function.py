@@ -41,7 +41,9 @@ class Function(Averaged, frozen=True):
         if not callable(self.function) or not 1 <= self._takes <= len(_TAKES):
             raise UsageError(
                 "a custom metric is a function of (hypotheses), (hypotheses, references) or "
-                f"(hypotheses, references, sources), not {self.function!r}"
+                f"(hypotheses, references, sources), not {self.function!r}",
+                parameter="metric",
+                code="wrong-type",
             )
 
     @property
@@ -87,7 +89,8 @@ class Function(Averaged, frozen=True):
         if values.shape != (len(hypotheses),) or not np.isfinite(values).all():
             raise DataError(
                 f"the metric {self.key} must return one finite number for each of "
-                f"{len(hypotheses)} hypotheses, not {reprlib.repr(scores)}"
+                f"{len(hypotheses)} hypotheses, not {reprlib.repr(scores)}",
+                code="bad-number",
             )
         return values
 

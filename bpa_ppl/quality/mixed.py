@@ -46,15 +46,9 @@ class Mixed(Metric, frozen=True):
             return TER(), BLEU()
         return TER(case_sensitive=self.case_sensitive), BLEU(lowercase=not self.case_sensitive)
 
-    @property
-    def width(self) -> int:
-        """S, the number of counts per hypothesis: 11."""
-        return sum(part.width for part in self.parts)
+    width = TER.width + BLEU.width
 
-    @property
-    def title(self) -> str:
-        """The name of the metric in tables."""
-        return "(100 − TER + BLEU) / 2"
+    title = "(100 − TER + BLEU) / 2"
 
     def signature(self, references: References, *, sentence: bool = False) -> str:
         """Return the signatures of both; sentences have the smoothing of BLEU+1."""

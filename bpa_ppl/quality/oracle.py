@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +18,6 @@ from bpa_ppl.quality.column import judged_lists
 from bpa_ppl.quality.scoreboard import cells, choice_scores
 from bpa_ppl.quality.scoring import sentence_scores
 from bpa_ppl.tables import text_table
-from bpa_ppl.workers import check_jobs
 
 #: Which of several best hypotheses is the oracle: the one with the highest score, or all.
 TIES = ("canonical", "shared")
@@ -163,17 +163,10 @@ def oracles(
     >>> best.index.tolist(), best.score.tolist(), best.tied.tolist()
     ([1], [0.0], [1])
     """
-    require(nbest, NBest, "oracles are chosen from n-best lists (NBest)")
-    ranking = _ranking(nbest, None if ties == "shared" else preference)
-    check_jobs(jobs)
-    config = resolve(metric, nbest)
-    lists, rows = judged_lists(nbest, config)
-    order = _order(ranking[rows], ties)
-    values = sentence_scores(
-        lists, config, only_best=True, jobs=jobs, cache=cache, progress=progress
-    )
-    best = _best(lists, config, values, order, ties)
-    return _of_all(nbest, lists, rows, best, ranking)
+    require(nbest, NBest, "oracles are chosen from n-best lists (NBest)", "nbest")
+    ranking = _ranking(nbest, None if ties == "shared" else preference, "preference")
+    options = {"jobs": jobs, "cache": cache, "progress": progress}
+    return _judge(nbest, metric, ranking, ties, only_best=True, **options).all_lists
 
 
 def headroom(
@@ -213,28 +206,55 @@ def headroom(
     >>> room.first_best.value, room.oracle.value, room.anti_oracle.value
     (50.0, 0.0, 100.0)
     """
-    require(nbest, NBest, "headroom is of n-best lists (NBest)")
-    config, ranking = resolve(metric, nbest), _ranking(nbest, scores)
-    lists, rows = judged_lists(nbest, config)
-    order = _order(ranking[rows], ties)
-    values = sentence_scores(
-        lists, config, only_best=False, jobs=jobs, cache=cache, progress=progress
-    )
-    best = _best(lists, config, values, order, ties)
-    _, is_worst = _extreme(lists, values, lowest=not config.lower_is_better)
+    require(nbest, NBest, "headroom is of n-best lists (NBest)", "nbest")
+    ranking = _ranking(nbest, scores, "scores")
+    options = {"jobs": jobs, "cache": cache, "progress": progress}
+    judged = _judge(nbest, metric, ranking, ties, only_best=False, **options)
+    lists, config = judged.lists, judged.metric
+    _, is_worst = _extreme(lists, judged.values, lowest=not config.lower_is_better)
     chosen = {
-        _FIRST_BEST: lists.best(ranking[rows]),
-        _ORACLE: best.index,
-        _ANTI_ORACLE: lists.best(np.where(is_worst, order, -np.inf)),
+        _FIRST_BEST: lists.best(judged.ranking),
+        _ORACLE: judged.oracles.index,
+        _ANTI_ORACLE: lists.best(np.where(is_worst, judged.order, -np.inf)),
     }
     choices = {name: choice_scores(lists, choice, config) for name, choice in chosen.items()}
-    return Headroom(choices, _of_all(nbest, lists, rows, best, ranking))
+    return Headroom(choices, judged.all_lists)
 
 
-def _order(ranking: Float64, ties: str) -> Float64:
-    """Return the scores that break ties between hypotheses."""
-    one_of(ties, TIES, "tie policy")
-    return np.zeros(len(ranking)) if ties == "shared" else ranking
+class _Judged(NamedTuple):
+    """The oracles of judged hypotheses.
+
+    Attributes:
+        lists: those of judged hypotheses.
+        metric: that judged them.
+        ranking: (hypotheses,) of these lists.
+        order: (hypotheses,) the scores that break ties.
+        values: (hypotheses,) their sentence scores.
+        oracles: of these lists.
+        all_lists: the same for all lists.
+    """
+
+    lists: NBest
+    metric: Metric
+    ranking: Float64
+    order: Float64
+    values: Float64
+    oracles: Oracles
+    all_lists: Oracles
+
+
+def _judge(
+    nbest: NBest, metric: str | Metric, ranking: Float64, ties: str, **options: Any
+) -> _Judged:
+    """Score lists and choose oracles; the options are those of `sentence_scores`."""
+    config = resolve(metric, nbest)
+    lists, rows = judged_lists(nbest, config)
+    one_of(ties, TIES, "tie policy", "ties")
+    order = np.zeros(len(rows)) if ties == "shared" else ranking[rows]
+    values = sentence_scores(lists, config, **options)
+    best = _best(lists, config, values, order, ties)
+    all_lists = _of_all(nbest, lists, rows, best, ranking)
+    return _Judged(lists, config, ranking[rows], order, values, best, all_lists)
 
 
 def _best(lists: NBest, metric: Metric, values: Float64, order: Float64, ties: str) -> Oracles:
@@ -284,18 +304,16 @@ def _of_all(nbest: NBest, lists: NBest, rows: Int64, result: Oracles, ranking: F
     return replace(result, index=index, score=score, tied=tied, share=share)
 
 
-def _ranking(nbest: NBest, scores: npt.ArrayLike | None) -> Float64:
+def _ranking(nbest: NBest, scores: npt.ArrayLike | None, parameter: str) -> Float64:
     """Return (hypotheses,) a value that is highest for the preferred hypothesis."""
     if scores is None:
         return np.zeros(len(nbest.features)) if nbest.totals is None else np.asarray(nbest.totals)
     ranking = np.asarray(scores, dtype=np.float64)
     if ranking.shape != (len(nbest.features),):
-        raise DataError(
-            f"preferences of shape {ranking.shape} for {len(nbest.features)} hypotheses: "
-            "give one number per hypothesis"
-        )
+        message = f"{parameter} of shape {ranking.shape}, not ({len(nbest.features)},)"
+        raise DataError(message, parameter=parameter, code="wrong-length")
     if not np.isfinite(ranking).all():
-        raise DataError("a preference is not a finite number")
+        raise DataError("a number is not finite", parameter=parameter, code="bad-number")
     return ranking
 
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from bpa_ppl.errors import one_of
 from bpa_ppl.nbest import Float64, Int64
-from bpa_ppl.text.vocabulary import Ragged, Vocabulary
+from bpa_ppl.text.words import Ragged, Vocabulary
 
 #: The metrics that can compare the texts of a list.
 PAIRED = ("ter", "bleu", "chrf")
@@ -59,7 +59,7 @@ def pairs_of(texts: Sequence[str], metric: str = "ter") -> Pairs:
     >>> pairs_of(texts).scores(np.array([1]), np.array([0, 2])).round(1).tolist()
     [[-33.3, -25.0]]
     """
-    one_of(metric, PAIRED, "metric by which texts of a list are compared")
+    one_of(metric, PAIRED, "metric of pairs of texts", "metric")
     return Edited(texts) if metric == "ter" else NgramPairs(texts, characters=metric == "chrf")
 
 
@@ -124,19 +124,12 @@ class Edited:
 
         They are at least 1 for texts that differ.
         """
-        # Each k-th occurrence of a word is a column of zeros and ones: products count overlaps.
-        words, _ = self._text
-        owner = np.repeat(np.arange(len(self.lengths)), self.lengths)
-        grouped = np.lexsort((words, owner))
-        first = np.ones(len(words), bool)
-        first[1:] = np.any(np.diff([owner[grouped], words[grouped]]) != 0, axis=0)
-        begins = np.flatnonzero(first)
-        nth = np.arange(len(words)) - np.repeat(begins, np.diff([*begins, len(words)]))
-        column = np.unique(nth * self._vocabulary + words[grouped], return_inverse=True)[1]
-        occurs = np.zeros((len(self.lengths), column.max(initial=-1) + 1), np.float32)
-        occurs[owner[grouped], column] = 1
-        longest = np.maximum(self.lengths[:, None], self.lengths[columns])
-        bounds = longest - (occurs @ occurs[columns].T).astype(np.int64)
+        from bpa_ppl.quality.tercom import lower_bounds
+
+        count = len(self.lengths)
+        text = take_sentences(self._text, np.concatenate([np.arange(count), columns]))
+        refs = count, count + len(columns)
+        bounds = lower_bounds(*text, (0, count), refs, np.zeros(self._vocabulary, np.int32)).T
         return np.asarray(np.maximum(bounds, self._same[:, None] != self._same[columns]))
 
     def scores(self, rows: Int64, columns: Int64) -> Float64:
@@ -148,12 +141,10 @@ class Edited:
         from bpa_ppl.quality.tercom import count_edits
 
         # Each reference is a separate list, whose hypotheses are the rows.
-        hypotheses = take_sentences(self._text, np.tile(rows, len(columns)))
-        references, count = take_sentences(self._text, columns), len(columns)
+        count, hypotheses = len(columns), len(rows) * len(columns)
+        text = take_sentences(self._text, np.concatenate([np.tile(rows, count), columns]))
         starts = np.arange(count + 1)
-        edits = count_edits(
-            hypotheses, references, starts * len(rows), starts, self._vocabulary, False
-        )
+        edits = count_edits(*text, starts * len(rows), starts + hypotheses, self._vocabulary, False)
         return np.asarray(edits).reshape(count, len(rows)).T
 
     def _percent(self, edits: Int64, columns: Int64) -> Float64:

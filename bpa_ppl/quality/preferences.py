@@ -106,7 +106,7 @@ def choice_sets(nbest: NBest, *, ties: bool | None = None) -> ChoiceSets:
     >>> [ranked.nbest.texts(choice) for choice in range(2)]
     [['c', 'a', 'b'], ['a', 'b']]
     """
-    require(nbest, NBest, "preferences are extras of n-best lists (NBest)")
+    require(nbest, NBest, "preferences are extras of n-best lists (NBest)", "nbest")
     choices = [
         choice
         for name in (PREFERENCES, TIES, RANKINGS)
@@ -118,6 +118,7 @@ def choice_sets(nbest: NBest, *, ties: bool | None = None) -> ChoiceSets:
             "no sentence has a preference: give some of them preferences, such as [[2, 0]] if "
             "candidate 2 was preferred to candidate 0, or ties or rankings",
             nbest.origin,
+            code="no-data",
         )
     choices.sort(key=lambda choice: choice.sentence)
     pairs = [choice for choice in choices if choice.pair]
@@ -134,6 +135,8 @@ def choice_sets(nbest: NBest, *, ties: bool | None = None) -> ChoiceSets:
             f"there are {counted(tied, 'tie')}, but the model has no ties: leave them out with "
             f"without({TIES!r})",
             nbest.origin,
+            parameter="ties",
+            code="mismatch",
         )
     decided = {(choice.sentence, choice.candidates) for choice in pairs if choice.chosen == 0}
     both = sum((sentence, (a, b)) in decided for sentence, (b, a) in decided) // 2
@@ -214,34 +217,29 @@ class _Entries(NamedTuple):
         """Return the positions of several different candidates, given by position or id."""
         positions = tuple(self.position(candidate, index) for candidate in candidates)
         if len(set(positions)) < len(positions):
-            self.fail(index, f"names a candidate twice: {quoted(candidates)}")
+            self.fail(index, f"names a candidate twice: {quoted(candidates)}", "duplicate")
         return positions
 
     def position(self, candidate: Any, index: int) -> int:
         """Return the position of a candidate."""
         rows = self.nbest.rows(self.sentence)
         size = rows.stop - rows.start
-        if isinstance(candidate, int) and not isinstance(candidate, bool):
-            if not 0 <= candidate < size:
-                self.fail(index, f"names candidate {candidate} of a list of {size}: count from 0")
+        if isinstance(candidate, int) and not isinstance(candidate, bool) and 0 <= candidate < size:
             return candidate
-        if not isinstance(candidate, str):
-            self.fail(index, f"names a candidate {quoted(candidate)}: give its position or its id")
-        if CANDIDATE_ID not in self.nbest.extras:
-            self.fail(index, f"names {quoted(candidate)}, but the candidates have no extra `id`")
-        ids = list(self.nbest.extras[CANDIDATE_ID][rows])
-        if ids.count(candidate) != 1:
-            several = "several candidates" if candidate in ids else "no candidate"
-            self.fail(index, f"names {quoted(candidate)}, the id of {several} of the list")
+        ids = list(self.nbest.extras.get(CANDIDATE_ID, ())[rows])
+        if not isinstance(candidate, str) or ids.count(candidate) != 1:
+            message = (
+                f"names {quoted(candidate)}, not a position from 0 to {size - 1} or one's `id`"
+            )
+            self.fail(index, message, "bad-name")
         return ids.index(candidate)
 
-    def fail(self, index: int | None, message: str) -> NoReturn:
+    def fail(self, index: int | None, problem: str, code: str = "bad-line") -> NoReturn:
         """Raise an error that names the entry."""
         ids = self.nbest.sentence_extras.get("id", self.nbest.sentence_ids)
-        suffix = "" if index is None else f"[{index}]"
-        raise DataError(
-            f"{self.name}{suffix} of sentence {ids[self.sentence]} {message}", self.nbest.origin
-        )
+        entry = self.name if index is None else f"{self.name}[{index}]"
+        message = f"{entry} of sentence {ids[self.sentence]} {problem}"
+        raise DataError(message, self.nbest.origin, code=code)
 
 
 def _listed(values: Any) -> list[Any] | None:

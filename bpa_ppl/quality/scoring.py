@@ -22,26 +22,16 @@ _CHUNK = 16  # sentences between two reports of progress, and handed to a worker
 _MIN_CACHED = 1000  # fewer hypotheses are scored faster than a file is read
 
 
-class Distinct(NamedTuple):
-    """The distinct texts of each group of lists, group by group.
-
-    Attributes:
-        group: (texts,) the group of each, ascending.
-        string: (texts,) its number in `nbest.strings`.
-        inverse: (hypotheses,) the distinct text of each hypothesis.
-    """
-
-    group: Int64
-    string: Int64
-    inverse: Int64
-
-
-def distinct(nbest: NBest, group: Int64 | None = None) -> Distinct:
-    """Return the distinct texts of each list, or of groups of lists.
+def distinct(nbest: NBest, group: Int64 | None = None) -> tuple[Int64, Int64, Int64]:
+    """Return the distinct texts of each list, or of groups of lists, group by group.
 
     Args:
         nbest: the lists.
         group: (sentences,) the group of each list; default: each list is a group.
+
+    Returns:
+        (texts,) the group of each, ascending; (texts,) its number in `nbest.strings`; and
+        (hypotheses,) the distinct text of each hypothesis.
 
     >>> lists = NBest.from_lists([["b", "a", "b"], ["a"]], [[[0.0]] * 3, [[0.0]]], ["LM0"])
     >>> [part.tolist() for part in distinct(lists)]
@@ -51,7 +41,7 @@ def distinct(nbest: NBest, group: Int64 | None = None) -> Distinct:
     count = max(len(nbest.strings), 1)
     keys = np.repeat(groups, nbest.sizes).astype(np.int64) * count + nbest.string_index
     unique, inverse = np.unique(keys, return_inverse=True)
-    return Distinct(unique // count, unique % count, inverse)
+    return unique // count, unique % count, inverse
 
 
 def corpus_score(
@@ -79,10 +69,13 @@ def corpus_score(
     """
     config = resolve(metric)
     if config.columns:
-        raise UsageError(f"{config.key} is a column of n-best lists: texts have no such score")
-    inputs = _inputs(config, hypotheses, references, sources)
-    refs, extra = inputs.part(slice(None))
-    return config.corpus(hypotheses, refs, **extra)
+        raise UsageError(
+            f"{config.key} is a column of n-best lists: texts have no such score",
+            parameter="metric",
+            code="not-supported",
+        )
+    score: Score = _inputs(config, hypotheses, references, sources).apply(config.corpus)
+    return score
 
 
 def choice_score(nbest: NBest, choice: npt.ArrayLike, metric: str | Metric = "ter") -> Score:
@@ -107,19 +100,12 @@ def choice_score(nbest: NBest, choice: npt.ArrayLike, metric: str | Metric = "te
     config = resolve(metric, nbest)
     rows = nbest.offsets[:-1] + np.asarray(choice)
     chosen = nbest.regroup(slice(None), rows, np.ones(len(nbest), np.int64))
-    references, extra = _inputs_of(config, chosen).part(slice(None))
-    return config.corpus([chosen.text(row) for row in range(len(chosen))], references, **extra)
+    texts = [chosen.text(row) for row in range(len(chosen))]
+    score: Score = _inputs_of(config, chosen, texts).apply(config.corpus)
+    return score
 
 
-def sentence_scores(
-    nbest: NBest,
-    metric: Metric,
-    *,
-    only_best: bool,
-    jobs: int = 1,
-    cache: bool = True,
-    progress: Reporter | None = None,
-) -> Float64:
+def sentence_scores(nbest: NBest, metric: Metric, *, only_best: bool, **options: Any) -> Float64:
     """Return the sentence score of every hypothesis, (hypotheses,), in percent.
 
     Scores of a column are in its own unit, and NaN where the column has no value.
@@ -129,9 +115,7 @@ def sentence_scores(
         metric: with its settings.
         only_best: hypotheses that cannot be the best of their list may get an infinitely bad
             score instead of their own.
-        jobs: workers; -1 uses all cores.
-        cache: whether scores are cached on disk.
-        progress: called with the sentences done, their total, and a note.
+        options: `jobs`, `cache` and `progress`, as for `gains`.
 
     Raises:
         DataError: if a sentence lacks what the metric needs.
@@ -143,9 +127,7 @@ def sentence_scores(
     >>> sentence_scores(lists, resolve("bleu"), only_best=False).round(1).tolist()
     [100.0, 36.8]
     """
-    hook = partial(metric.sentences, only_best=only_best)
-    name = f"sentences only_best={only_best}"
-    return _score_each(nbest, metric, hook, name, jobs=jobs, cache=cache, progress=progress)
+    return _score_each(nbest, metric, "sentences", {"only_best": only_best}, **options)
 
 
 def gains(
@@ -181,10 +163,9 @@ def gains(
     >>> gains(lists).tolist(), gains(lists, "bleu").round(2).tolist()
     ([-1.0, 0.0, -2.0], [1.52, 2.0, 0.62])
     """
-    require(nbest, NBest, "gains are of n-best lists (NBest)")
+    require(nbest, NBest, "gains are of n-best lists (NBest)", "nbest")
     config = resolve(metric, nbest)
-    hook = config.gains
-    return _score_each(nbest, config, hook, "gains", jobs=jobs, cache=cache, progress=progress)
+    return _score_each(nbest, config, "gains", {}, jobs=jobs, cache=cache, progress=progress)
 
 
 @dataclass(frozen=True, eq=False)
@@ -231,9 +212,8 @@ def statistics(nbest: NBest, metric: str | Metric = "bleu") -> Statistics:
     [[1.0, 4.0], [3.0, 4.0]]
     """
     config = resolve(metric, nbest)
-    references, extra = _inputs_of(config, nbest).part(slice(None))
     lists, inverse = distinct_lists(nbest, config)
-    return Statistics(config, config.counts(lists, references, **extra)[inverse])
+    return Statistics(config, _inputs_of(config, nbest, lists).apply(config.counts)[inverse])
 
 
 def no_references(origin: str | None) -> DataError:
@@ -251,53 +231,70 @@ def no_references(origin: str | None) -> DataError:
 
 
 class _Inputs(NamedTuple):
-    """References, sources and columns, as far as a metric needs them."""
+    """The texts of some sentences, with the references, sources and columns that a metric needs.
 
+    Attributes:
+        texts: for each sentence the hypothesis, or some hypotheses.
+        references: for each sentence.
+        sources: for each sentence.
+        columns: (hypotheses,) each.
+        offsets: (sentences + 1,) the first hypothesis of each sentence, if there are columns.
+    """
+
+    texts: Sequence[Any]
     references: References
     sources: Sequence[str] | None
     columns: Mapping[str, Float64] | None = None
     offsets: Int64 | None = None
 
-    def part(self, chunk: slice) -> tuple[References, dict[str, Any]]:
-        """Return the references of some sentences, and the other inputs as keywords."""
-        extra: dict[str, Any] = {} if self.sources is None else {"sources": self.sources[chunk]}
-        if self.columns is not None and self.offsets is not None:
-            first, stop, _ = chunk.indices(len(self.offsets) - 1)
-            rows = slice(self.offsets[first], self.offsets[stop])
-            extra["columns"] = {name: values[rows] for name, values in self.columns.items()}
-        return self.references[chunk], extra
+    def part(self, chunk: slice) -> _Inputs:
+        """Return the inputs of some sentences."""
+        sources = None if self.sources is None else self.sources[chunk]
+        part = _Inputs(self.texts[chunk], self.references[chunk], sources)
+        if self.columns is None or self.offsets is None:
+            return part
+        first, stop, _ = chunk.indices(len(self.texts))
+        rows = slice(self.offsets[first], self.offsets[stop])
+        return part._replace(columns={name: v[rows] for name, v in self.columns.items()})
+
+    def apply(self, method: Callable[..., Any]) -> Any:
+        """Call a method of the metric."""
+        extra = {"sources": self.sources, "columns": self.columns}
+        present = {name: value for name, value in extra.items() if value is not None}
+        return method(self.texts, self.references, **present)
 
 
 def _inputs(
     metric: Metric,
-    hypotheses: Sequence[Any] | Int64,
+    texts: Sequence[Any],
     references: References | None,
     sources: Sequence[str] | None,
     origin: str | None = None,
 ) -> _Inputs:
     """Return the references and the sources that a metric needs for some sentences."""
-    if not len(hypotheses):
-        raise DataError("there are no sentences to score", origin)
+    if not len(texts):
+        raise DataError("there are no sentences to score", origin, code="no-data")
     if "references" not in metric.needs:
-        references = [()] * len(hypotheses)
+        references = [()] * len(texts)
     elif references is None:
         raise no_references(origin)
     else:
-        check_parallel(hypotheses, references, origin)
+        check_parallel(texts, references, origin)
     if "sources" not in metric.needs:
         sources = None
-    elif sources is None or len(sources) != len(hypotheses):
+    elif sources is None or len(sources) != len(texts):
         raise DataError(
             f"{metric.key} needs the source of each sentence: give as many sources",
             origin,
             parameter="sources",
             code="missing-sources",
         )
-    return _Inputs(references, sources)
+    return _Inputs(texts, references, sources)
 
 
-def _inputs_of(metric: Metric, nbest: NBest) -> _Inputs:
-    inputs = _inputs(metric, nbest.sizes, nbest.references, nbest.sources, nbest.origin)
+def _inputs_of(metric: Metric, nbest: NBest, texts: Sequence[Any]) -> _Inputs:
+    """Return what a metric needs of some lists with their texts."""
+    inputs = _inputs(metric, texts, nbest.references, nbest.sources, nbest.origin)
     if not metric.columns:
         return inputs
     from bpa_ppl.quality.column import column_of
@@ -328,77 +325,56 @@ def distinct_lists(nbest: NBest, metric: Metric) -> tuple[list[list[str]], Int64
 def _score_each(
     nbest: NBest,
     metric: Metric,
-    hook: Callable[..., Float64],
-    name: str,
+    method: str,
+    arguments: Mapping[str, Any],
     *,
-    jobs: int,
-    cache: bool,
-    progress: Reporter | None,
+    jobs: int = 1,
+    cache: bool = True,
+    progress: Reporter | None = None,
 ) -> Float64:
     """Compute a method of the metric for each hypothesis, or read it from the cache.
 
     Args:
         nbest: the lists.
         metric: with its settings.
-        hook: the method, of (lists, references, **more).
-        name: of the method and its arguments, for the key of the cache.
+        method: its name, of a method of (lists, references, **more).
+        arguments: further ones of the method.
         jobs: see `gains`, like the others.
         cache: likewise.
         progress: likewise.
     """
     check_jobs(jobs)
-    inputs = _inputs_of(metric, nbest)
     lists, inverse = distinct_lists(nbest, metric)
-    size = sum(map(len, lists))
+    inputs, size = _inputs_of(metric, nbest, lists), sum(map(len, lists))
     cached = cache and metric.kept and not metric.columns and size >= _MIN_CACHED
-    key = _key(metric, name, lists, inputs) if cached else None
+    key = _key(metric, f"{method} {arguments}", inputs) if cached else None
     values = None if key is None else read_array(key, size)
-    if values is None:
-        values = _computed(metric, hook, lists, inputs, jobs, progress)
-        if key is not None:
-            write_array(key, values)
-    elif progress is not None:
-        progress(len(nbest), len(nbest), "sentences")
+    if values is not None:
+        if progress is not None:
+            progress(len(nbest), len(nbest), "sentences")
+        return values[inverse]
+    from joblib import delayed
+
+    hook = partial(getattr(metric, method), **arguments)
+    chunks = [inputs.part(slice(s, s + _CHUNK)) for s in range(0, len(nbest), _CHUNK)]
+    parts = list[Float64]()
+    with parallel_workers(jobs, "threads" if metric.threads else "local") as parallel:
+        for part in parallel(delayed(chunk.apply)(hook) for chunk in chunks):
+            parts.append(np.asarray(part, np.float64))
+            if progress is not None:
+                progress(min(len(parts) * _CHUNK, len(nbest)), len(nbest), "sentences")
+    values = np.concatenate(parts)
+    if key is not None:
+        write_array(key, values)
     return values[inverse]
 
 
-def _key(metric: Metric, name: str, lists: list[list[str]], inputs: _Inputs) -> str | None:
+def _key(metric: Metric, method: str, inputs: _Inputs) -> str | None:
     """Return the cache key of scores; None if the source code is not available."""
     classes = [kind for kind in type(metric).__mro__ if issubclass(kind, Metric)]
     code = key_of_code([*(kind.__module__ for kind in classes), *metric.computed_by])
     if code is None:
         return None
     signature = metric.signature(inputs.references, sentence=True)
-    content = [code, type(metric).__qualname__, repr(metric), signature, name]
-    return key_of([content, lists, inputs.references, inputs.sources])
-
-
-def _computed(
-    metric: Metric,
-    hook: Callable[..., Float64],
-    lists: list[list[str]],
-    inputs: _Inputs,
-    jobs: int,
-    progress: Reporter | None,
-) -> Float64:
-    """Compute `hook` in workers, chunk by chunk."""
-    from joblib import delayed
-
-    chunks = [slice(start, start + _CHUNK) for start in range(0, len(lists), _CHUNK)]
-    parts = []
-    kind = "threads" if metric.threads else "local"
-    with parallel_workers(jobs, kind) as parallel:
-        for part in parallel(delayed(_chunk)(hook, lists[c], *inputs.part(c)) for c in chunks):
-            parts.append(part)
-            if progress is not None:
-                progress(min(len(parts) * _CHUNK, len(lists)), len(lists), "sentences")
-    return np.concatenate(parts)
-
-
-def _chunk(
-    hook: Callable[..., Float64],
-    lists: Sequence[Sequence[str]],
-    references: References,
-    extra: dict[str, Any],
-) -> Float64:
-    return np.asarray(hook(lists, references, **extra), np.float64)
+    content = [code, type(metric).__qualname__, repr(metric), signature, method]
+    return key_of([content, inputs.texts, inputs.references, inputs.sources])

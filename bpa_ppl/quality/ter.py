@@ -9,15 +9,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from bpa_ppl.nbest import Float64, Int64
-from bpa_ppl.quality.base import (
-    Lists,
-    References,
-    SacreMetric,
-    Score,
-    Streams,
-    check_parallel,
-)
-from bpa_ppl.text.vocabulary import Vocabulary, starts_of
+from bpa_ppl.quality.base import Lists, References, SacreMetric, Score, Streams, check_parallel
+from bpa_ppl.text.words import Vocabulary, starts_of
 
 
 class TER(SacreMetric, frozen=True):
@@ -41,21 +34,14 @@ class TER(SacreMetric, frozen=True):
     key: ClassVar[str] = "ter"
     lower_is_better: ClassVar[bool] = True
     counted: ClassVar[bool] = True
-    computed_by: ClassVar[tuple[str, ...]] = ("bpa_ppl.quality.tercom", "bpa_ppl.text.vocabulary")
+    computed_by: ClassVar[tuple[str, ...]] = ("bpa_ppl.quality.tercom", "bpa_ppl.text.words")
     normalized: bool = False
     no_punct: bool = False
     asian_support: bool = False
     case_sensitive: bool = False
 
-    @property
-    def threads(self) -> bool:
-        """True: the compiled code releases the GIL."""
-        return True
-
-    @property
-    def width(self) -> int:
-        """S, the number of counts per hypothesis: 2, edits and reference length."""
-        return 2
+    threads = True  # the compiled code releases the GIL
+    width = 2
 
     def scorer(self, streams: Streams | None = None, *, sentence: bool = False) -> Any:
         """Return sacreBLEU's TER with these settings; it scores a sentence as a corpus."""
@@ -106,18 +92,12 @@ class TER(SacreMetric, frozen=True):
         hypotheses = [split(text) for text in chain.from_iterable(lists)]
         # As sacreBLEU does; tokenising twice differs from once, such as for `..3` if normalised.
         refs = [split(" ".join(split(text))) for text in chain.from_iterable(references)]
-        vocabulary = Vocabulary()
-        ref_starts = starts_of(references)
-        edits = tercom.count_edits(
-            vocabulary.number(hypotheses),
-            vocabulary.number(refs),
-            starts_of(lists),
-            ref_starts,
-            len(vocabulary),
-            only_best,
-        )
-        total_lengths = np.add.reduceat([len(words) for words in refs], ref_starts[:-1])
-        lengths = np.repeat(total_lengths / np.diff(ref_starts), [len(texts) for texts in lists])
+        vocabulary, refs_of = Vocabulary(), starts_of(references)
+        text = vocabulary.number(hypotheses + refs)
+        sentences = starts_of(lists), refs_of + len(hypotheses)
+        edits = tercom.count_edits(*text, *sentences, len(vocabulary), only_best)
+        total_lengths = np.add.reduceat([len(words) for words in refs], refs_of[:-1])
+        lengths = np.repeat(total_lengths / np.diff(refs_of), [len(texts) for texts in lists])
         return np.column_stack([np.where(edits == tercom.PRUNED, np.inf, edits), lengths])
 
     def _splitter(self) -> Callable[[str], list[str]]:

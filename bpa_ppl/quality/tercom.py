@@ -17,7 +17,6 @@ import numpy as np
 from numba import njit
 
 from bpa_ppl.nbest import Int32, Int64
-from bpa_ppl.text.vocabulary import Ragged
 
 #: In place of the edits of a hypothesis that cannot be the best of its list.
 PRUNED = np.iinfo(np.int64).max
@@ -226,14 +225,9 @@ def _edits(
         shifts += 1
 
 
-@njit(inline="always")  # compiles faster
-def _lower_bounds(
-    text: Int32,
-    starts: Int64,
-    hyps: tuple[int, int],
-    refs: tuple[int, int],
-    occurs: Int32,
-    lowest: Int64,
+@njit(nogil=True, cache=True)
+def lower_bounds(
+    text: Int32, starts: Int64, hyps: tuple[int, int], refs: tuple[int, int], occurs: Int32
 ) -> Int64:
     """Return (references, hypotheses) edits of one list that any order of the words needs.
 
@@ -245,7 +239,6 @@ def _lower_bounds(
         hyps: the first hypothesis of the list, and the end.
         refs: the first reference, and the end.
         occurs: a zero for each word of the vocabulary.
-        lowest: (hypotheses,) large numbers, lowered to the least of the bounds of each.
     """
     bounds = np.empty((refs[1] - refs[0], hyps[1] - hyps[0]), np.int64)
     for r in range(refs[0], refs[1]):
@@ -260,40 +253,44 @@ def _lower_bounds(
                 occurs[text[i]] += 1
             longest = max(starts[h + 1] - starts[h], starts[r + 1] - starts[r])
             bounds[r - refs[0], h - hyps[0]] = longest - overlap
-            lowest[h] = min(lowest[h], longest - overlap)
         for i in range(starts[r], starts[r + 1]):
             occurs[text[i]] -= 1
     return bounds
 
 
 @njit(nogil=True, cache=True)
-def _count(
-    text: Int32,
-    starts: Int64,
-    list_starts: Int64,
-    ref_list_starts: Int64,
-    vocabulary: int,
-    only_best: bool,
+def count_edits(
+    text: Int32, starts: Int64, hyps_of: Int64, refs_of: Int64, vocabulary: int, only_best: bool
 ) -> Int64:
-    """Return the edits of every hypothesis, computed from the most promising of each list on.
+    """Return the edits of every hypothesis to the nearest of its references.
+
+    They are computed from the most promising hypothesis of each list on. The work space is (longest
+    hypothesis + 1) · (longest reference + 1) · 4 bytes, for the sentence where this is largest;
+    each call has its own, so that threads can call in parallel.
 
     Args:
-        text: the words of all hypotheses, then of all references.
-        starts: where each of them begins in `text`.
-        list_starts: see `count_edits`.
-        ref_list_starts: likewise, counted from the first hypothesis of all.
-        vocabulary: see `count_edits`.
-        only_best: see `count_edits`.
+        text: the words of all hypotheses, then of all references, numbered from 0.
+        starts: where each of them begins in `text`, and the end.
+        hyps_of: (sentences + 1,) the first hypothesis of each sentence, and the end.
+        refs_of: (sentences + 1,) the first reference of each sentence, counted from the first
+            hypothesis of all, and the end.
+        vocabulary: the number of distinct words.
+        only_best: hypotheses that cannot have the fewest edits of their list may get PRUNED.
+
+    >>> from bpa_ppl.text.words import Vocabulary
+    >>> vocabulary = Vocabulary()
+    >>> text = vocabulary.number([["b", "c", "a"], ["a", "b"], ["a", "b", "c"]])
+    >>> count_edits(*text, np.array([0, 2]), np.array([2, 3]), len(vocabulary), False).tolist()
+    [1, 1]
     """
-    edits = np.full(list_starts[-1], PRUNED, np.int64)
-    lowest = edits.copy()
+    edits = np.full(hyps_of[-1], PRUNED, np.int64)
     occurs = np.zeros(vocabulary, np.int32)
     longest = cells = 0
-    for s in range(len(list_starts) - 1):
+    for s in range(len(hyps_of) - 1):
         n_hyp = n_ref = 0
-        for h in range(list_starts[s], list_starts[s + 1]):
+        for h in range(hyps_of[s], hyps_of[s + 1]):
             n_hyp = max(n_hyp, starts[h + 1] - starts[h])
-        for r in range(ref_list_starts[s], ref_list_starts[s + 1]):
+        for r in range(refs_of[s], refs_of[s + 1]):
             n_ref = max(n_ref, starts[r + 1] - starts[r])
         longest, cells = max(longest, n_hyp, n_ref), max(cells, (n_hyp + 1) * (n_ref + 1))
     space = _Workspace(
@@ -303,15 +300,18 @@ def _count(
         np.empty(longest + 1, np.int32),
         np.empty((2, longest + 1), np.int32),
     )
-    for s in range(len(list_starts) - 1):
-        hyps = list_starts[s], list_starts[s + 1]
-        refs = ref_list_starts[s], ref_list_starts[s + 1]
-        bounds = _lower_bounds(text, starts, hyps, refs, occurs, lowest)
+    for s in range(len(hyps_of) - 1):
+        hyps = hyps_of[s], hyps_of[s + 1]
+        refs = refs_of[s], refs_of[s + 1]
+        bounds = lower_bounds(text, starts, hyps, refs, occurs)
+        lowest = bounds[0].copy()
+        for r in range(1, len(bounds)):
+            lowest = np.minimum(lowest, bounds[r])
         limit = PRUNED - 1
         level, left = 0, hyps[1] - hyps[0]
         while left > 0 and level <= limit:
             for h in range(hyps[0], hyps[1]):
-                if lowest[h] != level:
+                if lowest[h - hyps[0]] != level:
                     continue
                 left -= 1
                 for r in range(refs[0], refs[1]):
@@ -323,37 +323,3 @@ def _count(
                     limit = min(limit, edits[h])
             level += 1
     return edits
-
-
-def count_edits(
-    hyps: Ragged,
-    refs: Ragged,
-    list_starts: Int64,
-    ref_list_starts: Int64,
-    vocabulary: int,
-    only_best: bool,
-) -> Int64:
-    """Return the edits of every hypothesis to the nearest of its references.
-
-    Args:
-        hyps: the words of all hypotheses, numbered from 0, and where each hypothesis begins.
-        refs: likewise, of all references.
-        list_starts: (sentences + 1,) the first hypothesis of each sentence, then their number.
-        ref_list_starts: (sentences + 1,) the first reference of each sentence, then their number.
-        vocabulary: the number of distinct words.
-        only_best: hypotheses that cannot have the fewest edits of their list may get PRUNED.
-
-    The work space is (longest hypothesis + 1) · (longest reference + 1) · 4 bytes, for the sentence
-    where this is largest; each call has its own, so that threads can call in parallel.
-
-    >>> from bpa_ppl.text.vocabulary import Vocabulary, starts_of
-    >>> vocabulary = Vocabulary()
-    >>> hyps = vocabulary.number([["b", "c", "a"], ["a", "b"]])
-    >>> refs = vocabulary.number([["a", "b", "c"]])
-    >>> lists, ref_lists = starts_of([hyps[1][:-1]]), starts_of([refs[1][:-1]])
-    >>> count_edits(hyps, refs, lists, ref_lists, len(vocabulary), False).tolist()
-    [1, 1]
-    """
-    text = np.concatenate([hyps[0], refs[0]])
-    starts = np.concatenate([hyps[1], hyps[1][-1] + refs[1]])
-    return _count(text, starts, list_starts, ref_list_starts + len(hyps[1]), vocabulary, only_best)

@@ -9,6 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from bpa_ppl.columns import take
+
 # Features are stored as 32-bit floats, and numbers from here on are rounded to infinity: half a
 # unit of the last place above the largest of them.
 TOO_LARGE = np.float64((2.0 - 2.0**-24) * 2.0**127)
@@ -59,18 +61,9 @@ class Rows(NamedTuple):
 
     def part(self, start: int, stop: int | None = None) -> Rows:
         """Return some of the rows."""
-        rows = slice(start, stop)
-        return self._replace(
-            ids=self.ids[rows],
-            lines=self.lines[rows],
-            features=self.features[rows],
-            totals=None if self.totals is None else self.totals[rows],
-            string_index=self.string_index[rows],
-            extras={name: values[rows] for name, values in self.extras.items()},
-            sources=None if self.sources is None else self.sources[rows],
-            references=None if self.references is None else self.references[rows],
-            sentence_extras={name: values[rows] for name, values in self.sentence_extras.items()},
-        )
+        rows, whole = slice(start, stop), ("names", "strings", "dropped", "totals_normalised")
+        columns = {n: take(v, rows) for n, v in self._asdict().items() if n not in whole}
+        return self._replace(**columns)
 
 
 class SentenceLines(NamedTuple):

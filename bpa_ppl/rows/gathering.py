@@ -18,9 +18,8 @@ from bpa_ppl.notes import warn_user
 from bpa_ppl.rows.base import REFERENCE, SOURCE, TOTAL, Rows, SentenceLines
 
 _BREAKS = "\0\r\n"
-_BLANK = (
-    "without words, the first of sentence {}: kept, and written as an empty line where it is chosen"
-)
+# Texts that do not look like translations.
+_BLANK = "without words, the first of sentence {}: kept, and written as an empty line if chosen"
 _BROKEN = (
     "with a line break or NUL inside, the first of sentence {}: kept, and a line break is written "
     "as a space"
@@ -54,7 +53,8 @@ class Gatherer:
         self._first_lines: dict[int, int] = {}  # of each list, by sentence id
         self._dropped: list[int] = []
         self._references = _ReferenceNotes(origin, lines.get(REFERENCE))
-        self._texts = _TextNotes()
+        #: Number of hypotheses that do not look like translations, and the first sentence.
+        self._odd_texts: dict[str, list[int]] = {}
         self._present: dict[str, int] = {}  # values of each column of numbers
         self._hypotheses = 0
         self._without_source = 0  # sentences
@@ -72,7 +72,7 @@ class Gatherer:
         for rows in blocks:
             lists = len(self._first_lines)
             starts = _starts(rows.ids, last)
-            self._texts.add(rows)
+            self._count_odd_texts(rows)
             self._enter(rows, starts)
             done = 0
             for start in starts[(lists + np.arange(len(starts))) % sentences == 0]:
@@ -87,64 +87,66 @@ class Gatherer:
         table = self._table(parts) if parts else None
         self._finish()
         if table is None or not self._first_lines:
-            raise DataError("empty: there are no n-best lists in it", self.origin)
+            raise DataError("empty: there are no n-best lists in it", self.origin, code="no-data")
         yield table
+
+    def _count_odd_texts(self, rows: Rows) -> None:
+        def count(what: str, odd: Callable[[str], bool]) -> None:
+            places = [place for place, text in enumerate(rows.strings) if odd(text)]
+            ids = rows.ids[np.isin(rows.string_index, places)]
+            if len(ids):
+                self._odd_texts.setdefault(what, [0, int(ids[0])])[0] += len(ids)
+
+        # These checks are fast, and hardly any text is odd.
+        if "" in rows.strings or any(map(str.isspace, rows.strings)):
+            count(_BLANK, lambda text: not text.strip())
+        whole = "".join(rows.strings)
+        if any(mark in whole for mark in _BREAKS):
+            count(_BROKEN, lambda text: any(mark in text for mark in _BREAKS))
 
     def _enter(self, rows: Rows, starts: Int64) -> None:
         """Record the lists that begin in some rows."""
         self._dropped += rows.dropped
-        for identifier, line in zip(
-            rows.ids[starts].tolist(), rows.lines[starts].tolist(), strict=True
-        ):
+        lines = rows.lines[starts].tolist()
+        for identifier, line in zip(rows.ids[starts].tolist(), lines, strict=True):
             if identifier in self._first_lines:
-                raise DataError(
+                problem = (
                     f"a second list of sentence {identifier}; the first one begins at line "
                     f"{self._first_lines[identifier]}: sort the file by sentences, with "
-                    "`sort -s -n -k1,1` where lines begin with the id",
-                    self.origin,
-                    line,
+                    "`sort -s -n -k1,1` where lines begin with the id"
                 )
+                raise DataError(problem, self.origin, line)
             self._check_id(identifier, line)
             self._first_lines[identifier] = line
 
     def _check_id(self, identifier: int, line: int) -> None:
-        position = identifier - self.first_id
-        if position < 0:
-            raise DataError(
-                f"sentence id {identifier} is below the first id, {self.first_id}: set the "
-                f"first id to {identifier} if that is the first sentence",
-                self.origin,
-                line,
-                parameter="first_id",
+        first = self.first_id
+        if identifier < first:
+            problem = (
+                f"sentence id {identifier} is below the first id, {first}: set the first id to "
+                f"{identifier} if that is the first sentence"
             )
+            raise DataError(problem, self.origin, line, parameter="first_id")
         for what, known in self.lines.items():
-            count = len(known.lines)
-            if position < count:
+            end = first + len(known.lines)
+            if identifier < end:
                 continue
-            one_based = position == count and self.first_id not in self._first_lines
-            remedy = (
-                f"if ids are counted from {self.first_id + 1}, set the first id to "
-                f"{self.first_id + 1}"
-                if one_based
-                else f"give the {what}s of the same text"
+            parameter, remedy = f"{what}s", f"give the {what}s of the same text"
+            if identifier == end and first not in self._first_lines:
+                parameter = "first_id"
+                remedy = f"if ids are counted from {first + 1}, set the first id to {first + 1}"
+            problem = (
+                f"no {what} for sentence id {identifier}: {known.origin} has {len(known.lines)} "
+                f"lines, for ids {first} to {end - 1}; {remedy}"
             )
-            raise DataError(
-                f"no {what} for sentence id {identifier}: {known.origin} has {count} "
-                f"lines, for ids {self.first_id} to {self.first_id + count - 1}; {remedy}",
-                self.origin,
-                line,
-                parameter="first_id" if one_based else f"{what}s",
-            )
+            raise DataError(problem, self.origin, line, parameter=parameter)
 
     def _finish(self) -> None:
         """Check what only the end of the file shows."""
         lost = [number for number in self._dropped if number not in self._first_lines]
         if lost:
-            raise DataError(
-                f"every hypothesis of sentence {lost[0]} has a value that is not a finite number: "
-                "correct the file",
-                self.origin,
-            )
+            problem = f"every hypothesis of sentence {lost[0]} has a value that is not finite"
+            raise DataError(f"{problem}: correct the file", self.origin, code="bad-number")
         lists = counted(len(self._first_lines), "sentence")
         notes = []
         if self._dropped:
@@ -152,11 +154,11 @@ class Gatherer:
             notes.append(f"{dropped} dropped for values that are not finite")
         notes += missing_value_notes(self._present, self._hypotheses)
         if self._without_source:
-            notes.append(
-                f"no source for {self._without_source} of {lists}: the sources are kept as an "
-                "extra of the sentences"
-            )
-        notes += [*self._texts.notes(), *self._references.notes()]
+            absent = f"no source for {self._without_source} of {lists}"
+            notes.append(f"{absent}: the sources are kept as an extra of the sentences")
+        for what, (number, sentence) in self._odd_texts.items():
+            notes.append(f"{counted(number, 'hypothesis')} {what.format(sentence)}")
+        notes += self._references.notes()
         if self._first_lines and min(self._first_lines) == self.first_id + 1:
             notes += [
                 f"no list for the first {what}, id {self.first_id}: if ids are counted from "
@@ -179,14 +181,13 @@ class Gatherer:
         starts = _starts(rows.ids, None)
         ids = rows.ids[starts]
         offsets = np.append(starts, len(rows.ids)).astype(np.int64)
-        sources, references = (
-            None if values is None else self._of_sentences(name, values, rows, offsets)
-            for name, values in ((SOURCE, rows.sources), (REFERENCE, rows.references))
-        )
+        columns = {SOURCE: rows.sources, REFERENCE: rows.references, **rows.sentence_extras}
         extras = {
             name: self._of_sentences(name, values, rows, offsets)
-            for name, values in rows.sentence_extras.items()
+            for name, values in columns.items()
+            if values is not None
         }
+        sources, references = extras.pop(SOURCE, None), extras.pop(REFERENCE, None)
         places = (ids - self.first_id).tolist()
         if REFERENCE in self.lines:
             given = tuple(self.lines[REFERENCE].lines[place] for place in places)
@@ -232,12 +233,8 @@ class Gatherer:
                 value = of_list[stated[0]] if stated else value
                 for i in stated:
                     if of_list[i] is not value and of_list[i] != value:
-                        raise DataError(
-                            f"another {name} than before for sentence {rows.ids[start]}: all its "
-                            "hypotheses must have the same",
-                            self.origin,
-                            int(rows.lines[start + i]),
-                        )
+                        problem = f"another {name} than before for sentence {rows.ids[start]}"
+                        raise DataError(problem, self.origin, int(rows.lines[start + i]))
             kept.append(value)
         return tuple(kept)
 
@@ -287,30 +284,21 @@ def joined(parts: Sequence[Rows]) -> Rows:
     features = parts[0].features
     if len(parts) > 1:
         features = np.concatenate([_with_columns(part, names) for part in parts])
-    scored = any(part.totals is not None for part in parts)
-    totals = [
-        np.full(size, np.nan, np.float32) if part.totals is None else part.totals
-        for part, size in zip(parts, sizes, strict=True)
-    ]
+    single = ("ids", "lines", "totals", "sources", "references")
+    columns = _joined_columns([{n: getattr(part, n) for n in single} for part in parts], sizes)
+    if "totals" in columns:
+        columns["totals"] = np.array(columns["totals"], np.float32)  # None becomes NaN
     extras = _joined_columns([part.extras for part in parts], sizes)
-    of_sentences = _joined_columns(
-        [{SOURCE: part.sources, REFERENCE: part.references} for part in parts], sizes
-    )
-    return Rows(
-        names,
-        np.concatenate([part.ids for part in parts]),
-        np.concatenate([part.lines for part in parts]),
-        features,
-        np.concatenate(totals) if scored else None,
-        tuple(numbers),
-        index,
-        tuple(chain.from_iterable(part.dropped for part in parts)),
+    return parts[0]._replace(
+        names=names,
+        features=features,
+        strings=tuple(numbers),
+        string_index=index,
+        dropped=tuple(chain.from_iterable(part.dropped for part in parts)),
         # An extra of one part without any value may be a feature of another.
-        {name: values for name, values in extras.items() if name not in names},
-        of_sentences.get(SOURCE),
-        of_sentences.get(REFERENCE),
-        _joined_columns([part.sentence_extras for part in parts], sizes),
-        parts[0].totals_normalised,
+        extras={name: values for name, values in extras.items() if name not in names},
+        sentence_extras=_joined_columns([part.sentence_extras for part in parts], sizes),
+        **columns,
     )
 
 
@@ -346,33 +334,6 @@ def _numbered(rows: Rows, numbers: dict[str, int]) -> Int32:
     texts = rows.strings if every else map(rows.strings.__getitem__, used.tolist())
     found[used] = np.fromiter(map(numbers.__getitem__, texts), np.int32, len(used))
     return found[rows.string_index]
-
-
-class _TextNotes:
-    """Counts hypotheses that do not look like translations."""
-
-    def __init__(self) -> None:
-        self._counts: dict[str, list[int]] = {}  # number of hypotheses, and the first sentence
-
-    def add(self, rows: Rows) -> None:
-        """Count the odd texts among some rows."""
-        # These checks are fast, and hardly any text is odd.
-        if "" in rows.strings or any(map(str.isspace, rows.strings)):
-            self._count(rows, _BLANK, lambda text: not text.strip())
-        whole = "".join(rows.strings)
-        if any(mark in whole for mark in _BREAKS):
-            self._count(rows, _BROKEN, lambda text: any(mark in text for mark in _BREAKS))
-
-    def _count(self, rows: Rows, what: str, odd: Callable[[str], bool]) -> None:
-        places = [place for place, text in enumerate(rows.strings) if odd(text)]
-        ids = rows.ids[np.isin(rows.string_index, places)]
-        if len(ids):
-            self._counts.setdefault(what, [0, int(ids[0])])[0] += len(ids)
-
-    def notes(self) -> Iterator[str]:
-        """Yield one sentence for each kind of odd texts."""
-        for what, (number, first) in self._counts.items():
-            yield f"{counted(number, 'hypothesis')} {what.format(first)}"
 
 
 class _ReferenceNotes:
@@ -418,23 +379,18 @@ class _ReferenceNotes:
             DataError: if there is no reference with a word.
         """
         if self._blank and len(self._blank) == self._lists:
-            raise DataError("every reference is blank: give those of this text", self.origin)
+            problem = "every reference is blank: give those of this text"
+            raise DataError(problem, self.origin, parameter="references", code="missing-references")
         if self._replaced is not None:
             old, new = self._replaced
-            yield (
-                f"the references of {self.origin}, {new} per sentence, are used instead of those "
-                f"in the file, {old} per sentence"
-            )
+            given = f"the references of {self.origin}, {new} per sentence"
+            yield f"{given}, are used instead of those in the file, {old} per sentence"
         if self._without and self._lists:
-            yield (
-                f"no reference for {counted(len(self._without), 'sentence')}, the first of id "
-                f"{self._without[0]}: a metric that compares with references needs one for each"
-            )
+            absent = f"no reference for {counted(len(self._without), 'sentence')}"
+            yield f"{absent}, the first of id {self._without[0]}: a metric may need one for each"
         if self._blank:
-            yield (
-                f"{counted(len(self._blank), 'sentence')} with a blank reference, the first of id "
-                f"{self._blank[0]}: a metric treats it as a translation without words"
-            )
+            blank = f"{counted(len(self._blank), 'sentence')} with a blank reference"
+            yield f"{blank}, the first of id {self._blank[0]}: a translation without words"
         if self._lists >= _MIN_LISTS and self._strange > self._lists / 2:
             yield (
                 f"{self._strange} of {self._lists} lists have no word in common with their "

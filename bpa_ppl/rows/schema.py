@@ -27,7 +27,7 @@ from __future__ import annotations
 import math
 import re
 import reprlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from numbers import Integral, Real
 from typing import Any, NamedTuple
 
@@ -56,6 +56,7 @@ NUMBER, WORDS, OBJECT, EMPTY = "number", "text", "object", "empty"
 _JSON_NAMES = {True: "true", False: "false", None: "null"}
 _INTEGER = re.compile(r"-?[0-9]{1,18}")
 _LARGEST_ID = 2**63 - 1
+_IDS = {int: "integers", str: "texts", type(None): "missing"}
 
 
 class Fields(NamedTuple):
@@ -92,6 +93,9 @@ class SchemaReader:
         typed: whether the file distinguishes numbers from texts; in one that does not, ids of
             digits are integers.
 
+    Attributes:
+        records: the number of records so far.
+
     >>> fields = Fields(
     ...     {"text": ["a cat", "cat"], "lm": [-1.5, None], "by": ["x", "y"]},
     ...     {"id": [3]}, np.array([0, 0]), np.array([1]), nested=True,
@@ -113,7 +117,7 @@ class SchemaReader:
         self.origin, self.bad, self.first_id = origin, bad, first_id
         self.nan_is_missing, self.typed = nan_is_missing, typed
         self._kinds: dict[str, str] = {}
-        self._records = 0  # so far
+        self.records = 0
         self._id_type: type | None = None  # int or str, or NoneType where there are no ids
         self._id_numbers: dict[str, int] = {}
 
@@ -124,11 +128,12 @@ class SchemaReader:
             DataError: naming line and field, if a value is not as the schema says, or of another
                 kind than those before.
         """
+        line = int(fields.lines[0]) if len(fields.lines) else None
         if not fields.nested and ID not in fields.sentences:
-            raise self.error(
-                f"no field {ID}, which says to which sentence a hypothesis belongs",
-                _first_line(fields),
-            )
+            raise self.error(f"no field {ID}, which says to which sentence it belongs", line)
+        if TEXT not in fields.hypotheses:
+            names = ", ".join(fields.hypotheses) or "none"
+            raise self.error(f"no field {TEXT}: fields are {names}", line)
         ids = self._ids(fields)
         of_sentences = self._sentences(fields)
         known = dict(self._kinds)
@@ -139,7 +144,11 @@ class SchemaReader:
         dropped: tuple[int, ...] = ()
         if bad.any():
             if self.bad != "drop":
-                raise self._bad_number(fields, numbers, int(np.argmax(bad)))
+                row = int(np.argmax(bad))
+                name = next(n for n, values in numbers.items() if abs(values[row]) >= TOO_LARGE)
+                problem = f"is {shown(fields.hypotheses[name][row])}, not a finite 32-bit number"
+                remedy = "correct it, or drop such hypotheses (bad: drop)"
+                raise self._error_at(fields, name, row, f"{problem}: {remedy}", "bad")
             dropped = tuple(ids[fields.parents[bad]].tolist())
             self._kinds = known  # dropped hypotheses do not show the kind of a column
             fields = _without(fields, bad)
@@ -172,15 +181,15 @@ class SchemaReader:
 
     def _hypotheses(self, fields: Fields) -> tuple[dict[str, Float64], dict[str, tuple[Any, ...]]]:
         """Return the numbers, infinite where they are bad, and the other columns, by name."""
-        if TEXT not in fields.hypotheses:
-            names = ", ".join(fields.hypotheses) or "none"
-            raise self.error(f"no field {TEXT}: fields are {names}", _first_line(fields))
         numbers: dict[str, Float64] = {}
         extras: dict[str, tuple[Any, ...]] = {}
         for name, values in fields.hypotheses.items():
             if name == TEXT:
-                if set(map(type, values)) - {str}:
-                    self._check_texts(fields, values)
+                for row, value in enumerate(values if set(map(type, values)) - {str} else ()):
+                    if value is None:
+                        raise self._error_at(fields, TEXT, row, "is missing")
+                    if not isinstance(value, str):
+                        raise self._error_at(fields, TEXT, row, f"is {shown(value)}, not a text")
                 continue
             self._kinds[name] = kind = self._kind(fields, name, values)
             if kind == NUMBER:
@@ -190,13 +199,6 @@ class SchemaReader:
                 if float in set(map(type, values)):
                     extras[name] = tuple(None if _is_nan(value) else value for value in values)
         return numbers, extras
-
-    def _check_texts(self, fields: Fields, values: Iterable[Any]) -> None:
-        for row, value in enumerate(values):
-            if value is None:
-                raise self._error_at(fields, TEXT, row, "is missing: give each hypothesis one")
-            if not isinstance(value, str):
-                raise self._error_at(fields, TEXT, row, f"is {shown(value)}, not a text")
 
     def _kind(self, fields: Fields, name: str, values: Float64 | Sequence[Any]) -> str:
         """Return the kind of a column, given that of its values so far."""
@@ -213,22 +215,12 @@ class SchemaReader:
                 if kind == NUMBER:
                     return kind
                 if kind == WORDS and self.typed and looks_numeric(value):
-                    raise self._error_at(
-                        fields,
-                        name,
-                        row,
-                        f"is {shown(value)}, a number as a text: write it as a number, or leave "
-                        "the field out",
-                    )
+                    problem = f"is {shown(value)}, a number as a text: write it as a number"
+                    raise self._error_at(fields, name, row, problem)
                 known = kind
             elif kind == NUMBER:
-                raise self._error_at(
-                    fields,
-                    name,
-                    row,
-                    f"is {shown(value)}, a number, where the hypotheses before have none: give "
-                    "the field one type throughout, or leave it out",
-                )
+                problem = f"is {shown(value)}, a number, where the hypotheses before have none"
+                raise self._error_at(fields, name, row, f"{problem}: give the field one type")
             elif kind != known:
                 known = OBJECT
         return known
@@ -236,22 +228,12 @@ class SchemaReader:
     def _numbers(self, values: Float64 | Sequence[Any]) -> Float64:
         if isinstance(values, np.ndarray):
             return values
-        found = [math.nan if self._is_missing(v) else number_of(v) for v in values]
-        return np.array([math.inf if number is None else number for number in found], np.float64)
+        return np.array(
+            [math.nan if self._is_missing(v) else number_or_inf(v) for v in values], np.float64
+        )
 
     def _is_missing(self, value: Any) -> bool:
         return is_missing(value) or (self.nan_is_missing and _is_nan(value))
-
-    def _bad_number(self, fields: Fields, numbers: dict[str, Float64], row: int) -> DataError:
-        name = next(name for name, values in numbers.items() if abs(values[row]) >= TOO_LARGE)
-        return self._error_at(
-            fields,
-            name,
-            row,
-            f"is {shown(fields.hypotheses[name][row])}, not a finite 32-bit number: correct it, "
-            "or drop such hypotheses (bad: drop)",
-            parameter="bad",
-        )
 
     def _error_at(
         self, fields: Fields, name: str, row: int, message: str, parameter: str | None = None
@@ -266,23 +248,18 @@ class SchemaReader:
     def _ids(self, fields: Fields) -> Int64:
         """Return (records,) the ids of the sentences as integers."""
         count = len(fields.lines)
-        first = self.first_id + self._records
-        self._records += count
-        values = fields.sentences.get(ID, [None] * count)
-        lines = fields.lines.tolist()
+        first = self.first_id + self.records
+        self.records += count
+        values, lines = fields.sentences.get(ID, [None] * count), fields.lines.tolist()
         if set(map(type, values)) <= {int, str}:  # repeated where records are hypotheses
-            numbers: dict[Any, int] = {}
-            for value in dict.fromkeys(values):
-                try:
-                    numbers[value] = self._number_of_id(value, None)
-                except DataError:  # only now look for the line
-                    self._number_of_id(value, lines[values.index(value)])
+            first_lines = dict(zip(reversed(values), reversed(lines), strict=True))
+            numbers = {v: self._number_of_id(v, first_lines[v]) for v in dict.fromkeys(values)}
             return np.fromiter(map(numbers.__getitem__, values), np.int64, count)
         found = [self._number_of_id(value, line) for value, line in zip(values, lines, strict=True)]
         missing = self._id_type is type(None)
         return np.arange(first, first + count) if missing else np.array(found, np.int64)
 
-    def _number_of_id(self, given: Any, line: int | None) -> int:
+    def _number_of_id(self, given: Any, line: int) -> int:
         """Return an id as an integer; ids that are texts are counted as they appear."""
         value = given
         if not self.typed and self._id_type is not str and _INTEGER.fullmatch(str(given)):
@@ -292,24 +269,13 @@ class SchemaReader:
             raise self.error(f"sentence id {quoted(given)} is not an integer or a text", line)
         if integer and abs(int(value)) > _LARGEST_ID:
             raise self.error(f"sentence id {quoted(given)} is not an integer of 64 bits", line)
-        kind = int if integer else type(value)
-        kind = str if isinstance(value, str) else kind
-        if self._id_type is None:
-            self._id_type = kind
+        kind = int if integer else str if isinstance(value, str) else type(None)
+        self._id_type = self._id_type or kind
         if kind is not self._id_type:
-            if type(None) in (kind, self._id_type):
-                message = (
-                    f"no field {ID}, which the first line has"
-                    if value is None
-                    else f"a field {ID}, which the first line does not have"
-                )
-                raise self.error(f"{message}: give all sentences an id, or none", line)
-            first = "texts" if self._id_type is str else "integers"
-            raise self.error(
-                f"sentence id {quoted(given)}, but the ids before are {first}: write all ids "
-                "in the same way",
-                line,
-            )
+            problem = f"sentence id {quoted(given)}, but the ids before are {_IDS[self._id_type]}"
+            if value is None:
+                problem = f"no field {ID}, which the first line has"
+            raise self.error(f"{problem}: write all ids in the same way", line)
         if isinstance(value, str):
             return self._id_numbers.setdefault(value, self.first_id + len(self._id_numbers))
         return int(value or 0)
@@ -366,10 +332,12 @@ class SchemaReader:
         ]
         if listed is None or not found:
             return listed or found
+        joint = []
         for one, several, line in zip(found, listed, fields.lines, strict=True):
             if one and several:
                 raise self.error(f"both {REFERENCE} and {REFERENCES}: leave one out", line)
-        return [one or several for one, several in zip(found, listed, strict=True)]
+            joint.append(one or several)
+        return joint
 
     def _finite(self, fields: Fields, name: str, values: Sequence[Any]) -> Sequence[Any]:
         """Return a column of sentences in which NaN is None."""
@@ -393,19 +361,17 @@ def kind_of(value: Any) -> str:
     return NUMBER if isinstance(value, Real) and not isinstance(value, bool) else OBJECT
 
 
-def number_of(value: Any) -> float | None:
-    """Return a finite number that fits 32 bits, else None; true and false are not numbers.
+def number_or_inf(value: Any) -> float:
+    """Return a number as a float, infinity for anything else; true and false are not numbers.
 
-    >>> number_of(3), number_of(True), number_of(float("nan")), number_of("3")
-    (3.0, None, None, None)
+    >>> number_or_inf(3), number_or_inf(True), number_or_inf(float("nan")), number_or_inf("3")
+    (3.0, inf, inf, inf)
     """
-    if kind_of(value) != NUMBER:
-        return None
     try:
-        number = float(value)
+        number = float(value) if kind_of(value) == NUMBER else math.inf
     except OverflowError:
-        return None
-    return number if abs(number) < TOO_LARGE else None
+        return math.inf
+    return math.inf if math.isnan(number) else number
 
 
 def looks_numeric(text: str | bytes) -> bool:
@@ -431,10 +397,6 @@ def shown(value: Any) -> str:
         return _JSON_NAMES[value]
     value = value.item() if isinstance(value, np.generic) else value
     return reprlib.repr(value)
-
-
-def _first_line(fields: Fields) -> int | None:
-    return int(fields.lines[0]) if len(fields.lines) else None
 
 
 def _is_nan(value: Any) -> bool:

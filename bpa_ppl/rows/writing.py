@@ -82,12 +82,10 @@ def written(nbest: NBest, long: bool, fits: Fits, fits_sentence: Fits) -> Writte
     lost += [ID] if ID in nbest.sentence_extras and not printed else []
     lost += ["totals that are divided by lengths"] if nbest.totals_normalised else []
     if lost:
-        numeric = any(isinstance(nbest.extras.get(name), np.ndarray) for name in lost)
-        remedy = "; numbers of hypotheses are written as features (with_features)"
-        warn_user(
-            f"{nbest.origin}: {', '.join(lost)} left out, which would not read back unchanged"
-            + (remedy if numeric else "")
-        )
+        note = f"{nbest.origin}: {', '.join(lost)} left out, which would not read back unchanged"
+        if any(isinstance(nbest.extras.get(name), np.ndarray) for name in lost):
+            note += "; numbers of hypotheses are written as features (with_features)"
+        warn_user(note)
     return Written(
         nbest.ids,
         nbest.sources,
@@ -178,27 +176,18 @@ def _check_names(
     nbest: NBest, names: Sequence[str], of_sentences: Mapping[str, Any], long: bool
 ) -> None:
     known = {ID, SOURCE, REFERENCE, REFERENCES}
-    reserved = {TEXT} | (known | {CANDIDATES} if long else set())
+    reserved = {TEXT, *repeated(names), *((*known, CANDIDATES) if long else ())}
     # Totals of which some are missing are an extra; so are such sources.
     if TOTAL in nbest.feature_names or nbest.totals is not None:
         reserved.add(TOTAL)
     if nbest.sources is None:
         known.discard(SOURCE)
-    reserved.update(repeated(names))
-    for name in names:
-        labelled = long and name.startswith((OF_SENTENCE, f"{REFERENCE}["))
-        if name in reserved or labelled:
-            raise DataError(
-                f"a column {name}, which has another meaning in this format: rename it",
-                nbest.origin,
-            )
-    for name in of_sentences:
-        if name in known | {CANDIDATES, TEXT} and not long:
-            raise DataError(
-                f"a column {name} of sentences, which has another meaning in this format: rename "
-                "it",
-                nbest.origin,
-            )
+    prefixes = (OF_SENTENCE, f"{REFERENCE}[") if long else ()
+    bad = [name for name in names if name in reserved or name.startswith(prefixes)]
+    bad += [name for name in of_sentences if name in {*known, CANDIDATES, TEXT} and not long]
+    if bad:
+        problem = f"a column {bad[0]}, which has another meaning in this format: rename it"
+        raise DataError(problem, nbest.origin, code="bad-name")
 
 
 def _numeric(values: Sequence[Any]) -> bool:

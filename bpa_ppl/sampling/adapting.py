@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cache as cached
-from functools import partial
 from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
@@ -15,13 +14,13 @@ import numpy.typing as npt
 
 from bpa_ppl.caching import prepare_jax
 from bpa_ppl.diagnostics.baselines.comparing import with_baselines
-from bpa_ppl.errors import DataError, UsageError, checked_seed, require
+from bpa_ppl.errors import DataError, UsageError, require
 from bpa_ppl.models import (
     Likelihood,
+    Lists,
     Margin,
     Oracle,
     Preference,
-    Preparation,
     Prior,
     PriorFamily,
     Risk,
@@ -29,14 +28,8 @@ from bpa_ppl.models import (
     preparation,
     tabulate,
 )
-from bpa_ppl.models.priors.isotropic import (
-    Isotropic,
-    build_prior,
-    complete_prior,
-    expected_scale,
-    learns_scale,
-    variances,
-)
+from bpa_ppl.models.likelihoods.mixed import Mixed, join_lists
+from bpa_ppl.models.priors import isotropic
 from bpa_ppl.nbest import NBest
 from bpa_ppl.notes import log_info
 from bpa_ppl.options import AdaptOptions, with_options_and_settings
@@ -46,26 +39,11 @@ from bpa_ppl.progress import Reporter, reporter
 from bpa_ppl.quality import Metric, has_preferences, resolve
 from bpa_ppl.quality.scoring import no_references
 from bpa_ppl.registry import LIKELIHOODS, PRIORS, SAMPLERS
-from bpa_ppl.sampling.base import Data, Model, Program, Sampled, Sampler, Target, place
-from bpa_ppl.sampling.density import (
-    constrained,
-    constrained_draws,
-    evaluate,
-    log_priors,
-    model_info,
-    prior_draws,
-    require_weights,
-    starting_point,
-    unflatten,
-)
+from bpa_ppl.sampling import density
+from bpa_ppl.sampling.base import Data, Model, Program, Sampled, Target, place
 from bpa_ppl.sampling.mode import find_mode
 from bpa_ppl.sampling.prior_scale import learn_scale
-from bpa_ppl.sampling.sentences import (
-    Sentences,
-    add_preferences,
-    domain_numbers,
-    observe_sentences,
-)
+from bpa_ppl.sampling.sentences import Sentences, domain_numbers, observe_sentences
 from bpa_ppl.sampling.uninformed import warn_uninformed
 from bpa_ppl.weights import (
     EQUAL,
@@ -80,13 +58,11 @@ from bpa_ppl.weights import (
 )
 
 if TYPE_CHECKING:
-    from bpa_ppl.features import Added
     from bpa_ppl.posterior.arviz_functions import InferenceData
 
 _PRIOR_DRAWS = 1000
 #: The scale of the prior under preferences, in units of the expected one.
 _SHARE_OF_PREFERENCES = 0.5
-_ONLY_EQUAL = "features of which less is better are for equal weights alone"
 #: Metrics for which a margin of 2 edits is the best of the likelihoods, on held-out sentences.
 _WITH_MARGIN = ("ter", "bleu", "chrf", "ter+bleu")
 _PACKAGES = ("bpa_ppl", "numpyro", "jax", "arviz", "sacrebleu")
@@ -137,7 +113,7 @@ def adapt_draws(nbest: NBest, weights: AnyWeights, options: AdaptOptions) -> Dra
     >>> adapt_draws(lists, {"Errors": 0.5}, AdaptOptions(sampler="map")).kind
     'point'
     """
-    require(nbest, NBest, "adapt takes n-best lists (NBest): read a file with read_nbest")
+    require(nbest, NBest, "adapt takes n-best lists (NBest): read a file with read_nbest", "nbest")
     engine, goal = options.resolved_sampler(), resolve(options.metric, nbest)
     kind = options.chosen()[1]
     likelihood = default_likelihood(goal, nbest) if kind is None else LIKELIHOODS.resolve(kind)
@@ -148,24 +124,39 @@ def adapt_draws(nbest: NBest, weights: AnyWeights, options: AdaptOptions) -> Dra
         and not (options.prior_only or likelihood.observes == "preferences" or options.oracle)
     ):
         raise no_references(nbest.origin)
-    family, defaults = _family(options.prior, options.prior_variance), options.defaults
+    family, defaults, lower = _family(options), options.defaults, options.lower_is_better
+    equal = isinstance(weights, str) and weights == EQUAL
+    started = EQUAL if equal else "none" if weights is None else ""
+    if lower and not equal:
+        problem = "features of which less is better are for equal weights alone"
+        raise UsageError(problem, parameter="lower_is_better", code="conflict")
     prepared = preparation(
         nbest, goal, options.categorical, options.add, options.features, options.exclude
     )
-    started = _started(weights)
     if started:
-        lower = options.lower_is_better or ()
-        initial = _initial_weights(started, prepared.without_criterion(nbest), lower)
+        own, names = prepared.without_criterion(nbest), [lower] if isinstance(lower, str) else lower
+        initial = equal_weights(own, names or ()) if equal else initial_weights(own)
         weights, defaults = None, {**initial, **(defaults or {})}
-    elif options.lower_is_better:
-        raise UsageError(_ONLY_EQUAL, parameter="lower_is_better")
-    (nbest, columns), matched = _matched(nbest, weights, prepared, options.fixed, defaults)
+    if weights is not None and (
+        not isinstance(weights, Mapping) or isinstance(weights, PositionalWeights)
+    ):
+        # Weights without names are of the columns of the original lists.
+        named = match(weights, prepared.without_criterion(nbest), fixed=())
+        weights = dict(zip(named.names, named.values.tolist(), strict=True))
+    nbest, columns = prepared.for_training(nbest)
+    defaults = {**{name: 0.0 for names in columns for name in names}, **(defaults or {})}
+    matched = match(weights, nbest, fixed=options.fixed, defaults=defaults)
     if options.extra is not None:
         canonical = Weights(zip(matched.names, matched.values.tolist(), strict=True))
         extra_fixed = [name for name in matched.fixed_names if name in options.extra.feature_names]
         engine = engine.fitted(options.extra, canonical, fixed=extra_fixed, seed=options.seed)
-    build_prior(family, matched)  # raises before anything is scored
-    model = _model(options.model or log_linear, family, matched)
+    isotropic.build_prior(family, matched)  # raises before anything is scored
+    model = options.model or log_linear
+    if not callable(model):
+        problem = f"a model is a function of (lists, prior, likelihood), not {model!r}"
+        raise UsageError(problem, parameter="model", code="wrong-type")
+    if model is log_linear and isinstance(family, PriorFamily):
+        model = family.model(matched) or model
     if not started:
         check_totals(nbest, matched.values)
     if options.prior_only:
@@ -190,17 +181,25 @@ def adapt_draws(nbest: NBest, weights: AnyWeights, options: AdaptOptions) -> Dra
     recorded, prior = _prior(family, matched, scale)
     if likelihood.observes == "preferences" and scale is not None:
         recorded["scale_learned"] = False
-    seed, name = checked_seed(options.seed), SAMPLERS.name_of(engine)
+    name = SAMPLERS.name_of(engine)
     with jax.enable_x64(True), reporter(options.progress, f"adapt {name}") as report:
         target = _target(
-            sentences, prior, likelihood=likelihood, model=model, seed=seed, progress=report
+            sentences, prior, likelihood, model=model, seed=int(options.seed), progress=report
         )
         draws = draws_of(target, engine.sample(target))
-        attrs = _settings(target, likelihood, recorded, engine)
-    attrs |= {
+        info = density.model_info(target.program, target.data)
+    # A custom model may ignore likelihood or prior; settings folded into the lists have an effect
+    # anyway.
+    uses_likelihood = info.uses_likelihood or target.program.likelihood != likelihood
+    settings = {"name": LIKELIHOODS.name_of(likelihood), **likelihood.settings()}
+    attrs = {
+        "sampler": name,
+        "settings": engine.settings(),
+        **({"likelihood": settings} if uses_likelihood else {}),
+        **({"prior": recorded} if info.prior_fields - {"mean"} else {}),
         **({"canonical_weights": started, "rule": "mean"} if started else {}),
         **({} if options.extra is None else {"extra": options.extra.origin}),
-        "seed": seed,
+        "seed": int(options.seed),
         "model": getattr(model, "__name__", str(model)),
         **sentences.record(),
         "lists": sentences.nbest.origin,
@@ -232,23 +231,6 @@ def default_likelihood(metric: Metric, nbest: NBest) -> Likelihood:
     return Margin() if metric.key in _WITH_MARGIN else Risk()
 
 
-def _started(weights: Any) -> str:
-    """Return the name of the weights to start from where there are no canonical ones."""
-    if weights is None:
-        return "none"
-    return EQUAL if isinstance(weights, str) and weights == EQUAL else ""
-
-
-def _initial_weights(started: str, nbest: NBest, lower_is_better: str | Iterable[str]) -> Weights:
-    """Return the weights to start from, of the features that the lists came with."""
-    lower = [lower_is_better] if isinstance(lower_is_better, str) else list(lower_is_better)
-    if started == EQUAL:
-        return equal_weights(nbest, lower)
-    if lower:
-        raise UsageError(_ONLY_EQUAL, parameter="lower_is_better")
-    return initial_weights(nbest)
-
-
 def _require_differences(sentences: Sentences) -> None:
     """Refuse sentences without any information; log how many have tied best candidates.
 
@@ -262,6 +244,7 @@ def _require_differences(sentences: Sentences) -> None:
             f"all candidates have the same {metric} in each of {len(sizes)} lists, so nothing can "
             "be learned from them: give lists whose candidates differ, or choose another metric",
             sentences.nbest.origin,
+            code="no-data",
         )
     if oracles.share is not None:
         shared = np.add.reduceat(oracles.share > 0, sentences.nbest.offsets[:-1])
@@ -283,10 +266,10 @@ def _scale(
     It is not learned from preferences alone: their marginal likelihood prefers scales that are
     three times as wide as those of the best choices on held-out sentences.
     """
-    features = learns_scale(family, sentences.match)
+    features = isotropic.learns_scale(family, sentences.match)
     if not features:
         return None
-    expected = expected_scale(len(features))
+    expected = isotropic.expected_scale(len(features))
     if likelihood.observes == "preferences":
         return float(f"{_SHARE_OF_PREFERENCES * expected:.3g}")
     if not len(sentences.nbest):
@@ -297,55 +280,19 @@ def _scale(
         sentences = sentences._replace(gains=None)
     with reporter(progress, "learn the scale of the prior"):
         return learn_scale(
-            partial(_target, sentences, likelihood=likelihood),
-            lambda scale: build_prior(family, sentences.match, scale),
+            lambda prior: _target(sentences, prior, likelihood),
+            lambda scale: isotropic.build_prior(family, sentences.match, scale),
             len(features),
         )
 
 
-def _settings(
-    target: Target, likelihood: Likelihood, prior: dict[str, Any], sampler: Sampler
-) -> dict[str, Any]:
-    """Return the record of sampler, likelihood and prior, as far as the model uses them.
-
-    A custom model may ignore one of them; settings folded into the lists have an effect anyway.
-    """
-    info = model_info(target.program, target.data)
-    uses_likelihood = info.uses_likelihood or target.program.likelihood != likelihood
-    record = {"name": LIKELIHOODS.name_of(likelihood), **likelihood.settings()}
-    return {
-        "sampler": SAMPLERS.name_of(sampler),
-        "settings": sampler.settings(),
-        **({"likelihood": record} if uses_likelihood else {}),
-        **({"prior": prior} if info.prior_fields - {"mean"} else {}),
-    }
-
-
-def _matched(
-    nbest: NBest,
-    weights: AnyWeights,
-    preparation: Preparation,
-    fixed: Iterable[str] | None,
-    defaults: Mapping[str, float] | None,
-) -> tuple[Added, Match]:
-    """Return the lists with the features that are adapted, and the weights matched to them."""
-    added = preparation.for_training(nbest)
-    if weights is not None and (
-        not isinstance(weights, Mapping) or isinstance(weights, PositionalWeights)
-    ):
-        # Weights without names are of the columns of the original lists.
-        result = match(weights, preparation.without_criterion(nbest), fixed=())
-        weights = dict(zip(result.names, result.values.tolist(), strict=True))
-    zeros = {name: 0.0 for names in added.columns for name in names}
-    return added, match(weights, added.nbest, fixed=fixed, defaults=zeros | dict(defaults or {}))
-
-
-def _target(sentences: Sentences, prior: Prior, **options: Any) -> Target:
+def _target(sentences: Sentences, prior: Prior, likelihood: Likelihood, **options: Any) -> Target:
     """Return the posterior to sample; to be called with x64 enabled."""
     return target_of(
         sentences.nbest,
         sentences.match,
         prior,
+        likelihood=likelihood,
         oracle=sentences.oracles.index,
         gains=sentences.gains,
         share=sentences.oracles.share,
@@ -388,53 +335,65 @@ def target_of(
         UsageError: if the model has no site `weights` with one value per free feature.
     """
     domain, multiple = domain_numbers(nbest, preferences), len(jax.devices())
+    judged, rest = (None, None) if domain is None else np.split(domain, [len(nbest)])
     lists = tabulate(
-        nbest,
-        matched,
-        oracle,
-        gains=gains,
-        share=share,
-        domain=None if domain is None else domain[: len(nbest)],
-        multiple=multiple,
+        nbest, matched, oracle, gains=gains, share=share, domain=judged, multiple=multiple
     )
     likelihood = likelihood or Oracle()
     if preferences is not None:
-        rest = None if domain is None else domain[len(nbest) :]
-        lists, likelihood = add_preferences(lists, likelihood, preferences, rest, multiple)
-    prior = prior._replace(names=None)
-
-    def build(likelihood: Likelihood) -> tuple[Program, Data]:
-        prepared, observing = likelihood.prepare(lists)
-        return Program(model, observing), place(Data(prepared, prior))
-
-    return initialise_target(build, likelihood, seed, progress, matched)
+        choices = tabulate(
+            preferences.nbest,
+            preferences.match,
+            preferences.oracles.index,
+            gains=preferences.gains,
+            domain=rest,
+            multiple=multiple,
+        )
+        buckets = len(lists.buckets)
+        likelihood = Mixed(judged=likelihood, preferences=Preference(), buckets=buckets)
+        lists = join_lists(lists, choices)
+    return initialise_target(
+        lists, prior, matched, likelihood, model=model, seed=seed, progress=progress, put=place
+    )
 
 
 def initialise_target(
-    build: Callable[[Likelihood], tuple[Program, Data]],
+    lists: Lists,
+    prior: Prior,
+    matched: Match,
     likelihood: Likelihood,
+    *,
+    model: Model = log_linear,
     seed: int,
     progress: Reporter,
-    matched: Match,
+    put: Callable[[Data], Data] = jax.device_put,
 ) -> Target:
     """Return a posterior with the point where the search for its mode begins.
 
     Args:
-        build: returns the program and the data of a likelihood.
+        lists: the tabulated sentences.
+        prior: of the free features.
+        matched: the canonical weights, matched to the features of the lists.
         likelihood: if it is not log-concave, the search begins at the mode of a similar one.
+        model: the NumPyro program.
         seed: of the sampler.
         progress: receives the progress of the sampling.
-        matched: the canonical weights, matched to the features of the lists.
+        put: moves data to JAX's devices.
 
     Raises:
         UsageError: if the model has no site `weights` with one value per free feature.
     """
+
+    def build(likelihood: Likelihood) -> tuple[Program, Data]:
+        prepared, observing = likelihood.prepare(lists)
+        return Program(model, observing), put(Data(prepared, prior._replace(names=None)))
+
     program, data = build(likelihood)
-    require_weights(program, data)
-    start, log_concave = starting_point(program, data), likelihood.log_concave_start()
+    density.require_weights(program, data)
+    start, log_concave = density.starting_point(program, data), likelihood.log_concave_start()
     if log_concave is not None:
         mode = find_mode(*build(log_concave), start)
-        start = unflatten(mode.position, start) if mode.converged else start
+        start = density.unflatten(mode.position, start) if mode.converged else start
     return Target(program, data, start, seed, progress, matched)
 
 
@@ -444,9 +403,9 @@ def draws_of(target: Target, sampled: Sampled) -> Draws:
     The prior is recorded only if the density depends on it: a custom model may have another one.
     """
     program, data, match = target.program, target.data, target.match
-    info, likelihood = model_info(program, data), sampled.log_likelihood
+    info, likelihood = density.model_info(program, data), sampled.log_likelihood
     if likelihood is None:
-        likelihood = evaluate(program, data, sampled.z)[1]
+        likelihood = density.evaluate(program, data, sampled.z)[1]
     prior = {
         f"prior_{name}": value
         for name, value in data.prior._asdict().items()
@@ -454,13 +413,13 @@ def draws_of(target: Target, sampled: Sampled) -> Draws:
     }
     constants = {"canonical": match.values[match.free], **prior}
     if sampled.mode is not None:
-        mode = unflatten(sampled.mode, target.start)
-        constants["mode"] = constrained(program, data, mode)[WEIGHTS]
-    from_prior = prior_draws(program, data, _PRIOR_DRAWS, target.seed)
+        mode = density.unflatten(sampled.mode, target.start)
+        constants["mode"] = density.constrained(program, data, mode)[WEIGHTS]
+    from_prior = density.prior_draws(program, data, _PRIOR_DRAWS, target.seed)
     arrays = jax.device_get(
         {
-            "values": constrained_draws(program, data, sampled.z),
-            "warmup": constrained_draws(program, data, sampled.warmup) if sampled.warmup else {},
+            "values": density.constrained_draws(program, data, sampled.z),
+            "warmup": density.constrained_draws(program, data, sampled.warmup),
             "prior": {name: values[None] for name, values in from_prior.items()},
             "constants": constants,
         }
@@ -471,7 +430,7 @@ def draws_of(target: Target, sampled: Sampled) -> Draws:
         log_weight=sampled.log_weight,
         log_density=None if sampled.log_density is None else np.asarray(sampled.log_density),
         log_likelihood=likelihood,
-        log_prior=log_priors(program, data, arrays["values"]),
+        log_prior=density.log_priors(program, data, arrays["values"]),
         sentence_sites=info.per_sentence,
         statistics=sampled.statistics,
         sites=info.latent,
@@ -481,62 +440,46 @@ def draws_of(target: Target, sampled: Sampled) -> Draws:
     )
 
 
-def _family(prior: str | PriorFamily | Prior, variance: Any) -> PriorFamily | Prior:
+def _family(options: AdaptOptions) -> PriorFamily | Prior:
     """Return the prior, or the family of priors, with its settings."""
+    prior, variance = options.prior, options.prior_variance
     if variance is not None and not (isinstance(prior, str) and prior == "isotropic"):
-        raise UsageError(
-            "a prior variance is a setting of the isotropic prior: leave it out",
-            parameter="prior_variance",
-        )
+        problem = "a prior variance is a setting of the isotropic prior: leave it out"
+        raise UsageError(problem, parameter="prior_variance", code="conflict")
     if isinstance(variance, PriorFamily):
         return variance
     if isinstance(prior, Prior):
         return prior
-    return PRIORS.resolve(prior, {} if variance is None else variances(variance))
+    return PRIORS.resolve(prior, {} if variance is None else isotropic.variances(variance))
 
 
 def _prior(
-    family: PriorFamily | Prior, matched: Match, scale: float | None
+    family: PriorFamily | Prior, matched: Match, learned: float | None
 ) -> tuple[dict[str, Any], Prior]:
-    """Return the record of the prior, and the prior of the free features."""
+    """Return the record of the prior, and the prior of the free features.
+
+    Variances other than σ_T are logged.
+    """
     if isinstance(family, Prior):
-        prior, missing = complete_prior(family, matched, scale)
+        prior, missing = isotropic.complete_prior(family, matched, learned)
         kind = "NumPyro distribution" if family.other is not None else "Gaussian"
         return {"name": kind, **({"isotropic": missing} if missing else {})}, prior
-    settings = {name: np.asarray(value).tolist() for name, value in family.settings().items()}
-    if isinstance(family, Isotropic):
-        settings = {"variance": settings["variance"], **_scaled(family, matched, scale)}
-    return {"name": PRIORS.name_of(family), **settings}, build_prior(family, matched, scale)
-
-
-def _model(model: Model, family: PriorFamily | Prior, matched: Match) -> Model:
-    """Return the model, or the model of a prior with several sites."""
-    if not callable(model):
-        raise UsageError(
-            f"a model is a function of (lists, prior, likelihood), not {model!r}",
-            parameter="model",
-        )
-    if model is not log_linear or isinstance(family, Prior):
-        return model
-    return family.model(matched) or model
-
-
-def _scaled(family: Isotropic, matched: Match, learned: float | None) -> dict[str, Any]:
-    """Return the record of the variances other than σ_T, and log them."""
-    single = {"single": family.single} if family.single else {}
-    scaled = family.scaled(matched)
-    if not scaled:
-        return single
-    means = dict(zip(matched.free_names, matched.free_values.tolist(), strict=True))
-    nonzero = [f"{name} ({means[name]:.3g})" for name in scaled if means[name]]
-    scale = family.scale if learned is None else learned
-    log_info(
-        f"no canonical weight for {', '.join(scaled)}: the prior has "
-        + (f"mean 0, except {', '.join(nonzero)}," if nonzero else "mean 0")
-        + f" and standard deviation {scale:.3g} / spread, with the spread of each feature within "
-        "the lists"
-    )
-    return {**single, "scale": scale, "scale_learned": learned is not None, "spread": scaled}
+    record = {name: np.asarray(value).tolist() for name, value in family.settings().items()}
+    if isinstance(family, isotropic.Isotropic):
+        record = {name: record[name] for name in ("variance", "single") if record[name]}
+        if scaled := family.scaled(matched):
+            means = dict(zip(matched.free_names, matched.free_values.tolist(), strict=True))
+            nonzero = [f"{name} ({means[name]:.3g})" for name in scaled if means[name]]
+            scale = family.scale if learned is None else learned
+            log_info(
+                f"no canonical weight for {', '.join(scaled)}: the prior has "
+                + (f"mean 0, except {', '.join(nonzero)}," if nonzero else "mean 0")
+                + f" and standard deviation {scale:.3g} / spread, with the spread of each feature "
+                "within the lists"
+            )
+            record |= {"scale": scale, "scale_learned": learned is not None, "spread": scaled}
+    prior = isotropic.build_prior(family, matched, learned)
+    return {"name": PRIORS.name_of(family), **record}, prior
 
 
 #: Cached, because looking up the version of a package takes a millisecond.

@@ -13,7 +13,7 @@ from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
 from bpa_ppl.component import Component
 from bpa_ppl.errors import UsageError
-from bpa_ppl.models import Bucket, Likelihood, Lists, Prior
+from bpa_ppl.models import Likelihood, Lists, Prior
 from bpa_ppl.nbest import Float64, NBest
 from bpa_ppl.progress import Reporter
 from bpa_ppl.weights import Match
@@ -122,7 +122,8 @@ class Sampler(Component, frozen=True):
         if steps > _MAX_STEPS:
             raise UsageError(
                 f"{steps:,} steps exceed the limit of {_MAX_STEPS:,}: lower draws, chains, warmup "
-                "or thinning"
+                "or thinning",
+                parameter="draws",
             )
 
     def fitted(
@@ -171,7 +172,8 @@ def require_memory(target: Target, draws: int) -> None:
     if needed > free:
         raise UsageError(
             f"{draws:,} draws of {target.dimension} values need {needed / 1e9:,.1f} GB of memory, "
-            f"and {free / 1e9:,.1f} GB are free: lower draws or chains"
+            f"and {free / 1e9:,.1f} GB are free: lower draws or chains",
+            parameter="draws",
         )
 
 
@@ -181,23 +183,18 @@ def place(data: Data) -> Data:
     The numbers of sentences must be multiples of the number of devices (see `tabulate`). XLA
     computes where the data are, and sums over devices.
     """
-    devices, shardings = jax.devices(), None
-    if len(devices) > 1:
-        shardings = _shardings(data, Mesh(devices, ("sentence",), axis_types=(AxisType.Auto,)))
+    devices = jax.devices()
+    if len(devices) == 1:
+        shardings = None
+    else:
+        mesh = Mesh(devices, ("sentence",), axis_types=(AxisType.Auto,))
+        # The axis of the sentences, by the number of dimensions.
+        axes = {4: (None, None, "sentence"), 3: (None, "sentence"), 1: ("sentence",)}
+        shardings = Data(
+            jax.tree.map(
+                lambda x: NamedSharding(mesh, PartitionSpec(*axes[np.ndim(x)])), data.lists
+            ),
+            jax.tree.map(lambda _: NamedSharding(mesh, PartitionSpec()), data.prior),
+        )
     placed: Data = jax.device_put(data, shardings)
     return placed
-
-
-def _shardings(data: Data, mesh: Mesh) -> Data:
-    """Return the sharding of each array."""
-
-    def shares(*axes: str | None) -> NamedSharding:
-        return NamedSharding(mesh, PartitionSpec(*axes))
-
-    rows, sentence = shares(None, "sentence", None), shares("sentence")
-    buckets = tuple(
-        Bucket(shares(None, None, "sentence", None), *(None if c is None else rows for c in rest))
-        for _, *rest in data.lists.buckets
-    )
-    replicated = jax.tree.map(lambda _: shares(), data.prior)
-    return Data(Lists(buckets, sentence, sentence, sentence), replicated)

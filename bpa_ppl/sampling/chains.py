@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from numpyro.infer.mcmc import MCMCKernel
 
-from bpa_ppl.sampling.base import Data, Program, Sampled, Sites, Target, require_memory
+from bpa_ppl.component import Count, CountOrNone
+from bpa_ppl.sampling.base import Data, Program, Sampled, Sampler, Sites, Target, require_memory
 
 #: Statistics of NumPyro's states, and their names in ArviZ.
 ARVIZ_NAMES = {
@@ -24,23 +24,31 @@ _PIECES = 20
 _PIECE_STEPS = 10_000  # at most, if a draw has fewer: an interrupted program ends after its piece
 
 
-class Plan(NamedTuple):
-    """The static arguments of the compilation of a kernel's steps.
+class ChainSampler(Sampler, frozen=True):
+    """A sampler that runs chains of a NumPyro kernel; each draw is `thinning` steps after the last.
 
     Attributes:
-        make_kernel: (program, settings, covariance) ↦ NumPyro kernel; called while compiling.
-        program: the NumPyro program.
-        settings: the sampler itself, with `warmup`, `draws`, `chains` and `thinning`.
-        fields: the fields of the kernel's state to collect.
+        collected: the fields of the kernel's state to collect.
     """
 
-    make_kernel: Callable[[Program, Any, Any], MCMCKernel]
-    program: Program
-    settings: Any
-    fields: tuple[str, ...]
+    collected: ClassVar[tuple[str, ...]] = ("accept_prob", "potential_energy")
+    warmup: CountOrNone = 100
+    draws: Count = 1000
+    chains: Count = 4
+    thinning: Count = 1
+
+    def kernel(self, program: Program, covariance: Any, z: Sites) -> MCMCKernel:
+        """Return the kernel, which adapts itself during the warm-up; called while compiling.
+
+        Args:
+            program: the NumPyro program.
+            covariance: as for `run_chains`.
+            z: of each chain, with leading dimension chains.
+        """
+        raise NotImplementedError
 
 
-def run_chains(plan: Plan, target: Target, covariance: Any, start: Sites) -> Sampled:
+def run_chains(sampler: ChainSampler, target: Target, covariance: Any, start: Sites) -> Sampled:
     """Run a kernel from given starting points and return its draws, warm-up separate.
 
     The chains run side by side, in pieces of equal length, so that progress is reported and
@@ -48,27 +56,25 @@ def run_chains(plan: Plan, target: Target, covariance: Any, start: Sites) -> Sam
     again for each piece; here one compilation serves all pieces, and all data of the same shapes.
 
     Args:
-        plan: the kernel, which adapts itself during the warm-up, and its settings. Each draw is
-            `thinning` steps after the one before it.
+        sampler: makes the kernel.
         target: the posterior.
         covariance: the kernel's covariance, or None.
         start: z of each chain, with leading dimension chains.
     """
-    settings = plan.settings
-    total = settings.warmup + settings.draws
-    require_memory(target, settings.chains * total)
-    length = min(-(-total // _PIECES), max(_PIECE_STEPS // settings.thinning, 1))
-    keys = jax.random.split(jax.random.key(target.seed), settings.chains)
-    state = _initial_state(plan, keys, covariance, start, target.data)
+    total, program, data = sampler.warmup + sampler.draws, target.program, target.data
+    require_memory(target, sampler.chains * total)
+    length = min(-(-total // _PIECES), max(_PIECE_STEPS // sampler.thinning, 1))
+    keys = jax.random.split(jax.random.key(target.seed), sampler.chains)
+    state = _initial_state(sampler, program, keys, covariance, start, data)
     pieces = []
     for done in range(length, total + length, length):
-        state, collected = _advance(plan, length, state, covariance, target.data)
+        state, collected = _advance(sampler, program, length, state, covariance, data)
         pieces.append(jax.device_get(collected))
         note = f"acceptance {float(np.mean(pieces[-1]['accept_prob'])):.2f}"
         target.progress(min(done, total), total, note)
     joined = jax.tree.map(lambda *parts: np.swapaxes(np.concatenate(parts), 0, 1), *pieces)
     z = joined.pop("z")
-    warmup, kept = slice(settings.warmup), slice(settings.warmup, total)
+    warmup, kept = slice(sampler.warmup), slice(sampler.warmup, total)
     return Sampled(
         z={name: value[:, kept] for name, value in z.items()},
         log_density=-joined.pop("potential_energy")[:, kept],
@@ -83,31 +89,29 @@ def repeat_start(z: Sites, chains: int) -> Sites:
 
 
 def _initialise(
-    plan: Plan, keys: Any, covariance: Any, start: Sites, data: Data
+    sampler: ChainSampler, program: Program, keys: Any, covariance: Any, z: Sites, data: Data
 ) -> tuple[MCMCKernel, Any]:
-    kernel = plan.make_kernel(plan.program, plan.settings, covariance)
-    warmup = plan.settings.warmup * plan.settings.thinning
-    state = kernel.init(keys, warmup, init_params=start, model_args=tuple(data), model_kwargs={})
-    return kernel, state
-
-
-@partial(jax.jit, static_argnums=0)
-def _initial_state(plan: Plan, keys: Any, covariance: Any, start: Sites, data: Data) -> Any:
-    return _initialise(plan, keys, covariance, start, data)[1]
+    kernel, warmup = sampler.kernel(program, covariance, z), sampler.warmup * sampler.thinning
+    return kernel, kernel.init(keys, warmup, z, tuple(data), {})
 
 
 @partial(jax.jit, static_argnums=(0, 1))
+def _initial_state(*arguments: Any) -> Any:
+    return _initialise(*arguments)[1]
+
+
+@partial(jax.jit, static_argnums=(0, 1, 2))
 def _advance(
-    plan: Plan, length: int, state: Any, covariance: Any, data: Data
+    sampler: ChainSampler, program: Program, length: int, state: Any, covariance: Any, data: Data
 ) -> tuple[Any, dict[str, Any]]:
     """Return `length` draws of all chains: fields of their states, (length, chains, …)."""
     # Some NumPyro kernels can step only after `init`. The state that it returns here is not used,
     # so XLA computes nothing for it.
-    kernel, _ = _initialise(plan, state.rng_key, covariance, state.z, data)
+    kernel, _ = _initialise(sampler, program, state.rng_key, covariance, state.z, data)
 
     def step(state: Any, _: None) -> tuple[Any, dict[str, Any]]:
         walk = lambda _, state: kernel.sample(state, tuple(data), {})  # noqa: E731
-        state = jax.lax.fori_loop(0, plan.settings.thinning, walk, state)
-        return state, {name: getattr(state, name) for name in ("z", *plan.fields)}
+        state = jax.lax.fori_loop(0, sampler.thinning, walk, state)
+        return state, {name: getattr(state, name) for name in ("z", *sampler.collected)}
 
     return jax.lax.scan(step, state, None, length=length)

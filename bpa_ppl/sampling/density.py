@@ -6,10 +6,8 @@ argument of compiled functions: data of the same shapes need no new compilation.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache, partial
-from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import jax
@@ -24,7 +22,7 @@ from numpyro.infer import Predictive, init_to_uniform, log_likelihood
 from numpyro.infer.util import constrain_fn, initialize_model, potential_energy
 
 from bpa_ppl.errors import UsageError
-from bpa_ppl.models import Likelihood, Lists, in_order, log_linear
+from bpa_ppl.models import Likelihood, in_order, log_linear
 from bpa_ppl.nbest import Float64
 from bpa_ppl.posterior.draws import WEIGHTS
 from bpa_ppl.sampling.base import Data, Program, Sites
@@ -68,16 +66,13 @@ class _RecordingLikelihood:
     def __init__(self, likelihood: Likelihood):
         self._likelihood, self.observed = likelihood, False
 
+    def __getattr__(self, name: str) -> Any:
+        self.observed |= name == "observe"
+        return getattr(self._likelihood, name)
+
     def sample_parameters(self) -> _RecordingLikelihood:
         self._likelihood = self._likelihood.sample_parameters()
         return self
-
-    def observe(self, lists: Lists, weights: Any) -> None:
-        self.observed = True
-        self._likelihood.observe(lists, weights)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._likelihood, name)
 
 
 def model_info(program: Program, data: Data) -> ModelInfo:
@@ -150,12 +145,15 @@ def require_weights(program: Program, data: Data) -> None:
             raise
         raise UsageError(
             "a model takes three arguments, (lists, prior, likelihood), like "
-            f"bpa_ppl.models.log_linear: {error}"
+            f"bpa_ppl.models.log_linear: {error}",
+            parameter="model",
+            code="wrong-type",
         ) from error
     if shape != (features,):
         raise UsageError(
             f"the model needs a site `weights` with one value for each of the {features} free "
-            "features"
+            "features",
+            parameter="model",
         )
 
 
@@ -175,9 +173,9 @@ def starting_point(program: Program, data: Data) -> Sites:
 def _start(program: Program, data: Data) -> Sites:
     """Return z where NumPyro's search for a starting point begins."""
     seeded = handlers.seed(program, jax.random.key(0))
-    sites = handlers.trace(
-        handlers.substitute(seeded, substitute_fn=_init_strategy(data))
-    ).get_trace(*data)
+    start = partial(_initial_value, data.prior.mean)
+    values = handlers.substitute(seeded, substitute_fn=start)
+    sites = handlers.trace(values).get_trace(*data)
     return {
         name: biject_to(site["fn"].support).inv(site["value"])
         for name, site in sites.items()
@@ -191,35 +189,30 @@ def _searched_start(program: Program, data: Data) -> Sites:
     z: Sites = initialize_model(
         jax.random.key(0),
         program,
-        init_strategy=_init_strategy(data),
+        init_strategy=partial(_initial_value, data.prior.mean),
         dynamic_args=True,
         model_args=data,
     ).param_info.z
     return z
 
 
-def _init_strategy(data: Data) -> Callable[..., Any]:
-    return partial(_initial_value, values={WEIGHTS: data.prior.mean})
+def _initial_value(mean: Any, site: Any) -> Any:
+    """Return the start of a site: the mean of the weights, else the median of draws of its prior.
 
-
-def _initial_value(site: Any = None, values: Mapping[str, Any] = MappingProxyType({})) -> Any:
-    """Return the start of a site: from `values`, else the median of some draws of its prior.
-
-    Called like NumPyro's initialisation strategies.
+    `partial(_initial_value, mean)` is an initialisation strategy of NumPyro.
     """
-    if site is None:
-        return partial(_initial_value, values=values)
     if site["type"] != "sample" or site["is_observed"] or site["fn"].support.is_discrete:
         return init_to_uniform(site)
-    if site["name"] in values:
-        return values[site["name"]]
+    if site["name"] == WEIGHTS:
+        return mean
     prior, options = site["fn"], site["kwargs"]
     transform = biject_to(prior.support)
 
+    def draw(key: jax.Array) -> Any:
+        return transform.inv(prior(rng_key=key, sample_shape=options["sample_shape"]))
+
     try:
-        draws = jax.vmap(
-            lambda key: transform.inv(prior(rng_key=key, sample_shape=options["sample_shape"]))
-        )(jax.random.split(options["rng_key"], _START_DRAWS))
+        draws = jax.vmap(draw)(jax.random.split(options["rng_key"], _START_DRAWS))
     except NotImplementedError:  # an improper prior has no draws
         return init_to_uniform(site)
     return transform(jnp.median(draws, axis=0))
@@ -252,7 +245,8 @@ def constrained(program: Program, data: Data, z: Sites) -> Sites:
 
 def constrained_draws(program: Program, data: Data, z: Sites) -> Sites:
     """Return the values of the sites for z with leading dimensions (chains, draws)."""
-    return z if model_info(program, data).unconstrained else _constrained_draws(program, data, z)
+    info = model_info(program, data)
+    return z if not z or info.unconstrained else _constrained_draws(program, data, z)
 
 
 @partial(jax.jit, static_argnums=0)

@@ -67,7 +67,9 @@ def weighted_vectors(target: Target, vectors: Float64, delta: float) -> Sampled:
     """
     if set(target.start) != {WEIGHTS}:
         raise UsageError(
-            "this sampler draws weights only, and the model has other sites: use the sampler nuts"
+            "this sampler draws weights only, and the model has other sites: use the sampler nuts",
+            parameter="sampler",
+            code="not-supported",
         )
     z = {WEIGHTS: vectors[None]}
     log_density, log_likelihood = evaluate(target.program, target.data, z)

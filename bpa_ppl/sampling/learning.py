@@ -105,7 +105,8 @@ def learn_hierarchy(
     """
     draws = labelled(posteriors)
     if not draws:
-        raise UsageError("a prior is learned from the posterior of at least one domain")
+        problem = "a prior is learned from the posterior of at least one domain"
+        raise UsageError(problem, parameter="posteriors", code="no-data")
     _require_common_features(draws)
     _warn_different(draws)
     domains: dict[str, Evidence] = {}
@@ -113,7 +114,8 @@ def learn_hierarchy(
         try:
             domains[label] = evidence(posterior)
         except BpaError as error:
-            raise DataError(f"the posterior {label}: {error}") from error
+            problem = f"the posterior {label}: {error}"
+            raise DataError(problem, parameter="posteriors", code=error.code) from error
     domains = _without(domains, tuple(without))
     names = dict.fromkeys(name for domain in domains.values() for name in domain.names)
     partial = [n for n in names if any(n not in domain.names for domain in domains.values())]
@@ -150,10 +152,12 @@ def learn_prior_jointly(
         UsageError: if there are fewer than two domains.
     """
     if len(pools) < 2:
-        raise UsageError("a prior is learned from the lists of at least two domains")
+        problem = "a prior is learned from the lists of at least two domains"
+        raise UsageError(problem, parameter="pools", code="no-data")
     model = model or Hierarchical(domains=len(pools))
     if model.domains != len(pools):
-        raise UsageError(f"the model has {model.domains} domains, and there are {len(pools)}")
+        problem = f"the model has {model.domains} domains, and there are {len(pools)}"
+        raise UsageError(problem, parameter="model", code="mismatch")
     tagged = [
         pool.with_sentence_extras(**{DOMAIN: (f"{number:06d}",) * len(pool)})
         for number, pool in enumerate(pools.values())
@@ -169,7 +173,8 @@ def labelled(posteriors: Posteriors) -> dict[str, Draws]:
         UsageError: if it is a single posterior and not a list.
     """
     if isinstance(posteriors, str | Path | Draws) or not isinstance(posteriors, Iterable):
-        raise UsageError("learn_prior takes posteriors by label or a list of them, even of one")
+        problem = "learn_prior takes posteriors by label or a list of them, even of one"
+        raise UsageError(problem, parameter="posteriors", code="wrong-type")
 
     def load(posterior: Any) -> Draws:
         return read_draws(posterior) if isinstance(posterior, str | Path) else as_draws(posterior)
@@ -191,14 +196,12 @@ def _require_common_features(draws: Mapping[str, Draws]) -> None:
         connected.update(*(rest.pop(label).features for label in linked))
     if rest:
         label, other = next(iter(rest.items()))
-        features = [
-            ", ".join((*d.features[:3], "…") if len(d.features) > 3 else d.features)
-            for d in (posterior, other)
-        ]
+        features = "; ".join(", ".join(d.features[:3]) for d in (posterior, other))
         raise DataError(
-            f"the posteriors {first} and {label} have no feature in common "
-            f"({features[0]}; {features[1]}): adapt to lists whose features have the same names, "
-            "or leave one of them out"
+            f"the posteriors {first} and {label} have no feature in common ({features}): adapt to "
+            "lists whose features have the same names, or leave one of them out",
+            parameter="posteriors",
+            code="mismatch",
         )
 
 
@@ -222,16 +225,16 @@ def _without(domains: dict[str, Evidence], without: Sequence[str]) -> dict[str, 
     """
     for name in without:
         if not any(matches(feature, [name]) for d in domains.values() for feature in d.names):
-            raise DataError(f"no domain has the feature {name} that is left out")
+            problem = f"no domain has the feature {name} that is left out"
+            raise DataError(problem, parameter="without", code="missing-feature")
     remaining = {
         label: domain.over([name for name in domain.names if not matches(name, without)])
         for label, domain in domains.items()
     }
     for label, domain in remaining.items():
         if not domain.names:
-            raise DataError(
-                f"all features of the posterior {label} are left out: keep at least one"
-            )
+            problem = f"all features of the posterior {label} are left out: keep at least one"
+            raise DataError(problem, parameter="without", code="no-data")
     return remaining
 
 

@@ -1,4 +1,4 @@
-"""The mode of a posterior by Newton's method, and the Laplace covariance there."""
+"""The mode of a posterior by Newton's method, with the Laplace covariance; the sampler `map`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 
 from bpa_ppl.errors import DataError
 from bpa_ppl.nbest import Float64
-from bpa_ppl.sampling.base import Data, Program, Sites, Target
+from bpa_ppl.sampling.base import Data, Program, Sampled, Sampler, Sites, Target
 from bpa_ppl.sampling.density import potential, unflatten
 
 #: Squared length of the last Newton step, in posterior standard deviations, that ends the search.
@@ -163,7 +163,8 @@ def require_mode(target: Target) -> Mode:
     if not mode.converged:
         raise DataError(
             f"no mode of this posterior was found in {MAX_ITERATIONS} Newton steps: use the "
-            "sampler nuts, which needs no mode"
+            "sampler nuts, which needs no mode",
+            parameter="sampler",
         )
     return mode
 
@@ -176,3 +177,22 @@ def dispersed_starts(target: Target, mode: Mode, chains: int) -> Sites:
     rng = np.random.default_rng([target.seed, 2])
     draws = rng.multivariate_normal(mode.position, 2 * mode.covariance, size=chains)
     return unflatten(draws, target.start)
+
+
+class Map(Sampler, frozen=True):
+    """The mode of the posterior as its only draw; it has no settings."""
+
+    exact = False
+
+    def sample(self, target: Target) -> Sampled:
+        """Return the mode of the posterior."""
+        mode = mode_of(target)
+        target.progress(1, 1, f"{mode.iterations} Newton steps")
+        z = unflatten(mode.position, target.start)
+        return Sampled(
+            z=jax.tree.map(lambda value: value[None, None], z),
+            kind="point",
+            log_density=np.full((1, 1), -mode.potential_energy),
+            mode=mode.position,
+            attrs=mode.attrs(),
+        )

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
-from functools import cache
-from typing import Annotated
+from typing import Annotated, Any
 
 import jax
 import msgspec
@@ -13,10 +11,10 @@ import numpy as np
 from msgspec import Meta
 from numpyro.infer import NUTS
 
-from bpa_ppl.component import Count, CountOrNone, Positive
+from bpa_ppl.component import Positive
 from bpa_ppl.posterior.draws import WEIGHTS
-from bpa_ppl.sampling.base import Program, Sampled, Sampler, Target
-from bpa_ppl.sampling.chains import Plan, repeat_start, run_chains
+from bpa_ppl.sampling.base import Program, Sampled, Sites, Target
+from bpa_ppl.sampling.chains import ChainSampler, repeat_start, run_chains
 from bpa_ppl.sampling.density import model_info
 from bpa_ppl.sampling.mode import Mode, dispersed_starts, mode_of
 from bpa_ppl.sampling.proposals import POOR_PARETO_K, assess_proposals
@@ -29,10 +27,9 @@ _TUNED_FOR = 14  # dimensions
 _MIN_TUNING = 500  # warm-up steps that find a metric
 _DENSE = 100  # values; a full metric of more needs more draws than a warm-up has
 _JITTER = 0.1
-FIELDS = ("accept_prob", "potential_energy", "energy", "num_steps", "diverging")
 
 
-class Nuts(Sampler, frozen=True):
+class Nuts(ChainSampler, frozen=True):
     """NUTS (Hoffman & Gelman 2014) in the metric of the Laplace approximation.
 
     Each chain starts at a draw of N(mode, 2 × Laplace). In that metric the posterior is nearly a
@@ -47,12 +44,31 @@ class Nuts(Sampler, frozen=True):
     to a Gaussian in all of them.
     """
 
-    warmup: CountOrNone = 100
-    draws: Count = 1000
-    chains: Count = 4
-    thinning: Count = 1
+    collected = ("accept_prob", "potential_energy", "energy", "num_steps", "diverging")
     step_size: Positive = 1.1
     target_accept: Annotated[float, Meta(gt=0, lt=1)] | None = None
+
+    def kernel(self, program: Program, covariance: Any, z: Sites) -> NUTS:
+        """Return the kernel with a given metric, or one that tunes metric and step."""
+        if covariance is None:
+            dense: bool | list[tuple[str, ...]] = True
+            sizes = {name: x[0].size for name, x in z.items()}
+            if sum(sizes.values()) > _DENSE:
+                # Sites that depend on one another, such as a scale and what it scales, need a full
+                # metric; a model names them in its attribute `together`.
+                sites = tuple(getattr(program.model, "together", ()))
+                dense = [sites] if 0 < sum(sizes[site] for site in sites) <= _DENSE else False
+            return NUTS(program, dense_mass=dense, target_accept_prob=self.target_accept)
+        return NUTS(
+            program,
+            dense_mass=True,
+            adapt_mass_matrix=False,
+            inverse_mass_matrix=covariance,
+            # The step that keeps the acceptance falls with d^(1/4) (Beskos et al. 2013).
+            step_size=self.step_size * min(1.0, (_TUNED_FOR / len(covariance)) ** 0.25),
+            adapt_step_size=self.target_accept is not None,
+            target_accept_prob=self.target_accept or _TARGET,
+        )
 
     def sample(self, target: Target) -> Sampled:
         """Draw from the posterior by NUTS."""
@@ -69,12 +85,10 @@ class Nuts(Sampler, frozen=True):
                 lambda x: x + _JITTER * rng.normal(size=x.shape),
                 repeat_start(target.start, self.chains),
             )
-            plan = Plan(_tuning_kernel(_dense_mass(target)), target.program, tuning, FIELDS)
-            sampled = run_chains(plan, target, None, start)
+            sampled = run_chains(tuning, target, None, start)
             return replace(sampled, attrs={"metric": f"found in the warm-up: {reason}"})
-        plan = Plan(_laplace_kernel, target.program, self if small else tuning, FIELDS)
         start = dispersed_starts(target, mode, self.chains)
-        sampled = run_chains(plan, target, mode.covariance, start)
+        sampled = run_chains(self if small else tuning, target, mode.covariance, start)
         return replace(sampled, mode=mode.position, attrs=mode.attrs())
 
 
@@ -86,41 +100,3 @@ def _laplace_metric(target: Target) -> tuple[Mode | None, str]:
         return (mode, "") if mode.converged else (None, "there is no mode")
     fit = assess_proposals(target)
     return (fit.mode if fit.pareto_k <= POOR_PARETO_K else None), fit.reason
-
-
-def _dense_mass(target: Target) -> bool | tuple[str, ...]:
-    """Return for which sites the warm-up finds a full metric: all, none, or some.
-
-    Sites that depend on one another, such as a scale and what it scales, need a full metric; a
-    model names them in its attribute `together`.
-    """
-    if target.dimension <= _DENSE:
-        return True
-    sites = tuple(getattr(target.program.model, "together", ()))
-    size = sum(int(np.size(target.start[site])) for site in sites)
-    return sites if 0 < size <= _DENSE else False
-
-
-@cache  # the function is a static argument of a compilation
-def _tuning_kernel(dense: bool | tuple[str, ...]) -> Callable[[Program, Nuts, None], NUTS]:
-    """Return a function that makes a kernel that tunes metric and step."""
-    mass = [dense] if isinstance(dense, tuple) else dense
-
-    def make(program: Program, settings: Nuts, covariance: None) -> NUTS:
-        return NUTS(program, dense_mass=mass, target_accept_prob=settings.target_accept)
-
-    return make
-
-
-def _laplace_kernel(program: Program, settings: Nuts, covariance: jax.Array) -> NUTS:
-    # The step that keeps the acceptance falls with d^(1/4) (Beskos et al. 2013).
-    dimension = covariance.shape[0]
-    return NUTS(
-        program,
-        dense_mass=True,
-        adapt_mass_matrix=False,
-        inverse_mass_matrix=covariance,
-        step_size=settings.step_size * min(1.0, (_TUNED_FOR / dimension) ** 0.25),
-        adapt_step_size=settings.target_accept is not None,
-        target_accept_prob=settings.target_accept or _TARGET,
-    )

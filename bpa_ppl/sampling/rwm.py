@@ -15,11 +15,9 @@ from numpyro.infer.util import constrain_fn, initialize_model, potential_energy
 from numpyro.util import is_prng_key
 
 from bpa_ppl.component import Count, CountOrNone, Positive
-from bpa_ppl.sampling.base import Program, Sampled, Sampler, Target
-from bpa_ppl.sampling.chains import Plan, repeat_start, run_chains
+from bpa_ppl.sampling.base import Program, Sampled, Sites, Target
+from bpa_ppl.sampling.chains import ChainSampler, repeat_start, run_chains
 from bpa_ppl.sampling.mode import dispersed_starts, require_mode
-
-_FIELDS = ("accept_prob", "potential_energy")
 
 
 class RandomWalkState(NamedTuple):
@@ -162,7 +160,7 @@ class RandomWalk(MCMCKernel):  # type: ignore[misc] # NumPyro has no types
         return RandomWalkState(i, z, energy, accept_prob, mean, ~finite, rng_key)
 
 
-class RandomWalkMetropolis(Sampler, frozen=True):
+class RandomWalkMetropolis(ChainSampler, frozen=True):
     """A walk of N(0, scale² / d × Laplace covariance); 2.38 is best for a Gaussian posterior.
 
     Gelman, Roberts & Gilks (1996), for d → ∞. Each chain starts at a draw of N(mode, 2 × Laplace).
@@ -171,21 +169,25 @@ class RandomWalkMetropolis(Sampler, frozen=True):
 
     scale: Positive = 2.38
     warmup: CountOrNone = 50
-    draws: Count = 1000
-    chains: Count = 4
     thinning: Count = 10
+
+    def kernel(self, program: Program, covariance: jax.Array, z: Sites) -> RandomWalk:
+        """Return the random walk in the metric of the posterior."""
+        # Not scale**2: Python raises an error where it overflows; here it is infinite and no step
+        # is accepted.
+        variance = self.scale * self.scale / covariance.shape[0]
+        return RandomWalk(program, proposal_variance=variance, covariance=covariance)
 
     def sample(self, target: Target) -> Sampled:
         """Draw from the posterior by a random walk."""
         mode = require_mode(target)
         start = dispersed_starts(target, mode, self.chains)
-        plan = Plan(_shaped_kernel, target.program, self, _FIELDS)
-        sampled = run_chains(plan, target, mode.covariance, start)
+        sampled = run_chains(self, target, mode.covariance, start)
         attrs = {**mode.attrs(), "step_setting": "scale"}
         return replace(sampled, mode=mode.position, attrs=attrs)
 
 
-class IsotropicRandomWalk(Sampler, frozen=True):
+class IsotropicRandomWalk(ChainSampler, frozen=True):
     """The published random walk N(λ', σ_o I), which starts at λ_T, the mean of the prior.
 
     The published settings: σ_o = 0.01, burn-in 500, 1000 draws kept; here for each of 4 chains.
@@ -193,27 +195,12 @@ class IsotropicRandomWalk(Sampler, frozen=True):
 
     proposal_variance: Positive = 0.01
     warmup: CountOrNone = 500
-    draws: Count = 1000
-    chains: Count = 4
-    thinning: Count = 1
+
+    def kernel(self, program: Program, covariance: None, z: Sites) -> RandomWalk:
+        """Return the published random walk."""
+        return RandomWalk(program, proposal_variance=self.proposal_variance)
 
     def sample(self, target: Target) -> Sampled:
         """Draw from the posterior by the published random walk."""
-        plan = Plan(_isotropic_kernel, target.program, self, _FIELDS)
-        sampled = run_chains(plan, target, None, repeat_start(target.start, self.chains))
+        sampled = run_chains(self, target, None, repeat_start(target.start, self.chains))
         return replace(sampled, attrs={"step_setting": "proposal_variance"})
-
-
-def _shaped_kernel(
-    program: Program, settings: RandomWalkMetropolis, covariance: jax.Array
-) -> RandomWalk:
-    # Not scale**2: Python raises an error where it overflows; here it is infinite and no step is
-    # accepted.
-    variance = settings.scale * settings.scale / covariance.shape[0]
-    return RandomWalk(program, proposal_variance=variance, covariance=covariance)
-
-
-def _isotropic_kernel(
-    program: Program, settings: IsotropicRandomWalk, covariance: None
-) -> RandomWalk:
-    return RandomWalk(program, proposal_variance=settings.proposal_variance)

@@ -9,7 +9,8 @@ shapes.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -17,15 +18,57 @@ import numpy.typing as npt
 from bpa_ppl.errors import DataError
 from bpa_ppl.models import Bucket, Lists, tabulate
 from bpa_ppl.models.lists import PADDING
-from bpa_ppl.nbest import NBest
+from bpa_ppl.nbest import Float64, Int64, NBest
 from bpa_ppl.weights import Match
 
 #: Rows of a block: a processor's cache holds one block.
 _BLOCK_ROWS = 4096
 _STORED = "added_{}"
-#: The stored columns of a bucket; the last three are optional and have these types.
-_OPTIONAL = {"gain": np.float32, "count": np.int32, "share": np.float32}
-_COLUMNS = ("features", "base", *_OPTIONAL)
+#: The stored columns of a bucket, with type and value of padding; the last three are optional.
+_COLUMNS: dict[str, tuple[type, float]] = {
+    "features": (np.float32, 0.0),
+    "base": (np.float32, PADDING),
+    "gain": (np.float32, 0.0),
+    "count": (np.int32, 0),
+    "share": (np.float32, 0.0),
+}
+
+
+@dataclass(frozen=True, eq=False)
+class ObservedSentences:
+    """The observations of some sentences (S).
+
+    Attributes:
+        buckets: the tabulated list of each, or empty if the lists are not stored.
+        index: (S,) the observed hypothesis.
+        score: (S,) the sentence score of the oracle, nan if it is not recorded.
+        ids: (S,) of the sentences, as in the file.
+    """
+
+    buckets: Sequence[Bucket]
+    index: Int64
+    score: Float64
+    ids: npt.NDArray[Any]
+
+    @classmethod
+    def empty(cls) -> Self:
+        """Return no sentences."""
+        return cls((), np.zeros(0, np.int64), np.zeros(0), np.zeros(0, np.int64))
+
+    def __len__(self) -> int:
+        return len(self.index)
+
+    def __add__(self, other: ObservedSentences) -> ObservedSentences:
+        return ObservedSentences(
+            (*self.buckets, *other.buckets),
+            np.concatenate([self.index, other.index]),
+            np.concatenate([self.score, other.score]),
+            np.concatenate([self.ids, other.ids]),
+        )
+
+    def __getitem__(self, part: slice) -> ObservedSentences:
+        """Return some of the sentences, without their lists."""
+        return ObservedSentences((), self.index[part], self.score[part], self.ids[part])
 
 
 def sentence_buckets(
@@ -68,28 +111,24 @@ def stack_buckets(buckets: Sequence[Bucket], features: int) -> Lists:
     """
     width = _power_of_two(max(bucket.base.shape[-1] for bucket in buckets))
     per_block = 1 if len(buckets) == 1 else max(_BLOCK_ROWS // width, 1)
-    shape = (_power_of_two(-(-len(buckets) // per_block)), per_block, width)
-    table = np.zeros((shape[0], features, *shape[1:]), np.float32)
-    base = np.full(shape, PADDING, np.float32)
-    base[:, :, 0] = 0.0
-    hypothesis = np.full(shape, -1, np.int32)
-    optional = {
-        name: np.zeros(shape, dtype)
-        for name, dtype in _OPTIONAL.items()
-        if any(getattr(bucket, name) is not None for bucket in buckets)
-    }
-    for number, bucket in enumerate(buckets):
-        block, row = divmod(number, per_block)
-        used = slice(bucket.base.shape[-1])
-        table[block, :, row, used] = bucket.features[0, :, 0]
-        base[block, row, used] = bucket.base[0, 0]
-        hypothesis[block, row, used] = np.arange(bucket.base.shape[-1])
-        for name, values in optional.items():
-            values[block, row, used] = _column(bucket, name)[0, 0]
-    sentence = np.full(shape[0] * per_block, -1, np.int32)
-    sentence[: len(buckets)] = np.arange(len(buckets))
+    blocks = _power_of_two(-(-len(buckets) // per_block))
+    columns = {}
+    for name, (dtype, fill) in _COLUMNS.items():
+        if all(getattr(bucket, name) is None for bucket in buckets):
+            continue
+        leading = (features,) if name == "features" else ()
+        column = np.full((blocks * per_block, *leading, width), fill, dtype)
+        for row, bucket in zip(column, buckets, strict=False):
+            row[..., : bucket.base.shape[-1]] = _column(bucket, name)[0, ..., 0, :]
+        column = column.reshape(blocks, per_block, *column.shape[1:])
+        columns[name] = np.ascontiguousarray(np.moveaxis(column, 1, -2))
+    used = columns["base"] > PADDING
+    columns["base"][:, :, 0] = 0.0
+    hypothesis = np.where(used, np.arange(width), -1).astype(np.int32)
+    sentence = np.arange(blocks * per_block, dtype=np.int32)
+    sentence[len(buckets) :] = -1
     zeros = np.zeros_like(sentence)
-    return Lists((Bucket(table, base, hypothesis, **optional),), zeros, sentence, zeros)
+    return Lists((Bucket(hypothesis=hypothesis, **columns),), zeros, sentence, zeros)
 
 
 def _column(bucket: Bucket, name: str) -> Any:
@@ -130,7 +169,8 @@ def buckets_from(constants: Mapping[str, Any]) -> list[Bucket]:
     columns = {name: constants.get(_STORED.format(name)) for name in _COLUMNS}
     lengths = {np.shape(values)[-1] for values in columns.values() if values is not None}
     if len(sizes) and (lengths != {int(sizes.sum())} or sizes.min() < 1):
-        raise DataError("the sentences stored in the posterior are inconsistent: adapt again")
+        problem = "the sentences stored in the posterior are inconsistent: adapt again"
+        raise DataError(problem, parameter="posterior", code="damaged")
     ends = np.cumsum(sizes).tolist()
 
     def part(values: Any, end: int, size: int) -> Any:

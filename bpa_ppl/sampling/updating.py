@@ -15,51 +15,50 @@ stores their tables, 4 (Q + 2) bytes per hypothesis, which is 32 kB per sentence
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import jax
-import jax.numpy as jnp
 import numpy as np
-from numpyro.infer import log_likelihood
 
 from bpa_ppl.caching import prepare_jax
 from bpa_ppl.columns import counted
 from bpa_ppl.diagnostics import refuse_unconverged
 from bpa_ppl.errors import BpaError, DataError, UsageError, require
-from bpa_ppl.models import Bucket, Likelihood, Prior, log_linear
+from bpa_ppl.models import Prior, log_linear
 from bpa_ppl.models.likelihoods.preference import LOG_NU
 from bpa_ppl.nbest import Float64, NBest
 from bpa_ppl.notes import warn_user
+from bpa_ppl.options import UpdateOptions, with_options
 from bpa_ppl.posterior import Draws, as_draws, importance_weights, kish, to_arviz
 from bpa_ppl.posterior.draws import WEIGHTS
 from bpa_ppl.posterior.statistics import ess, pareto_smoothed
 from bpa_ppl.progress import Reporter, reporter
 from bpa_ppl.registry import SAMPLERS
 from bpa_ppl.sampling.adapting import draws_of, initialise_target
-from bpa_ppl.sampling.base import Data, Program, Sampler
-from bpa_ppl.sampling.observations import ObservationRecipe, ObservedSentences
+from bpa_ppl.sampling.base import Data, Program
+from bpa_ppl.sampling.density import evaluate
 from bpa_ppl.sampling.proposals import POOR_PARETO_K
-from bpa_ppl.sampling.sentence_buckets import bucket_arrays, buckets_from, stack_buckets
+from bpa_ppl.sampling.sentence_buckets import (
+    ObservedSentences,
+    bucket_arrays,
+    buckets_from,
+    stack_buckets,
+)
+from bpa_ppl.sampling.sentences import ObservationRecipe
 
 if TYPE_CHECKING:
-    from bpa_ppl.features.recipes import MovedFiles
     from bpa_ppl.posterior.adapter import Posterior
     from bpa_ppl.posterior.arviz_functions import InferenceData
-    from bpa_ppl.quality import Metric, Oracles
+    from bpa_ppl.quality import Oracles
 
 #: New draws are made if the weights leave fewer than this share of the draws, or this number.
 _MIN_SHARE, _MIN_DRAWS = 0.1, 100.0
-#: Draws evaluated side by side: their scores of one list still fit into a cache.
-_BLOCK = 256
 _RATIO, _MEAN, _COVARIANCE = "log_ratio", "summary_mean", "summary_covariance"
 _SITES = {WEIGHTS, LOG_NU}  # that a likelihood depends on
 _SITE, _COUNT = "oracle", "adaptation_sentences"
 #: Attributes of draws that have been replaced.
 _STALE = ("chosen", "chosen_because", "step_setting", "pareto_k")
-_DAMAGED = "the sentences stored in the posterior are inconsistent: adapt again"
 
 
 class Step(NamedTuple):
@@ -78,15 +77,6 @@ class Step(NamedTuple):
     ess: float
     afresh: str = ""
 
-    @classmethod
-    def recorded(cls, attrs: Mapping[str, Any]) -> Step:
-        """Return the step that a posterior records in its attribute `updates`.
-
-        >>> print(Step.recorded({"sentences": 1, "pareto_k": 0.2, "ess": 900.0, "afresh": ""}))
-        1 sentence added: Pareto k̂ 0.20, 900 effective draws; draws reweighted
-        """
-        return cls(**{name: attrs[name] for name in cls._fields})
-
     def __str__(self) -> str:
         text = (
             f"{counted(self.sentences, 'sentence')} added: Pareto k̂ {self.pareto_k:.2f}, "
@@ -103,14 +93,12 @@ class _WeightedDraws:
 
     Attributes:
         draws: as the sampler returned them.
-        values: site -> (blocks, `_BLOCK`, …) on JAX's device; the last block is padded.
         efficiency: effective draws per draw.
         log_ratio: (n,) log importance weights, not smoothed.
         added: (n, …) log-likelihoods of the sentences added since, one array per step.
     """
 
     draws: Draws
-    values: dict[str, Any]
     efficiency: float
     log_ratio: Float64
     added: tuple[np.ndarray, ...] = ()
@@ -124,10 +112,7 @@ class _WeightedDraws:
         if draws.kind == "chains" or _RATIO in draws.statistics:
             per_draw = np.nan_to_num(ess(draws.weights, "mean")) / count
             efficiency = float(np.clip(per_draw, 0.0, 1.0).min())
-        order = np.arange(-(-count // _BLOCK) * _BLOCK).reshape(-1, _BLOCK) % count
-        flat = {n: np.concatenate(draws.values[n]) for n in _SITES & set(draws.values)}
-        values = {name: jnp.asarray(value[order]) for name, value in flat.items()}
-        return cls(draws, values, efficiency, log_ratio.reshape(-1))
+        return cls(draws, efficiency, log_ratio.reshape(-1))
 
     def smoothed(self) -> tuple[Float64, float, float]:
         """Return smoothed log weights (n,), their k̂, and the effective number of draws."""
@@ -166,8 +151,7 @@ class _WeightedDraws:
         )
 
 
-@dataclass(frozen=True, eq=False)
-class _BaseDensity:
+class _BaseDensity(NamedTuple):
     """The density of the weights before the added sentences.
 
     Attributes:
@@ -183,8 +167,8 @@ class _BaseDensity:
     @classmethod
     def of(cls, draws: Draws, first: int) -> Self:
         """Return the density of a posterior that was first adapted to so many sentences."""
-        kind, none = "exact" if first == 0 else "Gaussian", ObservedSentences.empty()
         mean, covariance = (draws.constants.get(name) for name in (_MEAN, _COVARIANCE))
+        prior: Prior | BpaError
         try:
             if first == 0:
                 prior = Prior.recorded(draws)
@@ -194,14 +178,9 @@ class _BaseDensity:
                 by_name = zip(draws.features, np.ravel(mean).tolist(), strict=False)
                 prior = Prior.gaussian(dict(by_name), covariance)
         except BpaError as error:
-            return cls("Gaussian", error, none)
-        return cls(kind, prior, none)
-
-    def stored(self) -> dict[str, Any]:
-        """Return the summary as arrays by name, for a posterior to store."""
-        if self.kind == "exact" or isinstance(self.prior, BpaError):
-            return {}
-        return {_MEAN: self.prior.mean, _COVARIANCE: self.prior.covariance}
+            prior = error
+        exact = first == 0 and isinstance(prior, Prior)
+        return cls("exact" if exact else "Gaussian", prior, ObservedSentences.empty())
 
 
 class Sequential:
@@ -212,14 +191,8 @@ class Sequential:
 
     Args:
         posterior: from `adapt`, or from an update.
-        adaptation_lists: the lists that `adapt` was given, with references: new draws then
-            follow the posterior exactly.
-        metric: the criterion, if it has no name or has its own settings.
-        moved_files: as for `rerank`.
-        sampler: of new draws: `imh`, `laplace`, another name, or a sampler with its settings.
-        seed: of new draws.
-        jobs: processes of the search for oracles.
-        cache: whether the gains of its sentences are cached on disk.
+        options: the fields of `bpa_ppl.options.UpdateOptions`, as keyword arguments. `oracle` and
+            `progress` belong to each step, and the posterior is not checked.
 
     Raises:
         DataError: if the posterior does not record how its sentences were observed, or the lists
@@ -240,38 +213,46 @@ class Sequential:
     (1, True)
     """
 
-    def __init__(
-        self,
-        posterior: Posterior,
-        *,
-        adaptation_lists: NBest | None = None,
-        metric: str | Metric | None = None,
-        moved_files: MovedFiles | None = None,
-        sampler: str | Sampler = "imh",
-        seed: int = 0,
-        jobs: int = 1,
-        cache: bool = True,
-    ):
+    def __init__(self, posterior: Posterior, **options: Any):
+        self._options = UpdateOptions(**options)
         draws = as_draws(posterior)
-        _require_sample(draws)
-        self._recipe = ObservationRecipe.of(draws, metric, moved_files)
-        self._sampler, self._seed = SAMPLERS.resolve(sampler), seed
-        self._search: dict[str, Any] = {"jobs": jobs, "cache": cache}
-        self._steps: list[Step] = []
-        self._added = _added_sentences(draws)
-        count = draws.attrs.get(_COUNT)
-        if not isinstance(count, int) or count < 0:
-            raise DataError(
-                "the posterior does not record the number of its adaptation sentences: use a "
-                "posterior from adapt"
+        name = str(draws.attrs.get("sampler", ""))
+        if draws.kind == "point":
+            raise UsageError(
+                "the posterior is a single point without draws to reweight: adapt again with a "
+                "sampler that draws, such as imh or laplace",
+                parameter="posterior",
+                code="not-supported",
             )
+        if name in SAMPLERS and not SAMPLERS[name].exact:
+            raise UsageError(
+                f"the draws of {name} do not follow the posterior, so no sentence can be added to "
+                "them: adapt again with imh, laplace or nuts",
+                parameter="posterior",
+                code="conflict",
+            )
+        self._recipe = ObservationRecipe.of(draws, self._options.metric, self._options.moved_files)
+        self._sampler = SAMPLERS.resolve(self._options.sampler)
+        self._search: dict[str, Any] = {"jobs": self._options.jobs, "cache": self._options.cache}
+        self._steps: list[Step] = []
+        recorded, buckets = _recorded_sentences(draws), buckets_from(draws.constants)
+        wrong = any(bucket.features.shape[1] != len(draws.features) for bucket in buckets)
+        count = draws.attrs.get(_COUNT)
+        if wrong or len(buckets) > len(recorded) or not isinstance(count, int) or count < 0:
+            raise DataError(
+                "the posterior does not record the number of its adaptation sentences, or the "
+                "stored sentences are inconsistent: use a posterior from adapt",
+                parameter="posterior",
+                code="damaged",
+            )
+        self._added = replace(recorded[len(recorded) - len(buckets) :], buckets=tuple(buckets))
         self._first = count - len(self._added)
         prepare_jax()
         with jax.enable_x64(True):
             self._weighted = _WeightedDraws.of(draws)
             self._base = _BaseDensity.of(draws, self._first)
-            if adaptation_lists is not None:
-                sentences = self._adaptation_sentences(adaptation_lists)
+            if self._options.adaptation_lists is not None:
+                sentences = self._adaptation_sentences(self._options.adaptation_lists)
                 self._base = _BaseDensity("exact", Prior.recorded(draws), sentences)
 
     @property
@@ -280,11 +261,7 @@ class Sequential:
         return tuple(self._steps)
 
     def add(
-        self,
-        nbest: NBest,
-        *,
-        oracle: Oracles | None = None,
-        progress: bool | Reporter = False,
+        self, nbest: NBest, *, oracle: Oracles | None = None, progress: bool | Reporter = False
     ) -> Step:
         """Condition on some more sentences, all in one step.
 
@@ -300,7 +277,9 @@ class Sequential:
         """
         with reporter(progress, "update") as report, jax.enable_x64(True):
             observed = self._recipe.observe(nbest, oracle, progress=report, **self._search)
-            weighted = self._weighted.weighted_by(self._log_likelihoods(observed))
+            weighted = self._weighted.weighted_by(
+                self._log_likelihoods(observed, self._weighted.draws)
+            )
             _, k_hat, size = weighted.smoothed()
             added, kind = self._added + observed, ""
             if k_hat > POOR_PARETO_K or size < max(
@@ -324,34 +303,36 @@ class Sequential:
         constants = {n: v for n, v in draws.constants.items() if n != "oracle_score"}
         if np.isfinite(sentences.score).all():
             constants["oracle_score"] = sentences.score
+        if self._base.kind == "Gaussian" and isinstance(self._base.prior, Prior):
+            constants[_MEAN], constants[_COVARIANCE] = self._base.prior[0], self._base.prior[2]
         attrs = {**draws.attrs, _COUNT: self._first + len(self._added)}
         sampler = draws.attrs.get("sampler")
         steps = [{**step._asdict(), "sampler": sampler} for step in self._steps]
         if steps:
             attrs["updates"] = [*attrs.get("updates", ()), *steps]
+            # The comparison with simple baselines was of the adaptation sentences alone.
+            attrs.pop("baselines", None)
         return self._weighted.reweighted(
             replace(
                 draws,
                 sentence_sites=draws.sentence_sites or (_SITE,),
                 observed={**draws.observed, _SITE: sentences.index},
                 sentence_ids=sentences.ids,
-                constants=constants | self._base.stored() | bucket_arrays(self._added.buckets),
+                constants=constants | bucket_arrays(self._added.buckets),
                 attrs=attrs,
             )
         )
 
-    def _log_likelihoods(
-        self, sentences: ObservedSentences, blocks: int | None = None
-    ) -> np.ndarray:
+    def _log_likelihoods(self, sentences: ObservedSentences, draws: Draws) -> np.ndarray:
         """Return the log-likelihood of each of some sentences under every draw, (n, S)."""
-        features = self._recipe.match.free_values
+        mean = self._recipe.match.free_values
+        stacked = stack_buckets(sentences.buckets, len(mean))
+        lists, observing = self._recipe.likelihood.prepare(stacked)
         # Only the likelihood matters: a program needs a prior, whatever it is.
-        prior = Prior(features, np.ones_like(features))
-        program, data = _build_program(self._recipe.likelihood, sentences.buckets, prior)
-        values = {name: value[:blocks] for name, value in self._weighted.values.items()}
-        result = np.asarray(_log_likelihoods(program, data, values))
-        count = len(self._weighted.log_ratio)
-        return result.reshape(-1, result.shape[-1])[:count, : len(sentences)]
+        data = jax.device_put(Data(lists, Prior(mean, np.ones_like(mean))))
+        sites = {name: draws.values[name] for name in _SITES & set(draws.values)}
+        result = evaluate(Program(log_linear, observing), data, sites)[1][_SITE]
+        return result.reshape(len(draws.flat), -1)
 
     def _new_draws(self, added: ObservedSentences, report: Reporter) -> _WeightedDraws:
         """Draw from the posterior given all added sentences and the earlier ones."""
@@ -359,25 +340,23 @@ class Sequential:
         model = str(old.attrs.get("model", log_linear.__name__))
         gaussian = self._base.kind == "Gaussian"
         # A Gaussian summary is of the weights alone.
-        if model != log_linear.__name__ or not set(old.sites) <= (
-            {WEIGHTS} if gaussian else _SITES
-        ):
+        known_sites = set(old.sites) <= ({WEIGHTS} if gaussian else _SITES)
+        if model != log_linear.__name__ or not known_sites or isinstance(prior, BpaError):
+            reason = f": {prior}" if isinstance(prior, BpaError) else ""
             raise DataError(
                 "the importance weights of the draws are unreliable, and the model "
-                f"{model} cannot be sampled again here: adapt to all sentences"
-            )
-        if isinstance(prior, BpaError):
-            raise DataError(
-                "the importance weights of the draws are unreliable, and there is no summary of "
-                f"the earlier sentences ({prior}): adapt to all sentences"
+                f"{model} cannot be sampled again here{reason}: adapt to all sentences",
+                parameter="posterior",
+                code="not-supported",
             )
         sentences = self._base.sentences + added
         target = initialise_target(
-            partial(_build_program, buckets=sentences.buckets, prior=prior._replace(names=None)),
-            self._recipe.likelihood,
-            self._seed + len(added),
-            report,
+            stack_buckets(sentences.buckets, len(prior.mean)),
+            prior,
             self._recipe.match,
+            self._recipe.likelihood,
+            seed=self._options.seed + len(added),
+            progress=report,
         )
         draws = draws_of(target, self._sampler.sample(target))
         if gaussian and not any(step.afresh for step in self._steps):
@@ -418,14 +397,15 @@ class Sequential:
                 "give those, without sentences that were added since",
                 lists.origin,
                 parameter="adaptation_lists",
+                code="wrong-length",
             )
         recorded = _recorded_sentences(draws)
         if len(recorded) < first + len(self._added):
             # New draws from a Gaussian have no log-likelihoods of those sentences to compare.
             return self._recipe.observe(lists, training=True, **self._search)
         sentences = self._recipe.observe_again(lists, recorded[:first], **self._search)
-        computed = self._log_likelihoods(sentences, blocks=1)
-        stored = np.asarray(draws.pointwise).reshape(len(draws.flat), -1)[: len(computed), :first]
+        computed = self._log_likelihoods(sentences, draws)
+        stored = np.asarray(draws.pointwise).reshape(len(draws.flat), -1)[:, :first]
         if not np.allclose(computed, stored, rtol=1e-3, atol=1e-2):
             raise DataError(
                 "the lists are not those that the posterior was adapted to: the observations have "
@@ -433,25 +413,13 @@ class Sequential:
                 "in the same order",
                 lists.origin,
                 parameter="adaptation_lists",
+                code="mismatch",
             )
         return sentences
 
 
-def update(
-    posterior: Posterior,
-    nbest: NBest,
-    *,
-    adaptation_lists: NBest | None = None,
-    metric: str | Metric | None = None,
-    oracle: Oracles | None = None,
-    moved_files: MovedFiles | None = None,
-    sampler: str | Sampler = "imh",
-    seed: int = 0,
-    jobs: int = 1,
-    cache: bool = True,
-    unchecked: bool = False,
-    progress: bool | Reporter = False,
-) -> InferenceData:
+@with_options(UpdateOptions)
+def update(posterior: Posterior, nbest: NBest, options: UpdateOptions) -> InferenceData:
     """Update a posterior with new sentences: p(λ | A, a) ∝ p(λ | A) p(a | λ).
 
     The likelihood, metric, gains and features are those that the posterior was adapted with. Its
@@ -469,16 +437,7 @@ def update(
     Args:
         posterior: from `adapt` with a sampler that draws, or from an update.
         nbest: lists of the new sentences, with references if the metric needs them.
-        adaptation_lists: the lists that `adapt` was given, in the same order, with references.
-        metric: the criterion, if it has no name or has its own settings.
-        oracle: precomputed oracles of the new sentences, or None.
-        moved_files: as for `rerank`.
-        sampler: of new draws: `imh`, `laplace`, another name, or a sampler with its settings.
-        seed: of new draws.
-        jobs: processes of the search for oracles.
-        cache: whether the gains of its sentences are cached on disk.
-        unchecked: use the posterior although it fails its check.
-        progress: True draws a bar on standard error.
+        options: the fields of `bpa_ppl.options.UpdateOptions`, as keyword arguments.
 
     Returns:
         a posterior as `adapt` returns one, with weighted or new draws. Its attribute `updates`
@@ -503,35 +462,11 @@ def update(
     (4, True)
     """
     draws = as_draws(posterior)
-    if not unchecked and draws.kind != "point":
+    if not options.unchecked and draws.kind != "point":
         refuse_unconverged(draws)
-    sequential = Sequential(
-        draws,
-        adaptation_lists=adaptation_lists,
-        metric=metric,
-        moved_files=moved_files,
-        sampler=sampler,
-        seed=seed,
-        jobs=jobs,
-        cache=cache,
-    )
-    sequential.add(nbest, oracle=oracle, progress=progress)
+    sequential = Sequential(draws, **vars(options))
+    sequential.add(nbest, oracle=options.oracle, progress=options.progress)
     return to_arviz(sequential.draws())
-
-
-def _require_sample(draws: Draws) -> None:
-    """Raise a UsageError unless the draws are a sample of the posterior."""
-    name = str(draws.attrs.get("sampler", ""))
-    if draws.kind == "point":
-        raise UsageError(
-            "the posterior is a single point without draws to reweight: adapt again with a sampler "
-            "that draws, such as imh or laplace"
-        )
-    if name in SAMPLERS and not SAMPLERS[name].exact:
-        raise UsageError(
-            f"the draws of {name} do not follow the posterior, so no sentence can be added to "
-            "them: adapt again with imh, laplace or nuts"
-        )
 
 
 def _recorded_sentences(draws: Draws) -> ObservedSentences:
@@ -543,36 +478,8 @@ def _recorded_sentences(draws: Draws) -> ObservedSentences:
     if not len(ids) == len(index) == len(score) == count:
         raise DataError(
             f"the posterior has {len(ids)} sentences, {len(index)} oracles and {count} "
-            "log-likelihoods, which must be equally many: adapt again"
+            "log-likelihoods, which must be equally many: adapt again",
+            parameter="posterior",
+            code="damaged",
         )
     return ObservedSentences((), index, score, ids)
-
-
-def _added_sentences(draws: Draws) -> ObservedSentences:
-    """Return the sentences that were added to a posterior, which are its last ones."""
-    buckets, recorded = buckets_from(draws.constants), _recorded_sentences(draws)
-    wrong = any(bucket.features.shape[1] != len(draws.features) for bucket in buckets)
-    if wrong or len(buckets) > len(recorded):
-        raise DataError(_DAMAGED)
-    return replace(recorded[len(recorded) - len(buckets) :], buckets=tuple(buckets))
-
-
-def _build_program(
-    likelihood: Likelihood, buckets: Sequence[Bucket], prior: Prior
-) -> tuple[Program, Data]:
-    """Return the published program and its data, with the likelihood's settings folded in."""
-    lists, observing = likelihood.prepare(stack_buckets(buckets, len(prior.mean)))
-    return Program(log_linear, observing), jax.device_put(Data(lists, prior))
-
-
-@partial(jax.jit, static_argnums=0)
-def _log_likelihoods(program: Program, data: Data, values: dict[str, jax.Array]) -> jax.Array:
-    """Return log-likelihoods of sentences under blocks of draws, (B, D, …) ↦ (B, D, S) float32."""
-
-    def of_draw(draw: dict[str, jax.Array]) -> jax.Array:
-        sites = log_likelihood(program, draw, *data, batch_ndims=0)
-        total: jax.Array = sum(sites.values())
-        return total.astype(jnp.float32)
-
-    result: jax.Array = jax.lax.map(jax.vmap(of_draw), values)
-    return result

@@ -10,7 +10,7 @@ import numpy as np
 
 from bpa_ppl.component import Count, Positive
 from bpa_ppl.errors import UsageError
-from bpa_ppl.nbest import Float64, NBest
+from bpa_ppl.nbest import NBest
 from bpa_ppl.sampling.base import Sampled, Sampler, Target
 from bpa_ppl.sampling.heuristic import weighted_vectors
 from bpa_ppl.tuning import reestimate
@@ -36,8 +36,24 @@ class WeightTrace(Sampler, frozen=True):
     def fitted(
         self, lists: NBest, weights: Mapping[str, float], *, fixed: list[str] | None, seed: int
     ) -> Self:
-        """Return the sampler with the weights that MERT visits on the lists."""
-        visited = visited_weights(lists, weights, restarts=self.restarts, seed=seed, fixed=fixed)
+        """Return the sampler with the free weights that MERT for BLEU visits, λ_T first.
+
+        Each vector is scaled to the length of λ_T (Σ|λ|), because MERT determines directions only.
+
+        >>> lists = NBest.from_lists(
+        ...     [["a b c d", "a b c"]], [[[1.0], [2.0]]], ["LM0"], references=[["a b c d"]]
+        ... )
+        >>> sampler = WeightTrace(restarts=1).fitted(lists, {"LM0": 0.5}, fixed=None, seed=0)
+        >>> sampler.visited.tolist()
+        [[0.5], [-0.5]]
+        """
+        options: dict[str, Any] = {"seed": seed, "restarts": self.restarts, "fixed": fixed}
+        result = reestimate(lists, weights, tuner="mert", **options)
+        free = set(match(weights, lists, fixed=fixed).free_names)
+        names = list(result.weights)
+        vectors = result.visited[:, [names.index(name) for name in weights if name in free]]
+        length = sum(abs(weights[name]) for name in weights if name in free)
+        visited = vectors * length / np.abs(vectors).sum(axis=1, keepdims=True)
         return msgspec.structs.replace(self, visited=visited)
 
     def sample(self, target: Target) -> Sampled:
@@ -51,6 +67,7 @@ class WeightTrace(Sampler, frozen=True):
                 "weight-trace needs the lists that the canonical weights were tuned on, or the "
                 "weights that an optimiser visited",
                 parameter="extra",
+                code="missing-setting",
             )
         vectors = np.asarray(self.visited, np.float64)
         features = len(target.match.free_names)
@@ -68,36 +85,3 @@ class WeightTrace(Sampler, frozen=True):
         """Return the settings, with the number of the visited weights."""
         visited = {} if self.visited is None else {"visited": f"{len(self.visited)} vectors"}
         return {"restarts": self.restarts, "delta": self.delta, **visited}
-
-
-def visited_weights(
-    lists: NBest,
-    weights: Mapping[str, float],
-    *,
-    restarts: int = 20,
-    seed: int = 0,
-    fixed: list[str] | None = None,
-) -> Float64:
-    """Return the free weights that MERT for BLEU visits, (steps, Q), λ_T first.
-
-    Each vector is scaled to the length of λ_T (Σ|λ|), because MERT determines directions only.
-
-    Args:
-        lists: with references.
-        weights: λ_T; the free features are returned in its order.
-        restarts: of MERT.
-        seed: of its random starting points.
-        fixed: features that are not tuned; None means `UnknownWordPenalty0`.
-
-    >>> lists = NBest.from_lists(
-    ...     [["a b c d", "a b c"]], [[[1.0], [2.0]]], ["LM0"], references=[["a b c d"]]
-    ... )
-    >>> visited_weights(lists, {"LM0": 0.5}, restarts=1).tolist()
-    [[0.5], [-0.5]]
-    """
-    result = reestimate(lists, weights, tuner="mert", seed=seed, restarts=restarts, fixed=fixed)
-    free = set(match(weights, lists, fixed=fixed).free_names)
-    names = list(result.weights)
-    vectors = result.visited[:, [names.index(name) for name in weights if name in free]]
-    length = sum(abs(weights[name]) for name in weights if name in free)
-    return np.asarray(vectors * length / np.abs(vectors).sum(axis=1, keepdims=True))

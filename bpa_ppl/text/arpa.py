@@ -16,19 +16,19 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Sequence
-from itertools import repeat
+from collections.abc import Callable, Iterator, Sequence
+from itertools import chain, islice, repeat
 from typing import NamedTuple, NoReturn
 
 import numpy as np
 import numpy.typing as npt
 
 from bpa_ppl.errors import DataError
-from bpa_ppl.formats.streams import AnyPath, atomic_writer, decoded, origin_name, read_blocks
+from bpa_ppl.formats.streams import AnyPath, atomic_writer, origin_name
 from bpa_ppl.nbest import Float32, Float64, Int32, Int64
 from bpa_ppl.text.gram_tables import hashed, numbers_of, table_size
 from bpa_ppl.text.language_model import NgramModel
-from bpa_ppl.text.words import SPECIAL, words_of
+from bpa_ppl.text.words import SPECIAL, lines_of, words_of
 
 #: log10 p of unknown words if a model has no `<unk>`, as in KenLM.
 _NO_UNKNOWN = -100.0
@@ -108,8 +108,7 @@ class _ArpaReader:
     def __init__(self, path: AnyPath):
         self._path = path
         self._line = 0  # number of lines that have been returned
-        self._waiting: list[str] = []
-        self._blocks = read_blocks(path)
+        self._lines = chain.from_iterable(lines_of(path))
         self._numbers = {word: number for number, word in enumerate(SPECIAL)}
         self._sections: list[_NgramSection] = []
 
@@ -128,7 +127,7 @@ class _ArpaReader:
         while (line := self._next(empty=True)) or not counts:
             match = _COUNT.fullmatch(line)
             if match is None or int(match[1]) != len(counts) + 1:
-                self._wrong(f"expected ngram {len(counts) + 1}=NUMBER, not {line!r}")
+                self._fail(f"expected ngram {len(counts) + 1}=NUMBER, not {line!r}")
             counts.append(int(match[2]))
         return counts
 
@@ -139,9 +138,10 @@ class _ArpaReader:
         while left:
             lines = self._take(min(left, _BATCH))
             if not lines:
-                self._wrong(
+                self._fail(
                     f"the file ends after {count - left} of {count} {n}-grams: it is truncated, "
-                    "fetch or create it again"
+                    "fetch or create it again",
+                    code="damaged",
                 )
             left -= len(lines)
             parts.append(self._parsed(lines, n, last))
@@ -149,9 +149,8 @@ class _ArpaReader:
         slots = hashed(keys, table_size(len(keys)))
         repeated = numbers_of(keys, slots, keys) != np.arange(len(keys))
         if repeated.any():
-            self._wrong(
-                f"the {n}-gram occurs for the second time", begins + int(np.argmax(repeated))
-            )
+            line = begins + int(np.argmax(repeated))
+            self._fail(f"the {n}-gram occurs for the second time", line, "duplicate")
         if n == 1:
             return self._words(keys, log10, backoff)
         return _NgramSection(keys, slots, log10.astype(np.float32), backoff.astype(np.float32))
@@ -160,7 +159,9 @@ class _ArpaReader:
         """Return the unigrams in the order of the numbers of words."""
         for word in SPECIAL[1:]:
             if self._numbers[word] not in keys:
-                self._wrong(f"the word {word} is not among the unigrams: the model is incomplete")
+                self._fail(
+                    f"{word} is not among the 1-grams: the model is incomplete", code="damaged"
+                )
         count = len(self._numbers)
         columns = np.full(count, _NO_UNKNOWN, np.float32), np.zeros(count, np.float32)
         columns[0][keys], columns[1][keys] = log10, backoff
@@ -170,23 +171,19 @@ class _ArpaReader:
         """Return keys, probabilities and back-off weights of the n-grams in some lines."""
         rows = [words_of(line) for line in lines]
         widths = np.fromiter(map(len, rows), np.int64, len(rows))
-        wrong = (widths != n + 1) & (last | (widths != n + 2))
-        if wrong.any():
-            self._wrong(
+        self._check(
+            (widths != n + 1) & (last | (widths != n + 2)),
+            lambda k: (
                 f"expected a number, {n} words{'' if last else ' and optionally a number'}, "
-                f"not {lines[np.argmax(wrong)]!r}",
-                self._line_of(wrong),
-            )
+                f"not {lines[k]!r}"
+            ),
+        )
         if not last and widths.min() == n + 1:
             rows = [row if len(row) > n + 1 else [*row, "0"] for row in rows]
         columns = list(zip(*rows, strict=True))
         log10 = self._decimals(columns[0])
         backoff = np.zeros(len(log10)) if last else self._decimals(columns[n + 1])
-        if (log10 > 0).any():
-            self._wrong(
-                "the logarithm of a probability is positive",
-                self._line_of(log10 > 0),
-            )
+        self._check(log10 > 0, lambda _: "the logarithm is positive: p is above 1", "bad-number")
         return self._keys(columns[1 : n + 1]), log10, backoff
 
     def _decimals(self, texts: Sequence[str]) -> Float64:
@@ -195,10 +192,7 @@ class _ArpaReader:
         except ValueError:
             values = np.array([_number(text) for text in texts])
         wrong = ~(np.abs(values) < _LARGEST)
-        if wrong.any():
-            self._wrong(
-                f"{texts[int(np.argmax(wrong))]!r} is not a finite number", self._line_of(wrong)
-            )
+        self._check(wrong, lambda k: f"{texts[k]!r} is not a finite number", "bad-number")
         return values
 
     def _keys(self, columns: Sequence[Sequence[str]]) -> Int64:
@@ -206,37 +200,26 @@ class _ArpaReader:
         numbers = self._numbers
         if len(columns) == 1:
             return np.array([numbers.setdefault(w, len(numbers)) for w in columns[0]], np.int64)
-        gram = self._unigram(columns[0])
-        for n, column in enumerate(columns[1:], 2):
-            if n > 2:
-                section = self._sections[n - 2]
-                gram = numbers_of(section.keys, section.slots, gram)
-                if (gram < 0).any():
-                    missing = " ".join(
-                        words[int(np.argmax(gram < 0))] for words in columns[: n - 1]
-                    )
-                    self._wrong(
-                        f"{missing!r} is not among the {n - 1}-grams", self._line_of(gram < 0)
-                    )
-            gram = (gram << 32) | self._unigram(column)
+        return (self._grams(columns[:-1]) << 32) | self._grams(columns[-1:])
+
+    def _grams(self, columns: Sequence[Sequence[str]]) -> Int64:
+        """Return the numbers of n-grams of a section that has been read."""
+        n = len(columns)
+        if n == 1:
+            gram = np.fromiter(map(self._numbers.get, columns[0], repeat(-1)), np.int64)
+        else:
+            section = self._sections[n - 1]
+            gram = numbers_of(section.keys, section.slots, self._keys(columns))
+        self._check(
+            gram < 0,
+            lambda k: f"{' '.join(words[k] for words in columns)!r} is not among the {n}-grams",
+            "mismatch",
+        )
         return gram
 
-    def _unigram(self, words: Sequence[str]) -> Int64:
-        """Return the numbers of words that are among the unigrams."""
-        numbers = np.fromiter(map(self._numbers.get, words, repeat(-1)), np.int64, len(words))
-        if (numbers < 0).any():
-            word = words[int(np.argmax(numbers < 0))]
-            self._wrong(f"the word {word!r} is not among the unigrams", self._line_of(numbers < 0))
-        return numbers
-
     def _take(self, count: int) -> list[str]:
-        """Return the next lines, at least one unless the file ends."""
-        while not self._waiting:
-            block = next(self._blocks, None)
-            if block is None:
-                return []
-            self._waiting = decoded(block, self._path, self._line + 1).split("\n")[:-1]
-        lines, self._waiting = self._waiting[:count], self._waiting[count:]
+        """Return the next lines; fewer at the end of the file."""
+        lines = list(islice(self._lines, count))
         self._line += len(lines)
         return lines
 
@@ -250,14 +233,18 @@ class _ArpaReader:
     def _expect(self, title: str) -> None:
         if (line := self._next()) != title:
             actual = repr(line) if line else "the end of the file"
-            self._wrong(f"expected {title}, not {actual}: is this a complete ARPA file?")
+            self._fail(f"expected {title}, not {actual}: is this a complete ARPA file?")
 
-    def _line_of(self, wrong: npt.NDArray[np.bool_]) -> int:
-        """Return the number of the first wrong line of the last batch."""
-        return self._line - len(wrong) + 1 + int(np.argmax(wrong))
+    def _check(
+        self, wrong: npt.NDArray[np.bool_], message: Callable[[int], str], code: str = "bad-line"
+    ) -> None:
+        """Raise an error that names the first wrong line of the last batch, if there is one."""
+        if wrong.any():
+            first = int(np.argmax(wrong))
+            self._fail(message(first), self._line - len(wrong) + 1 + first, code)
 
-    def _wrong(self, message: str, line: int | None = None) -> NoReturn:
-        raise DataError(message, origin_name(self._path), line or max(self._line, 1))
+    def _fail(self, message: str, line: int | None = None, code: str = "bad-line") -> NoReturn:
+        raise DataError(message, origin_name(self._path), line or max(self._line, 1), code=code)
 
 
 def _number(text: str) -> float:

@@ -16,7 +16,6 @@ from numba import njit
 from bpa_ppl.nbest import Float32, Float64, Int32, Int64
 from bpa_ppl.text.words import BEGIN, END
 
-_LOWER = np.int64(0xFFFFFFFF)
 _MIX = np.uint64(0x9E3779B97F4A7C15)  # 2^64 divided by the golden ratio (Knuth)
 _FREE = -1
 
@@ -42,11 +41,6 @@ class Grams(NamedTuple):
     def context(self) -> Int64:
         """The (n−1)-gram before the last word; 0 for all unigrams."""
         return self.keys >> 32
-
-    @property
-    def word(self) -> Int64:
-        """The last word."""
-        return self.keys & _LOWER
 
 
 @njit
@@ -101,29 +95,17 @@ def table_size(keys: int) -> int:
     return 2 << max(0, (keys - 1).bit_length() if keys else 0)
 
 
-@njit(nogil=True, cache=True)
 def framed(words: Int32, starts: Int64) -> tuple[Int32, Int32]:
     """Return sentences with beginnings and ends, and the position of each word in its sentence.
 
-    >>> framed(np.array([5, 6], np.int32), np.array([0, 2, 2]))[0].tolist()
-    [1, 5, 6, 2, 1, 2]
-    >>> framed(np.array([5, 6], np.int32), np.array([0, 2, 2]))[1].tolist()
-    [0, 1, 2, 3, 0, 1]
+    >>> text, position = framed(np.array([5, 6], np.int32), np.array([0, 2, 2]))
+    >>> text.tolist(), position.tolist()
+    ([1, 5, 6, 2, 1, 2], [0, 1, 2, 3, 0, 1])
     """
-    sentences = len(starts) - 1
-    text = np.empty(len(words) + 2 * sentences, dtype=np.int32)
-    position = np.empty(len(text), dtype=np.int32)
-    start = 0
-    for s in range(sentences):
-        text[start] = BEGIN
-        length = starts[s + 1] - starts[s] + 2
-        for k in range(length - 2):
-            text[start + 1 + k] = words[starts[s] + k]
-        text[start + length - 1] = END
-        for k in range(length):
-            position[start + k] = k
-        start += length
-    return text, position
+    sentences = np.arange(len(starts) - 1)
+    text = np.insert(words, np.repeat(starts, 2)[1:-1], np.tile([BEGIN, END], len(sentences)))
+    begins = np.repeat(starts[:-1] + 2 * sentences, np.diff(starts) + 2)
+    return text, (np.arange(len(text)) - begins).astype(np.int32)
 
 
 @njit(nogil=True, cache=True)

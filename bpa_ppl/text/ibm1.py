@@ -7,32 +7,32 @@ sentence s of l words preceded by the empty word s_0, is
     p(t | s) = ε Π_j  1/(l + 1) Σ_{i=0..l} t(t_j | s_i)
 
 Here ε, the probability of the length m, is 1: lengths are left to other features.
+
+In compiled code sentences are segments of an array of numbered words. For training, source
+sentences begin with the empty word, number 0; for scoring, they do not. An unknown word has number
+-1.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain, repeat
+from itertools import chain
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from numba import njit
 
 from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.nbest import Float64, Int32, Int64
 from bpa_ppl.progress import Reporter, reporter
-from bpa_ppl.text.ibm1_compiled import (
-    co_occurring,
-    entry,
-    re_estimate,
-    score_by_source,
-    score_by_target,
-    sentences_of_words,
-    sums_of_tokens,
-)
-from bpa_ppl.text.vocabulary import Ragged, starts_of
+from bpa_ppl.text.words import Ragged, numbered
 
 Sentences = Sequence[Sequence[str]]
+
+#: Concatenated rows: the start of each (and the end of the last), and their content.
+Rows = tuple[Int64, Int32]
 
 #: The default minimum probability of a word given a sentence, which unknown words have.
 FLOOR = 1e-7
@@ -92,17 +92,43 @@ class IBM1:
         0.89
         """
         if iterations < 1:
-            raise UsageError(f"EM needs at least one iteration, not {iterations}")
-        kept = _kept(sources, targets)
-        source_words = _vocabulary(kept[0], first=1)
-        target_words = _vocabulary(kept[1], first=0)
-        words, starts = _numbered(source_words, kept[0])
+            message = f"EM needs at least one iteration, not {iterations}"
+            raise UsageError(message, parameter="iterations")
+        if len(sources) != len(targets):
+            raise DataError(
+                f"{len(sources)} source sentences and {len(targets)} target sentences: line n of "
+                "one must be the translation of line n of the other",
+                code="mismatch",
+            )
+        for name, side in (("sources", sources), ("targets", targets)):
+            if len(side) and isinstance(side[0], str):
+                message = "a sentence is a sequence of words: split the text first"
+                raise UsageError(message, parameter=name, code="wrong-type")
+        pairs = [(s, t) for s, t in zip(sources, targets, strict=True) if s and t]
+        if not pairs:
+            raise DataError("no pair of sentences has words on both sides", code="no-data")
+        kept_sources, kept_targets = zip(*pairs, strict=True)
+        source_words, target_words = _vocabulary(kept_sources, 1), _vocabulary(kept_targets, 0)
+        words, starts = numbered(kept_sources, source_words)
         source = np.insert(words, starts[:-1], _EMPTY), starts + np.arange(len(starts))
-        target = _numbered(target_words, kept[1])
-        sizes = len(source_words) + 1, len(target_words)
-        table, likelihoods = _learned(source, target, sizes, iterations, progress)
-        skipped = len(sources) - len(kept[0])
-        return cls(source_words, target_words, *table, likelihoods, skipped)
+        target, size = numbered(kept_targets, target_words), len(target_words)
+        occurrences = sentences_of_words(source, len(source_words) + 1)
+        rows = co_occurring(source, target, (len(source_words) + 1, size))
+        # Uniform over all target words: a start must not prefer source words with few partners.
+        values = np.full(len(rows[1]), 1 / size)
+        lengths = np.diff(target[1])
+        constant = lengths @ np.log(np.diff(source[1]))
+        likelihoods = []
+        with reporter(progress, "IBM Model 1") as report:
+            for iteration in range(iterations + 1):
+                sums = _sums_of_tokens(rows, values, occurrences, target, size)
+                likelihoods.append(np.log(sums).sum() - constant)
+                if iteration < iterations:
+                    _re_estimate(rows, values, occurrences, target, 1 / sums, size)
+                    mean = likelihoods[-1] / lengths.sum()
+                    report(iteration + 1, iterations, f"{mean:.4f} a word")
+        skipped = len(sources) - len(pairs)
+        return cls(source_words, target_words, *rows, values, np.array(likelihoods), skipped)
 
     def __repr__(self) -> str:
         return (
@@ -117,12 +143,11 @@ class IBM1:
         1.0
         """
         f = _EMPTY if source is None else self.source_words.get(source, _UNKNOWN)
-        e = self.target_words.get(target, _UNKNOWN)
-        return float(entry(self.starts, self.columns, self.values, f, e))
+        return float(_entry(self._table, f, self.target_words.get(target, _UNKNOWN)))
 
     def unknown(self, sources: Sentences) -> Int64:
         """Return (sentences,) the number of unknown source tokens in each sentence."""
-        words, starts = _numbered(self.source_words, sources)
+        words, starts = numbered(sources, self.source_words)
         return _sums((words == _UNKNOWN).astype(np.float64), starts).astype(np.int64)
 
     def log_probabilities(
@@ -158,90 +183,106 @@ class IBM1:
         >>> model.log_probabilities([["chat"]], [["cat"], ["cat", "dog"]], [0, 0]).round(4).tolist()
         [0.0, -16.1181]
         """
-        logs, starts = self._logs(sources, targets, source_of, target_of, floor)
-        return _sums(logs, starts)
-
-    def word_log_probabilities(
-        self,
-        sources: Sentences,
-        targets: Sentences,
-        source_of: npt.ArrayLike | None = None,
-        target_of: npt.ArrayLike | None = None,
-        *,
-        floor: float = FLOOR,
-    ) -> Float64:
-        """Return (target tokens of all pairs,) the terms that `log_probabilities` sums."""
-        return self._logs(sources, targets, source_of, target_of, floor)[0]
-
-    def _logs(
-        self,
-        sources: Sentences,
-        targets: Sentences,
-        source_of: npt.ArrayLike | None,
-        target_of: npt.ArrayLike | None,
-        floor: float,
-    ) -> tuple[Float64, Int64]:
-        """Return the log of each target token of each pair, and the start of each pair."""
         if not 0 < floor <= 1:
-            raise UsageError(f"floor must be a probability above 0, not {floor!r}")
-        source, target = (
-            _numbered(self.source_words, sources),
-            _numbered(self.target_words, targets),
-        )
-        first, second = _pairs(len(sources), len(targets), source_of, target_of)
+            raise UsageError(f"a probability above 0, not {floor!r}", parameter="floor")
+        source, target = numbered(sources, self.source_words), numbered(targets, self.target_words)
+        first = np.arange(len(sources)) if source_of is None else np.asarray(source_of, np.int64)
+        second = np.arange(len(targets)) if target_of is None else np.asarray(target_of, np.int64)
+        if first.shape != second.shape:
+            raise UsageError(
+                f"{len(first)} sources do not match {len(second)} targets: give one source for "
+                "each target, or pair them with source_of and target_of",
+                parameter="source_of",
+                code="mismatch",
+            )
+        for name, index, side in (("source_of", first, sources), ("target_of", second, targets)):
+            if len(index) and not 0 <= index.min() <= index.max() < len(side):
+                message = f"sentences are numbered from 0 to {len(side) - 1}"
+                raise UsageError(message, parameter=name)
         starts = np.concatenate([[0], np.cumsum(np.diff(target[1])[second])]).astype(np.int64)
-        table = self.starts, self.columns, self.values
+        pairs = _Pairs(source, target, first, second, starts)
         # Look-ups are shared over runs of pairs with the same source, or the same target.
         if np.count_nonzero(np.diff(first)) <= np.count_nonzero(np.diff(second)):
-            probabilities = score_by_source(table, source, target, first, second, starts)
+            scores = _score_by_source(self._table, pairs)
         else:
-            distinct = _distinct(source[0], len(self.starts) - 1)
-            probabilities = score_by_target(table, distinct, source, target, first, second, starts)
-        return np.log(np.maximum(probabilities, floor)), starts
+            distinct = np.unique(source[0], return_inverse=True)
+            scores = _score_by_target(self._table, *distinct, pairs)
+        return _sums(np.log(np.maximum(scores, floor)), starts)
+
+    @property
+    def _table(self) -> _Table:
+        return _Table(self.starts, self.columns, self.values)
 
 
-def _kept(sources: Sentences, targets: Sentences) -> tuple[Sentences, Sentences]:
-    """Return the pairs that have words on both sides.
+class _Table(NamedTuple):
+    """t by source word; see `IBM1`."""
 
-    Raises:
-        DataError: if the sides differ in length, or no pair is left.
-        UsageError: if a sentence is a text, not a list of words.
+    starts: Int64
+    columns: Int32
+    values: Float64
+
+
+class _Pairs(NamedTuple):
+    """The pairs of sentences to be scored.
+
+    Attributes:
+        source: the source sentences.
+        target: the target sentences.
+        source_of: (pairs,) the source sentence of each.
+        target_of: (pairs,) the target sentence of each.
+        starts: (pairs + 1,) the start of the target tokens of each.
     """
-    if len(sources) != len(targets):
-        raise DataError(
-            f"{len(sources)} source sentences and {len(targets)} target sentences: "
-            "line n of one must be the translation of line n of the other"
-        )
-    for side in (sources, targets):
-        if len(side) and isinstance(side[0], str):
-            raise UsageError("a sentence must be a sequence of words: split the text first")
-    index = [n for n, (s, t) in enumerate(zip(sources, targets, strict=True)) if s and t]
-    if not index:
-        raise DataError("no pair of sentences has words on both sides")
-    if len(index) == len(sources):
-        return sources, targets
-    return [sources[n] for n in index], [targets[n] for n in index]
+
+    source: Ragged
+    target: Ragged
+    source_of: Int64
+    target_of: Int64
+    starts: Int64
+
+
+def sentences_of_words(text: Ragged, size: int) -> Rows:
+    """Return for each word the sentences of its occurrences, ascending.
+
+    >>> rows = sentences_of_words((np.array([0, 1, 0, 0], np.int32), np.array([0, 2, 4])), 2)
+    >>> [part.tolist() for part in rows]
+    [[0, 3, 4], [0, 1, 1, 0]]
+    """
+    return _rows(_occurrences(text, size).tocsc())
+
+
+def co_occurring(source: Ragged, target: Ragged, sizes: tuple[int, int]) -> Rows:
+    """Return for each source word the distinct target words of its pairs, ascending.
+
+    Args:
+        source: the source sentences.
+        target: the target sentences.
+        sizes: the numbers of source words and of target words.
+
+    >>> text = np.array([0, 1, 0, 0], np.int32), np.array([0, 2, 4])
+    >>> [part.tolist() for part in co_occurring(text, text, (2, 2))]
+    [[0, 2, 4], [0, 1, 0, 1]]
+    """
+    # The transpose of a matrix by columns is the transposed matrix by rows.
+    pairs = _occurrences(source, sizes[0]).tocsc().T @ _occurrences(target, sizes[1])
+    pairs.sort_indices()
+    return _rows(pairs)
+
+
+def _occurrences(text: Ragged, size: int) -> Any:
+    """Return the matrix (sentences, words) with an entry for each token."""
+    from scipy.sparse import csr_array
+
+    words, starts = text
+    return csr_array((np.ones(len(words), bool), words, starts), (len(starts) - 1, size))
+
+
+def _rows(matrix: Any) -> Rows:
+    return matrix.indptr.astype(np.int64), matrix.indices.astype(np.int32, copy=False)
 
 
 def _vocabulary(sentences: Sentences, first: int) -> dict[str, int]:
     distinct = dict.fromkeys(chain.from_iterable(sentences))
     return {word: number for number, word in enumerate(distinct, first)}
-
-
-def _numbered(words: Mapping[str, int], sentences: Sentences) -> Ragged:
-    starts = starts_of(sentences)
-    numbers = map(words.get, chain.from_iterable(sentences), repeat(_UNKNOWN))
-    return np.fromiter(numbers, dtype=np.int32, count=starts[-1]), starts
-
-
-def _distinct(words: Int32, size: int) -> tuple[Int64, Int64]:
-    """Return the distinct words, the empty word first, and the index of each word among them."""
-    keys = np.where(words == _UNKNOWN, size, words)
-    present = np.zeros(size + 1, dtype=bool)
-    present[keys] = present[_EMPTY] = True
-    distinct = np.flatnonzero(present)
-    distinct[distinct == size] = _UNKNOWN
-    return distinct, (np.cumsum(present) - 1)[keys]
 
 
 def _sums(values: Float64, starts: Int64) -> Float64:
@@ -250,43 +291,127 @@ def _sums(values: Float64, starts: Int64) -> Float64:
     return np.bincount(owner, values, minlength=len(starts) - 1).astype(np.float64)
 
 
-def _pairs(
-    sources: int, targets: int, source_of: npt.ArrayLike | None, target_of: npt.ArrayLike | None
-) -> tuple[Int64, Int64]:
-    """Return the numbers of the source and of the target of each pair."""
-    first = np.arange(sources) if source_of is None else np.asarray(source_of, dtype=np.int64)
-    second = np.arange(targets) if target_of is None else np.asarray(target_of, dtype=np.int64)
-    if first.shape != second.shape:
-        raise UsageError(
-            f"{len(first)} sources do not match {len(second)} targets: give one source for each "
-            "target, or pair them with source_of and target_of"
-        )
-    for numbers, count in ((first, sources), (second, targets)):
-        if len(numbers) and not 0 <= numbers.min() <= numbers.max() < count:
-            raise UsageError(f"the sentences of pairs must be numbered from 0 to {count - 1}")
-    return first, second
+@njit(nogil=True, cache=True)
+def _sums_of_tokens(
+    rows: Rows, values: Float64, occurrences: Rows, target: Ragged, size: int
+) -> Float64:
+    """Return (target tokens,) Σ_i t(t_j | s_i): one source word at a time, without a search."""
+    starts, columns = rows
+    words, begins = target
+    sums = np.zeros(len(words))
+    row = np.zeros(size)  # of the current source word; other entries are not read
+    for f in range(len(starts) - 1):
+        for k in range(starts[f], starts[f + 1]):
+            row[columns[k]] = values[k]
+        for s in occurrences[1][occurrences[0][f] : occurrences[0][f + 1]]:
+            for j in range(begins[s], begins[s + 1]):
+                sums[j] += row[words[j]]
+    return sums
 
 
-def _learned(
-    source: Ragged,
-    target: Ragged,
-    sizes: tuple[int, int],
-    iterations: int,
-    progress: bool | Reporter,
-) -> tuple[tuple[Int64, Int32, Float64], Float64]:
-    """Return the table (starts, columns, values), and the log-likelihood of each step of EM."""
-    occurrences = sentences_of_words(source, sizes[0])
-    starts, columns = co_occurring(sentences_of_words(target, sizes[1]), source, sizes[0])
-    # Uniform over all target words: a start must not prefer source words with few partners.
-    values = np.full(len(columns), 1 / sizes[1])
-    lengths = np.diff(target[1])
-    constant = lengths @ np.log(np.diff(source[1]))
-    likelihoods = []
-    with reporter(progress, "IBM Model 1") as report:
-        for iteration in range(iterations + 1):
-            sums = sums_of_tokens(starts, columns, values, occurrences, target, sizes[1])
-            likelihoods.append(np.log(sums).sum() - constant)
-            if iteration < iterations:
-                re_estimate(starts, columns, values, occurrences, target, 1 / sums, sizes[1])
-                report(iteration + 1, iterations, f"{likelihoods[-1] / lengths.sum():.4f} a word")
-    return (starts, columns, values), np.array(likelihoods)
+@njit(nogil=True, cache=True)
+def _re_estimate(
+    rows: Rows, values: Float64, occurrences: Rows, target: Ragged, shares: Float64, size: int
+) -> None:
+    """Set each row to its expected counts, normalised: t ∝ t Σ 1/Σ_i t(t_j | s_i)."""
+    starts, columns = rows
+    words, begins = target
+    row = np.zeros(size)
+    for f in range(len(starts) - 1):
+        for k in range(starts[f], starts[f + 1]):
+            row[columns[k]] = 0.0
+        for s in occurrences[1][occurrences[0][f] : occurrences[0][f + 1]]:
+            for j in range(begins[s], begins[s + 1]):
+                row[words[j]] += shares[j]
+        total = 0.0
+        for k in range(starts[f], starts[f + 1]):
+            values[k] *= row[columns[k]]
+            total += values[k]
+        for k in range(starts[f], starts[f + 1]):
+            values[k] /= total
+
+
+@njit
+def longest_run(starts: Int64) -> int:
+    """Return the length of the longest sentence."""
+    longest = 0
+    for s in range(len(starts) - 1):
+        longest = max(longest, starts[s + 1] - starts[s])
+    return longest
+
+
+@njit(nogil=True, cache=True)
+def _entry(table: _Table, f: int, e: int) -> float:
+    """Return t(e | f); 0 if it is not in the table."""
+    starts, columns, values = table
+    if f < 0 or e < 0:
+        return 0.0
+    low, high = starts[f], starts[f + 1]
+    while low < high:
+        middle = (low + high) // 2
+        if columns[middle] < e:
+            low = middle + 1
+        else:
+            high = middle
+    return values[low] if low < starts[f + 1] and columns[low] == e else 0.0
+
+
+@njit(nogil=True, cache=True)
+def _score_by_source(table: _Table, pairs: _Pairs) -> Float64:
+    """Return 1/(l + 1) Σ_i t(t_j | s_i) of each token, sharing work in runs of one source."""
+    source, target, source_of, target_of, begins = pairs
+    scores = np.zeros(begins[-1])
+    size = 1
+    for e in table.columns:
+        size = max(size, e + 1)
+    cached_run, kept, run = np.full(size, -1, np.int64), np.empty(size), 0
+    for k in range(len(source_of)):
+        if k and source_of[k] != source_of[k - 1]:
+            run = k
+        first, last = source[1][source_of[k]], source[1][source_of[k] + 1]
+        shift = target[1][target_of[k]] - begins[k]
+        for j in range(begins[k], begins[k + 1]):
+            e = target[0][shift + j]
+            if e < 0:
+                continue
+            if cached_run[e] != run:
+                total = _entry(table, 0, e)
+                for i in range(first, last):
+                    total += _entry(table, source[0][i], e)
+                cached_run[e], kept[e] = run, total / (last - first + 1)
+            scores[j] = kept[e]
+    return scores
+
+
+@njit(nogil=True, cache=True)
+def _score_by_target(table: _Table, words: Int32, index: Int64, pairs: _Pairs) -> Float64:
+    """Return the scores of `_score_by_source`, sharing work in runs of one target.
+
+    Args:
+        table: t.
+        words: the distinct words of the sources.
+        index: (source tokens,) the index of each among them.
+        pairs: the pairs.
+    """
+    source, target, source_of, target_of, begins = pairs
+    empty = len(words)
+    cached_run, run = np.full(empty + 1, -1, np.int64), 0
+    kept = np.empty((empty + 1, longest_run(target[1])))
+    scores = np.zeros(begins[-1])
+    for k in range(len(source_of)):
+        if k and target_of[k] != target_of[k - 1]:
+            run = k
+        first, last = source[1][source_of[k]], source[1][source_of[k] + 1]
+        size, begin = begins[k + 1] - begins[k], target[1][target_of[k]]
+        for i in range(first - 1, last):  # the empty word first
+            n = index[i] if i >= first else empty
+            if cached_run[n] != run:
+                word = words[n] if n < empty else 0
+                for j in range(size):
+                    kept[n, j] = _entry(table, word, target[0][begin + j])
+                cached_run[n] = run
+            for j in range(size):
+                scores[begins[k] + j] += kept[n, j]
+        for j in range(begins[k], begins[k + 1]):
+            scores[j] /= last - first + 1
+    return scores

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from itertools import chain
 
 import numpy as np
 import numpy.typing as npt
 
-from bpa_ppl.errors import DataError, UsageError
+from bpa_ppl.errors import UsageError
 from bpa_ppl.formats.streams import AnyPath
 from bpa_ppl.nbest import Float32, Float64, Int32, Int64
 from bpa_ppl.progress import Reporter, reporter
 from bpa_ppl.text.gram_tables import Tables, word_scores
 from bpa_ppl.text.kneser_ney import count_grams, estimate
-from bpa_ppl.text.vocabulary import Ragged, starts_of
-from bpa_ppl.text.words import SPECIAL, UNKNOWN, Corpus
+from bpa_ppl.text.words import SPECIAL, UNKNOWN, Corpus, numbered, starts_of
 
 #: The maximum order of an estimated model.
 LONGEST = 5
@@ -39,16 +37,13 @@ class TextModel:
         """The number of different n-grams of each order; empty if it is unknown."""
         return ()
 
-    def word_log_probabilities(self, sentences: Sentences) -> Float64:
-        """Return log p (natural) of each word given the preceding ones, and of each sentence end.
+    def by_word(self, sentences: Sentences) -> tuple[Float64, npt.NDArray[np.bool_]]:
+        """Return log p (natural) of each word and each sentence end, and which words are unknown.
 
         Returns:
-            (words + sentences,) float64: the end of a sentence follows its words.
+            (words + sentences,) float64, each given the preceding words: the end of a sentence
+            follows its words; and the same for bool, where ends of sentences are known.
         """
-        raise NotImplementedError
-
-    def unknown_words(self, sentences: Sentences) -> npt.NDArray[np.bool_]:
-        """Return (words,) bool: which words are unknown."""
         raise NotImplementedError
 
     def log_probabilities(self, sentences: Sentences) -> Float64:
@@ -57,39 +52,15 @@ class TextModel:
 
     def unknown(self, sentences: Sentences) -> Int64:
         """Return (sentences,) int64: the number of unknown words of each."""
-        return _counts(self.unknown_words(sentences), starts_of(sentences))
+        return self.scored(sentences)[1]
 
     def scored(self, sentences: Sentences) -> tuple[Float64, Int64]:
         """Return `log_probabilities` and `unknown` at once."""
-        starts = starts_of(sentences)
-        scores, unknown = self.word_log_probabilities(sentences), self.unknown_words(sentences)
-        return _totals(scores, starts), _counts(unknown, starts)
-
-    def perplexity(self, sentences: Sentences, unknown: bool = True) -> float:
-        """Return exp(−mean log p) over words and ends of sentences.
-
-        Args:
-            sentences: the text.
-            unknown: whether unknown words count.
-
-        Raises:
-            DataError: if there is no sentence.
-        """
         if not len(sentences):
-            raise DataError("there is no sentence")
-        scores = self.word_log_probabilities(sentences)
-        if not unknown:
-            scores = scores[~with_ends(self.unknown_words(sentences), sentences)]
-        return float(np.exp(-scores.mean()))
-
-
-def with_ends(unknown: npt.NDArray[np.bool_], sentences: Sentences) -> npt.NDArray[np.bool_]:
-    """Return (words + sentences,) which words are unknown; ends of sentences are known.
-
-    >>> with_ends(np.array([True, False, True]), [["a", "b"], ["c"]]).tolist()
-    [True, False, False, True, False]
-    """
-    return np.insert(unknown, starts_of(sentences)[1:], False)
+            return np.zeros(0), np.zeros(0, np.int64)
+        scores, unknown = self.by_word(sentences)
+        first = starts_of(sentences)[:-1] + np.arange(len(sentences))
+        return np.add.reduceat(scores, first), np.add.reduceat(unknown, first, dtype=np.int64)
 
 
 class NgramModel(TextModel):
@@ -134,7 +105,7 @@ class NgramModel(TextModel):
         )
         # `<s>` in a hypothesis is not the beginning of a sentence, but an unknown word.
         ordinary = range(len(SPECIAL), len(self.words))
-        self._numbers = _WordNumbers(zip(self.words[len(SPECIAL) :], ordinary, strict=True))
+        self._numbers = dict(zip(self.words[len(SPECIAL) :], ordinary, strict=True))
 
     @classmethod
     def estimate(cls, sentences: Sentences, order: int = 3) -> NgramModel:
@@ -189,9 +160,8 @@ class NgramModel(TextModel):
         report = (lambda note: progress(next(steps), order + 1, note)) if progress else str
         grams = count_grams(corpus, order, report)
         report("probabilities")
-        model = estimate(grams)
         keys, slots = [table.keys for table in grams], [table.slots for table in grams]
-        return cls(corpus.words, keys, slots, model.log10, model.backoff, model.fallback)
+        return cls(corpus.words, keys, slots, *estimate(grams))
 
     def __repr__(self) -> str:
         return f"NgramModel(order={self.order}, counts={self.counts})"
@@ -201,45 +171,11 @@ class NgramModel(TextModel):
         """The number of different n-grams of each order."""
         return tuple(np.diff(self.tables.firsts).tolist())
 
-    def scored(self, sentences: Sentences) -> tuple[Float64, Int64]:
-        """Return `log_probabilities` and `unknown` at once."""
-        words, starts = self._numbered(sentences)
-        scores = word_scores(self.tables, words, starts) * np.log(10)
-        return _totals(scores, starts), _counts(words == UNKNOWN, starts)
-
-    def word_log_probabilities(self, sentences: Sentences) -> Float64:
-        """Return log p (natural) of each word and end of a sentence; see `TextModel`."""
-        words, starts = self._numbered(sentences)
-        result: Float64 = word_scores(self.tables, words, starts) * np.log(10)
-        return result
-
-    def unknown_words(self, sentences: Sentences) -> npt.NDArray[np.bool_]:
-        """Return (words,) bool: which words are unknown to the model."""
-        result: npt.NDArray[np.bool_] = self._numbered(sentences)[0] == UNKNOWN
-        return result
-
-    def _numbered(self, sentences: Sentences) -> Ragged:
-        starts = starts_of(sentences)
-        numbers = map(self._numbers.__getitem__, chain.from_iterable(sentences))
-        return np.fromiter(numbers, dtype=np.int32, count=starts[-1]), starts
-
-
-class _WordNumbers(dict[str, int]):
-    """The numbers of words; other words have that of the unknown word."""
-
-    def __missing__(self, word: str) -> int:
-        return UNKNOWN
-
-
-def _totals(scores: Float64, starts: Int64) -> Float64:
-    """Return the sum of the scores of each sentence."""
-    first = starts[:-1] + np.arange(len(starts) - 1)
-    return np.add.reduceat(scores, first) if len(first) else scores
-
-
-def _counts(unknown: npt.NDArray[np.bool_], starts: Int64) -> Int64:
-    """Return the number of unknown words of each sentence, which may be empty."""
-    return np.diff(np.cumsum(np.append(0, unknown), dtype=np.int64)[starts])
+    def by_word(self, sentences: Sentences) -> tuple[Float64, npt.NDArray[np.bool_]]:
+        """Return log p of words and ends of sentences, and which are unknown; see `TextModel`."""
+        words, starts = numbered(sentences, self._numbers, UNKNOWN)
+        unknown = np.insert(words == UNKNOWN, starts[1:], False)
+        return word_scores(self.tables, words, starts) * np.log(10), unknown
 
 
 def _check_order(order: int) -> None:

@@ -17,7 +17,7 @@ from bpa_ppl.formats.streams import AnyPath, InputFile, origin_name, read_blocks
 from bpa_ppl.nbest import Float64, Int64
 from bpa_ppl.progress import Reporter
 from bpa_ppl.text.arpa import TITLE, read_arpa
-from bpa_ppl.text.language_model import NgramModel, Sentences, TextModel, with_ends
+from bpa_ppl.text.language_model import NgramModel, Sentences, TextModel
 from bpa_ppl.text.words import SPECIAL, UNKNOWN, sentences_of
 
 #: The first bytes of binary files of KenLM.
@@ -41,7 +41,8 @@ class KenlmModel(TextModel):
         except ImportError as error:
             raise UsageError(
                 f"{path} is a binary file of KenLM, whose Python module is not installed: "
-                "pip install bpa_ppl[kenlm], or give the model as an ARPA file"
+                "pip install bpa_ppl[kenlm], or give the model as an ARPA file",
+                code="not-supported",
             ) from error
         opened = InputFile(path)
         with opened.on_disk() as file:
@@ -52,31 +53,27 @@ class KenlmModel(TextModel):
                 raise DataError(
                     f"KenLM cannot read this model: create it again with build_binary ({error})",
                     opened.origin,
+                    code="damaged",
                 ) from error
         self.order = int(self._model.order)
 
     def __repr__(self) -> str:
         return f"KenlmModel(order={self.order})"
 
-    def word_log_probabilities(self, sentences: Sentences) -> Float64:
-        """Return log p (natural) of each word and end of a sentence; see `TextModel`."""
+    def by_word(self, sentences: Sentences) -> tuple[Float64, npt.NDArray[np.bool_]]:
+        """Return log p of words and ends of sentences, and which are unknown; see `TextModel`."""
         scores = chain.from_iterable(map(self._model.full_scores, map(_line, sentences)))
-        return np.asarray(np.fromiter((log10 for log10, _, _ in scores), np.float64) * np.log(10))
-
-    def log_probabilities(self, sentences: Sentences) -> Float64:
-        """Return (sentences,) float64: log p (natural) of each, its end included."""
-        scores = map(self._model.score, map(_line, sentences))
-        return np.asarray(np.fromiter(scores, np.float64, len(sentences)) * np.log(10))
+        log10, _, unknown = np.array(list(scores), np.float64).reshape(-1, 3).T
+        return log10 * np.log(10), unknown.astype(bool)
 
     def scored(self, sentences: Sentences) -> tuple[Float64, Int64]:
-        """Return `log_probabilities` and `unknown` at once."""
-        return self.log_probabilities(sentences), self.unknown(sentences)
-
-    def unknown_words(self, sentences: Sentences) -> npt.NDArray[np.bool_]:
-        """Return (words,) bool: which words are unknown to the model."""
-        words = set(chain.from_iterable(sentences))
-        unknown = {word: word in SPECIAL or word not in self._model for word in words}
-        return np.fromiter(map(unknown.__getitem__, chain.from_iterable(sentences)), np.bool_)
+        """Return log p and the number of unknown words of each sentence."""
+        scores = map(self._model.score, map(_line, sentences))
+        log_p = np.fromiter(scores, np.float64, len(sentences)) * np.log(10)
+        unknown = (
+            sum(word in SPECIAL or word not in self._model for word in words) for words in sentences
+        )
+        return log_p, np.fromiter(unknown, np.int64, len(sentences))
 
 
 def _line(words: Any) -> str:
@@ -111,7 +108,9 @@ def model_of(
     if not finished:
         return NgramModel.train(paths, order, progress)
     if len(paths) > 1:
-        raise UsageError(f"{finished[0]} is a finished language model: give no other file")
+        raise UsageError(
+            f"{finished[0]} is a finished language model: give no other file", code="conflict"
+        )
     binary = _begins(finished[0]).startswith(_MAGIC)
     return KenlmModel(finished[0]) if binary else read_arpa(finished[0])
 
@@ -143,20 +142,15 @@ def evaluate_text(model: TextModel, paths: Iterable[AnyPath]) -> TextStatistics:
         DataError: if a file cannot be read, or there is no line.
     """
     files = list(paths)
-    words = unknown = sentences = 0
+    count = unknown = sentences = 0
     total = known_total = 0.0
     for part in chain.from_iterable(map(sentences_of, files)):
-        scores, missing = model.word_log_probabilities(part), model.unknown_words(part)
-        words, unknown, sentences = (
-            words + len(missing),
-            unknown + int(missing.sum()),
-            sentences + len(part),
-        )
+        scores, missing = model.by_word(part)
+        count, sentences = count + len(scores), sentences + len(part)
+        unknown += int(missing.sum())
         total += scores.sum()
-        known_total += scores[~with_ends(missing, part)].sum()
+        known_total += scores[~missing].sum()
     if not sentences:
-        raise DataError("there is no sentence", ", ".join(map(origin_name, files)))
-    count = words + sentences
-    return TextStatistics(
-        words, int(unknown), math.exp(-total / count), math.exp(-known_total / (count - unknown))
-    )
+        raise DataError("there is no sentence", ", ".join(map(origin_name, files)), code="no-data")
+    perplexity, known = math.exp(-total / count), math.exp(-known_total / (count - unknown))
+    return TextStatistics(count - sentences, unknown, perplexity, known)

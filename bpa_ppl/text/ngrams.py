@@ -8,7 +8,7 @@ import numpy as np
 from numba import njit
 
 from bpa_ppl.nbest import Float64, Int32, Int64
-from bpa_ppl.text.vocabulary import Ragged
+from bpa_ppl.text.words import Ragged
 
 
 @njit
@@ -59,7 +59,7 @@ def count_matches(
         ref_list_starts: (sentences + 1,) the first reference of each sentence, then their number.
         longest: N, the maximum order.
 
-    >>> from bpa_ppl.text.vocabulary import Vocabulary
+    >>> from bpa_ppl.text.words import Vocabulary
     >>> vocabulary = Vocabulary()
     >>> hyps = vocabulary.number([["a", "b", "a", "a"]])
     >>> refs = vocabulary.number([["a", "b", "a"], ["a"]])
@@ -107,18 +107,12 @@ def expected_matches(
     left = np.repeat(starts[1:], np.diff(starts)) - np.arange(len(words))
     grams = words.astype(np.int64)
     for n in range(1, order + 1):
-        if n > 1:
-            grams = _longer(grams, words, left, n)
+        if n > 1:  # number the n-gram at each token, -1 for none, from those of order n - 1
+            begins = np.flatnonzero(left >= n)
+            keys = grams[begins] * (int(words.max(initial=0)) + 1) + words[begins + n - 1]
+            grams = np.full(len(grams), -1, dtype=np.int64)
+            grams[begins] = np.unique(keys, return_inverse=True)[1]
         yield _matches(grams, starts, group, sentence, weights)
-
-
-def _longer(grams: Int64, words: np.ndarray, left: Int64, n: int) -> Int64:
-    """Return the number of the n-gram at each token, -1 for none, from those of order n - 1."""
-    begins = np.flatnonzero(left >= n)
-    keys = grams[begins] * (int(words.max(initial=0)) + 1) + words[begins + n - 1]
-    longer = np.full(len(grams), -1, dtype=np.int64)
-    longer[begins] = np.unique(keys, return_inverse=True)[1]
-    return longer
 
 
 @njit(nogil=True, cache=True)

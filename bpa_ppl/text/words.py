@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain, count, repeat
 from typing import NamedTuple
 
 import numpy as np
 
 from bpa_ppl.errors import DataError
 from bpa_ppl.formats.streams import AnyPath, decoded, origin_name, read_blocks
-from bpa_ppl.text.vocabulary import Ragged, Vocabulary
+from bpa_ppl.nbest import Int32, Int64
 
 #: The first words of the vocabulary of a language model: numbers 0, 1 and 2.
 SPECIAL = ("<unk>", "<s>", "</s>")
 UNKNOWN, BEGIN, END = range(3)
+
+#: The concatenated words of sentences, and the start of each sentence (and the end).
+Ragged = tuple[Int32, Int64]
 
 # A no-break space is part of a word, as in Moses and KenLM.
 _between_spaces = re.compile(r"[^ \t\n\v\f\r]+").findall
@@ -29,8 +34,8 @@ def words_of(text: str) -> list[str]:
     return text.split() if text.isascii() else _between_spaces(text)
 
 
-def sentences_of(path: AnyPath) -> Iterator[list[list[str]]]:
-    """Yield the words of the lines of a text file, in batches of lines.
+def lines_of(path: AnyPath) -> Iterator[list[str]]:
+    """Yield the lines of a text file in batches.
 
     Raises:
         DataError: if the file cannot be read, or is not UTF-8.
@@ -38,8 +43,77 @@ def sentences_of(path: AnyPath) -> Iterator[list[list[str]]]:
     line = 1
     for block in read_blocks(path):
         lines = decoded(block, path, line).split("\n")[:-1]
-        yield list(map(words_of, lines))
+        yield lines
         line += len(lines)
+
+
+def sentences_of(path: AnyPath) -> Iterator[list[list[str]]]:
+    """Yield the words of the lines of a text file, in batches of lines.
+
+    Raises:
+        DataError: if the file cannot be read, or is not UTF-8.
+    """
+    return (list(map(words_of, lines)) for lines in lines_of(path))
+
+
+class Vocabulary:
+    """Number words from 0, in the order of occurrence.
+
+    >>> words, starts = Vocabulary().number([["a", "b", "a"], [], ["c"]])
+    >>> words.tolist(), starts.tolist()
+    ([0, 1, 0, 2], [0, 3, 3, 4])
+    """
+
+    def __init__(self) -> None:
+        self._numbers: dict[str, int] = defaultdict(count().__next__)
+
+    def __len__(self) -> int:
+        """Return the number of different words."""
+        return len(self._numbers)
+
+    def words(self) -> list[str]:
+        """Return the words in the order of their numbers.
+
+        >>> vocabulary = Vocabulary()
+        >>> _ = vocabulary.number([["b", "a", "b"]])
+        >>> vocabulary.words()
+        ['b', 'a']
+        """
+        return list(self._numbers)
+
+    def number(self, sentences: Sequence[Sequence[str]]) -> Ragged:
+        """Return the words of some sentences as numbers."""
+        starts = starts_of(sentences)
+        numbers = map(self._numbers.__getitem__, chain.from_iterable(sentences))
+        return np.fromiter(numbers, dtype=np.int32, count=starts[-1]), starts
+
+
+def numbered(
+    sentences: Sequence[Sequence[str]], numbers: Mapping[str, int], unknown: int = -1
+) -> Ragged:
+    """Return the words of some sentences as numbers.
+
+    Args:
+        sentences: the words of each.
+        numbers: of the words.
+        unknown: the number of other words.
+
+    >>> words, starts = numbered([["a", "b"], [], ["a"]], {"a": 7})
+    >>> words.tolist(), starts.tolist()
+    ([7, -1, 7], [0, 2, 2, 3])
+    """
+    starts = starts_of(sentences)
+    words = map(numbers.get, chain.from_iterable(sentences), repeat(unknown))
+    return np.fromiter(words, dtype=np.int32, count=starts[-1]), starts
+
+
+def starts_of(parts: Sequence[Sequence[object]]) -> Int64:
+    """Return the start of each part in their concatenation, and its end.
+
+    >>> starts_of([["a", "b", "c"], [], ["d"]]).tolist()
+    [0, 3, 3, 4]
+    """
+    return np.cumsum([0, *map(len, parts)], dtype=np.int64)
 
 
 class Corpus(NamedTuple):
@@ -93,12 +167,22 @@ class Corpus(NamedTuple):
         words, lengths = [np.zeros(0, np.int32)], [np.zeros(1, np.int64)]
         for file, line, sentences in parts:
             numbers, starts = vocabulary.number(sentences)
-            _refuse_special(numbers, starts, file, line)
+            special = np.flatnonzero(numbers < len(SPECIAL))
+            if len(special):
+                raise DataError(
+                    f"the word {SPECIAL[numbers[special[0]]]} is reserved in language models: "
+                    "replace or remove it",
+                    file,
+                    line + int(np.searchsorted(starts, special[0], side="right")),
+                    code="bad-name",
+                )
             words.append(numbers)
             lengths.append(np.diff(starts))
         if len(vocabulary) == len(SPECIAL):
             raise DataError(
-                "there is no word in the text: a language model needs sentences", origin
+                "there is no word in the text: a language model needs sentences",
+                origin,
+                code="no-data",
             )
         starts = np.cumsum(np.concatenate(lengths), dtype=np.int64)
         return cls(vocabulary.words(), (np.concatenate(words), starts), origin)
@@ -115,15 +199,3 @@ def _parts(
             line += len(sentences)
             total += len(sentences)
             report(f"{total:,} lines")
-
-
-def _refuse_special(numbers: np.ndarray, starts: np.ndarray, file: str, line: int) -> None:
-    special = numbers < len(SPECIAL)
-    if special.any():
-        index = int(np.argmax(special))
-        raise DataError(
-            f"the word {SPECIAL[numbers[index]]} is reserved in language models: replace or "
-            "remove it",
-            file,
-            line + int(np.searchsorted(starts, index, side="right")),
-        )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -44,10 +45,10 @@ class TuningLists:
 
     def best(self, weights: Float64) -> Int64:
         """Return (sentences,) the row of the highest score of each list; ties go to the first."""
-        from bpa_ppl.tuning.line_search import best_rows
-
-        rows: Int64 = best_rows(self.scores(weights), self.offsets)
-        return rows
+        scores, starts = self.scores(weights), self.offsets[:-1]
+        highest = np.maximum.reduceat(scores, starts)
+        rows = np.flatnonzero(scores == np.repeat(highest, np.diff(self.offsets)))
+        return rows[np.searchsorted(rows, starts)]
 
     def gain(self, metric: Metric, weights: Float64) -> float:
         """Return the corpus score of the lists reranked, in percent; higher is better."""
@@ -86,20 +87,25 @@ class TuningProblem:
 
     def gain(self, weights: Float64) -> float:
         """Return the corpus score of the lists reranked, in percent; higher is better."""
-        return self.gain_of(self.lists.best(weights))
+        return self.lists.gain(self.metric, weights)
 
-    def gain_of(self, rows: Int64) -> float:
-        """Return the corpus score of a choice of one row a list."""
-        return float(self.gains_of_sums(self.lists.counts[rows].sum(axis=0)))
+    def best_of(self, steps: Iterable[Sequence[Float64]], total: int) -> Tuned:
+        """Return the best of the last weights of each step; report progress after each.
 
-    def gains_of_sums(self, sums: Float64) -> Float64:
-        """Return the corpus score of summed counts, (…, S) ↦ (…)."""
-        gains: Float64 = self.metric.signed(self.metric.value(sums))
-        return gains
-
-    def note(self, gain: float) -> str:
-        """Return a formatted gain, for progress."""
-        return f"{self.metric.key} {self.metric.signed(gain):.{self.metric.decimals}f}"
+        Args:
+            steps: the weights that each visits.
+            total: the number of steps.
+        """
+        best, best_gain = self.start, -np.inf
+        visited: list[Float64] = []
+        for number, path in enumerate(steps, 1):
+            visited += path
+            gain = self.gain(path[-1])
+            if gain > best_gain:
+                best, best_gain = path[-1], gain
+            score = f"{self.metric.signed(best_gain):.{self.metric.decimals}f}"
+            self.progress(number, total, f"{self.metric.key} {score}")
+        return Tuned(best, np.array(visited))
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,6 +159,7 @@ def lay_out(nbest: NBest, matched: Match, metric: str | Metric) -> TuningLists:
             f"the lists have the features {', '.join(nbest.feature_names)}, but the other lists "
             f"have {', '.join(matched.names)}: give lists of the same decoder",
             nbest.origin,
+            code="mismatch",
         )
     columns = places_of(matched.names, nbest.feature_names)
     features = nbest.features[:, columns].astype(np.float64)

@@ -1,4 +1,8 @@
-"""MERT, minimum error rate training (Och, 2003), as the tool of Moses does it; and MERT+."""
+"""MERT, minimum error rate training (Och, 2003), as the tool of Moses does it; and MERT+.
+
+Its line search is exact: along a line of weights the score of each hypothesis is a line too, and
+the best of a list are its upper envelope, which compiled code finds.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +11,17 @@ from dataclasses import replace
 from typing import ClassVar, NamedTuple
 
 import numpy as np
+from numba import njit
 
 from bpa_ppl.component import Count, CountOrNone, NotNegative
 from bpa_ppl.errors import UsageError
-from bpa_ppl.nbest import Float64
+from bpa_ppl.nbest import Float64, Int64
 from bpa_ppl.tuning.base import Tuned, Tuner, TuningProblem
+
+# Narrower intervals are ignored, because of rounding errors (as in Moses).
+_NARROWEST = 1e-4
+# Length of a step into an unbounded interval beyond the outermost breakpoint.
+_BEYOND = 0.1
 
 
 class Mert(Tuner, frozen=True):
@@ -37,16 +47,16 @@ class Mert(Tuner, frozen=True):
     def tune(self, problem: TuningProblem) -> Tuned:
         """Return the best weights of all searches."""
         rng = np.random.default_rng(problem.seed)
-        visited: list[Float64] = []
-        best, best_gain = problem.start, -np.inf
-        for restart, start in enumerate(_starts(problem.start, self.restarts, rng), 1):
-            path = list(self._search(problem, start, rng))
-            gain = problem.gain(path[-1])
-            visited += path
-            if gain > best_gain:
-                best, best_gain = path[-1], gain
-            problem.progress(restart, self.restarts, problem.note(best_gain))
-        return Tuned(best, np.array(visited))
+        paths = (list(self._search(problem, start, rng)) for start in self._starts(problem, rng))
+        return problem.best_of(paths, self.restarts)
+
+    def _starts(self, problem: TuningProblem, rng: np.random.Generator) -> Iterator[Float64]:
+        """Yield λ_T, then points of the unit cube, scaled to the length of λ_T (the sum of |λ|)."""
+        yield problem.start
+        length = np.abs(problem.start).sum() or 1.0
+        for _ in range(self.restarts - 1):
+            point = rng.uniform(size=len(problem.start))
+            yield point * length / point.sum()
 
     def _search(
         self, problem: TuningProblem, start: Float64, rng: np.random.Generator
@@ -58,9 +68,11 @@ class Mert(Tuner, frozen=True):
         while True:
             random = rng.uniform(-1, 1, size=(self.random_directions, len(start)))
             slopes = np.concatenate([axes, random @ axes])
-            move = _best_move(problem, problem.lists.scores(weights), slopes)
+            heights = problem.lists.scores(weights)
+            steps = [best_step(error_surface(problem, heights, line)) for line in slopes]
+            line = int(np.argmax([gain for gain, _ in steps]))
             directions = np.concatenate([np.eye(len(start)), random])
-            candidate = weights + move.size * directions[move.line]
+            candidate = weights + steps[line][1] * directions[line]
             candidate_gain = problem.gain(candidate)
             if candidate_gain > gain:
                 weights = candidate
@@ -83,32 +95,116 @@ class MertPlus(Mert, frozen=True):
         """
         if problem.extra is None:
             raise UsageError(
-                "mert+ also needs the lists of an out-of-domain development set", parameter="extra"
+                "mert+ also needs the lists of an out-of-domain development set",
+                parameter="extra",
+                code="missing-setting",
             )
         both = replace(problem, lists=problem.lists.joined(problem.extra), extra=None)
         return super().tune(both)
 
 
-class _Move(NamedTuple):
-    """The best step along several lines."""
+class ErrorSurface(NamedTuple):
+    """The gain along a line: constant between breakpoints.
 
-    line: int
-    size: float
+    Attributes:
+        breaks: (B,) where the choice from some list changes, ascending.
+        gains: (B + 1,) the corpus score, higher is better, in each interval.
+    """
 
-
-def _starts(canonical: Float64, count: int, rng: np.random.Generator) -> Iterator[Float64]:
-    """Yield λ_T, then points of the unit cube, scaled to the length of λ_T (the sum of |λ|)."""
-    yield canonical
-    length = np.abs(canonical).sum() or 1.0
-    for _ in range(count - 1):
-        point = rng.uniform(size=len(canonical))
-        yield point * length / point.sum()
+    breaks: Float64
+    gains: Float64
 
 
-def _best_move(problem: TuningProblem, heights: Float64, slopes: Float64) -> _Move:
-    """Return the best step along lines that begin at the same scores."""
-    from bpa_ppl.tuning.line_search import best_step, error_surface
+def error_surface(problem: TuningProblem, heights: Float64, slopes: Float64) -> ErrorSurface:
+    """Return the gain of the reranked lists for every x of heights + x · slopes.
 
-    steps = [best_step(error_surface(problem, heights, line)) for line in slopes]
-    line = int(np.argmax([step.gain for step in steps]))
-    return _Move(line, steps[line].size)
+    Source: Och (2003), section 5.
+
+    Args:
+        problem: its lists, of which the highest lines are chosen, and its metric.
+        heights: (hypotheses,) scores at x = 0.
+        slopes: (hypotheses,) growth of the scores.
+    """
+    first, breaks, before, after = envelopes(heights, slopes, problem.lists.offsets)
+    order = np.argsort(breaks)
+    counts = problem.lists.counts
+    sums = np.empty((len(breaks) + 1, counts.shape[1]))
+    sums[0] = counts[first].sum(axis=0)
+    sums[1:] = (counts[after] - counts[before])[order]
+    metric = problem.metric
+    return ErrorSurface(breaks[order], metric.signed(metric.value(np.cumsum(sums, axis=0))))
+
+
+def best_step(surface: ErrorSurface) -> tuple[float, float]:
+    """Return the highest gain, and the middle of its interval; of equal ones the first.
+
+    >>> best_step(ErrorSurface(np.array([0.0, 1.0, 3.0]), np.array([1.0, 2.0, 5.0, 3.0])))
+    (5.0, 2.0)
+    """
+    breaks, gains = surface
+    if not len(breaks):
+        return float(gains[0]), 0.0
+    edges = np.concatenate([[breaks[0] - 2 * _BEYOND], breaks, [breaks[-1] + 2 * _BEYOND]])
+    wide = np.diff(edges) >= _NARROWEST
+    best = int(np.argmax(np.where(wide, gains, -np.inf)))
+    return float(gains[best]), float(edges[best] + edges[best + 1]) / 2
+
+
+@njit
+def _lowest_slope(heights: Float64, slopes: Float64) -> int:
+    """Return the line that is highest at minus infinity."""
+    best = 0
+    for i in range(1, len(slopes)):
+        if (slopes[i], -heights[i]) < (slopes[best], -heights[best]):
+            best = i
+    return best
+
+
+@njit
+def _next_line(heights: Float64, slopes: Float64, current: int) -> tuple[float, int]:
+    """Return where the highest line is first overtaken, and by which; itself if never."""
+    crossing, best = np.inf, current
+    for i in range(len(slopes)):
+        rise = slopes[i] - slopes[current]
+        if rise > 0:
+            x = (heights[current] - heights[i]) / rise
+            if x < crossing or (x == crossing and slopes[i] > slopes[best]):
+                crossing, best = x, i
+    return crossing, best
+
+
+@njit(nogil=True, cache=True)
+def envelopes(
+    heights: Float64, slopes: Float64, offsets: Int64
+) -> tuple[Int64, Float64, Int64, Int64]:
+    """Find the highest of the lines heights + x · slopes of each list, for every x.
+
+    Args:
+        heights: (hypotheses,) scores at x = 0.
+        slopes: (hypotheses,) growth of the scores.
+        offsets: (sentences + 1,) the first line of each list, then the number of lines.
+
+    Returns:
+        (sentences,) the highest line at x = −∞; then for each x at which another line becomes
+        the highest of its list: x, the line before and the line after.
+
+    >>> heights, slopes = np.array([0.0, 1.0, 0.0]), np.array([-1.0, 0.0, 1.0])
+    >>> [part.tolist() for part in envelopes(heights, slopes, np.array([0, 3]))]
+    [[0], [-1.0, 1.0], [0, 1], [1, 2]]
+    """
+    first = np.empty(len(offsets) - 1, np.int64)
+    breaks = np.empty(len(slopes))
+    before, after = np.empty(len(slopes), np.int64), np.empty(len(slopes), np.int64)
+    count = 0
+    for s in range(len(first)):
+        start, stop = offsets[s], offsets[s + 1]
+        current = _lowest_slope(heights[start:stop], slopes[start:stop])
+        first[s] = start + current
+        while True:
+            crossing, best = _next_line(heights[start:stop], slopes[start:stop], current)
+            if best == current:
+                break
+            breaks[count], before[count], after[count] = crossing, start + current, start + best
+            count += 1
+            current = best
+    return first, breaks[:count], before[:count], after[:count]

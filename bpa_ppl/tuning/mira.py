@@ -33,19 +33,14 @@ class Mira(Tuner, frozen=True):
 
     def tune(self, problem: TuningProblem) -> Tuned:
         """Return the averaged weights of the epoch after which they rerank the lists best."""
-        rng = np.random.default_rng(problem.seed)
-        learner = _Learner(problem, self)
-        visited = []
-        best, best_gain = problem.start, -np.inf
-        for epoch in range(1, self.epochs + 1):
+        rng, learner = np.random.default_rng(problem.seed), _Learner(problem, self)
+
+        def epoch() -> list[Float64]:
             for sentence in rng.permutation(len(problem.lists)):
                 learner.learn(sentence)
-            visited.append(learner.average)
-            gain = problem.gain(visited[-1])
-            if gain > best_gain:
-                best, best_gain = visited[-1], gain
-            problem.progress(epoch, self.epochs, problem.note(best_gain))
-        return Tuned(best, np.array(visited))
+            return [learner.average]
+
+        return problem.best_of((epoch() for _ in range(self.epochs)), self.epochs)
 
 
 class _Learner:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from itertools import pairwise
 
 import numpy as np
 
 from bpa_ppl.component import Count, NotNegative, Positive, Share
 from bpa_ppl.nbest import Float64, Int64
-from bpa_ppl.tuning.base import Tuned, Tuner, TuningLists, TuningProblem
+from bpa_ppl.tuning.base import Tuned, Tuner, TuningProblem
 
 
 class Pro(Tuner, frozen=True):
@@ -36,44 +36,25 @@ class Pro(Tuner, frozen=True):
     def tune(self, problem: TuningProblem) -> Tuned:
         """Return weights that rank pairs of hypotheses as the sentence metric does."""
         rng = np.random.default_rng(problem.seed)
-        gains = problem.metric.fraction(problem.lists.counts)
+        lists, gains = problem.lists, problem.metric.fraction(problem.lists.counts)
         weights, visited = problem.start, []
         for iteration in range(1, self.iterations + 1):
-            pairs = _draw(problem.lists, gains, self, rng)
-            share = self.interpolation if len(pairs.fixed) else 0.0
-            weights = share * _classifier(pairs, weights, self.penalty) + (1 - share) * weights
+            pairs = [
+                _draw(gains[start:stop], self, rng) + start
+                for start, stop in pairwise(lists.offsets.tolist())
+            ]
+            better, worse = np.concatenate(pairs).T
+            features = lists.features[better] - lists.features[worse]
+            fixed = lists.fixed[better] - lists.fixed[worse]
+            share = self.interpolation if len(fixed) else 0.0
+            learned = _classifier(features, fixed, weights, self.penalty)
+            weights = share * learned + (1 - share) * weights
             visited.append(weights)
-            problem.progress(iteration, self.iterations, f"{len(pairs.fixed)} pairs")
+            problem.progress(iteration, self.iterations, f"{len(fixed)} pairs")
         return Tuned(weights, np.array(visited))
 
 
-class _RankedPairs(NamedTuple):
-    """Pairs of hypotheses, the better one first.
-
-    Attributes:
-        features: (pairs, Q) differences of features.
-        fixed: (pairs,) differences of the parts of the scores from fixed weights.
-    """
-
-    features: Float64
-    fixed: Float64
-
-
-def _draw(
-    lists: TuningLists, gains: Float64, settings: Pro, rng: np.random.Generator
-) -> _RankedPairs:
-    """Return the selected pairs of all lists."""
-    kept = [
-        _draw_list(gains[start:stop], settings, rng) + start
-        for start, stop in zip(lists.offsets[:-1], lists.offsets[1:], strict=True)
-    ]
-    better, worse = np.concatenate(kept).T
-    return _RankedPairs(
-        lists.features[better] - lists.features[worse], lists.fixed[better] - lists.fixed[worse]
-    )
-
-
-def _draw_list(gains: Float64, settings: Pro, rng: np.random.Generator) -> Int64:
+def _draw(gains: Float64, settings: Pro, rng: np.random.Generator) -> Int64:
     """Return (pairs, 2) the better and the worse hypothesis of pairs of one list."""
     pairs = rng.integers(len(gains), size=(settings.pairs, 2))
     difference = gains[pairs[:, 0]] - gains[pairs[:, 1]]
@@ -82,15 +63,19 @@ def _draw_list(gains: Float64, settings: Pro, rng: np.random.Generator) -> Int64
     return np.where(difference[chosen, None] > 0, pairs[chosen], pairs[chosen, ::-1])
 
 
-def _classifier(pairs: _RankedPairs, start: Float64, penalty: float) -> Float64:
+def _classifier(x: Float64, fixed: Float64, start: Float64, penalty: float) -> Float64:
     """Return the weights of logistic regression without intercept, with a penalty on ½|λ|².
 
     Each pair counts twice, in both orders.
+
+    Args:
+        x: (pairs, Q) differences of features, better minus worse.
+        fixed: (pairs,) differences of the parts of the scores from fixed weights.
+        start: (Q,) initial weights.
+        penalty: C.
     """
     from scipy.optimize import minimize
     from scipy.special import expit
-
-    x, fixed = pairs
 
     # Sums by einsum, not by BLAS: tables this narrow gain nothing from threads.
     def loss(weights: Float64) -> tuple[float, Float64]:

@@ -21,7 +21,7 @@ from bpa_ppl.formats.parts import make_folder
 from bpa_ppl.formats.streams import atomic_writer, read_text
 from bpa_ppl.nbest import NBest
 from bpa_ppl.notes import warn_user
-from bpa_ppl.quality import Metric, demote_to_extras, resolve
+from bpa_ppl.quality import demote_to_extras, resolve
 from bpa_ppl.tuning.reestimation import Reestimation, prepare_lists, reestimate, scores_of
 from bpa_ppl.weights import AnyWeights, Weights, match
 
@@ -100,14 +100,16 @@ def redecode(
     iteration 1 of 1
     """
     if iterations < 1:
-        raise UsageError(f"iterations must be 1 or more, not {iterations}")
+        raise UsageError(f"iterations must be 1 or more, not {iterations}", parameter="iterations")
     one_of(returned, RETURNED, "choice of weights", "returned")
     goal = resolve(options.get("metric", "bleu"), nbest)
     matching = {name: options.get(name) for name in ("fixed", "defaults")}
     matched = match(weights, demote_to_extras(nbest, goal.columns), **matching)
     path = [Weights(zip(matched.names, matched.values.tolist(), strict=True))]
-    settings = {**options, "decoder": getattr(decode, "line", "a function")}
-    rounds = _Rounds(None if folder is None else Path(folder), _identity(nbest, path[0], settings))
+    store = None if folder is None else Path(folder)
+    if store is not None:
+        settings = {**options, "decoder": getattr(decode, "line", "a function")}
+        _claim(store, _identity(nbest, path[0], settings))
     lists, added = nbest, 0
     for iteration in range(1, iterations + 1):
         tuned: list[Reestimation] = []  # empty if the weights are already on disk
@@ -116,8 +118,10 @@ def redecode(
             tuned.append(reestimate(lists, path[-1], **options))
             return tuned[0].weights
 
-        path.append(rounds.weights(iteration, tune))
-        decoded = rounds.nbest(iteration, lambda: decode(path[-1]))
+        file = store and store / f"weights.{iteration}.json"
+        path.append(_saved(file, tune, read_weights, write_weights))
+        file = store and store / f"nbest.{iteration}.jsonl.zst"
+        decoded = _saved(file, lambda: decode(path[-1]), read_nbest, write_nbest)
         lists, added = merge(lists, decoded)
         if report is not None and tuned:
             report(iteration, tuned[0], added)
@@ -128,19 +132,9 @@ def redecode(
             f"stopped after {iterations} iterations, although the decoder still finds new "
             "hypotheses: allow more iterations"
         )
-    return _chosen(lists, path, returned, goal, options)
-
-
-def _chosen(
-    lists: NBest,
-    path: list[Weights],
-    returned: str,
-    goal: Metric,
-    options: Mapping[str, Any],
-) -> Redecoded:
-    """Return the weights of one iteration; all are compared on the lists of all decodings."""
+    # All weights are compared on the lists of all decodings.
     matched, tuning_lists = prepare_lists(lists, path[0], goal, options.get("fixed"))
-    visited = np.array([[weights[name] for name in matched.names] for weights in path])
+    visited = np.array([[point[name] for name in matched.names] for point in path])
     gains = [tuning_lists.gain(goal, point[matched.free]) for point in visited]
     last = len(path) - 1
     # Of equally good ones the latest, which was tuned on the most hypotheses.
@@ -181,7 +175,8 @@ class Command:
             if placeholder not in self.line:
                 raise UsageError(
                     f"the decoder command has no {placeholder}: write it where the command expects "
-                    "the name of that file"
+                    "the name of that file",
+                    parameter="line",
                 )
 
     def __call__(self, weights: Weights) -> NBest:
@@ -196,6 +191,7 @@ class Command:
         for placeholder, path in {"{weights}": inputs, "{nbest}": output}.items():
             line = line.replace(placeholder, shlex.quote(str(path)))
         remedy = f"run it manually: {line}"
+        keep = False
         try:
             format = "dense" if self.template is None else "moses.ini"
             write_weights(weights, inputs, template=self.template, format=format)
@@ -209,15 +205,15 @@ class Command:
                     f"{messages[-1] if messages else 'without a message'}; {remedy}"
                 )
             if not output.is_file():
-                raise DataError(f"the decoder command wrote no n-best lists; {remedy}")
-            lists = self.read(output)
+                message = f"the decoder command wrote no n-best lists; {remedy}"
+                raise DataError(message, code="missing-file")
+            return self.read(output)
         except DataError:
+            keep = True
             raise
-        except BaseException:
-            shutil.rmtree(folder, ignore_errors=True)
-            raise
-        shutil.rmtree(folder, ignore_errors=True)
-        return lists
+        finally:
+            if not keep:
+                shutil.rmtree(folder, ignore_errors=True)
 
 
 class Merged(NamedTuple):
@@ -256,20 +252,22 @@ def merge(old: NBest, new: NBest) -> Merged:
             f"the new lists have the features {', '.join(new.feature_names)}, those of "
             f"{old.origin} have {', '.join(old.feature_names)}: decode with the same model",
             new.origin,
+            code="mismatch",
         )
     both = NBest.concatenate(
         [_without(old, new), _without(new, old).with_sentences_of(old)], renumber=True
     )
-    numbers = {identifier: len(old) + s for s, identifier in enumerate(new.sentence_ids.tolist())}
-    rows: list[int] = []
-    sizes, added = [], 0
-    for sentence, identifier in enumerate(old.sentence_ids.tolist()):
-        old_rows = _distinct_rows(both, {}, sentence)
-        union = _distinct_rows(both, old_rows, numbers.get(identifier))
-        rows += union.values()
-        sizes.append(len(union))
-        added += len(union) - len(old_rows)
-    merged = both.regroup(np.arange(len(old)), np.array(rows), sizes)
+    number = {identifier: s for s, identifier in enumerate(old.sentence_ids.tolist())}
+    of_new = [number[identifier] for identifier in new.sentence_ids.tolist()]
+    sentence = np.repeat([*range(len(old)), *of_new], both.sizes)
+    first: dict[tuple[int, str, bytes], int] = {}
+    for row in np.argsort(sentence, kind="stable").tolist():
+        key = int(sentence[row]), both.text(row), both.features[row].tobytes()
+        first.setdefault(key, row)
+    rows = np.array(list(first.values()), np.int64)
+    sizes = np.bincount(sentence[rows], minlength=len(old))
+    merged = both.regroup(np.arange(len(old)), rows, sizes)
+    added = int(np.count_nonzero(rows >= len(old.features)))
     return Merged(replace(merged, sentence_ids=old.sentence_ids, origin=old.origin), added)
 
 
@@ -278,78 +276,54 @@ def _without(lists: NBest, others: NBest) -> NBest:
     return lists.without("totals", *(name for name in lists.extras if name not in others.extras))
 
 
-def _distinct_rows(
-    lists: NBest, rows: dict[tuple[str, bytes], int], sentence: int | None
-) -> dict[tuple[str, bytes], int]:
-    """Return the first row of each distinct text with features, after the known ones."""
-    result = dict(rows)
-    if sentence is not None:
-        for row in range(*lists.rows(sentence).indices(len(lists.features))):
-            result.setdefault((lists.text(row), lists.features[row].tobytes()), row)
-    return result
-
-
-class _Rounds:
-    """The weights and the decoded lists of each iteration, one file each.
+def _claim(folder: Path, loop: Mapping[str, str]) -> None:
+    """Prepare a folder for the weights and the decoded lists of each iteration of a loop.
 
     `weights.3.json` contains the weights of iteration 3, and `nbest.3.jsonl.zst` the lists that
     were decoded with them. Files are written atomically; `loop.json` identifies the loop.
 
     Args:
-        folder: created if it does not exist; None saves nothing.
+        folder: created if it does not exist.
         loop: what identifies the loop, see `_identity`.
 
     Raises:
         DataError: if the folder cannot be made, or belongs to another loop.
     """
+    make_folder(folder)
+    path = folder / "loop.json"
+    if not path.exists():
+        with atomic_writer(path) as file:
+            file.write(json.dumps(dict(loop), indent=1) + "\n")
+        return
+    try:
+        recorded = json.loads(read_text(path))
+    except (ValueError, RecursionError):
+        recorded = None
+    if recorded != loop:
+        old = recorded if isinstance(recorded, dict) else {}
+        changed = ", ".join(key for key in loop if old.get(key) != loop[key])
+        raise DataError(
+            f"this folder was created with other {changed or 'settings'}: remove it, or choose "
+            "another folder for the iterations",
+            folder,
+            parameter="folder",
+            code="mismatch",
+        )
 
-    def __init__(self, folder: Path | None, loop: Mapping[str, str]):
-        self._folder = folder
-        if folder is None:
-            return
-        make_folder(folder)
-        path = folder / "loop.json"
-        if not path.exists():
-            with atomic_writer(path) as file:
-                file.write(json.dumps(dict(loop), indent=1) + "\n")
-            return
-        try:
-            recorded = json.loads(read_text(path))
-        except (ValueError, RecursionError):
-            recorded = None
-        if recorded != loop:
-            old = recorded if isinstance(recorded, dict) else {}
-            changed = ", ".join(key for key in loop if old.get(key) != loop[key])
-            raise DataError(
-                f"this folder was created with other {changed or 'settings'}: remove it, or choose "
-                "another folder for the iterations",
-                folder,
-                parameter="folder",
-            )
 
-    def weights(self, iteration: int, make: Callable[[], Weights]) -> Weights:
-        """Return the weights of an iteration: those on disk, or new ones, which are saved."""
-        return self._saved(f"weights.{iteration}.json", make, read_weights, write_weights)
-
-    def nbest(self, iteration: int, make: Callable[[], NBest]) -> NBest:
-        """Return the lists of an iteration: those on disk, or new ones, which are saved."""
-        return self._saved(f"nbest.{iteration}.jsonl.zst", make, read_nbest, write_nbest)
-
-    def _saved(
-        self,
-        name: str,
-        make: Callable[[], T],
-        read: Callable[[Path], T],
-        write: Callable[[T, Path], object],
-    ) -> T:
-        if self._folder is None:
-            return make()
-        path = self._folder / name
-        if path.exists():
-            return read(path)
-        value = make()
+def _saved(
+    path: Path | None,
+    make: Callable[[], T],
+    read: Callable[[Path], T],
+    write: Callable[[T, Path], object],
+) -> T:
+    """Return what a file contains, or a new value, which is written to it."""
+    if path is not None and path.exists():
+        return read(path)
+    value = make()
+    if path is not None:
         write(value, path)
-        return value
+    return value
 
 
 def _identity(nbest: NBest, weights: Weights, options: Mapping[str, Any]) -> dict[str, str]:

@@ -90,18 +90,19 @@ def reestimate(
     >>> result.weights["LM0"] < 0, str(result)
     (True, 'TER of the lists: 50.00 → 0.00, BLEU 0.00 → 0.00, length 0.500 → 1.000')
     """
-    require(nbest, NBest, "reestimate takes n-best lists (NBest): read a file with read_nbest")
+    require(nbest, NBest, "reestimate takes n-best lists (NBest)", "nbest")
     seed = checked_seed(seed)
     chosen, goal = TUNERS.resolve(tuner, settings), resolve(metric, nbest)
     name = TUNERS.name_of(chosen)
     if extra is not None and not chosen.takes_extra:
-        raise UsageError(
-            f"the tuner {name} uses no out-of-domain lists: remove them", parameter="extra"
-        )
+        message = f"the tuner {name} uses no out-of-domain lists: remove them"
+        raise UsageError(message, parameter="extra", code="conflict")
     if not goal.counted:
         raise UsageError(
             f"no tuner can optimise {goal.key}, whose corpus score is not a function of counts: "
-            f"choose one of {', '.join(counted_metrics(unreported=True))}"
+            f"choose one of {', '.join(counted_metrics(unreported=True))}",
+            parameter="metric",
+            code="not-supported",
         )
     matched, lists = prepare_lists(nbest, weights, goal, fixed, defaults)
     others = (

@@ -18,7 +18,6 @@ from bpa_ppl.diagnostics.baselines.selection import (
     system_column,
 )
 from bpa_ppl.diagnostics.baselines.table import (
-    ADAPTED,
     BEST,
     IN_SAMPLE,
     LEFT_OUT,
@@ -194,10 +193,8 @@ def _compared(
     nbest, judged = with_judged(lists, np.isfinite(all_gains))
     gains = all_gains[judged]
     if len(nbest) < 2:
-        raise DataError(
-            "baselines need at least two lists with two judged candidates each",
-            lists.origin,
-        )
+        message = "baselines need at least two lists with two judged candidates each"
+        raise DataError(message, lists.origin, code="no-data")
     sources = () if draws is None else Preparation.recorded(draws.attrs, draws.constants).sources
     indicators = [source for source in sources if isinstance(source, Indicators)]
     selected = select_baselines(
@@ -217,22 +214,11 @@ def _compared(
         adapted = gains_of_best(nbest, np.concatenate(scores), gains)
         doubtful = int(np.sum(posterior.pareto_k > GOOD_PARETO_K))
     sums = GainSums()
-    ends = _bounds(nbest, gains)
-    sums.add({**selected.gains, **ends}, ends[RANDOM], ends[BEST], adapted)
-    single = GainSums()
-    single.add(selected.features, ends[RANDOM], ends[BEST], adapted)
-    table = [
-        *sums.rows(dict.fromkeys(selected.gains, "baseline")),
-        *single.rows(dict.fromkeys(selected.features, "feature")),
-        *sums.rows(dict.fromkeys(ends, "bound")),
-    ]
-    if adapted is not None:
-        sums.add({ADAPTED: adapted}, ends[RANDOM], ends[BEST])
-        table = [*sums.rows({ADAPTED: "adapted"}), *table]
+    sums.add(_bounds(nbest, gains), selected.gains, selected.features, adapted)
     unjudged = int(np.sum(~np.isfinite(all_gains)))
     evaluation = LEFT_OUT if exact or draws is None else IN_SAMPLE
     return BaselineComparison(
-        tuple(table), selected.baselines, unit, evaluation, unjudged, doubtful
+        tuple(sums.rows()), selected.baselines, unit, evaluation, unjudged, doubtful
     )
 
 
@@ -281,8 +267,7 @@ class BaselineTally:
         comparison = recorded_comparison(draws)
         self._draws, self._metric = draws, metric
         self._baselines = None if comparison is None else comparison.baselines
-        self._sums, self._single, self._unjudged = GainSums(), GainSums(), 0
-        self._names: dict[str, None] = {}
+        self._sums, self._unjudged = GainSums(), 0
 
     def add(self, lists: NBest, choice: npt.NDArray[np.int64]) -> None:
         """Add choices from some lists, which have the features of the posterior.
@@ -306,26 +291,14 @@ class BaselineTally:
             name: gains[first + lists.best(self._baselines.feature_scores(lists, name))]
             for name in self._baselines.directions
         }
-        adapted = gains[first + choice]
-        ends = _bounds(lists, gains)
-        bounds = ends[RANDOM], ends[BEST]
-        self._sums.add({**choice_gains, **ends}, *bounds, adapted)
-        self._sums.add({ADAPTED: adapted}, *bounds)
-        self._single.add(single, *bounds, adapted)
-        self._names |= dict.fromkeys(choice_gains)
+        self._sums.add(_bounds(lists, gains), choice_gains, single, gains[first + choice])
         self._unjudged += int(np.sum(~np.isfinite(gains)))
 
     def comparison(self) -> BaselineComparison | None:
         """Return the comparison on all lists; None if none has gains."""
-        if self._baselines is None or self._metric is None or not self._names:
+        rows, baselines = self._sums.rows(), self._baselines
+        if not rows or baselines is None or self._metric is None:
             return None
-        baselines = self._baselines
-        rows = [
-            *self._sums.rows({ADAPTED: "adapted"}),
-            *self._sums.rows(dict.fromkeys(self._names, "baseline")),
-            *self._single.rows(dict.fromkeys(baselines.directions, "feature")),
-            *self._sums.rows({RANDOM: "bound", BEST: "bound"}),
-        ]
         if not baselines.best:
             gain = {row.name: row.gain for row in rows if row.name in (FIRST, MEAN)}
             baselines = replace(baselines, best=max(gain, key=lambda name: gain[name]))

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from typing import Any, NamedTuple
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -120,14 +120,6 @@ class Baselines:
             SYSTEM: f"take the candidates of {self.detail(SYSTEM)}",
         }[name]
 
-    def record(self) -> dict[str, Any]:
-        """Return the selection as plain values, which `Baselines(**record)` reads.
-
-        >>> Baselines(**Baselines(best=FIRST).record()) == Baselines(best=FIRST)
-        True
-        """
-        return asdict(self)
-
 
 class Selected(NamedTuple):
     """Baselines selected on N judged lists, and their gains by leave-one-out.
@@ -172,22 +164,18 @@ def select_baselines(
     """
     spread = dict(zip(nbest.feature_names, spread_within(nbest).tolist(), strict=True))
     spread = {name: s for name, s in spread.items() if s > 0 and name not in ignore}
-    signed_gains = [
-        np.column_stack(
+    by_sign = {
+        name: np.column_stack(
             [gains_of_best(nbest, sign * _column(nbest, name), gains) for sign in _SIGNS]
         )
         for name in spread
-    ]
-    directions = {
-        n: _SIGNS[int(np.argmax(g.sum(axis=0)))] for n, g in zip(spread, signed_gains, strict=True)
     }
-    features = {name: left_out_gains(pair) for name, pair in zip(spread, signed_gains, strict=True)}
+    means = {name: pair.mean(axis=0).max() for name, pair in by_sign.items()}
     ranking, by_system = _systems(nbest, gains, column)
-    means = {name: pair.mean(axis=0).max() for name, pair in zip(spread, signed_gains, strict=True)}
     baselines = Baselines(
         spread=spread,
         signs={name: (signs or {}).get(name, 1) for name in spread},
-        directions=directions,
+        directions={n: _SIGNS[int(pair.sum(axis=0).argmax())] for n, pair in by_sign.items()},
         feature=max(means, key=lambda name: means[name], default=""),
         column=column if ranking else "",
         systems=ranking,
@@ -196,12 +184,13 @@ def select_baselines(
         name: gains_of_best(nbest, scores, gains)
         for name, scores in baselines.scores(nbest, canonical).items()
     }
-    if signed_gains:
-        gains_by_name[FEATURE] = left_out_gains(np.column_stack(signed_gains))
+    if by_sign:
+        gains_by_name[FEATURE] = left_out_gains(np.column_stack(list(by_sign.values())))
     if by_system is not None:
         gains_by_name[SYSTEM] = by_system
     best = max(gains_by_name, key=lambda name: gains_by_name[name].mean())
-    return Selected(Baselines(**{**baselines.record(), "best": best}), gains_by_name, features)
+    features = {name: left_out_gains(pair) for name, pair in by_sign.items()}
+    return Selected(replace(baselines, best=best), gains_by_name, features)
 
 
 _SIGNS = (1, -1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,6 +12,7 @@ from scipy.special import stdtrit
 
 from bpa_ppl.columns import counted
 from bpa_ppl.diagnostics.baselines.selection import Baselines
+from bpa_ppl.diagnostics.pages.page import Table
 from bpa_ppl.errors import DataError
 from bpa_ppl.nbest import Float64
 from bpa_ppl.tables import text_table
@@ -21,6 +22,7 @@ RANDOM = "random candidate"
 BEST = "best candidate"
 LEFT_OUT, IN_SAMPLE, NEW = "leave-one-out", "in-sample", "new lists"
 PROBABILITY = 0.95
+_PERCENT = f"{100 * PROBABILITY:g}%"
 _MAX_FEATURES = 10  # in a printed table
 _MINUS = str.maketrans("-", "−")
 
@@ -98,6 +100,8 @@ class BaselineComparison:
     on 9 lists the best single feature (comet) has a higher mean mqm than the adapted weights, ...
     >>> print(result.summary)
     the adapted weights are not clearly different from the best single feature (comet) ...
+    >>> result.block().header == result.table()[0]
+    True
     >>> result.table()[0]
     ('choice', 'mean mqm', 'of headroom', 'adapted − it', '95% interval')
     """
@@ -139,14 +143,12 @@ class BaselineComparison:
         if row is None or not self.is_beaten:
             return ""
         advice = self.baselines.advice(row.name)
-        remedy = (
-            f"to use it, {advice}"
-            if row.clear
-            else f"the difference may be chance: judge more sentences, or {advice}"
-        )
+        remedy = f"to use it, {advice}"
+        if not row.clear:
+            remedy = f"the difference may be chance: judge more sentences, or {advice}"
         return (
             f"on {counted(row.lists, 'list')} the {self._named(row)} has a higher mean {self.unit} "
-            f"than the adapted weights, by {-row.difference:.3g} ({_percent()} interval of adapted "
+            f"than the adapted weights, by {-row.difference:.3g} ({_PERCENT} interval of adapted "
             f"minus baseline {row.cells[-1]}; {self.evaluation}); {remedy}"
         )
 
@@ -163,7 +165,7 @@ class BaselineComparison:
         }[self.verdict]
         return (
             f"the adapted weights are {baseline_gain} the {self._named(row)} "
-            f"(difference {row.cells[-2]} {self.unit}, {_percent()} interval {row.cells[-1]})"
+            f"(difference {row.cells[-2]} {self.unit}, {_PERCENT} interval {row.cells[-1]})"
         )
 
     @property
@@ -187,19 +189,24 @@ class BaselineComparison:
 
     def table(self) -> tuple[tuple[str, ...], list[list[str]]]:
         """Return the names of the columns, and the rows, with at most ten single features."""
-        header: tuple[str, ...] = (
-            "choice",
-            f"mean {self.unit}",
-            "of headroom",
-            "adapted − it",
-            f"{_percent()} interval",
-        )
+        gains = (f"mean {self.unit}", "of headroom")
+        header: tuple[str, ...] = ("choice", *gains, "adapted − it", f"{_PERCENT} interval")
         single = sorted((r for r in self.rows if r.kind == "feature"), key=lambda row: -row.gain)
         kept = {row.name for row in single[:_MAX_FEATURES]}
         shown = [row for row in self.rows if row.kind != "feature" or row.name in kept]
         columns = slice(0, 3 if self.adapted is None else None)
         rows = [[self._named(row), *row.cells[1:]][columns] for row in shown]
         return header[columns], rows
+
+    def block(self) -> Table:
+        """Return the table of a page."""
+        explained = (
+            f"Mean {self.unit} of each way to choose, its share of the difference between the "
+            "random and the best candidate, and the difference of the adapted weights from it, "
+            "with a 95% interval (Student's t, paired over lists). Features and systems are those "
+            "selected on the adaptation sentences."
+        )
+        return Table(*self.table(), " ".join([explained, *self.notes]))
 
     def __str__(self) -> str:
         header, rows = self.table()
@@ -216,7 +223,7 @@ class BaselineComparison:
             "evaluation": self.evaluation,
             "unjudged": self.unjudged,
             "doubtful": self.doubtful,
-            "baselines": self.baselines.record(),
+            "baselines": asdict(self.baselines),
             "rows": rows,
         }
 
@@ -239,7 +246,8 @@ class BaselineComparison:
             return cls(rows=rows, baselines=Baselines(**record["baselines"]), **rest)
         except (KeyError, TypeError) as error:
             raise DataError(
-                f"the posterior's comparison with baselines cannot be read ({error}): adapt again"
+                f"the posterior's comparison with baselines cannot be read ({error}): adapt again",
+                code="damaged",
             ) from error
 
     def _named(self, row: BaselineRow) -> str:
@@ -251,56 +259,60 @@ class BaselineComparison:
 class GainSums:
     """Sums over lists from which rows are computed, for lists that are read in parts.
 
-    >>> sums = GainSums()
-    >>> first, adapted = np.array([1.0, 3.0]), np.array([3.0, 3.0])
-    >>> sums.add({"first": first}, np.zeros(2), np.full(2, 4.0), adapted)
-    >>> row = sums.rows({"first": "baseline"})[0]
-    >>> row.gain, row.headroom, row.difference
-    (2.0, 0.5, 1.0)
+    >>> sums, first = GainSums(), np.array([1.0, 3.0])
+    >>> bounds = {RANDOM: np.zeros(2), BEST: np.full(2, 4.0)}
+    >>> sums.add(bounds, {"first candidate": first}, {}, np.array([3.0, 3.0]))
+    >>> row = sums.rows()[1]
+    >>> row.name, row.gain, row.headroom, row.difference
+    ('first candidate', 2.0, 0.5, 1.0)
     """
 
     def __init__(self) -> None:
-        self._sums: dict[str, Float64] = {}
+        kinds = ("adapted", "baseline", "feature", "bound")
+        self._sums: dict[str, dict[str, Float64]] = {kind: {} for kind in kinds}
 
     def add(
         self,
-        gains: Mapping[str, Float64],
-        random: Float64,
-        best: Float64,
-        adapted: Float64 | None = None,
+        bounds: Mapping[str, Float64],
+        baselines: Mapping[str, Float64],
+        features: Mapping[str, Float64],
+        adapted: Float64 | None,
     ) -> None:
-        """Add lists; all arrays are (sentences,), NaN where a choice is not judged."""
-        for name, values in gains.items():
-            sums = _sums(values, random, best, adapted)
-            self._sums[name] = self._sums.get(name, 0.0) + sums
-
-    def rows(self, kinds: Mapping[str, str]) -> list[BaselineRow]:
-        """Return a row for each way to choose.
+        """Add the gains of lists; all arrays are (sentences,), NaN where a choice is not judged.
 
         Args:
-            kinds: name -> the kind of the row.
+            bounds: of a random candidate and of the best.
+            baselines: by name.
+            features: of the choices by single features, by name.
+            adapted: of the choices by adapted weights; None if they are not compared.
         """
-        return [_row(name, kind, self._sums[name]) for name, kind in kinds.items()]
+        chosen = {} if adapted is None else {ADAPTED: adapted}
+        parts = {"baseline": baselines, "feature": features, "bound": bounds, "adapted": chosen}
+        unknown = np.full(len(bounds[BEST]), np.nan)
+        for kind, gains in parts.items():
+            for name, values in gains.items():
+                judged = np.isfinite(values)
+                of_choice = (judged, values, bounds[RANDOM], bounds[BEST])
+                sums = [float(np.sum(part, where=judged)) for part in of_choice]
+                difference = unknown if adapted is None or kind == "adapted" else adapted - values
+                both = np.isfinite(difference)
+                moments = (both, difference, difference**2)
+                sums += [float(np.sum(part, where=both)) for part in moments]
+                self._sums[kind][name] = self._sums[kind].get(name, 0.0) + np.array(sums)
 
-
-def _sums(values: Float64, random: Float64, best: Float64, adapted: Float64 | None) -> Float64:
-    """Return n, Σ gain, Σ random, Σ best of judged lists, and n, Σ d and Σ d² of differences."""
-    judged = np.isfinite(values)
-    parts = [judged, values, random, best]
-    sums = [float(np.sum(part, where=judged)) for part in parts]
-    difference = np.full(len(values), np.nan) if adapted is None else adapted - values
-    both = np.isfinite(difference)
-    sums += [float(np.sum(part, where=both)) for part in (both, difference, difference**2)]
-    return np.array(sums)
-
-
-def _row(name: str, kind: str, sums: Float64) -> BaselineRow:
-    count, gain, random, best, pairs, difference, squares = sums.tolist()
-    if not count:
-        return BaselineRow(name, kind, 0, math.nan, math.nan)
-    headroom = (gain - random) / (best - random) if best > random else math.nan
-    interval = mean_interval(int(pairs), difference, squares)
-    return BaselineRow(name, kind, int(count), gain / count, headroom, *interval)
+    def rows(self) -> list[BaselineRow]:
+        """Return the rows of the adapted weights, baselines, single features and bounds."""
+        rows = []
+        for kind, by_name in self._sums.items():
+            for name, sums in by_name.items():
+                count, gain, random, best, pairs, difference, squares = sums.tolist()
+                if not count:
+                    rows.append(BaselineRow(name, kind, 0, math.nan, math.nan))
+                    continue
+                headroom = (gain - random) / (best - random) if best > random else math.nan
+                interval = mean_interval(int(pairs), difference, squares)
+                rows.append(BaselineRow(name, kind, int(count), gain / count, headroom, *interval))
+        return rows
 
 
 def mean_interval(count: int, total: float, squares: float) -> tuple[float, float, float]:
@@ -322,10 +334,6 @@ def mean_interval(count: int, total: float, squares: float) -> tuple[float, floa
     variance = max(squares - total * mean, 0.0) / (count - 1)
     reach = float(stdtrit(count - 1, (1 + PROBABILITY) / 2)) * math.sqrt(variance / count)
     return mean, mean - reach, mean + reach
-
-
-def _percent() -> str:
-    return f"{100 * PROBABILITY:g}%"
 
 
 def _number(value: float, form: str, unit: str = "") -> str:

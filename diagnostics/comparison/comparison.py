@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, TypedDict
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,13 +17,13 @@ from bpa_ppl.diagnostics.comparison.statistics import (
     sliced_wasserstein,
 )
 from bpa_ppl.diagnostics.estimates import largest_r_hat, runs_together, smallest_ess
+from bpa_ppl.diagnostics.pages.page import Outcome, Table
 from bpa_ppl.errors import DataError, NotConverged
 from bpa_ppl.nbest import NBest
 from bpa_ppl.posterior import Draws, as_draws
 from bpa_ppl.quality import counted_metrics, resolve, statistics
 from bpa_ppl.quality.bleu import LengthRatio
 from bpa_ppl.quality.bootstrap import ScoreDifference, score_difference
-from bpa_ppl.tables import text_table
 
 if TYPE_CHECKING:
     from bpa_ppl.posterior.adapter import Posterior
@@ -91,7 +91,7 @@ class SamplerResult:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class Comparison(Outcome):
     """The results of all samplers; `bool` is true if each agrees with the reference.
 
     Attributes:
@@ -112,9 +112,6 @@ class Comparison:
         """Whether no sampler differs or is undecided."""
         return all(result.verdict in (AGREES, "") for result in self.samplers)
 
-    def __bool__(self) -> bool:
-        return self.passed
-
     def __getitem__(self, sampler: str) -> SamplerResult:
         return {result.sampler: result for result in self.samplers}[sampler]
 
@@ -124,26 +121,16 @@ class Comparison:
             "samplers": {result.sampler: asdict(result) for result in self.samplers}
         }
 
-    def _rows(self) -> tuple[list[tuple[str, ...]], list[str]]:
-        """Return a row of the table for each sampler, and the reasons of the verdicts."""
+    def _shown(self) -> tuple[str, Table, list[str]]:
+        """Return no title, a row for each sampler, and the reasons of the verdicts."""
         rows = []
         for r in self.samplers:
             cost = r.efficiency
             numbers = (cost.r_hat, cost.bulk_ess, cost.ess_per_second, cost.ess_per_evaluation)
             cells = ("–" if number is None else f"{number:.4g}" for number in numbers)
             rows.append((r.sampler, r.verdict, *cells))
-        return rows, [f"{r.sampler}: {r.reason}" for r in self.samplers if r.reason]
-
-    def __str__(self) -> str:
-        rows, reasons = self._rows()
-        return "\n".join([text_table(rows, _HEADER), *(f"- {reason}" for reason in reasons)])
-
-    def _repr_html_(self) -> str:
-        from bpa_ppl.diagnostics.pages.page import Items, Table
-
-        rows, reasons = self._rows()
         table = Table(_HEADER, rows, passed=[result.agrees for result in self.samplers])
-        return table.html() + (Items(reasons).html() if reasons else "")
+        return "", table, [f"{r.sampler}: {r.reason}" for r in self.samplers if r.reason]
 
 
 def compare(
@@ -185,7 +172,7 @@ def compare(
     all_runs = {name: [as_draws(run) for run in runs] for name, runs in posteriors.items()}
     for name, runs in all_runs.items():
         if not runs:
-            raise DataError(f"there is no run of {name} to compare")
+            raise DataError(f"there is no run of {name} to compare", code="no-data")
     expected = as_draws(reference[0]) if reference else next(iter(all_runs.values()))[0]
     for name, runs in all_runs.items():
         for run in runs:
@@ -193,32 +180,32 @@ def compare(
     truth, description = None, ""
     if reference:
         truth = runs_together(reference)
-        _check_reference(truth)
+        size, r_hat = smallest_ess(truth), largest_r_hat(truth)
+        if not (r_hat <= _REFERENCE_MAX_R_HAT and size >= _REFERENCE_MIN_ESS):
+            raise NotConverged(
+                f"the reference has {size:.0f} effective draws and R-hat {r_hat:.3f}, and needs at "
+                f"least {_REFERENCE_MIN_ESS} and at most {_REFERENCE_MAX_R_HAT}: make its run "
+                "longer"
+            )
         sampler = reference[0].attrs.get("sampler", "unknown sampler")
-        size = f"{len(truth.flat)} draws, {smallest_ess(truth):.0f} effective"
-        description = f"{sampler}, {size}"
+        description = f"{sampler}, {len(truth.flat)} draws, {size:.0f} effective"
     standard = decode(reference[0]) if decode and reference else None
     results = []
     for name, runs in all_runs.items():
         draws = runs_together(runs).reordered((truth or expected).features)
-        downstream = None
+        result = SamplerResult(name, efficiency(runs, draws, truth or draws))
+        if truth is not None:
+            result = _judged(result, draws, truth, seed)
         if decode and standard:
             translations = decode(posteriors[name][0])
             downstream = changed_translations(translations, standard, references, seed=seed)
-        verdict = _Verdict() if truth is None else _verdict(draws, truth, seed)
-        cost = efficiency(runs, draws, truth or draws)
-        results.append(SamplerResult(name, cost, downstream=downstream, **verdict))
+            result = replace(result, downstream=downstream)
+        results.append(result)
     return Comparison(tuple(results), description)
 
 
-class _Verdict(TypedDict, total=False):
-    verdict: str
-    reason: str
-    discrepancies: tuple[Discrepancy, ...]
-    distance: Distance
-
-
-def _verdict(draws: Draws, truth: Draws, seed: int) -> _Verdict:
+def _judged(result: SamplerResult, draws: Draws, truth: Draws, seed: int) -> SamplerResult:
+    """Return the result with its verdict, and with the differences that it is based on."""
     properties, distance = discrepancies(draws, truth), sliced_wasserstein(draws, truth, seed)
     size, r_hat = smallest_ess(draws), largest_r_hat(draws)
     reason = ""
@@ -234,7 +221,9 @@ def _verdict(draws: Draws, truth: Draws, seed: int) -> _Verdict:
     else:
         reason = "; ".join(_differences(properties, distance))
         verdict = DIFFERS if reason else AGREES
-    return {"verdict": verdict, "reason": reason, "discrepancies": properties, "distance": distance}
+    return replace(
+        result, verdict=verdict, reason=reason, discrepancies=properties, distance=distance
+    )
 
 
 def _differences(properties: Sequence[Discrepancy], distance: Distance) -> Iterator[str]:
@@ -251,15 +240,6 @@ def _differences(properties: Sequence[Discrepancy], distance: Distance) -> Itera
         yield (
             f"the joint distribution is {distance.value:.3f} posterior sd away, and parts of the "
             f"reference at most {distance.null[-1]:.3f} (p = {distance.p_value:.2g})"
-        )
-
-
-def _check_reference(truth: Draws) -> None:
-    size, r_hat = smallest_ess(truth), largest_r_hat(truth)
-    if not (r_hat <= _REFERENCE_MAX_R_HAT and size >= _REFERENCE_MIN_ESS):
-        raise NotConverged(
-            f"the reference has {size:.0f} effective draws and R-hat {r_hat:.3f}, and needs at "
-            f"least {_REFERENCE_MIN_ESS} and at most {_REFERENCE_MAX_R_HAT}: make its run longer"
         )
 
 
@@ -286,7 +266,9 @@ def changed_translations(
     (1, 'ter', -33.33)
     """
     if len(ours) != len(theirs) or not ours:
-        raise DataError(f"{len(ours)} translations cannot be compared with {len(theirs)}")
+        raise DataError(
+            f"{len(ours)} translations cannot be compared with {len(theirs)}", code="wrong-length"
+        )
     texts = [[a, b] for a, b in zip(ours, theirs, strict=True)]
     changed = sum(a != b for a, b in texts)
     if references is None:
@@ -325,7 +307,8 @@ def check_same_posterior(name: str, draws: Draws, expected: Draws) -> None:
         if first := next(differences(draws, expected), ""):
             raise DataError(
                 f"{name} is a posterior of {subject}: {first}; only posteriors of the same lists, "
-                "oracles, features, likelihood and prior can be compared"
+                "oracles, features, likelihood and prior can be compared",
+                code="mismatch",
             )
 
 

@@ -6,6 +6,7 @@ import csv
 import json
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import astuple, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +21,7 @@ from bpa_ppl.diagnostics.comparison.comparison import (
     Comparison,
     SamplerResult,
 )
+from bpa_ppl.diagnostics.comparison.statistics import Discrepancy, Efficiency
 from bpa_ppl.diagnostics.pages.figures import (
     FIGURE_KINDS,
     empty_figure,
@@ -41,6 +43,7 @@ from bpa_ppl.diagnostics.pages.page import (
 from bpa_ppl.errors import one_of
 from bpa_ppl.formats.parts import make_folder
 from bpa_ppl.formats.streams import atomic_writer
+from bpa_ppl.quality.bootstrap import ScoreDifference
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -48,25 +51,16 @@ if TYPE_CHECKING:
 _Row = list[str | float | None]  # an unknown number is None
 _Numbers = tuple[tuple[str, ...], list[_Row]]  # header and rows
 
-_EFFICIENCY = (
-    "runs",
-    "chains",
-    "draws",
-    "acceptance",
-    "r_hat",
-    "nested_r_hat",
-    "bulk_ess",
-    "tail_ess",
-    "autocorrelation_time",
-    "burn_in",
-    "seconds",
-    "ess_per_second",
-    "seconds_to_enough",
-    "evaluations",
-    "ess_per_evaluation",
-)
-_DISCREPANCY = ("weight", "quantity", "value", "reference", "bias", "z", "p_value")
-_SCORE = ("metric", "score", "difference", "low", "high")
+_EFFICIENCY = tuple(f.name for f in fields(Efficiency) if f.name not in ("mcse", "missing"))
+_DISCREPANCY = tuple(f.name for f in fields(Discrepancy))
+_SCORE = tuple(f.name for f in fields(ScoreDifference))
+_HEADERS = {
+    "efficiency": ("sampler", *_EFFICIENCY),
+    "mcse": ("sampler", "weight", "mcse"),
+    "accuracy": ("sampler", *_DISCREPANCY),
+    "distance": ("sampler", "verdict", "distance", "largest_null", "p_value", "draws"),
+    "downstream": ("sampler", "changed", "sentences", *_SCORE),
+}
 _HEADINGS = {
     "r_hat": "R-hat",
     "nested_r_hat": "nested R-hat",
@@ -89,7 +83,6 @@ _COST_TEXT = (
     "median of whole runs without compilation; s to 400: until 400 effective draws, with warm-up. "
     "Nested R-hat treats each run as a superchain. – is unknown."
 )
-_COST_ALT = "Effective draws per second and per evaluation of the likelihood of each sampler"
 _COST_CAPTION = (
     "Effective draws of the worst weight, per second and per evaluation of the likelihood; "
     "logarithmic axes."
@@ -98,10 +91,6 @@ _ACCURACY_CAPTION = (
     "A dot is the mean, the standard deviation or a quantile of one weight. With many draws, all "
     "dots of a correct sampler lie between the dashed lines with a probability of 99.5%. The axis "
     f"is logarithmic beyond ±{_LINEAR:g} standard errors."
-)
-_DISTANCE_ALT = (
-    "Distance of the joint distribution of each sampler from the reference, and the distances of "
-    "the reference from parts of itself"
 )
 _DISTANCE_CAPTION = (
     "Bars: distances between parts of the reference, the central 99%. A dot to the right of its "
@@ -117,49 +106,25 @@ _TRANSLATIONS_TEXT = (
 
 def tables(comparison: Comparison) -> dict[str, _Numbers]:
     """Return all numbers as tables: efficiency, mcse, accuracy, distance, downstream."""
-    samplers = comparison.samplers
-    translations: list[_Row] = []
-    for result in samplers:
-        if (downstream := result.downstream) is not None:
-            counts: _Row = [result.sampler, float(downstream.changed), float(downstream.sentences)]
-            scores = [[getattr(score, key) for key in _SCORE] for score in downstream.scores]
-            translations += [[*counts, *row] for row in scores or [[None] * len(_SCORE)]]
-    return {
-        "efficiency": (
-            ("sampler", *_EFFICIENCY),
-            [
-                [result.sampler, *(getattr(result.efficiency, key) for key in _EFFICIENCY)]
-                for result in samplers
-            ],
-        ),
-        "mcse": (
-            ("sampler", "weight", "mcse"),
-            [[r.sampler, n, e] for r in samplers for n, e in r.efficiency.mcse.items()],
-        ),
-        "accuracy": (
-            ("sampler", *_DISCREPANCY),
-            [
-                [result.sampler, *(getattr(discrepancy, key) for key in _DISCREPANCY)]
-                for result in samplers
-                for discrepancy in result.discrepancies
-            ],
-        ),
-        "distance": (
-            ("sampler", "verdict", "distance", "largest_null", "p_value", "draws"),
-            [
-                [result.sampler, result.verdict, d.value, d.null[-1], d.p_value, float(d.draws)]
-                for result in samplers
-                if (d := result.distance) is not None
-            ],
-        ),
-        "downstream": (("sampler", "changed", "sentences", *_SCORE), translations),
-    }
+    rows: dict[str, list[_Row]] = {name: [] for name in _HEADERS}
+    for result in comparison.samplers:
+        name, cost = result.sampler, result.efficiency
+        rows["efficiency"].append([name, *(getattr(cost, key) for key in _EFFICIENCY)])
+        rows["mcse"] += [[name, *pair] for pair in cost.mcse.items()]
+        rows["accuracy"] += [[name, *astuple(discrepancy)] for discrepancy in result.discrepancies]
+        if (d := result.distance) is not None:
+            numbers = (d.value, d.null[-1], d.p_value, float(d.draws))
+            rows["distance"].append([name, result.verdict, *numbers])
+        if (changes := result.downstream) is not None:
+            scores = [astuple(score) for score in changes.scores] or [(None,) * len(_SCORE)]
+            counts = (float(changes.changed), float(changes.sentences))
+            rows["downstream"] += [[name, *counts, *score] for score in scores]
+    return {name: (header, rows[name]) for name, header in _HEADERS.items()}
 
 
 def comparison_page(
     comparison: Comparison,
     *,
-    title: str = "Samplers compared",
     made: Mapping[str, str] | None = None,
     command: str = "",
 ) -> str:
@@ -167,7 +132,6 @@ def comparison_page(
 
     Args:
         comparison: from `compare`.
-        title: of the page.
         made: its provenance: data, settings, versions, seed.
         command: that reproduces it.
     """
@@ -191,7 +155,7 @@ def comparison_page(
     rows = [("reference", comparison.reference), *(made or {}).items()]
     provenance += [Table(("what", "value"), rows), *([Code(command)] if command else [])]
     sections.append(Section("How it was made", provenance))
-    return page(title, _verdict(comparison), sections)
+    return page("Samplers compared", _verdict(comparison), sections)
 
 
 def _verdict(comparison: Comparison) -> Verdict:
@@ -213,15 +177,12 @@ def _cost(comparison: Comparison, numbers: _Numbers, picture: Block) -> Section:
     mixing = _table((header[:cut], [row[:cut] for row in rows]), "How well the draws mix.")
     cost = ("sampler", *header[cut:]), [[row[0], *row[cut:]] for row in rows]
     errors = {result.sampler: result.efficiency.mcse for result in comparison.samplers}
-    weights = next(iter(errors.values()))
-    error_rows: list[list[str | float]] = [
-        [weight, *(values[weight] for values in errors.values())] for weight in weights
+    error_rows: list[_Row] = [
+        [weight, *(values[weight] for values in errors.values())]
+        for weight in next(iter(errors.values()))
     ]
-    error_table = Table(
-        ("weight", *errors),
-        error_rows,
-        "Monte-Carlo standard error of the mean of each weight, all runs together.",
-    )
+    caption = "Monte-Carlo standard error of the mean of each weight, all runs together."
+    error_table = _table((("weight", *errors), error_rows), caption)
     costs = _table(cost, "What they cost.")
     return Section("Cost and quality", (Text(_COST_TEXT), mixing, costs, picture, error_table))
 
@@ -234,25 +195,14 @@ def _accuracy(comparison: Comparison, picture: Block) -> Section:
         "errors of both runs."
     )
     samplers = comparison.samplers
-    verdicts = Table(
-        ("sampler", "verdict", "why"),
-        [(result.sampler, result.verdict, result.reason) for result in samplers],
-        passed=[result.agrees for result in samplers],
-    )
-    rows: list[_Row] = [
-        [
-            result.sampler,
-            d.weight,
-            d.quantity,
-            d.value,
-            d.reference,
-            f"{d.bias:+.3f}",
-            f"{d.z:+.2f}",
-            d.p_value,
-        ]
-        for result in samplers
-        for d in sorted(result.discrepancies, key=lambda d: -abs(d.z))[:_MAX_PROPERTIES]
-    ]
+    reasons = [(result.sampler, result.verdict, result.reason) for result in samplers]
+    agree = [result.agrees for result in samplers]
+    verdicts = Table(("sampler", "verdict", "why"), reasons, passed=agree)
+    rows: list[_Row] = []
+    for result in samplers:
+        for d in sorted(result.discrepancies, key=lambda d: -abs(d.z))[:_MAX_PROPERTIES]:
+            difference = (f"{d.bias:+.3f}", f"{d.z:+.2f}", d.p_value)
+            rows.append([result.sampler, d.weight, d.quantity, d.value, d.reference, *difference])
     caption = f"The {_MAX_PROPERTIES} properties of each that are furthest off."
     worst = _table((("sampler", *_DISCREPANCY), rows), caption)
     return Section("Marginal distributions", (Text(text), verdicts, picture, worst))
@@ -266,15 +216,20 @@ def _table(numbers: _Numbers, caption: str = "") -> Table:
 
 def figures(comparison: Comparison) -> dict[str, tuple[Figure, str, str]]:
     """Return figures by name, each with its alternative text and its caption."""
-    result = {"efficiency": (_cost_figure(comparison.samplers), _COST_ALT, _COST_CAPTION)}
+    costs = "Effective draws per second and per evaluation of the likelihood of each sampler"
+    result = {"efficiency": (_cost_figure(comparison.samplers), costs, _COST_CAPTION)}
     compared = [s for s in comparison.samplers if s.distance is not None]
     if compared:
-        worst = ", ".join(
-            f"{s.sampler} {max(abs(d.z) for d in s.discrepancies):.1f}" for s in compared
+        largest = (f"{s.sampler} {max(abs(d.z) for d in s.discrepancies):.1f}" for s in compared)
+        gaps = (
+            f"Differences from the reference in standard errors; the largest: {', '.join(largest)}"
         )
-        alternative = f"Differences from the reference in standard errors; the largest: {worst}"
-        result["accuracy"] = (_accuracy_figure(compared), alternative, _ACCURACY_CAPTION)
-        result["distance"] = (_distance_figure(compared), _DISTANCE_ALT, _DISTANCE_CAPTION)
+        distances = (
+            "Distance of the joint distribution of each sampler from the reference, and the "
+            "distances of the reference from parts of itself"
+        )
+        result["accuracy"] = (_accuracy_figure(compared), gaps, _ACCURACY_CAPTION)
+        result["distance"] = (_distance_figure(compared), distances, _DISTANCE_CAPTION)
     return result
 
 

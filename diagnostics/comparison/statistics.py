@@ -12,13 +12,13 @@ from scipy.stats import t as student
 from bpa_ppl.diagnostics.estimates import (
     Estimate,
     ess_of_each,
+    holm,
     independent,
     independent_count,
     largest_r_hat,
     mean_of,
     share_of,
 )
-from bpa_ppl.diagnostics.significance import holm
 from bpa_ppl.errors import DataError
 from bpa_ppl.nbest import Float64
 from bpa_ppl.posterior import Draws, quantiles
@@ -142,7 +142,8 @@ def sliced_wasserstein(draws: Draws, reference: Draws, seed: int = 0) -> Distanc
     if len(reference_draws) < 4 * _MIN_DRAWS:
         raise DataError(
             f"the reference has {len(reference_draws)} nearly independent draws, and "
-            f"{4 * _MIN_DRAWS} are needed: make its run longer"
+            f"{4 * _MIN_DRAWS} are needed: make its run longer",
+            code="wrong-length",
         )
     count = max(1, min(independent_count(draws), len(reference_draws) // 4, _MAX_DRAWS))
     # The matrix that makes the covariance of the reference the identity, and random directions.
@@ -152,7 +153,8 @@ def sliced_wasserstein(draws: Draws, reference: Draws, seed: int = 0) -> Distanc
     projection = whitening @ (directions / np.linalg.norm(directions, axis=0))
     half, rest = np.array_split(reference_draws @ projection, 2)
     marks = np.quantile(half, (np.arange(count) + 0.5) / count, axis=0)
-    null = [_far(rng.choice(rest, count, replace=False), marks) for _ in range(SPLITS)]
+    parts = (rng.choice(len(rest), count, replace=False) for _ in range(SPLITS))
+    null = [_far(rest[part], marks) for part in parts]
     value = _far(independent(draws, count, rng) @ projection, marks)
     p_value = (1 + np.sum(np.array(null) >= value)) / (SPLITS + 1)
     return Distance(value, tuple(sorted(null)), float(p_value), count)

@@ -15,15 +15,16 @@ from __future__ import annotations
 import re
 from base64 import b64encode
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from difflib import SequenceMatcher
 from functools import cache
 from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from typing import TYPE_CHECKING
 
 from bpa_ppl.diagnostics.pages.figures import save
 from bpa_ppl.formats.streams import atomic_writer
+from bpa_ppl.tables import text_table
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -36,6 +37,7 @@ _COLOURS = 64  # of a PNG image
 _NUMBER = re.compile(r"[+−-]?\d+(\.\d+)?(e[+-]?\d+)?%?")
 _SHORT = 26  # characters of a cell that are not wrapped
 _NARROW = 3  # columns
+#: How the template marks results that are good, bad or neither.
 _MARKS = {True: "good", False: "bad", None: "neutral"}
 
 
@@ -54,9 +56,7 @@ def _templates() -> Environment:
 
 
 class Block:
-    """A part of a section, which a macro of blocks.html renders."""
-
-    macro: ClassVar[str]
+    """A part of a section, rendered by the macro of blocks.html that has the name of its class."""
 
     def html(self) -> str:
         """Return the block as HTML.
@@ -73,7 +73,7 @@ class Block:
         '<figure><img src="data:image/png;base64,Li4u" alt="level traces"></figure>'
         """
         macros = _templates().get_template("blocks.html").module
-        return str(getattr(macros, self.macro)(self))
+        return str(getattr(macros, type(self).__name__)(self))
 
     #: By this name, templates recognise that a block is HTML, and do not escape it.
     __html__ = html
@@ -83,7 +83,6 @@ class Block:
 class Text(Block):
     """A paragraph."""
 
-    macro: ClassVar = "text"
     text: str
 
 
@@ -91,7 +90,6 @@ class Text(Block):
 class Items(Block):
     """A list of sentences."""
 
-    macro: ClassVar = "items"
     items: Sequence[str]
 
 
@@ -99,22 +97,7 @@ class Items(Block):
 class Code(Block):
     """Verbatim text, such as a command."""
 
-    macro: ClassVar = "code"
     text: str
-
-
-class _TableCell(NamedTuple):
-    """A cell of a table; `kind` is `number`, `short` or empty."""
-
-    text: str
-    kind: str
-
-
-class _TableRow(NamedTuple):
-    """A row of cells; `kind` is how it is marked, if at all."""
-
-    cells: list[_TableCell]
-    kind: str
 
 
 @dataclass(frozen=True)
@@ -132,7 +115,6 @@ class Table(Block):
             verdict. The colour must not be the only sign: repeat it in a cell.
     """
 
-    macro: ClassVar = "table"
     header: Sequence[str]
     rows: Sequence[Sequence[str | float]]
     caption: str = ""
@@ -144,32 +126,31 @@ class Table(Block):
         texts = (cell for row in self.rows for cell in row if isinstance(cell, str))
         return len(self.header) <= _NARROW and all(len(text) <= _SHORT for text in texts)
 
-    def head(self) -> list[_TableCell]:
-        """Return the names of the columns, for the template."""
+    def head(self) -> list[tuple[str, str]]:
+        """Return the name and the kind, `number` or empty, of each column, for the template."""
         kinds = ["number" if numeric else "" for numeric in self._numeric()]
-        return [_TableCell(name, kind) for name, kind in zip(self.header, kinds, strict=True)]
+        return list(zip(self.header, kinds, strict=True))
 
-    def body(self) -> Iterator[_TableRow]:
-        """Yield the rows, for the template."""
+    def body(self) -> Iterator[tuple[str, list[tuple[str, str]]]]:
+        """Yield how each row is marked, and the texts and kinds of its cells, for the template."""
         numeric = self._numeric()
-        marks = self.passed or [None] * len(self.rows)
-        for row, passed in zip(self.rows, marks, strict=True):
+        for row, passed in zip(self.rows, self.passed or [None] * len(self.rows), strict=True):
             shown = [cell if isinstance(cell, str) else f"{cell:.4g}" for cell in row]
             kinds = [
                 "number" if number else "short" if len(text) <= _SHORT else ""
                 for text, number in zip(shown, numeric, strict=True)
             ]
-            cells = [_TableCell(*pair) for pair in zip(shown, kinds, strict=True)]
-            yield _TableRow(cells, "" if passed is None else _MARKS[passed])
+            mark = "" if passed is None else _MARKS[passed]
+            yield mark, list(zip(shown, kinds, strict=True))
 
     def _numeric(self) -> list[bool]:
         """Return for each column whether all its cells are numbers, missing ones aside."""
-        result = []
-        for i in range(len(self.header)):
-            cells = [row[i] for row in self.rows if row[i] not in ("", "–")]
-            texts = [cell for cell in cells if isinstance(cell, str)]
-            result.append(bool(cells) and all(_NUMBER.fullmatch(text) for text in texts))
-        return result
+        columns = [[row[i] for row in self.rows] for i in range(len(self.header))]
+        present = [[cell for cell in column if cell not in ("", "–")] for column in columns]
+        return [
+            bool(cells) and all(not isinstance(c, str) or _NUMBER.fullmatch(c) for c in cells)
+            for cells in present
+        ]
 
 
 @dataclass(frozen=True)
@@ -183,7 +164,6 @@ class Figure(Block):
         kind: `png` or `svg`.
     """
 
-    macro: ClassVar = "figure"
     image: bytes
     alternative: str
     caption: str = ""
@@ -195,20 +175,6 @@ class Figure(Block):
         return f"data:{_MEDIA[self.kind]};base64,{b64encode(self.image).decode('ascii')}"
 
 
-class Word(NamedTuple):
-    """A word of a text, and whether it also occurs in the other text."""
-
-    text: str
-    same: bool
-
-
-class TextSide(NamedTuple):
-    """One of two texts that are compared."""
-
-    title: str
-    words: Sequence[Word]
-
-
 @dataclass(frozen=True)
 class SideBySide(Block):
     """Two texts side by side, with the words marked in which they differ.
@@ -216,32 +182,57 @@ class SideBySide(Block):
     Attributes:
         title: of the block.
         context: names and texts that belong to both, such as the source.
-        sides: the texts; marked words are deleted in the first, and inserted in the second.
+        titles: of the two texts.
+        texts: marked words are deleted in the first, and inserted in the second.
+
+    >>> SideBySide("1", [], ("before", "after"), ("the cat", "a cat")).sides()[1]
+    ('after', [('a', False), ('cat', True)])
     """
 
-    macro: ClassVar = "side_by_side"
     title: str
     context: Sequence[tuple[str, str]]
-    sides: tuple[TextSide, TextSide]
+    titles: tuple[str, str]
+    texts: tuple[str, str]
 
-    @classmethod
-    def of(
-        cls, title: str, context: Sequence[tuple[str, str]], titles: tuple[str, str], *texts: str
-    ) -> SideBySide:
-        """Mark the words in which two texts differ.
-
-        >>> SideBySide.of("1", [], ("before", "after"), "the cat", "a cat").sides[1].words
-        [Word(text='a', same=False), Word(text='cat', same=True)]
-        """
-        before, after = (text.split() for text in texts)
+    def sides(self) -> list[tuple[str, list[tuple[str, bool]]]]:
+        """Return title and words of both texts, and whether the other text has each word too."""
+        before, after = (text.split() for text in self.texts)
         blocks = SequenceMatcher(None, before, after, autojunk=False).get_matching_blocks()
-        kept = [{b.a + k for b in blocks for k in range(b.size)}]
-        kept += [{b.b + k for b in blocks for k in range(b.size)}]
-        sides = [
-            TextSide(name, [Word(word, index in kept_words) for index, word in enumerate(words)])
-            for name, words, kept_words in zip(titles, (before, after), kept, strict=True)
+        kept_before = {block.a + k for block in blocks for k in range(block.size)}
+        kept_after = {block.b + k for block in blocks for k in range(block.size)}
+        return [
+            (title, [(word, index in kept) for index, word in enumerate(words)])
+            for title, words, kept in zip(
+                self.titles, (before, after), (kept_before, kept_after), strict=True
+            )
         ]
-        return cls(title, context, (sides[0], sides[1]))
+
+
+class Outcome:
+    """A result with a verdict, shown as a table with notes in a terminal and in a notebook."""
+
+    @property
+    def passed(self) -> bool:
+        """The verdict, which is also that of `bool`."""
+        raise NotImplementedError
+
+    def _shown(self) -> tuple[str, Table, Sequence[str]]:
+        """Return a title, or an empty text, the table, and notes on it."""
+        raise NotImplementedError
+
+    def __bool__(self) -> bool:
+        return self.passed
+
+    def __str__(self) -> str:
+        title, table, notes = self._shown()
+        text = text_table([list(map(str, row)) for row in table.rows], table.header)
+        return "\n".join([*filter(None, [title]), text, *(f"- {note}" for note in notes)])
+
+    def _repr_html_(self) -> str:
+        title, table, notes = self._shown()
+        before: list[Block] = [Text(title)] if title else []
+        after: list[Block] = [Items(notes)] if notes else []
+        return "".join(block.html() for block in [*before, table, *after])
 
 
 @dataclass(frozen=True)
@@ -249,7 +240,7 @@ class Section:
     """A section of a page, with a title that is listed in the contents."""
 
     title: str
-    blocks: Sequence[Block] = field(default_factory=tuple)
+    blocks: Sequence[Block]
 
 
 @dataclass(frozen=True)
@@ -267,12 +258,7 @@ class Verdict:
     advice: Sequence[str] = ()
 
     @property
-    def items(self) -> Items:
-        """The advice, as a block."""
-        return Items(self.advice)
-
-    @property
-    def kind(self) -> str:
+    def mark(self) -> str:
         """How it is marked: good, bad or neutral."""
         return _MARKS[self.passed]
 
@@ -317,16 +303,9 @@ def page(
     >>> html.startswith("<!DOCTYPE html>"), "none moved" in html, "<script" in html
     (True, True, False)
     """
-    return (
-        _templates()
-        .get_template("page.html")
-        .render(
-            title=title,
-            verdicts=[verdict] if isinstance(verdict, Verdict) else verdict,
-            sections=list(sections),
-            note=note,
-        )
-    )
+    verdicts = [verdict] if isinstance(verdict, Verdict) else verdict
+    template = _templates().get_template("page.html")
+    return template.render(title=title, verdicts=verdicts, sections=list(sections), note=note)
 
 
 def write_page(html: str, path: str | Path) -> None:

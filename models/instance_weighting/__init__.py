@@ -4,10 +4,9 @@ After G. Foster, C. Goutte and R. Kuhn, "Discriminative instance weighting for d
 statistical machine translation", EMNLP 2010.
 """
 
-from bpa_ppl.models.instance_weighting.fitting import Fitted, fit
+from bpa_ppl.models.instance_weighting.fitting import Fitted, WeightedTable, fit, weigh
 from bpa_ppl.models.instance_weighting.mixture import FORMS, Phi, PhiPrior, Variant, variant_named
 from bpa_ppl.models.instance_weighting.problem import Problem, problem_of
-from bpa_ppl.models.instance_weighting.weighing import WeightedTable, weigh
 
 __all__ = [
     "FORMS",

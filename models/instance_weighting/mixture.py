@@ -28,6 +28,7 @@ from bpa_ppl.errors import DataError, UsageError, one_of
 from bpa_ppl.models.instance_weighting.problem import Problem
 from bpa_ppl.nbest import Float32, Float64, Int64
 from bpa_ppl.phrases.pair_features import GENERAL, SIMILARITY, SVM
+from bpa_ppl.phrases.tables import sums
 
 #: The mixtures of IN and OUT (Eq. 4): one α, or α_y = c_I(y) / (c_I(y) + β).
 MIXTURES = ("linear", "map")
@@ -74,7 +75,8 @@ class Variant:
         elif self.features is not None:
             problem = problem.only(self.features)
         if self.weighted and not problem.names:
-            raise DataError("instance weights need features of phrase pairs, and there are none")
+            message = "instance weights need features of phrase pairs, and there are none"
+            raise DataError(message, code="missing-feature")
         return problem._replace(count=np.ones_like(problem.count)) if self.flat else problem
 
     @property
@@ -111,7 +113,7 @@ def variant_named(form: str, mixture: str = "map") -> Variant:
     >>> variant_named("gamma-0").smoothed
     False
     """
-    settings = FORMS[one_of(form, FORMS, "form of instance weighting")]
+    settings = FORMS[one_of(form, FORMS, "form of instance weighting", "form")]
     return Variant(mixture=one_of(mixture, MIXTURES, "mixture"), **settings)  # type: ignore[arg-type]
 
 
@@ -152,7 +154,8 @@ def unconstrained(variant: Variant, phi: Phi) -> Float64:
     """
     linear = variant.mixture == "linear"
     if not 0 < phi.mixing < (1.0 if linear else np.inf) or (variant.smoothed and phi.gamma <= 0):
-        raise UsageError(f"φ is out of bounds: mixing {phi.mixing:g}, γ {phi.gamma:g}")
+        message = f"φ is out of bounds: mixing {phi.mixing:g}, γ {phi.gamma:g}"
+        raise UsageError(message, parameter="phi")
     first = np.log(phi.mixing / (1 - phi.mixing)) if linear else np.log(phi.mixing)
     smoothing = [np.log(phi.gamma)] if variant.smoothed else []
     return np.array([first, *smoothing, *phi.weights], np.float64)
@@ -217,16 +220,6 @@ def _factors(
 
 
 @njit(nogil=True, cache=True)
-def _sums(values: Float64, starts: Int64) -> Float64:
-    """Return the sum of the rows of each group, (G,)."""
-    total = np.zeros(len(starts) - 1)
-    for g in range(len(total)):
-        for r in range(starts[g], starts[g + 1]):
-            total[g] += values[r]
-    return total
-
-
-@njit(nogil=True, cache=True)
 def _weight_gradient(
     features: Float32, slope: Float64, group: Int64, by_row: Float64, by_group: Float64
 ) -> Float64:
@@ -274,7 +267,9 @@ def evaluate_mixture(problem: Problem, variant: Variant, phi: Phi) -> MixtureVal
     else:
         weighted, slope = problem.count, np.zeros_like(problem.count)
     rows, in_out = np.diff(problem.starts), problem.outside
-    divisor = np.where(in_out, problem.missing * _sums(weighted, problem.starts) + phi.gamma, 1.0)
+    divisor = np.where(
+        in_out, problem.missing * sums(problem.group, weighted, len(rows)) + phi.gamma, 1.0
+    )
     uniform = in_out / np.maximum(problem.missing * rows, 1.0)
     if variant.mixture == "map":
         share = problem.in_total / (problem.in_total + phi.mixing)
@@ -309,26 +304,21 @@ def log_likelihood(problem: Problem, variant: Variant, z: Float64) -> tuple[floa
         total = float(problem.weight[used] @ np.log(probability[used]))
     by_probability = np.where(used, problem.weight / np.maximum(probability, 1e-300), 0.0)
     group, row, groups = problem.query_group, problem.query_row, len(values.share)
-    by_share = _summed(group, by_probability * (problem.query_in - values.outer), groups)
+    by_share = sums(group, by_probability * (problem.query_in - values.outer), groups)
     # By the numerator of p_o, and by its denominator.
     by_outer = by_probability * (1 - values.share[group]) / values.divisor[group] * (row >= 0)
-    by_divisor = _summed(group, -by_outer * values.outer, groups)
+    by_divisor = sums(group, -by_outer * values.outer, groups)
     # The derivative by logit α or log β; a fixed share is 0 or 1.
     fixed = variant.complete & (~problem.outside | (problem.in_total == 0))
     change = np.where(fixed, 0.0, values.share * (1 - values.share))
     gradient = [float(by_share @ change) * (1 if variant.mixture == "linear" else -1)]
     if variant.smoothed:
-        by_uniform = _summed(group, by_outer, groups) * values.uniform
+        by_uniform = sums(group, by_outer, groups) * values.uniform
         gradient.append(phi.gamma * float((by_uniform + by_divisor).sum()))
     if variant.weighted:
-        by_row = _summed(row[row >= 0], by_outer[row >= 0], len(problem.count))
+        by_row = sums(row[row >= 0], by_outer[row >= 0], len(problem.count))
         by_group = by_divisor * problem.missing
         gradient.extend(
             _weight_gradient(problem.features, values.slope, problem.group, by_row, by_group)
         )
     return total, np.array(gradient)
-
-
-def _summed(index: Int64, values: Float64, size: int) -> Float64:
-    """Return the sum of the values of each index, (size,)."""
-    return np.bincount(index, values, size).astype(np.float64)

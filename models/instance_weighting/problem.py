@@ -8,9 +8,8 @@ import numpy as np
 import pyarrow as pa
 
 from bpa_ppl.errors import DataError
-from bpa_ppl.nbest import Float32, Float64
-from bpa_ppl.phrases.pairs import PhrasePairs, Side, index_in
-from bpa_ppl.phrases.tables import PhraseCounts
+from bpa_ppl.nbest import Float32
+from bpa_ppl.phrases.tables import PhraseCounts, PhrasePairs, Side, index_in, sums
 
 
 class Problem(NamedTuple):
@@ -70,7 +69,8 @@ class Problem(NamedTuple):
         missing = [name for name in names if name not in self.names]
         if missing:
             available = ", ".join(self.names) or "none"
-            raise DataError(f"the phrase pairs have no feature {missing[0]}: they have {available}")
+            message = f"the phrase pairs have no feature {missing[0]}: they have {available}"
+            raise DataError(message, code="missing-feature")
         columns = self.features[:, [self.names.index(name) for name in names]]
         return self._replace(features=np.ascontiguousarray(columns, np.float32), names=names)
 
@@ -101,10 +101,12 @@ def problem_of(
     if features.shape != (len(outside), len(names)):
         raise DataError(
             f"{len(outside)} phrase pairs and {len(names)} names do not fit features of "
-            f"shape {features.shape}"
+            f"shape {features.shape}",
+            code="wrong-length",
         )
     if not len(pairs):
-        raise DataError("there is no phrase pair to query: the table of dev is empty")
+        message = "there is no phrase pair to query: the table of dev is empty"
+        raise DataError(message, code="no-data")
     condition: Side = "source" if side == "target" else "target"
     # Only pairs with a queried y matter.
     y, query_group = np.unique(pairs.number(condition), return_inverse=True)
@@ -114,30 +116,25 @@ def problem_of(
     rows = rows[np.argsort(group_of_pair[rows], kind="stable")]
     values = np.ascontiguousarray(features[rows], np.float32)
     if not np.isfinite(values).all():
-        raise DataError("a feature of a phrase pair is not a finite number")
-
-    def marginal(table: PhraseCounts) -> Float64:
-        """Return c(y) of the queried y; 0 for one that the table does not have."""
-        return np.append(table.marginal(condition), 0.0)[table.numbers_of(condition, phrases)]
-
+        message = "a feature of a phrase pair is not a finite number"
+        raise DataError(message, code="bad-number")
     group, count = group_of_pair[rows], outside.count[rows]
-    sums = np.bincount(group, count, len(y)).astype(np.float64)
-    marginals = np.maximum(marginal(outside), sums)
-    in_total = marginal(inside)
+    of_rows = sums(group, count, len(y))
+    marginals = np.maximum(outside.marginals_of(condition, phrases), of_rows)
+    in_total = inside.marginals_of(condition, phrases)
     # The rows of OUT's pairs in the problem, and −1 for a pair that OUT does not have.
     position = np.full(len(outside) + 1, -1)
     position[rows] = np.arange(len(rows))
-    in_count = np.append(inside.count, 0.0)[inside.rows_of(pairs)]
     return Problem(
         features=values,
         count=count,
         group=group,
         starts=np.searchsorted(group, np.arange(len(y) + 1)),
-        missing=np.divide(marginals, sums, out=np.ones_like(sums), where=sums > 0),
+        missing=np.divide(marginals, of_rows, out=np.ones_like(of_rows), where=of_rows > 0),
         in_total=in_total,
         query_group=query_group,
         query_row=position[outside.rows_of(pairs)],
-        query_in=in_count / np.maximum(in_total, 1e-300)[query_group],
+        query_in=inside.counts_of(pairs) / np.maximum(in_total, 1e-300)[query_group],
         weight=pairs.count if isinstance(pairs, PhraseCounts) else np.ones(len(pairs)),
         names=tuple(names),
     )

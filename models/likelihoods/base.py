@@ -92,7 +92,8 @@ def buckets_with_gains(lists: Lists, name: str) -> tuple[Bucket, ...]:
         UsageError: if they were not.
     """
     if any(bucket.gain is None for bucket in lists.buckets):
-        raise UsageError(f"the likelihood {name} needs gains: give them to tabulate")
+        problem = f"the likelihood {name} needs gains: give them to tabulate"
+        raise UsageError(problem, parameter="gains", code="missing-setting")
     return lists.buckets
 
 

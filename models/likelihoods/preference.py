@@ -64,9 +64,7 @@ class Preference(Likelihood, frozen=True):
         # 1 for ties if row 0 is not one, −1 for the others if it is one, else 0.
         ties = [
             np.where(
-                bucket.hypothesis >= 0,
-                bucket.gain.astype(np.float64) - bucket.gain[..., :1],
-                0.0,
+                bucket.hypothesis >= 0, bucket.gain.astype(np.float64) - bucket.gain[..., :1], 0.0
             )
             for bucket in buckets_with_gains(lists, "preference")
         ]
@@ -112,7 +110,9 @@ class _Observed(Likelihood, frozen=True):
             if self.log_nu is None:
                 raise UsageError(
                     "the likelihood preference has the parameter log_nu: call likelihood = "
-                    "likelihood.sample_parameters() in the model before its plate, or set nu"
+                    "likelihood.sample_parameters() in the model before its plate, or set nu",
+                    parameter="model",
+                    code="not-supported",
                 )
             lists, weights = self._with_log_nu(lists, weights)
         choice = (

@@ -23,6 +23,11 @@ if TYPE_CHECKING:
     from bpa_ppl.posterior.adapter import Posterior
 
 
+def _invalid(parameter: str, requirement: str, code: str) -> UsageError:
+    problem = f"the {parameter.replace('_', ' ')} must be {requirement}"
+    return UsageError(problem, parameter=parameter, code=code)
+
+
 class Prior(NamedTuple):
     """p(λ | T) over the Q free features; a pytree of arrays.
 
@@ -78,12 +83,12 @@ class Prior(NamedTuple):
         names = tuple(weights)
         values = np.asarray(variance, np.float64)
         if values.shape not in ((), (len(names),)):
-            raise UsageError(
-                f"the prior variance must be one number or {len(names)}, one for each free "
-                f"feature, not an array of shape {values.shape}"
-            )
+            problem = f"one number or {len(names)}, one for each free feature, not {values.shape}"
+            raise _invalid("prior_variance", problem, "wrong-length")
         if not (np.isfinite(values).all() and (values > 0).all()):
-            raise UsageError(f"the prior variance must be positive and finite, not {values.min()}")
+            raise _invalid(
+                "prior_variance", f"positive and finite, not {values.min()}", "bad-number"
+            )
         mean = np.array([weights[name] for name in names], np.float64)
         return cls(mean, np.array(np.broadcast_to(values, mean.shape)), names=names)
 
@@ -103,12 +108,10 @@ class Prior(NamedTuple):
         """
         matrix = np.asarray(covariance, np.float64)
         if matrix.shape != (len(weights),) * 2:
-            raise UsageError(
-                f"the prior covariance must be {len(weights)} × {len(weights)}, not "
-                + " × ".join(map(str, matrix.shape))
-            )
+            problem = f"{len(weights)} × {len(weights)}, not {matrix.shape}"
+            raise _invalid("covariance", problem, "wrong-length")
         if not np.allclose(matrix, matrix.T) or np.linalg.eigvalsh(matrix).min() <= 0:
-            raise UsageError("the prior covariance must be symmetric and positive definite")
+            raise _invalid("covariance", "symmetric and positive definite", "bad-number")
         mean = np.array([weights[name] for name in weights], np.float64)
         return cls(mean, covariance=matrix, names=tuple(weights))
 
@@ -124,10 +127,9 @@ class Prior(NamedTuple):
         [0.0, 0.0]
         """
         if tuple(distribution.event_shape) != (len(names),) or distribution.batch_shape:
-            raise UsageError(
-                f"the prior must be a distribution of one vector of {len(names)} weights, and its "
-                f"event shape is {tuple(distribution.event_shape)}: use to_event(1)"
-            )
+            shape = tuple(distribution.event_shape)
+            problem = f"a distribution of one vector of {len(names)} weights, not {shape}"
+            raise _invalid("prior", f"{problem}: use to_event(1)", "wrong-length")
         mean = np.asarray(distribution.mean, np.float64)
         return cls(mean, other=distribution, names=tuple(names))
 
@@ -148,9 +150,8 @@ class Prior(NamedTuple):
         ([0.0, 1.0], [[2.0, 1.0], [1.0, 1.0]])
         """
         draws = as_draws(posterior)
-        matrix = np.atleast_2d(np.cov(draws.flat.T, aweights=draws.importance))
         mean = dict(zip(draws.features, draws.mean.tolist(), strict=True))
-        return cls.gaussian(mean, matrix)
+        return cls.gaussian(mean, np.atleast_2d(np.cov(draws.flat.T, aweights=draws.importance)))
 
     @classmethod
     def recorded(cls, posterior: Posterior) -> Prior:
@@ -172,7 +173,8 @@ class Prior(NamedTuple):
         # If weights are a function of other sites, the recorded Gaussian is not their prior.
         no_spread = variance is None and covariance is None
         if mean is None or no_spread or WEIGHTS not in draws.sites:
-            raise DataError("the posterior does not record a Gaussian prior")
+            problem = "the posterior does not record a Gaussian prior"
+            raise DataError(problem, parameter="posterior", code="not-supported")
         means = dict(zip(draws.features, np.asarray(mean).tolist(), strict=True))
         if covariance is not None:
             return cls.gaussian(means, covariance)
@@ -195,13 +197,13 @@ class Prior(NamedTuple):
         if missing:
             raise DataError(
                 f"the prior has no feature {', '.join(missing)}: it has {', '.join(features)}; fix "
-                "the feature at its canonical weight (fixed), or give a prior of all features"
+                "the feature at its canonical weight (fixed), or give a prior of all features",
+                parameter="prior",
+                code="missing-feature",
             )
         if self.other is not None:
-            raise UsageError(
-                f"this prior is of {', '.join(features)} in this order, and the free features are "
-                f"{', '.join(names)}: build it for those"
-            )
+            problem = f"of the free features {', '.join(names)}, not of {', '.join(features)}"
+            raise _invalid("prior", problem, "mismatch")
         zeros = {name: 0.0 for name in features if name not in names}
         return self.conditioned(zeros)._select(names)
 
@@ -223,10 +225,8 @@ class Prior(NamedTuple):
         if len(rest) == len(features):
             return self
         if self.other is not None:
-            raise UsageError(
-                f"this prior of {', '.join(features)} is not Gaussian, so it cannot be restricted "
-                f"to {', '.join(rest)}: build it for those"
-            )
+            problem = f"Gaussian to be restricted to {', '.join(rest)}: build it for those"
+            raise _invalid("prior", problem, "not-supported")
         if self.covariance is None:
             return self._select(rest)
         kept = [features.index(name) for name in rest]
@@ -270,7 +270,7 @@ class Prior(NamedTuple):
         if len(common) in (0, len(names)) or self.other is not None:
             return self.matched(names)
         if others.other is not None:
-            raise UsageError("a prior can only be completed by a Gaussian prior")
+            raise _invalid("others", "a Gaussian prior", "not-supported")
         mean, covariance = others.mean.copy(), others.full_covariance
         index, part = [names.index(name) for name in common], self.matched(common)
         mean[index], covariance[np.ix_(index, index)] = part.mean, part.full_covariance
@@ -316,7 +316,7 @@ class Prior(NamedTuple):
         [0.5]
         """
         if self.other is not None:
-            raise UsageError("only Gaussian priors can be written to files, and this one is not")
+            raise _invalid("prior", "Gaussian to be written to a file", "not-supported")
         content: dict[str, Any] = {"mean": dict(zip(self.names, self.mean.tolist(), strict=True))}
         if self.covariance is None:
             content["variance"] = dict(zip(self.names, self.variance.tolist(), strict=True))
@@ -347,6 +347,7 @@ class Prior(NamedTuple):
                 'not a prior: write {"mean": {NAME: VALUE}, "variance": {NAME: VALUE}} or a '
                 f'"covariance" matrix ({error})',
                 path,
+                code="unknown-format",
             ) from error
 
 

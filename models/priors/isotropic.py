@@ -69,10 +69,8 @@ class Isotropic(PriorFamily, frozen=True):
         for label, variance in self.single.items():
             selected = [matches(name, [label]) for name in names]
             if not any(selected):
-                raise DataError(
-                    f"a prior variance of {label}, which is not a free feature: the free features "
-                    f"are {', '.join(names)}"
-                )
+                problem = f"{label} is not a free feature: choose from {', '.join(names)}"
+                raise DataError(problem, parameter="prior_variance", code="missing-feature")
             values[selected] = variance
         return Prior.isotropic(mean, values)
 
@@ -132,10 +130,10 @@ def complete_prior(
     deviations = np.sqrt(np.diag(complete.full_covariance))
     entries = zip(names, complete.mean, deviations, strict=True)
     added = [f"{name} ({mean:.3g} ± {sd:.3g})" for name, mean, sd in entries if name in missing]
-    suffix = f" and {len(added) - _NAMED} more" if len(added) > _NAMED else ""
+    if len(added) > _NAMED:
+        added[_NAMED:] = [f"{len(added) - _NAMED} more"]
     warn_user(
-        f"the prior does not cover {', '.join(added[:_NAMED])}{suffix}: an independent isotropic "
-        "prior is used for them"
+        f"the prior does not cover {', '.join(added)}: an independent isotropic prior is used"
     )
     return complete, missing
 
@@ -200,5 +198,7 @@ def _numbers(variance: Any) -> Float64:
     except (TypeError, ValueError) as error:
         raise UsageError(
             "the prior variance is one number, one for each free feature, or {name: number}, not "
-            f"{variance!r}"
+            f"{variance!r}",
+            parameter="prior_variance",
+            code="wrong-type",
         ) from error

@@ -129,14 +129,11 @@ def evidence(draws: Draws) -> Evidence:
     """
     prior, size = Prior.recorded(draws), len(draws.features)
     if draws.kind == "point":
-        raise DataError(
-            "it holds only its mode, and a prior is also learned from the uncertainty of weights: "
-            "adapt again with the sampler imh"
-        )
-    if len(draws.flat) < 10 * size:
-        raise DataError(
-            f"it holds {len(draws.flat)} draws of {size} weights: adapt with at least {10 * size}"
-        )
+        problem = "it holds only its mode: adapt again with the sampler imh"
+        raise DataError(problem, parameter="posteriors", code="not-supported")
+    if (count := len(draws.flat)) < 10 * size:
+        problem = f"it holds {count} draws of {size} weights: adapt with at least {10 * size}"
+        raise DataError(problem, parameter="posteriors", code="no-data")
     covariance = prior.full_covariance
     # In units of the prior: u = F⁻¹(λ − m) is N(0, I) a priori.
     factor = np.linalg.cholesky(covariance)
@@ -188,51 +185,42 @@ def hierarchy(
         UsageError: if there is no domain, or a setting is not positive.
     """
     if not domains:
-        raise UsageError("a prior is learned from the posterior of at least one domain")
+        problem = "a prior is learned from the posterior of at least one domain"
+        raise UsageError(problem, parameter="posteriors", code="no-data")
     canonical = any(
         domain.spread is None or not np.isfinite(domain.spread).all() for domain in domains.values()
     )
     default = WITH_CANONICAL if canonical else WITHOUT_CANONICAL
     shrinkage = default[0] if shrinkage is None else shrinkage
     strength = default[1] if strength is None else strength
-    if not (shrinkage > 0 and strength > 0):
-        raise UsageError("shrinkage and strength of a learned prior must be positive numbers")
-    names, start, variance, terms = match_domains(domains)
+    for name, value in (("shrinkage", shrinkage), ("strength", strength)):
+        if not value > 0:
+            raise UsageError(f"{name} must be a positive number, not {value}", parameter=name)
+    names, start, variance, precisions, shifts = match_domains(domains)
     # In units of √v, so that the units of features do not matter.
     scale = np.sqrt(variance)
     outer = np.outer(scale, scale)
-    scaled = [
-        (precision * outer, scale * (shift - precision @ start)) for precision, shift in terms
-    ]
+    terms = precisions * outer, scale * (shifts - precisions @ start)
     between, change, iterations = 0.5 * np.eye(len(names)), np.inf, 0
     while change > _TOLERANCE and iterations < _ITERATIONS:
-        scatter = sum(
-            np.outer(moments.offset, moments.offset) + moments.offset_covariance
-            for moments in _expectation(scaled, between)[2]
-        )
-        scatter = scatter + strength * shrinkage * np.eye(len(names))
-        new = (scatter + scatter.T) / (2 * (len(terms) + strength))
+        *_, offset, offset_covariance = _expectation(*terms, between)
+        scatter = offset.T @ offset + offset_covariance.sum(axis=0)
+        scatter += strength * shrinkage * np.eye(len(names))
+        new = (scatter + scatter.T) / (2 * (len(domains) + strength))
         between, change, iterations = new, float(np.abs(new - between).max()), iterations + 1
-    mean, mean_covariance, domain_moments = _expectation(scaled, between)
+    mean, mean_covariance, covariance, offset, offset_covariance = _expectation(*terms, between)
     weights = {
         label: DomainWeights(
-            start + scale * (mean + moments.offset),
-            outer * moments.covariance,
-            scale * moments.offset,
-            scale * np.sqrt(np.diag(moments.offset_covariance)),
-            np.isin(names, domains[label].names),
+            mean=start + scale * (mean + offset[d]),
+            covariance=outer * covariance[d],
+            offset=scale * offset[d],
+            offset_deviation=scale * np.sqrt(np.diag(offset_covariance[d])),
+            has=np.isin(names, domain.names),
         )
-        for label, moments in zip(domains, domain_moments, strict=True)
+        for d, (label, domain) in enumerate(domains.items())
     }
-    return Hierarchy(
-        names,
-        start + scale * mean,
-        outer * mean_covariance,
-        outer * between,
-        weights,
-        variance,
-        iterations,
-    )
+    centre, spread = start + scale * mean, outer * mean_covariance
+    return Hierarchy(names, centre, spread, outer * between, weights, variance, iterations)
 
 
 class MatchedDomains(NamedTuple):
@@ -242,13 +230,15 @@ class MatchedDomains(NamedTuple):
         names: (Q,) every feature of any domain.
         mean: (Q,) of the priors that they were adapted with: the mean over the domains.
         variance: (Q,) v, the prior variance of μ; √v is the unit of a feature.
-        terms: of each domain (Q, Q) precision and (Q,) shift; 0 for features that it lacks.
+        precision: (D, Q, Q) of each domain; 0 for features that it lacks.
+        shift: (D, Q) of each domain.
     """
 
     names: tuple[str, ...]
     mean: Float64
     variance: Float64
-    terms: list[tuple[Float64, Float64]]
+    precision: Float64
+    shift: Float64
 
 
 def match_domains(domains: Mapping[str, Evidence]) -> MatchedDomains:
@@ -262,12 +252,11 @@ def match_domains(domains: Mapping[str, Evidence]) -> MatchedDomains:
     names = tuple(dict.fromkeys(name for domain in domains.values() for name in domain.names))
     variance = _average(names, domains.values(), "prior_variance")
     log_spread: dict[str, list[float]] = {}
-    log_tau, terms = [], []
-    for domain in domains.values():
+    log_tau, size = [], len(names)
+    precision, shift = np.zeros((len(domains), size, size)), np.zeros((len(domains), size))
+    for d, domain in enumerate(domains.values()):
         index = [names.index(name) for name in domain.names]
-        precision, shift = np.zeros((len(names), len(names))), np.zeros(len(names))
-        precision[np.ix_(index, index)], shift[index] = domain.precision, domain.shift
-        terms.append((precision, shift))
+        precision[d][np.ix_(index, index)], shift[d, index] = domain.precision, domain.shift
         if domain.spread is None or np.isnan(domain.spread).all():
             continue
         scaled = np.isfinite(domain.spread)
@@ -277,7 +266,8 @@ def match_domains(domains: Mapping[str, Evidence]) -> MatchedDomains:
             log_spread.setdefault(str(name), []).append(float(value))
     for name, values in log_spread.items():
         variance[names.index(name)] = np.exp(2 * (np.mean(log_tau) - np.mean(values)))
-    return MatchedDomains(names, _average(names, domains.values(), "prior_mean"), variance, terms)
+    mean = _average(names, domains.values(), "prior_mean")
+    return MatchedDomains(names, mean, variance, precision, shift)
 
 
 def _average(names: Sequence[str], domains: Iterable[Evidence], field: str) -> Float64:
@@ -290,31 +280,23 @@ def _average(names: Sequence[str], domains: Iterable[Evidence], field: str) -> F
     return np.asarray(total / count)
 
 
-class _Moments(NamedTuple):
-    """Moments of one λ_d, and of λ_d − μ."""
-
-    covariance: Float64
-    offset: Float64
-    offset_covariance: Float64
-
-
 def _expectation(
-    terms: Sequence[tuple[Float64, Float64]], between: Float64
-) -> tuple[Float64, Float64, list[_Moments]]:
-    """Return mean and covariance of μ and the moments of each domain, given Σ, for μ ~ N(0, I)."""
+    precisions: Float64, shifts: Float64, between: Float64
+) -> tuple[Float64, Float64, Float64, Float64, Float64]:
+    """Return moments given Σ, for μ ~ N(0, I).
+
+    Returns:
+        mean and covariance of μ, the covariance of each λ_d, and the mean and the covariance of
+        each λ_d − μ.
+    """
     identity, precision = np.eye(len(between)), np.linalg.inv(between)
-    inverses = [np.linalg.inv(likelihood + precision) for likelihood, _ in terms]
-    pulls = [inverse @ precision for inverse in inverses]  # λ_d = pull μ + centre, given μ
-    centres = [inverse @ shift for inverse, (_, shift) in zip(inverses, terms, strict=True)]
-    of_mean = identity + sum(precision @ (identity - pull) for pull in pulls)
-    mean_covariance = np.asarray(np.linalg.inv((of_mean + of_mean.T) / 2))
-    mean = np.asarray(mean_covariance @ sum(precision @ centre for centre in centres))
-    moments = [
-        _Moments(
-            inverse + pull @ mean_covariance @ pull.T,
-            centre + (pull - identity) @ mean,
-            inverse + (pull - identity) @ mean_covariance @ (pull - identity).T,
-        )
-        for inverse, pull, centre in zip(inverses, pulls, centres, strict=True)
-    ]
-    return mean, mean_covariance, moments
+    inverse = np.linalg.inv(precisions + precision)
+    pull = inverse @ precision  # λ_d = pull μ + centre, given μ
+    centre = (inverse @ shifts[..., None])[..., 0]
+    of_mean = identity + (precision @ (identity - pull)).sum(axis=0)
+    mean_covariance = np.linalg.inv((of_mean + of_mean.T) / 2)
+    mean = mean_covariance @ (precision @ centre.sum(axis=0))
+    apart = pull - identity
+    covariance = inverse + pull @ mean_covariance @ pull.transpose(0, 2, 1)
+    offset_covariance = inverse + apart @ mean_covariance @ apart.transpose(0, 2, 1)
+    return mean, mean_covariance, covariance, centre + apart @ mean, offset_covariance

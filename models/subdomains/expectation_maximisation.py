@@ -17,7 +17,7 @@ each lexicon counts a pair by the probability of its own term. Its likelihood do
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Annotated, Any, Literal, NamedTuple, TypeVar
+from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -29,15 +29,13 @@ from bpa_ppl.errors import checked_seed
 from bpa_ppl.models.subdomains.lexicon import Lexicons
 from bpa_ppl.models.subdomains.unigrams import unigram_posteriors
 from bpa_ppl.nbest import Float32, Float64
-from bpa_ppl.phrases.pairs import Side
 from bpa_ppl.phrases.subdomains import NumberedText
+from bpa_ppl.phrases.tables import SIDES, Side
 from bpa_ppl.progress import Reporter
-from bpa_ppl.text.expected_kneser_ney import WeightedText
+from bpa_ppl.text.kneser_ney import WeightedText
 from bpa_ppl.text.language_model import LONGEST
 from bpa_ppl.workers import Parallel
 
-T = TypeVar("T")
-SIDES: tuple[Side, Side] = ("source", "target")
 _NEGLIGIBLE = 1e-7  # smaller posteriors are 0: float32 cannot represent them next to 1
 
 
@@ -182,21 +180,20 @@ def em(
         WeightedText.of(side.sentences, len(side.words), settings.order)
         for side in (source, target)
     ]
-    models = texts, settings
     while len(history) <= last:
-        scores = _language_scores(parallel, models, history[-1], progress)
+        scores = _language_scores(parallel, (texts, settings), history[-1], progress)
         history.append(e_step(_log(history[-1].weights) + sum(scores), None, settings.em))
         yield history[-1]
     if not settings.iterations:
         return
-    scores = _language_scores(parallel, models, history[last], progress)
-    del texts, models
+    scores = _language_scores(parallel, (texts, settings), history[last], progress)
+    del texts
     progress.begin("pairs of words")
     lexicons = Lexicons(source, target, settings.prior)
     assert set(lexicons.whole_corpus) == set(SIDES)  # computed here, once for all threads
-    shared = lexicons, settings
     while len(history) <= last + settings.iterations:
-        history.append(_full_model(parallel, shared, history[last:], scores, settings, progress))
+        shared = lexicons, settings
+        history.append(_full_model(parallel, shared, history[last:], scores, progress))
         yield history[-1]
 
 
@@ -228,37 +225,35 @@ def _score_language(
 
 def _full_model(
     parallel: Parallel,
-    lexicons: tuple[Lexicons, Settings],
+    shared: tuple[Lexicons, Settings],
     history: Sequence[Iteration],
     language: Sequence[Float64],
-    settings: Settings,
     progress: _Progress,
 ) -> Iteration:
     """Return the posteriors after one iteration of the full model.
 
     Args:
         parallel: workers, from `parallel_workers`.
-        lexicons: of the corpus.
+        shared: the lexicons of the corpus, and the settings of EM.
         history: before each iteration of the lexicons. They start from that of the whole corpus and
             repeat all steps, so that none has to be stored.
         language: the scores of the language models, which are fixed.
-        settings: of EM.
         progress: receives the progress.
     """
+    settings = shared[1]
     items = [
         (condition, [iteration.pair_weights(z, condition) for iteration in history])
         for condition in SIDES
         for z in range(settings.k)
     ]
-    tasks = parallel(delayed(_score_lexicon)(lexicons, item) for item in items)
-    results = list(progress.count("full model", tasks))
-    lexical = _by_side([scores for scores, _ in results])
-    first, second = (a + b for a, b in zip(language, lexical, strict=True))
+    tasks = parallel(delayed(_score_lexicon)(shared, item) for item in items)
+    scores, log_priors = zip(*progress.count("full model", tasks), strict=True)
+    first, second = (a + b for a, b in zip(language, _by_side(scores), strict=True))
     both = np.logaddexp(first, second)
     with np.errstate(invalid="ignore"):
         shares = np.where(both > -np.inf, np.exp(first - both), 0.5)
     joint = _log(history[-1].weights) + np.log(0.5) + both
-    return e_step(joint, shares, settings.em, sum(log_prior for _, log_prior in results))
+    return e_step(joint, shares, settings.em, sum(log_priors))
 
 
 def _score_lexicon(

@@ -6,7 +6,7 @@ import hashlib
 import warnings
 import zipfile
 import zlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -17,15 +17,10 @@ from bpa_ppl.caching import key_of
 from bpa_ppl.columns import counted
 from bpa_ppl.errors import DataError, UsageError, one_of
 from bpa_ppl.formats.streams import AnyPath, atomic_path, origin_name
-from bpa_ppl.models.subdomains.expectation_maximisation import (
-    Iteration,
-    Settings,
-    em,
-)
-from bpa_ppl.nbest import Float64
+from bpa_ppl.models.subdomains.expectation_maximisation import Iteration, Settings, em
 from bpa_ppl.notes import warn_user
-from bpa_ppl.phrases.pairs import Side
 from bpa_ppl.phrases.subdomains import NumberedText, Subdomains
+from bpa_ppl.phrases.tables import SIDES, Side
 from bpa_ppl.progress import Reporter, reporter
 from bpa_ppl.workers import check_backend, parallel_workers
 
@@ -82,14 +77,16 @@ def induce(
     (True, True)
     """
     one_of(induction, INDUCTIONS, "induction")
-    one_of(side, ("source", "target"), "side")
+    one_of(side, SIDES, "side")
     check_backend(backend, scheduler)
     chosen = Settings.configured("induction of subdomains", {"k": k, **settings})
-    if induction == "lda" and set(settings) - {"seed"}:
-        raise UsageError(f"{', '.join(sorted(set(settings) - {'seed'}))}: settings of EM, not LDA")
+    of_em = sorted(set(settings) - {"seed"})
+    if induction == "lda" and of_em:
+        message = f"{', '.join(of_em)}: settings of EM, not LDA"
+        raise UsageError(message, parameter=of_em[0], code="conflict")
     with reporter(progress, "subdomains") as report:
         report(0, 1, "reading")
-        texts = _text(source), _text(target)
+        texts = _text(source, "source"), _text(target, "target")
         _check(texts, (source, target), k)
         if induction == "lda":
             return _lda_subdomains(texts, chosen, side, report)
@@ -115,34 +112,18 @@ def induce(
 def _lda_subdomains(
     texts: tuple[NumberedText, NumberedText], settings: Settings, side: Side, report: Reporter
 ) -> Subdomains:
-    """Return the subdomains that are topics of one side."""
-    report(0, 1, f"topics of the {side} sentences")
-    text = texts[0 if side == "source" else 1]
-    posteriors, bound = topic_posteriors(text, settings.k, settings.seed)
-    record = {
-        "induction": "lda",
-        "k": settings.k,
-        "side": side,
-        "seed": settings.seed,
-        "lower_bound": bound,
-    }
-    return Subdomains(*texts, posteriors.astype(np.float32), posteriors.mean(axis=0), record)
-
-
-def topic_posteriors(text: NumberedText, k: int, seed: int) -> tuple[Float64, float]:
-    """Return (sentences, K) the mean share of each topic in each sentence, by LDA.
+    """Return the subdomains that are topics of one side, by LDA.
 
     D. Blei, A. Ng and M. Jordan, "Latent Dirichlet allocation", JMLR 3, 2003; online variational
     Bayes of M. Hoffman, D. Blei and F. Bach (2010), from scikit-learn. Each sentence is a document,
-    and its posterior over topics is used as P(z | e, f). A sentence without words has the same
-    share of each topic.
-
-    Returns:
-        the shares, and the variational lower bound of the log-likelihood of the text.
+    and the mean share of each topic in it is P(z | e, f). A sentence without words has the same
+    share of each topic. The variational lower bound of the log-likelihood is recorded.
     """
     from sklearn.decomposition import LatentDirichletAllocation
 
-    counts = text.word_counts()
+    report(0, 1, f"topics of the {side} sentences")
+    counts = texts[SIDES.index(side)].word_counts()
+    k, seed = settings.k, settings.seed
     model = LatentDirichletAllocation(
         k, learning_method="online", batch_size=_LDA_BATCH, max_iter=_LDA_PASSES, random_state=seed
     )
@@ -150,16 +131,19 @@ def topic_posteriors(text: NumberedText, k: int, seed: int) -> tuple[Float64, fl
         warnings.simplefilter("ignore")  # deprecations
         shares = np.asarray(model.fit_transform(counts), np.float64)
         bound = float(model.score(counts))
-    return shares / shares.sum(axis=1, keepdims=True), bound
+    posteriors = shares / shares.sum(axis=1, keepdims=True)
+    record = {"induction": "lda", "k": k, "side": side, "seed": seed, "lower_bound": bound}
+    return Subdomains(*texts, posteriors.astype(np.float32), posteriors.mean(axis=0), record)
 
 
-def _text(text: Text) -> NumberedText:
+def _text(text: Text, side: Side) -> NumberedText:
     if isinstance(text, NumberedText):
         return text
     if isinstance(text, AnyPath):
         return NumberedText.read(text)
     if len(text) and isinstance(text[0], str):
-        raise UsageError("a sentence is a sequence of its words: split the text first")
+        message = "a sentence is a sequence of its words: split the text first"
+        raise UsageError(message, parameter=side, code="wrong-type")
     return NumberedText.of(text)
 
 
@@ -171,7 +155,7 @@ def _check(texts: Sequence[NumberedText], sources: Sequence[Text], k: int) -> No
     """
     names = [
         origin_name(source) if isinstance(source, AnyPath) else f"the {side} text"
-        for source, side in zip(sources, ("source", "target"), strict=True)
+        for source, side in zip(sources, SIDES, strict=True)
     ]
     lengths = [len(text) for text in texts]
     if lengths[0] != lengths[1]:
@@ -179,6 +163,7 @@ def _check(texts: Sequence[NumberedText], sources: Sequence[Text], k: int) -> No
             f"{lengths[0]:,} sentences, and {names[1]} has {lengths[1]:,}: "
             "line n of one must be the translation of line n of the other",
             names[0],
+            code="wrong-length",
         )
     for name, text in zip(names, texts, strict=True):
         words = np.count_nonzero(np.diff(text.starts))
@@ -187,6 +172,7 @@ def _check(texts: Sequence[NumberedText], sources: Sequence[Text], k: int) -> No
                 f"{counted(int(words), 'sentence')} with words, too few for {k} subdomains: "
                 "give more text, or ask for fewer",
                 name,
+                code="no-data",
             )
 
 
@@ -204,7 +190,12 @@ class _State:
 
     def __init__(self, path: AnyPath | None, texts: Sequence[NumberedText], settings: Settings):
         self._path = None if path is None else Path(path)
-        self._key = "" if path is None else _key(texts, settings)
+        content = hashlib.sha256()
+        for text in texts if self._path else ():
+            content.update(text.numbers.tobytes() + text.starts.tobytes())
+            content.update("\n".join(text.words).encode())
+        options = {n: value for n, value in settings.settings().items() if n != "iterations"}
+        self._key = key_of([__version__, content.hexdigest(), sorted(options.items())])
 
     def read(self) -> list[Iteration]:
         """Return the saved iterations; none if there is no such file for this induction."""
@@ -213,7 +204,7 @@ class _State:
         try:
             with self._path.open("rb") as file, np.load(file) as arrays:
                 if str(arrays["key"]) == self._key:
-                    return [_iteration(arrays, n) for n in range(int(arrays["steps"]))]
+                    return [self._iteration(arrays, n) for n in range(int(arrays["steps"]))]
             reason = "belongs to other text or other settings"
         except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error):
             reason = "is damaged"
@@ -230,25 +221,12 @@ class _State:
             return
         arrays: dict[str, Any] = {"key": self._key, "steps": len(history)}
         for n, iteration in enumerate(history):
-            fields = iteration._asdict().items()
-            arrays |= {f"{name}{n}": value for name, value in fields if value is not None}
+            for name, value in iteration._asdict().items():
+                arrays[f"{name}{n}"] = np.zeros(0) if value is None else value
         with atomic_path(self._path) as temporary, temporary.open("wb") as file:
             np.savez(file, **arrays)
 
-
-def _iteration(arrays: Any, n: int) -> Iteration:
-    fields = {f: arrays[f"{f}{n}"] for f in Iteration._fields if f"{f}{n}" in arrays}
-    fields.setdefault("shares", None)
-    for name in ("log_likelihood", "log_prior"):
-        fields[name] = float(fields[name])
-    return Iteration(**fields)
-
-
-def _key(texts: Sequence[NumberedText], settings: Settings) -> str:
-    """Return the hash of the corpus, the settings and the version."""
-    content = hashlib.sha256()
-    for text in texts:
-        content.update(text.numbers.tobytes() + text.starts.tobytes())
-        content.update("\n".join(text.words).encode())
-    options = {name: value for name, value in settings.settings().items() if name != "iterations"}
-    return key_of([__version__, content.hexdigest(), sorted(options.items())])
+    @staticmethod
+    def _iteration(arrays: Mapping[str, Any], n: int) -> Iteration:
+        posteriors, shares, weights, *logs = (arrays[f"{name}{n}"] for name in Iteration._fields)
+        return Iteration(posteriors, shares if shares.size else None, weights, *map(float, logs))

@@ -14,10 +14,10 @@ import numpy.typing as npt
 from numba import njit
 
 from bpa_ppl.nbest import Float64, Int32, Int64
-from bpa_ppl.phrases.pairs import Side
 from bpa_ppl.phrases.subdomains import NumberedText
-from bpa_ppl.text.ibm1_compiled import Rows, co_occurring, longest_run, sentences_of_words
-from bpa_ppl.text.vocabulary import Ragged
+from bpa_ppl.phrases.tables import SIDES, Side
+from bpa_ppl.text.ibm1 import Rows, co_occurring, longest_run, sentences_of_words
+from bpa_ppl.text.words import Ragged
 
 #: A lexicon: t of each pair of words that occur together, and of each word given the empty word.
 Table = tuple[Float64, Float64]
@@ -44,25 +44,23 @@ class Lexicons:
     def __init__(self, source: NumberedText, target: NumberedText, prior: float = 1.0):
         self.prior = prior
         self._pairs = len(source)
-        self._sides = {"source": source.sentences, "target": target.sentences}
+        self._sides = source.sentences, target.sentences
         self._sizes = {"source": len(source.words), "target": len(target.words)}
         with_source = sentences_of_words(source.sentences, len(source.words))
-        with_target = sentences_of_words(target.sentences, len(target.words))
-        rows = co_occurring(with_target, source.sentences, len(source.words))
+        sizes = len(source.words), len(target.words)
+        rows = co_occurring(source.sentences, target.sentences, sizes)
         source_words = np.repeat(np.arange(len(source.words), dtype=np.int32), np.diff(rows[0]))
         #: The source word and the target word of each pair of words, (pairs,) each.
         self.words: dict[Side, Int32] = {"source": source_words, "target": rows[1]}
-        sides = source.sentences, target.sentences
         self._links: tuple[Int32, Int64] = _numbered_links(
-            rows, with_source, *sides, len(target.words)
+            rows, with_source, *self._sides, len(target.words)
         )
 
     @cached_property
     def whole_corpus(self) -> dict[Side, Table]:
         """The lexicon of the whole corpus by conditioning side: Model 1 from a flat start."""
         tables: dict[Side, Table] = {}
-        sides: tuple[Side, Side] = ("source", "target")
-        for side in sides:
+        for side in SIDES:
             tables[side] = self.flat(side)
             for _ in range(_FIRST):
                 tables[side] = self.step(side, tables[side], np.ones(self._pairs))
@@ -86,27 +84,22 @@ class Lexicons:
 
     def step(self, condition: Side, table: Table, weights: Float64, prior: float = 0.0) -> Table:
         """Return a lexicon after one step of EM."""
-        counts: Table = _expected_counts(
-            self._links, *self._ordered(condition), condition == "source", *table, weights
-        )
+        counts: Table = _expected_counts(*self._corpus(condition), table, weights)
         mean = self.whole_corpus[condition] if prior else table
         _normalise(*counts, self.words[condition], self._sizes[condition], (*mean, prior))
         return counts
 
     def log_probabilities(
-        self, condition: Side, table: Table, chosen: npt.NDArray[np.bool_] | None = None
+        self, condition: Side, table: Table, chosen: npt.NDArray[np.bool_]
     ) -> Float64:
         """Return (sentences,) natural log p of the other side given one, as in `text.ibm1`.
 
         Args:
             condition: the conditioning side.
             table: the lexicon.
-            chosen: (sentences,) which are scored, the others get 0; None means all.
+            chosen: (sentences,) which are scored; the others get 0.
         """
-        mask = np.ones(self._pairs, bool) if chosen is None else chosen
-        log_p: Float64 = _log_probabilities(
-            self._links, *self._ordered(condition), condition == "source", *table, mask
-        )
+        log_p: Float64 = _log_probabilities(*self._corpus(condition), table, chosen)
         return log_p
 
     def log_prior(self, condition: Side, table: Table) -> float:
@@ -122,10 +115,11 @@ class Lexicons:
         size = self._sizes["target" if condition == "source" else "source"]
         return np.full(len(self.words["source"]), 1 / size), np.full(size, 1 / size)
 
-    def _ordered(self, condition: Side) -> tuple[Ragged, Ragged]:
-        """Return the sentences of the conditioning side, and those of the other."""
-        other: Side = "target" if condition == "source" else "source"
-        return self._sides[condition], self._sides[other]
+    def _corpus(self, condition: Side) -> tuple[tuple[Int32, Int64], Ragged, Ragged, bool]:
+        """Return the links, the sentences of the conditioning side first, and which it is."""
+        by_source = condition == "source"
+        first, second = self._sides if by_source else self._sides[::-1]
+        return self._links, first, second, by_source
 
 
 @njit(nogil=True, cache=True)
@@ -166,36 +160,40 @@ def _numbered_links(
 
 @njit
 def _add_up(
-    words: Int32,
-    ids: Int32,
-    width: int,
+    s: np.intp,
+    links: tuple[Int32, Int64],
+    condition: Ragged,
+    predicted: Ragged,
     by_source: bool,
-    values: Float64,
-    empty: Float64,
+    table: Table,
     sums: Float64,
-) -> None:
+) -> tuple[Int32, int, Int32]:
     """Set sums to Σ t(word | conditioning word), over these words and the empty word.
 
     Args:
-        words: the predicted words of a sentence pair.
-        ids: its links.
-        width: the number of conditioning words.
-        by_source: as for `_expected_counts`.
-        values: as for `_expected_counts`.
-        empty: as for `_expected_counts`.
-        sums: at least one per word; the first ones are set.
+        s: the sentence pair.
+        links: as for `_expected_counts`, as the following.
+        condition: the sentences of the conditioning side.
+        predicted: those of the other.
+        by_source: whether the source is the conditioning side.
+        table: the lexicon.
+        sums: at least one per predicted word; the first ones are set.
+
+    Returns:
+        the predicted words, the number of conditioning words, and the links, (source words,
+        target words).
     """
-    across = len(words)
-    for p in range(across):
+    values, empty = table
+    words = predicted[0][predicted[1][s] : predicted[1][s + 1]]
+    ids = links[0][links[1][s] : links[1][s + 1]]
+    width = condition[1][s + 1] - condition[1][s]
+    grid = ids.reshape((width, len(words)) if by_source else (len(words), width))
+    for p in range(len(words)):
         sums[p] = empty[words[p]]
-    if by_source:
-        for g in range(width):
-            for p in range(across):
-                sums[p] += values[ids[g * across + p]]
-    else:
-        for p in range(across):
-            for g in range(width):
-                sums[p] += values[ids[p * width + g]]
+    for f in range(grid.shape[0]):
+        for e in range(grid.shape[1]):
+            sums[e if by_source else f] += values[grid[f, e]]
+    return words, width, grid
 
 
 @njit(nogil=True, cache=True)
@@ -204,10 +202,9 @@ def _expected_counts(
     condition: Ragged,
     predicted: Ragged,
     by_source: bool,
-    values: Float64,
-    empty: Float64,
+    table: Table,
     weights: Float64,
-) -> tuple[Float64, Float64]:
+) -> Table:
     """Return the expected counts of Model 1, each sentence pair with its weight.
 
     Args:
@@ -215,36 +212,24 @@ def _expected_counts(
         condition: the sentences of the conditioning side.
         predicted: those of the other.
         by_source: whether the source is the conditioning side.
-        values: (pairs,) t(predicted word | conditioning word).
-        empty: (predicted words,) t(predicted word | the empty word).
+        table: (pairs,) t(predicted word | conditioning word), and (predicted words,)
+            t(predicted word | the empty word).
         weights: (sentences,), not negative.
 
     Returns:
         the counts of pairs, and of the predicted words with the empty word.
     """
+    values, empty = table
     counts, null = np.zeros(len(values)), np.zeros(len(empty))
     shares = np.empty(longest_run(predicted[1]))
-    for s in range(len(weights)):
-        if weights[s] == 0:
-            continue
-        words = predicted[0][predicted[1][s] : predicted[1][s + 1]]
-        ids = links[0][links[1][s] : links[1][s + 1]]
-        across = len(words)
-        width = condition[1][s + 1] - condition[1][s]
-        _add_up(words, ids, width, by_source, values, empty, shares)
-        for p in range(across):
+    for s in np.flatnonzero(weights):
+        words, _, grid = _add_up(s, links, condition, predicted, by_source, table, shares)
+        for p in range(len(words)):
             shares[p] = weights[s] / shares[p] if shares[p] > 0 else 0.0
             null[words[p]] += shares[p] * empty[words[p]]
-        if by_source:
-            for g in range(width):
-                for p in range(across):
-                    k = ids[g * across + p]
-                    counts[k] += shares[p] * values[k]
-        else:
-            for p in range(across):
-                for g in range(width):
-                    k = ids[p * width + g]
-                    counts[k] += shares[p] * values[k]
+        for f in range(grid.shape[0]):
+            for e in range(grid.shape[1]):
+                counts[grid[f, e]] += shares[e if by_source else f] * values[grid[f, e]]
     return counts, null
 
 
@@ -254,32 +239,20 @@ def _log_probabilities(
     condition: Ragged,
     predicted: Ragged,
     by_source: bool,
-    values: Float64,
-    empty: Float64,
+    table: Table,
     chosen: npt.NDArray[np.bool_],
 ) -> Float64:
     """Return (sentences,) natural log p(predicted | condition) of Model 1, 0 for those not chosen.
 
-    Args:
-        links: as above.
-        condition: as above.
-        predicted: as above.
-        by_source: as above.
-        values: as above.
-        empty: as above.
-        chosen: (sentences,) which are scored.
+    The arguments are those of `_expected_counts`, and (sentences,) which are scored.
     """
     logs = np.zeros(len(condition[1]) - 1)
     sums = np.empty(longest_run(predicted[1]))
     for s in np.flatnonzero(chosen):
-        words = predicted[0][predicted[1][s] : predicted[1][s + 1]]
-        ids = links[0][links[1][s] : links[1][s + 1]]
-        across = len(words)
-        width = condition[1][s + 1] - condition[1][s]
-        _add_up(words, ids, width, by_source, values, empty, sums)
-        for p in range(across):
+        words, width, _ = _add_up(s, links, condition, predicted, by_source, table, sums)
+        for p in range(len(words)):
             logs[s] += np.log(sums[p])
-        logs[s] -= across * np.log(width + 1.0)
+        logs[s] -= len(words) * np.log(width + 1.0)
     return logs
 
 

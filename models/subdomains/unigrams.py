@@ -15,7 +15,7 @@ from scipy.special import logsumexp
 
 from bpa_ppl.nbest import Float64
 from bpa_ppl.phrases.subdomains import NumberedText
-from bpa_ppl.text.vocabulary import Ragged
+from bpa_ppl.text.words import Ragged
 
 _SAMPLE = 20_000  # sentence pairs for trying the starts
 _STARTS = 8

@@ -1,85 +1,63 @@
-"""Test TER, BLEU and length after adaptation, on the real foreign domains.
+"""Test TER, BLEU and length after adaptation with each sampler.
 
-    python tests/benchmarks/bench_domains.py [--sentences N] [--repeats N] [--domains NAME …]
+    python tests/benchmarks/bench_domains.py [--sentences 50] [--draws 5] [--domains NAME ...]
 
-Each repeat draws N adaptation sentences with replacement (seeds 0, 1, …; the same draw for every
-method) and reranks the whole test set. Printed: mean ± 2 standard deviations over the draws.
+Each draw has its own adaptation sentences (seeds 0, 1, ..., with replacement, the same for every
+row); `rerank` chooses from the 500-best lists of 500 test sentences, with the published likelihood.
+A cell has the mean ± two standard deviations over the draws.
 """
 
 from __future__ import annotations
 
-import argparse
-import warnings
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
-from measuring import canonical, drawn, lists
+from measuring import DOMAINS, Table, canonical, draw, parse_options, read_lists
 
 import bpa_ppl as bpa
 
-#: Name in the table -> sampler and settings; the published likelihood unless one is named.
-METHODS: dict[str, dict[str, Any]] = {
+#: Row of the table -> sampler and settings.
+SAMPLERS: dict[str, dict[str, Any]] = {
     "heuristic, δ = 1": {"sampler": "heuristic"},
     "heuristic, δ = 50": {"sampler": "heuristic", "delta": 50.0},
-    "rwm-isotropic": {"sampler": "rwm-isotropic"},
-    "rwm": {"sampler": "rwm"},
-    "imh": {"sampler": "imh"},
-    "nuts": {"sampler": "nuts"},
-    "map": {"sampler": "map"},
-    "imh, margin": {"sampler": "imh", "likelihood": "margin"},
-    "map, margin": {"sampler": "map", "likelihood": "margin"},
+    **{name: {"sampler": name} for name in ("rwm-isotropic", "rwm", "imh", "nuts", "map")},
 }
-GAINS, DECIMALS = ("ter", "bleu"), (2, 2, 3)
 
 
-def scores(texts: list[str], references: tuple) -> tuple[float, ...]:
-    """Return corpus TER, BLEU and length ratio."""
-    ter, bleu = (bpa.corpus_score(texts, references, metric) for metric in ("ter", "bleu"))
-    return ter.value, bleu.value, float(bleu.details["length_ratio"])
-
-
-def study(domain: str, sentences: int, repeats: int) -> None:
-    """Adapt with every method on every draw, and print the rows of one domain."""
-    pool, test = lists(domain, "adapt"), lists(domain, "test")
-    first_best = test.chosen(np.zeros(len(test), np.int64))
-    print(f"\n{domain}\n{'':<20}{'TER':>16}{'BLEU':>16}{'length':>18}{'converged':>12}")
-    row("canonical", [scores(first_best, test.references)], "")
-    for name, settings in METHODS.items():
-        found, passed = [], 0
-        for seed in range(repeats):
-            sample = drawn(pool, sentences, seed)
-            chosen = bpa.oracles(sample)
-            made = {"likelihood": "oracle", "oracle": chosen, "seed": seed, **settings}
-            post = bpa.adapt(sample, canonical(), **made)
-            passed += bool(bpa.check(post))
-            found.append(scores(bpa.rerank(test, post, unchecked=True).texts, test.references))
-        row(name, found, f"{passed} of {repeats}")
-    found = [scores(test.chosen(bpa.oracles(test, m).index), test.references) for m in GAINS]
-    for gain, oracle in zip(GAINS, found, strict=True):
-        row(f"oracle, {gain}", [oracle], "")
-
-
-def row(name: str, found: list, converged: str) -> None:
-    """Print the mean and twice the standard deviation of TER, BLEU and length."""
-    table = np.array([list(values) for values in found])
-    mean, spread = table.mean(axis=0), 2 * table.std(axis=0, ddof=1 if len(table) > 1 else 0)
-    cells = [
-        f"{m:.{d}f} ± {s:.{d}f}" if len(table) > 1 else f"{m:.{d}f}"
-        for m, s, d in zip(mean, spread, DECIMALS, strict=True)
-    ]
-    print(f"{name:<20}{cells[0]:>16}{cells[1]:>16}{cells[2]:>18}{converged:>12}", flush=True)
+def cells(outputs: Iterable[list[str]], references: Any) -> list[str]:
+    """Format TER, BLEU and length ratio of the outputs of all draws."""
+    scores = []
+    for texts in outputs:
+        ter, bleu = (bpa.corpus_score(texts, references, metric) for metric in ("ter", "bleu"))
+        scores.append((ter.value, bleu.value, float(bleu.details["length_ratio"])))
+    mean, spread = np.mean(scores, axis=0), 2 * np.std(scores, axis=0, ddof=min(1, len(scores) - 1))
+    return [f"{m:.{d}f} ± {s:.{d}f}" for m, s, d in zip(mean, spread, (2, 2, 3), strict=True)]
 
 
 def main() -> None:
-    """Read the command line and study each domain."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--sentences", type=int, default=50)
-    parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--domains", nargs="+", default=["medical", "captions", "conversation"])
-    options = parser.parse_args()
-    warnings.simplefilter("ignore", bpa.BpaWarning)
+    """Print a table for each domain."""
+    options = parse_options(__doc__, sentences=50, draws=5, domains=DOMAINS)
     for domain in options.domains:
-        study(domain, options.sentences, options.repeats)
+        pool, test = read_lists(domain, "adapt"), read_lists(domain, "test")
+        table = Table(domain, "TER", "BLEU", "length", "passed", width=18)
+        baseline = test.chosen(np.zeros(len(test), np.int64))
+        table.row("canonical", *cells([baseline], test.references))
+        samples = [draw(pool, options.sentences, seed) for seed in range(options.draws)]
+        oracles = [bpa.oracles(sample) for sample in samples]
+        for name, settings in SAMPLERS.items():
+            posteriors = [
+                bpa.adapt(
+                    sample, canonical(), likelihood="oracle", oracle=oracle, seed=seed, **settings
+                )
+                for seed, (sample, oracle) in enumerate(zip(samples, oracles, strict=True))
+            ]
+            outputs = [bpa.rerank(test, one, unchecked=True).texts for one in posteriors]
+            passed = sum(bool(bpa.check(posterior)) for posterior in posteriors)
+            table.row(name, *cells(outputs, test.references), f"{passed} of {options.draws}")
+        for metric in ("ter", "bleu"):
+            oracle_texts = test.chosen(bpa.oracles(test, metric).index)
+            table.row(f"oracle, {metric}", *cells([oracle_texts], test.references))
 
 
 if __name__ == "__main__":

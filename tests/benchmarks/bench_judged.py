@@ -1,73 +1,76 @@
-"""Candidates of neural systems with expert judgements: how much of the headroom the choices win.
+"""Choosing among the outputs of neural systems, after adaptation to expert judgements.
 
-    python tests/benchmarks/bench_judged.py [--draws 10] [--tables defaults references …]
+    python tests/benchmarks/bench_judged.py [--tables NAME ...] [--draws 10]
 
-The protocol and the data are those of `../shared/data/judged`: each half of a domain is once the
-pool that judged lists are drawn from and once the test set. Printed is the share of the way from a
-random candidate to the best one, ± twice the standard deviation over the draws, next to the simple
-ways to choose: the consensus, the mean of the standardised features, and the best feature and the
-best system by the same judged lists.
+The data and the protocol are those of `judged/` in the data folder: each half of a domain is once
+the pool that judged lists are drawn from, and once the test set. Printed is the share of the
+headroom (a random candidate has 0, the best one 1), or the mean MQM for talks, ± two standard
+deviations over the draws, by the number of judged lists.
+
+Tables:
+    defaults     all quality metrics, or six common features; compared with simple alternatives
+    equal        equal weights to start from
+    references   the gain is a metric with references instead of judgements
+    learned      a prior learned from the other domains
+    preferences  answers to random pairs of candidates
+    ted          talks, with consensus, length gap and the systems as features
+    others       medical texts and WMT 2021, with the same features
+    likelihoods  the likelihoods, on pools only
 """
 
 from __future__ import annotations
 
-import argparse
-import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from itertools import product
-from time import perf_counter
 from typing import Any
 
 import numpy as np
-from measuring import DATA
+from measuring import DATA, run_tables
 
 import bpa_ppl as bpa
-from bpa_ppl.nbest import Float64, Int64, NBest
+from bpa_ppl.nbest import Int64, NBest
 from bpa_ppl.quality import column_of
 from bpa_ppl.weights import spread_within
 
 WMT23 = ("wmt23.en-de", "wmt23.zh-en")
 OTHERS = ("bio.de-en", "bio.en-fr", "bio.fr-en", "wmt21.en-de")
 TED = ("ted.en-de", "ted.zh-en")
-#: The features that most people have.
-FEW = ("qe_CometKiwi", "qe_prismSrc", "qe_KG-BERTScore", "consensus_chrf", "length_gap", "chars")
-#: Features that follow the protocol, by label or name.
-COMPUTED = ("consensus_chrf", "length_gap")
-LOWER = "length_gap"
+CONSENSUS, LENGTH_GAP = "consensus_chrf", "length_gap"
+COMPUTED = (CONSENSUS, LENGTH_GAP)
+SIX = ("qe_CometKiwi", "qe_prismSrc", "qe_KG-BERTScore", *COMPUTED, "chars")
+SIZES = (10, 20, 50)
 
-Chosen = Callable[["Half", NBest], Int64]
+Chooser = Callable[["Half", NBest], Int64]
 
 
 @dataclass(frozen=True, eq=False)
 class Half:
-    """One half of a domain to draw judged lists from, and the other one to test on.
+    """One half of a domain to draw judged lists from, and the other half to test on.
 
     Attributes:
-        name: of file and domain.
-        pool, test: the halves.
-        gain: (candidates,) MQM of the test half.
+        name: the file and the domain.
+        pool: the lists to draw from.
+        test: the test lists.
     """
 
     name: str
     pool: NBest
     test: NBest
-    gain: Float64
 
-    def mean_gain(self, choice: Int64) -> float:
-        """Return the mean MQM of choices from the test half."""
-        return float(self.gain[self.test.offsets[:-1] + choice].mean())
+    def mean_mqm(self, choice: Int64) -> float:
+        """Return the mean MQM of the chosen test candidates."""
+        return float(column_of(self.test, "mqm")[self.test.offsets[:-1] + choice].mean())
 
     def headroom(self, choice: Int64) -> float:
         """Return the share of the way from a random candidate to the best one."""
-        starts = self.test.offsets[:-1]
-        random = float((np.add.reduceat(self.gain, starts) / self.test.sizes).mean())
-        best = float(np.maximum.reduceat(self.gain, starts).mean())
-        return (self.mean_gain(choice) - random) / (best - random)
+        mqm, starts = column_of(self.test, "mqm"), self.test.offsets[:-1]
+        random = float((np.add.reduceat(mqm, starts) / self.test.sizes).mean())
+        best = float(np.maximum.reduceat(mqm, starts).mean())
+        return (self.mean_mqm(choice) - random) / (best - random)
 
 
-def halves(
+def read_halves(
     files: tuple[str, ...],
     names: tuple[str, ...] = (),
     *,
@@ -75,47 +78,43 @@ def halves(
     suffix: str = "",
     gain: str = "mqm",
 ) -> list[Half]:
-    """Return the halves of every domain, each once to adapt to and once to test on.
+    """Return the halves of every domain, each once as the pool and once as the test set.
 
     Args:
-        files: names of files.
-        names: of the features; none takes all quality metrics without references and `COMPUTED`.
-        folder: of the data.
-        suffix: of the files.
-        gain: the column that the lists of the pool are judged by.
+        files: the names of the files.
+        names: the features; none uses all metrics without references, and `COMPUTED`.
+        folder: the folder of the files.
+        suffix: the end of their names.
+        gain: the column by which the lists of the pool are judged.
     """
-    found = []
+    halves = []
     for file in files:
         lists = bpa.read_nbest(DATA / folder / f"{file}{suffix}.jsonl.gz")
-        judged = np.add.reduceat(~np.isfinite(column_of(lists, "mqm")), lists.offsets[:-1]) == 0
-        lists = lists[np.flatnonzero(judged)]
+        missing = np.add.reduceat(~np.isfinite(column_of(lists, "mqm")), lists.offsets[:-1])
+        lists = lists[np.flatnonzero(missing == 0)]
+        metrics = [name for name in lists.feature_names if name.startswith("qe_")]
+        features = list(names) or [*metrics, *COMPUTED]
+        columns = np.column_stack([column_of(lists, name) for name in features])
+        extras = {name: column_of(lists, name) for name in ("mqm", gain)}
         domains = np.array(lists.sentence_extras.get("domain", ["all"] * len(lists)))
-        of_file = names or tuple(n for n in lists.feature_names if n.startswith("qe_")) + COMPUTED
-        columns = {name: column_of(lists, name) for name in dict.fromkeys([*of_file, "mqm", gain])}
-        bare = lists.without_features(lists.feature_names).without("sources", "references")
-        bare = bare.with_features(list(of_file), np.column_stack([columns[n] for n in of_file]))
+        lists = lists.without_features(lists.feature_names).without("sources", "references")
+        lists = lists.with_features(features, columns).with_extras(**extras)
         for domain in dict.fromkeys(domains.tolist()):
-            where = np.flatnonzero(domains == domain)
-            rows = np.concatenate([np.arange(len(lists.features))[lists.rows(s)] for s in where])
-            own, mqm = bare[where], columns["mqm"][rows]
-            own = own.with_extras(**{"mqm": mqm, gain: columns[gain][rows]})
-            order = np.random.default_rng(5).permutation(len(own))
-            parts = order[: len(own) // 2], order[len(own) // 2 :]
-            for k in (0, 1):
-                test = own[parts[1 - k]]
-                found.append(Half(f"{file} {domain}", own[parts[k]], test, column_of(test, "mqm")))
-    return found
+            positions = np.flatnonzero(domains == domain)
+            order = positions[np.random.default_rng(5).permutation(len(positions))]
+            parts = lists[order[: len(order) // 2]], lists[order[len(order) // 2 :]]
+            halves += [Half(f"{file} {domain}", *pair) for pair in (parts, parts[::-1])]
+    return halves
 
 
-def drawn(half: Half, size: int, seed: int) -> NBest:
-    """Return judged lists from the pool, without replacement."""
+def draw_lists(half: Half, size: int, seed: int) -> NBest:
+    """Draw judged lists from the pool, without replacement."""
     size = min(size, len(half.pool))
-    rng = np.random.default_rng(seed)
-    return half.pool[rng.choice(len(half.pool), size, replace=False)]
+    return half.pool[np.random.default_rng(seed).choice(len(half.pool), size, replace=False)]
 
 
-def adapted(half: Half, lists: NBest, weights: Any = None, **options: Any) -> Int64:
-    """Adapt with a column of judgements as the gain, and rerank."""
+def adapt(half: Half, lists: NBest, weights: Any = None, **options: Any) -> Int64:
+    """Adapt with a column of judgements as the gain, and rerank the test lists."""
     if not len(lists):  # the pool gives the spread of the features
         lists, options = half.pool, {**options, "prior_only": True}
     posterior = bpa.adapt(lists, weights, **{"metric": "mqm", **options})
@@ -124,93 +123,89 @@ def adapted(half: Half, lists: NBest, weights: Any = None, **options: Any) -> In
 
 def best_feature(half: Half, lists: NBest) -> Int64:
     """Choose by the feature that is best on the judged lists."""
-    gain, starts = column_of(lists, "mqm"), lists.offsets[:-1]
-    worth = [gain[starts + lists.best(column)].mean() for column in lists.features.T]
-    return half.test.best(half.test.features[:, int(np.argmax(worth))])
+    mqm, starts = column_of(lists, "mqm"), lists.offsets[:-1]
+    means = [mqm[starts + lists.best(column)].mean() for column in lists.features.T]
+    return half.test.best(half.test.features[:, int(np.argmax(means))])
 
 
 def best_system(half: Half, lists: NBest) -> Int64:
     """Choose the candidate of the system that is best on the judged lists."""
-    systems, gain = np.array(lists.extras["system"]), column_of(lists, "mqm")
-    best = max(sorted(set(systems.tolist())), key=lambda name: gain[systems == name].mean())
+    systems, mqm = np.array(lists.extras["system"]), column_of(lists, "mqm")
+    best = max(sorted(set(systems.tolist())), key=lambda name: mqm[systems == name].mean())
     return half.test.best(np.array(half.test.extras["system"]) == best)
 
 
 def mean_of_features(half: Half, _: NBest) -> Int64:
-    """Choose by the mean of the standardised features but the gap of the length."""
-    scale = np.where(np.array(half.test.feature_names) == LOWER, 0.0, 1 / spread_within(half.test))
+    """Choose by the mean of the standardised features except the length gap."""
+    names = np.array(half.test.feature_names)
+    scale = np.where(names == LENGTH_GAP, 0.0, 1 / spread_within(half.test))
     return half.test.best(half.test.features @ scale)
 
 
 def consensus(half: Half, _: NBest) -> Int64:
     """Choose by the mean chrF against the other candidates."""
-    return half.test.best(column_of(half.test, "consensus_chrf"))
+    return half.test.best(column_of(half.test, CONSENSUS))
 
 
-SIMPLE: dict[str, Chosen] = {
-    "best feature on A": best_feature,
-    "best system on A": best_system,
-}
-
-
-def line(
+def print_row(
     name: str,
-    choose: Chosen,
-    parts: list[Half],
+    choose: Chooser,
+    halves: list[Half],
     sizes: tuple[int, ...],
     draws: int,
     *,
     score: Callable[[Half, Int64], float] = Half.headroom,
-    pool: Callable[[Half, int, int], NBest] = drawn,
+    draw: Callable[[Half, int, int], NBest] = draw_lists,
 ) -> None:
-    """Print what choices from the test halves win, for each number of judged lists."""
-    shown = []
+    """Print the scores of the choices from the test lists, for each number of judged lists."""
+    cells = []
     for size in sizes:
-        seeds = range(draws if size else 1)
-        won = np.array(
-            [
-                [score(half, choose(half, pool(half, size, seed))) for half in parts]
-                for seed in seeds
-            ]
-        )
-        spread = 2 * won.mean(axis=1).std(ddof=1) if len(won) > 1 else 0.0
-        shown.append(f"{size:>4}: {won.mean():.3f} ± {spread:.3f}")
-    print(f"{name:<34} " + "   ".join(shown), flush=True)
+        means = [
+            np.mean([score(half, choose(half, draw(half, size, seed))) for half in halves])
+            for seed in range(draws if size else 1)
+        ]
+        cells.append(cell(size, means))
+    print(f"{name:<34} " + "   ".join(cells), flush=True)
 
 
-def defaults(draws: int) -> None:
-    """All quality metrics, and the features that most people have."""
-    for title, names in (("all metrics", ()), ("six features", FEW)):
-        parts = halves(WMT23, names)
-        print(f"\n{title}, {len(parts)} halves")
-        line("consensus alone", consensus, parts, (0,), draws)
-        line("mean of standardised features", mean_of_features, parts, (0,), draws)
-        for name, choose in SIMPLE.items():
-            line(name, choose, parts, (10, 20, 50), draws)
-        line("default", adapted, parts, (10, 20, 50), draws)
+def cell(size: int, means: list[Any]) -> str:
+    """Format the mean of all draws ± two standard deviations."""
+    spread = 2 * np.std(means, ddof=min(1, len(means) - 1))
+    return f"{size:>4}: {np.mean(means):.3f} ± {spread:.3f}"
 
 
-def equal(draws: int) -> None:
-    """Equal weights to start from, with no judgement and with some."""
-    parts = halves(WMT23)
+def defaults(options: Any) -> None:
+    """Print the scores of the default and of simple alternatives."""
+    for title, names in (("all metrics", ()), ("six features", SIX)):
+        halves = read_halves(WMT23, names)
+        print(f"\n{title}, {len(halves)} halves")
+        print_row("consensus alone", consensus, halves, (0,), options.draws)
+        print_row("mean of standardised features", mean_of_features, halves, (0,), options.draws)
+        print_row("best feature on judged lists", best_feature, halves, SIZES, options.draws)
+        print_row("best system on judged lists", best_system, halves, SIZES, options.draws)
+        print_row("default", adapt, halves, SIZES, options.draws)
+
+
+def equal(options: Any) -> None:
+    """Print the scores with equal weights to start from."""
     print("\nweights='equal'")
-    chosen = partial(adapted, weights="equal", lower_is_better=[LOWER])
-    line("default", chosen, parts, (0, 10, 20, 50), draws)
+    choose = partial(adapt, weights="equal", lower_is_better=[LENGTH_GAP])
+    print_row("default", choose, read_halves(WMT23), (0, *SIZES), options.draws)
 
 
-def references(draws: int) -> None:
-    """References instead of judges: the gain is a metric against them, the test is by MQM."""
-    print("\nthe gain is a metric against references")
-    for metric in ("ref_COMET", "ref_BLEURT-20", "ref_MetricX-23", "ref_chrF"):
-        parts = halves(WMT23, suffix=".ref", gain=metric)
-        line(metric, partial(adapted, metric=metric), parts, (10, 20, 50), draws)
+def references(options: Any) -> None:
+    """Print the scores with the gain of a metric with references."""
+    print("\nthe gain is a metric with references")
+    for metric in ("ref_COMET", "ref_BLEURT-20"):
+        halves = read_halves(WMT23, suffix=".ref", gain=metric)
+        print_row(metric, partial(adapt, metric=metric), halves, SIZES, options.draws)
 
 
-def learned(draws: int) -> None:
-    """A prior learned from the other six domains."""
-    parts = halves(WMT23)
+def learned(options: Any) -> None:
+    """Print the scores with a prior learned from the other domains."""
+    halves = read_halves(WMT23)
     posteriors = {}
-    for half in parts[::2]:
+    for half in halves[::2]:
         lists = NBest.concatenate([half.pool, half.test], renumber=True)
         posteriors[half.name] = bpa.adapt(lists, None, metric="mqm")
     priors = {
@@ -220,156 +215,98 @@ def learned(draws: int) -> None:
     print("\nprior learned from the other domains")
 
     def choose(half: Half, lists: NBest) -> Int64:
-        return adapted(half, lists, prior=priors[half.name])
+        return adapt(half, lists, prior=priors[half.name])
 
-    line("default", choose, parts, (0, 10, 20, 50), draws)
+    print_row("default", choose, halves, (0, *SIZES), options.draws)
 
 
-def asked(half: Half, clicks: int, seed: int) -> NBest:
-    """Return the pool with the answers to random pairs of its candidates, as a judge gives them."""
+def answer_pairs(half: Half, answers: int, seed: int) -> NBest:
+    """Return the pool with answers to random pairs of its candidates, as a judge gives them."""
     pool, rng = half.pool, np.random.default_rng(seed)
-    gain = column_of(pool, "mqm")
+    mqm = column_of(pool, "mqm")
     preferences: list[list[list[int]]] = [[] for _ in range(len(pool))]
     ties: list[list[list[int]]] = [[] for _ in range(len(pool))]
-    for _ in range(clicks):
+    for _ in range(answers):
         s = int(rng.integers(len(pool)))
         first, second = (int(i) for i in rng.choice(pool.sizes[s], 2, replace=False))
-        apart = gain[pool.offsets[s] + first] - gain[pool.offsets[s] + second]
-        if apart == 0:
+        difference = mqm[pool.offsets[s] + first] - mqm[pool.offsets[s] + second]
+        if difference == 0:
             ties[s].append([first, second])
         else:
-            preferences[s].append([first, second] if apart > 0 else [second, first])
+            preferences[s].append([first, second] if difference > 0 else [second, first])
     return pool.without("mqm").with_sentence_extras(preferences=preferences, ties=ties)
 
 
-def preferences(draws: int) -> None:
-    """Random pairs of candidates; the answer may be that there is no difference."""
-    print("\nrandom pairs")
-    choose = partial(adapted, metric="ter", likelihood="preference")
-    line("default", choose, halves(WMT23), (50, 100), draws, pool=asked)
+def preferences(options: Any) -> None:
+    """Print the scores with answers to random pairs, which may be `no difference`."""
+    print("\nanswers to random pairs")
+    choose = partial(adapt, metric="ter", likelihood="preference")
+    halves = read_halves(WMT23)
+    print_row("default", choose, halves, (50, 100), options.draws, draw=answer_pairs)
 
 
-def ted(draws: int) -> None:
-    """Talks: consensus, length and the system alone; mean MQM."""
-    parts = halves(TED, COMPUTED, folder="mqm")
-    mean = Half.mean_gain
+def ted(options: Any) -> None:
+    """Print the mean MQM for talks."""
+    halves = read_halves(TED, COMPUTED, folder="mqm")
+    draws, mean, sizes = options.draws, Half.mean_mqm, (20, 100)
     print("\nTED talks, mean MQM")
-    line("consensus alone", consensus, parts, (0,), draws, score=mean)
-    line("best system on A", best_system, parts, (20, 100), draws, score=mean)
-    default = partial(adapted, categorical="system")
-    line("default", default, parts, (20, 100), draws, score=mean)
+    print_row("consensus alone", consensus, halves, (0,), draws, score=mean)
+    print_row("best system on judged lists", best_system, halves, sizes, draws, score=mean)
+    default = partial(adapt, categorical="system")
+    print_row("default", default, halves, sizes, draws, score=mean)
 
     def with_canonical(half: Half, lists: NBest) -> Int64:
-        spread = spread_within(half.pool)[half.pool.feature_names.index("consensus_chrf")]
-        canonical = {"consensus_chrf": 0.5 / spread}
-        variances = {"consensus_chrf": 0.1 / spread**2}
-        return default(half, lists, canonical, defaults={LOWER: 0.0}, prior_variance=variances)
+        spread = spread_within(half.pool)[half.pool.feature_names.index(CONSENSUS)]
+        canonical = {CONSENSUS: 0.5 / spread}
+        variances = {CONSENSUS: 0.1 / spread**2}
+        return default(half, lists, canonical, defaults={LENGTH_GAP: 0.0}, prior_variance=variances)
 
-    line("consensus 0.5 canonical", with_canonical, parts, (20, 100), draws, score=mean)
-    said = [compared(half, drawn(half, 20, seed)) for half in parts for seed in range(draws)]
-    simple, feature = np.mean(said, axis=0)
-    print(f"by leave-one-out at 20 a simple way is ahead in {simple:.0%} of {len(said)} runs,")
-    print(f"the consensus alone in {feature:.0%}")
+    print_row("canonical weight of the consensus", with_canonical, halves, sizes, draws, score=mean)
 
 
-def compared(half: Half, lists: NBest) -> tuple[bool, bool]:
-    """Return whether the comparison has any baseline ahead, and whether the consensus alone is."""
-    posterior = bpa.adapt(lists, None, metric="mqm", categorical="system")
-    found = bpa.compare_baselines(lists, posterior)
-    (alone,) = (row for row in found.rows if row.kind == "feature" and row.name == "consensus_chrf")
-    return bool(found.is_beaten), alone.difference < 0
+def others(options: Any) -> None:
+    """Print the scores for each domain of medical texts and WMT 2021."""
+    halves = read_halves(OTHERS, COMPUTED)
+    for pair in zip(halves[::2], halves[1::2], strict=True):
+        print(f"\n{pair[0].name}")
+        print_row("consensus alone", consensus, list(pair), (0,), options.draws)
+        print_row("best system on judged lists", best_system, list(pair), (20, 50), options.draws)
+        choose = partial(adapt, categorical="system")
+        print_row("default", choose, list(pair), (20, 50), options.draws)
 
 
-def others(draws: int) -> None:
-    """Medical texts, and news and talks of another year: a single system may be the best choice."""
-    for part in pairwise_halves(OTHERS):
-        print(f"\n{part[0].name}")
-        line("consensus alone", consensus, part, (0,), draws)
-        line("best system on A", best_system, part, (20, 50), draws)
-        line("default", partial(adapted, categorical="system"), part, (20, 50), draws)
+def likelihoods(options: Any) -> None:
+    """Print the scores of the likelihoods on pools alone.
 
-
-def pairwise_halves(files: tuple[str, ...]) -> Iterator[list[Half]]:
-    """Yield the two halves of each domain."""
-    parts = halves(files, COMPUTED)
-    for k in range(0, len(parts), 2):
-        yield parts[k : k + 2]
-
-
-def likelihoods(draws: int) -> None:
-    """The likelihoods on pools alone: judged lists and held-out lists are parts of the same half.
-
-    No test half is looked at, so that the default can be chosen by this table.
+    Judged lists and held-out lists are parts of the same half, so the default can be chosen by this
+    table.
     """
     sets = {
-        "WMT 2023, all metrics": halves(WMT23),
-        "WMT 2023, six features": halves(WMT23, FEW),
-        "TED talks": halves(TED, COMPUTED, folder="mqm"),
-        "medical texts and WMT 2021": halves(OTHERS, COMPUTED),
+        "WMT 2023, all metrics": read_halves(WMT23),
+        "WMT 2023, six features": read_halves(WMT23, SIX),
+        "TED talks": read_halves(TED, COMPUTED, folder="mqm"),
+        "medical texts and WMT 2021": read_halves(OTHERS, COMPUTED),
     }
-    for title, parts in sets.items():
-        print(f"\n{title}: {len(parts)} pools, held-out lists")
+    for title, halves in sets.items():
+        print(f"\n{title}: {len(halves)} pools, held-out lists")
         for name in ("risk", "margin", "oracle"):
-            won = {size: [] for size in (10, 20)}
-            for size, seed in product(won, range(draws)):
-                parted = [held_out(half, size, seed) for half in parts]
-                scores = [h.headroom(adapted(h, h.pool, likelihood=name)) for h in parted]
-                won[size].append(float(np.mean(scores)))
-            cells = [
-                f"{n:>4}: {np.mean(w):.3f} ± {2 * np.std(w, ddof=1):.3f}" for n, w in won.items()
-            ]
+            cells = []
+            for size in (10, 20):
+                means = []
+                for seed in range(options.draws):
+                    splits = [split_pool(half, size, seed) for half in halves]
+                    scores = [s.headroom(adapt(s, s.pool, likelihood=name)) for s in splits]
+                    means.append(np.mean(scores))
+                cells.append(cell(size, means))
             print(f"{name:<34} " + "   ".join(cells), flush=True)
 
 
-def held_out(half: Half, size: int, seed: int) -> Half:
-    """Return judged lists from a pool, and the rest of the pool to test on."""
+def split_pool(half: Half, size: int, seed: int) -> Half:
+    """Return judged lists from a pool, with the rest of the pool as the test lists."""
     order = np.random.default_rng(seed).permutation(len(half.pool))
-    rest = half.pool[order[size:]]
-    return Half(half.name, half.pool[order[:size]], rest, column_of(rest, "mqm"))
-
-
-def checks(draws: int) -> None:
-    """How many posteriors pass their check, over all data, and how long `adapt` takes."""
-    few = halves(WMT23, FEW)
-    sets = [*halves(WMT23), *few, *halves(TED, COMPUTED, folder="mqm"), *halves(OTHERS, COMPUTED)]
-    passed, seconds = [], []
-    for seed in range(draws):
-        for number, half in enumerate(sets):
-            size = (5, 10, 20, 50, 100)[(seed + number) % 5]
-            lists = drawn(half, size, seed)
-            start = perf_counter()
-            posterior = bpa.adapt(lists, None, metric="mqm", seed=seed)
-            seconds.append(perf_counter() - start)
-            passed.append(bool(bpa.check(posterior)))
-    print(f"\n{sum(passed)} of {len(passed)} posteriors pass; adapt: {np.median(seconds):.2f} s")
-
-
-TABLES = {
-    table.__name__: table
-    for table in (
-        defaults,
-        equal,
-        references,
-        learned,
-        preferences,
-        ted,
-        others,
-        likelihoods,
-        checks,
-    )
-}
-
-
-def main() -> None:
-    """Print the tables."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--draws", type=int, default=10)
-    parser.add_argument("--tables", nargs="+", choices=TABLES, default=list(TABLES))
-    chosen = parser.parse_args()
-    logging.getLogger("bpa_ppl").addHandler(logging.NullHandler())
-    for name in chosen.tables:
-        TABLES[name](chosen.draws)
+    return Half(half.name, half.pool[order[:size]], half.pool[order[size:]])
 
 
 if __name__ == "__main__":
-    main()
+    tables = (defaults, equal, references, learned, preferences, ted, others, likelihoods)
+    run_tables(__doc__, {table.__name__: table for table in tables}, draws=10)

@@ -1,139 +1,90 @@
-"""Active-learning curves: which sentences to have translated next, against random ones.
+"""Active learning: choosing sentences to translate by expected information, or at random.
 
-    python tests/benchmarks/bench_next.py [--domains NAME …] [--draws 10] [--step 10]
+    python tests/benchmarks/bench_next.py [--domains NAME ...] [--likelihood margin] [--draws 10]
 
-Each draw begins with 10 random sentences of the 500 of a domain (seeds 0, 1, …, the same for every
-row) and asks for `--step` more at a time, up to 100, by the posterior given those before; sentences
-are added one by one (`Sequential`). Printed: test TER of the posterior mean ± 2 standard deviations
-over the draws / BLEU / length, and how many words of reference were asked for in all. Rows:
-`random`; `information`, the expected information gain; `… a word`, divided by the words of the
-source;
-`information, published`, by a posterior of the same sentences with the published likelihood, which
-is one of data, while they are adapted to with the other; `entropy` of the predictive; `longest`
-source.
+Each draw starts with 10 random sentences of a pool of 500 (seeds 0, 1, ..., the same for both rows)
+and asks for 10 more at a time, up to 100, with the posterior of those before; sentences are added
+one at a time (`Sequential`). A cell has the test TER of the posterior mean ± two standard
+deviations over the draws / BLEU / length ratio, and the words of all requested references.
 """
 
 from __future__ import annotations
 
-import argparse
-import warnings
-from functools import partial
-from typing import NamedTuple
+from typing import Any
 
 import numpy as np
-from bench_features import scores_of
-from measuring import DATA, canonical, lists
+from measuring import (
+    DOMAINS,
+    Table,
+    Task,
+    canonical,
+    cell,
+    domain_task,
+    parse_options,
+    summary,
+)
 
 import bpa_ppl as bpa
-from bpa_ppl import NBest
-from bpa_ppl.formats.streams import read_lines
 from bpa_ppl.models import Likelihood, Margin, Oracle
+from bpa_ppl.nbest import Float64
 from bpa_ppl.sampling import Sequential
 from bpa_ppl.sampling.laplace import Laplace
 
-FIRST, SIZES = 10, (20, 50, 100)
-PUBLISHED = "information, published"
-ROWS = ("random", "information", "information a word", PUBLISHED, "entropy", "longest")
+STEP, SIZES = 10, (20, 50, 100)
 SAMPLER = Laplace(draws=1000)
-LIKELIHOODS: dict[str, Likelihood] = {"margin": Margin(gamma=2.0), "published": Oracle()}
+LIKELIHOODS = {"margin": Margin(gamma=2.0), "published": Oracle()}
 
 
-class Domain(NamedTuple):
-    """A pool that knows what hypotheses are worth, words of source and reference, a test set."""
-
-    pool: NBest
-    words: np.ndarray
-    cost: np.ndarray
-    test: NBest
-
-    @classmethod
-    def of(cls, name: str) -> Domain:
-        """Read a domain; what a hypothesis is worth is computed once, and then is a column."""
-        pool = lists(name, "adapt")
-        words = [len(line.split()) for line in read_lines(DATA / name / "adapt.src")]
-        cost = [len(texts[0].split()) for texts in pool.references]
-        known = pool.with_extras(worth=bpa.gains(pool))
-        return cls(known, np.array(words), np.array(cost), lists(name, "test"))
-
-
-def curve(domain: Domain, row: str, likelihood: Likelihood, step: int, seed: int) -> np.ndarray:
-    """Return TER, BLEU, length and words asked for, (sizes, 4), of one draw."""
-    rng = np.random.default_rng(seed)
-    asked = rng.permutation(len(domain.pool))[:FIRST].tolist()
-    first = domain.pool.select(asked)
-    growing, found = begun(first, likelihood, seed), []
-    asking = begun(first, Oracle(), seed) if row == PUBLISHED else growing
-    while len(asked) < max(SIZES):
-        left = np.setdiff1d(np.arange(len(domain.pool)), asked)
-        chosen = left[order(domain, row, left, asking, rng)[:step]]
-        for sentence in chosen.tolist():
-            for one in {growing, asking}:
-                one.add(domain.pool[sentence])
-        asked += chosen.tolist()
-        if len(asked) in SIZES:
-            weights = growing.draws().at_point("mean")
-            scores = scores_of(domain.test, [weights[n] for n in domain.test.feature_names])
-            found.append((*scores, domain.cost[asked].sum()))
-    return np.array(found)
+def learning_curve(task: Task, criterion: str, likelihood: Likelihood, seed: int) -> list[Float64]:
+    """Return TER, BLEU, length ratio and requested words, at each size, of one draw."""
+    pool, rng, curve = task.pool, np.random.default_rng(seed), []
+    selected = rng.permutation(len(pool))[:STEP].tolist()
+    first = pool.select(selected)
+    settings = {"sampler": SAMPLER, "seed": seed}
+    posterior = bpa.adapt(first, canonical(), likelihood=likelihood, metric="ter_gain", **settings)
+    sequential = Sequential(posterior, adaptation_lists=first, **settings)
+    while len(selected) < max(SIZES):
+        left = np.setdiff1d(np.arange(len(pool)), selected)
+        if criterion == "random":
+            order = rng.permutation(len(left))
+        else:
+            order = bpa.next_sentences(
+                pool.select(left),
+                sequential.draws(),
+                criterion=criterion,
+                draws=128,
+                unchecked=True,
+            ).ranking
+        chosen = left[order[:STEP]].tolist()
+        for sentence in chosen:
+            sequential.add(pool[sentence])
+        selected += chosen
+        if len(selected) in SIZES:
+            words = sum(len(pool.references[sentence][0].split()) for sentence in selected)
+            scores = task.scores(sequential.draws().at_point("mean"))
+            curve.append(np.array([*scores, words]))
+    return curve
 
 
-def begun(first: NBest, likelihood: Likelihood, seed: int) -> Sequential:
-    """Return the posterior of the first sentences, to be added to."""
-    posterior = bpa.adapt(
-        first, canonical(), sampler=SAMPLER, likelihood=likelihood, metric="worth", seed=seed
-    )
-    return Sequential(posterior, adaptation_lists=first, sampler=SAMPLER, seed=seed)
-
-
-def order(
-    domain: Domain, row: str, left: np.ndarray, asking: Sequential, rng: np.random.Generator
-) -> np.ndarray:
-    """Return the order in which to ask for the sentences that are left."""
-    if row == "random":
-        return rng.permutation(len(left))
-    if row == "longest":
-        return np.argsort(-domain.words[left], kind="stable")
-    asked = bpa.next_sentences(
-        domain.pool.select(left),
-        asking.draws(),
-        criterion=row.replace(",", "").split()[0],
-        draws=128,
-        unchecked=True,
-    )
-    if not row.endswith("a word"):
-        return asked.ranking
-    return np.argsort(-asked.information / domain.words[left], kind="stable")
-
-
-def table(name: str, rows: list[str], likelihood: str, step: int, draws: int) -> None:
-    """Print the curves of one domain."""
-    domain = Domain.of(name)
-    heads = "".join(f"{f'|A| = {size}':>40}" for size in SIZES)
-    print(f"\n{f'{name}, {likelihood}':<22}{heads}", flush=True)
-    for row in rows:
-        of_draw = partial(curve, domain, row, LIKELIHOODS[likelihood], step)
-        found = np.array([of_draw(seed) for seed in range(draws)])
-        mean, spread = found.mean(axis=0), 2 * found.std(axis=0, ddof=min(1, draws - 1))
-        cells = [
-            f"{ter:.2f} ± {around:.2f} / {bleu:.1f} / {length:.3f}, {words:.0f} words"
-            for (ter, bleu, length, words), around in zip(mean, spread[:, 0], strict=True)
-        ]
-        print(f"{row:<22}" + "".join(f"{cell:>40}" for cell in cells), flush=True)
-
-
-def main() -> None:
-    """Read the command line and print the tables."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--domains", nargs="+", default=["medical", "captions", "conversation"])
-    parser.add_argument("--rows", nargs="+", default=list(ROWS), choices=ROWS)
-    parser.add_argument("--likelihood", default="margin", choices=list(LIKELIHOODS))
-    parser.add_argument("--draws", type=int, default=10)
-    parser.add_argument("--step", type=int, default=10)
-    options = parser.parse_args()
-    warnings.simplefilter("ignore", bpa.BpaWarning)
-    for name in options.domains:
-        table(name, options.rows, options.likelihood, options.step, options.draws)
+def study(domain: str, options: Any) -> None:
+    """Print the table of one domain."""
+    task = domain_task(domain)
+    # The gains are a column, so that they are computed once.
+    task = task._replace(pool=task.pool.with_extras(ter_gain=bpa.gains(task.pool)))
+    table = Table(f"{domain}, {options.likelihood}", *(f"|A| = {n}" for n in SIZES), width=43)
+    for criterion in ("random", "information"):
+        seeds, likelihood = range(options.draws), LIKELIHOODS[options.likelihood]
+        curves = np.array([learning_curve(task, criterion, likelihood, seed) for seed in seeds])
+        table.row(
+            criterion,
+            *(
+                f"{cell(summary([scores[:, :3]]))}, {scores[:, 3].mean():.0f} words"
+                for scores in curves.swapaxes(0, 1)
+            ),
+        )
 
 
 if __name__ == "__main__":
-    main()
+    options = parse_options(__doc__, domains=DOMAINS, likelihood="margin", draws=10)
+    for domain in options.domains:
+        study(domain, options)

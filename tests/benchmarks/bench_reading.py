@@ -1,37 +1,62 @@
-"""How fast a Moses n-best list is read, and in how much memory.
+"""Speed of reading each n-best format, compared with decompressing or decoding the same bytes.
 
-    python tests/benchmarks/bench_reading.py [FILE]
+    python tests/benchmarks/bench_reading.py [--lists 500] [--rounds 3]
 
-Prints one table. Each way of reading runs in a process of its own, all of them in turn, round
-after round; times are the best of the rounds, and ratios are within this one run. Memory is what
-the process grew by at its peak.
+Converts 500-best lists of medical to each format and prints the seconds of `read_nbest` and of
+`iter_nbest`, as multiples of the seconds of `gzip -dc` for text, of orjson for JSON, and of PyArrow
+for tables, whose results are thrown away. For Moses, `split and float` reads the same file as a
+short script would. All alternatives take turns; times are the best of the rounds, after a first
+reading that compiles.
 """
 
 from __future__ import annotations
 
-import argparse
 import gzip
-import itertools
-import json
-import os
-import resource
 import subprocess
-import sys
-import tempfile
-import time
+from collections import deque
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from measuring import DATA, Table, best_time, parse_options, scratch_folder
 
-from bpa_ppl import iter_nbest, read_nbest
+from bpa_ppl import NBest, iter_nbest, read_nbest, write_nbest
+from bpa_ppl.formats.jsonl import Jsonl
 
-DEFAULT = Path(__file__).resolve().parents[3] / "shared/data/medical/adapt.nbest.gz"
+
+def run_gzip(path: Path) -> None:
+    """Decompress and discard."""
+    subprocess.run(["gzip", "-dc", path], stdout=subprocess.DEVNULL, check=True)
 
 
-def split_and_float(path: str) -> Any:
-    """Read as a short script would: split each line, and call float on each value."""
+def run_orjson(path: Path) -> None:
+    """Decode each line and discard it."""
+    import orjson
+
+    command = ["gzip", "-dc" if path.suffix == ".gz" else "-dcf", path]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
+        deque(map(orjson.loads, process.stdout), 0)
+
+
+def run_arrow(path: Path) -> None:
+    """Read into an Arrow table; of plain text, the scores only."""
+    from pyarrow import csv, parquet
+
+    if path.name == "parquet":
+        parquet.read_table(path)
+    elif path.name.startswith("plain"):
+        run_gzip(path)
+        csv.read_csv(path.with_name("scores"), parse_options=csv.ParseOptions(delimiter=" "))
+    else:
+        delimiter = "\t" if path.name == "tsv" else ","
+        options = csv.ParseOptions(delimiter=delimiter, newlines_in_values=True)
+        csv.read_csv(path, parse_options=options)
+
+
+def split_and_float(path: Path) -> Any:
+    """Read a Moses list as a short script would."""
     texts, values, totals = [], [], []
     with gzip.open(path, "rt", encoding="utf-8") as file:
         for line in file:
@@ -42,100 +67,103 @@ def split_and_float(path: str) -> Any:
     return texts, np.array(values, dtype=np.float32), np.array(totals, dtype=np.float32)
 
 
-def gzip_alone(path: str) -> None:
-    """Decompress to nowhere: what any reader has to wait for."""
-    subprocess.run(["gzip", "-dc", path], stdout=subprocess.DEVNULL, check=True)
+def fairseq_lines(lists: NBest) -> str:
+    """Return the output of fairseq without references: a source, and three lines per hypothesis."""
+    rng, lines = np.random.default_rng(1), []
+    for s, number in enumerate(lists.sentence_ids.tolist()):
+        lines.append(f"S-{number}\tsource of sentence {s}")
+        for text in lists.texts(s):
+            tokens = -rng.exponential(size=len(text.split()) + 1)
+            scored = f"{number}\t{tokens.mean()}\t{text}"
+            lines += [f"H-{scored}", f"D-{scored}"]
+            lines.append(f"P-{number}\t" + " ".join(f"{value:.4f}" for value in tokens))
+    return "\n".join([*lines, ""])
 
 
-def line_by_line(path: str) -> Any:
-    """Read without compiled code, which gives every block up."""
-    from bpa_ppl.formats.moses_blocks import BlockParser
-
-    BlockParser.rows = lambda *_: None
-    return read_nbest(path)
+def with_names(lists: NBest, *names: str) -> NBest:
+    """Return lists with the first features only, under other names."""
+    lists = lists.without_features(lists.feature_names[len(names) :])
+    return NBest(**{**vars(lists), "feature_names": names})
 
 
-def streamed(path: str) -> int:
-    """Read in chunks of 64 sentences, and keep none."""
-    return sum(len(chunk) for chunk in iter_nbest(path))
+def write_files(lists: NBest) -> dict[Path, tuple[Any, Callable[[Path], None]]]:
+    """Write the lists in each format.
+
+    Returns:
+        from each file to its format and to the decoder that it is compared with.
+    """
+    folder = scratch_folder()
+    words = [len(text.split()) for text in lists.strings]
+    spans = [" ".join(f"{i}-{i + 1}={i}-{i + 1}" for i in range(0, n, 2)) for n in words]
+    segmented = lists.with_extras(segmentation=[spans[i] for i in lists.string_index])
+    plain = f"plain:list_size={lists.sizes.max()},scores={folder}/scores"
+    files: dict[str, tuple[Any, NBest, Callable[[Path], None]]] = {
+        "moses.gz": ("moses", lists, run_gzip),
+        "moses-segmented": ("moses", segmented, run_gzip),
+        "marian": ("marian", with_names(lists, "F0", "F1"), run_gzip),
+        "travatar": ("travatar", lists, run_gzip),
+        "cdec": ("cdec", lists, run_gzip),
+        "fairseq": ("fairseq", lists, run_gzip),
+        "sockeye": ("sockeye", with_names(lists, "score").without("totals"), run_orjson),
+        "jsonl": ("jsonl", lists, run_orjson),
+        "jsonl.gz": ("jsonl", lists, run_orjson),
+        "jsonl-long": (Jsonl(long=True), lists, run_orjson),
+        "tsv": ("tsv", lists, run_arrow),
+        "csv": ("csv", lists, run_arrow),
+        "csv.gz": ("csv", lists, run_arrow),
+        "parquet": ("parquet", lists, run_arrow),
+        "plain.gz": (plain, lists.without("totals"), run_arrow),
+    }
+    for name, (format, table, _) in files.items():
+        if format == "fairseq":
+            (folder / name).write_text(fairseq_lines(table))
+        else:
+            write_nbest(table, folder / name, format=format)
+    return {folder / name: (format, decode) for name, (format, _, decode) in files.items()}
 
 
-def load_compiled(path: str) -> None:
-    """Read enough of a file to have the compiled parser loaded."""
-    next(itertools.islice(iter_nbest(path, chunk=1), 30, None), None)
-
-
-WAYS: dict[str, Callable[[str], Any]] = {
-    "gzip -dc > /dev/null": gzip_alone,
-    "split-and-float loop": split_and_float,
-    "read_nbest, line by line": line_by_line,
-    "read_nbest": read_nbest,
-    "iter_nbest": streamed,
-    "read_nbest, first call": read_nbest,
-    "read_nbest, compiling": read_nbest,
-}
-COLD = ("read_nbest, first call", "read_nbest, compiling")
-
-
-def peak() -> float:
-    """Return the peak memory of this process in MiB."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-
-
-def measured(way: str, path: str) -> dict[str, float]:
-    """Return seconds and MiB of one reading, in this process."""
-    if way not in COLD:
-        load_compiled(path)
-    before, start = peak(), time.perf_counter()
-    kept = WAYS[way](path)
-    seconds = time.perf_counter() - start
-    del kept
-    return {"seconds": seconds, "memory": peak() - before}
-
-
-def in_own_process(way: str, path: str) -> dict[str, float]:
-    """Return what `measured` says in a fresh process; "compiling" finds no cached code."""
-    with tempfile.TemporaryDirectory() as empty:
-        cache = {"NUMBA_CACHE_DIR": empty} if way.endswith("compiling") else {}
-        command = [sys.executable, __file__, path, "--way", way]
-        run = subprocess.run(
-            command, env={**os.environ, **cache}, stdout=subprocess.PIPE, check=True
-        )
-    return json.loads(run.stdout)
-
-
-def result_size(path: str) -> float:
-    """Return the MiB that the table itself takes."""
-    nbest = read_nbest(path)
-    arrays = (nbest.features, nbest.totals, nbest.offsets, nbest.sentence_ids, nbest.string_index)
-    size = sum(array.nbytes for array in arrays if array is not None)
-    return (size + sys.getsizeof(nbest.strings) + sum(map(sys.getsizeof, nbest.strings))) / 2**20
-
-
-def print_table(path: str, rounds: int) -> None:
-    """Run every way `rounds` times, in turn, and print the best of each."""
-    runs = [{way: in_own_process(way, path) for way in WAYS} for _ in range(rounds)]
-    best = {way: min(run[way]["seconds"] for run in runs) for way in WAYS}
-    memory = {way: min(run[way]["memory"] for run in runs) for way in WAYS}
-    gunzip, loop = best["gzip -dc > /dev/null"], best["split-and-float loop"]
-    print(f"{path}: the table takes {result_size(path):.0f} MiB; best of {rounds} rounds")
-    print(f"{'':26}{'seconds':>9}{'× gzip':>9}{'loop ÷':>9}{'peak MiB':>10}")
-    for way, seconds in best.items():
-        ratios = f"{seconds / gunzip:9.2f}{loop / seconds:9.2f}"
-        print(f"{way:26}{seconds:9.3f}{ratios}{memory[way]:10.0f}")
+def read_in_parts(path: Path, format: Any) -> int:
+    """Read a few lists at a time and discard them."""
+    return sum(len(part) for part in iter_nbest(path, format=format))
 
 
 def main() -> None:
-    """Read the command line."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("file", nargs="?", default=str(DEFAULT), help="a gzip-compressed list")
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--way", choices=WAYS, help=argparse.SUPPRESS)
-    options = parser.parse_args()
-    if options.way:
-        print(json.dumps(measured(options.way, options.file)))
-    else:
-        print_table(options.file, options.rounds)
+    """Print the table."""
+    options = parse_options(__doc__, lists=500, rounds=3)
+    lists = next(iter_nbest(DATA / "medical/adapt.nbest.gz", chunk=options.lists))
+    alternatives: dict[tuple[str, str], Callable[[], Any]] = {}
+    files = write_files(lists)
+    for path, (format, decode) in files.items():
+        compared = path
+        if decode is run_gzip and path.suffix != ".gz":
+            compared = path.with_name(f"{path.name}.packed")
+            compared.write_bytes(gzip.compress(path.read_bytes(), 6))
+        alternatives[path.name, "decode"] = partial(decode, compared)
+        alternatives[path.name, "read"] = partial(read_nbest, path, format=format)
+        alternatives[path.name, "parts"] = partial(read_in_parts, path, format)
+    loop = partial(split_and_float, scratch_folder() / "moses.gz")
+    alternatives["moses.gz", "loop"] = loop
+    for alternative in alternatives.values():
+        alternative()  # compiles
+    seconds = dict.fromkeys(alternatives, np.inf)
+    for _ in range(options.rounds):
+        for key, alternative in alternatives.items():
+            seconds[key] = min(seconds[key], best_time(alternative).seconds)
+    columns = ("MiB", "decoding", "read_nbest", "ratio", "iter_nbest", "ratio")
+    table = Table(f"{len(lists.features):,} hypotheses, seconds", *columns)
+    for path in files:
+        decode, read, parts = (seconds[path.name, key] for key in ("decode", "read", "parts"))
+        table.row(
+            path.name,
+            path.stat().st_size / 2**20,
+            decode,
+            read,
+            read / decode,
+            parts,
+            parts / decode,
+        )
+    ratio = seconds["moses.gz", "loop"] / seconds["moses.gz", "read"]
+    print(f"\nmoses.gz, split and float: {ratio:.1f} times as long as read_nbest")
 
 
 if __name__ == "__main__":

@@ -1,300 +1,258 @@
-"""Latent subdomains: what is found of planted ones, and of the two sources of the general corpus.
+"""Latent subdomains: recovery of planted ones, speed, and those of the general corpus.
 
-    python tests/benchmarks/bench_subdomains.py [--parts curve speed ways out] [--statutes FOLDER]
+    python tests/benchmarks/bench_subdomains.py [--tables NAME ...] [--k 4 8] [--statutes FOLDER]
 
-`curve`: the adjusted Rand index of planted subdomains (2000 pairs of 12 words, mean of two draws)
-by how far they are apart, for several settings, beside the mixture of unigrams that EM starts from,
-and scikit-learn's LDA. `speed`: one iteration of the full model on a part of the corpus, beside the
-same with dictionaries of Python's. `out`: the general corpus (455,891 pairs): seconds, CPU seconds,
-memory and purity after each iteration. `ways`: purity of several settings on its first 40,000
-pairs, with the number of subdomains that are in use, exp of the entropy of P(z).
+Tables:
+    curve  the adjusted Rand index of planted subdomains (2000 pairs of 12 words, mean of two draws)
+           by the share of a subdomain's own distribution in its words
+    speed  one EM step of the lexicons of four subdomains, compared with Python dictionaries
+    out    seconds, memory and purity after each iteration on the general corpus (455,891 pairs)
+    ways   purity of several settings on its first 40,000 pairs, and the number of subdomains in
+           use: exp of the entropy of P(z)
 
-The lines of the corpus are shuffled, and nothing in it says which of its sources a pair comes from.
-With --statutes (a folder with the federal acts and regulations as XML, as the Department of
-Justice publishes them), a pair is a statute if 90 % of the 6-grams of its English words stand
-there, and a debate if less than 10 % do; --labels FILE.npy keeps these shares. Without, pairs are
-told by words that only one of the sources uses, which is easier.
+`out` and `ways` need `--statutes`, a folder with the federal acts and regulations as XML, as the
+Department of Justice publishes them. A pair counts as a statute if 90 % of the 6-grams of
+its English words occur there, and as a debate if less than 10 % do. Purity is the share of these
+pairs whose subdomain consists mostly of pairs from their source.
 """
 
 from __future__ import annotations
 
-import argparse
 import html
 import re
 import sys
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from measuring import DATA, Peak
+from measuring import CORPORA, PeakMemory, Table, best_time, run_tables
 from sklearn.metrics import adjusted_rand_score
 
 from bpa_ppl.models.subdomains import Settings, induce
 from bpa_ppl.models.subdomains.expectation_maximisation import em
 from bpa_ppl.models.subdomains.lexicon import Lexicons
 from bpa_ppl.models.subdomains.unigrams import unigram_posteriors
-from bpa_ppl.phrases.subdomains import NumberedText, Subdomains
+from bpa_ppl.phrases import NumberedText, Subdomains
 from bpa_ppl.workers import parallel_workers
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "models"))
 
 from planted import planted
 
-CORPORA = DATA / "phrases" / "corpora"
-APART = (0.6, 0.5, 0.4, 0.3, 0.2, 0.1)
-DRAWS = 2
-WAYS: dict[str, dict[str, Any]] = {
+SHARES = (0.6, 0.5, 0.4, 0.3, 0.2, 0.1)
+#: Settings on the planted and on the general corpus.
+SETTINGS: dict[str, dict[str, Any]] = {
     "hard (default)": {},
-    "hard, order 1": {"order": 1},
-    "hard, 5 folds": {"folds": 5},
-    "hard, order 1, 5 folds": {"order": 1, "folds": 5},
+    "hard, order=1": {"order": 1},
+    "hard, folds=5": {"folds": 5},
+    "hard, order=1, folds=5": {"order": 1, "folds": 5},
     "soft": {"em": "soft"},
-    "soft, order 1, 5 folds": {"em": "soft", "order": 1, "folds": 5},
-    "hard, random start": {"start": "random"},
+}
+#: Settings on the planted corpus alone.
+MORE_SETTINGS: dict[str, dict[str, Any]] = {
+    "soft, order=1, folds=5": {"em": "soft", "order": 1, "folds": 5},
+    "hard, start=random": {"start": "random"},
     "LDA, target": {"induction": "lda"},
 }
-SOME = 40_000  # sentence pairs of `ways`
-PART = 500  # sentence pairs of the dictionary
-GRAM = 6
-TALK = {"i", "we", "you", "my", "our", "speaker", "hon."}
-LAW = {"subsection", "paragraph", "subparagraph", "prescribed", "thereof", "pursuant"}
+K, GRAM = 12, 6
 
 
-def curve(k: int) -> None:
-    """Print the adjusted Rand index of each way, by how far subdomains are apart."""
-    print(f"\nK = {k}" + " " * 22 + "".join(f"{apart:>8.2f}" for apart in APART))
-    drawn = [[planted(k, 2000, apart, seed) for seed in range(DRAWS)] for apart in APART]
-    row("unigram start", drawn, lambda s, t: unigram_posteriors(s, t, k, 0).argmax(axis=1))
-    for name, way in WAYS.items():
-        row(name, drawn, lambda s, t, way=way: induce(s, t, k, **way).winners())
+def curve(options: Any) -> None:
+    """Print the adjusted Rand index of each setting."""
+
+    def index(draws: list[Any], winners: Callable[..., Any]) -> str:
+        mean = np.mean([adjusted_rand_score(truth, winners(s, t)) for s, t, truth in draws])
+        return f"{mean:.3f}"
+
+    for k in options.k:
+        corpora = [[planted(k, 2000, share, seed) for seed in range(2)] for share in SHARES]
+        table = Table(f"K = {k}", *map(str, SHARES), width=8)
+        table.row(
+            "unigram start", *(index(draws, partial(unigram_start, k=k)) for draws in corpora)
+        )
+        for name, settings in {**SETTINGS, **MORE_SETTINGS}.items():
+            winners = partial(induced_winners, k=k, **settings)
+            table.row(name, *(index(draws, winners) for draws in corpora))
 
 
-def row(name: str, drawn: list, way: Any) -> None:
-    """Print the mean index of one way."""
-    cells = [
-        np.mean([adjusted_rand_score(truth, way(s, t)) for s, t, truth in draws]) for draws in drawn
-    ]
-    print(f"{name:<27}" + "".join(f"{cell:>8.3f}" for cell in cells), flush=True)
+def unigram_start(source: NumberedText, target: NumberedText, k: int) -> np.ndarray:
+    """Return the subdomain of each pair at the start of EM."""
+    return unigram_posteriors(source, target, k, 0).argmax(axis=1)
 
 
-def dictionary_step(tables: list, source: list, target: list, weights: np.ndarray) -> list:
-    """One step of Model 1 for each subdomain, and the scores, as most people write it first."""
+def induced_winners(
+    source: NumberedText, target: NumberedText, k: int, **settings: Any
+) -> np.ndarray:
+    """Return the subdomain of each pair after EM."""
+    return induce(source, target, k, **settings).winners()
+
+
+def dictionary_step(
+    tables: list[dict[tuple[int, int], float]], sources: list, targets: list, weights: np.ndarray
+) -> np.ndarray:
+    """Run one step of Model 1 for each subdomain with dictionaries, and return the scores."""
     scores = np.zeros(weights.shape)
-    found = []
     for z, table in enumerate(tables):
         counts: dict[tuple[int, int], float] = defaultdict(float)
         totals: dict[int, float] = defaultdict(float)
-        for n, (f, e) in enumerate(zip(source, target, strict=True)):
-            inside = [-1, *f]
-            for word in e:
-                norm = sum(table.get((g, word), 0.0) for g in inside)
-                scores[n, z] += np.log(norm / len(inside))
-                for g in inside:
-                    share = weights[n, z] * table.get((g, word), 0.0) / norm
-                    counts[g, word] += share
-                    totals[g] += share
-        found.append({pair: count / totals[pair[0]] for pair, count in counts.items()})
-    return [found, scores]
+        for n, (source, target) in enumerate(zip(sources, targets, strict=True)):
+            with_null = [-1, *source]
+            for e in target:
+                norm = sum(table.get((f, e), 0.0) for f in with_null)
+                scores[n, z] += np.log(norm / len(with_null))
+                for f in with_null:
+                    share = weights[n, z] * table.get((f, e), 0.0) / norm
+                    counts[f, e] += share
+                    totals[f] += share
+        tables[z] = {pair: count / totals[pair[0]] for pair, count in counts.items()}
+    return scores
 
 
-def speed(source: NumberedText, target: NumberedText, k: int = 4) -> None:
-    """Print the seconds of a step of all lexicons in one direction, beside dictionaries."""
-    few = [NumberedText.of(sentences(text)[:PART]) for text in (source, target)]
-    lexicons = Lexicons(*few, 0.0)
-    weights = np.random.default_rng(0).dirichlet(np.ones(k), PART)
-    numbers = [[np.array(s) for s in split(text)] for text in few]
-    flat = 1 / len(few[1].words)
-    pairs = {(g, w) for f, e in zip(*numbers, strict=True) for g in (-1, *f) for w in e}
-    tables = [dict.fromkeys(pairs, flat)] * k
-    slow, (_, expected) = cpu(lambda: dictionary_step(tables, *numbers, weights))
-
-    def ours() -> np.ndarray:
-        start, scores = lexicons.flat("source"), np.zeros(weights.shape)
-        for z in range(k):
-            lexicons.step("source", start, weights[:, z])
-            scores[:, z] = lexicons.log_probabilities("source", start)
-        return scores
-
-    ours()
-    fast, found = min((cpu(ours) for _ in range(5)), key=lambda run: run[0])
-    np.testing.assert_allclose(found, expected, rtol=1e-9)
-    print(f"\n{PART} pairs, K = {k}, one step in one direction{'CPU s':>12}{'ratio':>8}")
-    print(f"{'dictionaries':<43}{slow:>12.4f}{1:>8.0f}")
-    print(f"{'links numbered by their pair of words':<43}{fast:>12.4f}{slow / fast:>8.0f}")
+def compiled_step(lexicons: Lexicons, weights: np.ndarray) -> np.ndarray:
+    """Run the same step with compiled lexicons."""
+    lexicon, scores = lexicons.flat("source"), np.zeros(weights.shape)
+    for z in range(weights.shape[1]):
+        lexicons.step("source", lexicon, weights[:, z])
+        scores[:, z] = lexicons.log_probabilities("source", lexicon, np.ones(len(scores), bool))
+    return scores
 
 
-def cpu(work: Callable[[], Any]) -> tuple[float, Any]:
-    """Run some work and return its seconds of CPU, which others on the machine do not change."""
-    start = time.process_time()
-    result = work()
-    return time.process_time() - start, result
+def speed(_: Any) -> None:
+    """Print the CPU seconds of one step in one direction."""
+    pairs, k = 500, 4
+    texts = (NumberedText.read(CORPORA / f"captions.dev.{side}.xz") for side in ("fr", "en"))
+    source, target = (first_sentences(text, pairs) for text in texts)
+    lexicons = Lexicons(source, target, 0.0)
+    weights = np.random.default_rng(0).dirichlet(np.ones(k), pairs)
+    sentences = split(source), split(target)
+    links = {(f, e) for fs, es in zip(*sentences, strict=True) for f in (-1, *fs) for e in es}
+    tables = [dict.fromkeys(links, 1 / len(target.words)) for _ in range(k)]
+    plain = best_time(partial(dictionary_step, tables, *sentences, weights))
+    compiled_step(lexicons, weights)  # compiles
+    compiled = best_time(partial(compiled_step, lexicons, weights), 5)
+    np.testing.assert_allclose(compiled.result, plain.result, rtol=1e-9)
+    table = Table(f"{pairs} pairs, K = {k}", "CPU seconds", "times as fast")
+    table.row("Python dictionaries", f"{plain.cpu:.4f}", 1.0)
+    table.row("compiled", f"{compiled.cpu:.4f}", plain.cpu / compiled.cpu)
 
 
 def split(text: NumberedText) -> list[np.ndarray]:
-    """Return the numbers of each sentence."""
+    """Return the numbers of the words of each sentence."""
     return np.split(text.numbers, text.starts[1:-1])
 
 
-def sentences(text: NumberedText) -> list[list[str]]:
-    """Return the words of each sentence."""
-    return [[text.words[n] for n in own] for own in split(text)]
+def first_sentences(text: NumberedText, count: int) -> NumberedText:
+    """Return the first sentences of a text, with a vocabulary of their own."""
+    sentences = split(text)[:count]
+    return NumberedText.of([[text.words[n] for n in sentence] for sentence in sentences])
 
 
-def out(labels: np.ndarray, chosen: dict[str, Any], jobs: int, keep: str | None) -> None:
-    """Print what each iteration takes, and how pure its subdomains are."""
-    settings = Settings(**chosen)
-    print(f"\nK = {settings.k}, {settings.em}, folds {settings.folds}, order {settings.order}")
-    print(f"{'':<22}{'seconds':>9}{'CPU':>9}{'GB':>7}{'log p':>15}{'purity':>9}{'moved':>9}")
-    start, cpu, last = time.perf_counter(), time.process_time(), None
-    with Peak() as peak, parallel_workers(jobs, "threads") as team:
-        texts = [NumberedText.read(CORPORA / f"out.{side}.xz") for side in ("fr", "en")]
-        for step, found in enumerate(em(texts[0], texts[1], settings, team)):
-            hard = found.posteriors.ndim == 1
-            own = found.posteriors if hard else found.posteriors.argmax(axis=1)
-            names = ("start", "language models")
-            name = names[step] if step < 2 else f"full model, {step - 1}"
-            cells = (time.perf_counter() - start, time.process_time() - cpu, peak.bytes / 1e9)
-            moved = "" if last is None else f"{np.mean(own != last):.4f}"
-            print(
-                f"{name:<22}{cells[0]:>9.0f}{cells[1]:>9.0f}{cells[2]:>7.2f}"
-                f"{found.log_likelihood:>15.0f}{purity(own, labels):>9.4f}{moved:>9}",
-                flush=True,
+def general_corpus() -> list[NumberedText]:
+    """Read both sides of the general corpus."""
+    return [NumberedText.read(CORPORA / f"out.{side}.xz") for side in ("fr", "en")]
+
+
+def out(options: Any) -> None:
+    """Print time, memory and purity after each iteration, and typical words."""
+    if not options.statutes:
+        print("\nThe table out needs --statutes FOLDER.")
+        return
+    labels = read_labels(options.statutes)
+    columns = ("seconds", "CPU", "GB", "log p", "purity", "moved")
+    table = Table(f"{len(labels)} pairs, K = {K}", *columns, width=9)
+    start, cpu, previous = time.perf_counter(), time.process_time(), None
+    settings = Settings(k=K)
+    with PeakMemory() as peak, parallel_workers(2, "threads") as workers:
+        texts = general_corpus()
+        for step, state in enumerate(em(*texts, settings, workers)):
+            winners = state.posteriors
+            names = ("unigram start", "language models")
+            table.row(
+                names[step] if step < 2 else f"full model, {step - 1}",
+                f"{time.perf_counter() - start:.0f}",
+                f"{time.process_time() - cpu:.0f}",
+                peak.bytes / 1e9,
+                f"{state.log_likelihood:.0f}",
+                f"{purity(winners, labels):.4f}",
+                "" if previous is None else f"{np.mean(winners != previous):.4f}",
             )
-            last = own
-    made = Subdomains(*texts, found.posteriors, found.weights, settings.settings())
-    typical(made, labels)
-    if keep:
-        made.save(keep)
+            previous = winners
+    subdomains = Subdomains(*texts, state.posteriors, state.weights, settings.settings())
+    print_typical_words(subdomains, labels)
 
 
-def ways(labels: np.ndarray, k: int = 12) -> None:
-    """Print what several settings make of a part of the corpus."""
-    texts = [NumberedText.read(CORPORA / f"out.{side}.xz") for side in ("fr", "en")]
-    few = [NumberedText.of(sentences(first(text, SOME))) for text in texts]
-    print(f"\n{SOME} pairs, K = {k:<14}{'CPU s':>8}{'purity':>9}{'in use':>8}{'moved':>8}")
-    begun = unigram_posteriors(*few, k, 0).argmax(axis=1)
-    tried = {**WAYS, "LDA, source": {"induction": "lda", "side": "source"}}
-    for name, way in tried.items():
-        seconds, made = cpu(lambda way=way: induce(*few, k, **way))
-        used = np.exp(-np.sum(made.weights * np.log(np.maximum(made.weights, 1e-300))))
-        own = made.winners()
-        print(
-            f"{name:<32}{seconds:>8.0f}{purity(own, labels[:SOME]):>9.4f}{used:>8.1f}"
-            f"{np.mean(own != begun):>8.4f}",
-            flush=True,
-        )
+def ways(options: Any) -> None:
+    """Print purity and subdomains in use, with several settings on a part of the corpus."""
+    if not options.statutes:
+        print("\nThe table ways needs --statutes FOLDER.")
+        return
+    pairs = 40_000
+    labels = read_labels(options.statutes)[:pairs]
+    texts = [first_sentences(text, pairs) for text in general_corpus()]
+    start = unigram_start(*texts, K)
+    table = Table(f"{pairs} pairs, K = {K}", "CPU s", "purity", "in use", "moved")
+    for name, settings in SETTINGS.items():
+        _, cpu, subdomains = best_time(partial(induce, *texts, K, **settings))
+        weights, winners = subdomains.weights, subdomains.winners()
+        entropy = -np.sum(weights * np.log(np.maximum(weights, 1e-300)))
+        cells = f"{cpu:.0f}", f"{purity(winners, labels):.4f}", f"{np.exp(entropy):.1f}"
+        table.row(name, *cells, f"{np.mean(winners != start):.4f}")
 
 
-def first(text: NumberedText, count: int) -> NumberedText:
-    """Return the first sentences of a text."""
-    return NumberedText(text.words, text.numbers[: text.starts[count]], text.starts[: count + 1])
+def purity(winners: np.ndarray, labels: np.ndarray) -> float:
+    """Return the share of labelled pairs that have the majority label of their subdomain."""
+    counts = np.zeros((int(winners.max()) + 1, 2))
+    np.add.at(counts, (winners[labels >= 0], labels[labels >= 0]), 1)
+    return float(counts.max(axis=1).sum() / counts.sum())
 
 
-def purity(own: np.ndarray, labels: np.ndarray) -> float:
-    """Return the share of labelled pairs that are of the source most frequent in their subdomain.
+def print_typical_words(subdomains: Subdomains, labels: np.ndarray, count: int = 8) -> None:
+    """Print for each subdomain its share, the share of statutes in it, and typical English words.
 
-    >>> round(purity(np.array([0, 0, 1, 1]), np.array([0, 0, 0, 1])), 2)
-    0.75
+    These have the greatest P(word, z) log P(word | z) / P(word).
     """
-    table = np.zeros((int(own.max()) + 1, 2))
-    np.add.at(table, (own[labels >= 0], labels[labels >= 0]), 1)
-    return float(table.max(axis=1).sum() / table.sum())
-
-
-def typical(made: Subdomains, labels: np.ndarray, count: int = 8) -> None:
-    """Print for each subdomain its share, that of statutes in it, and its typical English words.
-
-    Typical are the words with the greatest P(word, z) log P(word | z) / P(word).
-    """
-    own, text = made.winners(), made.target
-    owner = np.repeat(own, np.diff(text.starts)).astype(np.int64)
-    table = np.zeros((made.k, len(text.words)))
-    np.add.at(table, (owner, text.numbers), 1)
-    expected = table.sum(1, keepdims=True) * table.sum(0) / table.sum()
+    winners, text = subdomains.winners(), subdomains.target
+    subdomain = np.repeat(winners, np.diff(text.starts)).astype(np.int64)
+    counts = np.zeros((subdomains.k, len(text.words)))
+    np.add.at(counts, (subdomain, text.numbers), 1)
+    expected = counts.sum(1, keepdims=True) * counts.sum(0) / counts.sum()
     with np.errstate(divide="ignore", invalid="ignore"):
-        pull = np.nan_to_num(table * np.log(table / expected), neginf=0.0)
-    for z in np.argsort(-made.weights):
-        mine = labels[(own == z) & (labels >= 0)]
-        words = " ".join(text.words[n] for n in np.argsort(-pull[z])[:count])
-        print(f"{100 * made.weights[z]:>4.0f} %, statutes {100 * mine.mean():>4.0f} %: {words}")
+        score = np.nan_to_num(counts * np.log(counts / expected), neginf=0.0)
+    for z in np.argsort(-subdomains.weights):
+        statutes = labels[(winners == z) & (labels >= 0)].mean()
+        words = " ".join(text.words[n] for n in np.argsort(-score[z])[:count])
+        print(f"{subdomains.weights[z]:>5.0%}, statutes {statutes:>5.0%}: {words}")
 
 
-def labels_of(statutes: Path | None, kept: Path | None) -> np.ndarray:
-    """Return (pairs,) 1 for statutes, 0 for debates, −1 where it is not known."""
-    lines = NumberedText.read(CORPORA / "out.en.xz")
-    if statutes is None and (kept is None or not kept.exists()):
-        return np.array([by_words({lines.words[n] for n in own}) for own in split(lines)])
-    if kept is not None and kept.exists():
-        shares = np.load(kept)
-    else:
-        assert statutes is not None
-        shares = overlap(statutes, lines)
-        if kept is not None:
-            np.save(kept, shares)
-    cues = np.where(shares >= 0.9, 1, np.where((shares >= 0) & (shares < 0.1), 0, -1))
-    told = np.array([by_words({lines.words[n] for n in own}) for own in split(lines)])
-    both = (cues >= 0) & (told >= 0)
-    print(
-        f"labels: {Counter(cues.tolist())}; words agree on {np.mean(cues[both] == told[both]):.4f}"
-    )
-    return cues
-
-
-def by_words(words: set[str]) -> int:
-    """Return the source that some words tell, or −1."""
-    talk, law = bool(words & TALK), bool(words & LAW)
-    return -1 if talk == law else int(law)
-
-
-def overlap(statutes: Path, lines: NumberedText) -> np.ndarray:
-    """Return (pairs,) the share of the 6-grams of each line that statutes have; −1 without any."""
-    known: set[int] = set()
-    for path in sorted(statutes.rglob("*.xml")):
+@cache
+def read_labels(statutes: str) -> np.ndarray:
+    """Return (pairs,) 1 for statutes, 0 for debates, −1 for unknown."""
+    statute_grams: set[int] = set()
+    for path in sorted(Path(statutes).rglob("*.xml")):
         text = html.unescape(re.sub(r"<[^>]+>", " ", path.read_text("utf-8", "replace")))
-        known.update(grams(text.lower()))
-    shares = []
-    for own in sentences(lines):
-        inside = [gram in known for gram in grams(" ".join(own))]
-        shares.append(np.mean(inside) if inside else -1.0)
-    return np.array(shares)
+        statute_grams.update(grams(text.lower()))
+    english = NumberedText.read(CORPORA / "out.en.xz")
+    labels = []
+    for sentence in split(english):
+        hits = [
+            gram in statute_grams for gram in grams(" ".join(english.words[n] for n in sentence))
+        ]
+        share = np.mean(hits) if hits else 0.5
+        labels.append(1 if share >= 0.9 else 0 if share < 0.1 else -1)
+    print(f"labels: {Counter(labels)}")
+    return np.array(labels)
 
 
 def grams(text: str) -> Iterator[int]:
-    """Yield the hashes of the 6-grams of a text, of its letters and digits alone."""
+    """Yield the hashes of the 6-grams of the words of a text, without punctuation."""
     words = re.findall(r"[a-z0-9]+", text)
     return (hash(tuple(words[n : n + GRAM])) for n in range(len(words) - GRAM + 1))
 
 
-def main() -> None:
-    """Read the command line and run the parts."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parts = ("curve", "speed", "ways", "out")
-    parser.add_argument("--parts", nargs="+", default=parts, choices=parts)
-    parser.add_argument("-k", type=int, nargs="+", default=(4, 8), help="of `curve`")
-    parser.add_argument("--statutes", type=Path, help="folder of XML files")
-    parser.add_argument("--labels", type=Path, help="keeps what --statutes tells")
-    parser.add_argument("--settings", default="", help="of `out`: k=12,em=soft,folds=5")
-    parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--keep", help="Parquet file of the subdomains of `out`")
-    options = parser.parse_args()
-    if not DATA.is_dir() and options.parts != ["curve"]:
-        sys.exit(f"this benchmark needs the corpora of {DATA}, which are not here")
-    if "curve" in options.parts:
-        for k in options.k:
-            curve(k)
-    if "speed" in options.parts:
-        speed(*(NumberedText.read(CORPORA / f"captions.dev.{side}.xz") for side in ("fr", "en")))
-    if "ways" in options.parts:
-        ways(labels_of(options.statutes, options.labels))
-    if "out" in options.parts:
-        from bpa_ppl.component import settings_in
-
-        chosen = settings_in(options.settings, "--settings")
-        out(labels_of(options.statutes, options.labels), chosen, options.jobs, options.keep)
-
-
 if __name__ == "__main__":
-    main()
+    tables = {"curve": curve, "speed": speed, "out": out, "ways": ways}
+    run_tables(__doc__, tables, k=(4, 8), statutes="")

@@ -1,26 +1,22 @@
-"""Sentences added one by one, compared with adapting again to all of them.
+"""Sequential updates with single sentences, compared with adapting again to all of them.
 
-    python tests/benchmarks/bench_updating.py [--domains NAME …] [--draws 3] [--likelihood margin]
+    python tests/benchmarks/bench_updating.py [--domains captions ...] [--draws 3]
 
-Each draw begins with 10 sentences of a domain and adds 100 others one by one. Printed after 10, 40
-and 100 of them: the distance from a posterior adapted to all at once, as the root mean square of
-the differences of the means, in posterior standard deviations, and the mean ratio of the standard
-deviations; and test TER, BLEU and length. Rows: `starting over`, with another seed, shows the
-Monte Carlo error; `exact`, with the lists of the first 10; `Gaussian`, without them. Then times per
-sentence, without compilation: reweighting, new draws, and starting over.
+Each draw starts with 10 sentences of a domain and adds 100 others one at a time. After 10, 40 and
+100 of them it is compared with a posterior adapted to all at once: the root mean square difference
+of the means, in posterior standard deviations; the mean ratio of the standard deviations; test TER,
+BLEU and length ratio. `starting over` has another seed and shows the Monte Carlo error; `exact` has
+the lists of the first 10 sentences, `Gaussian` only their posterior. Then the times per sentence.
 """
 
 from __future__ import annotations
 
-import argparse
-import warnings
+from functools import partial
 from statistics import median
-from time import perf_counter
 from typing import Any
 
 import numpy as np
-from bench_features import scores_of
-from measuring import canonical, lists
+from measuring import Table, Task, best_time, domain_task, parse_options
 
 import bpa_ppl as bpa
 from bpa_ppl import Draws, NBest
@@ -29,101 +25,62 @@ from bpa_ppl.sampling import Sequential
 FIRST, STOPS = 10, (10, 40, 100)
 
 
-def adapted(sample: NBest, likelihood: str, seed: int) -> Draws:
-    """Return the posterior of some sentences at once."""
-    posterior = bpa.adapt(sample, canonical(), sampler="imh", likelihood=likelihood, seed=seed)
-    return bpa.as_draws(posterior)
+def adapt(task: Task, sample: NBest, seed: int) -> Draws:
+    """Return the posterior of all sentences at once."""
+    return bpa.as_draws(task.adapt(sample, sampler="imh", likelihood="margin", seed=seed))
 
 
-def compared(draws: Draws, truth: Draws, test: NBest) -> list[float]:
-    """Return distance of the means, ratio of the deviations, and test TER, BLEU and length."""
-    shift = (draws.mean - truth.mean) / truth.deviation
-    ratio = float(np.mean(draws.deviation / truth.deviation))
-    weights = draws.at_point("mean")
-    scores = scores_of(test, [weights[name] for name in test.feature_names])
-    return [float(np.sqrt(np.mean(shift**2))), ratio, *scores]
+def compare(task: Task, draws: Draws, exact: Draws) -> list[float]:
+    """Return the difference of the means, the ratio of the deviations, and the test scores."""
+    shift = (draws.mean - exact.mean) / exact.deviation
+    ratio = np.mean(draws.deviation / exact.deviation)
+    return [np.sqrt(np.mean(shift**2)), ratio, *task.scores(draws.at_point("mean"))]
 
 
-class Timed:
-    """Sentences added one by one, with the seconds that each took."""
-
-    def __init__(self, first: NBest, likelihood: str, seed: int, exact: bool):
-        posterior = adapted(first, likelihood, seed)
-        self.sequential = Sequential(
-            posterior, adaptation_lists=first if exact else None, seed=seed
-        )
-        self.seconds: list[float] = []
-
-    def add(self, more: NBest) -> None:
-        """Add sentences one after the other."""
-        for one in more:
-            start = perf_counter()
-            self.sequential.add(one)
-            self.seconds.append(perf_counter() - start)
-
-    def times(self, afresh: bool) -> list[float]:
-        """Return the seconds of the steps that reweighted, or of those that made new draws."""
-        pairs = zip(self.sequential.steps, self.seconds, strict=True)
-        return [seconds for step, seconds in pairs if bool(step.afresh) == afresh]
-
-
-def study(name: str, likelihood: str, draws: int) -> None:
+def study(domain: str, draws: int) -> None:
     """Print the tables of one domain."""
-    pool, test = lists(name, "adapt"), lists(name, "test")
-    found: dict[str, list[Any]] = {"starting over": [], "exact": [], "Gaussian": []}
-    seconds: dict[str, list[float]] = {"reweighted": [], "new draws": [], "starting over": []}
-    afresh = []
+    task = domain_task(domain)
+    results: dict[str, list[Any]] = {"starting over": [], "exact": [], "Gaussian": []}
+    seconds: dict[str, list[float]] = {"starting over": [], "reweighting": [], "new draws": []}
     for seed in range(draws):
-        order = np.random.default_rng(seed).permutation(len(pool))[: FIRST + max(STOPS)]
-        first = pool.select(order[:FIRST])
-        updates = {n: Timed(first, likelihood, seed, n == "exact") for n in ("exact", "Gaussian")}
-        rows: dict[str, list[Any]] = {n: [] for n in found}
+        order = np.random.default_rng(seed).permutation(len(task.pool))[: FIRST + max(STOPS)]
+        first = task.pool.select(order[:FIRST])
+        updates = {
+            name: Sequential(adapt(task, first, seed), adaptation_lists=lists, seed=seed)
+            for name, lists in (("exact", first), ("Gaussian", None))
+        }
+        rows: dict[str, list[Any]] = {name: [] for name in results}
         for begin, stop in zip((0, *STOPS), STOPS, strict=False):
-            whole = pool.select(order[: FIRST + stop])
-            truth = adapted(whole, likelihood, 1000 + seed)
-            start = perf_counter()
-            again = adapted(whole, likelihood, 2000 + seed)
-            seconds["starting over"].append(perf_counter() - start)
-            rows["starting over"].append(compared(again, truth, test))
-            for row, timed in updates.items():
-                timed.add(pool.select(order[FIRST + begin : FIRST + stop]))
-                rows[row].append(compared(timed.sequential.draws(), truth, test))
-        for row, values in rows.items():
-            found[row].append(values)
-        for timed in updates.values():
-            seconds["reweighted"] += timed.times(False)
-            seconds["new draws"] += timed.times(True)
-            afresh.append(len(timed.times(True)))
-    head = "".join(f"{f'10 + {stop}':>42}" for stop in STOPS)
-    print(f"\n{f'{name}, {likelihood}':<16}{head}", flush=True)
-    for row, table in found.items():
-        mean = np.array(table).mean(axis=0)
-        cells = [
-            f"{shift:.3f} sd, × {ratio:.3f}, {ter:.2f} / {bleu:.1f} / {length:.3f}"
-            for shift, ratio, ter, bleu, length in mean
-        ]
-        print(f"{row:<16}" + "".join(f"{cell:>42}" for cell in cells), flush=True)
-    whole = median(seconds["starting over"])
-    for row, times in seconds.items():
-        middle = median(times)
-        print(
-            f"{row:<16}{1e3 * middle:>9.1f} ms (best {1e3 * min(times):.1f}), "
-            f"1 / {whole / middle:.1f} of starting over"
+            sample = task.pool.select(order[: FIRST + stop])
+            exact = adapt(task, sample, 1000 + seed)
+            again = best_time(partial(adapt, task, sample, 2000 + seed))
+            seconds["starting over"].append(again.seconds)
+            rows["starting over"].append(compare(task, again.result, exact))
+            for name, sequential in updates.items():
+                for sentence in task.pool.select(order[FIRST + begin : FIRST + stop]):
+                    time = best_time(partial(sequential.add, sentence)).seconds
+                    kind = "new draws" if sequential.steps[-1].afresh else "reweighting"
+                    seconds[kind].append(time)
+                rows[name].append(compare(task, sequential.draws(), exact))
+        for name, values in rows.items():
+            results[name].append(values)
+    table = Table(domain, *(f"{FIRST} + {stop}" for stop in STOPS), width=42)
+    for name, values in results.items():
+        table.row(
+            name,
+            *(
+                f"{shift:.3f} sd, × {ratio:.3f}, {ter:.2f} / {bleu:.1f} / {length:.3f}"
+                for shift, ratio, ter, bleu, length in np.mean(values, axis=0)
+            ),
         )
-    print(f"new draws were made {np.mean(afresh):.1f} times in {max(STOPS)} sentences")
-
-
-def main() -> None:
-    """Read the command line and print the tables."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--domains", nargs="+", default=["captions"])
-    parser.add_argument("--likelihood", default="margin")
-    parser.add_argument("--draws", type=int, default=3)
-    options = parser.parse_args()
-    warnings.simplefilter("ignore", bpa.BpaWarning)
-    for name in options.domains:
-        study(name, options.likelihood, options.draws)
+    table = Table("one sentence", "milliseconds", "share of starting over", "steps per 100")
+    for name, times in seconds.items():
+        share = median(times) / median(seconds["starting over"])
+        steps = "" if name == "starting over" else len(times) / len(updates) / draws
+        table.row(name, f"{1e3 * median(times):.1f}", f"{share:.3f}", steps)
 
 
 if __name__ == "__main__":
-    main()
+    options = parse_options(__doc__, domains=("captions",), draws=3)
+    for domain in options.domains:
+        study(domain, options.draws)

@@ -1,83 +1,315 @@
-"""What the benchmarks share: the real lists, a watch that sets compilation apart, memory."""
+"""Shared parts of the benchmarks: data, command lines, times, memory, and printed tables."""
 
 from __future__ import annotations
 
+import argparse
+import atexit
 import sys
+import tempfile
 import threading
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache
 from pathlib import Path
-from statistics import median
-from time import perf_counter
+from time import perf_counter, process_time
 from typing import Any, NamedTuple
 
 import numpy as np
 import psutil
 
-from bpa_ppl import NBest, Weights, read_nbest, read_weights
+import bpa_ppl as bpa
+from bpa_ppl.nbest import Float64, NBest
 
 DATA = Path(__file__).resolve().parents[2].parent / "shared" / "data"
+CORPORA = DATA / "phrases/corpora"
+DOMAINS = ("medical", "captions", "conversation")
+LIKELIHOODS = {"published": "oracle", "margin": "margin"}
+#: From the size of A and a seed to test TER, BLEU and length ratio.
+OfDraw = Callable[[int, int], Float64]
 
 
-class Timed(NamedTuple):
-    """Seconds of some work, what its first run took beyond that, and its result."""
+def parse_options(
+    description: str,
+    *,
+    tables: Iterable[str] = (),
+    needs_data: bool = True,
+    **defaults: int | str | tuple[Any, ...],
+) -> argparse.Namespace:
+    """Parse the command line.
+
+    Args:
+        description: the docstring of the script.
+        tables: the names of its tables; it prints all of them unless `--tables` selects some.
+        needs_data: exit if the n-best lists and corpora are not available.
+        defaults: the other options, with their defaults; a tuple is an option with several values.
+    """
+    parser = argparse.ArgumentParser(
+        description=description, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    if names := list(tables):
+        parser.add_argument(
+            "--tables", "--parts", dest="tables", nargs="+", choices=names, default=names
+        )
+    for name, default in defaults.items():
+        if isinstance(default, bool):
+            parser.add_argument(f"--{name}", default=default, action=argparse.BooleanOptionalAction)
+            continue
+        several = isinstance(default, tuple)
+        parser.add_argument(
+            f"--{name.replace('_', '-')}",
+            default=default,
+            type=type(next(iter(default), "") if several else default),
+            nargs="*" if several else None,
+            help=f"default: {' '.join(map(str, default)) if several else default}",
+        )
+    options = parser.parse_args()
+    if needs_data and not DATA.is_dir():
+        sys.exit(f"this benchmark needs the data in {DATA}, which does not exist")
+    warnings.simplefilter("ignore", bpa.BpaWarning)
+    return options
+
+
+def run_tables(
+    description: str,
+    tables: Mapping[str, Callable[[argparse.Namespace], None]],
+    **defaults: int | str | tuple[Any, ...],
+) -> None:
+    """Parse the command line and print the selected tables."""
+    options = parse_options(description, tables=tables, **defaults)
+    for name in options.tables:
+        tables[name](options)
+
+
+class Times(NamedTuple):
+    """The least wall-clock and CPU seconds of several runs, and the result of the last run."""
 
     seconds: float
-    first: float
+    cpu: float
     result: Any
 
 
-def clock(work: Callable[[], Any]) -> tuple[float, Any]:
-    """Run some work and return its seconds and its result."""
-    start = perf_counter()
-    result = work()
-    return perf_counter() - start, result
+def best_time(work: Callable[[], Any], repeats: int = 1) -> Times:
+    """Run a function several times and return its least times."""
+    seconds, cpu = [], []
+    for _ in range(repeats):
+        result = None  # releases the previous result
+        start, cpu_start = perf_counter(), process_time()
+        result = work()
+        seconds.append(perf_counter() - start)
+        cpu.append(process_time() - cpu_start)
+    return Times(min(seconds), min(cpu), result)
 
 
-def timed(work: Callable[[], Any], repeats: int = 1) -> Timed:
-    """Run some work once to compile it, then again: the median of `repeats` runs."""
-    cold, _ = clock(work)
-    runs = [clock(work) for _ in range(repeats)]
-    seconds = median(run[0] for run in runs)
-    return Timed(seconds, max(cold - seconds, 0.0), runs[-1][1])
+class PeakMemory:
+    """Peak resident memory of the process within a `with` block, relative to its start."""
 
-
-class Peak:
-    """Peak resident memory of the process inside a `with` block, above what it had before."""
-
-    def __enter__(self) -> Peak:
-        self._process, self._over = psutil.Process(), threading.Event()
+    def __enter__(self) -> PeakMemory:
+        self._process, self._finished = psutil.Process(), threading.Event()
         self._start = self._highest = self._process.memory_info().rss
         self._thread = threading.Thread(target=self._watch, daemon=True)
         self._thread.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._over.set()
+        self._finished.set()
         self._thread.join()
 
     @property
     def bytes(self) -> int:
-        """The peak, above the start."""
+        """The increase at the peak."""
         return self._highest - self._start
 
     def _watch(self) -> None:
-        while not self._over.wait(0.002):
+        while not self._finished.wait(0.002):
             self._highest = max(self._highest, self._process.memory_info().rss)
 
 
-def lists(name: str, part: str) -> NBest:
-    """Read real lists with their references, or exit where they are not at hand."""
-    if not DATA.is_dir():
-        sys.exit(f"this benchmark needs the real n-best lists of {DATA}, which are not here")
-    folder = DATA / name
-    return read_nbest(folder / f"{part}.nbest.gz", references=folder / f"{part}.ref")
+class Table:
+    """A table that prints each row as soon as it is computed.
+
+    Args:
+        title: the heading of the first column.
+        columns: the other headings.
+        width: the minimum width of the other columns, in characters.
+    """
+
+    def __init__(self, title: str, *columns: str, width: int = 10):
+        self._widths = [max(width, len(column) + 2) for column in columns]
+        print()
+        self.row(title, *columns)
+
+    def row(self, name: str, *cells: str | float) -> None:
+        """Print a row; floats get two decimals."""
+        texts = [f"{cell:.2f}" if isinstance(cell, float) else str(cell) for cell in cells]
+        aligned = (f"{text:>{width}}" for text, width in zip(texts, self._widths, strict=False))
+        print(f"{name:<46}" + "".join(aligned), flush=True)
 
 
-def canonical() -> Weights:
-    """Return the weights of the system that made the lists."""
-    return read_weights(DATA / "moses.ini")
+class ScoreTable(Table):
+    """Mean TER ± two standard deviations / mean BLEU / mean length ratio, by the size of A.
+
+    Args:
+        title: the heading of the first column.
+        sizes: the sizes of A.
+        draws: the number of draws of A.
+        total: add the mean TER over the sizes plus one mean standard deviation.
+    """
+
+    def __init__(self, title: str, sizes: Sequence[int], draws: int, total: bool = False):
+        heads = [f"|A| = {size}" for size in sizes] + ["sum"] * total
+        super().__init__(title, *heads, width=31)
+        self._sizes, self._draws, self._total = sizes, draws, total
+
+    def add(self, name: str, *domains: OfDraw) -> None:
+        """Score every draw of A, and print the means over the domains."""
+        means = []
+        for size in self._sizes:
+            seeds = range(self._draws)
+            means.append(summary([[of_draw(size, seed) for seed in seeds] for of_draw in domains]))
+        ter, spread = np.mean(means, axis=0)[:2]
+        self.row(name, *map(cell, means), *[ter + spread / 2] * self._total)
 
 
-def drawn(pool: NBest, sentences: int, seed: int) -> NBest:
-    """Return sentences drawn with replacement."""
-    return pool.select(np.random.default_rng(seed).integers(len(pool), size=sentences))
+def summary(domains: Sequence[Any]) -> Float64:
+    """Average scores, (domains, draws, metrics), over the domains.
+
+    Returns:
+        the mean and two standard deviations of the first metric over the draws, and the means of
+        the other metrics.
+    """
+    scores = np.array(domains)
+    first, *others = scores.mean(axis=(0, 1))
+    spread = 2 * scores[..., 0].std(axis=1, ddof=min(1, scores.shape[1] - 1)).mean()
+    return np.array([first, spread, *others])
+
+
+def cell(values: Float64) -> str:
+    """Format the result of `summary`."""
+    ter, spread, *others, length = values
+    return " / ".join([f"{ter:.2f} ± {spread:.2f}", *(f"{x:.1f}" for x in others), f"{length:.3f}"])
+
+
+@cache
+def scratch_folder() -> Path:
+    """Return a folder that is deleted when the program ends."""
+    folder = tempfile.TemporaryDirectory()
+    atexit.register(folder.cleanup)
+    return Path(folder.name)
+
+
+def write_lines(name: str, lines: Iterable[str]) -> str:
+    """Write lines to a file of the scratch folder and return its path."""
+    path = scratch_folder() / name
+    path.write_text("\n".join([*lines, ""]), encoding="utf-8")
+    return str(path)
+
+
+def canonical() -> bpa.Weights:
+    """Return the weights of the system that produced the lists."""
+    return bpa.read_weights(DATA / "moses.ini")
+
+
+def read_lists(name: str, part: str) -> NBest:
+    """Read the n-best lists of a domain with their references and sources."""
+    path = DATA / name / part
+    return bpa.read_nbest(f"{path}.nbest.gz", references=f"{path}.ref", sources=f"{path}.src")
+
+
+def draw(pool: NBest, size: int, seed: int) -> NBest:
+    """Draw sentences with replacement."""
+    return pool.select(np.random.default_rng(seed).integers(len(pool), size=size))
+
+
+class Task(NamedTuple):
+    """Lists to adapt on and lists to test on.
+
+    Attributes:
+        pool: the lists that adaptation sentences are drawn from.
+        test: the test lists, with the same features.
+        ter: the TER statistics of the test hypotheses.
+        bleu: their BLEU statistics.
+        new: the features without canonical weights.
+    """
+
+    pool: NBest
+    test: NBest
+    ter: Any
+    bleu: Any
+    new: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, pool: NBest, test: NBest, new: tuple[str, ...] = ()) -> Task:
+        """Compute the statistics of the test lists."""
+        from bpa_ppl.quality import statistics  # not loaded before `bench_pipeline` measures it
+
+        return cls(pool, test, statistics(test, "ter"), statistics(test, "bleu"), new)
+
+    def with_features(self, *sources: Any) -> Task:
+        """Add features that do not learn from the pool."""
+        pool, test = (bpa.add_features(part, sources) for part in (self.pool, self.test))
+        names = pool.feature_names[len(self.pool.feature_names) :]
+        return self._replace(pool=pool, test=test, new=(*self.new, *names))
+
+    def keep_features(self, *names: str) -> Task:
+        """Remove all new features except the named ones."""
+        removed = [name for name in self.new if name not in names]
+        pool, test = (part.without_features(removed) for part in (self.pool, self.test))
+        return self._replace(pool=pool, test=test, new=names)
+
+    def adapt(self, sample: NBest, **options: Any) -> Any:
+        """Adapt; by default return the mode under the published likelihood."""
+        options = {"sampler": "map", "likelihood": "oracle", **options}
+        return bpa.adapt(sample, canonical(), defaults=dict.fromkeys(self.new, 0.0), **options)
+
+    def scores(self, weights: Mapping[str, float]) -> Float64:
+        """Return TER, BLEU and length ratio of the test hypotheses with the highest scores."""
+        values = np.array([weights[name] for name in self.test.feature_names])
+        rows = self.test.offsets[:-1] + self.test.best(self.test.scores(values))
+        counts = self.bleu.counts[rows].sum(axis=0)
+        return np.array([self.ter.corpus(rows), self.bleu.corpus(rows), counts[4] / counts[8]])
+
+    def score_draw(self, size: int, seed: int, **options: Any) -> Float64:
+        """Adapt to sentences drawn from the pool, and return the scores on the test lists."""
+        sample = draw(self.pool, size, seed)
+        return self.scores(bpa.point_weights(self.adapt(sample, **options)))
+
+
+@cache
+def domain_task(domain: str) -> Task:
+    """Return the lists of a domain, with their 14 features."""
+    return Task.of(read_lists(domain, "adapt"), read_lists(domain, "test"))
+
+
+@cache
+def segmented_captions() -> Task:
+    """Return the captions, with sources and the phrase segmentations of the decoder."""
+    parts = (("adapt", "dev"), ("test", "test"))
+    lists = (
+        bpa.read_nbest(
+            DATA / f"phrases/nbest-seg/captions.{part}.nbest.xz",
+            references=DATA / f"captions/{part}.ref",
+            sources=CORPORA / f"captions.{corpus}.fr.xz",
+        )
+        for part, corpus in parts
+    )
+    return Task.of(*lists)
+
+
+def caption_corpus() -> tuple[str, str]:
+    """Return the paths of the parallel text of captions, French and English."""
+    french, english = (str(CORPORA / f"captions.train.{side}.xz") for side in ("fr", "en"))
+    return french, english
+
+
+def caption_counts() -> tuple[Any, Any, Any]:
+    """Return phrase counts of captions, of the general corpus, and of the development text."""
+    from bpa_ppl.phrases import read_counts
+
+    folder = DATA / "phrases/phrases"
+    domain, dev = (read_counts(folder / f"captions.{name}.extract.xz") for name in ("in", "dev"))
+    general = read_counts(
+        folder / "out.extract.captions.xz",
+        source_counts=folder / "out.marginals.captions.src.xz",
+        target_counts=folder / "out.marginals.captions.tgt.xz",
+    )
+    return domain, general, dev

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import warnings
 from contextlib import redirect_stderr, redirect_stdout
+from pathlib import Path
 from typing import NamedTuple
 from unittest.mock import patch
 
@@ -23,7 +24,7 @@ PROGRAM = (
 
 
 class Outcome(NamedTuple):
-    """How a command ended, and what it said."""
+    """The exit code of a command, and what it printed."""
 
     code: int
     out: str
@@ -48,6 +49,30 @@ def run(*arguments: object, stdin: str = "") -> Outcome:
         with pytest.raises(SystemExit) as ending:
             main()
     return Outcome(int(ending.value.code or 0), _written(out), _written(err))
+
+
+def refused(*arguments: object, mention: str, status: int = 2) -> str:
+    """Check that a command fails with one line that mentions something, and writes nothing.
+
+    Returns:
+        the line.
+    """
+    before = sorted(Path().rglob("*"))
+    done = run(*arguments)
+    assert (done.code, done.out) == (status, ""), done
+    error, *details = (line for line in done.err.splitlines() if not line.startswith("note: "))
+    assert error.startswith("error: ")
+    assert status == 3 or not details, done.err
+    assert mention in done.err
+    assert sorted(Path().rglob("*")) == before
+    return error
+
+
+def succeed(*arguments: object, stdin: str = "") -> Outcome:
+    """Run a command and check that it succeeds."""
+    done = run(*arguments, stdin=stdin)
+    assert done.code == 0, done.err
+    return done
 
 
 def _written(stream: io.TextIOWrapper) -> str:

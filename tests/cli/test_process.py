@@ -1,37 +1,50 @@
-"""The command as a process of its own: a whole line of work, and Ctrl-C."""
+"""The command as a process: standard streams, messages, Ctrl-C, and the same bytes again."""
 
 from __future__ import annotations
 
+import io
+import logging
 import os
+import re
 import shutil
 import signal
 import subprocess
 import sys
 import time
-from contextlib import suppress
+import warnings
+from contextlib import redirect_stderr, redirect_stdout, suppress
 from pathlib import Path
+from unittest.mock import patch
 
-from command_line import run, start
+import pytest
+from command_line import PROGRAM, run, start, succeed
 
-PROGRAM = str(Path(sys.executable).parent / "bpa")
+from bpa_ppl.cli import main, options
+from bpa_ppl.cli.app import shown_messages
+from bpa_ppl.notes import LOGGER, log_info, warn_user
+
+INSTALLED = str(Path(sys.executable).parent / "bpa")
 SENTENCES = 12  # in the lists of the fixture
+CLOSED = 141
+ADAPT = ("adapt", "nbest", "-w", "moses.ini", "--sampler", "map", "-o", "new.nc")
+RERANK = ("rerank", "nbest", "-p", "good.nc", "-q")
 
 
 def bpa(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([PROGRAM, *arguments], capture_output=True, encoding="utf-8", check=False)
+    return subprocess.run(
+        [INSTALLED, *arguments], capture_output=True, encoding="utf-8", check=False
+    )
 
 
 def test_adapt_check_rerank_weights(folder: Path) -> None:
-    assert shutil.which(PROGRAM), "the package is not installed: no program bpa beside Python"
-    adapt = ("adapt", "nbest", "-r", "ref", "-w", "moses.ini", "--sampler", "map")
-    adapted = bpa(*adapt, "-o", "new.nc")
+    assert shutil.which(INSTALLED), "the package is not installed: no program bpa beside Python"
+    adapted = bpa(*ADAPT, "-r", "ref")
     assert (adapted.returncode, adapted.stdout) == (0, "")
-    # One process shows that the program is whole; another costs seconds of imports.
-    reranked = run("rerank", "-", "-p", "new.nc", stdin=Path("nbest").read_text("utf-8"))
-    assert reranked.code == 0
+    # One process shows that the program works; another costs seconds of imports.
+    reranked = succeed("rerank", "-", "-p", "new.nc", stdin=Path("nbest").read_text("utf-8"))
     assert len(reranked.out.splitlines()) == SENTENCES
-    checked = run("check", "new.nc")
-    assert (checked.code, checked.err) == (0, "")
+    checked = succeed("check", "new.nc")
+    assert checked.err == ""
     assert checked.out.strip() in adapted.stderr
     assert run("weights", "new.nc", "-o", "new.ini", "--template", "moses.ini") == (0, "", "")
     assert Path("new.ini").read_text("utf-8") != Path("moses.ini").read_text("utf-8")
@@ -40,14 +53,7 @@ def test_adapt_check_rerank_weights(folder: Path) -> None:
 def test_an_error_has_no_traceback(folder: Path) -> None:
     done = bpa("check", "none")
     assert done.returncode == 2
-    assert done.stderr == ("error: none: no such file: give the posterior that `bpa adapt` wrote\n")
-
-
-def test_a_closed_pipe_is_not_an_error(folder: Path) -> None:
-    line = f"'{PROGRAM}' rerank - -p good.nc -q < nbest | head -n 1"
-    done = subprocess.run(["sh", "-c", line], capture_output=True, encoding="utf-8", check=False)
-    assert len(done.stdout.splitlines()) == 1
-    assert done.stderr == ""
+    assert re.fullmatch("error: none: no such file.*\n", done.stderr)
 
 
 def test_ctrl_c_leaves_nothing(folder: Path) -> None:
@@ -55,7 +61,7 @@ def test_ctrl_c_leaves_nothing(folder: Path) -> None:
     before = sorted(os.listdir())
     many = ("--sampler", "rwm", "--set", "draws=1000000", "--set", "thinning=200")
     process = start("adapt", "lists", "-r", "ref", "-w", "moses.ini", "-o", "new.nc", *many)
-    with open("lists", "wb", opener=_once_read) as lists:
+    with open("lists", "wb", opener=_when_read) as lists:
         lists.write(Path("nbest").read_bytes())
     time.sleep(2)  # into the work, wherever it is then
     assert sorted(os.listdir()) == before  # nothing is made before there is something to write
@@ -67,10 +73,162 @@ def test_ctrl_c_leaves_nothing(folder: Path) -> None:
     assert sorted(os.listdir()) == before
 
 
-def _once_read(path: str, flags: int) -> int:
+def _when_read(path: str, flags: int) -> int:
     """Open a pipe as soon as somebody reads it; without a reader it cannot be opened."""
     for _ in range(1200):
         with suppress(OSError):
             return os.open(path, os.O_WRONLY | os.O_NONBLOCK)
         time.sleep(0.05)
     raise TimeoutError(path)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="needs to choose a core")
+def test_on_one_core_and_on_all_the_same_files_are_made(originals: Path, tmp_path: Path) -> None:
+    one_core = f"import os; os.sched_setaffinity(0, {{min(os.sched_getaffinity(0))}}); {PROGRAM}"
+    for name, program in (("one", one_core), ("all", PROGRAM)):
+        shutil.copytree(originals, tmp_path / name)
+        environment = {**os.environ, "PYTHONHASHSEED": str(len(program))}
+        for command in (
+            ("adapt", "nbest", "-r", "ref", "-w", "moses.ini", "-o", "new.nc", "-q", "--no-cache"),
+            ("report", "new.nc", "-o", "page.html", "-q"),
+            ("rerank", "nbest", "-p", "new.nc", "-o", "out", "--details", "new.tsv", "--unchecked"),
+        ):
+            line = [sys.executable, "-c", program, *command]
+            subprocess.run(line, cwd=tmp_path / name, env=environment, check=True)
+    for made in ("new.nc", "page.html", "out", "new.tsv"):
+        one, every = ((tmp_path / name / made).read_bytes() for name in ("one", "all"))
+        assert one == every, made
+
+
+def code_with(out: object, *arguments: str) -> tuple[int, str]:
+    """Run `bpa` with a given standard output; return its code and its standard error."""
+    err = io.StringIO()
+    with (
+        patch.object(sys, "argv", ["bpa", *arguments]),
+        redirect_stdout(out),  # type: ignore[type-var]
+        redirect_stderr(err),
+        pytest.raises(SystemExit) as ending,
+    ):
+        main()
+    return int(ending.value.code or 0), err.getvalue()
+
+
+@pytest.mark.parametrize(
+    "command", [RERANK, ("check", "good.nc"), ("weights", "good.nc", "-o", "-")]
+)
+def test_a_reader_that_has_enough_ends_a_command_quietly(
+    folder: Path, command: tuple[str, ...]
+) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    with open(writing, "w", encoding="utf-8") as out:
+        assert code_with(out, *command) == (CLOSED, "")
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.name != "posix", reason="needs a shell")
+def test_pipes_and_closed_streams_in_a_shell(folder: Path) -> None:
+    """What cannot be tested within this process."""
+    script = f"""
+        '{INSTALLED}' rerank nbest -p good.nc -q | true; echo "pipe ${{PIPESTATUS[0]}}"
+        '{INSTALLED}' rerank nbest -p good.nc -q | head -n 1 | wc -l
+        '{INSTALLED}' rerank - -p good.nc -q -o new.txt <&-; echo "stdin $?"
+        '{INSTALLED}' weights good.nc -o - >&-; echo "stdout $?"
+        PYTHONIOENCODING=ascii '{INSTALLED}' check good.nc > check.txt; echo "check $?"
+    """
+    done = subprocess.run(["bash", "-c", script], capture_output=True, check=False)
+    codes = [f"pipe {CLOSED}", "1", "stdin 2", "stdout 2", "check 0"]
+    assert done.stdout.decode().splitlines() == codes
+    assert done.stderr.decode().splitlines() == [
+        "error: <standard input>: it is closed: open it, or name a file",
+        "error: <standard output>: it is closed: open it, or name a file",
+    ]
+    assert Path("check.txt").read_bytes().isascii()
+    assert not Path("new.txt").exists()
+
+
+def test_data_are_utf_8_and_reports_escaped_where_the_terminal_is_not(folder: Path) -> None:
+    rows = [line.split(" ||| ", 2)[2] for line in Path("nbest").read_text("utf-8").splitlines()]
+    text = "".join(f"{n} ||| é ||| {row}\n" for n, row in enumerate(rows[:3]))
+    Path("nbest").write_text(text, "utf-8")
+    raw = io.BytesIO()
+    ascii_only = io.TextIOWrapper(raw, encoding="ascii", write_through=True)
+    assert code_with(ascii_only, *RERANK) == (0, "")
+    assert raw.getvalue().decode("utf-8") == "é\n" * 3
+    with pytest.raises(UnicodeEncodeError):
+        run("check", "good.nc").out.encode("ascii")  # or the test below could not fail
+    raw = io.BytesIO()
+    ascii_only = io.TextIOWrapper(raw, encoding="ascii", write_through=True)
+    assert code_with(ascii_only, "check", "good.nc")[0] == 0
+    assert raw.getvalue().isascii()
+
+
+NOTE = "nbest: lists for 12 sentences, but long has 14 references: the others are not used"
+
+
+@pytest.fixture
+def long(folder: Path) -> None:
+    """A file of more references than there are lists."""
+    (folder / "long").write_text((folder / "ref").read_text() + "one\ntwo\n")
+
+
+@pytest.mark.usefixtures("long")
+def test_warnings_are_notes_and_messages_are_shown_as_they_are(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    with caplog.at_level(logging.DEBUG, "bpa_ppl"):
+        done = run(*ADAPT, "-r", "long")
+    first, *report = done.err.splitlines()
+    assert first == f"note: {NOTE}"
+    assert report[0] == "map, 1 chains × 1 draws: converged"
+    assert report[1].split() == ["diagnostic", "value", "limit", "worst", "at"]
+    assert len(report) == 3
+    records = [(record.levelname, record.getMessage()) for record in caplog.records]
+    assert [records[0], records[2]] == [("WARNING", NOTE), ("INFO", "\n".join(report))]
+    assert records[1][0] == "DEBUG"
+    assert re.fullmatch(r"new\.nc written on \w+ .*\d{4}", records[1][1])
+
+
+@pytest.mark.usefixtures("long")
+def test_quiet_leaves_warnings_alone() -> None:
+    assert run(*ADAPT, "-r", "long", "-q").err == f"note: {NOTE}\n"
+    assert run(*RERANK, "-o", "out") == (0, "", "")
+    done = run(*RERANK[:-1], "-o", "out")
+    assert re.fullmatch(r"\d+ of 12 translations changed\n", done.err)
+
+
+@pytest.mark.filterwarnings("ignore::bpa_ppl.BpaWarning")
+def test_a_warning_is_shown_once(capsys: pytest.CaptureFixture[str]) -> None:
+    before = (LOGGER.level, list(LOGGER.handlers), list(warnings.filters))
+    with shown_messages():
+        for _ in range(3):
+            warn_user("a list\nis short")
+            options.echo_status("read")
+        options.echo_status("hidden", quiet=True)
+        warnings.warn("from a library", FutureWarning, stacklevel=1)
+    log_info("hidden")
+    assert (LOGGER.level, LOGGER.handlers, warnings.filters) == before
+    expected = ["note: a list\\nis short", *["read"] * 3]
+    assert capsys.readouterr() == ("", "".join(f"{line}\n" for line in expected))
+
+
+def test_warnings_of_libraries_are_shown_if_python_is_asked_to(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(sys, "warnoptions", ["error"])
+    with shown_messages(), pytest.raises(FutureWarning):
+        warnings.warn("from a library", FutureWarning, stacklevel=1)
+
+
+def test_another_program_receives_the_messages_of_a_command(folder: Path) -> None:
+    """A program that runs a command inside itself, with its own handler."""
+    received: list[str] = []
+    listener = logging.Handler()
+    listener.emit = lambda record: received.append(record.getMessage())  # type: ignore[method-assign]
+    LOGGER.addHandler(listener)
+    try:
+        assert run("report", "good.nc", "-o", "page.html").err == "wrote page.html\n"
+    finally:
+        LOGGER.removeHandler(listener)
+    assert received == ["wrote page.html"]

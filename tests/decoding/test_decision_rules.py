@@ -1,22 +1,39 @@
-"""The decision rules, compared with double loops over draws and hypotheses."""
+"""The decision rules, compared with loops over draws and hypotheses, and what `rerank` refuses."""
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pytest
 import reference_model
-from external_posterior import external_posterior
+from external_posterior import autoregressive, external_posterior
+from raising import raises
+from sacrebleu.metrics import BLEU, CHRF, TER
 
-from bpa_ppl import NBest, Reranked, UsageError, rerank
-from bpa_ppl.decoding.batches import _log_scores
+import bpa_ppl as bpa
+from bpa_ppl import DataError, NBest, NotConverged, Reranked, UsageError
+from bpa_ppl.decoding import Rule, reranking
+from bpa_ppl.decoding.batches import BatchDecider, DecisionSettings, _log_scores
 from bpa_ppl.decoding.reranking import rerank_stream
-from bpa_ppl.posterior import point_weights
+from bpa_ppl.decoding.rules import Mbr, Predictive
+from bpa_ppl.errors import BpaWarning
+from bpa_ppl.posterior import as_draws, point_weights
 
 NAMES = ("LM0", "TM0", "WP0")
 DRAWS = 600  # more than one batch
+WORDS = ("the", "a", "cat", "dog", "sat", "on", "mat")
+JUDGES: dict[str, Any] = {
+    "ter": TER(),
+    "bleu": BLEU(tokenize="none", effective_order=True, force=True),
+    "chrf": CHRF(),
+}
+
+
+def rerank(lists: Any, posterior: Any, **options: Any) -> Reranked:
+    return bpa.rerank(lists, posterior, unchecked=True, **options)
 
 
 @pytest.fixture(scope="module")
@@ -35,6 +52,11 @@ def weights() -> reference_model.Array:
 
 
 @pytest.fixture(scope="module")
+def posterior(weights: reference_model.Array) -> Any:
+    return external_posterior(weights, NAMES)
+
+
+@pytest.fixture(scope="module")
 def log_joint() -> reference_model.Array:
     return np.random.default_rng(8).normal(-300, 2, size=(2, DRAWS // 2))
 
@@ -46,9 +68,11 @@ def assert_chosen(result: Reranked, expected: list[reference_model.Array]) -> No
         assert result.probability[sentence] == pytest.approx(p[result.choice[sentence]], rel=1e-4)
 
 
-def test_markov_chains_use_eq_13(lists: NBest, weights: reference_model.Array) -> None:
-    result = rerank(lists, external_posterior(weights, NAMES), unchecked=True)
-    assert_chosen(result, reference_model.predictive(lists, weights.reshape(-1, 3)))
+def test_markov_chains_use_eq_13(
+    lists: NBest, weights: reference_model.Array, posterior: Any
+) -> None:
+    expected = reference_model.predictive(lists, weights.reshape(-1, 3))
+    assert_chosen(rerank(lists, posterior), expected)
 
 
 def test_large_scores_do_not_overflow(lists: NBest, weights: reference_model.Array) -> None:
@@ -58,15 +82,17 @@ def test_large_scores_do_not_overflow(lists: NBest, weights: reference_model.Arr
     longest = lists.features[lists.rows(2)].astype(float)
     above = (longest - longest[np.argmax(longest @ centre)]) @ broad.reshape(-1, 3).T
     assert above.max() > np.log(np.finfo(np.float32).max)
-    result = rerank(lists, external_posterior(broad, NAMES), unchecked=True)
+    result = rerank(lists, external_posterior(broad, NAMES))
     assert_chosen(result, reference_model.predictive(lists, broad.reshape(-1, 3)))
 
 
-def test_program_is_compiled_once_per_size(lists: NBest, weights: reference_model.Array) -> None:
-    rerank(lists, external_posterior(weights, NAMES), unchecked=True)
-    known = _log_scores._cache_size()
-    rerank(lists, external_posterior(weights[::-1] + 0.5, NAMES), unchecked=True)
-    assert _log_scores._cache_size() == known
+def test_program_is_compiled_once_per_size(
+    lists: NBest, weights: reference_model.Array, posterior: Any
+) -> None:
+    rerank(lists, posterior)
+    size = _log_scores._cache_size()
+    rerank(lists, external_posterior(weights[::-1] + 0.5, NAMES))
+    assert _log_scores._cache_size() == size
 
 
 @pytest.mark.parametrize("delta", [1.0, 3.0])
@@ -75,11 +101,10 @@ def test_weighted_samples_use_eq_11(
 ) -> None:
     posterior = external_posterior(weights, NAMES, log_weight=log_joint)
     posterior.attrs["likelihood_exponent"] = 1 / delta
-    result = rerank(lists, posterior, unchecked=True)
     importance = np.exp(log_joint - log_joint.max()).reshape(-1)
-    assert_chosen(
-        result, reference_model.predictive(lists, weights.reshape(-1, 3), importance, 1 / delta)
-    )
+    draws = weights.reshape(-1, 3)
+    expected = reference_model.predictive(lists, draws, importance, 1 / delta)
+    assert_chosen(rerank(lists, posterior), expected)
 
 
 @pytest.mark.parametrize("name", ["lp", "log_weight"])
@@ -87,7 +112,7 @@ def test_viterbi_uses_the_best_pair(
     lists: NBest, weights: reference_model.Array, log_joint: reference_model.Array, name: str
 ) -> None:
     posterior = external_posterior(weights, NAMES, **{name: log_joint})
-    result = rerank(lists, posterior, rule="viterbi", unchecked=True)
+    result = rerank(lists, posterior, rule="viterbi")
     for sentence in range(len(lists)):
         features = lists.features[lists.rows(sentence)]
         pairs = [
@@ -98,17 +123,18 @@ def test_viterbi_uses_the_best_pair(
         assert best[result.choice[sentence]] == pytest.approx(best.max(), abs=1e-4)
 
 
-def test_mean_rule_uses_only_the_mean(lists: NBest, weights: reference_model.Array) -> None:
-    result = rerank(lists, external_posterior(weights, NAMES), rule="mean", unchecked=True)
-    assert_chosen(
-        result, reference_model.predictive(lists, weights.reshape(-1, 3).mean(axis=0)[None])
-    )
+def test_mean_rule_uses_only_the_mean(
+    lists: NBest, weights: reference_model.Array, posterior: Any
+) -> None:
+    mean = weights.reshape(-1, 3).mean(axis=0)
+    expected = reference_model.predictive(lists, mean[None])
+    assert_chosen(rerank(lists, posterior, rule="mean"), expected)
 
 
 def test_summed_derivations_are_summed_over_equal_strings(
-    lists: NBest, weights: reference_model.Array
+    lists: NBest, weights: reference_model.Array, posterior: Any
 ) -> None:
-    result = rerank(lists, external_posterior(weights, NAMES), derivations="summed", unchecked=True)
+    result = rerank(lists, posterior, derivations="summed")
     separate = reference_model.predictive(lists, weights.reshape(-1, 3))
     for sentence, p in enumerate(separate):
         total: dict[str, float] = {}
@@ -127,25 +153,22 @@ def test_first_hypothesis_wins_ties(rule: str, derivations: str) -> None:
     rows = [[0.0], [1.0], [1.0], [1.0]]
     pool = NBest.from_lists([["a", "b", "c", "b"], ["x", "y"]], [rows, [[2.0], [2.0]]], ["LM0"])
     posterior = external_posterior(np.ones((1, 4, 1)), ("LM0",), lp=np.zeros((1, 4)))
-    result = rerank(pool, posterior, rule=rule, derivations=derivations, unchecked=True)
+    result = rerank(pool, posterior, rule=rule, derivations=derivations)
     assert result.choice.tolist() == [1, 0]
 
 
-def test_single_hypothesis_has_probability_one(weights: reference_model.Array) -> None:
+def test_single_hypothesis_has_probability_one(posterior: Any) -> None:
     pool = NBest.from_lists([["a"], ["b"]], [[[1.0, 2.0, 3.0]]] * 2, NAMES)
-    result = rerank(pool, external_posterior(weights, NAMES), unchecked=True)
+    result = rerank(pool, posterior)
     assert result.choice.tolist() == [0, 0]
     assert result.probability.tolist() == [1.0, 1.0]
 
 
-def test_probabilities_of_two_hypotheses_sum_to_one(weights: reference_model.Array) -> None:
-    rng = np.random.default_rng(9)
-    tables = rng.normal(size=(20, 2, 3))
-    pool = NBest.from_lists([["a", "b"]] * 20, list(tables), NAMES)
-    swapped = NBest.from_lists([["a", "b"]] * 20, list(tables[:, ::-1]), NAMES)
+def test_probabilities_of_two_hypotheses_sum_to_one(posterior: Any) -> None:
+    tables = np.random.default_rng(9).normal(size=(20, 2, 3))
     ours, theirs = (
-        rerank(lists, external_posterior(weights, NAMES), unchecked=True)
-        for lists in (pool, swapped)
+        rerank(NBest.from_lists([["a", "b"]] * 20, list(features), NAMES), posterior)
+        for features in (tables, tables[:, ::-1])
     )
     np.testing.assert_array_equal(ours.choice, 1 - theirs.choice)
     other = np.where(ours.choice == 0, ours.canonical_probability, 1 - ours.canonical_probability)
@@ -153,19 +176,15 @@ def test_probabilities_of_two_hypotheses_sum_to_one(weights: reference_model.Arr
 
 
 @pytest.mark.parametrize("piece", [1, 7, 20])
-def test_stream_agrees_with_table(lists: NBest, weights: reference_model.Array, piece: int) -> None:
-    def stream() -> Iterator[NBest]:
-        yield from lists.chunks(piece)
-
-    whole = rerank(lists, external_posterior(weights, NAMES), unchecked=True)
-    parts = rerank(stream(), external_posterior(weights, NAMES), unchecked=True)
+def test_stream_agrees_with_table(lists: NBest, posterior: Any, piece: int) -> None:
+    whole, parts = rerank(lists, posterior), rerank(lists.chunks(piece), posterior)
     np.testing.assert_array_equal(parts.choice, whole.choice)
     np.testing.assert_allclose(parts.probability, whole.probability, rtol=1e-5)
     assert parts.texts == whole.texts
     np.testing.assert_array_equal(parts.sentence_ids, lists.sentence_ids)
 
 
-def test_stream_is_processed_lazily(lists: NBest, weights: reference_model.Array) -> None:
+def test_stream_is_processed_lazily(lists: NBest, posterior: Any) -> None:
     taken: list[int] = []
 
     def stream() -> Iterator[NBest]:
@@ -173,33 +192,193 @@ def test_stream_is_processed_lazily(lists: NBest, weights: reference_model.Array
             taken.append(len(chunk))
             yield chunk
 
-    first = next(rerank_stream(stream(), external_posterior(weights, NAMES), unchecked=True))
+    first = next(rerank_stream(stream(), posterior, unchecked=True))
     assert len(first.choice) == 4
     assert len(taken) == 1
 
 
-def test_features_are_matched_by_name(lists: NBest, weights: reference_model.Array) -> None:
-    turned = external_posterior(weights[..., [2, 0, 1]], ("WP0", "LM0", "TM0"))
-    whole = rerank(lists, external_posterior(weights, NAMES), unchecked=True)
-    np.testing.assert_array_equal(rerank(lists, turned, unchecked=True).choice, whole.choice)
+def test_features_are_matched_by_name(
+    lists: NBest, weights: reference_model.Array, posterior: Any
+) -> None:
+    reordered = external_posterior(weights[..., [2, 0, 1]], ("WP0", "LM0", "TM0"))
+    choice = rerank(lists, posterior).choice
+    np.testing.assert_array_equal(rerank(lists, reordered).choice, choice)
 
 
 def test_single_draw_equals_log_linear_model(lists: NBest, weights: reference_model.Array) -> None:
     one = weights[:1, :1]
     posterior = external_posterior(one, NAMES)
-    result = rerank(lists, posterior, unchecked=True)
+    result = rerank(lists, posterior)
     np.testing.assert_array_equal(result.choice, lists.best(lists.scores(one[0, 0])))
     assert point_weights(posterior).values_array.tolist() == one[0, 0].tolist()
 
 
-def test_rejects_empty_input(lists: NBest, weights: reference_model.Array) -> None:
-    with pytest.raises(UsageError, match="no list to rerank"):
-        rerank([], external_posterior(weights, NAMES), unchecked=True)
+@pytest.fixture(scope="module")
+def word_lists() -> NBest:
+    """Fifteen lists of 1 to 19 hypotheses, with several derivations of some strings."""
+    rng = np.random.default_rng(4)
+    sizes = [1, 16, *rng.integers(2, 20, size=13)]
+    texts = []
+    for n in sizes:
+        strings = [" ".join(rng.choice(WORDS, size=rng.integers(2, 8))) for _ in range(1 + n // 2)]
+        texts.append([str(rng.choice(strings)) for _ in range(n)])
+    features = [rng.normal(-20, 2, size=(n, 3)) for n in sizes]
+    return NBest.from_lists(texts, features, NAMES, references=["the cat"] * len(sizes))
 
 
-@pytest.mark.parametrize("wrong", [{"rule": "majority"}, {"derivations": "merged"}])
-def test_rejects_unknown_rules(
-    lists: NBest, weights: reference_model.Array, wrong: dict[str, Any]
+@pytest.fixture(scope="module")
+def narrow() -> reference_model.Array:
+    return np.random.default_rng(6).normal([0.4, -0.2, 0.1], 0.3, size=(1, 90, 3))
+
+
+@pytest.mark.parametrize("gain", ["ter", "bleu", "chrf"])
+@pytest.mark.parametrize("temperature", [1.0, 3.0])
+def test_minimum_risk_agrees_with_all_pairs(
+    word_lists: NBest, narrow: reference_model.Array, gain: str, temperature: float
 ) -> None:
-    with pytest.raises(UsageError, match="choose one of"):
-        rerank(lists, external_posterior(weights, NAMES), unchecked=True, **wrong)
+    posterior = external_posterior(narrow, NAMES)
+    result = rerank(word_lists, posterior, rule=Mbr(gain=gain), temperature=temperature)
+    sign = -1 if gain == "ter" else 1
+    differs = 0
+    for s, predicted in enumerate(reference_model.predictive(word_lists, narrow[0])):
+        texts, p = word_lists.texts(s), predicted ** (1 / temperature)
+        p /= p.sum()
+        score = {t: {r: JUDGES[gain].sentence_score(t, [r]).score for r in texts} for t in texts}
+        risk = {
+            t: sign * sum(q * score[t][r] for q, r in zip(p, texts, strict=True)) for t in texts
+        }
+        assert risk[result.texts[s]] == pytest.approx(max(risk.values()), abs=1e-4)
+        own = [q for q, t in zip(p, texts, strict=True) if t == result.texts[s]]
+        assert p[result.choice[s]] == pytest.approx(max(own))
+        assert result.probability[s] == pytest.approx(p[result.choice[s]], rel=1e-4)
+        differs += result.texts[s] != texts[int(np.argmax(p))]
+    assert differs > 1
+
+
+def test_derivations_affect_probabilities_only(
+    word_lists: NBest, narrow: reference_model.Array
+) -> None:
+    posterior = external_posterior(narrow, NAMES)
+    separate, summed = (
+        rerank(word_lists, posterior, rule="mbr", derivations=how) for how in ("separate", "summed")
+    )
+    np.testing.assert_array_equal(separate.choice, summed.choice)
+    assert np.all(summed.probability >= separate.probability - 1e-12)
+    assert np.any(summed.probability > separate.probability + 0.01)
+
+
+def test_certain_posterior_has_no_risk(word_lists: NBest, narrow: reference_model.Array) -> None:
+    steep = external_posterior(100 * narrow, NAMES)
+    ours, theirs = (
+        rerank(word_lists, steep, rule=rule, derivations="summed", temperature=1e-3)
+        for rule in ("mbr", "predictive")
+    )
+    assert ours.texts == theirs.texts
+
+
+def assert_same(ours: Any, theirs: Any) -> None:
+    assert ours.choice.tobytes() == theirs.choice.tobytes()
+    for name, values in vars(ours.confidence).items():
+        other = np.asarray(getattr(theirs.confidence, name))
+        assert np.asarray(values).tobytes() == other.tobytes(), name
+
+
+def test_pickled_rule_gives_the_same_choices(
+    word_lists: NBest, narrow: reference_model.Array
+) -> None:
+    draws = as_draws(external_posterior(narrow, NAMES))
+    decider = BatchDecider.of(draws, word_lists, Mbr(), DecisionSettings(min_confidence=0.3))
+    copy = pickle.loads(pickle.dumps(decider))
+    assert_same(decider.choose(word_lists), copy.choose(decider.stripped(word_lists)))
+
+
+@pytest.mark.slow
+def test_minimum_risk_does_not_depend_on_workers(
+    word_lists: NBest, narrow: reference_model.Array, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options = {"rule": Mbr(gain="chrf"), "min_confidence": 0.3}
+    posterior = external_posterior(narrow, NAMES)
+    serial = rerank(word_lists, posterior, **options)
+    monkeypatch.setattr(reranking, "_SMALL", 1)
+    assert_same(serial, rerank(word_lists, posterior, jobs=2, **options))
+
+
+class Longest(Predictive, frozen=True):
+    """A rule that prefers long texts."""
+
+    needs_texts = True
+
+    def decide(self, lists: NBest, probabilities: Any) -> Any:
+        assert lists.references is None
+        sums = np.add.reduceat(probabilities, lists.offsets[:-1])
+        np.testing.assert_allclose(sums, 1.0)
+        return lists.best([len(lists.text(row)) for row in range(len(lists.features))])
+
+
+def test_custom_rule_gets_texts_and_probabilities(
+    word_lists: NBest, narrow: reference_model.Array
+) -> None:
+    result = rerank(word_lists, external_posterior(narrow, NAMES), rule=Longest())
+    longest = [max(map(len, word_lists.texts(s))) for s in range(len(word_lists))]
+    assert [len(text) for text in result.texts] == longest
+    assert result.references == list(word_lists.references or ())
+
+
+class DensityRule(Rule, frozen=True):
+    """A rule that needs what the posterior does not record."""
+
+    needs_density = True
+
+
+def test_rejects_invalid_options(lists: NBest, posterior: Any) -> None:
+    with raises(UsageError, "invalid-setting", parameter="gain"):
+        Mbr(gain="comet")  # type: ignore[arg-type]
+    for parameter, value in (("rule", "majority"), ("derivations", "merged")):
+        with raises(UsageError, "unknown-name", parameter=parameter, match=value):
+            rerank(lists, posterior, **{parameter: value})
+    with raises(DataError, "not-supported", parameter="rule"):
+        rerank(lists, posterior, rule=DensityRule())
+    with raises(UsageError, "no-data", parameter="nbest"):
+        rerank([], posterior)
+    for wrong in ("dev.nbest", 7, [lists, "dev.nbest"]):
+        with raises(UsageError, "wrong-type", parameter="nbest", match="dev.nbest|7"):
+            rerank(wrong, posterior)
+    with raises(DataError, "duplicate", parameter="defaults", match="LM0"):
+        rerank(lists, posterior, defaults={"LM0": 1.0})
+
+
+def test_rejects_unconverged_posterior_with_its_check(toy: NBest) -> None:
+    draws = autoregressive(0.0, 4, 500, 3, seed=1)
+    assert len(bpa.rerank(toy, external_posterior(draws, toy.feature_names)).choice) == 3
+    draws[0, :, 1] += 3.0
+    posterior = external_posterior(draws, toy.feature_names)
+    with raises(NotConverged, parameter="unchecked") as refusal:
+        bpa.rerank(toy, posterior)
+    assert "R-hat" in str(refusal.value)
+    assert "TM0[0]" in str(refusal.value)
+    assert refusal.value.exit_code == 3
+    assert len(rerank(toy, posterior).choice) == 3
+
+    def stream() -> Iterator[NBest]:
+        pytest.fail("the lists were read")
+        yield toy
+
+    with pytest.raises(NotConverged):
+        rerank_stream(stream(), posterior)
+
+
+def test_features_without_weights_and_weights_without_features(toy: NBest) -> None:
+    def posterior(*names: str) -> Any:
+        return external_posterior(autoregressive(0.0, 4, 500, len(names), seed=1), names)
+
+    with pytest.warns(BpaWarning, match=r"TM0\[1\] not used"):
+        result = rerank(toy, posterior("LM0", "TM0[0]"))
+    fewer = rerank(toy.without_features("TM0[1]"), posterior("LM0", "TM0[0]"))
+    assert result.texts == fewer.texts
+    with pytest.warns(BpaWarning, match="Distortion0"):
+        rerank(toy, posterior(*toy.feature_names, "Distortion0"))
+    with pytest.raises(DataError, match="Distortion0"):
+        rerank(toy, posterior("LM0", "TM0[0]", "Distortion0"))
+    partly = toy.without_features("LM0").with_extras(LM0=np.arange(len(toy.features)) + np.nan)
+    with pytest.raises(DataError, match="LM0"):
+        rerank(partly, posterior(*toy.feature_names))

@@ -1,24 +1,28 @@
-"""Streamed output: the same files and scores as from a whole table."""
+"""Results of reranking and their files: scores, details, streams, lines aligned with the source."""
 
 from __future__ import annotations
 
 import os
 import weakref
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from external_posterior import external_posterior
+from raising import raises
+from sacrebleu.metrics import TER
 
-from bpa_ppl import DataError, NBest, UsageError, rerank
-from bpa_ppl.decoding.outputs import rerank_to, scoreboard, write_details, write_texts
+from bpa_ppl import BpaWarning, DataError, NBest, Reranked, UsageError, rerank
+from bpa_ppl.decoding import AlignedWriter, rerank_to, scoreboard, write_details, write_texts
 from bpa_ppl.options import RerankOptions
 
 NAMES = ("LM0", "TM0", "WP0")
 UNCHECKED = RerankOptions(unchecked=True)
 WORDS = ["the", "a", "cat", "dog", "sat", "on", "mat", "of", "house", ",", "."]
+SOURCES = ("null", "eins", "zwei", "drei", "vier", "fünf")
 
 
 @pytest.fixture(scope="module")
@@ -43,8 +47,61 @@ def posterior() -> Any:
     return external_posterior(np.random.default_rng(6).normal(0, 0.5, size=(2, 40, 3)), NAMES)
 
 
-def folder_of(path: Path) -> list[str]:
-    return sorted(os.listdir(path))
+@pytest.fixture
+def reranked(toy: NBest) -> Reranked:
+    weights = np.full((1, 2, 3), [1.0, -2.0, 0.5])
+    return rerank(toy, external_posterior(weights, toy.feature_names), unchecked=True)
+
+
+def test_scores_agree_with_sacrebleu(reranked: Reranked) -> None:
+    board = scoreboard(reranked, ("ter",))
+    references = [[r[0] for r in reranked.references]]
+    assert board.after[0].value == TER().corpus_score(reranked.texts, references).score
+    assert board.before[0].value == TER().corpus_score(reranked.canonical_texts, references).score
+    assert board.changed == int(reranked.changed.sum())
+    assert f"{board.changed} of 3 translations changed" in str(board)
+
+
+def test_length_is_reported_with_bleu(reranked: Reranked) -> None:
+    references = [r[0] for r in reranked.references]
+    length, expected = (len(" ".join(texts).split()) for texts in (reranked.texts, references))
+    rows = [line.split() for line in str(scoreboard(reranked, ("ter", "bleu"))).splitlines()]
+    (row,) = (row for row in rows if row[:1] == ["length"])
+    assert row[2] == f"{length / expected:.3f}"
+    assert "length" not in str(scoreboard(reranked, ("ter",)))
+
+
+def test_line_breaks_in_texts_are_replaced(tmp_path: Path) -> None:
+    lists = NBest.from_lists([["a\r\nb\n"], ["c"]], [[[1, 2, 3]], [[1, 2, 3]]], NAMES)
+    result = rerank(lists, external_posterior(np.ones((1, 2, 3)), NAMES), unchecked=True)
+    with pytest.warns(BpaWarning, match="line break"):
+        write_texts(result, tmp_path / "out")
+    assert (tmp_path / "out").read_text() == "a b \nc\n"
+    write_details(result, tmp_path / "out.tsv")
+    assert len((tmp_path / "out.tsv").read_text().splitlines()) == 3
+
+
+def test_details_have_one_row_per_sentence(reranked: Reranked, tmp_path: Path) -> None:
+    write_details(reranked, tmp_path / "out.tsv")
+    header, *rows = [line.split("\t") for line in (tmp_path / "out.tsv").read_text().splitlines()]
+    table = {name: [row[k] for row in rows] for k, name in enumerate(header)}
+    assert table["translation"] == reranked.texts
+    assert np.int64(table["choice"]).tolist() == reranked.choice.tolist()
+    np.testing.assert_allclose(np.float64(table["probability"]), reranked.probability, rtol=1e-5)
+    assert np.int64(table["changed"]).tolist() == reranked.changed.tolist()
+
+
+def test_notebook_shows_escaped_changes() -> None:
+    pool = NBest.from_lists([["<b>a</b>", "b & c"]] * 40, [[[1.0], [0.0]]] * 40, ["LM0"])
+    result = rerank(pool, external_posterior(np.full((1, 2, 1), -1.0), ["LM0"]), unchecked=True)
+    changed = replace(result, canonical_texts=["<b>a</b>"] * 40)
+    html = changed._repr_html_()
+    assert repr(changed) == "Reranked(40 sentences, 40 changed)"
+    assert html.count("<tr>") == 6
+    assert "<b>" not in html
+    assert "&lt;b&gt;a&lt;/b&gt;" in html
+    assert "b &amp; c" in html
+    assert "<table>" not in replace(changed, texts=["<b>a</b>"] * 40)._repr_html_()
 
 
 @pytest.mark.parametrize("piece", [1, 7, 64, 90])
@@ -58,6 +115,7 @@ def test_files_and_scores_agree_with_rerank(
     paths = tmp_path / "ours", tmp_path / "our details"
     summary = rerank_to(lists.chunks(piece), posterior, *paths, options=UNCHECKED)
     assert paths[0].read_bytes() == (tmp_path / "texts").read_bytes()
+    assert paths[0].read_text().splitlines() == reranked.texts
     assert paths[1].read_bytes() == (tmp_path / "details").read_bytes()
     board = scoreboard(reranked)
     assert str(summary.scores) == str(board)
@@ -77,15 +135,15 @@ def test_files_and_scores_agree_with_rerank(
 def test_no_scores_without_references(lists: NBest, posterior: Any, tmp_path: Path) -> None:
     bare = lists.without("references")
     summary = rerank_to(bare, posterior, tmp_path / "out", options=UNCHECKED)
-    assert summary.scores is None
-    assert summary.sentences == 90
-    assert folder_of(tmp_path) == ["out"]
+    assert (summary.scores, summary.sentences) == (None, 90)
+    assert os.listdir(tmp_path) == ["out"]
+    with raises(DataError, "missing-references"):
+        scoreboard(rerank(bare, posterior, unchecked=True))
 
 
 def test_texts_to_standard_output(
-    lists: NBest, posterior: Any, tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]
+    lists: NBest, posterior: Any, capfdbinary: pytest.CaptureFixture[bytes]
 ) -> None:
-    rerank_to(lists, posterior, tmp_path / "out.gz", options=UNCHECKED)
     rerank_to(lists, posterior, "-", options=UNCHECKED)
     expected = "\n".join(rerank(lists, posterior, unchecked=True).texts) + "\n"
     assert capfdbinary.readouterr().out == expected.encode()
@@ -100,26 +158,17 @@ def test_error_keeps_existing_files(
 
     (tmp_path / "out").write_text("old")
     for output in (tmp_path / "out", "-"):
-        with pytest.raises(DataError, match="unreadable"):
+        with raises(DataError, line=7):
             rerank_to(broken(), posterior, output, tmp_path / "details", options=UNCHECKED)
-    assert (tmp_path / "out").read_text() == "old"
-    assert folder_of(tmp_path) == ["out"]
-    assert capfdbinary.readouterr().out == b""
-
-
-def test_unwritable_file_prevents_the_other_file(
-    lists: NBest, posterior: Any, tmp_path: Path
-) -> None:
-    details = tmp_path / "nowhere" / "details"
-    with pytest.raises(DataError, match="no such folder"):
-        rerank_to(lists, posterior, tmp_path / "out", details, options=UNCHECKED)
-    assert folder_of(tmp_path) == []
-
-
-def test_empty_input_writes_no_file(posterior: Any, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="no list to rerank"):
+    with raises(UsageError, "no-data", parameter="nbest"):
         rerank_to([], posterior, tmp_path / "out", options=UNCHECKED)
-    assert folder_of(tmp_path) == []
+    with pytest.raises(DataError, match="nowhere"):
+        rerank_to(
+            lists, posterior, tmp_path / "out", tmp_path / "nowhere/details", options=UNCHECKED
+        )
+    assert (tmp_path / "out").read_text() == "old"
+    assert os.listdir(tmp_path) == ["out"]
+    assert capfdbinary.readouterr().out == b""
 
 
 def test_stream_is_not_kept_in_memory(lists: NBest, posterior: Any, tmp_path: Path) -> None:
@@ -138,3 +187,74 @@ def test_stream_is_not_kept_in_memory(lists: NBest, posterior: Any, tmp_path: Pa
 
     rerank_to(stream(), posterior, tmp_path / "out", options=UNCHECKED)
     assert most <= 2
+
+
+def choices(*ids: int) -> Reranked:
+    zeros = np.zeros(len(ids))
+    texts = [f"text {identifier}" for identifier in ids]
+    whole = zeros.astype(np.int64)
+    return Reranked(np.array(ids), whole, zeros, whole, zeros, texts, texts, [()] * len(ids))
+
+
+def written_lines(lines: AlignedWriter, *parts: Reranked) -> list[str]:
+    texts = [line for part in parts for line in lines.lines(part)]
+    return [line.removesuffix("\n") for line in (*texts, *lines.rest())]
+
+
+@pytest.mark.parametrize("first_id", [0, 1])
+def test_one_line_per_sentence(first_id: int) -> None:
+    ids = [number + first_id for number in (1, 2, 4)]
+    parts = choices(*ids[:2]), choices(ids[2])
+    one, two, four = (f"text {identifier}" for identifier in ids)
+    filled = AlignedWriter("source", SOURCES, first_id)
+    assert written_lines(filled, *parts) == ["null", one, two, "drei", four, "fünf"]
+    assert filled.filled == 3
+    empty = ["", one, two, "", four]
+    assert written_lines(AlignedWriter("empty", SOURCES, first_id), *parts) == [*empty, ""]
+    assert written_lines(AlignedWriter("empty", None, first_id), *parts) == empty
+
+
+@pytest.mark.parametrize("gaps", ["error", "empty", "source"])
+def test_lines_are_in_the_order_of_ids(gaps: str) -> None:
+    lines = AlignedWriter(gaps, SOURCES)
+    parts = choices(4, 0, 2), choices(1, 5), choices(3)
+    counts = [len(list(lines.lines(part))) for part in parts]
+    assert counts == [1, 2, 3]  # lines are written as soon as possible
+    lines = AlignedWriter(gaps, SOURCES)
+    assert written_lines(lines, *parts) == [f"text {n}" for n in range(6)]
+    assert lines.filled == 0
+    filled = written_lines(AlignedWriter("source", SOURCES), choices(4, 1), choices(2))
+    assert filled == ["null", "text 1", "text 2", "drei", "text 4", "fünf"]
+
+
+@pytest.mark.parametrize(("ids", "missing"), [((1, 2), 0), ((0, 2), 1), ((0, 1, 2, 3, 4), 5)])
+def test_gap_raises_without_replacement(ids: tuple[int, ...], missing: int) -> None:
+    with raises(DataError, parameter="gaps", match=f"sentence {missing}"):
+        written_lines(AlignedWriter("error", SOURCES), choices(*ids))
+
+
+def test_rejects_a_second_list_of_a_sentence() -> None:
+    for parts in [(0, 1), (1,)], [(0, 2), (3, 2)]:
+        with raises(DataError, "duplicate", match=f"sentence {parts[1][-1]}"):
+            written_lines(AlignedWriter("empty", SOURCES), *(choices(*p) for p in parts))
+
+
+def test_messages_name_original_ids() -> None:
+    result = replace(choices(0, 1), ids=["doc:0", "doc:1"])
+    with raises(DataError, parameter="gaps", match="line 3 of the sources, after sentence doc:1"):
+        written_lines(AlignedWriter("error", SOURCES), result)
+    with raises(DataError, "duplicate", match="doc:0"):
+        written_lines(AlignedWriter("empty"), result, result)
+
+
+def test_rejects_invalid_arguments() -> None:
+    with raises(UsageError, "unknown-name", parameter="gaps"):
+        AlignedWriter("skip")
+    with raises(UsageError, "missing-sources", parameter="sources"):
+        AlignedWriter("source")
+    with raises(DataError, parameter="sources", match="sentence 1"):
+        written_lines(AlignedWriter("source", ["null"]), choices(0, 2))
+    with raises(DataError, parameter="first_id", match="sentence id 0"):
+        written_lines(AlignedWriter("empty", first_id=1), choices(0))
+    with raises(DataError, "wrong-length", match="4611686018427387903"):
+        written_lines(AlignedWriter("empty"), choices(2**62))

@@ -15,8 +15,8 @@ from external_posterior import external_posterior
 
 from bpa_ppl import NBest, Reranked, UsageError, rerank
 from bpa_ppl.decoding import reranking
-from bpa_ppl.decoding.base import Rule
 from bpa_ppl.decoding.outputs import rerank_to
+from bpa_ppl.decoding.rules import Rule
 from bpa_ppl.options import RerankOptions
 
 NAMES = ("LM0", "TM0", "WP0")
@@ -37,12 +37,6 @@ def posterior() -> Any:
     return external_posterior(np.random.default_rng(6).normal(0, 0.5, size=(2, 700, 3)), NAMES)
 
 
-@pytest.fixture
-def no_minimum_size(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Use workers for small input too."""
-    monkeypatch.setattr(reranking, "_SMALL", 1)
-
-
 def assert_equal(ours: Reranked, theirs: Reranked) -> None:
     for field in fields(Reranked):
         first, other = getattr(ours, field.name), getattr(theirs, field.name)
@@ -55,36 +49,41 @@ def assert_equal(ours: Reranked, theirs: Reranked) -> None:
 class CustomRule(Rule, frozen=True):
     """A rule that workers cannot import and receive by pickling."""
 
-    def votes(self, features: Any, base: Any, voters: Any) -> Any:
+    def log_scores(self, features: Any, base: Any, draws: Any) -> Any:
         return features[:, 0] + base
 
-    def combined(self, parts: Any) -> Any:
+    def combine(self, parts: Any) -> Any:
         return parts[0]
 
 
-@pytest.mark.usefixtures("no_minimum_size")
+class KillingRule(CustomRule, frozen=True):
+    """A rule that kills its process, like the out-of-memory killer."""
+
+    def log_scores(self, features: Any, base: Any, draws: Any) -> Any:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
 @pytest.mark.parametrize("rule", [CustomRule(), pytest.param("predictive", marks=pytest.mark.slow)])
 def test_result_does_not_depend_on_processes(
-    lists: NBest, posterior: Any, tmp_path: Path, rule: str | Rule
+    lists: NBest,
+    posterior: Any,
+    tmp_path: Path,
+    rule: str | Rule,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Files, choices and progress are equal, also with a custom rule."""
-    result, shown = {}, {}
+    monkeypatch.setattr(reranking, "_SMALL", 1)
+    result, shown = {}, {1: list[int](), 2: list[int]()}
     for jobs in (1, 2):
         names = tmp_path / f"out{jobs}", tmp_path / f"details{jobs}.gz"
-        given = (part for part in lists.chunks(50))
-        shown[jobs] = []
-        summary = rerank_to(
-            given,
-            posterior,
-            *names,
-            options=RerankOptions(
-                rule=rule,
-                derivations="summed",
-                unchecked=True,
-                jobs=jobs,
-                progress=lambda done, *_, jobs=jobs: shown[jobs].append(done),
-            ),
+        options = RerankOptions(
+            rule=rule,
+            derivations="summed",
+            unchecked=True,
+            jobs=jobs,
+            progress=lambda done, *_, jobs=jobs: shown[jobs].append(done),
         )
+        summary = rerank_to(lists.chunks(50), posterior, *names, options=options)
         result[jobs] = [name.read_bytes() for name in names], str(summary.scores)
     assert result[1] == result[2]
     assert result[1][0][0].count(b"\n") == LISTS
@@ -101,32 +100,6 @@ def test_small_input_starts_no_process(
     assert len(rerank(lists, posterior, unchecked=True, jobs=2).texts) == LISTS
 
 
-@pytest.mark.parametrize(
-    ("wrong", "message"),
-    [
-        ({"jobs": 0}, "jobs must be at least 1"),
-        ({"backend": "slurm"}, "choose one of local, dask"),
-        ({"backend": "dask"}, "go together"),
-        ({"scheduler": "tcp://here:1"}, "go together"),
-    ],
-)
-def test_rejects_invalid_workers(
-    lists: NBest, posterior: Any, wrong: dict[str, Any], message: str
-) -> None:
-    with pytest.raises(UsageError, match=message):
-        rerank(lists, posterior, unchecked=True, **wrong)
-
-
-class KillingRule(Rule, frozen=True):
-    """A rule that kills its process, like the out-of-memory killer."""
-
-    def votes(self, features: Any, base: Any, voters: Any) -> Any:
-        os.kill(os.getpid(), signal.SIGKILL)
-
-    def combined(self, parts: Any) -> Any:
-        return parts[0]
-
-
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::ResourceWarning")  # sockets of the cluster, closed late
 def test_dask_cluster_gives_the_same_choices(lists: NBest, posterior: Any) -> None:
@@ -136,18 +109,12 @@ def test_dask_cluster_gives_the_same_choices(lists: NBest, posterior: Any) -> No
         n_workers=1, threads_per_worker=2, dashboard_address=None, processes=True
     ) as cluster:
         address = cluster.scheduler_address
-        cluster_result = rerank(lists, posterior, unchecked=True, backend="dask", scheduler=address)
+        options = {"backend": "dask", "scheduler": address, "unchecked": True}
+        cluster_result = rerank(lists, posterior, **options)
         with distributed.Client(cluster) as client:
             known = client.run(lambda: "bpa_ppl.decoding.batches" in sys.modules)
         with pytest.raises(UsageError, match=r"a worker of the cluster is lost"):
-            rerank(
-                lists,
-                posterior,
-                rule=KillingRule(),
-                backend="dask",
-                scheduler=address,
-                unchecked=True,
-            )
+            rerank(lists, posterior, rule=KillingRule(), **options)
     assert list(known.values()) == [True]
     assert_equal(local_result, cluster_result)
 

@@ -18,7 +18,7 @@ from raising import raises
 import bpa_ppl as bpa
 from bpa_ppl import DataError, NBest, NotConverged, Reranker, UsageError, rerank
 from bpa_ppl.decoding.batches import _log_scores, padded_size
-from bpa_ppl.decoding.mbr import Mbr
+from bpa_ppl.decoding.rules import Mbr
 from bpa_ppl.posterior import Draws, write_posterior
 
 NAMES = ("LM0", "TM0", "WordPenalty0")

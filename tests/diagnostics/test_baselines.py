@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import reference_model
 from html_outline import Outline
+from raising import raises
 from scipy.special import logsumexp
 from scipy.stats import binom, ttest_rel
 
@@ -43,7 +44,7 @@ from bpa_ppl.diagnostics.baselines.table import (
     RANDOM,
     BaselineComparison,
     BaselineRow,
-    GainSums,
+    mean_interval,
 )
 from bpa_ppl.diagnostics.leave_one_out import leave_one_out
 from bpa_ppl.diagnostics.report_page import posterior_page
@@ -252,13 +253,8 @@ def test_leaving_out_equals_refitting_without_the_list() -> None:
     in_sample = [choose(joint, s) for s in range(count)]
     assert exact != in_sample  # otherwise nothing would be tested
     drawn = rng.choice(len(grid), size=(4, 5000), p=np.exp(joint - logsumexp(joint)))
-    draws = Draws(
-        {"weights": grid[drawn]},
-        NAMES[:2],
-        log_likelihood={"oracle": of_oracle[drawn]},
-        sentence_sites=("oracle",),
-        attrs=JUDGED,
-    )
+    sites = {"log_likelihood": {"oracle": of_oracle[drawn]}, "sentence_sites": ("oracle",)}
+    draws = Draws({"weights": grid[drawn]}, NAMES[:2], attrs=JUDGED, **sites)
     adapted = compare_baselines(pool, draws).adapted
     assert adapted is not None
     assert adapted.gain == pytest.approx(gains[np.arange(count), exact].mean())
@@ -335,22 +331,17 @@ def test_without_a_record_the_better_of_two_simple_ways_is_the_baseline() -> Non
 @pytest.mark.parametrize("kind", ["normal", "judgements"])
 def test_intervals_cover_the_mean_at_their_level(kind: str) -> None:
     """Student's t is exact for normal differences, and good for many ties and a few large ones."""
-    rng, trials = np.random.default_rng(3), 4000
-    count, mean = (12, 0.7) if kind == "normal" else (200, -0.25)
-    held = 0
+    rng, trials, covered = np.random.default_rng(3), 4000, 0
     for _ in range(trials):
         if kind == "normal":
-            values = rng.normal(mean, 2.0, count)
+            mean, values = 0.7, rng.normal(0.7, 2.0, 12)
         else:
-            values = rng.choice([0.0, 1.0, -1.0, -5.0], p=[0.6, 0.2, 0.15, 0.05], size=count)
-            # The mean is 0.2 − 0.15 − 0.25 = −0.2.
-            mean = -0.2
-        sums = GainSums()
-        sums.add({"other": -values}, np.zeros(count), np.ones(count), np.zeros(count))
-        (row,) = sums.rows({"other": "baseline"})
-        held += row.low <= mean <= row.high
+            values = rng.choice([0.0, 1.0, -1.0, -5.0], p=[0.6, 0.2, 0.15, 0.05], size=200)
+            mean = 0.2 - 0.15 - 0.25
+        _, low, high = mean_interval(len(values), values.sum(), values @ values)
+        covered += low <= mean <= high
     low, high = binom.interval(0.999, trials, 0.95)
-    assert low <= held <= high
+    assert low <= covered <= high
 
 
 def test_a_record_is_read_back_as_it_was() -> None:
@@ -360,13 +351,8 @@ def test_a_record_is_read_back_as_it_was() -> None:
     again = BaselineComparison.from_record(record)
     assert str(again) == str(compare_baselines(pool, draws))
     assert again.record() == draws.attrs["baselines"]
-    with pytest.raises(DataError, match="adapt again"):
+    with raises(DataError, "damaged"):
         recorded_comparison(draws.with_attrs(baselines={"rows": 3}))
-
-
-def row(name: str, difference: float, reach: float) -> BaselineRow:
-    ends = difference - reach, difference + reach
-    return BaselineRow(name, "baseline", 9, 1.0, 0.5, difference, *ends)
 
 
 @pytest.mark.parametrize(
@@ -383,7 +369,9 @@ def row(name: str, difference: float, reach: float) -> BaselineRow:
 def test_verdicts(name: str, difference: float, reach: float, verdict: str, beaten: bool) -> None:
     selected = Baselines(feature="TER", directions={"TER": -1}, systems=["B", "A"], best=name)
     adapted = BaselineRow(ADAPTED, "adapted", 9, 1.0, 0.5)
-    found = BaselineComparison((adapted, row(name, difference, reach)), selected, "mqm")
+    ends = difference - reach, difference + reach
+    other = BaselineRow(name, "baseline", 9, 1.0, 0.5, difference, *ends)
+    found = BaselineComparison((adapted, other), selected, "mqm")
     assert (found.verdict, found.is_beaten) == (verdict, beaten)
     assert bool(found.warning) == beaten
     if beaten:
@@ -412,9 +400,8 @@ def test_adapt_warns_only_if_a_baseline_is_better() -> None:
     assert comparison.verdict == "worse"
     assert comparison.baselines.feature == "LM0"
     noisy = judged(60, 5, noise=1.0)
-    noisy = noisy.with_extras(
-        mqm=np.asarray(noisy.extras["mqm"]) + noisy.features[:, 1] - noisy.features[:, 2]
-    )
+    more = noisy.features[:, 1] - noisy.features[:, 2]
+    noisy = noisy.with_extras(mqm=np.asarray(noisy.extras["mqm"]) + more)
     fine = recorded_comparison(as_draws(adapt(noisy, [0.0, 0.0, 0.0], **wide)))
     assert fine is not None
     assert fine.verdict == "better"
@@ -427,27 +414,34 @@ def test_canonical_weights_and_references_need_no_comparison() -> None:
     assert recorded_comparison(draws) is None
 
 
-def test_columns_of_systems() -> None:
-    pool = judged(4, 6, noise=1.0)
-    assert system_column(pool) == ""
-    names = [f"s{k}" for k in range(6)] * 4
-    assert system_column(pool.with_extras(model=names)) == "model"
-    assert system_column(pool.with_extras(origin=names)) == ""
-    assert system_column(pool.with_extras(origin=names), ["origin"]) == "origin"
-    assert system_column(pool.with_extras(system=[str(k) for k in range(24)])) == ""
-    assert system_column(pool.with_extras(system=["same"] * 24)) == ""
-    assert system_column(pool.with_extras(system=[None, *names[1:]])) == "system"
-    assert system_column(pool.with_extras(system=list(range(6)) * 4)) == ""
+NUMBERED = [f"s{k}" for k in range(6)] * 4
+
+
+@pytest.mark.parametrize(
+    ("extra", "names", "column"),
+    [
+        ("model", NUMBERED, "model"),
+        ("origin", NUMBERED, ""),
+        ("system", [str(k) for k in range(24)], ""),
+        ("system", ["same"] * 24, ""),
+        ("system", [None, *NUMBERED[1:]], "system"),
+        ("system", list(range(6)) * 4, ""),
+    ],
+)
+def test_columns_of_systems(extra: str, names: list, column: str) -> None:
+    pool = judged(4, 6, noise=1.0).with_extras(**{extra: names})
+    assert system_column(pool) == column
+    assert system_column(pool, ["origin"]) == (extra if extra == "origin" else column)
 
 
 def test_indicators_of_a_categorical_column_are_not_baselines() -> None:
-    pool = judged(12, 6, noise=1.0).with_extras(engine=[f"s{k}" for k in range(6)] * 12)
+    pool = judged(12, 6, noise=1.0).with_extras(engine=NUMBERED * 3)
     options = {"metric": "mqm", "sampler": "laplace", "categorical": "engine"}
     draws = as_draws(adapt(pool, None, **options))
     comparison = recorded_comparison(draws)
     assert comparison is not None
     assert comparison.baselines.column == "engine"
-    assert set(comparison.baselines.systems) == {f"s{k}" for k in range(6)}
+    assert set(comparison.baselines.systems) == set(NUMBERED)
     assert {r.name for r in comparison.rows if r.kind == "feature"} == set(NAMES)
 
 
@@ -470,7 +464,7 @@ def test_the_report_page_has_the_table_and_names_the_baseline() -> None:
 def test_too_few_lists() -> None:
     pool = judged(1, 6, noise=1.0)
     assert with_baselines(posterior(pool), pool, MQM, None).attrs == JUDGED
-    with pytest.raises(DataError, match="at least two lists with two judged"):
+    with raises(DataError, "no-data"):
         compare_baselines(pool, metric="mqm")
-    with pytest.raises(DataError, match="adapted to 9 sentences"):
+    with raises(DataError, "mismatch"):
         compare_baselines(replace(lists(1, 8), sentence_ids=np.arange(8) + 5), posterior(lists(1)))

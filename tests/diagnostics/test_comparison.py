@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from external_posterior import autoregressive, external_posterior
+from raising import raises
 from scipy.stats import norm, rankdata, wasserstein_distance
 
 from bpa_ppl import DataError, Draws, NotConverged, corpus_score
@@ -24,10 +25,10 @@ from bpa_ppl.diagnostics.comparison.statistics import (
     nested_r_hat,
     sliced_wasserstein,
 )
-from bpa_ppl.diagnostics.estimates import runs_together
-from bpa_ppl.diagnostics.significance import holm
+from bpa_ppl.diagnostics.estimates import holm, runs_together
 from bpa_ppl.posterior import as_draws, import_arviz
-from bpa_ppl.posterior.arviz_functions import TAILS, InferenceData
+from bpa_ppl.posterior.arviz_functions import InferenceData
+from bpa_ppl.posterior.statistics import TAILS
 
 NAMES = ("LM0", "TM0", "WP0")
 Change = Callable[[np.ndarray], np.ndarray]
@@ -37,10 +38,8 @@ def runs(
     change: Change = lambda x: x, count: int = 4, draws: int = 500, correlation: float = 0.3
 ) -> list[InferenceData]:
     """Standard normal chains with correlation 0.7 between the first two weights, changed."""
-    return [
-        external_posterior(change(tied(autoregressive(correlation, 4, draws, 3, seed=seed))), NAMES)
-        for seed in range(count)
-    ]
+    chains = (autoregressive(correlation, 4, draws, 3, seed=seed) for seed in range(count))
+    return [external_posterior(change(tied(values)), NAMES) for values in chains]
 
 
 def tied(draws: np.ndarray) -> np.ndarray:
@@ -59,12 +58,6 @@ def test_holm_is_that_of_r() -> None:
     np.testing.assert_allclose(holm([0.05, 0.02, 0.03, 0.04, 0.01]), [0.09, 0.08, 0.09, 0.09, 0.05])
 
 
-def test_a_right_sampler_agrees(reference: list[InferenceData]) -> None:
-    found = compare({"right": runs()}, reference)
-    assert found
-    assert found["right"].verdict == AGREES
-
-
 def shuffled(draws: np.ndarray) -> np.ndarray:
     """Right in each weight, but the weights know nothing of each other."""
     rng = np.random.default_rng(0)
@@ -75,10 +68,8 @@ def shuffled(draws: np.ndarray) -> np.ndarray:
 
 def skewed(draws: np.ndarray) -> np.ndarray:
     """Mean 0 and standard deviation 1, but asymmetric."""
-    out = draws.copy()
-    out[..., 2] = (np.exp(0.3 * draws[..., 2]) - np.exp(0.045)) / np.sqrt(
-        np.exp(0.18) - np.exp(0.09)
-    )
+    out, sd = draws.copy(), np.sqrt(np.exp(0.18) - np.exp(0.09))
+    out[..., 2] = (np.exp(0.3 * draws[..., 2]) - np.exp(0.045)) / sd
     return out
 
 
@@ -128,60 +119,42 @@ def test_the_distance_is_the_mean_of_wasserstein_distances_along_directions() ->
     assert found.p_value == pytest.approx(1 / (len(found.null) + 1))
 
 
-def test_too_few_draws_leave_it_undecided(reference: list[InferenceData]) -> None:
-    found = compare({"short": runs(count=1, draws=20, correlation=0.8)}, reference)
-    assert found["short"].verdict == UNDECIDED
-    assert "raise" in found["short"].reason
+def test_too_few_draws_and_chains_that_disagree_leave_it_undecided(
+    reference: list[InferenceData],
+) -> None:
+    short = runs(count=1, draws=20, correlation=0.8)
+    apart = runs(lambda x: x + np.arange(4)[:, None, None])
+    found = compare({"short": short, "apart": apart}, reference)
     assert not found
-
-
-def test_chains_that_disagree_leave_it_undecided(reference: list[InferenceData]) -> None:
-    def apart(draws: np.ndarray) -> np.ndarray:
-        return draws + np.arange(4)[:, None, None]
-
-    assert "chains disagree" in compare({"apart": runs(apart)}, reference)["apart"].reason
+    assert (found["short"].verdict, found["apart"].verdict) == (UNDECIDED, UNDECIDED)
+    assert "raise" in found["short"].reason
+    assert "chains disagree" in found["apart"].reason
 
 
 def test_weights_are_matched_by_name(reference: list[InferenceData]) -> None:
     order = [2, 0, 1]
-    turned = [
-        external_posterior(
-            run["posterior"]["weights"].values[..., order], [NAMES[i] for i in order]
-        )
-        for run in runs()
-    ]
-    assert compare({"turned": turned}, reference)
+    names = [NAMES[i] for i in order]
+    values = (run["posterior"]["weights"].values[..., order] for run in runs())
+    assert compare({"turned": [external_posterior(x, names) for x in values]}, reference)
     other = [external_posterior(autoregressive(0.0, 4, 500, 3, seed=1), ("LM0", "TM0", "XX"))]
-    with pytest.raises(DataError, match="only one of both has the features WP0, XX;"):
+    with raises(DataError, "mismatch", match="WP0, XX;"):
         compare({"other": other}, reference)
 
 
 def test_a_poor_reference_is_refused() -> None:
-    with pytest.raises(NotConverged, match="make its run longer"):
+    with raises(NotConverged, match="reference has 42 effective draws"):
         compare({"right": runs()}, runs(count=1, draws=50))
 
 
-@pytest.mark.parametrize(
-    ("posteriors", "told"),
-    [
-        (lambda: runs(count=1, draws=5), "5 draws per chain are too few"),
-        (
-            lambda: [*runs(count=1), *runs(count=1, draws=60)],
-            "must agree in features and number of draws",
-        ),
-        (lambda: runs(lambda x: np.where(x < 2, x, np.nan), count=1), "not a finite number"),
-    ],
-)
-def test_posteriors_that_cannot_be_compared_are_refused(
-    posteriors: Callable[[], list[InferenceData]], told: str
-) -> None:
-    with pytest.raises(DataError, match=told):
-        runs_together(posteriors())
-
-
-def test_no_runs_are_an_error(reference: list[InferenceData]) -> None:
-    with pytest.raises(DataError, match="no run of none"):
+def test_runs_that_cannot_be_compared_are_refused(reference: list[InferenceData]) -> None:
+    with raises(DataError, "no-data", match="no run of none"):
         compare({"none": []}, reference)
+    with raises(DataError, "wrong-length", match="5 draws per chain"):
+        runs_together(runs(count=1, draws=5))
+    with pytest.raises(DataError, match="features and number of draws"):
+        runs_together([*runs(count=1), *runs(count=1, draws=60)])
+    with pytest.raises(DataError, match=r"WP0 .* draw 6 of chain 0"):
+        runs_together(runs(lambda x: np.where(x < 2, x, np.nan), count=1))
 
 
 @pytest.mark.slow
@@ -201,17 +174,15 @@ def test_weighted_draws_are_compared_by_their_weights(reference: list[InferenceD
 
 def test_the_numbers_are_those_of_arviz() -> None:
     some, arviz = runs(count=1, correlation=0.8), import_arviz()
-    told = compare({"some": some})["some"].efficiency
-    bulk = arviz.ess(some[0], method="bulk")["weights"].values
-    assert told.bulk_ess == pytest.approx(bulk.min())
-    assert told.tail_ess == pytest.approx(
-        arviz.ess(some[0], method="tail", prob=TAILS)["weights"].values.min()
-    )
-    assert told.r_hat == pytest.approx(arviz.rhat(some[0])["weights"].values.max())
+    cost = compare({"some": some})["some"].efficiency
+    bulk, tail = arviz.ess(some[0], method="bulk"), arviz.ess(some[0], method="tail", prob=TAILS)
+    assert cost.bulk_ess == pytest.approx(bulk["weights"].values.min())
+    assert cost.tail_ess == pytest.approx(tail["weights"].values.min())
+    assert cost.r_hat == pytest.approx(arviz.rhat(some[0])["weights"].values.max())
     errors = arviz.mcse(some[0], method="mean")["weights"].values
-    np.testing.assert_allclose(list(told.mcse.values()), errors, rtol=0.01)
+    np.testing.assert_allclose(list(cost.mcse.values()), errors, rtol=0.01)
     # An AR(1) chain has autocorrelation time (1 + ρ) / (1 − ρ) = 9.
-    assert told.autocorrelation_time == pytest.approx(9, rel=0.35)
+    assert cost.autocorrelation_time == pytest.approx(9, rel=0.35)
 
 
 def test_nested_r_hat_of_single_chains_is_r_hat() -> None:
@@ -236,41 +207,33 @@ def test_nested_r_hat_is_large_for_superchains_apart() -> None:
 
 def test_costs_are_stated_as_far_as_recorded() -> None:
     silent, timed = runs(count=2), runs(count=2)
-    told = compare({"silent": silent})["silent"].efficiency
-    assert set(told.missing) == {"acceptance", "seconds", "evaluations"}
+    cost = compare({"silent": silent})["silent"].efficiency
+    assert set(cost.missing) == {"acceptance", "seconds", "evaluations"}
     for run in timed:
         run["posterior"].attrs["sampling_time"] = 2.0
         run.attrs["settings"] = '{"thinning": 10}'
-    told = compare({"timed": timed})["timed"].efficiency
-    assert told.missing == ("acceptance",)
-    assert told.ess_per_second == pytest.approx(told.bulk_ess / 2)
-    assert told.evaluations == 4 * 500 * 10
-    assert told.seconds_to_enough == pytest.approx(2 * 400 / told.bulk_ess)
+    cost = compare({"timed": timed})["timed"].efficiency
+    assert cost.missing == ("acceptance",)
+    assert cost.ess_per_second == pytest.approx(cost.bulk_ess / 2)
+    assert cost.evaluations == 4 * 500 * 10
+    assert cost.seconds_to_enough == pytest.approx(2 * 400 / cost.bulk_ess)
 
 
 def test_burn_in_ends_when_the_last_chain_arrives() -> None:
-    def late(draws: np.ndarray) -> np.ndarray:
-        out = draws.copy()
-        out[2, :37] += 50
-        return out
+    """Also if the weights are in another order than in the reference."""
 
-    assert compare({"late": runs(late, count=1)})["late"].efficiency.burn_in == 37
-
-
-def test_end_points_of_chains_are_compared_by_the_names_of_the_weights() -> None:
     def late(draws: np.ndarray) -> np.ndarray:
         out = draws.copy()
         out[2, :37, 0] += 50
         return out
 
-    turned = [
-        external_posterior(run["posterior"]["weights"].values[..., ::-1], NAMES[::-1])
-        for run in runs(late, count=1)
-    ]
-    wide = external_posterior(
-        np.array([1.0, 1.0, 1e4]) * autoregressive(0.2, 4, 4000, 3, seed=9), NAMES
-    )
-    assert compare({"late": turned}, [wide])["late"].efficiency.burn_in == 37
+    arrived = runs(late, count=1)
+    assert compare({"late": arrived})["late"].efficiency.burn_in == 37
+    weights = arrived[0]["posterior"]["weights"].values
+    turned = external_posterior(weights[..., ::-1], NAMES[::-1])
+    wide = np.array([1.0, 1.0, 1e4]) * autoregressive(0.2, 4, 4000, 3, seed=9)
+    found = compare({"late": [turned]}, [external_posterior(wide, NAMES)])
+    assert found["late"].efficiency.burn_in == 37
 
 
 def test_draws_are_compared_as_inference_data_are(reference: list[InferenceData]) -> None:
@@ -314,13 +277,13 @@ def test_the_bootstrap_interval_is_that_of_the_normal_approximation() -> None:
 
 def test_equal_translations_do_not_differ(reference: list[InferenceData]) -> None:
     texts = ["a b c", "d e"]
-    found = compare(
-        {"right": runs()}, reference, decode=lambda _: texts, references=[("a b",), ("d e",)]
-    )["right"].downstream
+    references = [("a b",), ("d e",)]
+    result = compare({"right": runs()}, reference, decode=lambda _: texts, references=references)
+    found = result["right"].downstream
     assert found is not None
     assert found.changed == 0
     assert all((s.difference, s.low, s.high) == (0, 0, 0) for s in found.scores)
-    with pytest.raises(DataError, match="1 translations cannot be compared with 2"):
+    with raises(DataError, "wrong-length"):
         changed_translations(["a"], texts)
 
 
@@ -342,35 +305,23 @@ def recorded(**changes: object) -> Draws:
 
 
 @pytest.mark.parametrize(
-    ("changes", "told"),
+    ("changes", "named"),
     [
-        ({"attrs": {"adaptation_sentences": 4}}, "other data: it was adapted to 4 sentences, not"),
-        ({"sentence_ids": np.array([0, 2, 1])}, "other data: its sentences have other ids"),
-        ({"observed": {"oracle": np.array([4, 1, 2])}}, "other data: 1 of its 3 oracles, by ter,"),
-        ({"observed": {"oracle": np.array([4, 1])}}, "other data: oracle has the shape"),
-        (
-            {"attrs": {"likelihood": {"name": "oracle"}}},
-            r"another model: its likelihood is oracle, not margin \(gamma 2.0\)",
-        ),
-        (
-            {"attrs": {"prior": {"name": "horseshoe"}}},
-            r"another model: its prior is horseshoe, not isotropic \(variance 0.1\)",
-        ),
-        (
-            {"constants": {"prior_mean": np.ones(3)}},
-            "another model: the mean of its prior is different",
-        ),
-        (
-            {"constants": {"prior_variance": np.full(3, 0.2)}},
-            "another model: the variance of its prior is different",
-        ),
-        ({"features": ("LM0", "TM0", "X")}, "other data: only one of both has the features WP0, X"),
+        ({"attrs": {"adaptation_sentences": 4}}, "data: .* 4 sentences, not"),
+        ({"sentence_ids": np.array([0, 2, 1])}, "data: .* ids"),
+        ({"observed": {"oracle": np.array([4, 1, 2])}}, "data: 1 of its 3 oracles, by ter,"),
+        ({"observed": {"oracle": np.array([4, 1])}}, r"data: oracle .* \(2,\), not \(3,\)"),
+        ({"attrs": {"likelihood": {"name": "oracle"}}}, r"model: .* margin \(gamma 2.0\)"),
+        ({"attrs": {"prior": {"name": "horseshoe"}}}, r"model: .* isotropic \(variance 0.1\)"),
+        ({"constants": {"prior_mean": np.ones(3)}}, "model: the mean of its prior"),
+        ({"constants": {"prior_variance": np.full(3, 0.2)}}, "model: the variance of its prior"),
+        ({"features": ("LM0", "TM0", "X")}, "data: .* WP0, X"),
     ],
 )
-def test_posteriors_of_other_data_or_models_are_refused(changes: dict, told: str) -> None:
-    with pytest.raises(DataError, match=f"mine is a posterior of {told}"):
+def test_posteriors_of_other_data_or_models_are_refused(changes: dict, named: str) -> None:
+    with raises(DataError, "mismatch", match=f"mine is a posterior of (other|another) {named}"):
         compare({"right": [recorded()], "mine": [recorded(**changes)]})
-    with pytest.raises(DataError, match="can be compared"):
+    with raises(DataError, "mismatch"):
         compare({"mine": [recorded(**changes)]}, [recorded()])
 
 

@@ -5,14 +5,15 @@ from __future__ import annotations
 import csv
 import json
 from dataclasses import replace
-from html.parser import HTMLParser
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
 from external_posterior import autoregressive, external_posterior
+from html_outline import Outline
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from raising import raises
 
 from bpa_ppl import DataError, UsageError
 from bpa_ppl.diagnostics.calibration import Replication, calibrate, calibration_page
@@ -23,47 +24,22 @@ from bpa_ppl.diagnostics.pages.figures import empty_figure, log_axis
 NAMES = ("LM0", "<script>TM0</script>")
 
 
-class Tags(HTMLParser):
-    """The tags of a page."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.found: list[str] = []
-
-    def handle_starttag(self, tag: str, attrs: list) -> None:
-        self.found.append(tag)
-        if tag == "img":
-            assert dict(attrs)["alt"]
-            assert dict(attrs)["src"].startswith("data:")
-
-
-def tags(html: str) -> list[str]:
-    parser = Tags()
-    parser.feed(html)
-    return parser.found
-
-
 @pytest.fixture(scope="module")
 def comparison() -> Comparison:
-    right = [external_posterior(autoregressive(0.3, 4, 500, 2, seed), NAMES) for seed in range(2)]
-    wrong = [
-        external_posterior(1 + autoregressive(0.3, 4, 500, 2, seed), NAMES) for seed in range(2)
-    ]
+    chains = [autoregressive(0.3, 4, 500, 2, seed) for seed in range(2)]
+    right = [external_posterior(draws, NAMES) for draws in chains]
+    wrong = [external_posterior(1 + draws, NAMES) for draws in chains]
     truth = [external_posterior(autoregressive(0.1, 4, 3000, 2, seed=9), NAMES)]
-    texts = ["a", "b"]
-    return compare(
-        {"<b>right": right, "wrong": wrong},
-        truth,
-        decode=lambda _: texts,
-        references=[("a",), ("b c",)],
-    )
+    runs, references = {"<b>right": right, "wrong": wrong}, [("a",), ("b c",)]
+    return compare(runs, truth, decode=lambda _: ["a", "b"], references=references)
 
 
 def test_the_page_is_whole_and_safe(comparison: Comparison) -> None:
     html = comparison_page(comparison, made={"lists": "<i>"}, command="bpa compare 'x<y'")
-    found = tags(html)
-    assert found.count("img") == 3
-    assert not {"script", "b", "i"} & set(found)
+    outline = Outline(html)
+    assert len(outline.values("img", "alt")) == outline.tags.count("img") == 3
+    assert all(source.startswith("data:") for source in outline.values("img", "src"))
+    assert not {"script", "b", "i"} & set(outline.tags)
     assert "DIFFERS: wrong" in html
     assert "&lt;b&gt;right" in html
     assert "bpa compare &#39;x&lt;y&#39;" in html
@@ -97,7 +73,7 @@ def test_a_folder_that_cannot_be_made(comparison: Comparison, tmp_path: Path) ->
     (tmp_path / "file").write_text("")
     with pytest.raises(DataError, match="cannot create this folder"):
         write_comparison(comparison, tmp_path / "file" / "folder")
-    with pytest.raises(UsageError, match="kind of figures 'gif'"):
+    with raises(UsageError, "unknown-name", parameter="kind"):
         write_comparison(comparison, tmp_path, kind="gif")
 
 
@@ -105,19 +81,10 @@ def test_a_notebook_shows_the_comparison_escaped(comparison: Comparison) -> None
     html = comparison._repr_html_()
     assert "&lt;b&gt;right" in html
     assert "DIFFERS" in html
-    assert not {"script", "b", "i", "img"} & set(tags(html))
+    assert not {"script", "b", "i", "img"} & set(Outline(html).tags)
 
 
-RANGES = [
-    (4.0, 4.9),
-    (2.01, 8.04),
-    (0.8, 7000),
-    (1e-9, 1e14),
-    (3e-7, 2e-5),
-    (101, 1009),
-    (1, 10),
-    (201, 1004),
-]
+RANGES = [(4.0, 4.9), (2.01, 8.04), (0.8, 7000), (1e-9, 1e14), (3e-7, 2e-5), (101, 1009), (1, 10)]
 
 
 @pytest.mark.parametrize(("low", "high"), RANGES)
@@ -141,12 +108,10 @@ def assert_apart(figure: Figure) -> None:
 @pytest.mark.parametrize("shift", [0.0, 0.4, 30.0, 1e5])
 def test_labels_of_a_comparison_never_overlap(comparison: Comparison, shift: float) -> None:
     """Errors as they are, and far outside: the axis is linear in the middle alone."""
-    moved = [
-        replace(
-            one, discrepancies=tuple(replace(gap, z=gap.z + shift) for gap in one.discrepancies)
-        )
-        for one in comparison.samplers
-    ]
+    moved = []
+    for one in comparison.samplers:
+        gaps = tuple(replace(gap, z=gap.z + shift) for gap in one.discrepancies)
+        moved.append(replace(one, discrepancies=gaps))
     for figure, *_ in figures(replace(comparison, samplers=tuple(moved))).values():
         assert_apart(figure)
 
@@ -158,6 +123,6 @@ def test_the_page_of_calibrations() -> None:
     found = calibrate(replicate, ["<i>λ"], replications=30, sampler="<b>")
     html = calibration_page([found], command="bpa calibrate")
     assert "NOT calibrated: &lt;b&gt;" in html
-    assert not {"script", "b", "i"} & set(tags(html))
+    assert not {"script", "b", "i"} & set(Outline(html).tags)
     assert "&lt;b&gt;, 30 replications: NOT calibrated" in found._repr_html_()
     assert "&lt;i&gt;λ" in found._repr_html_()

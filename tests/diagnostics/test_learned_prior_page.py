@@ -59,16 +59,10 @@ def test_the_page_begins_with_the_verdict() -> None:
     }
     outline = Outline(learned_prior_page(hierarchy(), given))
     texts = " ".join(outline.texts)
-    assert (
-        "1 of 4 weights are shared by all domains, 1 are specific to some domain, 1 are unknown"
-        in texts
-    )
-    assert outline.column(0, "talks") == {
-        "apart": "1.3",
-        "lm": "–",
-        "unsure": "-0.4",
-        "alike": "0.52",
-    }
+    assert "1 of 4 weights are shared by all domains, 1 are specific" in texts
+    assert "1 are unknown" in texts
+    talks = {"apart": "1.3", "lm": "–", "unsure": "-0.4", "alike": "0.52"}
+    assert outline.column(0, "talks") == talks
     assert outline.column(0, "canonical")["apart"] == "0.6"
     assert outline.column(1, "sentences")["leaflets"] == "80"
     assert any("new domain" in value for value in outline.values("img", "alt"))

@@ -19,9 +19,7 @@ from bpa_ppl.diagnostics.pages.page import (
     SideBySide,
     Table,
     Text,
-    TextSide,
     Verdict,
-    Word,
     drawn,
     page,
     write_page,
@@ -39,14 +37,7 @@ def example(text: str) -> str:
         Code(text),
         Table((text, "b"), [(text, text)], caption=text, passed=[False]),
         Figure(b"image", text, text),
-        SideBySide(
-            text,
-            [(text, text)],
-            (
-                TextSide(text, [Word(text, False)]),
-                TextSide(text, [Word(text, True), Word(text, False)]),
-            ),
-        ),
+        SideBySide(text, [(text, text)], (text, text), (text, f"{text} more")),
     )
     return page(text, Verdict(text, False, [text]), [Section(text, blocks)], note=text)
 
@@ -85,14 +76,12 @@ def test_the_contents_lead_to_the_sections() -> None:
     assert outline.texts.index("one") < outline.texts.index("two")
 
 
-def test_the_verdict_comes_before_the_contents() -> None:
-    html = example("plain")
-    assert html.index("verdict bad") < html.index("<nav") < html.index("<section")
-
-
-@pytest.mark.parametrize(("passed", "mark"), [(True, "good"), (False, "bad"), (None, "neutral")])
-def test_the_verdict_is_marked(passed: bool | None, mark: str) -> None:
-    assert f'class="verdict {mark}"' in page("t", Verdict("v", passed), [])
+def test_verdicts_are_marked_and_come_before_the_contents() -> None:
+    verdicts = [Verdict("first", True), Verdict("second", False), Verdict("third", None)]
+    html = page("t", verdicts, [Section("one", [Text("1")])])
+    marks = re.findall(r'class="verdict (\w+)"><p><strong>(\w+)', html)
+    assert marks == [("good", "first"), ("bad", "second"), ("neutral", "third")]
+    assert html.index("third") < html.index("<nav") < html.index("<section")
 
 
 def test_columns_of_numbers_are_right_aligned() -> None:
@@ -106,22 +95,16 @@ def test_columns_of_numbers_are_right_aligned() -> None:
 
 def test_rows_with_a_verdict_are_marked() -> None:
     html = Table(("a",), [("x",), ("y",), ("z",)], passed=[True, None, False]).html()
-    assert re.findall(r"<tr( class=\"\w+\")?><th scope=\"row\"", html) == [
-        ' class="good"',
-        "",
-        ' class="bad"',
-    ]
+    marks = re.findall(r"<tr( class=\"\w+\")?><th scope=\"row\"", html)
+    assert marks == [' class="good"', "", ' class="bad"']
+    with pytest.raises(ValueError, match="zip"):
+        Table(("a",), [("x",), ("y",)], passed=[True]).html()
 
 
 def test_a_table_stays_one_on_a_telephone_only_if_it_is_narrow() -> None:
     assert Table(("a", "b", "c"), [("x", 1.0, "short")]).narrow
     assert not Table(("a", "b", "c", "d"), [("x", 1.0, 2.0, 3.0)]).narrow
     assert not Table(("a", "b"), [("x", "as long as a sentence, which needs its room")]).narrow
-
-
-def test_a_table_whose_marks_do_not_fit_is_refused() -> None:
-    with pytest.raises(ValueError, match="zip"):
-        Table(("a",), [("x",), ("y",)], passed=[True]).html()
 
 
 @pytest.mark.parametrize(("kind", "start"), [("png", b"\x89PNG"), ("svg", b"<?xml")])
@@ -134,13 +117,9 @@ def test_a_drawn_figure_is_embedded(kind: str, start: bytes) -> None:
     assert b64decode(found[1]).startswith(start)
 
 
-def test_several_verdicts_keep_their_order() -> None:
-    html = page("t", [Verdict("first", True), Verdict("second", False)], [])
-    assert html.index("verdict good") < html.index("first") < html.index("verdict bad")
-
-
 def test_words_that_differ_are_marked_by_more_than_a_colour() -> None:
-    html = SideBySide.of("1", [("source", "x")], ("before", "after"), "a b c", "a d c e").html()
+    texts = ("a b c", "a d c e")
+    html = SideBySide("1", [("source", "x")], ("before", "after"), texts).html()
     assert "<dt>source</dt><dd>x</dd>" in html
     assert "<h4>before</h4><p>a <del>b</del> c</p>" in html
     assert "<h4>after</h4><p>a <ins>d</ins> c <ins>e</ins></p>" in html
@@ -149,8 +128,5 @@ def test_words_that_differ_are_marked_by_more_than_a_colour() -> None:
 def test_a_page_is_written_whole(tmp_path: Path) -> None:
     write_page("<p>λ</p>", tmp_path / "page.html")
     assert (tmp_path / "page.html").read_text("utf-8") == "<p>λ</p>"
-
-
-def test_a_missing_folder_is_named(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="missing"):
         write_page("", tmp_path / "missing" / "page.html")

@@ -10,15 +10,16 @@ import pytest
 import reference_model
 from external_posterior import autoregressive, external_posterior
 from html_outline import Outline
+from raising import raises
 from xarray import DataArray, DataTree
 
 import bpa_ppl
 from bpa_ppl import DataError, NBest, UsageError, adapt
 from bpa_ppl.diagnostics import Thresholds, check
-from bpa_ppl.diagnostics.report_page import posterior_page
-from bpa_ppl.diagnostics.report_tables import highest_density
+from bpa_ppl.diagnostics.report_page import highest_density, posterior_page
 from bpa_ppl.posterior import Draws, as_draws, import_arviz, inference_data
-from bpa_ppl.posterior.arviz_functions import TAILS, arviz_data, generation
+from bpa_ppl.posterior.arviz_functions import arviz_data, generation
+from bpa_ppl.posterior.statistics import TAILS
 
 if TYPE_CHECKING:
     from bpa_ppl.posterior.arviz_functions import InferenceData
@@ -48,10 +49,15 @@ def lists() -> NBest:
     return NBest.from_lists(texts, np.split(features, 30), (*NAMES, "UnknownWordPenalty0"))
 
 
-def adapted(lists: NBest, sampler: str, **settings: Any) -> InferenceData:
-    return adapt(
-        lists, CANONICAL, sampler=sampler, oracle=reference_model.given(*[0] * 30), **settings
-    )
+def adapted(lists: NBest, sampler: str, oracle: int = 0, **settings: Any) -> InferenceData:
+    oracles = reference_model.given(*[oracle] * 30)
+    canonical = CANONICAL | settings.pop("canonical", {})
+    return adapt(lists, canonical, sampler=sampler, oracle=oracles, **settings)
+
+
+def external(draws: int = 100, **parts: Any) -> InferenceData:
+    """Chains of another program."""
+    return external_posterior(autoregressive(0.1, 4, draws, 3, seed=1), NAMES, **parts)
 
 
 @pytest.fixture(scope="module")
@@ -77,8 +83,12 @@ def titles(outline: Outline) -> list[str]:
     return outline.texts[start : start + len(outline.values("section", "id"))]
 
 
-def test_the_sections_are_those_of_the_contents(page_of_chains: Outline) -> None:
+def test_sections_and_figures(page_of_chains: Outline) -> None:
     assert titles(page_of_chains) == TITLES
+    alternatives = page_of_chains.values("img", "alt")
+    assert len(alternatives) == page_of_chains.tags.count("figure") == 5
+    assert all(alternatives)
+    assert "TM0" in " ".join(alternatives)
 
 
 def test_means_and_diagnostics_are_those_of_arviz(
@@ -112,26 +122,13 @@ def test_intervals_contain_their_share_of_the_draws(
         assert np.mean(column < low) == pytest.approx(0.025, abs=0.005)
 
 
-def test_the_weight_that_the_data_change_is_reported(page_of_chains: Outline) -> None:
-    assert page_of_chains.column(WEIGHTS, "moved") == {
-        "LM0": "",
-        "TM0": "▲ up",
-        "WP0": "",
-        "UnknownWordPenalty0": "fixed",
-    }
+def test_the_weight_that_the_data_change_is_reported(lists: NBest, page_of_chains: Outline) -> None:
+    moved = {"LM0": "", "TM0": "▲ up", "WP0": "", "UnknownWordPenalty0": "fixed"}
+    assert page_of_chains.column(WEIGHTS, "moved") == moved
     assert any(text.startswith("1 of 3 weights clearly moved") for text in page_of_chains.texts)
     assert any(text.startswith("TM0 up, 0.200 → ") for text in page_of_chains.texts)
-
-
-def test_a_weight_that_the_data_do_not_want_moves_down(lists: NBest) -> None:
-    posterior = adapt(
-        lists,
-        CANONICAL | {"TM0": 4.0},
-        sampler="imh",
-        oracle=reference_model.given(*[1] * 30),
-        draws=200,
-    )
-    assert Outline(posterior_page(posterior)).column(WEIGHTS, "moved")["TM0"] == "▼ down"
+    down = adapted(lists, "imh", oracle=1, canonical={"TM0": 4.0}, draws=200)
+    assert Outline(posterior_page(down)).column(WEIGHTS, "moved")["TM0"] == "▼ down"
 
 
 def test_shares_are_of_the_sum_of_absolute_weights(page_of_chains: Outline) -> None:
@@ -165,13 +162,6 @@ def test_correlations_are_numpy_s(chains: InferenceData, page_of_chains: Outline
     assert sizes == sorted(sizes, reverse=True)
 
 
-def test_every_figure_has_an_alternative(page_of_chains: Outline) -> None:
-    alternatives = page_of_chains.values("img", "alt")
-    assert len(alternatives) == page_of_chains.tags.count("figure") == 5
-    assert all(alternatives)
-    assert "TM0" in " ".join(alternatives)
-
-
 def test_the_call_on_the_page_makes_the_same_posterior(
     lists: NBest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -193,12 +183,6 @@ def _with_oracles(*given: Any, metric: str, ties: str, **named: Any) -> Inferenc
     return adapt(*given, oracle=reference_model.given(*[0] * 30), **named)
 
 
-def test_a_recorded_command_is_shown_as_it_is() -> None:
-    posterior = external_posterior(autoregressive(0.1, 4, 200, 3, seed=1), NAMES)
-    posterior.attrs["command"] = "bpa adapt 'my lists' -o <out>"
-    assert "bpa adapt 'my lists' -o <out>" in Outline(posterior_page(posterior, top=1)).texts
-
-
 def test_settings_versions_seed_and_signature_are_stated(page_of_chains: Outline) -> None:
     told = page_of_chains.column(ORIGIN, "value")
     assert (told["seed"], told["oracle metric"]) == ("0", "ter")
@@ -212,22 +196,15 @@ def test_settings_versions_seed_and_signature_are_stated(page_of_chains: Outline
 
 
 def test_a_failed_check_is_reported_first() -> None:
-    apart = autoregressive(0.1, 4, 200, 3, seed=1) + np.arange(4)[:, None, None]
-    posterior = external_posterior(apart, NAMES)
-    html = posterior_page(posterior, top=1)
+    posterior, strict = external(1000), Thresholds(ess_per_chain=10_000)
+    assert "NOT converged" not in posterior_page(posterior, top=1)
+    html = posterior_page(posterior, top=1, thresholds=strict)
     outline = Outline(html)
     assert html.index("NOT converged") < html.index("<nav")
-    advice = [f.advice for f in check(posterior).failures]
+    advice = [f.advice for f in check(posterior, strict).failures]
     assert advice
     assert set(advice) <= set(outline.texts)
     assert any("do not rely on these numbers" in text for text in outline.texts)
-
-
-def test_thresholds_of_the_caller_are_used() -> None:
-    posterior = external_posterior(autoregressive(0.1, 4, 1000, 3, seed=1), NAMES)
-    strict = Thresholds(ess_per_chain=10_000)
-    assert "NOT converged" not in posterior_page(posterior, top=1)
-    assert "NOT converged" in posterior_page(posterior, top=1, thresholds=strict)
 
 
 @pytest.mark.parametrize("sampler", ["heuristic", "laplace"])
@@ -261,13 +238,14 @@ def test_a_mode_has_no_intervals_and_no_chains(lists: NBest) -> None:
     assert set(outline.column(0, "moved").values()) == {"", "fixed"}
 
 
-def test_a_foreign_posterior_without_anything_else() -> None:
-    outline = Outline(
-        posterior_page(external_posterior(autoregressive(0.1, 4, 200, 3, seed=1), NAMES))
-    )
+def test_a_foreign_posterior_with_a_command_alone() -> None:
+    posterior = external()
+    posterior.attrs["command"] = "bpa adapt 'my lists' -o <out>"
+    outline = Outline(posterior_page(posterior, top=1))
     assert titles(outline) == [*TITLES[:4], TITLES[-1]]
     assert outline.tables[WEIGHTS][0][:3] == ["weight", "mean", "95% interval"]
     assert any("does not record the canonical weights" in text for text in outline.texts)
+    assert "bpa adapt 'my lists' -o <out>" in outline.texts
 
 
 @pytest.mark.parametrize(
@@ -289,20 +267,11 @@ def test_draws_of_any_shape(shape: tuple[int, ...], names: list[str]) -> None:
     assert [float(mean) for mean in shown.values()] == pytest.approx(means, abs=6e-4)
 
 
-def test_the_order_of_dimensions_is_found_by_name() -> None:
-    draws = np.random.default_rng(2).normal(size=(4, 50, 3))
-    posterior = external_posterior(draws, NAMES)
-    turned = posterior["posterior"]["weights"].transpose("feature", "draw", "chain")
-    other = arviz_data(DataTree.from_dict({"posterior": turned.to_dataset()}))
-    np.testing.assert_array_equal(as_draws(other).weights, draws)
-
-
 def test_a_constant_weight_and_a_divergent_transition() -> None:
     draws = autoregressive(0.1, 4, 100, 3, seed=1)
     draws[..., 0] = 0.5
-    diverging = np.zeros((4, 100), bool)
+    diverging, rates = np.zeros((4, 100), bool), np.full((4, 100), 0.25)
     diverging[0, 3] = True
-    rates = np.full((4, 100), 0.25)
     posterior = external_posterior(draws, NAMES, diverging=diverging, acceptance_rate=rates)
     texts = Outline(posterior_page(posterior)).texts
     assert any("1 divergent transitions" in text for text in texts)
@@ -321,26 +290,20 @@ HYPERPARAMETERS = "Hyperparameters and other variables"
 
 
 def test_hyperparameters_have_a_table_and_their_traces() -> None:
-    posterior = external_posterior(autoregressive(0.1, 4, 400, 3, seed=1), NAMES, sites=OTHERS)
+    posterior = external(400, sites=OTHERS)
     outline = Outline(posterior_page(posterior, top=2))
     assert titles(outline)[:4] == ["What moved", HYPERPARAMETERS, "Diagnostics", "Chains"]
     summary = import_arviz().summary(posterior, var_names=["scale", "raw"], round_to="none")
     table = outline.tables[1]
     assert [row[0] for row in table] == ["variable", "scale", "total", "raw[0]", "raw[1]"]
-    for column, theirs in (
-        ("mean", "mean"),
-        ("sd", "sd"),
-        ("R-hat", "r_hat"),
-        ("bulk ESS", "ess_bulk"),
-    ):
+    same = {"mean": "mean", "sd": "sd", "R-hat": "r_hat", "bulk ESS": "ess_bulk"}
+    for column, theirs in same.items():
         shown = outline.column(1, column)
         for name in ("scale", "raw[0]", "raw[1]"):
             error = 0.51 if "ESS" in column else 5.1e-4 + (column == "sd") * 1e-3
             assert float(shown[name]) == pytest.approx(summary.loc[name, theirs], abs=error)
-    tails = import_arviz().ess(posterior, var_names=["scale"], method="tail", prob=TAILS)
-    assert float(outline.column(1, "tail ESS")["scale"]) == pytest.approx(
-        float(tails["scale"]), abs=0.51
-    )
+    tail = import_arviz().ess(posterior, var_names=["scale"], method="tail", prob=TAILS)["scale"]
+    assert float(outline.column(1, "tail ESS")["scale"]) == pytest.approx(float(tail), abs=0.51)
     low, high = map(float, outline.column(1, "95% HDI")["scale"].split(" to "))
     wanted = {"hdi_prob" if generation() < 1 else "prob": 0.95}
     theirs = import_arviz().hdi(posterior, var_names=["scale"], **wanted)["scale"].values
@@ -364,25 +327,23 @@ def test_the_narrowest_interval_is_that_of_a_plain_search() -> None:
 
 
 def test_the_table_of_other_variables_ends() -> None:
-    many = {"raw": autoregressive(0.1, 2, 100, 70, seed=2)}
-    posterior = external_posterior(autoregressive(0.1, 2, 100, 3, seed=1), NAMES, sites=many)
-    html = posterior_page(posterior, top=1)
+    many = {"raw": autoregressive(0.1, 4, 100, 70, seed=2)}
+    html = posterior_page(external(sites=many), top=1)
     assert len(Outline(html).tables[1]) == 51
     assert "The first 50 of 70." in html
 
 
 def test_a_prior_is_stated_only_if_the_model_used_it() -> None:
     values = {"weights": autoregressive(0.1, 4, 100, 3, seed=1)}
-    attrs = {"prior": {"name": "isotropic", "variance": 0.1}}
     unused = Draws(values, NAMES, constants={"prior_mean": np.zeros(3)})
     assert "prior variance" not in posterior_page(unused, top=1)
+    attrs = {"prior": {"name": "isotropic", "variance": 0.1}}
     used = Draws(values, NAMES, attrs=attrs, constants={"prior_variance": np.full(3, 0.1)})
-    origin = Outline(posterior_page(used, top=1)).column(-1, "value")
-    assert origin["prior"] == "name isotropic, variance 0.1"
-    assert origin["prior variance σ_T"] == "0.1"
     full = Draws(values, NAMES, constants={"prior_covariance": np.diag([0.04, 0.25, 0.16])})
-    origin = Outline(posterior_page(full, top=1)).column(-1, "value")
-    assert origin["prior covariance"] == "3 × 3, standard deviations 0.2 to 0.5"
+    used, full = (Outline(posterior_page(one, top=1)).column(-1, "value") for one in (used, full))
+    assert used["prior"] == "name isotropic, variance 0.1"
+    assert used["prior variance σ_T"] == "0.1"
+    assert full["prior covariance"] == "3 × 3, standard deviations 0.2 to 0.5"
 
 
 def test_the_call_names_likelihood_and_prior_unless_they_are_the_published_ones() -> None:
@@ -432,35 +393,15 @@ def test_the_weights_that_mix_worst_are_shown() -> None:
     assert "Trace and rank plots of TM0" in outline.values("img", "alt")
 
 
-@pytest.mark.parametrize("wrong", [np.nan, np.inf])
-def test_a_draw_that_is_not_a_number_is_named(wrong: float) -> None:
+def test_posteriors_without_usable_draws_are_refused() -> None:
     draws = autoregressive(0.1, 4, 100, 3, seed=1)
-    draws[2, 17, 1] = wrong
-    with pytest.raises(DataError, match=r"TM0 is not a finite number in draw 17 of chain 2 \(1"):
+    draws[2, 17, 1] = np.inf
+    with pytest.raises(DataError, match=r"TM0 .* draw 17 of chain 2 \(1"):
         posterior_page(external_posterior(draws, NAMES))
-
-
-def test_draws_without_chains_are_refused() -> None:
-    weights = external_posterior(np.zeros((2, 9, 3)), NAMES)["posterior"]["weights"].isel(
-        chain=0, drop=True
-    )
-    other = arviz_data(DataTree.from_dict({"posterior": weights.to_dataset()}))
-    with pytest.raises(DataError, match="dimensions draw, feature: it needs chain and draw"):
-        posterior_page(other)
-
-
-def test_no_draws_are_refused() -> None:
-    with pytest.raises(DataError, match="no draws: its shape is 4 × 0 × 3"):
-        posterior_page(bare(np.zeros((4, 0, 3))))
-
-
-def test_draws_without_weights_are_refused() -> None:
-    with pytest.raises(DataError, match="no draws of a variable called weights"):
+    with pytest.raises(DataError, match="weights"):
         posterior_page(inference_data({"posterior": {"mu": np.zeros((2, 10))}}))
 
 
 def test_fewer_than_one_weight_is_refused() -> None:
-    posterior = external_posterior(autoregressive(0.1, 4, 100, 3, seed=1), NAMES)
-    with pytest.raises(UsageError, match="at least 1") as error:
-        posterior_page(posterior, top=0)
-    assert error.value.parameter == "top"
+    with raises(UsageError, parameter="top"):
+        posterior_page(external(), top=0)

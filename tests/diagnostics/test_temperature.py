@@ -7,12 +7,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import reference_model
+from raising import raises
 from scipy.optimize import minimize_scalar
 from scipy.special import logsumexp
 
 from bpa_ppl import DataError, Draws, NBest
 from bpa_ppl.diagnostics import calibrated, reliability, risk_coverage, temperature
-from bpa_ppl.diagnostics.leave_one_out import left_out
+from bpa_ppl.diagnostics.leave_one_out import leave_one_out
 from bpa_ppl.posterior import as_draws
 
 NAMES = ("LM0", "WP0")
@@ -100,9 +101,9 @@ def test_a_sentence_is_predicted_without_itself() -> None:
         sentence_sites=("oracle",),
         observed={"oracle": np.array([0])},
     )
-    (log_p,), _ = left_out(draws, pool)
+    (p,) = leave_one_out(draws, pool).probabilities(pool)
     (even,) = reference_model.predictive(pool, np.array([TRUTH, -TRUTH]))
-    np.testing.assert_allclose(np.exp(log_p), even, atol=0.02)
+    np.testing.assert_allclose(p, even, atol=0.02)
 
 
 def test_calibration_improves_if_it_was_wrong() -> None:
@@ -118,11 +119,11 @@ def test_calibration_improves_if_it_was_wrong() -> None:
 def test_inputs_that_it_cannot_be_fitted_to() -> None:
     pool = lists(6, seed=12)
     draws = posterior(pool, drawn(pool, 13), 1.0)
-    with pytest.raises(DataError, match="this is a single point: adapt with another sampler"):
+    with raises(DataError, "no-data"):
         temperature(replace(draws, kind="point"), pool)
-    with pytest.raises(DataError, match="log-likelihood of each adaptation sentence"):
+    with raises(DataError, "no-data"):
         temperature(replace(draws, log_likelihood={}, sentence_sites=()), pool)
-    with pytest.raises(DataError, match="do not belong to these 3 lists"):
+    with raises(DataError, "mismatch"):
         temperature(draws, pool[:3])
 
 
@@ -143,5 +144,5 @@ def test_risk_and_coverage_are_those_of_a_plain_loop() -> None:
 def test_a_text_without_changes_has_no_risk() -> None:
     found = risk_coverage([0.0], [2], [2], [4], [False])
     assert found.at(-1.0) == (0.0, 0.0, 50.0)
-    with pytest.raises(DataError, match="for each sentence"):
+    with raises(DataError, "wrong-length"):
         risk_coverage([0.1], [2, 3], [2, 2], [4, 4])

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import gzip
-import os
 import shutil
-from collections.abc import Iterator
-from importlib.resources import files
 from pathlib import Path
-from unittest.mock import patch
 
 import pytest
+from small_demo import cache as cache
+from small_demo import write_small_demo
 
 from bpa_ppl.experiments import read_study, run_study
 
-SENTENCES, HYPOTHESES = 24, 8
 STUDY = """
 sizes = [4, 8]
 draws = 3
@@ -40,27 +36,11 @@ sizes = [4]
 """
 
 
-@pytest.fixture(scope="session", autouse=True)
-def cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Use a separate cache for compiled programs."""
-    with patch.dict(os.environ, BPA_PPL_CACHE=str(tmp_path_factory.mktemp("cache"))):
-        yield
-
-
 @pytest.fixture(scope="session")
 def originals(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a study and its lists, references and weights."""
     folder = tmp_path_factory.mktemp("study")
-    demo = files("bpa_ppl.demo_data")
-    lists: dict[str, list[str]] = {}
-    with demo.joinpath("leaflet.nbest100.gz").open("rb") as packed:
-        for line in gzip.decompress(packed.read()).decode().splitlines(keepends=True):
-            lists.setdefault(line.split(" ||| ")[0], []).append(line)
-    kept = [line for key in list(lists)[:SENTENCES] for line in lists[key][:HYPOTHESES]]
-    (folder / "nbest").write_text("".join(kept), "utf-8")
-    references = demo.joinpath("leaflet.ref").read_text("utf-8").splitlines(keepends=True)
-    (folder / "ref").write_text("".join(references[:SENTENCES]), "utf-8")
-    (folder / "moses.ini").write_text(demo.joinpath("moses.ini").read_text("utf-8"), "utf-8")
+    write_small_demo(folder, sentences=24, hypotheses=8)
     (folder / "study.toml").write_text(STUDY, "utf-8")
     return folder
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from judged_lists import judged_lists, write_json_lines
 from pyarrow import parquet
+from raising import raises
 
 from bpa_ppl import DataError
 from bpa_ppl.experiments import read_study, run_study, write_figures
@@ -53,22 +54,22 @@ def test_study_reports_and_plots_the_column(study: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "message"),
+    ("old", "new", "code"),
     [
-        ('metric = "comet"', 'metric = "bleurt"', r"unknown metric 'bleurt': .*, comet, or name"),
-        ('metric = "comet"', 'metric = "ter"', "the metric ter needs references: add adapt_ref"),
-        ('"judged"', '"map"', "the metric ter needs references"),
-        ('columns = ["comet"]', 'columns = ["ter"]', "ter is the name of a metric"),
-        ('columns = ["comet"]', 'columns = ["a.b"]', "matching regex"),
+        ('metric = "comet"', 'metric = "bleurt"', "unknown-name"),
+        ('metric = "comet"', 'metric = "ter"', "missing-references"),
+        ('"judged"', '"map"', "missing-references"),
+        ('columns = ["comet"]', 'columns = ["ter"]', "duplicate"),
+        ('columns = ["comet"]', 'columns = ["a.b"]', "wrong-type"),
     ],
 )
-def test_rejects_invalid_settings(study: Path, old: str, new: str, message: str) -> None:
+def test_rejects_invalid_settings(study: Path, old: str, new: str, code: str) -> None:
     study.write_text(STUDY.replace(old, new, 1))
-    with pytest.raises(DataError, match=message):
+    with raises(DataError, code):
         read_study(study)
 
 
 def test_missing_column_raises_before_the_study(study: Path) -> None:
     study.write_text(STUDY.replace('"comet"', '"bleurt"'))
-    with pytest.raises(DataError, match="no column of numbers bleurt: they have logprob, comet"):
+    with pytest.raises(DataError, match=r"bleurt: .* logprob, comet"):
         run_study(read_study(study), study.parent / "results")

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from raising import raises
 from sacrebleu.metrics import BLEU, TER
 
 import bpa_ppl
@@ -51,16 +52,13 @@ def test_scores_agree_with_library_and_sacrebleu(study_file: Path, finished: Pat
         ("mira", ""): lists.test.best(lists.test.scores(tuned.values_array)),
     }
     for (method, setting), choice in chosen.items():
-        row = rows[method, setting, 4, 1]
-        assert (row["ter"], row["bleu"]) == pytest.approx(sacrebleu_scores(lists.test, choice)), (
-            method
-        )
+        row, scores = rows[method, setting, 4, 1], sacrebleu_scores(lists.test, choice)
+        assert (row["ter"], row["bleu"]) == pytest.approx(scores), method
 
 
 def test_methods_that_require_development_set(study_file: Path) -> None:
-    text = study_file.read_text("utf-8").replace(
-        '"heuristic", "map", ', '"weight-trace", "mert+", '
-    )
+    text = study_file.read_text("utf-8")
+    text = text.replace('"heuristic", "map", ', '"weight-trace", "mert+", ')
     text = text[: text.index("[sweeps")].replace("draws = 3", "draws = 1")
     development = '[development]\nnbest = "nbest"\nreferences = ["ref"]\n'
     study_file.write_text(text + development, "utf-8")
@@ -69,13 +67,10 @@ def test_methods_that_require_development_set(study_file: Path) -> None:
     rows = {(row["method"], row["size"]): row for row in results.to_pylist()}
     lists = material(study, study.domains[0])
     cell = Cell("leaflet", 4, 0, "mert+", "")
-    tuned = bpa_ppl.reestimate(
-        lists.adapt.select(draw_sentences(study, cell, len(lists.adapt))),
-        lists.weights,
-        tuner="mert+",
-        extra=bpa_ppl.read_nbest(study_file.parent / "nbest", references=study_file.parent / "ref"),
-        seed=seed_of(study, cell),
-    ).weights
+    adaptation = lists.adapt.select(draw_sentences(study, cell, len(lists.adapt)))
+    extra = bpa_ppl.read_nbest(study_file.parent / "nbest", references=study_file.parent / "ref")
+    options = {"tuner": "mert+", "extra": extra, "seed": seed_of(study, cell)}
+    tuned = bpa_ppl.reestimate(adaptation, lists.weights, **options).weights
     choice = lists.test.best(lists.test.scores(tuned.values_array))
     row = rows["mert+", 4]
     assert (row["ter"], row["bleu"]) == pytest.approx(sacrebleu_scores(lists.test, choice))
@@ -83,17 +78,12 @@ def test_methods_that_require_development_set(study_file: Path) -> None:
     assert rows["weight-trace", 4]["ter"] != rows["canonical", 4]["ter"]
 
 
-def test_held_out_sentences_are_excluded_from_adaptation(study_file: Path) -> None:
+def test_held_out_sentences_and_list_sizes(study_file: Path) -> None:
     study = read_study(study_file)
-    lists = material(study, study.domains[0])
+    lists = material(study, study.domains[0], 3)
     rest, test = set(lists.adapt.sentence_ids.tolist()), set(lists.test.sentence_ids.tolist())
     assert (len(rest), len(test)) == (14, 10)
     assert rest | test == set(range(24))
-
-
-def test_list_sizes(study_file: Path) -> None:
-    study = read_study(study_file)
-    lists = material(study, study.domains[0], 3)
     assert {*lists.adapt.sizes.tolist(), *lists.test.sizes.tolist()} == {3}
 
 
@@ -115,11 +105,8 @@ def test_finished_cells_are_not_repeated(study_file: Path, finished: Path) -> No
         path.unlink()
     kept = {path: path.stat().st_mtime_ns for path in (finished / "cells").iterdir()}
     steps: list[tuple[int, int]] = []
-    run_study(
-        read_study(study_file),
-        finished,
-        progress=lambda done, total, note: steps.append((done, total)),
-    )
+    study = read_study(study_file)
+    run_study(study, finished, progress=lambda done, total, note: steps.append((done, total)))
     total = len(before) - 2
     assert steps == [(n, total) for n in range(total - len(removed), total + 1)]
     assert {path: path.stat().st_mtime_ns for path in kept} == kept
@@ -159,34 +146,24 @@ def test_result_does_not_depend_on_workers(study_file: Path) -> None:
     assert deterministic_files(folder / "one") == deterministic_files(folder / "two")
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "differing"),
-    [("seed = 5", "seed = 6", "seed"), ("draws = 3", "draws = 4", "draws")],
-)
-def test_rejects_folder_of_another_study(
-    study_file: Path, finished: Path, old: str, new: str, differing: str
-) -> None:
-    study_file.write_text(study_file.read_text("utf-8").replace(old, new), "utf-8")
-    before = deterministic_files(finished)
-    with pytest.raises(DataError, match=f"another study, with other {differing}: "):
-        run_study(read_study(study_file), finished)
+def test_rejects_folder_of_another_study(study_file: Path, finished: Path) -> None:
+    before, text = deterministic_files(finished), study_file.read_text("utf-8")
+    for old, new in (("seed = 5", "seed = 6"), ("draws = 3", "draws = 4")):
+        study_file.write_text(text.replace(old, new), "utf-8")
+        with raises(DataError, "mismatch", match=f"with other {old.split()[0]}:"):
+            run_study(read_study(study_file), finished)
     assert deterministic_files(finished) == before
-
-
-def test_changed_input_is_another_study(study_file: Path, finished: Path) -> None:
+    study_file.write_text(text, "utf-8")
     references = study_file.parent / "ref"
     references.write_text(references.read_text("utf-8").replace("the", "a", 1), "utf-8")
-    with pytest.raises(DataError, match="another study, with other domains"):
+    with raises(DataError, "mismatch", match="with other domains:"):
         run_study(read_study(study_file), finished)
 
 
-def test_rejects_folder_with_other_files(study_file: Path) -> None:
-    with pytest.raises(DataError, match="contains files, but no study"):
+def test_rejects_other_folders(study_file: Path) -> None:
+    with raises(DataError, "cannot-write"):
         run_study(read_study(study_file), study_file.parent)
-
-
-def test_rejects_file_as_folder(study_file: Path) -> None:
-    with pytest.raises(DataError, match=r"moses\.ini: cannot create this folder"):
+    with pytest.raises(DataError, match=r"moses\.ini: "):
         run_study(read_study(study_file), study_file.parent / "moses.ini")
 
 
@@ -204,26 +181,21 @@ def test_first_sentence_id_of_one(study_file: Path) -> None:
 def test_damaged_cell_raises(study_file: Path, finished: Path) -> None:
     damaged = next(iter(sorted((finished / "cells").iterdir())))
     damaged.write_bytes(damaged.read_bytes()[:20])
-    with pytest.raises(DataError, match=f"{damaged}: damaged: remove it"):
+    with raises(DataError, "damaged"):
         run_study(read_study(study_file), finished)
 
 
 def test_rejects_missing_results(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="no results here"):
+    with raises(DataError, "missing-file"):
         read_results(tmp_path)
     (tmp_path / "results.parquet").write_bytes(b"PAR1")
-    with pytest.raises(DataError, match="not a valid Parquet file"):
+    with raises(DataError, "damaged"):
         read_results(tmp_path)
 
 
 @pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"backend": "spark"}, "unknown backend 'spark': choose one of local, dask"),
-        ({"backend": "dask"}, "the address of a scheduler go together"),
-        ({"scheduler": "tcp://host:8786"}, "the address of a scheduler go together"),
-    ],
+    "options", [{"backend": "spark"}, {"backend": "dask"}, {"scheduler": "tcp://host:8786"}]
 )
-def test_rejects_invalid_backends(study_file: Path, options: dict, message: str) -> None:
-    with pytest.raises(UsageError, match=message):
+def test_rejects_invalid_backends(study_file: Path, options: dict[str, str]) -> None:
+    with pytest.raises(UsageError, match=r"spark|dask"):
         run_study(read_study(study_file), study_file.parent / "results", **options)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 import pytest
+from raising import raises
 
 from bpa_ppl import DataError
 from bpa_ppl.experiments import read_study, run_study
@@ -15,6 +15,9 @@ from bpa_ppl.models import Margin, Oracle
 from bpa_ppl.registry import RULES, SAMPLERS, TUNERS
 
 ROOT = Path(__file__).resolve().parents[2]
+
+
+VARIANT = 'like = "mert"\nmetric = "ter"\nrestarts = 2'
 
 
 def edited_study(study_file: Path, old: str, new: str) -> Path:
@@ -29,11 +32,8 @@ def test_settings_are_read(study_file: Path) -> None:
     assert (study.sizes, study.draws, study.seed, study.replacement) == ((4, 8), 3, 5, True)
     assert [method.name for method in study.methods][-1] == "mert-ter"
     mert_ter = study.methods[-1]
-    assert (mert_ter.engine, mert_ter.metric, mert_ter.engine_settings) == (
-        "mert",
-        "ter",
-        (("restarts", 2),),
-    )
+    assert (mert_ter.engine, mert_ter.metric) == ("mert", "ter")
+    assert mert_ter.engine_settings == (("restarts", 2),)
     assert study.domains[0].adapt.nbest == study_file.parent / "nbest"
 
 
@@ -44,77 +44,79 @@ def test_method_names() -> None:
 
 
 def test_example_study_is_valid() -> None:
-    assert [domain.name for domain in read_study(ROOT / "examples/study.toml").domains] == [
-        "leaflet"
-    ]
+    (domain,) = read_study(ROOT / "examples/study.toml").domains
+    assert domain.name == "leaflet"
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "message"),
+    ("old", "new", "code", "named"),
     [
-        ("sizes = [4, 8]", "sizes = [4, ", r".*study\.toml: not a TOML file: .*line 3.*"),
-        ("sizes = [4, 8]", "sizes: [4, 8]", ".*TOML file: .*: write settings as NAME = VALUE, .*"),
-        ("sizes = [4, 8]", "", ".*missing required field `sizes`"),
-        ("sizes = [4, 8]", "sizes = []", r".*length >= 1 - at `\$.sizes`"),
-        ("sizes = [4, 8]", "sizes = [4, 4]", ".*sizes contains a value twice: .*"),
-        ("sizes = [4, 8]", "sizes = [4.5]", r".*Expected `int`, got `float` - at `\$.sizes.*"),
-        ("sizes = [4, 8]", "sizes = [0]", r".*>= 1 - at `\$.sizes.*"),
-        ("draws = 3", "draws = true", r".*Expected `int`, got `bool` - at `\$.draws`"),
-        ("draws = 3", "draws = 0", r".*>= 1 - at `\$.draws`"),
-        ("seed = 5", "seed = -1", ".*seed is an integer from 0 to .*, not -1"),
-        ("seed = 5", f"seed = {2**63}", ".*seed is an integer from 0 to .*"),
-        ("seed = 5", "seed = 1" + 5000 * "0", ".*too large.*"),
-        ("seed = 5", "seed = inf", r".*Expected `int`, got `float` - at `\$.seed`"),
-        ("seed = 5", 'seed = "a\\nb\\u001b"', r".*Expected `int`, got `str` - at `\$.seed`"),
-        ("seed = 5", f"seed = '{'x' * 999}'", r".*Expected `int`, got `str` - at `\$.seed`"),
-        ("sizes = [4, 8]", f"sizes = [{2**63}]", r".*<= 1000000 - at `\$.sizes.*"),
-        ("sizes = [4, 8]", "sizes = [1_000_001]", r".*<= 1000000 - at `\$.sizes.*"),
-        ("sizes = [4, 8]", f"sizes = {'[' * 9999}{']' * 9999}", ".*too large.*"),
-        (
-            "[domains.leaflet]",
-            '[domains."a\\nb"]',
-            r".*matching regex .* - at `key` in `\$.domains`",
-        ),
-        ("values = [0.01, 1]", "values = [inf]", r".*in \[sweeps.prior\]: .*prior.variance.*"),
-        (
-            "values = [0.01, 1]",
-            f"values = [1{'0' * 400}]",
-            ".*must be a number > 0, not a number of 1329 bits",
-        ),
-        ("seed = 5", "sed = 5", ".*unknown field `sed`"),
-        ('"mira"', '"mirra"', ".*unknown method 'mirra': choose one of auto, heuristic, .*"),
-        ('"mira"', '"mert+"', r".*method mert\+ needs the text .*: add \[development\]"),
-        ('"nbest"', '"lists"', r".*in \[domains.leaflet\]: file not found.*lists; .*"),
-        ('"moses.ini"', '"none.ini"', ".*file not found: .*none.ini.*"),
-        ("held_out = 10", "held_out = -1", r".*>= 0 - at `\$.domains.*held_out`"),
-        ("held_out = 10", "", r".*in \[domains.leaflet\]: test is missing: .*"),
-        ("held_out = 10", "holdout = 10", r".*unknown field `holdout` - at `\$.domains.*"),
-        ("[domains.leaflet]", '[domains."a.b"]', r".*matching regex .* - at `key` in `\$.domains`"),
-        ("restarts = 2", "restarts = 0", r".*in \[variants.mert-ter\]: restarts must be .*"),
-        ("restarts = 2", "epochs = 2", r".*in \[variants.mert-ter\]: .*no setting epochs.*"),
-        ("restarts = 2", "restarts = [2]", r".*restarts must be a number or a text, not \[2\]"),
-        ('metric = "ter"', 'metric = "wer"', r".*unknown metric 'wer': choose one of .*"),
-        ('like = "mert"', "", r".*in \[variants.mert-ter\]: like is missing: .*"),
-        ("variants.mert-ter", "variants.mert", ".*mert is already the name of a method.*"),
-        ("values = [0.01, 1]", "values = [0]", r".*in \[sweeps.prior\]: prior_variance .*"),
-        ("values = [0.01, 1]", "values = [[1]]", r".*values must be numbers or names, not \[1\]"),
-        ("values = [0.01, 1]", "values = ['/']", r".*values must be numbers or names, not '/'"),
-        ('methods = ["map"]', 'methods = ["nuts"]', ".*sweep of nuts, which is not among .*"),
-        ('"prior_variance"', '"delta"', r".*the sampler map has no setting delta: it has none"),
+        ("sizes = [4, 8]", "sizes = [4, ", "unknown-format", "line 3"),
+        ("sizes = [4, 8]", "sizes: [4, 8]", "unknown-format", "line 2"),
+        ("sizes = [4, 8]", "", "wrong-type", "`sizes`"),
+        ("sizes = [4, 8]", "sizes = []", "wrong-type", r"`\$.sizes`"),
+        ("sizes = [4, 8]", "sizes = [4, 4]", "wrong-type", "sizes contains a value twice"),
+        ("sizes = [4, 8]", "sizes = [4.5]", "wrong-type", r"`\$.sizes"),
+        ("sizes = [4, 8]", "sizes = [0]", "wrong-type", r"`\$.sizes"),
+        ("draws = 3", "draws = true", "wrong-type", r"`\$.draws`"),
+        ("draws = 3", "draws = 0", "wrong-type", r"`\$.draws`"),
+        ("seed = 5", "seed = -1", None, "not -1"),
+        ("seed = 5", f"seed = {2**63}", None, "seed"),
+        ("seed = 5", "seed = 1" + 5000 * "0", "bad-number", "study.toml"),
+        ("seed = 5", "seed = inf", "wrong-type", r"`\$.seed`"),
+        ("seed = 5", 'seed = "a\\nb\\u001b"', "wrong-type", r"`\$.seed`"),
+        ("seed = 5", f"seed = '{'x' * 999}'", "wrong-type", r"`\$.seed`"),
+        ("sizes = [4, 8]", f"sizes = [{2**63}]", "wrong-type", r"`\$.sizes"),
+        ("sizes = [4, 8]", "sizes = [1_000_001]", "wrong-type", r"`\$.sizes"),
+        ("sizes = [4, 8]", f"sizes = {'[' * 9999}{']' * 9999}", "bad-number", "study.toml"),
+        ("[domains.leaflet]", '[domains."a\\nb"]', "wrong-type", r"`key` in `\$.domains`"),
+        ("[domains.leaflet]", '[domains."a.b"]', "wrong-type", r"`key` in `\$.domains`"),
+        ("values = [0.01, 1]", "values = [inf]", None, r"\[sweeps.prior\]: .*prior.variance"),
+        ("values = [0.01, 1]", f"values = [1{'0' * 400}]", None, "number of 1329 bits"),
+        ("values = [0.01, 1]", "values = [0]", None, r"\[sweeps.prior\]: prior_variance"),
+        ("values = [0.01, 1]", "values = [[1]]", "wrong-type", r"not \[1\]"),
+        ("values = [0.01, 1]", "values = ['/']", "wrong-type", "not '/'"),
+        ("seed = 5", "sed = 5", "wrong-type", "`sed`"),
+        ('"mira"', '"mirra"', "unknown-name", "'mirra'"),
+        ('"mira"', '"mert+"', "no-data", r"mert\+ .* \[development\]"),
+        ('"nbest"', '"lists"', "missing-file", r"\[domains.leaflet\]: .*lists;"),
+        ('"moses.ini"', '"none.ini"', "missing-file", "none.ini"),
+        ("held_out = 10", "held_out = -1", "wrong-type", "held_out`"),
+        ("held_out = 10", "", None, r"\[domains.leaflet\]: test is missing"),
+        ("held_out = 10", "holdout = 10", "wrong-type", r"`holdout` - at `\$.domains"),
+        ("restarts = 2", "restarts = 0", None, r"\[variants.mert-ter\]: restarts"),
+        ("restarts = 2", "epochs = 2", None, r"\[variants.mert-ter\]: .*epochs"),
+        ("restarts = 2", "restarts = [2]", "wrong-type", r"restarts .*\[2\]"),
+        ('metric = "ter"', 'metric = "wer"', "unknown-name", "'wer'"),
+        ('like = "mert"', "", None, r"\[variants.mert-ter\]: like"),
+        ("variants.mert-ter", "variants.mert", "duplicate", "mert"),
+        ('methods = ["map"]', 'methods = ["nuts"]', "unknown-name", "nuts"),
+        ('"prior_variance"', '"delta"', None, "sampler map has no setting delta"),
+        # settings of likelihoods and samplers
+        (VARIANT, 'like = "mert"\nlikelihood = "margin"', "not-supported", "mert-ter"),
+        (VARIANT, 'like = "map"\nlikelihood = "hinge"', "unknown-name", "'hinge'"),
+        (VARIANT, 'like = "map"\nlikelihood = "margin"\nkappa = 2', None, "kappa"),
+        (VARIANT, 'like = "map"\nlikelihood = "margin"\ngamma = -2', None, "gamma"),
+        (VARIANT, 'like = "imh"\ndraws = 0.5', None, r"\[variants.mert-ter\]: draws "),
+        (VARIANT, 'like = "imh"\ndraws = "many"', None, r"\[variants.mert-ter\]: draws "),
     ],
 )
-def test_rejects_invalid_studies(study_file: Path, old: str, new: str, message: str) -> None:
-    with pytest.raises(DataError) as caught:
+def test_rejects_invalid_studies(
+    study_file: Path, old: str, new: str, code: str | None, named: str
+) -> None:
+    with pytest.raises(DataError, match=named) as caught:
         read_study(edited_study(study_file, old, new))
-    assert re.fullmatch(message, str(caught.value)), str(caught.value)
+    assert caught.value.path == study_file
     assert "\n" not in str(caught.value)
+    if code is not None:  # others are those of settings of samplers, tuners and likelihoods
+        assert caught.value.code == code
 
 
 def test_rejects_unreadable_files(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="no such file"):
         read_study(tmp_path / "no.toml")
     (tmp_path / "bytes.toml").write_bytes(b"seed = 5 # \xff\n")
-    with pytest.raises(DataError, match="UTF-8"):
+    with raises(DataError, line=1):
         read_study(tmp_path / "bytes.toml")
 
 
@@ -125,50 +127,28 @@ def test_methods_have_likelihoods_with_settings(study_file: Path) -> None:
     )
     path = edited_study(study_file, "[variants.mert-ter]", f"{steep}{swept}[variants.mert-ter]")
     study = read_study(edited_study(path, 'methods = ["', 'methods = ["steep", "'))
-    likely = {
+    likelihoods = {
         task.cell.setting: task.method.resolved_likelihood()
         for task in tasks(study)
         if task.cell.method == "steep"
     }
-    assert likely == {"": Margin(gamma=4), "gamma=1": Margin(gamma=1), "gamma=8": Margin(gamma=8)}
-    known = named_methods()
-    assert {
-        known[name].resolved_likelihood() for name in ("mcmc", "heur-vit", "rwm-isotropic")
-    } == {Oracle()}
-    assert known["imh"].resolved_likelihood() is None
+    expected = {"": 4, "gamma=1": 1, "gamma=8": 8}
+    assert likelihoods == {name: Margin(gamma=gamma) for name, gamma in expected.items()}
+    methods = named_methods()
+    published = [methods[name] for name in ("mcmc", "heur-vit", "rwm-isotropic")]
+    assert {method.resolved_likelihood() for method in published} == {Oracle()}
+    assert methods["imh"].resolved_likelihood() is None
 
 
 @pytest.mark.parametrize(
-    ("lines", "message"),
+    ("old", "new", "named"),
     [
-        ('like = "mert"\nlikelihood = "margin"', "has no likelihood: it is not a sampler"),
-        ('like = "map"\nlikelihood = "hinge"', "unknown likelihood 'hinge': choose one of"),
-        ('like = "map"\nlikelihood = "margin"\nkappa = 2', "has no setting kappa"),
-        ('like = "map"\nlikelihood = "margin"\ngamma = -2', "gamma must be a number ≥ 0"),
+        ("sizes = [4, 8]", "sizes = [4, 15]\nreplacement = false", "14 sentences"),
+        ("held_out = 10", "held_out = 24", "24 of 24 sentences"),
     ],
 )
-def test_rejects_invalid_likelihoods(study_file: Path, lines: str, message: str) -> None:
-    added = f"[variants.other]\n{lines}\n[variants.mert-ter]"
-    with pytest.raises(DataError, match=message):
-        read_study(edited_study(study_file, "[variants.mert-ter]", added))
-
-
-@pytest.mark.parametrize(("value", "kind"), [("0.5", "integer"), ('"many"', ""), ("-3", "")])
-def test_sampler_settings_have_types(study_file: Path, value: str, kind: str) -> None:
-    added = f'[variants.few]\nlike = "imh"\ndraws = {value}\n[variants.mert-ter]'
-    with pytest.raises(DataError, match=rf"in \[variants.few\]: draws .*must be .*{kind}"):
-        read_study(edited_study(study_file, "[variants.mert-ter]", added))
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "message"),
-    [
-        ("sizes = [4, 8]", "sizes = [4, 15]\nreplacement = false", "has 14 sentences, too few"),
-        ("held_out = 10", "held_out = 24", "24 of 24 sentences cannot be held out"),
-    ],
-)
-def test_rejects_too_few_sentences(study_file: Path, old: str, new: str, message: str) -> None:
+def test_rejects_too_few_sentences(study_file: Path, old: str, new: str, named: str) -> None:
     folder = study_file.parent / "results"
-    with pytest.raises(DataError, match=message):
+    with raises(DataError, "wrong-length", match=named):
         run_study(read_study(edited_study(study_file, old, new)), folder)
     assert not folder.exists()

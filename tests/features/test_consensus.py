@@ -10,10 +10,11 @@ import pytest
 import sacrebleu.metrics as sacrebleu
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from raising import raises
 
 import bpa_ppl
 from bpa_ppl import NBest, add_features
-from bpa_ppl.decoding.mbr import Mbr
+from bpa_ppl.decoding.rules import Mbr
 from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.features.consensus import Consensus
 from bpa_ppl.quality.pairs import PAIRED, pairs_of
@@ -67,13 +68,6 @@ def test_equals_brute_force(
         assert np.asarray(column) == pytest.approx(expected, abs=1e-12)
 
 
-def test_a_string_that_occurs_twice_counts_twice() -> None:
-    lists = NBest.from_lists([["a b", "a b", "b"]], [[[0.0]] * 3], ["LM0"])
-    result = Consensus(order=2).columns(lists)
-    assert np.asarray(result["consensus.1"]) == pytest.approx([5 / 3, 5 / 3, 1])
-    assert np.asarray(result["consensus.2"]) == pytest.approx([2 / 3, 2 / 3, 0])
-
-
 def test_lists_are_independent(toy: NBest) -> None:
     whole = add_features(toy, Consensus())
     assert whole.feature_names[3:] == tuple(f"consensus.{n}" for n in (1, 2, 3, 4))
@@ -99,14 +93,16 @@ def test_columns_can_have_another_name(toy: NBest) -> None:
     assert ((shares >= 0) & (shares <= 1)).all()
 
 
-def test_lists_without_totals_cannot_be_scaled(toy: NBest) -> None:
-    with pytest.raises(DataError, match="no totals of the decoder, which consensus scales by 2"):
-        add_features(toy, Consensus(scale=2.0))
-
-
-def test_settings_out_of_range() -> None:
-    with pytest.raises(UsageError, match="order must be an integer ≥ 1 and ≤ 9, not 0"):
+def test_invalid_settings(toy: NBest) -> None:
+    with raises(UsageError, "invalid-setting", parameter="order"):
         Consensus(order=0)
+    with raises(UsageError, "invalid-setting", parameter="metric"):
+        FEATURES.resolve("consensus", {"metric": "comet"})
+    for counting in ({"order": 2}, {"scale": 0.1}, {"mean": True}):
+        with raises(UsageError, "conflict", parameter="order"):
+            Consensus(metric="chrf", **counting)
+    with raises(DataError, "missing-column", parameter="scale"):
+        add_features(toy, Consensus(scale=2.0))
 
 
 def test_no_lists_at_all() -> None:
@@ -162,17 +158,6 @@ def test_the_mean_score_is_the_expected_gain_of_the_rule_mbr(metric: str) -> Non
     best, gain = pairs.best(uniform)
     assert [best] == Mbr(gain=metric).decide(lists, uniform).tolist() == [int(result.argmax())]
     assert gain == pytest.approx(((count - 1) * result[best] + own) / count)
-
-
-@pytest.mark.parametrize("settings", [{"order": 2}, {"scale": 0.1}, {"mean": True}])
-def test_settings_of_n_grams_are_refused_with_a_metric(settings: dict[str, Any]) -> None:
-    with pytest.raises(UsageError, match="leave out order"):
-        Consensus(metric="chrf", **settings)
-
-
-def test_an_unknown_metric_is_refused() -> None:
-    with pytest.raises(UsageError, match="metric must be"):
-        FEATURES.resolve("consensus", {"metric": "comet"})
 
 
 def test_the_mean_chrf_is_that_computed_elsewhere(shared_data: Path) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from raising import raises
 
 from bpa_ppl import NBest
 from bpa_ppl.errors import BpaWarning, DataError, UsageError
@@ -130,16 +131,16 @@ def test_fewer_sentences_than_folds_leave_one_out() -> None:
     ids=["one", "equal", "no words"],
 )
 def test_one_reference_cannot_judge_itself(references: list[tuple[str, ...]]) -> None:
-    with pytest.raises(DataError, match="give more adaptation sentences"):
+    with raises(DataError, "no-data"):
         LanguageModel(text="self").cross_fitted_columns(with_references(references))
 
 
 def test_learning_needs_references(toy: NBest) -> None:
     source, bare = LanguageModel(text="self"), toy.without("references")
     for work in (source.fitted, source.cross_fitted_columns):
-        with pytest.raises(DataError, match="these lists have none: add them"):
+        with raises(DataError, "missing-references", parameter="references"):
             work(bare)
-    with pytest.raises(UsageError, match="use fitted"):
+    with raises(UsageError, "no-data", parameter="text"):
         source.columns(toy)
 
 
@@ -160,11 +161,11 @@ def test_sources_that_cannot_be_carried(text: Path, toy: NBest, tmp_path: Path) 
     arpa, long = tmp_path / "a.arpa", tmp_path / "long.txt"
     write_arpa(NgramModel.estimate([["a"]], 2), arpa)
     long.write_text(f"{'word ' * 30}\n" * 40_000, encoding="utf-8")
-    with pytest.raises(UsageError, match=r"a\.arpa is a finished model"):
+    with raises(UsageError, "not-supported", parameter="carry", match=r"a\.arpa"):
         LanguageModel(text=(str(text), str(arpa)), carry=True).fitted(toy)
-    with pytest.raises(UsageError, match=r"6\.0 MB of text.*5 MB at most"):
+    with raises(UsageError, parameter="carry", match=r"6\.0 MB .* 5 MB"):
         LanguageModel(text=str(long), carry=True).fitted(toy)
-    with pytest.raises(UsageError, match="leave per_order out"):
+    with raises(UsageError, "not-supported", parameter="per_order"):
         LanguageModel(text=str(arpa), per_order=True).opened()
 
 
@@ -172,14 +173,14 @@ def test_bad_texts(tmp_path: Path, toy: NBest) -> None:
     empty = tmp_path / "empty.txt"
     empty.write_text("\n", encoding="utf-8")
     for source in (LanguageModel(text=str(empty)), LanguageModel(text=str(empty), per_order=True)):
-        with pytest.raises(DataError, match=r"empty\.txt: there is no word"):
+        with pytest.raises(DataError, match=r"empty\.txt"):
             source.columns(toy)
-    with pytest.raises(DataError, match=r"missing\.txt: no such file"):
+    with pytest.raises(DataError, match=r"missing\.txt"):
         LanguageModel(text=str(tmp_path / "missing.txt")).columns(toy)
     for wrong in ("", (), ("a.txt", ""), ("a.txt", "self")):
-        with pytest.raises(UsageError, match="lm needs a text, an ARPA file, or self alone"):
+        with raises(UsageError, parameter="text"):
             LanguageModel(text=wrong)
-    with pytest.raises(UsageError, match="order must be an integer ≥ 1 and ≤ 5, not 6"):
+    with raises(UsageError, "invalid-setting", parameter="order"):
         LanguageModel(text="a.txt", order=6)
 
 

@@ -31,3 +31,17 @@ def write(tmp_path: Path) -> Write:
         return path
 
     return write_file
+
+
+@pytest.fixture
+def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Read files in blocks of a few lines."""
+    monkeypatch.setattr("bpa_ppl.formats.streams._BLOCK", 1)
+    monkeypatch.setattr("bpa_ppl.formats.streams._CHUNK", 40)
+
+
+@pytest.fixture(params=["one block", "many blocks"])
+def blocks(request: pytest.FixtureRequest) -> None:
+    """Read files as one block, and in blocks of a few lines."""
+    if request.param == "many blocks":
+        request.getfixturevalue("small_blocks")

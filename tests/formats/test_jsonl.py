@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from raising import raises
 from table_content import table_content
 
 from bpa_ppl import NBest, iter_nbest, read_nbest, write_nbest
@@ -43,14 +44,7 @@ def changed(**fields: Any) -> dict[str, Any]:
     return {**GOOD, "id": 5, "candidates": [first, {**second, **fields}]}  # type: ignore[dict-item]
 
 
-@pytest.fixture
-def in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have blocks of a line or two."""
-    monkeypatch.setattr("bpa_ppl.formats.streams._BLOCK", 1)
-    monkeypatch.setattr("bpa_ppl.formats.streams._CHUNK", 300)
-
-
-@pytest.mark.usefixtures("in_pieces")
+@pytest.mark.usefixtures("small_blocks")
 def test_every_field_has_its_place(write: Write) -> None:
     nbest = read_nbest(write(*lines(GOOD, {**GOOD, "id": 2}, changed())))
     assert nbest.sentence_ids.tolist() == [4, 2, 5]
@@ -77,7 +71,7 @@ def test_the_long_form(write: Write) -> None:
     assert nbest.references == (("r",), ("r",))
     assert nbest.feature_names == ("lm",)
     rows[4]["source"] = "another"
-    with pytest.raises(DataError, match=r"dev\.nbest:5: another source than before for sentence 1"):
+    with pytest.raises(DataError, match=r":5: .*source"):
         read_nbest(write(*lines(*rows)))
 
 
@@ -89,7 +83,7 @@ def test_ids_that_are_texts_are_counted_and_kept(write: Write) -> None:
     write_nbest(nbest, path, format="jsonl")
     assert json.loads(path.read_text().splitlines()[1])["id"] == "doc:3"
     again = write(*lines(*({**GOOD, "id": name} for name in "aba")))
-    with pytest.raises(DataError, match=":3: a second list of sentence 0"):
+    with pytest.raises(DataError, match=r":3: .*sentence 0"):
         read_nbest(again)
 
 
@@ -106,100 +100,102 @@ def test_hypotheses_as_lists_side_by_side(write: Write) -> None:
 
 
 def test_a_number_in_quotes_is_an_error(write: Write) -> None:
-    with pytest.raises(DataError, match=r"dev\.nbest:1: year is '2021', a number as a text: write"):
+    with pytest.raises(DataError, match=":1: year is '2021'"):
         read_nbest(write('{"id": 0, "text": "a", "lm": 1, "year": "2021"}'))
 
 
 BAD = [
-    (changed(scores={"lm": True, "tm": {"in": 0}}), r"\[1\]\.scores\.lm is true, not a finite"),
-    (changed(scores={"lm": "-1", "tm": {"in": 0}}), r"scores\.lm is '-1', not a finite 32-bit"),
-    (changed(scores={"lm": 1e39, "tm": {"in": 0}}), r"scores\.lm is 1e\+39, not a finite"),
-    (changed(scores={"lm": 10**400, "tm": {"in": 0}}), "scores.lm is 100.*, not a finite"),
-    (changed(scores={"lm": float("nan"), "tm": {"in": 0}}), "scores.lm is nan, not a finite"),
-    (changed(total=[1]), r"candidates\[1\]\.total is \[1\], not a finite"),
+    (changed(scores={"lm": True, "tm": {"in": 0}}), r"\[1\]\.scores\.lm is true"),
+    (changed(scores={"lm": "-1", "tm": {"in": 0}}), r"scores\.lm is '-1'"),
+    (changed(scores={"lm": 1e39, "tm": {"in": 0}}), r"scores\.lm is 1e\+39"),
+    (changed(scores={"lm": 10**400, "tm": {"in": 0}}), "scores.lm is 100"),
+    (changed(scores={"lm": float("nan"), "tm": {"in": 0}}), "scores.lm is nan"),
+    (changed(total=[1]), r"candidates\[1\]\.total is \[1\]"),
 ]
 WRONG = [
     *BAD,
-    (changed(system=3), r"candidates\[1\]\.system is 3, a number, where the hypotheses before"),
-    (changed(total=None, bleu="3"), r"candidates\[1\]\.bleu is '3', a number as a text"),
-    (changed(text=None), r"candidates\[1\]\.text is missing"),
-    ({**GOOD, "id": 5, "candidates": []}, r"candidates is \[\], not a list of objects"),
-    ({**GOOD, "id": 5, "candidates": [3]}, r"candidates\[0\] is 3, not an object"),
-    ({**GOOD, "id": 1.5}, r"sentence id 1\.5 is not an integer or a text"),
-    ({**GOOD, "id": True}, "sentence id True is not"),
-    ({**GOOD, "id": 2**70}, "sentence id .* is not an integer"),
-    ({**GOOD, "id": "5"}, "sentence id '5', but the ids before are integers"),
-    ({**GOOD, "id": 5, "source": 1}, "source is 1, not a text"),
-    ({**GOOD, "id": 5, "references": 7}, "references is 7, not a list of texts"),
-    ({**GOOD, "id": 5, "reference": "x"}, "both reference and references: leave one out"),
-    ({n: v for n, v in GOOD.items() if n != "id"}, "no field id, which the first line has"),
-    ({**GOOD, "id": 5, "references": [1]}, r"references is \[1\], not a list of texts"),
-    ({"id": 5, "text": "a", "lm": 1}, "no candidates, unlike the first line"),
-    ([1], r"\[1\] is not an object with fields"),
+    (changed(system=3), r"candidates\[1\]\.system is 3"),
+    (changed(total=None, bleu="3"), r"candidates\[1\]\.bleu is '3'"),
+    (changed(text=None), r"candidates\[1\]\.text"),
+    ({**GOOD, "id": 5, "candidates": []}, r"candidates is \[\]"),
+    ({**GOOD, "id": 5, "candidates": [3]}, r"candidates\[0\] is 3"),
+    ({**GOOD, "id": 1.5}, r"sentence id 1\.5"),
+    ({**GOOD, "id": True}, "sentence id True"),
+    ({**GOOD, "id": 2**70}, "sentence id "),
+    ({**GOOD, "id": "5"}, "sentence id '5'"),
+    ({**GOOD, "id": 5, "source": 1}, "source is 1"),
+    ({**GOOD, "id": 5, "references": 7}, "references is 7"),
+    ({**GOOD, "id": 5, "reference": "x"}, "reference and references"),
+    ({n: v for n, v in GOOD.items() if n != "id"}, "id"),
+    ({**GOOD, "id": 5, "references": [1]}, r"references is \[1\]"),
+    ({"id": 5, "text": "a", "lm": 1}, "candidates"),
+    ([1], r"\[1\]"),
 ]
 
 
-@pytest.mark.parametrize(("record", "message"), WRONG)
-def test_what_is_wrong_is_told_with_line_and_field(write: Write, record: Any, message: str) -> None:
+@pytest.mark.usefixtures("blocks")
+@pytest.mark.parametrize(("record", "value"), WRONG)
+def test_what_is_wrong_is_named_with_line_and_field(write: Write, record: Any, value: str) -> None:
     path = write(*lines(GOOD, {**GOOD, "id": 3}, record))
-    with pytest.raises(DataError, match=rf"dev\.nbest:3: {message}|dev\.nbest:3: .*{message}"):
+    with pytest.raises(DataError, match=rf"dev\.nbest:3: .*{value}"):
         read_nbest(path)
 
 
-@pytest.mark.usefixtures("in_pieces")
-@pytest.mark.parametrize(("record", "message"), WRONG)
-def test_it_is_told_too_once_blocks_are_decoded(write: Write, record: Any, message: str) -> None:
-    path = write(*lines(GOOD, {**GOOD, "id": 3}, record))
-    with pytest.raises(DataError, match=f"dev.nbest:3: .*{message}|dev.nbest:3: {message}"):
-        read_nbest(path)
-
-
-@pytest.mark.usefixtures("in_pieces")
-@pytest.mark.parametrize(("record", "message"), BAD)
-def test_hypotheses_with_bad_numbers_can_be_dropped(
-    write: Write, record: Any, message: str
-) -> None:
+@pytest.mark.usefixtures("small_blocks")
+@pytest.mark.parametrize("record", [record for record, _ in BAD])
+def test_hypotheses_with_bad_numbers_can_be_dropped(write: Write, record: Any) -> None:
     with pytest.warns(BpaWarning, match="1 hypothesis dropped"):
         nbest = read_nbest(write(*lines(GOOD, record)), bad="drop")
     assert nbest.sizes.tolist() == [2, 1]
 
 
-@pytest.mark.usefixtures("in_pieces")
+@pytest.mark.usefixtures("small_blocks")
 def test_fields_of_dropped_hypotheses_alone_are_no_columns(write: Write) -> None:
     odd = changed(scores={"lm": True, "tm": {"in": 0}}, more=7)
+    others = lines(odd, *({**GOOD, "id": k} for k in range(9, 20)))
     with pytest.warns(BpaWarning, match="1 hypothesis dropped"):
-        nbest = read_nbest(
-            write(*lines(odd, *({**GOOD, "id": k} for k in range(9, 20)))), bad="drop"
-        )
+        nbest = read_nbest(write(*others), bad="drop")
     assert nbest.sizes.tolist() == [1, *[2] * 11]
     assert nbest.feature_names == ("scores.lm", "scores.tm.in")
 
 
+@pytest.mark.usefixtures("small_blocks")
+@pytest.mark.parametrize("place", [0, 1])
 @pytest.mark.parametrize(
-    ("line", "message"),
+    ("line", "code", "parameter"),
     [
-        (b'{"id": 0, "text": "a", "lm": 1, "lm": 2}\n', "the field 'lm' occurs twice"),
-        (b'{"id": 0, "text": "a", "lm": 1, "x": {"y": 1}, "x.y": 2}\n', r"two fields x\.y"),
-        (b'{"id": 0, "text": "a", "lm": }\n', r"not JSON: .* \(column 30\)"),
-        (b'{"id": 0, "text": "a", "lm": 1} x\n', "not JSON: Extra data"),
-        (b'{"id": 0, "text": "\\ud800", "lm": 1}\n', "half a surrogate"),
-        (b'{"id": 0, "text": "caf\xe9", "lm": 1}\n', "byte 0xe9 is not UTF-8"),
-        (b'{"id": 0, "text": ' + b"[" * 100_000 + b"\n", "without an end"),
-        (b'{"id": 0, "text": "a", "lm": Infinity}\n', "lm is inf, not a finite"),
-        (b'{"text": "a", "lm": 1}\n', "no field id, which says to which"),
-        (b'{"id": 0, "lm": 1}\n', "no field text: fields are lm|text is missing"),
+        (b'{"id": 0, "text": "a", "lm": 1, "lm": 2}\n', "duplicate", None),
+        (b'{"id": 0, "text": "a", "lm": }\n', "bad-line", "format"),
+        (b'{"id": 0, "text": "a", "lm": 1} x\n', "bad-line", "format"),
+        (b'{"id": 0, "text": "\\ud800", "lm": 1}\n', "bad-encoding", None),
+        (b'{"id": 0, "text": "caf\xe9", "lm": 1}\n', "bad-encoding", None),
+        (b'{"id": 0, "text": ' + b"[" * 100_000 + b"\n", "bad-line", None),
     ],
 )
-@pytest.mark.parametrize("place", [0, 1])
-def test_lines_that_are_bad_wherever_they_stand(
-    write: Write, line: bytes, message: str, place: int, monkeypatch: pytest.MonkeyPatch
+def test_lines_that_are_bad_wherever_they_are(
+    write: Write, line: bytes, code: str, parameter: str | None, place: int
 ) -> None:
-    monkeypatch.setattr("bpa_ppl.formats.streams._CHUNK", 40)
-    monkeypatch.setattr("bpa_ppl.formats.streams._BLOCK", 1)
     path = write(*['{"id": 0, "text": "a", "lm": 1}'] * place, line)
-    if place and "two fields" in message:
-        message += "|a field x"
-    with pytest.raises(DataError, match=rf"dev\.nbest:{place + 1}: .*({message})|{message}"):
+    with raises(DataError, code, parameter=parameter, line=place + 1):
+        read_nbest(path, format="jsonl")
+
+
+@pytest.mark.usefixtures("small_blocks")
+@pytest.mark.parametrize("place", [0, 1])
+@pytest.mark.parametrize(
+    ("line", "value"),
+    [
+        ('{"id": 0, "text": "a", "lm": 1, "x": {"y": 1}, "x.y": 2}', "x"),
+        ('{"id": 0, "text": "a", "lm": Infinity}', "lm is inf"),
+        ('{"text": "a", "lm": 1}', "id"),
+        ('{"id": 0, "lm": 1}', "text"),
+    ],
+)
+def test_fields_that_are_bad_wherever_they_are(
+    write: Write, line: str, value: str, place: int
+) -> None:
+    path = write(*['{"id": 0, "text": "a", "lm": 1}'] * place, line)
+    with pytest.raises(DataError, match=f"dev.nbest(:{place + 1})?: .*{value}"):
         read_nbest(path, format="jsonl")
 
 

@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyarrow import parquet
+from raising import raises
 from table_content import table_content
 
 from bpa_ppl import NBest, iter_nbest, read_nbest, write_nbest
@@ -100,14 +101,6 @@ WAYS = [
     *(f"records {how}" for how in ("null", "empty", "nan", "absent")),
     *("lists null", "lists nan", "arrays nan"),
 ]
-
-
-@pytest.fixture(params=["one block", "many blocks"])
-def blocks(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have the file read as one block, or in blocks of a line or two."""
-    if request.param == "many blocks":
-        monkeypatch.setattr("bpa_ppl.formats.streams._BLOCK", 1)
-        monkeypatch.setattr("bpa_ppl.formats.streams._CHUNK", 40)
 
 
 @pytest.mark.usefixtures("blocks")
@@ -248,7 +241,7 @@ def test_the_long_form_states_what_belongs_to_a_sentence_once(write: Write) -> N
     assert nbest.sentence_extras["doc"] == ("d", None)
     assert nbest.references == (("r",), ())
     lines[2]["sentence.doc"] = "e"
-    with pytest.raises(DataError, match=r":3: another doc than before for sentence 0"):
+    with pytest.raises(DataError, match=r":3: .*doc"):
         read_nbest(write(*map(json.dumps, lines)))
 
 
@@ -266,39 +259,34 @@ def test_sentences_without_references(write: Write, none: dict[str, Any]) -> Non
 @pytest.mark.usefixtures("blocks")
 @pytest.mark.parametrize("place", range(6))
 @pytest.mark.parametrize(
-    ("fields", "message"),
+    ("fields", "value"),
     [
-        ({"lm": "3"}, "lm is '3', (not a finite 32-bit number|a number as a text)"),
-        ({"mqm": "3"}, "mqm is '3', (not a finite 32-bit number|a number as a text)"),
-        ({"mqm": "good"}, "mqm is 'good', not a finite 32-bit number: correct it, or drop"),
-        ({"mqm": True}, "mqm is true, not a finite 32-bit number: correct it, or drop"),
-        ({"mqm": [3]}, r"mqm is \[3\], not a finite 32-bit number: correct it, or drop"),
-        ({"mqm": float("nan")}, "mqm is nan, not a finite 32-bit number: correct it, or drop"),
-        ({"by": 3}, "by is 3, a number, where the hypotheses before have none: give the field one"),
+        ({"lm": "3"}, "lm is '3'"),
+        ({"mqm": "3"}, "mqm is '3'"),
+        ({"mqm": "good"}, "mqm is 'good'"),
+        ({"mqm": True}, "mqm is true"),
+        ({"mqm": [3]}, r"mqm is \[3\]"),
+        ({"mqm": float("nan")}, "mqm is nan"),
+        ({"by": 3}, "by is 3"),
     ],
 )
 def test_values_of_another_type_are_refused(
-    write: Write, place: int, fields: dict[str, Any], message: str
+    write: Write, place: int, fields: dict[str, Any], value: str
 ) -> None:
     """The error is in the line, or, in the first line, where the next one is of another type."""
     rows = [(s, {**of, **(fields if k == place else {})}) for k, (s, of) in enumerate(PARTLY)]
-    where = r":\d: candidates\[\d\]\."
-    if place < 2 and not isinstance(next(iter(fields.values())), float):
-        message = rf"({message}|(mqm|by) is .*, (a number, where the|not a finite 32-bit number))"
-    else:
-        where = rf":{place // 2 + 1}: candidates\[{place % 2}\]\."
-    with pytest.raises(DataError, match=where + message):
+    where = rf":{place // 2 + 1}: candidates\[{place % 2}\]\.{value}"
+    if place < 2:
+        where += r"|:\d: candidates\[\d\]\.(mqm|by) is "
+    with pytest.raises(DataError, match=where):
         read_nbest(write(*nested(rows, None)))
 
 
 @pytest.mark.parametrize("bad", ['"3x"', "nan", "true", "1e99"])
 def test_cells_that_are_not_numbers_are_refused(write: Write, bad: str) -> None:
     rows = [*table(PARTLY, ","), f"2,g,1,{bad},x"]
-    with pytest.raises(
-        DataError, match=r"dev\.nbest:8: mqm: '.*' is .* leave the cell empty"
-    ) as found:
+    with raises(DataError, "bad-number", parameter="bad", line=8, match="mqm: '"):
         read_nbest(write(*rows))
-    assert found.value.parameter == "bad"
 
 
 @st.composite

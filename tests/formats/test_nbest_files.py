@@ -13,6 +13,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from raising import raises
+from table_content import table_content
 
 from bpa_ppl import NBest, iter_nbest, read_nbest, read_weights, write_nbest
 from bpa_ppl.errors import BpaWarning, DataError, UsageError
@@ -27,17 +29,9 @@ def line(identifier: int, text: str = "a cat", value: float = -1.5) -> str:
 
 
 def assert_same(one: NBest, other: NBest) -> None:
-    """Assert that two tables have the same bits."""
-    assert one.feature_names == other.feature_names
-    assert one.sentence_ids.tolist() == other.sentence_ids.tolist()
-    assert one.offsets.tolist() == other.offsets.tolist()
-    assert [one.text(h) for h in range(len(one.features))] == [
-        other.text(h) for h in range(len(other.features))
-    ]
-    assert one.features.tobytes() == other.features.tobytes()
-    assert (one.totals is None) == (other.totals is None)
-    if one.totals is not None and other.totals is not None:
-        assert one.totals.tobytes() == other.totals.tobytes()
+    """Assert that two tables have the same bits, apart from references and extras."""
+    left_out = ("references", "sources", "extras", "sentence_extras", "totals_normalised")
+    assert table_content(one, *left_out) == table_content(other, *left_out)
 
 
 def test_ids_with_gaps_unsorted_and_lists_of_one(write: Write) -> None:
@@ -59,16 +53,13 @@ def test_ids_may_come_in_any_order_but_only_once(write: Write) -> None:
     ids = [3, 7, 1, 9, 2, 8]
     assert read_nbest(write(*map(line, ids))).sentence_ids.tolist() == ids
     for place, again in enumerate(ids[:-1], 1):
-        path = write(*map(line, ids), line(again))
-        with pytest.raises(
-            DataError, match=rf":7: a second list of sentence {again}.*line {place}:"
-        ):
-            read_nbest(path)
+        with pytest.raises(DataError, match=rf":7: .*sentence {again}; .* line {place}"):
+            read_nbest(write(*map(line, ids), line(again)))
 
 
 def test_the_same_id_in_two_blocks_tells_how_to_sort(write: Write) -> None:
     path = write(line(0), line(1), line(1), line(0))
-    with pytest.raises(DataError, match=r"dev\.nbest:4: a second list of sentence 0.*line 1"):
+    with pytest.raises(DataError, match=r"dev\.nbest:4: .*sentence 0; .* line 1"):
         read_nbest(path)
     command = ["sort", "-s", "-n", "-k1,1", str(path)]
     path.write_bytes(subprocess.run(command, capture_output=True, check=True).stdout)
@@ -77,29 +68,29 @@ def test_the_same_id_in_two_blocks_tells_how_to_sort(write: Write) -> None:
 
 def test_an_empty_file_is_an_error(write: Write) -> None:
     for path in (write(b""), write(gzip.compress(b""), name="dev.gz")):
-        with pytest.raises(DataError, match="empty: there are no n-best lists"):
+        with raises(DataError, "no-data"):
             read_nbest(path)
 
 
 def test_a_truncated_file_is_an_error(write: Write) -> None:
     data = gzip.compress("\n".join(line(i, f"t {i * i}") for i in range(5000)).encode())
-    with pytest.raises(DataError, match=r"dev\.gz: the gzip data end too early"):
+    with raises(DataError, "damaged"):
         read_nbest(write(data[:-20], name="dev.gz"))
 
 
 def test_unknown_options_name_the_choices(write: Write) -> None:
     path = write(line(0))
-    with pytest.raises(UsageError, match=r"n-best lists 'xml': choose one of auto, .*moses"):
+    with raises(UsageError, "unknown-name", parameter="format"):
         read_nbest(path, format="xml")
-    with pytest.raises(UsageError, match="policy 'ignore': choose one of error, drop"):
+    with raises(UsageError, "unknown-name", parameter="bad"):
         read_nbest(path, bad="ignore")
-    with pytest.raises(UsageError, match="chunk must be at least 1, got 0"):
+    with raises(UsageError, parameter="chunk"):
         iter_nbest(path, chunk=0)
 
 
 def test_a_named_format_needs_no_detection(write: Write) -> None:
     assert len(read_nbest(write(line(0)), format="moses")) == 1
-    with pytest.raises(DataError, match=":1: only 1 fields"):
+    with raises(DataError, "bad-line", line=1):
         read_nbest(write("text"), format="moses")
 
 
@@ -125,11 +116,9 @@ class TestReferences:
         assert nbest.references == (("the cat",), ("a", "b"))
 
     def test_texts_alone_are_names_of_files(self, write: Write) -> None:
-        with pytest.raises(
-            UsageError, match=r"there is no file of references the cat: check .*one"
-        ):
+        with raises(UsageError, "missing-file", parameter="references"):
             read_nbest(write(line(0), line(1)), references=["the cat", "a dog"])
-        with pytest.raises(DataError, match="a dog: no such file"):
+        with raises(DataError, "missing-file"):
             read_nbest(write(line(0)), references=[str(write("x", name="ref")), "a dog"])
 
     @pytest.mark.parametrize("references", [[1, 2], [("a",), 2], [{"a"}, ("b",)], [[["a"]], "b"]])
@@ -144,24 +133,21 @@ class TestReferences:
         nbest = read_nbest(path, references=[("x",), ("y",)], first_id=1)
         assert nbest.references == (("x",), ("y",))
 
-    def test_one_based_ids_beyond_the_references(self, write: Write) -> None:
-        path = write(line(1), line(2), line(2))
-        references = write("x", "y", name="ref")
-        with pytest.raises(DataError, match=r"dev\.nbest:2: no .* id 2: .*ref has 2") as found:
-            read_nbest(path, references=references)
-        assert found.value.parameter == "first_id"
-
-    def test_other_ids_beyond_the_references(self, write: Write) -> None:
-        path = write(line(0), line(1), line(2))
-        references = write("x", "y", name="ref")
-        with pytest.raises(DataError, match=r"dev\.nbest:3: .*ids 0 to 1; give the ref") as found:
-            read_nbest(path, references=references)
-        assert found.value.parameter == "references"
-
-    def test_ids_below_the_first(self, write: Write) -> None:
-        with pytest.raises(DataError, match=r"dev\.nbest:1: sentence id 0 is below") as found:
-            read_nbest(write(line(0)), first_id=1)
-        assert found.value.parameter == "first_id"
+    @pytest.mark.parametrize(
+        ("ids", "first_id", "number", "parameter"),
+        [
+            ([1, 2, 2], 0, 2, "first_id"),  # the ids may count from 1
+            ([0, 1, 2], 0, 3, "references"),
+            ([0], 1, 1, "first_id"),
+        ],
+    )
+    def test_ids_without_a_reference(
+        self, write: Write, ids: list[int], first_id: int, number: int, parameter: str
+    ) -> None:
+        path, references = write(*map(line, ids)), write("x", "y", name="ref")
+        with pytest.raises(DataError, match=rf"dev\.nbest:{number}: ") as caught:
+            read_nbest(path, references=references, first_id=first_id)
+        assert caught.value.parameter == parameter
 
     def test_a_first_reference_without_a_list(self, write: Write) -> None:
         with pytest.warns(BpaWarning, match="no list for the first reference.*first id to 1"):
@@ -181,11 +167,8 @@ class TestStreaming:
             assert_same(part, other)
             assert part.references == other.references
 
-    def test_lists_that_cross_blocks_stay_whole(
-        self, write: Write, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setattr("bpa_ppl.formats.streams._BLOCK", 100)
-        monkeypatch.setattr("bpa_ppl.formats.streams._CHUNK", 70)
+    @pytest.mark.usefixtures("small_blocks")
+    def test_lists_that_cross_blocks_stay_whole(self, write: Write) -> None:
         path = write(*(line(i, f"t {h}", h) for i in range(9) for h in range(i % 4 + 1)))
         sizes = [i % 4 + 1 for i in range(9)]
         assert read_nbest(path).sizes.tolist() == sizes
@@ -202,18 +185,15 @@ class TestStreaming:
             tuple(f"t {i}" for i in range(5, 10)),
         ]
 
-    def test_errors_come_when_their_line_is_reached(
-        self, write: Write, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setattr("bpa_ppl.formats.streams._BLOCK", 1)
-        monkeypatch.setattr("bpa_ppl.formats.streams._CHUNK", 40)
+    @pytest.mark.usefixtures("small_blocks")
+    def test_errors_come_when_their_line_is_reached(self, write: Write) -> None:
         chunks = iter_nbest(write(line(0), line(1), line(2), "3 ||| bad"), chunk=1)
         assert next(chunks).sentence_ids.tolist() == [0]
-        with pytest.raises(DataError, match=":4: only 2 fields"):
+        with raises(DataError, "bad-line", line=4):
             list(chunks)
 
-    def test_repeated_ids_are_seen_across_chunks(self, write: Write) -> None:
-        with pytest.raises(DataError, match=":5: a second list of sentence 1"):
+    def test_repeated_ids_are_found_across_chunks(self, write: Write) -> None:
+        with pytest.raises(DataError, match=r":5: .*sentence 1"):
             list(iter_nbest(write(*map(line, [0, 1, 2, 3, 1])), chunk=1))
 
 
@@ -229,8 +209,7 @@ class TestWriting:
     def test_a_name_that_ends_otherwise_is_refused(
         self, toy: NBest, tmp_path: Path, name: str
     ) -> None:
-        says = r"the ending \.(tab|json|old): choose \.nbest, .*\.jsonl, .*\.csv"
-        with pytest.raises(UsageError, match=says):
+        with raises(UsageError, "unknown-format", parameter="format"):
             write_nbest(toy, tmp_path / name)
         assert not list(tmp_path.iterdir())
         write_nbest(toy, tmp_path / name, format="moses")
@@ -280,7 +259,7 @@ class TestWriting:
         nbest = NBest.from_lists([["a"]], [[[1, 2]]], ["LM0", "W0"], totals=[[9]])
         write_nbest(nbest, tmp_path / "out", {"W0": 0.5, "LM0": 3})
         assert read_nbest(tmp_path / "out").totals.tolist() == [4]  # type: ignore[union-attr]
-        with pytest.raises(DataError, match="no weight for W0"):
+        with raises(DataError, "missing-weight", parameter="defaults"):
             write_nbest(nbest, tmp_path / "other", {"LM0": 3})
         assert not (tmp_path / "other").exists()
 
@@ -292,20 +271,20 @@ class TestWriting:
 
     def test_renaming_must_keep_names_apart(self, tmp_path: Path) -> None:
         nbest = NBest.from_lists([["a"]], [[[1, 2]]], ["my_lm", "my.lm"])
-        with pytest.raises(DataError, match="same name once"):
+        with raises(DataError, "duplicate"):
             write_nbest(nbest, tmp_path / "out")
         assert list(tmp_path.iterdir()) == []
 
     @pytest.mark.parametrize("name", ["a b", "a=b", "", "3", "=", "|||"])
     def test_names_that_would_not_read_back(self, tmp_path: Path, name: str) -> None:
         nbest = NBest.from_lists([["a"]], [[[1]]], [name])
-        with pytest.raises(DataError, match="cannot be a Moses label"):
+        with raises(DataError, "bad-name"):
             write_nbest(nbest, tmp_path / "out")
         assert list(tmp_path.iterdir()) == []
 
     def test_a_text_with_a_line_break(self, tmp_path: Path) -> None:
         nbest = NBest.from_lists([["a\nb"]], [[[1]]], ["LM0"])
-        with pytest.raises(DataError, match="a text of sentence 0 has a line break"):
+        with raises(DataError, "not-supported"):
             write_nbest(nbest, tmp_path / "out")
         assert list(tmp_path.iterdir()) == []
 

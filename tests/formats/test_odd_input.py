@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+from raising import raises
 
 from bpa_ppl import BpaWarning, DataError, NBest, UsageError, iter_nbest, read_nbest, read_weights
 from bpa_ppl.weights import match
@@ -22,7 +23,7 @@ def moses(path: Path, *rows: tuple[int, str]) -> Path:
 def test_a_nul_byte_is_refused(tmp_path: Path) -> None:
     path = moses(tmp_path / "nbest", (0, "a"), (1, "b"), (1, "b\0c"), (2, "d"))
     for read in (read_nbest, lambda path: list(iter_nbest(path, chunk=1))):
-        with pytest.raises(DataError, match=r"nbest:3: a NUL byte, which is not text: .*tr -d"):
+        with raises(DataError, "bad-encoding", line=3):
             read(path)
 
 
@@ -95,39 +96,31 @@ def test_unused_default_weights_must_be_numbers(toy: NBest, value: float) -> Non
 @pytest.mark.parametrize("first_id", [2**63, -(2**63), 1.5, "1"])
 def test_the_first_id_must_be_an_integer(tmp_path: Path, first_id: int) -> None:
     path = moses(tmp_path / "nbest", (0, "a"))
-    with pytest.raises(UsageError, match="integer of at most 18 digits") as found:
+    with raises(UsageError, parameter="first_id"):
         read_nbest(path, first_id=first_id)
-    assert found.value.parameter == "first_id"
 
 
 DEEP = "[" * 100_000 + "]" * 100_000
-ODD = {
-    "deep": (DEEP, "inside one another|nested too deeply|no JSON"),
-    "digits": ("1" + "0" * 5000, "4,000 digits|no JSON|not a finite|must be"),
-    "infinite": ("Infinity", "finite"),
-    "overflow": ("1e999", "finite|1e999"),
-}
+ODD = {"deep": DEEP, "digits": "1" + "0" * 5000, "infinite": "Infinity", "overflow": "1e999"}
 
 
 @pytest.mark.parametrize("text", ["{}", '{{"id": 0, "text": "a", "lm": {}}}'], ids=["all", "value"])
 @pytest.mark.parametrize("odd", ODD)
 def test_odd_values_of_json_lists(tmp_path: Path, odd: str, text: str) -> None:
-    value, _ = ODD[odd]
     for before in ("", '{"id": 0, "text": "b", "lm": 1}\n'):
-        (tmp_path / "lists").write_text(before + text.format(value) + "\n")
+        (tmp_path / "lists").write_text(before + text.format(ODD[odd]) + "\n")
         with pytest.raises(DataError) as refused:
             read_nbest(tmp_path / "lists", format="jsonl")
-        told = str(refused.value).removeprefix(str(tmp_path / "lists"))
-        assert told.startswith(f":{1 + bool(before)}: ")
-        assert len(told) < 200
-        assert "sys.set" not in told
+        message = str(refused.value).removeprefix(str(tmp_path / "lists"))
+        assert message.startswith(f":{1 + bool(before)}: ")
+        assert len(message) < 200
+        assert "sys.set" not in message
 
 
 @pytest.mark.parametrize("odd", ODD)
 def test_odd_values_of_json_weights(tmp_path: Path, odd: str) -> None:
-    value, message = ODD[odd]
-    (tmp_path / "weights").write_text(f'{{"LM0": {value}}}')
-    with pytest.raises(DataError, match=f"weights:1: .*({message})") as refused:
+    (tmp_path / "weights").write_text(f'{{"LM0": {ODD[odd]}}}')
+    with raises(DataError, "bad-line" if odd == "deep" else "bad-number", line=1) as refused:
         read_weights(tmp_path / "weights")
     assert len(str(refused.value)) < len(str(tmp_path)) + 200
 
@@ -137,8 +130,8 @@ def test_half_a_character_is_refused(tmp_path: Path, format: str) -> None:
     field = {"jsonl": "text", "sockeye": "translation"}[format]
     line = f'{{"id": 0, "{field}": "\\ud800", "score": 1, "sentence_id": 0}}\n'
     (tmp_path / "lists").write_text(line)
-    with pytest.raises(DataError, match="lists:1: "):
+    with raises(DataError, "bad-encoding", line=1):
         read_nbest(tmp_path / "lists", format=format)
     (tmp_path / "weights").write_text('{"\\ud800": 1}')
-    with pytest.raises(DataError, match="half a surrogate pair"):
+    with raises(DataError, "bad-encoding"):
         read_weights(tmp_path / "weights")

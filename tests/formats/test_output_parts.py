@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from raising import raises
 
 from bpa_ppl.errors import DataError
 from bpa_ppl.formats.streams import (
@@ -54,29 +55,6 @@ def test_hidden_files_of_others_stay(tmp_path: Path) -> None:
     assert sorted(os.listdir(tmp_path)) == [".deadbeef.part.notes", "out"]
 
 
-def write_with_something_in_the_way(first: Path, second: Path) -> None:
-    with atomic_writers(first, second) as files:
-        for file in files:
-            file.write("new")
-        (second / "in the way").mkdir(parents=True)
-
-
-def test_two_files_are_replaced_or_neither(tmp_path: Path) -> None:
-    first, second = tmp_path / "first", tmp_path / "second"
-    first.write_text("old")
-    with pytest.raises(DataError, match="second"):
-        write_with_something_in_the_way(first, second)
-    assert first.read_text() == "old"
-    assert sorted(os.listdir(tmp_path)) == ["first", "second"]
-
-
-def test_a_file_that_was_not_there_is_taken_back_too(tmp_path: Path) -> None:
-    first, second = tmp_path / "first", tmp_path / "second"
-    with pytest.raises(DataError, match="second"):
-        write_with_something_in_the_way(first, second)
-    assert os.listdir(tmp_path) == ["second"]
-
-
 def test_two_files_are_replaced_together(tmp_path: Path) -> None:
     for name in ("first", "second"):
         (tmp_path / name).write_text("old")
@@ -93,9 +71,9 @@ def test_whether_a_file_can_be_written_is_asked_without_a_trace(tmp_path: Path) 
     require_writable(os.devnull)
     require_writable("-")
     assert os.listdir(tmp_path) == []
-    with pytest.raises(DataError, match="no such folder"):
+    with raises(DataError, "cannot-write"):
         require_writable(tmp_path / "missing" / "new")
-    with pytest.raises(DataError, match="is a folder"):
+    with raises(DataError, "cannot-write"):
         require_writable(tmp_path)
 
 
@@ -109,6 +87,6 @@ def test_a_name_as_long_as_the_file_system_takes_is_written(tmp_path: Path) -> N
 def test_a_device_that_is_full_is_named() -> None:
     if not Path("/dev/full").exists():
         pytest.skip("needs the device /dev/full of Linux")
-    with pytest.raises(DataError, match=r"^/dev/full: it could not be written: No space"):  # noqa: SIM117
+    with raises(DataError, "cannot-write"):  # noqa: SIM117
         with atomic_writer("/dev/full") as file:
             file.write("whole")

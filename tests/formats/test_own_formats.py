@@ -8,6 +8,7 @@ from typing import Any, ClassVar, TextIO
 
 import numpy as np
 import pytest
+from raising import raises
 
 from bpa_ppl import NBest, iter_nbest, read_nbest, read_weights, write_nbest, write_weights
 from bpa_ppl.component import Count
@@ -124,13 +125,9 @@ def test_it_is_found_by_content(path: Path) -> None:
     assert repr(nbest).startswith("NBest(4 sentences, 10 hypotheses, 1 feature, totals, references")
 
 
+@pytest.mark.usefixtures("blocks")
 @pytest.mark.parametrize("chunk", [1, 2, 3, 9])
-@pytest.mark.parametrize("block", [1, 60, 1 << 20])
-def test_it_is_read_as_a_stream(
-    path: Path, chunk: int, block: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("bpa_ppl.formats.streams._BLOCK", block)
-    monkeypatch.setattr("bpa_ppl.formats.streams._CHUNK", 40)
+def test_it_is_read_as_a_stream(path: Path, chunk: int) -> None:
     parts = list(iter_nbest(path, chunk=chunk, format="toy"))
     assert [i for part in parts for i in part.sentence_ids.tolist()] == [0, 1, 2, 3]
     for part in parts:
@@ -148,7 +145,7 @@ def test_it_is_written_by_name_and_with_settings(path: Path, tmp_path: Path) -> 
     scored = read_nbest(path).with_extras(confidence=np.zeros(10))
     write_nbest(scored, tmp_path / "short", {"Toy0": 1 / 3}, format=Toy(digits=2))
     assert (tmp_path / "short").read_text().splitlines()[2] == "1\ttext 1\t1\t0.33\t0\t0.0"
-    with pytest.raises(UsageError, match=r"n-best lists 'xml': choose one of auto, .*mos"):
+    with raises(UsageError, "unknown-name", parameter="format"):
         write_nbest(nbest, tmp_path / "other", format="xml")
     assert not (tmp_path / "other").exists()
 
@@ -159,9 +156,8 @@ def test_a_format_with_its_settings_is_read_with_them(path: Path) -> None:
         read_nbest(path, format=Toy)  # type: ignore[arg-type]
 
 
-def test_columns_that_come_and_go(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bpa_ppl.formats.streams._BLOCK", 1)
-    monkeypatch.setattr("bpa_ppl.formats.streams._CHUNK", 30)
+@pytest.mark.usefixtures("small_blocks")
+def test_columns_that_come_and_go(path: Path) -> None:
     whole, nbest = (read_nbest(path, format=kind()) for kind in (Toy, Forgetful))
     assert nbest.features.tolist() == whole.features.tolist()
     of = np.repeat(whole.sentence_ids, whole.sizes).tolist()
@@ -171,7 +167,7 @@ def test_columns_that_come_and_go(path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_unknown_files_name_it(write: Write) -> None:
-    with pytest.raises(DataError, match=r"known format \(fairseq, .*moses.*, toy\): .*from_lists"):
+    with raises(DataError, "unknown-format", parameter="format", line=1):
         read_nbest(write("text"))
 
 
@@ -182,7 +178,7 @@ def test_sources_belong_to_ids(path: Path, write: Write) -> None:
     file = write("a", "b", "c", "d", name="src")
     both = read_nbest(path, sources=file, references=[("x",)] * 4)
     assert [part.sources for part in both.chunks(3)] == [("a", "b", "c"), ("d",)]
-    with pytest.raises(DataError, match=r"no source for sentence id 3: .*src has 3 .*the sources"):
+    with pytest.raises(DataError, match=r"sentence id 3.*src has 3"):
         read_nbest(path, sources=write("a", "b", "c", name="src"))
     with pytest.raises(UsageError, match="sources must be one text for each sentence"):
         read_nbest(path, sources=[("a",)] * 4)  # type: ignore[list-item]
@@ -199,9 +195,7 @@ def test_weights_are_found_by_content_and_suffix(tmp_path: Path) -> None:
     assert dict(read_weights(tmp_path / "w", format=ToyWeights())) == weights
     write_weights(weights, tmp_path / "w.txt")
     assert (tmp_path / "w.txt").read_text().startswith("LM0= 0.1\n")
-    with pytest.raises(
-        UsageError, match=r"a template is a moses\.ini, so the format cannot be toy"
-    ):
+    with raises(UsageError, "not-supported", parameter="template"):
         write_weights(weights, "-", template=tmp_path / "w", format="toy")
-    with pytest.raises(UsageError, match=r"choose one of auto, json, yaml, .*dense, toy"):
+    with raises(UsageError, "unknown-name", parameter="format"):
         read_weights(tmp_path / "w", format="xml")

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from pyarrow import parquet
+from raising import raises
 from table_content import table_content
 
 from bpa_ppl import NBest, iter_nbest, read_nbest, write_nbest
@@ -103,39 +104,31 @@ def test_kinds_of_numbers(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "message"),
+    ("changes", "match"),
     [
-        ({"lm": [["-1.0", None], ["0.0"]]}, r":1: .*lm is '-1\.0', a number as a text"),
-        ({"lm": [[-1.0, 1.0], [np.inf]]}, ":2: .*lm is inf, not a finite 32-bit number"),
-        ({"lm": [[-1.0], [0.0]]}, ": lists of lm differ in length from those of text"),
-        ({"text": [["a", None], ["b"]]}, ":1: .*text is missing"),
-        ({"text": [[1, 2], [3]]}, ":1: .*text is 1.0, not a text"),
-        ({"text": [["a", "b"], []]}, ":2: text is empty: a list needs at least one"),
-        ({"source": [1, 2]}, ":1: source is 1, not a text"),
-        ({"references": [["x"], [None]]}, r":2: references is \[None\], not a list of texts"),
-        ({"id": [0.5, 1.0]}, r":1: sentence id 0\.5 is not an integer or a text"),
-        ({"id": ["a", "a"]}, None),
-        (
-            {"id": None, "text": ["a", "b"], "lm": [1.0, 2.0]},
-            ":1: no field id, which says to which",
-        ),
-        ({"text": None}, ":1: no field text"),
+        ({"lm": [["-1.0", None], ["0.0"]]}, r":1: .*lm is '-1\.0'"),
+        ({"lm": [[-1.0, 1.0], [np.inf]]}, ":2: .*lm is inf"),
+        ({"lm": [[-1.0], [0.0]]}, ": .*lm"),
+        ({"text": [["a", None], ["b"]]}, ":1: .*text"),
+        ({"text": [[1, 2], [3]]}, ":1: .*text is 1.0"),
+        ({"text": [["a", "b"], []]}, ":2: .*text"),
+        ({"source": [1, 2]}, ":1: source is 1"),
+        ({"references": [["x"], [None]]}, r":2: references is \[None\]"),
+        ({"id": [0.5, 1.0]}, r":1: sentence id 0\.5"),
+        ({"id": ["a", "a"]}, ":2: .*source .*sentence 0"),  # rows of one id make one list
+        ({"id": None, "text": ["a", "b"], "lm": [1.0, 2.0]}, ":1: .*id"),
+        ({"text": None}, ":1: .*text"),
     ],
 )
-def test_what_is_wrong_is_told_with_its_row(
-    tmp_path: Path, changes: dict[str, Any], message: str | None
+def test_what_is_wrong_is_named_with_its_row(
+    tmp_path: Path, changes: dict[str, Any], match: str
 ) -> None:
     columns = {n: v for n, v in {**NESTED, **changes}.items() if v is not None}
     if "references" not in changes:
         columns.pop("references")
     columns.pop("by")
-    path = written(tmp_path, columns)
-    if message is None:  # rows of one id, one after the other, are one list
-        with pytest.raises(DataError, match="another source than before for sentence 0"):
-            read_nbest(path)
-        return
-    with pytest.raises(DataError, match=rf"lists\.parquet{message}"):
-        read_nbest(path)
+    with pytest.raises(DataError, match=rf"lists\.parquet{match}"):
+        read_nbest(written(tmp_path, columns))
 
 
 def test_bad_hypotheses_can_be_dropped(tmp_path: Path) -> None:
@@ -149,7 +142,7 @@ def test_bad_hypotheses_can_be_dropped(tmp_path: Path) -> None:
 def test_a_file_that_was_cut_short(tmp_path: Path, kept: int) -> None:
     path = written(tmp_path, NESTED)
     path.write_bytes(path.read_bytes()[:kept])
-    with pytest.raises(DataError, match=r"lists\.parquet: not a valid Parquet file \(.*again"):
+    with raises(DataError, "damaged"):
         read_nbest(path)
 
 

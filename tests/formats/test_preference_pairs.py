@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from raising import raises
 from table_content import table_content
 
 from bpa_ppl import NBest, adapt, iter_nbest, point_weights, read_nbest, write_nbest
@@ -61,29 +62,36 @@ def test_written_as_jsonl_they_read_back(write: Write, tmp_path: Path) -> None:
     lists = read_nbest(GOLDEN)
     write_nbest(lists, tmp_path / "lists.jsonl")
     assert table_content(read_nbest(tmp_path / "lists.jsonl")) == table_content(lists)
-    with pytest.raises(UsageError, match="write jsonl"):
+    with raises(UsageError, "not-supported", parameter="format"):
         write_nbest(lists, tmp_path / "pairs", format="preference-pairs")
 
 
 @pytest.mark.parametrize(
-    ("second", "message"),
+    ("second", "code", "parameter"),
     [
-        ("[1]", r":2: \[1\] is not an object"),
-        ('{"chosen": {"text": "a", "lm": 1}}', ":2: no field rejected"),
-        (line(3, "b"), ":2: chosen is 3, not a text, or an object with a text or content"),
-        (line("a", []), r":2: rejected is \[\], not a text"),
-        (line({"lm": 1}, "b"), ":2: chosen is {'lm': 1}, not a text"),
-        (line({"text": "a", "lm": "x"}, {"text": "b", "lm": 1}), ":2: .*lm is 'x', not a finite"),
-        (line("a", "b", preferences=[]), ":2: a field preferences next to chosen and rejected"),
-        ("{", ":2: not JSON"),
+        ("[1]", "bad-line", None),
+        ('{"chosen": {"text": "a", "lm": 1}}', "missing-column", None),
+        (line(3, "b"), "bad-line", None),
+        (line("a", []), "bad-line", None),
+        (line({"lm": 1}, "b"), "bad-line", None),
+        (line("a", "b", preferences=[]), "bad-name", None),
+        ("{", "bad-line", "format"),
     ],
 )
-def test_what_is_wrong_is_named(write: Write, second: str, message: str) -> None:
+def test_what_is_wrong_is_named(
+    write: Write, second: str, code: str, parameter: str | None
+) -> None:
     first = line({"text": "a", "lm": 1}, {"text": "b", "lm": 2})
-    with pytest.raises(DataError, match=message):
+    with raises(DataError, code, parameter=parameter, line=2):
         read_nbest(write(first, second))
 
 
+def test_a_bad_number_is_named(write: Write) -> None:
+    lines = [line({"text": "a", "lm": lm}, {"text": "b", "lm": 1}) for lm in (1, "x")]
+    with pytest.raises(DataError, match=r":2: .*lm is 'x'"):
+        read_nbest(write(*lines))
+
+
 def test_an_empty_file_is_refused(write: Write) -> None:
-    with pytest.raises(DataError, match="empty"):
+    with raises(DataError, "no-data"):
         read_nbest(write(), format="preference-pairs")

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from raising import raises
 from table_content import table_content
 
 from bpa_ppl import NBest, iter_nbest, read_nbest, write_nbest
@@ -90,11 +91,10 @@ def test_what_is_passed_through_belongs_to_the_sentence(write: Write) -> None:
     }
 
 
-def test_a_stream_is_the_whole(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.usefixtures("small_blocks")
+def test_a_stream_is_the_whole(write: Write) -> None:
     path = write(*(line(i, *((f"t{h}", h) for h in range(i % 3 + 1)), n=i) for i in range(20)))
     whole = read_nbest(path, format=AS_IS)
-    monkeypatch.setattr("bpa_ppl.formats.streams._BLOCK", 300)
-    monkeypatch.setattr("bpa_ppl.formats.streams._CHUNK", 100)
     parts = list(iter_nbest(path, chunk=3, format=AS_IS))
     assert len(parts) == 7
     assert table_content(NBest.concatenate(parts)) == table_content(whole)
@@ -137,19 +137,19 @@ def test_ids_columns_and_extras_read_back(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("names", "totals", "extras", "message"),
+    ("names", "totals", "extras"),
     [
-        (["LM0"], None, {}, "Sockeye's lists have the features score"),
-        (["score[1]"], None, {}, "Sockeye's lists have the features score"),
-        (["score"], [[1]], {}, r"no totals: leave them out with without\('totals'\)"),
-        (["score"], None, {"scores": [1]}, "scores is a field of Sockeye's own"),
+        (["LM0"], None, {}),
+        (["score[1]"], None, {}),
+        (["score"], [[1]], {}),
+        (["score"], None, {"scores": [1]}),
     ],
 )
 def test_what_cannot_be_written(
-    tmp_path: Path, names: list[str], totals: Any, extras: dict[str, Any], message: str
+    tmp_path: Path, names: list[str], totals: Any, extras: dict[str, Any]
 ) -> None:
     nbest = NBest.from_lists([["a"]], [[[1.0]]], names, totals=totals, sentence_extras=extras)
-    with pytest.raises(UsageError, match=message):
+    with raises(UsageError, "not-supported", parameter="format"):
         write_nbest(nbest, tmp_path / "out", format="sockeye")
     assert list(tmp_path.iterdir()) == []
 
@@ -157,7 +157,7 @@ def test_what_cannot_be_written(
 @pytest.mark.parametrize("value", [object(), float("nan")])
 def test_extras_that_are_no_json(tmp_path: Path, value: Any) -> None:
     nbest = NBest.from_lists([["a"]], [[[1.0]]], ["score"], sentence_extras={"x": [value]})
-    with pytest.raises(DataError, match="an extra of sentence 0 cannot be written as JSON"):
+    with raises(DataError, "not-supported"):
         write_nbest(nbest, tmp_path / "out", format="sockeye")
     assert list(tmp_path.iterdir()) == []
 
@@ -166,54 +166,62 @@ GOOD = line(7, ("a", 0.5), ("b", 1))
 
 
 @pytest.mark.parametrize(
-    ("bad", "message"),
+    ("bad", "code"),
     [
-        ("{", "not JSON"),
-        ("[1]", "not a line of Sockeye: a line reads"),
-        (b'{"sentence_id": 8, "translation": "\xff", "score": 1}\n', "byte 0xff is not UTF-8"),
-        ('{"sentence_id": 8, "translation": "\\ud800", "score": 1}', "half a surrogate"),
-        ("[" * 100_000, "without an end"),
-        (line(8.5, ("a", 1)), r"sentence id 8\.5 is not"),
-        (line(8, ("a", "1")), "a score is '1', not a number"),
-        (line(8, ("a", None)), "a score is null"),
-        (line(8, ("a", True)), "a score is true"),
-        (line(8, (None, 1)), "translation is null"),
-        ('{"sentence_id": 8, "translation": "a"}', "not a line of Sockeye"),
-        (line(8, ("a", 1), translations=["a"]), "translations and scores must both be there"),
-        (line(8, ("a", 1), translations=[], scores=[]), "must be lists of the same length"),
-        (line(8, ("a", 1), translations=["a", "b"], scores=[1]), "must be lists of the same"),
-        (line(8, ("a", [1, 2])), "a hypothesis has 2 scores, the first one of the file 1"),
-        (line(8, ("a", [])), "a hypothesis has 0 scores"),
-        (line(8, ("a", [[1]])), r"a score is \[1\]"),
-        (line(8, ("a", float("nan"))), "nan, not a finite 32-bit number: correct it"),
-        (line(8, ("a", 1), ("b", float("-inf"))), "inf, not a finite"),
-        (line(8, ("a", 1e39)), r"1e\+39, not a finite"),
-        (line(8, ("a", 10**400)), ""),
-        (line("x", ("a", 1)), "sentence id 'x', but the ids before are integers"),
-        (line(10**30, ("a", 1)), "sentence id 1.* is not an integer"),
-        (line(7, ("a", 1)), "a second list of sentence 7: join the two"),
+        ("[1]", "bad-line"),
+        (b'{"sentence_id": 8, "translation": "\xff", "score": 1}\n', "bad-encoding"),
+        ('{"sentence_id": 8, "translation": "\\ud800", "score": 1}', "bad-encoding"),
+        ("[" * 100_000, "bad-line"),
+        (line(8, ("a", "1")), "bad-number"),
+        (line(8, ("a", None)), "bad-number"),
+        (line(8, ("a", True)), "bad-number"),
+        (line(8, (None, 1)), "bad-line"),
+        ('{"sentence_id": 8, "translation": "a"}', "bad-line"),
+        (line(8, ("a", 1), translations=["a"]), "bad-line"),
+        (line(8, ("a", 1), translations=[], scores=[]), "wrong-length"),
+        (line(8, ("a", 1), translations=["a", "b"], scores=[1]), "wrong-length"),
+        (line(8, ("a", [1, 2])), "wrong-length"),
+        (line(8, ("a", [])), "wrong-length"),
+        (line(8, ("a", [[1]])), "bad-number"),
+        (line(7, ("a", 1)), "duplicate"),
+        (line("x", ("a", 1), id=4), "bad-name"),
     ],
 )  # fmt: skip
-def test_a_bad_line_is_named(write: Write, bad: str | bytes, message: str) -> None:
-    with pytest.raises(DataError, match=rf"dev\.nbest:2: .*{message}"):
+def test_a_bad_line_is_named(write: Write, bad: str | bytes, code: str) -> None:
+    with raises(DataError, code, line=2):
         read_nbest(write(GOOD, bad, line(9, ("a", 1))), format=AS_IS)
 
 
 @pytest.mark.parametrize(
-    ("more", "message"),
+    ("bad", "value"),
     [
-        ({"scores": 5, "translations": ["a"]}, "must be lists"),
-        ({"scores": {"a": 1}}, "must both be there"),
-        ({"scores": "x"}, "must both be there"),
-        ({"scores": [[]], "translations": ["a"]}, "a hypothesis has 0 scores"),
-        ({"scores": ["x"], "translations": ["a"]}, "a score is 'x'"),
+        (line(8.5, ("a", 1)), r"8\.5"),
+        (line(8, ("a", float("nan"))), "nan"),
+        (line(8, ("a", 1), ("b", float("-inf"))), "-inf"),
+        (line(8, ("a", 1e39)), r"1e\+39"),
+        (line(8, ("a", 10**400)), "1000+"),
+        (line("x", ("a", 1)), "'x'"),
+        (line(10**30, ("a", 1)), "1000+"),
     ],
 )
-def test_a_bad_first_line_is_named(write: Write, more: dict[str, Any], message: str) -> None:
-    path = write(line(1, ("a", 1), **more))
-    with pytest.raises(DataError, match=r"dev\.nbest:1: ") as caught:
-        read_nbest(path, format=AS_IS)
-    assert message in str(caught.value)
+def test_a_bad_value_is_named(write: Write, bad: str, value: str) -> None:
+    with pytest.raises(DataError, match=rf"dev\.nbest:2: .*{value}"):
+        read_nbest(write(GOOD, bad, line(9, ("a", 1))), format=AS_IS)
+
+
+@pytest.mark.parametrize(
+    ("more", "code"),
+    [
+        ({"scores": 5, "translations": ["a"]}, "wrong-length"),
+        ({"scores": {"a": 1}}, "bad-line"),
+        ({"scores": "x"}, "bad-line"),
+        ({"scores": [[]], "translations": ["a"]}, "wrong-length"),
+        ({"scores": ["x"], "translations": ["a"]}, "bad-number"),
+    ],
+)
+def test_a_bad_first_line_is_named(write: Write, more: dict[str, Any], code: str) -> None:
+    with raises(DataError, code, line=1):
+        read_nbest(write(line(1, ("a", 1), **more)), format=AS_IS)
 
 
 def test_bad_values_may_be_dropped(write: Write) -> None:
@@ -229,8 +237,3 @@ def test_bad_values_may_be_dropped(write: Write) -> None:
 def test_it_is_found_by_its_fields(first: str) -> None:
     assert not Sockeye().detect(first.encode())
     assert Sockeye().detect(GOOD.encode())
-
-
-def test_an_id_beside_an_id(write: Write) -> None:
-    with pytest.raises(DataError, match=r"dev\.nbest:1: a field id next to a sentence_id"):
-        read_nbest(write(line("x", ("a", 1), id=4)))

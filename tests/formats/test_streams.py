@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 import zstandard
+from raising import raises
 
 from bpa_ppl.errors import DataError
 from bpa_ppl.formats.streams import (
@@ -110,7 +111,7 @@ def test_a_truncated_file_is_named_with_the_remedy(tmp_path: Path, kind: str, ke
     path = tmp_path / "cut.gz"
     data = COMPRESS[kind](TEXT)
     path.write_bytes(data[: int(len(data) * keep)])
-    with pytest.raises(DataError, match=r"cut\.gz: .*(too early|corrupt).*again"):
+    with raises(DataError, "damaged"):
         list(read_blocks(path))
 
 
@@ -120,7 +121,7 @@ def test_a_corrupt_file_is_named_with_the_remedy(tmp_path: Path, kind: str) -> N
     data = bytearray(COMPRESS[kind](TEXT))
     data[len(data) // 2] ^= 0xFF
     path.write_bytes(bytes(data))
-    with pytest.raises(DataError, match=r"bad\.gz: .*corrupt"):
+    with raises(DataError, "damaged"):
         list(read_blocks(path))
 
 
@@ -129,31 +130,31 @@ def test_a_wrong_checksum_is_corrupt(tmp_path: Path) -> None:
     data = bytearray(gzip.compress(TEXT))
     data[-5] ^= 1
     path.write_bytes(bytes(data))
-    with pytest.raises(DataError, match="corrupt"):
+    with raises(DataError, "damaged"):
         list(read_blocks(path))
 
 
 def test_garbage_after_a_compressed_stream_is_corrupt(tmp_path: Path) -> None:
     path = tmp_path / "tail.gz"
     path.write_bytes(gzip.compress(TEXT) + b"0 ||| more")
-    with pytest.raises(DataError, match="corrupt"):
+    with raises(DataError, "damaged"):
         list(read_blocks(path))
 
 
 def test_unknown_compression_is_no_text(tmp_path: Path) -> None:
     path = tmp_path / "text.bz2"
     path.write_bytes(bz2.compress(TEXT))
-    with pytest.raises(DataError, match=r"text\.bz2:\d+: byte 0x.. is not UTF-8"):
+    with raises(DataError, "bad-encoding", line=1):
         read_text(path)
 
 
 def test_a_missing_file_and_a_folder_say_so(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="nowhere: no such file"):
+    with raises(DataError, "missing-file"):
         read_text(tmp_path / "nowhere")
-    with pytest.raises(DataError, match="is a folder"):
+    with raises(DataError, "cannot-read"):
         read_text(tmp_path)
     (tmp_path / "file").touch()
-    with pytest.raises(DataError, match="it could not be read: Not a directory"):
+    with raises(DataError, "cannot-read"):
         read_text(tmp_path / "file" / "below")
 
 
@@ -169,7 +170,7 @@ def test_no_permission_to_read_says_so(tmp_path: Path, monkeypatch: pytest.Monke
 def test_bytes_that_are_not_utf8_are_named_with_their_line(tmp_path: Path) -> None:
     path = tmp_path / "latin"
     path.write_bytes("deux\nlignes\ncafé\n".encode("latin-1"))
-    with pytest.raises(DataError, match=r"latin:3: byte 0xe9 is not UTF-8 text.*iconv"):
+    with raises(DataError, "bad-encoding", line=3):
         read_lines(path)
 
 
@@ -183,7 +184,7 @@ def test_standard_input_is_read_and_left_open(monkeypatch: pytest.MonkeyPatch, k
 
 def test_errors_of_standard_input_name_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"a\n\xff")))
-    with pytest.raises(DataError, match="<standard input>:2: byte 0xff"):
+    with raises(DataError, "bad-encoding", line=2):
         read_text("-")
 
 
@@ -238,10 +239,10 @@ def test_after_a_failure_the_old_file_stands_and_nothing_else(
 @pytest.mark.parametrize("writer", [atomic_writer, atomic_path])
 def test_unwritable_output_is_an_error_at_once(tmp_path: Path, writer: Callable) -> None:
     begun = []
-    with pytest.raises(DataError, match="missing/out: no such folder"):  # noqa: SIM117
+    with raises(DataError, "cannot-write"):  # noqa: SIM117
         with writer(tmp_path / "missing" / "out"):
             begun.append("missing")
-    with pytest.raises(DataError, match="is a folder"):  # noqa: SIM117
+    with raises(DataError, "cannot-write"):  # noqa: SIM117
         with writer(tmp_path):
             begun.append("folder")
     assert not begun
@@ -254,14 +255,14 @@ def test_a_file_set_read_only_is_not_replaced(
     path = tmp_path / "out"
     path.write_text("old")
     monkeypatch.setattr(os, "access", lambda *args: False)  # the superuser may write anything
-    with pytest.raises(DataError, match=r"out: permission denied.*written"):  # noqa: SIM117
+    with raises(DataError, "cannot-write"):  # noqa: SIM117
         with atomic_writer(path) as file:
             file.write("new")
     assert path.read_text() == "old"
 
 
 def test_a_full_disk_is_a_data_error(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="No space left"), atomic_path(tmp_path / "out"):
+    with raises(DataError, "cannot-write"), atomic_path(tmp_path / "out"):
         raise OSError(28, "No space left on device")
     assert os.listdir(tmp_path) == []
 

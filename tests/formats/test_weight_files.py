@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from raising import raises
 
 from bpa_ppl import NBest, Weights, read_weights, write_weights
 from bpa_ppl.errors import DataError, UsageError
@@ -64,72 +65,71 @@ class TestReading:
     def test_a_format_may_be_named(self, write: Write) -> None:
         path = write("LM0= 0.5", name="w")
         assert dict(read_weights(path, format="dense")) == {"LM0": 0.5}
-        with pytest.raises(DataError, match=r"w: no \[weight\] section"):
+        with raises(DataError, "no-data"):
             read_weights(path, format="moses.ini")
-        with pytest.raises(
-            UsageError, match=r"one of auto, json, yaml, moses\.ini, numbers, dense"
-        ):
+        with raises(UsageError, "unknown-name", parameter="format"):
             read_weights(path, format="xml")
 
     @pytest.mark.parametrize(
-        ("content", "message"),
+        ("content", "code", "line"),
         [
-            ("", "w: there are no weights"),
-            ("# nothing", "w: there are no weights"),
-            ("[feature]\nDistortion\n", r"w: no \[weight\] section: give"),
-            ("[weight]\n\n", "w: there are no weights"),
-            ("[weight]\nLM0= one", "w:2: 'one' is not a number"),
-            ("[threads]\n4\n[weight]\nLM0= nan", "w:4: 'nan' is not a finite"),
-            ("[weight]\nLM0= 1\nTM0= 1\nLM0= 2", "w:4: LM0 has its weight in line 2 already"),
-            ("[weight]\nLM0=", "w:2: cannot read 'LM0='"),
-            ("[weight]\n0.5", "w:2: cannot read '0.5'"),
-            ("[weight]\n= 0.5", "w:2: cannot read '= 0.5'"),
-            ("LM0= 1\nTM0 inf", "w:2: 'inf' is not a finite"),
-            ("LM0 1\nLM0 2", "w:2: LM0 has its weight in line 1 already"),
-            ("LM0 1 2", "w:1: cannot read 'LM0 1 2': a line reads"),
-            (b"LM0 1\n\xff 2", "w:2: byte 0xff is not UTF-8"),
-            ('{"LM0": 1,\n7}', "w:2: not JSON"),
-            ('{"LM0": 1} {}', "w:1: not JSON"),
-            ('{"LM0": 1,\n"TM0": "2"}', "w:2: the weight of TM0 must be a number"),
-            ('{"LM0": true}', "w:1: the weight of LM0 must be a number"),
-            ('{"LM0": {"a": 1}}', "w:1: the weight of LM0 must be a number"),
-            ('{"LM0": [1, [2]]}', "w:1: the weight of LM0 must be a number"),
-            ('{"LM0": []}', "w:1: the weight of LM0 must be a number"),
-            ('{\n"LM0": NaN}', "w:2: the weight of LM0: 'NaN' is not a finite"),
-            ('{\n"LM0": -Infinity}', "w:2: the weight of LM0: '-Infinity' is not"),
-            ('{\n"LM0": 1e999}', "w:2: the weight of LM0: '1e999' is not a finite"),
-            ('{"LM0": 1,\n"LM0": 2}', "w:2: LM0 occurs twice"),
-            ('{"TM0": [1, 2],\n"TM0[1]": 2}', r"w: two weights have the same name"),
-            ("{}", "w: there are no weights"),
-            ("[1, nan]", "w:1: not JSON"),
-            ("[1, [2]]", "w: the weight of 1 must be a number"),
-            ("0.5\nnan", "w:2: 'nan' is not a finite"),
-            ("LM0: 1\nTM0: one", "w:2: the weight of TM0: 'one' is not a number"),
-            ("LM0: 1_0", "w:1: the weight of LM0: '1_0' is not a number"),
-            ("LM0: 1:30", "w:1: the weight of LM0: '1:30' is not a number"),
-            ("LM0: true", "w:1: the weight of LM0: 'true' is not a number"),
-            ("LM0:\nTM0: 1", "w:1: the weight of LM0: '' is not a number"),
-            ("LM0: '1'", "w:1: the weight of LM0 must be a number"),
-            ("LM0: {a: 1}", "w:1: the weight of LM0 must be a number"),
-            ("LM0: 1\nTM0: [1, [2]]", "w:2: the weight of TM0 must be a number"),
-            ("LM0: 1\nLM0: 2", "w:2: LM0 occurs twice"),
-            ("LM0: 1\n\tTM0: 2", "w:2: not YAML"),
-            ("LM0: &a [*a]", "w:1: "),
-            ("---\n---\n", "w: there are no weights|w:2: not YAML"),
-            ("- 1\n- one", "w:2: a weight: 'one' is not a number"),
-            ("- LM0: 1", "w:1: a weight must be a number"),
+            ("", "no-data", None),
+            ("# nothing", "no-data", None),
+            ("[feature]\nDistortion\n", "no-data", None),
+            ("[weight]\n\n", "no-data", None),
+            ("[weight]\nLM0= one", "bad-number", 2),
+            ("[threads]\n4\n[weight]\nLM0= nan", "bad-number", 4),
+            ("[weight]\nLM0= 1\nTM0= 1\nLM0= 2", "duplicate", None),
+            ("[weight]\nLM0=", "bad-line", 2),
+            ("[weight]\n0.5", "bad-line", 2),
+            ("[weight]\n= 0.5", "bad-line", 2),
+            ("LM0= 1\nTM0 inf", "bad-number", 2),
+            ("LM0 1\nLM0 2", "duplicate", None),
+            ("LM0 1 2", "bad-line", 1),
+            (b"LM0 1\n\xff 2", "bad-encoding", 2),
+            ('{"LM0": 1,\n7}', "bad-line", 2),
+            ('{"LM0": 1} {}', "bad-line", 1),
+            ('{"LM0": 1,\n"TM0": "2"}', "bad-number", 2),
+            ('{"LM0": true}', "bad-number", 1),
+            ('{"LM0": {"a": 1}}', "bad-number", 1),
+            ('{"LM0": [1, [2]]}', "bad-number", 1),
+            ('{"LM0": []}', "bad-number", 1),
+            ('{\n"LM0": NaN}', "bad-number", 2),
+            ('{\n"LM0": -Infinity}', "bad-number", 2),
+            ('{\n"LM0": 1e999}', "bad-number", 2),
+            ('{"LM0": 1,\n"LM0": 2}', "duplicate", None),
+            ('{"TM0": [1, 2],\n"TM0[1]": 2}', "duplicate", None),
+            ("{}", "no-data", None),
+            ("[1, nan]", "bad-line", 1),
+            ("[1, [2]]", "bad-number", None),
+            ("[" * 100_000, "bad-line", 1),
+            ("0.5\nnan", "bad-number", 2),
+            ("LM0: 1\nTM0: one", "bad-number", 2),
+            ("LM0: 1_0", "bad-number", 1),
+            ("LM0: 1:30", "bad-number", 1),
+            ("LM0: true", "bad-number", 1),
+            ("LM0:\nTM0: 1", "bad-number", 1),
+            ("LM0: '1'", "bad-number", 1),
+            ("LM0: {a: 1}", "bad-number", 1),
+            ("LM0: 1\nTM0: [1, [2]]", "bad-number", 2),
+            ("LM0: 1\nLM0: 2", "duplicate", None),
+            ("LM0: 1\n\tTM0: 2", "bad-line", 2),
+            ("LM0: &a [*a]", "bad-number", 1),
+            ("---\n---\n", "bad-line", 2),
+            ("- 1\n- one", "bad-number", 2),
+            ("- LM0: 1", "bad-number", 1),
         ],
     )
-    def test_bad_files_are_named(self, write: Write, content: str | bytes, message: str) -> None:
+    def test_bad_files_are_named(
+        self, write: Write, content: str | bytes, code: str, line: int | None
+    ) -> None:
         data = content.encode() if isinstance(content, str) else content
-        with pytest.raises(DataError, match=message):
+        with raises(DataError, code, line=line):
             read_weights(write(data, name="w"))
 
     def test_json_that_is_neither_object_nor_list(self, write: Write) -> None:
-        with pytest.raises(DataError, match="w:1: not a JSON object"):
+        with raises(DataError, "bad-line", line=1):
             read_weights(write("1", name="w"), format="json")
-        with pytest.raises(DataError, match="w:1: nested too deeply"):
-            read_weights(write("[" * 100_000, name="w"))
 
     @pytest.mark.parametrize(
         ("content", "format"),
@@ -214,15 +214,13 @@ class TestWriting:
         assert (tmp_path / "w").read_text() == "TM0= 1 -2\nLM0= 0.5\n"
 
     def test_unknown_formats_and_unwritable_files(self, tmp_path: Path) -> None:
-        with pytest.raises(UsageError, match="format of weights 'xml'"):
+        with raises(UsageError, "unknown-name", parameter="format"):
             write_weights({"LM0": 1}, tmp_path / "w", format="xml")
-        with pytest.raises(
-            UsageError, match=r"the ending \.xml: choose one of \.json, \.yaml, \.yml, \.ini, "
-        ):
+        with raises(UsageError, "unknown-format", parameter="format"):
             write_weights({"LM0": 1}, tmp_path / "w.xml")
-        with pytest.raises(DataError, match="'system=A' has =, #"):
+        with raises(DataError, "bad-name"):
             write_weights({"system=A": 1}, tmp_path / "w.txt")
-        with pytest.raises(DataError, match="no such folder"):
+        with raises(DataError, "cannot-write"):
             write_weights({"LM0": 1}, tmp_path / "none" / "w")
         assert os.listdir(tmp_path) == []
 
@@ -273,7 +271,7 @@ class TestTemplate:
 
     def test_a_feature_that_it_does_not_weigh(self, write: Write) -> None:
         template = write(INI.encode(), name="moses.ini")
-        with pytest.raises(DataError, match=r"moses\.ini: no weight of New0, TM0\[3\] to update"):
+        with raises(DataError, "missing-weight"):
             write_weights(
                 {"LM0": 1, "New0": 1, "TM0[3]": 1}, template.with_name("o"), template=template
             )
@@ -281,10 +279,10 @@ class TestTemplate:
 
     def test_a_template_without_weights(self, write: Write) -> None:
         template = write("[threads]", "4", name="moses.ini")
-        with pytest.raises(DataError, match=r"no \[weight\] section"):
+        with raises(DataError, "no-data"):
             write_weights({"LM0": 1}, template.with_name("out"), template=template)
 
     def test_it_is_for_moses_ini_alone(self, write: Write) -> None:
         template = write(INI.encode(), name="moses.ini")
-        with pytest.raises(UsageError, match="the format cannot be json"):
+        with raises(UsageError, "not-supported", parameter="template"):
             write_weights({"LM0": 1}, "-", template=template, format="json")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from bpa_ppl.phrases.subdomains import NumberedText
+from bpa_ppl.phrases import NumberedText
 
 
 def planted(
@@ -27,10 +27,8 @@ def planted(
         length: the mean sentence length.
     """
     rng = np.random.default_rng(seed)
-    common, specific = (
-        rng.dirichlet(np.full(words, 0.1)),
-        rng.dirichlet(np.full(words, 0.1), subdomain_count),
-    )
+    common = rng.dirichlet(np.full(words, 0.1))
+    specific = rng.dirichlet(np.full(words, 0.1), subdomain_count)
     translations = np.array([rng.permutation(words) for _ in range(subdomain_count)])
     subdomains = rng.integers(subdomain_count, size=pair_count)
     sides: tuple[list, list] = [], []

@@ -8,7 +8,7 @@ likelihood and with its gradient: a step of EM sets each probability θ to the n
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
@@ -17,7 +17,7 @@ import numpyro.distributions as dist
 from jax.scipy.special import logsumexp
 
 from bpa_ppl.nbest import Int32
-from bpa_ppl.phrases.subdomains import NumberedText
+from bpa_ppl.phrases import NumberedText
 
 _NONE = -1  # beyond the end of a sentence
 
@@ -54,10 +54,8 @@ def pad_text(text: NumberedText, order: int) -> PaddedText:
     rows: list[tuple[list[int], list[int], list[int]]] = []
     for start, end in zip(text.starts[:-1], text.starts[1:], strict=True):
         sentence = text.numbers[start:end].tolist()
-        with_start = [_NONE, *sentence]
-        histories = [
-            tuple(with_start[max(0, i + 2 - order) : i + 1]) for i in range(len(with_start))
-        ]
+        before = [_NONE, *sentence]
+        histories = [tuple(before[max(0, i + 2 - order) : i + 1]) for i in range(len(before))]
         numbers = [history_numbers.setdefault(words, len(history_numbers)) for words in histories]
         rows.append((sentence, numbers, [*sentence, len(text.words)]))
     words, history, following = (_padded_rows(column) for column in zip(*rows, strict=True))
@@ -76,9 +74,16 @@ def subdomain_mixture(source: PaddedText, target: PaddedText, k: int) -> None:
         target: the target sentences.
         k: the number of subdomains.
     """
+    (histories, words), (others, translations) = source.sizes, target.sizes
+    shapes = {
+        "source_next": (histories, words + 1),
+        "target_next": (others, translations + 1),
+        "target_given": (words + 1, translations),
+        "source_given": (translations + 1, words),
+    }
     tables = {
         name: numpyro.sample(name, dist.Dirichlet(jnp.ones((k, *shape))).to_event(1))
-        for name, shape in _table_shapes(source, target).items()
+        for name, shape in shapes.items()
     }
     weights = numpyro.sample("weights", dist.Dirichlet(jnp.ones(k)))
     first = _sentence_log_probabilities(tables["source_next"], source)
@@ -87,36 +92,7 @@ def subdomain_mixture(source: PaddedText, target: PaddedText, k: int) -> None:
     second += _translation_log_probabilities(tables["source_given"], target, source)
     joint = jnp.log(weights)[None] + np.log(0.5) + jnp.logaddexp(first, second)
     with numpyro.plate("sentence_pairs", len(source.words)):
-        numpyro.sample("pairs", MarginalFactor(joint), obs=jnp.zeros(len(source.words)))
-
-
-class MarginalFactor(dist.Distribution):  # type: ignore[misc] # NumPyro has no types
-    """An observation with a latent choice summed out; the observed value is not used.
-
-    Args:
-        joint: (…, K) log p(choice, observation).
-    """
-
-    arg_constraints: ClassVar[dict[str, Any]] = {}
-    support = dist.constraints.real
-
-    def __init__(self, joint: Any):
-        self.joint = joint
-        super().__init__(batch_shape=joint.shape[:-1])
-
-    def log_prob(self, value: Any) -> Any:
-        """Return (…) log p(observation)."""
-        return logsumexp(self.joint, axis=-1)
-
-
-def _table_shapes(source: PaddedText, target: PaddedText) -> dict[str, tuple[int, int]]:
-    (histories, words), (others, translations) = source.sizes, target.sizes
-    return {
-        "source_next": (histories, words + 1),
-        "target_next": (others, translations + 1),
-        "target_given": (words + 1, translations),
-        "source_given": (translations + 1, words),
-    }
+        numpyro.factor("pairs", logsumexp(joint, axis=-1))
 
 
 def _sentence_log_probabilities(table: Any, text: PaddedText) -> Any:

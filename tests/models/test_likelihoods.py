@@ -1,95 +1,196 @@
-"""The margin likelihood, compared with SciPy."""
+"""The likelihoods that use gains, margin and risk, compared with SciPy."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+from functools import lru_cache
+from typing import Any
+
+import jax
 import numpy as np
 import pytest
 import reference_model
+from numpyro import handlers
+from raising import raises
+from reference_model import Array
+from scipy.optimize import approx_fprime, minimize
 from scipy.special import logsumexp
+from scipy.stats import norm
 
 from bpa_ppl import NBest, UsageError, adapt
-from bpa_ppl.models import Margin, Oracle, tabulate
+from bpa_ppl.experiments.samplers import calibrate_sampler
+from bpa_ppl.models import Likelihood, Lists, Margin, Oracle, Risk, in_order, tabulate
 from bpa_ppl.posterior import as_draws
-from bpa_ppl.quality import gains, oracles
-from bpa_ppl.weights import match
+from bpa_ppl.weights import deviation_within, match
 
-NAMES = ("LM0", "WP0")
-CANONICAL = {"LM0": 0.4, "WP0": -0.2}
+NAMES = ("LM0", "WP0", "UnknownWordPenalty0")
+CANONICAL = {"LM0": 0.4, "WP0": -0.2, "UnknownWordPenalty0": 1.0}
+SIZES = (7, 1, 7, 7)
+WEIGHTS = np.array([0.9, -0.7])
 
 
 @pytest.fixture(scope="module")
 def lists() -> NBest:
-    """Lists with equal derivations, and with equal features of different texts."""
+    """Lists of several lengths with equal derivations, and a feature whose weight is fixed."""
     rng = np.random.default_rng(14)
-    words = ["a", "b", "c", "d", "e"]
-    texts = [
-        [" ".join(rng.choice(words, size=rng.integers(1, 6))) for _ in range(n)] for n in (6, 1, 9)
+    features = [rng.normal(size=(n, 3)).round(1) for n in SIZES]
+    features[0][2] = features[0][3] = features[0][4]
+    features[2][4] = features[2][5]
+    return NBest.from_lists([[str(i) for i in range(n)] for n in SIZES], features, NAMES)
+
+
+@pytest.fixture(scope="module")
+def gain_values(lists: NBest) -> Array:
+    """Gains with ties, both among equal and among different features."""
+    rng = np.random.default_rng(3)
+    result = rng.integers(-4, 0, size=sum(SIZES)) / 2
+    result[2:4], result[4] = -0.5, -1.0  # two of three equal derivations have equal gains
+    result[12:14] = result[8:15].max()  # two of the best hypotheses have equal features
+    return result
+
+
+@pytest.fixture(scope="module")
+def oracle(lists: NBest, gain_values: Array) -> Array:
+    """The first hypothesis with the highest gain."""
+    return lists.best(gain_values)
+
+
+@pytest.fixture(scope="module")
+def reference(lists: NBest, gain_values: Array, oracle: Array) -> Any:
+    """The function (name, setting, weights) ↦ log-likelihood of each sentence, by the formulas."""
+
+    def log_likelihood(name: str, setting: float, weights: Array) -> Array:
+        result = []
+        for s, best in enumerate(oracle):
+            rows = lists.rows(s)
+            log_p = reference_model.log_choice(lists.features[rows], [*weights, 1.0])
+            loss = gain_values[rows].max() - gain_values[rows]
+            margin = log_p[best] - logsumexp(log_p + setting * loss)
+            result.append(margin if name == "margin" else -setting * np.exp(log_p) @ loss)
+        return np.array(result)
+
+    return log_likelihood
+
+
+@lru_cache
+def compiled_log_likelihood(observing: Likelihood) -> Any:
+    """Return a compiled function of the log-likelihoods and the gradient of their sum."""
+
+    def total(weights: Any, lists: Lists) -> Any:
+        with handlers.trace() as observed:
+            observing.observe(lists, weights)
+        each = observed["oracle"]["fn"].log_prob(observed["oracle"]["value"])
+        return each.sum(), each
+
+    return jax.jit(jax.value_and_grad(total, has_aux=True))
+
+
+def evaluate_likelihood(
+    likelihood: Likelihood, lists: NBest, gain_values: Array, oracle: Any, weights: Array
+) -> tuple[Array, Array, Array]:
+    """Return the log-likelihoods of the sentences and of padding, and the gradient of the sum."""
+    table = tabulate(lists, match(CANONICAL, lists), oracle, gains=gain_values, multiple=5)
+    prepared, observing = likelihood.prepare(table)
+    (_, each), gradient = compiled_log_likelihood(observing)(weights, prepared)
+    empty = np.asarray(each)[np.asarray(prepared.sentence) < 0]
+    return np.asarray(each)[in_order(prepared)], empty, np.asarray(gradient)
+
+
+@pytest.mark.parametrize(
+    ("name", "setting", "likelihood"),
+    [("margin", 0.7, Margin(gamma=0.7)), ("risk", 1.5, Risk(kappa=1.5))],
+)
+def test_density_and_gradient_agree_with_scipy(
+    lists: NBest,
+    gain_values: Array,
+    oracle: Array,
+    reference: Any,
+    name: str,
+    setting: float,
+    likelihood: Likelihood,
+) -> None:
+    for weights in (WEIGHTS, -4 * WEIGHTS):
+        each, empty, gradient = evaluate_likelihood(likelihood, lists, gain_values, oracle, weights)
+        np.testing.assert_allclose(each, reference(name, setting, weights), rtol=2e-5, atol=2e-5)
+        assert empty.tolist() == [0.0] * 6
+        slope = approx_fprime(weights, lambda w: reference(name, setting, w).sum(), 1e-6)
+        np.testing.assert_allclose(gradient, slope, rtol=1e-4, atol=1e-4)
+    # A constant gain of a list has no effect.
+    shifted = gain_values + np.repeat([8.0, -3.0, 0.5, 64.0], SIZES)
+    moved = evaluate_likelihood(likelihood, lists, shifted, oracle, weights)
+    for part, other in zip((each, empty, gradient), moved, strict=True):
+        np.testing.assert_allclose(part, other, rtol=1e-5, atol=1e-5)
+
+
+def test_hypotheses_with_different_gains_are_not_merged(
+    lists: NBest, gain_values: Array, oracle: Array
+) -> None:
+    matched, rows = match(CANONICAL, lists), []
+    for gain in (None, gain_values):
+        buckets = tabulate(lists, matched, oracle, gains=gain).buckets
+        rows.append(sum(int((bucket.hypothesis >= 0).sum()) for bucket in buckets))
+    assert rows == [20, 21]  # of 22
+
+
+@pytest.fixture(scope="module")
+def lists_with_gain_column(lists: NBest, gain_values: Array) -> NBest:
+    """Lists of equal size with the gains as a column: one program is compiled for all."""
+    return replace(lists, extras={"quality": gain_values}).select([0, 2, 0])
+
+
+def test_risk_mode_agrees_with_scipy(lists: NBest, gain_values: Array, reference: Any) -> None:
+    judged = replace(lists, extras={"quality": gain_values})
+    draws = as_draws(adapt(judged, CANONICAL, likelihood="risk", metric="quality", sampler="map"))
+    kappa, mean = draws.attrs["likelihood"]["kappa"], [0.4, -0.2]
+
+    def loss(weights: Array) -> float:
+        prior = norm.logpdf(weights, mean, np.sqrt(0.1)).sum()
+        return -float(reference("risk", kappa, weights)[[0, 2, 3]].sum() + prior)
+
+    best = minimize(loss, mean, tol=1e-10)
+    np.testing.assert_allclose(draws.mean, best.x, atol=1e-3)
+    assert np.abs(best.x - mean).max() > 0.05
+    assert draws.pointwise is not None
+    each = reference("risk", kappa, draws.mean)[[0, 2, 3]]  # a list of one is not judged
+    np.testing.assert_allclose(draws.pointwise[0, 0], each, rtol=1e-5, atol=1e-5)
+
+
+def test_a_margin_of_zero_is_the_published_likelihood(lists_with_gain_column: NBest) -> None:
+    options: dict[str, Any] = {"metric": "quality", "sampler": "map"}
+    means = [
+        as_draws(adapt(lists_with_gain_column, CANONICAL, likelihood=kind, **options)).mean
+        for kind in ("oracle", Margin(gamma=0.0))
     ]
-    features = [rng.normal(size=(len(t), 2)).round(1) for t in texts]
-    texts[2][4], features[2][4] = texts[2][3], features[2][3]
-    features[2][6] = features[2][5]
-    references = [("a b c",), ("d",), ("e d c b",)]
-    return NBest.from_lists(texts, features, NAMES, references=references)
+    np.testing.assert_allclose(*means, atol=1e-5)
 
 
-def log_p(lists: NBest, weights: reference_model.Array, gamma: float) -> reference_model.Array:
-    """Return the softmax-margin log-likelihood of each sentence, with TER edits as gains."""
-    gain_values, best = (
-        gains(lists, "ter", cache=False),
-        oracles(lists, preference=lists.scores([0.4, -0.2]), cache=False).index,
-    )
-    result = []
-    for sentence in range(len(lists)):
-        rows = lists.rows(sentence)
-        list_gains, scores = gain_values[rows], lists.features[rows].astype(np.float64) @ weights
-        at = best[sentence]
-        result.append(scores[at] - logsumexp(scores + gamma * (list_gains[at] - list_gains)))
-    return np.array(result)
-
-
-@pytest.mark.parametrize("gamma", [0.0, 0.5, 4.0])
-def test_margin_agrees_with_scipy(lists: NBest, gamma: float) -> None:
-    posterior = as_draws(
-        adapt(lists, CANONICAL, likelihood=Margin(gamma=gamma), sampler="imh", draws=10)
-    )
-    assert posterior.pointwise is not None
-    for draw in (0, 9):
-        expected = log_p(lists, posterior.weights[1, draw], gamma)
-        np.testing.assert_allclose(posterior.pointwise[1, draw], expected, rtol=1e-5, atol=1e-5)
-    assert posterior.attrs["likelihood"] == {"name": "margin", "gamma": gamma}
-
-
-def test_zero_margin_equals_oracle_likelihood(lists: NBest) -> None:
-    published = as_draws(adapt(lists, CANONICAL, likelihood="oracle", sampler="map"))
-    flat = as_draws(adapt(lists, CANONICAL, likelihood=Margin(gamma=0.0), sampler="map"))
-    np.testing.assert_allclose(flat.mean, published.mean, atol=1e-5)
-    assert published.attrs["likelihood"] == {"name": "oracle"}
-
-
-def test_margin_changes_the_mode(lists: NBest) -> None:
-    published = as_draws(adapt(lists, CANONICAL, likelihood="oracle", sampler="map"))
-    wide = as_draws(adapt(lists, CANONICAL, likelihood="margin", sampler="map"))
-    assert np.abs(wide.mean - published.mean).max() > 0.01
-
-
-def test_hypotheses_with_different_gains_are_not_merged(lists: NBest) -> None:
-    matched, gain_values = match(CANONICAL, lists), gains(lists, "ter", cache=False)
-    without_gains = tabulate(lists, matched, [0, 0, 0])
-    with_gains = tabulate(lists, matched, [0, 0, 0], gains=gain_values)
-    rows = [
-        sum(int((b.hypothesis >= 0).sum()) for b in result.buckets)
-        for result in (without_gains, with_gains)
-    ]
-    assert rows == [14, 15]
-
-
-def test_margins_share_one_compiled_program(lists: NBest) -> None:
-    matched, gain_values = match(CANONICAL, lists), gains(lists, "ter", cache=False)
-    table = tabulate(lists, matched, [0, 0, 0], gains=gain_values)
+def test_margins_share_one_compiled_program(lists: NBest, gain_values: Array) -> None:
+    table = tabulate(lists, match(CANONICAL, lists), gains=gain_values)
     assert Margin(gamma=1.0).prepare(table)[1] == Margin(gamma=3.0).prepare(table)[1] == Oracle()
 
 
-@pytest.mark.parametrize("gamma", [-1.0, float("nan"), float("inf"), "2"])
-def test_rejects_invalid_gamma(gamma: object) -> None:
-    with pytest.raises(UsageError, match="gamma must be a number ≥ 0"):
-        Margin.configured("likelihood margin", {"gamma": gamma})
+def test_default_settings_are_derived_from_gains(lists_with_gain_column: NBest) -> None:
+    spread = deviation_within(lists_with_gain_column, lists_with_gain_column.extras["quality"])
+    per_unit = {"margin": ("gamma", 2 / spread), "risk": ("kappa", 1 / spread)}
+    for name, (setting, value) in per_unit.items():
+        posterior = adapt(
+            lists_with_gain_column, CANONICAL, likelihood=name, metric="quality", sampler="map"
+        )
+        recorded = as_draws(posterior).attrs["likelihood"]
+        assert recorded == {"name": name, setting: pytest.approx(value, rel=0.005)}
+    assert Risk().with_defaults(4.0) == Risk(kappa=0.25)
+    assert Margin(gamma=3.0).with_defaults(4.0) == Margin(gamma=3.0)
+
+
+@pytest.mark.parametrize("name", ["margin", "risk"])
+def test_rejects_simulation_from_unnormalised_likelihoods(
+    lists_with_gain_column: NBest, name: str
+) -> None:
+    with pytest.raises(UsageError, match=name):
+        calibrate_sampler(lists_with_gain_column, CANONICAL, "laplace", likelihood=name)
+
+
+@pytest.mark.parametrize("likelihood", [Margin(), Risk()])
+def test_rejects_lists_without_gains(lists: NBest, likelihood: Likelihood) -> None:
+    with raises(UsageError, "missing-setting", parameter="gains"):
+        likelihood.prepare(tabulate(lists, match(CANONICAL, lists)))

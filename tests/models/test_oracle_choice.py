@@ -1,4 +1,4 @@
-"""OracleChoice: sampling frequencies, padding and equal rows."""
+"""OracleChoice: sampling frequencies, padding and equal rows; and the fast power of two."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from scipy.stats import chisquare
 
 from bpa_ppl import NBest
 from bpa_ppl.models import OracleChoice, in_order, tabulate
+from bpa_ppl.models.probabilities import exp2
 from bpa_ppl.weights import match
 
 WEIGHTS = np.array([0.4, -0.7])
@@ -75,3 +76,14 @@ def test_equal_hypotheses_share_probability() -> None:
     distribution = OracleChoice(data, jax.numpy.array([0.7]))
     log_p = np.asarray(distribution.log_prob(data.oracle))[in_order(data)]
     np.testing.assert_allclose(np.exp(log_p), np.exp(0.7) / (2 * np.exp(0.7) + 1), rtol=1e-6)
+
+
+def test_exp2_agrees_with_numpy_and_is_clipped() -> None:
+    x = np.concatenate([np.linspace(-126, 127, 100_001), np.arange(-126, 127) + 0.5, [0, 1e-30]])
+    x = x.astype(np.float32)
+    ratio = np.asarray(jax.jit(exp2)(x), np.float64) / np.exp2(x.astype(np.float64))
+    assert np.abs(ratio - 1).max() < 3e-7
+    # Outside of the exponents of float32, as PADDING is.
+    outside = np.float32([-1e30, -np.inf, -200, -126, 127, 128, 1e30, np.inf])
+    assert np.log2(np.asarray(jax.jit(exp2)(outside))).tolist() == [-126] * 4 + [127] * 4
+    assert np.isnan(jax.jit(exp2)(np.float32([np.nan, -np.nan]))).all()

@@ -7,14 +7,16 @@ from typing import Any
 import jax
 import numpy as np
 import pytest
+from numpyro import handlers
 from numpyro.infer import Predictive
+from raising import raises
 from reference_model import Array, log_prior
 from scipy.optimize import approx_fprime
 from scipy.stats import kstest, norm
 from targets import integrated
 
 from bpa_ppl import NBest, UsageError, adapt
-from bpa_ppl.experiments.calibration import calibrate_sampler
+from bpa_ppl.experiments.samplers import calibrate_sampler
 from bpa_ppl.models import Hierarchical, Preference, Prior
 from bpa_ppl.posterior import as_draws
 from bpa_ppl.registry import LIKELIHOODS
@@ -80,22 +82,13 @@ def reference_log_likelihood(lists: NBest, weights: Array, nu: float | None, sli
     return np.array(result)
 
 
-def posterior_target(
-    lists: NBest, likelihood: Preference, canonical: Any = CANONICAL, variance: float = VARIANCE
-) -> Target:
+def posterior_target(lists: NBest, likelihood: Preference) -> Target:
     """Return the posterior given lists with judgements."""
-    observations = preference_sentences(lists, match(canonical, lists), likelihood)
-    free = dict(
-        zip(observations.match.free_names, observations.match.free_values.tolist(), strict=True)
-    )
-    return target_of(
-        observations.nbest,
-        observations.match,
-        Prior.isotropic(free, variance),
-        likelihood=likelihood,
-        oracle=observations.oracles.index,
-        gains=observations.gains,
-    )
+    observed = preference_sentences(lists, match(CANONICAL, lists), likelihood)
+    names, values = observed.match.free_names, observed.match.free_values.tolist()
+    prior = Prior.isotropic(dict(zip(names, values, strict=True)), VARIANCE)
+    options: dict[str, Any] = {"oracle": observed.oracles.index, "gains": observed.gains}
+    return target_of(observed.nbest, observed.match, prior, likelihood=likelihood, **options)
 
 
 CASES = {
@@ -195,20 +188,14 @@ def assert_moments_agree(draws: Array, mean: Array, deviation: Array) -> None:
     assert np.all(np.abs(draws.std(axis=0) - deviation) < 5 * error)
 
 
+DRAWS: dict[str, Any] = {"prior_variance": VARIANCE, "sampler": "laplace", "draws": 20_000}
+
+
 @pytest.mark.parametrize("slip", [0.0, 0.15])
 def test_posterior_of_two_weights_agrees_with_quadrature(lists: NBest, slip: float) -> None:
-    judged_lists = with_judgements(lists, ties=False)
-    data = adapt(
-        judged_lists,
-        CANONICAL,
-        likelihood=Preference(slip=slip),
-        prior_variance=VARIANCE,
-        sampler="laplace",
-        draws=20_000,
-    )
-    posterior = as_draws(data)
-    reference = lambda x: log_density(judged_lists, Preference(slip=slip), x, free=False)  # noqa: E731
-    log_p = lambda grid: np.array([reference(x) for x in grid])  # noqa: E731
+    judged_lists, likelihood = with_judgements(lists, ties=False), Preference(slip=slip)
+    posterior = as_draws(adapt(judged_lists, CANONICAL, likelihood=likelihood, **DRAWS))
+    log_p = lambda grid: np.array([log_density(judged_lists, likelihood, x, False) for x in grid])  # noqa: E731
     mean, deviation = grid_moments(log_p, np.array([0.4, -0.2]), 4.0, 61)
     rng = np.random.default_rng(0)
     assert_moments_agree(rng.choice(posterior.flat, 4000, p=posterior.importance), mean, deviation)
@@ -217,15 +204,7 @@ def test_posterior_of_two_weights_agrees_with_quadrature(lists: NBest, slip: flo
 def test_posterior_of_weight_and_tie_parameter_agrees_with_quadrature(lists: NBest) -> None:
     judged_lists = with_judgements(lists.without_features("WP0"), ties=True)
     canonical = {name: CANONICAL[name] for name in ("LM0", "UnknownWordPenalty0")}
-    data = adapt(
-        judged_lists,
-        canonical,
-        likelihood="preference",
-        prior_variance=VARIANCE,
-        sampler="laplace",
-        draws=20_000,
-    )
-    posterior = as_draws(data)
+    posterior = as_draws(adapt(judged_lists, canonical, likelihood="preference", **DRAWS))
 
     def log_p(grid: Array) -> Array:
         likelihood = [
@@ -249,7 +228,8 @@ def test_simulated_answers_have_model_frequencies(lists: NBest, name: str) -> No
     sites = {"weights": np.broadcast_to(WEIGHTS, (4000, 2)), "log_nu": np.full(4000, 0.3)}
     sites = {n: sites[n] for n in posterior.start}
     data = posterior.data
-    answers = Predictive(_unconditioned(posterior), sites)(jax.random.key(0), *data)["oracle"]
+    program = handlers.uncondition(posterior.program)
+    answers = Predictive(program, sites)(jax.random.key(0), *data)["oracle"]
     width = max(bucket.base.shape[-1] for bucket in data.lists.buckets)
     for row in range(width):
         lists_of_row = data.lists._replace(oracle=np.full_like(data.lists.oracle, row))
@@ -261,12 +241,6 @@ def test_simulated_answers_have_model_frequencies(lists: NBest, name: str) -> No
         # Shorter lists have no such row.
         p = np.nan_to_num(np.exp(result["oracle"][0, 0].astype(np.float64)))
         np.testing.assert_array_less(np.abs(observed - p), 5 * np.sqrt(0.25 / 4000))
-
-
-def _unconditioned(posterior: Target) -> Any:
-    from numpyro import handlers
-
-    return handlers.uncondition(posterior.program)
 
 
 @pytest.mark.parametrize("likelihood", [Preference(), Preference(slip=0.1)])
@@ -287,7 +261,7 @@ def test_weights_and_ties_are_calibrated(lists: NBest, likelihood: Preference) -
 
 def test_calibration_detects_wrong_tie_prior(lists: NBest, monkeypatch: pytest.MonkeyPatch) -> None:
     """ν is simulated from a prior that differs from the prior of the inference."""
-    import bpa_ppl.experiments.calibration as calibrating
+    import bpa_ppl.experiments.samplers as calibrating
 
     simulated = calibrating.simulated
 
@@ -308,25 +282,25 @@ def test_calibration_detects_wrong_tie_prior(lists: NBest, monkeypatch: pytest.M
     assert kstest(result.ranks[:, result.names.index("log_nu")], "uniform").pvalue < 1e-4
 
 
-def test_rejects_settings_out_of_bounds() -> None:
-    for wrong in ({"slip": 1.0}, {"slip": -0.1}, {"nu": 0.0}, {"nu": "many"}):
-        with pytest.raises(UsageError, match=rf"{next(iter(wrong))} must be"):
-            LIKELIHOODS.resolve("preference", wrong)
+@pytest.mark.parametrize(
+    ("likelihood", "setting", "value"),
+    [
+        ("preference", "slip", 1.0),
+        ("preference", "slip", -0.1),
+        ("preference", "nu", 0.0),
+        ("preference", "nu", "many"),
+        ("margin", "gamma", -1.0),
+        ("margin", "gamma", float("inf")),
+    ],
+)
+def test_rejects_settings_out_of_bounds(likelihood: str, setting: str, value: Any) -> None:
+    with raises(UsageError, "invalid-setting", parameter=setting):
+        LIKELIHOODS.resolve(likelihood, {setting: value})
 
 
 def test_rejects_model_without_tie_parameter(lists: NBest) -> None:
-    judged_lists = with_judgements(lists, ties=True).with_sentence_extras(
-        domain=["a", "b", "a", "b"]
-    )
-    with pytest.raises(UsageError, match="sample_parameters"):
+    judged_lists = with_judgements(lists, ties=True).with_sentence_extras(domain=list("abab"))
+    with raises(UsageError, "not-supported", parameter="model"):
         adapt(
             judged_lists, CANONICAL, likelihood="preference", model=Hierarchical(2), sampler="nuts"
         )
-
-
-def test_as_draws_separates_weights_and_tie_parameter(lists: NBest) -> None:
-    posterior = adapt(with_judgements(lists, ties=True), CANONICAL, sampler="imh", draws=50)
-    draws = as_draws(posterior)
-    assert draws.weights.shape == (4, 50, 2)
-    assert set(draws.sites) == {"weights", "log_nu"}
-    assert np.shape(draws.prior["log_nu"])[1] == np.shape(draws.prior["weights"])[1]

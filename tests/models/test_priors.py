@@ -10,6 +10,7 @@ import numpyro.distributions as dist
 import pytest
 import reference_model
 from external_posterior import autoregressive, external_posterior
+from raising import raises
 from scipy.stats import laplace, multivariate_normal
 
 from bpa_ppl import BpaWarning, DataError, UsageError, adapt
@@ -22,6 +23,7 @@ CANONICAL = {"LM0": 0.5, "WP0": -1.0}
 COVARIANCE = np.array([[0.5, 0.3], [0.3, 0.4]])
 LISTS = reference_model.pairs([[1.0, -2.0], [0.5, 0.3]], ["LM0", "WP0"])
 ORACLE = reference_model.given(0, 0)
+HEAVY = Prior.named(CANONICAL, dist.Laplace(np.zeros(2), 0.3).to_event(1))
 
 
 def log_density(prior: Prior, at: list[float]) -> float:
@@ -36,8 +38,7 @@ def test_densities_agree_with_scipy() -> None:
     full = Prior.gaussian(CANONICAL, COVARIANCE)
     expected = multivariate_normal(list(CANONICAL.values()), COVARIANCE).logpdf(at)
     assert log_density(full, at) == pytest.approx(expected)
-    heavy = Prior.named(CANONICAL, dist.Laplace(np.zeros(2), 0.3).to_event(1))
-    assert log_density(heavy, at) == pytest.approx(laplace.logpdf(at, scale=0.3).sum())
+    assert log_density(HEAVY, at) == pytest.approx(laplace.logpdf(at, scale=0.3).sum())
 
 
 def test_features_are_matched_by_name() -> None:
@@ -50,11 +51,10 @@ def test_features_are_matched_by_name() -> None:
     np.testing.assert_allclose(alone.covariance, [[1 / precision[1, 1]]])
     np.testing.assert_allclose(alone.mean, [-1.0 + precision[1, 0] / precision[1, 1] * 0.5])
     assert full.matched(["LM0", "WP0"]) is full
-    with pytest.raises(DataError, match="no feature TM0"):
+    with raises(DataError, "missing-feature", parameter="prior", match="TM0"):
         full.matched(["LM0", "TM0"])
-    heavy = Prior.named(CANONICAL, dist.Laplace(np.zeros(2), 0.3).to_event(1))
-    with pytest.raises(UsageError, match="in this order"):
-        heavy.matched(["WP0", "LM0"])
+    with raises(UsageError, "mismatch", parameter="prior"):
+        HEAVY.matched(["WP0", "LM0"])
 
 
 def test_new_features_have_independent_isotropic_priors() -> None:
@@ -81,11 +81,10 @@ def test_new_features_have_independent_isotropic_priors() -> None:
     known_density -= multivariate_normal([3.0, 0.0], whole[1::2, 1::2]).logpdf([0.0, 2.0])
     expected = known_density + reference_model.log_prior([0.3, 0.9], [0.0, 0.2], [1 / 18, 0.1])
     assert log_density(prior, at) == pytest.approx(expected)
-    with pytest.raises(DataError, match="no feature a, b, c, d"):
+    with raises(DataError, "missing-feature", parameter="prior", match="a, b, c, d"):
         complete_prior(learned, match._replace(names=("a", "b", "c", "d", "fixed")))
-    heavy = Prior.named(CANONICAL, dist.Laplace(np.zeros(2), 0.3).to_event(1))
-    with pytest.raises(DataError, match="no feature new, TM0"):
-        complete_prior(heavy, match)
+    with raises(DataError, "missing-feature", parameter="prior", match="new, TM0"):
+        complete_prior(HEAVY, match)
 
 
 @pytest.mark.parametrize(
@@ -112,26 +111,26 @@ def test_file_round_trip(prior: Prior, tmp_path: Path) -> None:
 )
 def test_rejects_invalid_prior_files(content: str, tmp_path: Path) -> None:
     (tmp_path / "prior.json").write_text(content)
-    with pytest.raises(DataError, match=r"prior\.json: not a prior"):
+    with raises(DataError, "unknown-format", match=r"prior\.json"):
         Prior.read(tmp_path / "prior.json")
 
 
 def test_rejects_writing_other_distributions(tmp_path: Path) -> None:
-    heavy = Prior.named(CANONICAL, dist.Laplace(np.zeros(2), 0.3).to_event(1))
-    with pytest.raises(UsageError, match="Gaussian"):
-        heavy.write(tmp_path / "prior.json")
+    with raises(UsageError, "not-supported", parameter="prior"):
+        HEAVY.write(tmp_path / "prior.json")
 
 
 @pytest.mark.parametrize(
     "covariance", [[[1.0]], [[1.0, 0.5], [0.4, 1.0]], [[1.0, 2.0], [2.0, 1.0]], [[0.0] * 2] * 2]
 )
 def test_rejects_invalid_covariance(covariance: list[list[float]]) -> None:
-    with pytest.raises(UsageError, match="the prior covariance must be"):
+    code = "wrong-length" if len(covariance) == 1 else "bad-number"
+    with raises(UsageError, code, parameter="covariance"):
         Prior.gaussian(CANONICAL, covariance)
 
 
 def test_rejects_distribution_of_other_shape() -> None:
-    with pytest.raises(UsageError, match=r"event shape is \(\): use to_event"):
+    with raises(UsageError, "wrong-length", parameter="prior"):
         Prior.named(CANONICAL, dist.Normal(np.zeros(2), 1.0))
 
 
@@ -169,7 +168,7 @@ def test_mode_with_full_covariance_is_stationary() -> None:
 
 def test_rejects_variance_with_other_priors() -> None:
     prior = Prior.gaussian(CANONICAL, COVARIANCE)
-    with pytest.raises(UsageError, match="isotropic"):
+    with raises(UsageError, "conflict", parameter="prior_variance"):
         adapt(LISTS, CANONICAL, prior=prior, prior_variance=0.1, oracle=ORACLE)
 
 
@@ -202,12 +201,12 @@ class TestScales:
     def test_variance_of_single_features_and_labels(self) -> None:
         built = Isotropic(single={"TM0": 3.0, "comet": 7.0}).build(self.match)
         assert built.variance.tolist() == [0.1, 3.0, 3.0, 7.0, 0.1]
-        with pytest.raises(DataError, match="prior variance of LM1"):
+        with raises(DataError, "missing-feature", parameter="prior_variance", match="LM1"):
             Isotropic(single={"LM1": 3.0}).build(self.match)
-        with pytest.raises(UsageError, match="positive and finite, not -1"):
+        with raises(UsageError, "bad-number", parameter="prior_variance", match="-1"):
             Isotropic(single={"comet": -1.0})
 
     @pytest.mark.parametrize("variance", ["much", {"LM0": "much"}, [[1.0], [1.0, 2.0]], object()])
     def test_rejects_invalid_variance(self, variance: object) -> None:
-        with pytest.raises(UsageError, match="prior variance"):
+        with raises(UsageError, "wrong-type", parameter="prior_variance"):
             Isotropic(**variances(variance)).build(self.match)

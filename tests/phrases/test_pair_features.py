@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from math import exp
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import pytest
+from phrase_pairs import counts_by_pair
+from raising import raises
 
 from bpa_ppl.errors import DataError, UsageError
+from bpa_ppl.phrases import PhraseCounts
 from bpa_ppl.phrases.pair_features import (
     GENERAL,
     PAIR_FEATURES,
@@ -17,9 +21,7 @@ from bpa_ppl.phrases.pair_features import (
     pair_features,
     read_corpus,
     svm_feature,
-    word_statistics,
 )
-from bpa_ppl.phrases.tables import PhraseCounts
 from bpa_ppl.text.ibm1 import IBM1
 from bpa_ppl.text.language_model import NgramModel
 
@@ -59,33 +61,33 @@ def reference_features(table: PhraseCounts) -> dict[str, list[float]]:
     """Return the features of all pairs by their definitions, before standardisation."""
     result: dict[str, list[float]] = {name: [] for name in PAIR_FEATURES}
     spread = [reference_statistics(side) for side in OUT]
-    ibm1 = {
-        "out": (IBM1.estimate(*OUT, 3), IBM1.estimate(*OUT[::-1], 3)),
-        "in": (IBM1.estimate(*IN, 3), IBM1.estimate(*IN[::-1], 3)),
-    }
+    known = [{word for line in side for word in line} for side in IN]
     models = {(side, n): NgramModel.estimate(IN[side], n) for side in (0, 1) for n in (1, 2)}
-    texts = [table.texts(side).to_pylist() for side in ("source", "target")]
-    for row, pair in enumerate(zip(*texts, strict=True)):
+    ibm1 = {
+        f"{where}.ibm1.{name}": (IBM1.estimate(corpus[given], corpus[1 - given], 3), given)
+        for where, corpus in (("out", OUT), ("in", IN))
+        for name, given in (("direct", 0), ("inverse", 1))
+    }
+    for pair, count in counts_by_pair(table).items():
         words = [text.split(" ") for text in pair]
         result["tokens"].append(len(words[0]) + len(words[1]))
-        result["out.count"].append(table.count[row])
+        result["out.count"].append(count)
         for side, name in enumerate(("source", "target")):
-            of_words = [spread[side][word] for word in words[side]]
-            result[f"out.rarest.{name}"].append(min(f for f, _, _ in of_words))
-            for place, what in ((1, "documents"), (2, "burstiness")):
-                values = [each[place] for each in of_words]
+            frequencies, *others = zip(*(spread[side][word] for word in words[side]), strict=True)
+            result[f"out.rarest.{name}"].append(min(frequencies))
+            for what, values in zip(("documents", "burstiness"), others, strict=True):
                 result[f"out.{what}.mean.{name}"].append(sum(values) / len(values))
                 result[f"out.{what}.least.{name}"].append(min(values))
             for n in (1, 2):
-                perplexity = models[side, n].perplexity([words[side]])
-                result[f"in.{n}gram.{name}"].append(perplexity)
-            known = {word for line in IN[side] for word in line}
-            result[f"in.unknown.{name}"].append(sum(word not in known for word in words[side]))
-        for where, (direct, inverse) in ibm1.items():
-            log = direct.log_probabilities([words[0]], [words[1]])[0]
-            result[f"{where}.ibm1.direct"].append(exp(-log / len(words[1])))
-            log = inverse.log_probabilities([words[1]], [words[0]])[0]
-            result[f"{where}.ibm1.inverse"].append(exp(-log / len(words[0])))
+                result[f"in.{n}gram.{name}"].append(
+                    np.exp(-models[side, n].by_word([words[side]])[0].mean())
+                )
+            result[f"in.unknown.{name}"].append(
+                sum(word not in known[side] for word in words[side])
+            )
+        for name, (model, given) in ibm1.items():
+            log = model.log_probabilities([words[given]], [words[1 - given]])[0]
+            result[name].append(exp(-log / len(words[1 - given])))
     return result
 
 
@@ -104,22 +106,14 @@ def reference_statistics(lines: list[list[str]]) -> dict[str, tuple[int, int, fl
     return result
 
 
-def test_number_of_features() -> None:
-    assert (len(GENERAL), len(SIMILARITY), len(set(PAIR_FEATURES))) == (14, 8, 22)
-
-
 def test_features_agree_with_definitions(table: PhraseCounts, features: np.ndarray) -> None:
+    assert (len(GENERAL), len(SIMILARITY), len(set(PAIR_FEATURES))) == (14, 8, 22)
+    assert features.dtype == np.float32
     for column, (name, values) in enumerate(reference_features(table).items()):
         raw = np.array(values)
         assert raw.std() > 0, name
         expected = (raw - raw.mean()) / raw.std()
         assert features[:, column] == pytest.approx(expected, abs=1e-5), name
-
-
-def test_features_are_standardised(features: np.ndarray) -> None:
-    assert features.dtype == np.float32
-    assert features.mean(axis=0) == pytest.approx(np.zeros(22), abs=1e-5)
-    assert features.std(axis=0) == pytest.approx(np.ones(22), abs=1e-5)
 
 
 def test_log_scale_applies_to_counts_and_perplexities(
@@ -133,44 +127,28 @@ def test_log_scale_applies_to_counts_and_perplexities(
     assert logs[:, PAIR_FEATURES.index("out.count")] == pytest.approx(expected, abs=1e-5)
 
 
-def test_constant_features_are_zero() -> None:
-    table = PhraseCounts.of(["s1", "s2"], ["t1", "t2"], [3, 3])
+def test_constant_features_and_statistics_of_unknown_words_are_zero() -> None:
+    table = PhraseCounts.of(["s1", "s2 s1", "x s1"], ["t1", "t2", "y"], [3, 3, 3])
     result = pair_features(table, OUT, IN, iterations=1)[1]
-    assert result[:, PAIR_FEATURES.index("out.count")].tolist() == [0, 0]
+    assert result[:, PAIR_FEATURES.index("out.count")].tolist() == [0, 0, 0]
+    assert result[:, PAIR_FEATURES.index("out.rarest.target")].argmin() == 2  # of y
     assert np.isfinite(result).all()
-
-
-def test_unknown_words_have_zero_statistics() -> None:
-    table = PhraseCounts.of(["s1", "s2 s1", "x s1"], ["t1", "t2", "y"], [1, 2, 3])
-    result = pair_features(table, OUT, IN, iterations=1)[1]
-    column = result[:, PAIR_FEATURES.index("out.rarest.target")]
-    assert column.argmin() == table.rows(["x s1"], ["y"])[0]
-    assert np.isfinite(result).all()
-
-
-def test_word_statistics_agree_with_definitions() -> None:
-    statistics = word_statistics(OUT.source)
-    plain = reference_statistics(list(OUT.source))
-    result = zip(*(getattr(statistics, n) for n in statistics._fields[1:]), strict=True)
-    for word, values in zip(statistics.words.to_pylist(), result, strict=True):
-        assert values == pytest.approx(plain.pop(word), rel=1e-6)
-    assert not plain
 
 
 def test_rejects_invalid_corpora_and_tables(tmp_path: Path) -> None:
     (tmp_path / "a").write_text("s1 s2\n\ns1\n")
     (tmp_path / "b").write_text("t1 t2\nt1\n")
     (tmp_path / "none").write_text("")
-    with pytest.raises(DataError, match=r"a: has 3 lines, and .*b has 2"):
+    with raises(DataError, "wrong-length", match="a: has 3 .*b has 2"):
         read_corpus(tmp_path / "a", tmp_path / "b")
-    with pytest.raises(DataError, match="the file is empty"):
+    with raises(DataError, "no-data"):
         read_corpus(tmp_path / "a", tmp_path / "none")
     assert read_corpus(tmp_path / "a", tmp_path / "a").source == [["s1", "s2"], [], ["s1"]]
-    with pytest.raises(DataError, match="no word of the source phrases is in the corpus of OUT"):
+    with raises(DataError, "mismatch"):
         pair_features(PhraseCounts.of(["t1"], ["s1"], [1]), OUT, IN)
-    with pytest.raises(DataError, match="no phrase pairs"):
+    with raises(DataError, "no-data"):
         pair_features(PhraseCounts.of([], [], []), OUT, IN)
-    with pytest.raises(UsageError, match="plain or log, not 'square'"):
+    with raises(UsageError, "unknown-name", parameter="scale"):
         pair_features(PhraseCounts.of(["s1"], ["t1"], [1]), OUT, IN, scale="square")  # type: ignore[arg-type]
 
 
@@ -188,19 +166,10 @@ def svm_case() -> tuple[PhraseCounts, PhraseCounts, np.ndarray]:
     return outside, inside, features.astype(np.float32)
 
 
-@pytest.mark.parametrize("negatives", ["source", "no-common"])
-def test_svm_separates_pairs_of_both_tables(negatives: str) -> None:
-    outside, inside, features = svm_case()
-    result = svm_feature(outside, inside, features, negatives=negatives)  # type: ignore[arg-type]
-    common = inside.rows_of(outside) >= 0
-    assert result.shape == (300, 1)
-    assert (result.mean(), result.std()) == pytest.approx((0, 1), abs=1e-5)
-    assert result[common].mean() > result[~common].mean() + 1
-    again = svm_feature(outside, inside, features, negatives=negatives)  # type: ignore[arg-type]
-    assert (again == result).all()
-
-
-def test_svm_uses_the_selected_negatives(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("negatives", "first"), [("source", 0), ("no-common", 20)])
+def test_svm_separates_pairs_of_both_tables_from_the_selected_negatives(
+    negatives: Literal["source", "no-common"], first: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     import sklearn.svm
 
     observed = {}
@@ -211,28 +180,28 @@ def test_svm_uses_the_selected_negatives(monkeypatch: pytest.MonkeyPatch) -> Non
             return super().fit(x, y)
 
     monkeypatch.setattr(sklearn.svm, "LinearSVC", RecordingSVM)
-    outside, inside, _ = svm_case()
-    features = np.arange(300, dtype=np.float32)[:, None]  # the number of the pair
-    source = outside.texts("source").to_pylist()
-    for negatives, first, last in (("source", 0, 28), ("no-common", 20, 28)):
-        svm_feature(outside, inside, features, negatives=negatives)  # type: ignore[arg-type]
-        taken = {source[int(n)] for n in observed["rows"][~observed["labels"], 0]}
-        numbers = sorted(int(name[1:]) for name in taken)
-        # s28 is the last source with a translation in IN; s20 and later have no common pairs.
-        assert (numbers[0], numbers[-1]) == (first, last)
-        assert observed["labels"].sum() == (inside.rows_of(outside) >= 0).sum()
-    svm_feature(outside, inside, features, examples=50)
+    outside, inside, features = svm_case()
+    common = inside.rows_of(outside) >= 0
+    result = svm_feature(outside, inside, features, negatives=negatives)
+    assert result.shape == (300, 1)
+    assert (result.mean(), result.std()) == pytest.approx((0, 1), abs=1e-5)
+    assert result[common].mean() > result[~common].mean() + 1
+    assert (svm_feature(outside, inside, features, negatives=negatives) == result).all()
+    numbers = np.arange(300, dtype=np.float32)[:, None]  # the feature is the number of the pair
+    svm_feature(outside, inside, numbers, negatives=negatives)
+    rows = observed["rows"][~observed["labels"], 0].astype(int)
+    sources = sorted(int(text[1:]) for text in outside.texts("source", rows).to_pylist())
+    # s28 is the last source with a translation in IN; s20 and later have no common pairs.
+    assert (sources[0], sources[-1]) == (first, 28)
+    assert observed["labels"].sum() == common.sum()
+    svm_feature(outside, inside, features, negatives=negatives, examples=50)
     assert len(observed["rows"]) == 50
 
 
 def test_svm_rejects_missing_examples() -> None:
     outside, inside, features = svm_case()
-    foreign = PhraseCounts.of(["x"], ["y"], [1])
-    with pytest.raises(
-        DataError, match="two classes of examples: no phrase pair is in both tables"
-    ):
-        svm_feature(outside, foreign, features)
-    with pytest.raises(DataError, match="no phrase pair is only in OUT"):
-        svm_feature(outside, outside, features)
-    with pytest.raises(UsageError, match="unknown negative examples"):
+    for other in (PhraseCounts.of(["x"], ["y"], [1]), outside):
+        with raises(DataError, "no-data"):
+            svm_feature(outside, other, features)
+    with raises(UsageError, "unknown-name", parameter="negatives"):
         svm_feature(outside, inside, features, negatives="all")  # type: ignore[arg-type]

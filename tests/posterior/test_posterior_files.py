@@ -16,11 +16,11 @@ import numpy as np
 import pytest
 import xarray
 from external_posterior import external_posterior
+from raising import raises
 
 from bpa_ppl import DataError, NBest, check, point_weights, read_posterior, rerank, write_posterior
 from bpa_ppl.diagnostics.report_page import posterior_page
-from bpa_ppl.errors import BpaError
-from bpa_ppl.posterior import Draws, as_draws, import_arviz, read_draws, to_arviz
+from bpa_ppl.posterior import Draws, import_arviz, read_draws, to_arviz
 from bpa_ppl.posterior.adapter import SCHEMA_VERSION, to_tree
 from bpa_ppl.posterior.arviz_functions import arviz_data, data_tree
 from bpa_ppl.posterior.files import from_bytes, to_bytes
@@ -85,13 +85,6 @@ def test_reads_file_changed_by_another_program(content: bytes, tmp_path: Path) -
     assert read_posterior(tmp_path / "posterior.nc").attrs["note"] == "changed on purpose"
 
 
-@pytest.mark.parametrize("version", [SCHEMA_VERSION + 1, 0, "one"])
-def test_rejects_unknown_schema_versions(content: bytes, version: Any) -> None:
-    data = edited_posterior(content, _set_attribute("schema_version", version))
-    with pytest.raises(DataError, match="schema version"):
-        as_draws(data)
-
-
 def test_rejects_flipped_bits_in_numbers(content: bytes, tmp_path: Path) -> None:
     path = tmp_path / "flipped.nc"
     chunks = chunk_positions(content)
@@ -100,7 +93,7 @@ def test_rejects_flipped_bits_in_numbers(content: bytes, tmp_path: Path) -> None
         damaged = bytearray(content)
         damaged[place] ^= 4
         path.write_bytes(damaged)
-        with pytest.raises(DataError, match=r"flipped\.nc: not a readable NetCDF posterior"):
+        with raises(DataError, "damaged"):
             read_posterior(path)
 
 
@@ -141,7 +134,7 @@ def test_rejects_truncated_file(content: bytes, tmp_path: Path) -> None:
     path = tmp_path / "short.nc"
     for length in np.linspace(0, len(content) - 1, 20).astype(int):
         path.write_bytes(content[:length])
-        with pytest.raises(DataError, match=r"short\.nc: "):
+        with raises(DataError, "damaged"):
             read_posterior(path)
 
 
@@ -150,7 +143,7 @@ def test_rejects_impossible_sizes_before_allocation(tmp_path: Path) -> None:
     with h5py.File(path, "w") as file:
         group = file.create_group("posterior")
         group.create_dataset("weights", (4, 10**9, 10**4), "f8", chunks=(1, 1000, 1))
-    with pytest.raises(DataError, match=r"absurd\.nc: claims to hold"):
+    with raises(DataError, "damaged"):
         read_posterior(path)
 
 
@@ -160,7 +153,7 @@ def test_full_disk_raises_and_leaves_no_file(tmp_path: Path) -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (2000, hard))
     try:
-        with pytest.raises(DataError, match=r"posterior\.nc: it could not be written: File too"):
+        with pytest.raises(DataError, match=r"posterior\.nc: .*File too"):
             write_posterior(draws_of_all_kinds(), path)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
@@ -175,145 +168,95 @@ def test_full_device_is_named() -> None:
 
 
 #: Changes the groups of a posterior, or its attributes.
-Change = Callable[[dict[str, Any], dict[str, Any]], None]
+Change = Callable[[xarray.DataTree], None]
 
 
-def _replace_group(group: str, change: Callable[[Any], Any]) -> Change:
-    """Return a function that changes a group of a posterior."""
-
-    def changed(groups: dict[str, Any], attrs: dict[str, Any]) -> None:
-        groups[group] = change(groups[group])
+def _group(name: str, change: Callable[[xarray.Dataset], xarray.Dataset]) -> Change:
+    def changed(tree: xarray.DataTree) -> None:
+        tree[name] = xarray.DataTree(change(tree[name].to_dataset()))
 
     return changed
 
 
-def _fill_variable(group: str, name: str, value: float) -> Change:
-    def filled(values: Any) -> Any:
-        copy = values.copy(deep=True)
-        copy[name].values.reshape(-1)[3 % copy[name].size] = value
-        return copy
+def _value(group: str, name: str, value: float) -> Change:
+    def changed(tree: xarray.DataTree) -> None:
+        array = tree[group][name]
+        array.values.reshape(-1)[3 % array.size] = value
 
-    return _replace_group(group, filled)
-
-
-def _set_attribute(name: str, value: Any) -> Change:
-    return lambda groups, attrs: attrs.update({name: value})
+    return changed
 
 
-def edited_posterior(content: bytes, change: Change) -> Any:
-    """Return the posterior of a file after a change."""
-    tree = from_bytes(content)
-    groups = {name: node.to_dataset() for name, node in tree.children.items()}
-    attrs = dict(tree.attrs)
-    change(groups, attrs)
-    return arviz_data(tree_with_attrs(groups, attrs))
+def _attribute(name: str, value: Any) -> Change:
+    return lambda tree: tree.attrs.update({name: value})
 
 
-def tree_with_attrs(groups: dict[str, Any], attrs: dict[str, Any]) -> xarray.DataTree:
-    """Return datasets as a tree."""
-    tree = xarray.DataTree.from_dict(groups)
-    tree.attrs.update(attrs)
-    return tree
+def _nan_importance_weights(tree: xarray.DataTree) -> None:
+    tree.attrs["kind"] = "weighted"
+    tree["sample_stats"]["log_weight"] = tree["sample_stats"]["lp"] * np.nan
 
 
-CRAFTED: dict[str, tuple[Change, str]] = {
-    "other features than the constants": (
-        _replace_group("posterior", lambda g: g.assign_coords(feature=["LM0", "LM0", "WP0"])),
-        "constant_data differs from the features",
+#: A defect -> code and parameter of the error, and the change.
+CRAFTED: dict[str, tuple[str, str | None, Change]] = {
+    "a newer schema": ("unknown-format", None, _attribute("schema_version", SCHEMA_VERSION + 1)),
+    "schema 0": ("unknown-format", None, _attribute("schema_version", 0)),
+    "a schema in words": ("unknown-format", None, _attribute("schema_version", "one")),
+    "constants of other features": (
+        *("mismatch", None),
+        _group("constant_data", lambda g: g.assign_coords(feature=["TM0", "LM0", "WP0"])),
     ),
     "features without names": (
-        _replace_group("posterior", lambda g: g.drop_vars("feature")),
-        "no coordinate feature",
+        *("bad-name", None),
+        _group("posterior", lambda g: g.drop_vars("feature")),
     ),
     "a fixed weight that is free too": (
-        _replace_group("constant_data", lambda g: g.assign_coords(fixed_feature=["LM0"])),
-        "'LM0' names two weights",
+        *("duplicate", "features"),
+        _group("constant_data", lambda g: g.assign_coords(fixed_feature=["LM0"])),
     ),
     "fixed weights without names": (
-        _replace_group("constant_data", lambda g: g.drop_vars("fixed_feature")),
-        "fixed weights have no names",
-    ),
-    "constants of other features": (
-        _replace_group("constant_data", lambda g: g.assign_coords(feature=["TM0", "LM0", "WP0"])),
-        "constant_data differs from the features",
+        *("bad-name", None),
+        _group("constant_data", lambda g: g.drop_vars("fixed_feature")),
     ),
     "weights that are texts": (
-        _replace_group("posterior", lambda g: g.assign(weights=g["weights"].astype(str))),
-        "weights has the type <U",
+        *("bad-number", None),
+        _group("posterior", lambda g: g.assign(weights=g["weights"].astype(str))),
     ),
-    "no chains": (
-        _replace_group("posterior", lambda g: g.rename(chain="run")),
-        "it needs chain and draw",
-    ),
-    "no draws": (_replace_group("posterior", lambda g: g.isel(draw=slice(0))), "no draws"),
+    "no chains": ("wrong-length", None, _group("posterior", lambda g: g.rename(chain="run"))),
+    "no draws": ("no-data", None, _group("posterior", lambda g: g.isel(draw=slice(0)))),
     "statistics of other draws": (
-        _replace_group("sample_stats", lambda g: g.isel(draw=slice(1, None))),
-        "does not belong to these weights",
+        *("mismatch", None),
+        _group("sample_stats", lambda g: g.isel(draw=slice(1, None))),
     ),
     "a likelihood of other chains": (
-        _replace_group("log_likelihood", lambda g: g.isel(chain=[0])),
-        "does not belong to these weights",
+        *("mismatch", None),
+        _group("log_likelihood", lambda g: g.isel(chain=[0])),
     ),
     "a mode of two weights": (
-        _replace_group("constant_data", lambda g: g.assign(mode=("x", [0.0, 1.0]))),
-        "does not belong to these weights",
+        *("mismatch", None),
+        _group("constant_data", lambda g: g.assign(mode=("x", [0.0, 1.0]))),
     ),
-    "a weight that is NaN": (_fill_variable("posterior", "weights", np.nan), "LM0 is not a finite"),
-    "an infinite weight": (_fill_variable("posterior", "weights", np.inf), "LM0 is not a finite"),
-    "a fixed weight that is NaN": (
-        _fill_variable("constant_data", "fixed", np.nan),
-        "UnknownWordPenalty0 is not a finite",
-    ),
-    "a mode that is NaN": (_fill_variable("constant_data", "mode", np.nan), "mode holds"),
-    "a density that is NaN": (
-        _fill_variable("sample_stats", "lp", np.nan),
-        "log density of the draws",
-    ),
-    "importance weights that are NaN": (
-        _replace_group("sample_stats", lambda g: g.assign(log_weight=g["lp"] * np.nan)),
-        "log_weight",
-    ),
-    "a kind that does not exist": (_set_attribute("kind", "guesses"), "unknown kind of draws"),
-    "weighted draws without weights": (
-        _set_attribute("kind", "weighted"),
-        "lack importance weights",
-    ),
-    "sites that are a number": (_set_attribute("sites", 7), "sites is 7, not a list of names"),
-    "a site without draws": (
-        _set_attribute("sites", '["weights", "slope"]'),
-        "sampled site 'slope'",
-    ),
-    "an exponent in words": (_set_attribute("likelihood_exponent", "one"), "not a number"),
-    "an exponent below zero": (_set_attribute("likelihood_exponent", -1.0), "not a number above 0"),
-    "sources that are no records": (
-        _set_attribute("feature_sources", "lm"),
-        "not a list of records",
-    ),
+    "a weight that is NaN": ("bad-number", None, _value("posterior", "weights", np.nan)),
+    "an infinite weight": ("bad-number", None, _value("posterior", "weights", np.inf)),
+    "a mode that is NaN": ("bad-number", None, _value("constant_data", "mode", np.nan)),
+    "a density that is NaN": ("bad-number", None, _value("sample_stats", "lp", np.nan)),
+    "importance weights that are NaN": ("bad-number", None, _nan_importance_weights),
+    "a kind that does not exist": ("unknown-name", "kind", _attribute("kind", "guesses")),
+    "weighted draws without weights": ("bad-data", "log_weight", _attribute("kind", "weighted")),
+    "sites that are a number": ("bad-name", "sites", _attribute("sites", 7)),
+    "a site without draws": ("bad-data", "sites", _attribute("sites", '["weights", "slope"]')),
+    "an exponent in words": ("bad-data", "attrs", _attribute("likelihood_exponent", "one")),
+    "an exponent below zero": ("bad-number", "attrs", _attribute("likelihood_exponent", -1.0)),
+    "sources that are no records": ("bad-data", "attrs", _attribute("feature_sources", "lm")),
 }
 
 
-@pytest.mark.parametrize("what", ["an infinite weight", "a kind that does not exist", "no draws"])
-def test_error_names_the_file(content: bytes, what: str, tmp_path: Path) -> None:
-    change, message = CRAFTED[what]
-    data = edited_posterior(content, change)
-    (tmp_path / "crafted.nc").write_bytes(to_bytes(data_tree(data)))
-    with pytest.raises(DataError, match=rf"crafted\.nc: .*{message}"):
-        read_posterior(tmp_path / "crafted.nc")
-
-
 @pytest.mark.parametrize("what", CRAFTED)
-def test_rejects_inconsistent_groups(content: bytes, what: str) -> None:
-    change, message = CRAFTED[what]
-    data = edited_posterior(content, change)
-    with pytest.raises(BpaError) as refused:
-        as_draws(data)
-    assert message in str(refused.value)
-
-
-def test_rejects_duplicate_features() -> None:
-    twice = external_posterior(np.zeros((1, 10, 2)), ("LM0", "LM0"))
-    with pytest.raises(DataError, match="'LM0' names two weights"):
-        as_draws(twice)
+def test_rejects_inconsistent_files(content: bytes, what: str, tmp_path: Path) -> None:
+    code, parameter, change = CRAFTED[what]
+    tree = from_bytes(content)
+    change(tree)
+    (tmp_path / "crafted.nc").write_bytes(to_bytes(tree))
+    with raises(DataError, code, parameter=parameter, match=r"crafted\.nc: "):
+        read_posterior(tmp_path / "crafted.nc")
 
 
 def test_rejects_reranking_with_nan_draws() -> None:
@@ -322,16 +265,16 @@ def test_rejects_reranking_with_nan_draws() -> None:
     lists = NBest.from_lists([["a", "b"]], [np.eye(2, Q)], NAMES)
     for posterior in (Draws({"weights": broken}, NAMES), external_posterior(broken, NAMES)):
         assert not check(posterior)
-        with pytest.raises(DataError, match="TM0 is not a finite number in draw 3 of chain 0"):
+        with raises(DataError, "bad-number", match="TM0"):
             rerank(lists, posterior, unchecked=True)
-        with pytest.raises(DataError, match="TM0 is not a finite number"):
+        with raises(DataError, "bad-number"):
             point_weights(posterior)
 
 
 def test_rejects_writing_unreadable_posteriors(tmp_path: Path) -> None:
     broken = np.zeros((1, 10, Q))
     broken[0, 3, 1] = np.inf
-    with pytest.raises(DataError, match="TM0 is not a finite number"):
+    with raises(DataError, "bad-number"):
         write_posterior(external_posterior(broken, NAMES), tmp_path / "broken.nc")
     assert os.listdir(tmp_path) == []
 
@@ -386,7 +329,8 @@ def test_decodes_dates_missing_values_and_scales(tmp_path: Path) -> None:
         },
     )
     packed = {"dtype": "i2", "scale_factor": 1e-4, "_FillValue": -1}
-    written = arviz_data(tree_with_attrs({"posterior": theirs}, {"made": "by hand"}))
+    written = xarray.DataTree.from_dict({"posterior": theirs})
+    written.attrs["made"] = "by hand"
     xarray.Dataset(attrs={"made": "by hand"}).to_netcdf(tmp_path / "theirs.nc", engine="h5netcdf")
     theirs.to_netcdf(
         tmp_path / "theirs.nc",
@@ -395,7 +339,7 @@ def test_decodes_dates_missing_values_and_scales(tmp_path: Path) -> None:
         engine="h5netcdf",
         encoding={"weights": packed},
     )
-    write_posterior(written, tmp_path / "ours.nc")
+    write_posterior(arviz_data(written), tmp_path / "ours.nc")
     for name, error in (("theirs.nc", 5e-5), ("ours.nc", 0)):
         result = data_tree(read_posterior(tmp_path / name))["posterior"].to_dataset()
         assert result["day"].identical(theirs["day"]), name
@@ -406,13 +350,13 @@ def test_decodes_dates_missing_values_and_scales(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("group", "message"),
-    [({"a/b": np.zeros(3)}, "slash"), ({"when": np.full(3, object())}, "NetCDF cannot hold")],
+    ("group", "code"),
+    [({"a/b": np.zeros(3)}, "bad-name"), ({"when": np.full(3, object())}, "cannot-write")],
 )
 def test_rejects_values_that_netcdf_cannot_store(
-    group: dict[str, Any], message: str, tmp_path: Path
+    group: dict[str, Any], code: str, tmp_path: Path
 ) -> None:
     posterior = draws_of_all_kinds(observed=group)
-    with pytest.raises(DataError, match=message):
+    with raises(DataError, code):
         write_posterior(posterior, tmp_path / "odd.nc")
     assert os.listdir(tmp_path) == []

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 from judged_lists import judged_lists
+from raising import raises
 
 from bpa_ppl import DataError, NBest, UsageError, corpus_score, gains, oracles, reestimate
 from bpa_ppl.quality import (
@@ -45,10 +45,8 @@ class TestColumns:
         self, name: str, index: list[int], score: list[float], tied: list[int]
     ) -> None:
         result = oracles(LISTS, name)
-        assert result.index.tolist() == index
-        assert result.score.tolist() == score
-        assert result.tied.tolist() == tied
-        assert result.metric == name
+        parts = [part.tolist() for part in (result.index, result.score, result.tied)]
+        assert (parts, result.metric) == ([index, score, tied], name)
 
     def test_gains_and_lower_is_better(self) -> None:
         assert gains(LISTS, "mqm").tolist() == [-5, 0, -1, -1, -1]
@@ -67,9 +65,8 @@ class TestColumns:
         lists = judged_lists(100)
         expected = lists.features[:, 1].astype(float)
         assert np.array_equal(gains(lists, "comet"), expected)
-        assert np.array_equal(
-            gains(lists.select([7, 3]), "comet"), [*expected[21:24], *expected[9:12]]
-        )
+        some = gains(lists.select([7, 3]), "comet")
+        assert np.array_equal(some, [*expected[21:24], *expected[9:12]])
 
     def test_metric_names_take_precedence_over_columns(self) -> None:
         lists = demote_to_extras(LISTS, ["LM0"]).with_features("ter", [1, 2, 3, 4, 5])
@@ -79,33 +76,29 @@ class TestColumns:
 
     @pytest.mark.parametrize("name", ["Comet", "system", "-", "", "--comet"])
     def test_unknown_name_lists_the_choices(self, name: str) -> None:
-        with pytest.raises(
-            UsageError, match=r"one of ter, .* column of the lists: comet, LM0, mqm"
+        with raises(
+            UsageError, "unknown-name", parameter="metric", match="ter, .* comet, LM0, mqm"
         ):
             oracles(LISTS, name)
 
     def test_corpus_score_rejects_columns(self) -> None:
-        with pytest.raises(UsageError, match="unknown metric 'comet'"):
+        with raises(UsageError, "unknown-name", parameter="metric"):
             corpus_score(["a"], None, "comet")
-        with pytest.raises(UsageError, match="comet is a column of n-best lists"):
+        with raises(UsageError, "not-supported", parameter="metric"):
             corpus_score(["a"], None, Column(column="comet"))
 
     def test_invalid_values_are_located(self) -> None:
-        with pytest.raises(
-            DataError, match="no column of numbers bleurt: they have comet, LM0, mqm"
-        ):
+        with raises(DataError, "missing-column", match="bleurt: .* comet, LM0, mqm"):
             oracles(LISTS, Column(column="bleurt"))
-        with pytest.raises(UsageError, match="unknown metric 'mqm'"):
+        with raises(UsageError, "unknown-name", parameter="metric"):
             oracles(LISTS.with_extras(mqm=["1", "2", "3", "4", "5"]), "mqm")
         for values in ([1, 2, 3, True, 4], [None, 1, 2, "4", 4], np.array([1, 2, 3, np.inf, 5])):
-            with pytest.raises(
-                DataError,
-                match=r"mqm of hypothesis 0 of sentence 1 is ('4'|True|inf), not a finite number",
-            ):
+            where = "mqm of hypothesis 0 of sentence 1 is ('4'|True|inf)"
+            with raises(DataError, "bad-number", match=where):
                 oracles(LISTS.with_extras(mqm=values), "mqm")
-        with pytest.raises(DataError, match="hypothesis 0 of sentence 0 is True, not a finite"):
+        with raises(DataError, "bad-number", match="hypothesis 0 of sentence 0 is True"):
             oracles(LISTS.with_extras(mqm=[True] * 5), "mqm")
-        with pytest.raises(DataError, match="no list has two candidates with a value of mqm"):
+        with raises(DataError, "no-data", match="mqm"):
             oracles(LISTS.with_extras(mqm=[None, None, 1, None, 2]), "mqm")
 
     @pytest.mark.parametrize("tuner", ["mert", "mira", "pro"])
@@ -142,27 +135,20 @@ class TestFunctions:
         by_source = lambda texts, refs, sources: [len(s) for s in sources]  # noqa: E731
         lists = LISTS.with_references(["a", "b"]).with_sources(["xx", "y"])
         assert oracles(lists, by_source).score.tolist() == [2.0, 1.0]
-        with pytest.raises(DataError, match="needs the source of each sentence"):
+        with raises(DataError, "missing-sources", parameter="sources"):
             oracles(LISTS.with_references(["a", "b"]), by_source)
-        with pytest.raises(DataError, match="have no references"):
+        with raises(DataError, "missing-references", parameter="references"):
             oracles(LISTS, lambda hypotheses, references: [0.0] * len(hypotheses))
 
     @pytest.mark.parametrize("wrong", [None, 1.0, [1.0], ["x"] * 4, [np.nan] * 4])
     def test_result_of_function_is_validated(self, wrong: Any) -> None:
-        with pytest.raises(DataError, match="must return one finite number for each of 4"):
+        with raises(DataError, "bad-number"):
             oracles(LISTS, lambda hypotheses: wrong)
 
     @pytest.mark.parametrize("wrong", [lambda: 1, lambda a, b, c, d: 1, 5, None, [1.0]])
     def test_rejects_other_objects(self, wrong: Any) -> None:
         with pytest.raises(UsageError, match="metric"):
             oracles(LISTS, wrong)
-
-
-@dataclass
-class Prediction:
-    """The result of unbabel-comet."""
-
-    scores: list[float]
 
 
 class CometStub(ModuleType):
@@ -182,9 +168,9 @@ class CometStub(ModuleType):
             raise KeyError("state_dict")
         return self
 
-    def predict(self, data: list[dict], **options: Any) -> Prediction:
+    def predict(self, data: list[dict], **options: Any) -> SimpleNamespace:
         self.calls.append((data, options))
-        return Prediction([len(one["mt"]) / 10 for one in data])
+        return SimpleNamespace(scores=[len(one["mt"]) / 10 for one in data])
 
 
 @pytest.fixture
@@ -215,27 +201,22 @@ class TestCOMET:
     def test_without_references(self, comet_stub: CometStub) -> None:
         oracles(self.lists.without("references"), CometKiwi())
         assert comet_stub.calls[-1][0] == [{"src": "q", "mt": "ab"}, {"src": "q", "mt": "abc"}]
-        with pytest.raises(DataError, match="needs the source"):
+        with raises(DataError, "missing-sources", parameter="sources"):
             oracles(self.lists.without("sources"), "unbabel-cometkiwi")
 
     def test_local_checkpoint(self, comet_stub: CometStub, tmp_path: Any) -> None:
         path = tmp_path / "mine.ckpt"
-        with pytest.raises(DataError, match=r"mine\.ckpt: no such file"):
+        with raises(DataError, "missing-file", match=r"mine\.ckpt"):
             oracles(self.lists, Comet(model=str(path)))
         path.write_bytes(b"")
         oracles(self.lists, Comet(model=str(path)))
         assert ("load", str(path)) in comet_stub.calls
         assert not [call for call in comet_stub.calls if call[0] == "download"]
-
-    def test_model_that_cannot_be_loaded_raises(self, comet_stub: CometStub) -> None:
-        with pytest.raises(DataError, match=r"broken: the COMET model cannot be loaded .*a \.ckpt"):
+        with raises(DataError, "damaged", match="broken"):
             oracles(self.lists, Comet(model="broken"))
 
     def test_error_without_unbabel_comet(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setitem(sys.modules, "comet", None)
         _loaded.cache_clear()
-        with pytest.raises(UsageError, match=r"install bpa_ppl\[comet\]"):
+        with raises(UsageError, "not-supported", parameter="metric"):
             oracles(self.lists, "unbabel-comet")
-
-    def test_column_named_comet(self) -> None:
-        assert oracles(LISTS, "comet").signature == "column:comet|better:higher"

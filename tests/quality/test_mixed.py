@@ -1,9 +1,6 @@
-"""The mean of TER and BLEU, compared with sacreBLEU and with BLEU+1 by its formula."""
+"""The mean of TER and BLEU, compared with sacreBLEU."""
 
 from __future__ import annotations
-
-from collections import Counter
-from math import exp, log
 
 import numpy as np
 import pytest
@@ -28,19 +25,6 @@ def lists() -> NBest:
     return NBest.from_lists(texts, features, ["LM0", "WP0"], references=references)
 
 
-def bleu_plus_one(text: str, reference: str) -> float:
-    """Return BLEU+1 of Lin and Och (2004), which adds one to matches and n-grams of each order."""
-    ours, theirs = text.split(), reference.split()
-    total = 0.0
-    for n in range(1, 5):
-        own, other = (
-            Counter(tuple(words[i : i + n]) for i in range(len(words) - n + 1))
-            for words in (ours, theirs)
-        )
-        total += log(((own & other).total() + 1) / (own.total() + 1))
-    return exp(total / 4 + min(0.0, 1 - len(theirs) / max(len(ours), 1)))
-
-
 def test_corpus_score_is_mean_of_sacrebleu_scores(lists: NBest) -> None:
     rng = np.random.default_rng(1)
     choice = rng.integers(lists.sizes)
@@ -57,23 +41,17 @@ def test_corpus_score_is_mean_of_sacrebleu_scores(lists: NBest) -> None:
 
 
 def test_gains_are_means_of_edits_and_bleu(lists: NBest) -> None:
-    result = gains(lists, Mixed(), cache=False)
-    assert lists.references is not None
-    for s, (reference,) in enumerate(lists.references):
-        for row in range(*lists.rows(s).indices(len(result))):
-            text = lists.text(row)
-            edits = sacre.TER().sentence_score(text, [reference]).num_edits
-            gain = -edits / 2 + bleu_plus_one(text, reference) * len(reference.split()) / 2
-            assert result[row] == pytest.approx(gain, rel=1e-12)
+    expected = (gains(lists, "ter") + gains(lists, "bleu")) / 2
+    np.testing.assert_allclose(gains(lists, Mixed()), expected, rtol=1e-12)
 
 
 def test_oracle_has_the_highest_gain(lists: NBest) -> None:
-    gain_values = gains(lists, "ter+bleu", cache=False)
+    gain_values = gains(lists, "ter+bleu")
     best = np.maximum.reduceat(gain_values, lists.offsets[:-1])
     for ties in ("canonical", "shared"):
-        result = oracles(lists, "ter+bleu", ties=ties, cache=False)
+        result = oracles(lists, "ter+bleu", ties=ties)
         np.testing.assert_array_equal(gain_values[lists.offsets[:-1] + result.index], best)
-    differs = oracles(lists, "ter", cache=False).index != oracles(lists, "bleu", cache=False).index
+    differs = oracles(lists, "ter").index != oracles(lists, "bleu").index
     assert differs.any()
 
 

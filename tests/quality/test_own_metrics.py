@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterator
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
 import pytest
+from raising import raises
 
 from bpa_ppl import DataError, NBest, UsageError, adapt, corpus_score, oracles, reestimate
 from bpa_ppl.component import Count
@@ -25,6 +26,12 @@ from bpa_ppl.quality import (
 from bpa_ppl.registry import METRICS
 
 
+def each(lists: Any, others: Any, score: Callable[[str, Any], Any]) -> np.ndarray:
+    """Return the score of each hypothesis with what belongs to its sentence."""
+    pairs = zip(lists, others, strict=True)
+    return np.array([score(text, other) for texts, other in pairs for text in texts], float)
+
+
 class Overlap(Metric, frozen=True):
     """The share of the words of the first reference that are in a hypothesis, in percent."""
 
@@ -32,13 +39,8 @@ class Overlap(Metric, frozen=True):
 
     def sentences(self, lists: Any, references: Any, *, only_best: bool) -> np.ndarray:
         """Return one score per hypothesis."""
-        return np.array(
-            [
-                100 * len(set(text.split()) & set(refs[0].split())) / len(set(refs[0].split()))
-                for texts, refs in zip(lists, references, strict=True)
-                for text in texts
-            ]
-        )
+        words = [set(refs[0].split()) for refs in references]
+        return each(lists, words, lambda text, ref: 100 * len({*text.split()} & ref) / len(ref))
 
 
 class Lengths(Metric, frozen=True):
@@ -51,14 +53,8 @@ class Lengths(Metric, frozen=True):
 
     def counts(self, lists: Any, references: Any) -> np.ndarray:
         """Return length differences and reference lengths in words (hypotheses, 2)."""
-        return np.array(
-            [
-                (abs(len(text.split()) - len(refs[0].split())), len(refs[0].split()))
-                for texts, refs in zip(lists, references, strict=True)
-                for text in texts
-            ],
-            dtype=float,
-        )
+        lengths = [len(refs[0].split()) for refs in references]
+        return each(lists, lengths, lambda text, ref: (abs(len(text.split()) - ref), ref))
 
     def value(self, sums: np.ndarray) -> np.ndarray:
         """Return the rate in percent."""
@@ -78,7 +74,7 @@ class Brevity(Metric, frozen=True):
     def sentences(self, lists: Any, references: Any, *, only_best: bool) -> np.ndarray:
         """Return one score per hypothesis."""
         assert list(references) == [()] * len(lists)
-        return -np.array([float(len(text.split())) for texts in lists for text in texts])
+        return each(lists, references, lambda text, _: -len(text.split()))
 
 
 class Copied(Metric, frozen=True):
@@ -91,18 +87,7 @@ class Copied(Metric, frozen=True):
         self, lists: Any, references: Any, *, only_best: bool, sources: Any
     ) -> np.ndarray:
         """Return one score per hypothesis."""
-        return np.array(
-            [float(t == s) for texts, s in zip(lists, sources, strict=True) for t in texts]
-        )
-
-
-@pytest.fixture
-def registered_metrics(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Register the metrics for one test."""
-    monkeypatch.setattr(METRICS, "_members", dict(METRICS._members))
-    for kind in (Overlap, Lengths, Brevity, Copied):
-        METRICS.register(kind.key, kind)
-    return iter(())
+        return each(lists, sources, lambda text, source: text == source)
 
 
 def lists_of(texts: list[list[str]], references: list[str]) -> NBest:
@@ -113,72 +98,70 @@ def lists_of(texts: list[list[str]], references: list[str]) -> NBest:
 LISTS = lists_of([["a b", "a b c d", "x"], ["a", "b c"]], ["a b c", "a"])
 
 
-def test_sentence_scores_are_enough_for_oracles_headroom_and_gains(
-    registered_metrics: None,
-) -> None:
-    result = oracles(LISTS, "overlap", cache=False)
+def test_sentence_scores_are_enough_for_oracles_headroom_and_gains() -> None:
+    metric = Overlap()
+    result = oracles(LISTS, metric, cache=False)
     assert (result.index.tolist(), result.metric) == ([1, 0], "overlap")
     assert result.signature == "overlap|nrefs:1"
-    room = headroom(LISTS, metric="overlap", cache=False)
+    room = headroom(LISTS, metric=metric, cache=False)
     assert (room.oracle.value, room.anti_oracle.value) == (100.0, 0.0)
-    assert corpus_score(["a b", "a"], [["a b c"], ["a"]], "overlap").value == pytest.approx(250 / 3)
-    np.testing.assert_allclose(gains(LISTS, "overlap"), [2, 3, 0, 1, 0])
-    with pytest.raises(UsageError, match="overlap has no counts to sum: choose ter or bleu"):
-        statistics(LISTS, "overlap")
-    with pytest.raises(UsageError, match="no tuner can optimise overlap"):
-        reestimate(LISTS, {"LM0": 1.0}, metric="overlap")
-
-
-def test_sentence_scores_are_enough_to_adapt(registered_metrics: None) -> None:
-    posterior = adapt(LISTS, {"LM0": 1.0}, metric="overlap", sampler="laplace")
+    assert corpus_score(["a b", "a"], [["a b c"], ["a"]], metric).value == pytest.approx(250 / 3)
+    np.testing.assert_allclose(gains(LISTS, metric), [2, 3, 0, 1, 0])
+    with raises(UsageError, "not-supported", parameter="metric", match="overlap .* ter or bleu"):
+        statistics(LISTS, metric)
+    with raises(UsageError, "not-supported", parameter="metric", match="overlap"):
+        reestimate(LISTS, {"LM0": 1.0}, metric=metric)
+    posterior = adapt(LISTS, {"LM0": 1.0}, metric=metric, sampler="laplace")
     assert posterior.attrs["oracle_metric"] == "overlap"
-    mean = float(posterior["posterior"]["weights"].mean())
-    assert mean < 1  # the second of three, then the first of two: λ is too large
+    # The second of three, then the first of two: λ is too large.
+    assert float(posterior["posterior"]["weights"].mean()) < 1
 
 
-@pytest.mark.parametrize("tuner", ["mert", "mira", "pro"])
-def test_counts_and_value_are_enough_to_tune(registered_metrics: None, tuner: str) -> None:
+@pytest.mark.parametrize(
+    ("tuner", "settings"),
+    [
+        ("mert", {"restarts": 2}),
+        ("mira", {"step": 1.0}),
+        ("pro", {"interpolation": 1.0, "iterations": 2}),
+    ],
+)
+def test_counts_and_value_are_enough_to_tune(
+    tuner: str, settings: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(METRICS, "_members", dict(METRICS._members))
+    METRICS.register("lengths", Lengths)
     worse = lists_of([["a b c", "a b", "x"], ["a", "b c"]], ["a b c", "a"])
-    result = reestimate(worse, {"LM0": 1.0}, metric="lengths", tuner=tuner, **FEW[tuner])
-    assert result.before == 75.0
-    assert result.after == 0.0
+    result = reestimate(worse, {"LM0": 1.0}, metric="lengths", tuner=tuner, **settings)
+    assert (result.before, result.after) == (75.0, 0.0)
     assert counted_metrics() == ("ter", "bleu", "lengths")
 
 
-FEW: dict[str, dict[str, Any]] = {
-    "mert": {"restarts": 2},
-    "mira": {"step": 1.0},
-    "pro": {"interpolation": 1.0, "iterations": 2},
-}
-
-
-def test_counts_give_statistics_and_corpus_scores(registered_metrics: None) -> None:
-    counted = statistics(LISTS, "lengths")
+def test_counts_give_statistics_and_corpus_scores() -> None:
+    counted = statistics(LISTS, Lengths())
     assert counted.counts.tolist() == [[1, 3], [1, 3], [2, 3], [0, 1], [1, 1]]
-    score = corpus_score(LISTS.chosen([0, 1]), LISTS.references, "lengths")
+    score = corpus_score(LISTS.chosen([0, 1]), LISTS.references, Lengths())
     assert counted.corpus([0, 4]) == score.value == 50.0
-    assert resolve(Lengths(weight=2)).value(np.array([1.0, 4.0])) == 50.0
+    assert Lengths(weight=2).value(np.array([1.0, 4.0])) == 50.0
     assert Lengths(weight=2).signature([("a",)]) == "lengths|nrefs:1|weight:2"
 
 
-def test_metric_without_references_and_sources(registered_metrics: None) -> None:
+def test_metric_without_references_and_sources() -> None:
     bare = NBest.from_lists([["a b", "a"], ["c"]], [np.zeros((2, 1)), np.zeros((1, 1))], ["LM0"])
-    assert oracles(bare, "brevity").index.tolist() == [1, 0]
-    assert gains(bare, "brevity").tolist() == [-2.0, -1.0, -1.0]
-    assert headroom(bare, metric="brevity").oracle.value == -1.0
-    assert corpus_score(["a b"], None, "brevity").value == -2.0
-    with pytest.raises(DataError, match="no references"):
+    assert oracles(bare, Brevity()).index.tolist() == [1, 0]
+    assert gains(bare, Brevity()).tolist() == [-2.0, -1.0, -1.0]
+    assert headroom(bare, metric=Brevity()).oracle.value == -1.0
+    assert corpus_score(["a b"], None, Brevity()).value == -2.0
+    with raises(DataError, "missing-references", parameter="references"):
         gains(bare, "ter")
 
 
-def test_metric_with_sources(registered_metrics: None) -> None:
-    assert corpus_score(["a", "b"], None, "copied", sources=["a", "c"]).value == 0.5
-    with pytest.raises(DataError, match="copied needs the source of each sentence"):
-        corpus_score(["a", "b"], None, "copied")
-    with pytest.raises(DataError, match="copied needs the source of each sentence"):
-        oracles(LISTS, "copied")
-    translated = LISTS.with_sources(["x", "b c"])
-    assert oracles(translated, "copied").index.tolist() == [2, 1]
+def test_metric_with_sources() -> None:
+    metric = Copied()
+    assert corpus_score(["a", "b"], None, metric, sources=["a", "c"]).value == 0.5
+    assert oracles(LISTS.with_sources(["x", "b c"]), metric).index.tolist() == [2, 1]
+    for call in (lambda: corpus_score(["a"], None, metric), lambda: oracles(LISTS, metric)):
+        with raises(DataError, "missing-sources", parameter="sources"):
+            call()
 
 
 @pytest.mark.parametrize("metric", [TER(no_punct=True), BLEU(lowercase=True), CHRF(beta=3)])

@@ -6,12 +6,13 @@ from importlib.resources import as_file, files
 
 import numpy as np
 import pytest
+from raising import raises
 from sacrebleu.metrics import BLEU, CHRF, TER
 
 from bpa_ppl import UsageError, read_nbest
 from bpa_ppl.quality.pairs import PAIRED, TIE, pairs_of
 
-THEIRS = {
+SACREBLEU = {
     "ter": lambda: TER(),
     "bleu": lambda: BLEU(tokenize="none", effective_order=True, force=True),
     "chrf": lambda: CHRF(),
@@ -21,10 +22,10 @@ WORDS = ("Ab", "ab", "c", "def", "gé", "ほん", "hij")
 
 def score_table(texts: list[str], metric: str) -> np.ndarray:
     """Return the score of each text with each other text as reference; higher is better."""
-    judge = THEIRS[metric]()
+    scorer = SACREBLEU[metric]()
     sign = -1 if metric == "ter" else 1
     return np.array(
-        [[sign * judge.sentence_score(text, [ref]).score for ref in texts] for text in texts]
+        [[sign * scorer.sentence_score(text, [ref]).score for ref in texts] for text in texts]
     )
 
 
@@ -74,9 +75,8 @@ def test_ties_are_broken_by_probability_then_position(metric: str) -> None:
     texts = ["x y", "a b", "b a", "z"]
     assert pairs_of(texts, metric).best(np.array([0.0, 0.5, 0.5, 0.0]))[0] == 1
     assert pairs_of(texts, metric).best(np.array([0.0, 0.25, 0.25, 0.5]))[0] == 3
-    assert pairs_of(["", "a"], metric).best(np.array([0.5, 0.5])) == (
-        (0, -50.0) if metric == "ter" else (0 if metric == "ter" else 1, 50.0)
-    )
+    expected = (0, -50.0) if metric == "ter" else (1, 50.0)
+    assert pairs_of(["", "a"], metric).best(np.array([0.5, 0.5])) == expected
 
 
 def test_ter_ignores_case() -> None:
@@ -97,21 +97,6 @@ def test_real_lists(metric: str) -> None:
         assert (scores @ p)[best] >= (scores @ p).max() - TIE
 
 
-def test_only_few_pairs_are_scored(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Bounds exclude most pairs if one text is clearly the best."""
-    rng = np.random.default_rng(2)
-    words = [f"w{k}" for k in range(12)]
-    texts = sorted({" ".join(np.where(rng.uniform(size=12) < 0.3, "x", words)) for _ in range(90)})
-    pairs, sizes = pairs_of(texts), []
-    edits = pairs.edits
-    monkeypatch.setattr(pairs, "edits", lambda r, c: sizes.append(len(r) * len(c)) or edits(r, c))
-    p = rng.dirichlet(np.full(len(texts), 0.1))
-    best, _ = pairs.best(p)
-    every = np.arange(len(texts))
-    assert best == int(np.argmax(pairs_of(texts).scores(every, every) @ p))
-    assert sum(sizes) < 0.2 * len(texts) ** 2
-
-
 def test_rejects_unknown_metric() -> None:
-    with pytest.raises(UsageError, match="choose one of ter, bleu, chrf"):
+    with raises(UsageError, "unknown-name", parameter="metric"):
         pairs_of(["a"], "comet")

@@ -45,11 +45,3 @@ def test_similar_data_are_not_compiled_again(compilations: list[str], sampler: s
     adapt(_pool(52, 35, 2), CANONICAL, sampler=sampler, **SMALL[sampler])
     assert first > 0
     assert len(compilations) == first
-
-
-@pytest.mark.slow
-def test_other_sizes_are_compiled(compilations: list[str]) -> None:
-    adapt(_pool(17, 9, 1), CANONICAL, sampler="map")
-    first = len(compilations)
-    adapt(_pool(30, 20, 1), CANONICAL, sampler="map")
-    assert len(compilations) > first

@@ -16,7 +16,7 @@ from bpa_ppl.posterior import as_draws
 from bpa_ppl.posterior.arviz_functions import InferenceData
 from bpa_ppl.sampling import target_of
 from bpa_ppl.sampling.mode import find_mode
-from bpa_ppl.sampling.skewed import fit_skewed
+from bpa_ppl.sampling.proposals import fit_skewed
 from bpa_ppl.weights import match
 
 Posteriors = Callable[..., InferenceData]

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import numpy as np
 import pytest
 import reference_model
 from moment_checks import assert_moments, assert_weighted_moments
-from targets import EXACT, NAMES, SENTENCES, STEPS, TARGETS
+from targets import EXACT, NAMES, STEPS, TARGETS
 
 from bpa_ppl import NBest, adapt, check, rerank
 from bpa_ppl.posterior import as_draws
@@ -29,20 +30,12 @@ def lists() -> NBest:
 @pytest.fixture(scope="module")
 def priors(lists: NBest) -> Any:
     """The function sampler ↦ posterior of no sentence at all, which remembers."""
-    known: dict[str, Any] = {}
+    options: dict[str, Any] = {"prior_variance": VARIANCE, "oracle": reference_model.given()}
 
+    @cache
     def prior_by(sampler: str) -> Any:
-        if sampler not in known:
-            known[sampler] = adapt(
-                lists.select([]),
-                CANONICAL,
-                sampler=sampler,
-                prior_variance=VARIANCE,
-                oracle=reference_model.given(),
-                draws=4000,
-                **STEPS.get(sampler, {}),
-            )
-        return known[sampler]
+        settings = {"draws": 4000, **STEPS.get(sampler, {})}
+        return adapt(lists[:0], CANONICAL, sampler=sampler, **options, **settings)
 
     return prior_by
 
@@ -81,17 +74,13 @@ def test_prior_draws_are_of_the_prior(priors: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "sampler", ["imh", pytest.param("nuts", marks=pytest.mark.slow), "rwm", "heuristic"]
+    "sampler",
+    ["imh", pytest.param("nuts", marks=pytest.mark.slow), "rwm", "heuristic", "map", "laplace"],
 )
 def test_a_tight_prior_gives_the_canonical_first_best(lists: NBest, sampler: str) -> None:
-    posterior = adapt(
-        TARGETS["plane"]().pool,
-        CANONICAL,
-        sampler=sampler,
-        prior_variance=1e-10,
-        oracle=reference_model.given(*[0] * SENTENCES),
-        draws=4000,
-    )
+    settings = {} if sampler == "map" else {"draws": 4000}
+    target = TARGETS["plane"]()._replace(canonical=CANONICAL)
+    posterior = target.adapt(sampler, prior_variance=1e-10, **settings)
     result = rerank(lists, posterior, unchecked=sampler == "heuristic")
     np.testing.assert_array_equal(result.choice, lists.best(lists.scores(MEAN)))
     np.testing.assert_array_equal(result.choice, result.canonical)

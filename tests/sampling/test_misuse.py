@@ -12,8 +12,9 @@ import numpyro.distributions as dist
 import pytest
 import reference_model
 from external_posterior import autoregressive, external_posterior
+from raising import raises
 
-from bpa_ppl import DataError, UsageError, adapt, rerank
+from bpa_ppl import DataError, adapt, rerank
 from bpa_ppl.models import Likelihood, Lists, OracleChoice, Prior
 from bpa_ppl.posterior import inference_data
 
@@ -21,27 +22,14 @@ POOL = reference_model.pairs([[1.0], [-2.0], [0.5]], ["LM0"])
 GIVEN: dict[str, Any] = {"oracle": reference_model.given(0, 0, 0)}
 
 
-@pytest.mark.parametrize(
-    "setting", [{"draws": 10.5}, {"draws": "10"}, {"chains": 2.0}, {"draws": True}]
-)
-def test_counts_are_whole_numbers(setting: dict[str, Any]) -> None:
-    with pytest.raises(UsageError, match="must be an integer"):
-        adapt(POOL, {"LM0": 0.5}, sampler="imh", **GIVEN, **setting)
-
-
 @pytest.mark.parametrize("position", [5, -1])
 def test_an_oracle_outside_its_list_is_refused(position: int) -> None:
-    with pytest.raises(DataError, match=f"oracle index {position} "):
+    with raises(DataError, "mismatch", parameter="oracle"):
         adapt(POOL, {"LM0": 0.5}, oracle=reference_model.given(0, position, 0), sampler="map")
 
 
-def test_a_variance_for_each_of_other_features_is_refused() -> None:
-    with pytest.raises(UsageError, match="one number or 1"):
-        adapt(POOL, {"LM0": 0.5}, sampler="map", prior_variance=[0.1, 0.2], **GIVEN)
-
-
 def test_viterbi_needs_densities() -> None:
-    with pytest.raises(DataError, match=r"needs the density of each draw \(lp\)"):
+    with pytest.raises(DataError, match="lp"):
         rerank(
             POOL, external_posterior(np.ones((1, 10, 1)), ["LM0"]), rule="viterbi", unchecked=True
         )
@@ -49,7 +37,7 @@ def test_viterbi_needs_densities() -> None:
 
 def test_draws_without_feature_names_fit_no_list() -> None:
     unnamed = inference_data({"posterior": {"weights": autoregressive(0, 4, 500, 1, 0)}})
-    with pytest.raises(DataError, match="LM0"):
+    with raises(DataError, "missing-feature"):
         rerank(POOL, unnamed)
 
 
@@ -60,27 +48,11 @@ def test_more_chains_than_draws_are_no_reason_to_warn() -> None:
     assert found["posterior"]["weights"].shape == (4, 2, 1)
 
 
-def _one_weight(lists: Lists, prior: Prior, likelihood: Likelihood) -> None:
-    numpyro.sample("weights", dist.Normal(0.0, 1.0))
-
-
 def _noncentred(lists: Lists, prior: Prior, likelihood: Likelihood) -> None:
     raw = numpyro.sample("raw", dist.Normal(jnp.zeros_like(prior.mean), 1.0).to_event(1))
     weights = numpyro.deterministic("weights", prior.mean + 0.3 * raw)
     with numpyro.plate("sentence", len(lists.oracle)):
         numpyro.sample("oracle", OracleChoice(lists, weights), obs=lists.oracle)
-
-
-def test_a_model_needs_one_weight_a_feature() -> None:
-    pool = reference_model.pairs([[1.0, 2.0]], ["A", "B"])
-    with pytest.raises(UsageError, match="each of the 2 free features"):
-        adapt(
-            pool,
-            {"A": 0.5, "B": 1.0},
-            oracle=reference_model.given(0),
-            sampler="nuts",
-            model=_one_weight,
-        )
 
 
 def test_weights_may_be_deterministic() -> None:

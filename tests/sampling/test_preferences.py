@@ -7,13 +7,14 @@ from typing import Any
 import jax
 import numpy as np
 import pytest
+from raising import raises
 
 from bpa_ppl import NBest, adapt, check, rerank, update
 from bpa_ppl.decoding.report import report_page, texts_of
 from bpa_ppl.diagnostics import loo
 from bpa_ppl.diagnostics.leave_one_out import leave_one_out
 from bpa_ppl.errors import DataError, UsageError
-from bpa_ppl.experiments.calibration import calibrate_sampler
+from bpa_ppl.experiments.samplers import calibrate_sampler
 from bpa_ppl.models import Likelihood, Margin, Oracle, Preference, Prior, Risk
 from bpa_ppl.posterior import Draws, as_draws, read_posterior, write_posterior
 from bpa_ppl.quality import Column
@@ -83,11 +84,11 @@ def test_weights_are_found_from_preferences(lists: NBest) -> None:
 
 def test_preferences_are_the_default_without_references(lists: NBest) -> None:
     bare = lists.without("preferences", "ties")
-    with pytest.raises(DataError, match="reference"):
+    with raises(DataError, "missing-references", parameter="references"):
         adapt(bare, ZERO)
     translated = bare.with_references(["0 0"] * SENTENCES)
     assert adapted(translated, sampler="map").attrs["likelihood"]["name"] == "margin"
-    with pytest.raises(DataError, match="no sentence has a preference"):
+    with pytest.raises(DataError, match="preference"):
         adapt(bare, ZERO, likelihood="preference")
 
 
@@ -106,7 +107,7 @@ def test_an_update_agrees_with_adapting_to_all(lists: NBest) -> None:
 def test_new_draws_need_the_lists_if_ties_have_a_parameter(lists: NBest) -> None:
     few, many = lists[:2], lists[2:]
     part = adapted(few)
-    with pytest.raises(DataError, match="log_linear"):
+    with raises(DataError, "not-supported", parameter="posterior"):
         update(part, many)
     grown = as_draws(update(part, many, adaptation_lists=few))
     assert "exact" in grown.attrs["updates"][0]["afresh"]
@@ -117,7 +118,7 @@ def test_a_posterior_without_ties_takes_no_ties(lists: NBest) -> None:
     first = lists[:20].without("ties")
     part = adapted(first)
     assert part.sites == ("weights",)
-    with pytest.raises(DataError, match="the model has no ties"):
+    with pytest.raises(DataError, match="ties"):
         update(part, lists[20:])
     grown = as_draws(update(part, lists[20:].without("ties")))
     close(grown, adapted(lists.without("ties")))
@@ -197,10 +198,10 @@ def test_adapt_takes_gains_and_preferences_together(
     with caplog.at_level("INFO", "bpa_ppl"):
         update(posterior, lists[:3])
     assert "preferences not used" in caplog.text
-    with pytest.raises(DataError, match="lists cannot be left out of a posterior of preferences"):
+    with pytest.raises(DataError, match="preferences"):
         leave_one_out(posterior, lists)
     new = lists[:3].without("preferences", "ties")
-    with pytest.raises(DataError, match="the lists are of"):
+    with raises(DataError, "wrong-length", parameter="adaptation_lists"):
         update(posterior, new, adaptation_lists=lists)
 
 
@@ -219,7 +220,7 @@ def test_no_sentence_gives_the_prior(lists: NBest) -> None:
 
 
 def test_invalid_arguments_are_refused(lists: NBest) -> None:
-    with pytest.raises(UsageError, match="choose oracle or preference"):
+    with pytest.raises(UsageError, match="margin"):
         calibrate_sampler(lists, ZERO, "imh", likelihood="margin")
-    with pytest.raises(UsageError, match="has no setting"):
+    with raises(UsageError, "unknown-setting", parameter="gamma"):
         adapt(lists, ZERO, likelihood="preference", gamma=1.0)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from judged_lists import judged_lists
 
-from bpa_ppl import NBest, UsageError, adapt, as_draws, oracles
+from bpa_ppl import NBest, adapt, as_draws, oracles
 from bpa_ppl.models import Margin
 from bpa_ppl.quality import column_of
 from bpa_ppl.weights import deviation_within
@@ -55,8 +55,3 @@ def test_the_published_model_and_sampler(toy: NBest) -> None:
 def test_explicit_options_override_the_preset(toy: NBest) -> None:
     found = made(toy, preset="published", likelihood="margin")
     assert (found.attrs["sampler"], found.attrs["likelihood"]["name"]) == ("map", "margin")
-
-
-def test_an_unknown_preset_is_refused(toy: NBest) -> None:
-    with pytest.raises(UsageError, match="unknown preset 'printed': choose one of published"):
-        made(toy, preset="printed")

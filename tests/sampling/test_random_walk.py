@@ -47,11 +47,7 @@ def drawn(
 
 @pytest.mark.parametrize(
     ("chain_method", "chains", "jit_args"),
-    [
-        ("sequential", 3, True),
-        ("vectorized", 1, True),
-        ("vectorized", 3, False),
-    ],
+    [("sequential", 3, True), ("vectorized", 1, True), ("vectorized", 3, False)],
 )
 def test_a_gaussian_is_recovered_however_the_chains_run(
     chain_method: str, chains: int, jit_args: bool

@@ -77,9 +77,7 @@ def _centre() -> npt.NDArray[np.float64]:
         pytest.param("nuts", {}, marks=pytest.mark.slow),
         ("rwm", {"draws": 2000}),
         pytest.param(
-            "rwm-isotropic",
-            {"proposal_variance": 0.002, "draws": 60_000},
-            marks=pytest.mark.slow,
+            "rwm-isotropic", {"proposal_variance": 0.002, "draws": 60_000}, marks=pytest.mark.slow
         ),
     ],
 )

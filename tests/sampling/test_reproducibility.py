@@ -11,10 +11,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-import reference_model
-from targets import SENTENCES, STEPS, TARGETS
+from targets import TARGETS
 
-from bpa_ppl import adapt
 from bpa_ppl.posterior.arviz_functions import InferenceData
 from bpa_ppl.registry import SAMPLERS
 
@@ -33,16 +31,7 @@ np.save({path!r}, draws)
 
 
 def drawn(sampler: str, seed: int, **settings: Any) -> np.ndarray:
-    target = TARGETS["plane"]()
-    posterior = adapt(
-        target.pool,
-        target.canonical,
-        sampler=sampler,
-        prior_variance=target.variance,
-        oracle=reference_model.given(*[0] * SENTENCES),
-        seed=seed,
-        **{"draws": 4000, **STEPS.get(sampler, {}), **settings},
-    )
+    posterior = TARGETS["plane"]().adapt(sampler, seed=seed, **{"draws": 4000, **settings})
     return np.asarray(posterior["posterior"]["weights"].values)
 
 

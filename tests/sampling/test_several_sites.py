@@ -1,4 +1,4 @@
-"""Models of one's own with several sites, several observations, factors and domains."""
+"""A user's own NumPyro models: several sites, several observations, factors and domains."""
 
 from __future__ import annotations
 
@@ -12,17 +12,19 @@ import numpyro.distributions as dist
 import pytest
 import reference_model
 from moment_checks import assert_moments
-from scipy.special import log_expit
-from scipy.stats import multivariate_normal
+from raising import raises
+from scipy.special import log_expit, logsumexp
+from scipy.stats import lognorm, multivariate_normal, norm
 from targets import SENTENCES, TARGETS, integrated
 
-from bpa_ppl import UsageError, adapt, check, rerank
+from bpa_ppl import UsageError, adapt, check, point_weights, rerank
 from bpa_ppl.diagnostics import loo, posterior_page
 from bpa_ppl.models import OracleChoice, log_linear
 from bpa_ppl.posterior import as_draws
 
 LENGTHS = np.array([0.3, -0.2, 0.9, 0.1, 0.4])
 GIVEN = reference_model.given(*[0] * SENTENCES)
+SLOW = [pytest.param(n, marks=pytest.mark.slow) for n in ("nuts", "rwm", "rwm-isotropic")]
 
 
 def observe(lists: Any, weights: Any) -> None:
@@ -60,15 +62,13 @@ def of_its_own(lists: Any, prior: Any, likelihood: Any) -> None:
 
 
 @cache
-def draws_of(name: str, model: Any, **options: Any) -> Any:
-    target = TARGETS[name]()
-    options = {"sampler": "imh", "prior_variance": target.variance, **options}
-    return adapt(target.pool, target.canonical, oracle=GIVEN, model=model, **options)
+def draws_of(model: Any, sampler: str = "imh", **options: Any) -> Any:
+    return TARGETS["plane"]().adapt(sampler, model=model, **options)
 
 
 @pytest.mark.slow
 def test_a_second_observation_does_not_change_the_sentences() -> None:
-    plain_one, both = (draws_of("plane", m, draws=2000) for m in (log_linear, with_lengths))
+    plain_one, both = (draws_of(m, draws=2000) for m in (log_linear, with_lengths))
     draws = as_draws(both)
     assert set(draws.log_likelihood) == {"oracle", "length"}
     assert draws.log_likelihood["length"].shape == (4, 2000, len(LENGTHS))
@@ -82,7 +82,7 @@ def test_a_second_observation_does_not_change_the_sentences() -> None:
 
 @pytest.mark.slow
 def test_a_second_observation_is_learned_from() -> None:
-    draws = as_draws(draws_of("plane", with_lengths, draws=4000))
+    draws = as_draws(draws_of(with_lengths, draws=4000))
     precision = 1 + len(LENGTHS) / 0.25
     assert_moments(
         draws.values["centre"][..., None], LENGTHS.sum() / 0.25 / precision, 1 / precision
@@ -90,7 +90,7 @@ def test_a_second_observation_is_learned_from() -> None:
 
 
 def test_a_factor_counts_as_the_density_that_it_is() -> None:
-    name, target = "plane", TARGETS["plane"]()
+    target = TARGETS["plane"]()
     mean, variance = np.array(list(target.canonical.values())), np.asarray(target.variance)
     joint = 1 / (1 / variance + 1)
     same = adapt(
@@ -100,16 +100,14 @@ def test_a_factor_counts_as_the_density_that_it_is() -> None:
         prior_variance=joint,
         sampler="map",
     )
-    ours = draws_of(name, with_factor, sampler="map")
+    ours = draws_of(with_factor, sampler="map")
     np.testing.assert_allclose(as_draws(ours).mean, as_draws(same).mean, atol=1e-5)
     assert as_draws(ours).log_likelihood["towards_zero"].shape == (1, 1)
 
 
 @pytest.mark.slow
 def test_factors_of_sentences_are_a_likelihood() -> None:
-    published, ours = (
-        draws_of("plane", m, draws=500) for m in (log_linear, with_factor_a_sentence)
-    )
+    published, ours = (draws_of(m, draws=500) for m in (log_linear, with_factor_a_sentence))
     np.testing.assert_allclose(as_draws(ours).weights, as_draws(published).weights, atol=1e-9)
     np.testing.assert_allclose(as_draws(ours).pointwise, as_draws(published).pointwise, atol=1e-5)
 
@@ -123,7 +121,7 @@ def test_factors_of_sentences_are_a_likelihood() -> None:
     ],
 )
 def test_the_prior_is_recorded_as_far_as_the_model_uses_it(model: Any, recorded: set[str]) -> None:
-    draws = as_draws(draws_of("plane", model, draws=2000))
+    draws = as_draws(draws_of(model, draws=2000))
     assert {name for name in draws.constants if name.startswith("prior")} == recorded
     assert "canonical" in draws.constants
     assert ("prior" in draws.attrs) == ("prior_variance" in recorded)
@@ -131,7 +129,7 @@ def test_the_prior_is_recorded_as_far_as_the_model_uses_it(model: Any, recorded:
 
 
 def test_every_part_of_the_house_takes_such_a_posterior() -> None:
-    posterior = draws_of("plane", with_lengths, draws=2000)
+    posterior = draws_of(with_lengths, draws=2000)
     assert check(posterior), str(check(posterior))
     assert "centre" in posterior_page(posterior)
     assert len(rerank(TARGETS["plane"]().pool, posterior).choice) == SENTENCES
@@ -140,7 +138,7 @@ def test_every_part_of_the_house_takes_such_a_posterior() -> None:
 
 @pytest.mark.slow
 def test_the_page_states_no_prior_that_the_model_has_not() -> None:
-    pages = [posterior_page(draws_of("plane", m, draws=200)) for m in (log_linear, of_its_own)]
+    pages = [posterior_page(draws_of(m, draws=200)) for m in (log_linear, of_its_own)]
     assert ["prior variance" in page for page in pages] == [True, False]
     assert ["isotropic" in page for page in pages] == [True, False]
 
@@ -157,9 +155,7 @@ def by_domain(lists: Any, prior: Any, likelihood: Any) -> None:
         likelihood.observe(lists, own)
 
 
-@pytest.mark.parametrize(
-    "sampler", [*(pytest.param(n, marks=pytest.mark.slow) for n in ("nuts", "rwm")), "imh"]
-)
+@pytest.mark.parametrize("sampler", [*SLOW[:2], "imh"])
 def test_domains_that_share_weights_are_sampled_as_quadrature_says(sampler: str) -> None:
     rng = np.random.default_rng(8)
     differences = rng.normal(0.5, 1.5, size=(14, 1))
@@ -199,9 +195,84 @@ def test_domains_that_share_weights_are_sampled_as_quadrature_says(sampler: str)
     assert rerank(lists, found, unchecked=True).choice.shape == (14,)
 
 
-def test_a_model_takes_three_arguments() -> None:
-    def short(lists: Any) -> None:
-        numpyro.sample("weights", dist.Normal(0.0, 1.0))
+MEDIAN, SPREAD = 0.8, 0.4
 
-    with pytest.raises(UsageError, match=r"three arguments, \(lists, prior, likelihood\)"):
-        draws_of("plane", short)
+
+def learned_scale(lists: Any, prior: Any, likelihood: Any) -> None:
+    scale = numpyro.sample("scale", dist.LogNormal(np.log(MEDIAN), SPREAD))
+    weights = numpyro.sample("weights", dist.Normal(prior.mean, scale).to_event(1))
+    numpyro.deterministic("twice", 2 * scale)
+    observe(lists, weights)
+
+
+def moments() -> tuple[np.ndarray, np.ndarray]:
+    """Mean and covariance of (weight, scale) by quadrature over (weight, log scale)."""
+    target = TARGETS["balanced"]()
+    differences = target.pool.features[1::2, 0].astype(np.float64)
+    weight = np.linspace(-8, 8, 1201)
+    scale = np.exp(np.linspace(-3.5, 2.5, 601))
+    log_p = (
+        log_expit(-np.outer(weight, differences)).sum(axis=1)[:, None]
+        + norm.logpdf(weight[:, None], target.canonical["LM0"], scale)
+        + lognorm.logpdf(scale, SPREAD, scale=MEDIAN)
+        + np.log(scale)
+    )
+    p = np.exp(log_p - logsumexp(log_p)).reshape(-1)
+    grid = np.stack(np.meshgrid(weight, scale, indexing="ij"), axis=-1).reshape(-1, 2)
+    mean = p @ grid
+    return mean, (grid - mean).T @ ((grid - mean) * p[:, None])
+
+
+@pytest.mark.parametrize(
+    "sampler",
+    [
+        pytest.param("nuts", marks=pytest.mark.slow),
+        pytest.param("rwm", marks=pytest.mark.slow),
+        pytest.param("rwm-isotropic", marks=pytest.mark.slow),
+        "imh",
+    ],
+)
+def test_a_prior_with_a_learned_scale_is_sampled_as_quadrature_says(sampler: str) -> None:
+    target = TARGETS["balanced"]()
+    posterior = target.adapt(sampler, model=learned_scale, draws=5000, prior_variance=0.1)
+    sites = posterior["posterior"]
+    draws = np.stack([sites["weights"].values[..., 0], sites["scale"].values], axis=-1)
+    assert_moments(draws, *moments())
+    np.testing.assert_allclose(sites["twice"].values, 2 * sites["scale"].values)
+    weight, scale = draws[..., 0], draws[..., 1]
+    known = {
+        "scale": lognorm.logpdf(scale, SPREAD, scale=MEDIAN),
+        "weights": norm.logpdf(weight, target.canonical["LM0"], scale),
+    }
+    assert set(posterior["log_prior"].data_vars) == set(known)
+    for name, expected in known.items():
+        np.testing.assert_allclose(posterior["log_prior"][name].values, expected, atol=1e-9)
+    # The density that is sampled is of the logarithm of the scale.
+    likelihood = posterior["log_likelihood"]["oracle"].values.sum(axis=-1)
+    density = sum(known.values()) + likelihood + np.log(scale)
+    np.testing.assert_allclose(posterior["sample_stats"]["lp"].values, density, atol=1e-4)
+    assert posterior.attrs["model"] == "learned_scale"
+    assert len(rerank(target.pool, posterior, unchecked=True).choice) == SENTENCES
+    assert list(point_weights(posterior)) == ["LM0"]
+
+
+def _short(lists: Any) -> None:
+    numpyro.sample("weights", dist.Normal(0.0, 1.0))
+
+
+def _one_weight(lists: Any, prior: Any, likelihood: Any) -> None:
+    numpyro.sample("weights", dist.Normal(0.0, 1.0))
+
+
+def _without_weights(lists: Any, prior: Any, likelihood: Any) -> None:
+    numpyro.sample("lambda", dist.Normal(prior.mean, 1.0).to_event(1))
+
+
+@pytest.mark.parametrize(
+    ("model", "code"),
+    [(_short, "wrong-type"), (_one_weight, "bad-usage"), (_without_weights, "bad-usage")],
+)
+def test_rejects_models_without_arguments_or_weights(model: Any, code: str) -> None:
+    for sampler in ("nuts", "map"):
+        with raises(UsageError, code, parameter="model"):
+            draws_of(model, sampler)

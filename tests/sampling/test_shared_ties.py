@@ -10,6 +10,7 @@ import jax
 import numpy as np
 import pytest
 import reference_model
+from raising import raises
 from scipy.optimize import minimize
 from scipy.stats import norm
 
@@ -192,7 +193,7 @@ def test_totals_break_ties_where_there_are_no_canonical_weights() -> None:
 def test_all_candidates_equally_good_is_an_error_and_ties_are_counted() -> None:
     pool = lists()
     same = pool.with_extras(mqm=[0.0] * len(pool.features))
-    with pytest.raises(DataError, match="all candidates have the same mqm in each of 12 lists"):
+    with raises(DataError, "no-data"):
         adapt(same, None, metric="mqm", sampler="map")
     with capture_notes() as notes:
         adapt(pool, None, metric="mqm", sampler="map")

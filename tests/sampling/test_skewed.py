@@ -8,12 +8,15 @@ from scipy.integrate import quad
 from scipy.stats import multivariate_normal, multivariate_t
 
 from bpa_ppl.sampling.mode import Mode
-from bpa_ppl.sampling.proposals import Proposal, Proposals, log_mixture, with_tuned_mixture
-from bpa_ppl.sampling.skewed import (
+from bpa_ppl.sampling.proposals import (
     ANTITHETIC_CORRELATION,
+    Proposal,
+    Proposals,
     Skewed,
+    log_mixture,
     third_derivative_directions,
     third_derivatives,
+    with_tuned_mixture,
 )
 
 

@@ -11,12 +11,15 @@ import pytest
 import reference_model
 import targets
 from moment_checks import assert_weighted_moments
+from raising import raises
 from sacrebleu.metrics import TER
 from scipy.special import log_expit, logsumexp, softmax
 
 import bpa_ppl as bpa
 from bpa_ppl import BpaWarning, DataError, Draws, NBest, UsageError
 from bpa_ppl.errors import NotConverged
+from bpa_ppl.models import Likelihood, Margin, Risk
+from bpa_ppl.registry import LIKELIHOODS
 from bpa_ppl.sampling import Sequential
 
 NAMES = ["LM0", "WP0"]
@@ -65,7 +68,7 @@ def assert_posterior(draws: Draws, count: int, ess: float = 100) -> None:
 
 
 def test_weights_are_the_likelihood_of_the_new_sentences() -> None:
-    start = adapted(3)
+    start = adapted(3).with_attrs(baselines={"of": "the adaptation sentences"})
     growing = grown(start, 5)
     assert [step.afresh for step in growing.steps] == ["", ""]
     found = growing.draws()
@@ -77,6 +80,7 @@ def test_weights_are_the_likelihood_of_the_new_sentences() -> None:
     )
     assert found.kind == "weighted"
     assert found.attrs["adaptation_sentences"] == 5
+    assert "baselines" not in found.attrs
     assert found.attrs["pareto_k"] == growing.steps[-1].pareto_k
     assert_posterior(found, 5)
 
@@ -196,20 +200,17 @@ def log_likelihood(one: NBest, weights: np.ndarray, likelihood: str, setting: fl
     return float(-setting * softmax(scores) @ loss)
 
 
-@pytest.mark.parametrize(
-    ("likelihood", "name", "setting"),
-    [("margin", "gamma", 1.5), ("risk", "kappa", 0.7)],
-)
-def test_the_recorded_likelihood_is_that_of_the_formula(
-    likelihood: str, name: str, setting: float
-) -> None:
-    start, pool = drawn(likelihood, **{name: setting}), texts(0)
+@pytest.mark.parametrize("likelihood", [Margin(gamma=1.5), Risk(kappa=0.7)])
+def test_the_recorded_likelihood_is_that_of_the_formula(likelihood: Likelihood) -> None:
+    ((name, setting),) = likelihood.settings().items()
+    kind = LIKELIHOODS.name_of(likelihood)
+    start, pool = drawn(kind, **{name: setting}), texts(0)
     growing = Sequential(start)
     growing.add(pool)
     found = growing.draws().pointwise.reshape(1000, -1)
     for sentence, one in enumerate(pool):
-        for draw in (0, 250, 251, 999):  # of three blocks
-            expected = log_likelihood(one, start.flat[draw], likelihood, setting)
+        for draw in (0, 250, 251, 999):  # of several blocks
+            expected = log_likelihood(one, start.flat[draw], kind, setting)
             assert found[draw, sentence] == pytest.approx(expected, abs=1e-4)
 
 
@@ -253,8 +254,8 @@ def test_a_point_or_draws_of_another_density_are_refused() -> None:
     start, one = drawn("oracle"), reference_model.pairs(rows(), NAMES)[3:4]
     point = replace(start, values={"weights": start.weights[:1, :1]}, kind="point")
     other = replace(start, attrs={**start.attrs, "sampler": "heuristic"})
-    for posterior, said in ((point, "single point"), (other, "do not follow")):
-        with pytest.raises(UsageError, match=said):
+    for posterior, code in ((point, "not-supported"), (other, "conflict")):
+        with raises(UsageError, code, parameter="posterior"):
             bpa.update(posterior, one, oracle=reference_model.given(0))
 
 
@@ -268,6 +269,9 @@ def test_a_posterior_that_fails_its_check_is_refused() -> None:
         )
 
 
+NO_REFERENCES, LISTS = ("missing-references", "references"), "adaptation_lists"
+
+
 def foreign(**attrs: object) -> Draws:
     """The posterior of three sentences that records something else."""
     start = adapted(3)
@@ -279,23 +283,23 @@ def test_what_does_not_fit_is_refused_with_the_remedy() -> None:
     other = reference_model.pairs(rows(), ["LM0", "TM0"])
     one = pool[3:4]
     named = one.with_references(["oracle"])
-    said = {
-        "no feature WP0": lambda: Sequential(start).add(other[3:4]),
-        "lists are empty": lambda: Sequential(start).add(pool[:0]),
-        "no references": lambda: Sequential(foreign(oracle_signature="")).add(one),
-        "another metric": lambda: Sequential(start).add(named),
-        "has no name": lambda: Sequential(foreign(oracle_metric="mine")).add(named),
-        "does not record its likelihood": lambda: Sequential(foreign(likelihood="?")),
-        "number of its adaptation sentences": lambda: Sequential(foreign(adaptation_sentences="?")),
-        "are of 4 sentences, .* adapted to 3": lambda: Sequential(start, adaptation_lists=pool[:4]),
-        "not those that the posterior": lambda: Sequential(start, adaptation_lists=pool[4:7]),
-        "adapt again": lambda: Sequential(
-            replace(start, constants={**start.constants, "added_size": np.array([3])})
-        ),
-    }
-    for text, call in said.items():
-        with pytest.raises((DataError, UsageError), match=text):
+    damaged = {**start.constants, "added_size": np.array([3])}
+    calls = [
+        (lambda: Sequential(start).add(other[3:4]), "missing-feature", None),
+        (lambda: Sequential(start).add(pool[:0]), "no-data", "nbest"),
+        (lambda: Sequential(foreign(oracle_signature="")).add(one), *NO_REFERENCES),
+        (lambda: Sequential(start).add(named), "mismatch", "metric"),
+        (lambda: Sequential(foreign(oracle_metric="mine")).add(named), "missing-setting", "metric"),
+        (lambda: Sequential(foreign(likelihood="?")), "bad-data", "posterior"),
+        (lambda: Sequential(foreign(adaptation_sentences="?")), "damaged", "posterior"),
+        (lambda: Sequential(start, adaptation_lists=pool[:4]), "wrong-length", LISTS),
+        (lambda: Sequential(start, adaptation_lists=pool[4:7]), "mismatch", LISTS),
+        (lambda: Sequential(replace(start, constants=damaged)), "damaged", "posterior"),
+    ]
+    for call, code, parameter in calls:
+        with pytest.raises((DataError, UsageError)) as caught:
             call()
+        assert (caught.value.code, caught.value.parameter) == (code, parameter), caught.value
 
 
 def test_a_custom_model_is_reweighted_and_not_sampled_again() -> None:
@@ -304,7 +308,7 @@ def test_a_custom_model_is_reweighted_and_not_sampled_again() -> None:
     pool = reference_model.pairs(rows(), NAMES)
     growing.add(pool[3:4], oracle=reference_model.given(0))
     before = growing.draws()
-    with pytest.raises(DataError, match="model mine"):
+    with raises(DataError, "not-supported", parameter="posterior", match="mine"):
         growing.add(pool[4:], oracle=reference_model.given(*[0] * (SENTENCES - 4)))
     # The failed step has no effect.
     np.testing.assert_array_equal(growing.draws().importance, before.importance)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
-import lzma
 import tempfile
 from importlib.util import find_spec
 from pathlib import Path
@@ -12,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from raising import raises
 
 from bpa_ppl.errors import DataError
 from bpa_ppl.text.arpa import read_arpa, write_arpa
@@ -48,20 +47,14 @@ def write_small_arpa(folder: Path, text: str) -> Path:
 
 
 def models_equal(one: NgramModel, other: NgramModel) -> bool:
-    arrays = zip(one.tables, other.tables, strict=True)
-    return one.words == other.words and all(np.array_equal(a, b) for a, b in arrays)
+    return one.words == other.words and all(map(np.array_equal, one.tables, other.tables))
 
 
 def test_reads_arpa_of_another_program(tmp_path: Path) -> None:
     model = read_arpa(write_small_arpa(tmp_path, SMALL))
     assert model.counts == (5, 3)
     result = model.log_probabilities([["a"], ["a", "b"], ["b", "a", "x"], []]) / np.log(10)
-    by_hand = [
-        -0.1 - 0.2,
-        -0.1 - 0.3 - 1,
-        (-0.5 - 0.5) - 0.5 + (-0.25 - 2) - 1,
-        -0.5 - 1,
-    ]
+    by_hand = [-0.1 - 0.2, -0.1 - 0.3 - 1, (-0.5 - 0.5) - 0.5 + (-0.25 - 2) - 1, -0.5 - 1]
     np.testing.assert_allclose(result, by_hand, atol=1e-6)
     assert model.unknown([["b", "a", "x", "<s>", "</s>", "<unk>"]]).tolist() == [4]
 
@@ -100,64 +93,57 @@ def test_random_words_round_trip(text: list[list[str]], order: int) -> None:
 def test_kenlm_reads_written_files(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     import kenlm
 
-    ours = NgramModel.train([GOLDEN / "harbour.txt"], 4)
+    model = NgramModel.train([GOLDEN / "harbour.txt"], 4)
     path = tmp_path / "harbour.arpa"
-    write_arpa(ours, path)
-    theirs = kenlm.Model(str(path))
+    write_arpa(model, path)
+    read = kenlm.Model(str(path))
     capfd.readouterr()  # KenLM prints its progress
-    texts = [
-        "the ferry waits at the café",
-        "",
-        "a ship on the second lane",
-        "10\u00a0000 dogs dogs",
-    ]
-    result = ours.log_probabilities(list(map(words_of, texts))) / np.log(10)
-    np.testing.assert_allclose(result, [theirs.score(text) for text in texts], atol=1e-5)
+    texts = ["the ferry waits at the café", "", "a ship on the second lane", "10\u00a0000 dogs"]
+    result = model.log_probabilities(list(map(words_of, texts))) / np.log(10)
+    np.testing.assert_allclose(result, [read.score(text) for text in texts], atol=1e-5)
+
+
+#: A section that SMALL could have at its end, with a trigram whose context is missing.
+TRIGRAMS = "\\3-grams:\n-0.1 a b </s>\n-0.1 b b a\n\n\\end\\"
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "line", "message"),
+    ("old", "new", "line", "code"),
     [
-        ("\\data\\", "data", 2, r"expected \\data\\, not 'data'"),
-        ("ngram 1=5", "ngram 1=many", 3, "expected ngram 1=NUMBER"),
-        ("ngram 1=5\n", "", 3, "expected ngram 1=NUMBER, not 'ngram 2=3'"),
-        ("ngram 1=5\nngram 2=3\n", "", 3, "expected ngram 1=NUMBER, not ''"),
-        ("ngram 2=3", "ngram 3=3", 4, "ngram 2=NUMBER"),
-        ("\\1-grams:", "\\2-grams:", 6, r"expected \\1-grams:"),
-        ("-0.5\tb\n", "", 11, "expected a number, 1 words and optionally a number, not ''"),
-        ("-0.5\tb", "-0.5\tb c d", 9, "a number, 1 words"),
-        ("1=5", "1=4", 11, r"expected \\2-grams:, not '-2 <unk>'"),
-        ("-0.5\tb", "much\tb", 9, "'much' is not a finite number"),
-        ("-0.5\tb", "nan\tb", 9, "'nan' is not a finite number"),
-        ("-0.5\tb", "-inf\tb", 9, "'-inf' is not a finite number"),
-        ("-0.5\tb", "-1e39\tb", 9, "'-1e39' is not a finite number"),
-        ("a -0.25", "a inf", 7, "'inf' is not a finite number"),
-        ("-0.3\ta b", "0.3\ta b", 15, "the logarithm of a probability is positive"),
-        ("-0.3\ta b", "-0.3\ta b -1", 15, "expected a number, 2 words"),
-        ("-0.3\ta b", "-0.3\ta c", 15, "the word 'c' is not among the unigrams"),
-        ("-0.3\ta b", "-0.3\t<s> a", 15, "the 2-gram occurs for the second time"),
-        ("-0.5\tb", "-0.5\ta", 9, "the 1-gram occurs for the second time"),
-        ("-1 </s>", "-1 end", 11, "the word </s> is not among the unigrams"),
-        ("-99 <s>", "-99 begin", 11, "the word <s> is not among the unigrams"),
-        ("\\end\\", "", 18, r"expected \\end\\, not the end of the file"),
-        ("-0.2 a </s>\n\n\\end\\\n", "", 15, "the file ends after 2 of 3 2-grams: it is trunc"),
+        ("\\data\\", "data", 2, "bad-line"),
+        ("ngram 1=5", "ngram 1=many", 3, "bad-line"),
+        ("ngram 1=5\n", "", 3, "bad-line"),
+        ("ngram 1=5\nngram 2=3\n", "", 3, "bad-line"),
+        ("ngram 2=3", "ngram 3=3", 4, "bad-line"),
+        ("\\1-grams:", "\\2-grams:", 6, "bad-line"),
+        ("-0.5\tb\n", "", 11, "bad-line"),
+        ("-0.5\tb", "-0.5\tb c d", 9, "bad-line"),
+        ("1=5", "1=4", 11, "bad-line"),
+        ("-0.5\tb", "much\tb", 9, "bad-number"),
+        ("-0.5\tb", "nan\tb", 9, "bad-number"),
+        ("-0.5\tb", "-inf\tb", 9, "bad-number"),
+        ("-0.5\tb", "-1e39\tb", 9, "bad-number"),
+        ("a -0.25", "a inf", 7, "bad-number"),
+        ("-0.3\ta b", "0.3\ta b", 15, "bad-number"),
+        ("-0.3\ta b", "-0.3\ta b -1", 15, "bad-line"),
+        ("-0.3\ta b", "-0.3\ta c", 15, "mismatch"),
+        ("-0.3\ta b", "-0.3\t<s> a", 15, "duplicate"),
+        ("-0.5\tb", "-0.5\ta", 9, "duplicate"),
+        ("-1 </s>", "-1 end", 11, "damaged"),
+        ("-99 <s>", "-99 begin", 11, "damaged"),
+        ("\\end\\", "", 18, "bad-line"),
+        ("-0.2 a </s>\n\n\\end\\\n", "", 15, "damaged"),
+        ("2=3", "2=3\nngram 3=2", 21, "mismatch"),
     ],
 )
 def test_invalid_files_raise_with_line_number(
-    old: str, new: str, line: int, message: str, tmp_path: Path
+    old: str, new: str, line: int, code: str, tmp_path: Path
 ) -> None:
     assert SMALL.count(old) == 1
-    with pytest.raises(DataError, match=message) as caught:
-        read_arpa(write_small_arpa(tmp_path, SMALL.replace(old, new)))
-    assert caught.value.line == line
-    assert "small.arpa" in str(caught.value)
-
-
-def test_rejects_ngram_without_its_prefix(tmp_path: Path) -> None:
-    text = SMALL.replace("2=3", "2=3\nngram 3=2").replace(
-        "\\end\\", "\\3-grams:\n-0.1 a b </s>\n-0.1 b b a\n\n\\end\\"
-    )
-    with pytest.raises(DataError, match=r":21: 'b b' is not among the 2-grams"):
+    text = SMALL.replace(old, new)
+    if line == 21:
+        text = text.replace("\\end\\", TRIGRAMS)
+    with raises(DataError, code, line=line, match="small.arpa"):
         read_arpa(write_small_arpa(tmp_path, text))
 
 
@@ -167,18 +153,8 @@ def test_rejects_truncated_file(bytes_left: int, tmp_path: Path) -> None:
         read_arpa(write_small_arpa(tmp_path, SMALL[:bytes_left]))
 
 
-def test_rejects_truncated_compressed_file(tmp_path: Path) -> None:
-    for pack, name in ((gzip.compress, "gzip"), (lzma.compress, "xz")):
-        path = tmp_path / name
-        path.write_bytes(pack(SMALL.encode())[:-20])
-        with pytest.raises(DataError, match=f"the {name} data end too early"):
-            read_arpa(path)
-
-
 def test_failed_write_keeps_the_old_file(tmp_path: Path) -> None:
     model = NgramModel.estimate([["a"]], 2)
-    with pytest.raises(DataError, match="no such folder"):
-        write_arpa(model, tmp_path / "missing" / "a.arpa")
     old = write_small_arpa(tmp_path, "old")
     model.words = ("too", "few")
     with pytest.raises(IndexError):

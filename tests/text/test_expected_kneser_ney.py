@@ -7,10 +7,9 @@ from itertools import product
 import numpy as np
 import pytest
 
-from bpa_ppl.text.expected_kneser_ney import WeightedText, counted, extend
+from bpa_ppl.text.kneser_ney import WeightedText, counted, extend
 from bpa_ppl.text.language_model import NgramModel
-from bpa_ppl.text.vocabulary import starts_of
-from bpa_ppl.text.words import SPECIAL, Corpus
+from bpa_ppl.text.words import SPECIAL, Corpus, starts_of
 
 
 def random_sentences(count: int, seed: int = 0) -> list[list[str]]:

@@ -1,4 +1,4 @@
-"""Problems for tuners: random ones, and planted ones whose best weights are known."""
+"""Problems for tuners: random ones, and simulated ones with known best weights."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def random_lists(
 
 
 def planted_lists(seed: int, true: np.ndarray, metric: str) -> TuningLists:
-    """Lists whose hypotheses are the better, in either metric, the higher λ·h is for a true λ."""
+    """Lists whose hypotheses have better counts, the higher λ·h is for the true λ."""
     rng = np.random.default_rng(seed)
     sentences, size = 30, 20
     features = rng.normal(size=(sentences * size, len(true)))
@@ -36,5 +36,5 @@ def planted_lists(seed: int, true: np.ndarray, metric: str) -> TuningLists:
 def problem_of(
     lists: TuningLists, start: np.ndarray, metric: str = "ter", seed: int = 0
 ) -> TuningProblem:
-    """A problem whose progress nobody follows."""
+    """Return a problem without a report of progress."""
     return TuningProblem(lists, resolve(metric), start, seed, lambda done, total, note: None)

@@ -1,4 +1,4 @@
-"""The error surface along a line is exact: brute-force reranking agrees everywhere on it."""
+"""The error surface along a line, compared with brute-force reranking."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from problems import problem_of, random_lists
 
-from bpa_ppl.tuning.line_search import ErrorSurface, best_step, envelopes, error_surface
+from bpa_ppl.tuning.mert import ErrorSurface, best_step, envelopes, error_surface
 
 
 def midpoints(breaks: np.ndarray) -> np.ndarray:
@@ -17,13 +17,13 @@ def midpoints(breaks: np.ndarray) -> np.ndarray:
 
 @pytest.mark.parametrize("whole", [False, True])
 @pytest.mark.parametrize("seed", range(8))
-def test_surface_is_what_reranking_gives(seed: int, whole: bool) -> None:
+def test_surface_agrees_with_reranking(seed: int, whole: bool) -> None:
     lists = random_lists(seed, whole=whole)
     rng = np.random.default_rng(seed)
     start, direction = rng.normal(size=(2, 3))
     problem = problem_of(lists, start)
     surface = error_surface(problem, lists.scores(start), lists.features @ direction)
-    # Points far out too: a line search that misses a breakpoint errs from there on.
+    # Distant points too: a missed breakpoint changes the surface from there on.
     inside = np.concatenate([midpoints(surface.breaks), rng.normal(scale=3, size=200)])
     clear = np.abs(inside[:, None] - surface.breaks).min(axis=1) > 1e-9
     for x in inside[clear]:
@@ -35,32 +35,28 @@ def test_surface_is_what_reranking_gives(seed: int, whole: bool) -> None:
 def test_equal_slopes_leave_the_highest_line_and_equal_lines_the_first() -> None:
     heights = np.array([1.0, 2.0, 2.0, 0.0, 0.0])
     slopes = np.array([0.0, 0.0, 0.0, 1.0, 1.0])
-    first, breaks, before, after = envelopes(heights, slopes, np.array([0, 5]))
-    assert (first.tolist(), breaks.tolist()) == ([1], [2.0])
-    assert (before.tolist(), after.tolist()) == ([1], [3])
+    parts = envelopes(heights, slopes, np.array([0, 5]))
+    assert [part.tolist() for part in parts] == [[1], [2.0], [1], [3]]
 
 
 def test_three_lines_through_one_point_meet_once() -> None:
-    slopes = np.array([-1.0, 0.0, 1.0])
-    _, breaks, before, after = envelopes(np.zeros(3), slopes, np.array([0, 3]))
+    _, breaks, before, after = envelopes(np.zeros(3), np.array([-1.0, 0.0, 1.0]), np.array([0, 3]))
     assert (breaks.tolist(), before.tolist(), after.tolist()) == ([0.0], [0], [2])
 
 
 def test_lists_of_one_have_no_breakpoint() -> None:
-    lists = random_lists(0, sentences=2)
-    single = np.array([0.0, 1.0]), np.array([1.0, 2.0]), np.array([0, 1, 2])
-    assert len(envelopes(*single)[1]) == 0
-    assert best_step(ErrorSurface(np.zeros(0), np.array([3.0]))) == (3.0, 0.0)
-    assert len(lists) == 2
+    assert len(envelopes(np.array([0.0, 1.0]), np.array([1.0, 2.0]), np.array([0, 1, 2]))[1]) == 0
 
 
-def test_very_narrow_intervals_are_skipped() -> None:
-    surface = ErrorSurface(np.array([0.0, 1e-6, 1.0]), np.array([1.0, 9.0, 2.0, 0.0]))
-    assert best_step(surface).gain == 2.0
-    assert best_step(surface).size == pytest.approx(0.5)
-
-
-@pytest.mark.parametrize(("gains", "size"), [([5.0, 0.0], 0.9), ([0.0, 5.0], 1.1)])
-def test_intervals_without_end_are_entered_a_little(gains: list[float], size: float) -> None:
-    step = best_step(ErrorSurface(np.array([1.0]), np.array(gains)))
-    assert step == (5.0, pytest.approx(size))
+@pytest.mark.parametrize(
+    ("breaks", "gains", "expected"),
+    [
+        ([], [3.0], (3.0, 0.0)),
+        ([0.0, 1e-6, 1.0], [1.0, 9.0, 2.0, 0.0], (2.0, 0.5)),  # very narrow intervals are skipped
+        ([1.0], [5.0, 0.0], (5.0, 0.9)),  # intervals without end are entered a little
+        ([1.0], [0.0, 5.0], (5.0, 1.1)),
+    ],
+)
+def test_best_step(breaks: list[float], gains: list[float], expected: tuple) -> None:
+    step = best_step(ErrorSurface(np.array(breaks), np.array(gains)))
+    assert step == pytest.approx(expected, abs=1e-5)

@@ -1,4 +1,4 @@
-"""The outer loop: lists grow until the decoder finds nothing new, with a command as decoder."""
+"""The loop with a decoder: merged lists, commands as decoders, and resuming."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from raising import raises
 
 from bpa_ppl import (
     BpaWarning,
@@ -33,7 +34,7 @@ WORDS = ["the", "cat", "sat", "on", "a", "mat"]
 
 @pytest.fixture
 def everything() -> NBest:
-    """All that the decoder could say: long lists, of which it shows the best few."""
+    """All hypotheses of the decoder, which returns the best of them."""
     rng = np.random.default_rng(11)
     texts = [
         [" ".join(rng.permutation(WORDS)[: rng.integers(2, 7)]) for _ in range(60)]
@@ -45,58 +46,42 @@ def everything() -> NBest:
 
 
 @pytest.fixture
-def table(everything: NBest, tmp_path: Path) -> Path:
-    """The file from which the stand-in decodes."""
+def decoder(everything: NBest, tmp_path: Path) -> Command:
+    """The stand-in as a command, which decodes from a file."""
     write_nbest(everything, tmp_path / "table")
-    return tmp_path / "table"
-
-
-@pytest.fixture
-def decoder(everything: NBest, table: Path) -> Command:
-    """The stand-in as a command."""
-    words = [sys.executable, str(STAND_IN), str(table)]
+    words = [sys.executable, str(STAND_IN), str(tmp_path / "table")]
     line = f"{shlex.join(words)} {{weights}} {{nbest}} {SIZE}"
     return Command(line, partial(read_nbest, references=everything.references))
 
 
-def best_of(everything: NBest, weights: Weights) -> list[set[str]]:
-    """What the decoder shows, worked out in another way."""
-    scores = everything.scores(weights.values_array)
-    found = []
-    for s in range(len(everything)):
-        order = np.argsort(-scores[everything.rows(s)])[:SIZE]
-        found.append({everything.texts(s)[i] for i in order})
-    return found
-
-
 def test_the_command_decodes_with_the_weights(everything: NBest, decoder: Command) -> None:
-    shown = decoder(CANONICAL)
-    assert [set(shown.texts(s)) for s in range(len(shown))] == best_of(everything, CANONICAL)
+    result = decoder(CANONICAL)
+    scores = everything.scores(CANONICAL.values_array)
+    for s in range(len(everything)):
+        best = np.argsort(-scores[everything.rows(s)])[:SIZE]
+        assert set(result.texts(s)) == {everything.texts(s)[i] for i in best}
 
 
 def test_the_loop_ends_when_nothing_is_new(everything: NBest, decoder: Command) -> None:
-    reports: list[tuple[int, float, int]] = []
-
-    def keep(iteration: int, found: Reestimation, added: int) -> None:
-        reports.append((iteration, found.after, added))
-
-    found = redecode(
-        decoder(CANONICAL), CANONICAL, decoder, report=keep, metric="ter", returned="last"
+    reports: list[tuple[int, Reestimation, int]] = []
+    result = redecode(
+        decoder(CANONICAL),
+        CANONICAL,
+        decoder,
+        report=lambda *report: reports.append(report),
+        metric="ter",
+        returned="last",
     )
     assert [iteration for iteration, _, _ in reports] == list(range(1, len(reports) + 1))
-    assert len(reports) > 1
-    assert reports[-1][2] == 0
-    assert all(added > 0 for _, _, added in reports[:-1])
+    *added, last = (added for _, _, added in reports)
+    assert len(added) > 0
+    assert min(added) > last == 0
     # The best of everything is in the lists by now: they can mislead no longer.
-    best = everything.chosen(everything.best(everything.scores(found.weights.values_array)))
-    assert corpus_score(best, everything.references or (), "ter").value == pytest.approx(
-        found.after
-    )
-    assert found.after == reports[-1][1]
-    assert found.scores is not None
-    ter, bleu = found.scores.after
-    assert ter.value == pytest.approx(found.after)
-    assert bleu == corpus_score(best, everything.references or (), "bleu")
+    best = everything.chosen(everything.best(everything.scores(result.weights.values_array)))
+    expected = [corpus_score(best, everything.references or (), m).value for m in ("ter", "bleu")]
+    assert result.after == reports[-1][1].after
+    assert result.scores is not None
+    assert [score.value for score in result.scores.after] == pytest.approx(expected)
 
 
 def test_the_loop_ends_at_its_start_if_there_are_no_new_hypotheses(everything: NBest) -> None:
@@ -106,13 +91,13 @@ def test_the_loop_ends_at_its_start_if_there_are_no_new_hypotheses(everything: N
         calls.append(weights)
         return everything
 
-    found = redecode(everything, CANONICAL, decode, tuner="mira", epochs=3)
+    result = redecode(everything, CANONICAL, decode, tuner="mira", epochs=3)
     assert len(calls) == 1
     again = reestimate(everything, CANONICAL, tuner="mira", epochs=3)
-    assert found.weights == again.weights == calls[0]
+    assert result.weights == again.weights == calls[0]
 
 
-def test_a_loop_without_end_is_cut_with_a_warning(toy: NBest) -> None:
+def test_limit_of_iterations_is_warned_about(toy: NBest) -> None:
     count = iter(range(100))
 
     def decode(weights: Weights) -> NBest:
@@ -122,59 +107,46 @@ def test_a_loop_without_end_is_cut_with_a_warning(toy: NBest) -> None:
     with pytest.warns(BpaWarning, match="stopped after 2 iterations"):
         redecode(toy, start, decode, iterations=2, tuner="mira", epochs=1)
     assert next(count) == 2
-    with pytest.raises(UsageError, match="iterations must be 1 or more"):
+    with raises(UsageError, parameter="iterations"):
         redecode(toy, start, decode, iterations=0)
 
 
-def test_a_template_is_renewed_for_the_decoder(decoder: Command, tmp_path: Path) -> None:
+def test_weights_are_written_into_the_template(decoder: Command, tmp_path: Path) -> None:
     template = tmp_path / "moses.ini"
     template.write_text("[threads]\n2\n[weight]\nLM0= 9\nTM0= 9 9\nOther0= 3\n")
-    seen = tmp_path / "seen"
-    line = f"cp {{weights}} {shlex.quote(str(seen))} && {decoder.line}"
+    copy = tmp_path / "copy"
+    line = f"cp {{weights}} {shlex.quote(str(copy))} && {decoder.line}"
     Command(line, decoder.read, template)(CANONICAL)
-    assert seen.read_text() == "[threads]\n2\n[weight]\nLM0= 1\nTM0= 0.1 -0.2\nOther0= 3\n"
+    assert copy.read_text() == "[threads]\n2\n[weight]\nLM0= 1\nTM0= 0.1 -0.2\nOther0= 3\n"
 
 
 @pytest.mark.parametrize("line", ["decode {weights}", "decode {nbest}"])
 def test_a_command_must_name_both_files(decoder: Command, line: str) -> None:
-    with pytest.raises(UsageError, match=r"the decoder command has no \{"):
+    with raises(UsageError, parameter="line"):
         Command(line, decoder.read)
 
 
 @pytest.mark.filterwarnings("ignore:.*lists for 1 sentence, but:bpa_ppl.errors.BpaWarning")
 @pytest.mark.parametrize(
-    ("line", "message"),
+    ("line", "code", "match"),
     [
-        ("echo out of memory >&2; exit 3 # {weights} {nbest}", "exit code 3: out of memory; run"),
-        ("exit 4 # {weights} {nbest}", "exit code 4: without a message"),
-        ("true {weights} {nbest}", "wrote no n-best lists"),
-        ("true {weights} > {nbest}", "empty"),
-        ("echo '0 ||| a ||| LM0= 1' > {nbest} # {weights}", "decode with the same model"),
+        ("echo no memory >&2; exit 3 # {weights} {nbest}", None, "exit code 3: no memory; run"),
+        ("exit 4 # {weights} {nbest}", None, "exit code 4"),
+        ("true {weights} {nbest}", "missing-file", "run it manually: "),
+        ("true {weights} > {nbest}", None, "empty"),
+        ("echo '0 ||| a ||| LM0= 1' > {nbest} # {weights}", "mismatch", "LM0"),
     ],
 )
-def test_a_command_that_fails_is_an_error(decoder: Command, line: str, message: str) -> None:
+def test_a_command_that_fails_is_an_error(
+    decoder: Command, line: str, code: str | None, match: str
+) -> None:
     first = decoder(CANONICAL)
-    with pytest.raises(DataError, match=message):
+    with raises(DataError, code, match=match):
         redecode(first, CANONICAL, Command(line, decoder.read), tuner="mira", epochs=1)
 
 
-class Wandering:
-    """A decoder whose lists get worse after the first weights."""
-
-    def __init__(self, feature_names: tuple[str, ...]):
-        self.names = feature_names
-        self.weights: list[Weights] = []
-
-    def __call__(self, weights: Weights) -> NBest:
-        self.weights.append(weights)
-        texts = [["the cat sat down", f"worse {n}"] for n in range(len(self.weights))]
-        # The new text has the best score under every weights that are not those of the start.
-        features = [np.array([[0.0, 0, 0], [1.0, 0, 0]]) * n for n in range(len(texts))]
-        return NBest.from_lists(texts[-1:], features[-1:], self.names)
-
-
 class Turning(Tuner, frozen=True):
-    """A tuner that is right once, and wrong from then on."""
+    """A tuner that finds the best weights in the first iteration only."""
 
     def tune(self, problem: TuningProblem) -> Tuned:
         """Return weights that depend on the number of hypotheses alone."""
@@ -185,7 +157,7 @@ class Turning(Tuner, frozen=True):
 
 @pytest.fixture
 def first() -> NBest:
-    """Where a loop begins: four hypotheses, of which the canonical weights like the worst."""
+    """The lists of a first decoding, whose first-best is wrong."""
     texts = [["the cat sat down", "a", "b c", "d"]]
     features = [[[-1.0, 0, 0], [0.5, 0, 0], [0.6, 0, 0], [0.7, 0, 0]]]
     names = ["LM0", "TM0[0]", "TM0[1]"]
@@ -196,11 +168,19 @@ START = {"LM0": 1.0, "TM0[0]": 0.1, "TM0[1]": 0.1}
 
 
 @pytest.mark.filterwarnings("ignore:stopped after:bpa_ppl.errors.BpaWarning")
-def test_the_best_round_on_the_development_set_is_returned(first: NBest) -> None:
-    def loop(**options: object) -> Redecoded:
-        decode = Wandering(first.feature_names)
-        wanted: dict = {"tuner": Turning(), "metric": "ter", "iterations": 4, **options}
-        return redecode(first, START, decode, **wanted)
+def test_best_iteration_is_returned(first: NBest) -> None:
+    def loop(returned: str = "best") -> Redecoded:
+        count = iter(range(9))
+
+        def decode(weights: Weights) -> NBest:
+            # The new text has the best score under all weights but those of the first iteration.
+            n = next(count)
+            features = [[[0.0, 0, 0], [1.0 * n, 0, 0]]]
+            texts = [["the cat sat down", f"worse {n}"]]
+            return NBest.from_lists(texts, features, first.feature_names)
+
+        options: dict = {"tuner": Turning(), "metric": "ter", "iterations": 4}
+        return redecode(first, START, decode, returned=returned, **options)
 
     best, last = loop(), loop(returned="last")
     assert best.weights["LM0"] == -1
@@ -213,7 +193,7 @@ def test_the_best_round_on_the_development_set_is_returned(first: NBest) -> None
         "TER of the whole loop: 100.00 → 0.00, BLEU 0.00 → 100.00, length 0.500 → 1.000, "
         "with the weights of iteration 1 of 4"
     )
-    with pytest.raises(UsageError, match="unknown choice of weights 'first'"):
+    with raises(UsageError, "unknown-name", parameter="returned"):
         loop(returned="first")
 
 
@@ -222,49 +202,46 @@ def test_the_start_is_returned_if_nothing_is_better(first: NBest) -> None:
     texts = [[*first.texts(0), "e"]]  # more than four: the tuner is wrong at once
     features = [np.append(first.features, [[0.8, 0, 0]], axis=0)]
     lists = NBest.from_lists(texts, features, first.feature_names, references=first.references)
-    found = redecode(lists, right, lambda weights: lists, tuner=Turning(), metric="ter")
-    assert (found.iteration, found.after) == (0, 0.0)
-    assert dict(found.weights) == right
-    assert "none of 1 iterations was better than the start" in str(found)
+    result = redecode(lists, right, lambda weights: lists, tuner=Turning(), metric="ter")
+    assert (result.iteration, result.after) == (0, 0.0)
+    assert dict(result.weights) == right
+    assert "none of 1 iterations was better than the start" in str(result)
 
 
 class Interrupted(Exception):
-    """What stands for a kill."""
+    """Raised to interrupt a loop."""
 
 
 @pytest.mark.parametrize("when", ["decoding", "reporting"])
-@pytest.mark.parametrize("after", [1, 2])
-def test_a_loop_that_was_killed_goes_on(
-    everything: NBest, decoder: Command, tmp_path: Path, when: str, after: int
+def test_interrupted_loop_is_resumed(
+    everything: NBest, decoder: Command, tmp_path: Path, when: str
 ) -> None:
     options: dict = {"metric": "ter", "restarts": 3}
     begin = decoder(CANONICAL)
     whole = redecode(begin, CANONICAL, decoder, folder=tmp_path / "whole", **options)
-    assert whole.iterations > after
+    assert whole.iterations > 2
     calls: list[Weights] = []
 
-    def counted(weights: Weights) -> NBest:
+    def decode(weights: Weights) -> NBest:
         calls.append(weights)
-        if when == "decoding" and len(calls) > after:
+        if when == "decoding" and len(calls) == 3:
             raise Interrupted
         return decoder(weights)
 
-    def report(iteration: int, found: Reestimation, added: int) -> None:
-        if when == "reporting" and iteration == after:
+    def report(iteration: int, result: Reestimation, added: int) -> None:
+        if when == "reporting" and iteration == 2:
             raise Interrupted
 
-    folder = tmp_path / "rounds"
+    options |= {"folder": tmp_path / "rounds"}
     with pytest.raises(Interrupted):
-        redecode(begin, CANONICAL, counted, folder=folder, report=report, **options)
-    before, when = len(calls), "never"
-    again = redecode(begin, CANONICAL, counted, folder=folder, **options)
-    assert again.weights == whole.weights
-    assert again.visited.tolist() == whole.visited.tolist()
-    assert (again.after, again.iterations) == (whole.after, whole.iterations)
-    assert len(calls) - before == whole.iterations - after
-    # What is complete is not worked on again.
-    assert redecode(begin, CANONICAL, counted, folder=folder, **options).weights == whole.weights
-    assert len(calls) - before == whole.iterations - after
+        redecode(begin, CANONICAL, decode, report=report, **options)
+    before = len(calls)
+    for _ in range(2):  # complete iterations are not repeated
+        again = redecode(begin, CANONICAL, decode, **options)
+        assert again.weights == whole.weights
+        assert again.visited.tolist() == whole.visited.tolist()
+        assert (again.after, again.iterations) == (whole.after, whole.iterations)
+        assert len(calls) - before == whole.iterations - 2
 
 
 @pytest.mark.parametrize(
@@ -277,47 +254,37 @@ def test_the_folder_of_another_loop_is_refused(
     options: dict = {"weights": CANONICAL, "tuner": "mira", "epochs": 1, "folder": tmp_path / "r"}
     begin = decoder(CANONICAL)
     redecode(begin, decode=decoder, **options)
-    with pytest.raises(DataError, match=rf"r: this folder was created with other {what}: remove"):
+    with raises(DataError, "mismatch", parameter="folder", match=f"r: .*other {what}:"):
         redecode(begin, decode=decoder, **{**options, **change})
     (tmp_path / "r" / "loop.json").write_text("[")
-    with pytest.raises(DataError, match="this folder was created with other"):
+    with raises(DataError, "mismatch", parameter="folder"):
         redecode(begin, decode=decoder, **options)
 
 
-@pytest.mark.parametrize("line", ["false {weights} {nbest}", "true {weights} {nbest}"])
-def test_the_files_of_a_command_that_fails_stay_to_try_it(line: str) -> None:
+def test_files_of_a_command_are_kept_if_it_fails(decoder: Command, tmp_path: Path) -> None:
     with pytest.raises(DataError, match="run it manually: ") as failed:
-        Command(line, read_nbest)(CANONICAL)
+        Command("false {weights} {nbest}", read_nbest)(CANONICAL)
     weights = Path(shlex.split(str(failed.value).partition("manually: ")[2])[1])
     assert weights.read_text().startswith("LM0= 1\n")
     shutil.rmtree(weights.parent)
+    name = tmp_path / "name"
+    line = f"echo {{weights}} > {shlex.quote(str(name))} && {decoder.line}"
+    Command(line, decoder.read)(CANONICAL)
+    assert not Path(name.read_text().strip()).parent.exists()
 
 
-def test_the_files_of_a_command_that_works_are_removed(decoder: Command, tmp_path: Path) -> None:
-    seen = tmp_path / "seen"
-    Command(f"echo {{weights}} > {shlex.quote(str(seen))} && {decoder.line}", decoder.read)(
-        CANONICAL
-    )
-    assert not Path(seen.read_text().strip()).parent.exists()
-
-
-def test_merging_keeps_the_old_and_adds_the_new() -> None:
+def test_merging_keeps_the_old_and_adds_the_new(toy: NBest) -> None:
     old = NBest.from_lists(
         [["a", "b", "a"], ["c"]], [[[1.0], [2.0], [1.0]], [[0.0]]], ["LM0"], references=["x", "y"]
     )
     new = NBest.from_lists([["b", "a", "d"]], [[[2.0], [1.5], [9.0]]], ["LM0"])
     both, added = merge(old, new)
     assert added == 2
-    assert both.texts(0) == ["a", "b", "a", "d"]
+    assert (both.texts(0), both.texts(1)) == (["a", "b", "a", "d"], ["c"])
     assert both.features[both.rows(0)].ravel().tolist() == [1.0, 2.0, 1.5, 9.0]
-    assert both.texts(1) == ["c"]
     assert both.references == old.references
-
-
-def test_lists_are_merged_by_sentence_id(toy: NBest) -> None:
-    both, added = merge(toy, toy.select([2, 0]))
+    both, added = merge(toy, toy.select([2, 0]))  # by id
     assert added == 0
     np.testing.assert_array_equal(both.sentence_ids, toy.sentence_ids)
-    later = toy.select([1, 2])
-    with pytest.raises(DataError, match=r"sentence id 0 is not in .*: give lists of the same text"):
-        merge(later, toy)
+    with pytest.raises(DataError, match="sentence id 0 "):
+        merge(toy.select([1, 2]), toy)

@@ -1,0 +1,353 @@
+"""Commands that compare: `bpa compare`, `calibrate`, `tune`, `experiment`, `figures`, `demo`."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterable
+from functools import partial
+from importlib.metadata import version
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+import bpa_ppl as bpa
+from bpa_ppl.cli import options as shared
+from bpa_ppl.errors import NotConverged, UsageError, one_of
+from bpa_ppl.registry import SAMPLERS, TUNERS
+
+#: Packages whose versions the results depend on.
+_VERSIONS = ("bpa_ppl", "numpyro", "jax", "arviz", "sacrebleu")
+
+
+def names_of(samplers: str) -> list[str]:
+    """Read names that are separated by commas.
+
+    >>> names_of("imh, nuts")
+    ['imh', 'nuts']
+
+    Raises:
+        UsageError: if there is none.
+    """
+    names = [name.strip() for name in samplers.split(",") if name.strip()]
+    if not names:
+        raise UsageError("give the names of one or more samplers, separated by commas")
+    return names
+
+
+def settings_of(samplers: Iterable[str], values: dict[str, Any] | None) -> dict[str, Any]:
+    """Divide the values of `SAMPLER.NAME=VALUE` options into the settings of each sampler.
+
+    >>> settings_of(["imh", "rwm"], {"rwm.draws": 500})
+    {'imh': {}, 'rwm': {'draws': 500}}
+
+    Raises:
+        UsageError: if an option is not of this form, or its sampler is not among those that run.
+    """
+    settings: dict[str, dict[str, Any]] = {name: {} for name in samplers}
+    for key, value in (values or {}).items():
+        sampler, dot, name = key.partition(".")
+        if not dot or sampler not in settings:
+            raise UsageError(
+                f"expected SAMPLER.NAME=VALUE, with SAMPLER one of {', '.join(settings)}, not "
+                f"{key!r}",
+                parameter="setting",
+            )
+        settings[sampler][name] = value
+    return settings
+
+
+Samplers = Annotated[Any, shared.Option("Names, separated by commas.", names_of)]
+SamplerSettings = Annotated[
+    dict[str, Any] | None,
+    shared.Option(
+        "Setting of a sampler, as SAMPLER.NAME=VALUE: rwm.draws=500.",
+        shared.assignments,
+        several=True,
+        names=("--set",),
+    ),
+]
+
+
+def compare(
+    nbest: shared.NBestPath,
+    weights: shared.Weights,
+    output: shared.OutputPath,
+    reading: shared.Reading,
+    references: shared.References = None,
+    samplers: Samplers = "heuristic,rwm,imh,nuts,laplace",
+    runs: int = 4,
+    reference_sampler: str = "nuts",
+    reference_draws: int = 5000,
+    posterior: Annotated[
+        dict[str, Any] | None, shared.Option(parse=shared.assignments, several=True)
+    ] = None,
+    test: str | None = None,
+    test_references: list[Path] | None = None,
+    figures: str = "none",
+    prior_variance: float = 0.1,
+    likelihood: shared.Likelihood = None,
+    metric: shared.Metric = "ter",
+    setting: SamplerSettings = None,
+    seed: int = 0,
+    quiet: shared.Quiet = False,
+) -> None:
+    """Compare samplers: cost, error against a long run, and translations.
+
+    Args:
+        output: Folder of the page and the tables.
+        runs: Runs of each sampler, with different seeds.
+        reference_sampler: Sampler of the long reference run.
+        reference_draws: Draws of each of the four chains of the reference run.
+        posterior: Also compare a posterior of the same data, as NAME=FILE.
+        test: Lists to rerank (default: the adaptation lists).
+        test_references: References of the --test lists.
+        figures: Also write figures: png, pdf or none.
+        prior_variance: Variance σ_T of the prior.
+        seed: Seed of the first run.
+    """
+    from bpa_ppl.diagnostics.comparison.page import write_comparison
+    from bpa_ppl.diagnostics.pages.figures import FIGURE_KINDS
+    from bpa_ppl.experiments.samplers import compare_samplers
+    from bpa_ppl.formats.parts import make_folder
+
+    one_of(figures, FIGURE_KINDS, "kind of figures", "figures")
+    settings = settings_of(samplers, setting)
+    for name in (*samplers, reference_sampler):
+        SAMPLERS.resolve(name, settings.get(name))
+    others = {
+        name: [bpa.posterior.read_draws(str(path))] for name, path in (posterior or {}).items()
+    }
+    make_folder(output)
+    comparison = compare_samplers(
+        reading.read(nbest, references),
+        shared.canonical(weights),
+        samplers,
+        runs=runs,
+        seed=seed,
+        reference=reference_sampler,
+        reference_draws=reference_draws,
+        settings=settings,
+        others=others,
+        test=None if test is None else reading.read(test, test_references),
+        metric=metric,
+        likelihood=likelihood,
+        prior_variance=prior_variance,
+        progress=not quiet,
+    )
+    made = {
+        "adaptation lists": nbest,
+        "weights": weights,
+        "likelihood": str(likelihood or "the default for the metric"),
+        "prior variance σ_T": f"{prior_variance:g}",
+        "oracle metric": str(metric),
+        "seed of the first run": str(seed),
+        **_settings_and_versions(settings),
+    }
+    written = write_comparison(
+        comparison, output, kind=figures, made=made, command=shared.command_line()
+    )
+    print(comparison)
+    _echo_files(written, quiet)
+
+
+def calibrate(
+    nbest: shared.NBestPath,
+    weights: shared.Weights,
+    reading: shared.Reading,
+    references: shared.References = None,
+    samplers: Samplers = "imh,laplace,nuts,rwm",
+    likelihood: Annotated[Any, shared.Option(parse=shared.likelihood)] = "oracle",
+    metric: shared.Metric = "ter",
+    output: Annotated[Path | None, typer.Option("--output", "-o")] = None,
+    replications: int = 200,
+    prior_variance: float = 0.1,
+    setting: SamplerSettings = None,
+    jobs: int = 1,
+    seed: int = 0,
+    quiet: shared.Quiet = False,
+) -> None:
+    """Simulation-based calibration of samplers; exit with 3 if one is not calibrated.
+
+    Args:
+        likelihood: Likelihood that observations are simulated from, with its settings: oracle,
+            preference for lists with preferences, or a registered one that is a distribution.
+        output: Page (HTML), or the numbers if it ends in .json.
+        replications: Number of simulated data sets for each sampler.
+        prior_variance: Variance σ_T of the prior.
+        jobs: Number of threads.
+        seed: The same seed gives the same ranks.
+    """
+    from bpa_ppl.diagnostics.calibration import calibration_page
+    from bpa_ppl.experiments.samplers import calibrate_sampler
+    from bpa_ppl.formats.streams import atomic_writer
+
+    settings = settings_of(samplers, setting)
+    lists = reading.read(nbest, references)
+    canonical = shared.canonical(weights)
+    results = []
+    for name, values in settings.items():
+        results.append(
+            calibrate_sampler(
+                lists,
+                canonical,
+                name,
+                replications=replications,
+                prior_variance=prior_variance,
+                likelihood=likelihood,
+                metric=metric,
+                seed=seed,
+                jobs=jobs,
+                progress=not quiet,
+                **values,
+            )
+        )
+        print(results[-1])
+    if output is not None:
+        made = {
+            "lists": nbest,
+            "weights": weights,
+            "likelihood": str(likelihood),
+            "prior variance σ_T": f"{prior_variance:g}",
+            "seed": str(seed),
+            **_settings_and_versions(settings),
+        }
+        numbers = json.dumps([one.as_dict() for one in results], indent=1)
+        page = calibration_page(results, made=made, command=shared.command_line())
+        with atomic_writer(output) as file:
+            file.write(numbers if output.suffix == ".json" else page)
+    if not all(results):
+        raise typer.Exit(NotConverged.exit_code)
+
+
+def _settings_and_versions(settings: dict[str, Any]) -> dict[str, str]:
+    """Return rows of the provenance of a page."""
+    versions = {f"version of {name}": version(name) for name in _VERSIONS}
+    return {"settings": json.dumps(settings), **versions}
+
+
+def _echo_files(written: list[Path], quiet: bool) -> None:
+    shared.echo_status(f"wrote {written[0]} and {len(written) - 1} more files", quiet)
+
+
+def tune(
+    nbest: shared.NBestPath,
+    weights: shared.Weights,
+    output: shared.OutputPath,
+    reading: shared.Reading,
+    extra: shared.Extra,
+    references: shared.References = None,
+    sources: shared.Sources = None,
+    tuner: Annotated[str, shared.Option(f"{shared.names_in(TUNERS)}.")] = "mert",
+    metric: Annotated[Any, shared.Option(parse=shared.metric, names=shared.METRIC)] = "bleu",
+    template: Path | None = None,
+    fixed: shared.Fixed = None,
+    defaults: shared.Defaults = None,
+    setting: shared.Settings = None,
+    seed: int = 0,
+    quiet: shared.Quiet = False,
+    decoder: str | None = None,
+    iterations: int = 25,
+    returned: Annotated[str, typer.Option("--return")] = "best",
+    folder: Annotated[Path | None, typer.Option("--rounds")] = None,
+) -> None:
+    """Re-estimate the weights by MERT, MIRA or PRO, for comparison.
+
+    Args:
+        output: Weight file; - for stdout.
+        metric: Metric to optimise: bleu, ter, or the mean of a numeric column of the lists, such as
+            comet, or -ter if lower is better.
+        template: moses.ini to copy, with the new weights filled in.
+        setting: Setting of the tuner, as NAME=VALUE: restarts, epochs, …
+        seed: The same seed gives the same weights.
+        decoder: Command that decodes the sentences again, with {weights} and {nbest} for files.
+        iterations: Maximum number of decoding runs.
+        returned: Weights to return: best (on all lists of the loop) or last.
+        folder: Folder that keeps the weights and lists of each iteration, so that the same command
+            resumes after an interruption (default: OUTPUT.rounds, removed at the end).
+    """
+    from bpa_ppl.formats.streams import STANDARD, require_writable
+
+    arguments: dict[str, Any] = {
+        "tuner": TUNERS.resolve(tuner, setting),  # a mistake is found before any file is read
+        "metric": metric,
+        "seed": seed,
+        "fixed": fixed,
+        "defaults": defaults,
+        "extra": extra.read(reading),
+        "progress": not quiet,
+    }
+    read = partial(reading.read, references=references, sources=sources)
+    lists, canonical = read(nbest), shared.canonical(weights)
+    require_writable(output)
+    own_folder = None if str(output) == STANDARD else Path(f"{output}.rounds")
+    if decoder is None:
+        found = bpa.tuning.reestimate(lists, canonical, **arguments)
+    else:
+        found = bpa.tuning.redecode(
+            lists,
+            canonical,
+            bpa.tuning.Command(decoder, read, template),
+            iterations=iterations,
+            returned=returned,
+            folder=folder or own_folder,
+            report=lambda iteration, found, added: shared.echo_status(
+                f"iteration {iteration}: {found}, {added} new hypotheses", quiet
+            ),
+            **arguments,
+        )
+    bpa.write_weights(found.weights, output, template=template)
+    if decoder is not None and folder is None:
+        shutil.rmtree(f"{output}.rounds", ignore_errors=True)
+    shared.echo_status(found, quiet)
+
+
+def experiment(
+    study: Path,
+    output: shared.OutputPath,
+    jobs: int = 1,
+    backend: shared.Backend = "local",
+    scheduler: shared.Scheduler = None,
+    quiet: shared.Quiet = False,
+) -> None:
+    """Compare methods over numbers of adaptation sentences (learning curves).
+
+    Args:
+        study: Study file (TOML).
+        output: Folder of the results; an unfinished run resumes.
+        jobs: Number of processes; -1 uses every core.
+    """
+    written = bpa.experiments.run_study(
+        bpa.experiments.read_study(study),
+        output,
+        jobs=jobs,
+        backend=backend,
+        scheduler=scheduler,
+        progress=not quiet,
+    )
+    shared.echo_status(f"wrote {written}: run `bpa figures {output}` to plot it", quiet)
+
+
+def figures(results: Path, kind: str = "png", quiet: shared.Quiet = False) -> None:
+    """Plot learning curves: figures, tables, and a self-contained HTML page.
+
+    Args:
+        results: Folder of results of `bpa experiment`.
+        kind: Figure files: png, pdf or none.
+    """
+    _echo_files(bpa.experiments.write_figures(results, kind=kind), quiet)
+
+
+def demo(
+    output: shared.OutputPath = Path("demo-output"), seed: int = 0, quiet: shared.Quiet = False
+) -> None:
+    """Adapt to 50 sentences of a package leaflet, check, and rerank the other sentences.
+
+    Args:
+        output: Folder of the results.
+        seed: Seed of the split and of the sampler.
+    """
+    from bpa_ppl.demo import run_demo
+
+    print(run_demo(output, seed=seed, progress=not quiet))

@@ -1,0 +1,476 @@
+"""Records and tables of Arrow taken apart into columns: see `schema` for what they mean.
+
+A record, or a row of a table, is a hypothesis with the `id` of its sentence, or a sentence with its
+hypotheses: `candidates`, a list of objects, or `text` and other lists of equal length.
+
+Columns of Arrow become arrays without `to_numpy` of PyArrow, which imports pandas wherever it is
+installed; that takes longer than reading most files.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from itertools import chain
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from bpa_ppl import columns as cols
+from bpa_ppl.errors import DataError, UsageError, one_of, quoted
+from bpa_ppl.labels import label_of, repeated
+from bpa_ppl.nbest import Int64, NBest
+from bpa_ppl.rows.base import (
+    CANDIDATES,
+    ID,
+    OF_SENTENCE,
+    REFERENCE,
+    REFERENCES,
+    SOURCE,
+    TEXT,
+    Rows,
+    SentenceLines,
+)
+from bpa_ppl.rows.gathering import Gatherer
+from bpa_ppl.rows.schema import Fields, SchemaReader, shown
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+# What pandas calls an index without a name, which is not a column of the user's.
+_UNNAMED_INDEX = re.compile(r"__index_level_\d+__")
+
+_References = Iterable[str | Sequence[str]] | None
+
+
+def from_records(
+    records: Iterable[Mapping[str, Any]] | Mapping[str, Sequence[Any]],
+    references: _References,
+    sources: Iterable[str] | None,
+    bad: str,
+    first_id: int,
+) -> NBest:
+    """Build an NBest as `NBest.from_records` does.
+
+    >>> from_records([{"id": 0, "text": "a", "lm": -1}], None, None, "error", 0).feature_names
+    ('lm',)
+    """
+    if isinstance(records, Mapping):
+        rule = "a column of records must be a sequence"
+        columns = [_listed(values, rule) for values in records.values()]
+        try:
+            given = [dict(zip(records, row, strict=True)) for row in zip(*columns, strict=True)]
+        except ValueError as error:
+            problem = "the columns of records differ in length"
+            raise DataError(problem, parameter="records", code="wrong-length") from error
+    else:
+        members = _listed(records, "records must be dictionaries, or columns by name")
+        given = [dict(member) if isinstance(member, Mapping) else member for member in members]
+    if not given:
+        problem = "there are no records: give at least one"
+        raise UsageError(problem, parameter="records", code="no-data")
+    schema = _schema(bad, first_id)
+    rows = RecordReader(schema).rows(given, range(1, len(given) + 1))
+    return _gathered(rows, references, sources, first_id)
+
+
+def from_dataframe(
+    frame: Any, references: _References, sources: Iterable[str] | None, bad: str, first_id: int
+) -> NBest:
+    """Build an NBest as `NBest.from_dataframe` does.
+
+    >>> import pyarrow as pa
+    >>> frame = pa.table({"id": [0], "text": ["a"], "lm": [-1.0]})
+    >>> from_dataframe(frame, None, None, "error", 0).feature_names
+    ('lm',)
+    """
+    rows = table_rows(_schema(bad, first_id), _arrow(frame))
+    return _gathered(rows, references, sources, first_id)
+
+
+def _schema(bad: str, first_id: int) -> SchemaReader:
+    return SchemaReader(NBest.origin, one_of(bad, ("error", "drop"), "policy", "bad"), first_id)
+
+
+def _gathered(
+    rows: Rows, references: _References, sources: Iterable[str] | None, first_id: int
+) -> NBest:
+    lines: dict[str, SentenceLines] = {}
+    if references is not None:
+        lines[REFERENCE] = SentenceLines(cols.references(references), "the text")
+    if sources is not None:
+        lines[SOURCE] = SentenceLines(cols.texts(sources), "the text")
+    return next(Gatherer(NBest.origin, lines, first_id).tables([rows]))
+
+
+def _listed(values: Any, rule: str) -> list[Any]:
+    if isinstance(values, str | bytes) or not isinstance(values, Iterable):
+        raise UsageError(f"{rule}, not {quoted(values)}", parameter="records", code="wrong-type")
+    return list(values.tolist() if isinstance(values, np.ndarray) else values)
+
+
+def _arrow(frame: Any) -> pa.Table:
+    """Return a data frame as a table of Arrow."""
+    import pyarrow as pa
+    from pyarrow import interchange
+
+    try:
+        if hasattr(frame, "__arrow_c_stream__"):
+            table = pa.table(frame)
+        elif hasattr(frame, "__dataframe__"):
+            table = interchange.from_dataframe(frame)
+        else:
+            raise UsageError(
+                f"a {type(frame).__name__} is not a data frame: give one of pandas, polars or "
+                "PyArrow, or use from_records",
+                parameter="frame",
+                code="wrong-type",
+            )
+    except (pa.ArrowException, TypeError, RuntimeError, NotImplementedError) as error:
+        reason = str(error).splitlines()[0]
+        problem = f"Arrow cannot read a column of the data frame: {reason}"
+        raise DataError(problem, parameter="frame") from error
+    return table.drop_columns([n for n in table.column_names if _UNNAMED_INDEX.fullmatch(n)])
+
+
+class RecordReader:
+    """Takes the records of one file apart, block by block.
+
+    Args:
+        schema: checks their columns.
+
+    Attributes:
+        keys: how many keys the objects of the last block have, with those of objects inside.
+
+    >>> reader = RecordReader(SchemaReader("dev.jsonl"))
+    >>> candidates = [{"text": "a cat", "scores": {"lm": -1.5}}, {"text": "cat"}]
+    >>> rows = reader.rows([{"id": 3, "candidates": candidates}], [1])
+    >>> rows.names, rows.ids.tolist(), rows.features.tolist(), rows.strings, reader.keys
+    (('scores.lm',), [3, 3], [[-1.5], [nan]], ['a cat', 'cat'], 6)
+    """
+
+    def __init__(self, schema: SchemaReader):
+        self.schema = schema
+        self.keys = 0
+        self._nested: bool | None = None
+
+    def rows(self, records: Sequence[Any], lines: Sequence[int]) -> Rows:
+        """Return the rows of some records.
+
+        Args:
+            records: dictionaries.
+            lines: the line, or the number, of each.
+
+        Raises:
+            DataError: naming line and field, if a record is not as the schema says.
+        """
+        try:
+            return self.schema.rows(self._fields(records, lines))
+        except RecursionError as error:
+            raise self.schema.error("objects inside objects without an end", lines[0]) from error
+
+    def _fields(self, records: Sequence[Any], lines: Sequence[int]) -> Fields:
+        """Return the columns of some records."""
+        self.keys = 0
+        given, records = records, []
+        for record, line in zip(given, lines, strict=True):
+            if not isinstance(record, dict):
+                raise self.schema.error(f"{shown(record)} is not an object with fields", line)
+            records.append(_with_candidates(record))
+            nested = CANDIDATES in records[-1]
+            self._nested = nested if self._nested is None else self._nested
+            if nested is not self._nested:
+                form = "candidates" if nested else "no candidates"
+                problem = f"{form}, unlike the first line: use one form throughout"
+                raise self.schema.error(problem, line)
+        numbers = np.array(lines, np.int64)
+        if not self._nested:
+            columns = self._columns(records, lines)
+            sentences = {n: v for n, v in columns.items() if is_of_sentence(n)}
+            hypotheses = {n: v for n, v in columns.items() if n not in sentences}
+            parents = np.arange(len(records))
+            return Fields(hypotheses, sentences, parents, numbers)
+        lists = [
+            self._candidates(record[CANDIDATES], line)
+            for record, line in zip(records, lines, strict=True)
+        ]
+        sizes = list(map(len, lists))
+        parents = np.repeat(np.arange(len(lists)), sizes)
+        hypotheses = self._columns(list(chain.from_iterable(lists)), numbers[parents].tolist())
+        sentences = {n: v for n, v in self._values(records, lines) if n != CANDIDATES}
+        self.keys += sum(map(len, records)) + sum(map(_key_count, sentences.values()))
+        return Fields(hypotheses, sentences, parents, numbers, nested=True)
+
+    def _candidates(self, given: Any, line: int) -> list[dict[str, Any]]:
+        candidates = given
+        if isinstance(given, dict):  # columns, as some libraries keep lists of objects
+            candidates = _with_candidates({TEXT: None, **given}).get(CANDIDATES)
+        if not isinstance(candidates, list | tuple) or not candidates:
+            raise self.schema.error(f"{CANDIDATES} is {shown(given)}, not a list of objects", line)
+        for place, candidate in enumerate(candidates):
+            if not isinstance(candidate, dict):
+                problem = f"{CANDIDATES}[{place}] is {shown(candidate)}, not an object with a text"
+                raise self.schema.error(problem, line)
+        return list(candidates)
+
+    def _columns(
+        self, objects: Sequence[dict[str, Any]], lines: Sequence[int], prefix: str = ""
+    ) -> dict[str, Any]:
+        """Return a column for each field; a field of an object inside has a name with a dot."""
+        self.keys += sum(map(len, objects))
+        columns: dict[str, Any] = {}
+        for name, values in self._values(objects, lines):
+            column = prefix + name
+            types = set(map(type, values))
+            if types <= {float, int} and not is_of_sentence(column):
+                self._add(columns, column, self._numbers(values), lines)
+                continue
+            if dict in types and not column.startswith(OF_SENTENCE):
+                inside = [value if isinstance(value, dict) else {} for value in values]
+                for inner, found in self._columns(inside, lines, f"{column}.").items():
+                    self._add(columns, inner, found, lines)
+                values = [None if isinstance(v, dict) and v else v for v in values]
+                if all(value is None for value in values):
+                    continue
+            if types & {dict, list, tuple}:
+                self.keys += _key_count(values)
+            self._add(columns, column, values, lines)
+        return columns
+
+    def _values(
+        self, objects: Sequence[dict[Any, Any]], lines: Sequence[int]
+    ) -> Iterator[tuple[str, Sequence[Any]]]:
+        """Yield the name of each field with the values of all objects, None where one lacks it."""
+        first = list(objects[0])
+        columns: Iterator[tuple[Any, Sequence[Any]]] | None = None
+        if len(first) > 1 and set(map(len, objects)) == {len(first)}:
+            with suppress(KeyError):  # the fast way, where all objects have the same names
+                flat = list(chain.from_iterable(map(itemgetter(*first), objects)))
+                columns = ((name, flat[place :: len(first)]) for place, name in enumerate(first))
+        if columns is None:
+            names = dict.fromkeys(chain.from_iterable(objects))
+            columns = ((name, [fields.get(name) for fields in objects]) for name in names)
+        for name, values in columns:
+            if not isinstance(name, str):
+                line = next(n for of, n in zip(objects, lines, strict=True) if name in of)
+                problem = f"the name of a field must be a text, not {quoted(name)}"
+                raise self.schema.error(problem, line)
+            yield name, values
+
+    def _numbers(self, values: Sequence[Any]) -> Any:
+        """Return numbers as an array, unless one needs a closer look."""
+        try:
+            numbers = np.array(values, np.float64)
+        except OverflowError:
+            return values
+        return numbers if self.schema.nan_is_missing or not np.isnan(numbers).any() else values
+
+    def _add(self, columns: dict[str, Any], name: str, values: Any, lines: Sequence[int]) -> None:
+        """Add a column; one object may not have two fields of one flattened name."""
+        before = columns.get(name)
+        if before is not None:
+            before, values = list(before), list(values)
+            for row, (one, other) in enumerate(zip(before, values, strict=True)):
+                if one is not None and other is not None:
+                    raise self.schema.error(f"two fields {name}: rename one", lines[row])
+                values[row] = other if one is None else one
+        columns[name] = values
+
+
+def _with_candidates(record: dict[str, Any]) -> dict[str, Any]:
+    """Return a record with a list of candidates in place of parallel lists of their fields."""
+    texts = record.get(TEXT)
+    if not isinstance(texts, list | tuple):
+        return record
+    lists = {n: v for n, v in record.items() if isinstance(v, list | tuple) and n != REFERENCES}
+    if {len(values) for values in lists.values()} != {len(texts)}:
+        return record
+    candidates = [dict(zip(lists, row, strict=True)) for row in zip(*lists.values(), strict=True)]
+    return {**{n: v for n, v in record.items() if n not in lists}, CANDIDATES: candidates}
+
+
+def is_of_sentence(name: str) -> bool:
+    """Return whether a field is one of the sentence where a record is a hypothesis.
+
+    >>> is_of_sentence("reference[0]"), is_of_sentence("sentence.doc"), is_of_sentence("lm")
+    (True, True, False)
+    """
+    known = (ID, SOURCE, REFERENCES)
+    return name in known or label_of(name) == REFERENCE or name.startswith(OF_SENTENCE)
+
+
+def _key_count(value: Any) -> int:
+    """Return how many keys there are in the objects inside a value."""
+    if isinstance(value, dict):
+        return len(value) + sum(map(_key_count, value.values()))
+    return sum(map(_key_count, value)) if isinstance(value, list | tuple) else 0
+
+
+def table_rows(schema: SchemaReader, table: pa.Table) -> Rows:
+    """Return the rows of a table; a file has one or several, with the same columns.
+
+    Args:
+        schema: checks the columns, and counts the rows of the tables before.
+        table: the columns.
+
+    Raises:
+        DataError: naming row and column, if a value is not as the schema says.
+
+    >>> import pyarrow as pa
+    >>> table = pa.table({"id": [0, 0], "text": ["a", "b"], "lm": [-1.5, -2], "by": ["x", "y"]})
+    >>> rows = table_rows(SchemaReader("dev.parquet"), table)
+    >>> rows.names, rows.features.tolist(), rows.strings, dict(rows.extras)
+    (('lm',), [[-1.5], [-2.0]], ['a', 'b'], {'by': ('x', 'y')})
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if twice := repeated(table.column_names):
+        problem = f"two columns {min(twice)}: rename one"
+        raise DataError(problem, schema.origin, code="duplicate")
+    if CANDIDATES not in table.column_names:
+        table = _flat(table)
+    columns = {name: single_array(table[name]) for name in table.column_names}
+    lists: Any = columns.get(CANDIDATES, columns.get(TEXT))
+    nested = CANDIDATES in columns or (lists is not None and _is_list(lists.type))
+    lines = schema.records + 1 + np.arange(len(table))
+    if nested:
+        structs = _is_list(lists.type) and pa.types.is_struct(lists.type.value_type)
+        if CANDIDATES in columns and not structs:
+            problem = f"{CANDIDATES} is of type {lists.type}, not lists of objects"
+            raise DataError(problem, schema.origin)
+        sizes = values_of(pc.list_value_length(lists), missing=0)
+        if not sizes.all():
+            name = CANDIDATES if CANDIDATES in columns else TEXT
+            problem = f"{name} is empty: a list needs at least one hypothesis"
+            raise schema.error(problem, lines[np.argmin(sizes)])
+        parents = np.repeat(np.arange(len(table)), sizes)
+        if CANDIDATES in columns:
+            inside = _flat(pa.Table.from_struct_array(columns.pop(CANDIDATES).flatten()))
+            hypotheses = {name: single_array(inside[name]) for name in inside.column_names}
+        else:
+            names = [n for n, of in columns.items() if _is_list(of.type) and n != REFERENCES]
+            hypotheses = {n: _flattened(columns.pop(n), n, sizes, schema.origin) for n in names}
+    else:
+        parents = np.arange(len(table))
+        hypotheses = {n: columns.pop(n) for n in list(columns) if not is_of_sentence(n)}
+    return schema.rows(
+        Fields(
+            {name: _column(column) for name, column in hypotheses.items()},
+            {name: _column(column, numbers=False) for name, column in columns.items()},
+            parents,
+            lines,
+            nested,
+        )
+    )
+
+
+def _flattened(lists: pa.Array, name: str, sizes: Int64, origin: str) -> pa.Array:
+    """Return the values of lists of those sizes; null is a list of missing values."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    missing = values_of(lists.is_null().cast(pa.uint8())).astype(bool)
+    found = values_of(pc.list_value_length(lists), missing=0)
+    if not np.array_equal(found[~missing], sizes[~missing]):
+        problem = f"lists of {name} differ in length from those of {TEXT}"
+        raise DataError(problem, origin, code="wrong-length")
+    values = lists.flatten()
+    if not missing.any():
+        return values
+    absent = np.repeat(missing, sizes)
+    return values.take(pa.array(np.cumsum(~absent) - 1, mask=absent))
+
+
+def columns_of(table: pa.Table) -> dict[str, Any]:
+    """Return the columns of a table as `Fields` has them.
+
+    >>> import pyarrow as pa
+    >>> columns_of(pa.table({"lm": [-1.5, None], "by": ["x", "y"]}))
+    {'lm': array([-1.5,  nan]), 'by': ['x', 'y']}
+    """
+    return {name: _column(single_array(table[name])) for name in table.column_names}
+
+
+def _flat(table: pa.Table) -> pa.Table:
+    """Return a table with the fields of objects under names with dots."""
+    import pyarrow as pa
+
+    while any(pa.types.is_struct(kind) for kind in table.schema.types):
+        table = table.flatten()
+    return table
+
+
+def _column(column: pa.Array, numbers: bool = True) -> Any:
+    """Return numbers as an array, in which NaN is missing, and anything else as a list.
+
+    Equal texts are one object, which makes comparisons fast.
+
+    Args:
+        column: of any type.
+        numbers: whether numbers become an array; otherwise they become a list too.
+    """
+    import pyarrow as pa
+
+    types = pa.types
+    kind = column.type.value_type if types.is_dictionary(column.type) else column.type
+    if numbers and (types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind)):
+        floats = types.is_float32(kind) or types.is_float64(kind)
+        return values_of(column if floats else column.cast(pa.float64(), safe=False))
+    if types.is_integer(kind) and not column.null_count:
+        return list(values_of(column.cast(kind)).tolist())
+    if types.is_string_view(kind):
+        column, kind = column.cast(pa.string()), pa.string()
+    if not (types.is_string(kind) or types.is_large_string(kind)):
+        return list(column.to_pylist())
+    encoded = column.cast(kind).dictionary_encode()
+    strings = [*encoded.dictionary.to_pylist(), None]
+    return [strings[i] for i in values_of(encoded.indices, missing=-1).tolist()]
+
+
+def _is_list(kind: pa.DataType) -> bool:
+    import pyarrow as pa
+
+    tests = (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list)
+    return any(test(kind) for test in tests)
+
+
+def single_array(column: pa.Array | pa.ChunkedArray) -> pa.Array:
+    """Return a column as one array.
+
+    >>> import pyarrow as pa
+    >>> single_array(pa.chunked_array([[1], [2]])).to_pylist()
+    [1, 2]
+    """
+    import pyarrow as pa
+
+    if isinstance(column, pa.Array):
+        return column
+    if column.num_chunks == 1:
+        return column.chunk(0)
+    return pa.concat_arrays(column.chunks or [pa.nulls(0, column.type)])
+
+
+def values_of(column: pa.Array | pa.ChunkedArray, missing: Any = np.nan) -> npt.NDArray[Any]:
+    """Return (rows,) the numbers of a column; read-only.
+
+    Args:
+        column: of integers or of floats.
+        missing: the value for null.
+
+    >>> import pyarrow as pa
+    >>> values_of(pa.array([1.5, None])), values_of(pa.array([2, None])[:1])
+    (array([1.5, nan]), array([2]))
+    """
+    import pyarrow as pa
+
+    array = single_array(column)
+    if not array.null_count:
+        return np.from_dlpack(array)
+    data = array.buffers()[1]
+    data_only = pa.Array.from_buffers(array.type, len(array), [None, data], offset=array.offset)
+    present = np.from_dlpack(array.is_valid().cast(pa.uint8())).astype(bool)
+    return np.where(present, np.from_dlpack(data_only), missing)

@@ -1,0 +1,273 @@
+"""`bpa adapt`: samplers, likelihoods, priors, several files of lists, temperature."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from command_line import refused, run, succeed
+
+import bpa_ppl as bpa
+from bpa_ppl.diagnostics import temperature
+from bpa_ppl.models import Margin
+from bpa_ppl.posterior import read_draws
+
+ADAPT = ("adapt", "nbest", "-r", "ref", "-w", "moses.ini", "-q")
+MAP = (*ADAPT, "--sampler", "map", "-o", "new.nc")
+
+
+def adapted(**options: object) -> bpa.Draws:
+    """What the library finds on the same files."""
+    lists = bpa.read_nbest("nbest", references="ref")
+    return bpa.as_draws(bpa.adapt(lists, bpa.read_weights("moses.ini"), sampler="map", **options))
+
+
+@pytest.mark.parametrize(
+    ("options", "arguments"),
+    [
+        ((), {}),
+        (("--likelihood", "margin:gamma=4"), {"likelihood": Margin(gamma=4.0)}),
+        (("--prior", "isotropic:variance=0.3"), {"prior_variance": 0.3}),
+    ],
+)
+def test_the_posterior_is_that_of_the_library(
+    folder: Path, options: tuple[str, ...], arguments: dict[str, object]
+) -> None:
+    succeed(*MAP, *options)
+    ours, theirs = read_draws("new.nc"), adapted(**arguments)
+    np.testing.assert_array_equal(ours.mean, theirs.mean)
+    assert ours.attrs["likelihood"] == theirs.attrs["likelihood"]
+
+
+@pytest.mark.parametrize(
+    ("sampler", "settings", "shape"),
+    [
+        ("rwm", {"draws": 20, "warmup": 10, "chains": 2}, (2, 20)),
+        ("heuristic", {"draws": 30, "delta": 50}, (1, 31)),
+    ],
+)
+def test_settings_reach_the_sampler(
+    folder: Path, sampler: str, settings: dict[str, int], shape: tuple[int, int]
+) -> None:
+    chosen = [word for name, value in settings.items() for word in ("--set", f"{name}={value}")]
+    done = succeed(*ADAPT[:-1], "-o", "new.nc", "--sampler", sampler, *chosen)
+    assert (done.out, sampler in done.err) == ("", True)
+    draws = read_draws("new.nc")
+    assert draws.weights.shape[:2] == shape
+    assert settings.items() <= draws.attrs["settings"].items()
+
+
+def test_the_same_seed_gives_the_same_posterior(folder: Path) -> None:
+    draws = []
+    for name, seed in (("a.nc", 3), ("b.nc", 3), ("c.nc", 4)):
+        few = ("--set", "draws=8", "--sampler", "heuristic", "--seed", seed)
+        succeed(*ADAPT, "-o", name, *few)
+        draws.append(read_draws(name).weights)
+    assert np.array_equal(draws[0], draws[1])
+    assert not np.array_equal(draws[0], draws[2])
+
+
+def test_fixed_features_and_default_weights(folder: Path) -> None:
+    weights = Path("moses.ini").read_text("utf-8").replace("LM0= 0.109821", "")
+    Path("moses.ini").write_text(weights, "utf-8")
+    succeed(*MAP, "--default", "LM0=0.25", "--fixed", "LM0")
+    assert bpa.point_weights(read_draws("new.nc"))["LM0"] == 0.25
+
+
+def test_a_posterior_to_standard_output(folder: Path) -> None:
+    assert "HDF" in succeed(*ADAPT, "--sampler", "map", "-o", "-").out
+
+
+def test_the_published_preset(folder: Path) -> None:
+    few = ("--set", "draws=50", "--set", "warmup=50")
+    succeed(*ADAPT, "-o", "new.nc", "--preset", "published", *few)
+    attrs = read_draws("new.nc").attrs
+    assert (attrs["sampler"], attrs["likelihood"]) == ("rwm-isotropic", {"name": "oracle"})
+
+
+def test_a_prior_from_a_file(folder: Path) -> None:
+    canonical = bpa.read_weights("moses.ini")
+    free = {name: value for name, value in canonical.items() if name != "UnknownWordPenalty0"}
+    matrix = 0.05 * np.eye(len(free)) + 0.02
+    bpa.Prior.gaussian(free, matrix).write("prior.json")
+    succeed(*MAP, "--prior", "prior.json")
+    assert set(read_draws("new.nc").features) == set(free)
+    np.testing.assert_allclose(read_draws("new.nc").constants["prior_covariance"], matrix)
+
+
+def test_weight_trace_takes_the_second_set(folder: Path) -> None:
+    trace = (*ADAPT, "-o", "new.nc", "--sampler", "weight-trace")
+    refused(*trace, mention="weight-trace needs the lists")
+    extra = ("--extra", "nbest", "--extra-references", "ref")
+    succeed(*trace, *extra, "--set", "restarts=2", "--set", "delta=20")
+    draws = read_draws("new.nc")
+    assert (draws.kind, draws.attrs["extra"]) == ("weighted", "nbest")
+    assert draws.attrs["likelihood_exponent"] == 1 / 20
+    assert {"restarts": 2, "delta": 20}.items() <= draws.attrs["settings"].items()
+
+
+@pytest.mark.parametrize(
+    ("options", "mention"),
+    [
+        (("--sampler", "gibbs"), "gibbs"),
+        (("--metric", "meteor"), "meteor"),
+        (("--ties", "random"), "random"),
+        (("--bad", "zero"), "zero"),
+        (("--set", "temperature=2"), "temperature"),
+        (("--set", "draws"), "'draws' (--set)"),
+        (("--sampler", "rwm", "--set", "draws=many"), "many"),
+        (("--prior-variance", "nan"), "nan"),
+        (("--default", "LM0=big"), "'big' (--default)"),
+        (("--fixed", "LM7"), "LM7"),
+        (("--likelihood", "hinge"), "hinge"),
+        (("--likelihood", "margin:delta=1"), "delta"),
+        (("--likelihood", "margin:gamma"), "'gamma' (--likelihood)"),
+        (("--preset", "paper"), "paper"),
+        (("--prior", "flat"), "flat"),
+        (("--prior", "none.json"), "none.json: "),
+        (("--extra", "nbest"), "--extra-references"),
+        (("--no-sentences",), "(--no-sentences)"),
+        (("--fit-temperature",), "leave-one-out"),
+    ],
+    ids=" ".join,
+)
+def test_options_that_cannot_be_used(folder: Path, options: tuple[str, ...], mention: str) -> None:
+    refused(*MAP, *options, mention=mention)
+
+
+def test_a_temperature_is_fitted_printed_and_used(folder: Path) -> None:
+    laplace = (*ADAPT[:-1], "--sampler", "laplace", "-o", "new.nc")
+    rerank = ("rerank", "nbest", "-p", "new.nc", "-o", "out", "-q", "--details")
+    succeed(*laplace)
+    succeed(*rerank, "cold")
+    done = succeed(*laplace, "--fit-temperature")
+    draws = read_draws("new.nc")
+    fitted = temperature(draws, bpa.read_nbest("nbest", references="ref"))
+    assert str(fitted) in done.err.splitlines()
+    assert draws.attrs["temperature"] == pytest.approx(fitted.value)
+    succeed(*rerank, "warm")
+    assert Path("warm").read_text() != Path("cold").read_text()
+
+
+def divide(name: str, first: int, prefix: str) -> None:
+    """Cut a file in two: its first lines or lists, and the rest."""
+    lines = Path(name).read_text("utf-8").splitlines(keepends=True)
+    of = [int(line.split(" ||| ")[0]) if " ||| " in line else n for n, line in enumerate(lines)]
+    for part in (0, 1):
+        kept = [line for n, line in zip(of, lines, strict=True) if (n >= first) == part]
+        Path(f"{prefix}{part}").write_text("".join(kept), "utf-8")
+
+
+@pytest.fixture
+def pools(folder: Path) -> Path:
+    """The lists in two files, `n0` and `n1`, with ids of their own, and `r0` and `r1`."""
+    divide("nbest", 5, "n")
+    divide("ref", 5, "r")
+    rest = [line.partition(" ||| ") for line in Path("n1").read_text("utf-8").splitlines(True)]
+    Path("n1").write_text("".join(f"{int(n) - 5}{mark}{end}" for n, mark, end in rest), "utf-8")
+    return folder
+
+
+POOL = ("-w", "moses.ini", "--sampler", "map", "-q", "-o")
+
+
+def test_several_files_are_as_one(pools: Path) -> None:
+    for part in "01":
+        text = Path(f"r{part}").read_text("utf-8").replace("the", "a")
+        Path(f"other{part}").write_text(text, "utf-8")
+    Path("other").write_text("".join(Path(f"other{n}").read_text("utf-8") for n in "01"), "utf-8")
+    add = ("--add", "length:ratio=true")
+    one = ("-r", "ref", "-r", "other", "-s", "ref", *add)
+    two = ("-r", "r0,r1", "-r", "other0,other1", "-s", "r0,r1", *add)
+    succeed("adapt", "nbest", *one, *POOL, "whole.nc")
+    succeed("adapt", "n0", "n1", *two, *POOL, "parts.nc")
+    np.testing.assert_array_equal(read_draws("parts.nc").weights, read_draws("whole.nc").weights)
+    succeed("adapt", "n0", "-r", "r0", "-s", "r0", *add, *POOL, "part.nc")
+    assert np.abs(read_draws("part.nc").weights - read_draws("whole.nc").weights).max() > 1e-3
+
+
+@pytest.mark.parametrize(
+    ("arguments", "mention"),
+    [
+        (("n0", "n1", "-r", "ref"), "2 files of n-best lists"),
+        (("n0", "n1", "-r", "r0,r1", "-s", "r0"), "(--sources)"),
+        (("n0", "n1", "-r", "r0,r1,ref"), "r0,r1,ref (--references)"),
+        (("n0", "n1", "-r", "r1,r0"), "r1"),
+        (("n0", "none", "-r", "r0,r1"), "none: no such file"),
+        (("n0", "fewer", "-r", "r0,r1"), "LM0"),
+        (("n0", "n1"), "(--references)"),
+    ],
+)
+def test_files_that_do_not_go_together(
+    pools: Path, arguments: tuple[str, ...], mention: str
+) -> None:
+    Path("fewer").write_text(Path("n1").read_text("utf-8").replace("LM0=", "LM1="), "utf-8")
+    refused("adapt", *arguments, *POOL, "parts.nc", mention=mention)
+
+
+@pytest.fixture
+def compared(folder: Path) -> Path:
+    """The folder, with lists whose candidates with more of `kiwi` were preferred, as a rule."""
+    rng = np.random.default_rng(4)
+    for name, first in (("first", 0), ("second", 40)):
+        lines = []
+        for s in range(first, first + 40):
+            kiwi, noise = rng.normal(size=(2, 3)).round(3).tolist()
+            ranking = np.argsort(-(kiwi + rng.logistic(size=3) / 2)).tolist()
+            candidates = [
+                {"id": label, "text": f"{s} {label}", "kiwi": k, "noise": n}
+                for label, k, n in zip("ABC", kiwi, noise, strict=True)
+            ]
+            given = {"preferences": [["ABC"[k] for k in ranking[::2]]], "rankings": [ranking[:2]]}
+            lines.append(json.dumps({"id": s, **given, "candidates": candidates}))
+        (folder / f"{name}.jsonl").write_text("\n".join([*lines, ""]))
+    return folder
+
+
+PREFERENCES = ("adapt", "first.jsonl", "-w", "none", "-o", "p.nc")
+
+
+def test_preferences_without_references_or_weights(compared: Path) -> None:
+    succeed(*PREFERENCES, "--set", "draws=500")
+    before = read_draws("p.nc")
+    assert before.attrs["likelihood"]["name"] == "preference"
+    counts = {"lists": 40, "preferences": 40, "ties": 0, "rankings": 40}
+    assert before.attrs["comparisons"] == counts
+    assert before.mean[0] > 3 * before.deviation[0]
+    succeed("check", "p.nc")
+    succeed("report", "p.nc", "-o", "p.html")
+    assert "80 sentences added" in succeed("update", "p.nc", "second.jsonl", "-o", "q.nc").err
+    assert read_draws("q.nc").deviation[0] < before.deviation[0]
+    succeed("rerank", "second.jsonl", "-p", "q.nc", "-o", "out", "--first-id", 40)
+    lists = bpa.read_nbest("second.jsonl")
+    best = lists.chosen(lists.best(lists.features[:, 0]))
+    assert np.mean(np.array(Path("out").read_text().splitlines()) == best) > 0.8
+
+
+def test_preferences_with_settings_of_the_likelihood(compared: Path) -> None:
+    succeed(*PREFERENCES, "--likelihood", "preference:slip=0.1,nu=0.5", "--sampler", "map")
+    recorded = read_draws("p.nc").attrs["likelihood"]
+    assert recorded == {"name": "preference", "slip": 0.1, "nu": 0.5}
+    calibrate = ("calibrate", "first.jsonl", "-w", "none", "--likelihood", "preference", "-q")
+    assert "kiwi" in succeed(*calibrate, "--samplers", "laplace", "--replications", 20).out
+    text = Path("first.jsonl").read_text()
+    Path("first.jsonl").write_text(text.replace('"rankings": [[', '"rankings": [[7, ', 1))
+    refused(*PREFERENCES, mention="first.jsonl: rankings[0] of sentence 0")
+
+
+@pytest.mark.parametrize(
+    ("command", "given", "suggested"),
+    [
+        ("adapt", ("--draws", "200"), "--set draws=200"),
+        ("adapt", ("--proposal-variance=0.5",), "--set proposal_variance=0.5"),
+        ("tune", ("--epochs", "3"), "--set epochs=3"),
+        ("compare", ("--draws", "200"), "--set SAMPLER.draws=200"),
+    ],
+)
+def test_a_setting_given_as_an_option(command: str, given: tuple[str, ...], suggested: str) -> None:
+    done = run(command, "lists", "-w", "w", "-o", "o", *given)
+    assert done.code == 2
+    assert suggested in " ".join(done.err.split())
+    assert "--set" not in run(command, "lists", "--drawn", "200").err

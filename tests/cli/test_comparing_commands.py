@@ -1,0 +1,235 @@
+"""`bpa compare`, `bpa calibrate` and `bpa tune`."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import time
+from pathlib import Path
+
+import pytest
+from command_line import refused, run, start, succeed
+
+import bpa_ppl as bpa
+from bpa_ppl.component import Count
+from bpa_ppl.registry import TUNERS
+from bpa_ppl.tuning import Tuned, Tuner, TuningProblem
+
+LISTS = ("nbest", "-w", "moses.ini")
+COMPARE = ("compare", *LISTS, "-r", "ref", "-o", "report")
+SHORT = ("--runs", 2, "--reference-draws", 1000, "--reference-sampler", "imh", "-q")
+CALIBRATE = ("calibrate", *LISTS)
+
+
+def test_compare_writes_a_page_and_tables(folder: Path) -> None:
+    done = succeed(
+        *(*COMPARE, *SHORT, "--samplers", "laplace, heuristic", "--figures", "png"),
+        *("--set", "laplace.draws=1500", "--posterior", "mine=poor.nc"),
+    )
+    names = {path.name for path in Path("report").iterdir()}
+    assert {"index.html", "comparison.json", "efficiency.csv", "accuracy.png"} <= names
+    result = json.loads(Path("report/comparison.json").read_text("utf-8"))["samplers"]
+    assert list(result) == ["laplace", "heuristic", "mine"]
+    assert (result["laplace"]["verdict"], result["mine"]["verdict"]) == ("agrees", "undecided")
+    assert result["heuristic"]["verdict"] != "agrees"
+    assert result["laplace"]["efficiency"]["draws"] == 1500
+    assert result["laplace"]["efficiency"]["seconds"] > 0
+    assert result["laplace"]["downstream"]["sentences"] == 12
+    assert "seconds" in result["mine"]["efficiency"]["missing"]
+    html = Path("report/index.html").read_text("utf-8")
+    assert "bpa compare nbest -w moses.ini" in html
+    assert "mine does not record seconds" in html
+    assert "laplace" in done.out
+
+
+@pytest.mark.slow
+def test_calibrate_prints_the_verdict(folder: Path) -> None:
+    calibrate = (*CALIBRATE, "--replications", 40, "-q", "--jobs", 2)
+    good = succeed(*calibrate, "--samplers", "laplace", "-o", "page.html")
+    assert "laplace, 40 replications: calibrated" in good.out
+    assert "<svg" not in good.out
+    assert "log p(A|λ)" in Path("page.html").read_text("utf-8")
+    # A walk that is far too short has not left its start.
+    short = ("--samplers", "rwm-isotropic", "--set", "rwm-isotropic.draws=20")
+    poor = run(*calibrate, *short, "--set", "rwm-isotropic.warmup=1", "-o", "numbers.json")
+    assert poor.code == 3
+    assert "raise draws" in poor.out
+    (result,) = json.loads(Path("numbers.json").read_text("utf-8"))
+    assert result["passed"] is False
+
+
+def test_a_posterior_of_another_model_or_of_other_data_is_refused(folder: Path) -> None:
+    mine = ("--samplers", "map", *SHORT, "--posterior", "mine=poor.nc")
+    other = run(*COMPARE, *mine, "--likelihood", "oracle")
+    assert (other.code, "its likelihood is margin" in other.err) == (2, True)
+    lines = Path("nbest").read_text("utf-8").splitlines(keepends=True)
+    Path("nbest").write_text("".join(lines[:60]), "utf-8")
+    fewer = run(*COMPARE, *mine)
+    assert (fewer.code, "adapted to 12 sentences, not to 6" in fewer.err) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "mention"),
+    [
+        (("compare", *LISTS, "-o", "report"), "(--references)"),
+        ((*COMPARE, "--samplers", "gibbs"), "'gibbs'"),
+        ((*COMPARE, "--samplers", ""), "(--samplers)"),
+        ((*COMPARE, "--runs", 0), "one run"),
+        ((*COMPARE, "--reference-sampler", "map"), "draws"),
+        ((*COMPARE, "--posterior", "imh=poor.nc"), "imh"),
+        ((*COMPARE, "--posterior", "mine=good.nc"), "1 draws per chain"),
+        ((*COMPARE, "--posterior", "none.nc"), "'none.nc' (--posterior)"),
+        ((*COMPARE, "--posterior", "mine=none.nc"), "none.nc: no such file"),
+        ((*COMPARE, "--figures", "gif"), "'gif'"),
+        ((*COMPARE, "--set", "draws=5"), "'draws' (--set)"),
+        ((*COMPARE, "--set", "imh.leaps=5"), "leaps"),
+        ((*COMPARE, "--samplers", "map", *SHORT), "1 draws per chain"),
+        ((*CALIBRATE, "--replications", 3), "at least 20"),
+        ((*CALIBRATE, "--samplers", "gibbs"), "'gibbs'"),
+        ((*CALIBRATE, "--likelihood", "margin", "-r", "ref"), "margin"),
+    ],
+)
+def test_comparisons_that_cannot_be_run(
+    folder: Path, arguments: tuple[object, ...], mention: str
+) -> None:
+    Path("report").mkdir()
+    refused(*arguments, mention=mention)
+
+
+@pytest.mark.slow
+def test_ctrl_c_ends_a_calibration(folder: Path) -> None:
+    many = ("--replications", 100_000, "--jobs", 2, "--samplers", "imh,nuts")
+    process = start(*CALIBRATE, *many, "-o", "page.html")
+    time.sleep(4)
+    assert process.poll() is None, process.communicate()
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert (process.returncode, out) == (130, "")
+    assert err.splitlines()[-1] == "interrupted"
+    assert "Traceback" not in err
+    assert not Path("page.html").exists()
+
+
+TUNE = ("tune", "nbest", "-r", "ref", "-w", "moses.ini", "-o", "new.json")
+FAST = ("--tuner", "mira", "--set", "epochs=3")
+EXTRA = ("--extra", "nbest", "--extra-references", "ref")
+
+
+def library(**options: object) -> bpa.Weights:
+    """What the library finds on the same files."""
+    lists = bpa.read_nbest("nbest", references="ref")
+    return bpa.reestimate(lists, bpa.read_weights("moses.ini"), **options).weights  # type: ignore[arg-type]
+
+
+def test_weights_are_those_of_the_library(folder: Path) -> None:
+    done = succeed(*TUNE, *FAST, "--metric", "ter", "--seed", "2")
+    assert done.out == ""
+    change = r"\d+\.\d+ → \d+\.\d+"
+    pattern = f"TER of the lists: {change}, BLEU {change}, length {change}$"
+    assert re.search(pattern, done.err, re.MULTILINE)
+    assert bpa.read_weights("new.json") == library(tuner="mira", epochs=3, metric="ter", seed=2)
+
+
+class Multiplied(Tuner, frozen=True):
+    """A tuner from outside the package."""
+
+    factor: Count = 2
+
+    def tune(self, problem: TuningProblem) -> Tuned:
+        """Return a multiple of the weights."""
+        weights = self.factor * problem.start
+        return Tuned(weights, weights[None])
+
+
+def test_a_custom_tuner(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(TUNERS, "_members", dict(TUNERS._members))
+    TUNERS.register("mine", Multiplied)
+    succeed(*TUNE, "--tuner", "mine", "--set", "factor=3", "--fixed", "none")
+    old, new = (bpa.read_weights(name) for name in ("moses.ini", "new.json"))
+    assert dict(new) == {name: 3 * value for name, value in old.items()}
+
+
+def test_a_template_keeps_everything_but_its_weights(folder: Path) -> None:
+    assert succeed(*TUNE, *FAST, "-q", "-o", "new.ini", "--template", "moses.ini").err == ""
+    old, new = (Path(name).read_text().splitlines() for name in ("moses.ini", "new.ini"))
+    changed = [b for a, b in zip(old, new, strict=True) if a != b]
+    assert changed
+    assert all(line.split("=")[0].endswith("0") for line in changed)
+    assert bpa.read_weights("new.ini") == library(tuner="mira", epochs=3)
+
+
+def test_fixed_features_and_the_second_set(folder: Path) -> None:
+    succeed(*TUNE, "--tuner", "mert+", "--set", "restarts=1", "--fixed", "LM0", *EXTRA)
+    assert bpa.read_weights("new.json")["LM0"] == bpa.read_weights("moses.ini")["LM0"]
+
+
+@pytest.fixture
+def loop(folder: Path) -> tuple[str, ...]:
+    """A command line for half of each list."""
+    lines = Path("nbest").read_text().splitlines(keepends=True)
+    Path("first").write_text("".join(line for i, line in enumerate(lines) if i % 10 < 5))
+    return ("tune", "first", *TUNE[2:], *FAST, "--decoder")
+
+
+def test_the_loop_runs_the_command_until_nothing_is_new(loop: tuple[str, ...]) -> None:
+    done = succeed(*loop, "grep -q LM0= {weights} && echo run >> calls && cp nbest {nbest}")
+    assert Path("calls").read_text() == "run\nrun\n"
+    assert "60 new hypotheses" in done.err
+    assert ", 0 new hypotheses" in done.err
+    change = r"\S+ → \S+"
+    whole = f"BLEU of the whole loop: {change}, TER {change}, length {change}, with the weights of "
+    assert re.search(rf"{whole}iteration \d of 2", done.err)
+    assert not Path("new.json.rounds").exists()
+
+
+def test_a_failed_loop_resumes(loop: tuple[str, ...]) -> None:
+    tune = (*loop, "echo run >> calls && test -e ready -a -e {weights} && cp nbest {nbest}")
+    failed = run(*tune)
+    assert (failed.code, "run it manually" in failed.err) == (2, True)
+    kept = bpa.read_weights("new.json.rounds/weights.1.json")
+    assert list(Path("new.json.rounds").glob("nbest.*")) == []
+    Path("ready").touch()
+    done = succeed(*tune, "--return", "last")
+    assert Path("calls").read_text().count("run") == 3
+    assert "iteration 1:" not in done.err  # its weights were there
+    whole = run(*tune, "--return", "last", "--rounds", "kept")
+    assert bpa.read_weights("kept/weights.1.json") == kept
+    assert bpa.read_weights("kept/weights.2.json") == bpa.read_weights("new.json")
+    assert whole.err.splitlines()[-1] == done.err.splitlines()[-1]
+    assert "(--rounds)" in refused(*tune, "--rounds", "kept", "--seed", "1", mention="kept: ")
+
+
+def test_the_limit_of_iterations_and_an_unwritable_output(loop: tuple[str, ...]) -> None:
+    once = (*loop, "echo run >> calls; true {weights}; cp nbest {nbest}", "--iterations", "1")
+    refused(*once, "-o", "none/new.json", mention="none/new.json: ")
+    assert "note: stopped after 1 iterations" in succeed(*once).err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "mention"),
+    [
+        (("--tuner", "powell"), "'powell'"),
+        (("--metric", "chrf"), "chrf"),
+        (("--set", "epochs=3"), "epochs"),
+        (("--set", "restarts=few"), "'few'"),
+        (("--tuner", "mert+"), "mert+"),
+        (EXTRA, "remove them"),
+        (("--tuner", "mert+", "--extra", "nbest"), "--extra-references"),
+        (("--decoder", "moses -f {weights}"), "{nbest}"),
+    ],
+)
+def test_weights_that_cannot_be_tuned(
+    folder: Path, arguments: tuple[str, ...], mention: str
+) -> None:
+    refused(*TUNE, *arguments, "-q", mention=mention)
+
+
+def test_a_decoder_that_fails(folder: Path) -> None:
+    """Control characters of its messages do not reach the terminal."""
+    decoder = r"printf 'bad\033[2J\a weather\n' >&2; false {weights} {nbest}"
+    done = run(*TUNE, *FAST, "-q", "--decoder", decoder)
+    assert done.code == 2
+    assert "exit code 1" in done.err
+    assert "bad\\x1b[2J\\x07 weather" in done.err
+    assert "\x1b" not in done.err

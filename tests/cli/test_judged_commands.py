@@ -1,0 +1,270 @@
+"""Lists with judgements, without references or weights: all commands, from JSON lines."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command_line import refused, succeed
+from judged_lists import judged_lists, write_json_lines
+
+import bpa_ppl as bpa
+from bpa_ppl.diagnostics.baselines.comparing import recorded_comparison
+from bpa_ppl.posterior import read_draws
+from bpa_ppl.quality import headroom
+
+LISTS = ("adapt", "lists.jsonl", "-o", "p.nc")
+ADAPT = (*LISTS, "-w", "w.yaml", "--gain", "comet", "--sampler", "map")
+RERANK = ("rerank", "lists.jsonl", "-p", "p.nc", "-o", "out")
+SYSTEMS = ("--categorical", "system")
+
+
+@pytest.fixture
+def lists(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> bpa.NBest:
+    """Lists of systems with a column comet, in `lists.jsonl`, and weights of them."""
+    monkeypatch.chdir(tmp_path)
+    Path("w.yaml").write_text("logprob: 0.1\n")
+    write_json_lines(judged_lists(30), Path("lists.jsonl"))
+    return judged_lists(30)
+
+
+def test_rerank_improves_the_column(lists: bpa.NBest) -> None:
+    done = succeed(*ADAPT, *SYSTEMS)
+    assert "no canonical weight for system=ann, system=bob, system=eve: the prior" in done.err
+    shown = succeed(*RERANK)
+    name, *values = shown.out.splitlines()[1].split()
+    before, after = map(float, values[:2])
+    assert (name, after > before + 0.3) == ("comet", True)
+    assert [text.split()[1] for text in Path("out").read_text().splitlines()].count("eve") > 25
+    assert after <= headroom(lists, metric="comet").oracle.value
+
+
+def test_commands_compare_with_simple_baselines(lists: bpa.NBest) -> None:
+    done = succeed(*ADAPT, *SYSTEMS)
+    assert "best single system (eve)" in done.err
+    pool, draws = bpa.read_nbest("lists.jsonl"), read_draws("p.nc")
+    assert str(recorded_comparison(draws)) in done.err.replace("note: ", "")
+    expected = bpa.compare_baselines(pool, draws, choice=bpa.rerank(pool, draws).choice)
+    assert succeed(*RERANK).out.endswith(f"\n\n{expected}\n{expected.summary}\n")
+    alone = succeed("oracle", "lists.jsonl", "--metric", "comet").out
+    assert alone.endswith(f"\n\n{bpa.compare_baselines(pool, metric='comet')}\n")
+    assert "adapted" not in alone
+
+
+def test_rerank_of_lists_without_the_column(lists: bpa.NBest) -> None:
+    succeed(*ADAPT, *SYSTEMS, "-q")
+    write_json_lines(lists.without_features("comet"), Path("new.jsonl"))
+    shown = succeed("rerank", "new.jsonl", "-p", "p.nc", "-o", "out")
+    assert shown.out == ""
+    assert "of 30 translations changed" in shown.err
+    write_json_lines(judged_lists(30, names=("ann", "zoe")), Path("zoe.jsonl"))
+    notes = succeed("rerank", "zoe.jsonl", "-p", "p.nc", "-o", "out").err
+    assert notes.count("note: zoe.jsonl: system zoe did not occur in the adaptation lists") == 1
+
+
+def test_oracles_and_tuning(lists: bpa.NBest) -> None:
+    shown = succeed("oracle", "lists.jsonl", "--metric", "-comet", "-w", "none").out.splitlines()
+    values = [float(row.split()[1]) for row in shown[1:4]]
+    assert values[1] < values[0] < values[2]
+    assert "column:comet|better:lower" in shown
+    tuned = succeed("tune", "lists.jsonl", "-w", "none", "--gain", "comet", "-o", "new.json")
+    assert "comet of the lists: " in tuned.err
+    assert bpa.read_weights("new.json").names == ("logprob",)
+
+
+def test_weights_of_any_kind(lists: bpa.NBest) -> None:
+    Path("bare").write_text("0.1\n")
+    Path("w.json").write_text("[0.1]")
+    means = []
+    for weights in ("w.yaml", "bare", "w.json"):
+        succeed(*ADAPT, "-w", weights, "-q")
+        means.append(read_draws("p.nc").mean.tolist())
+    assert means[0] == means[1] == means[2]
+    assert "no canonical weight for logprob" in succeed(*ADAPT, "-w", "none", "-q").err
+
+
+def test_variances_of_single_features(lists: bpa.NBest) -> None:
+    chosen = ("0.5", "system=eve=2", "system=ann=3")
+    succeed(*ADAPT, *SYSTEMS, *(word for value in chosen for word in ("--prior-variance", value)))
+    draws = read_draws("p.nc")
+    variance = dict(zip(draws.features, draws.constants["prior_variance"].tolist(), strict=True))
+    assert variance["logprob"] == 0.5
+    assert (variance["system=ann"], variance["system=eve"]) == (3, 2)
+    assert variance["system=bob"] == pytest.approx(0.5 * 9 / 2, rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("options", "mention"),
+    [
+        (("--gain", "bleurt"), "'bleurt'"),
+        (("--metric", "TER"), "(--references)"),
+        (("--metric", "chrf:word_order=x"), "word_order"),
+        (("--metric", "column:negative=true"), "needs column"),
+        (("--metric", "unbabel-comet"), "(--references)"),
+        (("--categorical", "text"), "text"),
+        (("--prior-variance", "x"), "(--prior-variance)"),
+        (("--prior-variance", "LM0=x"), "'x' (--prior-variance)"),
+        (("--prior-variance", "LM0=2"), "LM0"),
+        (("--prior-variance", "1", "--prior-variance", "2"), "(--prior-variance)"),
+        (("--gain", "logprob"), "(--default)"),
+    ],
+    ids=" ".join,
+)
+def test_options_that_cannot_be_used(
+    lists: bpa.NBest, options: tuple[str, ...], mention: str
+) -> None:
+    refused(*ADAPT, *options, mention=mention)
+
+
+def test_default_weight_of_a_feature_without_a_weight(lists: bpa.NBest) -> None:
+    succeed(*ADAPT, "-q")
+    bare = lists.without_features("comet")
+    write_json_lines(bare, Path("bare.jsonl"))
+    write_json_lines(bare.with_features("extra", [0.0, 0.0, -9.0] * 30), Path("more.jsonl"))
+    more = succeed("rerank", "more.jsonl", "-p", "p.nc")
+    (note,) = (line for line in more.err.splitlines() if line.startswith("note: "))
+    assert note.startswith("note: more.jsonl: extra not used")
+    assert succeed("rerank", "bare.jsonl", "-p", "p.nc").out == more.out
+    defaults = succeed("rerank", "more.jsonl", "-p", "p.nc", "--default", "extra=1", "-q")
+    assert "eve" not in defaults.out
+
+
+MQM = (*LISTS, "-w", "none", "--gain", "mqm", "-q")
+
+
+def records(count: int, seed: int, missing: int = 0) -> list[dict[str, Any]]:
+    """Return sentences with text ids; of every other one, the first `missing` have no judgement."""
+    lists = judged_lists(count, seed)
+    result = []
+    for s in range(count):
+        candidates = [
+            {"text": lists.text(row), "logprob": float(lists.features[row, 0])}
+            | ({} if s % 2 and k < missing else {"mqm": float(lists.features[row, 1])})
+            for k, row in enumerate(range(lists.offsets[s], lists.offsets[s + 1]))
+        ]
+        result.append({"id": f"doc-{s}", "candidates": candidates})
+    return result
+
+
+def write(name: str, lines: list[dict[str, Any]]) -> None:
+    Path(name).write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+
+
+@pytest.fixture
+def mqm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
+    """Lists with a human score, in `lists.jsonl`."""
+    monkeypatch.chdir(tmp_path)
+    lines = records(20, seed=1)
+    write("lists.jsonl", lines)
+    return lines
+
+
+def test_oracle_counts_lists_with_fewer_than_two_judged(mqm: list[dict[str, Any]]) -> None:
+    write("partly.jsonl", records(20, seed=1, missing=2))
+    done = succeed("oracle", "partly.jsonl", "--metric", "mqm", "-o", "out")
+    assert "mqm is missing for 20 of 60 candidates" in done.err
+    assert "10 lists left out: fewer than two candidates are judged" in done.out
+    assert len(Path("out").read_text().splitlines()) == 20
+
+
+def test_new_lists_with_a_human_score_are_reranked_alike(mqm: list[dict[str, Any]]) -> None:
+    succeed(*MQM, "--sampler", "laplace")
+    new = records(12, seed=2)
+    write("new.jsonl", new)
+    for line in new:
+        for k, candidate in enumerate(line["candidates"]):
+            candidate["da"] = k
+    write("more.jsonl", new)
+    plain, more = (succeed("rerank", f"{name}.jsonl", "-p", "p.nc") for name in ("new", "more"))
+    assert more.out == plain.out
+    (note,) = (line for line in more.err.splitlines() if line.startswith("note: "))
+    assert note.startswith("note: more.jsonl: da not used")
+    for command in (
+        ("update", "p.nc", "more.jsonl", "-o", "q.nc"),
+        ("report", "p.nc", "--lists", "more.jsonl", "-o", "page.html"),
+    ):
+        assert "da not used" in succeed(*command).err
+    del new[1]["candidates"][0]["logprob"]
+    write("new.jsonl", new)
+    refused("rerank", "new.jsonl", "-p", "p.nc", mention="logprob: missing for some candidates")
+
+
+def test_columns_that_are_features_are_chosen_and_recorded(mqm: list[dict[str, Any]]) -> None:
+    for line in mqm:
+        for k, one in enumerate(line["candidates"]):
+            one |= {"qe_a": k, "qe_b": -k, "place": k}
+    write("lists.jsonl", mqm)
+    adapt = (*MQM, "--sampler", "map")
+    for options, expected in (
+        (("--exclude", "place"), ("logprob", "qe_a", "qe_b")),
+        (("--exclude", "place", "--exclude", "qe_b"), ("logprob", "qe_a")),
+        (("--features", "logprob", "--features", "qe_a"), ("logprob", "qe_a")),
+        (("--features", "qe_a", "--exclude", "mqm"), ("qe_a",)),
+    ):
+        succeed(*adapt, *options)
+        assert read_draws("p.nc").features == expected
+        assert "not used" not in succeed(*RERANK, "-q").err
+    refused(*adapt, "--features", "qe_c", mention="qe_c")
+    del mqm[0]["candidates"][0]["qe_a"]
+    write("lists.jsonl", mqm)
+    refused(*adapt, "--features", "qe_a", mention="missing for some")
+
+
+@pytest.mark.parametrize("name", ["details.jsonl.gz", "details.tsv"])
+def test_details_have_the_ids_of_the_user(mqm: list[dict[str, Any]], name: str) -> None:
+    succeed(*MQM, "--sampler", "map")
+    done = succeed(*RERANK, "--details", name)
+    assert "expected TER" not in done.err  # texts cannot be compared by a human score
+    data = Path(name).read_bytes()
+    lines = (gzip.decompress(data) if name.endswith(".gz") else data).decode().splitlines()
+    texts = Path("out").read_text().splitlines()
+    if name.endswith(".tsv"):
+        header, *rows = [line.split("\t") for line in lines]
+        assert header[-3:] == ["better", "worse", "expected_mqm"]
+        assert [row[0] for row in rows] == [f"doc-{s}" for s in range(20)]
+        return
+    details = list(map(json.loads, lines))
+    assert [one["id"] for one in details] == [f"doc-{s}" for s in range(20)]
+    assert [one["text"] for one in details] == texts
+    for one, line in zip(details, mqm, strict=True):
+        candidates = line["candidates"]
+        assert candidates[one["choice"]]["text"] == one["text"]
+        assert candidates[one["canonical_choice"]]["text"] == one["canonical_text"]
+        assert one["changed"] is (one["text"] != one["canonical_text"])
+        assert 0 < one["probability"] <= 1
+        assert set(one) == {
+            *("id", "text", "choice", "changed", "probability", "better", "worse"),
+            *("expected_mqm", "canonical_text", "canonical_choice", "canonical_probability"),
+        }
+
+
+def test_equal_weights_need_no_judgement(mqm: list[dict[str, Any]]) -> None:
+    """The references inside the lists are not used."""
+    write("new.jsonl", [line | {"references": ["a"]} for line in records(20, seed=3)])
+    equal = ("--weights", "equal", "-o", "p.nc", "--lower-is-better")
+    without = ("adapt", "new.jsonl", "--no-sentences", *equal)
+    succeed(*without, "logprob", "--exclude", "mqm")
+    assert read_draws("p.nc").attrs["adaptation_sentences"] == 0
+    assert read_draws("p.nc").canonical[0] < 0
+    succeed("rerank", "new.jsonl", "-p", "p.nc", "-o", "out")
+    succeed("adapt", "lists.jsonl", *equal, "logprob", "--gain", "mqm", "--sampler", "map")
+    assert read_draws("p.nc").attrs["canonical_weights"] == "equal"
+    refused(*without, "comet", mention="comet")
+
+
+def test_ties_are_shared_where_nothing_decides(mqm: list[dict[str, Any]]) -> None:
+    for line in mqm:
+        for candidate in line["candidates"][:2]:
+            candidate["mqm"] = 9.0
+    write("lists.jsonl", mqm)
+    oracle = succeed("oracle", "lists.jsonl", "--metric", "mqm")
+    assert "20 of 20 oracles tied; ties shared" in oracle.out
+    assert "20 of 20 lists have several best candidates" in succeed(*MQM).err
+    for line in mqm:
+        for candidate in line["candidates"]:
+            candidate["mqm"] = 0.0
+    write("lists.jsonl", mqm)
+    refused(*MQM, mention="nothing can be learned")

@@ -1,0 +1,184 @@
+"""`bpa oracle`, `bpa features` and `bpa lm`, and features of text in other commands."""
+
+from __future__ import annotations
+
+import os
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+from command_line import refused, run, succeed
+
+import bpa_ppl as bpa
+from bpa_ppl.posterior import read_draws
+from bpa_ppl.text.arpa import read_arpa
+from bpa_ppl.text.language_model import NgramModel
+
+ADAPT = ("adapt", "nbest", "-r", "ref", "-w", "moses.ini", "--sampler", "map", "-o", "p.nc")
+RERANK = ("rerank", "nbest", "-p", "p.nc", "-o", "out")
+TEXT = "the cat sat\na cat sat down\nthe dog sat\n"
+
+
+def test_oracle_scores_and_texts(folder: Path) -> None:
+    oracle = ("oracle", "nbest", "-r", "ref", "-w", "moses.ini")
+    shown, mixed = succeed(*oracle), succeed(*oracle, "-o", "-", "-q")
+    assert shown.out.split()[:3] == ["TER", "BLEU", "length"]
+    values = [float(row.split()[1]) for row in shown.out.splitlines()[1:4]]
+    assert values[1] < values[0] < values[2]
+    assert mixed.out.count("\n") == 12
+    assert "anti-oracle" in mixed.err
+    own = bpa.corpus_score(mixed.out.splitlines(), bpa.read_references("ref"), "ter")
+    assert own.value == pytest.approx(values[1], abs=0.01)
+
+
+@pytest.fixture
+def texts(folder: Path) -> Path:
+    """The folder, with a text of the domain and sources."""
+    Path("domain.txt").write_text("read this leaflet .\ntake the tablet with water .\n" * 5)
+    Path("src").write_text("".join(f"une phrase {n}\n" for n in range(12)))
+    return folder
+
+
+def test_features_are_recorded_computed_again_and_reported(texts: Path) -> None:
+    done = succeed(*ADAPT, "--add", "lm=domain.txt,order=2")
+    assert "no canonical weight for lm, lm.oov" in done.err
+    draws = read_draws("p.nc")
+    assert draws.features[-2:] == ("lm", "lm.oov")
+    (record,) = draws.attrs["feature_sources"]
+    assert record["text"] == str(texts / "domain.txt")
+    assert (record["order"], record["feature_names"]) == (2, ["lm", "lm.oov"])
+    succeed(*RERANK)
+    assert len(Path("out").read_text().splitlines()) == 12
+    new = ("--nbest", "nbest", "-r", "ref", "-o", "page.html")
+    for posterior, has_features in (("p.nc", True), ("good.nc", False)):
+        succeed("report", posterior, *new)
+        page = Path("page.html").read_text()
+        assert ("What the added features contributed" in page) is has_features
+        assert ("without the column lm.oov" in page) is has_features
+
+
+def test_a_moved_or_changed_text(texts: Path) -> None:
+    succeed(*ADAPT, "--add", "lm=domain.txt", "-q")
+    Path("domain.txt").rename("moved.txt")
+    assert "(--moved-file)" in refused(*RERANK, mention="domain.txt: ")
+    refused(*RERANK, "--moved-file", "tm=moved.txt", mention="(--moved-file)")
+    moved = (*RERANK, "--moved-file", "lm=moved.txt")
+    succeed(*moved)
+    Path("out").unlink()
+    Path("moved.txt").write_text("another text .\n")
+    refused(*moved, mention="moved.txt: has changed")
+
+
+def test_a_posterior_that_includes_its_text_needs_no_file(texts: Path) -> None:
+    succeed(*ADAPT, "--add", "lm=domain.txt,carry=true", "--add", "lm=self,name=own")
+    Path("domain.txt").unlink()
+    succeed(*RERANK, "-q")
+    assert read_draws("p.nc").features[-4:] == ("lm", "lm.oov", "own", "own.oov")
+
+
+def test_lists_with_more_features(texts: Path) -> None:
+    add = ("--add", "lm=domain.txt", "--add", "length:ratio=true")
+    done = succeed("features", "nbest", "-s", "src", *add, "-o", "more.jsonl")
+    assert "added lm, lm.oov, LengthWords, LengthRatio to 120 hypotheses" in done.err
+    names = bpa.read_nbest("more.jsonl").feature_names
+    assert names[-4:] == ("lm", "lm.oov", "LengthWords", "LengthRatio")
+    own = succeed("features", "nbest", "-r", "ref", "--add", "lm=self", "-o", "own.nbest")
+    assert "added lm, lm.oov" in own.err
+
+
+@pytest.mark.parametrize(
+    ("options", "mention"),
+    [
+        ((), "(--add)"),
+        (("--add", "lm"), "lm needs text"),
+        (("--add", "ln=domain.txt"), "'ln'"),
+        (("--add", "lm=none.txt"), "none.txt"),
+        (("--add", "lm=empty.txt"), "empty.txt"),
+        (("--add", "lm=domain.txt,order=9"), "9"),
+        (("--add", "length=3"), "length takes no file"),
+        (("--add", "length:ratio=true"), "(--sources)"),
+        (("--add", "lexicon=domain.txt"), "lexicon"),
+        (("--add", "lm=self"), "references"),
+        (("--add", "lm=domain.txt", "--add", "lm=domain.txt"), "lm"),
+        (("--add", "phrases=none.parquet", "-s", "src"), "segmentation"),
+        (("--add", "length", "--format", "jsonl"), "nbest:1: "),
+        (("--add", "length", "-o", "more.tab"), "more.tab: "),
+    ],
+    ids=" ".join,
+)
+def test_features_that_cannot_be_added(texts: Path, options: tuple[str, ...], mention: str) -> None:
+    Path("empty.txt").touch()
+    refused("features", "nbest", "-o", "more.nbest", *options, mention=mention)
+
+
+@pytest.fixture
+def corpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A folder with texts, which is the current one."""
+    monkeypatch.chdir(tmp_path)
+    Path("domain.txt").write_text(TEXT, "utf-8")
+    Path("held-out.txt").write_text("the cat sat\na bird\n", "utf-8")
+
+
+@pytest.mark.usefixtures("corpus")
+def test_a_language_model_is_written_and_evaluated() -> None:
+    done = succeed("lm", "domain.txt", "--order", 2, "-o", "a.arpa.gz", "--test", "held-out.txt")
+    assert done.err == ""
+    model = NgramModel.estimate([line.split() for line in TEXT.splitlines()], 2)
+    assert read_arpa("a.arpa.gz").log_probabilities([["a"]]) == model.log_probabilities([["a"]])
+    scores, unknown = model.by_word([["the", "cat", "sat"], ["a", "bird"]])
+    assert done.out.splitlines() == [
+        "9 1-grams, 10 2-grams; too few n-grams of order 1, 2 to estimate discounts: "
+        "0.5, 1, 1.5 are used",
+        f"held-out.txt: perplexity {np.exp(-scores.mean()):.2f}, "
+        f"{np.exp(-scores[~unknown].mean()):.2f} without the 1 unknown of 5 words",
+    ]
+    again = succeed("lm", "a.arpa.gz", "--test", "held-out.txt", "--test", "domain.txt")
+    assert again.out.splitlines()[:2] == ["9 1-grams, 10 2-grams", done.out.splitlines()[1]]
+    assert again.out.splitlines()[2].startswith("domain.txt: perplexity ")
+    assert "the training text itself: perplexity" in succeed("lm", "domain.txt").out
+    assert succeed("lm", "domain.txt", "-q").out == ""
+    assert list(Path().glob("*.arpa")) == []
+
+
+@pytest.mark.usefixtures("corpus")
+def test_a_language_model_from_a_pipe() -> None:
+    done = succeed("lm", "-", "-o", "-", stdin=TEXT)
+    Path("piped.arpa").write_text(done.out, "utf-8")
+    assert read_arpa("piped.arpa").counts == NgramModel.train(["domain.txt"]).counts
+    assert "1-grams" in done.err
+    assert succeed("lm", "-", "-o", "-", "-q", stdin=TEXT).err == ""
+
+
+@pytest.mark.usefixtures("corpus")
+def test_a_named_pipe_is_read_once() -> None:
+    os.mkfifo("pipe")
+    lines = TEXT * 20_000  # more than is read at once
+    with ThreadPoolExecutor(1) as pool:
+        writing = pool.submit(Path("pipe").write_text, lines, "utf-8")
+        done = run("lm", "pipe", "-o", "piped.arpa")
+        writing.result()
+    Path("whole.txt").write_text(lines, "utf-8")
+    succeed("lm", "whole.txt", "-q", "-o", "whole.arpa")
+    assert (done.code, len(done.out.splitlines())) == (0, 1)
+    assert Path("piped.arpa").read_bytes() == Path("whole.arpa").read_bytes()
+
+
+@pytest.mark.usefixtures("corpus")
+@pytest.mark.parametrize(
+    ("arguments", "mention"),
+    [
+        (["missing.txt"], "missing.txt: no such file"),
+        (["empty.txt"], "empty.txt: "),
+        (["domain.txt", "--order", 6], "6 (--order)"),
+        (["domain.txt", "--test", "empty.txt", "-o", "new"], "empty.txt: "),
+        (["domain.txt", "broken.arpa"], "broken.arpa"),
+        (["broken.arpa"], "broken.arpa:1: "),
+        (["broken.arpa", "-o", "new.arpa"], "(--output)"),
+        (["domain.txt", "-o", "missing/new.arpa"], "missing/new.arpa: "),
+    ],
+)
+def test_texts_without_a_language_model(arguments: list[object], mention: str) -> None:
+    Path("empty.txt").write_text("", "utf-8")
+    Path("broken.arpa").write_text("\\data\\\n", "utf-8")
+    refused("lm", *arguments, mention=mention)

@@ -1,0 +1,353 @@
+"""`bpa phrases`, `bpa subdomains`, and `bpa report` and features of subdomains."""
+
+from __future__ import annotations
+
+import signal
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from command_line import refused, run, start, succeed
+
+import bpa_ppl as bpa
+from bpa_ppl.diagnostics.subdomains import subdomains_page
+from bpa_ppl.models.subdomains import induce
+from bpa_ppl.phrases import (
+    NumberedText,
+    PhraseCounts,
+    Subdomains,
+    read_counts,
+    read_table,
+    write_counts,
+)
+
+
+@pytest.fixture
+def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with a small corpus, which is the current one."""
+    monkeypatch.chdir(tmp_path)
+    for name, text in {
+        "fr": "le chat noir\nle chien\nun chat\n",
+        "en": "the black cat\nthe dog\na cat\n",
+        "align": "0-0 1-2 2-1\n0-0 1-1\n0-0 1-1\n",
+        "like": "a cat\na dog\n",
+        "in": "chat ||| cat ||| 1\nchien ||| dog ||| 1\n",
+        "dev": "chat ||| cat ||| 2\nle ||| the ||| 1\n",
+    }.items():
+        (tmp_path / name).write_text(text)
+    return tmp_path
+
+
+EXTRACT = ("phrases", "extract", "fr", "en", "align", "-o", "out.parquet")
+MIX = ("phrases", "mix", "in", "dev")
+
+
+def test_from_text_to_features(work: Path) -> None:
+    assert run(*EXTRACT) == (0, "", "9 phrase pairs, 11 occurrences\n")
+    done = succeed("phrases", "mix", "in", "out.parquet", "--dev", "dev", "-o", "mixed.parquet")
+    assert done.err.startswith("p(t|s), map, beta = ")
+    assert "100.0% of the pairs have support" in done.err
+    assert read_table(work / "mixed.parquet").columns["direct"].max() <= 1
+    (work / "nbest").write_text("0 ||| a dog ||| LM0= -1 ||| -1 ||| 0=0 1=1\n")
+    (work / "src").write_text("un chien\n")
+    added = ("--sources", "src", "--add", "phrases=mixed.parquet")
+    succeed("features", "nbest", "-o", "new.jsonl", *added)
+    names = ("LM0", "phrases.direct", "phrases.inverse")
+    assert bpa.read_nbest(work / "new.jsonl").feature_names == names
+
+
+def test_only_lines_like_the_domain(work: Path) -> None:
+    assert succeed(*EXTRACT, "--like", "like", "--keep", "0.3", "-q").err == ""
+    assert read_counts("out.parquet").sources.to_pylist() == ["chat", "un", "un chat"]
+
+
+def test_a_table_for_the_decoder(work: Path) -> None:
+    done = succeed(*MIX, "--method", "linear", "--value", "0.5", "-o", "-", "-q")
+    assert done.out == "chat ||| cat ||| 1 1\nchien ||| dog ||| 0.5 0.5\nle ||| the ||| 0.5 0.5\n"
+
+
+def test_marginals_of_a_part(work: Path) -> None:
+    (work / "src").write_text("chat ||| 8\nle ||| 4\n")
+    counts = ("--out-source-counts", "src", "-o", "t.parquet")
+    succeed(*MIX, "--method", "log-linear", *counts)
+    assert read_table(work / "t.parquet").columns["direct.out"].tolist() == [0.25, 0, 0.25]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "mention"),
+    [
+        ((*EXTRACT, "--like", "like"), "--keep"),
+        ((*EXTRACT[:3], "-", *EXTRACT[4:], "--like", "like", "--keep", "1"), "(--like)"),
+        (("phrases", "extract", "fr", "en", "fr", "-o", "t"), "fr:1: "),
+        (("phrases", "extract", "fr", "en", "absent", "-o", "t"), "absent: no such file"),
+        (("phrases", "extract", "fr", "like", "align", "-o", "t"), "like: has 2 lines"),
+        ((*MIX, "-o", "t"), "beta"),
+        ((*MIX, "-o", "t", "--method", "best"), "'best'"),
+        ((*MIX, "-o", "t.gz", "--method", "log-linear"), "inverse.out"),
+        (("phrases", "mix", "in", "fr", "-o", "t"), "fr:1: "),
+    ],
+)
+def test_tables_that_cannot_be_made(work: Path, arguments: tuple[str, ...], mention: str) -> None:
+    refused(*arguments, mention=mention)
+
+
+@pytest.fixture(scope="module")
+def corpora(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Tables and corpora of words s0 … and their translations t0 …, with some errors."""
+    folder, rng = tmp_path_factory.mktemp("weigh"), np.random.default_rng(4)
+    for name, sentences, words in (("in", 60, 12), ("out", 150, 30)):
+        lines = rng.integers(words, size=(sentences, 5))
+        for side in "st":
+            text = "".join(" ".join(f"{side}{n}" for n in line) + "\n" for line in lines)
+            (folder / f"{name}.{side}").write_text(text)
+    for name, pairs, words, right in (
+        ("in", 60, 12, 0.9),
+        ("out", 400, 30, 0.5),
+        ("dev", 80, 14, 0.9),
+    ):
+        source = rng.integers(words, size=pairs)
+        target = np.where(rng.random(pairs) < right, source, rng.integers(words, size=pairs))
+        texts = [f"s{n}" for n in source], [f"t{n}" for n in target]
+        write_counts(PhraseCounts.of(*texts, np.ones(pairs)), folder / f"{name}.parquet")
+    return folder
+
+
+@pytest.fixture
+def weigh(corpora: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """A command line, in an empty folder."""
+    monkeypatch.chdir(tmp_path)
+    options = [["--in-corpus", "in.s", "in.t"], ["--out-corpus", "out.s", "out.t"]]
+    files = ["in.parquet", "out.parquet", "--dev", "dev.parquet", *options[0], *options[1]]
+    paths = [name if name.startswith("--") else str(corpora / name) for name in files]
+    return ["phrases", "weigh", *paths, "-o", "table.parquet"]
+
+
+def test_a_weighted_mixture(weigh: list[str]) -> None:
+    done = succeed(*weigh)
+    table = read_table("table.parquet")
+    assert list(table.columns) == ["direct", "inverse"]
+    for column, number in (("direct", table.source), ("inverse", table.target)):
+        sums = np.bincount(number, table.columns[column])
+        assert sums == pytest.approx(np.ones(len(sums)))
+    assert "p(t|s): beta = " in done.err
+    assert "in.ibm1.inverse" in done.err
+    assert "of the pairs have support" in done.err
+
+
+def test_a_posterior_is_written_for_each_direction(weigh: list[str]) -> None:
+    done = succeed(*weigh, "--posterior", "p", "--form", "svm", "--mixture", "linear")
+    assert set(read_table("table.parquet").columns) == {"direct", "inverse"}
+    for name in ("direct", "inverse"):
+        posterior = bpa.read_posterior(f"p.{name}.nc")
+        assert bpa.as_draws(posterior).features == ("svm",)
+        assert bpa.check(posterior)
+    assert "direct sd" in done.err
+
+
+def test_draws_that_fail_their_check_make_no_table(
+    weigh: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bpa_ppl.cli.phrases._DRAWS", 20)  # too few for the check
+    done = run(*weigh, "--posterior", "p", "--form", "svm")
+    assert (done.code, Path("table.parquet").exists()) == (3, False)
+    assert "direct and inverse" in done.err
+    succeed(*weigh, "--posterior", "p", "--form", "svm", "--unchecked")
+    assert Path("table.parquet").exists()
+
+
+@pytest.mark.parametrize(
+    ("more", "mention"),
+    [
+        (["--form", "best"], "'best'"),
+        (["--mixture", "log-linear"], "'log-linear'"),
+        (["--scale", "square"], "'square'"),
+        (["--prior-deviation", "-1"], "-1 (--prior-deviation)"),
+        (["--posterior", "p", "--form", "plain"], "(--posterior)"),
+        (["--dev", "nowhere.parquet"], "nowhere.parquet: "),
+        (["--out-corpus", "{folder}/out.t", "{folder}/out.s"], "languages in the same order"),
+    ],
+)
+def test_mixtures_that_cannot_be_fitted(
+    weigh: list[str], corpora: Path, more: list[str], mention: str
+) -> None:
+    refused(*weigh, *(word.format(folder=corpora) for word in more), mention=mention)
+
+
+LAW = [("la loi du pays", "the law of the land"), ("un article de loi", "a section of law")]
+TALK = [("je vous remercie", "i thank you"), ("je dis merci", "i say thank you")]
+INDUCE = ("subdomains", "fr", "en", "-o", "sub.parquet", "-k")
+
+
+@pytest.fixture
+def texts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A folder with a corpus of two kinds, which is the current one."""
+    monkeypatch.chdir(tmp_path)
+    for side, name in enumerate(("fr", "en")):
+        Path(name).write_text("".join(f"{pair[side]}\n" for pair in (LAW + TALK) * 10))
+
+
+@pytest.mark.usefixtures("texts")
+def test_from_texts_to_subdomains() -> None:
+    done = run(*INDUCE, "2", "--jobs", "2")
+    assert done == (0, "", "40 sentence pairs in 2 subdomains: 50 %, 50 %\n")
+    subdomains = Subdomains.load("sub.parquet")
+    winners = subdomains.winners().tolist()
+    assert winners == winners[:4] * 10
+    assert winners[0] == winners[1] != winners[2] == winners[3]
+    assert (subdomains.hard, subdomains.settings["iterations"]) == (True, 3)
+    assert sorted(path.name for path in Path().iterdir()) == ["en", "fr", "sub.parquet"]
+    succeed(*INDUCE, "2", "--induction", "lda")
+    assert Subdomains.load("sub.parquet").settings["side"] == "target"
+
+
+@pytest.mark.usefixtures("texts")
+def test_options_of_subdomains_are_those_of_python() -> None:
+    options = ("--soft", "--iterations", "1", "--set", "order=2", "--set", "folds=2", "--seed", "3")
+    assert succeed(*INDUCE, "2", "-q", *options).err == ""
+    subdomains = Subdomains.load("sub.parquet")
+    same = induce("fr", "en", 2, em="soft", iterations=1, order=2, folds=2, seed=3)
+    np.testing.assert_array_equal(subdomains.posteriors(), same.posteriors())
+    assert subdomains.settings == same.settings
+
+
+@pytest.mark.usefixtures("texts")
+@pytest.mark.parametrize(
+    ("arguments", "mention"),
+    [
+        (("fr", "absent"), "absent: no such file"),
+        (("fr", "short"), "short has 1"),
+        (("fr", "en", "-k", "41"), "41"),
+        (("fr", "en", "-k", "1"), "1 (-k)"),
+        (("fr", "en", "--set", "mass=1"), "mass"),
+        (("fr", "en", "--set", "k=3"), "(-k)"),
+        (("fr", "en", "--set", "state=s"), "state"),
+        (("fr", "en", "--induction", "gibbs"), "'gibbs'"),
+        (("fr", "en", "--induction", "lda", "--soft"), "em: "),
+        (("fr", "en", "--jobs", "0"), "jobs"),
+        (("fr", "en", "--seed", "-1"), "(--seed)"),
+        (("fr", "en", "--backend", "dask"), "dask"),
+        (("fr", "en", "-o", "no/folder/sub.parquet"), "no/folder/sub.parquet: "),
+        (("fr", "en", "-o", "-"), "(--output)"),
+    ],
+)
+def test_subdomains_that_cannot_be_induced(arguments: tuple[str, ...], mention: str) -> None:
+    Path("short").write_text("a b\n")
+    refused("subdomains", "-o", "sub.parquet", *arguments, mention=mention)
+
+
+@pytest.mark.usefixtures("texts")
+def test_a_state_of_other_settings_is_not_resumed() -> None:
+    note = "note: sub.parquet.state belongs to other text or other settings"
+    for more, noted in (((), True), (("--no-resume",), False)):
+        induce("fr", "en", 2, state="sub.parquet.state")
+        assert (note in succeed(*INDUCE, "3", *more).err) is noted
+    assert not Path("sub.parquet.state").exists()
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("texts")
+def test_resumes_after_a_kill() -> None:
+    for name in ("fr", "en"):
+        Path(name).write_text(Path(name).read_text() * 200)
+    line = ("subdomains", "fr", "en", "-k", "4", "--soft", "--iterations", "30", "-o")
+    succeed(*line, "whole.parquet")
+    process, state = start(*line, "sub.parquet"), Path("sub.parquet.state")
+    while not state.exists():
+        time.sleep(0.01)
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+    assert not Path("sub.parquet").exists()
+    succeed(*line, "sub.parquet")
+    whole, resumed = (Subdomains.load(f"{name}.parquet") for name in ("whole", "sub"))
+    assert whole.assignment.tobytes() == resumed.assignment.tobytes()
+    assert not state.exists()
+
+
+@pytest.fixture
+def subdomains(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Subdomains:
+    """Subdomains, in `z.parquet`; a table and lists with some of their phrases."""
+    monkeypatch.chdir(tmp_path)
+    source = NumberedText.of([["la", "maison"], ["le", "chat"], ["la", "maison"]] * 4)
+    target = NumberedText.of([["the", "house"], ["the", "cat"], ["the", "home"]] * 4)
+    winners, shares = np.tile([0, 1, 0], 4), np.array([2 / 3, 1 / 3])
+    made = Subdomains(source, target, winners, shares, {"k": 2})
+    made.save("z.parquet")
+    write_counts(PhraseCounts.of(["la", "chat"], ["the", "cat"], [1, 1]), "table.parquet")
+    Path("table.txt").write_text("chat ||| cat ||| 0-0\nla ||| the ||| 0-0\nla ||| the ||| 0-0\n")
+    Path("nbest").write_text(
+        "0 ||| the house ||| LM0= -1 ||| -1 ||| 0=0 1=1\n"
+        "0 ||| the home ||| LM0= -2 ||| -2 ||| 0-1=0-1\n"
+    )
+    Path("src").write_text("la maison\n")
+    return made
+
+
+@pytest.mark.parametrize(
+    ("phrases", "pairs"),
+    [
+        (("--top", 3), None),
+        (("--phrases", "table.parquet"), (["chat", "la"], ["cat", "the"])),
+        (("--phrases", "table.txt"), (["chat", "la"], ["cat", "the"])),
+        (
+            ("--lists", "nbest", "-s", "src"),
+            (["la", "la maison", "maison"], ["the", "the home", "house"]),
+        ),
+    ],
+    ids=["none", "counts", "text", "lists"],
+)
+def test_the_page_is_that_of_the_library(
+    subdomains: Subdomains, phrases: tuple[object, ...], pairs: object
+) -> None:
+    done = run("report", "z.parquet", "-o", "z.html", "--min-count", 2, *phrases)
+    assert done == (0, "", "wrote z.html\n")
+    top = 8 if pairs else 3
+    page = subdomains_page(
+        subdomains,
+        title="Subdomains z.parquet",
+        pairs=pairs,  # type: ignore[arg-type]
+        min_count=2,
+        top=top,
+    )
+    assert Path("z.html").read_text("utf-8") == page
+
+
+def test_features_with_their_settings(subdomains: Subdomains) -> None:
+    add = ("--add", "invariance=z.parquet,features=coherence,subdomain,z=1,name=safe")
+    succeed("features", "nbest", "-s", "src", *add, "-o", "more.jsonl", "-q")
+    more = bpa.read_nbest("more.jsonl")
+    assert more.feature_names[1:] == tuple(
+        f"safe.{name}" for name in ("coherence", "z1.source", "z1.target", "z1.difference")
+    )
+    # "la", "maison" and "house" are in subdomain 0 alone, "the" in both, as often as pairs are.
+    np.testing.assert_allclose(more.features[0, 1:], [1 / 3, 0, 1 / 3, 1 / 3], rtol=1e-6)
+    np.testing.assert_allclose(more.features[1, 1:], [0, 0, 0, 0], atol=1e-7)
+
+
+REPORT = ("report", "z.parquet", "-o", "r")
+FEATURES = ("features", "nbest", "-s", "src", "-o", "more.jsonl", "--add")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "mention"),
+    [
+        ((*REPORT, "--lists", "nbest"), "sources"),
+        (
+            (*REPORT, "--lists", "nbest", "-s", "src", "--phrases", "table.txt"),
+            "(--phrases)",
+        ),
+        ((*REPORT, "--moved-file", "lm=x"), "--moved-file"),
+        ((*REPORT, "--min-count", 0), "(--min-count)"),
+        (("report", "table.parquet", "-o", "r"), "table.parquet: not a file of subdomains"),
+        (("report", "src", "-o", "r", "--phrases", "table.txt"), "(--phrases)"),
+        (("report", "cut.parquet", "-o", "r"), "cut.parquet: "),
+        (("report", "src", "-o", "r"), "src: "),
+        ((*FEATURES, "invariance=none.parquet"), "none.parquet: no such file"),
+        ((*FEATURES, "invariance=src"), "src: not a file of subdomains"),
+        ((*FEATURES, "invariance=z.parquet,features=safety"), "'safety'"),
+        ((*FEATURES, "invariance=z.parquet,features=subdomain,z=2"), "0 to 1, not 2"),
+    ],
+)
+def test_bad_input(subdomains: Subdomains, arguments: tuple[object, ...], mention: str) -> None:
+    Path("cut.parquet").write_bytes(Path("z.parquet").read_bytes()[:200])
+    refused(*arguments, mention=mention)

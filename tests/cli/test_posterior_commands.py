@@ -1,0 +1,333 @@
+"""`bpa check`, `bpa report`, `bpa rerank` and `bpa weights`."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+from command_line import Outcome, refused, run, succeed
+from external_posterior import autoregressive, external_posterior
+
+import bpa_ppl as bpa
+from bpa_ppl.decoding import reranking
+from bpa_ppl.diagnostics import posterior_page
+from bpa_ppl.formats.base import ReadOptions, Rows
+from bpa_ppl.formats.moses import Moses
+from bpa_ppl.posterior import inference_data, write_posterior
+from bpa_ppl.posterior.arviz_functions import data_tree
+from bpa_ppl.posterior.files import to_bytes
+from bpa_ppl.registry import NBEST_FORMATS
+
+RERANK = ("rerank", "nbest", "-p", "good.nc")
+REPORT = ("report", "good.nc", "-o", "report.html")
+SENTENCES = 12  # in the lists of the fixture
+
+
+def test_check_prints_the_verdict(folder: Path) -> None:
+    good, poor = run("check", "good.nc"), run("check", "poor.nc")
+    assert (good.code, poor.code) == (0, 3)
+    assert "NOT converged" not in good.out
+    assert "rwm, 2 chains × 10 draws: NOT converged" in poor.out
+    as_json = run("check", "poor.nc", "--json")
+    report = json.loads(as_json.out)
+    assert (as_json.code, report["passed"], report["draws"]) == (3, False, 10)
+    assert {"R-hat", "bulk ESS"} <= {finding["name"] for finding in report["findings"]}
+
+
+@pytest.mark.parametrize("command", [("rerank", "nbest", "-p", "poor.nc"), ("weights", "poor.nc")])
+def test_a_posterior_that_failed_its_check(folder: Path, command: tuple[str, ...]) -> None:
+    refused(*command, "-o", "new.txt", mention="failed its check", status=3)
+    succeed(*command, "-o", "new.txt", "--unchecked")
+
+
+def test_rerank_to_files(folder: Path) -> None:
+    done = run(*RERANK, "-o", "out", "--details", "table", "-q")
+    assert done == (0, "", "")
+    texts = Path("out").read_text("utf-8").splitlines()
+    rows = [row.split("\t") for row in Path("table").read_text("utf-8").splitlines()]
+    translation = rows[0].index("translation")
+    assert len(texts) == SENTENCES
+    assert [row[translation] for row in rows[1:]] == texts
+
+
+def test_rerank_from_standard_input_to_standard_output(folder: Path) -> None:
+    piped = succeed("rerank", "-", "-p", "good.nc", stdin=Path("nbest").read_text("utf-8"))
+    assert piped.out == succeed(*RERANK, "-o", "-").out
+    assert piped.out.count("\n") == SENTENCES
+    assert f"of {SENTENCES} translations changed" in piped.err
+
+
+def test_rerank_scores_where_there_are_references(folder: Path) -> None:
+    apart = succeed(*RERANK, "-r", "ref", "-o", "out", "-q")
+    mixed = succeed(*RERANK, "-r", "ref", "-q")
+    assert "TER" in apart.out
+    assert mixed.out.count("\n") == SENTENCES
+    assert apart.out == mixed.err
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        *(("--rule", rule) for rule in ("viterbi", "map", "mean")),
+        ("--jobs", "2"),  # too few lists for worker processes
+        ("--format", "moses"),
+    ],
+    ids=" ".join,
+)
+def test_options_that_do_not_change_the_choices_by_a_single_draw(
+    folder: Path, options: tuple[str, ...]
+) -> None:
+    assert succeed(*RERANK, *options).out == succeed(*RERANK).out
+
+
+@pytest.mark.parametrize("rule", ["mbr", "mbr:gain=bleu", "mbr:gain=chrf"])
+def test_minimum_risk_by_name_and_setting(folder: Path, rule: str) -> None:
+    done = succeed(*RERANK, "--rule", rule, "-r", "ref")
+    assert "translations changed" in done.err
+    rows = Path("nbest").read_text("utf-8").splitlines()
+    assert set(done.out.splitlines()) <= {row.split(" ||| ")[1].strip() for row in rows}
+
+
+def test_details_have_expectations_and_only_confident_changes_are_made(folder: Path) -> None:
+    done = succeed(*RERANK, "--min-confidence", "0.5", "-o", "out", "--details", "details")
+    assert "expected TER (within-list oracle): " in done.err
+    header, *rows = [row.split("\t") for row in Path("details").read_text("utf-8").splitlines()]
+    better, changed = header.index("better"), header.index("changed")
+    assert all(float(row[better]) > 0.5 for row in rows if row[changed] == "1")
+    assert header[-2:] == ["expected_ter", "canonical_expected_ter"]
+    none = succeed(*RERANK, "--min-confidence", "1", "-o", "out")
+    assert "0 of 12 translations changed" in none.err
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        (("--jobs", "3"), (3, "local", None)),
+        (("--backend", "dask", "--scheduler", "tcp://here:1"), (1, "dask", "tcp://here:1")),
+    ],
+)
+def test_options_reach_the_workers(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...], expected: object
+) -> None:
+    def refuse(*given: object) -> None:
+        raise bpa.UsageError(f"workers: {given}")
+
+    monkeypatch.setattr(reranking, "_SMALL", 1)
+    monkeypatch.setattr(reranking, "parallel_workers", refuse)
+    assert refused(*RERANK, *options, "-q", mention="") == f"error: workers: {expected}"
+
+
+def test_plain_text_with_scores(folder: Path) -> None:
+    lists = bpa.read_nbest("nbest").truncate(2).without("totals")
+    settings = "plain:list_size=2,scores=scores.txt"
+    bpa.write_nbest(lists, "plain", format=settings)
+    bpa.write_nbest(lists, "cut")
+    rerank = ("rerank", "-p", "good.nc", "--unchecked")
+    same = succeed(*rerank, "cut").out
+    assert same != ""
+    assert succeed(*rerank, "plain", "--list-size", 2, "--scores", "scores.txt").out == same
+    assert succeed(*rerank, "plain", "--format", settings).out == same
+    for wrong, mention in [
+        (("--scores", "scores.txt"), "--list-size (--scores)"),
+        (("--list-size", 2, "--format", "csv"), "csv"),
+        (("--list-size", 0), "(--list-size)"),
+        (("--list-size", 7), "multiple of 7"),
+    ]:
+        refused(*rerank, "plain", *wrong, mention=mention)
+
+
+class UpperCase(Moses, frozen=True):
+    """Lists as Moses prints them, read in upper case."""
+
+    def parse(self, blocks: Iterable[bytes], options: ReadOptions) -> Iterator[Rows]:
+        for rows in super().parse(blocks, options):
+            yield rows._replace(strings=[text.upper() for text in rows.strings])
+
+
+def test_a_custom_format(folder: Path) -> None:
+    plain = succeed(*RERANK)
+    NBEST_FORMATS.register("upper", UpperCase)
+    try:
+        upper = succeed(*RERANK, "--format", "upper")
+    finally:
+        del NBEST_FORMATS._members["upper"]
+    assert upper.out == plain.out.upper() != plain.out
+
+
+def test_bad_hypotheses_can_be_dropped(folder: Path) -> None:
+    text = Path("nbest").read_text("utf-8").replace("WordPenalty0= -", "WordPenalty0= nan-", 1)
+    Path("nbest").write_text(text, "utf-8")
+    done = succeed(*RERANK, "--bad", "drop")
+    assert done.out.count("\n") == SENTENCES
+    assert "note: nbest: 1 hypothesis dropped" in done.err
+
+
+@pytest.mark.filterwarnings("ignore:.*the others are not used:bpa_ppl.errors.BpaWarning")
+def test_sentences_without_lists(folder: Path) -> None:
+    """Twelve sources, and lists of all but the fourth and the last."""
+    sources = [f"source {n}" for n in range(12)]
+    Path("src").write_text("".join(f"{text}\n" for text in sources))
+    lines = Path("nbest").read_text("utf-8").splitlines(keepends=True)
+    kept = [line for line in lines if line.split(" ||| ")[0] not in ("3", "11")]
+    Path("lists").write_text("".join(kept), "utf-8")
+    rerank = ("rerank", "lists", "-p", "good.nc", "-o", "new.txt")
+    assert "(--gaps)" in refused(*rerank, mention="no list for sentence 3")
+    refused(*rerank, "--gaps", "source", mention="(--sources)")
+    succeed(*rerank, "--gaps", "empty")
+    empty = Path("new.txt").read_text("utf-8").splitlines()
+    assert (len(empty), empty[3]) == (11, "")
+    done = succeed(*rerank, "--gaps", "source", "-s", "src")
+    assert "2 sentences without a list: source line" in done.err
+    filled = Path("new.txt").read_text("utf-8").splitlines()
+    assert filled == [*empty[:3], sources[3], *empty[4:], sources[11]]
+
+
+def test_lists_out_of_order(folder: Path) -> None:
+    succeed(*RERANK, "-o", "sorted.txt")
+    lines = Path("nbest").read_text("utf-8").splitlines(keepends=True)
+    Path("nbest").write_text("".join(lines[20:] + lines[:20]), "utf-8")
+    succeed(*RERANK, "-o", "new.txt")
+    assert Path("new.txt").read_text("utf-8") == Path("sorted.txt").read_text("utf-8")
+
+
+def test_weights_for_the_decoder(folder: Path) -> None:
+    succeed("weights", "good.nc", "-o", "new.ini", "--template", "moses.ini")
+    succeed("weights", "good.nc", "-o", "new.json")
+    dense = succeed("weights", "good.nc", "-o", "-")
+    assert dense.err == ""
+    Path("dense").write_text(dense.out, "utf-8")
+    written = [dict(bpa.read_weights(name)) for name in ("new.ini", "new.json", "dense")]
+    free = [value for name, value in written[0].items() if name != "UnknownWordPenalty0"]
+    assert written[1] == written[2] == pytest.approx(written[0], abs=1e-12)
+    assert np.abs(free).sum() == pytest.approx(1)
+    lists = bpa.read_nbest("nbest")
+    best = lists.best(lists.scores([written[1][name] for name in lists.feature_names]))
+    assert succeed(*RERANK).out.splitlines() == lists.chosen(best)
+
+
+def test_the_report_is_that_of_the_library(folder: Path) -> None:
+    done = run("report", "poor.nc", "-o", "report.html", "--top", 2)
+    assert done == (0, "", "wrote report.html\n")
+    page = posterior_page(bpa.read_posterior("poor.nc"), title="Posterior poor.nc", top=2)
+    assert Path("report.html").read_text("utf-8") == page
+    assert "NOT converged" in page
+    assert succeed(*REPORT, "-q").err == ""
+    piped = run("report", "good.nc", "-o", "-")
+    assert piped == (0, Path("report.html").read_text("utf-8"), "")
+
+
+def test_report_of_a_posterior_written_by_arviz(folder: Path) -> None:
+    draws = np.random.default_rng(1).normal(size=(4, 100, 2))
+    inference_data({"posterior": {"weights": draws}}).to_netcdf("theirs.nc")
+    succeed("report", "theirs.nc", "-o", "report.html")
+    assert "does not record the canonical weights" in Path("report.html").read_text("utf-8")
+
+
+def test_report_on_new_lists(folder: Path) -> None:
+    new = ("nbest", "--references", "ref", "-q")
+    succeed(*REPORT, "--nbest", *new)
+    html = Path("report.html").read_text("utf-8")
+    assert html.index("<h2>Did it help?") < html.index("<h2>What moved")
+    ter = re.search(r"TER (\d+\.\d\d) → (\d+\.\d\d)", html)
+    assert ter
+    scores = succeed(*RERANK, "-r", "ref", "-o", "out", "-q").out
+    assert re.search(rf"TER +{ter[1]} +{ter[2]}", scores), scores
+    assert run("report", "good.nc", "--lists", *new, "-o", "-").out == html
+
+
+def test_report_shows_the_texts_of_the_adaptation_sentences(folder: Path) -> None:
+    succeed("report", "poor.nc", "--adaptation-lists", "nbest", "-q", "-o", "report.html")
+    shown = re.findall(r'scope="row">(\d+): ([^<…]+)', Path("report.html").read_text("utf-8"))
+    lists = bpa.read_nbest("nbest")
+    assert len(shown) == 8
+    assert all(any(t.startswith(text) for t in lists.texts(int(s))) for s, text in shown)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "mention"),
+    [
+        ((*REPORT, "-r", "ref"), "--nbest"),
+        ((*REPORT, "--nbest", "nbest"), "(--references)"),
+        ((*REPORT, "--nbest", "5", "-r", "ref"), "5: no such file"),
+        ((*REPORT, "--nbest", "nbest", "--scores", "x"), "(--scores)"),
+        ((*REPORT, "--nbest", "nbest", "-r", "one"), "one has 1 lines"),
+        ((*REPORT, "--top", 0), "(--top)"),
+        (("report", "poor.nc", "-o", "r", "--adaptation-lists", "other"), "(--adaptation-lists)"),
+        (("report", "none.nc", "-o", "r"), "none.nc: no such file"),
+        (("report", "good.nc", "-o", "missing/r"), "missing"),
+        ((*RERANK, "--rule", "oracle"), "oracle"),
+        ((*RERANK, "--rule", "mbr:gain=meteor"), "gain"),
+        ((*RERANK, "--derivations", "all"), "all"),
+        ((*RERANK, "--min-confidence", "2"), "(--min-confidence)"),
+        ((*RERANK, "--temperature", "0"), "(--temperature)"),
+        ((*RERANK, "--jobs", "0"), "jobs"),
+        ((*RERANK, "--backend", "slurm"), "slurm"),
+        ((*RERANK, "--backend", "dask"), "dask"),
+        ((*RERANK, "--format", "xml"), "xml"),
+        ((*RERANK, "--first-id", "1"), "sentence id 0"),
+        (("weights", "good.nc", "-o", "w", "--point", "median"), "median"),
+        (("weights", "good.nc", "-o", "w", "--point", "draw", "--draw", "9"), "draw 9"),
+        (("weights", "good.nc", "-o", "w", "--format", "xml"), "xml"),
+        (("weights", "good.nc", "-o", "w", "--template", "other.ini"), "other.ini: no such file"),
+    ],
+)
+def test_bad_input(folder: Path, arguments: tuple[object, ...], mention: str) -> None:
+    Path("one").write_text("one\n", "utf-8")
+    lines = Path("nbest").read_text("utf-8").splitlines(keepends=True)
+    Path("other").write_text("".join(lines[:10]), "utf-8")
+    refused(*arguments, mention=mention)
+
+
+def outcomes(posterior: str) -> dict[str, Outcome]:
+    """Run all commands that take a posterior."""
+    return {
+        "check": run("check", posterior),
+        "report": run("report", posterior, "-o", "page.html", "-q"),
+        "weights": run("weights", posterior, "-o", "new.weights", "--unchecked"),
+        "rerank": run("rerank", "nbest", "-p", posterior, "-o", "new.txt", "-q", "--unchecked"),
+    }
+
+
+def test_all_commands_refuse_a_damaged_posterior_alike(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    rows = ("0 ||| a ||| LM0= 1 TM0= 2 ||| 0", "0 ||| b ||| LM0= 2 TM0= 1 ||| 0")
+    Path("nbest").write_text("\n".join([*rows, ""]))
+    draws, names = autoregressive(0.1, 4, 400, 2, seed=3), ("LM0", "TM0")
+    write_posterior(external_posterior(draws, names), "good.nc")
+    content = bytearray(Path("good.nc").read_bytes())
+    draws[1, 7, 0] = np.nan
+    Path("nan.nc").write_bytes(to_bytes(data_tree(external_posterior(draws, names))))
+    for kept in (0, 100, 5000):
+        Path(f"short{kept}.nc").write_bytes(content[:kept])
+    Path("text.nc").write_text("LM0= 0.5\n")
+    with h5py.File("good.nc", "r") as file:
+        place = file["posterior/weights"].id.get_chunk_info(0).byte_offset + 100
+    content[place] ^= 4
+    Path("flipped.nc").write_bytes(content)
+    names = sorted(path.name for path in Path().iterdir())
+    for name in set(names) - {"nbest", "good.nc"}:
+        (only,) = set(outcomes(name).values())
+        assert (only.code, only.out) == (2, "")
+        assert only.err.startswith(f"error: {name}: ")
+        assert only.err.count("\n") == 1
+    assert sorted(path.name for path in Path().iterdir()) == names
+    assert {name: done.code for name, done in outcomes("good.nc").items()} == dict.fromkeys(
+        ("check", "report", "weights", "rerank"), 0
+    )
+
+
+def test_a_truncated_file_of_lists_writes_nothing(folder: Path) -> None:
+    packed = gzip.compress(Path("nbest").read_bytes())
+    Path("lists.gz").write_bytes(packed[: len(packed) // 2])
+    refused("rerank", "lists.gz", "-p", "good.nc", "-o", "out", mention="lists.gz: ")
+    with open("nbest", "a", encoding="utf-8") as file:
+        file.write("99 ||| cut off")
+    refused(*RERANK, "-o", "out", "--details", "details", mention="nbest:121: ")

@@ -1,0 +1,192 @@
+"""`bpa update`, `bpa next`, `bpa learn-prior`, and `bpa adapt` with a learned prior."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from command_line import refused, succeed
+
+import bpa_ppl as bpa
+from bpa_ppl.models import Prior
+from bpa_ppl.posterior import read_draws
+
+UPDATE = ("update", "drawn.nc", "rest", "-r", "rest.ref", "-o", "new.nc")
+
+
+@pytest.fixture
+def work(folder: Path) -> Path:
+    """The current folder, with draws around the mode of its posterior, and four lists more."""
+    mode = read_draws("good.nc")
+    noise = np.random.default_rng(0).normal(size=(4, 500, mode.flat.shape[1]))
+    drawn = bpa.Draws(
+        {"weights": mode.flat[0] + 0.03 * noise},
+        mode.features,
+        fixed=mode.fixed,
+        constants={n: v for n, v in mode.constants.items() if n != "oracle_score"},
+        attrs={**mode.attrs, "sampler": "imh"},
+    )
+    bpa.write_posterior(drawn, "drawn.nc")
+    lists = bpa.read_nbest("nbest", references="ref")
+    rest = bpa.NBest.concatenate([lists[8:]], renumber=True)
+    bpa.write_nbest(rest, "rest", format="moses")
+    one = next(name for name in lists.feature_names if name.startswith("Distortion"))
+    bpa.write_nbest(rest.without_features(one), "few", format="moses")
+    lines = (folder / "ref").read_text().splitlines(keepends=True)
+    (folder / "rest.ref").write_text("".join(lines[8:]))
+    return folder
+
+
+def test_update_adds_sentences_and_extends_the_record(work: Path) -> None:
+    done = succeed(*UPDATE, "--adaptation-lists", "nbest", "--adaptation-references", "ref")
+    assert "4 sentences added: Pareto k̂" in done.err
+    assert "converged" in done.err
+    new, old = read_draws("new.nc"), read_draws("drawn.nc")
+    assert new.attrs["adaptation_sentences"] == 16
+    assert new.sentence_ids.tolist() == [0, 1, 2, 3]
+    assert new.attrs["update_command"].startswith("bpa update")
+    assert new.attrs["command"] == old.attrs["command"]
+    assert [step["sentences"] for step in new.attrs["updates"]] == [4]
+    assert not np.array_equal(new.mean, old.mean)
+    succeed("check", "new.nc")
+    succeed("rerank", "nbest", "-p", "new.nc", "-o", "out")
+    # The output may be the input.
+    again = succeed("update", "new.nc", "rest", "-r", "rest.ref", "-o", "new.nc", "-q")
+    assert (again.out, again.err) == ("", "")
+    assert read_draws("new.nc").attrs["adaptation_sentences"] == 20
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "mention"),
+    [
+        (("update", "drawn.nc", "rest", "-o", "new.nc"), 2, "(--references)"),
+        (("update", "good.nc", "rest", "-r", "rest.ref", "-o", "new.nc"), 2, "single point"),
+        (("update", "poor.nc", "rest", "-r", "rest.ref", "-o", "new.nc"), 3, "--unchecked"),
+        ((*UPDATE, "--metric", "bleu"), 2, "another metric"),
+        ((*UPDATE, "--adaptation-references", "ref"), 2, "(--adaptation-lists)"),
+        (
+            (*UPDATE, "--adaptation-lists", "rest", "--adaptation-references", "rest.ref"),
+            2,
+            "adapted to 12",
+        ),
+        ((*UPDATE, "--sampler", "gibbs"), 2, "gibbs"),
+        (("update", "drawn.nc", "few", "-r", "rest.ref", "-o", "new.nc"), 2, "Distortion0"),
+        (("next", "good.nc", "rest"), 2, "single point"),
+        (("next", "poor.nc", "rest"), 3, "--unchecked"),
+        (("next", "drawn.nc", "rest", "--criterion", "luck"), 2, "luck"),
+        (("learn-prior", "good.nc", "-o", "p.json"), 2, "good: it holds only its mode"),
+        (("learn-prior", "drawn.nc", "none.nc", "-o", "p.json"), 2, "none.nc: no such file"),
+        (("learn-prior", "drawn.nc", "films.nc", "-o", "p.json"), 2, "drawn and films"),
+        (
+            ("adapt", "nbest", "-w", "moses.ini", "--no-sentences", "-r", "ref", "-o", "z.nc"),
+            2,
+            "(--no-sentences)",
+        ),
+    ],
+)
+def test_errors_write_nothing(
+    work: Path, arguments: tuple[str, ...], status: int, mention: str
+) -> None:
+    drawn = read_draws("drawn.nc")
+    others = tuple(f"Other{number}" for number in range(len(drawn.features)))
+    bpa.write_posterior(replace(drawn, features=others), "films.nc")
+    refused(*arguments, mention=mention, status=status)
+
+
+def test_next_lists_sentences_in_order(work: Path) -> None:
+    done = succeed("next", "drawn.nc", "nbest", "--count", "3", "-q")
+    head, *rows = [line.split("\t") for line in done.out.splitlines()]
+    assert head == ["rank", "sentence", "information", "entropy", "text"]
+    lists = bpa.read_nbest("nbest")
+    ranked = bpa.next_sentences(lists, read_draws("drawn.nc"))
+    best = ranked.ranking[:3]
+    assert [int(row[1]) for row in rows] == lists.sentence_ids[best].tolist()
+    assert [float(row[2]) for row in rows] == pytest.approx(ranked.information[best], abs=1e-4)
+    assert rows[0][4] == lists.chosen([0] * len(lists))[best[0]].strip()
+    (work / "src").write_text("".join(f"source {n}\n" for n in range(12)))
+    more = ("--sources", "src", "-o", "table", "--criterion", "entropy")
+    succeed("next", "drawn.nc", "nbest", *more)
+    first = (work / "table").read_text().splitlines()[1].split("\t")
+    assert first[4] == f"source {np.argmax(ranked.entropy)}"
+
+
+def write_shifted(path: Path, shift: float, out: str, more: bool = False) -> None:
+    """Write a posterior of the demo's features, with draws around shifted weights."""
+    original = read_draws(path)
+    names = (*original.features, *(("LengthWords",) if more else ()))
+    mean = np.append(original.canonical, [0.0] * more)  # type: ignore[arg-type]
+    variance = np.full(len(names), 0.1)
+    rng = np.random.default_rng(len(out))
+    drawn = mean + shift + 0.1 * rng.normal(size=(2, 1000, len(names)))
+    attrs = {"likelihood": {"name": "oracle"}, "adaptation_sentences": 12}
+    constants = {"canonical": mean, "prior_mean": mean, "prior_variance": variance}
+    bpa.write_posterior(bpa.Draws({"weights": drawn}, names, constants=constants, attrs=attrs), out)
+
+
+@pytest.fixture
+def learned(folder: Path) -> Path:
+    """The folder with two posteriors, of which one has a feature more, and a prior of them."""
+    write_shifted(folder / "good.nc", 0.2, "talks.nc")
+    write_shifted(folder / "good.nc", 0.3, "leaflets.nc", more=True)
+    learn = ("learn-prior", "talks.nc", "leaflets.nc", "-o", "prior.json", "--report", "p.html")
+    assert "of leaflets alone" in succeed(*learn).err
+    return folder
+
+
+def test_the_file_is_a_prior_and_records_its_domains(learned: Path) -> None:
+    prior = Prior.read("prior.json")
+    assert prior.names[-1] == "LengthWords"
+    record = json.loads((learned / "prior.json").read_text())
+    assert list(record["domains"]) == ["talks", "leaflets"]
+    assert record["domains"]["talks"]["sentences"] == 12
+    canonical = bpa.read_weights("moses.ini")
+    assert all(record["canonical"][name] == canonical[name] for name in prior.names[:-1])
+    with pytest.warns(bpa.BpaWarning, match="LengthWords"):
+        same = bpa.learn_prior(["talks.nc", "leaflets.nc"])
+    np.testing.assert_allclose(prior.mean, same.mean)
+    np.testing.assert_allclose(prior.covariance, same.covariance)
+    assert "leaflets" in (learned / "p.html").read_text()
+    done = succeed("learn-prior", "leaflets.nc", "-o", "one.json", "--without", "LengthWords")
+    assert "LengthWords" not in (Prior.read("one.json").names or ())
+    assert "LengthWords" not in done.err
+
+
+def test_no_sentences_gives_the_prior(learned: Path) -> None:
+    adapt = ("adapt", "nbest", "-w", "moses.ini", "--prior", "prior.json", "--no-sentences")
+    more = ("--add", "length", "--sampler", "laplace", "--likelihood", "margin", "-o", "zero.nc")
+    succeed(*adapt, *more)
+    draws = read_draws("zero.nc")
+    prior = Prior.read("prior.json").matched(draws.features)
+    np.testing.assert_allclose(draws.constants["mode"], prior.mean, atol=1e-6)
+    np.testing.assert_allclose(draws.deviation, np.sqrt(np.diag(prior.covariance)), rtol=0.2)
+    assert draws.attrs["adaptation_sentences"] == 0
+    succeed("rerank", "nbest", "-p", "zero.nc", "-o", "out")
+    assert len(Path("out").read_text().splitlines()) == 12
+    succeed("weights", "zero.nc", "-o", "weights.json", "--point", "mode")
+
+
+def test_features_missing_from_the_prior_or_the_lists(folder: Path) -> None:
+    """Features of the lists alone get an isotropic prior, those of the prior alone are dropped."""
+    write_shifted(folder / "good.nc", 0.2, "talks.nc")
+    write_shifted(folder / "good.nc", 0.3, "leaflets.nc")
+    succeed("learn-prior", "talks.nc", "leaflets.nc", "-o", "prior.json")
+    prior = Prior.read("prior.json")
+    names = (*prior.names[1:], "elsewhere", prior.names[0])  # in another order, with one more
+    wide = prior.completed(Prior.isotropic(dict.fromkeys(names, 0.0), 4.0))
+    wide.write("prior.json")
+    adapt = ("adapt", "nbest", "-r", "ref", "-w", "moses.ini", "--prior", "prior.json")
+    done = succeed(*adapt, "--add", "length", "--sampler", "map", "-o", "new.nc")
+    assert "LengthWords (0 ± " in done.err
+    draws = read_draws("new.nc")
+    covariance = draws.constants["prior_covariance"]
+    at = draws.features.index("LengthWords")
+    assert "elsewhere" not in draws.features
+    assert draws.attrs["prior"] == {"name": "Gaussian", "isotropic": ["LengthWords"]}
+    assert np.count_nonzero(covariance[at]) == 1
+    rest = [name for name in draws.features if name != "LengthWords"]
+    inside = np.delete(np.delete(covariance, at, 0), at, 1)
+    given_zero = wide.conditioned({"elsewhere": 0.0}).matched(rest)
+    np.testing.assert_allclose(inside, given_zero.covariance)

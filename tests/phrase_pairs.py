@@ -1,0 +1,26 @@
+"""Tables of phrase pairs as dictionaries."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from bpa_ppl.phrases import PhraseCounts
+from bpa_ppl.phrases.tables import PhrasePairs
+
+
+def pairs_of(table: PhrasePairs) -> list[tuple[str, str]]:
+    """Return the pairs of a table as texts."""
+    sides = table.texts("source").to_pylist(), table.texts("target").to_pylist()
+    return list(zip(*sides, strict=True))
+
+
+def counts_by_pair(table: PhraseCounts) -> dict[tuple[str, str], float]:
+    """Return the counts by pairs of texts."""
+    return dict(zip(pairs_of(table), table.count.tolist(), strict=True))
+
+
+def tables_equal(one: PhraseCounts, two: PhraseCounts) -> bool:
+    """Return whether two tables have equal pairs, counts and marginals."""
+    names = ("source", "target", "count", "source_count", "target_count")
+    numbers = all(np.array_equal(getattr(one, n), getattr(two, n)) for n in names)
+    return numbers and one.sources.equals(two.sources) and one.targets.equals(two.targets)

@@ -1,0 +1,33 @@
+"""A small part of the demo's data, for tests that run commands and studies."""
+
+from __future__ import annotations
+
+import gzip
+import os
+from collections.abc import Iterator
+from importlib.resources import files
+from pathlib import Path
+from unittest.mock import patch
+
+import pytest
+
+
+@pytest.fixture(scope="session", autouse=True)
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Keep scores and compiled programs out of the user's cache."""
+    with patch.dict(os.environ, BPA_PPL_CACHE=str(tmp_path_factory.mktemp("cache"))):
+        yield
+
+
+def write_small_demo(folder: Path, sentences: int, hypotheses: int) -> None:
+    """Write the first sentences of the demo to `nbest`, `ref` and `moses.ini`."""
+    demo = files("bpa_ppl.demo_data")
+    lists: dict[str, list[str]] = {}
+    packed = demo.joinpath("leaflet.nbest100.gz").read_bytes()
+    for line in gzip.decompress(packed).decode().splitlines(keepends=True):
+        lists.setdefault(line.split(" ||| ")[0], []).append(line)
+    kept = [line for key in list(lists)[:sentences] for line in lists[key][:hypotheses]]
+    (folder / "nbest").write_text("".join(kept), "utf-8")
+    references = demo.joinpath("leaflet.ref").read_text("utf-8").splitlines(keepends=True)
+    (folder / "ref").write_text("".join(references[:sentences]), "utf-8")
+    (folder / "moses.ini").write_bytes(demo.joinpath("moses.ini").read_bytes())
