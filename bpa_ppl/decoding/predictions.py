@@ -40,6 +40,7 @@ class Predictions:
 
     Attributes:
         lists: the candidates; those of list `s` are the rows `lists.rows(s)`.
+        ids: (S,) the ids of the user, as in `Reranked`.
         choice: (S,) the position of the chosen candidate in its list.
         probability: (H,) of the derivation or, where equal strings are summed, of the string.
         derivation: (H,) the probability of each derivation; they sum to 1 over each list.
@@ -48,7 +49,7 @@ class Predictions:
 
     >>> lists = NBest.from_lists([["a b", "a c"], ["d"]], [[[0.0], [1.0]], [[0.0]]], ["lm"])
     >>> p = np.array([0.25, 0.75, 1.0])
-    >>> predictions = Predictions(lists, np.array([1, 0]), p, p)
+    >>> predictions = Predictions(lists, lists.ids, np.array([1, 0]), p, p)
     >>> len(predictions), predictions[0].tolist(), predictions.entropy.round(3).tolist()
     (2, [0.25, 0.75], [0.562, 0.0])
     >>> predictions.top(1)
@@ -60,6 +61,7 @@ class Predictions:
     """
 
     lists: NBest
+    ids: list[int | str]
     choice: Int64
     probability: Float64
     derivation: Float64
@@ -69,7 +71,9 @@ class Predictions:
     def concatenate(cls, parts: Sequence[Predictions]) -> Predictions:
         """Return the predictions of several parts as one."""
         return cls(
-            NBest.concatenate(part.lists for part in parts),
+            # Lists of several files may have the same ids.
+            NBest.concatenate([part.lists for part in parts], renumber=len(parts) > 1),
+            [identifier for part in parts for identifier in part.ids],
             np.concatenate([part.choice for part in parts]),
             np.concatenate([part.probability for part in parts]),
             np.concatenate([part.derivation for part in parts]),
@@ -146,13 +150,13 @@ class Predictions:
 
         >>> lists = NBest.from_lists([["a b", "a c"]], [[[0.0], [1.0]]], ["lm"])
         >>> p = np.array([0.25, 0.75])
-        >>> list(Predictions(lists, np.array([1]), p, p).json_lines())
+        >>> list(Predictions(lists, lists.ids, np.array([1]), p, p).json_lines())
         ['{"id":0,"choice":1,"candidates":[{"text":"a b","probability":0.25},...]}\n']
         """
         columns = {"probability": self.probability}
         if self.metric is not None:
             columns["expected_gain"] = self.expected_gain()
-        for s, identifier in enumerate(self.lists.ids):
+        for s, identifier in enumerate(self.ids):
             rows = self.lists.rows(s)
             numbers = [column[rows].tolist() for column in columns.values()]
             candidates = [

@@ -344,6 +344,7 @@ class Reranker:
         )
         predictions = Predictions(
             lists,
+            result.ids,
             decisions.choice,
             decisions.predictive,
             decisions.derivation,
