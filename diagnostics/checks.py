@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -10,6 +11,7 @@ import numpy as np
 from scipy.stats import norm
 from scipy.stats import t as student
 
+from bpa_ppl import __version__
 from bpa_ppl.diagnostics.pages.page import Outcome, Table
 from bpa_ppl.errors import NotConverged
 from bpa_ppl.nbest import Float64
@@ -150,6 +152,8 @@ class Report(Outcome):
         return title, table, [finding.advice for finding in self.failures]
 
 
+#: The attribute of draws that passed their check: their fingerprint.
+_PASSED = "passed_check"
 #: Maximum squared length of the last Newton step, in posterior standard deviations.
 _DECREMENT = 1e-6
 #: Effective draws per degree of freedom of an estimated Monte-Carlo error.
@@ -198,8 +202,33 @@ def check(posterior: Posterior, thresholds: Thresholds | None = None) -> Report:
     return Report(sampler, draws.shape, tuple(findings))
 
 
+def checked(draws: Draws) -> tuple[Draws, Report]:
+    """Check draws, and record in them if they pass, so that they need not be checked again.
+
+    >>> drawn = np.random.default_rng(0).normal(size=(4, 1000, 1))
+    >>> recorded, report = checked(Draws({"weights": drawn}, ("LM0",)))
+    >>> bool(report), recorded.attrs["passed_check"] == fingerprint(recorded)
+    (True, True)
+    """
+    report = check(draws)
+    return draws.with_attrs(**{_PASSED: fingerprint(draws)}) if report else draws, report
+
+
+def fingerprint(draws: Draws) -> str:
+    """Return a hash of all draws and their importance weights, and of the version of bpa_ppl."""
+    digest = hashlib.sha256(__version__.encode())
+    arrays: dict[str, Any] = {**draws.values, "log_weight": draws.log_weight}
+    for name, values in sorted(arrays.items()):
+        if values is not None:
+            numbers = np.asarray(values, np.float64)
+            digest.update(f"{name} {numbers.shape}".encode() + numbers.tobytes())
+    return digest.hexdigest()
+
+
 def refuse_unconverged(posterior: Posterior) -> None:
     """Raise NotConverged, with the table of the check, if a posterior fails it.
+
+    Draws that record that they passed it are not checked again.
 
     Args:
         posterior: as for `check`.
@@ -212,7 +241,10 @@ def refuse_unconverged(posterior: Posterior) -> None:
     Traceback (most recent call last):
     bpa_ppl.errors.NotConverged: the posterior failed its check, so it is not used...
     """
-    report = check(posterior)
+    draws = as_draws(posterior, finite=False)
+    if draws.attrs.get(_PASSED) == fingerprint(draws):
+        return
+    report = check(draws)
     if not report:
         raise NotConverged(
             "the posterior failed its check, so it is not used unless the check is skipped",

@@ -43,6 +43,7 @@ def adapt(
             calibrated probabilities.
     """
     from bpa_ppl.diagnostics.baselines.comparing import recorded_comparison
+    from bpa_ppl.diagnostics.checks import checked
     from bpa_ppl.formats.streams import require_writable
 
     if options.prior_only and references:
@@ -59,13 +60,13 @@ def adapt(
         fitted = bpa.diagnostics.temperature(posterior, lists)
         shared.echo_status(fitted, quiet)
         posterior = posterior.with_attrs(temperature=fitted.value)
-    posterior = posterior.with_attrs(command=shared.command_line())
+    posterior, report = checked(posterior.with_attrs(command=shared.command_line()))
     bpa.write_posterior(posterior, output)
     # Not in the file, which is the same whenever it is written.
     LOGGER.debug("%s written on %s", output, datetime.now().ctime())
     if (comparison := recorded_comparison(posterior)) is not None:
         shared.echo_status(comparison, quiet)
-    shared.echo_status(bpa.check(posterior), quiet)
+    shared.echo_status(report, quiet)
 
 
 def update(
@@ -102,6 +103,7 @@ def update(
         adaptation_references: References of the --adaptation-lists.
         adaptation_sources: Source sentences of the --adaptation-lists.
     """
+    from bpa_ppl.diagnostics.checks import checked
     from bpa_ppl.formats.streams import require_writable
 
     lists = None
@@ -128,10 +130,10 @@ def update(
         cache=cache,
     )
     growing.add(reading.read(nbest, references, sources), progress=not quiet)
-    updated = growing.draws().with_attrs(update_command=shared.command_line())
+    updated, report = checked(growing.draws().with_attrs(update_command=shared.command_line()))
     bpa.write_posterior(updated, output)
     shared.echo_status(growing.steps[-1], quiet)
-    shared.echo_status(bpa.check(updated), quiet)
+    shared.echo_status(report, quiet)
 
 
 def learn_prior(

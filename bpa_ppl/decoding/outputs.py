@@ -380,8 +380,8 @@ def rerank_to(
     """
     options = options or RerankOptions()
     options = replace(options, confidence=options.confidence or details is not None)
-    parts = reranker_with(posterior, options).parts(nbest)
     draws = as_draws(posterior)
+    parts = reranker_with(draws, options).parts(nbest)
     goal = criterion_of(draws.attrs)
     tally = Tally(("ter", "bleu") if goal is None else (goal, "ter", "bleu"), draws)
     paths = [path for path in (output, details, probabilities) if path is not None]

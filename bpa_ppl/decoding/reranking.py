@@ -421,7 +421,7 @@ def rerank(
     Traceback (most recent call last):
     bpa_ppl.errors.NotConverged: the posterior failed its check, so it is not used...
     """
-    return reranker_with(posterior, options)(nbest)
+    return reranker_with(as_draws(posterior), options)(nbest)
 
 
 @with_options(RerankOptions)
@@ -441,7 +441,7 @@ def rerank_stream(
     >>> [len(part.texts) for part in rerank_stream(lists, draws, unchecked=True)]
     [64, 36]
     """
-    return (part.result for part in reranker_with(posterior, options).parts(nbest))
+    return (part.result for part in reranker_with(as_draws(posterior), options).parts(nbest))
 
 
 def with_defaults(draws: Draws, defaults: Mapping[str, float] | None) -> Draws:

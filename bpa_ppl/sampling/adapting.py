@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from bpa_ppl.caching import prepare_jax
 from bpa_ppl.diagnostics.baselines.comparing import with_baselines
+from bpa_ppl.diagnostics.checks import checked
 from bpa_ppl.errors import DataError, UsageError, require
 from bpa_ppl.models import (
     Likelihood,
@@ -101,7 +102,7 @@ def adapt(nbest: NBest, weights: AnyWeights, options: AdaptOptions) -> Inference
     >>> bool(point_weights(posterior)["Errors"] < 0), rerank(lists, posterior).texts
     (True, ['the cat', 'the dog'])
     """
-    return to_arviz(adapt_draws(nbest, weights, options))
+    return to_arviz(checked(adapt_draws(nbest, weights, options))[0])
 
 
 def adapt_draws(nbest: NBest, weights: AnyWeights, options: AdaptOptions) -> Draws:

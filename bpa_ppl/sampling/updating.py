@@ -24,6 +24,7 @@ import numpy as np
 from bpa_ppl.caching import prepare_jax
 from bpa_ppl.columns import counted
 from bpa_ppl.diagnostics import refuse_unconverged
+from bpa_ppl.diagnostics.checks import checked
 from bpa_ppl.errors import BpaError, DataError, UsageError, require
 from bpa_ppl.models import Prior, log_linear
 from bpa_ppl.models.likelihoods.preference import LOG_NU
@@ -466,7 +467,7 @@ def update(posterior: Posterior, nbest: NBest, options: UpdateOptions) -> Infere
         refuse_unconverged(draws)
     sequential = Sequential(draws, **vars(options))
     sequential.add(nbest, oracle=options.oracle, progress=options.progress)
-    return to_arviz(sequential.draws())
+    return to_arviz(checked(sequential.draws())[0])
 
 
 def _recorded_sentences(draws: Draws) -> ObservedSentences:

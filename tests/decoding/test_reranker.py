@@ -6,6 +6,7 @@ import pickle
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,8 @@ import bpa_ppl as bpa
 from bpa_ppl import DataError, NBest, NotConverged, Reranker, UsageError, rerank
 from bpa_ppl.decoding.batches import _log_scores, padded_size
 from bpa_ppl.decoding.rules import Mbr
+from bpa_ppl.diagnostics import checks
+from bpa_ppl.diagnostics.checks import checked
 from bpa_ppl.posterior import Draws, write_posterior
 
 NAMES = ("LM0", "TM0", "WordPenalty0")
@@ -116,6 +119,21 @@ def test_a_posterior_that_fails_its_check_is_refused(draws: Draws) -> None:
     with raises(NotConverged, parameter="unchecked"):
         Reranker(short)
     assert repr(Reranker(short, unchecked=True)) == "Reranker(80 draws of 3 weights, predictive)"
+
+
+def test_a_recorded_verdict_holds_for_the_same_draws_only(
+    draws: Draws, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recorded, report = checked(draws)
+    assert report
+    write_posterior(recorded, tmp_path / "posterior.nc")
+    stuck = draws.weights.copy()
+    stuck[0] += 9
+    changed = replace(recorded, values={"weights": stuck})
+    with raises(NotConverged, parameter="unchecked"):
+        Reranker(changed)
+    monkeypatch.setattr(checks, "check", lambda *_: pytest.fail("it is checked again"))
+    Reranker(tmp_path / "posterior.nc")
 
 
 def test_sixteen_threads_give_the_same_bits(lists: NBest, draws: Draws) -> None:
