@@ -16,13 +16,14 @@ from bpa_ppl.errors import DataError, checked_seed
 from bpa_ppl.models.instance_weighting.mixture import (
     Phi,
     PhiPrior,
+    Problem,
     Variant,
     constrained,
     evaluate_mixture,
     log_likelihood,
+    problem_of,
     unconstrained,
 )
-from bpa_ppl.models.instance_weighting.problem import Problem, problem_of
 from bpa_ppl.nbest import Float32, Float64
 from bpa_ppl.phrases.mixtures import DIRECTIONS, pairs_of_both
 from bpa_ppl.phrases.tables import PhraseCounts, PhrasePairs, PhraseTable

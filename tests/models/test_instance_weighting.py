@@ -72,7 +72,7 @@ def tables() -> Tables:
     inside, outside = random_counts(rng, 30, first=2), random_counts(rng, 60)
     dev = random_counts(rng, 40)
     whole = outside.source_count + rng.integers(0, 3, len(outside.sources))
-    outside = outside.with_marginals(source=(outside.sources, whole))
+    outside = outside.with_marginal("source", outside.sources, whole)
     return inside, outside, dev, rng.normal(size=(len(outside), 3)).astype(np.float32)
 
 

@@ -83,7 +83,7 @@ def test_counts_round_trip(name: str, tmp_path: Path) -> None:
 
 
 def test_parquet_keeps_marginals_of_larger_table(tmp_path: Path) -> None:
-    part = TABLE.with_marginals(target=(["the cat", "x", "the", "it"], [2, 1, 9, 4]))
+    part = TABLE.with_marginal("target", ["the cat", "x", "the", "it"], [2, 1, 9, 4])
     assert part.target_count.tolist() == [4, 9, 2]
     assert part.conditional("source").tolist() == [1 / 4, 3 / 9, 2.5 / 9, 1]
     write_counts(part, tmp_path / "t.parquet")
