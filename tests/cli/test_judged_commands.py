@@ -101,6 +101,7 @@ def test_variances_of_single_features(lists: bpa.NBest) -> None:
     [
         (("--gain", "bleurt"), "'bleurt'"),
         (("--metric", "TER"), "(--references)"),
+        (("--categorical", "text"), "text"),
         (("--prior-variance", "x"), "(--prior-variance)"),
         (("--prior-variance", "LM0=x"), "'x' (--prior-variance)"),
         (("--prior-variance", "1", "--prior-variance", "2"), "(--prior-variance)"),
