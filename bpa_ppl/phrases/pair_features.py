@@ -107,12 +107,8 @@ def read_corpus(source: AnyPath, target: AnyPath) -> ParallelCorpus:
         if not any(sides[-1]):
             raise DataError("the file is empty", path, code="no-data")
     if len(sides[0]) != len(sides[1]):
-        raise DataError(
-            f"has {len(sides[0])} lines, and {target} has {len(sides[1])}: line n of one must be "
-            "the translation of line n of the other",
-            source,
-            code="wrong-length",
-        )
+        lengths = f"has {len(sides[0])} lines, and {target} has {len(sides[1])}"
+        raise DataError(f"{lengths}: give parallel files", source, code="wrong-length")
     return ParallelCorpus(*sides)
 
 
@@ -228,11 +224,8 @@ def _raw_features(
         statistics = word_statistics(sentences)
         words = index_in(phrases.flat, statistics.words)
         if (words < 0).all():
-            raise DataError(
-                f"no word of the {side} phrases is in the corpus of OUT: are the languages in the "
-                "same order, and is the tokenisation the same?",
-                code="mismatch",
-            )
+            message = f"no word of the {side} phrases is in OUT: check languages and tokenisation"
+            raise DataError(message, code="mismatch")
         starts = np.cumsum(phrases.lengths) - phrases.lengths
         names = "frequency", "documents", "burstiness"
         # 0 for an unknown word

@@ -138,11 +138,8 @@ class Subdomains:
         object.__setattr__(self, "weights", np.asarray(self.weights, np.float64))
         pairs, k = len(values), self.k
         if not pairs == len(self.source) == len(self.target):
-            raise DataError(
-                f"{pairs} assignments for {len(self.source)} source and {len(self.target)} target "
-                "sentences: there must be one for each pair",
-                code="wrong-length",
-            )
+            lengths = f"{len(self.source)} source and {len(self.target)} target sentences"
+            raise DataError(f"{pairs} assignments for {lengths}", code="wrong-length")
         if values.ndim == 2 and values.shape[1] != k:
             message = f"{values.shape[1]} posteriors of each pair for {k} subdomains"
             raise DataError(message, code="mismatch")

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import parquet
 
+from bpa_ppl.columns import counted
 from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.formats.streams import AnyPath, InputFile, atomic_path, atomic_writer, decoded
 from bpa_ppl.nbest import Float64
@@ -165,12 +166,8 @@ def write_table(table: PhraseTable, path: AnyPath) -> None:
         return
     names = next((n for n in (_TWO_COLUMNS, _MOSES_COLUMNS) if set(n) == set(table.columns)), None)
     if names is None:
-        raise UsageError(
-            f"a table of Moses cannot store the columns {', '.join(table.columns)}: write "
-            f"{Path(path).name.partition('.')[0]}.parquet, or only inverse and direct",
-            parameter="path",
-            code="not-supported",
-        )
+        message = f"a table of Moses cannot store the columns {', '.join(table.columns)}: write "
+        raise UsageError(f"{message}.parquet", parameter="path", code="not-supported")
     _write_text(table, [table.columns[name] for name in names], path)
 
 
@@ -337,10 +334,8 @@ class _Lines:
             values = values.reshape(-1, width)
             wrong = ~(np.isfinite(values) & (values >= 0)).all(axis=1)
         if wrong.any():
-            message = (
-                f"field {field + 1} must be {'a number' if width == 1 else f'{width} numbers'}"
-            )
-            raise self.error(field, int(np.argmax(wrong)), f"{message} ≥ 0", "bad-number")
+            message = f"field {field + 1} must be {counted(width, 'number')} ≥ 0"
+            raise self.error(field, int(np.argmax(wrong)), message, "bad-number")
         return np.asarray(values)
 
     def check_points(self) -> Float64:
@@ -388,9 +383,7 @@ def _split(file: InputFile, width: int, phrases: int) -> Iterator[_Lines]:
                 fields[number] = pc.replace_substring_regex(trimmed, r"\s+", " ")
             row = pc.index(trimmed, "").as_py()
             if row >= 0:
-                raise DataError(
-                    "the phrase is empty: remove the line", line=first + row, code="bad-line"
-                )
+                raise DataError("the phrase is empty", line=first + row, code="bad-line")
         yield _Lines(fields, first)
         first += len(ends)
 

@@ -185,12 +185,9 @@ class PhraseCounts(PhrasePairs):
         of_pairs = sums(self.number(side), self.count, len(marginal))
         low = np.flatnonzero(marginal < of_pairs * (1 - 1e-9))
         if len(low):
-            phrase = self.phrases(side)[int(low[0])].as_py()
-            raise DataError(
-                f"the count of the {side} phrase {phrase!r} is {marginal[low[0]]:g}, below the "
-                f"{of_pairs[low[0]]:g} of its pairs: give the marginals of the same extraction",
-                code="mismatch",
-            )
+            phrase, row = self.phrases(side)[int(low[0])].as_py(), low[0]
+            message = f"{side} phrase {phrase!r} is {marginal[row]:g}, below the {of_pairs[row]:g}"
+            raise DataError(f"the count of the {message} of its pairs", code="mismatch")
         changed: dict[str, Any] = {f"{side}_count": marginal}
         return replace(self, **changed)
 

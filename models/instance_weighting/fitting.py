@@ -116,11 +116,8 @@ def fit(
     problem = variant.apply(problem)
     mass = float(problem.weight[problem.supported].sum())
     if mass <= 0:
-        raise DataError(
-            "no phrase pair of dev is in one of the tables: check that all three have the same "
-            "languages in the same order, and the same tokenisation and case",
-            code="mismatch",
-        )
+        message = "no phrase pair of dev is in one of the tables: check languages and tokenisation"
+        raise DataError(message, code="mismatch")
 
     def minus(z: Float64) -> tuple[float, Float64]:
         value, gradient = log_likelihood(problem, variant, z)

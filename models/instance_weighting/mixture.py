@@ -122,12 +122,9 @@ def problem_of(
         DataError: if the features do not fit, no pair is queried, or a feature is not a finite
             number.
     """
-    if features.shape != (len(outside), len(names)):
-        raise DataError(
-            f"{len(outside)} phrase pairs and {len(names)} names do not fit features of "
-            f"shape {features.shape}",
-            code="wrong-length",
-        )
+    if features.shape != (expected := (len(outside), len(names))):
+        message = f"the features have the shape {features.shape}, not {expected}"
+        raise DataError(message, code="wrong-length")
     if not len(pairs):
         message = "there is no phrase pair to query: the table of dev is empty"
         raise DataError(message, code="no-data")

@@ -159,7 +159,7 @@ def test_draws_that_fail_their_check_make_no_table(
         (["--prior-deviation", "-1"], "-1 (--prior-deviation)"),
         (["--posterior", "p", "--form", "plain"], "(--posterior)"),
         (["--dev", "nowhere.parquet"], "nowhere.parquet: "),
-        (["--out-corpus", "{folder}/out.t", "{folder}/out.s"], "languages in the same order"),
+        (["--out-corpus", "{folder}/out.t", "{folder}/out.s"], "no word of the source phrases"),
     ],
 )
 def test_mixtures_that_cannot_be_fitted(
