@@ -185,9 +185,9 @@ class PhraseCounts(PhrasePairs):
         of_pairs = sums(self.number(side), self.count, len(marginal))
         low = np.flatnonzero(marginal < of_pairs * (1 - 1e-9))
         if len(low):
-            phrase, row = self.phrases(side)[int(low[0])].as_py(), low[0]
-            message = f"{side} phrase {phrase!r} is {marginal[row]:g}, below the {of_pairs[row]:g}"
-            raise DataError(f"the count of the {message} of its pairs", code="mismatch")
+            row = int(low[0])
+            count = f"the count of {self.phrases(side)[row].as_py()!r} is {marginal[row]:g}"
+            raise DataError(f"{count}, below the {of_pairs[row]:g} of its pairs", code="mismatch")
         changed: dict[str, Any] = {f"{side}_count": marginal}
         return replace(self, **changed)
 
