@@ -231,8 +231,6 @@ class Subdomains:
             try:
                 facts = json.loads((table.schema.metadata or {})[_METADATA])
                 column = table[_HARD if _HARD in table.column_names else _SOFT].combine_chunks()
-                if column.null_count:
-                    raise other
                 if pa.types.is_fixed_size_list(column.type):
                     values = column.flatten().to_numpy().reshape(-1, column.type.list_size)
                 else:

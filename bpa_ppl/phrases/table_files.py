@@ -205,7 +205,7 @@ def read_parquet(file: InputFile, dictionaries: Sequence[str] = ()) -> pa.Table:
     Raises:
         DataError: if it is not a valid Parquet file, or has no such columns.
     """
-    with errors_in(file.origin), file.on_disk() as path:
+    with file.on_disk() as path:
         schema = parquet.read_schema(path)
         for name in SIDES:
             kind = schema.field(name).type if name in schema.names else pa.null()

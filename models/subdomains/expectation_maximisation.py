@@ -275,12 +275,9 @@ def _score_lexicon(
 
 def _folds(pairs: int, folds: int) -> Iterator[tuple[Any, Any]]:
     """Yield which sentence pairs are left out of the estimation, and which are scored."""
-    if folds == 1:
-        yield False, np.ones(pairs, bool)
-        return
-    number = np.arange(pairs) % folds
     for fold in range(folds):
-        yield number == fold, number == fold
+        scored = np.arange(pairs) % folds == fold
+        yield scored & (folds > 1), scored
 
 
 def _by_side(columns: Sequence[Float64]) -> list[Float64]:

@@ -177,8 +177,10 @@ def test_rejects_invalid_text(
 def test_rejects_unreadable_files(tmp_path: Path) -> None:
     (tmp_path / "t").write_bytes(LINES.encode() + b"caf\xe9 ||| the ||| 1\n")
     (tmp_path / "t.gz").write_bytes(gzip.compress(LINES.encode())[:-9])
-    for name, message in {"t": "t:5: byte 0xe9", "absent": "absent", "t.gz": "t.gz"}.items():
-        with pytest.raises(DataError, match=message):
+    with raises(DataError, "bad-encoding", line=5, match="t:5: byte 0xe9"):
+        read_counts(tmp_path / "t")
+    for name, code in {"absent": "missing-file", "t.gz": "damaged"}.items():
+        with raises(DataError, code, match=name):
             read_counts(tmp_path / name)
 
 
@@ -214,7 +216,7 @@ def test_rejects_truncated_parquet_and_counts_as_probabilities(tmp_path: Path) -
 
 
 def test_rejects_tables_that_cannot_be_written(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="absent"):
+    with raises(DataError, "cannot-write", match="absent"):
         write_counts(TABLE, tmp_path / "absent" / "t.parquet")
     with raises(DataError, "bad-number"):
         PhraseTable.on(TABLE, {"direct": np.full(4, 1.5)})
