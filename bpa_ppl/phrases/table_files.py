@@ -167,7 +167,7 @@ def write_table(table: PhraseTable, path: AnyPath) -> None:
     names = next((n for n in (_TWO_COLUMNS, _MOSES_COLUMNS) if set(n) == set(table.columns)), None)
     if names is None:
         message = f"a table of Moses cannot store the columns {', '.join(table.columns)}: write "
-        raise UsageError(f"{message}.parquet", parameter="path", code="not-supported")
+        raise UsageError(f"{message}Parquet", parameter="path", code="not-supported")
     _write_text(table, [table.columns[name] for name in names], path)
 
 
