@@ -73,7 +73,7 @@ class InputFile:
                 break
             self._begun.append(chunk)
         if not self.beginning:
-            raise DataError("empty: there are no n-best lists in it", self.origin, code="no-data")
+            raise DataError("the file is empty", self.origin, code="no-data")
         return self.beginning.partition(b"\n")[0]
 
     @property
