@@ -323,9 +323,9 @@ def resolve_sources(sources: AnySource | Iterable[AnySource]) -> tuple[FeatureSo
     >>> resolve_sources("length")
     (Length(words=True, characters=False, ratio=False),)
     """
-    single = isinstance(sources, str) or not isinstance(sources, Iterable)
-    several: Any = [sources] if single else sources
-    return tuple(FEATURES.resolve(source) for source in several)
+    if isinstance(sources, str) or not isinstance(sources, Iterable):
+        sources = [sources]
+    return tuple(map(FEATURES.resolve, sources))
 
 
 class Added(NamedTuple):
@@ -363,7 +363,11 @@ def feature_adder(
 
     def add(nbest: NBest) -> Added:
         for source in chosen:  # before anything is read or trained
-            _check_needs(nbest, source)
+            for need in sorted(source.needs - nbest.extras.keys() - nbest.sentence_extras.keys()):
+                if getattr(nbest, need, None) is None:
+                    name = FEATURES.name_of(source)
+                    problem = f"the features {name} need {need}: add it to the lists"
+                    raise DataError(problem, nbest.origin, parameter=need, code=f"missing-{need}")
         pairs = zip(chosen, opened(), strict=True)
         tables = [_columns(nbest, source, compute) for source, compute in pairs]
         names = [name for columns, _ in tables for name in columns]
@@ -375,17 +379,6 @@ def feature_adder(
         return Added(nbest.with_features(names, values), tuple(names for names, _ in tables))
 
     return add
-
-
-def _check_needs(nbest: NBest, source: FeatureSource) -> None:
-    for need in sorted(source.needs):
-        is_extra = need in nbest.extras or need in nbest.sentence_extras
-        if not is_extra and getattr(nbest, need, None) is None:
-            name = FEATURES.name_of(source)
-            problem = f"the features {name} need {need}, which the lists do not have"
-            raise DataError(
-                f"{problem}: give the {need}", nbest.origin, parameter=need, code=f"missing-{need}"
-            )
 
 
 def _columns(
