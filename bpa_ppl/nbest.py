@@ -735,8 +735,8 @@ _CAN_LACK = ("totals", "references", "sources")
 
 def _facts(nbest: NBest) -> list[str]:
     """Return the parts of the representation of a table."""
-    counts = {"sentence": nbest, "hypothesis": nbest.features, "feature": nbest.feature_names}
-    facts = [cols.counted(len(of), noun) for noun, of in counts.items()]
+    counts = len(nbest), len(nbest.features), len(nbest.feature_names)
+    facts = list(map(cols.counted, counts, ("sentence", "hypothesis", "feature")))
     facts += [name for name, _, _ in _optional(nbest)]
     return facts if nbest.origin == NBest.origin else [*facts, f"from {nbest.origin}"]
 

@@ -16,12 +16,12 @@ from bpa_ppl.weights import (
     PositionalWeights,
     Weights,
     check_totals,
-    initial_weights,
     is_log_probability,
     match,
     spread_within,
 )
 
+MOSES = NBest.from_lists([["a", "b"]], [[[1, 0], [3, 0]]], ["LM0", "UnknownWordPenalty0"])
 VALUES = {"TM0[1]": 0.25, "LM0": 0.5, "TM0[0]": -1.0}
 
 
@@ -90,11 +90,10 @@ class TestMatch:
         assert match(VALUES, toy, fixed=[]).free.all()
 
     def test_unknown_word_penalty_is_fixed_by_default(self) -> None:
-        names = ["LM0", "UnknownWordPenalty0"]
-        nbest = NBest.from_lists([["a"]], [[[1, 2]]], names)
         weights = {"LM0": 1.0, "UnknownWordPenalty0": 1.0}
-        assert match(weights, nbest).free_names == ("LM0",)
-        assert match(weights, nbest, fixed=[]).free_names == tuple(names)
+        assert match(weights, MOSES).free_names == ("LM0",)
+        assert match(weights, MOSES, fixed=[]).free_names == tuple(weights)
+        assert match(None, MOSES).values.tolist() == [1, 1]
 
     def test_full_vectors_from_free_ones(self, toy: NBest) -> None:
         matched = match(VALUES, toy, fixed=["TM0[0]"])
@@ -171,8 +170,6 @@ class TestUnnamedAndMissingWeights:
         assert matched.spread is not None
         np.testing.assert_array_equal(matched.spread, spread)
         assert match(None, self.LISTS, defaults={"comet": 2}).values[1] == 2
-        assert initial_weights(moses_lists()).names == ("LM0", "UnknownWordPenalty0")
-        assert initial_weights(moses_lists())["UnknownWordPenalty0"] == 1
 
     def test_initial_weights_do_not_depend_on_feature_units(self) -> None:
         other = replace(self.LISTS, features=self.LISTS.features * np.float32([8, 0.25, 1]))
@@ -197,7 +194,3 @@ class TestUnnamedAndMissingWeights:
         assert {name: is_log_probability(name) for name in names.split()} == dict.fromkeys(
             names.split(), expected
         )
-
-
-def moses_lists() -> NBest:
-    return NBest.from_lists([["a", "b"]], [[[1, 0], [3, 0]]], ["LM0", "UnknownWordPenalty0"])

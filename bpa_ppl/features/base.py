@@ -25,6 +25,7 @@ from bpa_ppl.registry import FEATURES
 SELF = "self"
 #: Columns by name, each (hypotheses,), or k names and a (hypotheses, k) array.
 Features = Mapping[str, npt.ArrayLike] | tuple[Sequence[str], npt.ArrayLike]
+_CARRIED = 5_000_000  # bytes of text that a posterior can carry
 _FOLD_SEED = 0  # fixed: the same sentences always get the same folds
 
 
@@ -153,7 +154,7 @@ class TextSource(FeatureSource, frozen=True, kw_only=True):
         raise NotImplementedError
 
     def read(self) -> tuple[Any, ...]:
-        """Return the texts of the files, to be carried."""
+        """Return the texts of the files."""
         raise NotImplementedError
 
     def scorer(
@@ -178,6 +179,11 @@ class TextSource(FeatureSource, frozen=True, kw_only=True):
             texts = tuple(dict.fromkeys(chain.from_iterable(self.texts_of(nbest))))
         elif self.carry and not self.holds:
             texts = self.read()
+            whole = "".join(chain.from_iterable(texts))  # of texts, or of pairs of texts
+            if (size := len(whole.encode())) > _CARRIED:
+                problem = f"{' and '.join(self.files())} have {size / 1e6:.1f} MB of text"
+                limit = f"a posterior can carry {_CARRIED / 1e6:.0f} MB at most"
+                raise UsageError(f"{problem}, and {limit}: leave carry out", parameter="carry")
         else:
             return self
         return msgspec.structs.replace(self, **{self.learned[0]: texts})

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from itertools import chain
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -12,7 +11,6 @@ import numpy as np
 from bpa_ppl.component import Count, Share
 from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.features.base import SELF, TextSource, UnknownCheck
-from bpa_ppl.features.recipes import check_carried
 from bpa_ppl.formats.streams import origin_name, read_lines
 from bpa_ppl.nbest import Float64, NBest
 from bpa_ppl.notes import warn_user
@@ -81,10 +79,17 @@ class Lexicon(TextSource, frozen=True):
         return [tuple((source, text) for text in texts) for source, texts in pairs]
 
     def read(self) -> tuple[tuple[str, str], ...]:
-        """Return the pairs of the files, to be carried."""
-        pairs = tuple(self._read_pairs())
-        check_carried(chain.from_iterable(pairs), self.pairs)
-        return pairs
+        """Return the pairs of the files, one a line."""
+        sides = [read_lines(path) for path in self.pairs]
+        names = [origin_name(path) for path in self.pairs]
+        for side, name in zip(sides, names, strict=True):
+            if not any(map(str.strip, side)):
+                raise DataError("empty: give one sentence a line", name, code="no-data")
+        if len(sides[0]) != len(sides[1]):
+            problem = f"{len(sides[1])} lines, but {names[0]} has {len(sides[0])}"
+            remedy = "line n of one file must translate line n of the other"
+            raise DataError(f"{problem}: {remedy}", names[1], code="wrong-length")
+        return tuple(zip(*sides, strict=True))
 
     def scorer(
         self, texts: Sequence[tuple[str, str]], *, check: bool = False
@@ -92,7 +97,7 @@ class Lexicon(TextSource, frozen=True):
         """Return the function that computes columns by models of some pairs, or of the files."""
         from bpa_ppl.text.words import words_of
 
-        direct, inverse = self._models(texts or self._read_pairs())
+        direct, inverse = self._models(texts or self.read())
         unknown_check = UnknownCheck("words of the source sentences", self.pairs[0])
 
         def score(nbest: NBest) -> dict[str, Float64]:
@@ -116,19 +121,6 @@ class Lexicon(TextSource, frozen=True):
             return {name: values[rows] for name, values in columns.items()}
 
         return score
-
-    def _read_pairs(self) -> Pairs:
-        """Return the pairs of the files, one a line."""
-        sides = [read_lines(path) for path in self.pairs]
-        names = [origin_name(path) for path in self.pairs]
-        for side, name in zip(sides, names, strict=True):
-            if not any(map(str.strip, side)):
-                raise DataError("empty: give one sentence a line", name, code="no-data")
-        if len(sides[0]) != len(sides[1]):
-            problem = f"{len(sides[1])} lines, but {names[0]} has {len(sides[0])}"
-            remedy = "line n of one file must translate line n of the other"
-            raise DataError(f"{problem}: {remedy}", names[1], code="wrong-length")
-        return list(zip(*sides, strict=True))
 
     def _models(self, pairs: Pairs) -> tuple[IBM1, IBM1]:
         """Return the models of both directions."""

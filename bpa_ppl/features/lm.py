@@ -10,7 +10,6 @@ from msgspec import Meta
 
 from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.features.base import SELF, TextSource, UnknownCheck
-from bpa_ppl.features.recipes import check_carried
 from bpa_ppl.formats.streams import read_lines
 from bpa_ppl.nbest import Float64, NBest
 
@@ -84,9 +83,7 @@ class LanguageModel(TextSource, frozen=True):
     def read(self) -> tuple[str, ...]:
         """Return the lines of the text files, to be carried."""
         self._check_no_model("carry", "a posterior can carry text only")
-        lines = tuple(line for path in self._texts for line in read_lines(path))
-        check_carried(lines, self._texts)
-        return lines
+        return tuple(line for path in self._texts for line in read_lines(path))
 
     def scorer(
         self, texts: Sequence[str], *, check: bool = False

@@ -19,7 +19,6 @@ from bpa_ppl.registry import FEATURES
 MovedFiles = Mapping[str, str | Path | Sequence[str | Path]]
 _FILES, _COLUMNS = "file_hashes", "feature_names"
 _STORED = "feature_source_{}"
-_CARRIED = 5_000_000  # bytes of text
 
 
 def absolute(source: FeatureSource) -> FeatureSource:
@@ -52,15 +51,6 @@ def columns_of(attrs: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
         str(record.get("name") or record["source"]): tuple(record.get(_COLUMNS, ()))
         for record in attrs.get("feature_sources", ())
     }
-
-
-def check_carried(texts: Iterable[str], files: Iterable[str]) -> None:
-    """Raise a UsageError if there is more text than a posterior can carry: 5 MB."""
-    size = sum(len(text.encode()) for text in texts)
-    if size > _CARRIED:
-        problem = f"{' and '.join(files)} have {size / 1e6:.1f} MB of text"
-        limit = f"a posterior can carry {_CARRIED / 1e6:.0f} MB at most"
-        raise UsageError(f"{problem}, and {limit}: leave carry out", parameter="carry")
 
 
 def stored(sources: Iterable[FeatureSource]) -> dict[str, Any]:
