@@ -157,30 +157,6 @@ def joined(name: str, parts: Sequence[Any], origins: Sequence[str]) -> Any:
     return np.concatenate(arrays)
 
 
-def check_counts(
-    columns: Iterable[tuple[str, str, Column]], counts: Mapping[str, int], origin: str
-) -> None:
-    """Check that the columns of a table have distinct names, and one value for each row.
-
-    Args:
-        columns: (name, `hypothesis` or `sentence`, values) of each.
-        counts: the numbers of hypotheses and sentences.
-        origin: where the table is from, for messages.
-
-    Raises:
-        DataError: if they do not.
-    """
-    seen: set[str] = set()
-    for name, kind, column in columns:
-        if name in seen:
-            problem = f"there is a column {name} already: choose another name"
-            raise DataError(problem, origin, parameter=name, code="duplicate")
-        seen.add(name)
-        if len(column) != counts[kind]:
-            problem = f"{len(column)} values of {name} for {counted(counts[kind], kind)}"
-            raise DataError(problem, origin, parameter=name, code="wrong-length")
-
-
 def counted(number: int, noun: str) -> str:
     """Return a number with its noun.
 

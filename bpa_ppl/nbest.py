@@ -104,8 +104,6 @@ class NBest:
             if getattr(self, name) is not None:
                 object.__setattr__(self, name, convert(getattr(self, name)))
         _check_shapes(self)
-        counts = {"hypothesis": len(self.features), "sentence": len(self)}
-        cols.check_counts(_optional(self), counts, self.origin)
         _check_finite(self)
 
     @classmethod
@@ -334,9 +332,7 @@ class NBest:
         first = tables[0]
         for table in tables:
             if odd := sorted(set(table.feature_names) ^ set(first.feature_names)):
-                problem = (
-                    f"{', '.join(odd)} is not a feature of both {first.origin} and these lists"
-                )
+                problem = f"{', '.join(odd)} is not in both {first.origin} and these lists"
                 raise DataError(f"{problem}: use without_features", table.origin, code="mismatch")
         tables = [_features_at(t, places_of(first.feature_names, t.feature_names)) for t in tables]
         origins = [table.origin for table in tables]
@@ -763,6 +759,15 @@ def _check_shapes(nbest: NBest) -> None:
     if np.any(nbest.sizes < 1):
         empty = nbest.sentence_ids[int(np.argmax(nbest.sizes < 1))]
         raise DataError(f"the list of sentence {empty} is empty", nbest.origin, code="no-data")
+    counts, seen = {"hypothesis": rows, "sentence": sentences}, set[str]()
+    for name, kind, column in _optional(nbest):
+        if name in seen:
+            problem = f"there is a column {name} already: choose another name"
+            raise DataError(problem, nbest.origin, parameter=name, code="duplicate")
+        seen.add(name)
+        if len(column) != counts[kind]:
+            problem = f"{len(column)} values of {name} for {cols.counted(counts[kind], kind)}"
+            raise DataError(problem, nbest.origin, parameter=name, code="wrong-length")
 
 
 def _check_finite(nbest: NBest) -> None:

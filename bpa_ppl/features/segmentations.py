@@ -103,11 +103,10 @@ def phrase_pairs(nbest: NBest) -> tuple[list[str], list[str]]:
         problem = "the phrases of lists follow from their segmentations and sources: give both"
         raise DataError(problem, nbest.origin, code="missing-column")
     trees = PhraseTree(), PhraseTree()
-    first, second, _ = numbered_pairs(nbest, *trees)
-    pairs = np.unique(np.stack([first, second]), axis=1)
+    pairs = np.unique(np.stack(numbered_pairs(nbest, *trees)[:2]), axis=1)
     sides = []
     for tree, numbers in zip(trees, pairs, strict=True):
         texts, index = tree.texts(numbers)
         sides.append(texts.take(pa.array(index)).to_pylist())
-    order = sorted(range(len(sides[0])), key=lambda row: (sides[0][row], sides[1][row]))
-    return [sides[0][row] for row in order], [sides[1][row] for row in order]
+    ordered = sorted(zip(*sides, strict=True))
+    return [first for first, _ in ordered], [second for _, second in ordered]

@@ -191,7 +191,7 @@ def _check_names(
         raise DataError(problem, nbest.origin, code="bad-name")
 
 
-def _fits(values: Sequence[Any]) -> bool:
+def _fits(values: Column) -> bool:
     """Return whether a column can be one of Arrow that reads back unchanged."""
     import pyarrow as pa
 

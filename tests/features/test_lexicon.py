@@ -51,11 +51,8 @@ def by_hand(pairs: list[tuple[str, str]], lists: NBest, floor: float = 1e-4) -> 
     for s, source in enumerate(lists.sources):
         for text in lists.texts(s):
             f, e = split([source]), split([text])
-            p, q = (
-                direct.log_probabilities(f, e, floor=floor),
-                inverse.log_probabilities(e, f, floor=floor),
-            )
-            logs.append((p[0], q[0]))
+            p = direct.log_probabilities(f, e, floor=floor)[0]
+            logs.append((p, inverse.log_probabilities(e, f, floor=floor)[0]))
     return np.array(logs)
 
 
@@ -70,9 +67,7 @@ def test_columns_of_a_translation_memory(lists: NBest, memory: tuple[str, str]) 
     assert not np.allclose(other, added.features[:, 1:])
     # No hypothesis explains the words of the source better than the reference.
     best = [added[s].features[:, 2].argmax() for s in range(5)]
-    assert [added[s].text(int(row)) for s, row in enumerate(best)] == [
-        refs[0] for refs in (lists.references or ())[:5]
-    ]
+    assert added[:5].chosen(best) == [refs[0] for refs in added.references[:5]]
 
 
 def test_per_word_columns(lists: NBest, memory: tuple[str, str]) -> None:
