@@ -104,14 +104,7 @@ class Fairseq(NBestFormat, frozen=True):
         >>> rows.ids.tolist(), rows.strings, rows.sources
         ([7], ['a cat'], ['un chat'])
         """  # noqa: E501
-        reader = _Reader(self, options)
-        first = 1
-        for block in blocks:
-            reader.read(block, first)
-            yield from reader.rows()
-            first += line_count(block)
-        reader.finish()
-        yield from reader.rows()
+        return _Reader(self, options).rows(blocks)
 
     def write(self, nbest: NBest, file: TextIO) -> None:
         """Raise an error: the lists do not have the scores of tokens.
@@ -148,7 +141,28 @@ class _Reader:
         self._sentences: defaultdict[str, list[Any]] = defaultdict(list)
         self._hypotheses: defaultdict[str, list[Any]] = defaultdict(list)
 
-    def read(self, block: bytes, first: int) -> None:
+    def rows(self, blocks: Iterable[bytes]) -> Iterator[Rows]:
+        """Yield the rows of the sentences that each block completes.
+
+        Raises:
+            DataError: also if the file has no sentences at all.
+        """
+        first = 1
+        for block in blocks:
+            self._read(block, first)
+            yield from self._finished()
+            first += line_count(block)
+        if not self._seen:
+            raise self._options.error(
+                "no line of fairseq in it (`H-0`, a score, a text): give the output of fairseq, "
+                "not its log",
+                code="no-data",
+            )
+        for sentence in self._open.values():
+            self._complete(sentence)
+        yield from self._finished()
+
+    def _read(self, block: bytes, first: int) -> None:
         """Read a block of whole lines, and complete sentences."""
         lines = block[:-1].split(b"\n")
         if b"\r" in block:
@@ -201,22 +215,7 @@ class _Reader:
         sentence.heads.append(head)
         self._lines[head] = sentence.lines[letter]
 
-    def finish(self) -> None:
-        """Complete the sentences at the end of the file.
-
-        Raises:
-            DataError: also if the file has no sentences at all.
-        """
-        if not self._seen:
-            raise self._options.error(
-                "no line of fairseq in it (`H-0`, a score, a text): give the output of fairseq, "
-                "not its log",
-                code="no-data",
-            )
-        for sentence in self._open.values():
-            self._complete(sentence)
-
-    def rows(self) -> Iterator[Rows]:
+    def _finished(self) -> Iterator[Rows]:
         """Yield the rows of the sentences that are complete, if there are any."""
         sentences, hypotheses = self._sentences, self._hypotheses
         self._sentences, self._hypotheses = defaultdict(list), defaultdict(list)

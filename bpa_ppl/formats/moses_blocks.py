@@ -80,16 +80,11 @@ _SOFT, _LEFT_OUT_AFTER, _LEFT_OUT_BETWEEN = 13, 16, 19
 _STARTS = {SEGMENTATION: 1, ALIGNMENT: 9, "": _LEFT_OUT_AFTER}
 
 
-def _steps() -> UInt8:
-    """Return the automaton as a table, (states, bytes) uint8."""
-    table = np.zeros((len(_FOLLOWING), 256), np.uint8)
-    for row, following in zip(table, _FOLLOWING, strict=True):
-        for marks, state in following.items():
-            row[list(marks)] = state
-    return table
-
-
-_STEPS = _steps()
+# The automaton as a table, (states, bytes) uint8.
+_STEPS = np.zeros((len(_FOLLOWING), 256), np.uint8)
+for _state, _following in enumerate(_FOLLOWING):
+    for _marks, _next in _following.items():
+        _STEPS[_state, list(_marks)] = _next
 
 
 class _Columns(NamedTuple):
@@ -196,8 +191,7 @@ class BlockParser:
         try:
             strings = [block[start:end].decode() for start, end in bounds]
         except UnicodeDecodeError:
-            numbers = np.arange(first, first + count)
-            return self._lines.rows(split_lines(block), numbers)  # which names the line
+            return self._lines.block_rows(block, first)  # which names the line
         latin = block.decode("latin-1") if layout.kept else ""  # one character per byte
         names = (*layout.between, *layout.after)
         rows = Rows(

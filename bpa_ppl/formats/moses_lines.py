@@ -10,12 +10,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bpa_ppl.errors import DataError, quoted
+from bpa_ppl.errors import quoted
 from bpa_ppl.formats.base import ReadOptions
 from bpa_ppl.formats.numbers import all_finite, finite
 from bpa_ppl.formats.streams import decoded, decoded_lines
 from bpa_ppl.labels import expand
-from bpa_ppl.nbest import Float32, Float64, Int64
+from bpa_ppl.nbest import Int64
 from bpa_ppl.notes import warn_user
 from bpa_ppl.rows import Rows
 from bpa_ppl.rows.schema import looks_numeric
@@ -125,12 +125,26 @@ class LineParser:
 
     def __init__(self, options: ReadOptions, block: bytes, soft: bool = False):
         self.options = options
+        self.error = options.error
         self.soft = soft
         self._warned: set[str] = set()
         self.layout = self._layout(split_lines(block))
         if len(set(self.layout.names)) < len(self.layout.names):
             raise self.error("two features have the same name: rename one", 1, "duplicate")
         self._column_of = {label: place for place, (label, _) in enumerate(self.layout.shape)}
+
+    def block_rows(self, block: bytes, first: int) -> Rows:
+        """Return the rows of a block of whole lines.
+
+        Args:
+            block: lines, each ended by a newline.
+            first: the number of its first line in the file.
+
+        Raises:
+            DataError: as `rows`.
+        """
+        lines = split_lines(block)
+        return self.rows(lines, np.arange(first, first + len(lines)))
 
     def rows(self, lines: Sequence[bytes], numbers: Int64) -> Rows:
         """Return the rows of some lines with their numbers in the file.
@@ -141,7 +155,8 @@ class LineParser:
         """
         layout = self.layout
         rows = [self._row(*line) for line in zip(lines, numbers.tolist(), strict=True)]
-        width = len(layout.names) + (layout.total != "none")
+        scored = layout.total != "none"
+        width = len(layout.names) + scored
         dropped: tuple[int, ...] = ()
         values = all_finite(list(chain.from_iterable(row.values for row in rows)))
         if values is None:
@@ -151,10 +166,13 @@ class LineParser:
             numbers = numbers[np.array(kept)]
             values = all_finite(list(chain.from_iterable(row.values for row in rows)))
             assert values is not None  # what is left is finite
-        table: Float32 = (
-            _dense(rows, values, width) if layout.sparse else values.reshape(-1, width)
-        ).astype(np.float32)
-        scored = layout.total != "none"
+        table = np.zeros((len(rows), width), np.float32)
+        if layout.sparse:
+            counts = [len(row.values) for row in rows]
+            columns = list(chain.from_iterable(row.columns for row in rows))
+            table[np.repeat(np.arange(len(rows)), counts), np.array(columns, np.int64)] = values
+        else:
+            table[:] = values.reshape(-1, width)
         texts = [row.text for row in rows]
         return Rows(
             layout.names,
@@ -167,10 +185,6 @@ class LineParser:
             dropped,
             {name: [row.extras[i] for row in rows] for i, name in enumerate(layout.kept)},
         )
-
-    def error(self, message: str, number: int, code: str = "bad-line") -> DataError:
-        """Return the error that names one line of the file."""
-        return self.options.error(message, number, code)
 
     def _row(self, line: bytes, number: int) -> Row:
         fields = self._fields(line, number)
@@ -367,9 +381,8 @@ class LineParser:
     def _leave_out(self, what: str, number: int) -> None:
         """Warn once per file about what is not read, or raise an error if reading is strict."""
         if self.options.strict:
-            raise self.options.error(
-                f"{what} cannot be kept, and reading is strict", number, "not-supported", "strict"
-            )
+            problem = f"{what} cannot be kept, and reading is strict"
+            raise self.error(problem, number, "not-supported", "strict")
         if what not in self._warned:
             self._warned.add(what)
             warn_user(f"{self.options.origin}: {what} left out")
@@ -399,15 +412,6 @@ def fits(field: bytes, name: str, soft: bool = False) -> bool:
     if _FIELDS[name].fullmatch(field):
         return True
     return soft and name == ALIGNMENT and _SOFT.fullmatch(field) is not None
-
-
-def _dense(rows: Sequence[Row], values: Float64, width: int) -> Float64:
-    """Return (rows, width) the values in their columns, and zeros elsewhere."""
-    counts = [len(row.values) for row in rows]
-    columns = list(chain.from_iterable(row.columns for row in rows))
-    table = np.zeros((len(rows), width))
-    table[np.repeat(np.arange(len(rows)), counts), np.array(columns, np.int64)] = values
-    return table
 
 
 def _difference(found: dict[str, int], expected: dict[str, int]) -> str:

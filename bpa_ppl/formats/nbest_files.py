@@ -11,12 +11,10 @@ import numpy as np
 
 from bpa_ppl.component import settings_in
 from bpa_ppl.errors import DataError, UsageError, one_of, quoted
-from bpa_ppl.formats.ahead import ahead
 from bpa_ppl.formats.base import AUTO, NBestFormat, ReadOptions
-from bpa_ppl.formats.codecs import file_suffix
 from bpa_ppl.formats.moses_lines import SHAPE
 from bpa_ppl.formats.references import AnyReferences, AnySources, references_of, sources_of
-from bpa_ppl.formats.streams import AnyPath, InputFile, origin_name
+from bpa_ppl.formats.streams import AnyPath, InputFile, ahead, file_suffix, origin_name
 from bpa_ppl.nbest import NBest
 from bpa_ppl.registry import NBEST_FORMATS
 from bpa_ppl.rows import Gatherer, Rows
@@ -140,7 +138,10 @@ def write_nbest(
     0 ||| a cat ||| LM0= -1.5 W0= 2 ||| -1
     """
     writer = format_for(path) if format == AUTO else _resolved(format)
-    writer.write_file(nbest if weights is None else _scored(nbest, weights), path)
+    if weights is not None:
+        scores = nbest.scores(match(weights, nbest).values)
+        nbest = replace(nbest, totals=scores.astype(np.float32), totals_normalised=False)
+    writer.write_file(nbest, path)
 
 
 def format_for(path: AnyPath) -> NBestFormat:
@@ -192,9 +193,8 @@ def _rows(
 
 
 def _parsed(file: InputFile, reader: NBestFormat | None, options: ReadOptions) -> Iterator[Rows]:
-    line = file.first_line
-    found = _detected(file, line) if reader is None else reader
-    yield from found.rows(file, options)
+    line = file.first_line  # also raises if the file is empty
+    yield from (reader or _detected(file, line)).rows(file, options)
 
 
 def _resolved(format: str | NBestFormat) -> NBestFormat:
@@ -234,9 +234,3 @@ def _gatherer(
     if sources is not None:
         lines["source"] = sources_of(sources)
     return Gatherer(origin_name(path), lines, first_id)
-
-
-def _scored(nbest: NBest, weights: Mapping[str, float]) -> NBest:
-    """Return the lists with λ·h as their totals."""
-    scores = nbest.scores(match(weights, nbest).values)
-    return replace(nbest, totals=scores.astype(np.float32), totals_normalised=False)

@@ -9,7 +9,6 @@ names are called after the file. Scores are read as a whole, texts block by bloc
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from pathlib import PurePath
 from typing import Any, NamedTuple, TextIO
 
 import numpy as np
@@ -18,7 +17,6 @@ import numpy.typing as npt
 from bpa_ppl.component import CountOrNone
 from bpa_ppl.errors import DataError, UsageError, quoted
 from bpa_ppl.formats.base import NBestFormat, ReadOptions
-from bpa_ppl.formats.codecs import CODECS
 from bpa_ppl.formats.numbers import finite, lines_of_numbers, printed
 from bpa_ppl.formats.streams import (
     AnyPath,
@@ -27,6 +25,7 @@ from bpa_ppl.formats.streams import (
     decoded,
     denied,
     read_blocks,
+    unpacked_name,
 )
 from bpa_ppl.labels import expand, repeated
 from bpa_ppl.nbest import Float64, NBest
@@ -243,7 +242,7 @@ def _check_lengths(files: list[_Scores], count: int, origin: str, at_least: bool
 
 def _named_columns(files: list[_Scores]) -> dict[str, npt.NDArray[Any]]:
     """Return the scores by name: as the file says, else after the file."""
-    stems = [_stem(file.path) for file in files]
+    stems = [unpacked_name(file.path).stem for file in files]
     if repeated(stems):
         stems = [f"score{place}" for place in range(len(files))]
     columns: dict[str, npt.NDArray[Any]] = {}
@@ -260,13 +259,6 @@ def _checkable(values: npt.NDArray[Any]) -> Any:
     """Return finite numbers as an array, and others as a list, in which NaN is a bad number."""
     numbers = values.astype(np.float64)
     return numbers if np.isfinite(numbers).all() else numbers.tolist()
-
-
-def _stem(path: str) -> str:
-    """Return the name of a file without its ending, and without that of compression."""
-    name = PurePath(path)
-    compressed = name.suffix in {codec.suffix for codec in CODECS}
-    return PurePath(name.stem).stem if compressed else name.stem
 
 
 def _write_scores(path: str, values: npt.NDArray[np.float32], names: Sequence[str]) -> None:

@@ -16,7 +16,7 @@ from typing import Any, TextIO
 
 from bpa_ppl.errors import UsageError
 from bpa_ppl.formats.base import NBestFormat, ReadOptions
-from bpa_ppl.formats.json_lines import json_keys, json_rows
+from bpa_ppl.formats.jsonl import json_keys, json_rows
 from bpa_ppl.nbest import NBest
 from bpa_ppl.rows import Rows
 from bpa_ppl.rows.base import CANDIDATES, SOURCE, TEXT

@@ -17,20 +17,18 @@ from typing import Any, ClassVar, TextIO
 import numpy as np
 
 from bpa_ppl.errors import DataError
-from bpa_ppl.formats.ahead import ahead
 from bpa_ppl.formats.base import NBestFormat, ReadOptions
 from bpa_ppl.formats.numbers import finite, printed
-from bpa_ppl.formats.streams import arrow_file, decoded, line_count
-from bpa_ppl.labels import label_of, repeated
+from bpa_ppl.formats.streams import ahead, arrow_file, decoded, line_count
+from bpa_ppl.labels import repeated
 from bpa_ppl.nbest import Float64, Int64, NBest
 from bpa_ppl.rows import Rows, SchemaReader
-from bpa_ppl.rows.base import ID, OF_SENTENCE, REFERENCE, REFERENCES, SOURCE, TEXT, TOO_LARGE
+from bpa_ppl.rows.base import ID, OF_SENTENCE, SOURCE, TEXT, TOO_LARGE
 from bpa_ppl.rows.readers import columns_of, is_of_sentence
 from bpa_ppl.rows.schema import Fields, looks_numeric
 from bpa_ppl.rows.writing import all_texts, references_by_column, written
 
 _HEAD = 50  # lines that are read cell by cell, and show the kinds of the columns
-_TEXTS = (ID, TEXT, SOURCE, REFERENCE, REFERENCES)
 
 
 class Separated(NBestFormat, frozen=True):
@@ -244,24 +242,23 @@ class _Reader:
     def _records(self, data: bytes) -> tuple[list[list[str]], Int64]:
         """Return the cells of each record, and the line that it begins in."""
         text = decoded(data, self.options.origin, self._line)
-        lines = _Lines(text)
-        reader = csv.reader(lines, delimiter=self.separator)
+        lines = [f"{line}\n" for line in text[:-1].split("\n")]
+        # A quoted cell that continues in the next block takes in the line that is added here.
+        reader = csv.reader([*lines, "end"], delimiter=self.separator)
         records, begins = [], []
         begin = 0
         try:
             for record in reader:
-                if lines.over_inside:
+                if reader.line_num > len(lines):
                     break
                 if record:
                     records.append(record)
                     begins.append(self._line + begin)
-                begin = lines.count
-                lines.inside = False
+                begin = reader.line_num
         except csv.Error as error:
             self._line += begin
             raise self.options.error(str(error), self._line) from error
-        if lines.over_inside:
-            self._begun = "".join(lines.lines[begin:]).encode()
+        self._begun = "".join(lines[begin:]).encode()
         self._line += begin
         return records, np.array(begins, np.int64)
 
@@ -290,30 +287,6 @@ class _Reader:
         return np.array(values)
 
 
-class _Lines:
-    """Yields lines one by one, and notes whether the last record needs another one.
-
-    Args:
-        text: whole lines.
-    """
-
-    def __init__(self, text: str):
-        self.lines = [f"{line}\n" for line in text[:-1].split("\n")]
-        self.count = 0
-        self.inside = self.over_inside = False
-
-    def __iter__(self) -> _Lines:
-        return self
-
-    def __next__(self) -> str:
-        if self.count == len(self.lines):
-            self.over_inside = self.inside
-            raise StopIteration
-        self.inside = True
-        self.count += 1
-        return self.lines[self.count - 1]
-
-
 def _with_short_head(blocks: Iterable[bytes]) -> Iterator[bytes]:
     """Yield blocks; the first one in two, since its first lines show PyArrow how to read on."""
     head = True
@@ -327,7 +300,7 @@ def _with_short_head(blocks: Iterable[bytes]) -> Iterator[bytes]:
 
 def _is_numeric(name: str, cells: Sequence[str]) -> bool | None:
     """Return whether the first cell that is not empty is a number; None if all are empty."""
-    if name in _TEXTS or label_of(name) == REFERENCE or name.startswith(OF_SENTENCE):
+    if name == TEXT or is_of_sentence(name):
         return False
     first = _first(cells)
     return looks_numeric(first) and "_" not in first if first else None

@@ -3,20 +3,28 @@
 from __future__ import annotations
 
 import codecs
+import gzip
 import io
+import lzma
 import os
 import sys
 import tempfile
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, nullcontext
-from itertools import chain, repeat
-from pathlib import Path
-from typing import IO, Any, TextIO
+from contextvars import copy_context
+from itertools import chain, islice, repeat
+from pathlib import Path, PurePath
+from typing import IO, Any, BinaryIO, NamedTuple, Protocol, TextIO, TypeVar, cast
+
+import zstandard
+from isal import isal_zlib
 
 from bpa_ppl.errors import DataError
-from bpa_ppl.formats.ahead import ahead
-from bpa_ppl.formats.codecs import CODECS, CORRUPT, Codec
 from bpa_ppl.formats.parts import is_part, part_of
+from bpa_ppl.notes import Note, capture_notes, replay
+
+T = TypeVar("T")
 
 #: How a user names a file; `-` is the standard input or output.
 AnyPath = str | Path
@@ -28,6 +36,66 @@ _BOM = b"\xef\xbb\xbf"
 _MAGIC = 8  # bytes that identify compressed files
 
 
+class Decoder(Protocol):
+    """The common methods of the decompressors of isal, lzma and zstandard."""
+
+    @property
+    def eof(self) -> bool: ...  # noqa: D102
+    @property
+    def unused_data(self) -> bytes: ...  # noqa: D102
+    def decompress(self, data: bytes, /) -> bytes: ...  # noqa: D102
+
+
+class Codec(NamedTuple):
+    """One kind of compression.
+
+    Attributes:
+        name: for messages.
+        suffix: ending of the names of such files.
+        magic: first bytes of such files.
+        decoder: returns a new decoder of one compressed stream.
+        encoder: returns a file that compresses into another one.
+    """
+
+    name: str
+    suffix: str
+    magic: bytes
+    decoder: Callable[[], Decoder]
+    encoder: Callable[[BinaryIO], IO[bytes]]
+
+
+def _gzip_writer(file: BinaryIO) -> IO[bytes]:
+    # Without name and time, so that equal content gives equal files.
+    return cast(IO[bytes], gzip.GzipFile("", "wb", 6, file, mtime=0))
+
+
+def _xz_writer(file: BinaryIO) -> IO[bytes]:
+    return cast(IO[bytes], lzma.LZMAFile(file, "wb"))
+
+
+def _zstd_writer(file: BinaryIO) -> IO[bytes]:
+    return cast(IO[bytes], zstandard.ZstdCompressor().stream_writer(file, closefd=False))
+
+
+CODECS = (
+    Codec("gzip", ".gz", b"\x1f\x8b", lambda: isal_zlib.decompressobj(31), _gzip_writer),
+    Codec("xz", ".xz", b"\xfd7zXZ\0", lzma.LZMADecompressor, _xz_writer),
+    Codec(
+        "zstd",
+        ".zst",
+        b"\x28\xb5\x2f\xfd",
+        lambda: zstandard.ZstdDecompressor().decompressobj(),
+        _zstd_writer,
+    ),
+)
+#: The errors of the decompressors for corrupt data.
+CORRUPT: tuple[type[Exception], ...] = (
+    cast(type[Exception], isal_zlib.error),
+    lzma.LZMAError,
+    zstandard.ZstdError,
+)
+
+
 def origin_name(path: AnyPath) -> str:
     """Return the name of an input for messages.
 
@@ -35,6 +103,25 @@ def origin_name(path: AnyPath) -> str:
     ('<standard input>', 'dev.nbest.gz')
     """
     return "<standard input>" if str(path) == STANDARD else str(path)
+
+
+def file_suffix(path: AnyPath) -> str:
+    """Return the ending of a file in lower case, without that of compression.
+
+    >>> file_suffix("dev.CSV"), file_suffix("dev.jsonl.gz"), file_suffix("dev.gz"), file_suffix("-")
+    ('.csv', '.jsonl', '', '')
+    """
+    return unpacked_name(path).suffix.lower()
+
+
+def unpacked_name(path: AnyPath) -> PurePath:
+    """Return the name of a file without the ending of compression.
+
+    >>> str(unpacked_name("dev.txt.gz"))
+    'dev.txt'
+    """
+    name = PurePath(path)
+    return name.with_suffix("") if name.suffix in {codec.suffix for codec in CODECS} else name
 
 
 class InputFile:
@@ -494,3 +581,37 @@ def denied(path: AnyPath, error: OSError, done: str) -> DataError:
     else:
         reason = f"it could not be {done}: {error.strerror or error}"
     return DataError(reason, origin_name(path) if reading else path, code=code)
+
+
+def ahead(items: Iterator[T]) -> Iterator[T]:
+    """Yield items while a thread prepares the next one, and no more than one.
+
+    All items are prepared in that thread. Notes and errors are logged and raised in the thread of
+    the caller, when it asks for the item.
+
+    >>> list(ahead(iter("abc")))
+    ['a', 'b', 'c']
+    """
+
+    def prepare(notes: list[Note]) -> list[T]:
+        with capture_notes() as captured:
+            try:
+                return list(islice(items, 1))
+            finally:
+                notes += captured
+
+    with ThreadPoolExecutor(1) as thread:
+
+        def submit() -> tuple[Future[list[T]], list[Note]]:
+            notes: list[Note] = []
+            return thread.submit(copy_context().run, prepare, notes), notes
+
+        pending, notes = submit()
+        while True:
+            pending.exception()  # waits
+            replay(notes)
+            item = pending.result()
+            if not item:
+                return
+            pending, notes = submit()
+            yield item.pop()  # which frees its memory as soon as the caller does

@@ -13,7 +13,7 @@ from table_content import table_content
 
 from bpa_ppl import NBest, iter_nbest, read_nbest, write_nbest
 from bpa_ppl.errors import BpaWarning, DataError
-from bpa_ppl.formats.marian import Marian
+from bpa_ppl.formats.moses import Marian
 from bpa_ppl.registry import NBEST_FORMATS
 from bpa_ppl.weights import check_totals
 
