@@ -3,23 +3,17 @@
 from __future__ import annotations
 
 import json
-import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from raising import raises
-from table_content import table_content
 
-from bpa_ppl import NBest, iter_nbest, read_nbest, write_nbest
+from bpa_ppl import NBest, read_nbest, write_nbest
 from bpa_ppl.errors import BpaWarning, DataError
-from bpa_ppl.formats.base import ReadOptions
 from bpa_ppl.formats.jsonl import Jsonl
-from bpa_ppl.rows import Gatherer
 
 Write = Callable[..., Path]
 GOOD = {
@@ -197,57 +191,6 @@ def test_fields_that_are_bad_wherever_they_are(
     path = write(*['{"id": 0, "text": "a", "lm": 1}'] * place, line)
     with pytest.raises(DataError, match=f"dev.nbest(:{place + 1})?: .*{value}"):
         read_nbest(path, format="jsonl")
-
-
-def gathered(data: bytes, block: int) -> Any:
-    """Return the lists that are read in blocks of so many lines, or the message that refuses one.
-
-    The first block is read line by line.
-    """
-    split = data.splitlines(keepends=True)
-    blocks = [b"".join(split[i : i + block]) for i in range(0, len(split), block)]
-    rows = Jsonl().parse(blocks, ReadOptions("dev"))
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", BpaWarning)
-            return table_content(next(Gatherer("dev", {}).tables(rows)))
-    except DataError as error:
-        return str(error)
-
-
-@settings(max_examples=40, deadline=None)
-@given(data=st.data())
-def test_blocks_and_lines_agree(data: st.DataObject) -> None:
-    """A byte of the third line is changed: both ways accept it, alike, or refuse it."""
-    whole = "".join(f"{line}\n" for line in lines(GOOD, {**GOOD, "id": 3}, changed())).encode()
-    start = whole.index(b"\n", whole.index(b"\n") + 1) + 1
-    place = data.draw(st.integers(start, len(whole) - 2))
-    new = data.draw(st.sampled_from([b"", b'"', b"\\", b"0", b"-", b"}", b"e9", b"\xff", b":"]))
-    mutated = whole[:place] + new + whole[place + 1 :]
-    if data.draw(st.booleans()):  # a value of the third line is missing
-        field = data.draw(st.sampled_from([b"-1.5", b'"theirs"', b"1e-3", b"2021", b'"un chat"']))
-        at = mutated.find(field, start)
-        mutated = mutated if at < 0 else mutated[:at] + b"null" + mutated[at + len(field) :]
-    assert gathered(mutated, 1) == gathered(mutated, 99)
-
-
-@pytest.mark.parametrize("long", [False, True])
-def test_what_is_written_reads_back(tmp_path: Path, long: bool) -> None:
-    nbest = NBest.from_lists(
-        [['a "b"\n', "é\\"], ["c"]],
-        [[[0.1, -0.0], [1e-45, 3e38]], [[1, 2]]],
-        ["lm", 'odd "name"'],
-        references=[("x", "y"), ("z",)],
-        sources=["s", "t"],
-        totals=[[1, 2], [-0.0]],
-        extras={"system": [["u", "5a"], ["w"]], "spans": [[[1, 2], []], [["k"]]]},
-        sentence_extras={"doc": ["d", {"k": [1, None]}], "n": [1, 2.5]},
-    )
-    path = tmp_path / "out.jsonl.gz"
-    write_nbest(nbest, path, format=Jsonl(long=long))
-    again = read_nbest(path)
-    assert table_content(again) == table_content(nbest)
-    assert table_content(NBest.concatenate(iter_nbest(path, chunk=1))) == table_content(nbest)
 
 
 def test_what_would_not_read_back_is_left_out_and_told(tmp_path: Path) -> None:

@@ -166,11 +166,6 @@ def test_columns_that_come_and_go(path: Path) -> None:
         assert list(nbest.extras[name]) == expected
 
 
-def test_unknown_files_name_it(write: Write) -> None:
-    with raises(DataError, "unknown-format", parameter="format", line=1):
-        read_nbest(write("text"))
-
-
 def test_sources_belong_to_ids(path: Path, write: Write) -> None:
     sources = [f"s{i}" for i in range(4)]
     nbest = read_nbest(path, sources=sources)

@@ -90,12 +90,10 @@ def test_arrays_that_do_not_fit(texts: Path, tmp_path: Path) -> None:
 
 
 def test_lines_that_are_not_whole_lists(texts: Path) -> None:
-    with raises(DataError, "wrong-length", parameter="list_size") as uneven:
+    with raises(DataError, "wrong-length", parameter="list_size"):
         read_nbest(texts, format="plain:list_size=4")
-    assert uneven.value.parameter == "list_size"
-    with raises(UsageError, "missing-setting", parameter="list_size") as unset:
+    with raises(UsageError, "missing-setting", parameter="list_size"):
         read_nbest(texts, format="plain")
-    assert unset.value.parameter == "list_size"
     with raises(UsageError, "invalid-setting", parameter="list_size"):
         read_nbest(texts, format="plain:list_size=x")
     with pytest.raises(UsageError, match="settings of the format plain are written NAME=VALUE"):
