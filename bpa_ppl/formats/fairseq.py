@@ -174,21 +174,16 @@ class _Reader:
             if of_kind is None:
                 found = _LINE.match(line)
                 if found is None:
-                    self._check_log(line, number)
+                    if hidden := _INSIDE.search(line):
+                        raise self._options.error(
+                            f"{hidden[0].decode().strip()} is not at the start of its line: remove "
+                            "the text before it, or run fairseq with --no-progress-bar",
+                            number,
+                        )
                     continue
                 self._begin(head, found[1], found[2], number)
                 of_kind = known[head]
             of_kind.append((number, rest))
-
-    def _check_log(self, line: bytes, number: int) -> None:
-        """Raise if a line of the log is followed by one of fairseq without a line break."""
-        hidden = _INSIDE.search(line)
-        if hidden:
-            raise self._options.error(
-                f"{hidden[0].decode().strip()} is not at the start of its line: remove the text "
-                "before it, or run fairseq with --no-progress-bar",
-                number,
-            )
 
     def _begin(self, head: bytes, letter: bytes, digits: bytes, number: int) -> None:
         """Open a new sentence, if it is not open, and complete one if too many are."""

@@ -48,7 +48,10 @@ class Jsonl(NBestFormat, frozen=True):
         (True, False)
         """
         keys = json_keys(first_line)
-        return CANDIDATES in keys or {ID, TEXT} <= keys or (not keys and _is_damaged(first_line))
+        if keys or not first_line.lstrip().startswith(b"{"):
+            return CANDIDATES in keys or {ID, TEXT} <= keys
+        # Like a record, but not JSON: reading it says what is wrong.
+        return b'"candidates"' in first_line or b'"text"' in first_line
 
     def parse(self, blocks: Iterable[bytes], options: ReadOptions) -> Iterator[Rows]:
         r"""Yield the rows of each block of whole lines.
@@ -85,11 +88,6 @@ class Jsonl(NBestFormat, frozen=True):
             else:
                 inside = ", ".join(f"{{{fields}}}" for fields in hypotheses)
                 file.write(f'{{{whole}, "{CANDIDATES}": [{inside}]}}\n')
-
-
-def _is_damaged(line: bytes) -> bool:
-    """Return whether a line looks like a record but is not JSON; reading it says what is wrong."""
-    return line.lstrip().startswith(b"{") and (b'"candidates"' in line or b'"text"' in line)
 
 
 def _fits(values: Sequence[Any]) -> bool:

@@ -416,12 +416,9 @@ def fits(field: bytes, name: str, soft: bool = False) -> bool:
 
 def _difference(found: dict[str, int], expected: dict[str, int]) -> str:
     """Return how the labels of a line differ from those of the first line."""
-    for label in expected:
-        if label not in found:
-            return f"{label}= is missing, but the first line has it{_SPARSE}"
-        if found[label] != expected[label]:
-            return f"{label}= has {found[label]} values, but in the first line {expected[label]}"
-    new = [label for label in found if label not in expected]
-    if new:
-        return f"{new[0]}= is not in the first line{_SPARSE}"
+    for label in {**expected, **found}:
+        count, usual = found.get(label, 0), expected.get(label, 0)
+        if count != usual:
+            advice = "" if count and usual else _SPARSE
+            return f"{label}= has {count} values, but in the first line {usual}{advice}"
     return "the features are in another order than in the first line"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -65,8 +66,7 @@ def read_nbest(
     >>> lists.feature_names, lists.texts(0), lists.references
     (('LM0', 'WordPenalty0'), ['a cat'], (('the cat',),))
     """
-    rows = _rows(path, format, bad, strict, first_id)
-    return next(_gatherer(path, references, sources, first_id).tables(rows))
+    return next(_tables(path, sys.maxsize, references, sources, format, first_id, bad, strict))
 
 
 def iter_nbest(
@@ -106,8 +106,7 @@ def iter_nbest(
     """
     if chunk < 1:
         raise UsageError(f"chunk must be at least 1, got {chunk}", parameter="chunk")
-    rows = _rows(path, format, bad, strict, first_id)
-    tables = _gatherer(path, references, sources, first_id).tables(rows, chunk)
+    tables = _tables(path, chunk, references, sources, format, first_id, bad, strict)
     # A thread that waits for a pipe cannot be stopped.
     return ahead(tables) if Path(path).is_file() else tables
 
@@ -177,10 +176,17 @@ def format_for(path: AnyPath) -> NBestFormat:
     )
 
 
-def _rows(
-    path: AnyPath, format: str | NBestFormat, bad: str, strict: bool, first_id: int
-) -> Iterator[Rows]:
-    """Check the options at once; yield the rows when asked for them."""
+def _tables(
+    path: AnyPath,
+    chunk: int,
+    references: AnyReferences | None,
+    sources: AnySources | None,
+    format: str | NBestFormat,
+    first_id: int,
+    bad: str,
+    strict: bool,
+) -> Iterator[NBest]:
+    """Check the options at once; yield the tables when asked for them."""
     reader = None if format == AUTO else _resolved(format)
     one_of(bad, ("error", "drop"), "policy", "bad")
     if not isinstance(first_id, int) or abs(first_id) >= _LARGEST_ID:
@@ -189,7 +195,11 @@ def _rows(
             parameter="first_id",
         )
     options = ReadOptions(origin_name(path), bad, strict, first_id)
-    return _parsed(InputFile(path), reader, options)
+    lines = {} if references is None else {"reference": references_of(references)}
+    if sources is not None:
+        lines["source"] = sources_of(sources)
+    rows = _parsed(InputFile(path), reader, options)
+    return Gatherer(options.origin, lines, first_id).tables(rows, chunk)
 
 
 def _parsed(file: InputFile, reader: NBestFormat | None, options: ReadOptions) -> Iterator[Rows]:
@@ -225,12 +235,3 @@ def _detected(file: InputFile, line: bytes) -> NBestFormat:
         parameter="format",
         code="unknown-format",
     )
-
-
-def _gatherer(
-    path: AnyPath, references: AnyReferences | None, sources: AnySources | None, first_id: int
-) -> Gatherer:
-    lines = {} if references is None else {"reference": references_of(references)}
-    if sources is not None:
-        lines["source"] = sources_of(sources)
-    return Gatherer(origin_name(path), lines, first_id)

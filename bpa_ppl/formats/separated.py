@@ -88,17 +88,16 @@ class Separated(NBestFormat, frozen=True):
         of_sentences |= {OF_SENTENCE + name: v for name, v in columns.sentence_extras.items()}
         numbers = [printed(values, missing="") for values in columns.numbers.values()]
         of_rows = [*numbers, *columns.extras.values()]
-        self._write_line(file, [ID, TEXT, *of_sentences, *columns.numbers, *columns.extras])
+        lines = [[ID, TEXT, *of_sentences, *columns.numbers, *columns.extras]]
         for sentence in range(len(nbest)):
             known = [values[sentence] for values in of_sentences.values()]
             rows = nbest.rows(sentence)
             first = str(columns.ids[sentence])
             columns_of = (of[rows] for of in of_rows)
             for text, *others in zip(nbest.texts(sentence), *columns_of, strict=True):
-                self._write_line(file, [first, text, *known, *others])
-
-    def _write_line(self, file: TextIO, cells: Iterable[str]) -> None:
-        file.write(self.separator.join(map(self._quoted, cells)) + "\n")
+                lines.append([first, text, *known, *others])
+            file.writelines(self.separator.join(map(self._quoted, cells)) + "\n" for cells in lines)
+            lines = []
 
     def _quoted(self, cell: str) -> str:
         # The csv module leaves a carriage return as it is, and then refuses to read it.
@@ -289,13 +288,11 @@ class _Reader:
 
 def _with_short_head(blocks: Iterable[bytes]) -> Iterator[bytes]:
     """Yield blocks; the first one in two, since its first lines show PyArrow how to read on."""
-    head = True
-    for block in blocks:
+    for number, block in enumerate(blocks):
         end = 0
-        for _ in range(_HEAD if head else 0):
+        for _ in range(0 if number else _HEAD):
             end = block.find(b"\n", end) + 1 or len(block)
         yield from filter(None, (block[:end], block[end:]))
-        head = False
 
 
 def _is_numeric(name: str, cells: Sequence[str]) -> bool | None:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, nullcontext
 from contextvars import copy_context
+from functools import partial
 from itertools import chain, islice, repeat
 from pathlib import Path, PurePath
 from typing import IO, Any, BinaryIO, NamedTuple, Protocol, TextIO, TypeVar, cast
@@ -54,38 +55,32 @@ class Codec(NamedTuple):
         suffix: ending of the names of such files.
         magic: first bytes of such files.
         decoder: returns a new decoder of one compressed stream.
-        encoder: returns a file that compresses into another one.
+        encoder: returns a binary file that compresses into another one.
     """
 
     name: str
     suffix: str
     magic: bytes
     decoder: Callable[[], Decoder]
-    encoder: Callable[[BinaryIO], IO[bytes]]
-
-
-def _gzip_writer(file: BinaryIO) -> IO[bytes]:
-    # Without name and time, so that equal content gives equal files.
-    return cast(IO[bytes], gzip.GzipFile("", "wb", 6, file, mtime=0))
-
-
-def _xz_writer(file: BinaryIO) -> IO[bytes]:
-    return cast(IO[bytes], lzma.LZMAFile(file, "wb"))
-
-
-def _zstd_writer(file: BinaryIO) -> IO[bytes]:
-    return cast(IO[bytes], zstandard.ZstdCompressor().stream_writer(file, closefd=False))
+    encoder: Callable[[BinaryIO], Any]
 
 
 CODECS = (
-    Codec("gzip", ".gz", b"\x1f\x8b", lambda: isal_zlib.decompressobj(31), _gzip_writer),
-    Codec("xz", ".xz", b"\xfd7zXZ\0", lzma.LZMADecompressor, _xz_writer),
+    Codec(
+        "gzip",
+        ".gz",
+        b"\x1f\x8b",
+        lambda: isal_zlib.decompressobj(31),
+        # Without name and time, so that equal content gives equal files.
+        lambda file: gzip.GzipFile("", "wb", 6, file, mtime=0),
+    ),
+    Codec("xz", ".xz", b"\xfd7zXZ\0", lzma.LZMADecompressor, partial(lzma.LZMAFile, mode="wb")),
     Codec(
         "zstd",
         ".zst",
         b"\x28\xb5\x2f\xfd",
         lambda: zstandard.ZstdDecompressor().decompressobj(),
-        _zstd_writer,
+        lambda file: zstandard.ZstdCompressor().stream_writer(file, closefd=False),
     ),
 )
 #: The errors of the decompressors for corrupt data.

@@ -151,13 +151,9 @@ def _number(key: str, value: Any, origin: str, text: str = "") -> float:
             return finite(repr(value))
         except ValueError as error:
             message = f": {error}"
-    raise DataError(f"the weight of {key}{message}", origin, _line_of(key, text), code="bad-number")
-
-
-def _line_of(key: str, text: str) -> int | None:
-    """Return the line of a key; None if it is written with escapes."""
-    at = text.rfind(f'"{key}"')
-    return None if at < 0 else text.count("\n", 0, at) + 1
+    at = text.rfind(f'"{key}"')  # not found if the key is written with escapes
+    line = None if at < 0 else text.count("\n", 0, at) + 1
+    raise DataError(f"the weight of {key}{message}", origin, line, code="bad-number")
 
 
 def _composed(text: str, origin: str) -> Any:

@@ -83,7 +83,7 @@ def test_odd_texts_and_all_columns_read_back(tmp_path: Path, format: Format, suf
     )
     if format not in ("tsv", "csv"):
         spans = ([[1, 2], [3]], [], [[4]])
-        nbest = nbest.with_extras(spans=spans).with_sentence_extras(n=[1, 2], share=[0.5, 2])
+        nbest = nbest.with_extras(spans=spans).with_sentence_extras(n=[1, 2], share=[0.5, 0.25])
     path = tmp_path / f"out{suffix}"
     write_nbest(nbest, path, format=format)
     for read in (read_nbest, lambda path: NBest.concatenate(iter_nbest(path, chunk=1))):
