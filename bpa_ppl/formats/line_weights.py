@@ -205,12 +205,8 @@ def split_line(line: str, origin: str, number: int) -> tuple[str, list[str]]:
     label = "" if match is None else match["label"] or match["name"]
     tokens = [] if match is None else (match["values"] or match["value"] or "").split()
     if not label or not tokens:
-        raise DataError(
-            f"cannot read {quoted(code)}: a line reads `Name0= value …` or `name value`",
-            origin,
-            number,
-            code="bad-line",
-        )
+        problem = f"cannot read {quoted(code)}: a line reads `Name0= value …` or `name value`"
+        raise DataError(problem, origin, number, code="bad-line")
     return label, tokens
 
 

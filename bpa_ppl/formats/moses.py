@@ -86,11 +86,9 @@ class Moses(NBestFormat, frozen=True):
         kinds = [name for name in (SEGMENTATION, ALIGNMENT) if name in nbest.extras]
         after = [positions(nbest, name) for name in kinds]
         if nbest.totals is None and any(column[:1] == ("",) for column in after[:1]):
-            raise UsageError(
-                f"{nbest.origin}: without totals an empty {SEGMENTATION} or {ALIGNMENT} would be "
-                "read as one: write the lists with weights, which adds totals",
-                parameter="weights",
-            )
+            problem = f"without totals an empty {SEGMENTATION} or {ALIGNMENT} would be read as one"
+            advice = "write the lists with weights, which adds totals"
+            raise UsageError(f"{nbest.origin}: {problem}: {advice}", parameter="weights")
         write_lines(nbest, file, moses_labels(nbest), [], after)
 
 
@@ -251,12 +249,11 @@ def positions(nbest: NBest, name: str, soft: bool = False) -> tuple[str, ...]:
         text = field if isinstance(field, str) else "?"
         if text != text.strip(" ") or not fits(text.encode(), name, soft):
             s = int(np.searchsorted(nbest.offsets, row, side="right")) - 1
-            raise DataError(
-                f"the {name} {quoted(field)} of sentence {nbest.sentence_ids[s]} does not read "
-                f"`{EXAMPLES[name]}`: correct it, or leave the column out with without({name!r})",
-                nbest.origin,
-                code="not-supported",
+            problem = (
+                f"the {name} {quoted(field)} of sentence {nbest.sentence_ids[s]} does not read"
             )
+            advice = f"`{EXAMPLES[name]}`: correct it, or leave it out with without({name!r})"
+            raise DataError(f"{problem} {advice}", nbest.origin, code="not-supported")
     return column
 
 
@@ -274,11 +271,8 @@ def moses_labels(nbest: NBest) -> list[str]:
     if renamed == labels:
         return labels
     if repeated(filter(None, renamed)):
-        raise DataError(
-            "two features have the same name once `_` is `.`, as Moses needs: rename one",
-            nbest.origin,
-            code="duplicate",
-        )
+        problem = "two features have the same name once `_` is `.`, as Moses needs: rename one"
+        raise DataError(problem, nbest.origin, code="duplicate")
     names = ", ".join(sorted({label.strip("= ") for label in labels if "_" in label}))
     warn_user(
         f"{nbest.origin}: `_` written as `.` in {names}, because Moses takes a name with `_` for "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,7 +13,7 @@ import numpy as np
 
 from bpa_ppl.errors import quoted
 from bpa_ppl.formats.base import ReadOptions
-from bpa_ppl.formats.numbers import all_finite, finite
+from bpa_ppl.formats.numbers import all_finite
 from bpa_ppl.formats.streams import decoded, decoded_lines
 from bpa_ppl.labels import expand
 from bpa_ppl.nbest import Int64
@@ -160,7 +161,10 @@ class LineParser:
         dropped: tuple[int, ...] = ()
         values = all_finite(list(chain.from_iterable(row.values for row in rows)))
         if values is None:
-            kept = [self._is_finite(*row) for row in zip(rows, numbers.tolist(), strict=True)]
+            kept = [
+                all(math.isfinite(self.options.number(value, number)) for value in row.values)
+                for row, number in zip(rows, numbers.tolist(), strict=True)
+            ]
             dropped = tuple(row.id for row, keep in zip(rows, kept, strict=True) if not keep)
             rows = list(compress(rows, kept))
             numbers = numbers[np.array(kept)]
@@ -190,24 +194,13 @@ class LineParser:
         fields = self._fields(line, number)
         digits = fields.id.strip()
         if not digits.isdigit() or len(digits) > _LONGEST_ID:
-            raise self.error(
-                f"sentence id {quoted(digits)} is not an integer of up to {_LONGEST_ID} digits: a "
-                f"line must read {self.shape}",
-                number,
+            problem = (
+                f"sentence id {quoted(digits)} is not an integer of up to {_LONGEST_ID} digits"
             )
+            raise self.error(f"{problem}: a line must read {self.shape}", number)
         text = self._text(fields, number)
         values, columns = self._values(fields, number)
         return Row(int(digits), text, values, self._extras(fields, number), columns)
-
-    def _is_finite(self, row: Row, number: int) -> bool:
-        """Return whether all numbers of a line are finite, if others are to be dropped."""
-        try:
-            for value in row.values:
-                finite(value)
-        except ValueError as error:
-            self.options.refuse(error, number)
-            return False
-        return True
 
     def _fields(self, line: bytes, number: int) -> Fields:
         """Cut a line: the id from the left, the features by content, from the right."""
@@ -274,17 +267,13 @@ class LineParser:
         between = asides[len(asides) - len(layout.between) :]
         after = fields.after[int(layout.total == "after") :]
         if any(layout.after) and len(after) != len(layout.after):
-            raise self.error(
-                f"{len(after)} {_AFTER}, but the first line has {len(layout.after)}", number
-            )
+            problem = f"{len(after)} {_AFTER}, but the first line has {len(layout.after)}"
+            raise self.error(problem, number)
         named = list(zip((*layout.between, *layout.after), (*between, *after), strict=False))
         for name, field in named:
             if name and not fits(field, name, self.soft):
-                raise self.error(
-                    f"{quoted(field.strip())}, but the first line has the {name} there: it must "
-                    f"read `{EXAMPLES[name]}`",
-                    number,
-                )
+                problem = f"{quoted(field.strip())} is not the {name} that the first line has there"
+                raise self.error(f"{problem}, such as `{EXAMPLES[name]}`", number)
         if len(after) > sum(map(bool, layout.after)):
             self._leave_out(_AFTER, number)
         return [field.strip(b" ").decode("ascii") for name, field in named if name]
@@ -295,15 +284,11 @@ class LineParser:
         end = len(fields.middle) - expected - (self.layout.total == "before")
         between = fields.middle[end : end + expected]
         if end < 1 or not all(self._is_aside(field) or not field.strip() for field in between):
-            raise self.error(
-                f"expected {expected} alignment or word-score fields between text and features, as "
-                "in the first line",
-                number,
-            )
+            problem = f"no {expected} alignment or word-score fields before the features"
+            raise self.error(f"{problem}, but the first line has them", number)
         if end > 1 and self._is_aside(fields.middle[end - 1]):
-            raise self.error(
-                "an alignment or word-score field, but the first line has none there", number
-            )
+            problem = "an alignment or word-score field, but the first line has none there"
+            raise self.error(problem, number)
         return b" |||".join(fields.middle[:end])
 
     def _values(self, fields: Fields, number: int) -> tuple[list[bytes], list[int]]:
@@ -333,12 +318,11 @@ class LineParser:
         for label, count in shape:
             column = self._column_of.get(label)
             if column is None:
-                raise self.error(
-                    f"the feature {label} is not among the {len(self._column_of)} {self.known}: "
-                    "read more lines for the names (`first`), or set all names (`names`)",
-                    number,
-                    "mismatch",
+                problem = (
+                    f"the feature {label} is not among the {len(self._column_of)} {self.known}"
                 )
+                advice = "read more lines for the names (`first`), or set all names (`names`)"
+                raise self.error(f"{problem}: {advice}", number, "mismatch")
             if count != 1:
                 raise self.error(f"{label}= has {count} values: give it one", number)
             columns.append(column)
@@ -349,11 +333,8 @@ class LineParser:
         tokens = features.split()
         places = [place for place, token in enumerate(tokens) if b"=" in token]
         if tokens and (not places or places[0]):
-            raise self.error(
-                f"{quoted(features.strip())} is not a list of features: a line must read "
-                f"{self.shape}",
-                number,
-            )
+            problem = f"{quoted(features.strip())} is not a list of features"
+            raise self.error(f"{problem}: a line must read {self.shape}", number)
         groups: list[_Group] = []
         for place, end in pairwise([*places, len(tokens)]):
             label, _, value = tokens[place].rpartition(b"=")
@@ -372,9 +353,8 @@ class LineParser:
             if not values:
                 raise self.error(f"{label}= has no value after it", number)
             if label in shape:
-                raise self.error(
-                    f"{label}= occurs twice in the line: rename one", number, "duplicate"
-                )
+                problem = f"{label}= occurs twice in the line: rename one"
+                raise self.error(problem, number, "duplicate")
             shape[label] = len(values)
         return tuple(shape.items())
 

@@ -168,12 +168,9 @@ def format_for(path: AnyPath) -> NBestFormat:
         known += kind.suffixes
     if _OF_LISTS.fullmatch(suffix):
         return NBEST_FORMATS.resolve(_USUAL)
-    raise UsageError(
-        f"{path}: no format of lists has the ending {suffix}: choose .nbest, .txt or .out "
-        f"(Moses), {', '.join(known)}",
-        parameter="format",
-        code="unknown-format",
-    )
+    problem = f"{path}: no format of lists has the ending {suffix}"
+    advice = f"choose .nbest, .txt or .out (Moses), {', '.join(known)}"
+    raise UsageError(f"{problem}: {advice}", parameter="format", code="unknown-format")
 
 
 def _tables(
@@ -190,10 +187,8 @@ def _tables(
     reader = None if format == AUTO else _resolved(format)
     one_of(bad, ("error", "drop"), "policy", "bad")
     if not isinstance(first_id, int) or abs(first_id) >= _LARGEST_ID:
-        raise UsageError(
-            f"the first id must be an integer of at most 18 digits, not {quoted(first_id)}",
-            parameter="first_id",
-        )
+        problem = f"the first id must be an integer of at most 18 digits, not {quoted(first_id)}"
+        raise UsageError(problem, parameter="first_id")
     options = ReadOptions(origin_name(path), bad, strict, first_id)
     lines = {} if references is None else {"reference": references_of(references)}
     if sources is not None:

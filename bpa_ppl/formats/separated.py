@@ -18,7 +18,7 @@ import numpy as np
 
 from bpa_ppl.errors import DataError
 from bpa_ppl.formats.base import NBestFormat, ReadOptions
-from bpa_ppl.formats.numbers import finite, printed
+from bpa_ppl.formats.numbers import printed
 from bpa_ppl.formats.streams import ahead, arrow_file, decoded, line_count
 from bpa_ppl.labels import repeated
 from bpa_ppl.nbest import Float64, Int64, NBest
@@ -264,26 +264,18 @@ class _Reader:
     def _checked_header(self, header: list[str], line: int) -> list[str]:
         for name in (ID, TEXT):
             if name not in header:
-                raise self.options.error(
-                    f"no column {name} in the header, {self.separator.join(header)}: the first "
-                    f"line names the columns, as {self.separator.join((ID, TEXT, 'score'))} does",
-                    line,
-                    "missing-column",
-                )
+                problem = f"no column {name} in the header, {self.separator.join(header)}"
+                advice = f"name the columns, as {self.separator.join((ID, TEXT, 'score'))} does"
+                raise self.options.error(f"{problem}: {advice}", line, "missing-column")
         for odd in [*([""] if "" in header else []), *repeated(header)]:
             what = f"two columns {odd}" if odd else "a column without a name"
             raise self.options.error(f"{what} in the header: rename one", line, "bad-name")
         return header
 
     def _numbers(self, name: str, cells: Sequence[str], lines: Int64) -> Float64:
-        values = []
-        for cell, line in zip(cells, lines.tolist(), strict=True):
-            try:
-                values.append(finite(cell) if cell.strip() else np.nan)
-            except ValueError as error:
-                self.options.refuse(error, line, f"{name}: ")
-                values.append(np.inf)
-        return np.array(values)
+        number = self.options.number
+        pairs = zip(cells, lines.tolist(), strict=True)
+        return np.array([number(c, n, f"{name}: ") if c.strip() else np.nan for c, n in pairs])
 
 
 def _with_short_head(blocks: Iterable[bytes]) -> Iterator[bytes]:

@@ -122,10 +122,7 @@ class Sockeye(NBestFormat, frozen=True):
                 file.write(json.dumps(line, ensure_ascii=False, allow_nan=False) + "\n")
             except (TypeError, ValueError) as error:
                 problem = f"an extra of sentence {printed[s]} cannot be written as JSON ({error})"
-                advice = "leave it out with without(…)"
-                raise DataError(
-                    f"{problem}: {advice}", nbest.origin, code="not-supported"
-                ) from error
+                raise DataError(problem, nbest.origin, code="not-supported") from error
 
 
 def _check_writable(nbest: NBest) -> None:
@@ -139,11 +136,8 @@ def _check_writable(nbest: NBest) -> None:
         problem = f"{taken[0]} is a field of Sockeye's own: rename the extra of the sentences"
     else:
         return
-    raise UsageError(
-        f"{problem}; or choose another format, such as jsonl",
-        parameter="format",
-        code="not-supported",
-    )
+    problem = f"{problem}; or choose another format, such as jsonl"
+    raise UsageError(problem, parameter="format", code="not-supported")
 
 
 def _exact(values: np.ndarray) -> list[Any]:

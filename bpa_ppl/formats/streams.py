@@ -16,7 +16,7 @@ from contextvars import copy_context
 from functools import partial
 from itertools import chain, islice, repeat
 from pathlib import Path, PurePath
-from typing import IO, Any, BinaryIO, NamedTuple, Protocol, TextIO, TypeVar, cast
+from typing import IO, Any, BinaryIO, NamedTuple, TextIO, TypeVar, cast
 
 import zstandard
 from isal import isal_zlib
@@ -37,16 +37,6 @@ _BOM = b"\xef\xbb\xbf"
 _MAGIC = 8  # bytes that identify compressed files
 
 
-class Decoder(Protocol):
-    """The common methods of the decompressors of isal, lzma and zstandard."""
-
-    @property
-    def eof(self) -> bool: ...  # noqa: D102
-    @property
-    def unused_data(self) -> bytes: ...  # noqa: D102
-    def decompress(self, data: bytes, /) -> bytes: ...  # noqa: D102
-
-
 class Codec(NamedTuple):
     """One kind of compression.
 
@@ -54,14 +44,14 @@ class Codec(NamedTuple):
         name: for messages.
         suffix: ending of the names of such files.
         magic: first bytes of such files.
-        decoder: returns a new decoder of one compressed stream.
+        decoder: returns a new decompressor of one stream, as those of lzma.
         encoder: returns a binary file that compresses into another one.
     """
 
     name: str
     suffix: str
     magic: bytes
-    decoder: Callable[[], Decoder]
+    decoder: Callable[[], Any]
     encoder: Callable[[BinaryIO], Any]
 
 
@@ -305,12 +295,9 @@ def decoded(data: bytes, path: AnyPath, line: int) -> str:
         return data.decode()
     except UnicodeDecodeError as error:
         remedy = "give a file of text" if data[:4] == b"\x89HDF" else "convert the file with iconv"
-        raise DataError(
-            f"byte 0x{data[error.start]:02x} is not UTF-8 text: {remedy}",
-            origin_name(path),
-            line + data.count(b"\n", 0, error.start),
-            code="bad-encoding",
-        ) from error
+        problem = f"byte 0x{data[error.start]:02x} is not UTF-8 text: {remedy}"
+        number = line + data.count(b"\n", 0, error.start)
+        raise DataError(problem, origin_name(path), number, code="bad-encoding") from error
 
 
 def decoded_lines(lines: Sequence[bytes], path: AnyPath, numbers: Iterable[int]) -> list[str]:
@@ -469,9 +456,8 @@ def standard_output() -> Iterator[TextIO]:
     """
     given = sys.stdout
     if given is None:
-        raise DataError(
-            "it is closed: open it, or name a file", "<standard output>", code="cannot-write"
-        )
+        problem = "it is closed: open it, or name a file"
+        raise DataError(problem, "<standard output>", code="cannot-write")
     if not hasattr(given, "buffer"):  # a replacement, as in a notebook
         yield given
         given.flush()

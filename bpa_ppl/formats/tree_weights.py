@@ -125,8 +125,8 @@ class YamlWeights(WeightFormat, frozen=True):
 
 def _entries(text: str, origin: str) -> tuple[tuple[str, Any], ...] | list[Any]:
     """Return the entries of the object, with repeated ones, or the list."""
-    line: int | None = 1
     code = "bad-line"
+    line: int | None = 1
     try:
         content = json.loads(text, object_pairs_hook=tuple, parse_int=float)
         if "\\u" in text:
@@ -134,10 +134,9 @@ def _entries(text: str, origin: str) -> tuple[tuple[str, Any], ...] | list[Any]:
         if isinstance(content, tuple | list):
             return content
         problem = "not a JSON object: write {name: value}"
-    except json.JSONDecodeError as error:
-        problem, line = f"not JSON ({error.msg}): correct it", error.lineno
-    except RecursionError:
-        problem = "nested too deeply: write {name: value}"
+    except (json.JSONDecodeError, RecursionError) as error:
+        problem = f"not JSON ({getattr(error, 'msg', error)}): correct it"
+        line = getattr(error, "lineno", 1)
     except UnicodeEncodeError:
         problem, line = "a \\u escape is half a surrogate pair: write the text as UTF-8", None
         code = "bad-encoding"
@@ -162,15 +161,12 @@ def _composed(text: str, origin: str) -> Any:
 
     try:
         return yaml.compose(text, Loader=yaml.SafeLoader)
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, RecursionError) as error:
         mark = getattr(error, "problem_mark", None)
         problem = getattr(error, "problem", None) or str(error).split("\n")[0]
         line = None if mark is None else mark.line + 1
         message = f"not YAML ({problem}): correct it"
         raise DataError(message, origin, line, code="bad-line") from error
-    except RecursionError as error:
-        message = "nested too deeply: write `name: value` lines"
-        raise DataError(message, origin, code="bad-line") from error
 
 
 def _yaml_error(message: str, node: Any, origin: str, code: str = "bad-line") -> DataError:

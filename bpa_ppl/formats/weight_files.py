@@ -104,10 +104,7 @@ def _for_file(path: AnyPath, template: AnyPath | None) -> WeightFormat:
         return WEIGHT_FORMATS.resolve(_ANY if template is None else "moses.ini")
     known = {end: name for name, kind in WEIGHT_FORMATS.loaded() for end in kind.suffixes}
     if suffix not in known:
-        raise UsageError(
-            f"{path}: no format of weights has the ending {suffix}: choose one of "
-            f"{', '.join(known)}, or name the format",
-            parameter="format",
-            code="unknown-format",
-        )
+        problem = f"{path}: no format of weights has the ending {suffix}"
+        advice = f"choose one of {', '.join(known)}, or name the format"
+        raise UsageError(f"{problem}: {advice}", parameter="format", code="unknown-format")
     return WEIGHT_FORMATS.resolve(known[suffix])
