@@ -65,7 +65,7 @@ def test_the_long_form(write: Write) -> None:
     assert nbest.references == (("r",), ("r",))
     assert nbest.feature_names == ("lm",)
     rows[4]["source"] = "another"
-    with pytest.raises(DataError, match=r":5: .*source"):
+    with raises(DataError, line=5, match="source"):
         read_nbest(write(*lines(*rows)))
 
 
@@ -77,7 +77,7 @@ def test_ids_that_are_texts_are_counted_and_kept(write: Write) -> None:
     write_nbest(nbest, path, format="jsonl")
     assert json.loads(path.read_text().splitlines()[1])["id"] == "doc:3"
     again = write(*lines(*({**GOOD, "id": name} for name in "aba")))
-    with pytest.raises(DataError, match=r":3: .*sentence 0"):
+    with raises(DataError, line=3):
         read_nbest(again)
 
 
@@ -94,7 +94,7 @@ def test_hypotheses_as_lists_side_by_side(write: Write) -> None:
 
 
 def test_a_number_in_quotes_is_an_error(write: Write) -> None:
-    with pytest.raises(DataError, match=":1: year is '2021'"):
+    with raises(DataError, line=1, match="year is '2021'"):
         read_nbest(write('{"id": 0, "text": "a", "lm": 1, "year": "2021"}'))
 
 
@@ -199,7 +199,7 @@ def test_what_would_not_read_back_is_left_out_and_told(tmp_path: Path) -> None:
     )
     with pytest.warns(BpaWarning, match="comet, thing left out"):
         write_nbest(nbest, tmp_path / "out.jsonl")
-    with pytest.raises(DataError, match="a column text, which has another meaning"):
+    with raises(DataError, "bad-name"):
         write_nbest(NBest.from_lists([["a"]], [[[1]]], ["text"]), tmp_path / "out.jsonl")
 
 

@@ -51,7 +51,7 @@ def test_ids_may_come_in_any_order_but_only_once(write: Write) -> None:
     ids = [3, 7, 1, 9, 2, 8]
     assert read_nbest(write(*map(line, ids))).sentence_ids.tolist() == ids
     for place, again in enumerate(ids[:-1], 1):
-        with pytest.raises(DataError, match=rf":7: .*sentence {again}; .* line {place}"):
+        with raises(DataError, line=7, match=f"sentence {again}; .* line {place}:"):
             read_nbest(write(*map(line, ids), line(again)))
 
 
@@ -106,9 +106,7 @@ class TestReferences:
 
     @pytest.mark.parametrize("references", [[1, 2], [("a",), 2], [{"a"}, ("b",)], [[["a"]], "b"]])
     def test_wrong_references(self, write: Write, references: Any) -> None:
-        with pytest.raises(
-            UsageError, match="references must be one text, or a tuple of texts, for"
-        ):
+        with raises(UsageError, "wrong-type", parameter="references"):
             read_nbest(write(line(0), line(1)), references=references)
 
     def test_one_based_ids(self, write: Write) -> None:
@@ -176,7 +174,7 @@ class TestStreaming:
             list(chunks)
 
     def test_repeated_ids_are_found_across_chunks(self, write: Write) -> None:
-        with pytest.raises(DataError, match=r":5: .*sentence 1"):
+        with raises(DataError, line=5, match="sentence 1;"):
             list(iter_nbest(write(*map(line, [0, 1, 2, 3, 1])), chunk=1))
 
 

@@ -127,12 +127,12 @@ def test_a_file_that_was_cut_short(tmp_path: Path, kept: int) -> None:
 def test_a_file_without_rows(tmp_path: Path) -> None:
     path = written(tmp_path, pa.table(NESTED).slice(0, 0))
     for read in (read_nbest, lambda path: list(iter_nbest(path))):
-        with pytest.raises(DataError, match=r"lists\.parquet: empty: there are no n-best lists"):
+        with raises(DataError, "no-data"):
             read(path)
 
 
 def test_an_error_of_writing_leaves_nothing(tmp_path: Path) -> None:
     nbest = NBest.from_lists([["a"]], [[[1]]], ["source"])
-    with pytest.raises(DataError, match="a column source, which has another meaning"):
+    with raises(DataError, "bad-name"):
         write_nbest(nbest, tmp_path / "out.parquet")
     assert list(tmp_path.iterdir()) == []
