@@ -16,14 +16,12 @@ from bpa_ppl.errors import DataError, NoSuchSentence, UsageError, quoted
 
 #: An array whose first dimension is the rows, or a tuple of any objects, one per row.
 Column: TypeAlias = npt.NDArray[Any] | tuple[Any, ...]
-#: A column, several of them by name, or none.
-Columns: TypeAlias = Column | Mapping[str, Column] | None
 #: Which rows: a slice gives a view of an array, positions a copy.
 Which: TypeAlias = slice | npt.NDArray[np.int64]
 
 
-def frozen(kind: type[np.generic]) -> Callable[[npt.ArrayLike], npt.NDArray[Any]]:
-    """Return a function that makes arrays of one type that cannot be written to.
+def frozen(kind: type[np.generic] | None) -> Callable[[npt.ArrayLike], npt.NDArray[Any]]:
+    """Return a function that makes arrays of one type, or any, that cannot be written to.
 
     The argument is not changed: the result is a view of it where it has that type.
 
@@ -102,9 +100,7 @@ def _column(name: str, values: Any) -> Column:
         problem = f"the name of a column must be a text, not {quoted(name)}"
         raise UsageError(problem, code="wrong-type")
     if hasattr(values, "__array__") and np.ndim(values):
-        view = np.asarray(values).view()
-        view.flags.writeable = False
-        return view
+        return frozen(None)(values)
     kept = _listed(values)
     if kept is None:
         problem = f"the column {name} must be a sequence of values, not {quoted(values)}"
@@ -127,12 +123,12 @@ def take(part: Any, which: Which) -> Any:
     return tuple(map(part.__getitem__, which.tolist()))
 
 
-def joined(name: str, parts: Sequence[Columns], origins: Sequence[str]) -> Columns:
+def joined(name: str, parts: Sequence[Any], origins: Sequence[str]) -> Any:
     """Return columns of several tables, one after the other.
 
     Args:
         name: of the column, for messages.
-        parts: one per table.
+        parts: one per table: a column, several of them by name, or None.
         origins: where each table is from, for messages.
 
     Raises:
@@ -142,18 +138,14 @@ def joined(name: str, parts: Sequence[Columns], origins: Sequence[str]) -> Colum
     ('news', 'web', 'web')
     """
     if isinstance(parts[0], Mapping):
-        groups: Sequence[Any] = parts
-        names = dict.fromkeys(chain.from_iterable(groups))
-        several: dict[str, Any] = {
-            name: joined(name, [group.get(name) for group in groups], origins) for name in names
-        }
-        return several
-    columns = [part for part in parts if part is not None and not isinstance(part, Mapping)]
+        names = dict.fromkeys(chain.from_iterable(parts))
+        return {name: joined(name, [group.get(name) for group in parts], origins) for name in names}
+    columns = [part for part in parts if part is not None]
     if not columns:
         return None
     if len(columns) < len(parts):
-        lacking = next(o for part, o in zip(parts, origins, strict=True) if part is None)
-        having = next(o for part, o in zip(parts, origins, strict=True) if part is not None)
+        present = [part is not None for part in parts]
+        lacking, having = (origins[present.index(is_present)] for is_present in (False, True))
         problem = f"no {name}, which {having} has: add it, or use without({name!r})"
         raise DataError(problem, lacking, code="missing-column")
     arrays = [column for column in columns if isinstance(column, np.ndarray)]
@@ -163,30 +155,6 @@ def joined(name: str, parts: Sequence[Columns], origins: Sequence[str]) -> Colum
         problem = f"the columns {name} differ in shape: give each table the same"
         raise DataError(problem, origins[1], code="mismatch")
     return np.concatenate(arrays)
-
-
-def check_counts(
-    columns: Iterable[tuple[str, str, Column]], counts: Mapping[str, int], origin: str
-) -> None:
-    """Check that the columns of a table have distinct names, and one value for each row.
-
-    Args:
-        columns: (name, `hypothesis` or `sentence`, values) of each.
-        counts: the numbers of hypotheses and sentences.
-        origin: where the table is from, for messages.
-
-    Raises:
-        DataError: if they do not.
-    """
-    seen: set[str] = set()
-    for name, kind, column in columns:
-        if name in seen:
-            problem = f"there is a column {name} already: choose another name"
-            raise DataError(problem, origin, parameter=name, code="duplicate")
-        seen.add(name)
-        if len(column) != counts[kind]:
-            problem = f"{len(column)} values of {name} for {counted(counts[kind], kind)}"
-            raise DataError(problem, origin, parameter=name, code="wrong-length")
 
 
 def counted(number: int, noun: str) -> str:

@@ -5,7 +5,7 @@ It runs twice: with the features of the lists, and with an additional language m
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.resources import as_file, files
 from pathlib import Path
 
@@ -53,16 +53,14 @@ class Demo:
             f"  canonical  {result.canonical_texts[s]}\n  adapted    {result.texts[s]}"
             for s in np.flatnonzero(result.changed)[:_SHOWN]
         ]
-        written = "\n".join(f"wrote {path}" for path in self.files)
-        return "\n\n".join(
-            [
-                str(self.report),
-                f"with only the features of the lists\n{self.baseline}",
-                f"with a language model of {self.lines} lines of the domain\n{self.scores}",
-                *examples,
-                written,
-            ]
-        )
+        parts = [
+            str(self.report),
+            f"with only the features of the lists\n{self.baseline}",
+            f"with a language model of {self.lines} lines of the domain\n{self.scores}",
+            *examples,
+            "\n".join(f"wrote {path}" for path in self.files),
+        ]
+        return "\n\n".join(parts)
 
 
 def run_demo(folder: Path, *, seed: int = 0, progress: bool | Reporter = False) -> Demo:
@@ -81,24 +79,15 @@ def run_demo(folder: Path, *, seed: int = 0, progress: bool | Reporter = False) 
     checked_seed(seed)
     make_folder(folder)
     with as_file(files("bpa_ppl.demo_data")) as data:
-        return _run(data, folder, seed, progress)
-
-
-def _run(data: Path, folder: Path, seed: int, progress: bool | Reporter) -> Demo:
-    pool = read_nbest(data / "leaflet.nbest100.gz", references=data / "leaflet.ref")
-    canonical = read_weights(data / "moses.ini")
-    # The posterior contains the text, so that it needs no other file.
-    text = LanguageModel(text=str(data / "leaflet.domain.txt"), carry=True).fitted(pool)
+        pool = read_nbest(data / "leaflet.nbest100.gz", references=data / "leaflet.ref")
+        canonical = read_weights(data / "moses.ini")
+        # The posterior contains the text, so that it needs no other file.
+        text = LanguageModel(text=str(data / "leaflet.domain.txt"), carry=True).fitted(pool)
     order = np.random.default_rng(seed).permutation(len(pool))
     adaptation, rest = pool.select(order[:_ADAPTATION]), pool.select(np.sort(order[_ADAPTATION:]))
-    first, posterior = (
-        adapt_draws(
-            adaptation,
-            canonical,
-            AdaptOptions(sampler="imh", seed=seed, progress=progress, add=sources),
-        )
-        for sources in ((), text)
-    )
+    options = AdaptOptions(sampler="imh", seed=seed, progress=progress)
+    first = adapt_draws(adaptation, canonical, options)
+    posterior = adapt_draws(adaptation, canonical, replace(options, add=text))
     baseline, result = (rerank(rest, p, progress=progress) for p in (first, posterior))
     paths = tuple(folder / name for name in ("posterior.nc", "trace.png", "translations.txt"))
     write_posterior(posterior, paths[0])

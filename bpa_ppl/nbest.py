@@ -104,8 +104,6 @@ class NBest:
             if getattr(self, name) is not None:
                 object.__setattr__(self, name, convert(getattr(self, name)))
         _check_shapes(self)
-        counts = {"hypothesis": len(self.features), "sentence": len(self)}
-        cols.check_counts(_optional(self), counts, self.origin)
         _check_finite(self)
 
     @classmethod
@@ -264,9 +262,9 @@ class NBest:
         >>> lists.feature_names, lists.extras["system"]
         (('lm',), ('ours',))
         """
-        from bpa_ppl.rows.readers import from_records
+        from bpa_ppl.rows.readers import lists_of, record_rows
 
-        return from_records(records, references, sources, bad, first_id)
+        return lists_of(record_rows, records, references, sources, bad, first_id)
 
     @classmethod
     def from_dataframe(
@@ -300,9 +298,9 @@ class NBest:
         >>> NBest.from_dataframe(frame).features.tolist()
         [[-1.0], [-2.0]]
         """
-        from bpa_ppl.rows.readers import from_dataframe
+        from bpa_ppl.rows.readers import frame_rows, lists_of
 
-        return from_dataframe(frame, references, sources, bad, first_id)
+        return lists_of(frame_rows, frame, references, sources, bad, first_id)
 
     @classmethod
     def concatenate(cls, parts: Iterable[NBest], *, renumber: bool = False) -> NBest:
@@ -331,7 +329,12 @@ class NBest:
         # A column that is missing for some hypotheses of one table is not a feature of the others.
         extras = {name for table in tables for name in table.extras}
         tables = [demote_to_extras(table, extras) for table in tables]
-        tables = [_with_order(table, tables[0]) for table in tables]
+        first = tables[0]
+        for table in tables:
+            if odd := sorted(set(table.feature_names) ^ set(first.feature_names)):
+                problem = f"{', '.join(odd)} is not in both {first.origin} and these lists"
+                raise DataError(f"{problem}: use without_features", table.origin, code="mismatch")
+        tables = [_features_at(t, places_of(first.feature_names, t.feature_names)) for t in tables]
         origins = [table.origin for table in tables]
         ids = [i for table in tables for i in np.unique(table.sentence_ids).tolist()]
         if len(set(ids)) < len(ids) and not renumber:
@@ -707,6 +710,8 @@ def demote_to_extras(nbest: NBest, columns: Iterable[str]) -> NBest:
 
 def _features_at(nbest: NBest, places: list[int]) -> NBest:
     names = tuple(nbest.feature_names[place] for place in places)
+    if names == nbest.feature_names:
+        return nbest
     return replace(nbest, features=nbest.features[:, places], feature_names=names)
 
 
@@ -724,25 +729,11 @@ _COLUMNS: dict[str, tuple[str, Any]] = {
 _CAN_LACK = ("totals", "references", "sources")
 
 
-def _with_order(table: NBest, first: NBest) -> NBest:
-    """Return a table with its features in the order of another."""
-    if set(table.feature_names) != set(first.feature_names):
-        differing = ", ".join(sorted(set(table.feature_names) ^ set(first.feature_names)))
-        problem = f"{differing} is not a feature of both {first.origin} and these lists"
-        raise DataError(f"{problem}: use without_features", table.origin, code="mismatch")
-    if table.feature_names == first.feature_names:
-        return table
-    return _features_at(table, places_of(first.feature_names, table.feature_names))
-
-
 def _facts(nbest: NBest) -> list[str]:
     """Return the parts of the representation of a table."""
-    facts = [
-        cols.counted(len(nbest), "sentence"),
-        cols.counted(len(nbest.features), "hypothesis"),
-        cols.counted(len(nbest.feature_names), "feature"),
-        *(name for name, _, _ in _optional(nbest)),
-    ]
+    counts = len(nbest), len(nbest.features), len(nbest.feature_names)
+    facts = list(map(cols.counted, counts, ("sentence", "hypothesis", "feature")))
+    facts += [name for name, _, _ in _optional(nbest)]
     return facts if nbest.origin == NBest.origin else [*facts, f"from {nbest.origin}"]
 
 
@@ -768,6 +759,15 @@ def _check_shapes(nbest: NBest) -> None:
     if np.any(nbest.sizes < 1):
         empty = nbest.sentence_ids[int(np.argmax(nbest.sizes < 1))]
         raise DataError(f"the list of sentence {empty} is empty", nbest.origin, code="no-data")
+    counts, seen = {"hypothesis": rows, "sentence": sentences}, set[str]()
+    for name, kind, column in _optional(nbest):
+        if name in seen:
+            problem = f"there is a column {name} already: choose another name"
+            raise DataError(problem, nbest.origin, parameter=name, code="duplicate")
+        seen.add(name)
+        if len(column) != counts[kind]:
+            problem = f"{len(column)} values of {name} for {cols.counted(counts[kind], kind)}"
+            raise DataError(problem, nbest.origin, parameter=name, code="wrong-length")
 
 
 def _check_finite(nbest: NBest) -> None:
@@ -775,11 +775,9 @@ def _check_finite(nbest: NBest) -> None:
     if not finite.all():
         row, column = np.argwhere(~finite)[0]
         sentence = int(np.searchsorted(nbest.offsets, row, side="right")) - 1
-        problem = (
-            f"{nbest.feature_names[column]} of hypothesis {row - nbest.offsets[sentence]} of "
-            f"sentence {nbest.sentence_ids[sentence]} is {nbest.features[row, column]}, "
-            "not a finite number"
-        )
+        place = f"{nbest.feature_names[column]} of hypothesis {row - nbest.offsets[sentence]} of "
+        place += f"sentence {nbest.sentence_ids[sentence]}"
+        problem = f"{place} is {nbest.features[row, column]}, not a finite number"
         raise DataError(problem, nbest.origin, code="bad-number")
     if nbest.totals is not None and not np.isfinite(nbest.totals).all():
         raise DataError("a total score is not a finite number", nbest.origin, code="bad-number")

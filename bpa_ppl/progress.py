@@ -17,34 +17,21 @@ _INTERVAL = 0.1  # seconds between two updates of a bar in a notebook
 @contextmanager
 def reporter(progress: bool | Reporter, title: str) -> Iterator[Reporter]:
     """Yield a reporter: a bar for True, one that does nothing for False, or the callback."""
-    if callable(progress):
-        yield progress
-    elif not progress:
-        yield lambda done, total, note: None
-    else:
-        with _bar(title) as report:
-            yield report
-
-
-@contextmanager
-def _bar(title: str) -> Iterator[Reporter]:
+    if callable(progress) or not progress:
+        yield progress if callable(progress) else lambda done, total, note: None
+        return
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeElapsedColumn
 
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("{task.fields[note]}"),
-        TimeElapsedColumn(),
-    )
     console = Console(file=sys.stderr)
     if console.is_jupyter:
         with _notebook_bar(title) as report:
             yield report
         return
+    columns = "{task.description}", BarColumn(), MofNCompleteColumn(), "{task.fields[note]}"
     quiet = not console.is_terminal
-    with Progress(*columns, console=console, transient=True, disable=quiet) as bar:
+    bar = Progress(*columns, TimeElapsedColumn(), console=console, transient=True, disable=quiet)
+    with bar:
         task = bar.add_task(title, total=None, note="")
         yield lambda done, total, note: bar.update(task, completed=done, total=total, note=note)
 

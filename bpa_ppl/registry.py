@@ -183,7 +183,7 @@ NBEST_FORMATS: Registry[NBestFormat] = Registry(
         "csv": "bpa_ppl.formats.separated:Csv",
         "parquet": "bpa_ppl.formats.parquet:Parquet",
         "plain": "bpa_ppl.formats.plain:Plain",
-        "marian": "bpa_ppl.formats.marian:Marian",
+        "marian": "bpa_ppl.formats.moses:Marian",
         "travatar": "bpa_ppl.formats.travatar:Travatar",
         "cdec": "bpa_ppl.formats.travatar:Cdec",
         "moses": "bpa_ppl.formats.moses:Moses",
@@ -195,11 +195,11 @@ WEIGHT_FORMATS: Registry[WeightFormat] = Registry(
     "bpa_ppl.weight_formats",
     "bpa_ppl.formats.base:WeightFormat",
     {
-        "json": "bpa_ppl.formats.json_weights:JsonWeights",
-        "yaml": "bpa_ppl.formats.yaml_weights:YamlWeights",
-        "moses.ini": "bpa_ppl.formats.moses_ini:MosesIni",
-        "numbers": "bpa_ppl.formats.number_weights:NumberWeights",
-        "dense": "bpa_ppl.formats.dense_weights:DenseWeights",
+        "json": "bpa_ppl.formats.tree_weights:JsonWeights",
+        "yaml": "bpa_ppl.formats.tree_weights:YamlWeights",
+        "moses.ini": "bpa_ppl.formats.line_weights:MosesIni",
+        "numbers": "bpa_ppl.formats.line_weights:NumberWeights",
+        "dense": "bpa_ppl.formats.line_weights:DenseWeights",
     },
 )
 FEATURES: Registry[FeatureSource] = Registry(

@@ -15,7 +15,6 @@ def text_table(
     *,
     align: str = "",
     least: int = 0,
-    indent: str = "",
 ) -> str:
     """Return rows of text in columns two spaces apart, without trailing spaces.
 
@@ -26,7 +25,6 @@ def text_table(
         headers: the names of the columns; empty prints no header.
         align: `l` or `r` for each column, such as `lrr`; the default is left.
         least: the minimum width of a column, in characters.
-        indent: the beginning of each line.
 
     >>> print(text_table([("LM0", "0.02"), ("length", "12.50")], ("weight", "mean"), align="lr"))
     weight   mean
@@ -44,4 +42,4 @@ def text_table(
     # The header is a row, because tabulate makes columns with headers two characters wider.
     options = {"disable_numparse": True, "preserve_whitespace": True}
     table = tabulate(lines, tablefmt="plain", colalign=sides, **options)
-    return "\n".join(f"{indent}{line}".rstrip() for line in table.split("\n"))
+    return "\n".join(map(str.rstrip, table.split("\n")))

@@ -274,11 +274,9 @@ def match(
         canonical, values = Weights({}, canonical.origin), {**canonical, **values}
     values |= canonical
     if missing := [name for name in nbest.feature_names if name not in values]:
-        problem = f"no weight for {', '.join(missing)}, which {nbest.origin} prints"
-        remedy = "add it to the weights, or give it a value (default weights)"
-        raise DataError(
-            f"{problem}: {remedy}", canonical.origin, parameter="defaults", code="missing-weight"
-        )
+        problem = f"no weight for {', '.join(missing)}, which {nbest.origin} prints: add it"
+        code = "missing-weight"
+        raise DataError(problem, canonical.origin, parameter="defaults", code=code)
     if unused := canonical.keys() - set(nbest.feature_names):
         names = ", ".join(name for name in canonical if name in unused)
         warn_user(f"{canonical.origin}: {names} left out, because {nbest.origin} does not have it")
@@ -309,11 +307,9 @@ def initial_weights(nbest: NBest) -> Weights:
     >>> initial_weights(lists)
     Weights({'logprob': 0.5, 'comet': 0})
     """
-    values = dict.fromkeys(nbest.feature_names, 0.0)
+    values = {name: float(name in UNTUNED) for name in nbest.feature_names}
     for name, spread in zip(nbest.feature_names, spread_within(nbest).tolist(), strict=True):
-        if name in UNTUNED:
-            values[name] = 1.0
-        elif is_log_probability(name) and spread > 0:
+        if is_log_probability(name) and spread > 0 and name not in UNTUNED:
             values[name] = 1 / spread
     return Weights(values, "no canonical weights")
 
@@ -338,8 +334,7 @@ def equal_weights(nbest: NBest, lower_is_better: Iterable[str] = ()) -> Weights:
     check_features(nbest, names, "lower_is_better")
     spread = dict(zip(nbest.feature_names, spread_within(nbest).tolist(), strict=True))
     counted = [name for name in nbest.feature_names if spread[name] > 0 and name not in UNTUNED]
-    values = dict.fromkeys(nbest.feature_names, 0.0)
-    values |= {name: 1.0 for name in nbest.feature_names if name in UNTUNED}
+    values = {name: float(name in UNTUNED) for name in nbest.feature_names}
     for name in counted:
         sign = -1 if matches(name, names) else 1
         values[name] = sign / (2 * len(counted) * spread[name])

@@ -187,16 +187,11 @@ def _cluster(scheduler: str | None, ordered: bool) -> Iterator[Parallel]:
         finished = futures if ordered else distributed.as_completed(futures, loop=client.loop)
         return (future.result() for future in finished)
 
-    lost = (
-        distributed.KilledWorker,
-        distributed.CancelledError,
-        distributed.comm.CommClosedError,
-        TimeoutError,
-    )
+    lost = distributed.KilledWorker, distributed.CancelledError, TimeoutError
     try:
         with client:
             yield Parallel(run, max(1, sum(client.nthreads().values())))
-    except lost as error:
+    except (*lost, distributed.comm.CommClosedError) as error:
         problem = f"a worker of the cluster is lost ({error or type(error).__name__})"
         remedy = "look at the log of its scheduler"
         raise UsageError(f"{problem}: {remedy}", parameter="scheduler", code="damaged") from error

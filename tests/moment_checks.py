@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import combinations_with_replacement
 
 import numpy as np
@@ -22,18 +23,25 @@ def assert_mean(draws: npt.ArrayLike, truth: float, ess: float, what: str = "") 
     assert abs(error) <= STANDARD_ERRORS, f"{what}: {values.mean():.4f}, not {truth:.4f}"
 
 
+def moments(
+    draws: npt.ArrayLike, mean: npt.ArrayLike, covariance: npt.ArrayLike
+) -> Iterator[tuple[str, npt.NDArray[np.float64], float]]:
+    """Yield what each moment of draws (…, d) is, the values whose mean it is, and its truth."""
+    values, centre = np.asarray(draws, np.float64), np.atleast_1d(np.asarray(mean, np.float64))
+    spread = np.asarray(covariance, np.float64).reshape(len(centre), len(centre))
+    for i in range(len(centre)):
+        yield f"mean of {i}", values[..., i], centre[i]
+    deviations = values - centre
+    for i, j in combinations_with_replacement(range(len(centre)), 2):
+        yield f"covariance of {i} and {j}", deviations[..., i] * deviations[..., j], spread[i, j]
+
+
 def assert_moments(
     draws: npt.ArrayLike, mean: npt.ArrayLike, covariance: npt.ArrayLike, ess: float = 400
 ) -> None:
     """Assert that draws (chains, draws, d) have this mean (d,) and covariance (d, d)."""
-    values, centre = np.asarray(draws, np.float64), np.atleast_1d(np.asarray(mean, np.float64))
-    spread = np.asarray(covariance, np.float64).reshape(len(centre), len(centre))
-    for i in range(len(centre)):
-        assert_mean(values[..., i], centre[i], ess, f"mean of {i}")
-    deviations = values - centre
-    for i, j in combinations_with_replacement(range(len(centre)), 2):
-        product = deviations[..., i] * deviations[..., j]
-        assert_mean(product, spread[i, j], ess, f"covariance of {i} and {j}")
+    for what, values, truth in moments(draws, mean, covariance):
+        assert_mean(values, truth, ess, what)
 
 
 def assert_weighted_moments(
@@ -44,15 +52,9 @@ def assert_weighted_moments(
     ess: float = 400,
 ) -> None:
     """Assert that weighted independent draws (draws, d) have this mean and covariance."""
-    values, centre = np.asarray(draws, np.float64), np.atleast_1d(np.asarray(mean, np.float64))
-    spread = np.asarray(covariance, np.float64).reshape(len(centre), len(centre))
     weight = np.exp(np.asarray(log_weight, np.float64) - np.max(log_weight))
     weight /= weight.sum()
     assert 1 / np.sum(weight**2) >= ess, "too few effective draws"
-    products = [(i, j) for i, j in combinations_with_replacement(range(len(centre)), 2)]
-    deviations = values - centre
-    truths = [*np.zeros(len(centre)), *(spread[i, j] for i, j in products)]
-    columns = [*deviations.T, *(deviations[:, i] * deviations[:, j] for i, j in products)]
-    for column, truth in zip(columns, truths, strict=True):
-        error = np.sqrt(np.sum(weight**2 * (column - truth) ** 2))
-        assert abs(weight @ column - truth) <= STANDARD_ERRORS * error
+    for what, values, truth in moments(draws, mean, covariance):
+        error = np.sqrt(np.sum(weight**2 * (values - truth) ** 2))
+        assert abs(weight @ (values - truth)) <= STANDARD_ERRORS * error, what

@@ -1,10 +1,10 @@
-"""Tables of phrase pairs as dictionaries."""
+"""Tables of phrase pairs as dictionaries, and numbered text as lists of words."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from bpa_ppl.phrases import PhraseCounts
+from bpa_ppl.phrases import NumberedText, PhraseCounts
 from bpa_ppl.phrases.tables import PhrasePairs
 
 
@@ -24,3 +24,9 @@ def tables_equal(one: PhraseCounts, two: PhraseCounts) -> bool:
     names = ("source", "target", "count", "source_count", "target_count")
     numbers = all(np.array_equal(getattr(one, n), getattr(two, n)) for n in names)
     return numbers and one.sources.equals(two.sources) and one.targets.equals(two.targets)
+
+
+def sentences_of(text: NumberedText) -> list[list[str]]:
+    """Return the sentences of a text as lists of words."""
+    parts = np.split(text.numbers, text.starts[1:-1])
+    return [[text.words[number] for number in part] for part in parts]

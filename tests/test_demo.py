@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from raising import raises
 
 from bpa_ppl import DataError, as_draws, check, read_posterior
 from bpa_ppl.demo import Demo, run_demo
@@ -55,5 +56,5 @@ def test_files_and_printed_summary(demo: Demo) -> None:
 def test_rejects_file_as_output_folder(tmp_path: Path) -> None:
     existing = tmp_path / "taken"
     existing.touch()
-    with pytest.raises(DataError, match="taken"):
+    with raises(DataError, "cannot-write", match="taken"):
         run_demo(existing)

@@ -65,10 +65,7 @@ def test_predictive_decoding(
 ) -> None:
     run_example("predictive_decoding.py", monkeypatch)
     output = capsys.readouterr().out
-    changes = [
-        float(change) for change in re.findall(r"TER .* ([+-][\d.]+)$", output, re.MULTILINE)
-    ]
-    assert len(changes) == 3
-    assert all(change < 0 for change in changes)
+    changes = re.findall(r"TER .* ([+-][\d.]+)$", output, re.MULTILINE)
+    assert [float(change) < 0 for change in changes] == [True] * 3
     assert output.splitlines()[-1].startswith("  reference  ")
     assert written_files() == []

@@ -36,16 +36,9 @@ NOT_RUN = {
 
 def commands(page: Path) -> Iterator[str]:
     """Yield the `bpa` commands in the code blocks of a page, one line each."""
-    inside, block = False, ""
-    for line in page.read_text("utf-8").splitlines():
-        if line.startswith("```"):
-            inside = not inside
-            if not inside:
-                lines = block.replace("\\\n", " ").splitlines()
-                yield from (one.strip() for one in lines if one.startswith("bpa "))
-            block = ""
-        elif inside:
-            block += f"{line}\n"
+    for block in re.findall(r"^```.*?\n(.*?)^```", page.read_text("utf-8"), re.M | re.S):
+        lines = block.replace("\\\n", " ").splitlines()
+        yield from (line.strip() for line in lines if line.startswith("bpa "))
 
 
 SHOWN = [(page.name, line) for page in PAGES for line in commands(page)]

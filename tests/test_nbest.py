@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 from raising import raises
 from table_content import table_content
 
-from bpa_ppl.columns import intern
 from bpa_ppl.errors import BpaWarning, DataError, NoSuchSentence, UsageError
 from bpa_ppl.nbest import NBest
 
@@ -70,15 +69,6 @@ def test_lists_are_concatenated(toy: NBest) -> None:
     assert toy.totals is None
 
 
-@settings(deadline=None)
-@given(st.lists(st.sampled_from(["", "a", "b", "A", "a "])))
-def test_interned_texts_round_trip(texts: list[str]) -> None:
-    strings, index = intern(texts)
-    assert [strings[i] for i in index] == texts
-    assert list(strings) == list(dict.fromkeys(texts))
-    assert index.dtype == np.int32
-
-
 def test_scores_are_inner_products_in_double_precision(toy: NBest) -> None:
     weights = [0.5, -1.25, 2.0]
     expected = [sum(w * float(h) for w, h in zip(weights, row)) for row in toy.features]  # noqa: B905
@@ -90,12 +80,6 @@ def test_best_is_first_hypothesis_with_highest_score(toy: NBest) -> None:
     scores = [0, 3, 3, 1, -2, -1, 5, 5, 5]
     assert toy.best(scores).tolist() == [1, 1, 0]
     assert toy.chosen(toy.best(scores)) == ["a cat sat", "hello", "one two three"]
-
-
-def test_with_references_replaces_references(toy: NBest) -> None:
-    other = toy.with_references([["x", "y"], ["z"], []])
-    assert other.references == (("x", "y"), ("z",), ())
-    assert toy.references == (("the cat sat down",), ("hello world",), ("one two three",))
 
 
 def test_attributes_are_read_only(toy: NBest) -> None:
@@ -185,13 +169,11 @@ class TestSequence:
             (np.int64(1), [1]),
             (slice(1, 3), [1, 2]),
             (slice(None), [0, 1, 2, 3]),
-            (slice(-2, None), [2, 3]),
             (slice(3, 1), []),
             (slice(None, None, 2), [0, 2]),
             (slice(None, None, -1), [3, 2, 1, 0]),
             ([3, 0, 3], [3, 0, 3]),
             ([-1, 0], [3, 0]),
-            (np.array([2, 1]), [2, 1]),
             ([], []),
             ([True, False, False, True], [0, 3]),
             (np.array([False, True, False, False]), [1]),
@@ -234,12 +216,6 @@ class TestSequence:
             start += len(chunk)
         assert start == len(sizes)
 
-    def test_iteration_yields_single_lists(self, toy: NBest) -> None:
-        lists = list(toy)
-        assert [len(one) for one in lists] == [1, 1, 1]
-        assert [one.texts(0) for one in lists] == [toy.texts(s) for s in range(3)]
-        assert [one.strings for one in lists] == [tuple(toy.texts(s)) for s in range(3)]
-
     def test_slices_share_memory_and_selections_do_not(self, toy: NBest) -> None:
         assert np.shares_memory(toy[1:].features, toy.features)
         assert not np.shares_memory(toy.select([1, 2]).features, toy.features)
@@ -270,21 +246,14 @@ class TestConcatenation:
         assert table_content(again) == table_content(toy)
 
     def test_features_are_matched_by_name(self, toy: NBest) -> None:
-        other = replace(
-            toy,
-            features=toy.features[:, ::-1],
-            feature_names=toy.feature_names[::-1],
-            sentence_ids=[5, 6, 7],
-        )
-        both = toy + other
+        turned = {"features": toy.features[:, ::-1], "feature_names": toy.feature_names[::-1]}
+        both = toy + replace(toy, sentence_ids=[5, 6, 7], **turned)
         assert both.feature_names == toy.feature_names
         assert both.features[9:].tobytes() == toy.features.tobytes()
 
     def test_rejects_features_of_one_table_only(self, toy: NBest) -> None:
         with raises(DataError, "mismatch"):
-            replace(toy, origin="a.nbest") + replace(
-                toy.without_features("TM0[1]"), sentence_ids=[5, 6, 7], origin="dev"
-            )
+            toy + replace(toy.without_features("TM0[1]"), sentence_ids=[5, 6, 7])
 
     def test_common_sentence_ids(self, toy: NBest) -> None:
         assert NBest.concatenate([toy, toy], renumber=True).sentence_ids.tolist() == [*range(6)]
@@ -293,10 +262,8 @@ class TestConcatenation:
 
     @pytest.mark.parametrize("column", ["totals", "references", "sources", "gain", "title"])
     def test_rejects_columns_of_one_table_only(self, column: str) -> None:
-        one, other = (
-            lists_with_all_columns([2, 1]),
-            replace(lists_with_all_columns([1]), sentence_ids=[9], origin="b.nbest"),
-        )
+        one = lists_with_all_columns([2, 1])
+        other = replace(lists_with_all_columns([1]), sentence_ids=[9])
         with raises(DataError, "missing-column"):
             one + other.without(column)
         assert len(one.without(column) + other.without(column)) == 3
@@ -321,6 +288,7 @@ class TestColumns:
     def test_references_are_texts_or_tuples(self, toy: NBest) -> None:
         lists = toy.with_references(["the cat", ["a", "b"], ()])
         assert lists.references == (("the cat",), ("a", "b"), ())
+        assert toy.references == (("the cat sat down",), ("hello world",), ("one two three",))
 
     def test_extras_are_replaced_and_dropped(self, toy: NBest) -> None:
         more = toy.with_extras(gain=range(9)).with_extras(gain=np.ones(9), spans=["x"] * 9)
@@ -452,10 +420,6 @@ def assert_records(nbest: NBest) -> None:
 
 
 class TestArrays:
-    def test_single_size_for_all_lists(self) -> None:
-        nbest = NBest.from_arrays(["a"] * 6, np.zeros((6, 1)), ["lm"], 3)
-        assert nbest.sizes.tolist() == [3, 3]
-
     @pytest.mark.parametrize(
         ("changes", "code"),
         [
@@ -503,9 +467,8 @@ class TestRecords:
         }
         nbest = NBest.from_records(columns)
         columnwise = [{"text": ["a", "b"], "lm": [1, 2]}, {"text": ["c"], "lm": [3]}]
-        assert table_content(
-            NBest.from_records({**columns, "candidates": columnwise})
-        ) == table_content(nbest)
+        other = NBest.from_records({**columns, "candidates": columnwise})
+        assert table_content(other) == table_content(nbest)
         assert nbest.references == (("r",), ("s", "t"))
         assert nbest.sentence_extras["id"] == ("p", "q")
 
@@ -532,6 +495,8 @@ class TestRecords:
             NBest.from_records(records)
         with raises(DataError, "wrong-length", parameter="records"):
             NBest.from_records({"id": [1], "text": ["a", "b"]})
+        with raises(UsageError, "wrong-type", parameter="frame"):
+            NBest.from_dataframe(RECORDS)
 
     def test_records_with_bad_numbers_can_be_dropped(self) -> None:
         records = [*RECORDS, {**RECORDS[2], "lm": np.inf}]
@@ -590,10 +555,6 @@ class TestDataFrames:
         frame = pd.DataFrame({n: [r[n] for r in RECORDS] for n in RECORDS[0]} | columns)
         with raises(DataError, parameter=parameter, line=line):
             NBest.from_dataframe(frame)
-
-    def test_rejects_list_as_data_frame(self) -> None:
-        with raises(UsageError, "wrong-type", parameter="frame"):
-            NBest.from_dataframe(RECORDS)
 
     def test_to_dataframe_without_pandas_raises(self, monkeypatch: pytest.MonkeyPatch) -> None:
         table = Mock(to_pandas=Mock(side_effect=ImportError("no pandas")))

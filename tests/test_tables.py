@@ -43,11 +43,8 @@ def test_numbers_are_not_reformatted(cell: str) -> None:
     assert text_table([("x", cell)], align="lr") == f"x  {cell}"
 
 
-def test_indented_table_without_headers() -> None:
+def test_table_without_headers_or_rows() -> None:
     rows = [("reference", "the end"), ("adapted", " an end ")]
-    assert text_table(rows, indent="  ") == "  reference  the end\n  adapted     an end"
-
-
-def test_table_without_rows() -> None:
+    assert text_table(rows) == "reference  the end\nadapted     an end"
     assert text_table([], ("weight", "mean")) == "weight  mean"
     assert text_table([]) == ""

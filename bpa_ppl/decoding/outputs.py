@@ -17,8 +17,7 @@ from bpa_ppl.diagnostics import RiskCoverage, risk_coverage
 from bpa_ppl.diagnostics.baselines.comparing import BaselineTally, recorded_comparison
 from bpa_ppl.diagnostics.baselines.table import BaselineComparison
 from bpa_ppl.errors import DataError, UsageError, one_of
-from bpa_ppl.formats.codecs import file_suffix
-from bpa_ppl.formats.streams import AnyPath, atomic_writer, atomic_writers
+from bpa_ppl.formats.streams import AnyPath, atomic_writer, atomic_writers, file_suffix
 from bpa_ppl.models.preparing import criterion_of
 from bpa_ppl.nbest import Float64, Int64, NBest
 from bpa_ppl.notes import warn_user

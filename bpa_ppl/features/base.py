@@ -25,6 +25,7 @@ from bpa_ppl.registry import FEATURES
 SELF = "self"
 #: Columns by name, each (hypotheses,), or k names and a (hypotheses, k) array.
 Features = Mapping[str, npt.ArrayLike] | tuple[Sequence[str], npt.ArrayLike]
+_CARRIED = 5_000_000  # bytes of text that a posterior can carry
 _FOLD_SEED = 0  # fixed: the same sentences always get the same folds
 
 
@@ -153,7 +154,7 @@ class TextSource(FeatureSource, frozen=True, kw_only=True):
         raise NotImplementedError
 
     def read(self) -> tuple[Any, ...]:
-        """Return the texts of the files, to be carried."""
+        """Return the texts of the files."""
         raise NotImplementedError
 
     def scorer(
@@ -178,6 +179,11 @@ class TextSource(FeatureSource, frozen=True, kw_only=True):
             texts = tuple(dict.fromkeys(chain.from_iterable(self.texts_of(nbest))))
         elif self.carry and not self.holds:
             texts = self.read()
+            whole = "".join(chain.from_iterable(texts))  # of texts, or of pairs of texts
+            if (size := len(whole.encode())) > _CARRIED:
+                problem = f"{' and '.join(self.files())} have {size / 1e6:.1f} MB of text"
+                limit = f"a posterior can carry {_CARRIED / 1e6:.0f} MB at most"
+                raise UsageError(f"{problem}, and {limit}: leave carry out", parameter="carry")
         else:
             return self
         return msgspec.structs.replace(self, **{self.learned[0]: texts})
@@ -323,9 +329,9 @@ def resolve_sources(sources: AnySource | Iterable[AnySource]) -> tuple[FeatureSo
     >>> resolve_sources("length")
     (Length(words=True, characters=False, ratio=False),)
     """
-    single = isinstance(sources, str) or not isinstance(sources, Iterable)
-    several: Any = [sources] if single else sources
-    return tuple(FEATURES.resolve(source) for source in several)
+    if isinstance(sources, str) or not isinstance(sources, Iterable):
+        sources = [sources]
+    return tuple(map(FEATURES.resolve, sources))
 
 
 class Added(NamedTuple):
@@ -363,7 +369,11 @@ def feature_adder(
 
     def add(nbest: NBest) -> Added:
         for source in chosen:  # before anything is read or trained
-            _check_needs(nbest, source)
+            for need in sorted(source.needs - nbest.extras.keys() - nbest.sentence_extras.keys()):
+                if getattr(nbest, need, None) is None:
+                    name = FEATURES.name_of(source)
+                    problem = f"the features {name} need {need}: add it to the lists"
+                    raise DataError(problem, nbest.origin, parameter=need, code=f"missing-{need}")
         pairs = zip(chosen, opened(), strict=True)
         tables = [_columns(nbest, source, compute) for source, compute in pairs]
         names = [name for columns, _ in tables for name in columns]
@@ -375,17 +385,6 @@ def feature_adder(
         return Added(nbest.with_features(names, values), tuple(names for names, _ in tables))
 
     return add
-
-
-def _check_needs(nbest: NBest, source: FeatureSource) -> None:
-    for need in sorted(source.needs):
-        is_extra = need in nbest.extras or need in nbest.sentence_extras
-        if not is_extra and getattr(nbest, need, None) is None:
-            name = FEATURES.name_of(source)
-            problem = f"the features {name} need {need}, which the lists do not have"
-            raise DataError(
-                f"{problem}: give the {need}", nbest.origin, parameter=need, code=f"missing-{need}"
-            )
 
 
 def _columns(

@@ -109,10 +109,9 @@ class Invariance(FeatureSource, frozen=True):
         check = UnknownCheck("phrase pairs of the hypotheses", f"the corpus of {self.subdomains}")
 
         def compute(nbest: NBest) -> Features:
-            first, second, starts = numbered_pairs(nbest, sides[0].tree, sides[1].tree)
+            first, second, owner = numbered_pairs(nbest, sides[0].tree, sides[1].tree)
             keys = (first.astype(np.int64) << _HALF) + second
             pairs, rows = np.unique(keys, return_inverse=True)
-            owner = np.repeat(np.arange(len(nbest.features)), np.diff(starts))
             counts = sides[0].counts(pairs >> _HALF), sides[1].counts(pairs & (1 << _HALF) - 1)
             unseen = ((counts[0] == 0).all(1) | (counts[1] == 0).all(1))[rows]
             check(nbest, unseen.sum(), len(unseen))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from itertools import chain
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -12,7 +11,6 @@ import numpy as np
 from bpa_ppl.component import Count, Share
 from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.features.base import SELF, TextSource, UnknownCheck
-from bpa_ppl.features.recipes import check_carried
 from bpa_ppl.formats.streams import origin_name, read_lines
 from bpa_ppl.nbest import Float64, NBest
 from bpa_ppl.notes import warn_user
@@ -81,20 +79,6 @@ class Lexicon(TextSource, frozen=True):
         return [tuple((source, text) for text in texts) for source, texts in pairs]
 
     def read(self) -> tuple[tuple[str, str], ...]:
-        """Return the pairs of the files, to be carried."""
-        pairs = tuple(self._read_pairs())
-        check_carried(chain.from_iterable(pairs), self.pairs)
-        return pairs
-
-    def scorer(
-        self, texts: Sequence[tuple[str, str]], *, check: bool = False
-    ) -> Callable[[NBest], dict[str, Float64]]:
-        """Return the function that computes columns by models of some pairs, or of the files."""
-        direct, inverse = self._models(texts or self._read_pairs())
-        unknown_check = UnknownCheck("words of the source sentences", self.pairs[0])
-        return lambda nbest: self._score(direct, inverse, nbest, unknown_check if check else None)
-
-    def _read_pairs(self) -> Pairs:
         """Return the pairs of the files, one a line."""
         sides = [read_lines(path) for path in self.pairs]
         names = [origin_name(path) for path in self.pairs]
@@ -105,7 +89,38 @@ class Lexicon(TextSource, frozen=True):
             problem = f"{len(sides[1])} lines, but {names[0]} has {len(sides[0])}"
             remedy = "line n of one file must translate line n of the other"
             raise DataError(f"{problem}: {remedy}", names[1], code="wrong-length")
-        return list(zip(*sides, strict=True))
+        return tuple(zip(*sides, strict=True))
+
+    def scorer(
+        self, texts: Sequence[tuple[str, str]], *, check: bool = False
+    ) -> Callable[[NBest], dict[str, Float64]]:
+        """Return the function that computes columns by models of some pairs, or of the files."""
+        from bpa_ppl.text.words import words_of
+
+        direct, inverse = self._models(texts or self.read())
+        unknown_check = UnknownCheck("words of the source sentences", self.pairs[0])
+
+        def score(nbest: NBest) -> dict[str, Float64]:
+            numbers = {text: n for n, text in enumerate(dict.fromkeys(nbest.sources or ()))}
+            sources, targets = (list(map(words_of, texts)) for texts in (numbers, nbest.strings))
+            if check:
+                unknown_check(nbest, direct.unknown(sources).sum(), sum(map(len, sources)))
+            group = np.array([numbers[text] for text in nbest.sources or ()], dtype=np.int64)
+            source, target, rows = distinct(nbest, group)
+            columns, per_word = {}, {}
+            for side, model, given, texts, place, text in (
+                ("direct", direct, sources, targets, source, target),
+                ("inverse", inverse, targets, sources, target, source),
+            ):
+                logs = model.log_probabilities(given, texts, place, text, floor=self.floor)
+                columns[f"{self.name}.{side}"] = logs
+                sizes = np.array([max(len(words), 1) for words in texts], np.float64)
+                per_word[f"{self.name}.{side}.perword"] = logs / sizes[text]
+            if self.per_word:
+                columns |= per_word
+            return {name: values[rows] for name, values in columns.items()}
+
+        return score
 
     def _models(self, pairs: Pairs) -> tuple[IBM1, IBM1]:
         """Return the models of both directions."""
@@ -125,30 +140,3 @@ class Lexicon(TextSource, frozen=True):
         if direct.skipped:
             warn_user(f"{origin}: {direct.skipped} pairs have no words on one side: skipped")
         return direct, inverse
-
-    def _score(
-        self, direct: IBM1, inverse: IBM1, nbest: NBest, check: UnknownCheck | None
-    ) -> dict[str, Float64]:
-        from bpa_ppl.text.words import words_of
-
-        texts = nbest.sources or ()
-        numbers = {text: number for number, text in enumerate(dict.fromkeys(texts))}
-        sources = [words_of(text) for text in numbers]
-        targets = [words_of(text) for text in nbest.strings]
-        if check is not None:
-            check(nbest, int(direct.unknown(sources).sum()), sum(map(len, sources)))
-        group = np.array([numbers[text] for text in texts], dtype=np.int64)
-        source, target, inverse_rows = distinct(nbest, group)
-        logs = {
-            "direct": direct.log_probabilities(sources, targets, source, target, floor=self.floor),
-            "inverse": inverse.log_probabilities(
-                targets, sources, target, source, floor=self.floor
-            ),
-        }
-        columns = {f"{self.name}.{side}": values for side, values in logs.items()}
-        if self.per_word:
-            sides = ("direct", targets, target), ("inverse", sources, source)
-            for side, texts_of_side, index in sides:
-                sizes = np.array([max(len(words), 1) for words in texts_of_side], np.float64)
-                columns[f"{self.name}.{side}.perword"] = logs[side] / sizes[index]
-        return {name: values[inverse_rows] for name, values in columns.items()}

@@ -10,7 +10,6 @@ from msgspec import Meta
 
 from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.features.base import SELF, TextSource, UnknownCheck
-from bpa_ppl.features.recipes import check_carried
 from bpa_ppl.formats.streams import read_lines
 from bpa_ppl.nbest import Float64, NBest
 
@@ -84,35 +83,32 @@ class LanguageModel(TextSource, frozen=True):
     def read(self) -> tuple[str, ...]:
         """Return the lines of the text files, to be carried."""
         self._check_no_model("carry", "a posterior can carry text only")
-        lines = tuple(line for path in self._texts for line in read_lines(path))
-        check_carried(lines, self._texts)
-        return lines
+        return tuple(line for path in self._texts for line in read_lines(path))
 
     def scorer(
         self, texts: Sequence[str], *, check: bool = False
     ) -> Callable[[NBest], dict[str, Float64]]:
         """Return the function that computes columns by models of some lines, or of the files."""
-        models = self._models(texts)
-        unknown_check = UnknownCheck("words of the hypotheses", " and ".join(self._texts))
-        return lambda nbest: self._score(models, nbest, unknown_check if check else None)
-
-    def _score(
-        self, models: dict[str, TextModel], nbest: NBest, check: UnknownCheck | None
-    ) -> dict[str, Float64]:
         from bpa_ppl.text.words import words_of
 
-        texts = [words_of(text) for text in nbest.strings]
-        scored = {name: model.scored(texts) for name, model in models.items()}
-        columns = {name: logs for name, (logs, _) in scored.items()}
-        unknown = scored[self.name][1].astype(np.float64)
-        sizes = np.fromiter(map(len, texts), np.int64, len(texts))
-        if self.oov:
-            columns[f"{self.name}.oov"] = unknown
-        if self.per_word:
-            columns[f"{self.name}.perword"] = columns[self.name] / (sizes + 1)
-        if check is not None:
-            check(nbest, int(unknown.sum()), int(sizes.sum()))
-        return {name: column[nbest.string_index] for name, column in columns.items()}
+        models = self._models(texts)
+        unknown_check = UnknownCheck("words of the hypotheses", " and ".join(self._texts))
+
+        def score(nbest: NBest) -> dict[str, Float64]:
+            words = [words_of(text) for text in nbest.strings]
+            scored = {name: model.scored(words) for name, model in models.items()}
+            columns = {name: logs for name, (logs, _) in scored.items()}
+            unknown = scored[self.name][1].astype(np.float64)
+            sizes = np.fromiter(map(len, words), np.int64, len(words))
+            if self.oov:
+                columns[f"{self.name}.oov"] = unknown
+            if self.per_word:
+                columns[f"{self.name}.perword"] = columns[self.name] / (sizes + 1)
+            if check:
+                unknown_check(nbest, int(unknown.sum()), int(sizes.sum()))
+            return {name: column[nbest.string_index] for name, column in columns.items()}
+
+        return score
 
     def _models(self, lines: Sequence[str]) -> dict[str, TextModel]:
         """Return the models of some lines of text, or of the files, by the names of columns."""

@@ -10,8 +10,8 @@ import numpy as np
 from bpa_ppl.component import Share
 from bpa_ppl.errors import DataError
 from bpa_ppl.features.base import Features, FeatureSource, UnknownCheck
-from bpa_ppl.features.segmentations import SEGMENTATION, spans_of
-from bpa_ppl.nbest import Int32, Int64, NBest
+from bpa_ppl.features.segmentations import SEGMENTATION, numbered_pairs
+from bpa_ppl.nbest import NBest
 from bpa_ppl.phrases.table_files import read_table
 from bpa_ppl.phrases.tree import PhraseTree
 
@@ -75,16 +75,12 @@ class PhraseMixture(FeatureSource, frozen=True):
         check = UnknownCheck("phrase pairs of the hypotheses", self.table, _MOST_UNKNOWN)
 
         def compute(nbest: NBest) -> Features:
-            sentence = np.repeat(np.arange(len(nbest)), nbest.sizes)
-            sources = source[0].known_words(text.encode() for text in nbest.sources or ())
-            targets = target[0].known_words(text.encode() for text in nbest.strings)
-            spans, starts = spans_of(nbest, np.diff(sources[1])[sentence], np.diff(targets[1]))
+            first, second, owner = numbered_pairs(nbest, source[0], target[0], add=False)
             rows = table.find(
-                _phrases(*source, sources, sentence, starts, spans[:, :2]),
-                _phrases(*target, targets, nbest.string_index, starts, spans[:, 2:]),
+                np.where(first >= 0, source[1][first], np.int32(-1)),
+                np.where(second >= 0, target[1][second], np.int32(-1)),
             )
             hypotheses = len(nbest.features)
-            owner = np.repeat(np.arange(hypotheses), np.diff(starts))
             # Each hypothesis is summed separately: its sums do not depend on those before it.
             columns = {
                 f"{self.name}.{name}": np.bincount(owner, column[rows], hypotheses)
@@ -95,26 +91,3 @@ class PhraseMixture(FeatureSource, frozen=True):
             return columns | ({f"{self.name}.unseen": unseen} if self.unseen else {})
 
         return compute
-
-
-def _phrases(
-    tree: PhraseTree,
-    index: Int32,
-    words: tuple[Int32, Int64],
-    selected: np.ndarray,
-    starts: Int64,
-    spans: Int32,
-) -> Int32:
-    """Return the number in the table of the phrase in each span, or −1.
-
-    Args:
-        tree: the phrases of one side of the table.
-        index: the number in the table of each phrase of the tree.
-        words: of all sentences of that side.
-        selected: (hypotheses,) the sentence of each hypothesis.
-        starts: (hypotheses + 1,) where its spans begin.
-        spans: (spans, 2) first word, and number of words.
-    """
-    begin, lengths = np.ascontiguousarray(spans.T)
-    nodes = tree.find((words[0], words[1][selected]), starts, begin, lengths)
-    return np.where(nodes >= 0, index[nodes], np.int32(-1))

@@ -19,7 +19,6 @@ from bpa_ppl.registry import FEATURES
 MovedFiles = Mapping[str, str | Path | Sequence[str | Path]]
 _FILES, _COLUMNS = "file_hashes", "feature_names"
 _STORED = "feature_source_{}"
-_CARRIED = 5_000_000  # bytes of text
 
 
 def absolute(source: FeatureSource) -> FeatureSource:
@@ -37,8 +36,7 @@ def recorded(
     """
     records = []
     for source, names in zip(sources, columns, strict=True):
-        hashes = [_hash(path, source) for path in source.files()]
-        details = {_FILES: hashes, _COLUMNS: list(names)}
+        details = {_FILES: [_hash(p, source) for p in source.files()], _COLUMNS: list(names)}
         records.append(source.recipe() | {name: value for name, value in details.items() if value})
     return records
 
@@ -55,33 +53,14 @@ def columns_of(attrs: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
     }
 
 
-def check_carried(texts: Iterable[str], files: Iterable[str]) -> None:
-    """Raise a UsageError if there is more text than a posterior can carry: 5 MB."""
-    size = sum(len(text.encode()) for text in texts)
-    if size > _CARRIED:
-        problem = f"{' and '.join(files)} have {size / 1e6:.1f} MB of text"
-        limit = f"a posterior can carry {_CARRIED / 1e6:.0f} MB at most"
-        raise UsageError(f"{problem}, and {limit}: leave carry out", parameter="carry")
-
-
 def stored(sources: Iterable[FeatureSource]) -> dict[str, Any]:
     """Return what the sources have learned, as JSON texts by name, to be stored in a posterior."""
-    return {
-        _STORED.format(number): np.array(
-            [json.dumps({name: getattr(source, name) for name in source.learned})]
-        )
+    learned = {
+        _STORED.format(number): {name: getattr(source, name) for name in source.learned}
         for number, source in enumerate(sources)
         if source.holds
     }
-
-
-def is_stored(name: str) -> bool:
-    """Return whether a name is one of `stored`.
-
-    >>> is_stored("feature_source_0"), is_stored("mode")
-    (True, False)
-    """
-    return name.startswith(_STORED.format(""))
+    return {name: np.array([json.dumps(texts)]) for name, texts in learned.items()}
 
 
 def sources_from_records(
@@ -111,12 +90,9 @@ def sources_from_records(
     moved = _with_moved_files(sources, moved_files or {})
     for source, recorded_hashes in zip(moved, hashes, strict=True):
         for path, recorded_hash in zip(source.files(), recorded_hashes, strict=True):
-            if (now := _hash(path, source)) != recorded_hash:
-                problem = (
-                    f"has changed since the weights of {source.label} were adapted (SHA-256 "
-                    f"{recorded_hash[:12]}… then, {now[:12]}… now): restore the old file, give the "
-                    f"new path of {source.label} if it has moved, or adapt again"
-                )
+            if _hash(path, source) != recorded_hash:
+                problem = f"has changed since the weights of {source.label} were adapted: restore "
+                problem += "the old file, give its new path if it has moved, or adapt again"
                 raise DataError(problem, path, parameter="moved_files", code="mismatch")
     return tuple(moved)
 
@@ -126,10 +102,8 @@ def _hash(path: str, source: FeatureSource) -> str:
         with open(path, "rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as error:
-        problem = (
-            f"cannot be read ({error.strerror}), and the features {source.label} are computed "
-            f"from it: give the new path of {source.label} if it has moved"
-        )
+        problem = f"cannot be read ({error.strerror}), and the features {source.label} need it"
+        problem += f": give the new path of {source.label} if it has moved"
         raise DataError(problem, path, parameter="moved_files", code="missing-file") from error
 
 

@@ -59,30 +59,34 @@ def spans_of(nbest: NBest, source_lengths: Int64, string_lengths: Int64) -> tupl
 
 
 def numbered_pairs(
-    nbest: NBest, source: PhraseTree, target: PhraseTree
+    nbest: NBest, source: PhraseTree, target: PhraseTree, *, add: bool = True
 ) -> tuple[Int32, Int32, Int64]:
     """Return the numbers of the phrases of all hypotheses.
 
     Args:
         nbest: lists with sources and segmentations.
-        source: the source phrases; new ones are added.
-        target: the target phrases, likewise.
+        source: the source phrases.
+        target: the target phrases.
+        add: whether new phrases are added to the trees; otherwise their number is −1.
 
     Returns:
         (uses,) the source phrase, and the target phrase, of each use of a pair; and
-        (hypotheses + 1,) where the uses of each hypothesis begin.
+        (uses,) the hypothesis of each.
 
     Raises:
         DataError: as `spans_of`.
     """
     sentence = np.repeat(np.arange(len(nbest)), nbest.sizes)
-    sources = source.words(text.encode() for text in nbest.sources or ())
-    targets = target.words(text.encode() for text in nbest.strings)
+    words_of = PhraseTree.words if add else PhraseTree.known_words
+    sources = words_of(source, (text.encode() for text in nbest.sources or ()))
+    targets = words_of(target, (text.encode() for text in nbest.strings))
     spans, starts = spans_of(nbest, np.diff(sources[1])[sentence], np.diff(targets[1]))
     columns = np.ascontiguousarray(spans.T)
-    first = source.numbers((sources[0], sources[1][sentence]), starts, *columns[:2])
+    numbers_of = PhraseTree.numbers if add else PhraseTree.find
+    first = numbers_of(source, (sources[0], sources[1][sentence]), starts, *columns[:2])
     words = targets[0], targets[1][nbest.string_index]
-    return first, target.numbers(words, starts, *columns[2:]), starts
+    owner = np.repeat(np.arange(len(nbest.features)), np.diff(starts))
+    return first, numbers_of(target, words, starts, *columns[2:]), owner
 
 
 def phrase_pairs(nbest: NBest) -> tuple[list[str], list[str]]:
@@ -99,11 +103,10 @@ def phrase_pairs(nbest: NBest) -> tuple[list[str], list[str]]:
         problem = "the phrases of lists follow from their segmentations and sources: give both"
         raise DataError(problem, nbest.origin, code="missing-column")
     trees = PhraseTree(), PhraseTree()
-    first, second, _ = numbered_pairs(nbest, *trees)
-    pairs = np.unique(np.stack([first, second]), axis=1)
+    pairs = np.unique(np.stack(numbered_pairs(nbest, *trees)[:2]), axis=1)
     sides = []
     for tree, numbers in zip(trees, pairs, strict=True):
         texts, index = tree.texts(numbers)
         sides.append(texts.take(pa.array(index)).to_pylist())
-    order = sorted(range(len(sides[0])), key=lambda row: (sides[0][row], sides[1][row]))
-    return [sides[0][row] for row in order], [sides[1][row] for row in order]
+    ordered = sorted(zip(*sides, strict=True))
+    return [first for first, _ in ordered], [second for _, second in ordered]

@@ -5,11 +5,13 @@ See `bpa_ppl.registry` for formats in other packages.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping
 from typing import ClassVar, NamedTuple, TextIO
 
 from bpa_ppl.component import Component
 from bpa_ppl.errors import DataError, UsageError
+from bpa_ppl.formats.numbers import finite
 from bpa_ppl.formats.streams import AnyPath, InputFile, atomic_writer
 from bpa_ppl.nbest import NBest
 from bpa_ppl.registry import WEIGHT_FORMATS
@@ -44,18 +46,25 @@ class ReadOptions(NamedTuple):
         """Return the error that names the file, and one of its lines."""
         return DataError(message, self.origin, line, parameter=parameter, code=code)
 
-    def refuse(self, error: ValueError, line: int, what: str = "") -> None:
-        """Raise the error about a number that is not finite, unless `bad` is "drop".
+    def number(self, token: str | bytes, line: int, what: str = "") -> float:
+        """Return the number that a token prints; infinity for a bad one if `bad` is "drop".
 
         Args:
-            error: of `bpa_ppl.formats.numbers.finite`.
+            token: as printed.
             line: the number of the line.
             what: words before the message of the error.
 
         Raises:
-            DataError: with file and line.
+            DataError: with file and line, if it is not a finite number and `bad` is "error".
+
+        >>> ReadOptions("dev", bad="drop").number("nan", 1)
+        inf
         """
-        if self.bad != "drop":
+        try:
+            return finite(token)
+        except ValueError as error:
+            if self.bad == "drop":
+                return math.inf
             advice = "correct it, or drop such hypotheses (bad: drop)"
             raise self.error(f"{what}{error}: {advice}", line, "bad-number", "bad") from error
 
@@ -163,8 +172,5 @@ class WeightFormat(Component, frozen=True):
             UsageError: if the format takes no template.
         """
         name = WEIGHT_FORMATS.name_of(self)
-        raise UsageError(
-            f"a template is a moses.ini, so the format cannot be {name}",
-            parameter="template",
-            code="not-supported",
-        )
+        problem = f"a template is a moses.ini, so the format cannot be {name}"
+        raise UsageError(problem, parameter="template", code="not-supported")

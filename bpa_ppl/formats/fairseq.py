@@ -21,6 +21,7 @@ their order. The lines of different sentences may be interleaved, as long as no 
 
 from __future__ import annotations
 
+import math
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
@@ -32,7 +33,7 @@ import numpy as np
 from bpa_ppl.component import Count
 from bpa_ppl.errors import UsageError
 from bpa_ppl.formats.base import NBestFormat, ReadOptions
-from bpa_ppl.formats.numbers import all_finite, finite, lines_of_numbers
+from bpa_ppl.formats.numbers import all_finite, lines_of_numbers
 from bpa_ppl.formats.streams import decoded_lines, line_count
 from bpa_ppl.nbest import Float64, NBest
 from bpa_ppl.rows import Rows, SchemaReader
@@ -104,14 +105,7 @@ class Fairseq(NBestFormat, frozen=True):
         >>> rows.ids.tolist(), rows.strings, rows.sources
         ([7], ['a cat'], ['un chat'])
         """  # noqa: E501
-        reader = _Reader(self, options)
-        first = 1
-        for block in blocks:
-            reader.read(block, first)
-            yield from reader.rows()
-            first += line_count(block)
-        reader.finish()
-        yield from reader.rows()
+        return _Reader(self, options).rows(blocks)
 
     def write(self, nbest: NBest, file: TextIO) -> None:
         """Raise an error: the lists do not have the scores of tokens.
@@ -119,12 +113,8 @@ class Fairseq(NBestFormat, frozen=True):
         Raises:
             UsageError: always.
         """
-        raise UsageError(
-            "lists cannot be written in the format of fairseq, because they have no scores of "
-            "tokens: choose another format, such as jsonl or moses",
-            parameter="format",
-            code="not-supported",
-        )
+        problem = "lists cannot be written in the format of fairseq: choose jsonl or moses"
+        raise UsageError(problem, parameter="format", code="not-supported")
 
 
 class _Reader:
@@ -148,7 +138,25 @@ class _Reader:
         self._sentences: defaultdict[str, list[Any]] = defaultdict(list)
         self._hypotheses: defaultdict[str, list[Any]] = defaultdict(list)
 
-    def read(self, block: bytes, first: int) -> None:
+    def rows(self, blocks: Iterable[bytes]) -> Iterator[Rows]:
+        """Yield the rows of the sentences that each block completes.
+
+        Raises:
+            DataError: also if the file has no sentences at all.
+        """
+        first = 1
+        for block in blocks:
+            self._read(block, first)
+            yield from self._finished()
+            first += line_count(block)
+        if not self._seen:
+            problem = "no line of fairseq in it (`H-0`, a score, a text)"
+            raise self._options.error(f"{problem}: give the output, not a log", code="no-data")
+        for sentence in self._open.values():
+            self._complete(sentence)
+        yield from self._finished()
+
+    def _read(self, block: bytes, first: int) -> None:
         """Read a block of whole lines, and complete sentences."""
         lines = block[:-1].split(b"\n")
         if b"\r" in block:
@@ -160,21 +168,14 @@ class _Reader:
             if of_kind is None:
                 found = _LINE.match(line)
                 if found is None:
-                    self._check_log(line, number)
+                    if hidden := _INSIDE.search(line):
+                        problem = f"{hidden[0].decode().strip()} is not at the start of its line"
+                        advice = "run fairseq with --no-progress-bar"
+                        raise self._options.error(f"{problem}: {advice}", number)
                     continue
                 self._begin(head, found[1], found[2], number)
                 of_kind = known[head]
             of_kind.append((number, rest))
-
-    def _check_log(self, line: bytes, number: int) -> None:
-        """Raise if a line of the log is followed by one of fairseq without a line break."""
-        hidden = _INSIDE.search(line)
-        if hidden:
-            raise self._options.error(
-                f"{hidden[0].decode().strip()} is not at the start of its line: remove the text "
-                "before it, or run fairseq with --no-progress-bar",
-                number,
-            )
 
     def _begin(self, head: bytes, letter: bytes, digits: bytes, number: int) -> None:
         """Open a new sentence, if it is not open, and complete one if too many are."""
@@ -183,13 +184,9 @@ class _Reader:
         identifier = int(digits)
         if identifier not in self._open:
             if identifier in self._seen:
-                raise self._options.error(
-                    f"a line of sentence {identifier}, after {self._format.interleaved} other "
-                    "sentences: keep the order in which fairseq printed the file, or increase "
-                    "`interleaved`",
-                    number,
-                    "duplicate",
-                )
+                others = f"{self._format.interleaved} other sentences"
+                problem = f"a line of sentence {identifier}, after {others}: increase `interleaved`"
+                raise self._options.error(problem, number, "duplicate")
             self._seen.add(identifier)
             self._open[identifier] = _Sentence(identifier, number)
             if len(self._open) > self._format.interleaved:
@@ -201,22 +198,7 @@ class _Reader:
         sentence.heads.append(head)
         self._lines[head] = sentence.lines[letter]
 
-    def finish(self) -> None:
-        """Complete the sentences at the end of the file.
-
-        Raises:
-            DataError: also if the file has no sentences at all.
-        """
-        if not self._seen:
-            raise self._options.error(
-                "no line of fairseq in it (`H-0`, a score, a text): give the output of fairseq, "
-                "not its log",
-                code="no-data",
-            )
-        for sentence in self._open.values():
-            self._complete(sentence)
-
-    def rows(self) -> Iterator[Rows]:
+    def _finished(self) -> Iterator[Rows]:
         """Yield the rows of the sentences that are complete, if there are any."""
         sentences, hypotheses = self._sentences, self._hypotheses
         self._sentences, self._hypotheses = defaultdict(list), defaultdict(list)
@@ -245,26 +227,23 @@ class _Reader:
             columns[0][~np.array(good)] = np.inf
         return dict(zip((_SCORE, *_TOKENS), columns, strict=False))
 
-    def _is_finite(self, score: bytes, tokens: bytes, number: int) -> bool:
+    def _is_finite(self, score: bytes, tokens: bytes, line: int) -> bool:
         """Return whether the numbers of a hypothesis are finite, if others are to be dropped."""
-        try:
-            finite(score.strip())
-            finite(repr(sum(map(finite, tokens.split()))))
-        except ValueError as error:
-            self._options.refuse(error, number, "in the lines of this hypothesis, ")
-            return False
-        return True
+
+        def number(token: str | bytes) -> float:
+            return self._options.number(token, line, "in the lines of this hypothesis, ")
+
+        total = number(repr(sum(map(number, tokens.split()))))
+        return math.isfinite(number(score.strip()) + total)
 
     def _complete(self, sentence: _Sentence) -> None:
         """Add the columns of a sentence that is complete."""
         error, lines = self._options.error, sentence.lines
         scored = lines[_HYPOTHESIS] or lines[_PLAIN]
         if not scored:
-            raise error(
-                f"sentence {sentence.id} has no H- line: the file is truncated, or lines of other "
-                "sentences are in between (increase `interleaved`)",
-                sentence.number,
-            )
+            problem = f"sentence {sentence.id} has no H- line: the file is truncated"
+            advice = "or lines of other sentences are in between (increase `interleaved`)"
+            raise error(f"{problem}, {advice}", sentence.number)
         source, reference = (self._checked(sentence, letter, 1) for letter in (_SOURCE, _TARGET))
         plain, tokens, alignments = (
             self._checked(sentence, letter, len(scored))
@@ -276,11 +255,8 @@ class _Reader:
             text_numbers, others, texts = _split(plain)
             if others != scores:
                 at = next(i for i, score in enumerate(scores) if score != others[i])
-                raise error(
-                    f"the score of this D- line differs from that of the H- line {numbers[at]}",
-                    text_numbers[at],
-                    "mismatch",
-                )
+                problem = f"the score of this D- line is not that of the H- line {numbers[at]}"
+                raise error(problem, text_numbers[at], "mismatch")
         printed = [rest for _, rest in tokens]
         if not all(map(bytes.strip, printed)):
             at = list(map(bytes.strip, printed)).index(b"")
@@ -308,20 +284,14 @@ class _Reader:
             return []
         usual = self._kinds.setdefault(letter, bool(lines))
         if bool(lines) is not usual:
-            raise self._options.error(
-                f"sentence {sentence.id} has {'no' if usual else 'a'} {kind}- line, but the first "
-                f"sentence has {'one' if usual else 'none'}: give all of them one, or leave all "
-                f"{kind}- lines out",
-                sentence.number,
-                "mismatch",
-            )
+            problem = f"sentence {sentence.id} has {'no' if usual else 'a'} {kind}- line"
+            first = f"the first sentence has {'one' if usual else 'none'}"
+            advice = f"give all of them one, or leave all {kind}- lines out"
+            raise self._options.error(f"{problem}, {first}: {advice}", sentence.number, "mismatch")
         if len(lines) not in (0, count):
-            raise self._options.error(
-                f"sentence {sentence.id} has {len(lines)} {kind}- lines, not {count}: give the "
-                "whole output of one run",
-                sentence.number,
-                "wrong-length",
-            )
+            problem = f"sentence {sentence.id} has {len(lines)} {kind}- lines, not {count}"
+            advice = "give the whole output of one run"
+            raise self._options.error(f"{problem}: {advice}", sentence.number, "wrong-length")
         return lines
 
 

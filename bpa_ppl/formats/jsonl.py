@@ -9,19 +9,25 @@ See `bpa_ppl.rows.schema` for the meaning of the fields.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, TextIO
 
+import msgspec
 import numpy as np
 
+from bpa_ppl.errors import DataError, quoted
 from bpa_ppl.formats.base import NBestFormat, ReadOptions
-from bpa_ppl.formats.json_lines import json_keys, json_rows
 from bpa_ppl.formats.numbers import printed
+from bpa_ppl.formats.streams import decoded, line_count
+from bpa_ppl.labels import repeated
 from bpa_ppl.nbest import NBest
 from bpa_ppl.rows import Rows
 from bpa_ppl.rows.base import CANDIDATES, ID, OF_SENTENCE, REFERENCES, SOURCE, TEXT
-from bpa_ppl.rows.schema import NUMBER, kind_of, looks_numeric
+from bpa_ppl.rows.readers import RecordReader
+from bpa_ppl.rows.schema import NUMBER, SchemaReader, kind_of, looks_numeric
 from bpa_ppl.rows.writing import Written, written
+
+_DECODER = msgspec.json.Decoder()
 
 
 class Jsonl(NBestFormat, frozen=True):
@@ -42,7 +48,10 @@ class Jsonl(NBestFormat, frozen=True):
         (True, False)
         """
         keys = json_keys(first_line)
-        return CANDIDATES in keys or {ID, TEXT} <= keys or (not keys and _is_damaged(first_line))
+        if keys or not first_line.lstrip().startswith(b"{"):
+            return CANDIDATES in keys or {ID, TEXT} <= keys
+        # Like a record, but not JSON: reading it says what is wrong.
+        return b'"candidates"' in first_line or b'"text"' in first_line
 
     def parse(self, blocks: Iterable[bytes], options: ReadOptions) -> Iterator[Rows]:
         r"""Yield the rows of each block of whole lines.
@@ -81,11 +90,6 @@ class Jsonl(NBestFormat, frozen=True):
                 file.write(f'{{{whole}, "{CANDIDATES}": [{inside}]}}\n')
 
 
-def _is_damaged(line: bytes) -> bool:
-    """Return whether a line looks like a record but is not JSON; reading it says what is wrong."""
-    return line.lstrip().startswith(b"{") and (b'"candidates"' in line or b'"text"' in line)
-
-
 def _fits(values: Sequence[Any]) -> bool:
     """Return whether a column of hypotheses reads back: numbers would be features."""
     if isinstance(values, np.ndarray):
@@ -93,12 +97,8 @@ def _fits(values: Sequence[Any]) -> bool:
     first = next((value for value in values if value not in (None, "")), None)
     if first is None or (isinstance(first, str) and looks_numeric(first)):
         return False
-    numbers = any(value is not None and kind_of(value) == NUMBER for value in values)
-    return not numbers and not _objects(values) and _is_json(values)
-
-
-def _objects(values: Sequence[Any]) -> bool:
-    return any(isinstance(value, dict) for value in values)
+    other = any(isinstance(v, dict) or (v is not None and kind_of(v) == NUMBER) for v in values)
+    return not other and _is_json(values)
 
 
 def _is_json(values: Sequence[Any]) -> bool:
@@ -137,3 +137,141 @@ def _hypotheses(
         values = [name + values[row] for name, values in zip(names, numbers.values(), strict=True)]
         extras = [f", {dump(n)}: {dump(of[row])}" for n, of in columns.extras.items()]
         yield f'"{TEXT}": {dump(nbest.text(row))}{"".join(values)}{"".join(extras)}'
+
+
+def json_keys(line: bytes) -> set[str]:
+    """Return the keys of a line that is an object of JSON; nothing for any other line.
+
+    >>> json_keys(b'{"id": 0}'), json_keys(b"id,text")
+    ({'id'}, set())
+    """
+    if not line.lstrip().startswith(b"{"):
+        return set()
+    try:
+        return set(msgspec.json.decode(line, type=dict[str, msgspec.Raw]))
+    except (ValueError, RecursionError):
+        return set()
+
+
+def json_rows(
+    blocks: Iterable[bytes],
+    options: ReadOptions,
+    change: Callable[[Any, int], Any] = lambda record, line: record,
+) -> Iterator[Rows]:
+    r"""Yield the rows of each block of lines with records, as `bpa_ppl.rows.readers` has them.
+
+    Args:
+        blocks: of whole lines.
+        options: how to read.
+        change: makes a record of what a line says, and of its number.
+
+    Raises:
+        DataError: with file, line and field, if a line is not JSON, has a key twice, or is not
+            as the schema says; or if there are no records.
+
+    >>> block = b'{"id": 7, "text": "a cat", "lm": -1}\n'
+    >>> next(json_rows([block], ReadOptions("dev"))).names
+    ('lm',)
+    """
+    schema = SchemaReader(options.origin, options.bad, options.first_id, nan_is_missing=False)
+    reader = RecordReader(schema)
+    empty = True
+    for block, records, lines in json_values(blocks, options.origin):
+        empty = False
+        changed = [change(record, line) for record, line in zip(records, lines, strict=True)]
+        rows = reader.rows(changed, lines)
+        if reader.keys != _key_count(block):  # msgspec keeps the last of equal keys
+            strict_values(block, options.origin, lines[0])
+        yield rows
+    if empty:
+        raise options.error("empty: there are no n-best lists in it", code="no-data")
+
+
+def json_values(
+    blocks: Iterable[bytes], origin: str
+) -> Iterator[tuple[bytes, Sequence[Any], Sequence[int]]]:
+    r"""Yield each block with what its lines say, and their numbers; blank lines are left out.
+
+    Args:
+        blocks: of whole lines.
+        origin: the name of the file, for messages.
+
+    Raises:
+        DataError: with file and line, if one is not JSON.
+
+    >>> [found[1:] for found in json_values([b'{"a": 1}\n\n[2]\n'], "dev.jsonl")]
+    [([{'a': 1}, [2]], [1, 3])]
+    """
+    first = 1
+    for block in blocks:
+        count = line_count(block)
+        lines: Sequence[int] = range(first, first + count)
+        try:
+            values: list[Any] = _DECODER.decode_lines(block)
+        except (ValueError, RecursionError):
+            values = []
+        if len(values) != count:
+            values, lines = strict_values(block, origin, first)
+        if values:
+            yield block, values, lines
+        first += count
+
+
+def strict_values(block: bytes, origin: str, first: int) -> tuple[list[Any], list[int]]:
+    r"""Return what each line says, and its number; NaN and Infinity are numbers.
+
+    Raises:
+        DataError: with file and line, if one is not JSON, or an object has a key twice.
+
+    >>> strict_values(b'{"a": 1, "a": 2}\n', "dev.jsonl", 3)
+    Traceback (most recent call last):
+    bpa_ppl.errors.DataError: dev.jsonl:3: the field 'a' occurs twice in one object: rename one
+    """
+    lines = [(n, line) for n, line in enumerate(block[:-1].split(b"\n"), first) if line.strip()]
+    return [_strict_value(line, origin, n) for n, line in lines], [n for n, _ in lines]
+
+
+def _strict_value(line: bytes, origin: str, number: int) -> Any:
+    text = decoded(line, origin, number)
+    code, parameter = "bad-line", None
+    try:
+        value = json.loads(text, object_pairs_hook=_unique)
+        if "\\u" in text:
+            json.dumps(value, ensure_ascii=False).encode()  # fails at half a surrogate pair
+        return value
+    except json.JSONDecodeError as error:
+        message = f"not JSON: {error.msg} (column {error.colno}): correct the line"
+        parameter = "format"
+    except UnicodeEncodeError:
+        message = "a \\u escape is half a surrogate pair: write the text as UTF-8"
+        code = "bad-encoding"
+    except RecursionError:
+        message = "objects or lists inside one another without an end"
+    except KeyError as error:
+        message = f"the field {quoted(error.args[0])} occurs twice in one object: rename one"
+        code = "duplicate"
+    except ValueError:  # Python reads no integers of thousands of digits
+        message = "an integer has more than 4,000 digits: correct it"
+        code = "bad-number"
+    raise DataError(message, origin, number, parameter=parameter, code=code)
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return an object of JSON.
+
+    Raises:
+        KeyError: with a key that occurs twice.
+    """
+    fields = dict(pairs)
+    if len(fields) != len(pairs):
+        raise KeyError(repeated(name for name, _ in pairs)[0])
+    return fields
+
+
+def _key_count(data: bytes) -> int:
+    """Return the number of keys in JSON: inside a text a quotation mark is escaped."""
+    codes = np.frombuffer(data, np.uint8)
+    keys = (codes[2:] == ord(":")) & (codes[1:-1] == ord('"'))
+    if b"\\" in data:
+        keys &= codes[:-2] != ord("\\")
+    return int(np.count_nonzero(keys))

@@ -1,17 +1,24 @@
-"""Moses n-best lists, `id ||| text ||| Name0= v v … ||| total`, read and written.
+"""N-best lists of Moses, `id ||| text ||| Name0= v v … ||| total`, and of Marian.
 
 Fields added by -n-best-list-include-segmentation and -print-alignment-info-in-n-best,
 `||| 0-2=0-2 3=3 ||| 0-0 1-2`, become the extras `segmentation` and `alignment`, as printed. The
 same reader accepts variants of the format: glued labels (`F0=-1.5`), no total, the total before the
 features, alignments or word scores between text and features.
+
+Marian prints a label for each scorer of an ensemble, `F0= v F1= v`, glued to its value where there
+is one scorer (`F0=-1.2`). `--alignment` adds a field between text and features, hard (`0-0 1-2`) or
+soft (a vector of the source positions for each word, `0.9,0.1 0.2,0.8`), which becomes the extra
+`alignment`. `--word-scores` adds `WordScores=` with a value for each word, which is left out with a
+warning.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from itertools import chain, islice, repeat
-from typing import TYPE_CHECKING, TextIO
+from typing import TextIO
 
 import numpy as np
 
@@ -23,9 +30,9 @@ from bpa_ppl.formats.moses_lines import (
     FEATURES,
     SEGMENTATION,
     SEPARATOR,
+    WORD_SCORES,
     LineParser,
     fits,
-    split_lines,
 )
 from bpa_ppl.formats.numbers import printed
 from bpa_ppl.formats.streams import line_count
@@ -34,11 +41,9 @@ from bpa_ppl.nbest import NBest
 from bpa_ppl.notes import warn_user
 from bpa_ppl.rows import Rows
 
-if TYPE_CHECKING:
-    from bpa_ppl.formats.moses_blocks import BlockParser
-
 # Up to this number of blocks, of 1 MiB, loading the compiled parser takes longer than it saves.
 _PLAIN_BLOCKS = 1
+_SCORE = re.compile(rb"F(\d+)= ?[^\s=]+")
 
 
 class Moses(NBestFormat, frozen=True):
@@ -81,12 +86,72 @@ class Moses(NBestFormat, frozen=True):
         kinds = [name for name in (SEGMENTATION, ALIGNMENT) if name in nbest.extras]
         after = [positions(nbest, name) for name in kinds]
         if nbest.totals is None and any(column[:1] == ("",) for column in after[:1]):
-            raise UsageError(
-                f"{nbest.origin}: without totals an empty {SEGMENTATION} or {ALIGNMENT} would be "
-                "read as one: write the lists with weights, which adds totals",
-                parameter="weights",
-            )
+            problem = f"without totals an empty {SEGMENTATION} or {ALIGNMENT} would be read as one"
+            advice = "write the lists with weights, which adds totals"
+            raise UsageError(f"{nbest.origin}: {problem}: {advice}", parameter="weights")
         write_lines(nbest, file, moses_labels(nbest), [], after)
+
+
+class Marian(NBestFormat, frozen=True):
+    """The format of Marian, as `marian-decoder --n-best` prints it.
+
+    The last field is the score by which Marian ranks: the weighted sum of the features, divided by
+    a power of the length with `--normalize`. A file does not show whether it is.
+
+    Attributes:
+        normalised: whether the totals may be divided by a length, as with `--normalize`; otherwise
+            λ·h is compared with them when weights are adapted.
+    """
+
+    normalised: bool = True
+
+    def detect(self, first_line: bytes) -> bool:
+        """Return whether a line has the labels F0, F1, …, or word scores, as only Marian prints.
+
+        >>> Marian().detect(b"0 ||| a cat ||| F0= -1 F1= -2 ||| -0.75")
+        True
+        >>> Marian().detect(b"0 ||| a cat ||| LM0= -1 ||| -1")
+        False
+        """
+        fields = SEPARATOR.split(first_line.rstrip(b"\r"))
+        if len(fields) < 4:
+            return False
+        between = fields[2:-1] if len(fields) > 4 else []
+        if any(field.lstrip(b" ").startswith(WORD_SCORES) for field in between):
+            return True
+        scores = fields[-2].strip()
+        numbers = [int(number) for number in _SCORE.findall(scores)]
+        rest = _SCORE.sub(b"", scores).strip()
+        return not rest and bool(numbers) and numbers == list(range(len(numbers)))
+
+    def parse(self, blocks: Iterable[bytes], options: ReadOptions) -> Iterator[Rows]:
+        r"""Yield the rows of each block of whole lines.
+
+        Raises:
+            DataError: with file and line, if a line does not have the columns of the first one,
+                or cannot be read.
+
+        >>> lines = b"0 ||| a cat ||| 0-0 1-1 ||| F0= -3 F1= -2 ||| -1.25\n"
+        >>> rows = next(Marian().parse([lines], ReadOptions("dev")))
+        >>> rows.names, rows.features.tolist(), dict(rows.extras), rows.totals_normalised
+        (('F0', 'F1'), [[-3.0, -2.0]], {'alignment': ['0-0 1-1']}, True)
+        """
+        for rows in read_blocks(blocks, partial(LineParser, options, soft=True)):
+            yield rows._replace(totals_normalised=self.normalised)
+
+    def write(self, nbest: NBest, file: TextIO) -> None:
+        """Write the lists as Marian does, with alignments and totals if they have any.
+
+        Raises:
+            DataError: if a name, a text or an alignment would be ambiguous in the format.
+
+        >>> import sys
+        >>> lists = NBest.from_lists([["a cat"]], [[[-3, -2]]], ["F0", "F1"], totals=[[-1.25]])
+        >>> Marian().write(lists, sys.stdout)
+        0 ||| a cat ||| F0= -3 F1= -2 ||| -1.25
+        """
+        alignments = [positions(nbest, ALIGNMENT, soft=True)] if ALIGNMENT in nbest.extras else []
+        write_lines(nbest, file, plain_labels(nbest), alignments, [])
 
 
 def read_blocks(blocks: Iterable[bytes], parser: Callable[[bytes], LineParser]) -> Iterator[Rows]:
@@ -102,19 +167,15 @@ def read_blocks(blocks: Iterable[bytes], parser: Callable[[bytes], LineParser]) 
     rest = iter(blocks)
     begun = list(islice(rest, _PLAIN_BLOCKS + 1))
     lines = parser(begun[0])
-    compiled: BlockParser | None = None
+    read = lines.block_rows
     if len(begun) > _PLAIN_BLOCKS:
         from bpa_ppl.formats.moses_blocks import BlockParser
 
-        compiled = BlockParser(lines)
+        read = BlockParser(lines).rows
     first = 1
     for block in chain(begun, rest):
-        count = line_count(block)
-        if compiled is None:
-            yield lines.rows(split_lines(block), np.arange(first, first + count))
-        else:
-            yield compiled.rows(block, first)
-        first += count
+        yield read(block, first)
+        first += line_count(block)
 
 
 def write_lines(
@@ -188,12 +249,11 @@ def positions(nbest: NBest, name: str, soft: bool = False) -> tuple[str, ...]:
         text = field if isinstance(field, str) else "?"
         if text != text.strip(" ") or not fits(text.encode(), name, soft):
             s = int(np.searchsorted(nbest.offsets, row, side="right")) - 1
-            raise DataError(
-                f"the {name} {quoted(field)} of sentence {nbest.sentence_ids[s]} does not read "
-                f"`{EXAMPLES[name]}`: correct it, or leave the column out with without({name!r})",
-                nbest.origin,
-                code="not-supported",
+            problem = (
+                f"the {name} {quoted(field)} of sentence {nbest.sentence_ids[s]} does not read"
             )
+            advice = f"`{EXAMPLES[name]}`: correct it, or leave it out with without({name!r})"
+            raise DataError(f"{problem} {advice}", nbest.origin, code="not-supported")
     return column
 
 
@@ -211,11 +271,8 @@ def moses_labels(nbest: NBest) -> list[str]:
     if renamed == labels:
         return labels
     if repeated(filter(None, renamed)):
-        raise DataError(
-            "two features have the same name once `_` is `.`, as Moses needs: rename one",
-            nbest.origin,
-            code="duplicate",
-        )
+        problem = "two features have the same name once `_` is `.`, as Moses needs: rename one"
+        raise DataError(problem, nbest.origin, code="duplicate")
     names = ", ".join(sorted({label.strip("= ") for label in labels if "_" in label}))
     warn_user(
         f"{nbest.origin}: `_` written as `.` in {names}, because Moses takes a name with `_` for "

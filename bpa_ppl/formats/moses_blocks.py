@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
+from bpa_ppl.columns import take
 from bpa_ppl.formats.moses_lines import (
     ALIGNMENT,
     SEGMENTATION,
@@ -26,6 +27,7 @@ from bpa_ppl.formats.moses_lines import (
 from bpa_ppl.formats.streams import line_count
 from bpa_ppl.nbest import Float32, Int32, Int64
 from bpa_ppl.rows import Rows
+from bpa_ppl.rows.gathering import joined
 
 UInt8 = npt.NDArray[np.uint8]
 
@@ -80,16 +82,11 @@ _SOFT, _LEFT_OUT_AFTER, _LEFT_OUT_BETWEEN = 13, 16, 19
 _STARTS = {SEGMENTATION: 1, ALIGNMENT: 9, "": _LEFT_OUT_AFTER}
 
 
-def _steps() -> UInt8:
-    """Return the automaton as a table, (states, bytes) uint8."""
-    table = np.zeros((len(_FOLLOWING), 256), np.uint8)
-    for row, following in zip(table, _FOLLOWING, strict=True):
-        for marks, state in following.items():
-            row[list(marks)] = state
-    return table
-
-
-_STEPS = _steps()
+# The automaton as a table, (states, bytes) uint8.
+_STEPS = np.zeros((len(_FOLLOWING), 256), np.uint8)
+for _state, _following in enumerate(_FOLLOWING):
+    for _marks, _next in _following.items():
+        _STEPS[_state, list(_marks)] = _next
 
 
 class _Columns(NamedTuple):
@@ -104,6 +101,7 @@ class _Columns(NamedTuple):
         total: −1 if the total is before the features, 1 after them, 0 for none.
         word_scores: whether WordScores are among the features.
         sparse: whether a line may lack features, or have them in another order.
+        steps: (states, bytes) the automaton.
     """
 
     labels: UInt8
@@ -113,6 +111,7 @@ class _Columns(NamedTuple):
     total: int
     word_scores: bool
     sparse: bool
+    steps: UInt8
 
 
 class _Table(NamedTuple):
@@ -166,6 +165,7 @@ class BlockParser:
             _TOTALS[layout.total],
             layout.word_scores,
             layout.sparse,
+            _STEPS,
         )
 
     def rows(self, block: bytes, first: int) -> Rows:
@@ -191,13 +191,12 @@ class BlockParser:
             np.full(2 << count.bit_length(), -1, np.int32),  # at most half full
             np.full(width, -1),
         )
-        distinct = _parse(np.frombuffer(block, np.uint8), self._columns, table, _STEPS)
+        distinct = _parse(np.frombuffer(block, np.uint8), self._columns, table)
         bounds = table.texts[1:, :distinct].T.tolist()
         try:
             strings = [block[start:end].decode() for start, end in bounds]
         except UnicodeDecodeError:
-            numbers = np.arange(first, first + count)
-            return self._lines.rows(split_lines(block), numbers)  # which names the line
+            return self._lines.block_rows(block, first)  # which names the line
         latin = block.decode("latin-1") if layout.kept else ""  # one character per byte
         names = (*layout.between, *layout.after)
         rows = Rows(
@@ -221,36 +220,25 @@ class BlockParser:
         lines = split_lines(block)
         places = np.flatnonzero(~regular)
         others = self._lines.rows([lines[place] for place in places], rows.lines[places])
-        at = others.lines - rows.lines[0]
-        kept = regular.copy()
-        kept[at] = True
-        texts = np.empty(len(lines), object)
-        texts[regular] = [rows.strings[i] for i in rows.string_index[regular].tolist()]
-        texts[at] = others.strings
-        rows.ids[at], rows.features[at] = others.ids, others.features
-        if rows.totals is not None:
-            rows.totals[at] = others.totals
-        extras = {name: np.array(values, object) for name, values in rows.extras.items()}
-        for name, values in others.extras.items():
-            extras[name][at] = values
-        return rows._replace(
-            ids=rows.ids[kept],
-            lines=rows.lines[kept],
-            features=rows.features[kept],
-            totals=None if rows.totals is None else rows.totals[kept],
-            strings=texts[kept].tolist(),
-            string_index=np.arange(np.count_nonzero(kept), dtype=np.int32),
-            dropped=others.dropped,
-            extras={name: values[kept].tolist() for name, values in extras.items()},
-        )
+        both = joined([_selected(rows, np.flatnonzero(regular)), others])
+        both = _selected(both, np.argsort(both.lines))
+        strings = [both.strings[i] for i in both.string_index.tolist()]
+        index = np.arange(len(strings), dtype=np.int32)
+        extras = {name: list(values) for name, values in both.extras.items()}
+        return both._replace(strings=strings, string_index=index, extras=extras)
+
+
+def _selected(rows: Rows, which: Int64) -> Rows:
+    names = ("ids", "lines", "features", "totals", "string_index", "extras")
+    return rows._replace(**{name: take(getattr(rows, name), which) for name in names})
 
 
 @njit(nogil=True, cache=True)
-def _parse(data: UInt8, columns: _Columns, table: _Table, steps: UInt8) -> int:
+def _parse(data: UInt8, columns: _Columns, table: _Table) -> int:
     """Fill the rows of the lines that are as the first one; return the number of distinct texts."""
     distinct = at = 0 * len(table.ids)  # not a literal, which has another type
     for row in range(len(table.ids)):
-        start, end, stop = _line(data, at, row, columns, table, steps)
+        start, end, stop = _line(data, at, row, columns, table)
         if stop >= 0:
             table.regular[row] = True
             known = _interned(data, start, end, table, distinct)
@@ -265,16 +253,14 @@ def _parse(data: UInt8, columns: _Columns, table: _Table, steps: UInt8) -> int:
 
 
 @njit
-def _line(
-    data: UInt8, at: int, row: int, columns: _Columns, table: _Table, steps: UInt8
-) -> tuple[int, int, int]:
+def _line(data: UInt8, at: int, row: int, columns: _Columns, table: _Table) -> tuple[int, int, int]:
     """Fill a row; return the bounds of its text and where the line ends, −1 to give up."""
     bounds = columns.bounds
     last = len(bounds) - 1
     table.ids[row], at = _digits(data, at)
     start, end, at = _field(data, at)
     for field in range(columns.between):
-        at = _other(data, at, row, field, columns, table, steps)
+        at = _other(data, at, row, field, columns, table)
     if columns.total < 0:
         table.values[row, last], at = _number(data, _past_separator(data, at))
     at = _past_separator(data, at)
@@ -307,7 +293,7 @@ def _line(
     if columns.total > 0:
         table.values[row, last], at = _number(data, _past_separator(data, at))
     for field in range(columns.between, len(columns.states)):
-        at = _other(data, at, row, field, columns, table, steps)
+        at = _other(data, at, row, field, columns, table)
     if at >= 0:
         at = _past_spaces(data, at)
         if data[at] != _NEWLINE:
@@ -372,15 +358,13 @@ def _past_word_scores(data: UInt8, at: int) -> int:
 
 
 @njit
-def _other(
-    data: UInt8, at: int, row: int, field: int, columns: _Columns, table: _Table, steps: UInt8
-) -> int:
+def _other(data: UInt8, at: int, row: int, field: int, columns: _Columns, table: _Table) -> int:
     """Fill the bounds of a field that the automaton knows; return where it ends, −1 to give up."""
     start, end, at = _field(data, at)
     if at >= 0:
         state = columns.states[field]
         for i in range(start, end + 1):  # with the space or newline after the last token
-            state = steps[state, data[i]]
+            state = columns.steps[state, data[i]]
         if state == 0:
             return _FAILED
         table.spans[field, 0, row] = start

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,12 +11,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bpa_ppl.errors import DataError, quoted
+from bpa_ppl.errors import quoted
 from bpa_ppl.formats.base import ReadOptions
-from bpa_ppl.formats.numbers import all_finite, finite
+from bpa_ppl.formats.numbers import all_finite
 from bpa_ppl.formats.streams import decoded, decoded_lines
 from bpa_ppl.labels import expand
-from bpa_ppl.nbest import Float32, Float64, Int64
+from bpa_ppl.nbest import Int64
 from bpa_ppl.notes import warn_user
 from bpa_ppl.rows import Rows
 from bpa_ppl.rows.schema import looks_numeric
@@ -125,12 +126,26 @@ class LineParser:
 
     def __init__(self, options: ReadOptions, block: bytes, soft: bool = False):
         self.options = options
+        self.error = options.error
         self.soft = soft
         self._warned: set[str] = set()
         self.layout = self._layout(split_lines(block))
         if len(set(self.layout.names)) < len(self.layout.names):
             raise self.error("two features have the same name: rename one", 1, "duplicate")
         self._column_of = {label: place for place, (label, _) in enumerate(self.layout.shape)}
+
+    def block_rows(self, block: bytes, first: int) -> Rows:
+        """Return the rows of a block of whole lines.
+
+        Args:
+            block: lines, each ended by a newline.
+            first: the number of its first line in the file.
+
+        Raises:
+            DataError: as `rows`.
+        """
+        lines = split_lines(block)
+        return self.rows(lines, np.arange(first, first + len(lines)))
 
     def rows(self, lines: Sequence[bytes], numbers: Int64) -> Rows:
         """Return the rows of some lines with their numbers in the file.
@@ -141,20 +156,27 @@ class LineParser:
         """
         layout = self.layout
         rows = [self._row(*line) for line in zip(lines, numbers.tolist(), strict=True)]
-        width = len(layout.names) + (layout.total != "none")
+        scored = layout.total != "none"
+        width = len(layout.names) + scored
         dropped: tuple[int, ...] = ()
         values = all_finite(list(chain.from_iterable(row.values for row in rows)))
         if values is None:
-            kept = [self._is_finite(*row) for row in zip(rows, numbers.tolist(), strict=True)]
+            kept = [
+                all(math.isfinite(self.options.number(value, number)) for value in row.values)
+                for row, number in zip(rows, numbers.tolist(), strict=True)
+            ]
             dropped = tuple(row.id for row, keep in zip(rows, kept, strict=True) if not keep)
             rows = list(compress(rows, kept))
             numbers = numbers[np.array(kept)]
             values = all_finite(list(chain.from_iterable(row.values for row in rows)))
             assert values is not None  # what is left is finite
-        table: Float32 = (
-            _dense(rows, values, width) if layout.sparse else values.reshape(-1, width)
-        ).astype(np.float32)
-        scored = layout.total != "none"
+        table = np.zeros((len(rows), width), np.float32)
+        if layout.sparse:
+            counts = [len(row.values) for row in rows]
+            columns = list(chain.from_iterable(row.columns for row in rows))
+            table[np.repeat(np.arange(len(rows)), counts), np.array(columns, np.int64)] = values
+        else:
+            table[:] = values.reshape(-1, width)
         texts = [row.text for row in rows]
         return Rows(
             layout.names,
@@ -168,32 +190,17 @@ class LineParser:
             {name: [row.extras[i] for row in rows] for i, name in enumerate(layout.kept)},
         )
 
-    def error(self, message: str, number: int, code: str = "bad-line") -> DataError:
-        """Return the error that names one line of the file."""
-        return self.options.error(message, number, code)
-
     def _row(self, line: bytes, number: int) -> Row:
         fields = self._fields(line, number)
         digits = fields.id.strip()
         if not digits.isdigit() or len(digits) > _LONGEST_ID:
-            raise self.error(
-                f"sentence id {quoted(digits)} is not an integer of up to {_LONGEST_ID} digits: a "
-                f"line must read {self.shape}",
-                number,
+            problem = (
+                f"sentence id {quoted(digits)} is not an integer of up to {_LONGEST_ID} digits"
             )
+            raise self.error(f"{problem}: a line must read {self.shape}", number)
         text = self._text(fields, number)
         values, columns = self._values(fields, number)
         return Row(int(digits), text, values, self._extras(fields, number), columns)
-
-    def _is_finite(self, row: Row, number: int) -> bool:
-        """Return whether all numbers of a line are finite, if others are to be dropped."""
-        try:
-            for value in row.values:
-                finite(value)
-        except ValueError as error:
-            self.options.refuse(error, number)
-            return False
-        return True
 
     def _fields(self, line: bytes, number: int) -> Fields:
         """Cut a line: the id from the left, the features by content, from the right."""
@@ -260,17 +267,13 @@ class LineParser:
         between = asides[len(asides) - len(layout.between) :]
         after = fields.after[int(layout.total == "after") :]
         if any(layout.after) and len(after) != len(layout.after):
-            raise self.error(
-                f"{len(after)} {_AFTER}, but the first line has {len(layout.after)}", number
-            )
+            problem = f"{len(after)} {_AFTER}, but the first line has {len(layout.after)}"
+            raise self.error(problem, number)
         named = list(zip((*layout.between, *layout.after), (*between, *after), strict=False))
         for name, field in named:
             if name and not fits(field, name, self.soft):
-                raise self.error(
-                    f"{quoted(field.strip())}, but the first line has the {name} there: it must "
-                    f"read `{EXAMPLES[name]}`",
-                    number,
-                )
+                problem = f"{quoted(field.strip())} is not the {name} that the first line has there"
+                raise self.error(f"{problem}, such as `{EXAMPLES[name]}`", number)
         if len(after) > sum(map(bool, layout.after)):
             self._leave_out(_AFTER, number)
         return [field.strip(b" ").decode("ascii") for name, field in named if name]
@@ -281,15 +284,11 @@ class LineParser:
         end = len(fields.middle) - expected - (self.layout.total == "before")
         between = fields.middle[end : end + expected]
         if end < 1 or not all(self._is_aside(field) or not field.strip() for field in between):
-            raise self.error(
-                f"expected {expected} alignment or word-score fields between text and features, as "
-                "in the first line",
-                number,
-            )
+            problem = f"no {expected} alignment or word-score fields before the features"
+            raise self.error(f"{problem}, but the first line has them", number)
         if end > 1 and self._is_aside(fields.middle[end - 1]):
-            raise self.error(
-                "an alignment or word-score field, but the first line has none there", number
-            )
+            problem = "an alignment or word-score field, but the first line has none there"
+            raise self.error(problem, number)
         return b" |||".join(fields.middle[:end])
 
     def _values(self, fields: Fields, number: int) -> tuple[list[bytes], list[int]]:
@@ -319,12 +318,11 @@ class LineParser:
         for label, count in shape:
             column = self._column_of.get(label)
             if column is None:
-                raise self.error(
-                    f"the feature {label} is not among the {len(self._column_of)} {self.known}: "
-                    "read more lines for the names (`first`), or set all names (`names`)",
-                    number,
-                    "mismatch",
+                problem = (
+                    f"the feature {label} is not among the {len(self._column_of)} {self.known}"
                 )
+                advice = "read more lines for the names (`first`), or set all names (`names`)"
+                raise self.error(f"{problem}: {advice}", number, "mismatch")
             if count != 1:
                 raise self.error(f"{label}= has {count} values: give it one", number)
             columns.append(column)
@@ -335,11 +333,8 @@ class LineParser:
         tokens = features.split()
         places = [place for place, token in enumerate(tokens) if b"=" in token]
         if tokens and (not places or places[0]):
-            raise self.error(
-                f"{quoted(features.strip())} is not a list of features: a line must read "
-                f"{self.shape}",
-                number,
-            )
+            problem = f"{quoted(features.strip())} is not a list of features"
+            raise self.error(f"{problem}: a line must read {self.shape}", number)
         groups: list[_Group] = []
         for place, end in pairwise([*places, len(tokens)]):
             label, _, value = tokens[place].rpartition(b"=")
@@ -358,18 +353,16 @@ class LineParser:
             if not values:
                 raise self.error(f"{label}= has no value after it", number)
             if label in shape:
-                raise self.error(
-                    f"{label}= occurs twice in the line: rename one", number, "duplicate"
-                )
+                problem = f"{label}= occurs twice in the line: rename one"
+                raise self.error(problem, number, "duplicate")
             shape[label] = len(values)
         return tuple(shape.items())
 
     def _leave_out(self, what: str, number: int) -> None:
         """Warn once per file about what is not read, or raise an error if reading is strict."""
         if self.options.strict:
-            raise self.options.error(
-                f"{what} cannot be kept, and reading is strict", number, "not-supported", "strict"
-            )
+            problem = f"{what} cannot be kept, and reading is strict"
+            raise self.error(problem, number, "not-supported", "strict")
         if what not in self._warned:
             self._warned.add(what)
             warn_user(f"{self.options.origin}: {what} left out")
@@ -401,23 +394,11 @@ def fits(field: bytes, name: str, soft: bool = False) -> bool:
     return soft and name == ALIGNMENT and _SOFT.fullmatch(field) is not None
 
 
-def _dense(rows: Sequence[Row], values: Float64, width: int) -> Float64:
-    """Return (rows, width) the values in their columns, and zeros elsewhere."""
-    counts = [len(row.values) for row in rows]
-    columns = list(chain.from_iterable(row.columns for row in rows))
-    table = np.zeros((len(rows), width))
-    table[np.repeat(np.arange(len(rows)), counts), np.array(columns, np.int64)] = values
-    return table
-
-
 def _difference(found: dict[str, int], expected: dict[str, int]) -> str:
     """Return how the labels of a line differ from those of the first line."""
-    for label in expected:
-        if label not in found:
-            return f"{label}= is missing, but the first line has it{_SPARSE}"
-        if found[label] != expected[label]:
-            return f"{label}= has {found[label]} values, but in the first line {expected[label]}"
-    new = [label for label in found if label not in expected]
-    if new:
-        return f"{new[0]}= is not in the first line{_SPARSE}"
+    for label in {**expected, **found}:
+        count, usual = found.get(label, 0), expected.get(label, 0)
+        if count != usual:
+            advice = "" if count and usual else _SPARSE
+            return f"{label}= has {count} values, but in the first line {usual}{advice}"
     return "the features are in another order than in the first line"

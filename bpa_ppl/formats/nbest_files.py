@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -11,12 +12,10 @@ import numpy as np
 
 from bpa_ppl.component import settings_in
 from bpa_ppl.errors import DataError, UsageError, one_of, quoted
-from bpa_ppl.formats.ahead import ahead
 from bpa_ppl.formats.base import AUTO, NBestFormat, ReadOptions
-from bpa_ppl.formats.codecs import file_suffix
 from bpa_ppl.formats.moses_lines import SHAPE
 from bpa_ppl.formats.references import AnyReferences, AnySources, references_of, sources_of
-from bpa_ppl.formats.streams import AnyPath, InputFile, origin_name
+from bpa_ppl.formats.streams import AnyPath, InputFile, ahead, file_suffix, origin_name
 from bpa_ppl.nbest import NBest
 from bpa_ppl.registry import NBEST_FORMATS
 from bpa_ppl.rows import Gatherer, Rows
@@ -67,8 +66,7 @@ def read_nbest(
     >>> lists.feature_names, lists.texts(0), lists.references
     (('LM0', 'WordPenalty0'), ['a cat'], (('the cat',),))
     """
-    rows = _rows(path, format, bad, strict, first_id)
-    return next(_gatherer(path, references, sources, first_id).tables(rows))
+    return next(_tables(path, sys.maxsize, references, sources, format, first_id, bad, strict))
 
 
 def iter_nbest(
@@ -108,8 +106,7 @@ def iter_nbest(
     """
     if chunk < 1:
         raise UsageError(f"chunk must be at least 1, got {chunk}", parameter="chunk")
-    rows = _rows(path, format, bad, strict, first_id)
-    tables = _gatherer(path, references, sources, first_id).tables(rows, chunk)
+    tables = _tables(path, chunk, references, sources, format, first_id, bad, strict)
     # A thread that waits for a pipe cannot be stopped.
     return ahead(tables) if Path(path).is_file() else tables
 
@@ -140,7 +137,10 @@ def write_nbest(
     0 ||| a cat ||| LM0= -1.5 W0= 2 ||| -1
     """
     writer = format_for(path) if format == AUTO else _resolved(format)
-    writer.write_file(nbest if weights is None else _scored(nbest, weights), path)
+    if weights is not None:
+        scores = nbest.scores(match(weights, nbest).values)
+        nbest = replace(nbest, totals=scores.astype(np.float32), totals_normalised=False)
+    writer.write_file(nbest, path)
 
 
 def format_for(path: AnyPath) -> NBestFormat:
@@ -168,33 +168,38 @@ def format_for(path: AnyPath) -> NBestFormat:
         known += kind.suffixes
     if _OF_LISTS.fullmatch(suffix):
         return NBEST_FORMATS.resolve(_USUAL)
-    raise UsageError(
-        f"{path}: no format of lists has the ending {suffix}: choose .nbest, .txt or .out "
-        f"(Moses), {', '.join(known)}",
-        parameter="format",
-        code="unknown-format",
-    )
+    problem = f"{path}: no format of lists has the ending {suffix}"
+    advice = f"choose .nbest, .txt or .out (Moses), {', '.join(known)}"
+    raise UsageError(f"{problem}: {advice}", parameter="format", code="unknown-format")
 
 
-def _rows(
-    path: AnyPath, format: str | NBestFormat, bad: str, strict: bool, first_id: int
-) -> Iterator[Rows]:
-    """Check the options at once; yield the rows when asked for them."""
+def _tables(
+    path: AnyPath,
+    chunk: int,
+    references: AnyReferences | None,
+    sources: AnySources | None,
+    format: str | NBestFormat,
+    first_id: int,
+    bad: str,
+    strict: bool,
+) -> Iterator[NBest]:
+    """Check the options at once; yield the tables when asked for them."""
     reader = None if format == AUTO else _resolved(format)
     one_of(bad, ("error", "drop"), "policy", "bad")
     if not isinstance(first_id, int) or abs(first_id) >= _LARGEST_ID:
-        raise UsageError(
-            f"the first id must be an integer of at most 18 digits, not {quoted(first_id)}",
-            parameter="first_id",
-        )
+        problem = f"the first id must be an integer of at most 18 digits, not {quoted(first_id)}"
+        raise UsageError(problem, parameter="first_id")
     options = ReadOptions(origin_name(path), bad, strict, first_id)
-    return _parsed(InputFile(path), reader, options)
+    lines = {} if references is None else {"reference": references_of(references)}
+    if sources is not None:
+        lines["source"] = sources_of(sources)
+    rows = _parsed(InputFile(path), reader, options)
+    return Gatherer(options.origin, lines, first_id).tables(rows, chunk)
 
 
 def _parsed(file: InputFile, reader: NBestFormat | None, options: ReadOptions) -> Iterator[Rows]:
-    line = file.first_line
-    found = _detected(file, line) if reader is None else reader
-    yield from found.rows(file, options)
+    line = file.first_line  # also raises if the file is empty
+    yield from (reader or _detected(file, line)).rows(file, options)
 
 
 def _resolved(format: str | NBestFormat) -> NBestFormat:
@@ -225,18 +230,3 @@ def _detected(file: InputFile, line: bytes) -> NBestFormat:
         parameter="format",
         code="unknown-format",
     )
-
-
-def _gatherer(
-    path: AnyPath, references: AnyReferences | None, sources: AnySources | None, first_id: int
-) -> Gatherer:
-    lines = {} if references is None else {"reference": references_of(references)}
-    if sources is not None:
-        lines["source"] = sources_of(sources)
-    return Gatherer(origin_name(path), lines, first_id)
-
-
-def _scored(nbest: NBest, weights: Mapping[str, float]) -> NBest:
-    """Return the lists with λ·h as their totals."""
-    scores = nbest.scores(match(weights, nbest).values)
-    return replace(nbest, totals=scores.astype(np.float32), totals_normalised=False)

@@ -9,7 +9,6 @@ names are called after the file. Scores are read as a whole, texts block by bloc
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from pathlib import PurePath
 from typing import Any, NamedTuple, TextIO
 
 import numpy as np
@@ -18,8 +17,7 @@ import numpy.typing as npt
 from bpa_ppl.component import CountOrNone
 from bpa_ppl.errors import DataError, UsageError, quoted
 from bpa_ppl.formats.base import NBestFormat, ReadOptions
-from bpa_ppl.formats.codecs import CODECS
-from bpa_ppl.formats.numbers import finite, lines_of_numbers, printed
+from bpa_ppl.formats.numbers import lines_of_numbers, printed
 from bpa_ppl.formats.streams import (
     AnyPath,
     atomic_path,
@@ -27,6 +25,7 @@ from bpa_ppl.formats.streams import (
     decoded,
     denied,
     read_blocks,
+    unpacked_name,
 )
 from bpa_ppl.labels import expand, repeated
 from bpa_ppl.nbest import Float64, NBest
@@ -66,12 +65,9 @@ class Plain(NBestFormat, frozen=True):
         ([0, 0, 1, 1], ['a cat', 'the cat', 'hello', 'hi'])
         """
         if not self.list_size:
-            raise UsageError(
-                "the format plain needs the number of hypotheses of each sentence: "
-                "plain:list_size=50",
-                parameter="list_size",
-                code="missing-setting",
-            )
+            problem = "the format plain needs the number of hypotheses of each sentence"
+            advice = "plain:list_size=50"
+            raise UsageError(f"{problem}: {advice}", parameter="list_size", code="missing-setting")
         schema = SchemaReader(options.origin, options.bad, options.first_id, nan_is_missing=False)
         files = [_read_scores(path, options) for path in self._files()]
         scores = _named_columns(files)
@@ -88,12 +84,8 @@ class Plain(NBestFormat, frozen=True):
             yield schema.rows(fields)
             count = rows.stop
         if count % self.list_size:
-            raise options.error(
-                f"{count} lines is not a multiple of {self.list_size}: check that no line is "
-                "missing, or correct the list size",
-                code="wrong-length",
-                parameter="list_size",
-            )
+            problem = f"{count} lines is not a multiple of the list size {self.list_size}"
+            raise options.error(problem, None, "wrong-length", "list_size")
         _check_lengths(files, count, options.origin)
 
     def write_file(self, nbest: NBest, path: AnyPath) -> None:
@@ -109,12 +101,9 @@ class Plain(NBestFormat, frozen=True):
         files = self._files()
         count = len(nbest.feature_names)
         if len(files) not in ({1, count} if count else {0}):
-            raise UsageError(
-                f"{count} features need one file of scores, or {count}, not {len(files)}: "
-                "plain:list_size=50,scores=scores.txt",
-                parameter="scores",
-                code="wrong-length",
-            )
+            problem = f"{count} features need one file of scores, or {count}, not {len(files)}"
+            advice = "plain:list_size=50,scores=scores.txt"
+            raise UsageError(f"{problem}: {advice}", parameter="scores", code="wrong-length")
         parts = [slice(None)] if len(files) == 1 else [slice(k, k + 1) for k in range(count)]
         odd = [n for n in nbest.feature_names if looks_numeric(n) or len(n.split()) != 1]
         if odd and not all(file.endswith(_NPY) for file in files):
@@ -207,7 +196,7 @@ def _read_array(path: str) -> npt.NDArray[Any]:
 
 
 def _parsed(data: bytes, width: int, first: int, options: ReadOptions) -> Float64:
-    """Return (lines, columns) the numbers of a text; NaN in lines to be dropped.
+    """Return (lines, columns) the numbers of a text; infinity for those to be dropped.
 
     Args:
         data: whole lines.
@@ -224,11 +213,7 @@ def _parsed(data: bytes, width: int, first: int, options: ReadOptions) -> Float6
         if len(tokens) != width or not width:
             problem = f"{len(tokens)} numbers, but the first line has {width}"
             raise options.error(problem, number, "wrong-length")
-        try:
-            rows.append(list(map(finite, tokens)))
-        except ValueError as error:
-            options.refuse(error, number)
-            rows.append([np.nan] * width)
+        rows.append([options.number(token, number) for token in tokens])
     return np.array(rows, np.float64).reshape(-1, width)
 
 
@@ -243,7 +228,7 @@ def _check_lengths(files: list[_Scores], count: int, origin: str, at_least: bool
 
 def _named_columns(files: list[_Scores]) -> dict[str, npt.NDArray[Any]]:
     """Return the scores by name: as the file says, else after the file."""
-    stems = [_stem(file.path) for file in files]
+    stems = [unpacked_name(file.path).stem for file in files]
     if repeated(stems):
         stems = [f"score{place}" for place in range(len(files))]
     columns: dict[str, npt.NDArray[Any]] = {}
@@ -260,13 +245,6 @@ def _checkable(values: npt.NDArray[Any]) -> Any:
     """Return finite numbers as an array, and others as a list, in which NaN is a bad number."""
     numbers = values.astype(np.float64)
     return numbers if np.isfinite(numbers).all() else numbers.tolist()
-
-
-def _stem(path: str) -> str:
-    """Return the name of a file without its ending, and without that of compression."""
-    name = PurePath(path)
-    compressed = name.suffix in {codec.suffix for codec in CODECS}
-    return PurePath(name.stem).stem if compressed else name.stem
 
 
 def _write_scores(path: str, values: npt.NDArray[np.float32], names: Sequence[str]) -> None:

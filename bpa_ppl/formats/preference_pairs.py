@@ -16,7 +16,7 @@ from typing import Any, TextIO
 
 from bpa_ppl.errors import UsageError
 from bpa_ppl.formats.base import NBestFormat, ReadOptions
-from bpa_ppl.formats.json_lines import json_keys, json_rows
+from bpa_ppl.formats.jsonl import json_keys, json_rows
 from bpa_ppl.nbest import NBest
 from bpa_ppl.rows import Rows
 from bpa_ppl.rows.base import CANDIDATES, SOURCE, TEXT
@@ -60,11 +60,8 @@ class PreferencePairs(NBestFormat, frozen=True):
         Raises:
             UsageError: always.
         """
-        raise UsageError(
-            "lists cannot be written as preference pairs: write jsonl, which keeps everything",
-            parameter="format",
-            code="not-supported",
-        )
+        problem = "lists cannot be written as preference pairs: write jsonl"
+        raise UsageError(problem, parameter="format", code="not-supported")
 
 
 def _sentence(record: Any, options: ReadOptions, line: int) -> dict[str, Any]:
@@ -93,7 +90,6 @@ def _answer(given: Any, name: str, options: ReadOptions, line: int) -> dict[str,
     fields: Mapping[str, Any] = last if isinstance(last, dict) else {}
     key = TEXT if TEXT in fields else _CONTENT
     if not isinstance(fields.get(key), str):
-        raise options.error(
-            f"{name} is {shown(given)}, not a text, or an object with a {TEXT} or {_CONTENT}", line
-        )
+        rule = f"not a text, or an object with a {TEXT} or {_CONTENT}"
+        raise options.error(f"{name} is {shown(given)}, {rule}", line)
     return {TEXT: fields[key], **{n: v for n, v in fields.items() if n not in (key, _ROLE)}}

@@ -38,9 +38,8 @@ def read_references(paths: AnyPath | Sequence[AnyPath]) -> list[tuple[str, ...]]
     """
     files = [paths] if isinstance(paths, str) or not isinstance(paths, Sequence) else list(paths)
     if not files:
-        raise UsageError(
-            "no file of references: give at least one", parameter="paths", code="no-data"
-        )
+        problem = "no file of references: give at least one"
+        raise UsageError(problem, parameter="paths", code="no-data")
     columns = [[line.strip() for line in read_lines(path)] for path in files]
     for path, column in zip(files, columns, strict=True):
         origin = origin_name(path)
@@ -71,12 +70,9 @@ def references_of(given: AnyReferences) -> SentenceLines:
         return SentenceLines(cols.references(files), "the text")
     texts = isinstance(given, list | tuple) and all(isinstance(path, str) for path in files)
     if texts and files and not any(path == STANDARD or Path(path).exists() for path in files):
-        raise UsageError(
-            f"there is no file of references {files[0]}: check the name, or give the references "
-            "themselves as one tuple for each sentence",
-            parameter="references",
-            code="missing-file",
-        )
+        problem = f"there is no file of references {files[0]}"
+        advice = "check the name, or give the references as one tuple for each sentence"
+        raise UsageError(f"{problem}: {advice}", parameter="references", code="missing-file")
     return SentenceLines(read_references(files), ", ".join(map(origin_name, files)))
 
 

@@ -17,20 +17,18 @@ from typing import Any, ClassVar, TextIO
 import numpy as np
 
 from bpa_ppl.errors import DataError
-from bpa_ppl.formats.ahead import ahead
 from bpa_ppl.formats.base import NBestFormat, ReadOptions
-from bpa_ppl.formats.numbers import finite, printed
-from bpa_ppl.formats.streams import arrow_file, decoded, line_count
-from bpa_ppl.labels import label_of, repeated
+from bpa_ppl.formats.numbers import printed
+from bpa_ppl.formats.streams import ahead, arrow_file, decoded, line_count
+from bpa_ppl.labels import repeated
 from bpa_ppl.nbest import Float64, Int64, NBest
 from bpa_ppl.rows import Rows, SchemaReader
-from bpa_ppl.rows.base import ID, OF_SENTENCE, REFERENCE, REFERENCES, SOURCE, TEXT, TOO_LARGE
+from bpa_ppl.rows.base import ID, OF_SENTENCE, SOURCE, TEXT, TOO_LARGE
 from bpa_ppl.rows.readers import columns_of, is_of_sentence
 from bpa_ppl.rows.schema import Fields, looks_numeric
 from bpa_ppl.rows.writing import all_texts, references_by_column, written
 
 _HEAD = 50  # lines that are read cell by cell, and show the kinds of the columns
-_TEXTS = (ID, TEXT, SOURCE, REFERENCE, REFERENCES)
 
 
 class Separated(NBestFormat, frozen=True):
@@ -90,17 +88,16 @@ class Separated(NBestFormat, frozen=True):
         of_sentences |= {OF_SENTENCE + name: v for name, v in columns.sentence_extras.items()}
         numbers = [printed(values, missing="") for values in columns.numbers.values()]
         of_rows = [*numbers, *columns.extras.values()]
-        self._write_line(file, [ID, TEXT, *of_sentences, *columns.numbers, *columns.extras])
+        lines = [[ID, TEXT, *of_sentences, *columns.numbers, *columns.extras]]
         for sentence in range(len(nbest)):
             known = [values[sentence] for values in of_sentences.values()]
             rows = nbest.rows(sentence)
             first = str(columns.ids[sentence])
             columns_of = (of[rows] for of in of_rows)
             for text, *others in zip(nbest.texts(sentence), *columns_of, strict=True):
-                self._write_line(file, [first, text, *known, *others])
-
-    def _write_line(self, file: TextIO, cells: Iterable[str]) -> None:
-        file.write(self.separator.join(map(self._quoted, cells)) + "\n")
+                lines.append([first, text, *known, *others])
+            file.writelines(self.separator.join(map(self._quoted, cells)) + "\n" for cells in lines)
+            lines = []
 
     def _quoted(self, cell: str) -> str:
         # The csv module leaves a carriage return as it is, and then refuses to read it.
@@ -244,90 +241,55 @@ class _Reader:
     def _records(self, data: bytes) -> tuple[list[list[str]], Int64]:
         """Return the cells of each record, and the line that it begins in."""
         text = decoded(data, self.options.origin, self._line)
-        lines = _Lines(text)
-        reader = csv.reader(lines, delimiter=self.separator)
+        lines = [f"{line}\n" for line in text[:-1].split("\n")]
+        # A quoted cell that continues in the next block takes in the line that is added here.
+        reader = csv.reader([*lines, "end"], delimiter=self.separator)
         records, begins = [], []
         begin = 0
         try:
             for record in reader:
-                if lines.over_inside:
+                if reader.line_num > len(lines):
                     break
                 if record:
                     records.append(record)
                     begins.append(self._line + begin)
-                begin = lines.count
-                lines.inside = False
+                begin = reader.line_num
         except csv.Error as error:
             self._line += begin
             raise self.options.error(str(error), self._line) from error
-        if lines.over_inside:
-            self._begun = "".join(lines.lines[begin:]).encode()
+        self._begun = "".join(lines[begin:]).encode()
         self._line += begin
         return records, np.array(begins, np.int64)
 
     def _checked_header(self, header: list[str], line: int) -> list[str]:
         for name in (ID, TEXT):
             if name not in header:
-                raise self.options.error(
-                    f"no column {name} in the header, {self.separator.join(header)}: the first "
-                    f"line names the columns, as {self.separator.join((ID, TEXT, 'score'))} does",
-                    line,
-                    "missing-column",
-                )
+                problem = f"no column {name} in the header, {self.separator.join(header)}"
+                advice = f"name the columns, as {self.separator.join((ID, TEXT, 'score'))} does"
+                raise self.options.error(f"{problem}: {advice}", line, "missing-column")
         for odd in [*([""] if "" in header else []), *repeated(header)]:
             what = f"two columns {odd}" if odd else "a column without a name"
             raise self.options.error(f"{what} in the header: rename one", line, "bad-name")
         return header
 
     def _numbers(self, name: str, cells: Sequence[str], lines: Int64) -> Float64:
-        values = []
-        for cell, line in zip(cells, lines.tolist(), strict=True):
-            try:
-                values.append(finite(cell) if cell.strip() else np.nan)
-            except ValueError as error:
-                self.options.refuse(error, line, f"{name}: ")
-                values.append(np.inf)
-        return np.array(values)
-
-
-class _Lines:
-    """Yields lines one by one, and notes whether the last record needs another one.
-
-    Args:
-        text: whole lines.
-    """
-
-    def __init__(self, text: str):
-        self.lines = [f"{line}\n" for line in text[:-1].split("\n")]
-        self.count = 0
-        self.inside = self.over_inside = False
-
-    def __iter__(self) -> _Lines:
-        return self
-
-    def __next__(self) -> str:
-        if self.count == len(self.lines):
-            self.over_inside = self.inside
-            raise StopIteration
-        self.inside = True
-        self.count += 1
-        return self.lines[self.count - 1]
+        number = self.options.number
+        pairs = zip(cells, lines.tolist(), strict=True)
+        return np.array([number(c, n, f"{name}: ") if c.strip() else np.nan for c, n in pairs])
 
 
 def _with_short_head(blocks: Iterable[bytes]) -> Iterator[bytes]:
     """Yield blocks; the first one in two, since its first lines show PyArrow how to read on."""
-    head = True
-    for block in blocks:
+    for number, block in enumerate(blocks):
         end = 0
-        for _ in range(_HEAD if head else 0):
+        for _ in range(0 if number else _HEAD):
             end = block.find(b"\n", end) + 1 or len(block)
         yield from filter(None, (block[:end], block[end:]))
-        head = False
 
 
 def _is_numeric(name: str, cells: Sequence[str]) -> bool | None:
     """Return whether the first cell that is not empty is a number; None if all are empty."""
-    if name in _TEXTS or label_of(name) == REFERENCE or name.startswith(OF_SENTENCE):
+    if name == TEXT or is_of_sentence(name):
         return False
     first = _first(cells)
     return looks_numeric(first) and "_" not in first if first else None

@@ -24,7 +24,7 @@ import numpy as np
 
 from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.formats.base import NBestFormat, ReadOptions
-from bpa_ppl.formats.json_lines import json_keys, json_values
+from bpa_ppl.formats.jsonl import json_keys, json_values
 from bpa_ppl.labels import expand
 from bpa_ppl.nbest import Int64, NBest
 from bpa_ppl.notes import warn_user
@@ -73,24 +73,21 @@ class Sockeye(NBestFormat, frozen=True):
         last: Any = None
         width = 0
         for _, records, numbers in json_values(blocks, options.origin):
-            for before, record, number in zip([last, *records], records, numbers, strict=False):
-                _check(record, before, options, number)
-            scores = [of["scores"] if of.get("scores") else [of["score"]] for of in records]
-            sizes = list(map(len, scores))
+            each = zip(records, [last, *records], numbers, strict=False)
+            lists = [_checked_list(*record, options) for record in each]
+            sizes = [len(scores) for _, scores in lists]
             parents = np.repeat(np.arange(len(records)), sizes)
             lines = np.array(numbers, np.int64)
-            listed = list(chain.from_iterable(scores))
+            listed = list(chain.from_iterable(scores for _, scores in lists))
             width = width or (len(listed[0]) or 1 if isinstance(listed[0], list) else 1)
             columns = _columns(listed, width, options, lines[parents])
             if self.costs:
                 if last is None:
                     _note_sign(columns[0], sizes, options.origin)
                 columns = [list(map(neg, column)) for column in columns]
-            texts = (
-                of["translations"] if of.get("scores") else [of["translation"]] for of in records
-            )
+            texts = list(chain.from_iterable(texts for texts, _ in lists))
             named = zip(expand(_NAME, width), map(_array, columns), strict=True)
-            hypotheses = {"text": list(chain.from_iterable(texts)), **dict(named)}
+            hypotheses = {"text": texts, **dict(named)}
             others = [n for n in dict.fromkeys(chain.from_iterable(records)) if n not in _OWN]
             sentences: dict[str, Any] = {n: [of.get(n) for of in records] for n in others}
             sentences["id"] = [of["sentence_id"] for of in records]
@@ -125,10 +122,7 @@ class Sockeye(NBestFormat, frozen=True):
                 file.write(json.dumps(line, ensure_ascii=False, allow_nan=False) + "\n")
             except (TypeError, ValueError) as error:
                 problem = f"an extra of sentence {printed[s]} cannot be written as JSON ({error})"
-                advice = "leave it out with without(…)"
-                raise DataError(
-                    f"{problem}: {advice}", nbest.origin, code="not-supported"
-                ) from error
+                raise DataError(problem, nbest.origin, code="not-supported") from error
 
 
 def _check_writable(nbest: NBest) -> None:
@@ -142,11 +136,8 @@ def _check_writable(nbest: NBest) -> None:
         problem = f"{taken[0]} is a field of Sockeye's own: rename the extra of the sentences"
     else:
         return
-    raise UsageError(
-        f"{problem}; or choose another format, such as jsonl",
-        parameter="format",
-        code="not-supported",
-    )
+    problem = f"{problem}; or choose another format, such as jsonl"
+    raise UsageError(problem, parameter="format", code="not-supported")
 
 
 def _exact(values: np.ndarray) -> list[Any]:
@@ -154,8 +145,10 @@ def _exact(values: np.ndarray) -> list[Any]:
     return [_exact(v) if np.ndim(v) else float(str(v)) for v in values]
 
 
-def _check(record: Any, before: Any, options: ReadOptions, number: int) -> None:
-    """Raise if a line does not have the fields of Sockeye, or has the id of the line before."""
+def _checked_list(
+    record: Any, before: Any, number: int, options: ReadOptions
+) -> tuple[list[Any], list[Any]]:
+    """Return texts and scores of a line with the fields of Sockeye, not the id of that before."""
     message, code = "", "bad-line"
     if not isinstance(record, dict) or not {"sentence_id", "translation", "score"} <= record.keys():
         message = f"not a line of Sockeye: a line reads {_SHAPE}"
@@ -173,8 +166,9 @@ def _check(record: Any, before: Any, options: ReadOptions, number: int) -> None:
             isinstance(texts, list) and isinstance(scores, list) and 0 < len(texts) == len(scores)
         ):
             message, code = "translations and scores must be lists of one length", "wrong-length"
-    if message:
-        raise options.error(message, number, code)
+        if not message:
+            return texts or [record["translation"]], scores or [record["score"]]
+    raise options.error(message, number, code)
 
 
 def _columns(scores: list[Any], width: int, options: ReadOptions, lines: Int64) -> list[list[Any]]:

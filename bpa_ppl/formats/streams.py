@@ -3,20 +3,29 @@
 from __future__ import annotations
 
 import codecs
+import gzip
 import io
+import lzma
 import os
 import sys
 import tempfile
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, nullcontext
-from itertools import chain, repeat
-from pathlib import Path
-from typing import IO, Any, TextIO
+from contextvars import copy_context
+from functools import partial
+from itertools import chain, islice, repeat
+from pathlib import Path, PurePath
+from typing import IO, Any, BinaryIO, NamedTuple, TextIO, TypeVar, cast
+
+import zstandard
+from isal import isal_zlib
 
 from bpa_ppl.errors import DataError
-from bpa_ppl.formats.ahead import ahead
-from bpa_ppl.formats.codecs import CODECS, CORRUPT, Codec
 from bpa_ppl.formats.parts import is_part, part_of
+from bpa_ppl.notes import Note, capture_notes, replay
+
+T = TypeVar("T")
 
 #: How a user names a file; `-` is the standard input or output.
 AnyPath = str | Path
@@ -28,6 +37,50 @@ _BOM = b"\xef\xbb\xbf"
 _MAGIC = 8  # bytes that identify compressed files
 
 
+class Codec(NamedTuple):
+    """One kind of compression.
+
+    Attributes:
+        name: for messages.
+        suffix: ending of the names of such files.
+        magic: first bytes of such files.
+        decoder: returns a new decompressor of one stream, as those of lzma.
+        encoder: returns a binary file that compresses into another one.
+    """
+
+    name: str
+    suffix: str
+    magic: bytes
+    decoder: Callable[[], Any]
+    encoder: Callable[[BinaryIO], Any]
+
+
+CODECS = (
+    Codec(
+        "gzip",
+        ".gz",
+        b"\x1f\x8b",
+        lambda: isal_zlib.decompressobj(31),
+        # Without name and time, so that equal content gives equal files.
+        lambda file: gzip.GzipFile("", "wb", 6, file, mtime=0),
+    ),
+    Codec("xz", ".xz", b"\xfd7zXZ\0", lzma.LZMADecompressor, partial(lzma.LZMAFile, mode="wb")),
+    Codec(
+        "zstd",
+        ".zst",
+        b"\x28\xb5\x2f\xfd",
+        lambda: zstandard.ZstdDecompressor().decompressobj(),
+        lambda file: zstandard.ZstdCompressor().stream_writer(file, closefd=False),
+    ),
+)
+#: The errors of the decompressors for corrupt data.
+CORRUPT: tuple[type[Exception], ...] = (
+    cast(type[Exception], isal_zlib.error),
+    lzma.LZMAError,
+    zstandard.ZstdError,
+)
+
+
 def origin_name(path: AnyPath) -> str:
     """Return the name of an input for messages.
 
@@ -35,6 +88,25 @@ def origin_name(path: AnyPath) -> str:
     ('<standard input>', 'dev.nbest.gz')
     """
     return "<standard input>" if str(path) == STANDARD else str(path)
+
+
+def file_suffix(path: AnyPath) -> str:
+    """Return the ending of a file in lower case, without that of compression.
+
+    >>> file_suffix("dev.CSV"), file_suffix("dev.jsonl.gz"), file_suffix("dev.gz"), file_suffix("-")
+    ('.csv', '.jsonl', '', '')
+    """
+    return unpacked_name(path).suffix.lower()
+
+
+def unpacked_name(path: AnyPath) -> PurePath:
+    """Return the name of a file without the ending of compression.
+
+    >>> str(unpacked_name("dev.txt.gz"))
+    'dev.txt'
+    """
+    name = PurePath(path)
+    return name.with_suffix("") if name.suffix in {codec.suffix for codec in CODECS} else name
 
 
 class InputFile:
@@ -73,7 +145,7 @@ class InputFile:
                 break
             self._begun.append(chunk)
         if not self.beginning:
-            raise DataError("empty: there are no n-best lists in it", self.origin, code="no-data")
+            raise DataError("the file is empty", self.origin, code="no-data")
         return self.beginning.partition(b"\n")[0]
 
     @property
@@ -223,12 +295,9 @@ def decoded(data: bytes, path: AnyPath, line: int) -> str:
         return data.decode()
     except UnicodeDecodeError as error:
         remedy = "give a file of text" if data[:4] == b"\x89HDF" else "convert the file with iconv"
-        raise DataError(
-            f"byte 0x{data[error.start]:02x} is not UTF-8 text: {remedy}",
-            origin_name(path),
-            line + data.count(b"\n", 0, error.start),
-            code="bad-encoding",
-        ) from error
+        problem = f"byte 0x{data[error.start]:02x} is not UTF-8 text: {remedy}"
+        number = line + data.count(b"\n", 0, error.start)
+        raise DataError(problem, origin_name(path), number, code="bad-encoding") from error
 
 
 def decoded_lines(lines: Sequence[bytes], path: AnyPath, numbers: Iterable[int]) -> list[str]:
@@ -387,9 +456,8 @@ def standard_output() -> Iterator[TextIO]:
     """
     given = sys.stdout
     if given is None:
-        raise DataError(
-            "it is closed: open it, or name a file", "<standard output>", code="cannot-write"
-        )
+        problem = "it is closed: open it, or name a file"
+        raise DataError(problem, "<standard output>", code="cannot-write")
     if not hasattr(given, "buffer"):  # a replacement, as in a notebook
         yield given
         given.flush()
@@ -494,3 +562,37 @@ def denied(path: AnyPath, error: OSError, done: str) -> DataError:
     else:
         reason = f"it could not be {done}: {error.strerror or error}"
     return DataError(reason, origin_name(path) if reading else path, code=code)
+
+
+def ahead(items: Iterator[T]) -> Iterator[T]:
+    """Yield items while a thread prepares the next one, and no more than one.
+
+    All items are prepared in that thread. Notes and errors are logged and raised in the thread of
+    the caller, when it asks for the item.
+
+    >>> list(ahead(iter("abc")))
+    ['a', 'b', 'c']
+    """
+
+    def prepare(notes: list[Note]) -> list[T]:
+        with capture_notes() as captured:
+            try:
+                return list(islice(items, 1))
+            finally:
+                notes += captured
+
+    with ThreadPoolExecutor(1) as thread:
+
+        def submit() -> tuple[Future[list[T]], list[Note]]:
+            notes: list[Note] = []
+            return thread.submit(copy_context().run, prepare, notes), notes
+
+        pending, notes = submit()
+        while True:
+            pending.exception()  # waits
+            replay(notes)
+            item = pending.result()
+            if not item:
+                return
+            pending, notes = submit()
+            yield item.pop()  # which frees its memory as soon as the caller does

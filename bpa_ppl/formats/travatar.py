@@ -82,11 +82,10 @@ class Travatar(NBestFormat, frozen=True):
         """
         rest = iter(blocks)
         begun: list[bytes] = []
-        while sum(map(line_count, begun)) < self.first:
-            block = next(rest, b"")
-            if not block:
-                break
+        for block in rest:
             begun.append(block)
+            if sum(map(line_count, begun)) >= self.first:
+                break
         lines = b"".join(begun)
         return read_blocks(chain(begun, rest), lambda _: _SparseParser(self, lines, options))
 
@@ -109,11 +108,8 @@ class Travatar(NBestFormat, frozen=True):
             problem = f"{quoted(bad[0])} cannot be written before a `=`: rename it"
             raise DataError(problem, nbest.origin, code="bad-name")
         if nbest.totals is None:
-            raise UsageError(
-                "each line of this format has a score, and the lists have no totals: write them "
-                "with weights, which gives them totals, or choose another format",
-                parameter="weights",
-            )
+            problem = "each line of this format has a score, and the lists have no totals"
+            raise UsageError(f"{problem}: write them with weights", parameter="weights")
         for s, identifier in enumerate(nbest.sentence_ids):
             for row in range(*nbest.rows(s).indices(len(nbest.features))):
                 text, values = nbest.text(row), nbest.features[row]
@@ -176,39 +172,32 @@ class _SparseParser(LineParser):
         names = self._format.names
         for name in names:
             if not _NAME.fullmatch(name):
-                raise UsageError(
-                    f"{quoted(name)} cannot be the name of a feature, which precedes a `=`",
-                    parameter="names",
-                    code="bad-name",
-                )
-        if repeated(names):
-            raise UsageError(
-                f"two names are {repeated(names)[0]}", parameter="names", code="duplicate"
-            )
-        names = names or tuple(dict.fromkeys(self._names(lines)))
+                problem = f"{quoted(name)} cannot be the name of a feature, which precedes a `=`"
+                raise UsageError(problem, parameter="names", code="bad-name")
+        for name in repeated(names):
+            raise UsageError(f"two names are {name}", parameter="names", code="duplicate")
+        names = names or self._names(lines)
         if not names:
             raise self.error(f"no features: a line must read {self.shape}", 1, "no-data")
         total = "before" if self._score_first else "after"
         return Layout(tuple((name, 1) for name in names), total, sparse=True)
 
-    def _names(self, lines: list[bytes]) -> Iterator[str]:
-        """Yield the names of the features of some lines, in order of appearance."""
-        found: set[bytes] = set()
+    def _names(self, lines: list[bytes]) -> tuple[str, ...]:
+        """Return the names of the features of some lines, in order of appearance."""
+        found: dict[bytes, int] = {}
         for number, line in enumerate(lines, 1):
             fields = line.rsplit(b" |||", 2)
             features = fields[-1 if self._score_first else len(fields) - 2]
             for name in _FEATURE_NAME.findall(features):
-                if name not in found:
-                    found.add(name)
-                    yield decoded(name, self.options.origin, number)
+                found.setdefault(name, number)
+        return tuple(decoded(name, self.options.origin, n) for name, n in found.items())
 
     def _fields(self, line: bytes, number: int) -> Fields:
         """Cut a line: the id from the left, score and features from the right."""
         fields = SEPARATOR.split(line)
         if len(fields) < 4:
-            raise self.error(
-                f"only {len(fields)} columns, but a line must read {self.shape}", number
-            )
+            problem = f"only {len(fields)} columns, but a line must read {self.shape}"
+            raise self.error(problem, number)
         if self._score_first:
             return Fields(fields[0], fields[1:-1], fields[-1], [])
         return Fields(fields[0], fields[1:-2], fields[-2], fields[-1:])

@@ -6,8 +6,7 @@ from collections.abc import Mapping
 
 from bpa_ppl.errors import DataError, UsageError, one_of
 from bpa_ppl.formats.base import AUTO, WeightFormat
-from bpa_ppl.formats.codecs import file_suffix
-from bpa_ppl.formats.streams import AnyPath, atomic_writer, origin_name, read_text
+from bpa_ppl.formats.streams import AnyPath, atomic_writer, file_suffix, origin_name, read_text
 from bpa_ppl.labels import repeated
 from bpa_ppl.registry import WEIGHT_FORMATS
 from bpa_ppl.weights import PositionalWeights, Weights
@@ -34,10 +33,9 @@ def read_weights(path: AnyPath, format: str | WeightFormat = AUTO) -> Weights:
     ...     print(read_weights(file.name))
     Weights({'LM0': 0.5})
     """
-    _check(format)
+    reader = _resolved(format)
     text, origin = read_text(path), origin_name(path)
-    reader = _detected(text) if format == AUTO else WEIGHT_FORMATS.resolve(format)
-    pairs = reader.parse(text, origin)
+    pairs = (reader or _detected(text)).parse(text, origin)
     if not pairs:
         problem = "there are no weights in it: write `Name0= value …` lines"
         raise DataError(problem, origin, code="no-data")
@@ -76,19 +74,21 @@ def write_weights(
     LM0= 0.5
     TM0= 1 2
     """
-    chosen = _chosen(path, template, format)
-    if template is None:
-        with atomic_writer(path) as file:
-            chosen.write(weights, file)
-        return
-    text = chosen.renewed(read_text(template), weights, origin_name(template))
+    chosen = _resolved(format) or _for_file(path, template)
+    text = ""
+    if template is not None:
+        text = chosen.renewed(read_text(template), weights, origin_name(template))
     with atomic_writer(path) as file:
+        if template is None:
+            chosen.write(weights, file)
         file.write(text)
 
 
-def _check(format: str | WeightFormat) -> None:
+def _resolved(format: str | WeightFormat) -> WeightFormat | None:
+    """Return a format; None for "auto"."""
     if isinstance(format, str):
         one_of(format, (AUTO, *WEIGHT_FORMATS), WEIGHT_FORMATS.kind, "format")
+    return None if format == AUTO else WEIGHT_FORMATS.resolve(format)
 
 
 def _detected(text: str) -> WeightFormat:
@@ -98,19 +98,13 @@ def _detected(text: str) -> WeightFormat:
     return found or WEIGHT_FORMATS.resolve(_ANY)
 
 
-def _chosen(path: AnyPath, template: AnyPath | None, format: str | WeightFormat) -> WeightFormat:
-    _check(format)
-    if format != AUTO:
-        return WEIGHT_FORMATS.resolve(format)
+def _for_file(path: AnyPath, template: AnyPath | None) -> WeightFormat:
     suffix = file_suffix(path)
     if template is not None or not suffix:
         return WEIGHT_FORMATS.resolve(_ANY if template is None else "moses.ini")
     known = {end: name for name, kind in WEIGHT_FORMATS.loaded() for end in kind.suffixes}
     if suffix not in known:
-        raise UsageError(
-            f"{path}: no format of weights has the ending {suffix}: choose one of "
-            f"{', '.join(known)}, or name the format",
-            parameter="format",
-            code="unknown-format",
-        )
+        problem = f"{path}: no format of weights has the ending {suffix}"
+        advice = f"choose one of {', '.join(known)}, or name the format"
+        raise UsageError(f"{problem}: {advice}", parameter="format", code="unknown-format")
     return WEIGHT_FORMATS.resolve(known[suffix])

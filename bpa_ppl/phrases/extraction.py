@@ -135,8 +135,8 @@ def _points(
         code, message = "bad-line", f"alignment points must be like 0-0 1-2, not {line!r}"
         if wrong == OUTSIDE:
             lengths = " and ".join(str(side[sentence + 1] - side[sentence]) for _, side in sides)
-            code, message = "mismatch", f"a point of {line!r} is outside the sentences of {lengths}"
-            message += " words: give source-target positions from 0, of these files in this order"
+            message = f"a point of {line!r} is outside the sentences, which have {lengths} words"
+            code = "mismatch"
         raise DataError(message, origin_name(path), first + sentence, code=code)
     return source, target, starts
 
@@ -153,12 +153,8 @@ def _batches(paths: Sequence[AnyPath]) -> Iterator[list[list[bytes]]]:
         sizes = [len(part) for part in batch]
         short, long = paths[int(np.argmin(sizes))], paths[int(np.argmax(sizes))]
         if min(sizes) < max(sizes):
-            raise DataError(
-                f"has {done + min(sizes)} lines, and {origin_name(long)} has more: each file must "
-                "have one line per sentence pair",
-                origin_name(short),
-                code="wrong-length",
-            )
+            message = f"has {done + min(sizes)} lines, and {origin_name(long)} has more"
+            raise DataError(message, origin_name(short), code="wrong-length")
         yield batch
         done += sizes[0]
 

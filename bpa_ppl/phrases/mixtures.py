@@ -185,11 +185,8 @@ def fit(method: str, counts: PairCounts, weights: Float64, side: Side) -> Fitted
     one_of(method, METHODS, "method")
     chosen = METHODS[method]
     if not ((counts.pair_in > 0) | (counts.pair_out > 0)).any():
-        raise DataError(
-            "no phrase pair of the development table is in the other tables: give tables of the "
-            "same languages, in the same order, with the same tokenisation",
-            code="mismatch",
-        )
+        message = "no development pair is in the other tables: check languages and tokenisation"
+        raise DataError(message, code="mismatch")
 
     def cost(x: float) -> float:
         return -_log_likelihood(chosen.probabilities(counts, chosen.transform(x)), weights)[0]
@@ -279,11 +276,8 @@ def mix(
     one_of(method, (*METHODS, LOG_LINEAR), "method")
     parameter = "" if method == LOG_LINEAR else METHODS[method].parameter
     if parameter and dev is None and value is None:
-        raise UsageError(
-            f"{method} has a parameter, {parameter}: give a development table to fit it to, or its "
-            "value",
-            parameter="value",
-        )
+        message = f"{method} needs a value of {parameter}, or a development table to fit it to"
+        raise UsageError(message, parameter="value")
     inner, outer, *others = aligned(inner, outer, *([] if dev is None else [dev]))
     dev = others[0] if others else None
     pairs = pairs_of_both(inner, outer)

@@ -13,10 +13,11 @@ from collections.abc import Iterator, Sequence
 from typing import Literal, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from bpa_ppl.errors import DataError, UsageError, checked_seed, one_of
+from bpa_ppl.errors import DataError, checked_seed, one_of
 from bpa_ppl.formats.streams import AnyPath
 from bpa_ppl.nbest import Float32, Float64, Int32, Int64
 from bpa_ppl.phrases.tables import SIDES, PhraseCounts, Side, index_in, sums
@@ -107,12 +108,8 @@ def read_corpus(source: AnyPath, target: AnyPath) -> ParallelCorpus:
         if not any(sides[-1]):
             raise DataError("the file is empty", path, code="no-data")
     if len(sides[0]) != len(sides[1]):
-        raise DataError(
-            f"has {len(sides[0])} lines, and {target} has {len(sides[1])}: line n of one must be "
-            "the translation of line n of the other",
-            source,
-            code="wrong-length",
-        )
+        lengths = f"has {len(sides[0])} lines, and {target} has {len(sides[1])}"
+        raise DataError(f"{lengths}: give parallel files", source, code="wrong-length")
     return ParallelCorpus(*sides)
 
 
@@ -173,9 +170,7 @@ def pair_features(
         DataError: if the table has no pairs, or no word of one side of it is in its corpus.
         UsageError: if the scale is unknown.
     """
-    if scale not in ("plain", "log"):
-        message = f"scale must be plain or log, not {scale!r}"
-        raise UsageError(message, parameter="scale", code="unknown-name")
+    one_of(scale, ("plain", "log"), "scale")
     if not len(table):
         raise DataError("the table has no phrase pairs", code="no-data")
     features = np.empty((len(table), len(PAIR_FEATURES)), np.float32)
@@ -228,11 +223,8 @@ def _raw_features(
         statistics = word_statistics(sentences)
         words = index_in(phrases.flat, statistics.words)
         if (words < 0).all():
-            raise DataError(
-                f"no word of the {side} phrases is in the corpus of OUT: are the languages in the "
-                "same order, and is the tokenisation the same?",
-                code="mismatch",
-            )
+            message = f"no word of the {side} phrases is in OUT: check languages and tokenisation"
+            raise DataError(message, code="mismatch")
         starts = np.cumsum(phrases.lengths) - phrases.lengths
         names = "frequency", "documents", "burstiness"
         # 0 for an unknown word
@@ -306,8 +298,22 @@ def svm_feature(
     """
     from sklearn.svm import LinearSVC
 
-    one_of(negatives, ("source", "no-common"), "kind of negative examples", "negatives")
+    common, negative = svm_examples(outside, inside, negatives)
     seed = checked_seed(seed)
+    rows = np.flatnonzero(common | negative)
+    if len(rows) > examples:
+        rows = np.sort(np.random.default_rng(seed).choice(rows, examples, replace=False))
+    machine = LinearSVC(C=cost, class_weight="balanced", dual=False, random_state=seed)
+    machine.fit(features[rows], common[rows])
+    decision = np.asarray(machine.decision_function(features), np.float64)
+    return normalised(decision)[:, None].astype(np.float32)
+
+
+def svm_examples(
+    outside: PhraseCounts, inside: PhraseCounts, negatives: str
+) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
+    """Return which pairs of OUT are positive and which negative examples: see `svm_feature`."""
+    one_of(negatives, ("source", "no-common"), "kind of negative examples", "negatives")
     common = inside.rows_of(outside) >= 0
     in_source = inside.marginals_of("source", outside.sources) > 0
     negative = in_source[outside.source] & ~common
@@ -318,10 +324,4 @@ def svm_feature(
         missing = "is in both tables" if not common.any() else "is only in OUT, with a source of IN"
         message = f"an SVM needs two classes of examples: no phrase pair {missing}"
         raise DataError(message, code="no-data")
-    rows = np.flatnonzero(common | negative)
-    if len(rows) > examples:
-        rows = np.sort(np.random.default_rng(seed).choice(rows, examples, replace=False))
-    machine = LinearSVC(C=cost, class_weight="balanced", dual=False, random_state=seed)
-    machine.fit(features[rows], common[rows])
-    decision = np.asarray(machine.decision_function(features), np.float64)
-    return normalised(decision)[:, None].astype(np.float32)
+    return common, negative

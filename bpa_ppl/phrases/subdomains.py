@@ -138,11 +138,8 @@ class Subdomains:
         object.__setattr__(self, "weights", np.asarray(self.weights, np.float64))
         pairs, k = len(values), self.k
         if not pairs == len(self.source) == len(self.target):
-            raise DataError(
-                f"{pairs} assignments for {len(self.source)} source and {len(self.target)} target "
-                "sentences: there must be one for each pair",
-                code="wrong-length",
-            )
+            lengths = f"{len(self.source)} source and {len(self.target)} target sentences"
+            raise DataError(f"{pairs} assignments for {lengths}", code="wrong-length")
         if values.ndim == 2 and values.shape[1] != k:
             message = f"{values.shape[1]} posteriors of each pair for {k} subdomains"
             raise DataError(message, code="mismatch")
@@ -234,8 +231,6 @@ class Subdomains:
             try:
                 facts = json.loads((table.schema.metadata or {})[_METADATA])
                 column = table[_HARD if _HARD in table.column_names else _SOFT].combine_chunks()
-                if column.null_count:
-                    raise other
                 if pa.types.is_fixed_size_list(column.type):
                     values = column.flatten().to_numpy().reshape(-1, column.type.list_size)
                 else:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import parquet
 
+from bpa_ppl.columns import counted
 from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.formats.streams import AnyPath, InputFile, atomic_path, atomic_writer, decoded
 from bpa_ppl.nbest import Float64
@@ -87,8 +88,10 @@ def read_counts(
     file = InputFile(path)
     with errors_in(file.origin):
         table = _counts_of_parquet(file) if is_parquet(file) else _counts_of_text(file)
-        source, target = (p and _read_marginal(p) for p in (source_counts, target_counts))
-        return table.with_marginals(source or None, target or None)
+        for side, marginals in zip(SIDES, (source_counts, target_counts), strict=True):
+            if marginals:
+                table = table.with_marginal(side, *_read_marginal(marginals))
+        return table
 
 
 def write_counts(table: PhraseCounts, path: AnyPath) -> None:
@@ -163,12 +166,8 @@ def write_table(table: PhraseTable, path: AnyPath) -> None:
         return
     names = next((n for n in (_TWO_COLUMNS, _MOSES_COLUMNS) if set(n) == set(table.columns)), None)
     if names is None:
-        raise UsageError(
-            f"a table of Moses cannot store the columns {', '.join(table.columns)}: write "
-            f"{Path(path).name.partition('.')[0]}.parquet, or only inverse and direct",
-            parameter="path",
-            code="not-supported",
-        )
+        message = f"a table of Moses cannot store the columns {', '.join(table.columns)}: write "
+        raise UsageError(f"{message}Parquet", parameter="path", code="not-supported")
     _write_text(table, [table.columns[name] for name in names], path)
 
 
@@ -193,7 +192,7 @@ def is_parquet(file: InputFile) -> bool:
     Raises:
         DataError: if it cannot be read, or is empty.
     """
-    return _first_line(file).startswith(_MAGIC)
+    return file.first_line.startswith(_MAGIC)
 
 
 def read_parquet(file: InputFile, dictionaries: Sequence[str] = ()) -> pa.Table:
@@ -206,7 +205,7 @@ def read_parquet(file: InputFile, dictionaries: Sequence[str] = ()) -> pa.Table:
     Raises:
         DataError: if it is not a valid Parquet file, or has no such columns.
     """
-    with errors_in(file.origin), file.on_disk() as path:
+    with file.on_disk() as path:
         schema = parquet.read_schema(path)
         for name in SIDES:
             kind = schema.field(name).type if name in schema.names else pa.null()
@@ -267,24 +266,26 @@ def _write_parquet(table: PhrasePairs, columns: Mapping[str, Float64], path: Any
         atomic_path(path) as temporary,
         parquet.ParquetWriter(temporary, schema, compression="zstd") as writer,
     ):
-        for rows in _slices(len(table)):
-            texts = [table.texts(side, rows) for side in SIDES]
-            numbers = [pa.array(values[rows]) for values in columns.values()]
-            writer.write_table(pa.Table.from_arrays([*texts, *numbers], schema=schema))
+        for texts, numbers in _row_groups(table, columns.values()):
+            arrays = [*texts, *map(pa.array, numbers)]
+            writer.write_table(pa.Table.from_arrays(arrays, schema=schema))
 
 
 def _write_text(table: PhrasePairs, columns: Sequence[Float64], path: AnyPath) -> None:
     """Write lines of the two phrases and a field of numbers."""
     with atomic_writer(path) as stream:
-        for rows in _slices(len(table)):
-            numbers = [_printed(values[rows]) for values in columns]
-            fields = [*(table.texts(side, rows) for side in SIDES), _joined(numbers, " ")]
+        for texts, numbers in _row_groups(table, columns):
+            fields = [*texts, _joined(list(map(_printed, numbers)), " ")]
             stream.writelines(f"{line}\n" for line in _joined(fields, _SEPARATOR).to_pylist())
 
 
-def _slices(length: int) -> Iterator[slice]:
-    """Return the batches of rows that are written at once."""
-    return (slice(start, start + _ROWS) for start in range(0, length, _ROWS))
+def _row_groups(
+    table: PhrasePairs, columns: Collection[Float64]
+) -> Iterator[tuple[list[pa.Array], list[Float64]]]:
+    """Yield the texts of both sides and the numbers of the rows that are written at once."""
+    for start in range(0, len(table), _ROWS):
+        rows = slice(start, start + _ROWS)
+        yield [table.texts(side, rows) for side in SIDES], [values[rows] for values in columns]
 
 
 def _joined(columns: Sequence[pa.Array], separator: str) -> pa.Array:
@@ -333,10 +334,8 @@ class _Lines:
             values = values.reshape(-1, width)
             wrong = ~(np.isfinite(values) & (values >= 0)).all(axis=1)
         if wrong.any():
-            message = (
-                f"field {field + 1} must be {'a number' if width == 1 else f'{width} numbers'}"
-            )
-            raise self.error(field, int(np.argmax(wrong)), f"{message} ≥ 0", "bad-number")
+            message = f"field {field + 1} must be {counted(width, 'number')} ≥ 0"
+            raise self.error(field, int(np.argmax(wrong)), message, "bad-number")
         return np.asarray(values)
 
     def check_points(self) -> Float64:
@@ -384,9 +383,7 @@ def _split(file: InputFile, width: int, phrases: int) -> Iterator[_Lines]:
                 fields[number] = pc.replace_substring_regex(trimmed, r"\s+", " ")
             row = pc.index(trimmed, "").as_py()
             if row >= 0:
-                raise DataError(
-                    "the phrase is empty: remove the line", line=first + row, code="bad-line"
-                )
+                raise DataError("the phrase is empty", line=first + row, code="bad-line")
         yield _Lines(fields, first)
         first += len(ends)
 
@@ -441,19 +438,11 @@ def _read_marginal(path: AnyPath) -> tuple[pa.Array, Float64]:
     """Return phrases and (phrases,) their counts, from lines of `phrase ||| count`."""
     file = InputFile(path)
     with errors_in(file.origin):
-        _first_line(file)  # not empty
         parts = [(lines.fields[0], lines.numbers(1, 1)[:, 0]) for lines in _split(file, 2, 1)]
+        if not parts:
+            raise DataError("the file is empty", code="no-data")
         phrases = pa.concat_arrays([part for part, _ in parts])
         return phrases, np.concatenate([counts for _, counts in parts])
-
-
-def _first_line(file: InputFile) -> bytes:
-    try:
-        return file.first_line
-    except DataError as error:
-        if error.__cause__ is not None:  # the file cannot be read
-            raise
-        raise DataError("the file is empty", file.origin, code="no-data") from error
 
 
 def _form(file: InputFile) -> tuple[int, str, int]:

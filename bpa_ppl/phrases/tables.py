@@ -169,38 +169,27 @@ class PhraseCounts(PhrasePairs):
         marginal = self.marginal(other)[self.number(other)]
         return np.divide(self.count, marginal, out=np.zeros(len(self)), where=marginal > 0)
 
-    def with_marginals(
-        self,
-        source: tuple[Texts, npt.ArrayLike] | None = None,
-        target: tuple[Texts, npt.ArrayLike] | None = None,
-    ) -> PhraseCounts:
-        """Return the table with the marginal counts of a larger table.
+    def with_marginal(self, side: Side, texts: Texts, counts: npt.ArrayLike) -> PhraseCounts:
+        """Return the table with the counts of the phrases of one side in a larger table.
 
         Args:
-            source: phrases and their counts; phrases that the table does not have are ignored.
-            target: likewise.
+            side: the side.
+            texts: (n,) phrases; those that the table does not have are ignored.
+            counts: (n,) their counts.
 
         Raises:
             DataError: if a phrase has no count, or one that is below the sum of its pairs.
         """
-        marginals: dict[str, Any] = {}
-        for side, given in zip(SIDES, (source, target), strict=True):
-            if given is None:
-                continue
-            numbers, counts = self.numbers_of(side, given[0]), np.asarray(given[1], np.float64)
-            result = np.zeros(len(self.phrases(side)))
-            result[numbers[numbers >= 0]] = counts[numbers >= 0]
-            of_pairs = sums(self.number(side), self.count, len(result))
-            low = np.flatnonzero(result < of_pairs * (1 - 1e-9))
-            if len(low):
-                phrase = self.phrases(side)[int(low[0])].as_py()
-                raise DataError(
-                    f"the count of the {side} phrase {phrase!r} is {result[low[0]]:g}, below the "
-                    f"{of_pairs[low[0]]:g} of its pairs: give the marginals of the same extraction",
-                    code="mismatch",
-                )
-            marginals[f"{side}_count"] = result
-        return replace(self, **marginals)
+        numbers, marginal = self.numbers_of(side, texts), np.zeros(len(self.phrases(side)))
+        marginal[numbers[numbers >= 0]] = np.asarray(counts, np.float64)[numbers >= 0]
+        of_pairs = sums(self.number(side), self.count, len(marginal))
+        low = np.flatnonzero(marginal < of_pairs * (1 - 1e-9))
+        if len(low):
+            row = int(low[0])
+            count = f"the count of {self.phrases(side)[row].as_py()!r} is {marginal[row]:g}"
+            raise DataError(f"{count}, below the {of_pairs[row]:g} of its pairs", code="mismatch")
+        changed: dict[str, Any] = {f"{side}_count": marginal}
+        return replace(self, **changed)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -107,6 +107,7 @@ class Gatherer:
     def _enter(self, rows: Rows, starts: Int64) -> None:
         """Record the lists that begin in some rows."""
         self._dropped += rows.dropped
+        first = self.first_id
         lines = rows.lines[starts].tolist()
         for identifier, line in zip(rows.ids[starts].tolist(), lines, strict=True):
             if identifier in self._first_lines:
@@ -116,30 +117,22 @@ class Gatherer:
                     "`sort -s -n -k1,1` where lines begin with the id"
                 )
                 raise DataError(problem, self.origin, line)
-            self._check_id(identifier, line)
+            if identifier < first:
+                problem = f"sentence id {identifier} is below the first id, {first}"
+                remedy = f"set the first id to {identifier} if that is the first sentence"
+                raise DataError(f"{problem}: {remedy}", self.origin, line, parameter="first_id")
+            for what, known in self.lines.items():
+                end = first + len(known.lines)
+                if identifier < end:
+                    continue
+                parameter, remedy = f"{what}s", f"give the {what}s of the same text"
+                if identifier == end and first not in self._first_lines:
+                    parameter = "first_id"
+                    remedy = f"if ids are counted from {first + 1}, set the first id to {first + 1}"
+                problem = f"no {what} for sentence id {identifier}: {known.origin} has "
+                problem += f"{len(known.lines)} lines, for ids {first} to {end - 1}; {remedy}"
+                raise DataError(problem, self.origin, line, parameter=parameter)
             self._first_lines[identifier] = line
-
-    def _check_id(self, identifier: int, line: int) -> None:
-        first = self.first_id
-        if identifier < first:
-            problem = (
-                f"sentence id {identifier} is below the first id, {first}: set the first id to "
-                f"{identifier} if that is the first sentence"
-            )
-            raise DataError(problem, self.origin, line, parameter="first_id")
-        for what, known in self.lines.items():
-            end = first + len(known.lines)
-            if identifier < end:
-                continue
-            parameter, remedy = f"{what}s", f"give the {what}s of the same text"
-            if identifier == end and first not in self._first_lines:
-                parameter = "first_id"
-                remedy = f"if ids are counted from {first + 1}, set the first id to {first + 1}"
-            problem = (
-                f"no {what} for sentence id {identifier}: {known.origin} has {len(known.lines)} "
-                f"lines, for ids {first} to {end - 1}; {remedy}"
-            )
-            raise DataError(problem, self.origin, line, parameter=parameter)
 
     def _finish(self) -> None:
         """Check what only the end of the file shows."""
@@ -159,19 +152,15 @@ class Gatherer:
         for what, (number, sentence) in self._odd_texts.items():
             notes.append(f"{counted(number, 'hypothesis')} {what.format(sentence)}")
         notes += self._references.notes()
-        if self._first_lines and min(self._first_lines) == self.first_id + 1:
-            notes += [
-                f"no list for the first {what}, id {self.first_id}: if ids are counted from "
-                f"{self.first_id + 1}, set the first id to {self.first_id + 1}"
-                for what in list(self.lines)[:1]
-            ]
-        elif self._first_lines:
-            notes += [
-                f"lists for {lists}, but {known.origin} has {len(known.lines)} {what}s: the "
-                "others are not used"
-                for what, known in self.lines.items()
-                if len(known.lines) > len(self._first_lines)
-            ]
+        one = self.first_id + 1
+        for what, known in self.lines.items():
+            if min(self._first_lines, default=None) == one:
+                absent = f"no list for the first {what}, id {self.first_id}"
+                notes.append(f"{absent}: if ids are counted from {one}, set the first id to {one}")
+                break
+            if len(known.lines) > len(self._first_lines) > 0:
+                lines = f"lists for {lists}, but {known.origin} has {len(known.lines)} {what}s"
+                notes.append(f"{lines}: the others are not used")
         for note in notes:
             warn_user(f"{self.origin}: {note}")
 

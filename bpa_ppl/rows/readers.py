@@ -10,7 +10,7 @@ installed; that takes longer than reading most files.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import chain
 from operator import itemgetter
@@ -43,19 +43,43 @@ if TYPE_CHECKING:
 # What pandas calls an index without a name, which is not a column of the user's.
 _UNNAMED_INDEX = re.compile(r"__index_level_\d+__")
 
-_References = Iterable[str | Sequence[str]] | None
 
-
-def from_records(
-    records: Iterable[Mapping[str, Any]] | Mapping[str, Sequence[Any]],
-    references: _References,
+def lists_of(
+    read: Callable[[SchemaReader, Any], Rows],
+    data: Any,
+    references: Iterable[str | Sequence[str]] | None,
     sources: Iterable[str] | None,
     bad: str,
     first_id: int,
 ) -> NBest:
-    """Build an NBest as `NBest.from_records` does.
+    """Return lists from data in memory.
 
-    >>> from_records([{"id": 0, "text": "a", "lm": -1}], None, None, "error", 0).feature_names
+    Args:
+        read: `record_rows` or `frame_rows`.
+        data: the records or the data frame.
+        references: as for `NBest.from_records`, like all other arguments.
+        sources: one text for each sentence.
+        bad: "error" or "drop".
+        first_id: the id of the first sentence.
+
+    >>> lists_of(record_rows, [{"id": 0, "text": "a"}], ["b"], None, "error", 0)
+    NBest(1 sentence, 1 hypothesis, 0 features, references)
+    """
+    schema = SchemaReader(NBest.origin, one_of(bad, ("error", "drop"), "policy", "bad"), first_id)
+    rows, lines = read(schema, data), dict[str, SentenceLines]()
+    if references is not None:
+        lines[REFERENCE] = SentenceLines(cols.references(references), "the text")
+    if sources is not None:
+        lines[SOURCE] = SentenceLines(cols.texts(sources), "the text")
+    return next(Gatherer(NBest.origin, lines, first_id).tables([rows]))
+
+
+def record_rows(
+    schema: SchemaReader, records: Iterable[Mapping[str, Any]] | Mapping[str, Sequence[Any]]
+) -> Rows:
+    """Return the rows of records, or of columns by name.
+
+    >>> record_rows(SchemaReader("<memory>"), [{"id": 0, "text": "a", "lm": -1}]).names
     ('lm',)
     """
     if isinstance(records, Mapping):
@@ -72,38 +96,7 @@ def from_records(
     if not given:
         problem = "there are no records: give at least one"
         raise UsageError(problem, parameter="records", code="no-data")
-    schema = _schema(bad, first_id)
-    rows = RecordReader(schema).rows(given, range(1, len(given) + 1))
-    return _gathered(rows, references, sources, first_id)
-
-
-def from_dataframe(
-    frame: Any, references: _References, sources: Iterable[str] | None, bad: str, first_id: int
-) -> NBest:
-    """Build an NBest as `NBest.from_dataframe` does.
-
-    >>> import pyarrow as pa
-    >>> frame = pa.table({"id": [0], "text": ["a"], "lm": [-1.0]})
-    >>> from_dataframe(frame, None, None, "error", 0).feature_names
-    ('lm',)
-    """
-    rows = table_rows(_schema(bad, first_id), _arrow(frame))
-    return _gathered(rows, references, sources, first_id)
-
-
-def _schema(bad: str, first_id: int) -> SchemaReader:
-    return SchemaReader(NBest.origin, one_of(bad, ("error", "drop"), "policy", "bad"), first_id)
-
-
-def _gathered(
-    rows: Rows, references: _References, sources: Iterable[str] | None, first_id: int
-) -> NBest:
-    lines: dict[str, SentenceLines] = {}
-    if references is not None:
-        lines[REFERENCE] = SentenceLines(cols.references(references), "the text")
-    if sources is not None:
-        lines[SOURCE] = SentenceLines(cols.texts(sources), "the text")
-    return next(Gatherer(NBest.origin, lines, first_id).tables([rows]))
+    return RecordReader(schema).rows(given, range(1, len(given) + 1))
 
 
 def _listed(values: Any, rule: str) -> list[Any]:
@@ -112,8 +105,13 @@ def _listed(values: Any, rule: str) -> list[Any]:
     return list(values.tolist() if isinstance(values, np.ndarray) else values)
 
 
-def _arrow(frame: Any) -> pa.Table:
-    """Return a data frame as a table of Arrow."""
+def frame_rows(schema: SchemaReader, frame: Any) -> Rows:
+    """Return the rows of a data frame of any library.
+
+    >>> import pyarrow as pa
+    >>> frame_rows(SchemaReader("<memory>"), pa.table({"id": [0], "text": ["a"]})).strings
+    ['a']
+    """
     import pyarrow as pa
     from pyarrow import interchange
 
@@ -123,17 +121,14 @@ def _arrow(frame: Any) -> pa.Table:
         elif hasattr(frame, "__dataframe__"):
             table = interchange.from_dataframe(frame)
         else:
-            raise UsageError(
-                f"a {type(frame).__name__} is not a data frame: give one of pandas, polars or "
-                "PyArrow, or use from_records",
-                parameter="frame",
-                code="wrong-type",
-            )
+            problem = f"a {type(frame).__name__} is not a data frame: use from_records"
+            raise UsageError(problem, parameter="frame", code="wrong-type")
     except (pa.ArrowException, TypeError, RuntimeError, NotImplementedError) as error:
         reason = str(error).splitlines()[0]
         problem = f"Arrow cannot read a column of the data frame: {reason}"
         raise DataError(problem, parameter="frame") from error
-    return table.drop_columns([n for n in table.column_names if _UNNAMED_INDEX.fullmatch(n)])
+    unnamed = [name for name in table.column_names if _UNNAMED_INDEX.fullmatch(name)]
+    return table_rows(schema, table.drop_columns(unnamed))
 
 
 class RecordReader:
@@ -193,10 +188,8 @@ class RecordReader:
             hypotheses = {n: v for n, v in columns.items() if n not in sentences}
             parents = np.arange(len(records))
             return Fields(hypotheses, sentences, parents, numbers)
-        lists = [
-            self._candidates(record[CANDIDATES], line)
-            for record, line in zip(records, lines, strict=True)
-        ]
+        pairs = zip(records, lines, strict=True)
+        lists = [self._candidates(record[CANDIDATES], line) for record, line in pairs]
         sizes = list(map(len, lists))
         parents = np.repeat(np.arange(len(lists)), sizes)
         hypotheses = self._columns(list(chain.from_iterable(lists)), numbers[parents].tolist())
@@ -468,9 +461,8 @@ def values_of(column: pa.Array | pa.ChunkedArray, missing: Any = np.nan) -> npt.
     import pyarrow as pa
 
     array = single_array(column)
-    if not array.null_count:
-        return np.from_dlpack(array)
-    data = array.buffers()[1]
-    data_only = pa.Array.from_buffers(array.type, len(array), [None, data], offset=array.offset)
-    present = np.from_dlpack(array.is_valid().cast(pa.uint8())).astype(bool)
-    return np.where(present, np.from_dlpack(data_only), missing)
+    if array.null_count:
+        if np.isnan(missing) and pa.types.is_integer(array.type):
+            array = array.cast(pa.float64(), safe=False)
+        array = array.fill_null(missing)
+    return np.from_dlpack(array)

@@ -228,9 +228,7 @@ class SchemaReader:
     def _numbers(self, values: Float64 | Sequence[Any]) -> Float64:
         if isinstance(values, np.ndarray):
             return values
-        return np.array(
-            [math.nan if self._is_missing(v) else number_or_inf(v) for v in values], np.float64
-        )
+        return np.array([math.nan if self._is_missing(v) else number_or_inf(v) for v in values])
 
     def _is_missing(self, value: Any) -> bool:
         return is_missing(value) or (self.nan_is_missing and _is_nan(value))
@@ -285,12 +283,13 @@ class SchemaReader:
         columns: dict[str, Sequence[Any]] = {}
         references: dict[str, Sequence[Any]] = {}
         for name, values in fields.sentences.items():
-            if name == SOURCE:
-                columns[SOURCE] = self._optional_texts(fields, name, values)
-            elif name == REFERENCES:
+            if name == REFERENCES:
                 references[name] = self._reference_lists(fields, values)
-            elif label_of(name) == REFERENCE:
-                references[name] = self._optional_texts(fields, name, values)
+            elif name == SOURCE or label_of(name) == REFERENCE:
+                for value, line in zip(values, fields.lines, strict=True):
+                    if not (value is None or isinstance(value, str)):
+                        raise self.error(f"{name} is {shown(value)}, not a text", line)
+                (columns if name == SOURCE else references)[name] = values
             elif name != ID:
                 columns[name.removeprefix(OF_SENTENCE)] = self._finite(fields, name, values)
         if self._id_type is str:
@@ -299,22 +298,12 @@ class SchemaReader:
             columns[REFERENCE] = self._references(fields, references)
         return columns
 
-    def _optional_texts(
-        self, fields: Fields, name: str, values: Sequence[Any]
-    ) -> Sequence[str | None]:
-        if not set(map(type, values)) <= {str, type(None)}:
-            for value, line in zip(values, fields.lines, strict=True):
-                if not (value is None or isinstance(value, str)):
-                    raise self.error(f"{name} is {shown(value)}, not a text", line)
-        return values
-
     def _reference_lists(self, fields: Fields, values: Sequence[Any]) -> Sequence[tuple[str, ...]]:
         found = []
         for value, line in zip(values, fields.lines, strict=True):
             entries = [value] if isinstance(value, str) else [] if value is None else value
-            if not isinstance(entries, list | tuple) or not all(
-                isinstance(text, str) for text in entries
-            ):
+            several = isinstance(entries, list | tuple)
+            if not several or not all(isinstance(text, str) for text in entries):
                 raise self.error(f"{REFERENCES} is {shown(value)}, not a list of texts", line)
             found.append(tuple(entries))
         return found

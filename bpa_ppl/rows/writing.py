@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from bpa_ppl.columns import as_numbers
+from bpa_ppl.columns import Column, as_numbers
 from bpa_ppl.errors import DataError
 from bpa_ppl.labels import expand, repeated
 from bpa_ppl.nbest import NBest
@@ -98,7 +98,7 @@ def written(nbest: NBest, long: bool, fits: Fits, fits_sentence: Fits) -> Writte
 
 def _some_missing(values: Any) -> npt.NDArray[Any] | None:
     """Return a column of numbers that reads back as an extra, since some are missing; or None."""
-    found = as_numbers(values if isinstance(values, np.ndarray) else tuple(values))
+    found = as_numbers(values)
     if found is None or not np.isnan(found).any() or np.any(np.abs(found) >= TOO_LARGE):
         return None
     return values if isinstance(values, np.ndarray) else found
@@ -125,8 +125,9 @@ def table_of(nbest: NBest, everything: bool = False) -> pa.Table:
     """
     import pyarrow as pa
 
-    def fits(values: Sequence[Any]) -> bool:
-        return _fits(values) and (everything or not _numeric(values))
+    def fits(values: Column) -> bool:
+        numeric = isinstance(values, np.ndarray) or as_numbers(values) is not None
+        return _fits(values) and (everything or not numeric)
 
     columns = written(nbest, True, fits, _fits)
     parents = np.repeat(np.arange(len(nbest)), nbest.sizes)
@@ -190,11 +191,7 @@ def _check_names(
         raise DataError(problem, nbest.origin, code="bad-name")
 
 
-def _numeric(values: Sequence[Any]) -> bool:
-    return isinstance(values, np.ndarray) or as_numbers(tuple(values)) is not None
-
-
-def _fits(values: Sequence[Any]) -> bool:
+def _fits(values: Column) -> bool:
     """Return whether a column can be one of Arrow that reads back unchanged."""
     import pyarrow as pa
 

@@ -5,8 +5,15 @@ statistical machine translation", EMNLP 2010.
 """
 
 from bpa_ppl.models.instance_weighting.fitting import Fitted, WeightedTable, fit, weigh
-from bpa_ppl.models.instance_weighting.mixture import FORMS, Phi, PhiPrior, Variant, variant_named
-from bpa_ppl.models.instance_weighting.problem import Problem, problem_of
+from bpa_ppl.models.instance_weighting.mixture import (
+    FORMS,
+    Phi,
+    PhiPrior,
+    Problem,
+    Variant,
+    problem_of,
+    variant_named,
+)
 
 __all__ = [
     "FORMS",

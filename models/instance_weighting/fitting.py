@@ -16,13 +16,14 @@ from bpa_ppl.errors import DataError, checked_seed
 from bpa_ppl.models.instance_weighting.mixture import (
     Phi,
     PhiPrior,
+    Problem,
     Variant,
     constrained,
     evaluate_mixture,
     log_likelihood,
+    problem_of,
     unconstrained,
 )
-from bpa_ppl.models.instance_weighting.problem import Problem, problem_of
 from bpa_ppl.nbest import Float32, Float64
 from bpa_ppl.phrases.mixtures import DIRECTIONS, pairs_of_both
 from bpa_ppl.phrases.tables import PhraseCounts, PhrasePairs, PhraseTable
@@ -115,11 +116,8 @@ def fit(
     problem = variant.apply(problem)
     mass = float(problem.weight[problem.supported].sum())
     if mass <= 0:
-        raise DataError(
-            "no phrase pair of dev is in one of the tables: check that all three have the same "
-            "languages in the same order, and the same tokenisation and case",
-            code="mismatch",
-        )
+        message = "no phrase pair of dev is in one of the tables: check languages and tokenisation"
+        raise DataError(message, code="mismatch")
 
     def minus(z: Float64) -> tuple[float, Float64]:
         value, gradient = log_likelihood(problem, variant, z)

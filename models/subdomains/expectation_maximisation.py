@@ -16,27 +16,36 @@ each lexicon counts a pair by the probability of its own term. Its likelihood do
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 from joblib import delayed
 from msgspec import Meta
+from numba import njit
+from scipy.special import logsumexp
 
 from bpa_ppl.component import Component, CountOrNone, NotNegative
 from bpa_ppl.errors import checked_seed
 from bpa_ppl.models.subdomains.lexicon import Lexicons
-from bpa_ppl.models.subdomains.unigrams import unigram_posteriors
 from bpa_ppl.nbest import Float32, Float64
 from bpa_ppl.phrases.subdomains import NumberedText
 from bpa_ppl.phrases.tables import SIDES, Side
 from bpa_ppl.progress import Reporter
 from bpa_ppl.text.kneser_ney import WeightedText
 from bpa_ppl.text.language_model import LONGEST
+from bpa_ppl.text.words import Ragged
 from bpa_ppl.workers import Parallel
 
 _NEGLIGIBLE = 1e-7  # smaller posteriors are 0: float32 cannot represent them next to 1
+# Of the mixture of unigram models:
+_SAMPLE = 20_000  # sentence pairs for trying the starts
+_STARTS = 8
+_POWERS = (*np.geomspace(0.1, 1.0, 20).tolist(), *[1.0] * 10)  # of the posteriors, in a trial
+_LAST = 5  # iterations on all sentence pairs
+_PSEUDO = 300.0  # pseudo-words of each side of each subdomain, distributed as in the corpus,
+_MAX_PSEUDO = 0.02  # but at most this share of it
 
 
 class Settings(Component, frozen=True, kw_only=True):
@@ -164,9 +173,9 @@ def em(
     """
     history = list(history)
     last = settings.lm_iterations  # the last entry with language models only
-    progress = _Progress(settings, len(history), report)
+    tasks = _Tasks(parallel, settings, len(history), report)
     if not history:
-        progress.begin("start")
+        tasks.begin("start")
         if settings.start == "random":
             rng = np.random.default_rng(settings.seed)
             posteriors = rng.dirichlet(np.ones(settings.k), len(source))
@@ -181,33 +190,28 @@ def em(
         for side in (source, target)
     ]
     while len(history) <= last:
-        scores = _language_scores(parallel, (texts, settings), history[-1], progress)
+        scores = _language_scores(tasks, (texts, settings), history[-1])
         history.append(e_step(_log(history[-1].weights) + sum(scores), None, settings.em))
         yield history[-1]
     if not settings.iterations:
         return
-    scores = _language_scores(parallel, (texts, settings), history[last], progress)
+    scores = _language_scores(tasks, (texts, settings), history[last])
     del texts
-    progress.begin("pairs of words")
+    tasks.begin("pairs of words")
     lexicons = Lexicons(source, target, settings.prior)
     assert set(lexicons.whole_corpus) == set(SIDES)  # computed here, once for all threads
     while len(history) <= last + settings.iterations:
-        shared = lexicons, settings
-        history.append(_full_model(parallel, shared, history[last:], scores, progress))
+        history.append(_full_model(tasks, (lexicons, settings), history[last:], scores))
         yield history[-1]
 
 
 def _language_scores(
-    parallel: Parallel,
-    models: tuple[list[WeightedText], Settings],
-    iteration: Iteration,
-    progress: _Progress,
+    tasks: _Tasks, shared: tuple[list[WeightedText], Settings], iteration: Iteration
 ) -> list[Float64]:
     """Return for each side (pairs, K) log p under the language models of the subdomains."""
     subdomains = range(len(iteration.weights))
     items = [(n, iteration.pair_weights(z)) for n, _ in enumerate(SIDES) for z in subdomains]
-    columns = parallel(delayed(_score_language)(models, item) for item in items)
-    return _by_side(list(progress.count("language models", columns)))
+    return _by_side(tasks.run("language models", _score_language, shared, items))
 
 
 def _score_language(
@@ -224,21 +228,19 @@ def _score_language(
 
 
 def _full_model(
-    parallel: Parallel,
+    tasks: _Tasks,
     shared: tuple[Lexicons, Settings],
     history: Sequence[Iteration],
     language: Sequence[Float64],
-    progress: _Progress,
 ) -> Iteration:
     """Return the posteriors after one iteration of the full model.
 
     Args:
-        parallel: workers, from `parallel_workers`.
+        tasks: run in parallel.
         shared: the lexicons of the corpus, and the settings of EM.
         history: before each iteration of the lexicons. They start from that of the whole corpus and
             repeat all steps, so that none has to be stored.
         language: the scores of the language models, which are fixed.
-        progress: receives the progress.
     """
     settings = shared[1]
     items = [
@@ -246,8 +248,8 @@ def _full_model(
         for condition in SIDES
         for z in range(settings.k)
     ]
-    tasks = parallel(delayed(_score_lexicon)(shared, item) for item in items)
-    scores, log_priors = zip(*progress.count("full model", tasks), strict=True)
+    results = tasks.run("full model", _score_lexicon, shared, items)
+    scores, log_priors = zip(*results, strict=True)
     first, second = (a + b for a, b in zip(language, _by_side(scores), strict=True))
     both = np.logaddexp(first, second)
     with np.errstate(invalid="ignore"):
@@ -273,12 +275,9 @@ def _score_lexicon(
 
 def _folds(pairs: int, folds: int) -> Iterator[tuple[Any, Any]]:
     """Yield which sentence pairs are left out of the estimation, and which are scored."""
-    if folds == 1:
-        yield False, np.ones(pairs, bool)
-        return
-    number = np.arange(pairs) % folds
     for fold in range(folds):
-        yield number == fold, number == fold
+        scored = np.arange(pairs) % folds == fold
+        yield scored & (folds > 1), scored
 
 
 def _by_side(columns: Sequence[Float64]) -> list[Float64]:
@@ -292,25 +291,135 @@ def _log(probabilities: Float64) -> Float64:
         return np.log(probabilities)
 
 
-class _Progress:
-    """Counts and reports the finished steps of an induction."""
+class _Tasks:
+    """Runs the tasks of an induction in parallel, and reports each finished one."""
 
-    def __init__(self, settings: Settings, finished: int, report: Reporter):
+    def __init__(self, parallel: Parallel, settings: Settings, finished: int, report: Reporter):
         models = len(SIDES) * settings.k
         language = max(0, settings.lm_iterations + 1 - finished)
         full = min(settings.iterations, settings.lm_iterations + 1 + settings.iterations - finished)
         self._total = (finished == 0) + max(language, full > 0) * models
         self._total += (full > 0) * (1 + full * models)
-        self._finished, self._report = 0, report
+        self._finished, self._report, self._parallel = 0, report, parallel
 
     def begin(self, note: str) -> None:
         """Report the beginning of a single step."""
         self._report(self._finished, self._total, note)
         self._finished += 1
 
-    def count(self, note: str, results: Iterator[Any]) -> Iterator[Any]:
-        """Yield results and report each."""
-        for result in results:
+    def run(
+        self, note: str, task: Callable[[Any, Any], Any], shared: object, items: Iterable[object]
+    ) -> list[Any]:
+        """Return the results of a task for some items."""
+        results = []
+        for result in self._parallel(delayed(task)(shared, item) for item in items):
             self._finished += 1
             self._report(min(self._finished, self._total), self._total, note)
-            yield result
+            results.append(result)
+        return results
+
+
+def unigram_posteriors(source: NumberedText, target: NumberedText, k: int, seed: int) -> Float64:
+    """Return (pairs, K) P(z | e, f) under a mixture of unigram models, fitted by EM.
+
+    N-gram models of randomly assigned sentences memorise these sentences, and EM does not move.
+    Unigram models do not: the first n-gram models are estimated with the posteriors of
+    P(z) P(e|z) P(f|z) under unigram models.
+
+    EM is started several times on a sample of the pairs, from random posteriors that are sharpened
+    step by step (deterministic annealing: Ueda & Nakano 1998), and continued on all pairs from the
+    start with the highest likelihood.
+
+    Args:
+        source: the source sentences.
+        target: their translations.
+        k: the number of subdomains.
+        seed: of the sample and of the random posteriors.
+    """
+    rng = np.random.default_rng(seed)
+    pairs = len(source)
+    chosen = np.sort(rng.choice(pairs, min(pairs, _SAMPLE), replace=False))
+    mixture = _Mixture([source, target])
+    sample = _Mixture([_select(source, chosen), _select(target, chosen)], mixture.pseudo)
+    best, model = -np.inf, None
+    for _ in range(_STARTS):
+        posteriors = rng.dirichlet(np.ones(k), len(chosen))
+        for power in _POWERS:
+            posteriors, likelihood = sample.step(posteriors, power)
+        if likelihood > best:
+            best, model = likelihood, sample.maximised(posteriors)
+    assert model is not None  # there is at least one start
+    posteriors, _ = mixture.expected(model)
+    for _ in range(_LAST):
+        posteriors, _ = mixture.step(posteriors)
+    return posteriors
+
+
+class _Mixture:
+    """A mixture of unigram models of both sides of some sentence pairs."""
+
+    def __init__(self, sides: Sequence[NumberedText], pseudo: Sequence[Float64] | None = None):
+        self._sides: list[tuple[Ragged, int]] = [(t.sentences, len(t.words)) for t in sides]
+        self.pseudo = [_pseudo_counts(side) for side in sides] if pseudo is None else pseudo
+
+    def step(self, posteriors: Float64, power: float = 1.0) -> tuple[Float64, float]:
+        """Return the next posteriors, and the log-likelihood of their model."""
+        return self.expected(self.maximised(posteriors), power)
+
+    def maximised(self, posteriors: Float64) -> list[Float64]:
+        """Return (1, K) log P(z), and for each side (words, K) log P(word | z)."""
+        model = [np.log(posteriors.mean(axis=0, keepdims=True) + 1e-300)]
+        for (text, size), pseudo in zip(self._sides, self.pseudo, strict=True):
+            counts = _class_counts(text, posteriors, size) + pseudo
+            model.append(np.log(counts) - np.log(counts.sum(axis=0)))
+        return model
+
+    def expected(self, model: list[Float64], power: float = 1.0) -> tuple[Float64, float]:
+        """Return the posteriors, raised to a power and normalised, and the log-likelihood."""
+        scores = np.tile(model[0], (len(self._sides[0][0][1]) - 1, 1))
+        for (text, _), log_p in zip(self._sides, model[1:], strict=True):
+            _add_scores(text, log_p, scores)
+        scaled = scores * power
+        posteriors = np.exp(scaled - logsumexp(scaled, axis=1, keepdims=True))
+        return posteriors, float(logsumexp(scores, axis=1).sum())
+
+
+def _pseudo_counts(text: NumberedText) -> Float64:
+    """Return (words, 1) the pseudo-count of each word, in proportion to its frequency.
+
+    Equal pseudo-counts would be many words in total for a large vocabulary, and small subdomains
+    would lose their sentences to large ones.
+    """
+    counts = np.bincount(text.numbers, minlength=len(text.words)).astype(np.float64)
+    total = counts.sum()
+    return np.asarray(min(_PSEUDO, _MAX_PSEUDO * total) * counts[:, np.newaxis] / total)
+
+
+def _select(text: NumberedText, chosen: np.ndarray) -> NumberedText:
+    """Return some sentences of a text; the numbers of words do not change."""
+    lengths = np.diff(text.starts)[chosen]
+    starts = np.append(0, np.cumsum(lengths))
+    positions = np.repeat(text.starts[chosen] - starts[:-1], lengths) + np.arange(starts[-1])
+    return NumberedText(text.words, text.numbers[positions], starts)
+
+
+@njit(nogil=True, cache=True)
+def _add_scores(text: Ragged, logs: Float64, scores: Float64) -> None:
+    """Add to (sentences, K) scores the sums over the words of (words, K) logs."""
+    words, starts = text
+    for s in range(len(scores)):
+        for i in range(starts[s], starts[s + 1]):
+            for z in range(scores.shape[1]):
+                scores[s, z] += logs[words[i], z]
+
+
+@njit(nogil=True, cache=True)
+def _class_counts(text: Ragged, posteriors: Float64, size: int) -> Float64:
+    """Return (words, K) the counts of words, with each sentence distributed over (sentences, K)."""
+    words, starts = text
+    counts = np.zeros((size, posteriors.shape[1]))
+    for s in range(len(posteriors)):
+        for i in range(starts[s], starts[s + 1]):
+            for z in range(posteriors.shape[1]):
+                counts[words[i], z] += posteriors[s, z]
+    return counts

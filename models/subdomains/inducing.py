@@ -157,23 +157,14 @@ def _check(texts: Sequence[NumberedText], sources: Sequence[Text], k: int) -> No
         origin_name(source) if isinstance(source, AnyPath) else f"the {side} text"
         for source, side in zip(sources, SIDES, strict=True)
     ]
-    lengths = [len(text) for text in texts]
-    if lengths[0] != lengths[1]:
-        raise DataError(
-            f"{lengths[0]:,} sentences, and {names[1]} has {lengths[1]:,}: "
-            "line n of one must be the translation of line n of the other",
-            names[0],
-            code="wrong-length",
-        )
+    if len(texts[0]) != len(texts[1]):
+        message = f"{len(texts[0]):,} sentences, and {names[1]} has {len(texts[1]):,}: not parallel"
+        raise DataError(message, names[0], code="wrong-length")
     for name, text in zip(names, texts, strict=True):
         words = np.count_nonzero(np.diff(text.starts))
         if words < k:
-            raise DataError(
-                f"{counted(int(words), 'sentence')} with words, too few for {k} subdomains: "
-                "give more text, or ask for fewer",
-                name,
-                code="no-data",
-            )
+            message = f"{counted(int(words), 'sentence')} with words, too few for {k} subdomains"
+            raise DataError(message, name, code="no-data")
 
 
 class _State:

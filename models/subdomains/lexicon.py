@@ -19,6 +19,9 @@ from bpa_ppl.phrases.tables import SIDES, Side
 from bpa_ppl.text.ibm1 import Rows, co_occurring, longest_run, sentences_of_words
 from bpa_ppl.text.words import Ragged
 
+#: The links of a corpus, the sentences of the conditioning side, those of the predicted side, and
+#: whether the source is the conditioning side.
+Corpus = tuple[tuple[Int32, Int64], Ragged, Ragged, bool]
 #: A lexicon: t of each pair of words that occur together, and of each word given the empty word.
 Table = tuple[Float64, Float64]
 
@@ -45,15 +48,15 @@ class Lexicons:
         self.prior = prior
         self._pairs = len(source)
         self._sides = source.sentences, target.sentences
-        self._sizes = {"source": len(source.words), "target": len(target.words)}
-        with_source = sentences_of_words(source.sentences, len(source.words))
         sizes = len(source.words), len(target.words)
-        rows = co_occurring(source.sentences, target.sentences, sizes)
-        source_words = np.repeat(np.arange(len(source.words), dtype=np.int32), np.diff(rows[0]))
+        with_source = sentences_of_words(source.sentences, sizes[0])
+        rows = co_occurring(*self._sides, sizes)
+        source_words = np.repeat(np.arange(sizes[0], dtype=np.int32), np.diff(rows[0]))
         #: The source word and the target word of each pair of words, (pairs,) each.
         self.words: dict[Side, Int32] = {"source": source_words, "target": rows[1]}
+        self._sizes = dict(zip(SIDES, sizes, strict=True))
         self._links: tuple[Int32, Int64] = _numbered_links(
-            rows, with_source, *self._sides, len(target.words)
+            rows, with_source, *self._sides, sizes[1]
         )
 
     @cached_property
@@ -84,7 +87,7 @@ class Lexicons:
 
     def step(self, condition: Side, table: Table, weights: Float64, prior: float = 0.0) -> Table:
         """Return a lexicon after one step of EM."""
-        counts: Table = _expected_counts(*self._corpus(condition), table, weights)
+        counts: Table = _expected_counts(self._corpus(condition), table, weights)
         mean = self.whole_corpus[condition] if prior else table
         _normalise(*counts, self.words[condition], self._sizes[condition], (*mean, prior))
         return counts
@@ -99,7 +102,7 @@ class Lexicons:
             table: the lexicon.
             chosen: (sentences,) which are scored; the others get 0.
         """
-        log_p: Float64 = _log_probabilities(*self._corpus(condition), table, chosen)
+        log_p: Float64 = _log_probabilities(self._corpus(condition), table, chosen)
         return log_p
 
     def log_prior(self, condition: Side, table: Table) -> float:
@@ -115,8 +118,7 @@ class Lexicons:
         size = self._sizes["target" if condition == "source" else "source"]
         return np.full(len(self.words["source"]), 1 / size), np.full(size, 1 / size)
 
-    def _corpus(self, condition: Side) -> tuple[tuple[Int32, Int64], Ragged, Ragged, bool]:
-        """Return the links, the sentences of the conditioning side first, and which it is."""
+    def _corpus(self, condition: Side) -> Corpus:
         by_source = condition == "source"
         first, second = self._sides if by_source else self._sides[::-1]
         return self._links, first, second, by_source
@@ -159,23 +161,12 @@ def _numbered_links(
 
 
 @njit
-def _add_up(
-    s: np.intp,
-    links: tuple[Int32, Int64],
-    condition: Ragged,
-    predicted: Ragged,
-    by_source: bool,
-    table: Table,
-    sums: Float64,
-) -> tuple[Int32, int, Int32]:
+def _add_up(s: np.intp, corpus: Corpus, table: Table, sums: Float64) -> tuple[Int32, int, Int32]:
     """Set sums to Σ t(word | conditioning word), over these words and the empty word.
 
     Args:
         s: the sentence pair.
-        links: as for `_expected_counts`, as the following.
-        condition: the sentences of the conditioning side.
-        predicted: those of the other.
-        by_source: whether the source is the conditioning side.
+        corpus: the links and sentences.
         table: the lexicon.
         sums: at least one per predicted word; the first ones are set.
 
@@ -183,6 +174,7 @@ def _add_up(
         the predicted words, the number of conditioning words, and the links, (source words,
         target words).
     """
+    links, condition, predicted, by_source = corpus
     values, empty = table
     words = predicted[0][predicted[1][s] : predicted[1][s + 1]]
     ids = links[0][links[1][s] : links[1][s + 1]]
@@ -197,21 +189,11 @@ def _add_up(
 
 
 @njit(nogil=True, cache=True)
-def _expected_counts(
-    links: tuple[Int32, Int64],
-    condition: Ragged,
-    predicted: Ragged,
-    by_source: bool,
-    table: Table,
-    weights: Float64,
-) -> Table:
+def _expected_counts(corpus: Corpus, table: Table, weights: Float64) -> Table:
     """Return the expected counts of Model 1, each sentence pair with its weight.
 
     Args:
-        links: from `_numbered_links`.
-        condition: the sentences of the conditioning side.
-        predicted: those of the other.
-        by_source: whether the source is the conditioning side.
+        corpus: the links and sentences.
         table: (pairs,) t(predicted word | conditioning word), and (predicted words,)
             t(predicted word | the empty word).
         weights: (sentences,), not negative.
@@ -219,11 +201,12 @@ def _expected_counts(
     Returns:
         the counts of pairs, and of the predicted words with the empty word.
     """
+    predicted, by_source = corpus[2], corpus[3]
     values, empty = table
     counts, null = np.zeros(len(values)), np.zeros(len(empty))
     shares = np.empty(longest_run(predicted[1]))
     for s in np.flatnonzero(weights):
-        words, _, grid = _add_up(s, links, condition, predicted, by_source, table, shares)
+        words, _, grid = _add_up(s, corpus, table, shares)
         for p in range(len(words)):
             shares[p] = weights[s] / shares[p] if shares[p] > 0 else 0.0
             null[words[p]] += shares[p] * empty[words[p]]
@@ -234,22 +217,15 @@ def _expected_counts(
 
 
 @njit(nogil=True, cache=True)
-def _log_probabilities(
-    links: tuple[Int32, Int64],
-    condition: Ragged,
-    predicted: Ragged,
-    by_source: bool,
-    table: Table,
-    chosen: npt.NDArray[np.bool_],
-) -> Float64:
+def _log_probabilities(corpus: Corpus, table: Table, chosen: npt.NDArray[np.bool_]) -> Float64:
     """Return (sentences,) natural log p(predicted | condition) of Model 1, 0 for those not chosen.
 
     The arguments are those of `_expected_counts`, and (sentences,) which are scored.
     """
-    logs = np.zeros(len(condition[1]) - 1)
-    sums = np.empty(longest_run(predicted[1]))
+    logs = np.zeros(len(corpus[1][1]) - 1)
+    sums = np.empty(longest_run(corpus[2][1]))
     for s in np.flatnonzero(chosen):
-        words, width, _ = _add_up(s, links, condition, predicted, by_source, table, sums)
+        words, width, _ = _add_up(s, corpus, table, sums)
         for p in range(len(words)):
             logs[s] += np.log(sums[p])
         logs[s] -= len(words) * np.log(width + 1.0)

@@ -16,6 +16,7 @@ Tables:
     ted          talks, with consensus, length gap and the systems as features
     others       medical texts and WMT 2021, with the same features
     likelihoods  the likelihoods, on pools only
+    checks       how many posteriors pass their check, and the median time of `adapt`
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from measuring import DATA, run_tables
+from measuring import DATA, best_time, run_tables
 
 import bpa_ppl as bpa
 from bpa_ppl.nbest import Int64, NBest
@@ -196,7 +197,7 @@ def equal(options: Any) -> None:
 def references(options: Any) -> None:
     """Print the scores with the gain of a metric with references."""
     print("\nthe gain is a metric with references")
-    for metric in ("ref_COMET", "ref_BLEURT-20"):
+    for metric in ("ref_COMET", "ref_BLEURT-20", "ref_MetricX-23", "ref_chrF"):
         halves = read_halves(WMT23, suffix=".ref", gain=metric)
         print_row(metric, partial(adapt, metric=metric), halves, SIZES, options.draws)
 
@@ -262,6 +263,19 @@ def ted(options: Any) -> None:
         return default(half, lists, canonical, defaults={LENGTH_GAP: 0.0}, prior_variance=variances)
 
     print_row("canonical weight of the consensus", with_canonical, halves, sizes, draws, score=mean)
+    runs = [compare_at_20(half, seed) for half in halves for seed in range(draws)]
+    simple, alone = np.mean(runs, axis=0)
+    print(f"20 judged lists, by leave-one-out: a simple way is ahead in {simple:.0%} of the runs,")
+    print(f"the consensus alone in {alone:.0%}")
+
+
+def compare_at_20(half: Half, seed: int) -> tuple[bool, bool]:
+    """Return whether any baseline is ahead of the adapted weights, and whether the consensus is."""
+    lists = draw_lists(half, 20, seed)
+    posterior = bpa.adapt(lists, None, metric="mqm", categorical="system")
+    result = bpa.compare_baselines(lists, posterior)
+    row = next(r for r in result.rows if r.kind == "feature" and r.name == CONSENSUS)
+    return result.is_beaten, row.difference < 0
 
 
 def others(options: Any) -> None:
@@ -307,6 +321,20 @@ def split_pool(half: Half, size: int, seed: int) -> Half:
     return Half(half.name, half.pool[order[:size]], half.pool[order[size:]])
 
 
+def checks(options: Any) -> None:
+    """Print how many posteriors of 5 to 100 lists pass their check, over all data."""
+    halves = [*read_halves(WMT23), *read_halves(WMT23, SIX), *read_halves(OTHERS, COMPUTED)]
+    halves += read_halves(TED, COMPUTED, folder="mqm")
+    passed, seconds = [], []
+    for seed in range(options.draws):
+        for number, half in enumerate(halves):
+            lists = draw_lists(half, (5, 10, 20, 50, 100)[(seed + number) % 5], seed)
+            timed = best_time(partial(bpa.adapt, lists, None, metric="mqm", seed=seed))
+            seconds.append(timed.seconds)
+            passed.append(bool(bpa.check(timed.result)))
+    print(f"\n{sum(passed)} of {len(passed)} posteriors pass; adapt: {np.median(seconds):.2f} s")
+
+
 if __name__ == "__main__":
-    tables = (defaults, equal, references, learned, preferences, ted, others, likelihoods)
+    tables = (defaults, equal, references, learned, preferences, ted, others, likelihoods, checks)
     run_tables(__doc__, {table.__name__: table for table in tables}, draws=10)

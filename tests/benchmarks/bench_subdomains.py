@@ -33,9 +33,8 @@ from measuring import CORPORA, PeakMemory, Table, best_time, run_tables
 from sklearn.metrics import adjusted_rand_score
 
 from bpa_ppl.models.subdomains import Settings, induce
-from bpa_ppl.models.subdomains.expectation_maximisation import em
+from bpa_ppl.models.subdomains.expectation_maximisation import em, unigram_posteriors
 from bpa_ppl.models.subdomains.lexicon import Lexicons
-from bpa_ppl.models.subdomains.unigrams import unigram_posteriors
 from bpa_ppl.phrases import NumberedText, Subdomains
 from bpa_ppl.workers import parallel_workers
 

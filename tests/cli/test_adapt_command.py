@@ -52,21 +52,12 @@ def test_settings_reach_the_sampler(
     folder: Path, sampler: str, settings: dict[str, int], shape: tuple[int, int]
 ) -> None:
     chosen = [word for name, value in settings.items() for word in ("--set", f"{name}={value}")]
-    done = succeed(*ADAPT[:-1], "-o", "new.nc", "--sampler", sampler, *chosen)
+    done = succeed(*ADAPT[:-1], "-o", "new.nc", "--sampler", sampler, "--seed", 3, *chosen)
     assert (done.out, sampler in done.err) == ("", True)
     draws = read_draws("new.nc")
     assert draws.weights.shape[:2] == shape
     assert settings.items() <= draws.attrs["settings"].items()
-
-
-def test_the_same_seed_gives_the_same_posterior(folder: Path) -> None:
-    draws = []
-    for name, seed in (("a.nc", 3), ("b.nc", 3), ("c.nc", 4)):
-        few = ("--set", "draws=8", "--sampler", "heuristic", "--seed", seed)
-        succeed(*ADAPT, "-o", name, *few)
-        draws.append(read_draws(name).weights)
-    assert np.array_equal(draws[0], draws[1])
-    assert not np.array_equal(draws[0], draws[2])
+    assert draws.attrs["seed"] == 3
 
 
 def test_fixed_features_and_default_weights(folder: Path) -> None:
@@ -78,13 +69,6 @@ def test_fixed_features_and_default_weights(folder: Path) -> None:
 
 def test_a_posterior_to_standard_output(folder: Path) -> None:
     assert "HDF" in succeed(*ADAPT, "--sampler", "map", "-o", "-").out
-
-
-def test_the_published_preset(folder: Path) -> None:
-    few = ("--set", "draws=50", "--set", "warmup=50")
-    succeed(*ADAPT, "-o", "new.nc", "--preset", "published", *few)
-    attrs = read_draws("new.nc").attrs
-    assert (attrs["sampler"], attrs["likelihood"]) == ("rwm-isotropic", {"name": "oracle"})
 
 
 def test_a_prior_from_a_file(folder: Path) -> None:
@@ -112,20 +96,11 @@ def test_weight_trace_takes_the_second_set(folder: Path) -> None:
     ("options", "mention"),
     [
         (("--sampler", "gibbs"), "gibbs"),
-        (("--metric", "meteor"), "meteor"),
-        (("--ties", "random"), "random"),
-        (("--bad", "zero"), "zero"),
-        (("--set", "temperature=2"), "temperature"),
         (("--set", "draws"), "'draws' (--set)"),
         (("--sampler", "rwm", "--set", "draws=many"), "many"),
-        (("--prior-variance", "nan"), "nan"),
         (("--default", "LM0=big"), "'big' (--default)"),
-        (("--fixed", "LM7"), "LM7"),
-        (("--likelihood", "hinge"), "hinge"),
-        (("--likelihood", "margin:delta=1"), "delta"),
         (("--likelihood", "margin:gamma"), "'gamma' (--likelihood)"),
         (("--preset", "paper"), "paper"),
-        (("--prior", "flat"), "flat"),
         (("--prior", "none.json"), "none.json: "),
         (("--extra", "nbest"), "--extra-references"),
         (("--no-sentences",), "(--no-sentences)"),

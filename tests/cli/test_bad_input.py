@@ -28,13 +28,10 @@ def edit(name: str, line: int, pattern: str, replacement: str) -> None:
 @pytest.mark.parametrize(
     ("pattern", "replacement", "mention"),
     [
-        (r" \|\|\| ", " ", ""),
         (r"LM0= \S+", "LM0= much", "'much'"),
         (r"LM0= \S+", "LM0= nan", "(--bad)"),
-        (r"LM0=", "LM1=", "LM"),
-        (r"^1 ", "0x1 ", "'0x1'"),
     ],
-    ids=["fields", "number", "nan", "name", "id"],
+    ids=["number", "nan"],
 )
 def test_a_bad_line(
     folder: Path, command: tuple[str, ...], pattern: str, replacement: str, mention: str
@@ -54,15 +51,12 @@ def test_an_id_beyond_the_references(folder: Path) -> None:
         (("-r", "nbest"), "nbest:1: "),
         (("-w", "good.nc"), "good.nc:1: "),
         (("-w", "few.ini"), "few.ini: no weight for LexicalReordering0"),
-        (("-w", "big.ini"), "big.ini:2: "),
         (("-w", "none.ini"), "none.ini: no such file"),
-        (("-r", "none"), "none: no such file"),
     ],
     ids=" ".join,
 )
 def test_files_in_the_wrong_place(folder: Path, arguments: tuple[str, ...], mention: str) -> None:
     Path("few.ini").write_text("LM0= 0.5\n")
-    Path("big.ini").write_text("LM0= 0.5\nWordPenalty0= big\n")
     replaced = dict(zip(ADAPT[2:8:2], ADAPT[3:8:2], strict=True)) | dict([arguments])
     options = [word for option in replaced.items() for word in option]
     refused("adapt", "nbest", *options, "--sampler", "map", mention=mention)
@@ -89,7 +83,7 @@ def test_a_posterior_of_other_features(folder: Path) -> None:
 @pytest.mark.parametrize("command", [ADAPT, RERANK], ids=["adapt", "rerank"])
 def test_empty_and_missing_lists(folder: Path, command: tuple[str, ...]) -> None:
     Path("nbest").write_text("")
-    refused(*command, mention="nbest: empty")
+    refused(*command, mention="nbest: the file is empty")
     Path("nbest").unlink()
     refused(*command, mention="nbest: no such file")
 

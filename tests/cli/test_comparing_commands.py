@@ -12,9 +12,6 @@ import pytest
 from command_line import refused, run, start, succeed
 
 import bpa_ppl as bpa
-from bpa_ppl.component import Count
-from bpa_ppl.registry import TUNERS
-from bpa_ppl.tuning import Tuned, Tuner, TuningProblem
 
 LISTS = ("nbest", "-w", "moses.ini")
 COMPARE = ("compare", *LISTS, "-r", "ref", "-o", "report")
@@ -59,34 +56,20 @@ def test_calibrate_prints_the_verdict(folder: Path) -> None:
     assert result["passed"] is False
 
 
-def test_a_posterior_of_another_model_or_of_other_data_is_refused(folder: Path) -> None:
-    mine = ("--samplers", "map", *SHORT, "--posterior", "mine=poor.nc")
-    other = run(*COMPARE, *mine, "--likelihood", "oracle")
-    assert (other.code, "its likelihood is margin" in other.err) == (2, True)
-    lines = Path("nbest").read_text("utf-8").splitlines(keepends=True)
-    Path("nbest").write_text("".join(lines[:60]), "utf-8")
-    fewer = run(*COMPARE, *mine)
-    assert (fewer.code, "adapted to 12 sentences, not to 6" in fewer.err) == (2, True)
-
-
 @pytest.mark.parametrize(
     ("arguments", "mention"),
     [
         (("compare", *LISTS, "-o", "report"), "(--references)"),
-        ((*COMPARE, "--samplers", "gibbs"), "'gibbs'"),
         ((*COMPARE, "--samplers", ""), "(--samplers)"),
         ((*COMPARE, "--runs", 0), "one run"),
         ((*COMPARE, "--reference-sampler", "map"), "draws"),
         ((*COMPARE, "--posterior", "imh=poor.nc"), "imh"),
-        ((*COMPARE, "--posterior", "mine=good.nc"), "1 draws per chain"),
         ((*COMPARE, "--posterior", "none.nc"), "'none.nc' (--posterior)"),
         ((*COMPARE, "--posterior", "mine=none.nc"), "none.nc: no such file"),
         ((*COMPARE, "--figures", "gif"), "'gif'"),
         ((*COMPARE, "--set", "draws=5"), "'draws' (--set)"),
-        ((*COMPARE, "--set", "imh.leaps=5"), "leaps"),
         ((*COMPARE, "--samplers", "map", *SHORT), "1 draws per chain"),
         ((*CALIBRATE, "--replications", 3), "at least 20"),
-        ((*CALIBRATE, "--samplers", "gibbs"), "'gibbs'"),
         ((*CALIBRATE, "--likelihood", "margin", "-r", "ref"), "margin"),
     ],
 )
@@ -129,25 +112,6 @@ def test_weights_are_those_of_the_library(folder: Path) -> None:
     pattern = f"TER of the lists: {change}, BLEU {change}, length {change}$"
     assert re.search(pattern, done.err, re.MULTILINE)
     assert bpa.read_weights("new.json") == library(tuner="mira", epochs=3, metric="ter", seed=2)
-
-
-class Multiplied(Tuner, frozen=True):
-    """A tuner from outside the package."""
-
-    factor: Count = 2
-
-    def tune(self, problem: TuningProblem) -> Tuned:
-        """Return a multiple of the weights."""
-        weights = self.factor * problem.start
-        return Tuned(weights, weights[None])
-
-
-def test_a_custom_tuner(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(TUNERS, "_members", dict(TUNERS._members))
-    TUNERS.register("mine", Multiplied)
-    succeed(*TUNE, "--tuner", "mine", "--set", "factor=3", "--fixed", "none")
-    old, new = (bpa.read_weights(name) for name in ("moses.ini", "new.json"))
-    assert dict(new) == {name: 3 * value for name, value in old.items()}
 
 
 def test_a_template_keeps_everything_but_its_weights(folder: Path) -> None:
@@ -209,11 +173,7 @@ def test_the_limit_of_iterations_and_an_unwritable_output(loop: tuple[str, ...])
 @pytest.mark.parametrize(
     ("arguments", "mention"),
     [
-        (("--tuner", "powell"), "'powell'"),
-        (("--metric", "chrf"), "chrf"),
         (("--set", "epochs=3"), "epochs"),
-        (("--set", "restarts=few"), "'few'"),
-        (("--tuner", "mert+"), "mert+"),
         (EXTRA, "remove them"),
         (("--tuner", "mert+", "--extra", "nbest"), "--extra-references"),
         (("--decoder", "moses -f {weights}"), "{nbest}"),

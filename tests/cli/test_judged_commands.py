@@ -101,13 +101,9 @@ def test_variances_of_single_features(lists: bpa.NBest) -> None:
     [
         (("--gain", "bleurt"), "'bleurt'"),
         (("--metric", "TER"), "(--references)"),
-        (("--metric", "chrf:word_order=x"), "word_order"),
-        (("--metric", "column:negative=true"), "needs column"),
-        (("--metric", "unbabel-comet"), "(--references)"),
         (("--categorical", "text"), "text"),
         (("--prior-variance", "x"), "(--prior-variance)"),
         (("--prior-variance", "LM0=x"), "'x' (--prior-variance)"),
-        (("--prior-variance", "LM0=2"), "LM0"),
         (("--prior-variance", "1", "--prior-variance", "2"), "(--prior-variance)"),
         (("--gain", "logprob"), "(--default)"),
     ],
@@ -200,7 +196,6 @@ def test_columns_that_are_features_are_chosen_and_recorded(mqm: list[dict[str, A
     adapt = (*MQM, "--sampler", "map")
     for options, expected in (
         (("--exclude", "place"), ("logprob", "qe_a", "qe_b")),
-        (("--exclude", "place", "--exclude", "qe_b"), ("logprob", "qe_a")),
         (("--features", "logprob", "--features", "qe_a"), ("logprob", "qe_a")),
         (("--features", "qe_a", "--exclude", "mqm"), ("qe_a",)),
     ):
@@ -213,28 +208,22 @@ def test_columns_that_are_features_are_chosen_and_recorded(mqm: list[dict[str, A
     refused(*adapt, "--features", "qe_a", mention="missing for some")
 
 
-@pytest.mark.parametrize("name", ["details.jsonl.gz", "details.tsv"])
-def test_details_have_the_ids_of_the_user(mqm: list[dict[str, Any]], name: str) -> None:
+def test_details_have_the_ids_of_the_user(mqm: list[dict[str, Any]]) -> None:
     succeed(*MQM, "--sampler", "map")
-    done = succeed(*RERANK, "--details", name)
+    done = succeed(*RERANK, "--details", "details.tsv")
     assert "expected TER" not in done.err  # texts cannot be compared by a human score
-    data = Path(name).read_bytes()
-    lines = (gzip.decompress(data) if name.endswith(".gz") else data).decode().splitlines()
-    texts = Path("out").read_text().splitlines()
-    if name.endswith(".tsv"):
-        header, *rows = [line.split("\t") for line in lines]
-        assert header[-3:] == ["better", "worse", "expected_mqm"]
-        assert [row[0] for row in rows] == [f"doc-{s}" for s in range(20)]
-        return
-    details = list(map(json.loads, lines))
-    assert [one["id"] for one in details] == [f"doc-{s}" for s in range(20)]
-    assert [one["text"] for one in details] == texts
-    for one, line in zip(details, mqm, strict=True):
-        candidates = line["candidates"]
-        assert candidates[one["choice"]]["text"] == one["text"]
-        assert candidates[one["canonical_choice"]]["text"] == one["canonical_text"]
+    header, *rows = [line.split("\t") for line in Path("details.tsv").read_text().splitlines()]
+    assert header[-3:] == ["better", "worse", "expected_mqm"]
+    succeed(*RERANK, "--details", "details.jsonl.gz")
+    details = list(
+        map(json.loads, gzip.decompress(Path("details.jsonl.gz").read_bytes()).splitlines())
+    )
+    assert [one["text"] for one in details] == Path("out").read_text().splitlines()
+    for n, (one, row, line) in enumerate(zip(details, rows, mqm, strict=True)):
+        assert one["id"] == row[0] == f"doc-{n}"
+        assert line["candidates"][one["choice"]]["text"] == one["text"]
+        assert line["candidates"][one["canonical_choice"]]["text"] == one["canonical_text"]
         assert one["changed"] is (one["text"] != one["canonical_text"])
-        assert 0 < one["probability"] <= 1
         assert set(one) == {
             *("id", "text", "choice", "changed", "probability", "better", "worse"),
             *("expected_mqm", "canonical_text", "canonical_choice", "canonical_probability"),

@@ -65,18 +65,14 @@ def test_update_adds_sentences_and_extends_the_record(work: Path) -> None:
         (("update", "drawn.nc", "rest", "-o", "new.nc"), 2, "(--references)"),
         (("update", "good.nc", "rest", "-r", "rest.ref", "-o", "new.nc"), 2, "single point"),
         (("update", "poor.nc", "rest", "-r", "rest.ref", "-o", "new.nc"), 3, "--unchecked"),
-        ((*UPDATE, "--metric", "bleu"), 2, "another metric"),
         ((*UPDATE, "--adaptation-references", "ref"), 2, "(--adaptation-lists)"),
         (
             (*UPDATE, "--adaptation-lists", "rest", "--adaptation-references", "rest.ref"),
             2,
             "adapted to 12",
         ),
-        ((*UPDATE, "--sampler", "gibbs"), 2, "gibbs"),
         (("update", "drawn.nc", "few", "-r", "rest.ref", "-o", "new.nc"), 2, "Distortion0"),
-        (("next", "good.nc", "rest"), 2, "single point"),
         (("next", "poor.nc", "rest"), 3, "--unchecked"),
-        (("next", "drawn.nc", "rest", "--criterion", "luck"), 2, "luck"),
         (("learn-prior", "good.nc", "-o", "p.json"), 2, "good: it holds only its mode"),
         (("learn-prior", "drawn.nc", "none.nc", "-o", "p.json"), 2, "none.nc: no such file"),
         (("learn-prior", "drawn.nc", "films.nc", "-o", "p.json"), 2, "drawn and films"),
@@ -170,23 +166,11 @@ def test_no_sentences_gives_the_prior(learned: Path) -> None:
 
 def test_features_missing_from_the_prior_or_the_lists(folder: Path) -> None:
     """Features of the lists alone get an isotropic prior, those of the prior alone are dropped."""
-    write_shifted(folder / "good.nc", 0.2, "talks.nc")
-    write_shifted(folder / "good.nc", 0.3, "leaflets.nc")
-    succeed("learn-prior", "talks.nc", "leaflets.nc", "-o", "prior.json")
-    prior = Prior.read("prior.json")
-    names = (*prior.names[1:], "elsewhere", prior.names[0])  # in another order, with one more
-    wide = prior.completed(Prior.isotropic(dict.fromkeys(names, 0.0), 4.0))
-    wide.write("prior.json")
+    names = [*read_draws("good.nc").features[::-1], "elsewhere"]
+    Prior.gaussian(dict.fromkeys(names, 0.0), np.eye(len(names)) / 9).write("prior.json")
     adapt = ("adapt", "nbest", "-r", "ref", "-w", "moses.ini", "--prior", "prior.json")
     done = succeed(*adapt, "--add", "length", "--sampler", "map", "-o", "new.nc")
     assert "LengthWords (0 ± " in done.err
     draws = read_draws("new.nc")
-    covariance = draws.constants["prior_covariance"]
-    at = draws.features.index("LengthWords")
     assert "elsewhere" not in draws.features
     assert draws.attrs["prior"] == {"name": "Gaussian", "isotropic": ["LengthWords"]}
-    assert np.count_nonzero(covariance[at]) == 1
-    rest = [name for name in draws.features if name != "LengthWords"]
-    inside = np.delete(np.delete(covariance, at, 0), at, 1)
-    given_zero = wide.conditioned({"elsewhere": 0.0}).matched(rest)
-    np.testing.assert_allclose(inside, given_zero.covariance)

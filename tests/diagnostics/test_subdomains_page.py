@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from itertools import chain
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -127,9 +126,3 @@ def test_no_frequent_phrase_and_no_sentence() -> None:
 def test_rejects_invalid_settings(name: str) -> None:
     with raises(UsageError, parameter=name):
         subdomains_page(PLANTED, **{name: 0})
-
-
-def test_the_page_is_the_same_each_time(tmp_path: Path) -> None:
-    PLANTED.save(tmp_path / "z.parquet")
-    again = Subdomains.load(tmp_path / "z.parquet")
-    assert subdomains_page(again, min_count=5) == subdomains_page(PLANTED, min_count=5)

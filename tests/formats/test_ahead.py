@@ -12,7 +12,7 @@ import pytest
 from raising import raises
 
 from bpa_ppl import BpaWarning, DataError, iter_nbest
-from bpa_ppl.formats.ahead import ahead
+from bpa_ppl.formats.streams import ahead
 from bpa_ppl.notes import capture_notes, warn_user
 
 WAIT = 10  # seconds after which something that should happen has not

@@ -18,7 +18,7 @@ from bpa_ppl.formats.moses import Moses
 from bpa_ppl.registry import WEIGHT_FORMATS
 from bpa_ppl.rows import Rows
 
-INPUTS = 20  # of each format
+INPUTS = 40  # of each format
 
 
 @pytest.fixture(scope="module")

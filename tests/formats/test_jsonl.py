@@ -3,23 +3,17 @@
 from __future__ import annotations
 
 import json
-import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from raising import raises
-from table_content import table_content
 
-from bpa_ppl import NBest, iter_nbest, read_nbest, write_nbest
+from bpa_ppl import NBest, read_nbest, write_nbest
 from bpa_ppl.errors import BpaWarning, DataError
-from bpa_ppl.formats.base import ReadOptions
 from bpa_ppl.formats.jsonl import Jsonl
-from bpa_ppl.rows import Gatherer
 
 Write = Callable[..., Path]
 GOOD = {
@@ -71,7 +65,7 @@ def test_the_long_form(write: Write) -> None:
     assert nbest.references == (("r",), ("r",))
     assert nbest.feature_names == ("lm",)
     rows[4]["source"] = "another"
-    with pytest.raises(DataError, match=r":5: .*source"):
+    with raises(DataError, line=5, match="source"):
         read_nbest(write(*lines(*rows)))
 
 
@@ -83,7 +77,7 @@ def test_ids_that_are_texts_are_counted_and_kept(write: Write) -> None:
     write_nbest(nbest, path, format="jsonl")
     assert json.loads(path.read_text().splitlines()[1])["id"] == "doc:3"
     again = write(*lines(*({**GOOD, "id": name} for name in "aba")))
-    with pytest.raises(DataError, match=r":3: .*sentence 0"):
+    with raises(DataError, line=3):
         read_nbest(again)
 
 
@@ -100,7 +94,7 @@ def test_hypotheses_as_lists_side_by_side(write: Write) -> None:
 
 
 def test_a_number_in_quotes_is_an_error(write: Write) -> None:
-    with pytest.raises(DataError, match=":1: year is '2021'"):
+    with raises(DataError, line=1, match="year is '2021'"):
         read_nbest(write('{"id": 0, "text": "a", "lm": 1, "year": "2021"}'))
 
 
@@ -199,64 +193,13 @@ def test_fields_that_are_bad_wherever_they_are(
         read_nbest(path, format="jsonl")
 
 
-def gathered(data: bytes, block: int) -> Any:
-    """Return the lists that are read in blocks of so many lines, or the message that refuses one.
-
-    The first block is read line by line.
-    """
-    split = data.splitlines(keepends=True)
-    blocks = [b"".join(split[i : i + block]) for i in range(0, len(split), block)]
-    rows = Jsonl().parse(blocks, ReadOptions("dev"))
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", BpaWarning)
-            return table_content(next(Gatherer("dev", {}).tables(rows)))
-    except DataError as error:
-        return str(error)
-
-
-@settings(max_examples=40, deadline=None)
-@given(data=st.data())
-def test_blocks_and_lines_agree(data: st.DataObject) -> None:
-    """A byte of the third line is changed: both ways accept it, alike, or refuse it."""
-    whole = "".join(f"{line}\n" for line in lines(GOOD, {**GOOD, "id": 3}, changed())).encode()
-    start = whole.index(b"\n", whole.index(b"\n") + 1) + 1
-    place = data.draw(st.integers(start, len(whole) - 2))
-    new = data.draw(st.sampled_from([b"", b'"', b"\\", b"0", b"-", b"}", b"e9", b"\xff", b":"]))
-    mutated = whole[:place] + new + whole[place + 1 :]
-    if data.draw(st.booleans()):  # a value of the third line is missing
-        field = data.draw(st.sampled_from([b"-1.5", b'"theirs"', b"1e-3", b"2021", b'"un chat"']))
-        at = mutated.find(field, start)
-        mutated = mutated if at < 0 else mutated[:at] + b"null" + mutated[at + len(field) :]
-    assert gathered(mutated, 1) == gathered(mutated, 99)
-
-
-@pytest.mark.parametrize("long", [False, True])
-def test_what_is_written_reads_back(tmp_path: Path, long: bool) -> None:
-    nbest = NBest.from_lists(
-        [['a "b"\n', "é\\"], ["c"]],
-        [[[0.1, -0.0], [1e-45, 3e38]], [[1, 2]]],
-        ["lm", 'odd "name"'],
-        references=[("x", "y"), ("z",)],
-        sources=["s", "t"],
-        totals=[[1, 2], [-0.0]],
-        extras={"system": [["u", "5a"], ["w"]], "spans": [[[1, 2], []], [["k"]]]},
-        sentence_extras={"doc": ["d", {"k": [1, None]}], "n": [1, 2.5]},
-    )
-    path = tmp_path / "out.jsonl.gz"
-    write_nbest(nbest, path, format=Jsonl(long=long))
-    again = read_nbest(path)
-    assert table_content(again) == table_content(nbest)
-    assert table_content(NBest.concatenate(iter_nbest(path, chunk=1))) == table_content(nbest)
-
-
 def test_what_would_not_read_back_is_left_out_and_told(tmp_path: Path) -> None:
     nbest = NBest.from_lists([["a", "b"]], [[[1], [2]]], ["lm"]).with_extras(
         comet=np.array([0.5, 0.25]), thing=(object(), object())
     )
     with pytest.warns(BpaWarning, match="comet, thing left out"):
         write_nbest(nbest, tmp_path / "out.jsonl")
-    with pytest.raises(DataError, match="a column text, which has another meaning"):
+    with raises(DataError, "bad-name"):
         write_nbest(NBest.from_lists([["a"]], [[[1]]], ["text"]), tmp_path / "out.jsonl")
 
 

@@ -153,29 +153,11 @@ def test_fields_that_cannot_be_kept_are_left_out_with_one_note(write: Write, kin
         read_nbest(path, strict=True)
 
 
-def test_word_scores_follow_the_number_of_words(write: Write) -> None:
-    path = write(
-        "0 ||| a b ||| F0= -1 WordScores= -0.5 -0.7 ||| -2",
-        "0 ||| a ||| F0= -1 WordScores= -0.5 ||| -2",
-        "0 |||  ||| F0= -1 WordScores= ||| -2",
-    )
-    with pytest.warns(BpaWarning, match="WordScores"):
-        assert read_nbest(path).features.tolist() == [[-1]] * 3
-
-
 def test_an_empty_alignment_of_an_empty_text(write: Write) -> None:
     path = write("0 ||| a ||| 0-0 ||| F0= -1 ||| -2", "0 |||  |||  ||| F0= -1 ||| -2")
     nbest = read_nbest(path)
     assert nbest.texts(0) == ["a", ""]
     assert nbest.extras["alignment"] == ("0-0", "")
-
-
-@pytest.mark.parametrize("value", ["one", "1_0", "1,5", "0x10", "\u0661", "nan", "-inf", "1e39"])
-@pytest.mark.parametrize("line", ["LM0= {} TM0= 2 0 ||| 0", "LM0= 1 TM0= 2 0 ||| {}"])
-def test_a_bad_number_is_named(write: Write, line: str, value: str) -> None:
-    path = write(GOOD, GOOD, f"0 ||| a ||| {line.format(value)}", GOOD)
-    with raises(DataError, "bad-number", parameter="bad", line=3, match=f"'{value}'"):
-        read_nbest(path)
 
 
 @pytest.mark.parametrize(
@@ -248,17 +230,6 @@ def test_fields_that_are_not_as_in_the_first_line(write: Write, first: str, seco
         read_nbest(write(f"0 ||| {first}", f"0 ||| {second}"))
 
 
-@pytest.mark.parametrize("value", ["nan", "-inf", "1e39", "none"])
-@pytest.mark.parametrize("where", ["feature", "total"])
-def test_bad_values_may_be_dropped_with_a_count(write: Write, value: str, where: str) -> None:
-    bad = GOOD.replace("-1.5" if where == "feature" else "-3.5", value)
-    path = write(GOOD, bad.replace("a cat", "a dog"), bad, GOOD)
-    with pytest.warns(BpaWarning, match="2 hypotheses dropped"):
-        nbest = read_nbest(path, bad="drop")
-    assert nbest.texts(0) == ["a cat", "a cat"]
-    assert np.isfinite(nbest.features).all()
-
-
 def test_a_list_dropped_altogether_is_an_error(write: Write) -> None:
     path = write(GOOD, GOOD.replace("0 |||", "1 |||").replace("-1.5", "nan"))
     with pytest.raises(DataError, match="sentence 1"):
@@ -317,9 +288,3 @@ def test_positions_that_would_not_read_back(tmp_path: Path, bad: Any) -> None:
 def test_other_extras_are_not_written(tmp_path: Path) -> None:
     write_nbest(with_extras(system=[["x", "y"], ["x"]]), tmp_path / "out")
     assert read_nbest(tmp_path / "out").extras == {}
-
-
-@pytest.mark.usefixtures("small_blocks")
-def test_positions_in_a_stream_of_blocks(write: Write) -> None:
-    path = write(*(f"{i // 4} ||| a ||| LM0= 1 ||| 2 ||| {i}-{i + 1}={i}" for i in range(40)))
-    assert read_nbest(path).extras[S] == tuple(f"{i}-{i + 1}={i}" for i in range(40))

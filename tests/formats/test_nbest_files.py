@@ -11,8 +11,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from raising import raises
 from table_content import table_content
 
@@ -53,29 +51,14 @@ def test_ids_may_come_in_any_order_but_only_once(write: Write) -> None:
     ids = [3, 7, 1, 9, 2, 8]
     assert read_nbest(write(*map(line, ids))).sentence_ids.tolist() == ids
     for place, again in enumerate(ids[:-1], 1):
-        with pytest.raises(DataError, match=rf":7: .*sentence {again}; .* line {place}"):
+        with raises(DataError, line=7, match=f"sentence {again}; .* line {place}:"):
             read_nbest(write(*map(line, ids), line(again)))
-
-
-def test_the_same_id_in_two_blocks_tells_how_to_sort(write: Write) -> None:
-    path = write(line(0), line(1), line(1), line(0))
-    with pytest.raises(DataError, match=r"dev\.nbest:4: .*sentence 0; .* line 1"):
-        read_nbest(path)
-    command = ["sort", "-s", "-n", "-k1,1", str(path)]
-    path.write_bytes(subprocess.run(command, capture_output=True, check=True).stdout)
-    assert read_nbest(path).sizes.tolist() == [2, 2]
 
 
 def test_an_empty_file_is_an_error(write: Write) -> None:
     for path in (write(b""), write(gzip.compress(b""), name="dev.gz")):
         with raises(DataError, "no-data"):
             read_nbest(path)
-
-
-def test_a_truncated_file_is_an_error(write: Write) -> None:
-    data = gzip.compress("\n".join(line(i, f"t {i * i}") for i in range(5000)).encode())
-    with raises(DataError, "damaged"):
-        read_nbest(write(data[:-20], name="dev.gz"))
 
 
 def test_unknown_options_name_the_choices(write: Write) -> None:
@@ -123,9 +106,7 @@ class TestReferences:
 
     @pytest.mark.parametrize("references", [[1, 2], [("a",), 2], [{"a"}, ("b",)], [[["a"]], "b"]])
     def test_wrong_references(self, write: Write, references: Any) -> None:
-        with pytest.raises(
-            UsageError, match="references must be one text, or a tuple of texts, for"
-        ):
+        with raises(UsageError, "wrong-type", parameter="references"):
             read_nbest(write(line(0), line(1)), references=references)
 
     def test_one_based_ids(self, write: Write) -> None:
@@ -193,7 +174,7 @@ class TestStreaming:
             list(chunks)
 
     def test_repeated_ids_are_found_across_chunks(self, write: Write) -> None:
-        with pytest.raises(DataError, match=r":5: .*sentence 1"):
+        with raises(DataError, line=5, match="sentence 1;"):
             list(iter_nbest(write(*map(line, [0, 1, 2, 3, 1])), chunk=1))
 
 
@@ -214,38 +195,6 @@ class TestWriting:
         assert not list(tmp_path.iterdir())
         write_nbest(toy, tmp_path / name, format="moses")
         assert_same(read_nbest(tmp_path / name), toy)
-
-    def test_it_reads_back_with_the_same_bits(self, toy: NBest, tmp_path: Path) -> None:
-        write_nbest(toy, tmp_path / "out.gz")
-        assert_same(read_nbest(tmp_path / "out.gz"), toy)
-
-    @settings(max_examples=30, deadline=None)
-    @given(
-        values=st.lists(st.floats(width=32, allow_nan=False, allow_infinity=False), min_size=1),
-        text=st.text(st.characters(exclude_characters="\n\r|\0", exclude_categories=["Cs"])),
-        identifier=st.integers(0, 10**12),
-        total=st.booleans(),
-    )
-    def test_any_floats_and_texts_read_back(
-        self,
-        tmp_path_factory: pytest.TempPathFactory,
-        values: list[float],
-        text: str,
-        identifier: int,
-        total: bool,
-    ) -> None:
-        path = tmp_path_factory.mktemp("out") / "nbest"
-        nbest = NBest(
-            offsets=np.array([0, 1]),
-            features=np.array([values], dtype=np.float32),
-            feature_names=tuple(f"F{i}" for i in range(len(values))),
-            sentence_ids=np.array([identifier]),
-            strings=(text.strip(" "),),
-            string_index=np.array([0], dtype=np.int32),
-            totals=np.array(values[:1], dtype=np.float32) if total else None,
-        )
-        write_nbest(nbest, path)
-        assert_same(read_nbest(path), nbest)
 
     def test_labels_are_grouped_as_moses_prints_them(self, tmp_path: Path) -> None:
         names = ["TM0[0]", "TM0[1]", "LM0", "RM0[1]", "D0[0]", "W0", "D0[1]"]
@@ -282,25 +231,8 @@ class TestWriting:
             write_nbest(nbest, tmp_path / "out")
         assert list(tmp_path.iterdir()) == []
 
-    def test_a_text_with_a_line_break(self, tmp_path: Path) -> None:
-        nbest = NBest.from_lists([["a\nb"]], [[[1]]], ["LM0"])
-        with raises(DataError, "not-supported"):
-            write_nbest(nbest, tmp_path / "out")
-        assert list(tmp_path.iterdir()) == []
-
 
 class TestRealLists:
-    def test_medical(self, shared_data: Path) -> None:
-        nbest = read_nbest(
-            shared_data / "medical/adapt.nbest.gz", references=shared_data / "medical/adapt.ref"
-        )
-        assert nbest.sentence_ids.tolist() == list(range(500))
-        assert nbest.sizes.tolist() == [500] * 500
-        assert len(nbest.feature_names) == 15
-        assert nbest.texts(0)[:2] == ["i believe that is the flu"] * 2
-        assert nbest.references is not None
-        assert len(nbest.references) == 500
-
     @pytest.mark.parametrize("name", ["leaflet", "medical/adapt", "captions/test"])
     def test_totals_are_weights_times_features(
         self, real_lists: Callable[[str], NBest], demo_data: Path, name: str
@@ -367,18 +299,6 @@ class TestWhatLooksWrongWithReferences:
         path = write(*(line(i, "我们是猫") for i in range(12)))
         with warnings.catch_warnings(action="error"):
             read_nbest(path, references=write(*["那是猫吗"] * 12, name="ref"))
-
-    def test_blank_references(self, write: Write) -> None:
-        references = write("x", " ", "", name="ref")
-        with pytest.warns(
-            BpaWarning, match="2 sentences with a blank reference, the first of id 1"
-        ):
-            read_nbest(write(*map(line, range(3))), references=references)
-
-    def test_more_references_than_lists(self, write: Write) -> None:
-        references = write(*"vwxyz", name="ref")
-        with pytest.warns(BpaWarning, match=r"lists for 2 sentences, but .*ref has 5 references"):
-            read_nbest(write(line(0), line(3)), references=references)
 
     def test_those_given_stand_in_for_those_of_the_file(self, write: Write) -> None:
         path = write('{"id": 0, "references": ["a", "b"], "candidates": [{"text": "t", "lm": 1}]}')

@@ -12,11 +12,9 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 from raising import raises
-from table_content import table_content
 
 from bpa_ppl import NBest, iter_nbest, read_nbest, write_nbest
 from bpa_ppl.errors import BpaWarning, DataError
-from bpa_ppl.formats.parquet import Parquet
 
 Write = Callable[..., Path]
 NESTED = {
@@ -67,26 +65,6 @@ def test_compressed_as_a_whole(tmp_path: Path) -> None:
     packed = tmp_path / "lists.gz"
     packed.write_bytes(gzip.compress(written(tmp_path, NESTED).read_bytes()))
     assert_nested(read_nbest(packed))
-
-
-@pytest.mark.parametrize("batch", [1, 2, 1000])
-def test_what_is_written_reads_back(tmp_path: Path, batch: int) -> None:
-    nbest = NBest.from_lists(
-        [['a "b"\n', "é"], ["c"]],
-        [[[0.1, -0.0], [1e-45, 3e38]], [[1, 2]]],
-        ["lm", "tm[0]"],
-        references=[("x", "y"), ("z",)],
-        sources=["s", "t"],
-        totals=[[1, 2], [-0.0]],
-        extras={"system": [["", "5a"], ["w"]], "spans": [[[1, 2], []], [[3]]]},
-        sentence_extras={"doc": ["d", "e"], "n": [1, 2], "share": [0.5, 0.25]},
-        sentence_ids=[7, 3],
-    )
-    path = tmp_path / "out.parquet"
-    write_nbest(nbest, path, format=Parquet(batch=batch))
-    assert table_content(read_nbest(path, format=Parquet(batch=batch))) == table_content(nbest)
-    chunks = iter_nbest(path, chunk=1, format=f"parquet:batch={batch}")
-    assert table_content(NBest.concatenate(chunks)) == table_content(nbest)
 
 
 def test_kinds_of_numbers(tmp_path: Path) -> None:
@@ -149,12 +127,12 @@ def test_a_file_that_was_cut_short(tmp_path: Path, kept: int) -> None:
 def test_a_file_without_rows(tmp_path: Path) -> None:
     path = written(tmp_path, pa.table(NESTED).slice(0, 0))
     for read in (read_nbest, lambda path: list(iter_nbest(path))):
-        with pytest.raises(DataError, match=r"lists\.parquet: empty: there are no n-best lists"):
+        with raises(DataError, "no-data"):
             read(path)
 
 
 def test_an_error_of_writing_leaves_nothing(tmp_path: Path) -> None:
     nbest = NBest.from_lists([["a"]], [[[1]]], ["source"])
-    with pytest.raises(DataError, match="a column source, which has another meaning"):
+    with raises(DataError, "bad-name"):
         write_nbest(nbest, tmp_path / "out.parquet")
     assert list(tmp_path.iterdir()) == []

@@ -83,22 +83,20 @@ def test_arrays_that_do_not_fit(texts: Path, tmp_path: Path) -> None:
     with raises(DataError, "bad-number"):
         read_nbest(texts, format=reader)
     np.save(path, np.array([1, np.inf, 1, 1, 1, 1]))
-    with pytest.raises(DataError, match="hyps:2: s is inf"):
+    with raises(DataError, parameter="bad", line=2):
         read_nbest(texts, format=reader)
     with pytest.warns(BpaWarning, match="1 hypothesis dropped"):
         assert read_nbest(texts, format=reader, bad="drop").sizes.tolist() == [1, 2, 2]
 
 
 def test_lines_that_are_not_whole_lists(texts: Path) -> None:
-    with raises(DataError, "wrong-length", parameter="list_size") as uneven:
+    with raises(DataError, "wrong-length", parameter="list_size"):
         read_nbest(texts, format="plain:list_size=4")
-    assert uneven.value.parameter == "list_size"
-    with raises(UsageError, "missing-setting", parameter="list_size") as unset:
+    with raises(UsageError, "missing-setting", parameter="list_size"):
         read_nbest(texts, format="plain")
-    assert unset.value.parameter == "list_size"
     with raises(UsageError, "invalid-setting", parameter="list_size"):
         read_nbest(texts, format="plain:list_size=x")
-    with pytest.raises(UsageError, match="settings of the format plain are written NAME=VALUE"):
+    with raises(UsageError, "invalid-setting"):
         read_nbest(texts, format="plain:50")
     with raises(DataError, "unknown-format", parameter="format", line=1):
         read_nbest(texts)

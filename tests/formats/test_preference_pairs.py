@@ -12,8 +12,8 @@ import pytest
 from raising import raises
 from table_content import table_content
 
-from bpa_ppl import NBest, adapt, iter_nbest, point_weights, read_nbest, write_nbest
-from bpa_ppl.errors import DataError, UsageError
+from bpa_ppl import adapt, point_weights, read_nbest, write_nbest
+from bpa_ppl.errors import DataError
 
 GOLDEN = Path(__file__).parent / "golden" / "preference-pairs.jsonl"
 Write = Callable[..., Path]
@@ -37,12 +37,6 @@ def test_the_golden_file() -> None:
     assert nbest.sentence_extras == {"judge": ("ann", "bob", "ann"), "preferences": ([[0, 1]],) * 3}
 
 
-def test_a_stream_is_the_whole() -> None:
-    parts = list(iter_nbest(GOLDEN, chunk=2))
-    assert [len(part) for part in parts] == [2, 1]
-    assert table_content(NBest.concatenate(parts)) == table_content(read_nbest(GOLDEN))
-
-
 def test_texts_alone_need_a_source_of_features(write: Write) -> None:
     lists = read_nbest(write(*(line("a b c", "a", prompt=str(s)) for s in range(20))))
     assert (lists.feature_names, lists.features.shape) == ((), (40, 0))
@@ -62,8 +56,6 @@ def test_written_as_jsonl_they_read_back(write: Write, tmp_path: Path) -> None:
     lists = read_nbest(GOLDEN)
     write_nbest(lists, tmp_path / "lists.jsonl")
     assert table_content(read_nbest(tmp_path / "lists.jsonl")) == table_content(lists)
-    with raises(UsageError, "not-supported", parameter="format"):
-        write_nbest(lists, tmp_path / "pairs", format="preference-pairs")
 
 
 @pytest.mark.parametrize(
@@ -90,8 +82,3 @@ def test_a_bad_number_is_named(write: Write) -> None:
     lines = [line({"text": "a", "lm": lm}, {"text": "b", "lm": 1}) for lm in (1, "x")]
     with pytest.raises(DataError, match=r":2: .*lm is 'x'"):
         read_nbest(write(*lines))
-
-
-def test_an_empty_file_is_refused(write: Write) -> None:
-    with raises(DataError, "no-data"):
-        read_nbest(write(), format="preference-pairs")

@@ -29,19 +29,13 @@ def test_different_line_counts_are_told(write: Write) -> None:
         read_references(files)
 
 
-def test_an_empty_file(write: Write) -> None:
+def test_no_references(write: Write, tmp_path: Path) -> None:
     with raises(DataError, "no-data"):
         read_references(write(name="ref"))
-
-
-def test_no_file() -> None:
-    with raises(UsageError, "no-data", parameter="paths"):
-        read_references([])
-
-
-def test_a_missing_file(tmp_path: Path) -> None:
     with raises(DataError, "missing-file"):
         read_references(tmp_path / "ref9")
+    with raises(UsageError, "no-data", parameter="paths"):
+        read_references([])
 
 
 def test_a_line_that_is_not_utf8(write: Write) -> None:

@@ -4,23 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from raising import raises
-from table_content import table_content
 
-from bpa_ppl import NBest, iter_nbest, read_nbest, write_nbest
+from bpa_ppl import NBest, read_nbest, write_nbest
 from bpa_ppl.errors import BpaWarning, DataError
 from bpa_ppl.formats import separated
-from bpa_ppl.formats.base import ReadOptions
-from bpa_ppl.formats.separated import Csv
 
 Write = Callable[..., Path]
-NEW = [b"", b'"', b",", b"\n", b"\r", b"0", b"-", b"e9", b"\xff", b" ", b"\0"]
 HEADER = "id,text,reference,lm,system"
 
 
@@ -150,56 +143,6 @@ def test_ids_that_are_texts(write: Write) -> None:
     nbest = read_nbest(write("id,text,lm", "d-1,a,1", "d-1,b,2", "7,c,3"), first_id=1)
     assert nbest.sentence_ids.tolist() == [1, 2]
     assert nbest.sentence_extras["id"] == ("d-1", "7")
-
-
-def gathered(data: bytes, fast: bool) -> Any:
-    """Return the content of all rows, or the line of the message that refuses one."""
-    split = data.index(b"\n", data.index(b"\n") + 1) + 1
-    regular = separated._Reader._regular
-    if not fast:
-        separated._Reader._regular = lambda self, data: None  # type: ignore[method-assign]
-    try:
-        parts = list(Csv().parse([data[:split], data[split:]], ReadOptions("dev")))
-    except DataError as error:
-        return str(error)
-    finally:
-        separated._Reader._regular = regular  # type: ignore[method-assign]
-    texts = [part.strings[i] for part in parts for i in part.string_index]
-    numbers = [(*p.ids.tolist(), *p.lines.tolist(), p.features.tobytes()) for p in parts]
-    return texts, numbers, [dict(part.extras) for part in parts]
-
-
-@settings(max_examples=40, deadline=None)
-@given(data=st.data())
-def test_both_readers_agree(data: st.DataObject) -> None:
-    whole = b'id,text,lm,by\n0,a,1.5,x\n0,"b ""c""",-2e3,y\n0,d,"3",\r\n1,"e",.5,z\n'
-    start = whole.index(b"0,a")
-    for _ in range(data.draw(st.integers(1, 3))):
-        place = data.draw(st.integers(start + 10, len(whole) - 1))
-        new = data.draw(st.sampled_from(NEW))
-        whole = whole[:place] + new + whole[place + 1 :]
-    whole += b"" if whole.endswith(b"\n") else b"\n"
-    assert gathered(whole, True) == gathered(whole, False)
-
-
-@pytest.mark.parametrize("suffix", ["tsv", "csv.gz"])
-def test_what_is_written_reads_back(tmp_path: Path, suffix: str) -> None:
-    nbest = NBest.from_lists(
-        [['a "b"\n\t', "é,"], ["c\r"]],
-        [[[0.1, -0.0], [1e-45, 3e38]], [[1, 2]]],
-        ["lm", "odd, name"],
-        references=[("x", "y"), ("z", "\n")],
-        sources=["s", "t"],
-        totals=[[1, 2], [-0.0]],
-        extras={"system": [["", "5a"], ["w"]]},
-        sentence_extras={"doc": ["d", "e"]},
-    )
-    path = tmp_path / f"out.{suffix}"
-    write_nbest(nbest, path)
-    with pytest.warns(BpaWarning, match="1 sentence with a blank reference, the first of id 1"):
-        assert table_content(read_nbest(path)) == table_content(nbest)
-    with pytest.warns(BpaWarning, match="blank"):
-        assert table_content(NBest.concatenate(iter_nbest(path, chunk=1))) == table_content(nbest)
 
 
 def test_what_would_not_read_back(tmp_path: Path) -> None:

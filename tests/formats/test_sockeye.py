@@ -10,12 +10,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from raising import raises
 from table_content import table_content
 
-from bpa_ppl import NBest, iter_nbest, read_nbest, write_nbest
+from bpa_ppl import NBest, read_nbest, write_nbest
 from bpa_ppl.errors import BpaWarning, DataError, UsageError
 from bpa_ppl.formats.sockeye import Sockeye
 
@@ -91,38 +89,6 @@ def test_what_is_passed_through_belongs_to_the_sentence(write: Write) -> None:
     }
 
 
-@pytest.mark.usefixtures("small_blocks")
-def test_a_stream_is_the_whole(write: Write) -> None:
-    path = write(*(line(i, *((f"t{h}", h) for h in range(i % 3 + 1)), n=i) for i in range(20)))
-    whole = read_nbest(path, format=AS_IS)
-    parts = list(iter_nbest(path, chunk=3, format=AS_IS))
-    assert len(parts) == 7
-    assert table_content(NBest.concatenate(parts)) == table_content(whole)
-
-
-@settings(max_examples=25, deadline=None)
-@given(
-    lists=st.lists(
-        st.lists(st.tuples(st.text(st.characters(exclude_categories=["Cs"])),
-                           st.floats(width=32, allow_nan=False, allow_infinity=False)), min_size=1),
-        min_size=1,
-    ),
-    costs=st.booleans(),
-)  # fmt: skip
-def test_any_lists_read_back_with_the_same_bits(
-    tmp_path_factory: pytest.TempPathFactory, lists: list[list[tuple[str, float]]], costs: bool
-) -> None:
-    path = tmp_path_factory.mktemp("out") / "nbest"
-    nbest = NBest.from_lists(
-        [[text for text, _ in one] for one in lists],
-        [np.array([[value] for _, value in one], np.float32) for one in lists],
-        ["score"],
-    )
-    write_nbest(nbest, path, format=Sockeye(costs=costs))
-    with warnings.catch_warnings(action="ignore", category=BpaWarning):
-        assert table_content(read_nbest(path, format=Sockeye(costs=costs))) == table_content(nbest)
-
-
 def test_ids_columns_and_extras_read_back(tmp_path: Path) -> None:
     nbest = NBest.from_lists(
         [["a", "b"], ["c"]],
@@ -185,6 +151,10 @@ GOOD = line(7, ("a", 0.5), ("b", 1))
         (line(8, ("a", [[1]])), "bad-number"),
         (line(7, ("a", 1)), "duplicate"),
         (line("x", ("a", 1), id=4), "bad-name"),
+        (line(8, ("a", 1), scores=5, translations=["a"]), "wrong-length"),
+        (line(8, ("a", 1), scores={"a": 1}), "bad-line"),
+        (line(8, ("a", 1), scores=[[]], translations=["a"]), "wrong-length"),
+        (line(8, ("a", 1), scores=["x"], translations=["a"]), "bad-number"),
     ],
 )  # fmt: skip
 def test_a_bad_line_is_named(write: Write, bad: str | bytes, code: str) -> None:
@@ -207,28 +177,6 @@ def test_a_bad_line_is_named(write: Write, bad: str | bytes, code: str) -> None:
 def test_a_bad_value_is_named(write: Write, bad: str, value: str) -> None:
     with pytest.raises(DataError, match=rf"dev\.nbest:2: .*{value}"):
         read_nbest(write(GOOD, bad, line(9, ("a", 1))), format=AS_IS)
-
-
-@pytest.mark.parametrize(
-    ("more", "code"),
-    [
-        ({"scores": 5, "translations": ["a"]}, "wrong-length"),
-        ({"scores": {"a": 1}}, "bad-line"),
-        ({"scores": "x"}, "bad-line"),
-        ({"scores": [[]], "translations": ["a"]}, "wrong-length"),
-        ({"scores": ["x"], "translations": ["a"]}, "bad-number"),
-    ],
-)
-def test_a_bad_first_line_is_named(write: Write, more: dict[str, Any], code: str) -> None:
-    with raises(DataError, code, line=1):
-        read_nbest(write(line(1, ("a", 1), **more)), format=AS_IS)
-
-
-def test_bad_values_may_be_dropped(write: Write) -> None:
-    path = write(GOOD, line(8, ("a", float("nan")), ("b", 2), n=1).replace(', "n": 1', ""))
-    with pytest.warns(BpaWarning, match="1 hypothesis dropped"):
-        nbest = read_nbest(path, format=AS_IS, bad="drop")
-    assert [nbest.texts(s) for s in range(2)] == [["a", "b"], ["b"]]
 
 
 @pytest.mark.parametrize(

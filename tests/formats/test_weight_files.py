@@ -100,6 +100,7 @@ class TestReading:
             ('{"LM0": 1,\n"LM0": 2}', "duplicate", None),
             ('{"TM0": [1, 2],\n"TM0[1]": 2}', "duplicate", None),
             ("{}", "no-data", None),
+            ('{"\\ud800": 1}', "bad-encoding", None),
             ("[1, nan]", "bad-line", 1),
             ("[1, [2]]", "bad-number", None),
             ("[" * 100_000, "bad-line", 1),

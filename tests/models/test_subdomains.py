@@ -9,6 +9,7 @@ import jax
 import numpy as np
 import numpyro
 import pytest
+from phrase_pairs import sentences_of
 from planted import planted
 from raising import raises
 from sklearn.metrics import adjusted_rand_score
@@ -31,11 +32,6 @@ TEXTS = planted(3, 150, 0.4, words=40)[:2]
 def run_em(texts: tuple[NumberedText, NumberedText], jobs: int = 1, **settings: object) -> list:
     with parallel_workers(jobs, "threads") as team:
         return list(em(*texts, Settings(**settings), team))  # type: ignore[arg-type]
-
-
-def sentences_of(text: NumberedText) -> list[list[str]]:
-    bounds = zip(text.starts[:-1], text.starts[1:], strict=True)
-    return [[text.words[n] for n in text.numbers[a:b]] for a, b in bounds]
 
 
 def agreement(result: Subdomains, truth: np.ndarray) -> float:

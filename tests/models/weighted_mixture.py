@@ -36,30 +36,24 @@ def weighted_mixture(problem: Problem, variant: Variant, prior: PhiPrior) -> Non
     gamma = numpyro.sample("gamma", scale) if variant.smoothed else jnp.zeros(())
     wide = dist.Normal(0.0, prior.weight_deviation).expand([len(problem.names)])
     weights = numpyro.sample("weights", wide.to_event(1))
-    each = log_likelihoods(problem, variant, mixing, gamma, weights)
+    each = log_likelihoods(problem._replace(names=()), variant, mixing, gamma, weights)
     with numpyro.plate("pair", len(problem.weight)):
         numpyro.factor("dev", each)
 
 
+@partial(jax.jit, static_argnums=1)  # compiled as a whole, because single operations take long
 def log_likelihoods(
     problem: Problem, variant: Variant, mixing: Any, gamma: Any, weights: Any
 ) -> jax.Array:
     """Return n(x, y) log p(x | y; φ) of each dev pair (D,), differentiable by JAX.
 
     Args:
-        problem: from `Variant.apply`.
+        problem: from `Variant.apply`, without the names of features.
         variant: the form of the mixture.
         mixing: () α or β.
         gamma: () γ.
         weights: (Q,) λ.
     """
-    return _computed(problem._replace(names=()), variant, mixing, gamma, weights)
-
-
-@partial(jax.jit, static_argnums=1)  # compiled as a whole, because single operations take long
-def _computed(
-    problem: Problem, variant: Variant, mixing: Any, gamma: Any, weights: Any
-) -> jax.Array:
     groups, group, at = len(problem.missing), problem.query_group, problem.query_row
     eta = jnp.clip(jnp.asarray(problem.features, weights.dtype) @ weights, -BOUND, BOUND)
     factor = jax.nn.sigmoid(eta) if variant.link == "logistic" else jnp.exp(eta)

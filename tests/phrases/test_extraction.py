@@ -151,7 +151,7 @@ def test_rejects_invalid_text_and_lengths(tmp_path: Path) -> None:
     with raises(UsageError, parameter="keep"):
         extract_phrases(*paths, keep=np.ones(2, bool))
     paths[0].write_bytes(b"caf\xe9\n")
-    with pytest.raises(DataError, match="fr:1: byte 0xe9"):
+    with raises(DataError, "bad-encoding", line=1, match="fr:1: byte 0xe9"):
         extract_phrases(*paths)
     for path in paths:
         path.write_text("")

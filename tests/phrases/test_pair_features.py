@@ -20,6 +20,7 @@ from bpa_ppl.phrases.pair_features import (
     ParallelCorpus,
     pair_features,
     read_corpus,
+    svm_examples,
     svm_feature,
 )
 from bpa_ppl.text.ibm1 import IBM1
@@ -168,34 +169,23 @@ def svm_case() -> tuple[PhraseCounts, PhraseCounts, np.ndarray]:
 
 @pytest.mark.parametrize(("negatives", "first"), [("source", 0), ("no-common", 20)])
 def test_svm_separates_pairs_of_both_tables_from_the_selected_negatives(
-    negatives: Literal["source", "no-common"], first: int, monkeypatch: pytest.MonkeyPatch
+    negatives: Literal["source", "no-common"], first: int
 ) -> None:
-    import sklearn.svm
-
-    observed = {}
-
-    class RecordingSVM(sklearn.svm.LinearSVC):
-        def fit(self, x: np.ndarray, y: np.ndarray) -> RecordingSVM:
-            observed["rows"], observed["labels"] = x, y
-            return super().fit(x, y)
-
-    monkeypatch.setattr(sklearn.svm, "LinearSVC", RecordingSVM)
     outside, inside, features = svm_case()
-    common = inside.rows_of(outside) >= 0
+    common, negative = svm_examples(outside, inside, negatives)
+    assert (common == (inside.rows_of(outside) >= 0)).all()
+    chosen = outside.texts("source", np.flatnonzero(negative)).to_pylist()
+    sources = sorted(int(text[1:]) for text in chosen)
+    # s28 is the last source with a translation in IN; s20 and later have no common pairs.
+    assert (sources[0], sources[-1]) == (first, 28)
     result = svm_feature(outside, inside, features, negatives=negatives)
     assert result.shape == (300, 1)
     assert (result.mean(), result.std()) == pytest.approx((0, 1), abs=1e-5)
     assert result[common].mean() > result[~common].mean() + 1
     assert (svm_feature(outside, inside, features, negatives=negatives) == result).all()
-    numbers = np.arange(300, dtype=np.float32)[:, None]  # the feature is the number of the pair
-    svm_feature(outside, inside, numbers, negatives=negatives)
-    rows = observed["rows"][~observed["labels"], 0].astype(int)
-    sources = sorted(int(text[1:]) for text in outside.texts("source", rows).to_pylist())
-    # s28 is the last source with a translation in IN; s20 and later have no common pairs.
-    assert (sources[0], sources[-1]) == (first, 28)
-    assert observed["labels"].sum() == common.sum()
-    svm_feature(outside, inside, features, negatives=negatives, examples=50)
-    assert len(observed["rows"]) == 50
+    few = svm_feature(outside, inside, features, negatives=negatives, examples=50)
+    assert (few != result).any()
+    assert few[common].mean() > few[~common].mean() + 1
 
 
 def test_svm_rejects_missing_examples() -> None:

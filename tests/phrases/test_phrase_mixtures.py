@@ -90,26 +90,6 @@ def test_fits_agree_with_general_optimiser(method: str, side: Side) -> None:
     assert -result.log_likelihood <= min(others) + 1e-9
 
 
-def em_alpha(p_in: np.ndarray, p_out: np.ndarray, weights: np.ndarray) -> float:
-    """Return α by EM; the package uses another optimiser."""
-    alpha = 0.5
-    for _ in range(20_000):
-        alpha = np.average(alpha * p_in / (alpha * p_in + (1 - alpha) * p_out), weights=weights)
-    return float(alpha)
-
-
-def test_alpha_agrees_with_em() -> None:
-    dev = random_table(3)
-    counts = counts_of(random_table(1), random_table(2), dev, "target")
-    supported = (counts.p_in > 0) | (counts.p_out > 0)
-    expected = em_alpha(counts.p_in[supported], counts.p_out[supported], dev.count[supported])
-    result = fit("linear", counts, dev.count, "target")
-    assert 0.05 < expected < 0.95
-    assert result.value == pytest.approx(expected, abs=1e-5)
-    assert result.support == pytest.approx(dev.count[supported].sum() / dev.total)
-    assert 0 < result.support < 1
-
-
 def test_log_likelihood_is_over_supported_pairs() -> None:
     inner, outer = PhraseCounts.of("ab", "xy", [1, 1]), PhraseCounts.of("aa", "xy", [1, 3])
     dev = PhraseCounts.of("aac", "xyz", [2, 1, 1])

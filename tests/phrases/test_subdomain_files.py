@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from phrase_pairs import sentences_of
 from pyarrow import parquet
 from raising import raises
 
@@ -27,18 +28,13 @@ def example(assignment: Any = HARD, weights: Any = (0.25, 0.25, 0.5)) -> Subdoma
     return Subdomains(*texts, assignment, np.asarray(weights), SETTINGS)
 
 
-def words(text: NumberedText) -> list[list[str]]:
-    parts = np.split(text.numbers, text.starts[1:-1])
-    return [[text.words[number] for number in part] for part in parts]
-
-
 @pytest.mark.parametrize("assignment", [HARD, SOFT])
 def test_round_trip(assignment: np.ndarray, tmp_path: Path) -> None:
     path = tmp_path / "subdomains.parquet"
     result = example(assignment)
     result.save(path)
     read = Subdomains.load(path)
-    assert (words(read.source), words(read.target)) == (SOURCE, TARGET)
+    assert (sentences_of(read.source), sentences_of(read.target)) == (SOURCE, TARGET)
     assert read.source.words == result.source.words
     np.testing.assert_array_equal(read.assignment, result.assignment)
     assert read.assignment.dtype == result.assignment.dtype
@@ -50,7 +46,7 @@ def test_round_trip(assignment: np.ndarray, tmp_path: Path) -> None:
 
 def test_text_from_files_and_empty_text(tmp_path: Path) -> None:
     (tmp_path / "text").write_text("la maison\n\nune  maison\tZoé \nla\n", "utf-8")
-    assert words(NumberedText.read(tmp_path / "text")) == SOURCE
+    assert sentences_of(NumberedText.read(tmp_path / "text")) == SOURCE
     empty = NumberedText.of([])
     Subdomains(empty, empty, np.zeros(0, np.int64), np.ones(1)).save(tmp_path / "none.parquet")
     assert len(Subdomains.load(tmp_path / "none.parquet")) == 0

@@ -34,8 +34,7 @@ def test_numbers_as_pyarrow_gives_them(column, cut):
 
 def test_whole_numbers_stay_so_where_one_is_missing():
     values = values_of(pa.array([3, None], pa.int32()), missing=0)
-    assert values.tolist() == [3, 0]
-    assert values.dtype.kind == "i"
+    assert (values.tolist(), values.dtype.kind) == ([3, 0], "i")
 
 
 @pytest.mark.parametrize("parts", [[], [["a"]], [["a"], [None, "b"]]])
