@@ -15,7 +15,7 @@ from bpa_ppl.errors import DataError, UsageError, one_of, quoted
 from bpa_ppl.formats.base import AUTO, NBestFormat, ReadOptions
 from bpa_ppl.formats.moses_lines import SHAPE
 from bpa_ppl.formats.references import AnyReferences, AnySources, references_of, sources_of
-from bpa_ppl.formats.streams import AnyPath, InputFile, ahead, file_suffix, origin_name
+from bpa_ppl.formats.streams import AnyInput, AnyPath, InputFile, ahead, file_suffix, origin_name
 from bpa_ppl.nbest import NBest
 from bpa_ppl.registry import NBEST_FORMATS
 from bpa_ppl.rows import Gatherer, Rows
@@ -29,7 +29,7 @@ _OF_LISTS = re.compile(r"\.txt|\.out|\..*best.*")
 
 
 def read_nbest(
-    path: AnyPath,
+    path: AnyInput,
     *,
     references: AnyReferences | None = None,
     sources: AnySources | None = None,
@@ -41,7 +41,8 @@ def read_nbest(
     """Read all lists of a file into one table.
 
     Args:
-        path: the file, compressed or not; `-` is the standard input.
+        path: the file, compressed or not; `-` is the standard input. Also an open file, such as
+            `io.StringIO`, the bytes of a file, or an iterable of its lines.
         references: one file or several, with a line for each sentence of the text, or the
             references themselves as one tuple for each sentence; texts in a list are names of
             files. The list with id i has reference number i − `first_id`. They are used instead of
@@ -70,7 +71,7 @@ def read_nbest(
 
 
 def iter_nbest(
-    path: AnyPath,
+    path: AnyInput,
     *,
     chunk: int = 64,
     references: AnyReferences | None = None,
@@ -108,7 +109,8 @@ def iter_nbest(
         raise UsageError(f"chunk must be at least 1, got {chunk}", parameter="chunk")
     tables = _tables(path, chunk, references, sources, format, first_id, bad, strict)
     # A thread that waits for a pipe cannot be stopped.
-    return ahead(tables) if Path(path).is_file() else tables
+    is_file = isinstance(path, str | Path) and Path(path).is_file()
+    return ahead(tables) if is_file else tables
 
 
 def write_nbest(
@@ -174,7 +176,7 @@ def format_for(path: AnyPath) -> NBestFormat:
 
 
 def _tables(
-    path: AnyPath,
+    path: AnyInput,
     chunk: int,
     references: AnyReferences | None,
     sources: AnySources | None,

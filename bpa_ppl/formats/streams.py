@@ -16,12 +16,12 @@ from contextvars import copy_context
 from functools import partial
 from itertools import chain, islice, repeat
 from pathlib import Path, PurePath
-from typing import IO, Any, BinaryIO, NamedTuple, TextIO, TypeVar, cast
+from typing import IO, Any, BinaryIO, NamedTuple, TextIO, TypeAlias, TypeVar, cast
 
 import zstandard
 from isal import isal_zlib
 
-from bpa_ppl.errors import DataError
+from bpa_ppl.errors import DataError, UsageError, quoted
 from bpa_ppl.formats.parts import is_part, part_of
 from bpa_ppl.notes import Note, capture_notes, replay
 
@@ -29,6 +29,8 @@ T = TypeVar("T")
 
 #: How a user names a file; `-` is the standard input or output.
 AnyPath = str | Path
+#: What can be read: the path of a file, an open file, the content of one, or lines.
+AnyInput: TypeAlias = AnyPath | bytes | IO[bytes] | IO[str] | Iterable[str] | Iterable[bytes]
 STANDARD = "-"
 
 _CHUNK = 1 << 16  # bytes read at once; compressed text grows about tenfold
@@ -81,13 +83,20 @@ CORRUPT: tuple[type[Exception], ...] = (
 )
 
 
-def origin_name(path: AnyPath) -> str:
+def origin_name(source: AnyInput) -> str:
     """Return the name of an input for messages.
 
-    >>> origin_name("-"), origin_name("dev.nbest.gz")
-    ('<standard input>', 'dev.nbest.gz')
+    >>> [origin_name(source) for source in ("-", "dev.nbest.gz", io.StringIO("a"), ["a"])]
+    ['<standard input>', 'dev.nbest.gz', '<file object>', '<lines>']
     """
-    return "<standard input>" if str(path) == STANDARD else str(path)
+    if isinstance(source, str | Path):
+        return "<standard input>" if str(source) == STANDARD else str(source)
+    if isinstance(source, bytes):
+        return "<bytes>"
+    if not hasattr(source, "read"):
+        return "<lines>"
+    name = getattr(source, "name", None)
+    return name if isinstance(name, str) else "<file object>"
 
 
 def file_suffix(path: AnyPath) -> str:
@@ -113,7 +122,8 @@ class InputFile:
     r"""A file that is read once, from its beginning, after a look at its first lines.
 
     Args:
-        path: the file, compressed or not; `-` is the standard input.
+        path: the file, compressed or not; `-` is the standard input; or an open file, the bytes of
+            one, or its lines, with or without their ends.
 
     Raises:
         DataError: from its methods, as `read_blocks`.
@@ -126,7 +136,7 @@ class InputFile:
     b'one' b'one\ntwo\n'
     """
 
-    def __init__(self, path: AnyPath):
+    def __init__(self, path: AnyInput):
         self.path = path
         self.origin = origin_name(path)
         self._chunks = _plain_bytes(path)
@@ -193,15 +203,17 @@ class InputFile:
 
     def _is_plain(self) -> bool:
         """Return whether the file is neither compressed nor a pipe."""
+        if not isinstance(self.path, str | Path) or str(self.path) == STANDARD:
+            return False
         path = Path(self.path)
-        if str(path) == STANDARD or not path.is_file():
+        if not path.is_file():
             return False
         with path.open("rb") as file:
             head = file.read(_MAGIC)
         return not head.startswith((_BOM, *(codec.magic for codec in CODECS)))
 
 
-def read_blocks(path: AnyPath) -> Iterator[bytes]:
+def read_blocks(path: AnyInput) -> Iterator[bytes]:
     r"""Yield the text of a file in blocks of whole lines, each ended by a newline.
 
     gzip, xz and zstd are detected by their first bytes, not by the name of the file, and unpacked
@@ -250,7 +262,7 @@ def _whole_lines(chunks: Iterator[bytes]) -> Iterator[bytes]:
         yield rest if rest.endswith(b"\n") else rest + b"\n"
 
 
-def read_text(path: AnyPath) -> str:
+def read_text(path: AnyInput) -> str:
     """Return the content of a UTF-8 text file, unpacked as by `read_blocks`.
 
     Raises:
@@ -265,7 +277,7 @@ def read_text(path: AnyPath) -> str:
     return decoded(b"".join(_plain_bytes(path)), path, 1)
 
 
-def read_lines(path: AnyPath) -> list[str]:
+def read_lines(path: AnyInput) -> list[str]:
     r"""Return the lines of a UTF-8 text file, without their ends (`\n` or `\r\n`).
 
     Raises:
@@ -282,7 +294,7 @@ def read_lines(path: AnyPath) -> list[str]:
     return [line.removesuffix("\r") for line in (lines if lines[-1] else lines[:-1])]
 
 
-def decoded(data: bytes, path: AnyPath, line: int) -> str:
+def decoded(data: bytes, path: AnyInput, line: int) -> str:
     r"""Return bytes as text; they begin in the given line of the file.
 
     Raises:
@@ -300,7 +312,7 @@ def decoded(data: bytes, path: AnyPath, line: int) -> str:
         raise DataError(problem, origin_name(path), number, code="bad-encoding") from error
 
 
-def decoded_lines(lines: Sequence[bytes], path: AnyPath, numbers: Iterable[int]) -> list[str]:
+def decoded_lines(lines: Sequence[bytes], path: AnyInput, numbers: Iterable[int]) -> list[str]:
     """Return texts without spaces around them; each is from the line of that number.
 
     Raises:
@@ -502,7 +514,7 @@ def _text_file(temporary: Path, path: AnyPath) -> Iterator[TextIO]:
             yield text
 
 
-def _plain_bytes(path: AnyPath) -> Generator[bytes, None, None]:
+def _plain_bytes(path: AnyInput) -> Generator[bytes, None, None]:
     """Yield the decompressed content in chunks of any length, without a byte-order mark."""
     chunks = _raw_chunks(path)
     first = next(chunks, b"")
@@ -513,7 +525,10 @@ def _plain_bytes(path: AnyPath) -> Generator[bytes, None, None]:
     yield from texts
 
 
-def _raw_chunks(path: AnyPath) -> Iterator[bytes]:
+def _raw_chunks(path: AnyInput) -> Iterator[bytes]:
+    if not isinstance(path, str | Path):
+        yield from _chunks_in_memory(path)
+        return
     try:
         standard = str(path) == STANDARD
         if standard and sys.stdin is None:
@@ -527,7 +542,36 @@ def _raw_chunks(path: AnyPath) -> Iterator[bytes]:
         raise denied(path, error, "read") from error
 
 
-def _unpacked(chunks: Iterator[bytes], codec: Codec, path: AnyPath) -> Iterator[bytes]:
+def _chunks_in_memory(source: Any) -> Iterator[bytes]:
+    """Yield the content of an open file, of bytes, or of lines, which get an end each."""
+    chunks: Iterable[bytes | str]
+    if isinstance(source, bytes):
+        chunks = [source]
+    elif hasattr(source, "read"):
+        chunks = iter(lambda: source.read(_CHUNK), type(source.read(0))())
+    elif isinstance(source, Iterable):
+        chunks = map(_ended, source)
+    else:
+        raise UsageError(
+            f"lists are read from a path, an open file, bytes or lines, not {quoted(source)}",
+            parameter="path",
+            code="wrong-type",
+        )
+    for chunk in chunks:
+        yield chunk if isinstance(chunk, bytes) else chunk.encode(errors="surrogatepass")
+
+
+def _ended(line: Any) -> bytes | str:
+    if isinstance(line, bytes):
+        return line if line.endswith(b"\n") else line + b"\n"
+    if isinstance(line, str):
+        return line if line.endswith("\n") else line + "\n"
+    raise UsageError(
+        f"a line is a text or bytes, not {quoted(line)}", parameter="path", code="wrong-type"
+    )
+
+
+def _unpacked(chunks: Iterator[bytes], codec: Codec, path: AnyInput) -> Iterator[bytes]:
     """Decompress one or several concatenated streams."""
     decoder = codec.decoder()
     try:
@@ -543,12 +587,12 @@ def _unpacked(chunks: Iterator[bytes], codec: Codec, path: AnyPath) -> Iterator[
         raise _damaged(path, f"the {codec.name} data end too early")
 
 
-def _damaged(path: AnyPath, problem: str) -> DataError:
+def _damaged(path: AnyInput, problem: str) -> DataError:
     message = f"{problem}: download or create the file again"
     return DataError(message, origin_name(path), code="damaged")
 
 
-def denied(path: AnyPath, error: OSError, done: str) -> DataError:
+def denied(path: AnyInput, error: OSError, done: str) -> DataError:
     """Return the error for a file that the system refuses; `done` is read or written."""
     reading = done == "read"
     code = "cannot-read" if reading else "cannot-write"
@@ -561,7 +605,7 @@ def denied(path: AnyPath, error: OSError, done: str) -> DataError:
         reason = f"permission denied: it cannot be {done} by this user, change its mode with chmod"
     else:
         reason = f"it could not be {done}: {error.strerror or error}"
-    return DataError(reason, origin_name(path) if reading else path, code=code)
+    return DataError(reason, origin_name(path) if reading else str(path), code=code)
 
 
 def ahead(items: Iterator[T]) -> Iterator[T]:

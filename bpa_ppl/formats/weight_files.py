@@ -6,7 +6,14 @@ from collections.abc import Mapping
 
 from bpa_ppl.errors import DataError, UsageError, one_of
 from bpa_ppl.formats.base import AUTO, WeightFormat
-from bpa_ppl.formats.streams import AnyPath, atomic_writer, file_suffix, origin_name, read_text
+from bpa_ppl.formats.streams import (
+    AnyInput,
+    AnyPath,
+    atomic_writer,
+    file_suffix,
+    origin_name,
+    read_text,
+)
 from bpa_ppl.labels import repeated
 from bpa_ppl.registry import WEIGHT_FORMATS
 from bpa_ppl.weights import PositionalWeights, Weights
@@ -14,13 +21,14 @@ from bpa_ppl.weights import PositionalWeights, Weights
 _ANY = "dense"  # read if no other format is detected, and written without an ending
 
 
-def read_weights(path: AnyPath, format: str | WeightFormat = AUTO) -> Weights:
+def read_weights(path: AnyInput, format: str | WeightFormat = AUTO) -> Weights:
     """Read the weights of a moses.ini, a dense-weights file, JSON, YAML or another format.
 
     Numbers without names must be in the order of the columns of the lists.
 
     Args:
-        path: the file, compressed or not; `-` is the standard input.
+        path: the file, compressed or not; `-` is the standard input. Also an open file, the bytes
+            of a file, or an iterable of its lines.
         format: the name of a format or the format itself; "auto" detects it from the content.
 
     Raises:
