@@ -109,7 +109,7 @@ class Headroom:
         return self.choices[_ANTI_ORACLE][0]
 
     def __str__(self) -> str:
-        rows = [[n, *(text for _, text, *_ in cells(s))] for n, s in self.choices.items()]
+        rows = [[n, *(f"{v:.{d}f}" for _, v, d in cells(s))] for n, s in self.choices.items()]
         titles = ["", *(title for title, *_ in cells(self.choices[_ORACLE]))]
         table = text_table(rows, titles, align="l".ljust(len(titles), "r"))
         skipped = self.oracles.skipped

@@ -77,10 +77,7 @@ def has_preferences(nbest: NBest) -> bool:
     (False, True)
     """
     columns = [nbest.sentence_extras.get(name, ()) for name in (PREFERENCES, TIES, RANKINGS)]
-    return any(
-        isinstance(entries, list | tuple | np.ndarray) and len(entries) > 0
-        for entries in chain.from_iterable(columns)
-    )
+    return any(map(_listed, chain.from_iterable(columns)))
 
 
 def choice_sets(nbest: NBest, *, ties: bool | None = None) -> ChoiceSets:

@@ -39,11 +39,7 @@ class Scoreboard:
     titles: tuple[str, str] = ("canonical", "adapted")
 
     def __str__(self) -> str:
-        rows = [
-            (name, old, new, f"{change:+.{decimals}f}")
-            for name, old, new, change, decimals in self._rows()
-        ]
-        table = text_table(rows, ("", *self.titles, "change"), align="rrrr", least=9)
+        table = text_table(self._rows(), ("", *self.titles, "change"), align="rrrr", least=9)
         lines = [table, f"{self.changed} of {self.sentences} translations changed"]
         for before, after in zip(self.before, self.after, strict=True):
             details: list[Any] = [before.details, after.details]
@@ -59,24 +55,22 @@ class Scoreboard:
     @property
     def changes(self) -> list[str]:
         """One text per score, such as `TER 50.00 → 40.00`."""
-        return [f"{name} {old} → {new}" for name, old, new, *_ in self._rows()]
+        return [f"{name} {old} → {new}" for name, old, new, _ in self._rows()]
 
-    def _rows(self) -> list[tuple[str, str, str, float, int]]:
-        """Return name, both values as text, their difference, and its decimals."""
+    def _rows(self) -> list[tuple[str, str, str, str]]:
+        """Return name, both values, and their difference, as text."""
+        pairs = zip(cells(self.before), cells(self.after), strict=False)
         return [
-            (name, old, new, after - before, decimals)
-            for (name, old, before, decimals), (_, new, after, _) in zip(
-                cells(self.before), cells(self.after), strict=False
-            )
+            (name, f"{old:.{n}f}", f"{new:.{n}f}", f"{new - old:+.{n}f}")
+            for (name, old, n), (_, new, _) in pairs
         ]
 
 
-def cells(scores: tuple[Score, ...]) -> list[tuple[str, str, float, int]]:
-    """Return name, value as text, value and decimals of scores, the length ratio at the end."""
+def cells(scores: tuple[Score, ...]) -> list[tuple[str, float, int]]:
+    """Return name, value and decimals of scores, the length ratio at the end."""
     rows = [(title_of(score), score.value, score.decimals) for score in scores]
-    lengths = [length for score in scores if (length := length_of(score)) is not None]
-    rows += [("length", length, 3) for length in lengths]
-    return [(name, f"{value:.{decimals}f}", value, decimals) for name, value, decimals in rows]
+    lengths = (length_of(score) for score in scores)
+    return rows + [("length", length, 3) for length in lengths if length is not None]
 
 
 def title_of(score: Score) -> str:

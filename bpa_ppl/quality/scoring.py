@@ -237,25 +237,18 @@ class _Inputs(NamedTuple):
         texts: for each sentence the hypothesis, or some hypotheses.
         references: for each sentence.
         sources: for each sentence.
-        columns: (hypotheses,) each.
-        offsets: (sentences + 1,) the first hypothesis of each sentence, if there are columns.
+        columns: (hypotheses,) each, of all sentences.
     """
 
     texts: Sequence[Any]
     references: References
     sources: Sequence[str] | None
     columns: Mapping[str, Float64] | None = None
-    offsets: Int64 | None = None
 
     def part(self, chunk: slice) -> _Inputs:
         """Return the inputs of some sentences."""
         sources = None if self.sources is None else self.sources[chunk]
-        part = _Inputs(self.texts[chunk], self.references[chunk], sources)
-        if self.columns is None or self.offsets is None:
-            return part
-        first, stop, _ = chunk.indices(len(self.texts))
-        rows = slice(self.offsets[first], self.offsets[stop])
-        return part._replace(columns={name: v[rows] for name, v in self.columns.items()})
+        return _Inputs(self.texts[chunk], self.references[chunk], sources, self.columns)
 
     def apply(self, method: Callable[..., Any]) -> Any:
         """Call a method of the metric."""
@@ -299,8 +292,7 @@ def _inputs_of(metric: Metric, nbest: NBest, texts: Sequence[Any]) -> _Inputs:
         return inputs
     from bpa_ppl.quality.column import column_of
 
-    columns = {name: column_of(nbest, name) for name in metric.columns}
-    return inputs._replace(columns=columns, offsets=nbest.offsets)
+    return inputs._replace(columns={name: column_of(nbest, name) for name in metric.columns})
 
 
 def distinct_lists(nbest: NBest, metric: Metric) -> tuple[list[list[str]], Int64]:
@@ -356,13 +348,15 @@ def _score_each(
     from joblib import delayed
 
     hook = partial(getattr(metric, method), **arguments)
-    chunks = [inputs.part(slice(s, s + _CHUNK)) for s in range(0, len(nbest), _CHUNK)]
+    # A metric that reads columns gets all of them at once.
+    step = len(nbest) if metric.columns else _CHUNK
+    chunks = [inputs.part(slice(s, s + step)) for s in range(0, len(nbest), step)]
     parts = list[Float64]()
     with parallel_workers(jobs, "threads" if metric.threads else "local") as parallel:
         for part in parallel(delayed(chunk.apply)(hook) for chunk in chunks):
             parts.append(np.asarray(part, np.float64))
             if progress is not None:
-                progress(min(len(parts) * _CHUNK, len(nbest)), len(nbest), "sentences")
+                progress(min(len(parts) * step, len(nbest)), len(nbest), "sentences")
     values = np.concatenate(parts)
     if key is not None:
         write_array(key, values)
