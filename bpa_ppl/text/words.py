@@ -154,8 +154,18 @@ class Corpus(NamedTuple):
         Raises:
             DataError: if a file cannot be read or is not UTF-8, or as `of`.
         """
-        files = list(paths)
-        return cls._joined(_parts(files, report), ", ".join(map(origin_name, files)))
+        files, total = list(paths), 0
+
+        def parts() -> Iterator[tuple[str, int, list[list[str]]]]:
+            nonlocal total
+            for path in files:
+                before = total
+                for sentences in sentences_of(path):
+                    yield origin_name(path), total - before, sentences
+                    total += len(sentences)
+                    report(f"{total:,} lines")
+
+        return cls._joined(parts(), ", ".join(map(origin_name, files)))
 
     @classmethod
     def _joined(
@@ -186,16 +196,3 @@ class Corpus(NamedTuple):
             )
         starts = np.cumsum(np.concatenate(lengths), dtype=np.int64)
         return cls(vocabulary.words(), (np.concatenate(words), starts), origin)
-
-
-def _parts(
-    files: Iterable[AnyPath], report: Callable[[str], object]
-) -> Iterator[tuple[str, int, list[list[str]]]]:
-    total = 0
-    for path in files:
-        line = 0
-        for sentences in sentences_of(path):
-            yield origin_name(path), line, sentences
-            line += len(sentences)
-            total += len(sentences)
-            report(f"{total:,} lines")

@@ -11,7 +11,7 @@ import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any
 
 import numpy as np
 
@@ -27,8 +27,6 @@ from bpa_ppl.weights import AnyWeights, Weights, match
 
 #: Which weights a loop returns.
 RETURNED = ("best", "last")
-
-T = TypeVar("T")
 
 #: Turns weights into the n-best lists of the tuning sentences.
 Decoder = Callable[[Weights], NBest]
@@ -112,19 +110,25 @@ def redecode(
         _claim(store, _identity(nbest, path[0], settings))
     lists, added = nbest, 0
     for iteration in range(1, iterations + 1):
-        tuned: list[Reestimation] = []  # empty if the weights are already on disk
-
-        def tune(lists: NBest = lists, tuned: list[Reestimation] = tuned) -> Weights:
-            tuned.append(reestimate(lists, path[-1], **options))
-            return tuned[0].weights
-
+        tuned: Reestimation | None = None
         file = store and store / f"weights.{iteration}.json"
-        path.append(_saved(file, tune, read_weights, write_weights))
+        if file is not None and file.exists():
+            path.append(read_weights(file))
+        else:
+            tuned = reestimate(lists, path[-1], **options)
+            path.append(tuned.weights)
+            if file is not None:
+                write_weights(path[-1], file)
         file = store and store / f"nbest.{iteration}.jsonl.zst"
-        decoded = _saved(file, lambda: decode(path[-1]), read_nbest, write_nbest)
+        if file is not None and file.exists():
+            decoded = read_nbest(file)
+        else:
+            decoded = decode(path[-1])
+            if file is not None:
+                write_nbest(decoded, file)
         lists, added = merge(lists, decoded)
-        if report is not None and tuned:
-            report(iteration, tuned[0], added)
+        if report is not None and tuned is not None:
+            report(iteration, tuned, added)
         if not added:
             break
     if added:
@@ -191,44 +195,26 @@ class Command:
         for placeholder, path in {"{weights}": inputs, "{nbest}": output}.items():
             line = line.replace(placeholder, shlex.quote(str(path)))
         remedy = f"run it manually: {line}"
-        keep = False
-        try:
-            format = "dense" if self.template is None else "moses.ini"
-            write_weights(weights, inputs, template=self.template, format=format)
-            result = subprocess.run(
-                line, shell=True, stdin=subprocess.DEVNULL, capture_output=True, check=False
+        format = "dense" if self.template is None else "moses.ini"
+        write_weights(weights, inputs, template=self.template, format=format)
+        result = subprocess.run(
+            line, shell=True, stdin=subprocess.DEVNULL, capture_output=True, check=False
+        )
+        if result.returncode:
+            messages = result.stderr.decode(errors="replace").strip().splitlines()
+            raise DataError(
+                f"the decoder command failed with exit code {result.returncode}: "
+                f"{messages[-1] if messages else 'without a message'}; {remedy}"
             )
-            if result.returncode:
-                messages = result.stderr.decode(errors="replace").strip().splitlines()
-                raise DataError(
-                    f"the decoder command failed with exit code {result.returncode}: "
-                    f"{messages[-1] if messages else 'without a message'}; {remedy}"
-                )
-            if not output.is_file():
-                message = f"the decoder command wrote no n-best lists; {remedy}"
-                raise DataError(message, code="missing-file")
-            return self.read(output)
-        except DataError:
-            keep = True
-            raise
-        finally:
-            if not keep:
-                shutil.rmtree(folder, ignore_errors=True)
+        if not output.is_file():
+            message = f"the decoder command wrote no n-best lists; {remedy}"
+            raise DataError(message, code="missing-file")
+        lists = self.read(output)
+        shutil.rmtree(folder, ignore_errors=True)
+        return lists
 
 
-class Merged(NamedTuple):
-    """The union of lists of several decodings.
-
-    Attributes:
-        nbest: in each list the old hypotheses, then the new ones, without duplicates.
-        added: the number of new hypotheses.
-    """
-
-    nbest: NBest
-    added: int
-
-
-def merge(old: NBest, new: NBest) -> Merged:
+def merge(old: NBest, new: NBest) -> tuple[NBest, int]:
     """Add the hypotheses of another decoding of the same sentences to lists.
 
     A hypothesis is new unless the list has one with the same text and the same features. Totals
@@ -237,6 +223,10 @@ def merge(old: NBest, new: NBest) -> Merged:
     Args:
         old: the lists so far, with references.
         new: lists of the same sentences, identified by their ids; some may be missing.
+
+    Returns:
+        in each list the old hypotheses, then the new ones, without duplicates; and the number of
+        new hypotheses.
 
     Raises:
         DataError: if the features differ, or a sentence is unknown.
@@ -268,7 +258,7 @@ def merge(old: NBest, new: NBest) -> Merged:
     sizes = np.bincount(sentence[rows], minlength=len(old))
     merged = both.regroup(np.arange(len(old)), rows, sizes)
     added = int(np.count_nonzero(rows >= len(old.features)))
-    return Merged(replace(merged, sentence_ids=old.sentence_ids, origin=old.origin), added)
+    return replace(merged, sentence_ids=old.sentence_ids, origin=old.origin), added
 
 
 def _without(lists: NBest, others: NBest) -> NBest:
@@ -309,21 +299,6 @@ def _claim(folder: Path, loop: Mapping[str, str]) -> None:
             parameter="folder",
             code="mismatch",
         )
-
-
-def _saved(
-    path: Path | None,
-    make: Callable[[], T],
-    read: Callable[[Path], T],
-    write: Callable[[T, Path], object],
-) -> T:
-    """Return what a file contains, or a new value, which is written to it."""
-    if path is not None and path.exists():
-        return read(path)
-    value = make()
-    if path is not None:
-        write(value, path)
-    return value
 
 
 def _identity(nbest: NBest, weights: Weights, options: Mapping[str, Any]) -> dict[str, str]:

@@ -105,9 +105,7 @@ def reestimate(
             code="not-supported",
         )
     matched, lists = prepare_lists(nbest, weights, goal, fixed, defaults)
-    others = (
-        None if extra is None else lay_out(demote_to_extras(extra, goal.columns), matched, goal)
-    )
+    others = None if extra is None else lay_out(extra, matched, goal)
     with reporter(progress, f"tune {name}") as report:
         problem = TuningProblem(lists, goal, matched.free_values, seed, report, others)
         tuned = chosen.tune(problem)
@@ -159,4 +157,4 @@ def prepare_lists(
     """
     lists = demote_to_extras(nbest, metric.columns)
     matched = match(weights, lists, fixed=fixed, defaults=defaults)
-    return matched, lay_out(lists, matched, metric)
+    return matched, lay_out(nbest, matched, metric)
