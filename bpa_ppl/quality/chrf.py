@@ -32,9 +32,4 @@ class CHRF(SacreMetric, frozen=True):
         """Return sacreBLEU's chrF with these settings; it scores a sentence as a corpus."""
         from sacrebleu import metrics
 
-        return metrics.CHRF(
-            char_order=self.char_order,
-            word_order=self.word_order,
-            beta=self.beta,
-            references=streams,
-        )
+        return metrics.CHRF(**self.settings(), references=streams)

@@ -111,12 +111,9 @@ def choice_sets(nbest: NBest, *, ties: bool | None = None) -> ChoiceSets:
         for choice in _Entries(nbest, sentence, name).choices(entries)
     ]
     if not choices and len(nbest):
-        raise DataError(
-            "no sentence has a preference: give some of them preferences, such as [[2, 0]] if "
-            "candidate 2 was preferred to candidate 0, or ties or rankings",
-            nbest.origin,
-            code="no-data",
-        )
+        example = "preferences, such as [[2, 0]] if candidate 2 was preferred to candidate 0"
+        message = f"no sentence has preferences: give {example}, ties or rankings"
+        raise DataError(message, nbest.origin, code="no-data")
     choices.sort(key=lambda choice: choice.sentence)
     pairs = [choice for choice in choices if choice.pair]
     tied = sum(choice.chosen == 2 for choice in pairs)
@@ -128,13 +125,8 @@ def choice_sets(nbest: NBest, *, ties: bool | None = None) -> ChoiceSets:
         RANKINGS: sum(len(entries) for entries in rankings if entries is not None),
     }
     if ties is False and tied:
-        raise DataError(
-            f"there are {counted(tied, 'tie')}, but the model has no ties: leave them out with "
-            f"without({TIES!r})",
-            nbest.origin,
-            parameter="ties",
-            code="mismatch",
-        )
+        problem = f"the model has no ties: leave out {counted(tied, 'tie')} by without({TIES!r})"
+        raise DataError(problem, nbest.origin, parameter="ties", code="mismatch")
     decided = {(choice.sentence, choice.candidates) for choice in pairs if choice.chosen == 0}
     both = sum((sentence, (a, b)) in decided for sentence, (b, a) in decided) // 2
     if both:
@@ -225,9 +217,7 @@ class _Entries(NamedTuple):
             return candidate
         ids = list(self.nbest.extras.get(CANDIDATE_ID, ())[rows])
         if not isinstance(candidate, str) or ids.count(candidate) != 1:
-            message = (
-                f"names {quoted(candidate)}, not a position from 0 to {size - 1} or one's `id`"
-            )
+            message = f"names {quoted(candidate)}, neither a position below {size} nor an `id`"
             self.fail(index, message, "bad-name")
         return ids.index(candidate)
 

@@ -69,11 +69,8 @@ def corpus_score(
     """
     config = resolve(metric)
     if config.columns:
-        raise UsageError(
-            f"{config.key} is a column of n-best lists: texts have no such score",
-            parameter="metric",
-            code="not-supported",
-        )
+        message = f"{config.key} is a column of n-best lists: texts have no such score"
+        raise UsageError(message, parameter="metric", code="not-supported")
     score: Score = _inputs(config, hypotheses, references, sources).apply(config.corpus)
     return score
 
@@ -222,12 +219,8 @@ def no_references(origin: str | None) -> DataError:
     >>> no_references("dev.nbest").code
     'missing-references'
     """
-    return DataError(
-        "the lists have no references: give the references",
-        origin,
-        parameter="references",
-        code="missing-references",
-    )
+    message = "the lists have no references: give the references"
+    return DataError(message, origin, parameter="references", code="missing-references")
 
 
 class _Inputs(NamedTuple):
@@ -276,12 +269,8 @@ def _inputs(
     if "sources" not in metric.needs:
         sources = None
     elif sources is None or len(sources) != len(texts):
-        raise DataError(
-            f"{metric.key} needs the source of each sentence: give as many sources",
-            origin,
-            parameter="sources",
-            code="missing-sources",
-        )
+        message = f"{metric.key} needs the source of each sentence"
+        raise DataError(message, origin, parameter="sources", code="missing-sources")
     return _Inputs(texts, references, sources)
 
 

@@ -98,11 +98,8 @@ class IBM1:
             message = f"EM needs at least one iteration, not {iterations}"
             raise UsageError(message, parameter="iterations")
         if len(sources) != len(targets):
-            raise DataError(
-                f"{len(sources)} source sentences and {len(targets)} target sentences: line n of "
-                "one must be the translation of line n of the other",
-                code="mismatch",
-            )
+            message = f"{len(sources)} source sentences, but {len(targets)} target sentences"
+            raise DataError(message, code="mismatch")
         for name, side in (("sources", sources), ("targets", targets)):
             if len(side) and isinstance(side[0], str):
                 message = "a sentence is a sequence of words: split the text first"
@@ -193,12 +190,8 @@ class IBM1:
         first = np.arange(len(sources)) if source_of is None else np.asarray(source_of, np.int64)
         second = np.arange(len(targets)) if target_of is None else np.asarray(target_of, np.int64)
         if first.shape != second.shape:
-            raise UsageError(
-                f"{len(first)} sources do not match {len(second)} targets: give one source for "
-                "each target, or pair them with source_of and target_of",
-                parameter="source_of",
-                code="mismatch",
-            )
+            problem = f"{len(first)} sources do not match {len(second)} targets: give one for each"
+            raise UsageError(problem, parameter="source_of", code="mismatch")
         for name, index, side in (("source_of", first, sources), ("target_of", second, targets)):
             if len(index) and not 0 <= index.min() <= index.max() < len(side):
                 message = f"sentences are numbered from 0 to {len(side) - 1}"

@@ -179,20 +179,12 @@ class Corpus(NamedTuple):
             numbers, starts = vocabulary.number(sentences)
             special = np.flatnonzero(numbers < len(SPECIAL))
             if len(special):
-                raise DataError(
-                    f"the word {SPECIAL[numbers[special[0]]]} is reserved in language models: "
-                    "replace or remove it",
-                    file,
-                    line + int(np.searchsorted(starts, special[0], side="right")),
-                    code="bad-name",
-                )
+                line += int(np.searchsorted(starts, special[0], side="right"))
+                message = f"the word {SPECIAL[numbers[special[0]]]} is reserved: replace it"
+                raise DataError(message, file, line, code="bad-name")
             words.append(numbers)
             lengths.append(np.diff(starts))
         if len(vocabulary) == len(SPECIAL):
-            raise DataError(
-                "there is no word in the text: a language model needs sentences",
-                origin,
-                code="no-data",
-            )
+            raise DataError("there is no word in the text", origin, code="no-data")
         starts = np.cumsum(np.concatenate(lengths), dtype=np.int64)
         return cls(vocabulary.words(), (np.concatenate(words), starts), origin)

@@ -57,12 +57,10 @@ class TuningLists:
 
     def joined(self, other: TuningLists) -> TuningLists:
         """Return the concatenated lists."""
-        return TuningLists(
-            np.concatenate([self.offsets, self.offsets[-1] + other.offsets[1:]]),
-            np.concatenate([self.features, other.features]),
-            np.concatenate([self.fixed, other.fixed]),
-            np.concatenate([self.counts, other.counts]),
-        )
+        offsets = np.concatenate([self.offsets, self.offsets[-1] + other.offsets[1:]])
+        names = "features", "fixed", "counts"
+        pairs = ((getattr(self, name), getattr(other, name)) for name in names)
+        return TuningLists(offsets, *map(np.concatenate, pairs))
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,12 +157,8 @@ def lay_out(nbest: NBest, matched: Match, metric: Metric) -> TuningLists:
     """
     nbest = demote_to_extras(nbest, metric.columns)
     if set(nbest.feature_names) != set(matched.names):
-        raise DataError(
-            f"the lists have the features {', '.join(nbest.feature_names)}, but the other lists "
-            f"have {', '.join(matched.names)}: give lists of the same decoder",
-            nbest.origin,
-            code="mismatch",
-        )
+        names = f"{', '.join(nbest.feature_names)}, the other lists {', '.join(matched.names)}"
+        raise DataError(f"the lists have the features {names}", nbest.origin, code="mismatch")
     columns = places_of(matched.names, nbest.feature_names)
     features = nbest.features[:, columns].astype(np.float64)
     return TuningLists(

@@ -132,10 +132,8 @@ def redecode(
         if not added:
             break
     if added:
-        warn_user(
-            f"stopped after {iterations} iterations, although the decoder still finds new "
-            "hypotheses: allow more iterations"
-        )
+        reason = "although the decoder still finds new hypotheses: allow more iterations"
+        warn_user(f"stopped after {iterations} iterations, {reason}")
     # All weights are compared on the lists of all decodings.
     matched, tuning_lists = prepare_lists(lists, path[0], goal, options.get("fixed"))
     visited = np.array([[point[name] for name in matched.names] for point in path])
@@ -177,11 +175,8 @@ class Command:
     def __post_init__(self) -> None:
         for placeholder in ("{weights}", "{nbest}"):
             if placeholder not in self.line:
-                raise UsageError(
-                    f"the decoder command has no {placeholder}: write it where the command expects "
-                    "the name of that file",
-                    parameter="line",
-                )
+                problem = f"the decoder command has no {placeholder}: write it for that file's name"
+                raise UsageError(problem, parameter="line")
 
     def __call__(self, weights: Weights) -> NBest:
         """Run the command in a shell, with files in a temporary folder.
@@ -202,10 +197,9 @@ class Command:
         )
         if result.returncode:
             messages = result.stderr.decode(errors="replace").strip().splitlines()
-            raise DataError(
-                f"the decoder command failed with exit code {result.returncode}: "
-                f"{messages[-1] if messages else 'without a message'}; {remedy}"
-            )
+            last = messages[-1] if messages else "without a message"
+            failure = f"failed with exit code {result.returncode}: {last}; {remedy}"
+            raise DataError(f"the decoder command {failure}")
         if not output.is_file():
             message = f"the decoder command wrote no n-best lists; {remedy}"
             raise DataError(message, code="missing-file")
@@ -238,12 +232,9 @@ def merge(old: NBest, new: NBest) -> tuple[NBest, int]:
     (['a', 'b', 'a'], 1)
     """
     if set(new.feature_names) != set(old.feature_names):
-        raise DataError(
-            f"the new lists have the features {', '.join(new.feature_names)}, those of "
-            f"{old.origin} have {', '.join(old.feature_names)}: decode with the same model",
-            new.origin,
-            code="mismatch",
-        )
+        names = f"{', '.join(new.feature_names)}, not {', '.join(old.feature_names)}"
+        message = f"the new lists have the features {names}: decode with the same model"
+        raise DataError(message, new.origin, code="mismatch")
     both = NBest.concatenate(
         [_without(old, new), _without(new, old).with_sentences_of(old)], renumber=True
     )
@@ -292,13 +283,8 @@ def _claim(folder: Path, loop: Mapping[str, str]) -> None:
     if recorded != loop:
         old = recorded if isinstance(recorded, dict) else {}
         changed = ", ".join(key for key in loop if old.get(key) != loop[key])
-        raise DataError(
-            f"this folder was created with other {changed or 'settings'}: remove it, or choose "
-            "another folder for the iterations",
-            folder,
-            parameter="folder",
-            code="mismatch",
-        )
+        problem = f"this folder was created with other {changed or 'settings'}: choose another"
+        raise DataError(problem, folder, parameter="folder", code="mismatch")
 
 
 def _identity(nbest: NBest, weights: Weights, options: Mapping[str, Any]) -> dict[str, str]:

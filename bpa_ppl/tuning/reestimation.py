@@ -98,12 +98,9 @@ def reestimate(
         message = f"the tuner {name} uses no out-of-domain lists: remove them"
         raise UsageError(message, parameter="extra", code="conflict")
     if not goal.counted:
-        raise UsageError(
-            f"no tuner can optimise {goal.key}, whose corpus score is not a function of counts: "
-            f"choose one of {', '.join(counted_metrics(unreported=True))}",
-            parameter="metric",
-            code="not-supported",
-        )
+        names = ", ".join(counted_metrics(unreported=True))
+        message = f"no tuner can optimise {goal.key}, which has no counts: choose one of {names}"
+        raise UsageError(message, parameter="metric", code="not-supported")
     matched, lists = prepare_lists(nbest, weights, goal, fixed, defaults)
     others = None if extra is None else lay_out(extra, matched, goal)
     with reporter(progress, f"tune {name}") as report:
