@@ -107,8 +107,10 @@ def discounts(n: Sequence[float]) -> list[float] | None:
     Args:
         n: the numbers of n-grams with counts 0 to 4.
 
-    >>> discounts([0, 8, 4, 2, 1]), discounts([0, 2, 1, 0, 0])
-    ([0.5, 1.25, 2.0], None)
+    >>> discounts([0, 8, 4, 2, 1])
+    [0.5, 1.25, 2.0]
+    >>> discounts([0, 8, 0, 2, 1]), discounts([0, 8, 4, 40, 1])  # no count of 2; negative D_2
+    (None, None)
     """
     if not all(n[1:4]):
         return None
