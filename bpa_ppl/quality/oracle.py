@@ -117,9 +117,8 @@ class Headroom:
         policy = {"canonical": "broken by canonical scores", "shared": "shared"}
         notes = [f"{tied} of {count} oracles tied; ties {policy[self.oracles.ties]}"]
         if skipped:
-            notes.append(
-                f"{counted(skipped, 'list')} left out: fewer than two candidates are judged"
-            )
+            reason = "fewer than two candidates are judged"
+            notes.append(f"{counted(skipped, 'list')} left out: {reason}")
         return "\n".join([table, *notes, *(s.signature for s in self.choices[_ORACLE])])
 
 

@@ -46,10 +46,8 @@ class Scoreboard:
             counts = [int(d.get(f"{after.name}.judged", self.sentences)) for d in details]
             if min(counts) < self.sentences:
                 old, new = (f"{n} {title}" for n, title in zip(counts, self.titles, strict=True))
-                lines.append(
-                    f"{title_of(after)}: means of the choices that are judged, {old} and {new} of "
-                    f"{self.sentences}"
-                )
+                of = f"{old} and {new} of {self.sentences}"
+                lines.append(f"{title_of(after)}: means of the choices that are judged, {of}")
         return "\n".join([*lines, *(score.signature for score in self.after)])
 
     @property
@@ -139,11 +137,6 @@ def compared(
     >>> compared(lists, [1], [0]).changes
     ['TER 60.00 → 0.00', 'BLEU 0.00 → 100.00', 'length 0.400 → 1.000']
     """
+    first, second = (choice_scores(nbest, choice, metric) for choice in (before, after))
     texts = zip(nbest.chosen(before), nbest.chosen(after), strict=True)
-    return Scoreboard(
-        choice_scores(nbest, before, metric),
-        choice_scores(nbest, after, metric),
-        sum(a != b for a, b in texts),
-        len(nbest),
-        titles,
-    )
+    return Scoreboard(first, second, sum(a != b for a, b in texts), len(nbest), titles)

@@ -141,17 +141,11 @@ def redecode(
     last = len(path) - 1
     # Of equally good ones the latest, which was tuned on the most hypotheses.
     best = last if returned == "last" else last - int(np.argmax(gains[::-1]))
-    return Redecoded(
-        path[best],
-        goal.key,
-        goal.signed(gains[0]),
-        goal.signed(gains[best]),
-        visited,
-        goal.decimals,
-        scores_of(lists, tuning_lists, goal, *(visited[k][matched.free] for k in (0, best))),
-        best,
-        last,
-    )
+    before, after = (goal.signed(gains[k]) for k in (0, best))
+    points = (visited[k][matched.free] for k in (0, best))
+    scores = scores_of(lists, tuning_lists, goal, *points)
+    result = path[best], goal.key, before, after, visited, goal.decimals, scores
+    return Redecoded(*result, iteration=best, iterations=last)
 
 
 @dataclass(frozen=True)

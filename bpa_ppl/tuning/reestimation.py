@@ -106,15 +106,11 @@ def reestimate(
     with reporter(progress, f"tune {name}") as report:
         problem = TuningProblem(lists, goal, matched.free_values, seed, report, others)
         tuned = chosen.tune(problem)
-    return Reestimation(
-        Weights(zip(matched.names, matched.full(tuned.weights), strict=True)),
-        goal.key,
-        goal.signed(problem.gain(problem.start)),
-        goal.signed(problem.gain(tuned.weights)),
-        matched.full(tuned.visited),
-        goal.decimals,
-        scores_of(nbest, lists, goal, problem.start, tuned.weights),
-    )
+    points = problem.start, tuned.weights
+    before, after = (goal.signed(problem.gain(point)) for point in points)
+    result = Weights(zip(matched.names, matched.full(tuned.weights), strict=True))
+    visited, scores = matched.full(tuned.visited), scores_of(nbest, lists, goal, *points)
+    return Reestimation(result, goal.key, before, after, visited, goal.decimals, scores)
 
 
 def scores_of(

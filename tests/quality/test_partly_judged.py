@@ -117,12 +117,6 @@ def test_choices_without_judgement_have_no_score(partial_lists: NBest) -> None:
         headroom(bare, metric="mqm")
 
 
-def test_error_names_sentence_without_references(partial_lists: NBest) -> None:
-    references = [() if s == 7 else refs for s, refs in enumerate(partial_lists.references or ())]
-    with raises(DataError, "missing-references", parameter="references", match="sentence 7 "):
-        oracles(partial_lists.with_references(references), "ter")
-
-
 def test_missing_values_and_gains(partial_lists: NBest) -> None:
     column = np.asarray(partial_lists.extras["mqm"])
     np.testing.assert_array_equal(gains(partial_lists, "-mqm"), -column)
