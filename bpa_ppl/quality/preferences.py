@@ -31,8 +31,6 @@ from bpa_ppl.notes import log_info
 
 #: The extras of a sentence.
 PREFERENCES, TIES, RANKINGS = "preferences", "ties", "rankings"
-#: The extra of the candidates by which they can be named.
-CANDIDATE_ID = "id"
 #: The text of the row that means "no difference".
 NO_DIFFERENCE = "(no difference)"
 
@@ -215,7 +213,7 @@ class _Entries(NamedTuple):
         size = rows.stop - rows.start
         if isinstance(candidate, int) and not isinstance(candidate, bool) and 0 <= candidate < size:
             return candidate
-        ids = list(self.nbest.extras.get(CANDIDATE_ID, ())[rows])
+        ids = list(self.nbest.extras.get("id", ())[rows])
         if not isinstance(candidate, str) or ids.count(candidate) != 1:
             message = f"names {quoted(candidate)}, neither a position below {size} nor an `id`"
             self.fail(index, message, "bad-name")

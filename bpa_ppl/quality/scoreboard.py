@@ -13,9 +13,6 @@ from bpa_ppl.quality.scoring import choice_score
 from bpa_ppl.registry import METRICS
 from bpa_ppl.tables import text_table
 
-# Reported with any other metric: a choice by one of them may lower the others.
-_ALWAYS = ("ter", "bleu")
-
 
 @dataclass(frozen=True)
 class Scoreboard:
@@ -92,7 +89,8 @@ def reported(nbest: NBest, metric: str | Metric) -> tuple[Metric, ...]:
     ['bleu', 'ter']
     """
     config = resolve(metric, nbest)
-    others = _ALWAYS if nbest.references and all(nbest.references) else ()
+    # A choice by one of them may lower the others.
+    others = ("ter", "bleu") if nbest.references and all(nbest.references) else ()
     return config, *(resolve(name) for name in others if name != config.key)
 
 

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from bpa_ppl.nbest import Float64, Int64
-from bpa_ppl.quality.base import Lists, References, SacreMetric, Score, Streams, check_parallel
+from bpa_ppl.quality.base import Lists, References, SacreMetric, Score, check_parallel
 from bpa_ppl.text.words import Vocabulary, starts_of
 
 
@@ -43,7 +43,7 @@ class TER(SacreMetric, frozen=True):
     threads = True  # the compiled code releases the GIL
     width = 2
 
-    def scorer(self, streams: Streams | None = None, *, sentence: bool = False) -> Any:
+    def scorer(self, streams: list[Any] | None = None, *, sentence: bool = False) -> Any:
         """Return sacreBLEU's TER with these settings; it scores a sentence as a corpus."""
         from sacrebleu import metrics
 

@@ -161,9 +161,6 @@ def lay_out(nbest: NBest, matched: Match, metric: Metric) -> TuningLists:
         raise DataError(f"the lists have the features {names}", nbest.origin, code="mismatch")
     columns = places_of(matched.names, nbest.feature_names)
     features = nbest.features[:, columns].astype(np.float64)
-    return TuningLists(
-        nbest.offsets,
-        np.ascontiguousarray(features[:, matched.free]),
-        features[:, ~matched.free] @ matched.values[~matched.free],
-        statistics(nbest, metric).counts,
-    )
+    free = np.ascontiguousarray(features[:, matched.free])
+    fixed = features[:, ~matched.free] @ matched.values[~matched.free]
+    return TuningLists(nbest.offsets, free, fixed, statistics(nbest, metric).counts)

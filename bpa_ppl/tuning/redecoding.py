@@ -25,9 +25,6 @@ from bpa_ppl.quality import demote_to_extras, resolve
 from bpa_ppl.tuning.reestimation import Reestimation, prepare_lists, reestimate, scores_of
 from bpa_ppl.weights import AnyWeights, Weights, match
 
-#: Which weights a loop returns.
-RETURNED = ("best", "last")
-
 #: Turns weights into the n-best lists of the tuning sentences.
 Decoder = Callable[[Weights], NBest]
 
@@ -99,7 +96,7 @@ def redecode(
     """
     if iterations < 1:
         raise UsageError(f"iterations must be 1 or more, not {iterations}", parameter="iterations")
-    one_of(returned, RETURNED, "choice of weights", "returned")
+    one_of(returned, ("best", "last"), "choice of weights", "returned")
     goal = resolve(options.get("metric", "bleu"), nbest)
     matching = {name: options.get(name) for name in ("fixed", "defaults")}
     matched = match(weights, demote_to_extras(nbest, goal.columns), **matching)

@@ -75,7 +75,6 @@ def test_ties_are_broken_by_probability_then_position(metric: str) -> None:
 
 def test_ter_ignores_case() -> None:
     assert pairs_of(["A b", "a B"]).scores(np.array([0]), np.array([0, 1])).tolist() == [[0, 0]]
-    assert pairs_of(["A b", "a B", "c"]).best(np.array([0.2, 0.3, 0.5]))[0] in (1, 2)
 
 
 def test_rejects_unknown_metric() -> None:

@@ -151,13 +151,3 @@ def test_invalid_files_raise_with_line_number(
 def test_rejects_truncated_file(bytes_left: int, line: int, tmp_path: Path) -> None:
     with raises(DataError, "bad-line", line=line):
         read_arpa(write_small_arpa(tmp_path, SMALL[:bytes_left]))
-
-
-def test_failed_write_keeps_the_old_file(tmp_path: Path) -> None:
-    model = NgramModel.estimate([["a"]], 2)
-    old = write_small_arpa(tmp_path, "old")
-    model.words = ("too", "few")
-    with pytest.raises(IndexError):
-        write_arpa(model, old)
-    assert old.read_text("utf-8") == "old"
-    assert list(tmp_path.iterdir()) == [old]

@@ -39,10 +39,10 @@ def test_several_files_are_concatenated(tmp_path: Path) -> None:
     [
         *((f"a b\n\nc {word} d\n".encode(), "bad-name", 3) for word in SPECIAL),
         *((content, "no-data", None) for content in (b"", b"\n", b" \n\t\n")),
-        (b"a\n\xe9t\xe9\n", None, 2),
+        (b"a\n\xe9t\xe9\n", "bad-encoding", 2),
     ],
 )
-def test_invalid_texts(content: bytes, code: str | None, line: int | None, tmp_path: Path) -> None:
+def test_invalid_texts(content: bytes, code: str, line: int | None, tmp_path: Path) -> None:
     path = tmp_path / "a.txt"
     path.write_bytes(content)
     with raises(DataError, code, line=line, match="a.txt:"):
