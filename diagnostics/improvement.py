@@ -12,8 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bpa_ppl.columns import counted
-from bpa_ppl.diagnostics.baselines.selection import CANONICAL
-from bpa_ppl.diagnostics.baselines.table import BaselineComparison
+from bpa_ppl.diagnostics.baselines.table import CANONICAL, BaselineComparison
 from bpa_ppl.diagnostics.pages.page import Block, Section, SideBySide, Table, Text, Verdict
 from bpa_ppl.nbest import Int64, NBest
 from bpa_ppl.quality import Column, Metric, Score, Scoreboard, resolve, statistics

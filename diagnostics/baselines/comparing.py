@@ -9,21 +9,19 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from bpa_ppl.diagnostics.baselines.selection import (
+from bpa_ppl.diagnostics.baselines.table import (
+    BEST,
     FIRST,
+    IN_SAMPLE,
+    LEFT_OUT,
     MEAN,
+    RANDOM,
+    BaselineComparison,
     Baselines,
+    GainSums,
     gains_of_best,
     select_baselines,
     system_column,
-)
-from bpa_ppl.diagnostics.baselines.table import (
-    BEST,
-    IN_SAMPLE,
-    LEFT_OUT,
-    RANDOM,
-    BaselineComparison,
-    GainSums,
 )
 from bpa_ppl.diagnostics.leave_one_out import GOOD_PARETO_K, in_sample, leave_one_out
 from bpa_ppl.errors import DataError, require

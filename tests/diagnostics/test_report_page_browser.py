@@ -14,8 +14,7 @@ import numpy as np
 import pytest
 from external_posterior import autoregressive, external_posterior
 
-from bpa_ppl.diagnostics.baselines.selection import SYSTEM, Baselines
-from bpa_ppl.diagnostics.baselines.table import BaselineComparison, BaselineRow
+from bpa_ppl.diagnostics.baselines.table import SYSTEM, BaselineComparison, BaselineRow, Baselines
 from bpa_ppl.diagnostics.report_page import posterior_page
 from bpa_ppl.diagnostics.subdomains import subdomains_page
 from bpa_ppl.phrases import NumberedText, Subdomains
