@@ -34,8 +34,8 @@ from bpa_ppl.experiments.aggregates import (
     aggregate,
     median_seconds,
 )
-from bpa_ppl.experiments.methods import CANONICAL
 from bpa_ppl.experiments.results import detail_names, metrics_of, read_identity, read_results
+from bpa_ppl.experiments.study import CANONICAL
 from bpa_ppl.formats.streams import atomic_path
 from bpa_ppl.quality import by_name
 

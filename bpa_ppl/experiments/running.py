@@ -17,9 +17,10 @@ import numpy as np
 from bpa_ppl.decoding import rerank
 from bpa_ppl.diagnostics import check
 from bpa_ppl.errors import DataError
-from bpa_ppl.experiments.methods import SAMPLER, TUNER
 from bpa_ppl.experiments.results import Outcome, Store, result_row
 from bpa_ppl.experiments.study import (
+    SAMPLER,
+    TUNER,
     Cell,
     ListFiles,
     Study,

@@ -10,7 +10,7 @@ import pytest
 
 from bpa_ppl import UsageError
 from bpa_ppl.experiments import read_study, run_study
-from bpa_ppl.experiments.methods import SAMPLER
+from bpa_ppl.experiments.study import SAMPLER
 
 dask = pytest.importorskip("dask", reason="needs Dask: install bpa_ppl[dask]")
 distributed = pytest.importorskip("distributed", reason="needs Dask: install bpa_ppl[dask]")

@@ -9,8 +9,7 @@ from raising import raises
 
 from bpa_ppl import DataError
 from bpa_ppl.experiments import read_study, run_study
-from bpa_ppl.experiments.methods import named_methods
-from bpa_ppl.experiments.study import tasks
+from bpa_ppl.experiments.study import named_methods, tasks
 from bpa_ppl.models import Margin, Oracle
 from bpa_ppl.registry import RULES, SAMPLERS, TUNERS
 
