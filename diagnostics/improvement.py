@@ -111,10 +111,21 @@ class Improvement:
         count, changed = self.scores.sentences, self.scores.changed
         if not changed:
             return f"No: none of {count} translations changed{self._against}."
+        by = {
+            verdict: " and ".join(c.name for c in self._deciding if c.verdict == verdict)
+            for verdict in (BETTER, WORSE, UNCLEAR)
+        }
+        unclear = f", no significant difference in {by[UNCLEAR]}" if by[UNCLEAR] else ""
+        answer = {
+            "yes": f"Yes, it helped by {by[BETTER]}{self._against}{unclear}",
+            "no": f"No, it got worse by {by[WORSE]}{self._against}{unclear}",
+            "both": f"Better by {by[BETTER]}, worse by {by[WORSE]}{self._against}{unclear}",
+            "unknown": f"No significant difference{self._against}",
+        }[self.verdict]
         changes = "; ".join(map(str, self._deciding))
         unjudged = f" {counted(self.left_out, 'sentence')} without a gain left out."
         return (
-            f"{self._head()}: {changes}. {changed} of {count} translations changed."
+            f"{answer}: {changes}. {changed} of {count} translations changed."
             f"{unjudged if self.left_out else ''}"
         )
 
@@ -126,19 +137,6 @@ class Improvement:
     @property
     def _against(self) -> str:
         return "" if self.baseline == CANONICAL else f" compared with the {self.baseline}"
-
-    def _head(self) -> str:
-        by = {
-            verdict: " and ".join(c.name for c in self._deciding if c.verdict == verdict)
-            for verdict in (BETTER, WORSE, UNCLEAR)
-        }
-        unclear = f", no significant difference in {by[UNCLEAR]}" if by[UNCLEAR] else ""
-        return {
-            "yes": f"Yes, it helped by {by[BETTER]}{self._against}{unclear}",
-            "no": f"No, it got worse by {by[WORSE]}{self._against}{unclear}",
-            "both": f"Better by {by[BETTER]}, worse by {by[WORSE]}{self._against}{unclear}",
-            "unknown": f"No significant difference{self._against}",
-        }[self.verdict]
 
 
 @dataclass(frozen=True)

@@ -1,12 +1,13 @@
 """A study: which methods are compared, on which texts, with how many adaptation sentences.
 
-`read_study` reads one from a TOML file, `tasks` lists its cells, and `draw_sentences` draws A.
+`read_study` reads one from a TOML file, `methods_by_cell` lists its cells with their methods, and
+`draw_sentences` draws A.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -170,8 +171,17 @@ def named_methods() -> dict[str, Method]:
     }
 
 
-@dataclass(frozen=True)
-class ListFiles:
+class _Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A table of the TOML file, as it is written; lists have no repeated values."""
+
+    def __post_init__(self) -> None:
+        for name in self.__struct_fields__:
+            values = getattr(self, name)
+            if isinstance(values, tuple) and len(set(map(str, values))) < len(values):
+                raise ValueError(f"{name} contains a value twice: remove one")
+
+
+class ListFiles(_Table, frozen=True):
     """The files of a text: n-best lists, references, and the id of the first sentence."""
 
     nbest: Path
@@ -197,16 +207,6 @@ class StudyDomain:
     adapt: ListFiles
     test: ListFiles | None = None
     held_out: int = 0
-
-
-class _Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A table of the TOML file, as it is written; lists have no repeated values."""
-
-    def __post_init__(self) -> None:
-        for name in self.__struct_fields__:
-            values = getattr(self, name)
-            if isinstance(values, tuple) and len(set(map(str, values))) < len(values):
-                raise ValueError(f"{name} contains a value twice: remove one")
 
 
 class Sweep(_Table, frozen=True):
@@ -265,17 +265,11 @@ class Study:
 
 class _DomainTable(_Table, frozen=True):
     weights: str
-    adapt: str
-    adapt_references: tuple[str, ...] = ()
-    test: str = ""
-    test_references: tuple[str, ...] = ()
+    adapt: Path
+    adapt_references: tuple[Path, ...] = ()
+    test: Path | None = None
+    test_references: tuple[Path, ...] = ()
     held_out: CountOrNone = 0
-    first_id: int = 0
-
-
-class _DevelopmentTable(_Table, frozen=True):
-    nbest: str
-    references: tuple[str, ...] = ()
     first_id: int = 0
 
 
@@ -288,7 +282,7 @@ class _StudyTable(_Table, frozen=True):
     replacement: bool = True
     columns: tuple[_Name, ...] = ()
     categorical: tuple[str, ...] = ()
-    development: _DevelopmentTable | None = None
+    development: ListFiles | None = None
     variants: dict[_Name, dict[str, Any]] = {}
     sweeps: dict[_Name, Sweep] = {}
 
@@ -345,9 +339,12 @@ def read_study(path: str | Path) -> Study:
     path = Path(path)
     text, folder = read_text(path), path.parent
     try:
-        table = msgspec.toml.decode(text, type=_StudyTable)
+        table = msgspec.toml.decode(
+            text, type=_StudyTable, dec_hook=lambda _, name: _existing(folder, name)
+        )
     except msgspec.ValidationError as error:
-        raise DataError(f"not a valid study: {error}", path, code="wrong-type") from error
+        code = getattr(error.__cause__, "code", "wrong-type")
+        raise DataError(f"not a valid study: {error}", path, code=code) from error
     except msgspec.DecodeError as error:
         message = f"not a TOML file: {error}: write settings as NAME = VALUE, texts in quotes"
         raise DataError(message, path, code="unknown-format") from error
@@ -371,10 +368,6 @@ def read_study(path: str | Path) -> Study:
     for name, sweep in table.sweeps.items():
         with _located(path, f"sweeps.{name}"):
             _check_sweep(sweep, methods)
-    development = None
-    if (dev := table.development) is not None:
-        with _located(path, "development"):
-            development = _list_files(folder, dev.nbest, dev.references, dev.first_id)
     with _located(path, ""):
         study = Study(
             domains=tuple(domains),
@@ -383,7 +376,7 @@ def read_study(path: str | Path) -> Study:
             draws=table.draws,
             seed=checked_seed(table.seed),
             replacement=table.replacement,
-            development=development,
+            development=table.development,
             sweeps=tuple(table.sweeps.values()),
             columns=table.columns,
             categorical=table.categorical,
@@ -409,26 +402,22 @@ def _named_method(name: str, methods: Mapping[str, Method]) -> Method:
 
 
 def _domain(name: str, table: _DomainTable, folder: Path) -> StudyDomain:
-    if not (table.test or table.held_out):
+    if table.test is None and not table.held_out:
         raise UsageError("test is missing: add test, or held_out")
-    adapt = _list_files(folder, table.adapt, table.adapt_references, table.first_id)
-    test = None
-    if not table.held_out:
-        test = _list_files(folder, table.test, table.test_references, table.first_id)
+    adapt, test = ListFiles(table.adapt, table.adapt_references, table.first_id), None
+    if table.test is not None and not table.held_out:
+        test = ListFiles(table.test, table.test_references, table.first_id)
     weights = None if table.weights == "none" else _existing(folder, table.weights)
     return StudyDomain(name, weights, adapt, test, table.held_out)
 
 
-def _list_files(folder: Path, nbest: str, references: Sequence[str], first_id: int) -> ListFiles:
-    files = tuple(_existing(folder, name) for name in references)
-    return ListFiles(_existing(folder, nbest), files, first_id)
-
-
-def _existing(folder: Path, name: str) -> Path:
-    if not (folder / name).is_file():
-        message = f"file not found: {folder / name}; paths are relative to the study"
+def _existing(folder: Path, name: object) -> Path:
+    """Return the path of a file that a study names."""
+    path = folder / str(name)
+    if not path.is_file():
+        message = f"file not found: {path}; paths are relative to the study"
         raise UsageError(message, code="missing-file")
-    return folder / name
+    return path
 
 
 def _check_sweep(sweep: Sweep, methods: Mapping[str, Method]) -> None:
@@ -506,33 +495,27 @@ class Cell(NamedTuple):
         return ".".join(map(str, self))
 
 
-class Task(NamedTuple):
-    """A cell, and the method with the settings that it runs with."""
+def methods_by_cell(study: Study) -> dict[Cell, Method]:
+    """Return the method of each cell, with the settings that it runs with.
 
-    cell: Cell
-    method: Method
-
-
-def tasks(study: Study) -> list[Task]:
-    """Return all cells of a study in the order of the results: domain, size, draw, method.
+    Cells are in the order of the results: domain, size, draw, method.
 
     >>> from pathlib import Path
     >>> files = ListFiles(Path("nbest"), (Path("ref"),))
     >>> domain = StudyDomain("d", Path("moses.ini"), files, held_out=10)
     >>> methods = named_methods()
     >>> study = Study((domain,), (methods["imh"], methods["mert"]), sizes=(10, 20), draws=1)
-    >>> [task.cell.name for task in tasks(study)]
+    >>> [cell.name for cell in methods_by_cell(study)]
     ['d.10.0.imh.', 'd.10.0.mert.', 'd.20.0.imh.', 'd.20.0.mert.']
     """
-    all_tasks = (
-        Task(Cell(domain.name, size, draw, method.name, setting), method)
+    # A value may occur in two sweeps: its cells run once.
+    return {
+        Cell(domain.name, size, draw, method.name, setting): method
         for domain in study.domains
         for size in study.every_size
         for draw in range(study.draws)
         for setting, method in _variants(study, size)
-    )
-    # A value may occur in two sweeps: its cells run once.
-    return list({task.cell: task for task in all_tasks}.values())
+    }
 
 
 def _variants(study: Study, size: int) -> Iterator[tuple[str, Method]]:

@@ -267,17 +267,16 @@ def system_column(nbest: NBest, categorical: Sequence[str] = ()) -> str:
 def _recurring(nbest: NBest, column: str) -> dict[str, Int64]:
     """Return the rows of each value of an extra that occurs in at least half of the lists."""
     texts = nbest.extras.get(column, ())
-    if not len(texts) or not any(isinstance(text, str) and text for text in texts):
+    if not any(isinstance(text, str) and text for text in texts):
         return {}
     names, index = np.unique([str(text or "") for text in texts], return_inverse=True)
     list_of = np.repeat(np.arange(len(nbest)), nbest.sizes)
-    order = np.argsort(index, kind="stable")
-    groups = np.split(order, np.cumsum(np.bincount(index, minlength=len(names)))[:-1])
-    min_lists = _MIN_SHARE * len(nbest)
+    # The number of lists that each value occurs in.
+    lists = np.bincount(np.unique(np.stack([index, list_of]), axis=1)[0])
     return {
-        str(name): rows
-        for name, rows in zip(names, groups, strict=True)
-        if name and len(rows) >= min_lists and len(np.unique(list_of[rows])) >= min_lists
+        name: np.flatnonzero(index == k)
+        for k, name in enumerate(names.tolist())
+        if name and lists[k] >= _MIN_SHARE * len(nbest)
     }
 
 
@@ -288,17 +287,15 @@ def _systems(nbest: NBest, gains: Float64, column: str) -> tuple[list[str], Floa
     is the order of the mean gains if each list has all systems. For a list without the best
     system, the best system of the list is used.
     """
-    rows = _recurring(nbest, column) if column else {}
+    rows = _recurring(nbest, column)
     if not rows:
         return [], None
-    list_of = np.repeat(np.arange(len(nbest)), nbest.sizes)
+    list_of, size = np.repeat(np.arange(len(nbest)), nbest.sizes), len(nbest)
     mean = np.add.reduceat(gains, nbest.offsets[:-1]) / nbest.sizes
-    table = np.full((len(nbest), len(rows)), np.nan)
-    for j, of_system in enumerate(rows.values()):
-        sentences, weight = list_of[of_system], gains[of_system]
-        count = np.bincount(sentences, minlength=len(nbest))
-        total = np.bincount(sentences, weights=weight, minlength=len(nbest))
-        table[count > 0, j] = total[count > 0] / count[count > 0]
+    count = np.column_stack([np.bincount(list_of[r], minlength=size) for r in rows.values()])
+    total = [np.bincount(list_of[r], gains[r], size) for r in rows.values()]
+    with np.errstate(invalid="ignore"):  # a list without a system has no gain of it
+        table = np.column_stack(total) / count
     above = table - mean[:, None]
     present, filled = np.isfinite(above), np.nan_to_num(above)
     names = list(rows)
