@@ -264,10 +264,8 @@ def contributions_section(rows: Sequence[Contribution], sentences: int) -> Secti
         "features. Choices use the posterior mean; without a feature, the mean given that its "
         "weight is 0, so that other features can replace it."
     )
-    return Section(
-        "What the added features contributed",
-        (Table((*header, "choices that differ"), cells, note),),
-    )
+    table = Table((*header, "choices that differ"), cells, note)
+    return Section("What the added features contributed", (table,))
 
 
 def _scored(row: Contribution, full: Contribution) -> Iterator[str]:

@@ -165,12 +165,11 @@ def _comparison(draws: Draws) -> list[Section]:
 def _weights(draws: Draws, report: Report) -> Section:
     shown = draws.largest_shifts(_MAX_FOREST)
     suffix = f" The {_MAX_FOREST} that moved most." if len(shown) < len(draws.features) else ""
-    forest = drawn(
-        forest_figure(draws, shown, PROBABILITY),
-        "Posterior intervals of the weights, with those of the prior and the canonical weights",
-        _FOREST + suffix,
-        "svg",
+    alternative = (
+        "Posterior intervals of the weights, with those of the prior and the canonical weights"
     )
+    figure = forest_figure(draws, shown, PROBABILITY)
+    forest = drawn(figure, alternative, _FOREST + suffix, "svg")
     doubt = [] if report else [Text("The draws failed their check: do not rely on these numbers.")]
     return Section("What moved", [*doubt, *_changes(draws), _weights_table(draws), forest])
 
@@ -292,10 +291,8 @@ def _interval(draws: Draws) -> Float64:
 def _directions(draws: Draws) -> list[str]:
     """Return `up` or `down` where an interval excludes the canonical weight, else an empty text."""
     canonical, (low, high) = np.asarray(draws.canonical), _interval(draws)
-    signs: list[str] = np.where(
-        canonical < low, "up", np.where(canonical > high, "down", "")
-    ).tolist()
-    return signs
+    signs = np.select([canonical < low, canonical > high], ["up", "down"], "")
+    return list(map(str, signs))
 
 
 def _ranges(interval: Float64) -> list[str]:
@@ -347,23 +344,18 @@ def _chains(draws: Draws, top: int) -> Section:
     if limits:
         blocks.append(Text(f"Shown: {', '.join(limits)}. The diagnostics above are of all."))
     listed = ", ".join(worst)
+    mixing = f"Running means and autocorrelation of {listed}"
     blocks += [
         drawn(trace_figure(draws, worst), f"Trace and rank plots of {listed}", _TRACES),
-        drawn(
-            mixing_figure(draws, worst), f"Running means and autocorrelation of {listed}", _MIXING
-        ),
+        drawn(mixing_figure(draws, worst), mixing, _MIXING),
     ]
     rates = np.asarray(draws.statistics.get("acceptance_rate", 0.0))
     if rates.ndim == 2:
         mean = float(rates.mean())
-        blocks.append(
-            drawn(
-                acceptance_figure(rates),
-                f"Acceptance rate over time, {mean:.2f} on average",
-                "Acceptance rate of each chain, averaged over 1/50 of the draws; "
-                f"{mean:.3f} in all.",
-            )
-        )
+        alternative = f"Acceptance rate over time, {mean:.2f} on average"
+        caption = "Acceptance rate of each chain, averaged over 1/50 of the draws; "
+        caption += f"{mean:.3f} in all."
+        blocks.append(drawn(acceptance_figure(rates), alternative, caption))
     return Section("Chains", blocks)
 
 
@@ -445,10 +437,8 @@ def _sensitivities(sensitivities: Sequence[Sensitivity]) -> list[Block]:
     if by_kind["both"]:
         sentences.append(f"Prior and data disagree on {named['both']}: is the prior too narrow?")
     if by_kind["prior"]:
-        sentences.append(
-            f"The prior determines {named['prior']}: there are few data on them, or the prior "
-            "is narrow."
-        )
+        why = "there are few data on them, or the prior is narrow"
+        sentences.append(f"The prior determines {named['prior']}: {why}.")
     return [
         Text(" ".join(sentences) or "No weight depends on the prior."),
         Text(_SCALING),
@@ -459,12 +449,8 @@ def _sensitivities(sensitivities: Sequence[Sensitivity]) -> list[Block]:
 def _worst_sentences(result: Loo, texts: Sequence[str] | None) -> Table:
     count = len(result.pointwise)
     if texts is not None and len(texts) != count:
-        raise DataError(
-            f"there are {len(texts)} texts, but the posterior was adapted to {count} sentences: "
-            "give the lists that it was adapted to",
-            parameter="texts",
-            code="wrong-length",
-        )
+        message = f"there are {len(texts)} texts for {count} sentences: give the adaptation lists"
+        raise DataError(message, parameter="texts", code="wrong-length")
     rows = [
         (
             str(s) if texts is None else f"{s}: {beginning(texts[s])}",
@@ -551,9 +537,8 @@ def mixing_figure(draws: Draws, names: Sequence[str]) -> Figure:
         axes.axhline(0, color="0.5", linestyle="--", linewidth=0.8)
         axes.set_ylim(-0.5, 1.05)
 
-    return _two_columns(
-        names, {"running mean, by draw": running_mean, "autocorrelation, by lag": autocorrelations}
-    )
+    plots = {"running mean, by draw": running_mean, "autocorrelation, by lag": autocorrelations}
+    return _two_columns(names, plots)
 
 
 def acceptance_figure(rates: Float64) -> Figure:
@@ -582,12 +567,8 @@ def forest_figure(draws: Draws, features: Sequence[int], probability: float) -> 
     if len(prior):
         tail = (1 - probability) / 2
         equal = np.full(len(prior), 1 / len(prior))
-        axes.hlines(
-            rows,
-            *quantiles(prior, (tail, 1 - tail), equal)[:, features],
-            color="0.83",
-            linewidth=12,
-        )
+        prior_interval = quantiles(prior, (tail, 1 - tail), equal)[:, features]
+        axes.hlines(rows, *prior_interval, color="0.83", linewidth=12)
     axes.hlines(rows, low, high, color="C0", linewidth=4)
     axes.plot(draws.mean[features], rows, "o", color="C0", markersize=7)
     if draws.canonical is not None:

@@ -132,12 +132,8 @@ class Store:
             for part in ("study", "versions"):
                 values, known = new[part], recorded.get(part, {})
                 if differing := [key for key in values if known.get(key) != values[key]]:
-                    raise DataError(
-                        "contains the results of another study, with other "
-                        f"{', '.join(differing)}: choose a new folder",
-                        folder,
-                        code="mismatch",
-                    )
+                    message = f"has results of a study with other {', '.join(differing)}: choose"
+                    raise DataError(f"{message} a new folder", folder, code="mismatch")
         elif any(folder.iterdir()):
             message = "contains files, but no study: choose an empty or a new folder"
             raise DataError(message, folder, code="cannot-write")
@@ -234,11 +230,8 @@ def _read_json(path: Path) -> dict[str, Any]:
     try:
         value: dict[str, Any] = json.loads(path.read_bytes())
     except (OSError, ValueError) as error:
-        raise DataError(
-            "damaged: remove it, and its namesake in cells or seconds, and run the study again",
-            path,
-            code="damaged",
-        ) from error
+        message = "damaged: remove it, and its namesake in cells or seconds, and run again"
+        raise DataError(message, path, code="damaged") from error
     return value
 
 

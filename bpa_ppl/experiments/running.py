@@ -146,11 +146,8 @@ def material(study: Study, domain: StudyDomain, size: int = 0) -> Material:
         held_out, rest = np.split(order, [domain.held_out])
         adapt, test = adapt.select(np.sort(rest)), adapt.select(np.sort(held_out))
     else:
-        raise DataError(
-            f"{domain.held_out} of {len(adapt)} sentences cannot be held out: hold out fewer",
-            adapt.origin,
-            code="wrong-length",
-        )
+        message = f"{domain.held_out} of {len(adapt)} sentences cannot be held out: use fewer"
+        raise DataError(message, adapt.origin, code="wrong-length")
     start = None if domain.weights is None else read_weights(domain.weights)
     matched, origin = match(start, adapt), str(domain.weights or "no weights")
     if test.feature_names != adapt.feature_names:
@@ -158,12 +155,8 @@ def material(study: Study, domain: StudyDomain, size: int = 0) -> Material:
         raise DataError(message, origin, code="mismatch")
     largest = max(study.every_size)
     if largest > len(adapt) and not study.replacement:
-        raise DataError(
-            f"{domain.name} has {len(adapt)} sentences, too few to draw {largest} without "
-            "replacement: use smaller sizes, or set replacement = true",
-            adapt.origin,
-            code="wrong-length",
-        )
+        message = f"{len(adapt)} sentences are too few to draw {largest}: set replacement = true"
+        raise DataError(message, adapt.origin, code="wrong-length")
     named = zip(matched.names, matched.values, strict=True)
     weights = None if start is None else Weights(named, origin)
     counts = {metric: statistics(test, by_name(metric)).counts for metric in study.metrics}

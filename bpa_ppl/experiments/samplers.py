@@ -242,12 +242,9 @@ def calibrate_sampler(
     engine, matched = SAMPLERS.resolve(sampler, settings), match(weights, nbest)
     resolved = LIKELIHOODS.resolve(likelihood)
     if not resolved.generative:
-        raise UsageError(
-            f"the likelihood {LIKELIHOODS.name_of(resolved)} is not a distribution of the oracle, "
-            "so nothing can be simulated from it: choose oracle or preference, or compare samplers",
-            parameter="likelihood",
-            code="not-supported",
-        )
+        name = LIKELIHOODS.name_of(resolved)
+        message = f"oracles cannot be simulated from {name}: choose oracle or preference"
+        raise UsageError(message, parameter="likelihood", code="not-supported")
     seed = checked_seed(seed)
     if resolved.observes == "preferences":
         choices = preference_sentences(nbest, matched, resolved)

