@@ -198,7 +198,7 @@ def read_results(folder: Path) -> tuple[pa.Table, pa.Table]:
     columns = []
     if (folder / "study.json").is_file():
         columns = read_identity(folder)["study"].get("columns", [])
-    tables = []
+    tables: list[pa.Table] = []
     for path in (folder / "results.parquet", folder / "seconds.parquet"):
         try:
             table = parquet.read_table(path)

@@ -25,6 +25,7 @@ from bpa_ppl.diagnostics.leave_one_out import (
     loo,
     power_sensitivity,
 )
+from bpa_ppl.diagnostics.pages.page import Section
 from bpa_ppl.diagnostics.predictive_checks import predictive_check, reliability
 from bpa_ppl.diagnostics.report_page import model_sections
 from bpa_ppl.errors import BpaWarning
@@ -95,14 +96,9 @@ def test_weighted_draws_predict_by_their_weights() -> None:
 def adapted(sampler: str, variance: float = 1.0) -> InferenceData:
     """The posterior of one weight that a grid integrates."""
     known = balanced()
-    return adapt(
-        known.pool,
-        known.canonical,
-        sampler=sampler,
-        prior_variance=variance,
-        oracle=reference_model.given(*[0] * SENTENCES),
-        draws=4000,
-    )
+    oracle = reference_model.given(*[0] * SENTENCES)
+    options = {"sampler": sampler, "prior_variance": variance, "oracle": oracle, "draws": 4000}
+    return adapt(known.pool, known.canonical, **options)
 
 
 def test_draws_of_the_prior_and_of_the_posterior_are_checked() -> None:
@@ -236,10 +232,14 @@ def test_resampled_draws_have_the_moments_of_the_weighted() -> None:
     assert chains.resampled() is chains
 
 
+def html_of(sections: list[Section]) -> str:
+    return "".join(block.html() for section in sections for block in section.blocks)
+
+
 def test_sections_show_what_is_recorded() -> None:
     sections = model_sections(adapted("imh"))
     assert [section.title for section in sections] == ["Prior and data", "Sentences left out"]
-    html = "".join(block.html() for section in sections for block in section.blocks)
+    html = html_of(sections)
     assert "LM0" in html
     assert "12 sentences" in html
     assert model_sections(posterior_of(NARROW)) == []
@@ -299,10 +299,7 @@ def test_values_of_a_margin_are_not_called_probabilities() -> None:
     proper, margin = of_likelihood("oracle"), of_likelihood("margin", gamma=2.0)
     assert "mean oracle probability 0." in str(loo(proper))
     assert "of the likelihood margin, which is not a probability" in str(loo(margin))
-    html = [
-        "".join(block.html() for section in model_sections(draws) for block in section.blocks)
-        for draws in (proper, margin)
-    ]
+    html = [html_of(model_sections(draws)) for draws in (proper, margin)]
     assert ["probability of the oracle" in one for one in html] == [True, False]
     assert "log-margin" in html[1]
     # They rank only posteriors with the same margin.
@@ -353,8 +350,7 @@ def test_a_finding_about_many_weights_is_printed_once(
     found: tuple[Sensitivity, ...], said: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("bpa_ppl.diagnostics.report_page.power_sensitivity", lambda _: found)
-    section = model_sections(observing(total=log_p()))[0]
-    html = "".join(block.html() for block in section.blocks)
+    html = html_of(model_sections(observing(total=log_p()))[:1])
     assert all(sentence in html for sentence in said)
     assert html.count("prior too narrow") <= 1
 
@@ -379,14 +375,16 @@ def scaled(pool: NBest, oracle: np.ndarray, scale: float, spread: float = 0.0) -
     """Draws around the truth times `scale`, with the log-likelihood of each sentence."""
     rng = np.random.default_rng(5)
     weights = scale * TRUTH + spread * rng.normal(size=(2, 40, 2))
-    known = {
-        w.tobytes(): reference_model.log_likelihood(pool, oracle, w) for c in weights for w in c
-    }
-    table = [[known[w.tobytes()] for w in chain] for chain in weights]
+    likelihood = cache(lambda w: reference_model.log_likelihood(pool, oracle, np.array(w)))
+    table = [[likelihood(tuple(w)) for w in chain] for chain in weights]
+    return with_oracles(weights, np.array(table), oracle)
+
+
+def with_oracles(weights: np.ndarray, log_likelihood: np.ndarray, oracle: np.ndarray) -> Draws:
     return Draws(
         {"weights": weights},
         NAMES,
-        log_likelihood={"oracle": np.array(table)},
+        log_likelihood={"oracle": log_likelihood},
         sentence_sites=("oracle",),
         observed={"oracle": oracle},
     )
@@ -434,13 +432,7 @@ def test_a_sentence_is_predicted_without_itself() -> None:
     table = np.array([[likelihood(pool, [0], w) for w in weights[0]]])
     share = np.exp(table[0, :, 0])
     chosen = np.random.default_rng(1).choice(400, 4000, p=share / share.sum())
-    draws = Draws(
-        {"weights": weights[:, chosen]},
-        NAMES,
-        log_likelihood={"oracle": table[:, chosen]},
-        sentence_sites=("oracle",),
-        observed={"oracle": np.array([0])},
-    )
+    draws = with_oracles(weights[:, chosen], table[:, chosen], np.array([0]))
     (p,) = leave_one_out(draws, pool).probabilities(pool)
     (even,) = reference_model.predictive(pool, np.array([TRUTH, -TRUTH]))
     np.testing.assert_allclose(p, even, atol=0.02)

@@ -26,15 +26,8 @@ if TYPE_CHECKING:
 
 NAMES = ("LM0", "TM0", "WP0")
 CANONICAL = {"LM0": 0.2, "TM0": 0.2, "WP0": -0.1, "UnknownWordPenalty0": 1.0}
-TITLES = [
-    "What moved",
-    "Diagnostics",
-    "Chains",
-    "Correlated weights",
-    "Prior and data",
-    "Sentences left out",
-    "How it was made",
-]
+TITLES = ["What moved", "Diagnostics", "Chains", "Correlated weights", "Prior and data"]
+TITLES += ["Sentences left out", "How it was made"]
 # The tables of a page about chains.
 WEIGHTS, DIAGNOSTICS, CORRELATIONS, SCALING, LEFT_OUT, ORIGIN = range(6)
 
@@ -165,9 +158,8 @@ def test_correlations_are_numpy_s(chains: InferenceData, page_of_chains: Outline
 def test_the_call_on_the_page_makes_the_same_posterior(
     lists: NBest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    posterior = adapted(
-        lists, "heuristic", prior_variance=0.5, seed=11, draws=40, delta=3.0, fixed=["WP0"]
-    )
+    options = {"prior_variance": 0.5, "seed": 11, "draws": 40, "delta": 3.0, "fixed": ["WP0"]}
+    posterior = adapted(lists, "heuristic", **options)
     call = _call_on(posterior_page(posterior))
     assert "fixed=['WP0']" in call
     monkeypatch.setattr(bpa_ppl, "read_nbest", lambda path, references: lists)
@@ -344,11 +336,8 @@ def test_a_prior_is_stated_only_if_the_model_used_it() -> None:
 def test_the_call_names_likelihood_and_prior_unless_they_are_the_published_ones() -> None:
     values = {"weights": autoregressive(0.1, 4, 100, 3, seed=1)}
     made = {"sampler": "imh", "settings": {"draws": 100}, "seed": 1, "lists": "my.nbest"}
-    other = {
-        "likelihood": {"name": "margin", "gamma": 3.0},
-        "prior": {"name": "Gaussian"},
-        "model": "mine",
-    }
+    margin = {"name": "margin", "gamma": 3.0}
+    other = {"likelihood": margin, "prior": {"name": "Gaussian"}, "model": "mine"}
     call = _call_on(posterior_page(Draws(values, NAMES, attrs={**made, **other}), top=1))
     assert "likelihood=bpa.registry.LIKELIHOODS.resolve('margin', {'gamma': 3.0})" in call
     assert "prior=PRIOR," in call
