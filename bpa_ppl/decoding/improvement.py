@@ -16,7 +16,7 @@ from bpa_ppl.diagnostics.baselines.comparing import (
     recorded_comparison,
     without_canonical,
 )
-from bpa_ppl.diagnostics.baselines.selection import CANONICAL
+from bpa_ppl.diagnostics.baselines.table import CANONICAL
 from bpa_ppl.diagnostics.improvement import (
     BETTER,
     PROBABILITY,
