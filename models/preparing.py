@@ -21,6 +21,7 @@ from bpa_ppl.quality.column import numeric_columns
 if TYPE_CHECKING:
     from bpa_ppl.features.base import AnySource
     from bpa_ppl.features.recipes import MovedFiles
+    from bpa_ppl.posterior import Draws
 
 
 @dataclass(frozen=True)
@@ -156,45 +157,35 @@ class Preparation:
         return stored(self.sources)
 
     @classmethod
-    def recorded(
-        cls,
-        attrs: Mapping[str, Any],
-        constants: Mapping[str, Any] | None = None,
-        moved_files: MovedFiles | None = None,
-        free: Iterable[str] = (),
-        fixed: Iterable[str] | None = None,
-    ) -> Preparation:
+    def recorded(cls, draws: Draws, moved_files: MovedFiles | None = None) -> Preparation:
         """Return the preparation that a posterior records.
 
         Args:
-            attrs: the attributes of the posterior.
-            constants: its constants, with the learned data of the sources.
+            draws: of the posterior.
             moved_files: new paths of the files of sources, by the label of the source:
                 `{"lm": "texts/domain.txt"}`.
-            free: the features of the posterior.
-            fixed: those with a fixed weight; None does not check the features of lists.
 
         Raises:
             DataError: if the record is invalid, or a file that a source reads is missing or has
                 changed.
             UsageError: if `moved_files` names a source that does not exist.
 
-        >>> gain = Column(column="mqm")
-        >>> Preparation.recorded(Preparation(gain).record()).gain == gain
-        True
+        >>> from bpa_ppl import Draws
+        >>> record = Preparation(Column(column="mqm")).record()
+        >>> draws = Draws({"weights": [[[0.5]]]}, ("LM0",), attrs=record)
+        >>> Preparation.recorded(draws).gain.column, Preparation.recorded(draws).free
+        ('mqm', ('LM0',))
         """
         with _invalid_record_error():
-            sources = sources_from_records(
-                attrs.get("feature_sources", ()), constants or {}, moved_files
-            )
+            attrs, records = draws.attrs, draws.attrs.get("feature_sources", ())
             features = attrs.get("chosen_features")
             return cls(
                 gain_column(attrs),
-                sources,
+                sources_from_records(records, draws.constants, moved_files),
                 None if features is None else tuple(features),
                 tuple(attrs.get("excluded_features", ())),
-                tuple(free),
-                None if fixed is None else tuple(fixed),
+                draws.features,
+                tuple(draws.fixed),
             )
 
 

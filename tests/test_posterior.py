@@ -156,14 +156,15 @@ def test_rejects_files_that_are_not_posteriors(content: bytes | None, tmp_path: 
     path = tmp_path / "posterior.nc"
     if content is not None:
         path.write_bytes(content)
-    with pytest.raises(DataError, match=r"posterior\.nc"):
+    code = "missing-file" if content is None else "damaged"
+    with raises(DataError, code, match=r"posterior\.nc"):
         read_posterior(path)
 
 
 def test_rejects_file_without_weights(tmp_path: Path) -> None:
     other = inference_data({"posterior": {"mu": np.zeros((2, 10))}})
     other.to_netcdf(str(tmp_path / "other.nc"))
-    with pytest.raises(DataError, match="no draws"):
+    with raises(DataError, "no-data"):
         read_posterior(tmp_path / "other.nc")
 
 
@@ -186,7 +187,7 @@ def test_point_weights(posteriors: dict[str, InferenceData]) -> None:
     np.testing.assert_allclose(mean.values_array[:3], draws.mean(axis=(0, 1)))
     assert mean["UnknownWordPenalty0"] == 1.0
     for draw in (-1, 4000):
-        with pytest.raises(DataError, match=f"{draw}.* 0 to 3999"):
+        with raises(DataError, parameter="draw", match=f"{draw}.* 0 to 3999"):
             point_weights(posterior, "draw", draw)
     with raises(UsageError, "unknown-name", parameter="point"):
         point_weights(posterior, "median")
