@@ -11,12 +11,11 @@ from typing import TYPE_CHECKING, Any
 from bpa_ppl.errors import BpaError, DataError, UsageError
 from bpa_ppl.features import Added, FeatureSource, feature_adder, resolve_sources
 from bpa_ppl.features.indicators import Indicators
-from bpa_ppl.features.recipes import absolute, recorded, sources_from_records, stored
+from bpa_ppl.features.recipes import absolute, recorded, sources_from_records
 from bpa_ppl.labels import matches
 from bpa_ppl.nbest import NBest, demote_to_extras
 from bpa_ppl.notes import Note, capture_notes, replay, warn_user
 from bpa_ppl.quality import Column, Metric, counted_metrics, resolve
-from bpa_ppl.quality.column import numeric_columns
 
 if TYPE_CHECKING:
     from bpa_ppl.features.base import AnySource
@@ -40,14 +39,14 @@ class Preparation:
 
     >>> lists = NBest.from_lists([["a b", "a"]], [[[1.0, 0.8], [2.0, 0.6]]], ["LM0", "comet"])
     >>> prepare = Preparation(Column(column="comet"))
-    >>> prepare.without_criterion(lists).feature_names, prepare.criterion(lists).column
-    (('LM0',), 'comet')
+    >>> prepare.without_criterion(lists).feature_names
+    ('LM0',)
     >>> prepare.for_training(lists).nbest.feature_names
     ('LM0',)
     >>> [len(part) for part in prepare.stream([lists])]
     [1]
-    >>> prepare.record(), prepare.stored()
-    ({'gain_column': {'column': 'comet', 'negative': False}}, {})
+    >>> prepare.record()
+    {'gain_column': {'column': 'comet', 'negative': False}}
     """
 
     gain: Column | None = None
@@ -129,11 +128,6 @@ class Preparation:
             replay(unseen_notes)
             yield prepared
 
-    def criterion(self, nbest: NBest) -> Column | None:
-        """Return the criterion if some lists have its column."""
-        has_column = self.gain is not None and self.gain.column in numeric_columns(nbest)
-        return self.gain if has_column else None
-
     def record(self, columns: Sequence[Sequence[str]] = ()) -> dict[str, Any]:
         """Return the record of a posterior, as plain values; `recorded` reads it.
 
@@ -151,10 +145,6 @@ class Preparation:
             "feature_sources": sources or None,
         }
         return {name: value for name, value in record.items() if value is not None}
-
-    def stored(self) -> dict[str, Any]:
-        """Return the learned data of the sources, for the constants of a posterior."""
-        return stored(self.sources)
 
     @classmethod
     def recorded(cls, draws: Draws, moved_files: MovedFiles | None = None) -> Preparation:

@@ -15,6 +15,7 @@ import numpy.typing as npt
 from bpa_ppl.caching import enable_jax_cache
 from bpa_ppl.diagnostics.baselines.comparing import with_baselines
 from bpa_ppl.errors import DataError, UsageError, require
+from bpa_ppl.features.recipes import stored
 from bpa_ppl.models import (
     Likelihood,
     Lists,
@@ -213,7 +214,7 @@ def adapt_draws(nbest: NBest, weights: AnyWeights, options: AdaptOptions) -> Dra
     draws = replace(
         draws,
         observed={"oracle": sentences.observed},
-        constants={**draws.constants, **sentences.scores(), **prepared.stored()},
+        constants={**draws.constants, **sentences.scores(), **stored(prepared.sources)},
         sentence_ids=sentences.sentence_ids,
         attrs={**attrs, **draws.attrs},
     )

@@ -142,11 +142,8 @@ def test_lists_without_a_feature_get_the_weights_of_lists_without_it() -> None:
     second = first + 0.5 * rng.normal(size=(2 * count, 1))
     better = rng.uniform(size=(2 * count, 1)) < 1 / (1 + np.exp(-1.5 * second))
     rows = np.where(better, -1, 1) * np.hstack([first, second])
-    options: dict[str, Any] = {
-        "likelihood": "oracle",
-        "oracle": reference_model.given(*[0] * count),
-    }
-    options |= {"sampler": "laplace", "prior_variance": 1.0}
+    options: dict[str, Any] = {"likelihood": "oracle", "sampler": "laplace", "prior_variance": 1.0}
+    options["oracle"] = reference_model.given(*[0] * count)
     wide = reference_model.pairs(rows[:count], ["a", "b"])
     both = bpa.adapt(wide, {"a": 0.0, "b": 0.0}, **options)
     lists = reference_model.pairs(rows[count:, :1], ["a"])
