@@ -149,7 +149,7 @@ def predictive_check(
     if oracle is None:
         nbest, index = adapted_lists(draws, nbest)
     else:
-        nbest, index = _preparation(draws)(nbest), np.asarray(oracle, np.int64)
+        nbest, index = Preparation.recorded(draws)(nbest), np.asarray(oracle, np.int64)
     rng = np.random.default_rng(checked_seed(seed))
     weights, columns = _picked(draws, nbest, group, rng), []
     for s, (p, string) in enumerate(_predictive(nbest, weights)):
@@ -192,7 +192,7 @@ def reliability(
     ([0.75], [0.75])
     """
     draws, index = as_draws(posterior), np.asarray(oracle, np.int64)
-    nbest = _preparation(draws)(nbest)
+    nbest = Preparation.recorded(draws)(nbest)
     weights = _picked(draws, nbest, "posterior", np.random.default_rng(checked_seed(seed)))
     value = draws.attrs.get("temperature", 1.0) if temperature is None else temperature
     lists = list(_predictive(nbest, weights, float(value)))
@@ -249,7 +249,7 @@ def adapted_lists(draws: Draws, nbest: NBest) -> tuple[NBest, Int64]:
     Raises:
         DataError: if these are not its lists, or it records no oracles.
     """
-    prepared = _preparation(draws)
+    prepared = Preparation.recorded(draws)
     lists = prepared.for_training(nbest).nbest
     if prepared.gain is not None:
         lists = judged_lists(lists, prepared.gain)[0]
@@ -261,11 +261,6 @@ def adapted_lists(draws: Draws, nbest: NBest) -> tuple[NBest, Int64]:
         message = f"the {len(index)} recorded oracles are not of these {len(lists)} lists"
         raise DataError(f"{message}: give the position of each", lists.origin, code="mismatch")
     return lists, index
-
-
-def _preparation(draws: Draws) -> Preparation:
-    attrs, constants = draws.attrs, draws.constants
-    return Preparation.recorded(attrs, constants, free=draws.features, fixed=draws.fixed)
 
 
 #: Draws in a block, whose probabilities of a list fit into a processor cache.

@@ -28,7 +28,6 @@ from bpa_ppl.weights import Weights
 from bpa_ppl.workers import number_of, parallel_workers
 
 if TYPE_CHECKING:
-    from bpa_ppl.features.recipes import MovedFiles
     from bpa_ppl.posterior.adapter import Posterior
 
 _TABLE = 64  # lists per task of a worker: a multiple of the batch of a decider
@@ -178,7 +177,7 @@ def reranked_parts(
         None if gain is None else gain.column,
     )
     deciders = _Deciders(draws, options.rule_for(draws), settings)
-    tables = recorded_preparation(draws, options.moved_files).stream(_tables(nbest))
+    tables = Preparation.recorded(draws, options.moved_files).stream(_tables(nbest))
     if options.backend == "local" and number_of(options.jobs) == 1:
         parts = _in_this_process(tables, deciders)
     else:
@@ -220,12 +219,6 @@ def with_defaults(draws: Draws, defaults: Mapping[str, float] | None) -> Draws:
             code="duplicate",
         )
     return replace(draws, fixed=draws.fixed.updated(weights)) if weights else draws
-
-
-def recorded_preparation(draws: Draws, moved_files: MovedFiles | None) -> Preparation:
-    """Return the preparation of lists that a posterior records; errors as of `rerank`."""
-    own = draws.features, draws.fixed
-    return Preparation.recorded(draws.attrs, draws.constants, moved_files, *own)
 
 
 def _concatenated(column: list[Any]) -> Any:

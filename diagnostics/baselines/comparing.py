@@ -92,9 +92,7 @@ def compare_baselines(
     goal = criterion(nbest, draws) if metric is None else resolve(metric, nbest)
     if goal is None:
         raise no_gains(nbest, draws)
-    prepared = Preparation.recorded(
-        draws.attrs, draws.constants, moved_files, draws.features, draws.fixed
-    )
+    prepared = Preparation.recorded(draws, moved_files)
     if choice is None:
         lists = prepared.for_training(nbest).nbest
         return _compared(lists, gains_of(nbest, goal), _name(goal), draws)
@@ -188,7 +186,7 @@ def _compared(
     if len(nbest) < 2:
         message = "baselines need at least two lists with two judged candidates each"
         raise DataError(message, lists.origin, code="no-data")
-    sources = () if draws is None else Preparation.recorded(draws.attrs, draws.constants).sources
+    sources = () if draws is None else Preparation.recorded(draws).sources
     indicators = [source for source in sources if isinstance(source, Indicators)]
     selected = select_baselines(
         nbest,
