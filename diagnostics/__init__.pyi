@@ -45,10 +45,8 @@ from .predictive_checks import (
     temperature as temperature,
     with_predictions as with_predictions,
 )
-from .report_figures import (
-    plot_trace as plot_trace,
-)
 from .report_page import (
+    plot_trace as plot_trace,
     posterior_page as posterior_page,
 )
 from .subdomains import (

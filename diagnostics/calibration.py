@@ -102,17 +102,15 @@ class Calibration(Outcome):
 
     def _shown(self) -> tuple[str, Table, list[str]]:
         """Return the verdict, the p-value of each quantity, and notes."""
-        passed = self.p_values >= LEVEL
         rows = [
-            (name, f"p = {p:.3g}" if ok else f"p = {p:.3g}  FAILED: {_fault(ranks)}")
-            for name, p, ok, ranks in zip(
-                self.names, self.p_values, passed, self.ranks.T, strict=True
-            )
+            (name, f"p = {p:.3g}" + ("" if p >= LEVEL else f"  FAILED: {_fault(ranks)}"))
+            for name, p, ranks in zip(self.names, self.p_values, self.ranks.T, strict=True)
         ]
         verdict = "calibrated" if self.passed else "NOT calibrated"
         title = f"{self.sampler}, {len(self.ranks)} replications: {verdict}"
         caveat = f"a posterior had {self.ess:.0f} effective draws for {RANKED} ranks: raise draws"
-        table = Table(("quantity", "uniform ranks"), rows, passed=passed.tolist())
+        passed = (self.p_values >= LEVEL).tolist()
+        table = Table(("quantity", "uniform ranks"), rows, passed=passed)
         return title, table, [caveat] if self.ess < RANKED else []
 
 
@@ -152,9 +150,8 @@ def calibrate(
     True
     """
     if replications < 20:
-        raise UsageError(
-            f"replications must be at least 20, not {replications}", parameter="replications"
-        )
+        message = f"replications must be at least 20, not {replications}"
+        raise UsageError(message, parameter="replications")
     columns = tuple(names)
     from joblib import delayed
 

@@ -44,11 +44,8 @@ def runs_together(posteriors: Sequence[Posterior]) -> Draws:
     runs = [as_draws(posterior) for posterior in posteriors]
     draws = pooled(runs)
     if draws.shape[1] < _MIN_DRAWS:
-        raise DataError(
-            f"{draws.shape[1]} draws per chain are too few to compare, {_MIN_DRAWS} are needed: "
-            "leave this sampler out, or raise draws",
-            code="wrong-length",
-        )
+        message = f"{draws.shape[1]} draws per chain are too few to compare: raise draws"
+        raise DataError(message, code="wrong-length")
     return draws
 
 
@@ -136,10 +133,8 @@ def independent(draws: Draws, count: int, rng: np.random.Generator) -> Float64:
     flat = draws.flat
     if draws.weighted:
         return flat[rng.choice(len(flat), size=count, p=draws.importance)]
-    result: Float64 = flat[
-        rng.permutation(np.linspace(0, len(flat) - 1, count).round().astype(int))
-    ]
-    return result
+    even = np.linspace(0, len(flat) - 1, count).round().astype(int)
+    return np.asarray(flat[rng.permutation(even)])
 
 
 def holm(p_values: npt.ArrayLike) -> Float64:

@@ -12,8 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bpa_ppl.columns import counted
-from bpa_ppl.diagnostics.baselines.selection import CANONICAL
-from bpa_ppl.diagnostics.baselines.table import BaselineComparison
+from bpa_ppl.diagnostics.baselines.table import CANONICAL, BaselineComparison
 from bpa_ppl.diagnostics.pages.page import Block, Section, SideBySide, Table, Text, Verdict
 from bpa_ppl.nbest import Int64, NBest
 from bpa_ppl.quality import Column, Metric, Score, Scoreboard, resolve, statistics
@@ -112,10 +111,21 @@ class Improvement:
         count, changed = self.scores.sentences, self.scores.changed
         if not changed:
             return f"No: none of {count} translations changed{self._against}."
+        by = {
+            verdict: " and ".join(c.name for c in self._deciding if c.verdict == verdict)
+            for verdict in (BETTER, WORSE, UNCLEAR)
+        }
+        unclear = f", no significant difference in {by[UNCLEAR]}" if by[UNCLEAR] else ""
+        answer = {
+            "yes": f"Yes, it helped by {by[BETTER]}{self._against}{unclear}",
+            "no": f"No, it got worse by {by[WORSE]}{self._against}{unclear}",
+            "both": f"Better by {by[BETTER]}, worse by {by[WORSE]}{self._against}{unclear}",
+            "unknown": f"No significant difference{self._against}",
+        }[self.verdict]
         changes = "; ".join(map(str, self._deciding))
         unjudged = f" {counted(self.left_out, 'sentence')} without a gain left out."
         return (
-            f"{self._head()}: {changes}. {changed} of {count} translations changed."
+            f"{answer}: {changes}. {changed} of {count} translations changed."
             f"{unjudged if self.left_out else ''}"
         )
 
@@ -127,19 +137,6 @@ class Improvement:
     @property
     def _against(self) -> str:
         return "" if self.baseline == CANONICAL else f" compared with the {self.baseline}"
-
-    def _head(self) -> str:
-        by = {
-            verdict: " and ".join(c.name for c in self._deciding if c.verdict == verdict)
-            for verdict in (BETTER, WORSE, UNCLEAR)
-        }
-        unclear = f", no significant difference in {by[UNCLEAR]}" if by[UNCLEAR] else ""
-        return {
-            "yes": f"Yes, it helped by {by[BETTER]}{self._against}{unclear}",
-            "no": f"No, it got worse by {by[WORSE]}{self._against}{unclear}",
-            "both": f"Better by {by[BETTER]}, worse by {by[WORSE]}{self._against}{unclear}",
-            "unknown": f"No significant difference{self._against}",
-        }[self.verdict]
 
 
 @dataclass(frozen=True)
@@ -267,10 +264,8 @@ def contributions_section(rows: Sequence[Contribution], sentences: int) -> Secti
         "features. Choices use the posterior mean; without a feature, the mean given that its "
         "weight is 0, so that other features can replace it."
     )
-    return Section(
-        "What the added features contributed",
-        (Table((*header, "choices that differ"), cells, note),),
-    )
+    table = Table((*header, "choices that differ"), cells, note)
+    return Section("What the added features contributed", (table,))
 
 
 def _scored(row: Contribution, full: Contribution) -> Iterator[str]:

@@ -131,12 +131,9 @@ def learned_prior_page(hierarchy: Hierarchy, draws: Mapping[str, Draws]) -> str:
         "lines: the domains with 95% intervals; filled if a weight is specific to the domain."
         + (f" The first {_MAX_ROWS} of {len(rows)} weights." if len(rows) > _MAX_ROWS else "")
     )
-    picture = drawn(
-        sharing_figure(rows[:_MAX_ROWS], canonical),
-        "weights of each domain and of a new domain, with intervals",
-        caption,
-        "svg",
-    )
+    figure = sharing_figure(rows[:_MAX_ROWS], canonical)
+    alternative = "weights of each domain and of a new domain, with intervals"
+    picture = drawn(figure, alternative, caption, "svg")
     verdicts = [row.verdict for row in rows]
     specific = sum(bool(row.specific) for row in rows)
     summary = (
@@ -144,15 +141,12 @@ def learned_prior_page(hierarchy: Hierarchy, draws: Mapping[str, Draws]) -> str:
         + (f", {specific} are specific to some domain" if specific else "")
         + (f", {unknown} are unknown" if (unknown := verdicts.count("unknown")) else "")
     )
-    return page(
-        "Learned prior",
-        Verdict(summary),
-        [
-            Section("Shared and own", (picture,)),
-            Section("Weights", (Text(note), Table(header, cells))),
-            Section("Domains", (Table(("domain", "sentences", "weights"), learned),)),
-        ],
-    )
+    sections = [
+        Section("Shared and own", (picture,)),
+        Section("Weights", (Text(note), Table(header, cells))),
+        Section("Domains", (Table(("domain", "sentences", "weights"), learned),)),
+    ]
+    return page("Learned prior", Verdict(summary), sections)
 
 
 def sharing_figure(rows: Sequence[Sharing], canonical: Mapping[str, float]) -> Figure:

@@ -72,30 +72,20 @@ def leave_one_out(draws: Draws, lists: NBest) -> LeaveOneOutDraws:
             were adapted to preferences.
     """
     if draws.kind == "point":
-        raise DataError(
-            "leave-one-out needs draws of the posterior, but this is a single point: adapt with "
-            "another sampler, such as laplace",
-            code="no-data",
-        )
+        message = "leave-one-out needs draws, not a single point: adapt with another sampler"
+        raise DataError(message, code="no-data")
     pointwise = _pointwise(draws)
     if "comparisons" in draws.attrs:
-        raise DataError(
-            "lists cannot be left out of a posterior of preferences, because each preference is an "
-            "observation: evaluate the choices on new lists",
-            code="mismatch",
-        )
+        message = "preferences cannot be left out list by list: evaluate choices on new lists"
+        raise DataError(message, code="mismatch")
     # Weighted draws may have a likelihood with an exponent (Eq. 11).
     exponent = float(draws.attrs.get("likelihood_exponent", 1.0))
     likelihood = exponent * pointwise.reshape(len(draws.flat), -1)[_thinned(draws)]
     count, ids = likelihood.shape[1], draws.sentence_ids
     if count != len(lists):  # preferences: several observations of a list
         if ids is None or len(ids) != count or not np.isin(lists.sentence_ids, ids).all():
-            raise DataError(
-                f"the posterior was adapted to {count} sentences, but there are {len(lists)}: "
-                "give the lists that it was adapted to",
-                lists.origin,
-                code="mismatch",
-            )
+            message = f"{len(lists)} lists are not those of the posterior: give its {count} lists"
+            raise DataError(message, lists.origin, code="mismatch")
         likelihood = likelihood @ (np.asarray(ids)[:, None] == lists.sentence_ids).astype(float)
     result = in_sample(draws, lists)
     for s, column in enumerate(likelihood.T):
@@ -266,11 +256,8 @@ def compare_loo(posteriors: Mapping[str, Posterior], seed: int = 0) -> tuple[Ran
 def _pointwise(draws: Draws) -> Float64:
     """Return the log-likelihood of each sentence, (C, D, S)."""
     if draws.pointwise is None:
-        raise DataError(
-            "the posterior does not record the log-likelihood of its sentences: leave-one-out "
-            "needs a group log_likelihood with one value a sentence",
-            code="no-data",
-        )
+        message = "leave-one-out needs a group log_likelihood with one value a sentence"
+        raise DataError(message, code="no-data")
     return draws.pointwise
 
 
@@ -284,11 +271,8 @@ def _check_same_oracles(posteriors: Sequence[Draws]) -> None:
     several = [draws.attrs.get("likelihood") for draws in posteriors]
     improper = [name for draws in posteriors if (name := _improper(draws))]
     if improper and any(likelihood != several[0] for likelihood in several):
-        raise DataError(
-            f"the values of the likelihood {improper[0]} are not probabilities, and cannot be "
-            "compared with another likelihood or setting: adapt all with the same one",
-            code="mismatch",
-        )
+        message = f"the likelihood {improper[0]} is not a probability: adapt all with the same one"
+        raise DataError(message, code="mismatch")
 
 
 def _improper(draws: Draws) -> str:
@@ -347,12 +331,10 @@ def power_sensitivity(posterior: Posterior, seed: int = 0) -> tuple[Sensitivity,
     """
     draws = as_draws(posterior)
     if draws.total_log_likelihood is None or draws.total_log_prior is None:
-        raise DataError(
-            "power scaling needs the log-likelihood of the sentences (a group log_likelihood) and "
-            "the log density of the draws (a statistic lp) or of the prior (a group log_prior), "
-            "which this posterior does not record",
-            code="no-data",
+        message = (
+            "power scaling needs a group log_likelihood, and a statistic lp or group log_prior"
         )
+        raise DataError(message, code="no-data")
     equal = draws.resampled(seed)
     prior, likelihood = (power_scaling(equal, component) for component in ("prior", "likelihood"))
     result = []

@@ -149,7 +149,7 @@ def predictive_check(
     if oracle is None:
         nbest, index = adapted_lists(draws, nbest)
     else:
-        nbest, index = _preparation(draws)(nbest), np.asarray(oracle, np.int64)
+        nbest, index = Preparation.recorded(draws)(nbest), np.asarray(oracle, np.int64)
     rng = np.random.default_rng(checked_seed(seed))
     weights, columns = _picked(draws, nbest, group, rng), []
     for s, (p, string) in enumerate(_predictive(nbest, weights)):
@@ -192,7 +192,7 @@ def reliability(
     ([0.75], [0.75])
     """
     draws, index = as_draws(posterior), np.asarray(oracle, np.int64)
-    nbest = _preparation(draws)(nbest)
+    nbest = Preparation.recorded(draws)(nbest)
     weights = _picked(draws, nbest, "posterior", np.random.default_rng(checked_seed(seed)))
     value = draws.attrs.get("temperature", 1.0) if temperature is None else temperature
     lists = list(_predictive(nbest, weights, float(value)))
@@ -249,30 +249,18 @@ def adapted_lists(draws: Draws, nbest: NBest) -> tuple[NBest, Int64]:
     Raises:
         DataError: if these are not its lists, or it records no oracles.
     """
-    prepared = _preparation(draws)
+    prepared = Preparation.recorded(draws)
     lists = prepared.for_training(nbest).nbest
     if prepared.gain is not None:
         lists = judged_lists(lists, prepared.gain)[0]
     if "oracle" not in draws.observed:
-        raise DataError(
-            "the posterior does not record oracles: give the position of each",
-            code="no-data",
-        )
+        message = "the posterior does not record oracles: give the position of each"
+        raise DataError(message, code="no-data")
     index = np.asarray(draws.observed["oracle"], np.int64)
     if len(index) != len(lists) or np.any(index >= lists.sizes):
-        raise DataError(
-            f"the {len(index)} oracles of the posterior do not belong to these {len(lists)} lists: "
-            "give the position of each",
-            lists.origin,
-            code="mismatch",
-        )
+        message = f"the {len(index)} recorded oracles are not of these {len(lists)} lists"
+        raise DataError(f"{message}: give the position of each", lists.origin, code="mismatch")
     return lists, index
-
-
-def _preparation(draws: Draws) -> Preparation:
-    return Preparation.recorded(
-        draws.attrs, draws.constants, free=draws.features, fixed=draws.fixed
-    )
 
 
 #: Draws in a block, whose probabilities of a list fit into a processor cache.
@@ -324,13 +312,9 @@ def with_predictions(
     if gains is not None:
         gain_values = np.asarray(gains, np.float64)
         if gain_values.shape != (len(lists.features),):
-            raise DataError(
-                f"gains must be one number for each of the {len(lists.features)} hypotheses, not "
-                f"an array of shape {gain_values.shape}: use bpa_ppl.gains of the same lists",
-                lists.origin,
-                parameter="gains",
-                code="wrong-length",
-            )
+            message = f"{len(lists.features)} gains are needed, not an array of {gain_values.shape}"
+            code = "wrong-length"
+            raise DataError(message, lists.origin, parameter="gains", code=code)
         predicted["gain"], observed["gain"] = (
             gain_values[lists.offsets[:-1] + position] for position in (drawn, oracle)
         )

@@ -85,23 +85,17 @@ def _call(draws: Draws) -> str:
         **{name: _literal(value) for name, value in _mapping(attrs["settings"]).items()},
         "model": None if attrs.get("model", "log_linear") == "log_linear" else attrs["model"],
     }
-    weights = {"none": "None", "equal": "'equal'"}.get(
-        str(attrs.get("canonical_weights")), "bpa.read_weights(WEIGHTS)"
-    )
+    start = {"none": "None", "equal": "'equal'"}
+    weights = start.get(str(attrs.get("canonical_weights")), "bpa.read_weights(WEIGHTS)")
     lists = "NBEST" if origin.startswith("<") else repr(origin)
     judged = "gain_column" in attrs or ("oracle_metric" not in attrs and "comparisons" in attrs)
     if not judged:  # judgements and preferences need no references
         lists += ", references=REFERENCES"
-    return "\n".join(
-        [
-            "import bpa_ppl as bpa",
-            f"lists = bpa.read_nbest({lists})",
-            "posterior = bpa.adapt(",
-            "    lists,",
-            f"    {weights},",
-            *(f"    {name}={value}," for name, value in arguments.items() if value is not None),
-            ")",
-        ]
+    named = [f"{name}={value}" for name, value in arguments.items() if value is not None]
+    return (
+        f"import bpa_ppl as bpa\nlists = bpa.read_nbest({lists})\nposterior = bpa.adapt(\n"
+        + "".join(f"    {argument},\n" for argument in ("lists", weights, *named))
+        + ")"
     )
 
 

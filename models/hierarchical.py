@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpyro
 import numpyro.distributions as dist
@@ -35,8 +34,6 @@ class Hierarchical:
     >>> model = Hierarchical(domains=2)
     >>> model.__name__
     'Hierarchical(domains=2, spread=0.5, concentration=2.0)'
-    >>> numpyro.handlers.seed(model.root, 0)(Prior.isotropic({"LM0": 0.5})).shape
-    (1, 1)
     """
 
     #: Sites that are correlated in the posterior, for the metric of a sampler.
@@ -59,22 +56,16 @@ class Hierarchical:
         """Run the model."""
         base = prior.distribution()
         shared = numpyro.sample("shared", base)
-        root = self.root(prior)
-        shape = (self.domains + 1, base.event_shape[0])
+        size, deviation = base.event_shape[0], base.variance**0.5
+        scale = numpyro.sample("scale", dist.HalfNormal(self.spread * deviation).to_event(1))
+        root = scale[:, None]  # diag(τ) L
+        if size > 1:
+            correlation = dist.LKJCholesky(size, self.concentration)
+            root = root * numpyro.sample("correlation", correlation)
+        shape = (self.domains + 1, size)
         unit = numpyro.sample("own", dist.Normal(0.0, 1.0).expand(shape).to_event(2))
         weights = shared[None] + unit @ root.T
         numpyro.deterministic("weights", weights[-1])
         by_domain = numpyro.deterministic("by_domain", weights[:-1])
         with numpyro.plate("sentence", len(lists.oracle)):
             likelihood.observe(lists, by_domain)
-
-    def root(self, prior: Prior) -> Any:
-        """Sample the sites `scale` and `correlation`, and return diag(τ) L, (Q, Q)."""
-        base = prior.distribution()
-        size, deviation = base.event_shape[0], base.variance**0.5
-        scale = numpyro.sample("scale", dist.HalfNormal(self.spread * deviation).to_event(1))
-        if size == 1:
-            return scale[:, None]
-        return scale[:, None] * numpyro.sample(
-            "correlation", dist.LKJCholesky(size, self.concentration)
-        )

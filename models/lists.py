@@ -48,8 +48,6 @@ class Bucket(NamedTuple):
     >>> (bucket,) = tabulate(nbest, matched, [1], gains=[-1.0, 0.0, -1.0]).buckets
     >>> bucket.features.tolist(), bucket.gain.tolist()
     ([[[[0.0, -2.0, -3.0]]]], [[[0.0, -1.0, -1.0]]])
-    >>> bucket.without_gains().gain is None
-    True
     """
 
     features: Any
@@ -58,10 +56,6 @@ class Bucket(NamedTuple):
     gain: Any = None
     count: Any = None
     share: Any = None
-
-    def without_gains(self) -> Bucket:
-        """Return the bucket without gains, for the published likelihood."""
-        return self._replace(gain=None, count=None)
 
 
 class Lists(NamedTuple):

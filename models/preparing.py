@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING, Any
 from bpa_ppl.errors import BpaError, DataError, UsageError
 from bpa_ppl.features import Added, FeatureSource, feature_adder, resolve_sources
 from bpa_ppl.features.indicators import Indicators
-from bpa_ppl.features.recipes import absolute, recorded, sources_from_records, stored
+from bpa_ppl.features.recipes import absolute, recorded, sources_from_records
 from bpa_ppl.labels import matches
 from bpa_ppl.nbest import NBest, demote_to_extras
 from bpa_ppl.notes import Note, capture_notes, replay, warn_user
 from bpa_ppl.quality import Column, Metric, counted_metrics, resolve
-from bpa_ppl.quality.column import numeric_columns
 
 if TYPE_CHECKING:
     from bpa_ppl.features.base import AnySource
     from bpa_ppl.features.recipes import MovedFiles
+    from bpa_ppl.posterior import Draws
 
 
 @dataclass(frozen=True)
@@ -39,14 +39,14 @@ class Preparation:
 
     >>> lists = NBest.from_lists([["a b", "a"]], [[[1.0, 0.8], [2.0, 0.6]]], ["LM0", "comet"])
     >>> prepare = Preparation(Column(column="comet"))
-    >>> prepare.without_criterion(lists).feature_names, prepare.criterion(lists).column
-    (('LM0',), 'comet')
+    >>> prepare.without_criterion(lists).feature_names
+    ('LM0',)
     >>> prepare.for_training(lists).nbest.feature_names
     ('LM0',)
     >>> [len(part) for part in prepare.stream([lists])]
     [1]
-    >>> prepare.record(), prepare.stored()
-    ({'gain_column': {'column': 'comet', 'negative': False}}, {})
+    >>> prepare.record()
+    {'gain_column': {'column': 'comet', 'negative': False}}
     """
 
     gain: Column | None = None
@@ -128,11 +128,6 @@ class Preparation:
             replay(unseen_notes)
             yield prepared
 
-    def criterion(self, nbest: NBest) -> Column | None:
-        """Return the criterion if some lists have its column."""
-        has_column = self.gain is not None and self.gain.column in numeric_columns(nbest)
-        return self.gain if has_column else None
-
     def record(self, columns: Sequence[Sequence[str]] = ()) -> dict[str, Any]:
         """Return the record of a posterior, as plain values; `recorded` reads it.
 
@@ -151,50 +146,36 @@ class Preparation:
         }
         return {name: value for name, value in record.items() if value is not None}
 
-    def stored(self) -> dict[str, Any]:
-        """Return the learned data of the sources, for the constants of a posterior."""
-        return stored(self.sources)
-
     @classmethod
-    def recorded(
-        cls,
-        attrs: Mapping[str, Any],
-        constants: Mapping[str, Any] | None = None,
-        moved_files: MovedFiles | None = None,
-        free: Iterable[str] = (),
-        fixed: Iterable[str] | None = None,
-    ) -> Preparation:
+    def recorded(cls, draws: Draws, moved_files: MovedFiles | None = None) -> Preparation:
         """Return the preparation that a posterior records.
 
         Args:
-            attrs: the attributes of the posterior.
-            constants: its constants, with the learned data of the sources.
+            draws: of the posterior.
             moved_files: new paths of the files of sources, by the label of the source:
                 `{"lm": "texts/domain.txt"}`.
-            free: the features of the posterior.
-            fixed: those with a fixed weight; None does not check the features of lists.
 
         Raises:
             DataError: if the record is invalid, or a file that a source reads is missing or has
                 changed.
             UsageError: if `moved_files` names a source that does not exist.
 
-        >>> gain = Column(column="mqm")
-        >>> Preparation.recorded(Preparation(gain).record()).gain == gain
-        True
+        >>> from bpa_ppl import Draws
+        >>> record = Preparation(Column(column="mqm")).record()
+        >>> draws = Draws({"weights": [[[0.5]]]}, ("LM0",), attrs=record)
+        >>> Preparation.recorded(draws).gain.column, Preparation.recorded(draws).free
+        ('mqm', ('LM0',))
         """
         with _invalid_record_error():
-            sources = sources_from_records(
-                attrs.get("feature_sources", ()), constants or {}, moved_files
-            )
+            attrs, records = draws.attrs, draws.attrs.get("feature_sources", ())
             features = attrs.get("chosen_features")
             return cls(
                 gain_column(attrs),
-                sources,
+                sources_from_records(records, draws.constants, moved_files),
                 None if features is None else tuple(features),
                 tuple(attrs.get("excluded_features", ())),
-                tuple(free),
-                None if fixed is None else tuple(fixed),
+                draws.features,
+                tuple(draws.fixed),
             )
 
 

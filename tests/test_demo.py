@@ -37,7 +37,7 @@ def test_adaptation_and_in_domain_text_improve_translations(demo: Demo) -> None:
 
 def test_posterior_includes_the_in_domain_text(demo: Demo) -> None:
     draws = as_draws(read_posterior(demo.files[0]))
-    (source,) = Preparation.recorded(draws.attrs, draws.constants).sources
+    (source,) = Preparation.recorded(draws).sources
     assert isinstance(source, LanguageModel)
     assert (len(source.lines), source.files()) == (demo.lines, ())
 

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bpa_ppl.decoding.reranking import recorded_preparation, with_defaults
+from bpa_ppl.decoding.reranking import with_defaults
 from bpa_ppl.diagnostics import refuse_unconverged
 from bpa_ppl.errors import UsageError, one_of
+from bpa_ppl.models import Preparation
 from bpa_ppl.models.probabilities import normalised
 from bpa_ppl.nbest import Float64, Int64, NBest
 from bpa_ppl.posterior import as_draws
@@ -115,7 +116,7 @@ def next_sentences(
         refuse_unconverged(full)
     flat = full.resampled().flat  # draws of equal importance, thinned at equal distances
     subset = flat[np.linspace(0, len(flat) - 1, min(draws, len(flat))).round().astype(int)]
-    prepared = recorded_preparation(full, moved_files)
+    prepared = Preparation.recorded(full, moved_files)
     total = len(pool) if isinstance(pool, NBest) else 0
     numbers, ids, scores = list[Int64](), list[int | str](), list[tuple[float, float]]()
     with reporter(progress, "next") as report:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bpa_ppl.decoding.reranking import recorded_preparation, rerank, with_defaults
+from bpa_ppl.decoding.reranking import rerank, with_defaults
 from bpa_ppl.diagnostics.baselines.comparing import (
     BaselineTally,
     criterion,
@@ -16,7 +16,7 @@ from bpa_ppl.diagnostics.baselines.comparing import (
     recorded_comparison,
     without_canonical,
 )
-from bpa_ppl.diagnostics.baselines.selection import CANONICAL
+from bpa_ppl.diagnostics.baselines.table import CANONICAL
 from bpa_ppl.diagnostics.improvement import (
     BETTER,
     PROBABILITY,
@@ -28,6 +28,7 @@ from bpa_ppl.diagnostics.improvement import (
 )
 from bpa_ppl.errors import DataError
 from bpa_ppl.features.recipes import columns_of
+from bpa_ppl.models import Preparation
 from bpa_ppl.nbest import Float64, Int64, NBest
 from bpa_ppl.posterior import Draws, as_draws
 from bpa_ppl.quality import Column, Metric, choice_score, compared, statistics
@@ -82,7 +83,7 @@ def evaluate_improvement(
     before, baseline, comparison = result.canonical, CANONICAL, None
     unknown = without_canonical(draws)
     if unknown or recorded_comparison(draws) is not None:
-        prepared = recorded_preparation(draws, moved_files)(nbest)
+        prepared = Preparation.recorded(draws, moved_files)(nbest)
         tally = BaselineTally(draws, goal)
         tally.add(prepared, result.choice)
         comparison = tally.comparison()
@@ -168,7 +169,7 @@ def contributions(
         raise DataError(
             "the posterior has no added features: adapt with some (add)", code="missing-feature"
         )
-    lists = recorded_preparation(draws, moved_files)(nbest)
+    lists = Preparation.recorded(draws, moved_files)(nbest)
     complete = lists.best(lists.scores(draws.aligned(lists, draws.mean[None])[0]))
 
     def of(label: str, features: tuple[str, ...], weights: Float64) -> Contribution:

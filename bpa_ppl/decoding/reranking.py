@@ -33,7 +33,6 @@ from bpa_ppl.weights import Weights
 from bpa_ppl.workers import number_of, parallel_workers
 
 if TYPE_CHECKING:
-    from bpa_ppl.features.recipes import MovedFiles
     from bpa_ppl.posterior.adapter import Posterior
 
 _TABLE = 64  # lists per task of a worker: a multiple of the batch of a decider
@@ -173,7 +172,7 @@ class Reranker:
             None if gain is None else gain.column,
             options.draws,
         )
-        self._preparation = recorded_preparation(self.draws, options.moved_files)
+        self._preparation = Preparation.recorded(self.draws, options.moved_files)
         computed = set(chain.from_iterable(columns_of(attrs).values()))
         self.required_features = tuple(n for n in self.draws.features if n not in computed)
         fixed = (name for name in self.draws.fixed if name not in computed)
@@ -460,12 +459,6 @@ def with_defaults(draws: Draws, defaults: Mapping[str, float] | None) -> Draws:
             code="duplicate",
         )
     return replace(draws, fixed=draws.fixed.updated(weights)) if weights else draws
-
-
-def recorded_preparation(draws: Draws, moved_files: MovedFiles | None) -> Preparation:
-    """Return the preparation of lists that a posterior records; errors as of `rerank`."""
-    own = draws.features, draws.fixed
-    return Preparation.recorded(draws.attrs, draws.constants, moved_files, *own)
 
 
 def _tables(nbest: NBest | Iterable[NBest]) -> Iterator[NBest]:

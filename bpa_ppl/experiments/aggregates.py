@@ -14,7 +14,7 @@ from bpa_ppl.diagnostics.estimates import holm
 from bpa_ppl.experiments.results import KEYS, counts_of, metrics_of
 from bpa_ppl.nbest import Float64
 from bpa_ppl.quality import by_name
-from bpa_ppl.quality.bootstrap import Replicates, Resamples, replicates, resamples
+from bpa_ppl.quality.bootstrap import Replicates, replicates, resamples
 
 #: Stages in which a method learns from A; the others apply what was learned.
 _LEARNING = ("adapt", "tune")
@@ -179,14 +179,13 @@ def _scores(
 ) -> dict[Condition, _Scores]:
     """Return the scores of the methods of a group, with bootstrap replicates on shared samples."""
     result: dict[Condition, _Scores] = {}
-    shared: Resamples | None = None
+    config, shared = by_name(metric), None
     for condition, rows in group.items():
         counts = counts_of(results, rows, metric)  # (draws, sentences, S)
-        if shared is None:
-            shared = resamples(samples, counts.shape[1], len(rows))
-        values = by_name(metric).value(counts.sum(axis=1))
+        shared = shared or resamples(samples, counts.shape[1], len(rows))
         verdicts = [results["verdict"][row].as_py() for row in rows]
-        result[condition] = _Scores(values, verdicts, replicates(counts, by_name(metric), shared))
+        values = config.value(counts.sum(axis=1))
+        result[condition] = _Scores(values, verdicts, replicates(counts, config, shared))
     return result
 
 
@@ -212,21 +211,12 @@ def _differences(scores: dict[Condition, _Scores], metric: str) -> list[Differen
     raw = []
     for (first, a), (second, b) in combinations(plain.items(), 2):
         change = a.replicates.both - b.replicates.both
-        low, high = np.percentile(change, _INTERVAL).tolist()
         # One is added to both counts, so that no p-value of a finite bootstrap is 0.
         tail = 1 + min(int((change <= 0).sum()), int((change >= 0).sum()))
-        raw.append(
-            Difference(
-                domain=first.domain,
-                size=first.size,
-                metric=metric,
-                first=first.method,
-                second=second.method,
-                difference=float(a.values.mean() - b.values.mean()),
-                low=low,
-                high=high,
-                p_value=min(1.0, 2 * tail / (len(change) + 1)),
-            )
-        )
+        p_value = min(1.0, 2 * tail / (len(change) + 1))
+        difference = float(a.values.mean() - b.values.mean())
+        numbers = (difference, *np.percentile(change, _INTERVAL).tolist(), p_value)
+        names = (first.domain, first.size, metric, first.method, second.method)
+        raw.append(Difference(*names, *numbers))
     adjusted = holm([d.p_value for d in raw])
     return [replace(d, adjusted=float(p)) for d, p in zip(raw, adjusted, strict=True)]

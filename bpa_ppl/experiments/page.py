@@ -34,8 +34,8 @@ from bpa_ppl.experiments.aggregates import (
     aggregate,
     median_seconds,
 )
-from bpa_ppl.experiments.methods import CANONICAL
 from bpa_ppl.experiments.results import detail_names, metrics_of, read_identity, read_results
+from bpa_ppl.experiments.study import CANONICAL
 from bpa_ppl.formats.streams import atomic_path
 from bpa_ppl.quality import by_name
 
@@ -196,13 +196,10 @@ def _summary(points: Sequence[CurvePoint], metric: str, lengths: Mapping[_Key, f
         curve = [p for p in plain if p.metric == metric and p.domain == domain]
         smallest = min(point.size for point in curve)
         best = better((p for p in curve if p.size == smallest), key=lambda point: point.mean)
-        others = [
-            f"{p.metric.upper()} {p.mean:.1f}"
-            for p in plain
-            if p.key == best.key and p.metric != metric
-        ]
-        others += [f"length {lengths[best.key]:.3f}"] if best.key in lengths else []
-        suffix = f" ({', '.join(others)})" if others else ""
+        others = [p for p in plain if p.key == best.key and p.metric != metric]
+        scores = [f"{p.metric.upper()} {p.mean:.1f}" for p in others]
+        scores += [f"length {lengths[best.key]:.3f}"] if best.key in lengths else []
+        suffix = f" ({', '.join(scores)})" if scores else ""
         parts.append(
             f"{domain}, |A| = {smallest}: the {word} mean {metric.upper()} is {best.mean:.1f} ± "
             f"{best.interval:.1f}, of {best.method}{suffix}"
@@ -339,13 +336,11 @@ def _styles(names: Iterable[str]) -> list[tuple[str, dict[str, Any]]]:
     colours = cycle(f"C{number}" for number in range(10))
     styles = []
     for number, name in enumerate(_distinct(names)):
-        style: dict[str, Any] = {"label": label(name), "linewidth": 1.3, "markersize": 4}
-        if name == CANONICAL:
-            style |= {"color": "black", "linestyle": "--"}
-        else:
-            marker = _MARKERS[number % len(_MARKERS)]
-            line = "-" if number <= 10 else ":"
-            style |= {"color": next(colours), "marker": marker, "linestyle": line}
+        style: dict[str, Any] = {"color": "black", "linestyle": "--"}
+        if name != CANONICAL:
+            style = {"color": next(colours), "linestyle": "-" if number <= 10 else ":"}
+            style["marker"] = _MARKERS[number % len(_MARKERS)]
+        style |= {"label": label(name), "linewidth": 1.3, "markersize": 4}
         styles.append((name, style))
     return styles
 

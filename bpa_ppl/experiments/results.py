@@ -11,11 +11,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict
 from hashlib import sha256
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -44,18 +43,6 @@ _KEY_FIELDS = [
 #: One row for each stage of a cell.
 _SECONDS = pa.schema([*_KEY_FIELDS, ("stage", pa.string()), ("seconds", pa.float64())])
 _COUNTS = "_counts"
-
-
-class Outcome(NamedTuple):
-    """The outcome of a finished cell.
-
-    Attributes:
-        row: of the results.
-        seconds: of each stage.
-    """
-
-    row: dict[str, Any]
-    seconds: dict[str, float]
 
 
 def results_schema(metrics: Iterable[str]) -> pa.Schema:
@@ -145,12 +132,8 @@ class Store:
             for part in ("study", "versions"):
                 values, known = new[part], recorded.get(part, {})
                 if differing := [key for key in values if known.get(key) != values[key]]:
-                    raise DataError(
-                        "contains the results of another study, with other "
-                        f"{', '.join(differing)}: choose a new folder",
-                        folder,
-                        code="mismatch",
-                    )
+                    message = f"has results of a study with other {', '.join(differing)}: choose"
+                    raise DataError(f"{message} a new folder", folder, code="mismatch")
         elif any(folder.iterdir()):
             message = "contains files, but no study: choose an empty or a new folder"
             raise DataError(message, folder, code="cannot-write")
@@ -161,14 +144,14 @@ class Store:
         for leftover in (*folder.glob("*/.*.part.*"), *folder.glob(".*.part.*")):
             leftover.unlink()  # of a run that was killed while it wrote
 
-    def missing(self, cells: Iterable[Cell]) -> set[Cell]:
+    def missing(self, cells: Iterable[Cell]) -> list[Cell]:
         """Return the cells that are not finished."""
-        return {cell for cell in cells if not self._path("cells", cell).exists()}
+        return [cell for cell in cells if not self._path("cells", cell).exists()]
 
-    def add(self, cell: Cell, outcome: Outcome) -> None:
-        """Write the outcome of a cell; each file is written atomically, the row last."""
-        _write_json(self._path("seconds", cell), outcome.seconds)
-        _write_json(self._path("cells", cell), outcome.row)
+    def add(self, cell: Cell, row: dict[str, Any], seconds: dict[str, float]) -> None:
+        """Write the row of a finished cell and the seconds of its stages, each file atomically."""
+        _write_json(self._path("seconds", cell), seconds)
+        _write_json(self._path("cells", cell), row)  # last: then the cell counts as finished
 
     def finish(self, cells: list[Cell]) -> Path:
         """Write the tables of all cells, and return the path of the results.
@@ -194,12 +177,11 @@ class Store:
 def identity(study: Study) -> dict[str, Any]:
     """Return the settings that the results of a study depend on, with checksums of files."""
 
-    def checksum(value: Any) -> Any:
-        is_file = isinstance(value, Path)
-        return sha256(value.read_bytes()).hexdigest() if is_file else msgspec.to_builtins(value)
+    def checksum(path: Path) -> str:
+        return sha256(path.read_bytes()).hexdigest()
 
     return {
-        "study": json.loads(json.dumps(asdict(study), default=checksum)),
+        "study": json.loads(msgspec.json.encode(study, enc_hook=checksum)),
         "versions": {name: version(name) for name in _VERSIONS},
     }
 
@@ -210,19 +192,24 @@ def read_results(folder: Path) -> tuple[pa.Table, pa.Table]:
     Raises:
         DataError: if the study does not exist, is not finished, or a table is damaged.
     """
-    path = folder / "results.parquet"
-    if not path.is_file():
+    if not (folder / "results.parquet").is_file():
         message = "no results here: finish `bpa experiment` first"
         raise DataError(message, folder, code="missing-file")
-    results = _read_table(path)
     columns = []
     if (folder / "study.json").is_file():
         columns = read_identity(folder)["study"].get("columns", [])
-    metrics = [name for name in metrics_of(results) if name in (*METRICS, *columns)]
-    _check_schema(results, results_schema(metrics), path)
-    seconds = _read_table(folder / "seconds.parquet")
-    _check_schema(seconds, _SECONDS, folder / "seconds.parquet")
-    return results, seconds
+    tables: list[pa.Table] = []
+    for path in (folder / "results.parquet", folder / "seconds.parquet"):
+        try:
+            table = parquet.read_table(path)
+        except (OSError, pa.ArrowInvalid) as error:
+            raise DataError(f"not a valid Parquet file: {error}", path, code="damaged") from error
+        metrics = [name for name in metrics_of(table) if name in (*METRICS, *columns)]
+        if table.schema != (_SECONDS if tables else results_schema(metrics)):
+            message = "not a table of a study: choose a folder of results"
+            raise DataError(message, path, code="unknown-format")
+        tables.append(table)
+    return tables[0], tables[1]
 
 
 def read_identity(folder: Path) -> dict[str, Any]:
@@ -243,27 +230,11 @@ def _read_json(path: Path) -> dict[str, Any]:
     try:
         value: dict[str, Any] = json.loads(path.read_bytes())
     except (OSError, ValueError) as error:
-        raise DataError(
-            "damaged: remove it, and its namesake in cells or seconds, and run the study again",
-            path,
-            code="damaged",
-        ) from error
+        message = "damaged: remove it, and its namesake in cells or seconds, and run again"
+        raise DataError(message, path, code="damaged") from error
     return value
 
 
 def _write_table(rows: list[dict[str, Any]], schema: pa.Schema, path: Path) -> None:
     with atomic_path(path) as temporary:
         parquet.write_table(pa.Table.from_pylist(rows, schema), temporary, compression="zstd")
-
-
-def _read_table(path: Path) -> pa.Table:
-    try:
-        return parquet.read_table(path)
-    except (OSError, pa.ArrowInvalid) as error:
-        raise DataError(f"not a valid Parquet file: {error}", path, code="damaged") from error
-
-
-def _check_schema(table: pa.Table, schema: pa.Schema, path: Path) -> None:
-    if table.schema != schema:
-        message = "not a table of a study: choose a folder of results"
-        raise DataError(message, path, code="unknown-format")

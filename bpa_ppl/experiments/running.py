@@ -17,18 +17,19 @@ import numpy as np
 from bpa_ppl.decoding import rerank
 from bpa_ppl.diagnostics import check
 from bpa_ppl.errors import DataError
-from bpa_ppl.experiments.methods import SAMPLER, TUNER
-from bpa_ppl.experiments.results import Outcome, Store, result_row
+from bpa_ppl.experiments.results import Store, result_row
 from bpa_ppl.experiments.study import (
+    SAMPLER,
+    TUNER,
     Cell,
     ListFiles,
+    Method,
     Study,
     StudyDomain,
-    Task,
     draw_sentences,
+    methods_by_cell,
     random_source,
     seed_of,
-    tasks,
 )
 from bpa_ppl.formats import read_nbest, read_weights
 from bpa_ppl.nbest import Float64, NBest
@@ -82,35 +83,35 @@ def run_study(
         material(study, domain)
     if study.development is not None:
         development(study)
-    all_tasks = tasks(study)
+    methods = methods_by_cell(study)
     store = Store(Path(folder), study)
-    missing = store.missing(task.cell for task in all_tasks)
     # Processes keep the lists of few domains, so cells of a domain run together.
     waiting = sorted(
-        (task for task in all_tasks if task.cell in missing),
-        key=lambda task: (task.cell.domain, task.method.nbest_size),
+        store.missing(methods), key=lambda cell: (cell.domain, methods[cell].nbest_size)
     )
     registered = [registry.registered for registry in _REGISTRIES]
-    calls = (joblib.delayed(_run)(study, task, registered) for task in waiting)
+    calls = (joblib.delayed(_run)(study, cell, methods[cell], registered) for cell in waiting)
     workers = parallel_workers(jobs, backend, scheduler, ordered=False)
     with reporter(progress, "experiment") as report, workers as parallel:
-        done = len(all_tasks) - len(waiting)
-        report(done, len(all_tasks), "")
+        done = len(methods) - len(waiting)
+        report(done, len(methods), "")
         start = time.monotonic()
-        for number, (cell, outcome) in enumerate(parallel(calls), 1):
-            store.add(cell, outcome)
+        for number, outcome in enumerate(parallel(calls), 1):
+            store.add(*outcome)
             left = (time.monotonic() - start) / number * (len(waiting) - number)
-            report(done + number, len(all_tasks), f"{timedelta(seconds=round(left))} left")
-    return store.finish([task.cell for task in all_tasks])
+            report(done + number, len(methods), f"{timedelta(seconds=round(left))} left")
+    return store.finish(list(methods))
 
 
-def _run(study: Study, task: Task, registered: list[dict[str, type]]) -> tuple[Cell, Outcome]:
+def _run(
+    study: Study, cell: Cell, method: Method, registered: list[dict[str, type]]
+) -> tuple[Cell, dict[str, Any], dict[str, float]]:
     """Run a cell in a worker, after registering the components of the parent process."""
     for registry, members in zip(_REGISTRIES, registered, strict=True):
         for name, member in members.items():
             if name not in registry.registered:
                 registry.register(name, member)
-    return task.cell, run_cell(study, task)
+    return cell, *run_cell(study, cell, method)
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,11 +146,8 @@ def material(study: Study, domain: StudyDomain, size: int = 0) -> Material:
         held_out, rest = np.split(order, [domain.held_out])
         adapt, test = adapt.select(np.sort(rest)), adapt.select(np.sort(held_out))
     else:
-        raise DataError(
-            f"{domain.held_out} of {len(adapt)} sentences cannot be held out: hold out fewer",
-            adapt.origin,
-            code="wrong-length",
-        )
+        message = f"{domain.held_out} of {len(adapt)} sentences cannot be held out: use fewer"
+        raise DataError(message, adapt.origin, code="wrong-length")
     start = None if domain.weights is None else read_weights(domain.weights)
     matched, origin = match(start, adapt), str(domain.weights or "no weights")
     if test.feature_names != adapt.feature_names:
@@ -157,12 +155,8 @@ def material(study: Study, domain: StudyDomain, size: int = 0) -> Material:
         raise DataError(message, origin, code="mismatch")
     largest = max(study.every_size)
     if largest > len(adapt) and not study.replacement:
-        raise DataError(
-            f"{domain.name} has {len(adapt)} sentences, too few to draw {largest} without "
-            "replacement: use smaller sizes, or set replacement = true",
-            adapt.origin,
-            code="wrong-length",
-        )
+        message = f"{len(adapt)} sentences are too few to draw {largest}: set replacement = true"
+        raise DataError(message, adapt.origin, code="wrong-length")
     named = zip(matched.names, matched.values, strict=True)
     weights = None if start is None else Weights(named, origin)
     counts = {metric: statistics(test, by_name(metric)).counts for metric in study.metrics}
@@ -197,13 +191,15 @@ def _timed(seconds: dict[str, float], stage: str) -> Iterator[None]:
     seconds[stage] = time.perf_counter() - start
 
 
-def run_cell(study: Study, task: Task) -> Outcome:
+def run_cell(study: Study, cell: Cell, method: Method) -> tuple[dict[str, Any], dict[str, float]]:
     """Draw A, adapt or tune, rerank the test lists, and count.
+
+    Returns:
+        the row of the results, and the seconds of each stage.
 
     Raises:
         DataError: if the lists, references and weights do not fit together.
     """
-    cell, method = task
     domain = next(domain for domain in study.domains if domain.name == cell.domain)
     data = material(study, domain, method.nbest_size)
     adaptation = data.adapt.select(draw_sentences(study, cell, len(data.adapt)))
@@ -250,7 +246,7 @@ def run_cell(study: Study, task: Task) -> Outcome:
             choice = data.test.best(data.test.scores(match(weights, data.test).values))
     rows = data.test.offsets[:-1] + choice
     counts = {name: values[rows] for name, values in data.counts.items()}
-    return Outcome(result_row(cell, counts, verdict, failed), seconds)
+    return result_row(cell, counts, verdict, failed), seconds
 
 
 @lru_cache(1)

@@ -91,32 +91,19 @@ def compare_samplers(
         runs_together(posteriors)
     goal = resolve(metric, nbest)
     nbest = demote_to_extras(nbest, goal.columns)
-    oracle = _oracles(nbest, weights, goal, options)
+    options |= {"oracle": _oracles(nbest, weights, goal, options), "metric": goal}
     if extra:  # runs on other data are refused before the long computation
-        map_options = AdaptOptions(sampler="map", oracle=oracle, metric=goal, **options)
-        quick = adapt_draws(nbest, weights, map_options)
+        quick = adapt_draws(nbest, weights, AdaptOptions(sampler="map", **options))
         for name, posteriors in extra.items():
             for posterior in posteriors:
                 check_same_posterior(name, as_draws(posterior), quick)
     with reporter(progress, "compare") as report:
-        runs_by_sampler = run_samplers(
-            nbest,
-            weights,
-            samplers,
-            runs=runs,
-            seed=seed,
-            settings=settings,
-            progress=report,
-            oracle=oracle,
-            metric=goal,
-            **options,
-        )
+        shared: dict[str, Any] = {"seed": seed, "settings": settings, "progress": report, **options}
+        runs_by_sampler = run_samplers(nbest, weights, samplers, runs=runs, **shared)
         report(0, 1, f"reference {reference}")
         long_run = AdaptOptions(
             sampler=reference,
             seed=(seed + _SEED_OFFSET) % SEEDS,
-            oracle=oracle,
-            metric=goal,
             settings={"draws": reference_draws},
             progress=report,
             **options,
@@ -255,12 +242,9 @@ def calibrate_sampler(
     engine, matched = SAMPLERS.resolve(sampler, settings), match(weights, nbest)
     resolved = LIKELIHOODS.resolve(likelihood)
     if not resolved.generative:
-        raise UsageError(
-            f"the likelihood {LIKELIHOODS.name_of(resolved)} is not a distribution of the oracle, "
-            "so nothing can be simulated from it: choose oracle or preference, or compare samplers",
-            parameter="likelihood",
-            code="not-supported",
-        )
+        name = LIKELIHOODS.name_of(resolved)
+        message = f"oracles cannot be simulated from {name}: choose oracle or preference"
+        raise UsageError(message, parameter="likelihood", code="not-supported")
     seed = checked_seed(seed)
     if resolved.observes == "preferences":
         choices = preference_sentences(nbest, matched, resolved)

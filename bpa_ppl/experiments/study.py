@@ -1,38 +1,187 @@
 """A study: which methods are compared, on which texts, with how many adaptation sentences.
 
-`read_study` reads one from a TOML file, `tasks` lists its cells, and `draw_sentences` draws A.
+`read_study` reads one from a TOML file, `methods_by_cell` lists its cells with their methods, and
+`draw_sentences` draws A.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, NamedTuple
 from zlib import crc32
 
 import msgspec
 import numpy as np
 from msgspec import Meta
 
-from bpa_ppl.component import CountOrNone
+from bpa_ppl.component import Component, CountOrNone, Positive
 from bpa_ppl.errors import DataError, UsageError, checked_seed, one_of, quoted
-from bpa_ppl.experiments.methods import CANONICAL, Method, Value, named_methods
 from bpa_ppl.formats.streams import read_text
 from bpa_ppl.nbest import Int64
+from bpa_ppl.options import DERIVATIONS
 from bpa_ppl.quality import by_name, counted_metrics
-from bpa_ppl.registry import METRICS
+from bpa_ppl.registry import LIKELIHOODS, METRICS, RULES, SAMPLERS, TUNERS
+from bpa_ppl.sampling.base import Sampler
+from bpa_ppl.tuning.base import Tuner
+
+if TYPE_CHECKING:
+    from bpa_ppl.models import Likelihood
 
 _NAME = r"[A-Za-z0-9+_-]+"  # names become parts of file names
 # A larger number of sentences or draws is a mistake, and would fill the memory.
 _Size = Annotated[int, Meta(ge=1, le=1_000_000)]
 _Name = Annotated[str, Meta(pattern=f"^{_NAME}$")]
+Value = bool | int | float | str
+
+CANONICAL: Final = "canonical"
+SAMPLER: Final = "sampler"
+TUNER: Final = "tuner"
+#: Settings of all methods; other settings belong to the sampler, the tuner or the likelihood.
+_COMMON = ("derivations", "likelihood", "metric", "nbest_size", "prior_variance", "rule")
+#: Samplers of the papers: in a study they use the published likelihood.
+_PUBLISHED = ("heuristic", "rwm-isotropic", "weight-trace")
 
 
-@dataclass(frozen=True)
-class ListFiles:
+class Method(Component, frozen=True):
+    """One way from adaptation sentences to translations.
+
+    Attributes:
+        name: by which the results are filed.
+        kind: `canonical` (unchanged weights), `sampler` or `tuner`.
+        engine: the name of the sampler or tuner.
+        metric: the criterion of the oracles, or of the tuner.
+        likelihood: of a sampler; empty uses the default of `adapt` for the metric.
+        rule: the decision rule of `rerank`.
+        derivations: how `rerank` treats derivations of the same text.
+        prior_variance: σ_T.
+        nbest_size: the number of hypotheses to keep of each list; 0 keeps all.
+        engine_settings: settings of the sampler or tuner, sorted by name.
+        likelihood_settings: settings of the likelihood, sorted by name.
+    """
+
+    name: str
+    kind: Literal["canonical", "sampler", "tuner"]
+    engine: str = ""
+    metric: str = "ter"
+    likelihood: str = ""
+    rule: str = "predictive"
+    derivations: str = "separate"
+    prior_variance: Positive = 0.1
+    nbest_size: CountOrNone = 0
+    engine_settings: tuple[tuple[str, Value], ...] = msgspec.field(default=(), name="settings")
+    likelihood_settings: tuple[tuple[str, Value], ...] = ()
+
+    @property
+    def needs_development(self) -> bool:
+        """Whether it also learns from the text that λ_T was tuned on."""
+        if self.kind == TUNER:
+            return TUNERS[self.engine].takes_extra
+        return self.kind == SAMPLER and SAMPLERS[self.engine].takes_extra
+
+    def sampler(self) -> Sampler:
+        """Return its sampler with its settings."""
+        return SAMPLERS.resolve(self.engine, dict(self.engine_settings))
+
+    def tuner(self) -> Tuner:
+        """Return its tuner with its settings."""
+        return TUNERS.resolve(self.engine, dict(self.engine_settings))
+
+    def resolved_likelihood(self) -> Likelihood | None:
+        """Return its likelihood, or None for the default of `adapt`."""
+        if not self.likelihood:
+            return None
+        return LIKELIHOODS.resolve(self.likelihood, dict(self.likelihood_settings))
+
+    def with_settings(self, values: Mapping[str, Any], name: str = "") -> Method:
+        """Return the method with other settings, and with another name if one is given.
+
+        Raises:
+            UsageError: if the method has no such setting, or a value is invalid.
+
+        >>> named_methods()["nuts"].with_settings({"prior_variance": 1, "draws": 5}).engine_settings
+        (('draws', 5),)
+        >>> steep = named_methods()["nuts"].with_settings({"likelihood": "margin", "gamma": 4})
+        >>> steep.resolved_likelihood()
+        Margin(gamma=4)
+        """
+        for key, value in values.items():
+            if not isinstance(value, Value):
+                message = f"{key} must be a number or a text, not {value!r}"
+                raise UsageError(message, parameter=key, code="wrong-type")
+        likelihood = values.get("likelihood", self.likelihood)
+        of_likelihood: set[str] = set()  # settings of the likelihood that the sampler has not
+        if self.kind == SAMPLER and likelihood in LIKELIHOODS:
+            of_likelihood = {*LIKELIHOODS[likelihood].__struct_fields__}
+            of_likelihood -= {*SAMPLERS[self.engine].__struct_fields__}
+        common: dict[str, Any] = {}
+        engine = dict(self.engine_settings)
+        kept = self.likelihood_settings if likelihood == self.likelihood else ()
+        likelihood_settings = dict(kept)
+        for key, value in values.items():
+            owner = likelihood_settings if key in of_likelihood else engine
+            (common if key in _COMMON else owner)[key] = value
+        changed = msgspec.structs.replace(
+            self,
+            **common,
+            name=name or self.name,
+            engine_settings=tuple(sorted(engine.items())),
+            likelihood_settings=tuple(sorted(likelihood_settings.items())),
+        )
+        changed.check()
+        return changed
+
+    def check(self) -> None:
+        """Raise a UsageError unless the settings are valid together."""
+        one_of(self.rule, tuple(RULES), "rule")
+        one_of(self.derivations, DERIVATIONS, "treatment of derivations", "derivations")
+        # A metric that is not registered may be a column of the lists: the study checks that.
+        if self.kind == TUNER and self.metric in METRICS:
+            one_of(self.metric, counted_metrics(unreported=True), "metric")
+        if self.likelihood and self.kind != SAMPLER:
+            message = f"the method {self.name} has no likelihood: it is not a sampler"
+            raise UsageError(message, parameter="likelihood", code="not-supported")
+        if self.kind == SAMPLER:
+            self.sampler()
+            self.resolved_likelihood()
+        elif self.kind == TUNER:
+            self.tuner()
+        elif self.engine_settings:
+            setting = self.engine_settings[0][0]
+            message = f"the method {self.name} has no setting {setting}"
+            raise UsageError(message, parameter=setting, code="unknown-name")
+
+
+def named_methods() -> dict[str, Method]:
+    """Return all samplers and tuners by name, and the methods that the papers name otherwise."""
+    methods = {name: Method(name=name, kind=SAMPLER, engine=name) for name in SAMPLERS}
+    for name in _PUBLISHED:
+        methods[name] = methods[name].with_settings({"likelihood": "oracle"})
+    methods |= {n: Method(name=n, kind=TUNER, engine=n, metric="bleu") for n in TUNERS}
+    walk = methods["rwm-isotropic"]
+    return {
+        **methods,
+        "canonical": Method(name="canonical", kind=CANONICAL),
+        "heur-vit": methods["heuristic"].with_settings({"rule": "viterbi"}, "heur-vit"),
+        "mcmc": walk.with_settings({}, "mcmc"),
+        "mcmc-vit": walk.with_settings({"rule": "viterbi"}, "mcmc-vit"),
+    }
+
+
+class _Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A table of the TOML file, as it is written; lists have no repeated values."""
+
+    def __post_init__(self) -> None:
+        for name in self.__struct_fields__:
+            values = getattr(self, name)
+            if isinstance(values, tuple) and len(set(map(str, values))) < len(values):
+                raise ValueError(f"{name} contains a value twice: remove one")
+
+
+class ListFiles(_Table, frozen=True):
     """The files of a text: n-best lists, references, and the id of the first sentence."""
 
     nbest: Path
@@ -58,16 +207,6 @@ class StudyDomain:
     adapt: ListFiles
     test: ListFiles | None = None
     held_out: int = 0
-
-
-class _Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A table of the TOML file, as it is written; lists have no repeated values."""
-
-    def __post_init__(self) -> None:
-        for name in self.__struct_fields__:
-            values = getattr(self, name)
-            if isinstance(values, tuple) and len(set(map(str, values))) < len(values):
-                raise ValueError(f"{name} contains a value twice: remove one")
 
 
 class Sweep(_Table, frozen=True):
@@ -126,17 +265,11 @@ class Study:
 
 class _DomainTable(_Table, frozen=True):
     weights: str
-    adapt: str
-    adapt_references: tuple[str, ...] = ()
-    test: str = ""
-    test_references: tuple[str, ...] = ()
+    adapt: Path
+    adapt_references: tuple[Path, ...] = ()
+    test: Path | None = None
+    test_references: tuple[Path, ...] = ()
     held_out: CountOrNone = 0
-    first_id: int = 0
-
-
-class _DevelopmentTable(_Table, frozen=True):
-    nbest: str
-    references: tuple[str, ...] = ()
     first_id: int = 0
 
 
@@ -149,7 +282,7 @@ class _StudyTable(_Table, frozen=True):
     replacement: bool = True
     columns: tuple[_Name, ...] = ()
     categorical: tuple[str, ...] = ()
-    development: _DevelopmentTable | None = None
+    development: ListFiles | None = None
     variants: dict[_Name, dict[str, Any]] = {}
     sweeps: dict[_Name, Sweep] = {}
 
@@ -206,9 +339,12 @@ def read_study(path: str | Path) -> Study:
     path = Path(path)
     text, folder = read_text(path), path.parent
     try:
-        table = msgspec.toml.decode(text, type=_StudyTable)
+        table = msgspec.toml.decode(
+            text, type=_StudyTable, dec_hook=lambda _, name: _existing(folder, name)
+        )
     except msgspec.ValidationError as error:
-        raise DataError(f"not a valid study: {error}", path, code="wrong-type") from error
+        code = getattr(error.__cause__, "code", "wrong-type")
+        raise DataError(f"not a valid study: {error}", path, code=code) from error
     except msgspec.DecodeError as error:
         message = f"not a TOML file: {error}: write settings as NAME = VALUE, texts in quotes"
         raise DataError(message, path, code="unknown-format") from error
@@ -232,10 +368,6 @@ def read_study(path: str | Path) -> Study:
     for name, sweep in table.sweeps.items():
         with _located(path, f"sweeps.{name}"):
             _check_sweep(sweep, methods)
-    development = None
-    if (dev := table.development) is not None:
-        with _located(path, "development"):
-            development = _list_files(folder, dev.nbest, dev.references, dev.first_id)
     with _located(path, ""):
         study = Study(
             domains=tuple(domains),
@@ -244,7 +376,7 @@ def read_study(path: str | Path) -> Study:
             draws=table.draws,
             seed=checked_seed(table.seed),
             replacement=table.replacement,
-            development=development,
+            development=table.development,
             sweeps=tuple(table.sweeps.values()),
             columns=table.columns,
             categorical=table.categorical,
@@ -270,26 +402,22 @@ def _named_method(name: str, methods: Mapping[str, Method]) -> Method:
 
 
 def _domain(name: str, table: _DomainTable, folder: Path) -> StudyDomain:
-    if not (table.test or table.held_out):
+    if table.test is None and not table.held_out:
         raise UsageError("test is missing: add test, or held_out")
-    adapt = _list_files(folder, table.adapt, table.adapt_references, table.first_id)
-    test = None
-    if not table.held_out:
-        test = _list_files(folder, table.test, table.test_references, table.first_id)
+    adapt, test = ListFiles(table.adapt, table.adapt_references, table.first_id), None
+    if table.test is not None and not table.held_out:
+        test = ListFiles(table.test, table.test_references, table.first_id)
     weights = None if table.weights == "none" else _existing(folder, table.weights)
     return StudyDomain(name, weights, adapt, test, table.held_out)
 
 
-def _list_files(folder: Path, nbest: str, references: Sequence[str], first_id: int) -> ListFiles:
-    files = tuple(_existing(folder, name) for name in references)
-    return ListFiles(_existing(folder, nbest), files, first_id)
-
-
-def _existing(folder: Path, name: str) -> Path:
-    if not (folder / name).is_file():
-        message = f"file not found: {folder / name}; paths are relative to the study"
+def _existing(folder: Path, name: object) -> Path:
+    """Return the path of a file that a study names."""
+    path = folder / str(name)
+    if not path.is_file():
+        message = f"file not found: {path}; paths are relative to the study"
         raise UsageError(message, code="missing-file")
-    return folder / name
+    return path
 
 
 def _check_sweep(sweep: Sweep, methods: Mapping[str, Method]) -> None:
@@ -297,9 +425,8 @@ def _check_sweep(sweep: Sweep, methods: Mapping[str, Method]) -> None:
         # A text becomes a part of file names.
         is_name = not isinstance(value, str) or re.fullmatch(_NAME, value)
         if not (isinstance(value, Value) and is_name):
-            raise UsageError(
-                f"values must be numbers or names, not {quoted(value)}", code="wrong-type"
-            )
+            message = f"values must be numbers or names, not {quoted(value)}"
+            raise UsageError(message, code="wrong-type")
         for name in sweep.methods:
             _named_method(name, methods).with_settings({sweep.setting: value})
 
@@ -320,24 +447,16 @@ def _check(study: Study) -> None:
     choices = [*(name for name in METRICS if name != "column"), *study.columns]
     for metric in metrics:
         if metric not in choices:
-            raise UsageError(
-                f"unknown metric {metric!r}: choose one of {', '.join(choices)}, or name a column "
-                "of the lists in columns",
-                code="unknown-name",
-            )
+            message = f"unknown metric {metric!r}: choose one of {', '.join(choices)}, or name a"
+            raise UsageError(f"{message} column of the lists in columns", code="unknown-name")
         if "references" in by_name(metric).needs and not study.has_references:
-            raise UsageError(
-                f"the metric {metric} needs references: add adapt_references (and "
-                "test_references), or name a column of the lists in columns and make it the "
-                "metric of each method",
-                code="missing-references",
-            )
+            message = f"the metric {metric} needs references: add adapt_references and"
+            remedy = "test_references, or make a column of the lists the metric of each method"
+            raise UsageError(f"{message} {remedy}", code="missing-references")
     for method in study.methods:
         if method.needs_development and study.development is None:
-            raise UsageError(
-                f"the method {method.name} needs the text that λ_T was tuned on: add [development]",
-                code="no-data",
-            )
+            message = f"{method.name} needs the text that λ_T was tuned on: add [development]"
+            raise UsageError(message, code="no-data")
 
 
 class Cell(NamedTuple):
@@ -367,34 +486,27 @@ class Cell(NamedTuple):
         return ".".join(map(str, self))
 
 
-class Task(NamedTuple):
-    """A cell, and the method with the settings that it runs with."""
+def methods_by_cell(study: Study) -> dict[Cell, Method]:
+    """Return the method of each cell, with the settings that it runs with.
 
-    cell: Cell
-    method: Method
-
-
-def tasks(study: Study) -> list[Task]:
-    """Return all cells of a study in the order of the results: domain, size, draw, method.
+    Cells are in the order of the results: domain, size, draw, method.
 
     >>> from pathlib import Path
-    >>> from bpa_ppl.experiments.methods import named_methods
     >>> files = ListFiles(Path("nbest"), (Path("ref"),))
     >>> domain = StudyDomain("d", Path("moses.ini"), files, held_out=10)
     >>> methods = named_methods()
     >>> study = Study((domain,), (methods["imh"], methods["mert"]), sizes=(10, 20), draws=1)
-    >>> [task.cell.name for task in tasks(study)]
+    >>> [cell.name for cell in methods_by_cell(study)]
     ['d.10.0.imh.', 'd.10.0.mert.', 'd.20.0.imh.', 'd.20.0.mert.']
     """
-    all_tasks = (
-        Task(Cell(domain.name, size, draw, method.name, setting), method)
+    # A value may occur in two sweeps: its cells run once.
+    return {
+        Cell(domain.name, size, draw, method.name, setting): method
         for domain in study.domains
         for size in study.every_size
         for draw in range(study.draws)
         for setting, method in _variants(study, size)
-    )
-    # A value may occur in two sweeps: its cells run once.
-    return list({task.cell: task for task in all_tasks}.values())
+    }
 
 
 def _variants(study: Study, size: int) -> Iterator[tuple[str, Method]]:

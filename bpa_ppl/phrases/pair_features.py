@@ -239,10 +239,9 @@ def _raw_features(
     for (side, phrases), sentences in zip(sides.items(), inside, strict=True):
         for order in (1, 2):
             model = NgramModel.estimate(sentences, order)
-            logs = model.log_probabilities(phrases.words)
+            logs, unknown = model.scored(phrases.words)
             yield f"in.{order}gram.{side}", np.exp(-logs / (phrases.lengths + 1))[phrases.number]
-        unknown = model.unknown(phrases.words)[phrases.number]
-        yield f"in.unknown.{side}", unknown.astype(np.float64)
+        yield f"in.unknown.{side}", unknown[phrases.number].astype(np.float64)
     yield from _translation("in", sides, inside, iterations)
 
 

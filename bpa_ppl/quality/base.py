@@ -17,10 +17,6 @@ from bpa_ppl.registry import METRICS
 #: One tuple of references per sentence, which may differ in length.
 References = Sequence[Sequence[str]]
 
-#: References as sacreBLEU takes them: the first of each sentence, the second, …; None if a
-#: sentence has no more. (Its own annotation leaves the None out.)
-Streams = list[Any]
-
 #: The hypotheses of each sentence.
 Lists = Sequence[Sequence[str]]
 
@@ -229,7 +225,7 @@ class Averaged(Metric, frozen=True):
 class SacreMetric(Metric, frozen=True):
     """A metric that is computed by sacreBLEU, except for what a subclass overrides."""
 
-    def scorer(self, streams: Streams | None = None, *, sentence: bool = False) -> Any:
+    def scorer(self, streams: list[Any] | None = None, *, sentence: bool = False) -> Any:
         """Return sacreBLEU's metric with these settings.
 
         Args:
@@ -319,8 +315,10 @@ def counted_metrics(*, unreported: bool = False) -> tuple[str, ...]:
     )
 
 
-def streams_of(references: References) -> Streams:
-    """Return references as sacreBLEU takes them.
+def streams_of(references: References) -> list[Any]:
+    """Return references as sacreBLEU takes them: the first of each sentence, then the second.
+
+    They are None where a sentence has no more, which sacreBLEU's own annotation omits.
 
     >>> streams_of([("a", "b"), ("c",)])
     [['a', 'c'], ['b', None]]

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from bpa_ppl.nbest import Float64
-from bpa_ppl.quality.base import Lists, References, SacreMetric, Streams
+from bpa_ppl.quality.base import Lists, References, SacreMetric
 from bpa_ppl.text.words import Vocabulary, starts_of
 
 #: The tokenisers of sacreBLEU that need no other package or download.
@@ -52,7 +52,7 @@ class BLEU(SacreMetric, frozen=True):
 
     width = 2 * ORDER + 1
 
-    def scorer(self, streams: Streams | None = None, *, sentence: bool = False) -> Any:
+    def scorer(self, streams: list[Any] | None = None, *, sentence: bool = False) -> Any:
         """Return sacreBLEU's BLEU with these settings."""
         from sacrebleu import metrics
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from bpa_ppl.component import Count, CountOrNone
-from bpa_ppl.quality.base import SacreMetric, Streams
+from bpa_ppl.quality.base import SacreMetric
 
 
 class CHRF(SacreMetric, frozen=True):
@@ -28,13 +28,8 @@ class CHRF(SacreMetric, frozen=True):
     word_order: CountOrNone = 0
     beta: Count = 2
 
-    def scorer(self, streams: Streams | None = None, *, sentence: bool = False) -> Any:
+    def scorer(self, streams: list[Any] | None = None, *, sentence: bool = False) -> Any:
         """Return sacreBLEU's chrF with these settings; it scores a sentence as a corpus."""
         from sacrebleu import metrics
 
-        return metrics.CHRF(
-            char_order=self.char_order,
-            word_order=self.word_order,
-            beta=self.beta,
-            references=streams,
-        )
+        return metrics.CHRF(**self.settings(), references=streams)

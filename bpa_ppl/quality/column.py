@@ -165,13 +165,10 @@ def column_of(nbest: NBest, name: str) -> Float64:
         sentence = int(np.searchsorted(nbest.offsets, wrong[0], side="right")) - 1
         value: Any = column[wrong[0]]
         value = value.item() if isinstance(value, np.generic) else value
-        raise DataError(
-            f"{name} of hypothesis {wrong[0] - nbest.offsets[sentence]} of sentence "
-            f"{nbest.sentence_ids[sentence]} is {quoted(value)}, not a finite number: "
-            "correct it, or remove it if there is no judgement",
-            nbest.origin,
-            code="bad-number",
-        )
+        where = f"hypothesis {wrong[0] - nbest.offsets[sentence]}"
+        where += f" of sentence {nbest.sentence_ids[sentence]}"
+        message = f"{name} of {where} is {quoted(value)}, not a finite number: correct or remove it"
+        raise DataError(message, nbest.origin, code="bad-number")
     return values
 
 
@@ -256,9 +253,6 @@ def judged_lists(nbest: NBest, metric: Metric) -> tuple[NBest, Int64]:
         rows = rows[kept]
     if len(nbest) and not len(lists):
         names = ", ".join(metric.columns)
-        raise DataError(
-            f"no list has two candidates with a value of {names}: judge two or more of a list",
-            nbest.origin,
-            code="no-data",
-        )
+        message = f"no list has two candidates with a value of {names}: judge two or more of a list"
+        raise DataError(message, nbest.origin, code="no-data")
     return lists, rows

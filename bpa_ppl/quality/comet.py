@@ -98,21 +98,16 @@ def _loaded(model: str) -> Any:
         comet = import_module("comet")
         download, load = comet.download_model, comet.load_from_checkpoint
     except (ImportError, AttributeError) as error:
-        raise UsageError(
-            "the metric unbabel-comet needs the package unbabel-comet: install bpa_ppl[comet], or "
-            "compute the scores elsewhere and add them to the lists as a column",
-            parameter="metric",
-            code="not-supported",
-        ) from error
+        problem = (
+            "unbabel-comet is not installed: install bpa_ppl[comet], or add scores as a column"
+        )
+        raise UsageError(problem, parameter="metric", code="not-supported") from error
     is_file = Path(model).suffix == ".ckpt"
     if is_file and not Path(model).is_file():
         raise DataError("no such file: name a checkpoint of COMET", model, code="missing-file")
     try:
         return load(model if is_file else download(model))
     except Exception as error:  # torch, the hub and the network have no common error class
-        raise DataError(
-            f"the COMET model cannot be loaded ({error}): name a model of huggingface.co/Unbabel "
-            "that you may download, or the path of a .ckpt",
-            model,
-            code="damaged",
-        ) from error
+        remedy = "name a model of huggingface.co/Unbabel that you may download, or a .ckpt file"
+        message = f"the COMET model cannot be loaded ({error}): {remedy}"
+        raise DataError(message, model, code="damaged") from error

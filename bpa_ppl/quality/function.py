@@ -39,12 +39,9 @@ class Function(Averaged, frozen=True):
 
     def __post_init__(self) -> None:
         if not callable(self.function) or not 1 <= self._takes <= len(_TAKES):
-            raise UsageError(
-                "a custom metric is a function of (hypotheses), (hypotheses, references) or "
-                f"(hypotheses, references, sources), not {self.function!r}",
-                parameter="metric",
-                code="wrong-type",
-            )
+            form = "a function of (hypotheses[, references[, sources]])"
+            message = f"a custom metric is {form}, not {self.function!r}"
+            raise UsageError(message, parameter="metric", code="wrong-type")
 
     @property
     def key(self) -> str:  # type: ignore[override]
@@ -87,11 +84,9 @@ class Function(Averaged, frozen=True):
         except (TypeError, ValueError):
             values = np.empty(0)
         if values.shape != (len(hypotheses),) or not np.isfinite(values).all():
-            raise DataError(
-                f"the metric {self.key} must return one finite number for each of "
-                f"{len(hypotheses)} hypotheses, not {reprlib.repr(scores)}",
-                code="bad-number",
-            )
+            expected = f"one finite number for each of {len(hypotheses)} hypotheses"
+            message = f"the metric {self.key} must return {expected}, not {reprlib.repr(scores)}"
+            raise DataError(message, code="bad-number")
         return values
 
     @property

@@ -81,8 +81,7 @@ class Mixed(Metric, frozen=True):
 
     def gain(self, counts: Float64) -> Float64:
         """Return the mean of minus the edits and BLEU+1 times the reference length, in words."""
-        ter, bleu = self._each("gain", counts)
-        return np.asarray((ter + bleu) / 2)
+        return np.asarray(sum(self._each("gain", counts)) / 2)
 
     def background(self) -> Float64:
         """Return the pseudo-corpora of both."""
@@ -90,8 +89,7 @@ class Mixed(Metric, frozen=True):
 
     def within(self, counts: Float64, background: Float64) -> Float64:
         """Return the mean of the gains of sentences within both pseudo-corpora, in words."""
-        ter, bleu = self._each("within", counts, background)
-        return np.asarray((ter + bleu) / 2)
+        return np.asarray(sum(self._each("within", counts, background)) / 2)
 
     def _each(self, method: str, *counts: Float64) -> list[Any]:
         """Return the results of a method of TER and of BLEU for their counts, (…, 11)."""

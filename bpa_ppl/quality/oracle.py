@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -109,7 +109,7 @@ class Headroom:
         return self.choices[_ANTI_ORACLE][0]
 
     def __str__(self) -> str:
-        rows = [[n, *(text for _, text, *_ in cells(s))] for n, s in self.choices.items()]
+        rows = [[n, *(f"{v:.{d}f}" for _, v, d in cells(s))] for n, s in self.choices.items()]
         titles = ["", *(title for title, *_ in cells(self.choices[_ORACLE]))]
         table = text_table(rows, titles, align="l".ljust(len(titles), "r"))
         skipped = self.oracles.skipped
@@ -117,9 +117,8 @@ class Headroom:
         policy = {"canonical": "broken by canonical scores", "shared": "shared"}
         notes = [f"{tied} of {count} oracles tied; ties {policy[self.oracles.ties]}"]
         if skipped:
-            notes.append(
-                f"{counted(skipped, 'list')} left out: fewer than two candidates are judged"
-            )
+            reason = "fewer than two candidates are judged"
+            notes.append(f"{counted(skipped, 'list')} left out: {reason}")
         return "\n".join([table, *notes, *(s.signature for s in self.choices[_ORACLE])])
 
 
@@ -166,7 +165,7 @@ def oracles(
     require(nbest, NBest, "oracles are chosen from n-best lists (NBest)", "nbest")
     ranking = _ranking(nbest, None if ties == "shared" else preference, "preference")
     options = {"jobs": jobs, "cache": cache, "progress": progress}
-    return _judge(nbest, metric, ranking, ties, only_best=True, **options).all_lists
+    return _judge(nbest, metric, ranking, ties, only_best=True, **options)[0]
 
 
 def headroom(
@@ -209,99 +208,61 @@ def headroom(
     require(nbest, NBest, "headroom is of n-best lists (NBest)", "nbest")
     ranking = _ranking(nbest, scores, "scores")
     options = {"jobs": jobs, "cache": cache, "progress": progress}
-    judged = _judge(nbest, metric, ranking, ties, only_best=False, **options)
-    lists, config = judged.lists, judged.metric
-    _, is_worst = _extreme(lists, judged.values, lowest=not config.lower_is_better)
-    chosen = {
-        _FIRST_BEST: lists.best(judged.ranking),
-        _ORACLE: judged.oracles.index,
-        _ANTI_ORACLE: lists.best(np.where(is_worst, judged.order, -np.inf)),
+    best, config, gains, order = _judge(nbest, metric, ranking, ties, only_best=False, **options)
+    is_judged = ~np.isnan(gains)
+    _, is_worst = _highest(nbest, np.where(is_judged, -gains, -np.inf))
+    choices = {
+        _FIRST_BEST: nbest.best(np.where(is_judged, ranking, -np.inf)),
+        _ORACLE: best.index,
+        _ANTI_ORACLE: nbest.best(np.where(is_worst & is_judged, order, -np.inf)),
     }
-    choices = {name: choice_scores(lists, choice, config) for name, choice in chosen.items()}
-    return Headroom(choices, judged.all_lists)
-
-
-class _Judged(NamedTuple):
-    """The oracles of judged hypotheses.
-
-    Attributes:
-        lists: those of judged hypotheses.
-        metric: that judged them.
-        ranking: (hypotheses,) of these lists.
-        order: (hypotheses,) the scores that break ties.
-        values: (hypotheses,) their sentence scores.
-        oracles: of these lists.
-        all_lists: the same for all lists.
-    """
-
-    lists: NBest
-    metric: Metric
-    ranking: Float64
-    order: Float64
-    values: Float64
-    oracles: Oracles
-    all_lists: Oracles
+    kept = np.flatnonzero(~np.isnan(best.score))
+    lists = nbest.select(kept) if best.skipped else nbest
+    corpus_scores = {n: choice_scores(lists, c[kept], config) for n, c in choices.items()}
+    return Headroom(corpus_scores, best)
 
 
 def _judge(
     nbest: NBest, metric: str | Metric, ranking: Float64, ties: str, **options: Any
-) -> _Judged:
-    """Score lists and choose oracles; the options are those of `sentence_scores`."""
+) -> tuple[Oracles, Metric, Float64, Float64]:
+    """Score lists and choose oracles; the options are those of `sentence_scores`.
+
+    Returns:
+        the oracles; the metric with its settings; (hypotheses,) sentence scores, higher is better,
+        and NaN for hypotheses that do not compete; and (hypotheses,) the scores that break ties.
+    """
     config = resolve(metric, nbest)
     lists, rows = judged_lists(nbest, config)
     one_of(ties, TIES, "tie policy", "ties")
-    order = np.zeros(len(rows)) if ties == "shared" else ranking[rows]
-    values = sentence_scores(lists, config, **options)
-    best = _best(lists, config, values, order, ties)
-    all_lists = _of_all(nbest, lists, rows, best, ranking)
-    return _Judged(lists, config, ranking[rows], order, values, best, all_lists)
-
-
-def _best(lists: NBest, metric: Metric, values: Float64, order: Float64, ties: str) -> Oracles:
-    """Return the oracles of lists by sentence scores, and by `order` among equal ones."""
-    score, is_best = _extreme(lists, values, lowest=metric.lower_is_better)
-    _, is_oracle = _extreme(lists, np.where(is_best, order, -np.inf), lowest=False)
-    remaining = np.add.reduceat(is_oracle.astype(np.int64), lists.offsets[:-1])
-    # Of several oracles the one whose text sorts first; of equal texts the one with the smallest
-    # features, so that positions do not matter.
-    index = lists.best(is_oracle)
-    for sentence in np.flatnonzero(remaining > 1).tolist():
-        tied = lists.offsets[sentence] + np.flatnonzero(is_oracle[lists.rows(sentence)])
-        first = min(tied, key=lambda row: (lists.text(row), lists.features[row].tolist()))
-        index[sentence] = first - lists.offsets[sentence]
-    return Oracles(
-        index=index,
-        score=score,
-        tied=np.add.reduceat(is_best.astype(np.int64), lists.offsets[:-1]),
-        ties=ties,
-        metric=metric.key,
-        signature=metric.signature(lists.references or [()] * len(lists), sentence=True),
-        share=is_oracle / np.repeat(remaining, lists.sizes) if (remaining > 1).any() else None,
+    gains = np.full(len(ranking), np.nan)
+    gains[rows] = config.signed(sentence_scores(lists, config, **options))
+    order = np.zeros(len(ranking)) if ties == "shared" else ranking
+    is_judged = ~np.isnan(gains)
+    highest, is_best = _highest(nbest, np.where(is_judged, gains, -np.inf))
+    is_best &= is_judged
+    _, is_oracle = _highest(nbest, np.where(is_best, order, -np.inf))
+    is_oracle &= is_best
+    tied, remaining = (
+        np.add.reduceat(marks, nbest.offsets[:-1], dtype=np.int64) for marks in (is_best, is_oracle)
     )
-
-
-def _of_all(nbest: NBest, lists: NBest, rows: Int64, result: Oracles, ranking: Float64) -> Oracles:
-    """Return the oracles of judged hypotheses as those of all lists.
-
-    Args:
-        nbest: all lists.
-        lists: those of judged hypotheses.
-        rows: (judged hypotheses,) their rows in all lists.
-        result: the oracles of `lists`.
-        ranking: (hypotheses,) what is preferred in lists without an oracle.
-    """
-    if lists is nbest:
-        return result
-    best = rows[lists.offsets[:-1] + result.index]
-    sentences = np.searchsorted(nbest.offsets, best, side="right") - 1
-    index, score = nbest.best(ranking), np.full(len(nbest), np.nan)
-    tied, share = np.zeros(len(nbest), np.int64), None
-    index[sentences], score[sentences] = best - nbest.offsets[sentences], result.score
-    tied[sentences] = result.tied
-    if result.share is not None:
-        share = np.zeros(len(nbest.features))
-        share[rows] = result.share
-    return replace(result, index=index, score=score, tied=tied, share=share)
+    # Without an oracle the preferred hypothesis. Of several oracles the one whose text sorts first;
+    # of equal texts the one with the smallest features, so that positions do not matter.
+    index = nbest.best(np.where(np.repeat(tied > 0, nbest.sizes), is_oracle, ranking))
+    for sentence in np.flatnonzero(remaining > 1).tolist():
+        equal = nbest.offsets[sentence] + np.flatnonzero(is_oracle[nbest.rows(sentence)])
+        first = min(equal, key=lambda row: (nbest.text(row), nbest.features[row].tolist()))
+        index[sentence] = first - nbest.offsets[sentence]
+    shares = is_oracle / np.repeat(np.maximum(remaining, 1), nbest.sizes)
+    best = Oracles(
+        index=index,
+        score=np.where(tied > 0, config.signed(highest), np.nan),
+        tied=tied,
+        ties=ties,
+        metric=config.key,
+        signature=config.signature(lists.references or [()] * len(lists), sentence=True),
+        share=shares if (remaining > 1).any() else None,
+    )
+    return best, config, gains, order
 
 
 def _ranking(nbest: NBest, scores: npt.ArrayLike | None, parameter: str) -> Float64:
@@ -317,10 +278,7 @@ def _ranking(nbest: NBest, scores: npt.ArrayLike | None, parameter: str) -> Floa
     return ranking
 
 
-def _extreme(
-    nbest: NBest, values: Float64, *, lowest: bool
-) -> tuple[Float64, npt.NDArray[np.bool_]]:
-    """Return the lowest or highest value of each list, and which hypotheses have it."""
-    reduce = np.minimum if lowest else np.maximum
-    extreme = reduce.reduceat(values, nbest.offsets[:-1])
-    return extreme, values == np.repeat(extreme, nbest.sizes)
+def _highest(nbest: NBest, values: Float64) -> tuple[Float64, npt.NDArray[np.bool_]]:
+    """Return the highest value of each list, and which hypotheses have it."""
+    highest = np.maximum.reduceat(values, nbest.offsets[:-1])
+    return highest, values == np.repeat(highest, nbest.sizes)

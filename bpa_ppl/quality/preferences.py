@@ -31,8 +31,6 @@ from bpa_ppl.notes import log_info
 
 #: The extras of a sentence.
 PREFERENCES, TIES, RANKINGS = "preferences", "ties", "rankings"
-#: The extra of the candidates by which they can be named.
-CANDIDATE_ID = "id"
 #: The text of the row that means "no difference".
 NO_DIFFERENCE = "(no difference)"
 
@@ -77,10 +75,7 @@ def has_preferences(nbest: NBest) -> bool:
     (False, True)
     """
     columns = [nbest.sentence_extras.get(name, ()) for name in (PREFERENCES, TIES, RANKINGS)]
-    return any(
-        isinstance(entries, list | tuple | np.ndarray) and len(entries) > 0
-        for entries in chain.from_iterable(columns)
-    )
+    return any(map(_listed, chain.from_iterable(columns)))
 
 
 def choice_sets(nbest: NBest, *, ties: bool | None = None) -> ChoiceSets:
@@ -114,12 +109,9 @@ def choice_sets(nbest: NBest, *, ties: bool | None = None) -> ChoiceSets:
         for choice in _Entries(nbest, sentence, name).choices(entries)
     ]
     if not choices and len(nbest):
-        raise DataError(
-            "no sentence has a preference: give some of them preferences, such as [[2, 0]] if "
-            "candidate 2 was preferred to candidate 0, or ties or rankings",
-            nbest.origin,
-            code="no-data",
-        )
+        example = "preferences, such as [[2, 0]] if candidate 2 was preferred to candidate 0"
+        message = f"no sentence has preferences: give {example}, ties or rankings"
+        raise DataError(message, nbest.origin, code="no-data")
     choices.sort(key=lambda choice: choice.sentence)
     pairs = [choice for choice in choices if choice.pair]
     tied = sum(choice.chosen == 2 for choice in pairs)
@@ -131,13 +123,8 @@ def choice_sets(nbest: NBest, *, ties: bool | None = None) -> ChoiceSets:
         RANKINGS: sum(len(entries) for entries in rankings if entries is not None),
     }
     if ties is False and tied:
-        raise DataError(
-            f"there are {counted(tied, 'tie')}, but the model has no ties: leave them out with "
-            f"without({TIES!r})",
-            nbest.origin,
-            parameter="ties",
-            code="mismatch",
-        )
+        problem = f"the model has no ties: leave out {counted(tied, 'tie')} by without({TIES!r})"
+        raise DataError(problem, nbest.origin, parameter="ties", code="mismatch")
     decided = {(choice.sentence, choice.candidates) for choice in pairs if choice.chosen == 0}
     both = sum((sentence, (a, b)) in decided for sentence, (b, a) in decided) // 2
     if both:
@@ -226,11 +213,9 @@ class _Entries(NamedTuple):
         size = rows.stop - rows.start
         if isinstance(candidate, int) and not isinstance(candidate, bool) and 0 <= candidate < size:
             return candidate
-        ids = list(self.nbest.extras.get(CANDIDATE_ID, ())[rows])
+        ids = list(self.nbest.extras.get("id", ())[rows])
         if not isinstance(candidate, str) or ids.count(candidate) != 1:
-            message = (
-                f"names {quoted(candidate)}, not a position from 0 to {size - 1} or one's `id`"
-            )
+            message = f"names {quoted(candidate)}, neither a position below {size} nor an `id`"
             self.fail(index, message, "bad-name")
         return ids.index(candidate)
 

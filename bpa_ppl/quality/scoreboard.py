@@ -13,9 +13,6 @@ from bpa_ppl.quality.scoring import choice_score
 from bpa_ppl.registry import METRICS
 from bpa_ppl.tables import text_table
 
-# Reported with any other metric: a choice by one of them may lower the others.
-_ALWAYS = ("ter", "bleu")
-
 
 @dataclass(frozen=True)
 class Scoreboard:
@@ -39,44 +36,36 @@ class Scoreboard:
     titles: tuple[str, str] = ("canonical", "adapted")
 
     def __str__(self) -> str:
-        rows = [
-            (name, old, new, f"{change:+.{decimals}f}")
-            for name, old, new, change, decimals in self._rows()
-        ]
-        table = text_table(rows, ("", *self.titles, "change"), align="rrrr", least=9)
+        table = text_table(self._rows(), ("", *self.titles, "change"), align="rrrr", least=9)
         lines = [table, f"{self.changed} of {self.sentences} translations changed"]
         for before, after in zip(self.before, self.after, strict=True):
             details: list[Any] = [before.details, after.details]
             counts = [int(d.get(f"{after.name}.judged", self.sentences)) for d in details]
             if min(counts) < self.sentences:
                 old, new = (f"{n} {title}" for n, title in zip(counts, self.titles, strict=True))
-                lines.append(
-                    f"{title_of(after)}: means of the choices that are judged, {old} and {new} of "
-                    f"{self.sentences}"
-                )
+                of = f"{old} and {new} of {self.sentences}"
+                lines.append(f"{title_of(after)}: means of the choices that are judged, {of}")
         return "\n".join([*lines, *(score.signature for score in self.after)])
 
     @property
     def changes(self) -> list[str]:
         """One text per score, such as `TER 50.00 → 40.00`."""
-        return [f"{name} {old} → {new}" for name, old, new, *_ in self._rows()]
+        return [f"{name} {old} → {new}" for name, old, new, _ in self._rows()]
 
-    def _rows(self) -> list[tuple[str, str, str, float, int]]:
-        """Return name, both values as text, their difference, and its decimals."""
+    def _rows(self) -> list[tuple[str, str, str, str]]:
+        """Return name, both values, and their difference, as text."""
+        pairs = zip(cells(self.before), cells(self.after), strict=False)
         return [
-            (name, old, new, after - before, decimals)
-            for (name, old, before, decimals), (_, new, after, _) in zip(
-                cells(self.before), cells(self.after), strict=False
-            )
+            (name, f"{old:.{n}f}", f"{new:.{n}f}", f"{new - old:+.{n}f}")
+            for (name, old, n), (_, new, _) in pairs
         ]
 
 
-def cells(scores: tuple[Score, ...]) -> list[tuple[str, str, float, int]]:
-    """Return name, value as text, value and decimals of scores, the length ratio at the end."""
+def cells(scores: tuple[Score, ...]) -> list[tuple[str, float, int]]:
+    """Return name, value and decimals of scores, the length ratio at the end."""
     rows = [(title_of(score), score.value, score.decimals) for score in scores]
-    lengths = [length for score in scores if (length := length_of(score)) is not None]
-    rows += [("length", length, 3) for length in lengths]
-    return [(name, f"{value:.{decimals}f}", value, decimals) for name, value, decimals in rows]
+    lengths = (length_of(score) for score in scores)
+    return rows + [("length", length, 3) for length in lengths if length is not None]
 
 
 def title_of(score: Score) -> str:
@@ -100,7 +89,8 @@ def reported(nbest: NBest, metric: str | Metric) -> tuple[Metric, ...]:
     ['bleu', 'ter']
     """
     config = resolve(metric, nbest)
-    others = _ALWAYS if nbest.references and all(nbest.references) else ()
+    # A choice by one of them may lower the others.
+    others = ("ter", "bleu") if nbest.references and all(nbest.references) else ()
     return config, *(resolve(name) for name in others if name != config.key)
 
 
@@ -145,11 +135,6 @@ def compared(
     >>> compared(lists, [1], [0]).changes
     ['TER 60.00 → 0.00', 'BLEU 0.00 → 100.00', 'length 0.400 → 1.000']
     """
+    first, second = (choice_scores(nbest, choice, metric) for choice in (before, after))
     texts = zip(nbest.chosen(before), nbest.chosen(after), strict=True)
-    return Scoreboard(
-        choice_scores(nbest, before, metric),
-        choice_scores(nbest, after, metric),
-        sum(a != b for a, b in texts),
-        len(nbest),
-        titles,
-    )
+    return Scoreboard(first, second, sum(a != b for a, b in texts), len(nbest), titles)

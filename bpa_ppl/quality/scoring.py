@@ -69,11 +69,8 @@ def corpus_score(
     """
     config = resolve(metric)
     if config.columns:
-        raise UsageError(
-            f"{config.key} is a column of n-best lists: texts have no such score",
-            parameter="metric",
-            code="not-supported",
-        )
+        message = f"{config.key} is a column of n-best lists: texts have no such score"
+        raise UsageError(message, parameter="metric", code="not-supported")
     score: Score = _inputs(config, hypotheses, references, sources).apply(config.corpus)
     return score
 
@@ -222,12 +219,8 @@ def no_references(origin: str | None) -> DataError:
     >>> no_references("dev.nbest").code
     'missing-references'
     """
-    return DataError(
-        "the lists have no references: give the references",
-        origin,
-        parameter="references",
-        code="missing-references",
-    )
+    message = "the lists have no references: give the references"
+    return DataError(message, origin, parameter="references", code="missing-references")
 
 
 class _Inputs(NamedTuple):
@@ -237,25 +230,18 @@ class _Inputs(NamedTuple):
         texts: for each sentence the hypothesis, or some hypotheses.
         references: for each sentence.
         sources: for each sentence.
-        columns: (hypotheses,) each.
-        offsets: (sentences + 1,) the first hypothesis of each sentence, if there are columns.
+        columns: (hypotheses,) each, of all sentences.
     """
 
     texts: Sequence[Any]
     references: References
     sources: Sequence[str] | None
     columns: Mapping[str, Float64] | None = None
-    offsets: Int64 | None = None
 
     def part(self, chunk: slice) -> _Inputs:
         """Return the inputs of some sentences."""
         sources = None if self.sources is None else self.sources[chunk]
-        part = _Inputs(self.texts[chunk], self.references[chunk], sources)
-        if self.columns is None or self.offsets is None:
-            return part
-        first, stop, _ = chunk.indices(len(self.texts))
-        rows = slice(self.offsets[first], self.offsets[stop])
-        return part._replace(columns={name: v[rows] for name, v in self.columns.items()})
+        return _Inputs(self.texts[chunk], self.references[chunk], sources, self.columns)
 
     def apply(self, method: Callable[..., Any]) -> Any:
         """Call a method of the metric."""
@@ -283,12 +269,8 @@ def _inputs(
     if "sources" not in metric.needs:
         sources = None
     elif sources is None or len(sources) != len(texts):
-        raise DataError(
-            f"{metric.key} needs the source of each sentence: give as many sources",
-            origin,
-            parameter="sources",
-            code="missing-sources",
-        )
+        message = f"{metric.key} needs the source of each sentence"
+        raise DataError(message, origin, parameter="sources", code="missing-sources")
     return _Inputs(texts, references, sources)
 
 
@@ -299,8 +281,7 @@ def _inputs_of(metric: Metric, nbest: NBest, texts: Sequence[Any]) -> _Inputs:
         return inputs
     from bpa_ppl.quality.column import column_of
 
-    columns = {name: column_of(nbest, name) for name in metric.columns}
-    return inputs._replace(columns=columns, offsets=nbest.offsets)
+    return inputs._replace(columns={name: column_of(nbest, name) for name in metric.columns})
 
 
 def distinct_lists(nbest: NBest, metric: Metric) -> tuple[list[list[str]], Int64]:
@@ -356,13 +337,15 @@ def _score_each(
     from joblib import delayed
 
     hook = partial(getattr(metric, method), **arguments)
-    chunks = [inputs.part(slice(s, s + _CHUNK)) for s in range(0, len(nbest), _CHUNK)]
+    # A metric that reads columns gets all of them at once.
+    step = len(nbest) if metric.columns else _CHUNK
+    chunks = [inputs.part(slice(s, s + step)) for s in range(0, len(nbest), step)]
     parts = list[Float64]()
     with parallel_workers(jobs, "threads" if metric.threads else "local") as parallel:
         for part in parallel(delayed(chunk.apply)(hook) for chunk in chunks):
             parts.append(np.asarray(part, np.float64))
             if progress is not None:
-                progress(min(len(parts) * _CHUNK, len(nbest)), len(nbest), "sentences")
+                progress(min(len(parts) * step, len(nbest)), len(nbest), "sentences")
     values = np.concatenate(parts)
     if key is not None:
         write_array(key, values)

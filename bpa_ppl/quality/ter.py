@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from bpa_ppl.nbest import Float64, Int64
-from bpa_ppl.quality.base import Lists, References, SacreMetric, Score, Streams, check_parallel
+from bpa_ppl.quality.base import Lists, References, SacreMetric, Score, check_parallel
 from bpa_ppl.text.words import Vocabulary, starts_of
 
 
@@ -43,30 +43,20 @@ class TER(SacreMetric, frozen=True):
     threads = True  # the compiled code releases the GIL
     width = 2
 
-    def scorer(self, streams: Streams | None = None, *, sentence: bool = False) -> Any:
+    def scorer(self, streams: list[Any] | None = None, *, sentence: bool = False) -> Any:
         """Return sacreBLEU's TER with these settings; it scores a sentence as a corpus."""
         from sacrebleu import metrics
 
-        return metrics.TER(
-            normalized=self.normalized,
-            no_punct=self.no_punct,
-            asian_support=self.asian_support,
-            case_sensitive=self.case_sensitive,
-            references=streams,
-        )
+        return metrics.TER(**self.settings(), references=streams)
 
     def corpus(self, hypotheses: Sequence[str], references: References, **sources: Any) -> Score:
         """Return the corpus score of one hypothesis per sentence."""
         edits, lengths = ter_edits(hypotheses, references, self)
         # Added from left to right, as sacreBLEU does; NumPy's sum rounds differently.
-        total, length = edits.sum(), float(np.cumsum(lengths)[-1])
-        return Score(
-            float(_percent(total, length)),
-            self.key,
-            "TER",
-            self.signature(references),
-            {"edits": int(total), "reference_length": length},
-        )
+        total, length = float(edits.sum()), float(np.cumsum(lengths)[-1])
+        value = float(self.value(np.array([total, length])))
+        details = {"edits": total, "reference_length": length}
+        return Score(value, self.key, "TER", self.signature(references), details)
 
     def sentences(self, lists: Lists, references: References, *, only_best: bool) -> Float64:
         """Return the sentence score of each hypothesis of some lists, one list after the other."""
@@ -77,8 +67,10 @@ class TER(SacreMetric, frozen=True):
         return self._count(lists, references, only_best=False)
 
     def value(self, sums: Float64) -> Float64:
-        """Return TER in percent, (…, 2) ↦ (…), of edits and reference lengths."""
-        return _percent(sums[..., 0], sums[..., 1])
+        """Return TER in percent, (…, 2) ↦ (…); without a reference word, 100 for any edit."""
+        edits, lengths = sums[..., 0], sums[..., 1]
+        empty = lengths == 0
+        return 100 * np.where(empty, edits > 0, edits / np.where(empty, 1, lengths))
 
     def gain(self, counts: Float64) -> Float64:
         """Return minus the edits, (n, 2) ↦ (n,)."""
@@ -136,12 +128,3 @@ def ter_edits(
     check_parallel(hypotheses, references)
     counts = (config or TER()).counts([[text] for text in hypotheses], references)
     return counts[:, 0].astype(np.int64), counts[:, 1]
-
-
-def _percent(edits: Any, lengths: Any) -> Float64:
-    """Return 100 · edits / lengths; without a reference word, 100 if there are edits."""
-    empty = np.equal(lengths, 0)
-    result: Float64 = 100 * np.where(
-        empty, np.greater(edits, 0), edits / np.where(empty, 1, lengths)
-    )
-    return result

@@ -16,6 +16,7 @@ from bpa_ppl.caching import prepare_jax
 from bpa_ppl.diagnostics.baselines.comparing import with_baselines
 from bpa_ppl.diagnostics.checks import checked
 from bpa_ppl.errors import DataError, UsageError, require
+from bpa_ppl.features.recipes import stored
 from bpa_ppl.models import (
     Likelihood,
     Lists,
@@ -32,7 +33,7 @@ from bpa_ppl.models import (
 from bpa_ppl.models.likelihoods.mixed import Mixed, join_lists
 from bpa_ppl.models.priors import isotropic
 from bpa_ppl.nbest import NBest
-from bpa_ppl.notes import log_info
+from bpa_ppl.notes import log_info, warn_user
 from bpa_ppl.options import AdaptOptions, with_options_and_settings
 from bpa_ppl.posterior import Draws, to_arviz
 from bpa_ppl.posterior.draws import WEIGHTS
@@ -45,7 +46,6 @@ from bpa_ppl.sampling.base import Data, Model, Program, Sampled, Target, place
 from bpa_ppl.sampling.mode import find_mode
 from bpa_ppl.sampling.prior_scale import learn_scale
 from bpa_ppl.sampling.sentences import Sentences, domain_numbers, observe_sentences
-from bpa_ppl.sampling.uninformed import warn_uninformed
 from bpa_ppl.weights import (
     EQUAL,
     AnyWeights,
@@ -56,6 +56,7 @@ from bpa_ppl.weights import (
     equal_weights,
     initial_weights,
     match,
+    spread_within,
 )
 
 if TYPE_CHECKING:
@@ -66,6 +67,10 @@ _PRIOR_DRAWS = 1000
 _SHARE_OF_PREFERENCES = 0.5
 #: Metrics for which a margin of 2 edits is the best of the likelihoods, on held-out sentences.
 _WITH_MARGIN = ("ter", "bleu", "chrf", "ter+bleu")
+#: A weight is uninformed if λ·h of a list varies a priori by less than this, so that no choice
+#: depends on it; if its posterior is nearly as wide as its prior, and its mean has hardly shifted,
+#: in standard deviations of the prior; and if its feature is not rare, but varies in many lists.
+_NEGLIGIBLE, _MIN_WIDTH, _MAX_SHIFT, _MIN_VARYING = 0.02, 0.9, 0.25, 0.5
 _PACKAGES = ("bpa_ppl", "numpyro", "jax", "arviz", "sacrebleu")
 
 
@@ -210,11 +215,11 @@ def adapt_draws(nbest: NBest, weights: AnyWeights, options: AdaptOptions) -> Dra
     draws = replace(
         draws,
         observed={"oracle": sentences.observed},
-        constants={**draws.constants, **sentences.scores(), **prepared.stored()},
+        constants={**draws.constants, **sentences.scores(), **stored(prepared.sources)},
         sentence_ids=sentences.sentence_ids,
         attrs={**attrs, **draws.attrs},
     )
-    warn_uninformed(draws, sentences.nbest)
+    _warn_uninformed(draws, sentences.nbest)
     return with_baselines(draws, sentences.nbest, sentences.metric, sentences.gains)
 
 
@@ -481,6 +486,43 @@ def _prior(
             record |= {"scale": scale, "scale_learned": learned is not None, "spread": scaled}
     prior = isotropic.build_prior(family, matched, learned)
     return {"name": PRIORS.name_of(family), **record}, prior
+
+
+def _warn_uninformed(draws: Draws, nbest: NBest) -> None:
+    """Warn of weights that the data could not change because of the unit of their feature.
+
+    The posterior of such a weight is as wide as its prior and has the same mean, because the spread
+    of the feature within the lists times the standard deviation of the prior is negligible. If no
+    weight has changed, the whole prior is narrow on purpose.
+
+    Args:
+        draws: a posterior; nothing is known about one without a Gaussian prior.
+        nbest: the lists with the features that were adapted.
+    """
+    try:
+        prior = Prior.recorded(draws)
+    except DataError:
+        return
+    deviation = np.sqrt(np.diag(prior.full_covariance))
+    uninformed = np.abs(draws.mean - prior.mean) < _MAX_SHIFT * deviation
+    if draws.kind != "point":
+        uninformed &= draws.deviation > _MIN_WIDTH * deviation
+    if not len(nbest) or not uninformed.any():  # avoids a pass over all hypotheses
+        return
+    columns = [nbest.feature_names.index(name) for name in draws.features]
+    table, starts = nbest.features[:, columns], nbest.offsets[:-1]
+    differs = np.maximum.reduceat(table, starts) > np.minimum.reduceat(table, starts)
+    common = differs.mean(axis=0) >= _MIN_VARYING
+    effect = spread_within(nbest)[columns] * deviation
+    uninformed &= effect < _NEGLIGIBLE
+    if uninformed[common].all() or not (uninformed & common).any():
+        return
+    small = [f"{draws.features[k]} ({effect[k]:.1g})" for k in np.flatnonzero(uninformed & common)]
+    warn_user(
+        f"the data could not change the weight of {', '.join(small)}: the feature hardly varies "
+        "within lists compared with its prior (spread × standard deviation in brackets); multiply "
+        "the feature by a number, or give it a larger prior variance"
+    )
 
 
 #: Cached, because looking up the version of a package takes a millisecond.

@@ -42,7 +42,6 @@ class ModelInfo(NamedTuple):
 
     Attributes:
         latent: the sites that are sampled.
-        observed: the sites that are observed, factors among them.
         per_sentence: observed sites in the plate over sentences, with one value per sentence.
         weights_shape: the shape of the site `weights`, or None.
         prior_fields: the arrays of the prior that the density depends on: `mean`, `variance`, …
@@ -52,7 +51,6 @@ class ModelInfo(NamedTuple):
     """
 
     latent: tuple[str, ...]
-    observed: tuple[str, ...]
     per_sentence: tuple[str, ...]
     weights_shape: tuple[int, ...] | None
     prior_fields: frozenset[str]
@@ -109,7 +107,6 @@ def _model_info(program: Program, structure: Any, shapes: tuple[Any, ...]) -> Mo
     deterministic = any(site["type"] == "deterministic" for site in sites.values())
     return ModelInfo(
         latent=latent,
-        observed=observed,
         per_sentence=tuple(name for name in observed if is_per_sentence(sites[name])),
         weights_shape=tuple(np.shape(sites[WEIGHTS]["value"])) if WEIGHTS in sites else None,
         prior_fields=_prior_fields(program, data),
@@ -238,9 +235,13 @@ def gradients(program: Program, data: Data, z: Sites) -> jax.Array:
     return jax.vmap(gradient)(z)
 
 
+@partial(jax.jit, static_argnums=0)
 def constrained(program: Program, data: Data, z: Sites) -> Sites:
     """Return the values of the sites, deterministic ones included, for one z."""
-    return z if model_info(program, data).unconstrained else _constrained(program, data, z)
+    if model_info(program, data).unconstrained:
+        return z
+    values: Sites = constrain_fn(program, data, {}, z, return_deterministic=True)
+    return values
 
 
 def constrained_draws(program: Program, data: Data, z: Sites) -> Sites:
@@ -250,14 +251,8 @@ def constrained_draws(program: Program, data: Data, z: Sites) -> Sites:
 
 
 @partial(jax.jit, static_argnums=0)
-def _constrained(program: Program, data: Data, z: Sites) -> Sites:
-    values: Sites = constrain_fn(program, data, {}, z, return_deterministic=True)
-    return values
-
-
-@partial(jax.jit, static_argnums=0)
 def _constrained_draws(program: Program, data: Data, z: Sites) -> Sites:
-    values: Sites = jax.vmap(jax.vmap(partial(_constrained, program, data)))(z)
+    values: Sites = jax.vmap(jax.vmap(partial(constrained, program, data)))(z)
     return values
 
 

@@ -228,10 +228,6 @@ class Proposal(NamedTuple):
             inside = np.log1p((x**2).sum(axis=1) / (_SCALE * degrees))
             return self.skewed.log_density(x), constant - (degrees + size) / 2 * inside
 
-    def log_density(self, x: Float64) -> Float64:
-        """Return log q of draws, (n, d) ↦ (n,)."""
-        return log_mixture(*self.log_components(x), self.share)
-
 
 def log_mixture(first: Float64, second: Float64, share: float) -> Float64:
     """Return the log density of a mixture, given the share of the second component.

@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
-from numpyro.infer import init_to_uniform
 from numpyro.infer.mcmc import MCMCKernel
 from numpyro.infer.util import constrain_fn, initialize_model, potential_energy
 from numpyro.util import is_prng_key
@@ -51,7 +50,6 @@ class RandomWalk(MCMCKernel):  # type: ignore[misc] # NumPyro has no types
         model: the NumPyro model.
         proposal_variance: σ_o, a variance.
         covariance: (d, d) Σ; None is the identity.
-        init_strategy: where a chain without initial values starts.
 
     >>> import jax, numpyro, numpyro.distributions as dist
     >>> from numpyro.infer import MCMC
@@ -69,10 +67,8 @@ class RandomWalk(MCMCKernel):  # type: ignore[misc] # NumPyro has no types
         *,
         proposal_variance: float = 0.01,
         covariance: Any = None,
-        init_strategy: Any = init_to_uniform,
     ):
         self._model = model
-        self._init_strategy = init_strategy
         self._proposal_variance = proposal_variance
         self._factor = None if covariance is None else jnp.linalg.cholesky(jnp.asarray(covariance))
 
@@ -116,11 +112,7 @@ class RandomWalk(MCMCKernel):  # type: ignore[misc] # NumPyro has no types
         z = init_params
         if z is None:
             z = initialize_model(
-                start_key,
-                self._model,
-                init_strategy=self._init_strategy,
-                model_args=model_args,
-                model_kwargs=model_kwargs,
+                start_key, self._model, model_args=model_args, model_kwargs=model_kwargs
             ).param_info.z
 
         def first(z: Any, key: jax.Array) -> RandomWalkState:

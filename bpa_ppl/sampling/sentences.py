@@ -291,9 +291,7 @@ class ObservationRecipe:
         settings = dict(recorded)
         names = (*draws.features, *draws.fixed)
         free = np.arange(len(names)) < len(draws.features)
-        preparation = Preparation.recorded(
-            draws.attrs, draws.constants, moved_files, draws.features, draws.fixed
-        )
+        preparation = Preparation.recorded(draws, moved_files)
         name: Any = draws.attrs.get("oracle_metric")
         if metric is None:
             metric = preparation.gain or (METRICS.resolve(name) if name in METRICS else None)

@@ -169,19 +169,16 @@ class _BaseDensity(NamedTuple):
     def of(cls, draws: Draws, first: int) -> Self:
         """Return the density of a posterior that was first adapted to so many sentences."""
         mean, covariance = (draws.constants.get(name) for name in (_MEAN, _COVARIANCE))
-        prior: Prior | BpaError
+        kind, nothing = "Gaussian" if first else "exact", ObservedSentences.empty()
         try:
             if first == 0:
-                prior = Prior.recorded(draws)
-            elif mean is None or covariance is None:
-                prior = Prior.of(draws)
-            else:
-                by_name = zip(draws.features, np.ravel(mean).tolist(), strict=False)
-                prior = Prior.gaussian(dict(by_name), covariance)
+                return cls(kind, Prior.recorded(draws), nothing)
+            if mean is None or covariance is None:
+                return cls(kind, Prior.of(draws), nothing)
+            by_name = zip(draws.features, np.ravel(mean).tolist(), strict=False)
+            return cls(kind, Prior.gaussian(dict(by_name), covariance), nothing)
         except BpaError as error:
-            prior = error
-        exact = first == 0 and isinstance(prior, Prior)
-        return cls("exact" if exact else "Gaussian", prior, ObservedSentences.empty())
+            return cls("Gaussian", error, nothing)
 
 
 class Sequential:

@@ -18,7 +18,7 @@ import math
 import re
 from collections.abc import Callable, Iterator, Sequence
 from itertools import chain, islice, repeat
-from typing import NamedTuple, NoReturn
+from typing import NoReturn
 
 import numpy as np
 import numpy.typing as npt
@@ -93,13 +93,8 @@ def _lines(model: NgramModel, n: int) -> Iterator[str]:
         yield "".join(f"{line}\n" for line in map("\t".join, zip(*columns, strict=True)))
 
 
-class _NgramSection(NamedTuple):
-    """The n-grams of one order, as arguments of `NgramModel`."""
-
-    keys: Int64
-    slots: Int32
-    log10: Float32
-    backoff: Float32
+#: The keys, hash table, log10 p and back-off weights of one order, as arguments of `NgramModel`.
+_Section = tuple[Int64, Int32, Float32, Float32]
 
 
 class _ArpaReader:
@@ -110,7 +105,7 @@ class _ArpaReader:
         self._line = 0  # number of lines that have been returned
         self._lines = chain.from_iterable(lines_of(path))
         self._numbers = {word: number for number, word in enumerate(SPECIAL)}
-        self._sections: list[_NgramSection] = []
+        self._sections: list[_Section] = []
 
     def model(self) -> NgramModel:
         """Return the model."""
@@ -131,18 +126,15 @@ class _ArpaReader:
             counts.append(int(match[2]))
         return counts
 
-    def _section(self, n: int, count: int, last: bool) -> _NgramSection:
+    def _section(self, n: int, count: int, last: bool) -> _Section:
         self._expect(f"\\{n}-grams:")
         begins, left = self._line + 1, count
         parts = [(np.zeros(0, np.int64), np.zeros(0), np.zeros(0))]
         while left:
             lines = self._take(min(left, _BATCH))
             if not lines:
-                self._fail(
-                    f"the file ends after {count - left} of {count} {n}-grams: it is truncated, "
-                    "fetch or create it again",
-                    code="damaged",
-                )
+                message = f"the file is truncated after {count - left} of {count} {n}-grams"
+                self._fail(message, code="damaged")
             left -= len(lines)
             parts.append(self._parsed(lines, n, last))
         keys, log10, backoff = (np.concatenate(column) for column in zip(*parts, strict=True))
@@ -153,31 +145,25 @@ class _ArpaReader:
             self._fail(f"the {n}-gram occurs for the second time", line, "duplicate")
         if n == 1:
             return self._words(keys, log10, backoff)
-        return _NgramSection(keys, slots, log10.astype(np.float32), backoff.astype(np.float32))
+        return keys, slots, log10.astype(np.float32), backoff.astype(np.float32)
 
-    def _words(self, keys: Int64, log10: Float64, backoff: Float64) -> _NgramSection:
+    def _words(self, keys: Int64, log10: Float64, backoff: Float64) -> _Section:
         """Return the unigrams in the order of the numbers of words."""
         for word in SPECIAL[1:]:
             if self._numbers[word] not in keys:
-                self._fail(
-                    f"{word} is not among the 1-grams: the model is incomplete", code="damaged"
-                )
+                self._fail(f"the 1-gram {word} is missing", code="damaged")
         count = len(self._numbers)
         columns = np.full(count, _NO_UNKNOWN, np.float32), np.zeros(count, np.float32)
         columns[0][keys], columns[1][keys] = log10, backoff
-        return _NgramSection(np.arange(count), np.zeros(0, np.int32), *columns)
+        return np.arange(count), np.zeros(0, np.int32), *columns
 
     def _parsed(self, lines: list[str], n: int, last: bool) -> tuple[Int64, Float64, Float64]:
         """Return keys, probabilities and back-off weights of the n-grams in some lines."""
         rows = [words_of(line) for line in lines]
         widths = np.fromiter(map(len, rows), np.int64, len(rows))
-        self._check(
-            (widths != n + 1) & (last | (widths != n + 2)),
-            lambda k: (
-                f"expected a number, {n} words{'' if last else ' and optionally a number'}, "
-                f"not {lines[k]!r}"
-            ),
-        )
+        form = f"a number, {n} words{'' if last else ' and optionally a number'}"
+        wrong = (widths != n + 1) & (last | (widths != n + 2))
+        self._check(wrong, lambda k: f"expected {form}, not {lines[k]!r}")
         if not last and widths.min() == n + 1:
             rows = [row if len(row) > n + 1 else [*row, "0"] for row in rows]
         columns = list(zip(*rows, strict=True))
@@ -208,8 +194,8 @@ class _ArpaReader:
         if n == 1:
             gram = np.fromiter(map(self._numbers.get, columns[0], repeat(-1)), np.int64)
         else:
-            section = self._sections[n - 1]
-            gram = numbers_of(section.keys, section.slots, self._keys(columns))
+            keys, slots, *_ = self._sections[n - 1]
+            gram = numbers_of(keys, slots, self._keys(columns))
         self._check(
             gram < 0,
             lambda k: f"{' '.join(words[k] for words in columns)!r} is not among the {n}-grams",

@@ -34,6 +34,9 @@ Sentences = Sequence[Sequence[str]]
 #: Concatenated rows: the start of each (and the end of the last), and their content.
 Rows = tuple[Int64, Int32]
 
+#: t(target word | source word), see `IBM1`: starts, columns and values.
+Table = tuple[Int64, Int32, Float64]
+
 #: The default minimum probability of a word given a sentence, which unknown words have.
 FLOOR = 1e-7
 _EMPTY = 0  # the number of the empty source word; the others count from 1
@@ -95,11 +98,8 @@ class IBM1:
             message = f"EM needs at least one iteration, not {iterations}"
             raise UsageError(message, parameter="iterations")
         if len(sources) != len(targets):
-            raise DataError(
-                f"{len(sources)} source sentences and {len(targets)} target sentences: line n of "
-                "one must be the translation of line n of the other",
-                code="mismatch",
-            )
+            message = f"{len(sources)} source sentences, but {len(targets)} target sentences"
+            raise DataError(message, code="mismatch")
         for name, side in (("sources", sources), ("targets", targets)):
             if len(side) and isinstance(side[0], str):
                 message = "a sentence is a sequence of words: split the text first"
@@ -143,7 +143,8 @@ class IBM1:
         1.0
         """
         f = _EMPTY if source is None else self.source_words.get(source, _UNKNOWN)
-        return float(_entry(self._table, f, self.target_words.get(target, _UNKNOWN)))
+        e = self.target_words.get(target, _UNKNOWN)
+        return float(_entry((self.starts, self.columns, self.values), f, e))
 
     def unknown(self, sources: Sentences) -> Int64:
         """Return (sentences,) the number of unknown source tokens in each sentence."""
@@ -189,12 +190,8 @@ class IBM1:
         first = np.arange(len(sources)) if source_of is None else np.asarray(source_of, np.int64)
         second = np.arange(len(targets)) if target_of is None else np.asarray(target_of, np.int64)
         if first.shape != second.shape:
-            raise UsageError(
-                f"{len(first)} sources do not match {len(second)} targets: give one source for "
-                "each target, or pair them with source_of and target_of",
-                parameter="source_of",
-                code="mismatch",
-            )
+            problem = f"{len(first)} sources do not match {len(second)} targets: give one for each"
+            raise UsageError(problem, parameter="source_of", code="mismatch")
         for name, index, side in (("source_of", first, sources), ("target_of", second, targets)):
             if len(index) and not 0 <= index.min() <= index.max() < len(side):
                 message = f"sentences are numbered from 0 to {len(side) - 1}"
@@ -202,24 +199,12 @@ class IBM1:
         starts = np.concatenate([[0], np.cumsum(np.diff(target[1])[second])]).astype(np.int64)
         pairs = _Pairs(source, target, first, second, starts)
         # Look-ups are shared over runs of pairs with the same source, or the same target.
+        table = self.starts, self.columns, self.values
         if np.count_nonzero(np.diff(first)) <= np.count_nonzero(np.diff(second)):
-            scores = _score_by_source(self._table, pairs)
+            scores = _score_by_source(table, pairs)
         else:
-            distinct = np.unique(source[0], return_inverse=True)
-            scores = _score_by_target(self._table, *distinct, pairs)
+            scores = _score_by_target(table, *np.unique(source[0], return_inverse=True), pairs)
         return _sums(np.log(np.maximum(scores, floor)), starts)
-
-    @property
-    def _table(self) -> _Table:
-        return _Table(self.starts, self.columns, self.values)
-
-
-class _Table(NamedTuple):
-    """t by source word; see `IBM1`."""
-
-    starts: Int64
-    columns: Int32
-    values: Float64
 
 
 class _Pairs(NamedTuple):
@@ -341,7 +326,7 @@ def longest_run(starts: Int64) -> int:
 
 
 @njit(nogil=True, cache=True)
-def _entry(table: _Table, f: int, e: int) -> float:
+def _entry(table: Table, f: int, e: int) -> float:
     """Return t(e | f); 0 if it is not in the table."""
     starts, columns, values = table
     if f < 0 or e < 0:
@@ -357,12 +342,12 @@ def _entry(table: _Table, f: int, e: int) -> float:
 
 
 @njit(nogil=True, cache=True)
-def _score_by_source(table: _Table, pairs: _Pairs) -> Float64:
+def _score_by_source(table: Table, pairs: _Pairs) -> Float64:
     """Return 1/(l + 1) Σ_i t(t_j | s_i) of each token, sharing work in runs of one source."""
     source, target, source_of, target_of, begins = pairs
     scores = np.zeros(begins[-1])
     size = 1
-    for e in table.columns:
+    for e in table[1]:
         size = max(size, e + 1)
     cached_run, kept, run = np.full(size, -1, np.int64), np.empty(size), 0
     for k in range(len(source_of)):
@@ -384,7 +369,7 @@ def _score_by_source(table: _Table, pairs: _Pairs) -> Float64:
 
 
 @njit(nogil=True, cache=True)
-def _score_by_target(table: _Table, words: Int32, index: Int64, pairs: _Pairs) -> Float64:
+def _score_by_target(table: Table, words: Int32, index: Int64, pairs: _Pairs) -> Float64:
     """Return the scores of `_score_by_source`, sharing work in runs of one target.
 
     Args:

@@ -8,6 +8,7 @@ from the counts of counts, normalise, interpolate with the lower order. Nothing 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise, starmap
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -36,25 +37,24 @@ def count_grams(
         order: the length of the longest n-grams.
         report: called with what is being counted.
     """
-    text, position = framed(*corpus.sentences)
-    return [table for table, _ in _orders(text, position, len(corpus.words), order, report)]
+    framed_text = framed(*corpus.sentences)
+    return [table for table, _ in _orders(framed_text, len(corpus.words), order, report)]
 
 
 def _orders(
-    text: Int32,
-    position: Int32,
+    framed_text: tuple[Int32, Int32],
     vocabulary: int,
     order: int,
     report: Callable[[str], object] = lambda note: None,
 ) -> Iterator[tuple[Grams, Int32]]:
     """Yield the n-grams of each order, and the number of the one that ends at each position."""
+    ids = framed_text[0]
     words, empty = np.arange(vocabulary), np.zeros(vocabulary, np.int32)
-    count = np.bincount(text, minlength=vocabulary)
-    ids = text
+    count = np.bincount(ids, minlength=vocabulary)
     yield Grams(words, empty, count, words == BEGIN, empty[:0]), ids
     for n in range(2, order + 1):
         report(f"{n}-grams")
-        table, ids = longer(ids, text, position, n)
+        table, ids = longer(ids, *framed_text, n)
         yield Grams(*table), ids
 
 
@@ -81,15 +81,12 @@ def estimate(grams: Sequence[Grams]) -> tuple[list[Float32], list[Float32], tupl
     backoff: list[Float32] = []
     fallback: list[int] = []
     for n, table in enumerate(grams, 1):
-        count, contexts = _adjusted(grams, n), len(lower)
+        count = _adjusted(grams, n)
         discount = discounts(np.bincount(np.minimum(count, 5), minlength=6).tolist())
         if discount is None:
             fallback.append(n)
         amounts = np.array([0.0, *(discount or FALLBACK)])[np.minimum(count, 3)]
-        total = np.bincount(table.context, weights=count, minlength=contexts)
-        left = np.bincount(table.context, weights=amounts, minlength=contexts)
-        weight = np.divide(left, total, out=np.ones(contexts), where=total > 0)
-        p = (count - amounts) / total[table.context] + weight[table.context] * lower[table.suffix]
+        p, weight = _interpolated(table.context, table.suffix, count, amounts, lower)
         if n == 1:
             p[BEGIN] = 1.0  # never predicted
         else:
@@ -110,14 +107,36 @@ def discounts(n: Sequence[float]) -> list[float] | None:
     Args:
         n: the numbers of n-grams with counts 0 to 4.
 
-    >>> discounts([0, 8, 4, 2, 1]), discounts([0, 2, 1, 0, 0])
-    ([0.5, 1.25, 2.0], None)
+    >>> discounts([0, 8, 4, 2, 1])
+    [0.5, 1.25, 2.0]
+    >>> discounts([0, 8, 0, 2, 1]), discounts([0, 8, 4, 40, 1])  # no count of 2; negative D_2
+    (None, None)
     """
     if not all(n[1:4]):
         return None
     y = n[1] / (n[1] + 2 * n[2])
     values = [i - (i + 1) * y * n[i + 1] / n[i] for i in (1, 2, 3)]
     return values if all(0 < value <= i for i, value in enumerate(values, 1)) else None
+
+
+def _interpolated(
+    context: Int64 | Int32, suffix: Int32, count: Int64 | Float64, discount: Float64, lower: Float64
+) -> tuple[Float64, Float64]:
+    """Return (n-grams,) p of the last word of each, and (contexts,) the back-off weights.
+
+    Args:
+        context: (n-grams,) the n-gram without its last word.
+        suffix: (n-grams,) the n-gram without its first word.
+        count: (n-grams,) adjusted.
+        discount: (n-grams,) of the counts.
+        lower: (contexts,) p of the shorter n-grams.
+    """
+    total = np.bincount(context, count, len(lower))
+    left = np.bincount(context, discount, len(lower))
+    weight = np.divide(left, total, out=np.ones(len(lower)), where=total > 0)
+    kept = np.maximum(count - discount, 0.0)
+    shares = np.divide(kept, total[context], out=np.zeros(len(kept)), where=kept > 0)
+    return shares + weight[context] * lower[suffix], weight
 
 
 def _adjusted(grams: Sequence[Grams], n: int) -> Int64:
@@ -176,7 +195,7 @@ class WeightedText(NamedTuple):
         text, position = framed(sentences[0] + np.int32(len(SPECIAL)), sentences[1])
         longest, firsts = text.copy(), [0]
         contexts, suffixes = list[Int32](), list[Int32]()
-        orders = _orders(text, position, words + len(SPECIAL), order)
+        orders = _orders((text, position), words + len(SPECIAL), order)
         for n, (table, ids) in enumerate(orders, 1):
             complete = position >= n - 1
             longest[complete] = ids[complete] + np.int32(firsts[-1])
@@ -228,7 +247,7 @@ class WeightedText(NamedTuple):
     def _relative(self, counts: Float64) -> Float64:
         """Return (n-grams,) relative frequencies given the context."""
         shares = np.zeros(len(counts))
-        for rows in self._orders():
+        for rows in starmap(slice, pairwise(self.firsts)):
             totals = np.bincount(self.context[rows], counts[rows])[self.context[rows]]
             np.divide(counts[rows], totals, out=shares[rows], where=totals > 0)
         return shares
@@ -237,23 +256,16 @@ class WeightedText(NamedTuple):
         """Return (n-grams,) p of the last word of each; counts as from `extend`."""
         p = np.empty(len(counts))
         lower = np.full(1, 1.0 / (self.firsts[1] - 1))
-        for rows in self._orders():
+        for rows in starmap(slice, pairwise(self.firsts)):
             context, count = self.context[rows], counts[rows]
             one, two, three = discounts(count[:, :_MEAN].sum(axis=0).tolist()) or FALLBACK
             more = np.maximum(1.0 - count[:, :3].sum(axis=1), 0.0)
             discount = count[:, 1] * one + count[:, 2] * two + more * three
-            total = np.bincount(context, count[:, _MEAN], len(lower))
-            left = np.bincount(context, discount, len(lower))
-            weight = np.divide(left, total, out=np.ones(len(lower)), where=total > 0)
-            kept = np.maximum(count[:, _MEAN] - discount, 0.0)
-            shares = np.divide(kept, total[context], out=np.zeros(len(kept)), where=kept > 0)
-            p[rows] = shares + weight[context] * lower[self.suffix[rows]]
+            suffix, mean = self.suffix[rows], count[:, _MEAN]
+            p[rows], _ = _interpolated(context, suffix, mean, discount, lower)
             lower = p[rows]
         p[BEGIN] = 1.0  # never predicted
         return p
-
-    def _orders(self) -> list[slice]:
-        return [slice(a, b) for a, b in zip(self.firsts[:-1], self.firsts[1:], strict=True)]
 
 
 @njit

@@ -180,6 +180,5 @@ class NgramModel(TextModel):
 
 def _check_order(order: int) -> None:
     if not 1 <= order <= LONGEST:
-        raise UsageError(
-            f"the order of a language model must be 1 to {LONGEST}, not {order}", parameter="order"
-        )
+        message = f"the order of a language model must be 1 to {LONGEST}, not {order}"
+        raise UsageError(message, parameter="order")

@@ -39,22 +39,17 @@ class KenlmModel(TextModel):
         try:
             kenlm = import_module("kenlm")
         except ImportError as error:
-            raise UsageError(
-                f"{path} is a binary file of KenLM, whose Python module is not installed: "
-                "pip install bpa_ppl[kenlm], or give the model as an ARPA file",
-                code="not-supported",
-            ) from error
+            remedy = "`pip install bpa_ppl[kenlm]`, or give an ARPA file"
+            problem = f"{path}: binary files of KenLM need its Python module: {remedy}"
+            raise UsageError(problem, code="not-supported") from error
         opened = InputFile(path)
         with opened.on_disk() as file:
             try:
                 # The file can be removed once it is mapped to memory.
                 self._model: Any = kenlm.Model(file)
             except (OSError, RuntimeError) as error:
-                raise DataError(
-                    f"KenLM cannot read this model: create it again with build_binary ({error})",
-                    opened.origin,
-                    code="damaged",
-                ) from error
+                message = f"KenLM cannot read this model: create it again ({error})"
+                raise DataError(message, opened.origin, code="damaged") from error
         self.order = int(self._model.order)
 
     def __repr__(self) -> str:
@@ -108,9 +103,8 @@ def model_of(
     if not finished:
         return NgramModel.train(paths, order, progress)
     if len(paths) > 1:
-        raise UsageError(
-            f"{finished[0]} is a finished language model: give no other file", code="conflict"
-        )
+        message = f"{finished[0]} is a finished language model: give no other file"
+        raise UsageError(message, code="conflict")
     binary = _begins(finished[0]).startswith(_MAGIC)
     return KenlmModel(finished[0]) if binary else read_arpa(finished[0])
 

@@ -154,8 +154,18 @@ class Corpus(NamedTuple):
         Raises:
             DataError: if a file cannot be read or is not UTF-8, or as `of`.
         """
-        files = list(paths)
-        return cls._joined(_parts(files, report), ", ".join(map(origin_name, files)))
+        files, total = list(paths), 0
+
+        def parts() -> Iterator[tuple[str, int, list[list[str]]]]:
+            nonlocal total
+            for path in files:
+                before = total
+                for sentences in sentences_of(path):
+                    yield origin_name(path), total - before, sentences
+                    total += len(sentences)
+                    report(f"{total:,} lines")
+
+        return cls._joined(parts(), ", ".join(map(origin_name, files)))
 
     @classmethod
     def _joined(
@@ -169,33 +179,12 @@ class Corpus(NamedTuple):
             numbers, starts = vocabulary.number(sentences)
             special = np.flatnonzero(numbers < len(SPECIAL))
             if len(special):
-                raise DataError(
-                    f"the word {SPECIAL[numbers[special[0]]]} is reserved in language models: "
-                    "replace or remove it",
-                    file,
-                    line + int(np.searchsorted(starts, special[0], side="right")),
-                    code="bad-name",
-                )
+                line += int(np.searchsorted(starts, special[0], side="right"))
+                message = f"the word {SPECIAL[numbers[special[0]]]} is reserved: replace it"
+                raise DataError(message, file, line, code="bad-name")
             words.append(numbers)
             lengths.append(np.diff(starts))
         if len(vocabulary) == len(SPECIAL):
-            raise DataError(
-                "there is no word in the text: a language model needs sentences",
-                origin,
-                code="no-data",
-            )
+            raise DataError("there is no word in the text", origin, code="no-data")
         starts = np.cumsum(np.concatenate(lengths), dtype=np.int64)
         return cls(vocabulary.words(), (np.concatenate(words), starts), origin)
-
-
-def _parts(
-    files: Iterable[AnyPath], report: Callable[[str], object]
-) -> Iterator[tuple[str, int, list[list[str]]]]:
-    total = 0
-    for path in files:
-        line = 0
-        for sentences in sentences_of(path):
-            yield origin_name(path), line, sentences
-            line += len(sentences)
-            total += len(sentences)
-            report(f"{total:,} lines")

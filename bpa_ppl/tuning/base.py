@@ -13,7 +13,7 @@ from bpa_ppl.errors import DataError
 from bpa_ppl.labels import places_of
 from bpa_ppl.nbest import Float64, Int64, NBest
 from bpa_ppl.progress import Reporter
-from bpa_ppl.quality import Metric, statistics
+from bpa_ppl.quality import Metric, demote_to_extras, statistics
 from bpa_ppl.weights import Match
 
 
@@ -57,12 +57,10 @@ class TuningLists:
 
     def joined(self, other: TuningLists) -> TuningLists:
         """Return the concatenated lists."""
-        return TuningLists(
-            np.concatenate([self.offsets, self.offsets[-1] + other.offsets[1:]]),
-            np.concatenate([self.features, other.features]),
-            np.concatenate([self.fixed, other.fixed]),
-            np.concatenate([self.counts, other.counts]),
-        )
+        offsets = np.concatenate([self.offsets, self.offsets[-1] + other.offsets[1:]])
+        names = "features", "fixed", "counts"
+        pairs = ((getattr(self, name), getattr(other, name)) for name in names)
+        return TuningLists(offsets, *map(np.concatenate, pairs))
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,33 +137,30 @@ class Tuner(Component, frozen=True):
         raise NotImplementedError(f"{type(self).__name__} does not tune")
 
 
-def lay_out(nbest: NBest, matched: Match, metric: str | Metric) -> TuningLists:
+def lay_out(nbest: NBest, matched: Match, metric: Metric) -> TuningLists:
     """Return lists for tuners, with features in the order of `matched`.
+
+    Features that the metric reads are left out.
 
     Raises:
         DataError: if they have other features than `matched`, or lack what the metric needs.
         UsageError: if the corpus score of the metric is not a function of summed counts.
 
+    >>> from bpa_ppl.quality import TER
     >>> from bpa_ppl.weights import match
     >>> nbest = NBest.from_lists(
     ...     [["a b", "a"]], [[[1.0, 2.0], [0.5, 1.0]]], ["LM0", "W0"], references=[["a b"]]
     ... )
-    >>> lists = lay_out(nbest, match({"LM0": 2, "W0": 3}, nbest, fixed=["W0"]), "ter")
+    >>> lists = lay_out(nbest, match({"LM0": 2, "W0": 3}, nbest, fixed=["W0"]), TER())
     >>> lists.features.tolist(), lists.fixed.tolist(), lists.counts.tolist()
     ([[1.0], [0.5]], [6.0, 3.0], [[0.0, 2.0], [1.0, 2.0]])
     """
+    nbest = demote_to_extras(nbest, metric.columns)
     if set(nbest.feature_names) != set(matched.names):
-        raise DataError(
-            f"the lists have the features {', '.join(nbest.feature_names)}, but the other lists "
-            f"have {', '.join(matched.names)}: give lists of the same decoder",
-            nbest.origin,
-            code="mismatch",
-        )
+        names = f"{', '.join(nbest.feature_names)}, the other lists {', '.join(matched.names)}"
+        raise DataError(f"the lists have the features {names}", nbest.origin, code="mismatch")
     columns = places_of(matched.names, nbest.feature_names)
     features = nbest.features[:, columns].astype(np.float64)
-    return TuningLists(
-        nbest.offsets,
-        np.ascontiguousarray(features[:, matched.free]),
-        features[:, ~matched.free] @ matched.values[~matched.free],
-        statistics(nbest, metric).counts,
-    )
+    free = np.ascontiguousarray(features[:, matched.free])
+    fixed = features[:, ~matched.free] @ matched.values[~matched.free]
+    return TuningLists(nbest.offsets, free, fixed, statistics(nbest, metric).counts)

@@ -94,11 +94,8 @@ class MertPlus(Mert, frozen=True):
             UsageError: if there is no out-of-domain development set.
         """
         if problem.extra is None:
-            raise UsageError(
-                "mert+ also needs the lists of an out-of-domain development set",
-                parameter="extra",
-                code="missing-setting",
-            )
+            message = "mert+ also needs the lists of an out-of-domain development set"
+            raise UsageError(message, parameter="extra", code="missing-setting")
         both = replace(problem, lists=problem.lists.joined(problem.extra), extra=None)
         return super().tune(both)
 

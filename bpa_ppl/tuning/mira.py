@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from bpa_ppl.component import Count, Positive, Share
@@ -33,46 +35,28 @@ class Mira(Tuner, frozen=True):
 
     def tune(self, problem: TuningProblem) -> Tuned:
         """Return the averaged weights of the epoch after which they rerank the lists best."""
-        rng, learner = np.random.default_rng(problem.seed), _Learner(problem, self)
+        return problem.best_of(self._averages(problem), self.epochs)
 
-        def epoch() -> list[Float64]:
-            for sentence in rng.permutation(len(problem.lists)):
-                learner.learn(sentence)
-            return [learner.average]
-
-        return problem.best_of((epoch() for _ in range(self.epochs)), self.epochs)
-
-
-class _Learner:
-    """Weights that learn from one list at a time, their average, and the pseudo-corpus."""
-
-    def __init__(self, problem: TuningProblem, settings: Mira):
-        self.problem, self.settings = problem, settings
-        self.weights = problem.start.copy()
-        self.background = problem.metric.background()
-        self._total = np.zeros_like(self.weights)
-        self._updates = 0
-
-    @property
-    def average(self) -> Float64:
-        """The average over all updates so far."""
-        return self._total / self._updates if self._updates else self.weights
-
-    def learn(self, sentence: int) -> None:
-        """Move the weights, by one step at most, until hope exceeds fear by the gain."""
-        lists = self.problem.lists
-        rows = slice(lists.offsets[sentence], lists.offsets[sentence + 1])
-        features, counts = lists.features[rows], lists.counts[rows]
-        scores = features @ self.weights + lists.fixed[rows]
-        gains = self.problem.metric.within(counts, self.background)
-        hope, fear = int(np.argmax(scores + gains)), int(np.argmax(scores - gains))
-        if hope == fear:
-            return
-        loss = (gains[hope] - gains[fear]) - (scores[hope] - scores[fear])
-        difference = features[hope] - features[fear]
-        length = difference @ difference
-        if loss > 0 and length > 0:
-            self.weights = self.weights + min(self.settings.step, loss / length) * difference
-            self._total += self.weights
-            self._updates += 1
-        self.background = self.settings.decay * self.background + counts[hope]
+    def _averages(self, problem: TuningProblem) -> Iterator[list[Float64]]:
+        """Yield the average of the weights over all updates so far, after each epoch."""
+        rng, lists = np.random.default_rng(problem.seed), problem.lists
+        weights, background = problem.start, problem.metric.background()
+        total, updates = np.zeros_like(weights), 0
+        for _ in range(self.epochs):
+            for sentence in rng.permutation(len(lists)):
+                rows = slice(lists.offsets[sentence], lists.offsets[sentence + 1])
+                features, counts = lists.features[rows], lists.counts[rows]
+                scores = features @ weights + lists.fixed[rows]
+                gains = problem.metric.within(counts, background)
+                hope, fear = int(np.argmax(scores + gains)), int(np.argmax(scores - gains))
+                if hope == fear:
+                    continue
+                # Move the weights, by one step at most, until hope exceeds fear by the gain.
+                loss = (gains[hope] - gains[fear]) - (scores[hope] - scores[fear])
+                difference = features[hope] - features[fear]
+                length = difference @ difference
+                if loss > 0 and length > 0:
+                    weights = weights + min(self.step, loss / length) * difference
+                    total, updates = total + weights, updates + 1
+                background = self.decay * background + counts[hope]
+            yield [total / updates if updates else weights]

@@ -11,7 +11,7 @@ import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any
 
 import numpy as np
 
@@ -24,11 +24,6 @@ from bpa_ppl.notes import warn_user
 from bpa_ppl.quality import demote_to_extras, resolve
 from bpa_ppl.tuning.reestimation import Reestimation, prepare_lists, reestimate, scores_of
 from bpa_ppl.weights import AnyWeights, Weights, match
-
-#: Which weights a loop returns.
-RETURNED = ("best", "last")
-
-T = TypeVar("T")
 
 #: Turns weights into the n-best lists of the tuning sentences.
 Decoder = Callable[[Weights], NBest]
@@ -101,7 +96,7 @@ def redecode(
     """
     if iterations < 1:
         raise UsageError(f"iterations must be 1 or more, not {iterations}", parameter="iterations")
-    one_of(returned, RETURNED, "choice of weights", "returned")
+    one_of(returned, ("best", "last"), "choice of weights", "returned")
     goal = resolve(options.get("metric", "bleu"), nbest)
     matching = {name: options.get(name) for name in ("fixed", "defaults")}
     matched = match(weights, demote_to_extras(nbest, goal.columns), **matching)
@@ -112,26 +107,30 @@ def redecode(
         _claim(store, _identity(nbest, path[0], settings))
     lists, added = nbest, 0
     for iteration in range(1, iterations + 1):
-        tuned: list[Reestimation] = []  # empty if the weights are already on disk
-
-        def tune(lists: NBest = lists, tuned: list[Reestimation] = tuned) -> Weights:
-            tuned.append(reestimate(lists, path[-1], **options))
-            return tuned[0].weights
-
+        tuned: Reestimation | None = None
         file = store and store / f"weights.{iteration}.json"
-        path.append(_saved(file, tune, read_weights, write_weights))
+        if file is not None and file.exists():
+            path.append(read_weights(file))
+        else:
+            tuned = reestimate(lists, path[-1], **options)
+            path.append(tuned.weights)
+            if file is not None:
+                write_weights(path[-1], file)
         file = store and store / f"nbest.{iteration}.jsonl.zst"
-        decoded = _saved(file, lambda: decode(path[-1]), read_nbest, write_nbest)
+        if file is not None and file.exists():
+            decoded = read_nbest(file)
+        else:
+            decoded = decode(path[-1])
+            if file is not None:
+                write_nbest(decoded, file)
         lists, added = merge(lists, decoded)
-        if report is not None and tuned:
-            report(iteration, tuned[0], added)
+        if report is not None and tuned is not None:
+            report(iteration, tuned, added)
         if not added:
             break
     if added:
-        warn_user(
-            f"stopped after {iterations} iterations, although the decoder still finds new "
-            "hypotheses: allow more iterations"
-        )
+        reason = "although the decoder still finds new hypotheses: allow more iterations"
+        warn_user(f"stopped after {iterations} iterations, {reason}")
     # All weights are compared on the lists of all decodings.
     matched, tuning_lists = prepare_lists(lists, path[0], goal, options.get("fixed"))
     visited = np.array([[point[name] for name in matched.names] for point in path])
@@ -139,17 +138,11 @@ def redecode(
     last = len(path) - 1
     # Of equally good ones the latest, which was tuned on the most hypotheses.
     best = last if returned == "last" else last - int(np.argmax(gains[::-1]))
-    return Redecoded(
-        path[best],
-        goal.key,
-        goal.signed(gains[0]),
-        goal.signed(gains[best]),
-        visited,
-        goal.decimals,
-        scores_of(lists, tuning_lists, goal, *(visited[k][matched.free] for k in (0, best))),
-        best,
-        last,
-    )
+    before, after = (goal.signed(gains[k]) for k in (0, best))
+    points = (visited[k][matched.free] for k in (0, best))
+    scores = scores_of(lists, tuning_lists, goal, *points)
+    result = path[best], goal.key, before, after, visited, goal.decimals, scores
+    return Redecoded(*result, iteration=best, iterations=last)
 
 
 @dataclass(frozen=True)
@@ -173,11 +166,8 @@ class Command:
     def __post_init__(self) -> None:
         for placeholder in ("{weights}", "{nbest}"):
             if placeholder not in self.line:
-                raise UsageError(
-                    f"the decoder command has no {placeholder}: write it where the command expects "
-                    "the name of that file",
-                    parameter="line",
-                )
+                problem = f"the decoder command has no {placeholder}: write it for that file's name"
+                raise UsageError(problem, parameter="line")
 
     def __call__(self, weights: Weights) -> NBest:
         """Run the command in a shell, with files in a temporary folder.
@@ -191,44 +181,25 @@ class Command:
         for placeholder, path in {"{weights}": inputs, "{nbest}": output}.items():
             line = line.replace(placeholder, shlex.quote(str(path)))
         remedy = f"run it manually: {line}"
-        keep = False
-        try:
-            format = "dense" if self.template is None else "moses.ini"
-            write_weights(weights, inputs, template=self.template, format=format)
-            result = subprocess.run(
-                line, shell=True, stdin=subprocess.DEVNULL, capture_output=True, check=False
-            )
-            if result.returncode:
-                messages = result.stderr.decode(errors="replace").strip().splitlines()
-                raise DataError(
-                    f"the decoder command failed with exit code {result.returncode}: "
-                    f"{messages[-1] if messages else 'without a message'}; {remedy}"
-                )
-            if not output.is_file():
-                message = f"the decoder command wrote no n-best lists; {remedy}"
-                raise DataError(message, code="missing-file")
-            return self.read(output)
-        except DataError:
-            keep = True
-            raise
-        finally:
-            if not keep:
-                shutil.rmtree(folder, ignore_errors=True)
+        format = "dense" if self.template is None else "moses.ini"
+        write_weights(weights, inputs, template=self.template, format=format)
+        result = subprocess.run(
+            line, shell=True, stdin=subprocess.DEVNULL, capture_output=True, check=False
+        )
+        if result.returncode:
+            messages = result.stderr.decode(errors="replace").strip().splitlines()
+            last = messages[-1] if messages else "without a message"
+            failure = f"failed with exit code {result.returncode}: {last}; {remedy}"
+            raise DataError(f"the decoder command {failure}")
+        if not output.is_file():
+            message = f"the decoder command wrote no n-best lists; {remedy}"
+            raise DataError(message, code="missing-file")
+        lists = self.read(output)
+        shutil.rmtree(folder, ignore_errors=True)
+        return lists
 
 
-class Merged(NamedTuple):
-    """The union of lists of several decodings.
-
-    Attributes:
-        nbest: in each list the old hypotheses, then the new ones, without duplicates.
-        added: the number of new hypotheses.
-    """
-
-    nbest: NBest
-    added: int
-
-
-def merge(old: NBest, new: NBest) -> Merged:
+def merge(old: NBest, new: NBest) -> tuple[NBest, int]:
     """Add the hypotheses of another decoding of the same sentences to lists.
 
     A hypothesis is new unless the list has one with the same text and the same features. Totals
@@ -237,6 +208,10 @@ def merge(old: NBest, new: NBest) -> Merged:
     Args:
         old: the lists so far, with references.
         new: lists of the same sentences, identified by their ids; some may be missing.
+
+    Returns:
+        in each list the old hypotheses, then the new ones, without duplicates; and the number of
+        new hypotheses.
 
     Raises:
         DataError: if the features differ, or a sentence is unknown.
@@ -248,12 +223,9 @@ def merge(old: NBest, new: NBest) -> Merged:
     (['a', 'b', 'a'], 1)
     """
     if set(new.feature_names) != set(old.feature_names):
-        raise DataError(
-            f"the new lists have the features {', '.join(new.feature_names)}, those of "
-            f"{old.origin} have {', '.join(old.feature_names)}: decode with the same model",
-            new.origin,
-            code="mismatch",
-        )
+        names = f"{', '.join(new.feature_names)}, not {', '.join(old.feature_names)}"
+        message = f"the new lists have the features {names}: decode with the same model"
+        raise DataError(message, new.origin, code="mismatch")
     both = NBest.concatenate(
         [_without(old, new), _without(new, old).with_sentences_of(old)], renumber=True
     )
@@ -268,7 +240,7 @@ def merge(old: NBest, new: NBest) -> Merged:
     sizes = np.bincount(sentence[rows], minlength=len(old))
     merged = both.regroup(np.arange(len(old)), rows, sizes)
     added = int(np.count_nonzero(rows >= len(old.features)))
-    return Merged(replace(merged, sentence_ids=old.sentence_ids, origin=old.origin), added)
+    return replace(merged, sentence_ids=old.sentence_ids, origin=old.origin), added
 
 
 def _without(lists: NBest, others: NBest) -> NBest:
@@ -302,28 +274,8 @@ def _claim(folder: Path, loop: Mapping[str, str]) -> None:
     if recorded != loop:
         old = recorded if isinstance(recorded, dict) else {}
         changed = ", ".join(key for key in loop if old.get(key) != loop[key])
-        raise DataError(
-            f"this folder was created with other {changed or 'settings'}: remove it, or choose "
-            "another folder for the iterations",
-            folder,
-            parameter="folder",
-            code="mismatch",
-        )
-
-
-def _saved(
-    path: Path | None,
-    make: Callable[[], T],
-    read: Callable[[Path], T],
-    write: Callable[[T, Path], object],
-) -> T:
-    """Return what a file contains, or a new value, which is written to it."""
-    if path is not None and path.exists():
-        return read(path)
-    value = make()
-    if path is not None:
-        write(value, path)
-    return value
+        problem = f"this folder was created with other {changed or 'settings'}: choose another"
+        raise DataError(problem, folder, parameter="folder", code="mismatch")
 
 
 def _identity(nbest: NBest, weights: Weights, options: Mapping[str, Any]) -> dict[str, str]:

@@ -98,28 +98,19 @@ def reestimate(
         message = f"the tuner {name} uses no out-of-domain lists: remove them"
         raise UsageError(message, parameter="extra", code="conflict")
     if not goal.counted:
-        raise UsageError(
-            f"no tuner can optimise {goal.key}, whose corpus score is not a function of counts: "
-            f"choose one of {', '.join(counted_metrics(unreported=True))}",
-            parameter="metric",
-            code="not-supported",
-        )
+        names = ", ".join(counted_metrics(unreported=True))
+        message = f"no tuner can optimise {goal.key}, which has no counts: choose one of {names}"
+        raise UsageError(message, parameter="metric", code="not-supported")
     matched, lists = prepare_lists(nbest, weights, goal, fixed, defaults)
-    others = (
-        None if extra is None else lay_out(demote_to_extras(extra, goal.columns), matched, goal)
-    )
+    others = None if extra is None else lay_out(extra, matched, goal)
     with reporter(progress, f"tune {name}") as report:
         problem = TuningProblem(lists, goal, matched.free_values, seed, report, others)
         tuned = chosen.tune(problem)
-    return Reestimation(
-        Weights(zip(matched.names, matched.full(tuned.weights), strict=True)),
-        goal.key,
-        goal.signed(problem.gain(problem.start)),
-        goal.signed(problem.gain(tuned.weights)),
-        matched.full(tuned.visited),
-        goal.decimals,
-        scores_of(nbest, lists, goal, problem.start, tuned.weights),
-    )
+    points = problem.start, tuned.weights
+    before, after = (goal.signed(problem.gain(point)) for point in points)
+    result = Weights(zip(matched.names, matched.full(tuned.weights), strict=True))
+    visited, scores = matched.full(tuned.visited), scores_of(nbest, lists, goal, *points)
+    return Reestimation(result, goal.key, before, after, visited, goal.decimals, scores)
 
 
 def scores_of(
@@ -159,4 +150,4 @@ def prepare_lists(
     """
     lists = demote_to_extras(nbest, metric.columns)
     matched = match(weights, lists, fixed=fixed, defaults=defaults)
-    return matched, lay_out(lists, matched, metric)
+    return matched, lay_out(nbest, matched, metric)

@@ -9,21 +9,19 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from bpa_ppl.diagnostics.baselines.selection import (
+from bpa_ppl.diagnostics.baselines.table import (
+    BEST,
     FIRST,
+    IN_SAMPLE,
+    LEFT_OUT,
     MEAN,
+    RANDOM,
+    BaselineComparison,
     Baselines,
+    GainSums,
     gains_of_best,
     select_baselines,
     system_column,
-)
-from bpa_ppl.diagnostics.baselines.table import (
-    BEST,
-    IN_SAMPLE,
-    LEFT_OUT,
-    RANDOM,
-    BaselineComparison,
-    GainSums,
 )
 from bpa_ppl.diagnostics.leave_one_out import GOOD_PARETO_K, in_sample, leave_one_out
 from bpa_ppl.errors import DataError, require
@@ -94,9 +92,7 @@ def compare_baselines(
     goal = criterion(nbest, draws) if metric is None else resolve(metric, nbest)
     if goal is None:
         raise no_gains(nbest, draws)
-    prepared = Preparation.recorded(
-        draws.attrs, draws.constants, moved_files, draws.features, draws.fixed
-    )
+    prepared = Preparation.recorded(draws, moved_files)
     if choice is None:
         lists = prepared.for_training(nbest).nbest
         return _compared(lists, gains_of(nbest, goal), _name(goal), draws)
@@ -121,10 +117,9 @@ def with_baselines(
         metric: of the gains.
         gains: (hypotheses,) if they are available.
     """
-    judged = isinstance(metric, Column)
-    if "comparisons" in draws.attrs:  # observations are preferences, not lists
-        return draws
-    if metric is None or not (judged or (without_canonical(draws) and gains is not None)):
+    preferences = "comparisons" in draws.attrs  # then observations are not lists
+    judged = isinstance(metric, Column) or (gains is not None and without_canonical(draws))
+    if metric is None or preferences or not judged:
         return draws
     gains = gains_of(lists, metric) if gains is None else gains
     if len(with_judged(lists, np.isfinite(gains))[0]) < 2:
@@ -168,13 +163,9 @@ def no_gains(nbest: NBest, draws: Draws) -> DataError:
     goal = criterion_of(draws.attrs)
     if goal is None or not goal.columns:
         return no_references(nbest.origin)
-    return DataError(
-        f"the lists have neither references nor the column {', '.join(goal.columns)}, which the "
-        "posterior was adapted to: give one of them",
-        nbest.origin,
-        parameter="references",
-        code="missing-references",
-    )
+    message = f"the lists have neither references nor the column {', '.join(goal.columns)}"
+    code = "missing-references"
+    return DataError(f"{message}: add one", nbest.origin, parameter="references", code=code)
 
 
 def gains_of(nbest: NBest, metric: Metric) -> Float64:
@@ -195,7 +186,7 @@ def _compared(
     if len(nbest) < 2:
         message = "baselines need at least two lists with two judged candidates each"
         raise DataError(message, lists.origin, code="no-data")
-    sources = () if draws is None else Preparation.recorded(draws.attrs, draws.constants).sources
+    sources = () if draws is None else Preparation.recorded(draws).sources
     indicators = [source for source in sources if isinstance(source, Indicators)]
     selected = select_baselines(
         nbest,

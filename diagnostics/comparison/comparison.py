@@ -182,11 +182,9 @@ def compare(
         truth = runs_together(reference)
         size, r_hat = smallest_ess(truth), largest_r_hat(truth)
         if not (r_hat <= _REFERENCE_MAX_R_HAT and size >= _REFERENCE_MIN_ESS):
-            raise NotConverged(
-                f"the reference has {size:.0f} effective draws and R-hat {r_hat:.3f}, and needs at "
-                f"least {_REFERENCE_MIN_ESS} and at most {_REFERENCE_MAX_R_HAT}: make its run "
-                "longer"
-            )
+            needed = f"at least {_REFERENCE_MIN_ESS} and at most {_REFERENCE_MAX_R_HAT}"
+            found = f"{size:.0f} effective draws and R-hat {r_hat:.3f}"
+            raise NotConverged(f"the reference has {found}, and needs {needed}: draw more")
         sampler = reference[0].attrs.get("sampler", "unknown sampler")
         description = f"{sampler}, {len(truth.flat)} draws, {size:.0f} effective"
     standard = decode(reference[0]) if decode and reference else None
@@ -266,9 +264,8 @@ def changed_translations(
     (1, 'ter', -33.33)
     """
     if len(ours) != len(theirs) or not ours:
-        raise DataError(
-            f"{len(ours)} translations cannot be compared with {len(theirs)}", code="wrong-length"
-        )
+        message = f"{len(ours)} translations cannot be compared with {len(theirs)}"
+        raise DataError(message, code="wrong-length")
     texts = [[a, b] for a, b in zip(ours, theirs, strict=True)]
     changed = sum(a != b for a, b in texts)
     if references is None:
@@ -277,9 +274,8 @@ def changed_translations(
     scores = []
     for metric in (*map(resolve, counted_metrics()), LengthRatio()):
         counts = statistics(pairs, metric).counts  # two rows a sentence: ours, theirs
-        scores.append(
-            score_difference(counts[::2], counts[1::2], metric, probability=0.95, seed=seed)
-        )
+        both = counts[::2], counts[1::2]
+        scores.append(score_difference(*both, metric, probability=0.95, seed=seed))
     return ChangedTranslations(changed, len(ours), tuple(scores))
 
 
@@ -300,10 +296,8 @@ def check_same_posterior(name: str, draws: Draws, expected: Draws) -> None:
     Traceback (most recent call last):
     bpa_ppl.errors.DataError: mine is a posterior of another model: its likelihood is risk, not ...
     """
-    for subject, differences in (
-        ("other data", _data_differences),
-        ("another model", _model_differences),
-    ):
+    kinds = {"other data": _data_differences, "another model": _model_differences}
+    for subject, differences in kinds.items():
         if first := next(differences(draws, expected), ""):
             raise DataError(
                 f"{name} is a posterior of {subject}: {first}; only posteriors of the same lists, "

@@ -140,11 +140,9 @@ def sliced_wasserstein(draws: Draws, reference: Draws, seed: int = 0) -> Distanc
     rng = np.random.default_rng(seed)
     reference_draws = independent(reference, independent_count(reference), rng)
     if len(reference_draws) < 4 * _MIN_DRAWS:
-        raise DataError(
-            f"the reference has {len(reference_draws)} nearly independent draws, and "
-            f"{4 * _MIN_DRAWS} are needed: make its run longer",
-            code="wrong-length",
-        )
+        count = len(reference_draws)
+        message = f"{count} nearly independent draws of the reference are too few: draw more"
+        raise DataError(message, code="wrong-length")
     count = max(1, min(independent_count(draws), len(reference_draws) // 4, _MAX_DRAWS))
     # The matrix that makes the covariance of the reference the identity, and random directions.
     values, vectors = np.linalg.eigh(np.atleast_2d(np.cov(reference_draws.T)))

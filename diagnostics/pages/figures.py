@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bpa_ppl.errors import one_of
 from bpa_ppl.formats.streams import atomic_path
 
 if TYPE_CHECKING:
@@ -103,9 +102,7 @@ def write_figure_files(figures: Mapping[str, Figure], folder: Path, kind: str) -
 
     Raises:
         DataError: if a file cannot be written.
-        UsageError: if there is no such kind.
     """
-    one_of(kind, FIGURE_KINDS, "kind of figures")
     paths = {folder / f"{name}.{kind}": image for name, image in figures.items() if kind != "none"}
     for path, figure in paths.items():
         write_figure(figure, path, dpi=150)

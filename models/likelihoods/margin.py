@@ -49,5 +49,5 @@ class Margin(Likelihood, frozen=True):
             loss = bucket.gain[..., :1].astype(np.float64) - bucket.gain
             used = bucket.hypothesis >= 0
             base = np.where(used, bucket.base + gamma * loss, bucket.base)
-            buckets.append(bucket.without_gains()._replace(base=base.astype(np.float32)))
+            buckets.append(bucket._replace(base=base.astype(np.float32), gain=None, count=None))
         return lists._replace(buckets=tuple(buckets)), Oracle()

@@ -12,7 +12,7 @@ from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.labels import matches
 from bpa_ppl.models.priors.base import Prior, PriorFamily
 from bpa_ppl.nbest import Float64
-from bpa_ppl.notes import capture_notes, warn_user
+from bpa_ppl.notes import warn_user
 from bpa_ppl.weights import Match
 
 _NAMED = 5  # features in a message
@@ -121,20 +121,17 @@ def complete_prior(
         DataError: if it has no free feature at all, so that it is a prior of something else.
         UsageError: if it is not Gaussian and not of the free features.
     """
-    names = match.free_names
-    prior = prior.conditioned(dict(zip(match.fixed_names, match.fixed_values, strict=True)))
-    missing = [name for name in names if name not in (prior.names or ())]
-    if not missing:
-        return prior.matched(names), []
-    complete = prior.completed(Isotropic(scale=scale).build(match)._replace(names=names))
-    deviations = np.sqrt(np.diag(complete.full_covariance))
-    entries = zip(names, complete.mean, deviations, strict=True)
-    added = [f"{name} ({mean:.3g} ± {sd:.3g})" for name, mean, sd in entries if name in missing]
-    if len(added) > _NAMED:
-        added[_NAMED:] = [f"{len(added) - _NAMED} more"]
-    warn_user(
-        f"the prior does not cover {', '.join(added)}: an independent isotropic prior is used"
-    )
+    complete = build_prior(prior, match, scale)
+    missing = [name for name in match.free_names if name not in (prior.names or ())]
+    if missing:
+        deviations = np.sqrt(np.diag(complete.full_covariance))
+        entries = zip(match.free_names, complete.mean, deviations, strict=True)
+        added = [f"{name} ({mean:.3g} ± {sd:.3g})" for name, mean, sd in entries if name in missing]
+        if len(added) > _NAMED:
+            added[_NAMED:] = [f"{len(added) - _NAMED} more"]
+        warn_user(
+            f"the prior does not cover {', '.join(added)}: an independent isotropic prior is used"
+        )
     return complete, missing
 
 
@@ -168,8 +165,8 @@ def build_prior(family: PriorFamily | Prior, match: Match, scale: float | None =
     [0.2, 0.25]
     """
     if isinstance(family, Prior):
-        with capture_notes():
-            return complete_prior(family, match, scale)[0]
+        fixed = dict(zip(match.fixed_names, match.fixed_values, strict=True))
+        return family.conditioned(fixed).completed(Isotropic(scale=scale).build(match))
     if scale is not None and isinstance(family, Isotropic):
         family = Isotropic(family.variance, family.single, scale)
     return family.build(match).matched(match.free_names)

@@ -8,7 +8,7 @@ is approximated by a Gaussian, so that everything but Σ has a closed form, and 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -250,34 +250,21 @@ def match_domains(domains: Mapping[str, Evidence]) -> MatchedDomains:
     set the unit of the features that only it has.
     """
     names = tuple(dict.fromkeys(name for domain in domains.values() for name in domain.names))
-    variance = _average(names, domains.values(), "prior_variance")
-    log_spread: dict[str, list[float]] = {}
-    log_tau, size = [], len(names)
-    precision, shift = np.zeros((len(domains), size, size)), np.zeros((len(domains), size))
+    count, size = len(domains), len(names)
+    precision, shift = np.zeros((count, size, size)), np.zeros((count, size))
+    means, variances, log_spread = np.full((3, count, size), np.nan)
     for d, domain in enumerate(domains.values()):
         index = [names.index(name) for name in domain.names]
         precision[d][np.ix_(index, index)], shift[d, index] = domain.precision, domain.shift
-        if domain.spread is None or np.isnan(domain.spread).all():
-            continue
-        scaled = np.isfinite(domain.spread)
-        logs = np.log(domain.spread[scaled])
-        log_tau.append(np.mean(np.log(domain.prior_variance[scaled]) / 2 + logs))
-        for name, value in zip(np.array(domain.names)[scaled], logs, strict=True):
-            log_spread.setdefault(str(name), []).append(float(value))
-    for name, values in log_spread.items():
-        variance[names.index(name)] = np.exp(2 * (np.mean(log_tau) - np.mean(values)))
-    mean = _average(names, domains.values(), "prior_mean")
-    return MatchedDomains(names, mean, variance, precision, shift)
-
-
-def _average(names: Sequence[str], domains: Iterable[Evidence], field: str) -> Float64:
-    """Return the mean of one field over the domains that have a feature, (Q,)."""
-    total, count = np.zeros(len(names)), np.zeros(len(names))
-    for domain in domains:
-        index = [names.index(name) for name in domain.names]
-        total[index] += getattr(domain, field)
-        count[index] += 1
-    return np.asarray(total / count)
+        means[d, index], variances[d, index] = domain.prior_mean, domain.prior_variance
+        if domain.spread is not None:
+            log_spread[d, index] = np.log(domain.spread)
+    variance, scaled = np.nanmean(variances, axis=0), np.isfinite(log_spread)
+    if scaled.any():
+        rows, some = scaled.any(axis=1), scaled.any(axis=0)
+        log_tau = np.nanmean((np.log(variances) / 2 + log_spread)[rows], axis=1).mean()
+        variance[some] = np.exp(2 * (log_tau - np.nanmean(log_spread[:, some], axis=0)))
+    return MatchedDomains(names, np.nanmean(means, axis=0), variance, precision, shift)
 
 
 def _expectation(

@@ -58,7 +58,7 @@ class Horseshoe(PriorFamily, frozen=True):
 
     def build(self, match: Match) -> Prior:
         """Return the Gaussian whose mean and standard deviations set the units of the model."""
-        return _units(self.variance, match)
+        return Isotropic(variance=self.variance, scale=_SCALE).build(match)
 
     def model(self, match: Match) -> SparseLogLinear:
         """Return the NumPyro program of these features."""
@@ -90,23 +90,15 @@ class SpikeSlab(PriorFamily, frozen=True):
 
     def build(self, match: Match) -> Prior:
         """Return the mixture over the free features."""
-        units = _units(self.variance, match)
+        units = Isotropic(variance=self.variance, scale=_SCALE).build(match)
         narrow = np.where(is_sparse(match), self.spike, 1.0)
-        deviation = np.sqrt(units.variance)
-        shares = np.broadcast_to([self.share, 1 - self.share], (len(deviation), 2))
-        means, deviations = (
-            np.stack([units.mean] * 2, 1),
-            np.stack([deviation, narrow * deviation], 1),
-        )
+        factors = np.column_stack([np.ones_like(narrow), narrow])
+        deviations = factors * np.sqrt(units.variance)[:, None]
         mixture = dist.MixtureSameFamily(
-            dist.Categorical(probs=shares), dist.Normal(means, deviations)
+            dist.Categorical(np.broadcast_to([self.share, 1 - self.share], deviations.shape)),
+            dist.Normal(np.column_stack([units.mean] * 2), deviations),
         )
         return Prior.named(match.free_names, mixture.to_event(1))
-
-
-def _units(variance: float, match: Match) -> Prior:
-    family = Isotropic(variance=variance, scale=_SCALE)
-    return family.build(match)._replace(names=match.free_names)
 
 
 @dataclass(frozen=True)

@@ -28,23 +28,21 @@ from bpa_ppl.diagnostics.baselines.comparing import (
     recorded_comparison,
     with_baselines,
 )
-from bpa_ppl.diagnostics.baselines.selection import (
+from bpa_ppl.diagnostics.baselines.table import (
+    ADAPTED,
+    BEST,
     CANONICAL,
     FEATURE,
     FIRST,
     MEAN,
+    RANDOM,
     SYSTEM,
     TOTAL,
-    Baselines,
-    system_column,
-)
-from bpa_ppl.diagnostics.baselines.table import (
-    ADAPTED,
-    BEST,
-    RANDOM,
     BaselineComparison,
     BaselineRow,
+    Baselines,
     mean_interval,
+    system_column,
 )
 from bpa_ppl.diagnostics.leave_one_out import leave_one_out
 from bpa_ppl.diagnostics.report_page import posterior_page

@@ -1,4 +1,4 @@
-"""Predictive checks, LOO and power scaling, against plain loops, quadrature and known truths."""
+"""Predictions, LOO, power scaling, temperatures: plain loops, quadrature and known truths."""
 
 from __future__ import annotations
 
@@ -11,17 +11,21 @@ import reference_model
 from external_posterior import external_posterior
 from moment_checks import assert_moments
 from raising import raises
-from scipy.special import expit, log_expit
+from scipy.optimize import minimize_scalar
+from scipy.special import expit, log_expit, logsumexp
 from scipy.stats import norm
 from targets import SENTENCES, balanced, integrated, plane, skewed
 
 from bpa_ppl import DataError, Draws, NBest, UsageError, adapt
+from bpa_ppl.diagnostics import calibrated, risk_coverage, temperature
 from bpa_ppl.diagnostics.leave_one_out import (
     Sensitivity,
     compare_loo,
+    leave_one_out,
     loo,
     power_sensitivity,
 )
+from bpa_ppl.diagnostics.pages.page import Section
 from bpa_ppl.diagnostics.predictive_checks import predictive_check, reliability
 from bpa_ppl.diagnostics.report_page import model_sections
 from bpa_ppl.errors import BpaWarning
@@ -92,14 +96,9 @@ def test_weighted_draws_predict_by_their_weights() -> None:
 def adapted(sampler: str, variance: float = 1.0) -> InferenceData:
     """The posterior of one weight that a grid integrates."""
     known = balanced()
-    return adapt(
-        known.pool,
-        known.canonical,
-        sampler=sampler,
-        prior_variance=variance,
-        oracle=reference_model.given(*[0] * SENTENCES),
-        draws=4000,
-    )
+    oracle = reference_model.given(*[0] * SENTENCES)
+    options = {"sampler": sampler, "prior_variance": variance, "oracle": oracle, "draws": 4000}
+    return adapt(known.pool, known.canonical, **options)
 
 
 def test_draws_of_the_prior_and_of_the_posterior_are_checked() -> None:
@@ -233,10 +232,14 @@ def test_resampled_draws_have_the_moments_of_the_weighted() -> None:
     assert chains.resampled() is chains
 
 
+def html_of(sections: list[Section]) -> str:
+    return "".join(block.html() for section in sections for block in section.blocks)
+
+
 def test_sections_show_what_is_recorded() -> None:
     sections = model_sections(adapted("imh"))
     assert [section.title for section in sections] == ["Prior and data", "Sentences left out"]
-    html = "".join(block.html() for section in sections for block in section.blocks)
+    html = html_of(sections)
     assert "LM0" in html
     assert "12 sentences" in html
     assert model_sections(posterior_of(NARROW)) == []
@@ -296,10 +299,7 @@ def test_values_of_a_margin_are_not_called_probabilities() -> None:
     proper, margin = of_likelihood("oracle"), of_likelihood("margin", gamma=2.0)
     assert "mean oracle probability 0." in str(loo(proper))
     assert "of the likelihood margin, which is not a probability" in str(loo(margin))
-    html = [
-        "".join(block.html() for section in model_sections(draws) for block in section.blocks)
-        for draws in (proper, margin)
-    ]
+    html = [html_of(model_sections(draws)) for draws in (proper, margin)]
     assert ["probability of the oracle" in one for one in html] == [True, False]
     assert "log-margin" in html[1]
     # They rank only posteriors with the same margin.
@@ -350,8 +350,7 @@ def test_a_finding_about_many_weights_is_printed_once(
     found: tuple[Sensitivity, ...], said: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("bpa_ppl.diagnostics.report_page.power_sensitivity", lambda _: found)
-    section = model_sections(observing(total=log_p()))[0]
-    html = "".join(block.html() for block in section.blocks)
+    html = html_of(model_sections(observing(total=log_p()))[:1])
     assert all(sentence in html for sentence in said)
     assert html.count("prior too narrow") <= 1
 
@@ -370,3 +369,112 @@ def test_sentences_are_shown_by_their_texts_if_there_are_any() -> None:
     assert "…</th>" in shown(texts)
     with raises(DataError, "wrong-length", parameter="texts"):
         shown(texts[:5])
+
+
+def scaled(pool: NBest, oracle: np.ndarray, scale: float, spread: float = 0.0) -> Draws:
+    """Draws around the truth times `scale`, with the log-likelihood of each sentence."""
+    rng = np.random.default_rng(5)
+    weights = scale * TRUTH + spread * rng.normal(size=(2, 40, 2))
+    likelihood = cache(lambda w: reference_model.log_likelihood(pool, oracle, np.array(w)))
+    table = [[likelihood(tuple(w)) for w in chain] for chain in weights]
+    return with_oracles(weights, np.array(table), oracle)
+
+
+def with_oracles(weights: np.ndarray, log_likelihood: np.ndarray, oracle: np.ndarray) -> Draws:
+    return Draws(
+        {"weights": weights},
+        NAMES,
+        log_likelihood={"oracle": log_likelihood},
+        sentence_sites=("oracle",),
+        observed={"oracle": oracle},
+    )
+
+
+@pytest.mark.parametrize("scale", [0.5, 3.0])
+def test_the_temperature_undoes_a_scale(scale: float) -> None:
+    """With weights that are `scale` times the truth, T = scale is the truth again."""
+    pool = lists(200, seed=1)
+    found = temperature(scaled(pool, drawn(pool, TRUTH, 2), scale, spread=0.02), pool)
+    assert found.value == pytest.approx(scale, rel=0.2)
+    assert found.after >= found.before
+    assert (found.sentences, found.doubtful) == (200, 0)
+    assert str(found).startswith(f"temperature {found.value:.2f}: leave-one-out log probability")
+
+
+def test_it_is_the_maximum_of_a_plain_loop() -> None:
+    pool = lists(20, seed=3)
+    oracle = drawn(pool, TRUTH, 4)
+    draws = scaled(pool, oracle, 2.0, spread=0.3)
+
+    def score(value: float) -> float:
+        total = 0.0
+        for s in range(len(pool)):
+            features, texts = pool.features[pool.rows(s)], pool.texts(s)
+            log_p = np.array([reference_model.log_choice(features, w) for w in draws.flat])
+            ratio = -log_p[:, oracle[s]]
+            weight = np.exp(ratio - logsumexp(ratio))
+            p = (weight @ np.exp(log_p)) ** (1 / value)
+            total += np.log(sum(p[np.array(texts) == texts[oracle[s]]]) / p.sum())
+        return total / len(pool)
+
+    best = minimize_scalar(lambda t: -score(t), bounds=(0.2, 10), method="bounded")
+    found = temperature(draws, pool)
+    # The raw importance weights of the loop are smoothed there, which moves them a little.
+    assert found.value == pytest.approx(best.x, rel=0.02)
+    assert found.before == pytest.approx(score(1.0), abs=0.01)
+
+
+def test_a_sentence_is_predicted_without_itself() -> None:
+    """Two values of the weights, and one sentence that prefers one of them: it is left out."""
+    pool = lists(1, seed=7)
+    weights = np.where(np.arange(400) < 200, 1.0, -1.0)[None, :, None] * TRUTH
+    likelihood = reference_model.log_likelihood
+    table = np.array([[likelihood(pool, [0], w) for w in weights[0]]])
+    share = np.exp(table[0, :, 0])
+    chosen = np.random.default_rng(1).choice(400, 4000, p=share / share.sum())
+    draws = with_oracles(weights[:, chosen], table[:, chosen], np.array([0]))
+    (p,) = leave_one_out(draws, pool).probabilities(pool)
+    (even,) = reference_model.predictive(pool, np.array([TRUTH, -TRUTH]))
+    np.testing.assert_allclose(p, even, atol=0.02)
+
+
+def test_calibration_improves_if_it_was_wrong() -> None:
+    pool, new = lists(80, seed=8), lists(700, seed=9)
+    after = calibrated(scaled(pool, drawn(pool, TRUTH, 10), 4.0, spread=0.02), pool)
+    oracle = drawn(new, TRUTH, 11)
+    raw = reliability(after, new, oracle, temperature=1.0).error
+    assert raw > 0.15
+    assert reliability(after, new, oracle).error < 0.05
+    assert as_draws(after).attrs["temperature"] == pytest.approx(4.0, rel=0.3)
+
+
+def test_inputs_that_it_cannot_be_fitted_to() -> None:
+    pool = lists(6, seed=12)
+    draws = scaled(pool, drawn(pool, TRUTH, 13), 1.0)
+    with raises(DataError, "no-data"):
+        temperature(replace(draws, kind="point"), pool)
+    with raises(DataError, "no-data"):
+        temperature(replace(draws, log_likelihood={}, sentence_sites=()), pool)
+    with raises(DataError, "mismatch"):
+        temperature(draws, pool[:3])
+
+
+def test_risk_and_coverage_are_those_of_a_plain_loop() -> None:
+    rng = np.random.default_rng(3)
+    better, before, after = rng.uniform(size=50), rng.integers(0, 9, 50), rng.integers(0, 9, 50)
+    lengths, changed = rng.integers(5, 20, 50), rng.uniform(size=50) < 0.7
+    found = risk_coverage(better, before, after, lengths, changed)
+    for sure in (-1.0, 0.2, 0.7, 1.0):
+        made = changed & (better > sure)
+        edits = np.where(made, after, before)
+        worse = np.mean((after > before)[made]) if made.any() else 0.0
+        expected = made.sum() / changed.sum(), worse, 100 * edits.sum() / lengths.sum()
+        assert found.at(sure) == pytest.approx(expected)
+    assert len(str(found).splitlines()) == 6
+
+
+def test_a_text_without_changes_has_no_risk() -> None:
+    found = risk_coverage([0.0], [2], [2], [4], [False])
+    assert found.at(-1.0) == (0.0, 0.0, 50.0)
+    with raises(DataError, "wrong-length"):
+        risk_coverage([0.1], [2, 3], [2, 2], [4, 4])

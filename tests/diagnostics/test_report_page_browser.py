@@ -14,8 +14,7 @@ import numpy as np
 import pytest
 from external_posterior import autoregressive, external_posterior
 
-from bpa_ppl.diagnostics.baselines.selection import SYSTEM, Baselines
-from bpa_ppl.diagnostics.baselines.table import BaselineComparison, BaselineRow
+from bpa_ppl.diagnostics.baselines.table import SYSTEM, BaselineComparison, BaselineRow, Baselines
 from bpa_ppl.diagnostics.report_page import posterior_page
 from bpa_ppl.diagnostics.subdomains import subdomains_page
 from bpa_ppl.phrases import NumberedText, Subdomains
@@ -144,11 +143,17 @@ def test_messages_and_requests_would_be_seen(tmp_path: Path) -> None:
     assert seen.requests == {address}
 
 
-def measured(html: str, page: Path, *more: str) -> dict[str, Any]:
-    """Return what a script finds on the page, without the policy that forbids it to run."""
+def with_script(html: str) -> str:
+    """Return a page that measures itself, without the policy that forbids scripts."""
     without_policy = re.sub(r"<meta http-equiv[^>]*>", "", html)
-    page.write_text(without_policy.replace("</body>", f"{MEASURE}</body>"), "utf-8")
-    found = re.search(r"<code>(\{.*\})</code>", visit(page, *more).dom)
+    return without_policy.replace("</body>", f"{MEASURE}</body>")
+
+
+def measured(html: str, folder: Path, *options: str) -> dict[str, Any]:
+    """Return what the script of a page finds."""
+    page = folder / "measured.html"
+    page.write_text(html, "utf-8")
+    found = re.search(r"<code>(\{.*\})</code>", visit(page, *options).dom)
     assert found
     return json.loads(unescape(found[1]))
 
@@ -162,7 +167,7 @@ def in_colours(scheme: int, html: str, folder: Path) -> dict[str, Any]:
     """Return what a script finds on the page in colours that the reader likes."""
     if (scheme, html) not in _known:
         option = f"--blink-settings=preferredColorScheme={scheme}"
-        _known[scheme, html] = measured(html, folder / "measured.html", option)
+        _known[scheme, html] = measured(with_script(html), folder, option)
     return _known[scheme, html]
 
 
@@ -178,7 +183,13 @@ def test_every_picture_is_shown_in_full(made: tuple[str, str, int], tmp_path: Pa
 def test_a_telephone_shows_all_of_it(made: tuple[str, str, int], tmp_path: Path) -> None:
     """A window has no fewer than 500 pixels; a frame in it may have 390."""
     html, *_ = made
-    found = in_a_frame(html, tmp_path, 390)
+    tell = "parent.document.body.innerHTML = document.body.innerHTML;\n};</script>"
+    literal = json.dumps(with_script(html).replace("};</script>", tell)).replace("<", "\\u003c")
+    frame = (
+        '<body><iframe width="390" height="844" frameborder="0"></iframe>'
+        f'<script>document.querySelector("iframe").srcdoc = {literal};</script></body>'
+    )
+    found = measured(frame, tmp_path, "--virtual-time-budget=20000", "--hide-scrollbars")
     assert found["screen"] == 390
     assert found["sideways"] == 0
     assert found["cut"] == [0] * html.count('class="wide')
@@ -186,35 +197,13 @@ def test_a_telephone_shows_all_of_it(made: tuple[str, str, int], tmp_path: Path)
     assert found["tallest"] < 844 / 2, "a row takes half a screen"
 
 
-def in_a_frame(html: str, folder: Path, width: int) -> dict[str, Any]:
-    """Return what a script finds on the page in a frame of some width."""
-    without_policy = re.sub(r"<meta http-equiv[^>]*>", "", html)
-    inner = without_policy.replace("</body>", f"{MEASURE}</body>")
-    tell = "parent.document.body.innerHTML = document.body.innerHTML;\n};</script>"
-    literal = json.dumps(inner.replace("};</script>", tell)).replace("<", "\\u003c")
-    page = folder / "frame.html"
-    page.write_text(
-        f'<body><iframe width="{width}" height="844" frameborder="0"></iframe>'
-        f'<script>document.querySelector("iframe").srcdoc = {literal};</script></body>',
-        "utf-8",
-    )
-    seen = visit(page, "--virtual-time-budget=20000", "--hide-scrollbars")
-    found = re.search(r"<code>(\{.*\})</code>", seen.dom)
-    assert found
-    return json.loads(unescape(found[1]))
-
-
 def test_figures_are_dark_on_a_dark_page(made: tuple[str, str, int], tmp_path: Path) -> None:
     html, *_ = made
     found = [in_colours(scheme, html, tmp_path) for scheme in (LIGHT, DARK)]
-    light, dark = (sum(colour(one["dark"])) for one in found)
+    colours = [re.findall(r"\d+", one["dark"])[:3] for one in found]  # red, green, blue to 255
+    light, dark = (sum(map(int, colour)) for colour in colours)
     assert light < 200 < 600 < dark  # the text
     assert [one["picture"] for one in found] == ["none", "invert(0.9) hue-rotate(180deg)"]
-
-
-def colour(told: str) -> list[int]:
-    """Return red, green and blue, from 0 to 255, of a computed style."""
-    return [int(number) for number in re.findall(r"\d+", told)][:3] or [0]
 
 
 def test_the_policy_stops_what_would_run(made: tuple[str, str, int], tmp_path: Path) -> None:

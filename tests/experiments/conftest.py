@@ -62,6 +62,14 @@ def study_file(originals: Path, tmp_path: Path) -> Path:
 
 
 @pytest.fixture
+def quick_study(study_file: Path) -> Path:
+    """The file of a study without samplers, which take long to compile, and without sweeps."""
+    text = study_file.read_text("utf-8").replace('"heuristic", "map", ', "")
+    study_file.write_text(text[: text.index("[sweeps")], "utf-8")
+    return study_file
+
+
+@pytest.fixture
 def finished(results: Path, study_file: Path) -> Path:
     """A new copy of the results folder."""
     return Path(shutil.copytree(results, study_file.parent / "results"))

@@ -10,7 +10,6 @@ import pytest
 
 from bpa_ppl import UsageError
 from bpa_ppl.experiments import read_study, run_study
-from bpa_ppl.experiments.methods import SAMPLER
 
 dask = pytest.importorskip("dask", reason="needs Dask: install bpa_ppl[dask]")
 distributed = pytest.importorskip("distributed", reason="needs Dask: install bpa_ppl[dask]")
@@ -22,10 +21,8 @@ def _has_worked() -> bool:
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::ResourceWarning")  # sockets of the cluster, closed late
-def test_two_workers_give_identical_results(study_file: Path, tmp_path: Path) -> None:
-    study = replace(read_study(study_file), sizes=(4,), sweeps=())
-    # Only methods without compilation, which each worker would repeat.
-    study = replace(study, methods=tuple(m for m in study.methods if m.kind != SAMPLER))
+def test_two_workers_give_identical_results(quick_study: Path, tmp_path: Path) -> None:
+    study = replace(read_study(quick_study), sizes=(4,))
     here = run_study(study, tmp_path / "here")
     with distributed.LocalCluster(
         n_workers=2, threads_per_worker=1, dashboard_address=None, processes=True

@@ -15,7 +15,7 @@ from bpa_ppl import DataError, UsageError
 from bpa_ppl.component import Count, Positive
 from bpa_ppl.decoding.rules import Viterbi
 from bpa_ppl.experiments import read_results, read_study, run_study, write_figures
-from bpa_ppl.experiments.methods import named_methods
+from bpa_ppl.experiments.study import named_methods
 from bpa_ppl.quality import Metric
 from bpa_ppl.registry import METRICS, RULES, SAMPLERS, TUNERS
 from bpa_ppl.sampling.base import Sampled, Sampler, Target

@@ -1,4 +1,4 @@
-"""Running studies: results compared with the library, resuming, workers and errors."""
+"""Running studies: results compared with the library, resuming, workers, errors, commands."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -15,9 +16,10 @@ from sacrebleu.metrics import BLEU, TER
 
 import bpa_ppl
 from bpa_ppl import DataError, NBest, UsageError
+from bpa_ppl.cli import main
 from bpa_ppl.experiments import read_results, read_study, run_study
 from bpa_ppl.experiments.running import material
-from bpa_ppl.experiments.study import Cell, draw_sentences, seed_of, tasks
+from bpa_ppl.experiments.study import Cell, draw_sentences, methods_by_cell, seed_of
 
 
 def deterministic_files(folder: Path) -> dict[str, bytes]:
@@ -39,7 +41,7 @@ def test_scores_agree_with_library_and_sacrebleu(study_file: Path, finished: Pat
     lists = material(study, study.domains[0])
     results, _ = read_results(finished)
     rows = {(r["method"], r["setting"], r["size"], r["draw"]): r for r in results.to_pylist()}
-    assert len(rows) == len(tasks(study))
+    assert len(rows) == len(methods_by_cell(study))
     cell = Cell("leaflet", 4, 1, "map", "prior_variance=1")
     adaptation = lists.adapt.select(draw_sentences(study, cell, len(lists.adapt)))
     seed = seed_of(study, cell)
@@ -56,19 +58,18 @@ def test_scores_agree_with_library_and_sacrebleu(study_file: Path, finished: Pat
         assert (row["ter"], row["bleu"]) == pytest.approx(scores), method
 
 
-def test_methods_that_require_development_set(study_file: Path) -> None:
-    text = study_file.read_text("utf-8")
-    text = text.replace('"heuristic", "map", ', '"weight-trace", "mert+", ')
-    text = text[: text.index("[sweeps")].replace("draws = 3", "draws = 1")
+def test_methods_that_require_development_set(quick_study: Path) -> None:
+    text = quick_study.read_text("utf-8").replace('"mira"', '"mira", "weight-trace", "mert+"')
+    text = text.replace("draws = 3", "draws = 1")
     development = '[development]\nnbest = "nbest"\nreferences = ["ref"]\n'
-    study_file.write_text(text + development, "utf-8")
-    study = read_study(study_file)
-    results, _ = read_results(run_study(study, study_file.parent / "results").parent)
+    quick_study.write_text(text + development, "utf-8")
+    study = read_study(quick_study)
+    results, _ = read_results(run_study(study, quick_study.parent / "results").parent)
     rows = {(row["method"], row["size"]): row for row in results.to_pylist()}
     lists = material(study, study.domains[0])
     cell = Cell("leaflet", 4, 0, "mert+", "")
     adaptation = lists.adapt.select(draw_sentences(study, cell, len(lists.adapt)))
-    extra = bpa_ppl.read_nbest(study_file.parent / "nbest", references=study_file.parent / "ref")
+    extra = bpa_ppl.read_nbest(quick_study.parent / "nbest", references=quick_study.parent / "ref")
     options = {"tuner": "mert+", "extra": extra, "seed": seed_of(study, cell)}
     tuned = bpa_ppl.reestimate(adaptation, lists.weights, **options).weights
     choice = lists.test.best(lists.test.scores(tuned.values_array))
@@ -130,17 +131,9 @@ def test_killed_study_resumes_with_identical_results(study_file: Path, finished:
     assert deterministic_files(folder) == deterministic_files(finished)
 
 
-def without_compiled_methods(study_file: Path) -> str:
-    """Remove samplers and sweeps from a study and return its text."""
-    text = study_file.read_text("utf-8").replace('"heuristic", "map", ', "")
-    study_file.write_text(text[: text.index("[sweeps")], "utf-8")
-    return study_file.read_text("utf-8")
-
-
 @pytest.mark.slow
-def test_result_does_not_depend_on_workers(study_file: Path) -> None:
-    without_compiled_methods(study_file)
-    study, folder = read_study(study_file), study_file.parent
+def test_result_does_not_depend_on_workers(quick_study: Path) -> None:
+    study, folder = read_study(quick_study), quick_study.parent
     run_study(study, folder / "one")
     run_study(study, folder / "two", jobs=2)
     assert deterministic_files(folder / "one") == deterministic_files(folder / "two")
@@ -167,14 +160,14 @@ def test_rejects_other_folders(study_file: Path) -> None:
         run_study(read_study(study_file), study_file.parent / "moses.ini")
 
 
-def test_first_sentence_id_of_one(study_file: Path) -> None:
-    text = without_compiled_methods(study_file)
-    from_zero = run_study(read_study(study_file), study_file.parent / "from-zero")
-    lists = study_file.parent / "nbest"
+def test_first_sentence_id_of_one(quick_study: Path) -> None:
+    text, folder = quick_study.read_text("utf-8"), quick_study.parent
+    from_zero = run_study(read_study(quick_study), folder / "from-zero")
+    lists = folder / "nbest"
     lines = [line.split(" ", 1) for line in lists.read_text("utf-8").splitlines()]
     lists.write_text("".join(f"{int(i) + 1} {rest}\n" for i, rest in lines), "utf-8")
-    study_file.write_text(text.replace("held_out = 10", "held_out = 10\nfirst_id = 1"), "utf-8")
-    from_one = run_study(read_study(study_file), study_file.parent / "from-one")
+    quick_study.write_text(text.replace("held_out = 10", "held_out = 10\nfirst_id = 1"), "utf-8")
+    from_one = run_study(read_study(quick_study), folder / "from-one")
     assert from_one.read_bytes() == from_zero.read_bytes()
 
 
@@ -194,8 +187,54 @@ def test_rejects_missing_results(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "options", [{"backend": "spark"}, {"backend": "dask"}, {"scheduler": "tcp://host:8786"}]
+    ("options", "code", "parameter"),
+    [
+        ({"backend": "spark"}, "unknown-name", "backend"),
+        ({"backend": "dask"}, "conflict", "scheduler"),
+        ({"scheduler": "tcp://host:8786"}, "conflict", "scheduler"),
+    ],
 )
-def test_rejects_invalid_backends(study_file: Path, options: dict[str, str]) -> None:
-    with pytest.raises(UsageError, match=r"spark|dask"):
+def test_rejects_invalid_backends(
+    study_file: Path, options: dict[str, str], code: str, parameter: str
+) -> None:
+    with raises(UsageError, code, parameter=parameter):
         run_study(read_study(study_file), study_file.parent / "results", **options)
+
+
+def bpa(*arguments: object) -> int:
+    """Run a command in this process and return its exit code."""
+    with patch.object(sys, "argv", ["bpa", *map(str, arguments)]), pytest.raises(SystemExit) as end:
+        main()
+    return int(end.value.code or 0)
+
+
+def test_study_figures_and_page(quick_study: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = quick_study.parent / "results"
+    assert bpa("experiment", quick_study, "-o", folder) == 0
+    assert f"wrote {folder / 'results.parquet'}: run `bpa figures " in capsys.readouterr().err
+    assert bpa("figures", folder, "--kind", "pdf", "-q") == 0
+    assert capsys.readouterr() == ("", "")
+    assert (folder / "index.html").is_file()
+    assert (folder / "ter.pdf").is_file()
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "named"),
+    [
+        ('"mira"', '"mirra"', "'mirra'"),
+        ('"nbest"', '"lists"', "lists;"),
+        ("sizes = [4, 8]", "sizes = [4, 15]\nreplacement = false", "draw 15"),
+    ],
+)
+def test_mistakes_are_reported_before_the_study(
+    study_file: Path, capsys: pytest.CaptureFixture[str], old: str, new: str, named: str
+) -> None:
+    study_file.write_text(study_file.read_text("utf-8").replace(old, new), "utf-8")
+    folder = study_file.parent / "results"
+    assert bpa("experiment", study_file, "-o", folder) == 2
+    output = capsys.readouterr()
+    assert output.out == ""
+    assert output.err.startswith("error: ")
+    assert named in output.err
+    assert output.err.count("\n") == 1
+    assert not folder.exists()

@@ -114,7 +114,7 @@ def test_what_is_learned_is_carried_and_not_learned_from_the_sentence_itself(
     source = Known(text=SELF, folds=20)
     assert source.unlearned
     posterior = saved(tmp_path, lists, source)
-    fitted = Preparation.recorded(as_draws(posterior).attrs, as_draws(posterior).constants)
+    fitted = Preparation.recorded(as_draws(posterior))
     assert fitted.sources == (source.fitted(lists),)
     assert not fitted.sources[0].unlearned
     # A new word of one reference is known to the other sentences alone.
@@ -170,8 +170,8 @@ def test_an_invalid_record_is_refused(tmp_path: Path, lists: NBest, domain: Path
     draws = as_draws(adapt(lists, WEIGHTS, sampler="map", add=Known(text=str(domain))))
     for made in ([{"text": "x"}], 5):
         with raises(DataError, "damaged"):
-            Preparation.recorded({**draws.attrs, "feature_sources": made})
+            Preparation.recorded(draws.with_attrs(feature_sources=made))
     for more, code in (({}, "missing-setting"), ({"text": 3}, "invalid-setting")):
         with raises(UsageError, code, parameter="text"):
             made = [{"source": "known", **more}]
-            Preparation.recorded({**draws.attrs, "feature_sources": made})
+            Preparation.recorded(draws.with_attrs(feature_sources=made))

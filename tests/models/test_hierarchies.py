@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -38,9 +40,8 @@ def simulated_domains() -> dict[str, NBest]:
 
 def domain_log_likelihood(lists: NBest, domain_weights: np.ndarray) -> np.ndarray:
     """Return the log-likelihood of a domain."""
-    return np.asarray(
-        sum(log_expit(-domain_weights * row) for row in lists.features[1::2, 0].astype(float))
-    )
+    rows = lists.features[1::2, 0].astype(float)
+    return np.asarray(sum(log_expit(-domain_weights * row) for row in rows))
 
 
 def new_domain_moments(domains: dict[str, NBest]) -> tuple[float, float]:
@@ -51,9 +52,8 @@ def new_domain_moments(domains: dict[str, NBest]) -> tuple[float, float]:
     log_p = norm.logpdf(shared, 0.5, VARIANCE**0.5)[:, None]
     log_p = log_p + halfnorm.logpdf(scale, scale=SPREAD * VARIANCE**0.5)
     for one in domains.values():
-        log_p = log_p + logsumexp(
-            domain_log_likelihood(one, domain_weights), axis=2, b=weight / weight.sum()
-        )
+        log_likelihood = domain_log_likelihood(one, domain_weights)
+        log_p = log_p + logsumexp(log_likelihood, axis=2, b=weight / weight.sum())
     p = np.exp(log_p - logsumexp(log_p))
     mean = p.sum(axis=1) @ shared
     variance = p.sum(axis=1) @ (shared - mean) ** 2 + p.sum(axis=0) @ scale**2
@@ -120,14 +120,10 @@ def test_hierarchical_density_agrees_with_scipy() -> None:
 @pytest.mark.slow
 def test_joint_posterior_agrees_with_quadrature() -> None:
     domains = dict(list(simulated_domains().items())[:3])
-    result = learn_prior_jointly(
-        domains,
-        {"LM0": 0.5},
-        model=Hierarchical(3, spread=SPREAD),
-        prior_variance=VARIANCE,
-        likelihood="oracle",
-        oracle=reference_model.given(*[0] * 3 * SENTENCES),
-    )
+    options: dict[str, Any] = {"prior_variance": VARIANCE, "likelihood": "oracle"}
+    options["oracle"] = reference_model.given(*[0] * 3 * SENTENCES)
+    model = Hierarchical(3, spread=SPREAD)
+    result = learn_prior_jointly(domains, {"LM0": 0.5}, model=model, **options)
     assert check(result), str(check(result))
     mean, variance = new_domain_moments(domains)
     draws = as_draws(result)
@@ -145,12 +141,8 @@ class TestSparsePriors:
     """A dense weight and three sparse ones."""
 
     names = ("LM0", "a", "b", "c")
-    match = Match(
-        names,
-        np.array([0.5, 0.0, 0.0, 0.0]),
-        np.ones(4, dtype=bool),
-        np.array([np.nan, 6.0, 3.0, 6.0]),
-    )
+    spread = np.array([np.nan, 6.0, 3.0, 6.0])
+    match = Match(names, np.array([0.5, 0.0, 0.0, 0.0]), np.ones(4, dtype=bool), spread)
 
     def test_horseshoe_density_agrees_with_scipy(self) -> None:
         lists = reference_model.pairs(np.random.default_rng(0).normal(size=(5, 4)), self.names)

@@ -25,27 +25,18 @@ def simulated_evidence(domains: int, seed: int = 3, spread: float = 0.2) -> dict
     for number in range(domains):
         root = rng.normal(size=(2, 2)) * 3
         precision = root @ root.T + np.eye(2)
-        true_weights = rng.multivariate_normal(
-            [0.7, -0.6], spread**2 * np.array([[1.0, 0.6], [0.6, 2.0]])
-        )
+        between = spread**2 * np.array([[1.0, 0.6], [0.6, 2.0]])
+        true_weights = rng.multivariate_normal([0.7, -0.6], between)
         estimates = rng.multivariate_normal(true_weights, np.linalg.inv(precision))
-        result[str(number)] = Evidence(
-            ("a", "b"), precision, precision @ estimates, CENTRE, VARIANCE
-        )
+        shift = precision @ estimates
+        result[str(number)] = Evidence(("a", "b"), precision, shift, CENTRE, VARIANCE)
     return result
 
 
 def drop_feature(one: Evidence, name: str) -> Evidence:
     """Return the evidence of a domain without one of its two features."""
-    at = [one.names.index(other) for other in one.names if other != name]
-    names = tuple(one.names[k] for k in at)
-    return Evidence(
-        names,
-        one.precision[np.ix_(at, at)],
-        one.precision[np.ix_(at, at)] @ np.array([0.4]),
-        one.prior_mean[at],
-        one.prior_variance[at],
-    )
+    rest = one.over([other for other in one.names if other != name])
+    return rest._replace(shift=rest.precision @ np.array([0.4]), spread=None)
 
 
 def learned(result: dict[str, Evidence]) -> Hierarchy:
@@ -126,12 +117,11 @@ def test_prior_does_not_depend_on_feature_units() -> None:
     terms = simulated_evidence(3)
     scale = np.array([1.0, 100.0])
     scaled = {
-        label: Evidence(
-            t.names,
-            t.precision / np.outer(scale, scale),
-            t.shift / scale,
-            t.prior_mean * scale,
-            t.prior_variance * scale**2,
+        label: t._replace(
+            precision=t.precision / np.outer(scale, scale),
+            shift=t.shift / scale,
+            prior_mean=t.prior_mean * scale,
+            prior_variance=t.prior_variance * scale**2,
         )
         for label, t in terms.items()
     }
@@ -172,18 +162,15 @@ class TestEvidence:
         np.testing.assert_allclose(result.precision, self.precision)
         np.testing.assert_allclose(np.linalg.solve(result.precision, result.shift), self.best)
         np.testing.assert_array_equal(result.prior_variance, VARIANCE)
+        full = self.posterior(self.precision, prior_covariance=np.diag(VARIANCE))
+        del full.constants["prior_variance"]  # type: ignore[attr-defined]
+        np.testing.assert_allclose(evidence(full).precision, self.precision)
 
     def test_negative_precision_becomes_zero(self) -> None:
         draws = self.posterior(np.array([[4.0, 0.0], [0.0, -0.5]]))  # wider than its prior: noise
         result = evidence(draws)
         np.testing.assert_allclose(result.precision, np.diag([4.0, 0.0]), atol=1e-9)
         assert result.shift[1] == pytest.approx(0.0, abs=1e-9)
-
-    def test_prior_with_full_covariance(self) -> None:
-        covariance = np.diag(VARIANCE)
-        draws = self.posterior(self.precision, prior_covariance=covariance)
-        del draws.constants["prior_variance"]  # type: ignore[attr-defined]
-        np.testing.assert_allclose(evidence(draws).precision, self.precision)
 
     def test_spread_is_read_from_attributes(self) -> None:
         draws = self.posterior(self.precision)
@@ -275,9 +262,8 @@ def test_feature_of_one_domain_uses_unit_of_all_domains() -> None:
 def test_spread_is_small_for_equal_domains_without_canonical_weights() -> None:
     """All domains have equal weights, far outside of their narrow priors."""
     shared, names = np.array([1.0, 2.0]), ("a", "b")
-    one = Evidence(
-        names, 400 * np.eye(2), 400 * shared, np.zeros(2), np.full(2, 0.01), np.full(2, 0.3)
-    )
+    narrow = np.zeros(2), np.full(2, 0.01), np.full(2, 0.3)
+    one = Evidence(names, 400 * np.eye(2), 400 * shared, *narrow)
     terms = {str(k): one for k in range(6)}
     result = hierarchy(terms)
     published = hierarchy({label: one._replace(spread=None) for label, one in terms.items()})
@@ -298,10 +284,7 @@ def test_domains_without_spread_do_not_set_units() -> None:
 
 def test_features_with_a_canonical_weight_keep_their_prior_variance() -> None:
     terms = simulated_evidence(2)
-    terms["1"] = terms["1"]._replace(
-        prior_variance=np.array([0.3, 0.04]), spread=np.array([np.nan, 3.0])
-    )
-    terms["0"] = terms["0"]._replace(
-        prior_variance=np.array([0.1, 0.01]), spread=np.array([np.nan, 3.0])
-    )
+    for label, variance in (("0", [0.1, 0.01]), ("1", [0.3, 0.04])):
+        spread = np.array([np.nan, 3.0])
+        terms[label] = terms[label]._replace(prior_variance=np.array(variance), spread=spread)
     np.testing.assert_allclose(match_domains(terms).variance, [0.2, 0.02])

@@ -97,18 +97,12 @@ def evaluate_likelihood(
 
 
 @pytest.mark.parametrize(
-    ("name", "setting", "likelihood"),
-    [("margin", 0.7, Margin(gamma=0.7)), ("risk", 1.5, Risk(kappa=1.5))],
+    ("name", "likelihood"), [("margin", Margin(gamma=0.7)), ("risk", Risk(kappa=1.5))]
 )
 def test_density_and_gradient_agree_with_scipy(
-    lists: NBest,
-    gain_values: Array,
-    oracle: Array,
-    reference: Any,
-    name: str,
-    setting: float,
-    likelihood: Likelihood,
+    lists: NBest, gain_values: Array, oracle: Array, reference: Any, name: str, likelihood: Any
 ) -> None:
+    (setting,) = likelihood.settings().values()
     for weights in (WEIGHTS, -4 * WEIGHTS):
         each, empty, gradient = evaluate_likelihood(likelihood, lists, gain_values, oracle, weights)
         np.testing.assert_allclose(each, reference(name, setting, weights), rtol=2e-5, atol=2e-5)
@@ -182,15 +176,9 @@ def test_default_settings_are_derived_from_gains(lists_with_gain_column: NBest) 
     assert Margin(gamma=3.0).with_defaults(4.0) == Margin(gamma=3.0)
 
 
-@pytest.mark.parametrize("name", ["margin", "risk"])
-def test_rejects_simulation_from_unnormalised_likelihoods(
-    lists_with_gain_column: NBest, name: str
-) -> None:
-    with pytest.raises(UsageError, match=name):
-        calibrate_sampler(lists_with_gain_column, CANONICAL, "laplace", likelihood=name)
-
-
 @pytest.mark.parametrize("likelihood", [Margin(), Risk()])
-def test_rejects_lists_without_gains(lists: NBest, likelihood: Likelihood) -> None:
+def test_rejects_simulation_and_lists_without_gains(lists: NBest, likelihood: Likelihood) -> None:
+    with raises(UsageError, "not-supported", parameter="likelihood"):
+        calibrate_sampler(lists, CANONICAL, "laplace", likelihood=likelihood)
     with raises(UsageError, "missing-setting", parameter="gains"):
         likelihood.prepare(tabulate(lists, match(CANONICAL, lists)))

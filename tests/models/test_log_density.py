@@ -110,9 +110,8 @@ def test_density_without_sentences_is_the_prior(ragged_lists: NBest) -> None:
     nothing = ragged_lists.select([])
     data = model_data(nothing, match(CANONICAL, nothing), [], 0.1)
     weights = CANONICAL.values_array + 0.3
-    assert float(log_p(data, weights)) == pytest.approx(
-        reference_model.log_prior(weights, CANONICAL.values_array, 0.1), rel=1e-12
-    )
+    expected = reference_model.log_prior(weights, CANONICAL.values_array, 0.1)
+    assert float(log_p(data, weights)) == pytest.approx(expected, rel=1e-12)
 
 
 @pytest.mark.parametrize("variance", [0.0, -0.1, np.nan, np.inf, (0.1, 0.1, 0.0, 0.1)])

@@ -68,11 +68,8 @@ def reference_log_likelihood(lists: NBest, weights: Array, nu: float | None, sli
             result.append(log_answer_probability(strength[i], strength[j], *middle))
         for i, j in extras.get("ties", ()):
             assert nu is not None
-            result.append(
-                log_answer_probability(
-                    nu * np.sqrt(strength[i] * strength[j]), strength[i], strength[j]
-                )
-            )
+            tie = nu * np.sqrt(strength[i] * strength[j])
+            result.append(log_answer_probability(tie, strength[i], strength[j]))
         for ranking in extras["rankings"]:
             rest = ranking[-1] if isinstance(ranking[-1], list) else []
             order = [k for k in ranking if k is not rest]
@@ -120,7 +117,7 @@ def log_density(lists: NBest, likelihood: Preference, flat: Array, free: bool) -
     return float(reference_log_likelihood(lists, weights, nu, likelihood.slip).sum()) + prior
 
 
-def test_density_and_gradient_agree_with_formulas(
+def test_density_gradient_and_log_likelihood_agree_with_formulas(
     preference_case: tuple[NBest, Preference, Target],
 ) -> None:
     lists, likelihood, posterior = preference_case
@@ -134,15 +131,8 @@ def test_density_and_gradient_agree_with_formulas(
         reference = lambda x: log_density(lists, likelihood, x, free)  # noqa: E731
         np.testing.assert_allclose(ours, reference(flat), rtol=2e-5)
         result = np.append(slope["log_nu"], slope["weights"]) if free else slope["weights"]
-        np.testing.assert_allclose(
-            result, approx_fprime(flat, reference, 1e-6), rtol=2e-4, atol=2e-4
-        )
-
-
-def test_pointwise_log_likelihood_agrees_with_formulas(
-    preference_case: tuple[NBest, Preference, Target],
-) -> None:
-    lists, likelihood, posterior = preference_case
+        expected = approx_fprime(flat, reference, 1e-6)
+        np.testing.assert_allclose(result, expected, rtol=2e-4, atol=2e-4)
     z = {"weights": WEIGHTS[None, None], "log_nu": np.full((1, 1), -0.4)}
     z = {name: z[name] for name in posterior.start}
     _, result = evaluate(posterior.program, posterior.data, z)
@@ -169,9 +159,8 @@ def test_order_of_candidates_does_not_matter(lists: NBest) -> None:
     shuffled = shuffled.with_sentence_extras(**extras)
     z = {"weights": WEIGHTS, "log_nu": np.array(0.3)}
     ours, other = (posterior_target(part, Preference()) for part in (judged_lists, shuffled))
-    np.testing.assert_allclose(
-        potential(ours.program, ours.data, z), potential(other.program, other.data, z), rtol=1e-6
-    )
+    energies = [potential(target.program, target.data, z) for target in (ours, other)]
+    np.testing.assert_allclose(*energies, rtol=1e-6)
 
 
 def grid_moments(log_p: Any, centre: Array, width: float, points: int) -> tuple[Array, Array]:
@@ -245,15 +234,10 @@ def test_simulated_answers_have_model_frequencies(lists: NBest, name: str) -> No
 
 @pytest.mark.parametrize("likelihood", [Preference(), Preference(slip=0.1)])
 def test_weights_and_ties_are_calibrated(lists: NBest, likelihood: Preference) -> None:
+    judged_lists = with_judgements(lists, ties=True)
+    options: dict[str, Any] = {"prior_variance": VARIANCE, "seed": 1, "draws": 300}
     result = calibrate_sampler(
-        with_judgements(lists, ties=True),
-        CANONICAL,
-        "imh",
-        replications=200,
-        prior_variance=VARIANCE,
-        seed=1,
-        likelihood=likelihood,
-        draws=300,
+        judged_lists, CANONICAL, "imh", replications=200, likelihood=likelihood, **options
     )
     assert result.names == ("LM0", "WP0", "log_nu", "log p(A|λ)")
     assert result, str(result)
@@ -270,37 +254,28 @@ def test_calibration_detects_wrong_tie_prior(lists: NBest, monkeypatch: pytest.M
         return truth.at[-1].add(1.5), oracle, likelihood
 
     monkeypatch.setattr(calibrating, "simulated", shifted)
-    result = calibrate_sampler(
-        with_judgements(lists, ties=True),
-        CANONICAL,
-        "laplace",
-        replications=50,
-        likelihood="preference",
-        draws=500,
-    )
+    options: dict[str, Any] = {"replications": 50, "likelihood": "preference", "draws": 500}
+    judged_lists = with_judgements(lists, ties=True)
+    result = calibrate_sampler(judged_lists, CANONICAL, "laplace", **options)
     assert not result
     assert kstest(result.ranks[:, result.names.index("log_nu")], "uniform").pvalue < 1e-4
 
 
 @pytest.mark.parametrize(
-    ("likelihood", "setting", "value"),
+    ("likelihood", "setting", "values"),
     [
-        ("preference", "slip", 1.0),
-        ("preference", "slip", -0.1),
-        ("preference", "nu", 0.0),
-        ("preference", "nu", "many"),
-        ("margin", "gamma", -1.0),
-        ("margin", "gamma", float("inf")),
+        ("preference", "slip", (1.0, -0.1)),
+        ("preference", "nu", (0.0, "many")),
+        ("margin", "gamma", (-1.0, float("inf"))),
     ],
 )
-def test_rejects_settings_out_of_bounds(likelihood: str, setting: str, value: Any) -> None:
-    with raises(UsageError, "invalid-setting", parameter=setting):
-        LIKELIHOODS.resolve(likelihood, {setting: value})
+def test_rejects_settings_out_of_bounds(likelihood: str, setting: str, values: Any) -> None:
+    for value in values:
+        with raises(UsageError, "invalid-setting", parameter=setting):
+            LIKELIHOODS.resolve(likelihood, {setting: value})
 
 
 def test_rejects_model_without_tie_parameter(lists: NBest) -> None:
     judged_lists = with_judgements(lists, ties=True).with_sentence_extras(domain=list("abab"))
     with raises(UsageError, "not-supported", parameter="model"):
-        adapt(
-            judged_lists, CANONICAL, likelihood="preference", model=Hierarchical(2), sampler="nuts"
-        )
+        adapt(judged_lists, CANONICAL, model=Hierarchical(2), sampler="nuts")

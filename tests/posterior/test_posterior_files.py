@@ -59,11 +59,8 @@ def content() -> bytes:
     return to_bytes(to_tree(draws_of_all_kinds()))
 
 
-def test_equal_draws_give_equal_bytes(content: bytes) -> None:
+def test_equal_draws_and_arviz_data_give_equal_bytes(content: bytes, tmp_path: Path) -> None:
     assert to_bytes(to_tree(draws_of_all_kinds())) == content
-
-
-def test_arviz_data_and_draws_give_equal_bytes(content: bytes, tmp_path: Path) -> None:
     write_posterior(to_arviz(draws_of_all_kinds()), tmp_path / "posterior.nc")
     assert (tmp_path / "posterior.nc").read_bytes() == content
 
@@ -153,7 +150,7 @@ def test_full_disk_raises_and_leaves_no_file(tmp_path: Path) -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (2000, hard))
     try:
-        with pytest.raises(DataError, match=r"posterior\.nc: .*File too"):
+        with raises(DataError, "cannot-write", match=r"posterior\.nc: "):
             write_posterior(draws_of_all_kinds(), path)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
@@ -163,7 +160,7 @@ def test_full_disk_raises_and_leaves_no_file(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs the device /dev/full of Linux")
 def test_full_device_is_named() -> None:
-    with pytest.raises(DataError, match=r"^/dev/full: .*No space left"):
+    with raises(DataError, "cannot-write", match=r"^/dev/full: "):
         write_posterior(draws_of_all_kinds(), "/dev/full")
 
 
@@ -197,9 +194,10 @@ def _nan_importance_weights(tree: xarray.DataTree) -> None:
 
 #: A defect -> code and parameter of the error, and the change.
 CRAFTED: dict[str, tuple[str, str | None, Change]] = {
-    "a newer schema": ("unknown-format", None, _attribute("schema_version", SCHEMA_VERSION + 1)),
-    "schema 0": ("unknown-format", None, _attribute("schema_version", 0)),
-    "a schema in words": ("unknown-format", None, _attribute("schema_version", "one")),
+    **{
+        f"schema {version}": ("unknown-format", None, _attribute("schema_version", version))
+        for version in (SCHEMA_VERSION + 1, 0, "one")
+    },
     "constants of other features": (
         *("mismatch", None),
         _group("constant_data", lambda g: g.assign_coords(feature=["TM0", "LM0", "WP0"])),
@@ -259,7 +257,7 @@ def test_rejects_inconsistent_files(content: bytes, what: str, tmp_path: Path) -
         read_posterior(tmp_path / "crafted.nc")
 
 
-def test_rejects_reranking_with_nan_draws() -> None:
+def test_rejects_nan_draws(tmp_path: Path) -> None:
     broken = np.zeros((1, 10, Q))
     broken[0, 3, 1] = np.nan
     lists = NBest.from_lists([["a", "b"]], [np.eye(2, Q)], NAMES)
@@ -269,25 +267,15 @@ def test_rejects_reranking_with_nan_draws() -> None:
             rerank(lists, posterior, unchecked=True)
         with raises(DataError, "bad-number"):
             point_weights(posterior)
-
-
-def test_rejects_writing_unreadable_posteriors(tmp_path: Path) -> None:
-    broken = np.zeros((1, 10, Q))
-    broken[0, 3, 1] = np.inf
-    with raises(DataError, "bad-number"):
-        write_posterior(external_posterior(broken, NAMES), tmp_path / "broken.nc")
+        with raises(DataError, "bad-number"):
+            write_posterior(posterior, tmp_path / "broken.nc")
     assert os.listdir(tmp_path) == []
 
 
-def test_deeply_nested_attribute_is_read_as_text(content: bytes) -> None:
-    tree = from_bytes(content)
-    tree.attrs["note"] = "[" * 100_000
-    again = from_bytes(to_bytes(tree))
-    assert check(arviz_data(again)).shape == (CHAINS, DRAWS)
-
-
 def test_invalid_attributes_are_shown_as_text(content: bytes) -> None:
-    data = arviz_data(from_bytes(content))
+    tree = from_bytes(content)
+    tree.attrs["note"] = "[" * 100_000  # nested too deeply for JSON
+    data = arviz_data(from_bytes(to_bytes(tree)))
     attributes = {"sampler": 7, "settings": "none", "seed": "noon", "chosen": 3, "versions": 1.5}
     data.attrs.update({**attributes, "lists": 5, "model": 2.5, "prior": "x", "likelihood": "[1]"})
     assert "(3: unknown reason)" in str(check(data))
@@ -332,13 +320,8 @@ def test_decodes_dates_missing_values_and_scales(tmp_path: Path) -> None:
     written = xarray.DataTree.from_dict({"posterior": theirs})
     written.attrs["made"] = "by hand"
     xarray.Dataset(attrs={"made": "by hand"}).to_netcdf(tmp_path / "theirs.nc", engine="h5netcdf")
-    theirs.to_netcdf(
-        tmp_path / "theirs.nc",
-        "a",
-        group="posterior",
-        engine="h5netcdf",
-        encoding={"weights": packed},
-    )
+    options: dict[str, Any] = {"group": "posterior", "engine": "h5netcdf"}
+    theirs.to_netcdf(tmp_path / "theirs.nc", "a", encoding={"weights": packed}, **options)
     write_posterior(arviz_data(written), tmp_path / "ours.nc")
     for name, error in (("theirs.nc", 5e-5), ("ours.nc", 0)):
         result = data_tree(read_posterior(tmp_path / name))["posterior"].to_dataset()

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from raising import raises
 
-from bpa_ppl import DataError, NBest, UsageError, adapt, corpus_score, oracles, reestimate
+from bpa_ppl import NBest, UsageError, adapt, corpus_score, oracles, reestimate
 from bpa_ppl.component import Count
 from bpa_ppl.quality import (
     BLEU,
@@ -63,31 +63,6 @@ class Lengths(Metric, frozen=True):
     def sentences(self, lists: Any, references: Any, *, only_best: bool) -> np.ndarray:
         """Return one score per hypothesis."""
         return self.value(self.counts(lists, references))
-
-
-class Brevity(Metric, frozen=True):
-    """Minus the number of words, without references and sources."""
-
-    key: ClassVar[str] = "brevity"
-    needs: ClassVar[frozenset[str]] = frozenset()
-
-    def sentences(self, lists: Any, references: Any, *, only_best: bool) -> np.ndarray:
-        """Return one score per hypothesis."""
-        assert list(references) == [()] * len(lists)
-        return each(lists, references, lambda text, _: -len(text.split()))
-
-
-class Copied(Metric, frozen=True):
-    """1 if a hypothesis equals its source."""
-
-    key: ClassVar[str] = "copied"
-    needs: ClassVar[frozenset[str]] = frozenset({"sources"})
-
-    def sentences(
-        self, lists: Any, references: Any, *, only_best: bool, sources: Any
-    ) -> np.ndarray:
-        """Return one score per hypothesis."""
-        return each(lists, sources, lambda text, source: text == source)
 
 
 def lists_of(texts: list[list[str]], references: list[str]) -> NBest:
@@ -143,25 +118,6 @@ def test_counts_give_statistics_and_corpus_scores() -> None:
     assert counted.corpus([0, 4]) == score.value == 50.0
     assert Lengths(weight=2).value(np.array([1.0, 4.0])) == 50.0
     assert Lengths(weight=2).signature([("a",)]) == "lengths|nrefs:1|weight:2"
-
-
-def test_metric_without_references_and_sources() -> None:
-    bare = NBest.from_lists([["a b", "a"], ["c"]], [np.zeros((2, 1)), np.zeros((1, 1))], ["LM0"])
-    assert oracles(bare, Brevity()).index.tolist() == [1, 0]
-    assert gains(bare, Brevity()).tolist() == [-2.0, -1.0, -1.0]
-    assert headroom(bare, metric=Brevity()).oracle.value == -1.0
-    assert corpus_score(["a b"], None, Brevity()).value == -2.0
-    with raises(DataError, "missing-references", parameter="references"):
-        gains(bare, "ter")
-
-
-def test_metric_with_sources() -> None:
-    metric = Copied()
-    assert corpus_score(["a", "b"], None, metric, sources=["a", "c"]).value == 0.5
-    assert oracles(LISTS.with_sources(["x", "b c"]), metric).index.tolist() == [2, 1]
-    for call in (lambda: corpus_score(["a"], None, metric), lambda: oracles(LISTS, metric)):
-        with raises(DataError, "missing-sources", parameter="sources"):
-            call()
 
 
 @pytest.mark.parametrize("metric", [TER(no_punct=True), BLEU(lowercase=True), CHRF(beta=3)])

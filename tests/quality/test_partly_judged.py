@@ -8,9 +8,7 @@ from raising import raises
 
 from bpa_ppl import DataError, NBest, gains, oracles
 from bpa_ppl.quality import (
-    Column,
     choice_score,
-    column_of,
     compared,
     headroom,
     only_judged,
@@ -110,11 +108,6 @@ def test_mean_is_over_judged_choices(partial_lists: NBest) -> None:
     assert "judged" not in str(compared(partial_lists, *choices, "lm"))
 
 
-def test_gains_without_judgement_are_nan(partial_lists: NBest) -> None:
-    np.testing.assert_array_equal(gains(partial_lists, "mqm"), column_of(partial_lists, "mqm"))
-    np.testing.assert_array_equal(gains(partial_lists, "-mqm"), -column_of(partial_lists, "mqm"))
-
-
 def test_choices_without_judgement_have_no_score(partial_lists: NBest) -> None:
     bare = partial_lists.with_extras(mqm=np.full(len(partial_lists.features), np.nan))
     assert np.isnan(choice_score(bare, np.zeros(len(bare), int), "mqm").value)
@@ -124,18 +117,9 @@ def test_choices_without_judgement_have_no_score(partial_lists: NBest) -> None:
         headroom(bare, metric="mqm")
 
 
-def test_error_names_sentence_without_references(partial_lists: NBest) -> None:
-    references = [() if s == 7 else refs for s, refs in enumerate(partial_lists.references or ())]
-    with raises(DataError, "missing-references", parameter="references", match="sentence 7 "):
-        oracles(partial_lists.with_references(references), "ter")
-
-
-def test_none_and_empty_text_are_missing_values(partial_lists: NBest) -> None:
+def test_missing_values_and_gains(partial_lists: NBest) -> None:
     column = np.asarray(partial_lists.extras["mqm"])
+    np.testing.assert_array_equal(gains(partial_lists, "-mqm"), -column)
     missing = (None if k % 2 else "" for k in range(len(column)))
     mixed = [m if np.isnan(v) else v for v, m in zip(column, missing, strict=True)]
-    lists = partial_lists.with_extras(mqm=mixed)
-    np.testing.assert_array_equal(column_of(lists, "mqm"), column)
-    np.testing.assert_array_equal(
-        oracles(lists, Column(column="mqm")).index, oracles(partial_lists, "mqm").index
-    )
+    np.testing.assert_array_equal(gains(partial_lists.with_extras(mqm=mixed), "mqm"), column)

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from raising import raises
 
 from bpa_ppl import NBest, caching
 from bpa_ppl.caching import key_of, key_of_code, read_array, write_array
@@ -69,7 +70,7 @@ def test_what_is_not_cached(
     oracles(lists)
     assert not cache_folder.exists()
     monkeypatch.setenv("BPA_PPL_CACHE_LIMIT", "much")
-    with pytest.raises(UsageError, match="BPA_PPL_CACHE_LIMIT"):
+    with raises(UsageError, parameter="BPA_PPL_CACHE_LIMIT"):
         oracles(lists)
 
 
@@ -83,14 +84,6 @@ def test_key_depends_on_all_inputs(lists: NBest, cache_folder: Path) -> None:
     oracles(lists.select(np.arange(19)))
     gains(lists)
     assert len(files(cache_folder)) == 7
-
-
-def test_gains_are_cached(lists: NBest, cache_folder: Path) -> None:
-    first = gains(lists, "chrf")
-    (path,) = files(cache_folder)
-    write_array(path.stem, np.arange(len(np.load(path)["values"]), dtype=float))
-    assert not np.array_equal(gains(lists, "chrf"), first)
-    np.testing.assert_array_equal(gains(lists, "chrf", cache=False), first)
 
 
 CUSTOM = """
@@ -157,18 +150,12 @@ def test_least_recently_used_file_is_deleted_first(
     assert [path.stem for path in files(cache_folder)] == ["a", "c", "d"]
 
 
-@pytest.mark.parametrize("damage", ["cut", "empty", "text", "other size"])
-def test_damaged_file_is_rewritten(
-    lists: NBest, ter_calls: list[int], cache_folder: Path, damage: str
-) -> None:
+def test_damaged_file_is_rewritten(lists: NBest, ter_calls: list[int], cache_folder: Path) -> None:
     expected = oracles(lists)
     (path,) = files(cache_folder)
-    content = path.read_bytes()
-    path.write_bytes({"cut": content[:-40], "empty": b"", "text": b"not a zip"}.get(damage, b""))
-    if damage == "other size":
-        np.savez(path, values=np.zeros(3))
-    assert oracles(lists).index.tolist() == expected.index.tolist()
-    assert oracles(lists).index.tolist() == expected.index.tolist()
+    path.write_bytes(path.read_bytes()[:-40])
+    for _ in range(2):
+        assert oracles(lists).index.tolist() == expected.index.tolist()
     assert sum(ter_calls) == 40
     assert files(cache_folder) == [path]
 
@@ -203,17 +190,20 @@ def test_concurrent_processes(cache_folder: Path) -> None:
     assert [path.name for path in files(cache_folder)] == ["shared.npz"]
 
 
-def test_flipped_bits_are_detected_or_harmless(cache_folder: Path) -> None:
+def test_damage_is_detected_or_harmless(cache_folder: Path) -> None:
     write_array("key", np.r_[np.zeros(8), np.nan])
     assert read_array("key", 9) is None  # NaN is damage
     write_array("key", np.arange(9.0))
+    assert read_array("key", 3) is None
     (path,) = files(cache_folder)
     content = path.read_bytes()
     rng = np.random.default_rng(4)
+    damaged = [content[:-40], b"", b"not a zip"]
     for place in rng.integers(0, len(content), size=300):
-        damaged = bytearray(content)
-        damaged[place] ^= 1 << int(rng.integers(8))
-        path.write_bytes(damaged)
+        flipped = content[place] ^ 1 << int(rng.integers(8))
+        damaged.append(content[:place] + bytes([flipped]) + content[place + 1 :])
+    for wrong in damaged:
+        path.write_bytes(wrong)
         result = read_array("key", 9)
         assert result is None or result.tolist() == list(range(9))
 

@@ -45,9 +45,3 @@ def test_only_requested_score_without_references() -> None:
     assert compared(bare, [0, 0], [1, 1], "comet").changes == ["comet 0.2500 → 0.3500"]
     with raises(DataError, "missing-references", parameter="references"):
         compared(bare, [0, 0], [1, 1], "ter")
-
-
-def test_empty_references_are_accepted() -> None:
-    lists = NBest.from_lists([["", "a"]], [[[0.0], [1.0]]], ["LM0"], references=[("",)])
-    board = compared(lists, [0], [1])
-    assert board.changes[0] == "TER 0.00 → 100.00"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import numpyro
 import numpyro.distributions as dist
@@ -21,19 +23,22 @@ def pool() -> NBest:
     return NBest.from_lists(texts, features, ["A", "B"], references=[("w0",)] * 20)
 
 
+def _observe_without_effect(lists: Lists, weights: Any) -> None:
+    with numpyro.plate("sentence", len(lists.oracle)):
+        numpyro.sample("oracle", OracleChoice(lists, weights * 0.0), obs=lists.oracle)
+
+
 def _heavy(lists: Lists, prior: Prior, likelihood: Likelihood) -> None:
     """A posterior whose tails no Student t with ten degrees of freedom covers."""
     weights = numpyro.sample("weights", dist.Cauchy(prior.mean, 1.0).to_event(1))
-    with numpyro.plate("sentence", len(lists.oracle)):
-        numpyro.sample("oracle", OracleChoice(lists, weights * 0.0), obs=lists.oracle)
+    _observe_without_effect(lists, weights)
 
 
 def _modeless(lists: Lists, prior: Prior, likelihood: Likelihood) -> None:
     """A funnel: its density grows without bound towards a scale of zero."""
     scale = numpyro.sample("scale", dist.HalfNormal(1.0))
     weights = numpyro.sample("weights", dist.Normal(prior.mean, scale).to_event(1))
-    with numpyro.plate("sentence", len(lists.oracle)):
-        numpyro.sample("oracle", OracleChoice(lists, weights * 0.0), obs=lists.oracle)
+    _observe_without_effect(lists, weights)
 
 
 def test_auto_chooses_imh_if_its_proposals_fit(pool: NBest) -> None:

@@ -44,14 +44,8 @@ def test_evidence_is_the_integral(variance: float, gamma: float) -> None:
     exact = logsumexp(log_density(grid)) + np.log((2 * width / (POINTS - 1)) ** 2)
     prior = Prior.isotropic(CANONICAL, variance)
     with jax.enable_x64(True):
-        target = target_of(
-            nbest,
-            match(CANONICAL, nbest),
-            prior,
-            likelihood=Margin(gamma=gamma),
-            oracle=best,
-            gains=worth.ravel(),
-        )
+        options = {"likelihood": Margin(gamma=gamma), "oracle": best, "gains": worth.ravel()}
+        target = target_of(nbest, match(CANONICAL, nbest), prior, **options)
         found = log_evidence(require_mode(target))
     # The error of Laplace's approximation grows with the variance; it is below 6 % up to 0.3.
     assert found == pytest.approx(exact, abs=0.06)

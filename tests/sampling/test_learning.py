@@ -125,7 +125,6 @@ def test_one_domain_is_enough(posteriors: dict[str, Draws]) -> None:
     """Its weights are the mean, but for the share of the canonical ones, and no more certain."""
     talks = posteriors["talks"]
     prior = bpa.learn_prior([talks])
-    assert prior.names == talks.features
     assert (np.diag(prior.covariance) > talks.deviation**2).all()
     assert (np.diag(prior.covariance) < 0.1).all()
     apart = (talks.mean - [0.5, -1.0], prior.mean - [0.5, -1.0])
@@ -143,15 +142,10 @@ def test_lists_without_a_feature_get_the_weights_of_lists_without_it() -> None:
     second = first + 0.5 * rng.normal(size=(2 * count, 1))
     better = rng.uniform(size=(2 * count, 1)) < 1 / (1 + np.exp(-1.5 * second))
     rows = np.where(better, -1, 1) * np.hstack([first, second])
-    options: dict[str, Any] = {
-        "likelihood": "oracle",
-        "sampler": "laplace",
-        "prior_variance": 1.0,
-        "oracle": reference_model.given(*[0] * count),
-    }
-    both = bpa.adapt(
-        reference_model.pairs(rows[:count], ["a", "b"]), {"a": 0.0, "b": 0.0}, **options
-    )
+    options: dict[str, Any] = {"likelihood": "oracle", "sampler": "laplace", "prior_variance": 1.0}
+    options["oracle"] = reference_model.given(*[0] * count)
+    wide = reference_model.pairs(rows[:count], ["a", "b"])
+    both = bpa.adapt(wide, {"a": 0.0, "b": 0.0}, **options)
     lists = reference_model.pairs(rows[count:, :1], ["a"])
     expected = bpa.as_draws(bpa.adapt(lists, {"a": 0.0}, **options))
     error = 3 * np.sqrt(2) * expected.deviation[0]  # of both posteriors

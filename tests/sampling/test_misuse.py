@@ -29,10 +29,9 @@ def test_an_oracle_outside_its_list_is_refused(position: int) -> None:
 
 
 def test_viterbi_needs_densities() -> None:
-    with pytest.raises(DataError, match="lp"):
-        rerank(
-            POOL, external_posterior(np.ones((1, 10, 1)), ["LM0"]), rule="viterbi", unchecked=True
-        )
+    foreign = external_posterior(np.ones((1, 10, 1)), ["LM0"])
+    with raises(DataError, "not-supported", parameter="rule"):
+        rerank(POOL, foreign, rule="viterbi", unchecked=True)
 
 
 def test_draws_without_feature_names_fit_no_list() -> None:

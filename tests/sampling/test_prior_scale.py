@@ -94,9 +94,8 @@ def test_a_given_scale_is_not_learned() -> None:
     pool, _ = simulated(20, np.array([1.0, -0.5]))
     options: dict[str, Any] = {"metric": "gain", "sampler": "map"}
     draws = as_draws(adapt(pool, None, prior_variance=0.04, **options))
-    np.testing.assert_allclose(
-        draws.constants["prior_variance"], 0.04 / spread_within(pool) ** 2, rtol=1e-6
-    )
+    expected = 0.04 / spread_within(pool) ** 2
+    np.testing.assert_allclose(draws.constants["prior_variance"], expected, rtol=1e-6)
     assert not draws.attrs["prior"]["scale_learned"]
     empty = as_draws(adapt(pool, None, prior_only=True, **options))
     assert empty.attrs["prior"]["scale"] == pytest.approx(expected_scale(2))
@@ -119,16 +118,15 @@ class TestEqualWeights:
     def test_signs_and_sizes(self) -> None:
         pool, _ = simulated(20, np.array([1.0, 1.0]))
         found = equal_weights(pool, ["f1"])
-        np.testing.assert_allclose(
-            found.values_array, np.array([1, -1]) / (4 * spread_within(pool))
-        )
+        expected = np.array([1, -1]) / (4 * spread_within(pool))
+        np.testing.assert_allclose(found.values_array, expected)
         draws = as_draws(adapt(pool, "equal", metric="gain", lower_is_better=["f1"], sampler="map"))
         np.testing.assert_allclose(draws.constants["prior_mean"], found.values_array)
         assert draws.attrs["canonical_weights"] == "equal"
 
     def test_invalid_arguments(self) -> None:
         pool, _ = simulated(5, np.array([1.0]))
-        with pytest.raises(DataError, match="comet"):
+        with raises(DataError, "missing-feature", parameter="lower_is_better"):
             adapt(pool, "equal", metric="gain", lower_is_better=["comet"])
         for weights in (None, {"f0": 1.0}):
             with raises(UsageError, "conflict", parameter="lower_is_better"):

@@ -72,13 +72,9 @@ def _centre() -> npt.NDArray[np.float64]:
 @pytest.mark.parametrize(
     ("sampler", "settings"),
     [
-        pytest.param("imh", {}, marks=pytest.mark.slow),
-        ("laplace", {}),
-        pytest.param("nuts", {}, marks=pytest.mark.slow),
+        *[(name, {}) for name in ("imh", "laplace", "nuts")],
         ("rwm", {"draws": 2000}),
-        pytest.param(
-            "rwm-isotropic", {"proposal_variance": 0.002, "draws": 60_000}, marks=pytest.mark.slow
-        ),
+        ("rwm-isotropic", {"proposal_variance": 0.002, "draws": 60_000}),
     ],
 )
 def test_moments_agree_with_a_long_run(sampler: str, settings: dict[str, float]) -> None:

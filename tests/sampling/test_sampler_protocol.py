@@ -37,12 +37,6 @@ def test_every_number_of_the_settings_must_be_positive(name: str) -> None:
             SAMPLERS.resolve(name, {field: -1})
 
 
-def test_the_published_walk_has_the_published_settings() -> None:
-    settings: Any = SAMPLERS.resolve("rwm-isotropic")
-    assert settings.proposal_variance == 0.01
-    assert (settings.warmup, settings.draws) == (500, 1000)
-
-
 @pytest.mark.parametrize(
     ("arguments", "code", "parameter"),
     [

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 import reference_model
@@ -40,19 +42,9 @@ def test_the_horseshoe_is_sampled_as_brute_force_says() -> None:
     rows = rng.normal(size=(30, 2)) * [1.5, 0.7]
     rows[:, 0] = -np.abs(rows[:, 0]) * np.where(rng.uniform(size=30) < 0.85, 1, -1)
     lists = reference_model.pairs(rows, ["a", "b"])
-    found = adapt(
-        lists,
-        {},
-        defaults={"a": 0.0, "b": 0.0},
-        prior=Horseshoe(relevant=1.0),
-        likelihood="oracle",
-        oracle=reference_model.given(*[0] * 30),
-        sampler="nuts",
-        draws=1500,
-        target_accept=0.95,
-    )
+    settings = {"sampler": "nuts", "draws": 1500, "target_accept": 0.95}
+    draws = adapted(lists, Horseshoe(relevant=1.0), **settings)
     mean, variance = by_brute_force(lists.features[1::2].astype(np.float64))
-    draws = as_draws(found)
     np.testing.assert_allclose(draws.mean, mean, atol=0.1 * np.sqrt(variance).max())
     np.testing.assert_allclose(draws.deviation**2, variance, rtol=0.2)
 
@@ -71,20 +63,11 @@ def indicators(features: int, sentences: int, hypotheses: int) -> NBest:
     return NBest.from_lists([["w"] * hypotheses] * sentences, tables, names)
 
 
-def adapted(lists: NBest, prior: str, **options: object) -> Draws:
-    zeros = dict.fromkeys(lists.feature_names[1:], 0.0)
-    given = reference_model.given(*[0] * len(lists))
-    return as_draws(
-        adapt(
-            lists,
-            {"LM0": 1.0},
-            defaults=zeros,
-            prior=prior,
-            likelihood="oracle",
-            oracle=given,
-            **options,  # type: ignore[arg-type]
-        )
-    )
+def adapted(lists: NBest, prior: str | Horseshoe, **options: Any) -> Draws:
+    canonical = {name: 1.0 for name in lists.feature_names if name == "LM0"}
+    options["defaults"] = {name: 0.0 for name in lists.feature_names if name != "LM0"}
+    options["oracle"] = reference_model.given(*[0] * len(lists))
+    return as_draws(adapt(lists, canonical, prior=prior, likelihood="oracle", **options))
 
 
 @pytest.mark.slow

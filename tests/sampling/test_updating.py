@@ -33,38 +33,33 @@ def rows(sentences: int = SENTENCES, seed: int = 4) -> np.ndarray:
     return np.random.default_rng(seed).normal(size=(sentences, 2)) * [2.0, 1.0] + [0.5, -0.5]
 
 
-def moments(differences: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Mean and covariance of the posterior of lists of two, by quadrature."""
-    exact = targets.logistic(differences, VARIANCE, 9.0)
-    return exact.mean, exact.covariance
+POOL = reference_model.pairs(rows(), NAMES)
 
 
 @cache
 def adapted(count: int, draws: int = 1000) -> Draws:
     """The posterior of the first sentences, four chains of so many draws."""
-    first = reference_model.pairs(rows()[:count], NAMES)
     oracle = reference_model.given(*[0] * count)
-    posterior = bpa.adapt(first, CANONICAL, oracle=oracle, sampler="imh", draws=draws, **OPTIONS)
-    return bpa.as_draws(posterior)
+    options = {"oracle": oracle, "sampler": "imh", "draws": draws, **OPTIONS}
+    return bpa.as_draws(bpa.adapt(POOL[:count], CANONICAL, **options))
 
 
 def grown(start: Draws, stop: int, step: int = 1, **options: object) -> Sequential:
     """A posterior to which sentences were added, up to a number of them in all."""
     growing = Sequential(start, **options)  # type: ignore[arg-type]
-    pool = reference_model.pairs(rows(), NAMES)
     for first in range(int(start.attrs["adaptation_sentences"]), stop, step):
-        some = pool[first : min(first + step, stop)]
+        some = POOL[first : min(first + step, stop)]
         growing.add(some, oracle=reference_model.given(*[0] * len(some)))
     return growing
 
 
 def assert_posterior(draws: Draws, count: int, ess: float = 100) -> None:
     """Hold draws against the posterior of the first sentences, by quadrature."""
-    mean, covariance = moments(rows()[:count])
-    log_weight = np.log(draws.importance)
+    exact = targets.logistic(rows()[:count], VARIANCE, 9.0)
     # A chain's draws count for what they are worth: 5 standard errors of so many independent ones.
     thinned = slice(None, None, 1 if draws.weighted else 3)
-    assert_weighted_moments(draws.flat[thinned], log_weight[thinned], mean, covariance, ess)
+    log_weight = np.log(draws.importance)[thinned]
+    assert_weighted_moments(draws.flat[thinned], log_weight, exact.mean, exact.covariance, ess)
 
 
 def test_weights_are_the_likelihood_of_the_new_sentences() -> None:
@@ -93,8 +88,7 @@ def test_updates_of_the_prior_are_exact() -> None:
 
 
 def test_the_adaptation_lists_make_new_draws_exact() -> None:
-    first = reference_model.pairs(rows()[:2], NAMES)
-    growing = grown(adapted(2), SENTENCES, 9, adaptation_lists=first)
+    growing = grown(adapted(2), SENTENCES, 9, adaptation_lists=POOL[:2])
     assert "exact" in {step.afresh for step in growing.steps}
     found = growing.draws()
     assert_posterior(found, SENTENCES)
@@ -133,10 +127,9 @@ def test_without_the_adaptation_lists_a_gaussian_represents_them_with_a_warning(
 
 @pytest.mark.slow
 def test_files_between_steps_change_nothing(tmp_path: Path) -> None:
-    start, pool = adapted(0), reference_model.pairs(rows(), NAMES)
-    through = start
+    start = through = adapted(0)
     at_once = Sequential(start)
-    for number, some in enumerate((pool[:1], pool[1:39], pool[39:])):
+    for number, some in enumerate((POOL[:1], POOL[1:39], POOL[39:])):
         oracle = reference_model.given(*[0] * len(some))
         at_once.add(some, oracle=oracle)
         path = tmp_path / f"{number}.nc"
@@ -239,7 +232,7 @@ def test_recorded_features_are_computed_for_new_lists() -> None:
 
 
 def test_columns_in_another_order_are_the_same_features() -> None:
-    start, pool = adapted(3), reference_model.pairs(rows(), NAMES)[3:5]
+    start, pool = adapted(3), POOL[3:5]
     turned = replace(pool, features=pool.features[:, ::-1], feature_names=tuple(NAMES[::-1]))
     one, other = Sequential(start), Sequential(start)
     one.add(pool, oracle=reference_model.given(0, 0))
@@ -251,7 +244,7 @@ def test_columns_in_another_order_are_the_same_features() -> None:
 
 
 def test_a_point_or_draws_of_another_density_are_refused() -> None:
-    start, one = drawn("oracle"), reference_model.pairs(rows(), NAMES)[3:4]
+    start, one = drawn("oracle"), POOL[3:4]
     point = replace(start, values={"weights": start.weights[:1, :1]}, kind="point")
     other = replace(start, attrs={**start.attrs, "sampler": "heuristic"})
     for posterior, code in ((point, "not-supported"), (other, "conflict")):
@@ -261,12 +254,10 @@ def test_a_point_or_draws_of_another_density_are_refused() -> None:
 
 def test_a_posterior_that_fails_its_check_is_refused() -> None:
     start = drawn("oracle")
-    drifting = start.weights + np.linspace(0, 9, start.shape[1])[None, :, None]
-    one = reference_model.pairs(rows(), NAMES)[3:4]
+    values = start.weights + np.linspace(0, 9, start.shape[1])[None, :, None]
+    drifting = replace(start, values={"weights": values})
     with pytest.raises(NotConverged):
-        bpa.update(
-            replace(start, values={"weights": drifting}), one, oracle=reference_model.given(0)
-        )
+        bpa.update(drifting, POOL[3:4], oracle=reference_model.given(0))
 
 
 NO_REFERENCES, LISTS = ("missing-references", "references"), "adaptation_lists"
@@ -279,7 +270,7 @@ def foreign(**attrs: object) -> Draws:
 
 
 def test_what_does_not_fit_is_refused_with_the_remedy() -> None:
-    start, pool = adapted(3), reference_model.pairs(rows(), NAMES)
+    start, pool = adapted(3), POOL
     other = reference_model.pairs(rows(), ["LM0", "TM0"])
     one = pool[3:4]
     named = one.with_references(["oracle"])
@@ -305,11 +296,10 @@ def test_what_does_not_fit_is_refused_with_the_remedy() -> None:
 def test_a_custom_model_is_reweighted_and_not_sampled_again() -> None:
     start = adapted(3, 150)  # so few draws that 36 further sentences leave next to none
     growing = Sequential(replace(start, attrs={**start.attrs, "model": "mine"}))
-    pool = reference_model.pairs(rows(), NAMES)
-    growing.add(pool[3:4], oracle=reference_model.given(0))
+    growing.add(POOL[3:4], oracle=reference_model.given(0))
     before = growing.draws()
     with raises(DataError, "not-supported", parameter="posterior", match="mine"):
-        growing.add(pool[4:], oracle=reference_model.given(*[0] * (SENTENCES - 4)))
+        growing.add(POOL[4:], oracle=reference_model.given(*[0] * (SENTENCES - 4)))
     # The failed step has no effect.
     np.testing.assert_array_equal(growing.draws().importance, before.importance)
     assert growing.draws().attrs["adaptation_sentences"] == 4
@@ -319,7 +309,7 @@ def test_a_prior_of_several_sites_is_reweighted() -> None:
     start = drawn("oracle")
     sites = {**start.values, "scale": np.ones((*start.shape, 2))}
     growing = Sequential(replace(start, values=sites, sites=("scale",)))
-    growing.add(reference_model.pairs(rows(), NAMES)[3:4], oracle=reference_model.given(0))
+    growing.add(POOL[3:4], oracle=reference_model.given(0))
     ratio = growing.draws().statistics["log_ratio"].ravel()
     np.testing.assert_allclose(ratio, log_expit(-start.flat @ rows()[3]), atol=1e-4)
     assert growing.draws().values["scale"] is sites["scale"]

@@ -39,12 +39,9 @@ def test_visited_weights_are_found_on_the_development_set(toy: NBest, weights: W
     assert "ESS of the weights" in {finding.name for finding in check(found).findings}
 
 
-def test_visited_weights_must_fit_the_free_features(toy: NBest, weights: Weights) -> None:
+def test_what_does_not_fit_the_sampler_is_refused(toy: NBest, weights: Weights) -> None:
     with raises(UsageError, parameter="visited"):
         adapt(toy, weights, sampler=WeightTrace(visited=np.zeros((4, 2))))
-
-
-def test_other_samplers_take_no_extra_lists(toy: NBest, weights: Weights) -> None:
     with raises(UsageError, parameter="extra"):
         adapt(toy, weights, sampler="imh", extra=toy)
     with raises(UsageError, "missing-setting", parameter="extra"):

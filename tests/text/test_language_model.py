@@ -18,7 +18,6 @@ from raising import raises
 from bpa_ppl.errors import UsageError
 from bpa_ppl.formats.streams import read_lines
 from bpa_ppl.text.arpa import read_arpa
-from bpa_ppl.text.kneser_ney import discounts
 from bpa_ppl.text.language_model import NgramModel
 from bpa_ppl.text.model_files import evaluate_text
 from bpa_ppl.text.words import SPECIAL, words_of
@@ -170,15 +169,3 @@ def test_progress_is_reported() -> None:
 def test_rejects_unsupported_orders(order: int) -> None:
     with raises(UsageError, parameter="order"):
         NgramModel.estimate([["a"]], order)
-
-
-@pytest.mark.parametrize(
-    ("counts", "expected"),
-    [
-        ([0, 8, 4, 2, 0], [0.5, 1.25, 3.0]),
-        ([0, 8, 0, 2, 1], None),  # no n-gram has count 2
-        ([0, 8, 4, 40, 1], None),  # D_2 would be negative
-    ],
-)
-def test_unusual_counts_have_no_discounts(counts: list[int], expected: list[float] | None) -> None:
-    assert discounts(counts) == expected

@@ -32,19 +32,15 @@ def test_surface_agrees_with_reranking(seed: int, whole: bool) -> None:
     assert clear.sum() > 200
 
 
-def test_equal_slopes_leave_the_highest_line_and_equal_lines_the_first() -> None:
+def test_envelopes_of_special_lines() -> None:
+    # Of equal slopes the highest line remains, and of equal lines the first.
     heights = np.array([1.0, 2.0, 2.0, 0.0, 0.0])
     slopes = np.array([0.0, 0.0, 0.0, 1.0, 1.0])
     parts = envelopes(heights, slopes, np.array([0, 5]))
     assert [part.tolist() for part in parts] == [[1], [2.0], [1], [3]]
-
-
-def test_three_lines_through_one_point_meet_once() -> None:
-    _, breaks, before, after = envelopes(np.zeros(3), np.array([-1.0, 0.0, 1.0]), np.array([0, 3]))
-    assert (breaks.tolist(), before.tolist(), after.tolist()) == ([0.0], [0], [2])
-
-
-def test_lists_of_one_have_no_breakpoint() -> None:
+    # Three lines through one point meet once; lists of one have no breakpoint.
+    parts = envelopes(np.zeros(3), np.array([-1.0, 0.0, 1.0]), np.array([0, 3]))
+    assert [part.tolist() for part in parts] == [[0], [0.0], [0], [2]]
     assert len(envelopes(np.array([0.0, 1.0]), np.array([1.0, 2.0]), np.array([0, 1, 2]))[1]) == 0
 
 

@@ -13,6 +13,7 @@ import pytest
 from problems import problem_of
 
 from bpa_ppl import Weights, read_nbest, read_references
+from bpa_ppl.quality import BLEU
 from bpa_ppl.registry import TUNERS
 from bpa_ppl.tuning import TuningLists
 from bpa_ppl.tuning.base import lay_out
@@ -87,7 +88,7 @@ def test_our_lists_are_those_of_the_extractor(
     tools = shared_data / "tools"
     lists = read_nbest(tools / "nbest.gz", references=read_references([tools / "ref"]))
     weights = Weights(zip(lists.feature_names, start, strict=True))
-    laid_out, extracted = lay_out(lists, match(weights, lists), "bleu"), original("bleu")
+    laid_out, extracted = lay_out(lists, match(weights, lists), BLEU()), original("bleu")
     for point in np.random.default_rng(0).normal(size=(20, len(start))):
         np.testing.assert_array_equal(
             laid_out.counts[laid_out.best(point)], extracted.counts[extracted.best(point)]

@@ -54,14 +54,6 @@ def decoder(everything: NBest, tmp_path: Path) -> Command:
     return Command(line, partial(read_nbest, references=everything.references))
 
 
-def test_the_command_decodes_with_the_weights(everything: NBest, decoder: Command) -> None:
-    result = decoder(CANONICAL)
-    scores = everything.scores(CANONICAL.values_array)
-    for s in range(len(everything)):
-        best = np.argsort(-scores[everything.rows(s)])[:SIZE]
-        assert set(result.texts(s)) == {everything.texts(s)[i] for i in best}
-
-
 def test_the_loop_ends_when_nothing_is_new(everything: NBest, decoder: Command) -> None:
     reports: list[tuple[int, Reestimation, int]] = []
     result = redecode(
@@ -85,16 +77,10 @@ def test_the_loop_ends_when_nothing_is_new(everything: NBest, decoder: Command) 
 
 
 def test_the_loop_ends_at_its_start_if_there_are_no_new_hypotheses(everything: NBest) -> None:
-    calls = []
-
-    def decode(weights: Weights) -> NBest:
-        calls.append(weights)
-        return everything
-
-    result = redecode(everything, CANONICAL, decode, tuner="mira", epochs=3)
-    assert len(calls) == 1
-    again = reestimate(everything, CANONICAL, tuner="mira", epochs=3)
-    assert result.weights == again.weights == calls[0]
+    options: dict = {"tuner": "mira", "epochs": 3}
+    result = redecode(everything, CANONICAL, lambda weights: everything, **options)
+    assert result.iterations == 1
+    assert result.weights == reestimate(everything, CANONICAL, **options).weights
 
 
 def test_limit_of_iterations_is_warned_about(toy: NBest) -> None:
@@ -133,7 +119,7 @@ def test_a_command_must_name_both_files(decoder: Command, line: str) -> None:
         ("echo no memory >&2; exit 3 # {weights} {nbest}", None, "exit code 3: no memory; run"),
         ("exit 4 # {weights} {nbest}", None, "exit code 4"),
         ("true {weights} {nbest}", "missing-file", "run it manually: "),
-        ("true {weights} > {nbest}", None, "empty"),
+        ("true {weights} > {nbest}", "no-data", "nbest"),
         ("echo '0 ||| a ||| LM0= 1' > {nbest} # {weights}", "mismatch", "LM0"),
     ],
 )
@@ -262,7 +248,7 @@ def test_the_folder_of_another_loop_is_refused(
 
 
 def test_files_of_a_command_are_kept_if_it_fails(decoder: Command, tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="run it manually: ") as failed:
+    with raises(DataError) as failed:
         Command("false {weights} {nbest}", read_nbest)(CANONICAL)
     weights = Path(shlex.split(str(failed.value).partition("manually: ")[2])[1])
     assert weights.read_text().startswith("LM0= 1\n")
@@ -283,8 +269,6 @@ def test_merging_keeps_the_old_and_adds_the_new(toy: NBest) -> None:
     assert (both.texts(0), both.texts(1)) == (["a", "b", "a", "d"], ["c"])
     assert both.features[both.rows(0)].ravel().tolist() == [1.0, 2.0, 1.5, 9.0]
     assert both.references == old.references
-    both, added = merge(toy, toy.select([2, 0]))  # by id
-    assert added == 0
-    np.testing.assert_array_equal(both.sentence_ids, toy.sentence_ids)
-    with pytest.raises(DataError, match="sentence id 0 "):
+    assert merge(toy, toy.select([2, 0]))[1] == 0  # by id
+    with raises(DataError, "mismatch", match="id 0 "):
         merge(toy.select([1, 2]), toy)

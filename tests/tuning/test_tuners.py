@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 from dataclasses import replace
 from typing import Any
 
@@ -13,10 +12,9 @@ from raising import raises
 
 from bpa_ppl import UsageError
 from bpa_ppl.registry import TUNERS
-from bpa_ppl.tuning import Tuned, Tuner, TuningLists, TuningProblem, pro
+from bpa_ppl.tuning import Tuned, TuningLists, TuningProblem, pro
 from bpa_ppl.tuning.mert import Mert, MertPlus
 from bpa_ppl.tuning.mira import Mira
-from bpa_ppl.tuning.pro import Pro
 
 #: Enough to find planted weights, and fast.
 FEW: dict[str, dict[str, Any]] = {
@@ -28,22 +26,11 @@ FEW: dict[str, dict[str, Any]] = {
 TRUE = np.array([0.2, -0.5, 0.3])
 
 
-def run(name: str, problem: TuningProblem, **settings: Any) -> Tuned:
+def run(name: str, problem: TuningProblem) -> Tuned:
     """Tune, with the lists themselves as the second set where one is needed."""
     if name == "mert+":
         problem = replace(problem, extra=problem.lists)
-    tuned = TUNERS.resolve(name, FEW[name] | settings).tune(problem)
-    assert isinstance(tuned, Tuned)
-    return tuned
-
-
-@pytest.mark.parametrize("name", TUNERS)
-def test_tuners_are_components(name: str) -> None:
-    tuner = TUNERS.resolve(name, FEW[name])
-    assert isinstance(tuner, Tuner)
-    assert tuner == pickle.loads(pickle.dumps(tuner)) != TUNERS[name]()
-    assert len({tuner, TUNERS.resolve(name, FEW[name])}) == 1
-    assert TUNERS.name_of(tuner) == name
+    return TUNERS.resolve(name, FEW[name]).tune(problem)
 
 
 @pytest.mark.parametrize("metric", ["bleu", "ter"])
@@ -140,13 +127,3 @@ def test_classifier_of_pro_solves_its_equation() -> None:
     # Features with fixed weights that order every pair already leave next to nothing to learn.
     (weight,) = pro._classifier(np.ones((7, 1)), np.full(7, 20.0), np.zeros(1), penalty=0.5)
     assert abs(weight) < 1e-6
-
-
-def test_pro_draws_the_pairs_that_differ_most() -> None:
-    gains = np.array([0.0, 0.04, 0.5, 1.0])
-    drawn = pro._draw(gains, Pro(kept=10, pairs=2000), np.random.default_rng(0))
-    assert {tuple(pair) for pair in drawn.tolist()} == {(3, 0)}
-    many = pro._draw(gains, Pro(kept=10**6), np.random.default_rng(0))
-    difference = gains[many[:, 0]] - gains[many[:, 1]]
-    assert difference.min() > 0.05
-    assert (np.diff(difference) <= 0).all()
