@@ -262,8 +262,9 @@ class RerankOptions:
 
     def rule_for(self, draws: Draws) -> Rule:
         """Return the rule with its settings: the one given, or recorded, or `predictive`."""
-        recorded = draws.attrs.get("rule", "predictive")
-        return RULES.resolve(recorded if self.rule is None else self.rule)
+        if self.rule is None:
+            return RULES.recorded(draws.attrs.get("rule", "predictive"))
+        return RULES.resolve(self.rule)
 
 
 class TakesSettings(Protocol[P, R_co]):

@@ -150,6 +150,25 @@ class Registry(Mapping[str, type[C]], Generic[C]):
             raise UsageError(f"{rule}, not {chosen!r}", code="wrong-type")
         return chosen
 
+    def recorded(self, name: str, settings: Mapping[str, Any] | None = None) -> C:
+        """Return a component that a posterior records, with its settings.
+
+        Raises:
+            UsageError: as `resolve`; for an unknown name it says how to register a component.
+
+        >>> METRICS.recorded("mine")
+        Traceback (most recent call last):
+        bpa_ppl.errors.UsageError: the posterior uses the metric mine, which is unknown here: ...
+        """
+        if name not in self:
+            raise UsageError(
+                f"the posterior uses the {self.kind} {name}, which is unknown here: install the "
+                f"package that offers it (entry points {self.group}), or register its class "
+                "before, with the method `register` of this registry",
+                code="unknown-name",
+            )
+        return self.resolve(name, settings)
+
     def name_of(self, component: C) -> str:
         """Return the name under which a component is registered, else that of its class."""
         kind = type(component)

@@ -86,7 +86,7 @@ def sources_from_records(
         settings.pop(_COLUMNS, None)
         learned = str(np.ravel(constants.get(_STORED.format(number), "{}"))[0])
         settings |= {name: _tuples(value) for name, value in json.loads(learned).items()}
-        sources.append(FEATURES.resolve(settings.pop("source"), settings))
+        sources.append(FEATURES.recorded(settings.pop("source"), settings))
     moved = _with_moved_files(sources, moved_files or {})
     for source, recorded_hashes in zip(moved, hashes, strict=True):
         for path, recorded_hash in zip(source.files(), recorded_hashes, strict=True):

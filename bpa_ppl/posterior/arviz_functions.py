@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -19,8 +19,17 @@ from bpa_ppl.errors import DataError, UsageError
 if TYPE_CHECKING:
     from xarray import DataTree
 
-#: ArviZ's InferenceData, or xarray's DataTree where ArviZ is 1 or later.
-InferenceData: TypeAlias = Any
+
+class InferenceData(Protocol):
+    """ArviZ's InferenceData, or xarray's DataTree where ArviZ is 1 or later.
+
+    Both have groups by name, `posterior["posterior"]["weights"]`, and attributes, `attrs`.
+    """
+
+    def __getitem__(self, group: str, /) -> Any: ...
+
+    def __getattr__(self, name: str) -> Any: ...
+
 
 #: The dimensions that all draws have.
 SAMPLE_DIMS = ("chain", "draw")
@@ -114,7 +123,8 @@ def arviz_data(tree: DataTree) -> InferenceData:
     if generation() >= 1:
         return tree
     datasets = {name: node.to_dataset() for name, node in tree.children.items()}
-    return import_arviz().InferenceData(attrs=dict(tree.attrs), **datasets)
+    data: InferenceData = import_arviz().InferenceData(attrs=dict(tree.attrs), **datasets)
+    return data
 
 
 def data_tree(data: InferenceData) -> DataTree:

@@ -217,6 +217,12 @@ def test_features_of_the_posterior_are_computed(tmp_path: Path) -> None:
     assert (one.text, one.probability) == (whole.texts[0], pytest.approx(whole.probability[0]))
 
 
+def test_unregistered_components_are_named(draws: Draws) -> None:
+    for attrs in ({"rule": "mine"}, {"feature_sources": [{"source": "mine"}]}):
+        with raises(UsageError, "unknown-name", match="mine"):
+            Reranker(draws.with_attrs(**attrs))
+
+
 def test_external_posteriors_are_taken(lists: NBest, draws: Draws) -> None:
     result = Reranker(external_posterior(draws.weights, NAMES))(lists)
     assert result.texts == Reranker(draws)(lists).texts
