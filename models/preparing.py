@@ -198,7 +198,8 @@ def criterion_of(attrs: Mapping[str, Any]) -> Metric | None:
 def gain_column(attrs: Mapping[str, Any]) -> Column | None:
     """Return the column that a posterior records as its gain, or None."""
     gain = attrs.get("gain_column")
-    return None if gain is None else Column(**gain)
+    with _invalid_record_error():
+        return None if gain is None else Column(**gain)
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import pickle
 import subprocess
 import sys
@@ -18,6 +19,7 @@ from raising import raises
 
 import bpa_ppl as bpa
 from bpa_ppl import DataError, NBest, NotConverged, Reranker, UsageError, rerank
+from bpa_ppl.decoding import Candidate
 from bpa_ppl.decoding.batches import _log_scores, padded_size
 from bpa_ppl.decoding.rules import Mbr
 from bpa_ppl.diagnostics import checks
@@ -146,6 +148,17 @@ def test_sixteen_threads_give_the_same_bits(lists: NBest, draws: Draws) -> None:
     with ThreadPoolExecutor(16) as threads:
         for probability in threads.map(predicted, range(32)):
             np.testing.assert_array_equal(probability, expected)
+
+
+def test_coroutines_can_wait_for_threads(draws: Draws) -> None:
+    reranker = Reranker(draws)
+    tables = np.random.default_rng(0).normal(size=(20, 5, 3))
+
+    async def answers() -> list[Candidate]:
+        calls = (asyncio.to_thread(reranker.choose, list("abcde"), table) for table in tables)
+        return await asyncio.gather(*calls)
+
+    assert asyncio.run(answers()) == [reranker.choose(list("abcde"), t) for t in tables]
 
 
 def test_pickled_rerankers_give_the_same_bits(lists: NBest, draws: Draws) -> None:
