@@ -110,7 +110,7 @@ def test_plain_text_with_scores(folder: Path) -> None:
         (("--scores", "scores.txt"), "--list-size (--scores)"),
         (("--list-size", 2, "--format", "csv"), "csv"),
         (("--list-size", 0), "(--list-size)"),
-        (("--list-size", 7), "multiple of 7"),
+        (("--list-size", 7), "plain: "),
     ]:
         refused(*rerank, "plain", *wrong, mention=mention)
 

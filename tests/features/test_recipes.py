@@ -168,9 +168,10 @@ def test_a_source_that_carries_its_text_has_no_files_to_move(domain: Path) -> No
 
 def test_an_invalid_record_is_refused(tmp_path: Path, lists: NBest, domain: Path) -> None:
     draws = as_draws(adapt(lists, WEIGHTS, sampler="map", add=Known(text=str(domain))))
-    for made in ([{"text": "x"}], 5):
-        with raises(DataError, "damaged"):
-            Preparation.recorded(draws.with_attrs(feature_sources=made))
+    with raises(DataError, "damaged"):
+        Preparation.recorded(draws.with_attrs(feature_sources=[{"text": "x"}]))
+    with raises(DataError, parameter="attrs"):
+        draws.with_attrs(feature_sources=5)
     for more, code in (({}, "missing-setting"), ({"text": 3}, "invalid-setting")):
         with raises(UsageError, code, parameter="text"):
             made = [{"source": "known", **more}]
