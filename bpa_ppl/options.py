@@ -203,7 +203,7 @@ class RerankOptions:
             those of equal strings are added up. The order of derivations stays, so that
             `predictive` chooses the same; sums over strings, and `mbr`, may choose others.
         confidence: also return what is expected of the choices: `Reranked.confidence`.
-        draws: Number of draws that vote, taken evenly; None uses all. With 400 of 4000 draws, 98 to
+        draws: Number of draws to use, taken evenly; None uses all. With 400 of 4000 draws, 98 to
             99% of the choices stay the same.
         defaults: Weights of features that the posterior does not know, such as one that was
             fixed when somebody else made it.

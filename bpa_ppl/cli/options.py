@@ -469,6 +469,7 @@ def command_line() -> str:
 _SIMPLE: dict[str, Any] = {
     "str": str,
     "int": int,
+    "int | None": int | None,
     "float": float,
     "bool": bool,
     "str | None": str | None,

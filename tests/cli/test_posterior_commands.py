@@ -85,6 +85,19 @@ def test_minimum_risk_by_name_and_setting(folder: Path, rule: str) -> None:
     assert set(done.out.splitlines()) <= {row.split(" ||| ")[1].strip() for row in rows}
 
 
+def test_probabilities_of_all_candidates(folder: Path) -> None:
+    succeed(*RERANK, "-o", "out", "--probabilities", "p.jsonl", "--details", "details")
+    chosen = Path("out").read_text("utf-8").splitlines()
+    rows = [json.loads(line) for line in Path("p.jsonl").read_text("utf-8").splitlines()]
+    predictions = bpa.Reranker("good.nc", unchecked=True).predict(bpa.read_nbest("nbest"))
+    for s, (row, text) in enumerate(zip(rows, chosen, strict=True)):
+        assert row["candidates"][row["choice"]]["text"] == text
+        probabilities = [candidate["probability"] for candidate in row["candidates"]]
+        assert probabilities == predictions[s].tolist()
+        gains = [candidate["expected_gain"] for candidate in row["candidates"]]
+        assert gains == predictions.expected_gain()[predictions.lists.rows(s)].tolist()
+
+
 def test_details_have_expectations_and_only_confident_changes_are_made(folder: Path) -> None:
     done = succeed(*RERANK, "--min-confidence", "0.5", "-o", "out", "--details", "details")
     assert "expected TER (within-list oracle): " in done.err
