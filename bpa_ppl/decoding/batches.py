@@ -21,7 +21,7 @@ from bpa_ppl.nbest import Float32, Float64, Int64, NBest
 from bpa_ppl.posterior import Draws
 from bpa_ppl.registry import RULES
 
-_CHUNK = 16  # lists per thread
+_CHUNK = 16  # lists computed at once
 _SMALLEST = 16  # lists are padded to this size at least
 _GROUP = 512  # draws scored at once
 _THREADS = 2  # XLA computes most of a list on one core
@@ -122,16 +122,10 @@ class BatchDecider:
 
     @cached_property
     def _program(self) -> Callable[[Float32, Float32], jax.Array]:
-        """The scores of the hypotheses of one list, (N, K), (N,) ↦ (N,), compiled for each N."""
+        """The scores of hypotheses, (S, N, K), (S, N) ↦ (S, N), compiled for each shape."""
         prepare_jax()
         groups = tuple(jnp.float32(part) for part in self.draws.in_groups(_GROUP)[:3])
         return partial(_log_scores, self.rule, self.draws.exponent, groups)
-
-    def _scores(self, features: Float32, base: Float32) -> Float64:
-        """Return the scores, (N,): by NumPy in a process forked from JAX's."""
-        if jax_is_usable():
-            return np.asarray(self._program(features, base), np.float64)
-        return np.asarray(self.rule.log_scores(np.float64(features), np.float64(base), self.draws))
 
     @cached_property
     def _some(self) -> Float64:
@@ -152,25 +146,35 @@ class BatchDecider:
 
     def warm_up(self, size: int) -> None:
         """Compile the program for lists of some size."""
-        length = padded_size(size)
-        features = np.zeros((length, len(self.feature_names)), np.float32)
-        self._program(features, np.zeros(length, np.float32)).block_until_ready()
+        base = np.zeros((1, padded_size(size)), np.float32)
+        self._scores(np.zeros((*base.shape, len(self.feature_names)), np.float32), base)
 
     def probabilities(self, lists: NBest) -> Float64:
         """Return the probability of each derivation in its list, (hypotheses,)."""
+        origins = lists.offsets[:-1] + lists.best(lists.scores(self._mean))
+        # Relative to one hypothesis of the list: smaller numbers keep 32-bit floats exact.
+        relative = lists.features - np.repeat(lists.features[origins], lists.sizes, axis=0)
         parts = []
-        for s, origin in enumerate(lists.best(lists.scores(self._mean))):
-            rows = lists.features[lists.rows(s)]
-            size = len(rows)
-            # Relative to one hypothesis: smaller numbers keep 32-bit floats exact.
-            features = np.zeros((padded_size(size), rows.shape[1]), np.float32)
-            np.subtract(rows, rows[origin], out=features[:size])
-            base = np.zeros(len(features), np.float32)
-            base[size:] = PADDING
-            scores = self._scores(features, base)[:size]
-            p = np.exp((scores - scores.max()) / self.settings.temperature)
-            parts.append(p / p.sum())
+        # A full chunk is computed at once, and otherwise each list, without padding lists.
+        at_once = len(lists) if len(lists) == _CHUNK else 1
+        for start in range(0, len(lists), at_once):
+            sizes = lists.sizes[start : start + at_once]
+            inside = np.arange(padded_size(int(sizes.max()))) < sizes[:, None]
+            features = np.zeros((*inside.shape, relative.shape[1]), np.float32)
+            first, last = lists.offsets[[start, start + at_once]]
+            features[inside] = relative[first:last]
+            base = np.where(inside, np.float32(0), np.float32(PADDING))
+            scores = self._scores(features, base)
+            p = np.exp((scores - scores.max(axis=1, keepdims=True)) / self.settings.temperature)
+            parts.append((p / p.sum(axis=1, keepdims=True))[inside])
         return np.concatenate(parts)
+
+    def _scores(self, features: Float32, base: Float32) -> Float64:
+        """Return the scores, (S, N): by NumPy in a process forked from JAX's."""
+        if jax_is_usable():
+            return np.asarray(self._program(features, base), np.float64)
+        pairs = zip(features.astype(np.float64), base.astype(np.float64), strict=True)
+        return np.stack([self.rule.log_scores(h, b, self.draws) for h, b in pairs])
 
     def supported(self, lists: NBest, p: Float64) -> Float64:
         """Return the probability of what each row stands for: its derivation, or its string.
@@ -270,15 +274,19 @@ def padded_size(size: int) -> int:
 def _log_scores(
     rule: Rule, exponent: float, groups: tuple[jax.Array, ...], features: jax.Array, base: jax.Array
 ) -> jax.Array:
-    """Return the scores of the hypotheses of a list, (N, K) ↦ (N,).
+    """Return the scores of the hypotheses of some lists, (S, N, K) ↦ (S, N).
 
-    Group by group, so that what is in work fits into a processor's cache. The draws are no
-    constants of the program, which then serves other posteriors as well.
+    List by list and group by group, so that the arrays fit into a processor's cache. The draws are
+    arguments of the program, which then serves other posteriors as well.
     """
 
-    def of_group(group: tuple[jax.Array, jax.Array, jax.Array]) -> jax.Array:
-        scores: jax.Array = rule.log_scores(features, base, AlignedDraws(*group, exponent))
-        return scores
+    def of_list(arrays: tuple[jax.Array, jax.Array]) -> jax.Array:
+        def of_group(group: tuple[jax.Array, jax.Array, jax.Array]) -> jax.Array:
+            scores: jax.Array = rule.log_scores(*arrays, AlignedDraws(*group, exponent))
+            return scores
 
-    result: jax.Array = rule.combine(jax.lax.map(of_group, groups))
+        combined: jax.Array = rule.combine(jax.lax.map(of_group, groups))
+        return combined
+
+    result: jax.Array = jax.lax.map(of_list, (features, base))
     return result

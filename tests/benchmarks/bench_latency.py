@@ -14,7 +14,7 @@ from time import perf_counter
 
 import numpy as np
 import psutil
-from measuring import DATA, canonical, lists
+from measuring import DATA, canonical, read_lists
 
 import bpa_ppl as bpa
 
@@ -75,7 +75,7 @@ def main() -> None:
 
 def fewer_draws() -> None:
     """Print the share of equal choices with fewer draws, on real lists."""
-    pool, test = lists("medical", "adapt").select(range(60)), lists("medical", "test")
+    pool, test = read_lists("medical", "adapt").select(range(60)), read_lists("medical", "test")
     draws = bpa.as_draws(bpa.adapt(pool, canonical(), seed=3))
     every = bpa.Reranker(draws)(test).choice
     count = len(draws.flat)

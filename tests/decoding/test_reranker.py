@@ -264,6 +264,9 @@ def refused(i):
         return error.code
 
 expected = [predicted(i) for i in range(5)]
+with multiprocessing.get_context("spawn").Pool(1) as pool:
+    (spawned,) = pool.map(rerankers[0].predict, [lists])
+    np.testing.assert_array_equal(spawned.probability, expected[0])
 with multiprocessing.get_context("fork").Pool(2) as pool:
     for p, q in zip(pool.map_async(predicted, range(5)).get(60), expected):
         np.testing.assert_allclose(p, q, atol=2e-6)
@@ -271,6 +274,6 @@ with multiprocessing.get_context("fork").Pool(2) as pool:
 """
 
 
-def test_forked_processes_predict_and_refuse_to_adapt() -> None:
+def test_spawned_and_forked_processes_predict_and_forks_refuse_to_adapt() -> None:
     done = subprocess.run([sys.executable, "-c", FORKED], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
