@@ -12,8 +12,10 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
+from queue import Queue
+from threading import Thread
 from time import perf_counter
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -26,18 +28,35 @@ CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser"))
 BODY = {"candidates": [{"text": f"text {i}", "lm": i % 7, "tm": i % 3} for i in range(20)]}
 
 
+class Server(NamedTuple):
+    """A running `bpa serve`.
+
+    Attributes:
+        url: its address.
+        process: the process.
+        lines: of its standard error, as they come; a pipe that nobody reads would stop it.
+    """
+
+    url: str
+    process: subprocess.Popen[str]
+    lines: Queue[str]
+
+
 @contextmanager
-def running(posterior: Path, *options: str) -> Iterator[tuple[str, subprocess.Popen]]:
-    """Run `bpa serve`; yield its address and the process."""
+def running(posterior: Path, *options: str) -> Iterator[Server]:
+    """Run `bpa serve` and wait until it accepts connections."""
     command = [sys.executable, "-m", "bpa_ppl", "serve", str(posterior), *options]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
-        assert process.stderr is not None
-        first = process.stderr.readline()
+        lines: Queue[str] = Queue()
+        reader = Thread(target=lambda: [lines.put(line) for line in process.stderr or ()])
+        reader.start()
         try:
-            assert " at http://" in first, first + process.stderr.read()
-            yield first.split(" at ")[1].strip(), process
+            first = lines.get(timeout=120)
+            assert " at http://" in first, first
+            yield Server(first.split(" at ")[1].strip(), process, lines)
         finally:
             process.kill()
+            reader.join()
 
 
 def requests(url: str, clients: int, count: int) -> np.ndarray:
@@ -46,7 +65,7 @@ def requests(url: str, clients: int, count: int) -> np.ndarray:
     def send(number: int) -> list[float]:
         seconds = []
         with httpx.Client(base_url=url, timeout=60) as client:
-            for _ in range(count // clients):
+            for _ in range(-(-count // clients)):
                 start = perf_counter()
                 response = client.post("/rerank", json=BODY)
                 seconds.append(perf_counter() - start)
@@ -60,7 +79,7 @@ def requests(url: str, clients: int, count: int) -> np.ndarray:
 def test_reload_and_shutdown(posterior: Path, tmp_path: Path) -> None:
     path = tmp_path / "served.nc"
     shutil.copy(posterior, path)
-    with running(path, "--port", "0") as (url, process):
+    with running(path, "--port", "0") as (url, process, lines):
         assert requests(url, clients=4, count=40).size == 40
         # Another posterior, then a file that cannot be read: that one is not taken.
         weights = np.random.default_rng(0).normal(1, 0.1, size=(4, 300, 2))
@@ -70,8 +89,7 @@ def test_reload_and_shutdown(posterior: Path, tmp_path: Path) -> None:
             else:
                 write_posterior(content, path)
             process.send_signal(signal.SIGHUP)
-            assert process.stderr is not None
-            while json.loads(process.stderr.readline())["event"] != "reload":
+            while json.loads(lines.get(timeout=60))["event"] != "reload":
                 pass
             assert httpx.get(f"{url}/model").json()["draws"] == draws
         process.send_signal(signal.SIGTERM)
@@ -79,7 +97,7 @@ def test_reload_and_shutdown(posterior: Path, tmp_path: Path) -> None:
 
 
 def test_a_port_in_use_is_an_error(posterior: Path) -> None:
-    with running(posterior, "--port", "0") as (url, _):
+    with running(posterior, "--port", "0") as (url, *_):
         command = [sys.executable, "-m", "bpa_ppl", "serve", str(posterior)]
         command += ["--port", url.rpartition(":")[2]]
         second = subprocess.run(command, capture_output=True, text=True)
@@ -90,7 +108,7 @@ def test_a_port_in_use_is_an_error(posterior: Path) -> None:
 
 @pytest.mark.skipif(CHROMIUM is None, reason="no Chromium")
 def test_the_page_in_a_browser(posterior: Path) -> None:
-    with running(posterior, "--port", "0") as (url, _):
+    with running(posterior, "--port", "0") as (url, *_):
         command = [str(CHROMIUM), "--headless=new", "--no-sandbox", "--disable-gpu"]
         command += [
             "--virtual-time-budget=5000",
@@ -106,7 +124,7 @@ def test_the_page_in_a_browser(posterior: Path) -> None:
 
 @pytest.mark.slow
 def test_ten_thousand_requests_of_64_clients(posterior: Path) -> None:
-    with running(posterior, "--port", "0") as (url, _):
+    with running(posterior, "--port", "0") as (url, *_):
         seconds = 1000 * requests(url, clients=64, count=10_000)
     median, high = np.quantile(seconds, [0.5, 0.99])
     print(f"\n{len(seconds)} requests of 64 clients: median {median:.1f} ms, p99 {high:.1f} ms")
@@ -126,7 +144,7 @@ def test_a_killed_server_can_be_restarted_under_load(posterior: Path) -> None:
                 failures.append(type(error))
                 time.sleep(0.05)
 
-    with running(posterior, "--port", "0") as (url, process), ThreadPoolExecutor(8) as threads:
+    with running(posterior, "--port", "0") as (url, process, _), ThreadPoolExecutor(8) as threads:
         work = [threads.submit(send, url, time.monotonic() + 30) for _ in range(8)]
         time.sleep(3)
         process.kill()
