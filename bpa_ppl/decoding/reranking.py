@@ -312,9 +312,7 @@ class Reranker:
                 first.append(lists)
                 waiting += len(lists.features)
             if waiting < _SMALL:
-                yield from (
-                    self._part(lists, self._decider(lists).choose(lists)) for lists in first
-                )
+                yield from self._in_this_process(first)
                 return
         from joblib import delayed
 
@@ -360,13 +358,15 @@ def _feature_table(
         with np.errstate(over="ignore"):
             if isinstance(features, Mapping):
                 features = np.array([np.asarray(v, np.float32) for v in features.values()]).T
-            table = np.asarray(features, np.float32).reshape(count, len(names))
-    except (TypeError, ValueError) as error:
+            table = np.asarray(features, np.float32)
+    except (TypeError, ValueError):
+        table = np.empty(0, np.float32)
+    if table.shape != (count, len(names)):
         raise DataError(
             f"features must be {count} numbers, one for each text, of {', '.join(names)}",
             parameter="features",
             code="wrong-length",
-        ) from error
+        )
     if not np.isfinite(table).all():
         row, column = np.argwhere(~np.isfinite(table))[0]
         raise DataError(

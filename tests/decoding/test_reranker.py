@@ -185,6 +185,7 @@ def test_the_order_of_features_does_not_matter(draws: Draws) -> None:
         ({"LM0": [1, 1e39], "TM0": [0, 1], "WordPenalty0": [0, 1]}, "bad-number", "features"),
         ({"LM0": [1.0, 0.0], "Other": [0.0, 1.0]}, "missing-feature", "features"),
         (np.zeros((2, 2)), "wrong-length", "features"),
+        (np.zeros((3, 2)), "wrong-length", "features"),  # transposed
     ],
 )
 def test_bad_features_are_errors(draws: Draws, features: Any, code: str, parameter: str) -> None:
