@@ -203,8 +203,9 @@ class RerankOptions:
             those of equal strings are added up. The order of derivations stays, so that
             `predictive` chooses the same; sums over strings, and `mbr`, may choose others.
         confidence: also return what is expected of the choices: `Reranked.confidence`.
-        draws: Number of draws to use, taken evenly; None uses all. With 400 of 4000 draws, 98 to
-            99% of the choices stay the same.
+        draws: Number of draws to use; None uses all. They are taken evenly, then moved and
+            stretched so that their mean and covariance are those of all. With 400 of 4000 draws,
+            98 to 100% of the choices stay the same.
         defaults: Weights of features that the posterior does not know, such as one that was
             fixed when somebody else made it.
         moved_files: new paths of files that features are computed from, by the label of the feature

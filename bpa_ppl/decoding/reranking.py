@@ -261,7 +261,7 @@ class Reranker:
         sources = None if source is None else [source]
         lists = NBest.from_lists([texts], [table], names, sources=sources)
         (lists,) = self._prepared(lists)
-        decisions = self._decider(lists).choose(lists)
+        decisions = self._decider(lists).choose_one(lists)
         position = int(decisions.choice[0])
         return Candidate(position, texts[position], float(decisions.probability[0]))
 

@@ -47,6 +47,34 @@ class AlignedDraws(NamedTuple):
         equal = np.full(count, -np.log(count))
         return AlignedDraws(self.weights[index], equal, self.log_joint[index], self.exponent)
 
+    def with_moments_of(self, other: AlignedDraws) -> AlignedDraws:
+        """Return the draws moved and stretched so that mean and covariance are those of others.
+
+        Choices depend on these two more than on the shape of the distribution. Where the draws are
+        fewer than twice the features, only the mean is that of the others.
+
+        >>> draws = AlignedDraws(np.array([[0.0], [2.0], [7.0]]), np.zeros(3), np.zeros(3), 1.0)
+        >>> few = AlignedDraws(np.array([[0.0], [2.0]]), np.zeros(2), np.zeros(2), 1.0)
+        >>> few.with_moments_of(draws).weights.mean(), draws.weights.mean()
+        (np.float64(3.0), np.float64(3.0))
+        """
+        (mean, covariance), (own_mean, own_covariance) = other._moments(), self._moments()
+        centred = self.weights - own_mean
+        if len(centred) >= 2 * centred.shape[1]:
+            unit = np.sqrt(np.diag(covariance))
+            unit[unit == 0] = 1.0
+            scaled = np.outer(unit, unit)
+            to_white = _power(own_covariance / scaled, -0.5)
+            centred = centred / unit @ to_white @ _power(covariance / scaled, 0.5) * unit
+        return self._replace(weights=centred + mean)
+
+    def _moments(self) -> tuple[Float64, Float64]:
+        """Return the weighted mean, (K,), and covariance, (K, K)."""
+        share = np.exp(_normalised(self.log_weight))
+        mean = share @ self.weights
+        centred = self.weights - mean
+        return mean, (share[:, None] * centred).T @ centred
+
     def in_groups(self, size: int) -> AlignedDraws:
         """Return the draws in groups of `size`, (groups, size, …); padding has weight 0."""
         draws, features = self.weights.shape
@@ -69,6 +97,8 @@ class Rule(Component, frozen=True):
     Attributes:
         needs_density: whether it needs the density of each draw.
         needs_texts: whether it chooses by `decide`, with the texts of the lists.
+        takes_numpy: whether `log_scores` takes arrays of NumPy as well, of 64 bits, and is faster
+            with them than with JAX where lists are short.
 
     `Predictive` is an example; the guide to additions has another one.
 
@@ -79,6 +109,7 @@ class Rule(Component, frozen=True):
 
     needs_density: ClassVar[bool] = False
     needs_texts: ClassVar[bool] = False
+    takes_numpy: ClassVar[bool] = False
 
     @property
     def criterion(self) -> str:
@@ -131,6 +162,14 @@ class Rule(Component, frozen=True):
         return lists.best(probabilities)
 
 
+def _power(matrix: Float64, exponent: float) -> Float64:
+    """Return the power of a symmetric matrix, within the space that it spans."""
+    values, vectors = np.linalg.eigh(matrix)
+    spanned = values > 1e-10 * values[-1]
+    powers = np.where(spanned, np.where(spanned, values, 1.0) ** exponent, 0.0)
+    return np.asarray((vectors * powers) @ vectors.T)
+
+
 def _normalised(log_values: Any) -> Float64:
     flat = np.asarray(log_values, np.float64).reshape(-1)
     shifted = flat - flat.max()
@@ -143,6 +182,8 @@ class Predictive(Rule, frozen=True):
     With w(λ) = p(A|λ)^(1/δ) p(λ|T) it is Eq. 11.
     """
 
+    takes_numpy: ClassVar[bool] = True
+
     def log_scores(self, features: Any, base: Any, draws: AlignedDraws) -> Any:
         """Return the logarithm of the sum over these draws."""
         is_numpy = isinstance(features, np.ndarray)
@@ -152,12 +193,22 @@ class Predictive(Rule, frozen=True):
             log_joint = draws.exponent * log_p + draws.log_weight[None, :]
             return (logsumexp if is_numpy else jax.nn.logsumexp)(log_joint, axis=1)
 
-        if is_numpy or draws.exponent != 1.0:
+        if draws.exponent != 1.0:
             return carefully()
         # Without the exponent one exponential a score is enough: the sum over draws is a product
         # with the vector of w(λ) / Z(λ). One hypothesis has the score 0 with every draw, so that
         # no Z(λ) is near 0; hardly ever is one too high to do without the highest score, the
         # search for which takes a quarter of the time. To `base`, 0 or huge, no unit matters.
+        if is_numpy:
+            unnormalised = features @ draws.weights.T
+            unnormalised += base[:, None]
+            with np.errstate(over="ignore", divide="ignore"):
+                np.exp(unnormalised, out=unnormalised)
+                totals = unnormalised.sum(axis=0)
+                if totals.max() > _LARGEST:
+                    return carefully()
+                share = np.exp(draws.log_weight) / totals
+                return np.log(np.einsum("nd,d->n", unnormalised, share))
         unnormalised = exp2((features / math.log(2)) @ draws.weights.T + base[:, None])
         # Both sums are products, whose bits do not depend on the number of threads.
         totals = jnp.ones_like(base) @ unnormalised
@@ -173,6 +224,8 @@ class Predictive(Rule, frozen=True):
 
 class Map(Predictive, frozen=True):
     """The mode of the posterior decides."""
+
+    takes_numpy: ClassVar[bool] = False
 
     def align(self, draws: Draws, nbest: NBest) -> AlignedDraws:
         """Return the mode.

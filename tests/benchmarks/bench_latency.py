@@ -75,14 +75,25 @@ def main() -> None:
 
 def fewer_draws() -> None:
     """Print the share of equal choices with fewer draws, on real lists."""
-    pool, test = read_lists("medical", "adapt").select(range(60)), read_lists("medical", "test")
-    draws = bpa.as_draws(bpa.adapt(pool, canonical(), seed=3))
-    every = bpa.Reranker(draws)(test).choice
-    count = len(draws.flat)
-    print(f"\nchoices equal to those of all {count} draws, {len(test)} lists of medical")
-    for few in (100, 200, 400, 1000):
-        same = np.mean(bpa.Reranker(draws, draws=few)(test).choice == every)
-        print(f"{few:>6} draws {100 * same:>6.1f}%")
+    sizes = (100, 200, 400, 1000)
+    print("\nchoices (%) equal to those of all 4000 draws, with so many of them")
+    print(f"{'lists, adaptation sentences':<32}" + "".join(f"{few:>8}" for few in sizes))
+    cases = [
+        (f"{name} {count}", read_lists(name, "adapt")[:count], read_lists(name, "test"), {})
+        for name in ("medical", "captions")
+        for count in (5, 20, 60)
+    ]
+    judged = bpa.read_nbest(DATA / "judged/wmt23.zh-en.jsonl.gz")
+    cases += [(f"WMT 2023 {n}", judged[:n], judged[60:600], {"metric": "mqm"}) for n in (10, 40)]
+    for name, adaptation, test, options in cases:
+        weights = None if options else canonical()
+        posterior = bpa.adapt(adaptation, weights, seed=3, **options)
+        every = bpa.Reranker(posterior, unchecked=True)(test).choice
+        print(f"{name:<32}", end="", flush=True)
+        for few in sizes:
+            choice = bpa.Reranker(posterior, unchecked=True, draws=few)(test).choice
+            print(f"{100 * np.mean(choice == every):>8.1f}", end="")
+        print()
 
 
 def memory(draws: bpa.Draws) -> None:

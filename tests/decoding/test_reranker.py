@@ -21,7 +21,7 @@ import bpa_ppl as bpa
 from bpa_ppl import DataError, NBest, NotConverged, Reranker, UsageError, rerank
 from bpa_ppl.decoding import Candidate
 from bpa_ppl.decoding.batches import _log_scores, padded_size
-from bpa_ppl.decoding.rules import Mbr
+from bpa_ppl.decoding.rules import AlignedDraws, Mbr
 from bpa_ppl.diagnostics import checks
 from bpa_ppl.diagnostics.checks import checked
 from bpa_ppl.posterior import Draws, write_posterior
@@ -70,7 +70,7 @@ def test_choices_are_those_of_rerank(
         columns = lists[s].features.astype(float).T
         one = reranker.choose(lists.texts(s), dict(zip(NAMES, columns, strict=True)))
         assert (one.position, one.text) == (result.choice[s], result.texts[s])
-        assert one.probability == pytest.approx(result.probability[s], rel=1e-7)
+        assert one.probability == pytest.approx(result.probability[s], rel=2e-7)
 
 
 def test_predictions_are_the_predictive_distribution(lists: NBest, draws: Draws) -> None:
@@ -140,14 +140,31 @@ def test_a_recorded_verdict_holds_for_the_same_draws_only(
 
 def test_sixteen_threads_give_the_same_bits(lists: NBest, draws: Draws) -> None:
     reranker = Reranker(draws)
-    expected = reranker.predict(lists).probability
 
     def predicted(i: int) -> np.ndarray:
-        return reranker.predict(lists).probability
+        chosen = [reranker.choose(lists.texts(s), lists[s].features) for s in range(len(lists))]
+        predicted = reranker.predict(lists).probability
+        return np.array([*(one.probability for one in chosen), *predicted])
 
+    expected = predicted(0)
     with ThreadPoolExecutor(16) as threads:
         for probability in threads.map(predicted, range(32)):
             np.testing.assert_array_equal(probability, expected)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("scale", [1.0, 1e3, 1e6])
+@pytest.mark.parametrize("exponent", [1.0, 0.25])
+def test_one_short_list_is_computed_as_many_are(scale: float, exponent: float) -> None:
+    rng = np.random.default_rng(2)
+    weights = {"weights": rng.normal(size=(4, 500, 3))}
+    draws = Draws(weights, NAMES).with_attrs(likelihood_exponent=exponent)
+    reranker = Reranker(draws, unchecked=True)
+    tables = scale * rng.normal(size=(20, 7, 3))
+    many = reranker(NBest.from_lists([list("abcdefg")] * 20, tables, NAMES))
+    for table, choice, probability in zip(tables, many.choice, many.probability, strict=True):
+        one = reranker.choose(list("abcdefg"), table)
+        assert (one.position, one.probability) == (choice, pytest.approx(probability, rel=3e-7))
 
 
 def test_coroutines_can_wait_for_threads(draws: Draws) -> None:
@@ -278,3 +295,29 @@ with multiprocessing.get_context("fork").Pool(2) as pool:
 def test_spawned_and_forked_processes_predict_and_forks_refuse_to_adapt() -> None:
     done = subprocess.run([sys.executable, "-c", FORKED], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("features", [1, 3, 6])
+def test_few_draws_have_the_moments_of_all(features: int, weighted: bool) -> None:
+    rng = np.random.default_rng(features)
+    mix = rng.normal(size=(4, features)) * np.logspace(-4, 3, features)  # of rank 4 at most
+    many = rng.gamma(2.0, size=(2000, 4)) @ mix
+    log_weight = 0.3 * rng.normal(size=2000) if weighted else np.zeros(2000)
+    every = AlignedDraws(many, log_weight, np.zeros(2000), 1.0)
+    for count in (20, 100, 2000):
+        few = every.thinned(count).with_moments_of(every).weights
+        mean = np.average(many, axis=0, weights=np.exp(log_weight))
+        np.testing.assert_allclose(few.mean(axis=0), mean, rtol=1e-9)
+        covariance = np.atleast_2d(np.cov(many.T, aweights=np.exp(log_weight), ddof=0))
+        unit = np.sqrt(np.diag(covariance))
+        own = np.atleast_2d(np.cov(few.T, ddof=0))
+        scaled = np.outer(unit, unit)
+        np.testing.assert_allclose(own / scaled, covariance / scaled, atol=1e-7)
+
+
+def test_few_draws_choose_as_all_do(lists: NBest, draws: Draws) -> None:
+    every = Reranker(draws).predict(lists).probability
+    for few in (100, 400):
+        probability = Reranker(draws, draws=few).predict(lists).probability
+        np.testing.assert_allclose(probability, every, atol=1.5 / few)
