@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal, Self, get_args, get_origin
+from typing import Annotated, Any, ClassVar, Literal, Self, get_args, get_origin
 
 import msgspec
 from msgspec import Meta
@@ -36,6 +36,9 @@ class Component(msgspec.Struct, frozen=True, kw_only=True):
     Traceback (most recent call last):
     bpa_ppl.errors.UsageError: draws must be an integer ≥ 1, not 0
     """
+
+    #: The setting that may be written behind the name of the component, after a colon.
+    variant: ClassVar[str] = ""
 
     def __post_init__(self) -> None:
         for field in msgspec.structs.fields(self):

@@ -1,6 +1,7 @@
 """Registries of everything that is chosen by name: samplers, metrics, formats, and so on.
 
 A member is a class, a `Component` with settings, given as `module:Class` and imported on first use.
+A component with variants is chosen as `name:variant`, such as `numpyro:BarkerMH`.
 Another package can offer one in its metadata,
 
     [project.entry-points."bpa_ppl.samplers"]
@@ -63,6 +64,9 @@ class Registry(Mapping[str, type[C]], Generic[C]):
             UsageError: if there is none of that name; a `KeyError` would not name the others.
         """
         if name not in self._members:
+            base = name.partition(":")[0]
+            if base != name and base in self and self[base].variant:
+                return self[base]
             one_of(name, tuple(self), self.kind)
         member = self._members[name]
         if not isinstance(member, type):
@@ -111,7 +115,10 @@ class Registry(Mapping[str, type[C]], Generic[C]):
         return sum(1 for _ in self)
 
     def __contains__(self, name: object) -> bool:
-        return name in self._members or name in tuple(self)
+        if name in self._members or name in tuple(self):
+            return True
+        base, colon, _ = str(name).partition(":")
+        return bool(colon) and base in self._members and bool(self[base].variant)
 
     def register(self, name: str, member: type[C]) -> None:
         """Add a component for this process.
@@ -140,7 +147,9 @@ class Registry(Mapping[str, type[C]], Generic[C]):
         True
         """
         if isinstance(chosen, str):
-            return self[chosen].configured(f"{self.kind} {chosen}", settings or {})
+            member, variant = self[chosen], chosen.partition(":")[2]
+            given = {member.variant: variant} if member.variant and variant else {}
+            return member.configured(f"{self.kind} {chosen}", {**(settings or {}), **given})
         if settings:
             name = next(iter(settings))
             problem = f"the {self.kind} {chosen!r} has its settings already: leave {name} out"
@@ -177,7 +186,7 @@ class Registry(Mapping[str, type[C]], Generic[C]):
         for name in chain(tuple(self._members), self):
             member = self._members[name]
             if member is kind or getattr(member, "value", None) == value:
-                return name
+                return f"{name}:{getattr(component, kind.variant)}" if kind.variant else name
         return kind.__name__
 
     def _misfit(self, member: object) -> str | None:

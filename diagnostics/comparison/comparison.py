@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from bpa_ppl.diagnostics.comparison.efficiency import Efficiency, efficiency
 from bpa_ppl.diagnostics.comparison.statistics import (
     Discrepancy,
     Distance,
-    Efficiency,
     discrepancies,
-    efficiency,
     sliced_wasserstein,
 )
 from bpa_ppl.diagnostics.estimates import largest_r_hat, runs_together, smallest_ess

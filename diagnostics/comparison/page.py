@@ -21,7 +21,8 @@ from bpa_ppl.diagnostics.comparison.comparison import (
     Comparison,
     SamplerResult,
 )
-from bpa_ppl.diagnostics.comparison.statistics import Discrepancy, Efficiency
+from bpa_ppl.diagnostics.comparison.efficiency import Efficiency
+from bpa_ppl.diagnostics.comparison.statistics import Discrepancy
 from bpa_ppl.diagnostics.pages.figures import (
     FIGURE_KINDS,
     empty_figure,

@@ -20,11 +20,8 @@ from bpa_ppl.diagnostics.comparison.comparison import (
     changed_translations,
     compare,
 )
-from bpa_ppl.diagnostics.comparison.statistics import (
-    discrepancies,
-    nested_r_hat,
-    sliced_wasserstein,
-)
+from bpa_ppl.diagnostics.comparison.efficiency import nested_r_hat
+from bpa_ppl.diagnostics.comparison.statistics import discrepancies, sliced_wasserstein
 from bpa_ppl.diagnostics.estimates import holm, runs_together
 from bpa_ppl.posterior import as_draws, import_arviz
 from bpa_ppl.posterior.arviz_functions import InferenceData
