@@ -8,6 +8,7 @@ file is detected at once.
 from __future__ import annotations
 
 import io
+import math
 import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -133,7 +134,7 @@ def from_bytes(content: bytes) -> DataTree:
     import xarray
 
     try:
-        _check_size(content)
+        _check_storage(content)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # about groups and types that are not ours
             with xarray.open_datatree(io.BytesIO(content), engine="h5netcdf") as tree:
@@ -145,16 +146,34 @@ def from_bytes(content: bytes) -> DataTree:
         raise _unreadable(_first_line(error)) from error
 
 
-def _check_size(content: bytes) -> None:
-    """Refuse a file that claims to hold more than it can, before memory is allocated for it."""
+def _check_storage(content: bytes) -> None:
+    """Refuse what HDF5 would read from other files, and sizes that the file cannot hold.
+
+    Nothing but names and sizes is read, and no memory is allocated for the arrays.
+    """
     import h5py
 
-    claims: list[int] = []
+    sizes: list[int] = []
+
+    def outside_link(name: str, link: object) -> str | None:
+        is_outside = isinstance(link, h5py.ExternalLink)
+        return f"{name} is a link to another file" if is_outside else None
+
+    def outside_data(name: str, entry: object) -> str | None:
+        if isinstance(entry, h5py.Dataset):
+            chunk = math.prod(entry.chunks or ()) * entry.dtype.itemsize
+            sizes.append(max(int(entry.nbytes), chunk))
+            if entry.is_virtual or entry.external:
+                return f"the numbers of {name} are in another file"
+        return None
+
     with h5py.File(io.BytesIO(content), "r") as file:
-        file.visititems(lambda name, entry: claims.append(int(getattr(entry, "nbytes", 0))))
-    if sum(claims) > max(_SMALL, _MAX_RATIO * len(content)):
+        problem = file.visititems_links(outside_link) or file.visititems(outside_data)
+    if problem:
+        raise _unreadable(problem)
+    if sum(sizes) > max(_SMALL, _MAX_RATIO * len(content)):
         raise DataError(
-            f"claims to hold {sum(claims):.3g} bytes of numbers, which is not possible in a file "
+            f"claims to hold {sum(sizes):.3g} bytes of numbers, which is not possible in a file "
             f"of {len(content):,} bytes: make it again",
             code="damaged",
         )

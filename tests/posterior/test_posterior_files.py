@@ -144,6 +144,38 @@ def test_rejects_impossible_sizes_before_allocation(tmp_path: Path) -> None:
         read_posterior(path)
 
 
+@pytest.mark.parametrize("kind", ["virtual", "own values", "external", "link", "chunk"])
+def test_rejects_numbers_from_elsewhere(content: bytes, kind: str, tmp_path: Path) -> None:
+    path, other = tmp_path / "posterior.nc", tmp_path / "other.h5"
+    path.write_bytes(content)
+    shape = (CHAINS, DRAWS, Q)
+    with h5py.File(other, "w") as file:
+        file["weights"] = np.zeros(shape)
+    with h5py.File(path, "a") as file:
+        group = file["posterior"]
+        scales = [file[references[0]] for references in group["weights"].attrs["DIMENSION_LIST"]]
+        del group["weights"]
+        if kind == "link":
+            group["weights"] = h5py.ExternalLink(other, "weights")
+        else:
+            if kind == "external":
+                made = group.create_dataset("weights", shape, "f8", external=[(other, 0, 99_999)])
+            elif kind == "chunk":
+                huge = (1 << 14, 1 << 14, Q)
+                made = group.create_dataset(
+                    "weights", shape, "f8", chunks=huge, maxshape=[None] * 3
+                )
+            else:
+                layout = h5py.VirtualLayout(shape, "f8")
+                source = "." if kind == "own values" else other
+                layout[:] = h5py.VirtualSource(source, "posterior/weights", shape)
+                made = group.create_virtual_dataset("weights", layout)
+            for axis, scale in enumerate(scales):
+                made.dims[axis].attach_scale(scale)
+    with raises(DataError, "damaged", match="posterior.nc"):
+        read_posterior(path)
+
+
 def test_full_disk_raises_and_leaves_no_file(tmp_path: Path) -> None:
     path = tmp_path / "posterior.nc"
     path.write_bytes(b"old")
