@@ -287,6 +287,8 @@ def match(
     free = np.array([not matches(name, untouched) for name in nbest.feature_names], dtype=bool)
     if not free.any():
         problem = "every feature is fixed: there is none to adapt"
+        if not nbest.feature_names:
+            problem = "the lists have no feature: add some, such as length or consensus (add)"
         raise DataError(problem, nbest.origin, parameter="fixed", code="no-data")
     return Match(
         names=nbest.feature_names,

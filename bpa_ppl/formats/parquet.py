@@ -7,6 +7,7 @@ are written with one hypothesis per row. Messages count rows, not lines.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, ClassVar
 
 from bpa_ppl.component import Count
@@ -79,7 +80,7 @@ class Parquet(NBestFormat, frozen=True):
         import pyarrow as pa
         from pyarrow import parquet
 
-        try:
+        with parquet_errors(origin):
             # Arrow opens the file itself, so that its threads never wait for Python.
             opened = parquet.ParquetFile(path, pre_buffer=False)
             schema = opened.schema_arrow
@@ -90,7 +91,26 @@ class Parquet(NBestFormat, frozen=True):
             for batch in opened.iter_batches(batch_size=size):
                 batch.validate(full=True)  # texts that are not UTF-8, and invalid offsets
                 yield pa.Table.from_batches([batch])
-        except (pa.ArrowException, OSError, ValueError) as error:
-            reason = f"not a valid Parquet file ({str(error).splitlines()[0]})"
-            message = f"{reason}: download or create it again"
-            raise DataError(message, origin, code="damaged") from error
+
+
+@contextmanager
+def parquet_errors(origin: str) -> Iterator[None]:
+    r"""Name the file in errors about its content, and in those of Arrow about a damaged file.
+
+    >>> with parquet_errors("lists.parquet"):
+    ...     b"\xff".decode()
+    Traceback (most recent call last):
+    bpa_ppl.errors.DataError: lists.parquet: not a valid Parquet file (...): download or create ...
+    """
+    import pyarrow as pa
+
+    try:
+        yield
+    except DataError as error:
+        if error.path is not None:
+            raise
+        raise DataError(error.message, origin, error.line, code=error.code) from error
+    except (pa.ArrowException, OSError, ValueError) as error:  # of text that is not UTF-8, too
+        reason = str(error).splitlines()[0]
+        message = f"not a valid Parquet file ({reason}): download or create it again"
+        raise DataError(message, origin, code="damaged") from error

@@ -22,9 +22,10 @@ from pyarrow import parquet
 
 from bpa_ppl.columns import counted
 from bpa_ppl.errors import DataError
+from bpa_ppl.formats.parquet import parquet_errors
 from bpa_ppl.formats.streams import AnyPath, InputFile, atomic_path
 from bpa_ppl.nbest import Float32, Float64, Int32, Int64
-from bpa_ppl.phrases.table_files import errors_in, is_parquet, read_parquet
+from bpa_ppl.phrases.table_files import is_parquet, read_parquet
 from bpa_ppl.phrases.tables import SIDES, Side
 from bpa_ppl.text.words import Ragged, Vocabulary, sentences_of
 
@@ -226,7 +227,7 @@ class Subdomains:
         other = DataError(message, file.origin, code="unknown-format")
         if not is_parquet(file):
             raise other
-        with errors_in(file.origin):
+        with parquet_errors(file.origin):
             table = read_parquet(file)
             try:
                 facts = json.loads((table.schema.metadata or {})[_METADATA])
@@ -239,7 +240,7 @@ class Subdomains:
                 return cls(source, target, values, facts["weights"], facts["settings"])
             except DataError:
                 raise
-            except (KeyError, TypeError, ValueError, pa.ArrowException) as error:
+            except (KeyError, TypeError, ValueError) as error:
                 raise other from error
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -16,6 +15,7 @@ from pyarrow import parquet
 
 from bpa_ppl.columns import counted
 from bpa_ppl.errors import DataError, UsageError
+from bpa_ppl.formats.parquet import parquet_errors
 from bpa_ppl.formats.streams import AnyPath, InputFile, atomic_path, atomic_writer, decoded
 from bpa_ppl.nbest import Float64
 from bpa_ppl.phrases.tables import (
@@ -53,7 +53,7 @@ def read_pairs(path: AnyPath) -> PhrasePairs:
     2
     """
     file = InputFile(path)
-    with errors_in(file.origin):
+    with parquet_errors(file.origin):
         if is_parquet(file):
             table = read_parquet(file, ["target"])
             return PhraseCounts.of(table["source"], table["target"], np.ones(len(table)))
@@ -86,7 +86,7 @@ def read_counts(
     ([4.0, 1.0], 5.0)
     """
     file = InputFile(path)
-    with errors_in(file.origin):
+    with parquet_errors(file.origin):
         table = _counts_of_parquet(file) if is_parquet(file) else _counts_of_text(file)
         for side, marginals in zip(SIDES, (source_counts, target_counts), strict=True):
             if marginals:
@@ -135,7 +135,7 @@ def read_table(path: AnyPath) -> PhraseTable:
     True
     """
     file = InputFile(path)
-    with errors_in(file.origin):
+    with parquet_errors(file.origin):
         read = _probabilities_of_parquet if is_parquet(file) else _probabilities_of_text
         sources, targets, columns = read(file)
         first, source = interned(sources)
@@ -169,21 +169,6 @@ def write_table(table: PhraseTable, path: AnyPath) -> None:
         message = f"a table of Moses cannot store the columns {', '.join(table.columns)}: write "
         raise UsageError(f"{message}Parquet", parameter="path", code="not-supported")
     _write_text(table, [table.columns[name] for name in names], path)
-
-
-@contextmanager
-def errors_in(origin: str) -> Iterator[None]:
-    """Name the file in errors about its content, and in those of Arrow about a damaged file."""
-    try:
-        yield
-    except DataError as error:
-        if error.path is not None:
-            raise
-        raise DataError(error.message, origin, error.line, code=error.code) from error
-    except (pa.ArrowException, OSError) as error:
-        reason = str(error).splitlines()[0]
-        message = f"not a valid Parquet file ({reason}): download or create it again"
-        raise DataError(message, origin, code="damaged") from error
 
 
 def is_parquet(file: InputFile) -> bool:
@@ -437,7 +422,7 @@ def _probabilities_of_text(file: InputFile) -> tuple[Texts, Texts, dict[str, Flo
 def _read_marginal(path: AnyPath) -> tuple[pa.Array, Float64]:
     """Return phrases and (phrases,) their counts, from lines of `phrase ||| count`."""
     file = InputFile(path)
-    with errors_in(file.origin):
+    with parquet_errors(file.origin):
         parts = [(lines.fields[0], lines.numbers(1, 1)[:, 0]) for lines in _split(file, 2, 1)]
         if not parts:
             raise DataError("the file is empty", code="no-data")

@@ -14,10 +14,11 @@ from phrase_pairs import counts_by_pair, pairs_of, tables_equal
 from pyarrow import parquet
 from raising import raises
 
-from bpa_ppl import DataError, UsageError
+from bpa_ppl import DataError, UsageError, read_nbest
 from bpa_ppl.phrases import (
     PhraseCounts,
     PhraseTable,
+    Subdomains,
     aligned,
     read_counts,
     read_pairs,
@@ -213,6 +214,17 @@ def test_rejects_truncated_parquet_and_counts_as_probabilities(tmp_path: Path) -
     path.write_bytes(path.read_bytes()[:-20])
     with raises(DataError, "damaged"):
         read_counts(path)
+
+
+@pytest.mark.parametrize("read", [read_counts, read_table, Subdomains.load, read_nbest])
+def test_rejects_column_names_that_are_no_texts(
+    read: Callable[[Path], Any], tmp_path: Path
+) -> None:
+    path = tmp_path / "t.parquet"
+    parquet.write_table(pa.table({"source": ["a"], "target": ["x"], "text": ["y"]}), path)
+    path.write_bytes(path.read_bytes().replace(b"text", b"te\xff\xff"))
+    with raises(DataError, "damaged", match=r"t\.parquet"):
+        read(path)
 
 
 def test_rejects_tables_that_cannot_be_written(tmp_path: Path) -> None:
