@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
+import stat
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -19,6 +21,7 @@ from bpa_ppl.registry import FEATURES
 MovedFiles = Mapping[str, str | Path | Sequence[str | Path]]
 _FILES, _COLUMNS = "file_hashes", "feature_names"
 _STORED = "feature_source_{}"
+_MAX_SIZE = 64 << 30  # bytes of a file that a posterior names
 
 
 def absolute(source: FeatureSource) -> FeatureSource:
@@ -85,7 +88,12 @@ def sources_from_records(
         hashes.append(settings.pop(_FILES, ()))
         settings.pop(_COLUMNS, None)
         learned = str(np.ravel(constants.get(_STORED.format(number), "{}"))[0])
-        settings |= {name: _tuples(value) for name, value in json.loads(learned).items()}
+        try:
+            texts = dict(json.loads(learned))
+        except (ValueError, TypeError, RecursionError) as error:
+            problem = f"what the feature source {number + 1} has learned is damaged: adapt again"
+            raise DataError(problem, code="damaged") from error
+        settings |= {name: _tuples(value) for name, value in texts.items()}
         sources.append(FEATURES.recorded(settings.pop("source"), settings))
     moved = _with_moved_files(sources, moved_files or {})
     for source, recorded_hashes in zip(moved, hashes, strict=True):
@@ -98,13 +106,22 @@ def sources_from_records(
 
 
 def _hash(path: str, source: FeatureSource) -> str:
+    """Return the hash of a file; devices and pipes, which may have no end, are not opened."""
     try:
-        with open(path, "rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
-    except OSError as error:
-        problem = f"cannot be read ({error.strerror}), and the features {source.label} need it"
-        problem += f": give the new path of {source.label} if it has moved"
-        raise DataError(problem, path, parameter="moved_files", code="missing-file") from error
+        status = os.stat(path)
+        if not stat.S_ISREG(status.st_mode):
+            reason = "it is no file, but a folder, a device or a pipe"
+        elif status.st_size > _MAX_SIZE:
+            reason = f"it has {status.st_size / 2**30:,.0f} GiB, more than {_MAX_SIZE >> 30}"
+        else:
+            with open(path, "rb") as file:
+                return hashlib.file_digest(file, "sha256").hexdigest()
+        cause = None
+    except (OSError, ValueError) as error:  # ValueError: a NUL in the path
+        reason, cause = getattr(error, "strerror", None) or str(error), error
+    problem = f"cannot be read ({reason}), and the features {source.label} need it"
+    problem += f": give the new path of {source.label} if it has moved"
+    raise DataError(problem, path, parameter="moved_files", code="missing-file") from cause
 
 
 def _with_moved_files(

@@ -10,6 +10,7 @@ free features, `fixed_feature` those of the fixed ones, `sentence` the ids of th
 from __future__ import annotations
 
 import json
+import reprlib
 from collections.abc import Mapping
 from itertools import product
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -61,6 +62,9 @@ def to_tree(draws: Draws) -> DataTree:
     """Return draws as a tree of ArviZ's groups, without loading ArviZ.
 
     Attributes other than strings and numbers are stored as JSON.
+
+    Raises:
+        DataError: if an attribute is neither a text, a number, nor made of them.
     """
     statistics = {
         **draws.statistics,
@@ -90,7 +94,7 @@ def to_tree(draws: Draws) -> DataTree:
     coords: dict[str, Any] = {"feature": names, "other_feature": names, "fixed_feature": fixed}
     if draws.sentence_ids is not None:
         coords["sentence"] = draws.sentence_ids
-    plain = {k: v if isinstance(v, str | int | float) else json.dumps(v) for k, v in attrs.items()}
+    plain = {name: _encoded(name, value) for name, value in attrs.items()}
     return tree_of(groups, coords, {**dims, WEIGHTS: ["feature"]}, plain)
 
 
@@ -259,6 +263,17 @@ def _sites(recorded: Any, values: Mapping[str, Any]) -> tuple[str, ...]:
         problem = f"the attribute sites is {recorded!r:.80}, not a list of names"
         raise DataError(problem, parameter="sites", code="bad-name")
     return tuple(recorded)
+
+
+def _encoded(name: str, value: Any) -> str | int | float:
+    """Return an attribute as NetCDF holds it: other values than texts and numbers as JSON."""
+    if isinstance(value, str | int | float) and not isinstance(value, bool):
+        return value
+    try:
+        return json.dumps(value)
+    except (TypeError, ValueError, RecursionError) as error:
+        problem = f"the attribute {name} is {reprlib.repr(value)}: give texts, numbers, or lists"
+        raise DataError(problem, code="cannot-write") from error
 
 
 def _decoded(value: Any) -> Any:

@@ -112,9 +112,11 @@ def to_bytes(tree: DataTree) -> bytes:
         }
         for node in tree.subtree
     }
+    import h5netcdf
+
     try:
         return bytes(tree.to_netcdf(engine="h5netcdf", encoding=encoding))
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError, h5netcdf.CompatibilityError) as error:
         problem = f"NetCDF cannot hold this posterior ({_first_line(error)})"
         raise DataError(problem, code="cannot-write") from error
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -144,6 +146,28 @@ def test_a_file_that_has_changed_or_gone_is_refused(
         rerank(lists, posterior, moved_files={"lm": kept})
     with raises(UsageError, parameter="moved_files"):
         rerank(lists, posterior, moved_files={"known": ["a", "b"]})
+
+
+def test_devices_pipes_and_huge_files_are_not_opened(
+    tmp_path: Path, lists: NBest, domain: Path
+) -> None:
+    posterior = saved(tmp_path, lists, Known(text=str(domain)))
+    os.mkfifo(tmp_path / "pipe")
+    with open(tmp_path / "huge", "wb") as file:
+        file.truncate(1 << 40)  # takes no space
+    for path in ("/dev/zero", "/dev/full", tmp_path / "pipe", tmp_path, tmp_path / "huge", "a\0b"):
+        with raises(DataError, "missing-file", parameter="moved_files"):
+            rerank(lists, posterior, moved_files={"known": path})
+
+
+@pytest.mark.parametrize("learned", ["[", "[" * 100_000, "3", "[1]", '"a"'])
+def test_damaged_records_of_what_was_learned_are_refused(
+    lists: NBest, domain: Path, learned: str
+) -> None:
+    draws = as_draws(adapt(lists, WEIGHTS, sampler="map", add=[Known(text=str(domain))]))
+    constants = {**draws.constants, "feature_source_0": np.array([learned])}
+    with raises(DataError, "damaged"):
+        rerank(lists, replace(draws, constants=constants))
 
 
 def test_two_sources_of_a_kind_are_distinguished_by_their_names(

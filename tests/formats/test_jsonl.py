@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from raising import raises
 
+import bpa_ppl as bpa
 from bpa_ppl import NBest, read_nbest, write_nbest
 from bpa_ppl.errors import BpaWarning, DataError
 from bpa_ppl.formats.jsonl import Jsonl
@@ -223,3 +224,20 @@ def test_names_that_json_escapes(mark: str, format: str | Jsonl, tmp_path: Path)
     read = read_nbest(tmp_path / "lists", format=format)
     assert read.feature_names == (name,)
     assert read.features.tolist() == made.features.tolist()
+
+
+def test_lists_without_numbers_get_features_from_texts(tmp_path: Path) -> None:
+    texts = [["a cat", "the cat sat"], ["the old dog", "dog"]]
+    records = [
+        {"id": i, "references": [texts[i][i]], "candidates": [{"text": text} for text in texts[i]]}
+        for i in (0, 1)
+    ]
+    (tmp_path / "lists.jsonl").write_text("\n".join(lines(*records)))
+    lists = read_nbest(tmp_path / "lists.jsonl")
+    assert lists.features.shape == (4, 0)
+    assert bpa.oracles(lists).index.tolist() == [0, 1]
+    assert bpa.add_features(lists, ["length"]).features.tolist() == [[2], [3], [3], [1]]
+    posterior = bpa.adapt(lists, None, add=["length"], sampler="map")
+    assert bpa.rerank(lists, posterior, unchecked=True).texts
+    with raises(DataError, "no-data", parameter="fixed"):
+        bpa.adapt(lists, None)

@@ -375,3 +375,17 @@ def test_rejects_values_that_netcdf_cannot_store(
     with raises(DataError, code):
         write_posterior(posterior, tmp_path / "odd.nc")
     assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize("value", [10**30, "a\0b", "\ud800", b"a", {1}, object()])
+def test_rejects_attributes_that_netcdf_cannot_store(value: Any, tmp_path: Path) -> None:
+    draws = draws_of_all_kinds(attrs={"mine": value})
+    with raises(DataError, "cannot-write"):
+        write_posterior(draws, tmp_path / "odd.nc")
+    data = to_arviz(draws_of_all_kinds())
+    for odd in (value, True, None):
+        data.attrs["mine"] = odd
+        if not isinstance(odd, bytes):  # which NetCDF holds as a text
+            with raises(DataError, "cannot-write"):
+                write_posterior(data, tmp_path / "odd.nc")
+    assert os.listdir(tmp_path) == []
