@@ -35,6 +35,9 @@ STANDARD = "-"
 
 _CHUNK = 1 << 16  # bytes read at once; compressed text grows about tenfold
 _BLOCK = 1 << 20  # bytes of text in a block
+#: GiB that a compressed file may hold, if it is read in parts, or as a whole; the environment
+#: variable replaces both.
+_STREAM_GIB, _WHOLE_GIB, _LIMIT = 16.0, 1.0, "BPA_PPL_UNPACKED_LIMIT"
 _BOM = b"\xef\xbb\xbf"
 _MAGIC = 8  # bytes that identify compressed files
 
@@ -48,6 +51,7 @@ class Codec(NamedTuple):
         magic: first bytes of such files.
         decoder: returns a new decompressor of one stream, as those of lzma.
         encoder: returns a binary file that compresses into another one.
+        piece: how many bytes are decompressed at once, so that they hold 128 MiB at most.
     """
 
     name: str
@@ -55,6 +59,7 @@ class Codec(NamedTuple):
     magic: bytes
     decoder: Callable[[], Any]
     encoder: Callable[[BinaryIO], Any]
+    piece: int
 
 
 CODECS = (
@@ -65,14 +70,23 @@ CODECS = (
         lambda: isal_zlib.decompressobj(31),
         # Without name and time, so that equal content gives equal files.
         lambda file: gzip.GzipFile("", "wb", 6, file, mtime=0),
+        _CHUNK,
     ),
-    Codec("xz", ".xz", b"\xfd7zXZ\0", lzma.LZMADecompressor, partial(lzma.LZMAFile, mode="wb")),
+    Codec(
+        "xz",
+        ".xz",
+        b"\xfd7zXZ\0",
+        lzma.LZMADecompressor,
+        partial(lzma.LZMAFile, mode="wb"),
+        _CHUNK >> 2,
+    ),
     Codec(
         "zstd",
         ".zst",
         b"\x28\xb5\x2f\xfd",
         lambda: zstandard.ZstdDecompressor().decompressobj(),
         lambda file: zstandard.ZstdCompressor().stream_writer(file, closefd=False),
+        _CHUNK >> 4,
     ),
 )
 #: The errors of the decompressors for corrupt data.
@@ -169,19 +183,7 @@ class InputFile:
         Raises:
             DataError: if there is a NUL byte in it, as of UTF-16 or a damaged disk.
         """
-        before = 0
-        for block in _whole_lines(self._all_chunks()):
-            at = block.find(b"\0")
-            if at >= 0:
-                raise DataError(
-                    "a NUL byte, which is not text: create the file again, convert it from UTF-16 "
-                    "with iconv, or remove such bytes with `tr -d '\\000'`",
-                    self.origin,
-                    before + block.count(b"\n", 0, at) + 1,
-                    code="bad-encoding",
-                )
-            yield block
-            before += line_count(block)
+        return _blocks_of_text(self._all_chunks(), self.origin)
 
     @contextmanager
     def on_disk(self) -> Iterator[str]:
@@ -223,7 +225,8 @@ def read_blocks(path: AnyInput) -> Iterator[bytes]:
         path: the file; `-` is the standard input.
 
     Raises:
-        DataError: if the file cannot be read, or its compressed data are cut short or corrupt.
+        DataError: if the file cannot be read, its compressed data are cut short, corrupt or too
+            large when unpacked, or it is not text.
 
     >>> import gzip, tempfile
     >>> with tempfile.NamedTemporaryFile() as file:
@@ -231,7 +234,16 @@ def read_blocks(path: AnyInput) -> Iterator[bytes]:
     ...     print(b"".join(read_blocks(file.name)))
     b'one\ntwo\n'
     """
-    return _whole_lines(_plain_bytes(path))
+    return _blocks_of_text(_plain_bytes(path), origin_name(path))
+
+
+def beginning_of(path: AnyInput) -> bytes:
+    r"""Return the first bytes of a file, unpacked as by `read_blocks`, text or not.
+
+    >>> beginning_of([b"a cat"])
+    b'a cat\n'
+    """
+    return next(_plain_bytes(path), b"")
 
 
 def line_count(block: bytes) -> int:
@@ -243,6 +255,40 @@ def line_count(block: bytes) -> int:
     import numpy as np
 
     return int(np.count_nonzero(np.frombuffer(block, np.uint8) == ord("\n")))
+
+
+def _blocks_of_text(chunks: Iterator[bytes], origin: str) -> Iterator[bytes]:
+    before = 0
+    for block in _whole_lines(chunks):
+        _check_text(block, origin, before)
+        yield block
+        before += line_count(block)
+
+
+def _check_text(block: bytes, origin: str, before: int = 0) -> None:
+    """Refuse text with a NUL byte, or without the line ends of Unix or Windows.
+
+    Args:
+        block: the text.
+        origin: of the text.
+        before: the number of lines before it.
+    """
+    at = block.find(b"\0")
+    if at >= 0:
+        raise DataError(
+            "a NUL byte, which is not text: create the file again, convert it from UTF-16 "
+            "with iconv, or remove such bytes with `tr -d '\\000'`",
+            origin,
+            before + block.count(b"\n", 0, at) + 1,
+            code="bad-encoding",
+        )
+    if before == 0 and b"\r" in block.rstrip(b"\r\n") and b"\n" not in block.rstrip(b"\r\n"):
+        raise DataError(
+            "its lines end with carriage returns alone: convert it with `tr '\\r' '\\n'`",
+            origin,
+            1,
+            code="bad-encoding",
+        )
 
 
 def _whole_lines(chunks: Iterator[bytes]) -> Iterator[bytes]:
@@ -274,7 +320,9 @@ def read_text(path: AnyInput) -> str:
     ...     print(read_text(file.name))
     café
     """
-    return decoded(b"".join(_plain_bytes(path)), path, 1)
+    data = b"".join(_plain_bytes(path, _WHOLE_GIB))
+    _check_text(data, origin_name(path))
+    return decoded(data, path, 1)
 
 
 def read_lines(path: AnyInput) -> list[str]:
@@ -514,13 +562,18 @@ def _text_file(temporary: Path, path: AnyPath) -> Iterator[TextIO]:
             yield text
 
 
-def _plain_bytes(path: AnyInput) -> Generator[bytes, None, None]:
-    """Yield the decompressed content in chunks of any length, without a byte-order mark."""
+def _plain_bytes(path: AnyInput, gib: float | None = None) -> Generator[bytes, None, None]:
+    """Yield the decompressed content in chunks of any length, without a byte-order mark.
+
+    Args:
+        path: what is read.
+        gib: the most that a compressed file may hold, in GiB; None for files read in parts.
+    """
     chunks = _raw_chunks(path)
     first = next(chunks, b"")
     codec = next((c for c in CODECS if first.startswith(c.magic)), None)
     whole = chain([first], chunks)
-    texts = whole if codec is None else ahead(_unpacked(whole, codec, path))
+    texts = whole if codec is None else ahead(_unpacked(whole, codec, path, gib or _STREAM_GIB))
     yield next(texts, b"").removeprefix(_BOM)
     yield from texts
 
@@ -571,20 +624,47 @@ def _ended(line: Any) -> bytes | str:
     )
 
 
-def _unpacked(chunks: Iterator[bytes], codec: Codec, path: AnyInput) -> Iterator[bytes]:
-    """Decompress one or several concatenated streams."""
-    decoder = codec.decoder()
+def _unpacked(chunks: Iterator[bytes], codec: Codec, path: AnyInput, gib: float) -> Iterator[bytes]:
+    """Decompress one or several concatenated streams, up to a number of GiB."""
+    gib = _unpacked_limit(gib)
+    decoder, left = codec.decoder(), gib * 2**30
     try:
-        for chunk in chunks:
-            while chunk:
+        for piece in chain.from_iterable(map(partial(_pieces, codec.piece), chunks)):
+            while piece:
                 if decoder.eof:
                     decoder = codec.decoder()
-                yield decoder.decompress(chunk)
-                chunk = decoder.unused_data if decoder.eof else b""
+                text = decoder.decompress(piece)
+                piece = decoder.unused_data if decoder.eof else b""
+                left -= len(text)
+                if left < 0:
+                    raise DataError(
+                        f"unpacks to more than {gib:g} GiB: if that is right, set {_LIMIT} to a "
+                        "larger number of GiB, or unpack the file",
+                        origin_name(path),
+                        code="damaged",
+                    )
+                yield text
     except CORRUPT as error:
         raise _damaged(path, f"the {codec.name} data are corrupt ({error})") from error
     if not decoder.eof:
         raise _damaged(path, f"the {codec.name} data end too early")
+
+
+def _pieces(size: int, chunk: bytes) -> Iterator[bytes]:
+    return (chunk[start : start + size] for start in range(0, len(chunk), size))
+
+
+def _unpacked_limit(default: float) -> float:
+    """Return how many GiB a compressed file may hold."""
+    text = os.environ.get(_LIMIT, str(default))
+    try:
+        gib = float(text)
+    except ValueError:
+        gib = 0.0
+    if not gib > 0:
+        problem = f"{_LIMIT} must be a number > 0 (GiB), not {quoted(text)}"
+        raise UsageError(problem, parameter=_LIMIT)
+    return gib
 
 
 def _damaged(path: AnyInput, problem: str) -> DataError:

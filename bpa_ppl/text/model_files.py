@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bpa_ppl.errors import DataError, UsageError
-from bpa_ppl.formats.streams import AnyPath, InputFile, origin_name, read_blocks
+from bpa_ppl.formats.streams import AnyPath, InputFile, beginning_of, origin_name
 from bpa_ppl.nbest import Float64, Int64
 from bpa_ppl.progress import Reporter
 from bpa_ppl.text.arpa import TITLE, read_arpa
@@ -110,7 +110,7 @@ def model_of(
 
 
 def _begins(path: AnyPath) -> bytes:
-    return next(read_blocks(path), b"").lstrip()
+    return beginning_of(path).lstrip()
 
 
 class TextStatistics(NamedTuple):

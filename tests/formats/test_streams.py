@@ -16,7 +16,8 @@ import pytest
 import zstandard
 from raising import raises
 
-from bpa_ppl.errors import DataError
+from bpa_ppl import read_nbest, read_references, read_weights
+from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.formats.streams import (
     atomic_path,
     atomic_writer,
@@ -125,6 +126,31 @@ def test_a_corrupt_file_is_named_with_the_remedy(tmp_path: Path, kind: str) -> N
     (tmp_path / "bad.gz").write_bytes(data)
     with raises(DataError, "damaged"):
         list(read_blocks(tmp_path / "bad.gz"))
+
+
+@pytest.mark.parametrize("kind", COMPRESSED)
+@pytest.mark.parametrize("read", [read_lines, read_nbest, read_weights])
+def test_a_file_that_unpacks_to_too_much_is_refused(
+    tmp_path: Path, kind: str, read: Callable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    line = b"0 ||| a cat ||| LM0= 1 ||| 1\n"
+    (tmp_path / "bomb").write_bytes(COMPRESS[kind](line * (2**20 // len(line))))
+    monkeypatch.setenv("BPA_PPL_UNPACKED_LIMIT", "0.0005")
+    with raises(DataError, "damaged", match="bomb"):
+        read(tmp_path / "bomb")
+    monkeypatch.setenv("BPA_PPL_UNPACKED_LIMIT", "much")
+    with raises(UsageError, parameter="BPA_PPL_UNPACKED_LIMIT"):
+        read(tmp_path / "bomb")
+
+
+@pytest.mark.parametrize(
+    "content", ["a cat\n".encode("utf-16"), b"a\0cat\n", b"a cat\ra dog\r", b"a\rb\n"]
+)
+@pytest.mark.parametrize("read", [read_references, read_weights, read_lines])
+def test_what_is_no_text_is_refused(tmp_path: Path, content: bytes, read: Callable) -> None:
+    (tmp_path / "odd").write_bytes(content)
+    with raises(DataError, "bad-encoding", line=1):
+        read(tmp_path / "odd")
 
 
 def test_unknown_compression_is_no_text(tmp_path: Path) -> None:
