@@ -242,6 +242,7 @@ class _Reader:
         """Return the cells of each record, and the line that it begins in."""
         text = decoded(data, self.options.origin, self._line)
         lines = [f"{line}\n" for line in text[:-1].split("\n")]
+        csv.field_size_limit(max(csv.field_size_limit(), len(text)))
         # A quoted cell that continues in the next block takes in the line that is added here.
         reader = csv.reader([*lines, "end"], delimiter=self.separator)
         records, begins = [], []

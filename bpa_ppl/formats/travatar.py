@@ -34,8 +34,6 @@ from bpa_ppl.nbest import NBest
 from bpa_ppl.rows import Rows
 from bpa_ppl.rows.schema import looks_numeric
 
-_FEATURE = re.compile(rb"(\S+)=(\S*)")
-_FEATURE_NAME = re.compile(rb"(\S+)=")
 _NAME = re.compile(r"[^\s|=]\S*")
 # Features of cdec's own phrase and language models and grammars.
 _CDEC = re.compile(
@@ -188,8 +186,9 @@ class _SparseParser(LineParser):
         for number, line in enumerate(lines, 1):
             fields = line.rsplit(b" |||", 2)
             features = fields[-1 if self._score_first else len(fields) - 2]
-            for name in _FEATURE_NAME.findall(features):
-                found.setdefault(name, number)
+            for token in features.split():
+                if name := token.rpartition(b"=")[0]:
+                    found.setdefault(name, number)
         return tuple(decoded(name, self.options.origin, n) for name, n in found.items())
 
     def _fields(self, line: bytes, number: int) -> Fields:
@@ -205,5 +204,5 @@ class _SparseParser(LineParser):
 
 def _are_features(field: bytes) -> bool:
     """Return whether a field has features, each with its value glued to it."""
-    found = _FEATURE.findall(field)
-    return bool(found) and len(found) == len(field.split()) and all(value for _, value in found)
+    tokens = field.split()
+    return bool(tokens) and all(all(token.rpartition(b"=")) for token in tokens)

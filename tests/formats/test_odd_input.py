@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -101,3 +102,21 @@ def test_odd_values_of_json_lists(tmp_path: Path, odd: str, text: str) -> None:
         assert message.startswith(f":{1 + bool(before)}: ")
         assert len(message) < 200
         assert "sys.set" not in message
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "0 ||| a ||| LM= 1." + "0" * 200_000 + " ||| 1",
+        "0 ||| a ||| LM=" + "1" * 200_000 + "e",
+        "0 ||| a ||| " + "a=" * 100_000,
+        "S-" + "1" * 200_000 + "\ta",
+        "0\t" * 100_000,
+        "[1," * 100_000,
+    ],
+    ids=["Moses", "cdec", "names", "fairseq", "tabs", "JSON"],
+)
+def test_detection_takes_linear_time(line: str) -> None:
+    """In quadratic time one of these lines would take minutes."""
+    with suppress(DataError):
+        assert len(read_nbest([line]).features) == 1

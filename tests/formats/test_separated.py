@@ -155,3 +155,13 @@ def test_what_would_not_read_back(tmp_path: Path) -> None:
     with raises(DataError, "not-supported"):
         write_nbest(empty, tmp_path / "other.csv")
     assert not (tmp_path / "other.csv").exists()
+
+
+@pytest.mark.parametrize("separator", [",", "\t"])
+@pytest.mark.parametrize("quoted", [False, True])
+def test_cells_of_any_length_are_read(tmp_path: Path, separator: str, quoted: bool) -> None:
+    text = "x" * 200_000 + ' "y"' * quoted
+    cell = '"' + text.replace('"', '""') + '"' if quoted else text
+    lines = [["id", "text", "lm"], ["0", cell, "1"], ["0", "b", "2"]]
+    (tmp_path / "lists").write_text("".join(separator.join(line) + "\n" for line in lines))
+    assert read_nbest(tmp_path / "lists").texts(0) == [text, "b"]
