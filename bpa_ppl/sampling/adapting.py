@@ -44,7 +44,7 @@ from bpa_ppl.registry import LIKELIHOODS, PRIORS, SAMPLERS
 from bpa_ppl.sampling import density
 from bpa_ppl.sampling.base import Data, Model, Program, Sampled, Target, place
 from bpa_ppl.sampling.mode import find_mode
-from bpa_ppl.sampling.prior_scale import learn_scale
+from bpa_ppl.sampling.prior_scale import learn_scale, require_usable_scale
 from bpa_ppl.sampling.sentences import Sentences, domain_numbers, observe_sentences
 from bpa_ppl.weights import (
     EQUAL,
@@ -185,6 +185,7 @@ def adapt_draws(nbest: NBest, weights: AnyWeights, options: AdaptOptions) -> Dra
     likelihood = sentences.resolve_defaults(likelihood)
     scale = _scale(family, sentences, likelihood, options.progress)
     recorded, prior = _prior(family, matched, scale)
+    require_usable_scale(prior, matched, sentences.nbest)
     if likelihood.observes == "preferences" and scale is not None:
         recorded["scale_learned"] = False
     name = SAMPLERS.name_of(engine)

@@ -19,6 +19,7 @@ TOLERANCE = 1e-6
 MAX_ITERATIONS = 50
 _HALVINGS = 30
 _SINGULAR = 1e-14  # of the largest eigenvalue of a Hessian
+_SIMILAR = 1e-6  # ratio of curvatures down to which units are not changed
 
 
 class Mode(NamedTuple):
@@ -129,10 +130,14 @@ def _positive_definite(matrix: Float64) -> tuple[Float64, bool]:
     """
     if not np.isfinite(matrix).all():
         return np.full_like(matrix, np.nan), False
-    values, vectors = np.linalg.eigh((matrix + matrix.T) / 2)
+    # Weights of features in very different units have very different curvatures.
+    diagonal = np.abs(np.diag(matrix))
+    differ = diagonal.min() < _SIMILAR * diagonal.max()
+    unit = np.sqrt(np.where(diagonal > 0, diagonal, 1.0)) if differ else np.ones(len(matrix))
+    values, vectors = np.linalg.eigh((matrix + matrix.T) / 2 / np.outer(unit, unit))
     largest = np.abs(values).max()
     positive = (vectors * np.maximum(np.abs(values), 1e-10 * largest)) @ vectors.T
-    return positive, bool(values.min() > _SINGULAR * largest)
+    return positive * np.outer(unit, unit), bool(values.min() > _SINGULAR * largest)
 
 
 def _solve(matrix: Float64, right: Float64) -> Float64:

@@ -28,6 +28,15 @@ def _invalid(parameter: str, requirement: str, code: str) -> UsageError:
     return UsageError(problem, parameter=parameter, code=code)
 
 
+def _finite(weights: Mapping[str, float]) -> Float64:
+    """Return the means of the weights."""
+    mean = np.array(list(weights.values()), np.float64)
+    for name, value in zip(weights, mean, strict=True):
+        if not np.isfinite(value):
+            raise _invalid("weights", f"finite, but that of {name} is {value}", "bad-number")
+    return mean
+
+
 class Prior(NamedTuple):
     """p(λ | T) over the Q free features; a pytree of arrays.
 
@@ -74,7 +83,8 @@ class Prior(NamedTuple):
             variance: σ_T, a variance: one number, or one per feature.
 
         Raises:
-            UsageError: if a variance is not positive and finite, or there are too few or many.
+            UsageError: if a variance is not positive and finite, there are too few or many, or a
+                mean is not finite.
 
         >>> prior = Prior.isotropic({"LM0": 0.5, "WP0": -1.0}, 0.1)
         >>> prior.names, prior.mean.tolist(), prior.variance.tolist()
@@ -89,7 +99,7 @@ class Prior(NamedTuple):
             raise _invalid(
                 "prior_variance", f"positive and finite, not {values.min()}", "bad-number"
             )
-        mean = np.array([weights[name] for name in names], np.float64)
+        mean = _finite(weights)
         return cls(mean, np.array(np.broadcast_to(values, mean.shape)), names=names)
 
     @classmethod
@@ -101,7 +111,8 @@ class Prior(NamedTuple):
             covariance: (Q, Q), in the order of `weights`.
 
         Raises:
-            UsageError: if it is not symmetric and positive definite, or has another shape.
+            UsageError: if it is not symmetric and positive definite, or has another shape, or a
+                mean is not finite.
 
         >>> Prior.gaussian({"a": 0.0, "b": 1.0}, [[1.0, 0.5], [0.5, 1.0]]).covariance.shape
         (2, 2)
@@ -112,8 +123,7 @@ class Prior(NamedTuple):
             raise _invalid("covariance", problem, "wrong-length")
         if not np.allclose(matrix, matrix.T) or np.linalg.eigvalsh(matrix).min() <= 0:
             raise _invalid("covariance", "symmetric and positive definite", "bad-number")
-        mean = np.array([weights[name] for name in weights], np.float64)
-        return cls(mean, covariance=matrix, names=tuple(weights))
+        return cls(_finite(weights), covariance=matrix, names=tuple(weights))
 
     @classmethod
     def named(cls, names: Sequence[str], distribution: dist.Distribution) -> Prior:

@@ -106,6 +106,10 @@ def test_file_round_trip(prior: Prior, tmp_path: Path) -> None:
         '{"mean": {"a": 1}}',
         '{"mean": {"a": "x"}, "variance": {"a": 1}}',
         '{"mean": {"a": 1}, "variance": {"a": -1}}',
+        '{"mean": {"a": 1}, "variance": {"a": Infinity}}',
+        '{"mean": {"a": NaN}, "variance": {"a": 1}}',
+        '{"mean": {"a": 1e400}, "covariance": [[1]]}',
+        '{"mean": {"a": 1, "b": 2}, "covariance": [[1, 0], [0, NaN]]}',
         '{"mean": {"a": 1, "b": 2}, "covariance": [[1, 2], [2, 1]]}',
     ],
 )

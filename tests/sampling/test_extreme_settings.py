@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -10,7 +11,7 @@ import psutil
 import pytest
 from raising import raises
 
-from bpa_ppl import NBest, UsageError, adapt, check
+from bpa_ppl import DataError, NBest, UsageError, adapt, check, point_weights
 from bpa_ppl.posterior import Draws
 from bpa_ppl.registry import SAMPLERS
 from bpa_ppl.sampling.base import Data, Target, require_memory
@@ -82,3 +83,38 @@ def test_one_draw_of_nuts_is_refused_without_a_fuss(capfd: pytest.CaptureFixture
     report = check(Draws({"weights": np.zeros((*shape, 2))}, ("A", "B"), statistics=statistics))
     assert {"R-hat", "bulk ESS", "BFMI"} <= {finding.name for finding in report.failures}
     assert capfd.readouterr().err == ""
+
+
+@pytest.mark.parametrize(
+    ("factor", "weights", "variance"),
+    [
+        (1e30, None, None),
+        (1e38, None, None),
+        (1e6, {"A": 0.1, "B": 0.2}, None),
+        (1e38, {"A": 0.1, "B": 0.2}, None),
+        (1.0, {"A": 0.1, "B": 0.2}, 1e-300),
+        (1.0, {"A": 0.1, "B": 0.2}, 1e300),
+    ],
+)
+def test_a_feature_or_a_prior_of_extreme_scale_is_named(
+    factor: float, weights: dict[str, float] | None, variance: float | None
+) -> None:
+    lists = replace(LISTS, features=LISTS.features * np.float32([factor, 1.0]))
+    options = {} if variance is None else {"prior_variance": variance}
+    with raises(DataError, "bad-number", parameter="prior_variance", match="prior of A"):
+        adapt(lists, weights, **options)
+
+
+def test_the_unit_of_a_feature_does_not_matter() -> None:
+    rng = np.random.default_rng(0)
+    features = rng.normal(size=(30, 5, 2)).astype(np.float32)
+    texts = [rng.permutation(["a a", "a", "a b", "b", "b b"]).tolist() for _ in range(30)]
+    lists = NBest.from_lists(texts, features, ["A", "B"], references=["a a"] * 30)
+    posteriors = [
+        adapt(replace(lists, features=lists.features * np.float32([factor, 1.0])), None)
+        for factor in (1.0, 2.0**30)
+    ]
+    one, other = (point_weights(posterior) for posterior in posteriors)
+    assert check(posteriors[1])
+    assert other["A"] * 2.0**30 == pytest.approx(one["A"], abs=0.1)
+    assert other["B"] == pytest.approx(one["B"], abs=0.1)
