@@ -191,7 +191,22 @@ def _exit_code() -> int | str | None:
         return BpaError.exit_code
     except SystemExit as done:
         return done.code
+    except (MemoryError, ImportError, RuntimeError) as error:
+        if not (message := _of_the_machine(error)):
+            raise
+        typer.echo(printable(f"error: {message}"), err=True)
+        return BpaError.exit_code
     return 0
+
+
+def _of_the_machine(error: Exception) -> str:
+    """Return a message for missing memory and packages; an empty text for other errors."""
+    # JAX raises a RuntimeError of its own with this code.
+    if isinstance(error, MemoryError) or "RESOURCE_EXHAUSTED" in str(error):
+        return "out of memory: give fewer or smaller lists, fewer draws, or a machine with more"
+    if isinstance(error, ImportError):
+        return f"a package cannot be loaded: {error}"
+    return ""
 
 
 def prepare_streams() -> None:

@@ -22,6 +22,8 @@ from command_line import PROGRAM, run, start, succeed
 from bpa_ppl.cli import main, options
 from bpa_ppl.cli.app import shown_messages
 from bpa_ppl.notes import LOGGER, log_info, warn_user
+from bpa_ppl.registry import SAMPLERS
+from bpa_ppl.sampling.base import Sampled, Sampler, Target
 
 INSTALLED = str(Path(sys.executable).parent / "bpa")
 SENTENCES = 12  # in the lists of the fixture
@@ -71,6 +73,57 @@ def test_ctrl_c_leaves_nothing(folder: Path) -> None:
     assert err.splitlines()[-1] == "interrupted"
     assert "Traceback" not in err
     assert sorted(os.listdir()) == before
+
+
+FAILING_IMPORT = """
+import sys
+
+class Finder:
+    def find_spec(self, name, path, target=None):
+        if name == "bpa_ppl.cli":
+            raise {error}
+
+sys.meta_path.insert(0, Finder())
+from bpa_ppl.__main__ import main
+main()
+"""
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "shown"),
+    [
+        ("KeyboardInterrupt", 130, "interrupted"),
+        ("MemoryError", 2, "error: .*memory"),
+        ("ImportError('libx.so: failed to map')", 2, "error: .*libx"),
+    ],
+)
+def test_what_ends_the_imports_has_no_traceback(error: str, code: int, shown: str) -> None:
+    program = [sys.executable, "-c", FAILING_IMPORT.format(error=error)]
+    done = subprocess.run(program, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (code, "")
+    assert re.fullmatch(f"{shown}.*\n", done.stderr)
+
+
+@pytest.mark.parametrize(
+    ("error", "shown"),
+    [
+        (MemoryError("Unable to allocate 1 TiB"), "error: out of memory"),
+        (RuntimeError("RESOURCE_EXHAUSTED: Out of memory allocating"), "error: out of memory"),
+        (ImportError("libx.so: failed to map segment"), "error: .*libx"),
+    ],
+)
+def test_a_lack_of_memory_has_no_traceback(folder: Path, error: Exception, shown: str) -> None:
+    class Greedy(Sampler, frozen=True):
+        def sample(self, target: Target) -> Sampled:
+            raise error
+
+    name = f"greedy-{shown[-4:]}-{type(error).__name__}"
+    SAMPLERS.register(name, Greedy)
+    lists = ("adapt", "nbest", "-r", "ref", "-w", "moses.ini", "-o", "new.nc")
+    code, out, err = run(*lists, "--sampler", name)
+    assert (code, out) == (2, "")
+    assert re.match(shown, err.splitlines()[-1])
+    assert not Path("new.nc").exists()
 
 
 def _when_read(path: str, flags: int) -> int:
