@@ -2,6 +2,7 @@
 
 `BPA_PPL_CACHE` names the folder, and `BPA_PPL_CACHE_LIMIT` the limit of the scores in MiB: the
 least recently used are deleted first, and 0 keeps none. The folder can be deleted at any time.
+Whoever can write into it could have programs of theirs run, so it must be the user's alone.
 """
 
 from __future__ import annotations
@@ -39,6 +40,40 @@ def cache_folder() -> Path:
     return platformdirs.user_cache_path("bpa_ppl")
 
 
+def own_folder() -> Path | None:
+    """Return the cache folder, created if it is missing, or None, with a warning.
+
+    It is created for the user alone, and not used where it belongs to, or can be written by,
+    somebody else, or cannot be created.
+    """
+    folder = cache_folder()
+    problem = _problem_of(folder)
+    if problem:
+        _warn_once(folder, problem)
+    return None if problem else folder
+
+
+@cache
+def _warn_once(folder: Path, problem: str) -> None:
+    advice = "name another folder of yours in BPA_PPL_CACHE"
+    warn_user(f"nothing is cached in {folder}, because {problem}: {advice}")
+
+
+def _problem_of(folder: Path) -> str:
+    """Return why a cache folder is not used; it is created if it is missing."""
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(mode=0o700, exist_ok=True)
+        status = folder.stat()
+    except OSError as error:
+        return str(error.strerror or error)
+    if not hasattr(os, "geteuid"):  # Windows, where a user's folders are theirs alone
+        return ""
+    if status.st_uid != os.geteuid():
+        return "it belongs to another user"
+    return "others can write into it (chmod go-w)" if status.st_mode & 0o022 else ""
+
+
 def prepare_jax() -> None:
     """Keep JAX's compiled programs in the cache folder, unless JAX has been given another one.
 
@@ -56,8 +91,8 @@ def prepare_jax() -> None:
             code="forked",
         )
     _jax_process = os.getpid()
-    if jax.config.values["jax_compilation_cache_dir"] is None:
-        jax.config.update("jax_compilation_cache_dir", str(cache_folder() / "jax"))
+    if jax.config.values["jax_compilation_cache_dir"] is None and (folder := own_folder()):
+        jax.config.update("jax_compilation_cache_dir", str(folder / "jax"))
         jax.config.update("jax_persistent_cache_min_compile_time_secs", _MIN_COMPILE_SECONDS)
 
 
@@ -113,7 +148,10 @@ def read_array(key: str, size: int) -> Float64 | None:
     >>> read_array("no such key", 1) is None
     True
     """
-    path = _path(key)
+    folder = own_folder() if cache_folder().exists() else None
+    if folder is None:
+        return None
+    path = _path(folder, key)
     try:
         with open(path, "rb") as file, np.load(file) as arrays:
             values = arrays["values"]
@@ -137,9 +175,10 @@ def write_array(key: str, values: Float64) -> None:
         problem = f"BPA_PPL_CACHE_LIMIT must be an integer ≥ 0 (MiB), got {text!r}"
         raise UsageError(problem, parameter="BPA_PPL_CACHE_LIMIT")
     limit = int(text) << 20
-    if not limit:
+    folder = own_folder() if limit else None
+    if folder is None:
         return
-    path = _path(key)
+    path = _path(folder, key)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         descriptor, part = tempfile.mkstemp(".part", dir=path.parent)
@@ -155,8 +194,8 @@ def write_array(key: str, values: Float64) -> None:
         warn_user(f"sentence scores are not cached ({error}): name a writable BPA_PPL_CACHE folder")
 
 
-def _path(key: str) -> Path:
-    return cache_folder() / "arrays" / f"{key}.npz"
+def _path(folder: Path, key: str) -> Path:
+    return folder / "arrays" / f"{key}.npz"
 
 
 def _evict(folder: Path, limit: int) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import stat
 import sys
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
@@ -166,6 +167,28 @@ def test_unwritable_folder(lists: NBest, tmp_path: Path, monkeypatch: pytest.Mon
     with pytest.warns(BpaWarning, match="BPA_PPL_CACHE"):
         result = oracles(lists)
     assert result.index.tolist() == oracles(lists, cache=False).index.tolist()
+
+
+@pytest.mark.skipif(os.name != "posix", reason="modes of files are those of POSIX")
+def test_a_folder_that_others_can_write_into_is_not_used(
+    lists: NBest, cache_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cache_folder.mkdir()
+    cache_folder.chmod(0o777)
+    with pytest.warns(BpaWarning, match="chmod"):
+        oracles(lists)
+    oracles(lists)  # it warns once
+    assert list(cache_folder.iterdir()) == []
+    other = tmp_path / "other"
+    monkeypatch.setenv("BPA_PPL_CACHE", str(other))
+    oracles(lists)
+    assert (stat.S_IMODE(other.stat().st_mode), len(files(other))) == (0o700, 1)
+    monkeypatch.setattr(os, "geteuid", lambda: other.stat().st_uid + 1)
+    link = tmp_path / "link"
+    link.symlink_to(other)
+    monkeypatch.setenv("BPA_PPL_CACHE", str(link))
+    with pytest.warns(BpaWarning, match="another user"):
+        oracles(lists)
 
 
 def test_default_folder(monkeypatch: pytest.MonkeyPatch) -> None:
