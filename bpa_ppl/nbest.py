@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from bpa_ppl import columns as cols
 from bpa_ppl.columns import Column, Which, intern
-from bpa_ppl.errors import DataError, UsageError, one_of, quoted
+from bpa_ppl.errors import DataError, UsageError, one_of, printable, quoted
 from bpa_ppl.labels import matches, places_of
 from bpa_ppl.notes import warn_user
 
@@ -756,6 +756,11 @@ def _check_shapes(nbest: NBest) -> None:
         raise DataError("a hypothesis has no text", nbest.origin, code="mismatch")
     if len(set(nbest.feature_names)) != len(nbest.feature_names):
         raise DataError("two features have the same name", nbest.origin, code="duplicate")
+    together = "".join(nbest.feature_names)
+    if printable(together) != together:
+        name = next(name for name in nbest.feature_names if printable(name) != name)
+        problem = f"the name of the feature {printable(name)} has a control character: rename it"
+        raise DataError(problem, nbest.origin, code="bad-name")
     if np.any(nbest.sizes < 1):
         empty = nbest.sentence_ids[int(np.argmax(nbest.sizes < 1))]
         raise DataError(f"the list of sentence {empty} is empty", nbest.origin, code="no-data")

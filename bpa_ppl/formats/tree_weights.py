@@ -12,7 +12,7 @@ from bpa_ppl.formats.base import WeightFormat
 from bpa_ppl.formats.numbers import finite, shortest
 from bpa_ppl.labels import expand
 
-_LINE = re.compile(r"""(?:[^\s#=:'"\[{][^#=:]*|"[^"]*"|'[^']*')\s*:(?:\s|$)|-\s|---""")
+_LINE = re.compile(r"""(?:[^\s#=:'"\[{][^#=:]*|"(?:[^"\\]|\\.)*"|'[^']*')\s*:(?:\s|$)|-\s|---""")
 #: Names that need no quotes.
 _PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9_]*(\[\d+\])?")
 _NOT_PLAIN = {"y", "n", "yes", "no", "on", "off", "true", "false", "null"}
@@ -190,4 +190,8 @@ def _yaml_number(what: str, node: Any, origin: str) -> float:
 def _quoted(name: str) -> str:
     """Return a name as a key of YAML, in quotes unless it is certainly read as a name."""
     plain = _PLAIN.fullmatch(name) and "[" not in name and name.lower() not in _NOT_PLAIN
-    return name if plain else json.dumps(name, ensure_ascii=False)
+    if plain:
+        return name
+    escaped = name.replace("\\", "\\\\").replace('"', '\\"')
+    # Characters that break lines, or that no editor shows, are written as YAML's escapes.
+    return '"' + "".join(c if c.isprintable() else f"\\U{ord(c):08x}" for c in escaped) + '"'

@@ -215,7 +215,7 @@ def test_judged_lists(shared_data: Path) -> None:
     assert round(float(np.mean(mqm)), 2) == -1.35  # stated beside the data: a random choice
 
 
-@pytest.mark.parametrize("mark", ["\f", "\x1f", "\x7f", '"', "\\", "\u2028", "é"])
+@pytest.mark.parametrize("mark", ['"', "\\", "\u00a0", "é"])
 @pytest.mark.parametrize("format", ["jsonl", Jsonl(long=True)], ids=["nested", "long"])
 def test_names_that_json_escapes(mark: str, format: str | Jsonl, tmp_path: Path) -> None:
     name = f"a{mark}b"

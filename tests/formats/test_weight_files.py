@@ -287,3 +287,37 @@ class TestTemplate:
         template = write(INI.encode(), name="moses.ini")
         with raises(UsageError, "not-supported", parameter="template"):
             write_weights({"LM0": 1}, "-", template=template, format="json")
+
+
+@pytest.mark.parametrize("kind", ["yaml", "json"])
+def test_any_name_of_a_feature_is_read_as_it_was_written(tmp_path: Path, kind: str) -> None:
+    names = [
+        "a: b",
+        "#",
+        "- a",
+        '"',
+        "'",
+        "\\",
+        '\\"',
+        "{a}",
+        "[0]x",
+        "null",
+        "~",
+        "1e5",
+        "é",
+        "😀",
+    ]
+    names += ["\ufeff", "\u00a0", "*a", "&a", "!a", "%a", "@a", "`a`", "|", ">", "?", "a b", "="]
+    NBest.from_lists([["a"]], [[range(len(names))]], names)
+    weights = {name: float(i) for i, name in enumerate(names)}
+    write_weights(weights, tmp_path / "weights", format=kind)
+    assert dict(read_weights(tmp_path / "weights")) == weights
+    for name in names:
+        write_weights({name: 0.5}, tmp_path / "weights", format=kind)
+        assert dict(read_weights(tmp_path / "weights")) == {name: 0.5}
+
+
+@pytest.mark.parametrize("name", ["a\x1b[2J", "a\n", "\x07", "a\x9b"])
+def test_names_with_control_characters_are_refused(name: str) -> None:
+    with raises(DataError, "bad-name"):
+        NBest.from_lists([["a"]], [[[1.0]]], [name])
