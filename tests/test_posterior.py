@@ -27,7 +27,7 @@ from bpa_ppl import (
     rerank,
     write_posterior,
 )
-from bpa_ppl.posterior import import_arviz, inference_data
+from bpa_ppl.posterior import Draws, import_arviz, inference_data
 from bpa_ppl.posterior.arviz_functions import data_tree
 
 if TYPE_CHECKING:
@@ -187,3 +187,9 @@ def test_point_weights(posteriors: dict[str, InferenceData]) -> None:
             point_weights(posterior, "draw", draw)
     with raises(UsageError, "unknown-name", parameter="point"):
         point_weights(posterior, "median")
+
+
+@pytest.mark.parametrize("shape", [(4, 0, 2), (0, 10, 2)])
+def test_a_posterior_has_draws(shape: tuple[int, ...]) -> None:
+    with raises(DataError, "no-data", parameter="values"):
+        Draws({"weights": np.zeros(shape)}, ("LM0", "TM0"))

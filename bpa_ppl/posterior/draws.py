@@ -124,6 +124,9 @@ class Draws:
                 parameter="values",
                 code="mismatch",
             )
+        if not actual[0] * actual[1]:
+            problem = f"weights has no draws: its shape is {actual}"
+            raise DataError(problem, parameter="values", code="no-data")
         for name, count in Counter((*self.features, *self.fixed)).items():
             if count > 1:
                 raise DataError(
