@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cache as cached
@@ -36,7 +37,7 @@ from bpa_ppl.nbest import NBest
 from bpa_ppl.notes import log_info, warn_user
 from bpa_ppl.options import AdaptOptions, with_options_and_settings
 from bpa_ppl.posterior import Draws, to_arviz
-from bpa_ppl.posterior.draws import WEIGHTS
+from bpa_ppl.posterior.draws import SAMPLING_TIME, WEIGHTS
 from bpa_ppl.progress import Reporter, reporter
 from bpa_ppl.quality import Metric, has_preferences, resolve
 from bpa_ppl.quality.scoring import no_references
@@ -90,7 +91,10 @@ def adapt(nbest: NBest, weights: AnyWeights, options: AdaptOptions) -> Inference
             keyword is a setting of the sampler, such as `draws` or `chains`.
 
     Returns:
-        InferenceData with the groups named in `bpa_ppl.posterior.adapter`.
+        InferenceData with the groups named in `bpa_ppl.posterior.adapter`. Its attribute
+        `sampling_time` has the seconds from the tabulated lists to the draws with their
+        log-likelihoods, including compilation the first time; files leave it out unless
+        `write_posterior` is asked for it.
 
     Raises:
         DataError: if the lists, references and weights do not fit together.
@@ -110,8 +114,20 @@ def adapt(nbest: NBest, weights: AnyWeights, options: AdaptOptions) -> Inference
     return to_arviz(checked(adapt_draws(nbest, weights, options))[0])
 
 
-def adapt_draws(nbest: NBest, weights: AnyWeights, options: AdaptOptions) -> Draws:
+def adapt_draws(
+    nbest: NBest,
+    weights: AnyWeights,
+    options: AdaptOptions,
+    *,
+    clock: Callable[[], float] = time.perf_counter,
+) -> Draws:
     """Adapt as `adapt` does, and return plain draws, without loading ArviZ.
+
+    Args:
+        nbest: as for `adapt`.
+        weights: as for `adapt`.
+        options: as for `adapt`.
+        clock: returns the time in seconds, for the attribute `sampling_time`.
 
     >>> lists = NBest.from_lists(
     ...     [["a cat", "the cat"]], [[[1.0], [0.0]]], ["Errors"], references=["the cat"]
@@ -187,13 +203,14 @@ def adapt_draws(nbest: NBest, weights: AnyWeights, options: AdaptOptions) -> Dra
     recorded, prior = _prior(family, matched, scale)
     if likelihood.observes == "preferences" and scale is not None:
         recorded["scale_learned"] = False
-    name = SAMPLERS.name_of(engine)
+    name, start = SAMPLERS.name_of(engine), clock()
     with jax.enable_x64(True), reporter(options.progress, f"adapt {name}") as report:
         target = _target(
             sentences, prior, likelihood, model=model, seed=int(options.seed), progress=report
         )
         draws = draws_of(target, engine.sample(target))
         info = density.model_info(target.program, target.data)
+    seconds = clock() - start
     # A custom model may ignore likelihood or prior; settings folded into the lists have an effect
     # anyway.
     uses_likelihood = info.uses_likelihood or target.program.likelihood != likelihood
@@ -206,6 +223,7 @@ def adapt_draws(nbest: NBest, weights: AnyWeights, options: AdaptOptions) -> Dra
         **({"canonical_weights": started, "rule": "mean"} if started else {}),
         **({} if options.extra is None else {"extra": options.extra.origin}),
         "seed": int(options.seed),
+        SAMPLING_TIME: seconds,
         "model": getattr(model, "__name__", str(model)),
         **sentences.record(),
         "lists": sentences.nbest.origin,
