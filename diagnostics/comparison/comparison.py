@@ -47,8 +47,8 @@ NOT_CONVERGED, FAILED = "not converged", "failed"
 UNRANKED = (DIFFERS, NOT_CONVERGED, FAILED)
 _HEADER = ("sampler", "verdict", "R-hat", "ESS", "ESS/s", "95% interval", "ESS/evaluation")
 _NOTE = (
-    "ESS: effective draws for the posterior mean of the worst weight. Intervals: 95% over runs. In "
-    "brackets: not ranked, because the draws are not of the same distribution."
+    "ESS: effective draws for the posterior mean of the worst weight; interval: of the spread over "
+    "runs; in brackets: not ranked, because of the verdict"
 )
 _PRIOR = {
     "prior_mean": "the mean of its prior",

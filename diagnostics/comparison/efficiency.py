@@ -61,22 +61,22 @@ class Efficiency:
         runs: the number of runs.
         chains: per run.
         draws: kept draws per chain.
-        acceptance: mean acceptance rate.
-        r_hat: largest rank-normalised split R-hat over all chains of all runs.
-        nested_r_hat: largest rank-normalised nested R-hat, each run a superchain: for many short
-            chains (Margossian et al. 2024).
         ess: of the posterior mean, sd² / MCSE², for the worst weight; mean over runs. It may exceed
             the number of draws if they are antithetic. Rates and the ranking use it.
         bulk_ess: rank-normalised, of the worst weight, mean over runs; None for weighted draws.
         tail_ess: likewise, of the quantiles of 5 % and 95 %.
         kish_ess: of the importance weights (Kish 1965), mean over runs; None for chains.
         autocorrelation_time: kept draws per effective draw (`ess`).
+        acceptance: mean acceptance rate.
+        r_hat: largest rank-normalised split R-hat over all chains of all runs.
+        nested_r_hat: largest rank-normalised nested R-hat, each run a superchain: for many short
+            chains (Margossian et al. 2024).
         burn_in: steps until every chain has reached the bulk of the target.
         seconds: of a run, the median.
         ess_per_second: geometric mean over runs.
         ess_per_second_interval: of 95 %; None with one run.
         fixed_seconds: of a run, whatever its number of draws: preparation and warm-up.
-        seconds_per_draw: of a kept draw of one chain.
+        seconds_per_draw: of a kept draw, of any chain.
         seconds_to_enough: until 400 effective draws: the fixed seconds, and those of the draws.
         evaluations: of the density in a run, with or without gradient: the statistic `n_steps`.
         ess_per_evaluation: geometric mean over runs.
@@ -88,14 +88,14 @@ class Efficiency:
     runs: int = 0
     chains: int = 0
     draws: int = 0
-    acceptance: float | None = None
-    r_hat: float | None = None
-    nested_r_hat: float | None = None
     ess: float | None = None
     bulk_ess: float | None = None
     tail_ess: float | None = None
     kish_ess: float | None = None
     autocorrelation_time: float | None = None
+    acceptance: float | None = None
+    r_hat: float | None = None
+    nested_r_hat: float | None = None
     burn_in: int | None = None
     seconds: float | None = None
     ess_per_second: float | None = None
@@ -143,14 +143,14 @@ def efficiency(runs: Sequence[Draws], joint: Draws, target: Draws) -> Efficiency
         runs=len(runs),
         chains=chains,
         draws=draws,
-        acceptance=acceptance,
-        r_hat=largest_r_hat(joint) if markov else None,
-        nested_r_hat=nested_r_hat(np.stack([r.weights for r in runs])) if superchains else None,
         ess=ess,
         bulk_ess=smallest("bulk"),
         tail_ess=smallest("tail"),
         kish_ess=None if markov else float(np.mean([kish(run.importance) for run in runs])),
         autocorrelation_time=_ratio(chains * draws, ess) or np.inf,
+        acceptance=acceptance,
+        r_hat=largest_r_hat(joint) if markov else None,
+        nested_r_hat=nested_r_hat(np.stack([r.weights for r in runs])) if superchains else None,
         burn_in=max(_arrival(run, target) for run in runs) if markov else None,
         seconds=seconds,
         ess_per_second=rate,

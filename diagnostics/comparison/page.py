@@ -7,6 +7,7 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, astuple, fields
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -249,10 +250,12 @@ def _ranking(comparison: Comparison, picture: Block) -> Section:
 
 def _cost(comparison: Comparison, numbers: _Numbers) -> Section:
     header, rows = numbers
-    cut = header.index("seconds")
-    mixing = _table((header[:cut], [row[:cut] for row in rows]), "How well the draws mix.")
-    end = header.index(_BOUNDS[0])
-    cost = ("sampler", *header[cut:end]), [[row[0], *row[cut:end]] for row in rows]
+    cuts = [*map(header.index, ("runs", "acceptance", "seconds", _BOUNDS[0]))]
+    captions = "Effective draws.", "How well the chains mix.", "What they cost."
+    parts = [
+        _table((("sampler", *header[a:b]), [[row[0], *row[a:b]] for row in rows]), caption)
+        for (a, b), caption in zip(pairwise(cuts), captions, strict=True)
+    ]
     errors = {r.sampler: r.efficiency.mcse for r in comparison.samplers if r.efficiency.mcse}
     error_rows: list[_Row] = [
         [weight, *(values[weight] for values in errors.values())]
@@ -260,8 +263,7 @@ def _cost(comparison: Comparison, numbers: _Numbers) -> Section:
     ]
     caption = "Monte-Carlo standard error of the mean of each weight, all runs together."
     error_table = _table((("weight", *errors), error_rows), caption)
-    costs = _table(cost, "What they cost.")
-    return Section("Cost and quality", (Text(_COST_TEXT), mixing, costs, error_table))
+    return Section("Cost and quality", (Text(_COST_TEXT), *parts, error_table))
 
 
 def _accuracy(comparison: Comparison, picture: Block) -> Section:
@@ -287,7 +289,7 @@ def _accuracy(comparison: Comparison, picture: Block) -> Section:
 
 def _table(numbers: _Numbers, caption: str = "") -> Table:
     header, rows = numbers
-    cells = [["–" if cell is None else cell for cell in row] for row in rows]
+    cells = [[cell if isinstance(cell, str) else shown(cell) for cell in row] for row in rows]
     return Table([_HEADINGS.get(name, name) for name in header], cells, caption)
 
 
