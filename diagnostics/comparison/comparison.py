@@ -41,8 +41,9 @@ LEVEL = 0.01
 _MIN_ESS, _MAX_R_HAT = 50, 1.1
 _REFERENCE_MIN_ESS, _REFERENCE_MAX_R_HAT = 1000, 1.01
 
-AGREES, DIFFERS, INCONCLUSIVE = "agrees", "DIFFERS", "inconclusive"
-NOT_CONVERGED, FAILED = "not converged", "failed"
+AGREES, DIFFERS = "agrees", "DIFFERS"
+INCONCLUSIVE, NOT_CONVERGED = "inconclusive", "not converged"
+FAILED = "failed"  # it raised an error
 #: Verdicts of samplers that are not ranked by their cost.
 UNRANKED = (DIFFERS, NOT_CONVERGED, FAILED)
 _HEADER = ("sampler", "verdict", "R-hat", "ESS", "ESS/s", "95% interval", "ESS/evaluation")
@@ -83,20 +84,20 @@ class SamplerResult:
         verdict: `agrees`, `DIFFERS`, `inconclusive`, `not converged`, or `failed` if it raised an
             error; empty without a reference.
         reason: of the verdict, one sentence.
+        bound: the 95% bound of the largest bias of a mean, in posterior standard deviations.
         discrepancies: of each property of each weight from the reference.
         distance: of the joint distributions.
         downstream: its translations compared with those of the reference.
-        bound: the 95 % bound of the largest bias of a mean, in posterior standard deviations.
     """
 
     sampler: str
     efficiency: Efficiency
     verdict: str = ""
     reason: str = ""
+    bound: float | None = None
     discrepancies: tuple[Discrepancy, ...] = ()
     distance: Distance | None = None
     downstream: ChangedTranslations | None = None
-    bound: float | None = None
 
     @property
     def ranked(self) -> bool:

@@ -194,7 +194,7 @@ def comparison_page(
         _cost(comparison, numbers["efficiency"]),
     ]
     if "accuracy" in picture:
-        distance = _table(numbers["distance"], "Sliced Wasserstein distance in posterior sd.")
+        distance = _table(numbers["distance"], "Distances of the joint distributions.")
         sections += [
             _accuracy(comparison, picture["accuracy"]),
             Section("Joint distribution", (distance, picture["distance"])),
@@ -376,7 +376,7 @@ def _distance_figure(compared: Sequence[SamplerResult]) -> Figure:
     if positive := [value for value in values if value > 0]:
         log_axis(axes, min(positive) / 1.3, 1.3 * max(positive))
     _sampler_axis(axes, compared)
-    axes.set_xlabel("sliced Wasserstein distance, in posterior standard deviations")
+    axes.set_xlabel("distance of the joint distributions")
     return figure
 
 
