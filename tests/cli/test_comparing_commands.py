@@ -28,16 +28,43 @@ def test_compare_writes_a_page_and_tables(folder: Path) -> None:
     assert {"index.html", "comparison.json", "efficiency.csv", "accuracy.png"} <= names
     result = json.loads(Path("report/comparison.json").read_text("utf-8"))["samplers"]
     assert list(result) == ["laplace", "heuristic", "mine"]
-    assert (result["laplace"]["verdict"], result["mine"]["verdict"]) == ("agrees", "undecided")
+    assert (result["laplace"]["verdict"], result["mine"]["verdict"]) == ("agrees", "not converged")
     assert result["heuristic"]["verdict"] != "agrees"
     assert result["laplace"]["efficiency"]["draws"] == 1500
     assert result["laplace"]["efficiency"]["seconds"] > 0
     assert result["laplace"]["downstream"]["sentences"] == 12
     assert "seconds" in result["mine"]["efficiency"]["missing"]
+    assert len(result["laplace"]["efficiency"]["per_run"]) == 2
+    assert result["laplace"]["efficiency"]["fixed_seconds"] >= 0
     html = Path("report/index.html").read_text("utf-8")
     assert "bpa compare nbest -w moses.ini" in html
     assert "mine does not record seconds" in html
     assert "laplace" in done.out
+
+
+def test_the_exit_code_says_that_a_sampler_failed(folder: Path) -> None:
+    done = run(*COMPARE, *SHORT, "--samplers", "imh, map", "--set", "imh.draws=200")
+    assert done.code == 2
+    assert re.search("^map +failed ", done.out, re.MULTILINE)
+    assert re.search("^imh +[a-z]", done.out, re.MULTILINE)
+    assert "failed: map" in Path("report/index.html").read_text("utf-8").replace("F", "f")
+
+
+def test_own_runs_have_a_rate_if_timed(folder: Path) -> None:
+    """The files of the same command are the same, unless the time is asked for."""
+    adapt = ("adapt", *LISTS, "-r", "ref", "-q", "--sampler", "imh", "--set", "draws=500", "-o")
+    for name, options in {"a": (), "b": (), "c": ("--timed",), "d": ("--timed",)}.items():
+        succeed(*adapt, f"{name}.nc", *options, "--seed", 1 + (name == "d"))
+    times = [bpa.read_posterior(f"{name}.nc").attrs.get("sampling_time") for name in "abcd"]
+    assert times[:2] == [None, None]
+    assert min(times[2:]) > 0
+    plain = [bpa.posterior.read_draws(f"{name}.nc") for name in "ac"]
+    assert (plain[0].weights == plain[1].weights).all()
+    short = (*COMPARE, *SHORT, "--samplers", "imh", "--posterior", "own=c.nc,d.nc")
+    succeed(*short)
+    result = json.loads(Path("report/comparison.json").read_text("utf-8"))["samplers"]
+    assert [one["seconds"] for one in result["own"]["efficiency"]["per_run"]] == times[2:]
+    assert result["own"]["efficiency"]["ess_per_second_interval"] is not None
 
 
 @pytest.mark.slow
