@@ -51,20 +51,23 @@ def test_the_exit_code_says_that_a_sampler_failed(folder: Path) -> None:
 
 
 def test_own_runs_have_a_rate_if_timed(folder: Path) -> None:
-    """The files of the same command are the same, unless the time is asked for."""
+    """The same command writes the same file, unless the time is asked for."""
     adapt = ("adapt", *LISTS, "-r", "ref", "-q", "--sampler", "imh", "--set", "draws=500", "-o")
-    for name, options in {"a": (), "b": (), "c": ("--timed",), "d": ("--timed",)}.items():
-        succeed(*adapt, f"{name}.nc", *options, "--seed", 1 + (name == "d"))
-    times = [bpa.read_posterior(f"{name}.nc").attrs.get("sampling_time") for name in "abcd"]
-    assert times[:2] == [None, None]
-    assert min(times[2:]) > 0
-    plain = [bpa.posterior.read_draws(f"{name}.nc") for name in "ac"]
-    assert (plain[0].weights == plain[1].weights).all()
-    short = (*COMPARE, *SHORT, "--samplers", "imh", "--posterior", "own=c.nc,d.nc")
-    succeed(*short)
+    plain = []
+    for _ in range(2):
+        succeed(*adapt, "a.nc")
+        plain.append(Path("a.nc").read_bytes())
+    assert plain[0] == plain[1]
+    succeed(*adapt, "b.nc", "--timed", "--seed", 1)
+    times = [bpa.read_posterior(f"{name}.nc").attrs.get("sampling_time") for name in "ab"]
+    assert times[0] is None
+    assert times[1] > 0
+    succeed(*COMPARE, *SHORT, "--samplers", "imh", "--posterior", "own=a.nc,b.nc")
     result = json.loads(Path("report/comparison.json").read_text("utf-8"))["samplers"]
-    assert [one["seconds"] for one in result["own"]["efficiency"]["per_run"]] == times[2:]
-    assert result["own"]["efficiency"]["ess_per_second_interval"] is not None
+    own = result["own"]["efficiency"]
+    assert [one["seconds"] for one in own["per_run"]] == times
+    assert own["seconds"] == times[1]
+    assert own["ess_per_second"] is None  # one of both is unknown
 
 
 @pytest.mark.slow
