@@ -177,6 +177,7 @@ def run_samplers(
     runs: int = 4,
     seed: int = 0,
     settings: Mapping[str, Mapping[str, Any]] | None = None,
+    short: bool = True,
     progress: bool | Reporter = False,
     clock: Callable[[], float] = time.perf_counter,
     **options: Any,
@@ -186,7 +187,8 @@ def run_samplers(
     The attribute `sampling_time` of a run has its seconds, as in PyMC. Each sampler has one run
     first that is not kept, so that compilation does not count. Then each round has a run of each
     sampler, in random order: a machine that becomes slower or faster affects all samplers alike.
-    The first two rounds also have a run of each with a quarter of its draws.
+    The first two rounds, and the runs that are not kept, also have a run of each with a quarter of
+    its draws.
 
     A sampler that raises an error is not run again, and the others go on.
 
@@ -197,6 +199,7 @@ def run_samplers(
         runs: the number of runs of each sampler, with different seeds.
         seed: of the first run, and of the order of the runs.
         settings: of each sampler, by its name.
+        short: whether to add the runs with a quarter of the draws.
         progress: True draws a bar on standard error.
         clock: returns the time in seconds.
         options: of `adapt`.
@@ -212,21 +215,20 @@ def run_samplers(
     seed = checked_seed(seed)
     chosen = _configured(samplers, runs, settings)
     result = {name: SamplerRuns() for name in chosen}
-    short = {name: number for name, one in chosen.items() if (number := _quarter(name, one))}
+    quarters = {name: n for name, one in chosen.items() if short and (n := _quarter(name, one))}
     rng = np.random.default_rng(seed)
     tasks: list[tuple[int, str, int | None]] = []
     for turn in range(runs + 1):  # round 0 is not timed
         turns: list[tuple[int, str, int | None]] = [(turn, name, None) for name in chosen]
-        turns += [(turn, *pair) for pair in short.items() if turn <= _SHORT_ROUNDS]
+        turns += [(turn, *pair) for pair in quarters.items() if turn <= _SHORT_ROUNDS]
         tasks += [turns[k] for k in rng.permutation(len(turns))]
     with reporter(progress, "run") as report:
         for done, (turn, name, draws) in enumerate(tasks):
             one = result[name]
-            if one.error is not None or (draws and name not in short):
+            if one.error is not None or (draws and name not in quarters):
                 continue
-            report(
-                done, len(tasks), f"{name}, round {turn} of {runs}" if turn else f"{name}, first"
-            )
+            note = f"round {turn} of {runs}" if turn else "first run"
+            report(done, len(tasks), f"{name}, {note}")
             full = AdaptOptions(
                 sampler=name,
                 seed=(seed + max(turn - 1, 0)) % SEEDS,
@@ -239,7 +241,7 @@ def run_samplers(
             except Exception as error:  # a sampler of another package may raise any error
                 LOGGER.debug("%s failed", name, exc_info=error)
                 if draws:
-                    short.pop(name)
+                    quarters.pop(name)
                 else:
                     result[name] = SamplerRuns(error=error)
                 continue

@@ -82,8 +82,8 @@ class Sampled:
         log_density: (C, D) log p(z, data), or None.
         log_weight: (C, D) the log importance weights of draws, or None.
         statistics: (C, D) each, under ArviZ's names, such as `acceptance_rate`. `n_steps`, the
-            evaluations of the density in a step of the chain, is what comparisons count; without
-            it they are unknown.
+            evaluations of the density for a kept draw, is what comparisons count; without it they
+            are unknown.
         warmup: the draws of the warm-up, in the form of `z`.
         mode: the flat z of the posterior's mode, if the sampler has found it.
         log_likelihood: observed site -> (C, D, …), if the sampler has computed it.
@@ -102,10 +102,11 @@ class Sampled:
     attrs: dict[str, Any] = field(default_factory=dict)
 
 
-def one_evaluation(sampled: Sampled) -> Sampled:
-    """Return draws that record one evaluation of the density for each step, as `n_steps`."""
+def with_evaluations(sampled: Sampled, per_draw: int = 1) -> Sampled:
+    """Return draws that record the evaluations of the density for each of them, as `n_steps`."""
     shape = np.shape(next(iter(sampled.z.values())))[:2]
-    return replace(sampled, statistics={**sampled.statistics, "n_steps": np.ones(shape, np.int32)})
+    steps = np.full(shape, per_draw, np.int32)
+    return replace(sampled, statistics={**sampled.statistics, "n_steps": steps})
 
 
 class Sampler(Component, frozen=True):

@@ -11,8 +11,8 @@ from bpa_ppl.sampling.base import (
     Sampler,
     Sites,
     Target,
-    one_evaluation,
     require_memory,
+    with_evaluations,
 )
 from bpa_ppl.sampling.proposals import pilot_proposal, propose, with_tuned_mixture
 
@@ -68,7 +68,7 @@ class IndependenceMetropolis(Sampler, frozen=True):
             log_likelihood={name: v[index] for name, v in proposals.log_likelihood.items()},
             attrs={**proposal.mode.attrs(), "student_share": proposal.share},
         )
-        return one_evaluation(sampled)
+        return with_evaluations(sampled)
 
 
 def accept(log_ratio: Float64, rng: np.random.Generator) -> tuple[Int64, Float64]:

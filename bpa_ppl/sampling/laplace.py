@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bpa_ppl.component import Count, Positive
 from bpa_ppl.posterior.statistics import pareto_smoothed
-from bpa_ppl.sampling.base import Sampled, Sampler, Target, one_evaluation
+from bpa_ppl.sampling.base import Sampled, Sampler, Target, with_evaluations
 from bpa_ppl.sampling.proposals import TUNING_DRAWS, pilot_proposal, propose, with_tuned_mixture
 
 
@@ -35,4 +35,4 @@ class Laplace(Sampler, frozen=True):
             log_likelihood=proposals.log_likelihood,
             attrs={"pareto_k": k_hat, "student_share": proposal.share, **proposal.mode.attrs()},
         )
-        return one_evaluation(sampled)
+        return with_evaluations(sampled)

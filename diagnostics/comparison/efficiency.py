@@ -206,10 +206,12 @@ def seconds_of(run: Draws) -> float | None:
     seconds = run.attrs.get(SAMPLING_TIME)
     if seconds is None:
         return None
-    if isinstance(seconds, bool) or not isinstance(seconds, Real) or not 0 < seconds < np.inf:
+    is_number = isinstance(seconds, Real) and not isinstance(seconds, bool)
+    value = float(seconds) if is_number else np.nan
+    if not 0 < value < np.inf:
         problem = f"the attribute {SAMPLING_TIME} is {seconds!r:.80}: give a number of seconds > 0"
         raise DataError(problem, parameter="attrs", code="bad-number")
-    return float(seconds)
+    return value
 
 
 def with_fixed_cost(cost: Efficiency, runs: Sequence[Draws]) -> Efficiency:
@@ -391,14 +393,14 @@ def _warmup(run: Draws) -> Float64:
 def _evaluations(run: Draws) -> float | None:
     """Return the number of evaluations of the density, or None if the run does not record it.
 
-    The statistic `n_steps` has those of each step; the number of steps per draw is the setting
-    `thinning`. Steps of the warm-up are counted like those of the kept draws.
+    The statistic `n_steps` has those of each kept draw. Draws of the warm-up are counted as if
+    they had taken as many.
     """
     steps = run.statistics.get("n_steps")
     if steps is None:
         return None
     chains, draws = run.shape
-    return float(chains * (draws + _warmup(run).shape[1]) * _thinning(run) * np.mean(steps))
+    return float(chains * (draws + _warmup(run).shape[1]) * np.mean(steps))
 
 
 def _arrival(run: Draws, target: Draws) -> int:
