@@ -235,15 +235,15 @@ def _ranking(comparison: Comparison, picture: Block) -> Section:
         rate = shown(rank.ess_per_second), shown_interval(rank.interval)
         ratio = f"{rank.ratio:.3g}", shown_interval(rank.ratio_interval)
         needed = shown(result.efficiency.seconds_to_enough)
-        rows.append((str(place), rank.sampler, result.verdict, *rate, *ratio, needed))
+        rows.append((rank.sampler, str(place), result.verdict, *rate, *ratio, needed))
     for name, result in results.items():
         rate = shown(result.efficiency.ess_per_second), "–"
         if not result.ranked and result.efficiency.ess_per_second is not None:
             rate = f"({rate[0]})", "–"
-        rows.append(("–", name, result.verdict, *rate, "–", "–", "–"))
+        rows.append((name, "–", result.verdict, *rate, "–", "–", "–"))
     header = (
-        *("rank", "sampler", "verdict", "ESS of the mean / s", "95% interval"),
-        *("relative to the fastest", "95% interval", "s to 400"),
+        *("sampler", "rank", "verdict", "ESS of the mean / s", "its 95% interval"),
+        *("relative to the fastest", "its 95% interval", "s to 400"),
     )
     return Section("Ranking", (Text(_RANKING_TEXT), Table(header, rows), picture))
 
