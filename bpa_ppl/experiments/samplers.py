@@ -184,11 +184,11 @@ def run_samplers(
 ) -> dict[str, SamplerRuns]:
     """Run each sampler on the same data from several seeds, in rounds, and time the runs.
 
-    The attribute `sampling_time` of a run has its seconds, as in PyMC. Each sampler has one run
-    first that is not kept, so that compilation does not count. Then each round has a run of each
-    sampler, in random order: a machine that becomes slower or faster affects all samplers alike.
-    The first two rounds, and the runs that are not kept, also have a run of each with a quarter of
-    its draws.
+    The attribute `sampling_time` of a run has the seconds of the sampler, as in PyMC. Each sampler
+    has one run first that is not kept, so that compilation does not count. Then each round has a
+    run of each sampler, in random order: a machine that becomes slower or faster affects all
+    samplers alike. The first two rounds, and the runs that are not kept, also have a run of each
+    with a quarter of its draws.
 
     A sampler that raises an error is not run again, and the others go on.
 

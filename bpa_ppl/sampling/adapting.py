@@ -92,9 +92,9 @@ def adapt(nbest: NBest, weights: AnyWeights, options: AdaptOptions) -> Inference
 
     Returns:
         InferenceData with the groups named in `bpa_ppl.posterior.adapter`. Its attribute
-        `sampling_time` has the seconds from the tabulated lists to the draws with their
-        log-likelihoods, including compilation the first time; files leave it out unless
-        `write_posterior` is asked for it.
+        `sampling_time` has the seconds that the sampler took, with the search for the mode, the
+        warm-up and, the first time, compilation; files leave it out unless `write_posterior` is
+        asked for it.
 
     Raises:
         DataError: if the lists, references and weights do not fit together.
@@ -203,14 +203,16 @@ def adapt_draws(
     recorded, prior = _prior(family, matched, scale)
     if likelihood.observes == "preferences" and scale is not None:
         recorded["scale_learned"] = False
-    name, start = SAMPLERS.name_of(engine), clock()
+    name = SAMPLERS.name_of(engine)
     with jax.enable_x64(True), reporter(options.progress, f"adapt {name}") as report:
         target = _target(
             sentences, prior, likelihood, model=model, seed=int(options.seed), progress=report
         )
-        draws = draws_of(target, engine.sample(target))
+        start = clock()
+        sampled = engine.sample(target)
+        seconds = clock() - start
+        draws = draws_of(target, sampled)
         info = density.model_info(target.program, target.data)
-    seconds = clock() - start
     # A custom model may ignore likelihood or prior; settings folded into the lists have an effect
     # anyway.
     uses_likelihood = info.uses_likelihood or target.program.likelihood != likelihood

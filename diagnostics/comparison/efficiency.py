@@ -75,7 +75,7 @@ class Efficiency:
         seconds: of a run, the median.
         ess_per_second: geometric mean over runs.
         ess_per_second_interval: of 95 %; None with one run.
-        fixed_seconds: of a run, whatever its number of draws: preparation and warm-up.
+        fixed_seconds: of a run, whatever its number of draws, such as the warm-up.
         seconds_per_draw: of a kept draw, of any chain.
         seconds_to_enough: until 400 effective draws: the fixed seconds, and those of the draws.
         evaluations: of the density in a run, with or without gradient: the statistic `n_steps`.

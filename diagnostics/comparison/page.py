@@ -111,9 +111,10 @@ _COST_TEXT = (
     "draws if these are antithetic. Bulk and tail ESS: of chains, after a rank transformation. "
     "Kish's ESS: of importance weights. Autocorrelation time: kept draws per effective draw of the "
     "mean. Burn-in: steps until every chain has reached the bulk of the posterior. Nested R-hat "
-    "treats each run as a superchain. Seconds are the median of whole runs without compilation. "
-    "Fixed seconds, such as those of preparation and warm-up, and seconds per draw are fitted to "
-    "runs of two lengths; s to 400: the fixed seconds and those of 400 effective draws. "
+    "treats each run as a superchain. Seconds are those of the sampler, with the search for the "
+    "mode and the warm-up, without compilation: the median over runs. Fixed seconds, whatever the "
+    "number of draws, and seconds per draw are fitted to runs of two lengths; s to 400: the fixed "
+    "seconds and those of 400 effective draws. "
     "Evaluations are those of the density, with or without gradient, as recorded in n_steps. – is "
     "unknown."
 )
