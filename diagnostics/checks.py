@@ -274,7 +274,7 @@ class Remedies:
         # The sampler may have drawn more than its settings say.
         if "drawn_again_because" in draws.attrs and "draws" in self._settings:
             self._settings["draws"] = draws.shape[1]
-        self._nuts = "n_steps" in draws.statistics
+        self._nuts = "diverging" in draws.statistics
         self._leveraged = "likelihood_exponent" in draws.attrs
         self._step = draws.attrs.get("step_setting")
 

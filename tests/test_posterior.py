@@ -107,7 +107,7 @@ def test_file_round_trip(
     posteriors: dict[str, InferenceData], lists: NBest, name: str, tmp_path: Path
 ) -> None:
     path = tmp_path / "posterior.nc"
-    write_posterior(posteriors[name], path)
+    write_posterior(posteriors[name], path, timed=True)
     reread, original = read_posterior(path), posteriors[name]
     assert list(data_tree(reread).children) == list(data_tree(original).children)
     for group, values in data_tree(original).children.items():

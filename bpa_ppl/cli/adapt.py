@@ -33,6 +33,7 @@ def adapt(
     references: shared.References = None,
     sources: shared.Sources = None,
     fit_temperature: bool = False,
+    timed: bool = False,
     quiet: shared.Quiet = False,
 ) -> None:
     """Adapt the weights to a few sentences with references or judgements.
@@ -41,6 +42,8 @@ def adapt(
         output: Posterior file (NetCDF).
         fit_temperature: Fit a calibration temperature by leave-one-out; `bpa rerank` then reports
             calibrated probabilities.
+        timed: Record the seconds that sampling took, for `bpa compare --posterior`. The file then
+            differs from run to run.
     """
     from bpa_ppl.diagnostics.baselines.comparing import recorded_comparison
     from bpa_ppl.diagnostics.checks import checked
@@ -61,7 +64,7 @@ def adapt(
         shared.echo_status(fitted, quiet)
         posterior = posterior.with_attrs(temperature=fitted.value)
     posterior, report = checked(posterior.with_attrs(command=shared.command_line()))
-    bpa.write_posterior(posterior, output)
+    bpa.write_posterior(posterior, output, timed=timed)
     # Not in the file, which is the same whenever it is written.
     LOGGER.debug("%s written on %s", output, datetime.now().ctime())
     if (comparison := recorded_comparison(posterior)) is not None:

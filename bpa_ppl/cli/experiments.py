@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Iterable
+from contextlib import suppress
 from functools import partial
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,11 +15,13 @@ import typer
 
 import bpa_ppl as bpa
 from bpa_ppl.cli import options as shared
-from bpa_ppl.errors import NotConverged, UsageError, one_of
+from bpa_ppl.errors import BpaError, NotConverged, UsageError, one_of
 from bpa_ppl.registry import SAMPLERS, TUNERS
 
 #: Packages whose versions the results depend on.
 _VERSIONS = ("bpa_ppl", "numpyro", "jax", "arviz", "sacrebleu")
+#: Packages with samplers that may be installed.
+_OTHERS = ("blackjax", "nutpie")
 
 
 def names_of(samplers: str) -> list[str]:
@@ -76,12 +79,12 @@ def compare(
     output: shared.OutputPath,
     reading: shared.Reading,
     references: shared.References = None,
-    samplers: Samplers = "heuristic,rwm,imh,nuts,laplace",
+    samplers: Samplers = "heuristic,rwm-isotropic,rwm,imh,nuts,laplace",
     runs: int = 4,
     reference_sampler: str = "nuts",
     reference_draws: int = 5000,
     posterior: Annotated[
-        dict[str, Any] | None, shared.Option(parse=shared.assignments, several=True)
+        dict[str, Any] | None, shared.Option(parse=shared.moved_files, several=True)
     ] = None,
     test: str | None = None,
     test_references: list[Path] | None = None,
@@ -95,18 +98,22 @@ def compare(
 ) -> None:
     """Compare samplers: cost, error against a long run, and translations.
 
+    A sampler that fails does not stop the others; exit with 2 if there is one.
+
     Args:
         output: Folder of the page and the tables.
         runs: Runs of each sampler, with different seeds.
         reference_sampler: Sampler of the long reference run.
         reference_draws: Draws of each of the four chains of the reference run.
-        posterior: Also compare a posterior of the same data, as NAME=FILE.
+        posterior: Also compare a posterior of the same data, as NAME=FILE, or its runs, as
+            NAME=FILE,FILE. An attribute sampling_time, in seconds, gives its cost.
         test: Lists to rerank (default: the adaptation lists).
         test_references: References of the --test lists.
         figures: Also write figures: png, pdf or none.
         prior_variance: Variance σ_T of the prior.
         seed: Seed of the first run.
     """
+    from bpa_ppl.diagnostics.comparison.comparison import FAILED
     from bpa_ppl.diagnostics.comparison.page import write_comparison
     from bpa_ppl.diagnostics.pages.figures import FIGURE_KINDS
     from bpa_ppl.experiments.samplers import compare_samplers
@@ -117,7 +124,8 @@ def compare(
     for name in (*samplers, reference_sampler):
         SAMPLERS.resolve(name, settings.get(name))
     others = {
-        name: [bpa.posterior.read_draws(str(path))] for name, path in (posterior or {}).items()
+        name: [bpa.posterior.read_draws(path) for path in paths]
+        for name, paths in (posterior or {}).items()
     }
     make_folder(output)
     comparison = compare_samplers(
@@ -150,6 +158,8 @@ def compare(
     )
     print(comparison)
     _echo_files(written, quiet)
+    if any(result.verdict == FAILED for result in comparison.samplers):
+        raise typer.Exit(BpaError.exit_code)
 
 
 def calibrate(
@@ -224,6 +234,9 @@ def calibrate(
 def _settings_and_versions(settings: dict[str, Any]) -> dict[str, str]:
     """Return rows of the provenance of a page."""
     versions = {f"version of {name}": version(name) for name in _VERSIONS}
+    for name in _OTHERS:
+        with suppress(PackageNotFoundError):
+            versions[f"version of {name}"] = version(name)
     return {"settings": json.dumps(settings), **versions}
 
 

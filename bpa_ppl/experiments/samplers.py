@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -16,11 +16,19 @@ from numpyro import handlers
 from bpa_ppl.caching import prepare_jax
 from bpa_ppl.decoding import rerank
 from bpa_ppl.diagnostics.calibration import Calibration, Replication, calibrate
-from bpa_ppl.diagnostics.comparison.comparison import Comparison, check_same_posterior, compare
+from bpa_ppl.diagnostics.comparison.comparison import (
+    FAILED,
+    Comparison,
+    SamplerResult,
+    check_same_posterior,
+    compare,
+)
+from bpa_ppl.diagnostics.comparison.efficiency import Efficiency, seconds_of, with_fixed_cost
 from bpa_ppl.diagnostics.estimates import runs_together
-from bpa_ppl.errors import SEEDS, UsageError, checked_seed
+from bpa_ppl.errors import SEEDS, BpaError, UsageError, checked_seed, printable
 from bpa_ppl.models import Likelihood, Prior, log_linear
 from bpa_ppl.nbest import NBest
+from bpa_ppl.notes import LOGGER
 from bpa_ppl.options import AdaptOptions
 from bpa_ppl.posterior import Draws, as_draws
 from bpa_ppl.posterior.draws import WEIGHTS, total
@@ -39,6 +47,7 @@ if TYPE_CHECKING:
 
 #: Difference between the seeds of the reference run and of the first run.
 _SEED_OFFSET = 1_000_000
+_SHORT_ROUNDS, _MIN_SHORT = 2, 10  # rounds with short runs, and their draws at least
 
 
 def compare_samplers(
@@ -55,9 +64,13 @@ def compare_samplers(
     test: NBest | None = None,
     metric: str | Metric = "ter",
     progress: bool | Reporter = False,
+    clock: Callable[[], float] = time.perf_counter,
     **options: Any,
 ) -> Comparison:
     """Run samplers and a long reference on the same data, and compare them.
+
+    A sampler that raises an error has the verdict `failed`, and the others go on; see
+    `run_samplers` for the order of the runs.
 
     Args:
         nbest: as for `adapt`.
@@ -72,11 +85,12 @@ def compare_samplers(
         test: lists to be reranked with each posterior; None uses the adaptation lists.
         metric: the criterion of the oracles.
         progress: True draws a bar on standard error.
+        clock: returns the time in seconds.
         options: of `adapt`: `likelihood`, `prior_variance`, `fixed`, `defaults`, `ties`, …
 
     Raises:
         DataError: if the lists, references and weights do not fit together, or one of `others` has
-            other data or another model.
+            other data, another model, or a `sampling_time` that is not a number of seconds.
         NotConverged: if the reference run did not converge.
         UsageError: if there is nothing to run, or a setting is invalid.
     """
@@ -89,6 +103,8 @@ def compare_samplers(
             message = f"{name} is already the name of a sampler: choose another label"
             raise UsageError(message, parameter="others", code="duplicate")
         runs_together(posteriors)
+        for posterior in posteriors:
+            seconds_of(as_draws(posterior))
     goal = resolve(metric, nbest)
     nbest = demote_to_extras(nbest, goal.columns)
     options |= {"oracle": _oracles(nbest, weights, goal, options), "metric": goal}
@@ -98,8 +114,6 @@ def compare_samplers(
             for posterior in posteriors:
                 check_same_posterior(name, as_draws(posterior), quick)
     with reporter(progress, "compare") as report:
-        shared: dict[str, Any] = {"seed": seed, "settings": settings, "progress": report, **options}
-        runs_by_sampler = run_samplers(nbest, weights, samplers, runs=runs, **shared)
         report(0, 1, f"reference {reference}")
         long_run = AdaptOptions(
             sampler=reference,
@@ -109,15 +123,50 @@ def compare_samplers(
             **options,
         )
         truth = adapt_draws(nbest, weights, long_run)
+        shared: dict[str, Any] = {"seed": seed, "settings": settings, "progress": report, **options}
+        timed = run_samplers(nbest, weights, samplers, runs=runs, clock=clock, **shared)
         lists = nbest if test is None else test
         report(0, 1, "statistics")
-        return compare(
-            {**runs_by_sampler, **extra},
+        comparison = compare(
+            {**{name: one.full for name, one in timed.items() if one.error is None}, **extra},
             [truth],
             decode=lambda posterior: rerank(lists, posterior, unchecked=True).texts,
             references=lists.references,
             seed=seed,
         )
+    results = [_result(name, one, comparison) for name, one in timed.items()]
+    return replace(comparison, samplers=(*results, *(comparison[name] for name in extra)))
+
+
+def _result(name: str, runs: SamplerRuns, comparison: Comparison) -> SamplerResult:
+    """Return the result of a sampler with its fixed cost, or with the reason of its failure."""
+    if runs.error is not None:
+        return SamplerResult(name, Efficiency(), FAILED, _in_one_line(runs.error))
+    result = comparison[name]
+    return replace(result, efficiency=with_fixed_cost(result.efficiency, [*runs.full, *runs.short]))
+
+
+def _in_one_line(error: Exception) -> str:
+    """Return the first line of an error, with its type if it is not one of ours."""
+    if isinstance(error, BpaError):
+        return error.message
+    text = next(iter(str(error).strip().splitlines()), "")
+    return printable(": ".join(filter(None, (type(error).__name__, text))))
+
+
+@dataclass(frozen=True)
+class SamplerRuns:
+    """The timed runs of one sampler.
+
+    Attributes:
+        full: those to compare.
+        short: with a quarter of the draws, to separate the fixed cost from the cost per draw.
+        error: why the sampler failed, or None. A sampler that failed has no runs.
+    """
+
+    full: list[Draws] = field(default_factory=list)
+    short: list[Draws] = field(default_factory=list)
+    error: Exception | None = None
 
 
 def run_samplers(
@@ -128,43 +177,86 @@ def run_samplers(
     runs: int = 4,
     seed: int = 0,
     settings: Mapping[str, Mapping[str, Any]] | None = None,
+    short: bool = True,
     progress: bool | Reporter = False,
+    clock: Callable[[], float] = time.perf_counter,
     **options: Any,
-) -> dict[str, list[Draws]]:
-    """Run each sampler on the same data from several seeds, and time it.
+) -> dict[str, SamplerRuns]:
+    """Run each sampler on the same data from several seeds, in rounds, and time the runs.
 
-    The attribute `sampling_time` has the seconds, as in PyMC. Each sampler has one more run
-    first, which is not timed, so that compilation does not count.
+    The attribute `sampling_time` of a run has the seconds of the sampler, as in PyMC. Each sampler
+    has one run first that is not kept, so that compilation does not count. Then each round has a
+    run of each sampler, in random order: a machine that becomes slower or faster affects all
+    samplers alike. The first two rounds, and the runs that are not kept, also have a run of each
+    with a quarter of its draws.
+
+    A sampler that raises an error is not run again, and the others go on.
 
     Args:
         nbest: as for `adapt`.
         weights: as for `adapt`.
         samplers: their names.
         runs: the number of runs of each sampler, with different seeds.
-        seed: of the first run.
+        seed: of the first run, and of the order of the runs.
         settings: of each sampler, by its name.
+        short: whether to add the runs with a quarter of the draws.
         progress: True draws a bar on standard error.
-        options: of `adapt`; without `oracle`, the search for oracles is timed too.
+        clock: returns the time in seconds.
+        options: of `adapt`.
+
+    Returns:
+        The runs of each sampler, by its name.
 
     Raises:
-        DataError: if the lists, references and weights do not fit together.
+        BpaError: if each sampler fails, the first error, which may also be of another class; bad
+            lists, references or weights are such errors.
         UsageError: if there is nothing to run, or a setting is invalid.
     """
     seed = checked_seed(seed)
     chosen = _configured(samplers, runs, settings)
-    result: dict[str, list[Draws]] = {name: [] for name in chosen}
-    steps = [(name, run) for name in chosen for run in range(-1, runs)]
+    result = {name: SamplerRuns() for name in chosen}
+    quarters = {name: n for name, one in chosen.items() if short and (n := _quarter(name, one))}
+    rng = np.random.default_rng(seed)
+    tasks: list[tuple[int, str, int | None]] = []
+    for turn in range(runs + 1):  # round 0 is not timed
+        turns: list[tuple[int, str, int | None]] = [(turn, name, None) for name in chosen]
+        turns += [(turn, *pair) for pair in quarters.items() if turn <= _SHORT_ROUNDS]
+        tasks += [turns[k] for k in rng.permutation(len(turns))]
     with reporter(progress, "run") as report:
-        for done, (name, run) in enumerate(steps):
-            report(done, len(steps), name)
-            own_seed = (seed + max(run, 0)) % SEEDS
-            full = AdaptOptions(sampler=name, seed=own_seed, settings=chosen[name], **options)
-            start = time.perf_counter()
-            draws = adapt_draws(nbest, weights, full)
-            seconds = time.perf_counter() - start
-            if run >= 0:
-                result[name].append(draws.with_attrs(sampling_time=seconds))
+        for done, (turn, name, draws) in enumerate(tasks):
+            one = result[name]
+            if one.error is not None or (draws and name not in quarters):
+                continue
+            note = f"round {turn} of {runs}" if turn else "first run"
+            report(done, len(tasks), f"{name}, {note}")
+            full = AdaptOptions(
+                sampler=name,
+                seed=(seed + max(turn - 1, 0)) % SEEDS,
+                settings=chosen[name] | ({"draws": draws} if draws else {}),
+                **options,
+            )
+            try:
+                run = adapt_draws(nbest, weights, full, clock=clock)
+                runs_together([run] if draws else [*one.full, run])
+            except Exception as error:  # a sampler of another package may raise any error
+                LOGGER.debug("%s failed", name, exc_info=error)
+                if draws:
+                    quarters.pop(name)
+                else:
+                    result[name] = SamplerRuns(error=error)
+                continue
+            if turn:
+                (one.short if draws else one.full).append(run)
+    errors = [one.error for one in result.values() if one.error is not None]
+    if len(errors) == len(result):
+        raise errors[0]
     return result
+
+
+def _quarter(name: str, settings: Mapping[str, Any]) -> int | None:
+    """Return a quarter of the draws of a sampler, or None if that is not possible."""
+    draws = getattr(SAMPLERS.resolve(name, settings), "draws", None)
+    return draws // 4 if isinstance(draws, int) and draws // 4 >= _MIN_SHORT else None
 
 
 def _configured(

@@ -19,6 +19,8 @@ POINTS = ("mean", "mode", "draw")
 #: Chains that follow the posterior, draws with importance weights, or one point.
 KINDS = ("chains", "weighted", "point")
 WEIGHTS = "weights"
+#: The attribute with the duration of the sampling in seconds, of ArviZ's schema.
+SAMPLING_TIME = "sampling_time"
 
 _BY_FEATURE = ("canonical", "prior_mean", "prior_variance", "mode")
 #: Attributes used in computations, with their types; other attributes are only displayed.

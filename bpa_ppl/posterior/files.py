@@ -17,7 +17,7 @@ from bpa_ppl.errors import BpaError, DataError
 from bpa_ppl.formats.streams import atomic_path, denied
 from bpa_ppl.posterior.adapter import as_draws, from_tree, to_tree
 from bpa_ppl.posterior.arviz_functions import arviz_data, data_tree
-from bpa_ppl.posterior.draws import Draws
+from bpa_ppl.posterior.draws import SAMPLING_TIME, Draws
 
 if TYPE_CHECKING:
     from xarray import DataTree
@@ -30,14 +30,16 @@ _HDF5 = b"\x89HDF\r\n\x1a\n"
 _MAX_RATIO, _SMALL = 1100, 1 << 26
 
 
-def write_posterior(posterior: Posterior, path: str | Path) -> None:
+def write_posterior(posterior: Posterior, path: str | Path, *, timed: bool = False) -> None:
     """Save a posterior as NetCDF.
 
-    Equal posteriors give equal bytes. The file is complete or not there at all.
+    Equal posteriors give equal bytes, however long they took to sample. The file is complete or not
+    there at all.
 
     Args:
         posterior: as `adapt` returns it, or `Draws`.
         path: of the file.
+        timed: Record the seconds that sampling took, as the attribute `sampling_time`.
 
     Raises:
         DataError: if the file cannot be written, or a draw is not a finite number.
@@ -48,7 +50,9 @@ def write_posterior(posterior: Posterior, path: str | Path) -> None:
     [1.0]
     """
     as_draws(posterior)  # refuses what `read_posterior` would refuse
-    tree = to_tree(posterior) if isinstance(posterior, Draws) else data_tree(posterior)
+    tree = to_tree(posterior) if isinstance(posterior, Draws) else data_tree(posterior).copy()
+    if not timed:
+        tree.attrs.pop(SAMPLING_TIME, None)
     content = to_bytes(tree)
     with atomic_path(path) as temporary:
         temporary.write_bytes(content)

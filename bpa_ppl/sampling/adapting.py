@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cache as cached
@@ -36,7 +37,7 @@ from bpa_ppl.nbest import NBest
 from bpa_ppl.notes import log_info, warn_user
 from bpa_ppl.options import AdaptOptions, with_options_and_settings
 from bpa_ppl.posterior import Draws, to_arviz
-from bpa_ppl.posterior.draws import WEIGHTS
+from bpa_ppl.posterior.draws import SAMPLING_TIME, WEIGHTS
 from bpa_ppl.progress import Reporter, reporter
 from bpa_ppl.quality import Metric, has_preferences, resolve
 from bpa_ppl.quality.scoring import no_references
@@ -90,7 +91,10 @@ def adapt(nbest: NBest, weights: AnyWeights, options: AdaptOptions) -> Inference
             keyword is a setting of the sampler, such as `draws` or `chains`.
 
     Returns:
-        InferenceData with the groups named in `bpa_ppl.posterior.adapter`.
+        InferenceData with the groups named in `bpa_ppl.posterior.adapter`. Its attribute
+        `sampling_time` has the seconds that the sampler took, with the search for the mode, the
+        warm-up and, the first time, compilation; files leave it out unless `write_posterior` is
+        asked for it.
 
     Raises:
         DataError: if the lists, references and weights do not fit together.
@@ -110,8 +114,20 @@ def adapt(nbest: NBest, weights: AnyWeights, options: AdaptOptions) -> Inference
     return to_arviz(checked(adapt_draws(nbest, weights, options))[0])
 
 
-def adapt_draws(nbest: NBest, weights: AnyWeights, options: AdaptOptions) -> Draws:
+def adapt_draws(
+    nbest: NBest,
+    weights: AnyWeights,
+    options: AdaptOptions,
+    *,
+    clock: Callable[[], float] = time.perf_counter,
+) -> Draws:
     """Adapt as `adapt` does, and return plain draws, without loading ArviZ.
+
+    Args:
+        nbest: as for `adapt`.
+        weights: as for `adapt`.
+        options: as for `adapt`.
+        clock: returns the time in seconds, for the attribute `sampling_time`.
 
     >>> lists = NBest.from_lists(
     ...     [["a cat", "the cat"]], [[[1.0], [0.0]]], ["Errors"], references=["the cat"]
@@ -193,7 +209,10 @@ def adapt_draws(nbest: NBest, weights: AnyWeights, options: AdaptOptions) -> Dra
         target = _target(
             sentences, prior, likelihood, model=model, seed=int(options.seed), progress=report
         )
-        draws = draws_of(target, engine.sample(target))
+        start = clock()
+        sampled = engine.sample(target)
+        seconds = clock() - start
+        draws = draws_of(target, sampled)
         info = density.model_info(target.program, target.data)
     # A custom model may ignore likelihood or prior; settings folded into the lists have an effect
     # anyway.
@@ -207,6 +226,7 @@ def adapt_draws(nbest: NBest, weights: AnyWeights, options: AdaptOptions) -> Dra
         **({"canonical_weights": started, "rule": "mean"} if started else {}),
         **({} if options.extra is None else {"extra": options.extra.origin}),
         "seed": int(options.seed),
+        SAMPLING_TIME: seconds,
         "model": getattr(model, "__name__", str(model)),
         **sentences.record(),
         "lists": sentences.nbest.origin,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, NamedTuple, Self
 
 import jax
@@ -81,7 +81,9 @@ class Sampled:
         kind: `chains`, `weighted` or `point`.
         log_density: (C, D) log p(z, data), or None.
         log_weight: (C, D) the log importance weights of draws, or None.
-        statistics: (C, D) each, under ArviZ's names, such as `acceptance_rate`.
+        statistics: (C, D) each, under ArviZ's names, such as `acceptance_rate`. `n_steps`, the
+            evaluations of the density for a kept draw, is what comparisons count; without it they
+            are unknown.
         warmup: the draws of the warm-up, in the form of `z`.
         mode: the flat z of the posterior's mode, if the sampler has found it.
         log_likelihood: observed site -> (C, D, …), if the sampler has computed it.
@@ -98,6 +100,13 @@ class Sampled:
     mode: Any = None
     log_likelihood: dict[str, np.ndarray] | None = None
     attrs: dict[str, Any] = field(default_factory=dict)
+
+
+def with_evaluations(sampled: Sampled, per_draw: int = 1) -> Sampled:
+    """Return draws that record the evaluations of the density for each of them, as `n_steps`."""
+    shape = np.shape(next(iter(sampled.z.values())))[:2]
+    steps = np.full(shape, per_draw, np.int32)
+    return replace(sampled, statistics={**sampled.statistics, "n_steps": steps})
 
 
 class Sampler(Component, frozen=True):

@@ -9,7 +9,7 @@ from bpa_ppl.component import Count, Positive
 from bpa_ppl.errors import UsageError
 from bpa_ppl.nbest import Float64
 from bpa_ppl.posterior.draws import WEIGHTS, total
-from bpa_ppl.sampling.base import Sampled, Sampler, Target
+from bpa_ppl.sampling.base import Sampled, Sampler, Target, with_evaluations
 from bpa_ppl.sampling.density import evaluate
 
 
@@ -74,7 +74,7 @@ def weighted_vectors(target: Target, vectors: Float64, delta: float) -> Sampled:
     z = {WEIGHTS: vectors[None]}
     log_density, log_likelihood = evaluate(target.program, target.data, z)
     log_p = total(log_likelihood, (1, len(vectors)))
-    return Sampled(
+    sampled = Sampled(
         z=z,
         kind="weighted",
         log_density=log_density,
@@ -82,3 +82,4 @@ def weighted_vectors(target: Target, vectors: Float64, delta: float) -> Sampled:
         log_likelihood=log_likelihood,
         attrs={"likelihood_exponent": 1.0 / delta},
     )
+    return with_evaluations(sampled)

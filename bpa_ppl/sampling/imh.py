@@ -6,7 +6,14 @@ import numpy as np
 
 from bpa_ppl.component import Count, CountOrNone, Positive
 from bpa_ppl.nbest import Float64, Int64
-from bpa_ppl.sampling.base import Sampled, Sampler, Sites, Target, require_memory
+from bpa_ppl.sampling.base import (
+    Sampled,
+    Sampler,
+    Sites,
+    Target,
+    require_memory,
+    with_evaluations,
+)
 from bpa_ppl.sampling.proposals import pilot_proposal, propose, with_tuned_mixture
 
 _NEVER = -1e300
@@ -52,7 +59,7 @@ class IndependenceMetropolis(Sampler, frozen=True):
         steps = self.warmup + self.draws
         target.progress(steps, steps, f"acceptance {acceptance.mean():.2f}")
         index = chain[:, None], position
-        return Sampled(
+        sampled = Sampled(
             z={name: np.asarray(value)[index] for name, value in proposals.z.items()},
             log_density=proposals.log_density[index],
             statistics={"acceptance_rate": acceptance},
@@ -61,6 +68,7 @@ class IndependenceMetropolis(Sampler, frozen=True):
             log_likelihood={name: v[index] for name, v in proposals.log_likelihood.items()},
             attrs={**proposal.mode.attrs(), "student_share": proposal.share},
         )
+        return with_evaluations(sampled)
 
 
 def accept(log_ratio: Float64, rng: np.random.Generator) -> tuple[Int64, Float64]:

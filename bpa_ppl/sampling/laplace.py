@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bpa_ppl.component import Count, Positive
 from bpa_ppl.posterior.statistics import pareto_smoothed
-from bpa_ppl.sampling.base import Sampled, Sampler, Target
+from bpa_ppl.sampling.base import Sampled, Sampler, Target, with_evaluations
 from bpa_ppl.sampling.proposals import TUNING_DRAWS, pilot_proposal, propose, with_tuned_mixture
 
 
@@ -26,7 +26,7 @@ class Laplace(Sampler, frozen=True):
         proposals = propose(target, proposal, 1, self.draws)
         log_weight, k_hat = pareto_smoothed(proposals.log_ratio)
         target.progress(self.draws, self.draws, f"Pareto k̂ {k_hat:.2f}")
-        return Sampled(
+        sampled = Sampled(
             z=proposals.z,
             kind="weighted",
             log_density=proposals.log_density,
@@ -35,3 +35,4 @@ class Laplace(Sampler, frozen=True):
             log_likelihood=proposals.log_likelihood,
             attrs={"pareto_k": k_hat, "student_share": proposal.share, **proposal.mode.attrs()},
         )
+        return with_evaluations(sampled)

@@ -14,7 +14,7 @@ from numpyro.infer.util import constrain_fn, initialize_model, potential_energy
 from numpyro.util import is_prng_key
 
 from bpa_ppl.component import Count, CountOrNone, Positive
-from bpa_ppl.sampling.base import Program, Sampled, Sites, Target
+from bpa_ppl.sampling.base import Program, Sampled, Sites, Target, with_evaluations
 from bpa_ppl.sampling.chains import ChainSampler, repeat_start, run_chains
 from bpa_ppl.sampling.mode import dispersed_starts, require_mode
 
@@ -176,7 +176,7 @@ class RandomWalkMetropolis(ChainSampler, frozen=True):
         start = dispersed_starts(target, mode, self.chains)
         sampled = run_chains(self, target, mode.covariance, start)
         attrs = {**mode.attrs(), "step_setting": "scale"}
-        return replace(sampled, mode=mode.position, attrs=attrs)
+        return replace(with_evaluations(sampled, self.thinning), mode=mode.position, attrs=attrs)
 
 
 class IsotropicRandomWalk(ChainSampler, frozen=True):
@@ -195,4 +195,6 @@ class IsotropicRandomWalk(ChainSampler, frozen=True):
     def sample(self, target: Target) -> Sampled:
         """Draw from the posterior by the published random walk."""
         sampled = run_chains(self, target, None, repeat_start(target.start, self.chains))
-        return replace(sampled, attrs={"step_setting": "proposal_variance"})
+        return replace(
+            with_evaluations(sampled, self.thinning), attrs={"step_setting": "proposal_variance"}
+        )

@@ -32,7 +32,7 @@ from bpa_ppl.nbest import Float64, NBest
 from bpa_ppl.notes import warn_user
 from bpa_ppl.options import UpdateOptions, with_options
 from bpa_ppl.posterior import Draws, as_draws, importance_weights, kish, to_arviz
-from bpa_ppl.posterior.draws import WEIGHTS
+from bpa_ppl.posterior.draws import SAMPLING_TIME, WEIGHTS
 from bpa_ppl.posterior.statistics import ess, pareto_smoothed
 from bpa_ppl.progress import Reporter, reporter
 from bpa_ppl.registry import SAMPLERS
@@ -59,7 +59,7 @@ _RATIO, _MEAN, _COVARIANCE = "log_ratio", "summary_mean", "summary_covariance"
 _SITES = {WEIGHTS, LOG_NU}  # that a likelihood depends on
 _SITE, _COUNT = "oracle", "adaptation_sentences"
 #: Attributes of draws that have been replaced.
-_STALE = ("chosen", "chosen_because", "step_setting", "pareto_k")
+_STALE = ("chosen", "chosen_because", "step_setting", "pareto_k", SAMPLING_TIME)
 
 
 class Step(NamedTuple):

@@ -8,7 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bpa_ppl.diagnostics.comparison.efficiency import Efficiency, efficiency
+from bpa_ppl.diagnostics.comparison.efficiency import (
+    Efficiency,
+    efficiency,
+    shown,
+    shown_interval,
+)
 from bpa_ppl.diagnostics.comparison.statistics import (
     Discrepancy,
     Distance,
@@ -36,8 +41,16 @@ LEVEL = 0.01
 _MIN_ESS, _MAX_R_HAT = 50, 1.1
 _REFERENCE_MIN_ESS, _REFERENCE_MAX_R_HAT = 1000, 1.01
 
-AGREES, DIFFERS, UNDECIDED = "agrees", "DIFFERS", "undecided"
-_HEADER = ("sampler", "verdict", "R-hat", "bulk ESS", "ESS/s", "ESS/evaluation")
+AGREES, DIFFERS = "agrees", "DIFFERS"
+INCONCLUSIVE, NOT_CONVERGED = "inconclusive", "not converged"
+FAILED = "failed"  # it raised an error
+#: Verdicts of samplers that are not ranked by their cost.
+UNRANKED = (DIFFERS, NOT_CONVERGED, FAILED)
+_HEADER = ("sampler", "verdict", "R-hat", "ESS", "ESS/s", "95% interval", "ESS/evaluation")
+_NOTE = (
+    "ESS: effective draws for the posterior mean of the worst weight; interval: of the spread over "
+    "runs; in brackets: not ranked, because of the verdict"
+)
 _PRIOR = {
     "prior_mean": "the mean of its prior",
     "prior_variance": "the variance of its prior",
@@ -68,8 +81,10 @@ class SamplerResult:
     Attributes:
         sampler: its name.
         efficiency: cost and quality of its draws.
-        verdict: `agrees`, `DIFFERS` or `undecided`; empty without a reference.
+        verdict: `agrees`, `DIFFERS`, `inconclusive`, `not converged`, or `failed` if it raised an
+            error; empty without a reference.
         reason: of the verdict, one sentence.
+        bound: the 95% bound of the largest bias of a mean, in posterior standard deviations.
         discrepancies: of each property of each weight from the reference.
         distance: of the joint distributions.
         downstream: its translations compared with those of the reference.
@@ -79,9 +94,15 @@ class SamplerResult:
     efficiency: Efficiency
     verdict: str = ""
     reason: str = ""
+    bound: float | None = None
     discrepancies: tuple[Discrepancy, ...] = ()
     distance: Distance | None = None
     downstream: ChangedTranslations | None = None
+
+    @property
+    def ranked(self) -> bool:
+        """Whether its cost is comparable: its draws are not known to be of another distribution."""
+        return self.verdict not in UNRANKED
 
     @property
     def agrees(self) -> bool | None:
@@ -108,7 +129,7 @@ class Comparison(Outcome):
 
     @property
     def passed(self) -> bool:
-        """Whether no sampler differs or is undecided."""
+        """Whether all samplers agree."""
         return all(result.verdict in (AGREES, "") for result in self.samplers)
 
     def __getitem__(self, sampler: str) -> SamplerResult:
@@ -121,15 +142,18 @@ class Comparison(Outcome):
         }
 
     def _shown(self) -> tuple[str, Table, list[str]]:
-        """Return no title, a row for each sampler, and the reasons of the verdicts."""
+        """Return no title, a row for each sampler, and notes with the reasons of the verdicts."""
         rows = []
         for r in self.samplers:
             cost = r.efficiency
-            numbers = (cost.r_hat, cost.bulk_ess, cost.ess_per_second, cost.ess_per_evaluation)
-            cells = ("–" if number is None else f"{number:.4g}" for number in numbers)
-            rows.append((r.sampler, r.verdict, *cells))
+            values = (cost.r_hat, cost.ess, cost.ess_per_second, cost.ess_per_evaluation)
+            r_hat, size, rate, per_evaluation = map(shown, values)
+            if cost.ess_per_second is not None and not r.ranked:
+                rate = f"({rate})"
+            interval = shown_interval(cost.ess_per_second_interval)
+            rows.append((r.sampler, r.verdict, r_hat, size, rate, interval, per_evaluation))
         table = Table(_HEADER, rows, passed=[result.agrees for result in self.samplers])
-        return "", table, [f"{r.sampler}: {r.reason}" for r in self.samplers if r.reason]
+        return "", table, [*(f"{r.sampler}: {r.reason}" for r in self.samplers if r.reason), _NOTE]
 
 
 def compare(
@@ -214,7 +238,7 @@ def _judged(result: SamplerResult, draws: Draws, truth: Draws, seed: int) -> Sam
         worst = max(properties, key=lambda d: abs(d.bias))
         status = f"{worst.quantity} of {worst.weight} is now off by {worst.bias:+.2f} posterior sd"
         reason += f" (the {status})"
-        verdict = UNDECIDED
+        verdict = NOT_CONVERGED
     else:
         reason = "; ".join(_differences(properties, distance))
         verdict = DIFFERS if reason else AGREES

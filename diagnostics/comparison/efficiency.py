@@ -1,65 +1,113 @@
-"""Efficiency of a sampler: what its draws cost, and what they are worth."""
+"""Efficiency of a sampler: what its draws cost, what they are worth, and how sure that is.
+
+All samplers are ranked by one number: effective draws per second for the posterior mean of the
+worst weight, which is defined alike for chains and for weighted draws.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from numbers import Real
 
 import numpy as np
-from scipy.stats import norm, rankdata
+from scipy.optimize import nnls
+from scipy.stats import norm, rankdata, ttest_ind
+from scipy.stats import t as student
 
 from bpa_ppl.diagnostics.estimates import ess_of_each, largest_r_hat, mean_of
+from bpa_ppl.errors import DataError
 from bpa_ppl.nbest import Float64
-from bpa_ppl.posterior import Draws
-from bpa_ppl.posterior.draws import WEIGHTS
+from bpa_ppl.posterior import Draws, kish
+from bpa_ppl.posterior.draws import SAMPLING_TIME, WEIGHTS
 
 #: Effective draws that rank-normalised diagnostics need (Vehtari et al. 2021).
 ENOUGH = 400
+#: Of the intervals of costs.
+PROBABILITY = 0.95
 _BULK = 0.95  # of the target, that a chain must reach
+_COSTS = ("seconds", "evaluations")
+
+Bounds = tuple[float, float]
+
+
+@dataclass(frozen=True)
+class RunCost:
+    """Cost of one run, and the effective draws that it bought; None if it is not recorded.
+
+    Attributes:
+        seed: of the run.
+        seconds: its attribute `sampling_time`.
+        ess: effective draws for the posterior mean of the worst weight.
+        ess_per_second: their ratio.
+        evaluations: of the density.
+    """
+
+    seed: int | None
+    seconds: float | None
+    ess: float
+    ess_per_second: float | None
+    evaluations: float | None
 
 
 @dataclass(frozen=True)
 class Efficiency:
     """The cost and quality of the draws of one sampler; None if a run does not record it.
 
+    Intervals are those of the spread over runs, on the logarithmic scale, by Student's t: the
+    effective sample size of one run is itself an estimate, and its error is part of that spread.
+
     Attributes:
         runs: the number of runs.
         chains: per run.
         draws: kept draws per chain.
+        ess: of the posterior mean, sd² / MCSE², for the worst weight; mean over runs. It may exceed
+            the number of draws if they are antithetic. Rates and the ranking use it.
+        bulk_ess: rank-normalised, of the worst weight, mean over runs; None for weighted draws.
+        tail_ess: likewise, of the quantiles of 5 % and 95 %.
+        kish_ess: of the importance weights (Kish 1965), mean over runs; None for chains.
+        autocorrelation_time: kept draws per effective draw (`ess`).
         acceptance: mean acceptance rate.
         r_hat: largest rank-normalised split R-hat over all chains of all runs.
         nested_r_hat: largest rank-normalised nested R-hat, each run a superchain: for many short
             chains (Margossian et al. 2024).
-        bulk_ess: of the worst weight, mean over runs; of weighted draws Kish's.
-        tail_ess: likewise.
-        autocorrelation_time: kept draws per effective draw, of the worst weight.
         burn_in: steps until every chain has reached the bulk of the target.
         seconds: of a run, the median.
-        ess_per_second: bulk ESS.
-        seconds_to_enough: until 400 effective draws, with warm-up.
-        evaluations: of the likelihood in a run, with or without gradient.
-        ess_per_evaluation: bulk ESS.
+        ess_per_second: geometric mean over runs.
+        ess_per_second_interval: of 95 %; None with one run.
+        fixed_seconds: of a run, whatever its number of draws, such as the warm-up.
+        seconds_per_draw: of a kept draw, of any chain.
+        seconds_to_enough: until 400 effective draws: the fixed seconds, and those of the draws.
+        evaluations: of the density in a run, with or without gradient: the statistic `n_steps`.
+        ess_per_evaluation: geometric mean over runs.
         mcse: for each weight the Monte-Carlo standard error of its mean over all runs.
         missing: the names of what the runs did not record.
+        per_run: the costs of each run.
     """
 
-    runs: int
-    chains: int
-    draws: int
-    acceptance: float | None
-    r_hat: float | None
-    nested_r_hat: float | None
-    bulk_ess: float
-    tail_ess: float
-    autocorrelation_time: float
-    burn_in: int | None
-    seconds: float | None
-    ess_per_second: float | None
-    seconds_to_enough: float | None
-    evaluations: float | None
-    ess_per_evaluation: float | None
-    mcse: dict[str, float]
-    missing: tuple[str, ...]
+    runs: int = 0
+    chains: int = 0
+    draws: int = 0
+    ess: float | None = None
+    bulk_ess: float | None = None
+    tail_ess: float | None = None
+    kish_ess: float | None = None
+    autocorrelation_time: float | None = None
+    acceptance: float | None = None
+    r_hat: float | None = None
+    nested_r_hat: float | None = None
+    burn_in: int | None = None
+    seconds: float | None = None
+    ess_per_second: float | None = None
+    ess_per_second_interval: Bounds | None = None
+    fixed_seconds: float | None = None
+    seconds_per_draw: float | None = None
+    seconds_to_enough: float | None = None
+    evaluations: float | None = None
+    ess_per_evaluation: float | None = None
+    mcse: Mapping[str, float] = field(default_factory=dict)
+    missing: tuple[str, ...] = ()
+    per_run: tuple[RunCost, ...] = ()
 
 
 def efficiency(runs: Sequence[Draws], joint: Draws, target: Draws) -> Efficiency:
@@ -69,25 +117,25 @@ def efficiency(runs: Sequence[Draws], joint: Draws, target: Draws) -> Efficiency
         runs: of the same sampler with different seeds.
         joint: all runs, as chains of one.
         target: draws of a reference run, or the same draws, that define the bulk of the posterior.
+
+    Raises:
+        DataError: if a `sampling_time` is not a number of seconds.
     """
-    bulk, tail, mean = (
-        float(np.mean([ess_of_each(run, method).min() for run in runs]))
-        for method in ("bulk", "tail", "mean")
-    )
     chains, draws = runs[0].shape
-    markov = not joint.weighted
-    # The schema of ArviZ has an attribute for the duration of the sampling.
-    seconds = _median(run.attrs.get("sampling_time") for run in runs)
-    evaluations = _median(map(_evaluations, runs))
+    per_run = tuple(map(_cost, runs))
+    ess, markov = float(np.mean([run.ess for run in per_run])), not joint.weighted
+
+    def smallest(method: str) -> float | None:
+        """Return the mean over runs of the ESS of the worst weight."""
+        return float(np.mean([ess_of_each(r, method).min() for r in runs])) if markov else None
+
     rates = [run.statistics.get("acceptance_rate") for run in runs]
     acceptance = _median(None if rate is None else float(np.mean(rate)) for rate in rates)
-    warmup = _warmup(runs[0]).shape[1]
-    seconds_needed = None  # seconds until 400 effective draws
-    if seconds is not None and bulk:
-        seconds_needed = seconds * (warmup + draws * ENOUGH / bulk) / (warmup + draws)
-    costs = {"seconds": seconds, "evaluations": evaluations}
+    seconds, evaluations = (_median(getattr(run, key) for run in per_run) for key in _COSTS)
+    rate, interval = _geometric_mean([run.ess_per_second for run in per_run])
+    recorded = dict(zip(_COSTS, (seconds, evaluations), strict=True))
     if markov:
-        costs = {"acceptance": acceptance, **costs}
+        recorded = {"acceptance": acceptance, **recorded}
     superchains = markov and len({run.shape for run in runs}) == 1
     target = target.reordered(runs[0].features)
     weights = joint.weights
@@ -95,21 +143,207 @@ def efficiency(runs: Sequence[Draws], joint: Draws, target: Draws) -> Efficiency
         runs=len(runs),
         chains=chains,
         draws=draws,
+        ess=ess,
+        bulk_ess=smallest("bulk"),
+        tail_ess=smallest("tail"),
+        kish_ess=None if markov else float(np.mean([kish(run.importance) for run in runs])),
+        autocorrelation_time=_ratio(chains * draws, ess) or np.inf,
         acceptance=acceptance,
         r_hat=largest_r_hat(joint) if markov else None,
         nested_r_hat=nested_r_hat(np.stack([r.weights for r in runs])) if superchains else None,
-        bulk_ess=bulk,
-        tail_ess=tail,
-        autocorrelation_time=_ratio(chains * draws, mean) or np.inf,
         burn_in=max(_arrival(run, target) for run in runs) if markov else None,
         seconds=seconds,
-        ess_per_second=_ratio(bulk, seconds),
-        seconds_to_enough=seconds_needed,
+        ess_per_second=rate,
+        ess_per_second_interval=interval,
         evaluations=evaluations,
-        ess_per_evaluation=_ratio(bulk, evaluations),
+        ess_per_evaluation=_geometric_mean([_ratio(r.ess, r.evaluations) for r in per_run])[0],
         mcse={n: mean_of(joint, weights[..., k]).error for k, n in enumerate(joint.features)},
-        missing=tuple(name for name, value in costs.items() if value is None),
+        missing=tuple(name for name, value in recorded.items() if value is None),
+        per_run=per_run,
     )
+
+
+def _cost(run: Draws) -> RunCost:
+    seconds, ess = seconds_of(run), float(ess_of_means(run).min())
+    seed = run.attrs.get("seed")
+    return RunCost(
+        seed=seed if isinstance(seed, int) else None,
+        seconds=seconds,
+        ess=ess,
+        ess_per_second=_ratio(ess, seconds),
+        evaluations=_evaluations(run),
+    )
+
+
+def ess_of_means(draws: Draws) -> Float64:
+    """Return the effective sample size of the posterior mean of each weight, (Q,): sd² / MCSE².
+
+    It is the number of independent draws whose mean has the same error. For chains it is ArviZ's
+    `ess(method="mean")`. For weighted draws it uses the error of the self-normalised mean (Owen
+    2013, §9.2), which can be too small if few draws have nearly all the weight: then Kish's ESS is
+    small.
+
+    >>> draws = Draws({"weights": [[[0.0], [2.0]]]}, ("LM0",), "weighted", np.zeros((1, 2)))
+    >>> ess_of_means(draws).tolist()  # with equal weights the number of draws
+    [2.0]
+    """
+    if not draws.weighted:
+        return ess_of_each(draws, "mean")
+    share, squares = draws.importance, (draws.flat - draws.mean) ** 2
+    variance, error = share @ squares, share**2 @ squares
+    return np.divide(variance, error, out=np.zeros_like(variance), where=error > 0)
+
+
+def seconds_of(run: Draws) -> float | None:
+    """Return the attribute `sampling_time`, in seconds, as in ArviZ's schema; None if unknown.
+
+    Raises:
+        DataError: if it is not a number of seconds.
+
+    >>> seconds_of(Draws({"weights": np.zeros((1, 2, 1))}, ("LM0",), attrs={"sampling_time": 2}))
+    2.0
+    """
+    seconds = run.attrs.get(SAMPLING_TIME)
+    if seconds is None:
+        return None
+    is_number = isinstance(seconds, Real) and not isinstance(seconds, bool)
+    value = float(seconds) if is_number else np.nan
+    if not 0 < value < np.inf:
+        problem = f"the attribute {SAMPLING_TIME} is {seconds!r:.80}: give a number of seconds > 0"
+        raise DataError(problem, parameter="attrs", code="bad-number")
+    return value
+
+
+def with_fixed_cost(cost: Efficiency, runs: Sequence[Draws]) -> Efficiency:
+    """Return an efficiency with its fixed cost and cost per draw told apart.
+
+    They are the least-squares fit, with no negative term, of seconds = fixed + draws × cost per
+    draw to runs of at least two lengths.
+
+    Args:
+        cost: of a sampler.
+        runs: of different lengths, with `sampling_time`.
+
+    >>> def run(draws: int, seconds: float) -> Draws:
+    ...     weights = np.zeros((1, draws, 1))
+    ...     return Draws({"weights": weights}, ("LM0",), attrs={"sampling_time": seconds})
+    >>> cost = Efficiency(chains=1, draws=1000, ess=500.0)
+    >>> cost = with_fixed_cost(cost, [run(1000, 3.0), run(250, 1.5)])
+    >>> round(cost.fixed_seconds, 3), round(cost.seconds_per_draw, 3)
+    (1.0, 0.002)
+    >>> round(cost.seconds_to_enough, 3)  # 400 effective draws are 800 draws
+    2.6
+    """
+    pairs = [(np.prod(run.shape), seconds_of(run)) for run in runs]
+    times = [(float(count), seconds) for count, seconds in pairs if seconds is not None]
+    if len({count for count, _ in times}) < 2:
+        return cost
+    counts, seconds = np.array(times).T
+    (fixed, per_draw), _ = nnls(np.column_stack([np.ones_like(counts), counts]), seconds)
+    needed = ENOUGH * cost.chains * cost.draws / cost.ess if cost.ess else np.inf
+    return replace(
+        cost,
+        fixed_seconds=float(fixed),
+        seconds_per_draw=float(per_draw),
+        seconds_to_enough=float(fixed + needed * per_draw) if cost.ess else None,
+    )
+
+
+@dataclass(frozen=True)
+class Rank:
+    """The place of a sampler among those that are ranked, the fastest first.
+
+    Attributes:
+        sampler: its name.
+        ess_per_second: for the posterior mean of the worst weight.
+        interval: of 95 %, or None with one run.
+        ratio: to the effective draws per second of the fastest.
+        ratio_interval: of 95 %, or None with one run. Runs of the same round are paired, which
+            cancels what changes on the machine from round to round; different numbers of runs are
+            compared by Welch's test.
+    """
+
+    sampler: str
+    ess_per_second: float
+    interval: Bounds | None
+    ratio: float
+    ratio_interval: Bounds | None
+
+
+def ranking(costs: Mapping[str, Efficiency]) -> tuple[Rank, ...]:
+    """Rank samplers by effective draws per second, the fastest first.
+
+    Args:
+        costs: of the samplers to rank, by name: those whose draws are of the posterior. Samplers of
+            unknown duration are left out.
+
+    >>> runs = [RunCost(None, 1.0, 100.0 * k, 100.0 * k, None) for k in (1, 4)]
+    >>> slow = Efficiency(ess_per_second=100.0, per_run=(runs[0],))
+    >>> fast = Efficiency(ess_per_second=400.0, per_run=(runs[1],))
+    >>> [(rank.sampler, rank.ratio) for rank in ranking({"slow": slow, "fast": fast})]
+    [('fast', 1.0), ('slow', 0.25)]
+    """
+    timed = {name: cost for name, cost in costs.items() if cost.ess_per_second}
+    names = sorted(timed, key=lambda name: -(timed[name].ess_per_second or 0.0))
+    result = []
+    for name in names:
+        cost = timed[name]
+        ratio, bounds = (1.0, None) if name == names[0] else _ratio_of(cost, timed[names[0]])
+        rate = cost.ess_per_second or 0.0
+        result.append(Rank(name, rate, cost.ess_per_second_interval, ratio, bounds))
+    return tuple(result)
+
+
+def _ratio_of(cost: Efficiency, fastest: Efficiency) -> tuple[float, Bounds | None]:
+    """Return the ratio of the effective draws per second, with its interval."""
+    ours, theirs = (
+        np.array([run.ess_per_second for run in one.per_run], np.float64) for one in (cost, fastest)
+    )
+    if len(ours) == len(theirs):
+        ratio, bounds = _geometric_mean((ours / theirs).tolist())
+        return ratio or 0.0, bounds
+    logs = np.log(ours), np.log(theirs)
+    ratio = float(np.exp(logs[0].mean() - logs[1].mean()))
+    if min(len(ours), len(theirs)) < 2:
+        return ratio, None
+    low, high = ttest_ind(*logs, equal_var=False).confidence_interval(PROBABILITY)
+    return ratio, (float(np.exp(low)), float(np.exp(high)))
+
+
+def _geometric_mean(values: Sequence[float | None]) -> tuple[float | None, Bounds | None]:
+    """Return the geometric mean of positive numbers with its interval by Student's t.
+
+    None if one is unknown; no interval of a single number, or if one is 0.
+    """
+    numbers = [value for value in values if value is not None]
+    if len(numbers) < len(values) or not numbers:
+        return None, None
+    if min(numbers) <= 0:
+        return 0.0, None
+    if len(numbers) == 1:
+        return numbers[0], None
+    logs = np.log(numbers)
+    half = student.ppf((1 + PROBABILITY) / 2, len(logs) - 1) * logs.std(ddof=1) / len(logs) ** 0.5
+    low, mean, high = np.exp(logs.mean() + half * np.array([-1.0, 0.0, 1.0]))
+    return float(mean), (float(low), float(high))
+
+
+def shown(value: float | None) -> str:
+    """Return a number for a table.
+
+    >>> shown(12345.6), shown(None)
+    ('12350', '–')
+    """
+    return "–" if value is None else f"{float(f'{value:.4g}'):g}"
+
+
+def shown_interval(bounds: Bounds | None) -> str:
+    """Return an interval for a table.
+
+    >>> shown_interval((1204.0, 1800.26)), shown_interval(None)
+    ('1200–1800', '–')
+    """
+    return "–" if bounds is None else "–".join(f"{float(f'{b:.3g}'):g}" for b in bounds)
 
 
 def nested_r_hat(values: Float64) -> float | None:
@@ -157,18 +391,16 @@ def _warmup(run: Draws) -> Float64:
 
 
 def _evaluations(run: Draws) -> float | None:
-    """Return the number of evaluations of the likelihood: one a step, unless it is recorded.
+    """Return the number of evaluations of the density, or None if the run does not record it.
 
-    The steps of the warm-up are not recorded: they are counted like those of the kept draws.
+    The statistic `n_steps` has those of each kept draw. Draws of the warm-up are counted as if
+    they had taken as many.
     """
-    chains, draws = run.shape
-    if run.weighted:
-        return float(chains * draws)
-    recorded = run.statistics.get("n_steps")
-    if recorded is None and "settings" not in run.attrs:
+    steps = run.statistics.get("n_steps")
+    if steps is None:
         return None
-    per_draw = _thinning(run) if recorded is None else float(np.mean(recorded))
-    return float(chains * (draws + _warmup(run).shape[1]) * per_draw)
+    chains, draws = run.shape
+    return float(chains * (draws + _warmup(run).shape[1]) * np.mean(steps))
 
 
 def _arrival(run: Draws, target: Draws) -> int:

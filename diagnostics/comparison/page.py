@@ -6,7 +6,8 @@ import csv
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import astuple, fields
+from dataclasses import asdict, astuple, fields
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,11 +18,17 @@ from bpa_ppl.diagnostics.comparison.comparison import (
     AGREES,
     DIFFERS,
     LEVEL,
-    UNDECIDED,
     Comparison,
     SamplerResult,
 )
-from bpa_ppl.diagnostics.comparison.efficiency import Efficiency
+from bpa_ppl.diagnostics.comparison.efficiency import (
+    Efficiency,
+    Rank,
+    RunCost,
+    ranking,
+    shown,
+    shown_interval,
+)
 from bpa_ppl.diagnostics.comparison.statistics import Discrepancy
 from bpa_ppl.diagnostics.pages.figures import (
     FIGURE_KINDS,
@@ -52,11 +59,17 @@ if TYPE_CHECKING:
 _Row = list[str | float | None]  # an unknown number is None
 _Numbers = tuple[tuple[str, ...], list[_Row]]  # header and rows
 
-_EFFICIENCY = tuple(f.name for f in fields(Efficiency) if f.name not in ("mcse", "missing"))
+_INTERVAL = "ess_per_second_interval"
+_NO_NUMBERS = ("mcse", "missing", "per_run", _INTERVAL)
+_EFFICIENCY = tuple(f.name for f in fields(Efficiency) if f.name not in _NO_NUMBERS)
+_BOUNDS = ("ess_per_second_low", "ess_per_second_high")
+_RUN = tuple(f.name for f in fields(RunCost))
 _DISCREPANCY = tuple(f.name for f in fields(Discrepancy))
 _SCORE = tuple(f.name for f in fields(ScoreDifference))
 _HEADERS = {
-    "efficiency": ("sampler", *_EFFICIENCY),
+    "ranking": ("sampler", "rank", "ess_per_second", *_BOUNDS, "ratio", "ratio_low", "ratio_high"),
+    "efficiency": ("sampler", *_EFFICIENCY, *_BOUNDS),
+    "runs": ("sampler", "run", *_RUN),
     "mcse": ("sampler", "weight", "mcse"),
     "accuracy": ("sampler", *_DISCREPANCY),
     "distance": ("sampler", "verdict", "distance", "largest_null", "p_value", "draws"),
@@ -65,28 +78,50 @@ _HEADERS = {
 _HEADINGS = {
     "r_hat": "R-hat",
     "nested_r_hat": "nested R-hat",
+    "ess": "ESS of the mean",
     "bulk_ess": "bulk ESS",
     "tail_ess": "tail ESS",
+    "kish_ess": "Kish's ESS",
     "autocorrelation_time": "autocorrelation time",
     "burn_in": "burn-in",
-    "ess_per_second": "ESS / s",
+    "ess_per_second": "ESS of the mean / s",
+    "fixed_seconds": "fixed seconds",
+    "seconds_per_draw": "seconds / draw",
     "seconds_to_enough": "s to 400",
-    "ess_per_evaluation": "ESS / evaluation",
+    "ess_per_evaluation": "ESS of the mean / evaluation",
     "largest_null": "largest of the reference itself",
     "p_value": "p",
 }
 _MAX_PROPERTIES = 3  # of a sampler in the table of the page; all are in the CSV
-_COLOURS = {AGREES: "#1f6f8b", DIFFERS: "#b3261e", UNDECIDED: "#9aa0a6"}
+_BLUE, _RED, _GREY = "#1f6f8b", "#b3261e", "#9aa0a6"
+_COLOURS = {AGREES: _BLUE, DIFFERS: _RED, "": _BLUE}  # other verdicts are grey
 _LINEAR = 3.0  # standard errors
+_RANKING_TEXT = (
+    "Samplers are ranked by effective draws per second for the posterior mean of the worst weight, "
+    "sd² / MCSE², which is defined alike for chains and for weighted draws. The rate is the "
+    "geometric mean over runs. The effective sample size of one run is itself an estimate: the 95% "
+    "intervals are those of the spread over runs, on the logarithmic scale, by Student's t, and "
+    "there is none with one run. Ratios to the fastest compare runs of the same round. A sampler "
+    "whose draws differ from the reference, have not converged, or that failed, is not ranked; its "
+    "rate is in brackets."
+)
 _COST_TEXT = (
-    "ESS is that of the worst weight in one run. Autocorrelation time: kept draws per effective "
-    "draw. Burn-in: steps until every chain has reached the bulk of the posterior. Seconds are the "
-    "median of whole runs without compilation; s to 400: until 400 effective draws, with warm-up. "
-    "Nested R-hat treats each run as a superchain. – is unknown."
+    "Effective sample sizes are those of the worst weight, the mean over runs. ESS of the mean: "
+    "draws that are independent and give the mean with the same error; it exceeds the number of "
+    "draws if these are antithetic. Bulk and tail ESS: of chains, after a rank transformation. "
+    "Kish's ESS: of importance weights. Autocorrelation time: kept draws per effective draw of the "
+    "mean. Burn-in: steps until every chain has reached the bulk of the posterior. Nested R-hat "
+    "treats each run as a superchain. Seconds are those of the sampler, with the search for the "
+    "mode and the warm-up, without compilation: the median over runs. Fixed seconds, whatever the "
+    "number of draws, and seconds per draw are fitted to runs of two lengths; s to 400: the fixed "
+    "seconds and those of 400 effective draws. "
+    "Evaluations are those of the density, with or without gradient, as recorded in n_steps. – is "
+    "unknown."
 )
 _COST_CAPTION = (
-    "Effective draws of the worst weight, per second and per evaluation of the likelihood; "
-    "logarithmic axes."
+    "Effective draws for the mean of the worst weight, per second and per evaluation of the "
+    "density; logarithmic axes. Left: a dot for each run, and the 95% interval of the rate. Grey "
+    "or red: not ranked."
 )
 _ACCURACY_CAPTION = (
     "A dot is the mean, the standard deviation or a quantile of one weight. With many draws, all "
@@ -106,11 +141,19 @@ _TRANSLATIONS_TEXT = (
 
 
 def tables(comparison: Comparison) -> dict[str, _Numbers]:
-    """Return all numbers as tables: efficiency, mcse, accuracy, distance, downstream."""
+    """Return all numbers as tables.
+
+    They are `ranking`, `efficiency`, `runs`, `mcse`, `accuracy`, `distance` and `downstream`.
+    """
     rows: dict[str, list[_Row]] = {name: [] for name in _HEADERS}
+    for place, rank in enumerate(_ranks(comparison), 1):
+        bounds = *_two(rank.interval), rank.ratio, *_two(rank.ratio_interval)
+        rows["ranking"].append([rank.sampler, place, rank.ess_per_second, *bounds])
     for result in comparison.samplers:
         name, cost = result.sampler, result.efficiency
-        rows["efficiency"].append([name, *(getattr(cost, key) for key in _EFFICIENCY)])
+        values = (getattr(cost, key) for key in _EFFICIENCY)
+        rows["efficiency"].append([name, *values, *_two(cost.ess_per_second_interval)])
+        rows["runs"] += [[name, run, *astuple(one)] for run, one in enumerate(cost.per_run)]
         rows["mcse"] += [[name, *pair] for pair in cost.mcse.items()]
         rows["accuracy"] += [[name, *astuple(discrepancy)] for discrepancy in result.discrepancies]
         if (d := result.distance) is not None:
@@ -121,6 +164,15 @@ def tables(comparison: Comparison) -> dict[str, _Numbers]:
             counts = (float(changes.changed), float(changes.sentences))
             rows["downstream"] += [[name, *counts, *score] for score in scores]
     return {name: (header, rows[name]) for name, header in _HEADERS.items()}
+
+
+def _ranks(comparison: Comparison) -> tuple[Rank, ...]:
+    """Return the ranks of the samplers that may be ranked."""
+    return ranking({r.sampler: r.efficiency for r in comparison.samplers if r.ranked})
+
+
+def _two(bounds: tuple[float, float] | None) -> tuple[float | None, float | None]:
+    return bounds or (None, None)
 
 
 def comparison_page(
@@ -138,9 +190,12 @@ def comparison_page(
     """
     numbers, pictures = tables(comparison), figures(comparison)
     picture = {name: drawn(*parts, "svg") for name, parts in pictures.items()}
-    sections = [_cost(comparison, numbers["efficiency"], picture["efficiency"])]
+    sections = [
+        _ranking(comparison, picture["efficiency"]),
+        _cost(comparison, numbers["efficiency"]),
+    ]
     if "accuracy" in picture:
-        distance = _table(numbers["distance"], "Sliced Wasserstein distance in posterior sd.")
+        distance = _table(numbers["distance"], "Distances of the joint distributions.")
         sections += [
             _accuracy(comparison, picture["accuracy"]),
             Section("Joint distribution", (distance, picture["distance"])),
@@ -172,20 +227,44 @@ def _verdict(comparison: Comparison) -> Verdict:
     return Verdict(f"{text[0].upper()}{text[1:]}.", comparison.passed, advice)
 
 
-def _cost(comparison: Comparison, numbers: _Numbers, picture: Block) -> Section:
+def _ranking(comparison: Comparison, picture: Block) -> Section:
+    """Return the section with the ranked samplers, then those that are not ranked."""
+    results = {result.sampler: result for result in comparison.samplers}
+    rows: list[tuple[str, ...]] = []
+    for place, rank in enumerate(_ranks(comparison), 1):
+        result = results.pop(rank.sampler)
+        rate = shown(rank.ess_per_second), shown_interval(rank.interval)
+        ratio = f"{rank.ratio:.3g}", shown_interval(rank.ratio_interval)
+        needed = shown(result.efficiency.seconds_to_enough)
+        rows.append((rank.sampler, str(place), result.verdict, *rate, *ratio, needed))
+    for name, result in results.items():
+        rate = shown(result.efficiency.ess_per_second), "–"
+        if not result.ranked and result.efficiency.ess_per_second is not None:
+            rate = f"({rate[0]})", "–"
+        rows.append((name, "–", result.verdict, *rate, "–", "–", "–"))
+    header = (
+        *("sampler", "rank", "verdict", "ESS of the mean / s", "its 95% interval"),
+        *("relative to the fastest", "its 95% interval", "s to 400"),
+    )
+    return Section("Ranking", (Text(_RANKING_TEXT), Table(header, rows), picture))
+
+
+def _cost(comparison: Comparison, numbers: _Numbers) -> Section:
     header, rows = numbers
-    cut = header.index("seconds")
-    mixing = _table((header[:cut], [row[:cut] for row in rows]), "How well the draws mix.")
-    cost = ("sampler", *header[cut:]), [[row[0], *row[cut:]] for row in rows]
-    errors = {result.sampler: result.efficiency.mcse for result in comparison.samplers}
+    cuts = [*map(header.index, ("runs", "acceptance", "seconds", _BOUNDS[0]))]
+    captions = "Effective draws.", "How well the chains mix.", "What they cost."
+    parts = [
+        _table((("sampler", *header[a:b]), [[row[0], *row[a:b]] for row in rows]), caption)
+        for (a, b), caption in zip(pairwise(cuts), captions, strict=True)
+    ]
+    errors = {r.sampler: r.efficiency.mcse for r in comparison.samplers if r.efficiency.mcse}
     error_rows: list[_Row] = [
         [weight, *(values[weight] for values in errors.values())]
         for weight in next(iter(errors.values()))
     ]
     caption = "Monte-Carlo standard error of the mean of each weight, all runs together."
     error_table = _table((("weight", *errors), error_rows), caption)
-    costs = _table(cost, "What they cost.")
-    return Section("Cost and quality", (Text(_COST_TEXT), mixing, costs, picture, error_table))
+    return Section("Cost and quality", (Text(_COST_TEXT), *parts, error_table))
 
 
 def _accuracy(comparison: Comparison, picture: Block) -> Section:
@@ -193,12 +272,12 @@ def _accuracy(comparison: Comparison, picture: Block) -> Section:
         f"Compared with {comparison.reference}. A sampler differs if any property of any weight is "
         f"further off than expected by chance, at a joint level of {100 * LEVEL / 2:g}% after "
         "Holm's correction. Bias is in posterior standard deviations, z in Monte-Carlo standard "
-        "errors of both runs."
+        "errors of both runs. Bias at most: with 95%, of the mean of any weight."
     )
     samplers = comparison.samplers
-    reasons = [(result.sampler, result.verdict, result.reason) for result in samplers]
+    reasons = [(r.sampler, r.verdict, shown(r.bound), r.reason) for r in samplers]
     agree = [result.agrees for result in samplers]
-    verdicts = Table(("sampler", "verdict", "why"), reasons, passed=agree)
+    verdicts = Table(("sampler", "verdict", "bias at most", "why"), reasons, passed=agree)
     rows: list[_Row] = []
     for result in samplers:
         for d in sorted(result.discrepancies, key=lambda d: -abs(d.z))[:_MAX_PROPERTIES]:
@@ -211,13 +290,13 @@ def _accuracy(comparison: Comparison, picture: Block) -> Section:
 
 def _table(numbers: _Numbers, caption: str = "") -> Table:
     header, rows = numbers
-    cells = [["–" if cell is None else cell for cell in row] for row in rows]
+    cells = [[cell if isinstance(cell, str) else shown(cell) for cell in row] for row in rows]
     return Table([_HEADINGS.get(name, name) for name in header], cells, caption)
 
 
 def figures(comparison: Comparison) -> dict[str, tuple[Figure, str, str]]:
     """Return figures by name, each with its alternative text and its caption."""
-    costs = "Effective draws per second and per evaluation of the likelihood of each sampler"
+    costs = "Effective draws per second and per evaluation of the density of each sampler"
     result = {"efficiency": (_cost_figure(comparison.samplers), costs, _COST_CAPTION)}
     compared = [s for s in comparison.samplers if s.distance is not None]
     if compared:
@@ -236,17 +315,26 @@ def figures(comparison: Comparison) -> dict[str, tuple[Figure, str, str]]:
 
 def _cost_figure(samplers: Sequence[SamplerResult]) -> Figure:
     figure, ((left, right),) = empty_figure(1, 2, 0.35 * len(samplers) + 0.8)
-    names = [label(result.sampler) for result in samplers]
-    for axes, title, key in (
-        (left, "ESS per second", "ess_per_second"),
-        (right, "ESS per evaluation", "ess_per_evaluation"),
+    rates: list[float] = []
+    for row, result in enumerate(samplers):
+        cost, colour = result.efficiency, _COLOURS.get(result.verdict, _GREY)
+        values = [run.ess_per_second for run in cost.per_run if run.ess_per_second]
+        left.plot(values, [row] * len(values), "o", color=colour, alpha=0.5, markersize=4)
+        if cost.ess_per_second_interval is not None:
+            left.plot(cost.ess_per_second_interval, [row, row], "-", color=colour, linewidth=1.5)
+        rates += values
+    ratios = [result.efficiency.ess_per_evaluation for result in samplers]
+    colours = [_COLOURS.get(result.verdict, _GREY) for result in samplers]
+    right.barh(range(len(samplers)), [value or np.nan for value in ratios], color=colours)
+    for axes, positive, title in (
+        (left, rates, "ESS of the mean per second"),
+        (right, [value for value in ratios if value], "ESS of the mean per evaluation"),
     ):
-        values = [getattr(result.efficiency, key) for result in samplers]
-        axes.barh(names, [value or np.nan for value in values], color=_COLOURS[AGREES])
+        axes.set_ylim(-0.6, len(samplers) - 0.4)
+        _sampler_axis(axes, samplers)
         axes.set_xlabel(title)
-        axes.invert_yaxis()
-        if positive := [value for value in values if value]:
-            log_axis(axes, min(positive) / 3, 1.3 * max(positive))
+        if positive:
+            log_axis(axes, min(positive) / 3, 3 * max(positive))
     return figure
 
 
@@ -257,10 +345,10 @@ def _accuracy_figure(compared: Sequence[SamplerResult]) -> Figure:
     for row, result in enumerate(compared):
         z = np.array([d.z for d in result.discrepancies])
         jitter = np.linspace(-0.3, 0.3, len(z))
-        axes.plot(z, row + jitter, ".", color=_COLOURS[result.verdict], alpha=0.7)
+        axes.plot(z, row + jitter, ".", color=_COLOURS.get(result.verdict, _GREY), alpha=0.7)
     limit = float(norm.isf(LEVEL / 4 / len(compared[0].discrepancies)))
     for edge in (-limit, limit):
-        axes.axvline(edge, color=_COLOURS[UNDECIDED], linestyle="--", linewidth=1)
+        axes.axvline(edge, color=_GREY, linestyle="--", linewidth=1)
     z_scores = np.abs([d.z for result in compared for d in result.discrepancies])
     furthest = 1.2 * max(limit, float(z_scores[np.isfinite(z_scores)].max(initial=0)))
     # Linear in the middle and logarithmic beyond, with few labels.
@@ -284,12 +372,12 @@ def _distance_figure(compared: Sequence[SamplerResult]) -> Figure:
         assert result.distance is not None  # the caller checked
         values += [result.distance.value, *result.distance.null]
         low, high = np.quantile(result.distance.null, (LEVEL / 2, 1 - LEVEL / 2))
-        axes.barh(row, high - low, left=low, height=0.5, color=_COLOURS[UNDECIDED], alpha=0.5)
-        axes.plot(result.distance.value, row, "o", color=_COLOURS[result.verdict])
+        axes.barh(row, high - low, left=low, height=0.5, color=_GREY, alpha=0.5)
+        axes.plot(result.distance.value, row, "o", color=_COLOURS.get(result.verdict, _GREY))
     if positive := [value for value in values if value > 0]:
         log_axis(axes, min(positive) / 1.3, 1.3 * max(positive))
     _sampler_axis(axes, compared)
-    axes.set_xlabel("sliced Wasserstein distance, in posterior standard deviations")
+    axes.set_xlabel("distance of the joint distributions")
     return figure
 
 
@@ -329,7 +417,8 @@ def write_comparison(
     written = [target / "index.html", target / "comparison.json"]
     write_page(html, written[0])
     with atomic_writer(written[1]) as file:
-        json.dump(comparison.as_dict(), file, indent=1, default=str)
+        ranks = [asdict(rank) for rank in _ranks(comparison)]
+        json.dump({**comparison.as_dict(), "ranking": ranks}, file, indent=1, default=str)
     for name, (header, rows) in tables(comparison).items():
         written.append(target / f"{name}.csv")
         with atomic_writer(written[-1]) as file:

@@ -28,16 +28,46 @@ def test_compare_writes_a_page_and_tables(folder: Path) -> None:
     assert {"index.html", "comparison.json", "efficiency.csv", "accuracy.png"} <= names
     result = json.loads(Path("report/comparison.json").read_text("utf-8"))["samplers"]
     assert list(result) == ["laplace", "heuristic", "mine"]
-    assert (result["laplace"]["verdict"], result["mine"]["verdict"]) == ("agrees", "undecided")
+    assert (result["laplace"]["verdict"], result["mine"]["verdict"]) == ("agrees", "not converged")
     assert result["heuristic"]["verdict"] != "agrees"
     assert result["laplace"]["efficiency"]["draws"] == 1500
     assert result["laplace"]["efficiency"]["seconds"] > 0
     assert result["laplace"]["downstream"]["sentences"] == 12
     assert "seconds" in result["mine"]["efficiency"]["missing"]
+    assert len(result["laplace"]["efficiency"]["per_run"]) == 2
+    assert result["laplace"]["efficiency"]["fixed_seconds"] >= 0
     html = Path("report/index.html").read_text("utf-8")
     assert "bpa compare nbest -w moses.ini" in html
     assert "mine does not record seconds" in html
     assert "laplace" in done.out
+
+
+def test_the_exit_code_says_that_a_sampler_failed(folder: Path) -> None:
+    done = run(*COMPARE, *SHORT, "--samplers", "imh, map", "--set", "imh.draws=200")
+    assert done.code == 2
+    assert re.search("^map +failed ", done.out, re.MULTILINE)
+    assert re.search("^imh +[a-z]", done.out, re.MULTILINE)
+    assert "failed: map" in Path("report/index.html").read_text("utf-8").replace("F", "f")
+
+
+def test_own_runs_have_a_rate_if_timed(folder: Path) -> None:
+    """The same command writes the same file, unless the time is asked for."""
+    adapt = ("adapt", *LISTS, "-r", "ref", "-q", "--sampler", "imh", "--set", "draws=500", "-o")
+    plain = []
+    for _ in range(2):
+        succeed(*adapt, "a.nc")
+        plain.append(Path("a.nc").read_bytes())
+    assert plain[0] == plain[1]
+    succeed(*adapt, "b.nc", "--timed", "--seed", 1)
+    times = [bpa.read_posterior(f"{name}.nc").attrs.get("sampling_time") for name in "ab"]
+    assert times[0] is None
+    assert times[1] > 0
+    succeed(*COMPARE, *SHORT, "--samplers", "imh", "--posterior", "own=a.nc,b.nc")
+    result = json.loads(Path("report/comparison.json").read_text("utf-8"))["samplers"]
+    own = result["own"]["efficiency"]
+    assert [one["seconds"] for one in own["per_run"]] == times
+    assert own["seconds"] == times[1]
+    assert own["ess_per_second"] is None  # one of both is unknown
 
 
 @pytest.mark.slow

@@ -17,7 +17,13 @@ from raising import raises
 
 from bpa_ppl import DataError, UsageError
 from bpa_ppl.diagnostics.calibration import Replication, calibrate, calibration_page
-from bpa_ppl.diagnostics.comparison.comparison import Comparison, compare
+from bpa_ppl.diagnostics.comparison.comparison import (
+    FAILED,
+    Comparison,
+    SamplerResult,
+    compare,
+)
+from bpa_ppl.diagnostics.comparison.efficiency import Efficiency, shown
 from bpa_ppl.diagnostics.comparison.page import comparison_page, figures, write_comparison
 from bpa_ppl.diagnostics.pages.figures import empty_figure, log_axis
 
@@ -29,9 +35,13 @@ def comparison() -> Comparison:
     chains = [autoregressive(0.3, 4, 500, 2, seed) for seed in range(2)]
     right = [external_posterior(draws, NAMES) for draws in chains]
     wrong = [external_posterior(1 + draws, NAMES) for draws in chains]
+    for seconds, run in zip((1.0, 1.2, 0.1, 0.2), [*right, *wrong], strict=True):
+        run["posterior"].attrs["sampling_time"] = seconds
     truth = [external_posterior(autoregressive(0.1, 4, 3000, 2, seed=9), NAMES)]
     runs, references = {"<b>right": right, "wrong": wrong}, [("a",), ("b c",)]
-    return compare(runs, truth, decode=lambda _: ["a", "b"], references=references)
+    result = compare(runs, truth, decode=lambda _: ["a", "b"], references=references)
+    failed = SamplerResult("broken", Efficiency(), FAILED, "install <i>nutpie</i>")
+    return replace(result, samplers=(*result.samplers, failed))
 
 
 def test_the_page_is_whole_and_safe_and_so_is_the_table_in_a_notebook(
@@ -42,7 +52,8 @@ def test_the_page_is_whole_and_safe_and_so_is_the_table_in_a_notebook(
     assert len(outline.values("img", "alt")) == outline.tags.count("img") == 3
     assert all(source.startswith("data:") for source in outline.values("img", "src"))
     assert not {"script", "b", "i"} & set(outline.tags)
-    assert "DIFFERS: wrong" in html
+    assert "DIFFERS: wrong; failed: broken" in html
+    assert "install &lt;i&gt;nutpie" in html
     assert "&lt;b&gt;right" in html
     assert "bpa compare &#39;x&lt;y&#39;" in html
     shown = comparison._repr_html_()
@@ -63,7 +74,32 @@ def test_the_tables_can_be_read_back(comparison: Comparison, tmp_path: Path) -> 
     assert len(rows) == 2 * 2 * 5
     first = comparison["<b>right"].discrepancies[0]
     assert float(rows[0]["z"]) == pytest.approx(first.z)
+    with (folder / "runs.csv").open(newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["sampler"] for row in rows] == ["<b>right"] * 2 + ["wrong"] * 2
+    assert [float(row["seconds"]) for row in rows] == [1.0, 1.2, 0.1, 0.2]
+    cost = comparison["wrong"].efficiency
+    assert float(rows[3]["ess_per_second"]) == pytest.approx(cost.per_run[1].ess / 0.2)
+    # The wrong one is faster, and is not ranked.
+    assert [rank["sampler"] for rank in data["ranking"]] == ["<b>right"]
+    with (folder / "ranking.csv").open(newline="", encoding="utf-8") as file:
+        assert [row["sampler"] for row in csv.DictReader(file)] == ["<b>right"]
     assert (folder / "distance.pdf").read_bytes().startswith(b"%PDF")
+
+
+def test_the_ranking_says_which_number_it_uses(comparison: Comparison) -> None:
+    html = comparison_page(comparison)
+    rate = comparison["wrong"].efficiency.ess_per_second
+    assert rate is not None
+    assert f"({shown(rate)})" in html
+    assert "ESS of the mean / s" in html
+    for name in (
+        "bulk ESS",
+        "Kish&#39;s ESS",
+        "posterior mean of the worst weight",
+        "bias at most",
+    ):
+        assert name in html
 
 
 def test_without_a_reference_there_are_no_verdicts(tmp_path: Path) -> None:

@@ -337,6 +337,19 @@ def test_reading_and_checking_do_not_import_arviz(tmp_path: Path) -> None:
     assert (tmp_path / "again.nc").read_bytes() == (tmp_path / "posterior.nc").read_bytes()
 
 
+def test_the_duration_is_written_only_if_asked_for(tmp_path: Path) -> None:
+    draws = draws_of_all_kinds()
+    for name, seconds in {"a": 1.0, "b": 2.0}.items():
+        write_posterior(draws.with_attrs(sampling_time=seconds), tmp_path / name)
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+    data = to_arviz(draws.with_attrs(sampling_time=3.0))
+    write_posterior(data, tmp_path / "c")
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "c").read_bytes()
+    assert data.attrs["sampling_time"] == 3.0
+    write_posterior(data, tmp_path / "timed", timed=True)
+    assert read_draws(tmp_path / "timed").attrs["sampling_time"] == 3.0
+
+
 def test_decodes_dates_missing_values_and_scales(tmp_path: Path) -> None:
     theirs = xarray.Dataset(
         {

@@ -1,0 +1,257 @@
+"""The cost of samplers: numbers against ArviZ and simulation, intervals by their coverage."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from external_posterior import autoregressive, external_posterior
+from raising import raises
+from scipy.stats import norm, rankdata
+
+from bpa_ppl import DataError, Draws
+from bpa_ppl.diagnostics.comparison.comparison import DIFFERS, FAILED, NOT_CONVERGED, compare
+from bpa_ppl.diagnostics.comparison.efficiency import (
+    Efficiency,
+    RunCost,
+    ess_of_means,
+    nested_r_hat,
+    ranking,
+    seconds_of,
+    with_fixed_cost,
+)
+from bpa_ppl.posterior import import_arviz
+from bpa_ppl.posterior.arviz_functions import InferenceData
+from bpa_ppl.posterior.statistics import TAILS
+
+NAMES = ("LM0", "TM0", "WP0")
+
+
+def runs(
+    change: Callable[[np.ndarray], np.ndarray] = lambda x: x,
+    count: int = 4,
+    correlation: float = 0.3,
+) -> list[InferenceData]:
+    """AR(1) chains of standard normal draws, changed."""
+    chains = (autoregressive(correlation, 4, 500, 3, seed=seed) for seed in range(count))
+    return [external_posterior(change(values), NAMES) for values in chains]
+
+
+def test_the_numbers_are_those_of_arviz() -> None:
+    some, arviz = runs(count=1, correlation=0.8), import_arviz()
+    cost = compare({"some": some})["some"].efficiency
+    for name, method in {"ess": "mean", "bulk_ess": "bulk", "tail_ess": "tail"}.items():
+        tail = {"prob": TAILS} if method == "tail" else {}
+        expected = arviz.ess(some[0], method=method, **tail)["weights"].values.min()
+        assert getattr(cost, name) == pytest.approx(expected)
+    assert cost.r_hat == pytest.approx(arviz.rhat(some[0])["weights"].values.max())
+    errors = arviz.mcse(some[0], method="mean")["weights"].values
+    np.testing.assert_allclose(list(cost.mcse.values()), errors, rtol=0.01)
+    assert cost.kish_ess is None
+    # An AR(1) chain has autocorrelation time (1 + ρ) / (1 − ρ) = 9.
+    assert cost.autocorrelation_time == pytest.approx(9, rel=0.35)
+
+
+def test_the_ess_of_weighted_draws_is_the_variance_ratio_of_their_means() -> None:
+    """Against the spread of 1000 self-normalised means of 300 draws; chi-squared: sd 4.5 %."""
+    rng = np.random.default_rng(3)
+    x = 1.5 * rng.normal(size=(1000, 1, 300, 1))
+    samples = [
+        Draws({"weights": one}, ("LM0",), "weighted", -0.5 * one[..., 0] ** 2 * (1 - 1.5**-2))
+        for one in x
+    ]
+    expected = 1 / np.var([draws.mean[0] for draws in samples])
+    sizes = [ess_of_means(draws)[0] for draws in samples]
+    assert np.mean(sizes) == pytest.approx(expected, rel=4 * 0.045)
+    # Kish's formula is another number: it counts draws, whatever the function.
+    cost = compare({"weighted": samples[:4]})["weighted"].efficiency
+    assert cost.kish_ess is not None
+    assert abs(cost.kish_ess / expected - 1) > 4 * 0.045
+    assert (cost.bulk_ess, cost.tail_ess, cost.r_hat) == (None, None, None)
+
+
+def test_antithetic_draws_are_worth_more_than_their_number() -> None:
+    cost = compare({"antithetic": runs(correlation=-0.5)})["antithetic"].efficiency
+    assert cost.ess is not None
+    assert cost.ess == pytest.approx(3 * 2000, rel=0.2)  # (1 − ρ) / (1 + ρ) = 3
+
+
+def test_nested_r_hat_of_single_chains_is_r_hat() -> None:
+    values = autoregressive(0.5, 6, 200, 1, seed=3) + 0.1 * np.arange(6)[:, None, None]
+    ranks = rankdata(values.reshape(-1))
+    z = norm.ppf((ranks - 0.375) / (len(ranks) + 0.25)).reshape(6, 200)
+    expected = float(import_arviz().rhat(z, method="identity"))
+    nested = nested_r_hat(values[:, None])
+    assert nested is not None
+    # The classic one has (n − 1)/n in place of 1.
+    assert nested**2 - 1 / 200 == pytest.approx(expected**2)
+
+
+def test_nested_r_hat_is_large_for_superchains_apart() -> None:
+    values = np.random.default_rng(0).normal(size=(4, 16, 3, 2))
+    together, apart = nested_r_hat(values), nested_r_hat(values + np.arange(4)[:, None, None, None])
+    assert together is not None
+    assert apart is not None
+    assert together < 1.1 < 1.3 < apart
+    assert nested_r_hat(values[:1]) is None
+
+
+def test_costs_are_stated_as_far_as_recorded() -> None:
+    silent, timed = runs(count=2), runs(count=2)
+    for run in silent:  # settings do not say how often the density was evaluated
+        run.attrs["settings"] = '{"thinning": 10}'
+    cost = compare({"silent": silent})["silent"].efficiency
+    assert set(cost.missing) == {"acceptance", "seconds", "evaluations"}
+    assert (cost.evaluations, cost.ess_per_evaluation, cost.ess_per_second) == (None, None, None)
+    for seconds, run in zip((2.0, 8.0), timed, strict=True):
+        run["posterior"].attrs["sampling_time"] = seconds
+        run.attrs["settings"] = '{"thinning": 10}'
+        weights = run["posterior"]["weights"]
+        run["sample_stats"] = weights[..., 0].astype(int).rename("n_steps").to_dataset() * 0 + 3
+    cost = compare({"timed": timed})["timed"].efficiency
+    assert cost.missing == ("acceptance",)
+    assert cost.seconds == 5.0
+    sizes = [run.ess for run in cost.per_run]
+    assert cost.ess == pytest.approx(np.mean(sizes))
+    assert cost.ess_per_second == pytest.approx(np.sqrt(np.prod(sizes)) / 4)
+    assert cost.evaluations == 4 * 500 * 3
+    assert cost.ess_per_evaluation == pytest.approx(np.sqrt(np.prod(sizes)) / cost.evaluations)
+    # The fixed cost is unknown if all runs have the same length.
+    assert (cost.fixed_seconds, cost.seconds_to_enough) == (None, None)
+
+
+@pytest.mark.parametrize("seconds", ["12 s", 0.0, -1, float("nan"), float("inf"), True])
+def test_an_impossible_duration_is_refused(seconds: object) -> None:
+    draws = Draws({"weights": np.zeros((1, 20, 1))}, ("LM0",), attrs={"sampling_time": seconds})
+    with raises(DataError, "bad-number", parameter="attrs"):
+        seconds_of(draws)
+
+
+def test_burn_in_ends_when_the_last_chain_arrives() -> None:
+    """Also if the weights are in another order than in the reference."""
+
+    def late(draws: np.ndarray) -> np.ndarray:
+        out = draws.copy()
+        out[2, :37, 0] += 50
+        return out
+
+    arrived = runs(late, count=1)
+    assert compare({"late": arrived})["late"].efficiency.burn_in == 37
+    weights = arrived[0]["posterior"]["weights"].values
+    turned = external_posterior(weights[..., ::-1], NAMES[::-1])
+    wide = np.array([1.0, 1.0, 1e4]) * autoregressive(0.2, 4, 4000, 3, seed=9)
+    found = compare({"late": [turned]}, [external_posterior(wide, NAMES)])
+    assert found["late"].efficiency.burn_in == 37
+
+
+def timed(draws: int, seconds: float) -> Draws:
+    weights = np.zeros((2, draws, 1))
+    return Draws({"weights": weights}, ("LM0",), attrs={"sampling_time": seconds})
+
+
+def test_fixed_cost_and_cost_per_draw_are_those_of_a_line() -> None:
+    """NumPy's least squares, where no term is negative."""
+    lengths, noise = [400, 400, 400, 100, 100], [0.2, -0.1, 0.1, 0.3, -0.2]
+    seconds = [1.0 + 0.01 * 2 * n + e for n, e in zip(lengths, noise, strict=True)]
+    data = [timed(*pair) for pair in zip(lengths, seconds, strict=True)]
+    cost = with_fixed_cost(Efficiency(chains=2, draws=400, ess=200.0), data)
+    slope, intercept = np.polyfit(2 * np.array(lengths), seconds, 1)
+    assert cost.fixed_seconds == pytest.approx(intercept)
+    assert cost.seconds_per_draw == pytest.approx(slope)
+    assert cost.seconds_to_enough == pytest.approx(intercept + 1600 * slope)
+
+
+def test_no_cost_is_negative() -> None:
+    start = Efficiency(chains=2, draws=400, ess=200.0)
+    cost = with_fixed_cost(start, [timed(400, 1.0), timed(100, 1.2)])
+    assert cost.seconds_per_draw == 0.0
+    assert cost.fixed_seconds == pytest.approx(1.1)
+    cost = with_fixed_cost(start, [timed(400, 8.0), timed(100, 1.0)])
+    assert cost.fixed_seconds == 0.0
+    assert with_fixed_cost(start, [timed(400, 1.0)] * 3) == start
+    assert (
+        with_fixed_cost(replace(start, ess=0.0), [timed(9, 1), timed(3, 1)]).seconds_to_enough
+        is None
+    )
+
+
+def cost_of(rates: np.ndarray) -> Efficiency:
+    """The efficiency of a sampler with these effective draws per second."""
+    per_run = tuple(RunCost(None, 1.0, rate, rate, None) for rate in rates.tolist())
+    return Efficiency(ess_per_second=float(np.exp(np.log(rates).mean())), per_run=per_run)
+
+
+def test_ratios_cover_the_truth_on_a_machine_that_drifts() -> None:
+    """Runs of a round share the speed of the machine; 95 % of the intervals contain 1/4."""
+    rng, inside, widths = np.random.default_rng(5), 0, []
+    for _ in range(1000):
+        machine = np.exp(rng.normal(scale=0.5, size=4).cumsum())
+        fast, slow = (
+            mean * machine * np.exp(rng.normal(scale=0.1, size=4)) for mean in (400.0, 100.0)
+        )
+        rank = ranking({"slow": cost_of(slow), "fast": cost_of(fast)})[1]
+        assert rank.ratio_interval is not None
+        low, high = rank.ratio_interval
+        assert low < rank.ratio < high
+        inside += low < 0.25 < high
+        widths.append(np.log(high / low))
+    assert abs(inside - 950) < 4 * np.sqrt(1000 * 0.95 * 0.05)
+    # Two standard errors of a ratio with 3 degrees of freedom: 2 × 3.18 × 0.1 √2 / √4.
+    assert np.mean(widths) == pytest.approx(0.45, rel=0.15)
+
+
+def test_other_numbers_of_runs_are_compared_by_welch() -> None:
+    rng, inside = np.random.default_rng(6), 0
+    for _ in range(1000):
+        fast = 400 * np.exp(rng.normal(scale=0.3, size=6))
+        slow = 100 * np.exp(rng.normal(scale=0.1, size=3))
+        rank = ranking({"slow": cost_of(slow), "fast": cost_of(fast)})[1]
+        assert rank.ratio_interval is not None
+        inside += rank.ratio_interval[0] < 0.25 < rank.ratio_interval[1]
+    assert abs(inside - 950) < 4 * np.sqrt(1000 * 0.95 * 0.05)
+
+
+def test_the_interval_of_a_rate_covers_it() -> None:
+    rng, inside = np.random.default_rng(7), 0
+    values = np.zeros((1, 20, 1))
+    values[0, ::2] = 1.0
+    for _ in range(300):
+        seconds = np.exp(rng.normal(scale=0.4, size=3))
+        data = [Draws({"weights": values}, ("LM0",), attrs={"sampling_time": s}) for s in seconds]
+        cost = compare({"x": data})["x"].efficiency
+        assert cost.ess is not None
+        assert cost.ess_per_second_interval is not None
+        low, high = cost.ess_per_second_interval
+        inside += low < cost.ess < high
+    assert abs(inside - 285) < 4 * np.sqrt(300 * 0.95 * 0.05)
+
+
+def test_one_run_has_no_interval() -> None:
+    one = runs(count=1)
+    one[0]["posterior"].attrs["sampling_time"] = 2.0
+    cost = compare({"one": one})["one"].efficiency
+    assert cost.ess is not None
+    assert cost.ess_per_second == pytest.approx(cost.ess / 2)
+    assert cost.ess_per_second_interval is None
+    (rank,) = ranking({"one": cost})
+    assert (rank.ratio, rank.interval, rank.ratio_interval) == (1.0, None, None)
+    both = ranking({"one": cost, "two": cost_of(np.array([1.0, 2.0]))})
+    assert [rank.ratio_interval for rank in both] == [None, None]
+
+
+def test_samplers_without_durations_or_effective_draws_have_no_rank() -> None:
+    stuck = cost_of(np.array([1.0]))
+    costs = {"unknown": Efficiency(), "stuck": replace(stuck, ess_per_second=0.0), "some": stuck}
+    assert [rank.sampler for rank in ranking(costs)] == ["some"]
+
+
+@pytest.mark.parametrize("verdict", [DIFFERS, NOT_CONVERGED, FAILED])
+def test_a_sampler_that_differs_is_not_ranked(verdict: str) -> None:
+    result = compare({"some": runs(count=1)})
+    assert result["some"].ranked
+    assert not replace(result["some"], verdict=verdict).ranked
+    cost = replace(result["some"].efficiency, ess_per_second=1234.0)
+    one = replace(result, samplers=(replace(result["some"], verdict=verdict, efficiency=cost),))
+    assert "(1234)" in str(one)
