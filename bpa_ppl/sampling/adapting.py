@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cache as cached
 from importlib import metadata
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
 import numpy as np
@@ -42,7 +42,7 @@ from bpa_ppl.quality import Metric, has_preferences, resolve
 from bpa_ppl.quality.scoring import no_references
 from bpa_ppl.registry import LIKELIHOODS, PRIORS, SAMPLERS
 from bpa_ppl.sampling import density
-from bpa_ppl.sampling.base import Data, Model, Program, Sampled, Target, place
+from bpa_ppl.sampling.base import Data, Model, Program, Sampled, Sampler, Target, place
 from bpa_ppl.sampling.mode import find_mode
 from bpa_ppl.sampling.prior_scale import learn_scale
 from bpa_ppl.sampling.sentences import Sentences, domain_numbers, observe_sentences
@@ -110,6 +110,44 @@ def adapt(nbest: NBest, weights: AnyWeights, options: AdaptOptions) -> Inference
     return to_arviz(checked(adapt_draws(nbest, weights, options))[0])
 
 
+class Prepared(NamedTuple):
+    """A posterior that is ready to be sampled, and what its draws are recorded with.
+
+    Attributes:
+        target: the posterior, without a report of progress.
+        sampler: the sampler of the options, fitted to their extra lists.
+        sentences: the adaptation sentences, with their oracles.
+        attrs: the record of the posterior.
+        constants: arrays that the posterior keeps.
+    """
+
+    target: Target
+    sampler: Sampler
+    sentences: Sentences
+    attrs: dict[str, Any]
+    constants: dict[str, Any]
+
+    def draws(self, sampled: Sampled, sampler: Mapping[str, Any]) -> Draws:
+        """Return the result of a sampler with everything that `adapt` records.
+
+        Args:
+            sampled: the result.
+            sampler: the record of the sampler: `sampler`, its name, and `settings`.
+        """
+        sentences = self.sentences
+        with jax.enable_x64(True):
+            draws = draws_of(self.target, sampled)
+        draws = replace(
+            draws,
+            observed={"oracle": sentences.observed},
+            constants={**draws.constants, **self.constants},
+            sentence_ids=sentences.sentence_ids,
+            attrs={**sampler, **self.attrs, **draws.attrs},
+        )
+        _warn_uninformed(draws, sentences.nbest)
+        return with_baselines(draws, sentences.nbest, sentences.metric, sentences.gains)
+
+
 def adapt_draws(nbest: NBest, weights: AnyWeights, options: AdaptOptions) -> Draws:
     """Adapt as `adapt` does, and return plain draws, without loading ArviZ.
 
@@ -118,6 +156,25 @@ def adapt_draws(nbest: NBest, weights: AnyWeights, options: AdaptOptions) -> Dra
     ... )
     >>> adapt_draws(lists, {"Errors": 0.5}, AdaptOptions(sampler="map")).kind
     'point'
+    """
+    prepared = prepare_target(nbest, weights, options)
+    name = SAMPLERS.name_of(prepared.sampler)
+    with jax.enable_x64(True), reporter(options.progress, f"adapt {name}") as report:
+        sampled = prepared.sampler.sample(replace(prepared.target, progress=report))
+    return prepared.draws(sampled, {"sampler": name, "settings": prepared.sampler.settings()})
+
+
+def prepare_target(nbest: NBest, weights: AnyWeights, options: AdaptOptions) -> Prepared:
+    """Return the posterior that `adapt` samples: match, score, tabulate and build the prior.
+
+    Args:
+        nbest: as for `adapt`.
+        weights: as for `adapt`.
+        options: as for `adapt`.
+
+    Raises:
+        DataError: if the lists, references and weights do not fit together.
+        UsageError: if an option does not exist or makes no sense.
     """
     require(nbest, NBest, "adapt takes n-best lists (NBest): read a file with read_nbest", "nbest")
     engine, goal = options.resolved_sampler(), resolve(options.metric, nbest)
@@ -187,20 +244,14 @@ def adapt_draws(nbest: NBest, weights: AnyWeights, options: AdaptOptions) -> Dra
     recorded, prior = _prior(family, matched, scale)
     if likelihood.observes == "preferences" and scale is not None:
         recorded["scale_learned"] = False
-    name = SAMPLERS.name_of(engine)
-    with jax.enable_x64(True), reporter(options.progress, f"adapt {name}") as report:
-        target = _target(
-            sentences, prior, likelihood, model=model, seed=int(options.seed), progress=report
-        )
-        draws = draws_of(target, engine.sample(target))
+    with jax.enable_x64(True):
+        target = _target(sentences, prior, likelihood, model=model, seed=int(options.seed))
         info = density.model_info(target.program, target.data)
     # A custom model may ignore likelihood or prior; settings folded into the lists have an effect
     # anyway.
     uses_likelihood = info.uses_likelihood or target.program.likelihood != likelihood
     settings = {"name": LIKELIHOODS.name_of(likelihood), **likelihood.settings()}
     attrs = {
-        "sampler": name,
-        "settings": engine.settings(),
         **({"likelihood": settings} if uses_likelihood else {}),
         **({"prior": recorded} if info.prior_fields - {"mean"} else {}),
         **({"canonical_weights": started, "rule": "mean"} if started else {}),
@@ -212,15 +263,8 @@ def adapt_draws(nbest: NBest, weights: AnyWeights, options: AdaptOptions) -> Dra
         "versions": {name: _version(name) for name in _PACKAGES},
         **prepared.record(columns),
     }
-    draws = replace(
-        draws,
-        observed={"oracle": sentences.observed},
-        constants={**draws.constants, **sentences.scores(), **stored(prepared.sources)},
-        sentence_ids=sentences.sentence_ids,
-        attrs={**attrs, **draws.attrs},
-    )
-    _warn_uninformed(draws, sentences.nbest)
-    return with_baselines(draws, sentences.nbest, sentences.metric, sentences.gains)
+    constants = {**sentences.scores(), **stored(prepared.sources)}
+    return Prepared(target, engine, sentences, attrs, constants)
 
 
 def default_likelihood(metric: Metric, nbest: NBest) -> Likelihood:
