@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache as cached
 from importlib import metadata
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import jax
 import numpy as np
@@ -110,7 +110,8 @@ def adapt(nbest: NBest, weights: AnyWeights, options: AdaptOptions) -> Inference
     return to_arviz(checked(adapt_draws(nbest, weights, options))[0])
 
 
-class Prepared(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Prepared:
     """A posterior that is ready to be sampled, and what its draws are recorded with.
 
     Attributes:
@@ -178,6 +179,7 @@ def prepare_target(nbest: NBest, weights: AnyWeights, options: AdaptOptions) -> 
     """
     require(nbest, NBest, "adapt takes n-best lists (NBest): read a file with read_nbest", "nbest")
     engine, goal = options.resolved_sampler(), resolve(options.metric, nbest)
+    engine.require_packages()
     kind = options.chosen()[1]
     likelihood = default_likelihood(goal, nbest) if kind is None else LIKELIHOODS.resolve(kind)
     if (

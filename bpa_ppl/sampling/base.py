@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from typing import Any, ClassVar, NamedTuple, Self
 
 import jax
@@ -106,6 +107,7 @@ class Sampler(Component, frozen=True):
     Attributes:
         exact: whether the draws, with their importance weights, follow the posterior.
         takes_extra: whether it needs lists of the out-of-domain set (see `fitted`).
+        packages: the optional packages that it runs, which `bpa_ppl[compare]` installs.
 
     >>> from bpa_ppl.registry import SAMPLERS
     >>> SAMPLERS.resolve("imh", {"draws": 500}).settings()["draws"]
@@ -114,6 +116,7 @@ class Sampler(Component, frozen=True):
 
     exact: ClassVar[bool] = True
     takes_extra: ClassVar[bool] = False
+    packages: ClassVar[tuple[str, ...]] = ()
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -125,6 +128,21 @@ class Sampler(Component, frozen=True):
                 "or thinning",
                 parameter="draws",
             )
+
+    def require_packages(self) -> None:
+        """Refuse a sampler whose package is not installed.
+
+        Raises:
+            UsageError: if one is missing.
+        """
+        for package in self.packages:
+            if find_spec(package) is None:
+                raise UsageError(
+                    f"this sampler needs the package {package}: run `pip install "
+                    "'bpa_ppl[compare]'`, or choose another sampler",
+                    parameter="sampler",
+                    code="missing-package",
+                )
 
     def fitted(
         self, lists: NBest, weights: Mapping[str, float], *, fixed: list[str] | None, seed: int
