@@ -15,7 +15,7 @@ import numpy.typing as npt
 from bpa_ppl.caching import prepare_jax
 from bpa_ppl.diagnostics.baselines.comparing import with_baselines
 from bpa_ppl.diagnostics.checks import checked
-from bpa_ppl.errors import DataError, UsageError, require
+from bpa_ppl.errors import DataError, UsageError, checked_seed, require
 from bpa_ppl.features.recipes import stored
 from bpa_ppl.models import (
     Likelihood,
@@ -218,8 +218,7 @@ def prepare_target(nbest: NBest, weights: AnyWeights, options: AdaptOptions) -> 
     isotropic.build_prior(family, matched)  # raises before anything is scored
     model = options.model or log_linear
     if not callable(model):
-        problem = f"a model is a function of (lists, prior, likelihood), not {model!r}"
-        raise UsageError(problem, parameter="model", code="wrong-type")
+        raise _not_a_model(model)
     if model is log_linear and isinstance(family, PriorFamily):
         model = family.model(matched) or model
     if not started:
@@ -386,6 +385,21 @@ def target_of(
         DataError: if an argument does not fit the lists.
         UsageError: if the model has no site `weights` with one value per free feature.
     """
+    for value, kind, parameter in (
+        (nbest, NBest, "nbest"),
+        (matched, Match, "matched"),
+        (prior, Prior, "prior"),
+        (likelihood or Oracle(), Likelihood, "likelihood"),
+    ):
+        require(value, kind, f"the {parameter} of a target is a {kind.__name__}", parameter)
+    checked_seed(seed)
+    if not callable(model):
+        raise _not_a_model(model)
+    if np.shape(prior.mean) != (len(matched.free_names),) or (
+        prior.names is not None and tuple(prior.names) != matched.free_names
+    ):
+        problem = f"the prior must be of the free features {', '.join(matched.free_names)}"
+        raise UsageError(f"{problem}: see Prior.matched", parameter="prior", code="mismatch")
     domain, multiple = domain_numbers(nbest, preferences), len(jax.devices())
     judged, rest = (None, None) if domain is None else np.split(domain, [len(nbest)])
     lists = tabulate(
@@ -453,7 +467,17 @@ def draws_of(target: Target, sampled: Sampled) -> Draws:
     """Return the result of a sampler as draws of the values of the sites, with their context.
 
     The prior is recorded only if the density depends on it: a custom model may have another one.
+
+    Args:
+        target: the posterior.
+        sampled: draws of its sites.
+
+    Raises:
+        UsageError: if an argument has another type, or the draws are not of the target's sites.
     """
+    require(target, Target, "draws are of a Target", "target")
+    require(sampled, Sampled, "the method `sample` of a sampler returns Sampled", "sampled")
+    density.require_sites(sampled.z, target.start)
     program, data, match = target.program, target.data, target.match
     info, likelihood = density.model_info(program, data), sampled.log_likelihood
     if likelihood is None:
@@ -490,6 +514,11 @@ def draws_of(target: Target, sampled: Sampled) -> Draws:
         attrs=sampled.attrs,
         **arrays,
     )
+
+
+def _not_a_model(model: Any) -> UsageError:
+    problem = f"a model is a function of (lists, prior, likelihood), not {model!r:.80}"
+    return UsageError(problem, parameter="model", code="wrong-type")
 
 
 def _family(options: AdaptOptions) -> PriorFamily | Prior:

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 from jax.flatten_util import ravel_pytree
 
+from bpa_ppl.columns import to_floats
 from bpa_ppl.diagnostics.checks import checked
 from bpa_ppl.errors import DataError, UsageError, require
 from bpa_ppl.nbest import Float64, NBest
@@ -223,7 +224,7 @@ class LogDensity:
 
     def _draws(self, name: str, z: npt.ArrayLike) -> Float64:
         """Return draws as finite numbers, (chains, draws, d)."""
-        values = _numbers(name, z)
+        values = to_floats(z, name)
         if values.ndim != 3 or values.shape[2] != self.dimension or not values.size:
             problem = f"must be (chains, draws, {self.dimension})"
             raise DataError(
@@ -237,17 +238,9 @@ class LogDensity:
         return values
 
 
-def _numbers(name: str, values: npt.ArrayLike) -> Float64:
-    try:
-        return np.asarray(values, np.float64)
-    except (TypeError, ValueError) as error:
-        problem = f"{name} must be an array of numbers: {error}"
-        raise DataError(problem, parameter=name, code="wrong-type") from error
-
-
 def _columns(name: str, values: npt.ArrayLike, shape: tuple[int, ...]) -> np.ndarray:
     """Return an array of one value per draw, (chains, draws), in its own type."""
-    if _numbers(name, values).shape != shape:
+    if to_floats(values, name).shape != shape:
         problem = f"{name} has the shape {np.shape(values)}: it must be {shape}, (chains, draws)"
         raise DataError(problem, parameter=name, code="mismatch")
     return np.asarray(values)

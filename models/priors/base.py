@@ -11,13 +11,14 @@ import numpy as np
 import numpy.typing as npt
 import numpyro.distributions as dist
 
+from bpa_ppl.columns import to_floats
 from bpa_ppl.component import Component
-from bpa_ppl.errors import DataError, UsageError
+from bpa_ppl.errors import DataError, UsageError, require
 from bpa_ppl.formats.streams import atomic_writer, read_text
 from bpa_ppl.nbest import Float64
 from bpa_ppl.posterior import as_draws
 from bpa_ppl.posterior.draws import WEIGHTS
-from bpa_ppl.weights import Match
+from bpa_ppl.weights import Match, Weights
 
 if TYPE_CHECKING:
     from bpa_ppl.posterior.adapter import Posterior
@@ -26,6 +27,11 @@ if TYPE_CHECKING:
 def _invalid(parameter: str, requirement: str, code: str) -> UsageError:
     problem = f"the {parameter.replace('_', ' ')} must be {requirement}"
     return UsageError(problem, parameter=parameter, code=code)
+
+
+def _named(weights: Mapping[str, float]) -> Weights:
+    require(weights, Mapping, "the mean of a prior is given by feature, {name: number}", "weights")
+    return Weights(weights)
 
 
 class Prior(NamedTuple):
@@ -80,8 +86,8 @@ class Prior(NamedTuple):
         >>> prior.names, prior.mean.tolist(), prior.variance.tolist()
         (('LM0', 'WP0'), [0.5, -1.0], [0.1, 0.1])
         """
-        names = tuple(weights)
-        values = np.asarray(variance, np.float64)
+        named, values = _named(weights), to_floats(variance, "prior_variance")
+        names = named.names
         if values.shape not in ((), (len(names),)):
             problem = f"one number or {len(names)}, one for each free feature, not {values.shape}"
             raise _invalid("prior_variance", problem, "wrong-length")
@@ -89,7 +95,7 @@ class Prior(NamedTuple):
             raise _invalid(
                 "prior_variance", f"positive and finite, not {values.min()}", "bad-number"
             )
-        mean = np.array([weights[name] for name in names], np.float64)
+        mean = named.values_array
         return cls(mean, np.array(np.broadcast_to(values, mean.shape)), names=names)
 
     @classmethod
@@ -106,14 +112,13 @@ class Prior(NamedTuple):
         >>> Prior.gaussian({"a": 0.0, "b": 1.0}, [[1.0, 0.5], [0.5, 1.0]]).covariance.shape
         (2, 2)
         """
-        matrix = np.asarray(covariance, np.float64)
-        if matrix.shape != (len(weights),) * 2:
-            problem = f"{len(weights)} × {len(weights)}, not {matrix.shape}"
+        named, matrix = _named(weights), to_floats(covariance, "covariance")
+        if matrix.shape != (len(named),) * 2:
+            problem = f"{len(named)} × {len(named)}, not {matrix.shape}"
             raise _invalid("covariance", problem, "wrong-length")
         if not np.allclose(matrix, matrix.T) or np.linalg.eigvalsh(matrix).min() <= 0:
             raise _invalid("covariance", "symmetric and positive definite", "bad-number")
-        mean = np.array([weights[name] for name in weights], np.float64)
-        return cls(mean, covariance=matrix, names=tuple(weights))
+        return cls(named.values_array, covariance=matrix, names=named.names)
 
     @classmethod
     def named(cls, names: Sequence[str], distribution: dist.Distribution) -> Prior:
@@ -126,6 +131,9 @@ class Prior(NamedTuple):
         >>> Prior.named(["LM0", "WP0"], laplace).mean.tolist()
         [0.0, 0.0]
         """
+        require(distribution, dist.Distribution, "the prior is a NumPyro distribution", "prior")
+        if isinstance(names, str):
+            raise _invalid("names", f"a list of features, not {names!r:.80}", "wrong-type")
         if tuple(distribution.event_shape) != (len(names),) or distribution.batch_shape:
             shape = tuple(distribution.event_shape)
             problem = f"a distribution of one vector of {len(names)} weights, not {shape}"
