@@ -91,7 +91,8 @@ class LogDensity:
         Raises:
             UsageError: if z has another shape, or float64 is not enabled.
         """
-        return -potential(self.program, self.data, self.unflatten(z))
+        log_p: jax.Array = -potential(self.program, self.data, self.unflatten(z))
+        return log_p
 
     def unflatten(self, z: Any) -> Sites:
         """Return the unconstrained value of each site, from one vector.
@@ -127,7 +128,8 @@ class LogDensity:
         Raises:
             UsageError: if z has another shape, or float64 is not enabled.
         """
-        return constrained(self.program, self.data, self.unflatten(z))
+        values: Sites = constrained(self.program, self.data, self.unflatten(z))
+        return values
 
     @property
     def dimension(self) -> int:

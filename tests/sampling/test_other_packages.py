@@ -156,13 +156,15 @@ def test_examples_of_the_page_run(blackjax: bool, capsys: pytest.CaptureFixture[
     assert rest
     for block in first + rest:
         exec(compile(block, "density.md", "exec", dont_inherit=True), scope)
+    printed = capsys.readouterr().out
     if blackjax:
-        assert "my NUTS, 4 chains × 500 draws: converged" in capsys.readouterr().out
+        assert "my NUTS, 4 chains × 500 draws: converged" in printed
         assert len(scope["texts"]) == 30
         return
     np.testing.assert_allclose(
         scope["gradient"], jax.jacfwd(scope["density"])(scope["z"]), atol=1e-3
     )
+    assert "Mala, 4 chains × 1000 draws: converged" in printed
     slope = scope["density"].value_and_gradient(scope["mode"])[1]
     assert np.abs(slope).max() < 0.1
     draws, again = as_draws(scope["posterior"]), scope["draws"]
