@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import numpy.typing as npt
 from jax.flatten_util import ravel_pytree
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 #: Standard deviation of the starts of chains around the initial position.
 _JITTER = 0.1
+#: One thread compiles, the others wait: NumPyro programs cannot be traced by two threads at once.
+_COMPILING = threading.Lock()
 #: The fields of `AdaptOptions` that a density does not depend on.
 _OF_SAMPLERS = ("sampler", "extra", "settings")
 
@@ -164,9 +166,19 @@ class LogDensity:
         >>> value < 0, gradient.dtype
         (True, dtype('float64'))
         """
+        point = to_floats(z, "z")
         with jax.enable_x64(True):  # each thread has its own setting
-            value, gradient = _value_and_gradient(self, np.asarray(z, np.float64))
+            self.unflatten(point)
+            with _COMPILING:
+                compiled = self._compiled
+            value, gradient = compiled(self, point)
             return float(value), np.asarray(gradient)
+
+    @cached_property
+    def _compiled(self) -> Any:
+        """The value and the gradient, compiled for this density."""
+        z = jax.ShapeDtypeStruct((self.dimension,), np.float64)
+        return _value_and_gradient.lower(self, z).compile()
 
     def to_posterior(
         self,
@@ -255,7 +267,7 @@ def _x64() -> bool:
 
 @jax.jit
 def _value_and_gradient(density: LogDensity, z: jax.Array) -> tuple[jax.Array, jax.Array]:
-    return jax.value_and_grad(lambda z: density(z))(jnp.asarray(z))
+    return jax.value_and_grad(lambda z: density(z))(z)
 
 
 @with_options(AdaptOptions, without=_OF_SAMPLERS)
@@ -274,6 +286,7 @@ def log_density(nbest: NBest, weights: AnyWeights, options: AdaptOptions) -> Log
 
     Newton's method on it, without this package:
 
+    >>> import jax.numpy as jnp
     >>> lists = NBest.from_lists([["a", "b"]], [[[0.0], [1.0]]], ["LM0"], references=["b"])
     >>> with jax.enable_x64(True):
     ...     density = log_density(lists, {"LM0": 0.5}, likelihood="oracle", prior_variance=1.0)
