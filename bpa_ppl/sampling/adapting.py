@@ -383,7 +383,15 @@ def target_of(
 
     Raises:
         DataError: if an argument does not fit the lists.
-        UsageError: if the model has no site `weights` with one value per free feature.
+        UsageError: if an argument has another type, the prior is of other features, or the model
+            has no site `weights` with one value per free feature.
+
+    >>> lists = NBest.from_lists([["a", "b"]], [[[0.0], [1.0]]], ["LM0"])
+    >>> with jax.enable_x64(True):
+    ...     prior = Prior.isotropic({"LM0": 0.5})
+    ...     target = target_of(lists, match({"LM0": 0.5}, lists), prior, oracle=[1])
+    >>> target.match.free_names
+    ('LM0',)
     """
     for value, kind, parameter in (
         (nbest, NBest, "nbest"),
@@ -474,6 +482,14 @@ def draws_of(target: Target, sampled: Sampled) -> Draws:
 
     Raises:
         UsageError: if an argument has another type, or the draws are not of the target's sites.
+
+    >>> lists = NBest.from_lists([["a", "b"]], [[[0.0], [1.0]]], ["LM0"])
+    >>> with jax.enable_x64(True):
+    ...     prior = Prior.isotropic({"LM0": 0.5})
+    ...     target = target_of(lists, match({"LM0": 0.5}, lists), prior, oracle=[1])
+    ...     draws = draws_of(target, Sampled(z={"weights": np.zeros((2, 10, 1))}))
+    >>> draws.shape, draws.features
+    ((2, 10), ('LM0',))
     """
     require(target, Target, "draws are of a Target", "target")
     require(sampled, Sampled, "the method `sample` of a sampler returns Sampled", "sampled")

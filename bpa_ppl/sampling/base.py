@@ -29,7 +29,19 @@ Sites = dict[str, Any]
 
 
 class Data(NamedTuple):
-    """The arrays that a program is run on."""
+    """The arrays that a program is run on.
+
+    Attributes:
+        lists: the tabulated sentences.
+        prior: of the free features.
+
+    >>> from bpa_ppl.models import Prior, tabulate
+    >>> from bpa_ppl.weights import match
+    >>> nbest = NBest.from_lists([["a", "b"]], [[[0.0], [1.0]]], ["LM0"])
+    >>> data = Data(tabulate(nbest, match({"LM0": 0.5}, nbest)), Prior.isotropic({"LM0": 0.5}))
+    >>> data.lists.features
+    1
+    """
 
     lists: Lists
     prior: Prior
@@ -37,7 +49,16 @@ class Data(NamedTuple):
 
 @dataclass(frozen=True)
 class Program:
-    """A model with its likelihood, compiled once for all data of the same shapes."""
+    """A model with its likelihood, compiled once for all data of the same shapes.
+
+    Attributes:
+        model: a function of lists, a prior and a likelihood.
+        likelihood: its last argument.
+
+    >>> from bpa_ppl.models import Oracle, log_linear
+    >>> Program(log_linear, Oracle()) == Program(log_linear, Oracle())
+    True
+    """
 
     model: Model
     likelihood: Likelihood
@@ -58,6 +79,16 @@ class Target:
         seed: the only source of randomness.
         progress: receives the progress of the sampling.
         match: the canonical weights, matched to the features of the lists.
+
+    >>> from bpa_ppl.models import Prior
+    >>> from bpa_ppl.sampling import target_of
+    >>> from bpa_ppl.weights import match
+    >>> nbest = NBest.from_lists([["a", "b"]], [[[0.0], [1.0]]], ["LM0"])
+    >>> with jax.enable_x64(True):
+    ...     prior = Prior.isotropic({"LM0": 0.5})
+    ...     target = target_of(nbest, match({"LM0": 0.5}, nbest), prior, oracle=[1])
+    >>> target.dimension, target.start["weights"].tolist(), target.program.likelihood
+    (1, [0.5], Oracle())
     """
 
     program: Program
@@ -88,6 +119,11 @@ class Sampled:
         log_likelihood: observed site -> (C, D, …), if the sampler has computed it.
         attrs: diagnostics for the posterior's attributes. `step_setting` names the setting that
             sizes the steps of a random walk.
+
+    Two chains of a hundred draws of three weights:
+
+    >>> Sampled(z={"weights": np.zeros((2, 100, 3))}, log_density=np.zeros((2, 100))).kind
+    'chains'
     """
 
     z: Sites

@@ -66,6 +66,9 @@ class LogDensity:
     ...     z = density.initial_position
     ...     print(jax.grad(density)(z).round(3), density.constrain(z), density.features)
     [0.378] {'weights': Array([0.5], dtype=float64)} ('LM0',)
+    >>> with jax.enable_x64(True):
+    ...     print(density.unflatten(z))  # for sites with constraints, unconstrained values
+    {'weights': Array([0.5], dtype=float64)}
     """
 
     program: Program
@@ -80,6 +83,16 @@ class LogDensity:
 
         Raises:
             UsageError: if it is not a target.
+
+        >>> from bpa_ppl.models import Prior
+        >>> from bpa_ppl.sampling import target_of
+        >>> from bpa_ppl.weights import match
+        >>> lists = NBest.from_lists([["a", "b"]], [[[0.0], [1.0]]], ["LM0"])
+        >>> with jax.enable_x64(True):
+        ...     prior = Prior.isotropic({"LM0": 0.5})
+        ...     density = LogDensity.of(target_of(lists, match({"LM0": 0.5}, lists), prior))
+        >>> density.dimension, density.initial_positions(chains=4, seed=0).shape
+        (1, (4, 1))
         """
         require(target, Target, "the density of a Target, as target_of returns it", "target")
         return cls(target.program, target.data, target.start, target.match.free_names)
