@@ -18,7 +18,7 @@ from bpa_ppl.formats.streams import atomic_writer, read_text
 from bpa_ppl.nbest import Float64
 from bpa_ppl.posterior import as_draws
 from bpa_ppl.posterior.draws import WEIGHTS
-from bpa_ppl.weights import Match, Weights
+from bpa_ppl.weights import Match
 
 if TYPE_CHECKING:
     from bpa_ppl.posterior.adapter import Posterior
@@ -29,9 +29,14 @@ def _invalid(parameter: str, requirement: str, code: str) -> UsageError:
     return UsageError(problem, parameter=parameter, code=code)
 
 
-def _named(weights: Mapping[str, float]) -> Weights:
+def _finite(weights: Mapping[str, float]) -> Float64:
+    """Return the means of the weights."""
     require(weights, Mapping, "the mean of a prior is given by feature, {name: number}", "weights")
-    return Weights(weights)
+    mean = to_floats(list(weights.values()), "weights")
+    for name, value in zip(weights, mean, strict=True):
+        if not np.isfinite(value):
+            raise _invalid("weights", f"finite, but that of {name} is {value}", "bad-number")
+    return mean
 
 
 class Prior(NamedTuple):
@@ -80,14 +85,15 @@ class Prior(NamedTuple):
             variance: σ_T, a variance: one number, or one per feature.
 
         Raises:
-            UsageError: if a variance is not positive and finite, or there are too few or many.
+            UsageError: if a variance is not positive and finite, there are too few or many, or a
+                mean is not finite.
 
         >>> prior = Prior.isotropic({"LM0": 0.5, "WP0": -1.0}, 0.1)
         >>> prior.names, prior.mean.tolist(), prior.variance.tolist()
         (('LM0', 'WP0'), [0.5, -1.0], [0.1, 0.1])
         """
-        named, values = _named(weights), to_floats(variance, "prior_variance")
-        names = named.names
+        mean, names = _finite(weights), tuple(weights)
+        values = to_floats(variance, "prior_variance")
         if values.shape not in ((), (len(names),)):
             problem = f"one number or {len(names)}, one for each free feature, not {values.shape}"
             raise _invalid("prior_variance", problem, "wrong-length")
@@ -95,7 +101,6 @@ class Prior(NamedTuple):
             raise _invalid(
                 "prior_variance", f"positive and finite, not {values.min()}", "bad-number"
             )
-        mean = named.values_array
         return cls(mean, np.array(np.broadcast_to(values, mean.shape)), names=names)
 
     @classmethod
@@ -107,18 +112,19 @@ class Prior(NamedTuple):
             covariance: (Q, Q), in the order of `weights`.
 
         Raises:
-            UsageError: if it is not symmetric and positive definite, or has another shape.
+            UsageError: if it is not symmetric and positive definite, or has another shape, or a
+                mean is not finite.
 
         >>> Prior.gaussian({"a": 0.0, "b": 1.0}, [[1.0, 0.5], [0.5, 1.0]]).covariance.shape
         (2, 2)
         """
-        named, matrix = _named(weights), to_floats(covariance, "covariance")
-        if matrix.shape != (len(named),) * 2:
-            problem = f"{len(named)} × {len(named)}, not {matrix.shape}"
+        mean, matrix = _finite(weights), to_floats(covariance, "covariance")
+        if matrix.shape != (len(mean),) * 2:
+            problem = f"{len(mean)} × {len(mean)}, not {matrix.shape}"
             raise _invalid("covariance", problem, "wrong-length")
         if not np.allclose(matrix, matrix.T) or np.linalg.eigvalsh(matrix).min() <= 0:
             raise _invalid("covariance", "symmetric and positive definite", "bad-number")
-        return cls(named.values_array, covariance=matrix, names=named.names)
+        return cls(mean, covariance=matrix, names=tuple(weights))
 
     @classmethod
     def named(cls, names: Sequence[str], distribution: dist.Distribution) -> Prior:
