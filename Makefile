@@ -15,7 +15,7 @@ INSTALL := $(PIP) --constraint $(PINNED) --constraint .ci/constraints-others.txt
 # Every other package: pip looks up, unpacks and waits for one at a time, so two of them share it.
 HALF = awk 'NR % 2 == $(1)' $(PINNED) | $(PIP) --no-compile --no-deps --requirement /dev/stdin
 
-.PHONY: demo test quick lowest coverage check types bench docs wheel clean
+.PHONY: demo test quick compare lowest coverage check types bench docs wheel clean
 
 demo: $(READY)
 	$(BIN)/bpa demo
@@ -33,7 +33,12 @@ QUICK := tests/posterior tests/test_posterior.py tests/diagnostics/test_check.py
 quick: $(READY)
 	$(BIN)/python -m pytest --quiet --numprocesses 2 --dist loadfile $(QUICK)
 
-# The same with the lowest versions that pyproject.toml allows; they may warn of deprecations.
+# The samplers of other packages, which the other tests skip.
+compare: $(READY)
+	$(INSTALL) --no-build-isolation --editable '.[compare]'
+	$(BIN)/python -m pytest --quiet --numprocesses 2 tests/sampling/test_other_packages.py
+
+# The quick tests with the lowest versions that pyproject.toml allows; they may warn of deprecations.
 LOWEST := .venv-lowest
 
 lowest:

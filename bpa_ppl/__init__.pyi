@@ -63,6 +63,7 @@ from .quality import (
 from .sampling import (
     adapt as adapt,
     learn_prior as learn_prior,
+    log_density as log_density,
     update as update,
 )
 from .tuning import (

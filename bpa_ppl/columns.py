@@ -206,6 +206,26 @@ def as_numbers(values: Column) -> npt.NDArray[np.float64] | None:
     return np.array([np.nan if is_missing(v) else v for v in values], np.float64)
 
 
+def to_floats(values: npt.ArrayLike, name: str) -> npt.NDArray[np.float64]:
+    """Return an argument that is an array of numbers, in float64.
+
+    Args:
+        values: the argument.
+        name: of the parameter.
+
+    Raises:
+        UsageError: if it is something else.
+
+    >>> to_floats([1, 2], "oracle").tolist()
+    [1.0, 2.0]
+    """
+    try:
+        return np.asarray(values, np.float64)
+    except (TypeError, ValueError) as error:
+        problem = f"{name} must be an array of numbers, not {quoted(values)}"
+        raise UsageError(problem, parameter=name, code="wrong-type") from error
+
+
 def is_missing(value: Any) -> bool:
     """Return whether a value is missing: None, or an empty text.
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -278,7 +279,7 @@ class TakesSettings(Protocol[P, R_co]):
 
 
 def with_options(
-    options: Callable[P, O],
+    options: Callable[P, O], *, without: tuple[str, ...] = ()
 ) -> Callable[[Callable[[A, B, O], R]], Callable[Concatenate[A, B, P], R]]:
     """Give a function of two arguments and an options object the options as keyword arguments.
 
@@ -287,6 +288,7 @@ def with_options(
 
     Args:
         options: the class of the options.
+        without: fields that the function does not take.
 
     >>> @with_options(RerankOptions)
     ... def chosen_rule(lists: str, posterior: str, options: RerankOptions) -> object:
@@ -296,7 +298,7 @@ def with_options(
     >>> str(inspect.signature(chosen_rule))[:60]
     "(lists: 'str', posterior: 'str', *, rule: 'str | Rule | None"
     """
-    return functools.partial(_with_keywords, options)
+    return functools.partial(_with_keywords, options, without=without)
 
 
 def with_options_and_settings(
@@ -306,7 +308,9 @@ def with_options_and_settings(
     return functools.partial(_with_keywords, options)
 
 
-def _with_keywords(options: Any, function: Callable[..., Any]) -> Any:
+def _with_keywords(
+    options: Any, function: Callable[..., Any], without: tuple[str, ...] = ()
+) -> Any:
     signature = inspect.signature(function)
     first, second, _ = signature.parameters.values()
     keywords = [
@@ -314,6 +318,7 @@ def _with_keywords(options: Any, function: Callable[..., Any]) -> Any:
         if parameter.name == "settings"
         else parameter
         for parameter in inspect.signature(options).parameters.values()
+        if parameter.name not in without
     ]
     signature = signature.replace(parameters=[first, second, *keywords])
 
@@ -326,7 +331,7 @@ def _with_keywords(options: Any, function: Callable[..., Any]) -> Any:
     if function.__doc__:  # none under python -OO
         lines = function.__doc__.split("\n")
         start = next(n for n, line in enumerate(lines) if line.strip().startswith("options:"))
-        described = [f"    {line}" for line in _described(options).split("\n")]
+        described = [f"    {line}" for line in _described(options, without).split("\n")]
         end = start + 1
         while end < len(lines) and lines[end].startswith(" " * 9):
             end += 1
@@ -334,9 +339,11 @@ def _with_keywords(options: Any, function: Callable[..., Any]) -> Any:
     return call
 
 
-def _described(options: Any) -> str:
-    """Return the Args section of the docstring of a class, without its title."""
-    return inspect.getdoc(options).split("Args:\n")[1].split("\n\n")[0]  # type: ignore[union-attr]
+def _described(options: Any, without: tuple[str, ...] = ()) -> str:
+    """Return the Args section of the docstring of a class, without its title and some fields."""
+    section = inspect.getdoc(options).split("Args:\n")[1].split("\n\n")[0]  # type: ignore[union-attr]
+    fields = re.split(r"\n(?= {4}\w)", section)
+    return "\n".join(field for field in fields if field.strip().partition(":")[0] not in without)
 
 
 def descriptions(options: Any) -> dict[str, str]:

@@ -44,7 +44,7 @@ class Registry(Mapping[str, type[C]], Generic[C]):
         members: name -> `module:Class`.
 
     >>> sorted(SAMPLERS)[:3], SAMPLERS["imh"].__name__
-    (['auto', 'heuristic', 'imh'], 'IndependenceMetropolis')
+    (['auto', 'blackjax', 'heuristic'], 'IndependenceMetropolis')
     """
 
     def __init__(self, kind: str, group: str, base: str, members: Mapping[str, str]):
@@ -285,11 +285,13 @@ SAMPLERS: Registry[Sampler] = Registry(
     "bpa_ppl.sampling.base:Sampler",
     {
         "auto": "bpa_ppl.sampling.auto:Auto",
+        "blackjax": "bpa_ppl.sampling.blackjax_sampler:Blackjax",
         "heuristic": "bpa_ppl.sampling.heuristic:Heuristic",
         "imh": "bpa_ppl.sampling.imh:IndependenceMetropolis",
         "laplace": "bpa_ppl.sampling.laplace:Laplace",
         "map": "bpa_ppl.sampling.mode:Map",
         "nuts": "bpa_ppl.sampling.nuts:Nuts",
+        "nutpie": "bpa_ppl.sampling.nutpie_sampler:Nutpie",
         "rwm": "bpa_ppl.sampling.rwm:RandomWalkMetropolis",
         "rwm-isotropic": "bpa_ppl.sampling.rwm:IsotropicRandomWalk",
         "weight-trace": "bpa_ppl.sampling.weight_trace:WeightTrace",

@@ -8,7 +8,8 @@ import numpy as np
 import numpy.typing as npt
 import psutil
 
-from bpa_ppl.errors import DataError
+from bpa_ppl.columns import to_floats
+from bpa_ppl.errors import DataError, UsageError, require
 from bpa_ppl.nbest import Float32, Float64, Int64, NBest
 from bpa_ppl.weights import Match
 
@@ -116,6 +117,7 @@ def tabulate(
     Raises:
         DataError: if an oracle is out of range, gains or domains do not fit the lists, or the table
             does not fit into memory.
+        UsageError: if an argument has another type.
 
     >>> from bpa_ppl.weights import match
     >>> nbest = NBest.from_lists([["a b", "a"]], [[[1.0], [3.0]]], ["LM0"])
@@ -123,6 +125,10 @@ def tabulate(
     >>> lists.buckets[0].features.tolist(), lists.buckets[0].hypothesis.tolist()
     ([[[[0.0, -2.0]]]], [[[1, 0]]])
     """
+    require(nbest, NBest, "the table is made from n-best lists (NBest)", "nbest")
+    require(match, Match, "weights are matched to the lists by bpa_ppl.weights.match", "match")
+    if multiple < 1:
+        raise UsageError(f"multiple must be at least 1, not {multiple}", parameter="multiple")
     groups = _grouped(nbest.sizes)
     shapes = [_shape(len(members), width, multiple) for width, members in groups]
     _check_memory(shapes, int(match.free.sum()))
@@ -130,11 +136,15 @@ def tabulate(
     given = {"gain": gains, "share": share}
     columns = {n: _checked(c, count, n, nbest) for n, c in given.items() if c is not None}
     domains = _checked(zeros if domain is None else domain, len(nbest), "domain", nbest)
-    best = _checked(zeros if oracle is None else oracle, len(nbest), "oracle", nbest).astype(int)
-    if len(outside := np.flatnonzero((best < 0) | (best >= nbest.sizes))):
+    if (domains < 0).any():
+        problem = f"domains are numbered from 0: there is {domains.min():g}"
+        raise DataError(problem, nbest.origin, parameter="domain", code="mismatch")
+    index = _checked(zeros if oracle is None else oracle, len(nbest), "oracle", nbest)
+    best = index.astype(int)
+    if len(outside := np.flatnonzero((best < 0) | (best >= nbest.sizes) | (best != index))):
         s = outside[0]
         raise DataError(
-            f"oracle index {best[s]} is out of range for sentence {nbest.sentence_ids[s]} "
+            f"oracle index {index[s]:g} is out of range for sentence {nbest.sentence_ids[s]} "
             f"({nbest.sizes[s]} hypotheses)",
             nbest.origin,
             parameter="oracle",
@@ -164,7 +174,7 @@ def in_order(lists: Lists) -> Int64:
 
 
 def _checked(column: npt.ArrayLike, count: int, name: str, nbest: NBest) -> Float64:
-    values = np.asarray(column, np.float64)
+    values = to_floats(column, name)
     if values.shape != (count,) or not np.isfinite(values).all():
         problem = f"{name} must be {count} finite numbers, not an array of shape {values.shape}"
         raise DataError(problem, nbest.origin, parameter=name, code="wrong-length")

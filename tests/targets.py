@@ -15,8 +15,10 @@ from bpa_ppl import NBest, adapt
 from bpa_ppl.registry import SAMPLERS
 
 SENTENCES = 12
+#: Samplers that need no optional package.
+OWN = [name for name in SAMPLERS if not SAMPLERS[name].packages]
 #: Samplers whose draws have the posterior as their distribution; `auto` selects one of them.
-EXACT = [name for name in SAMPLERS if SAMPLERS[name].exact and name != "auto"]
+EXACT = [name for name in OWN if SAMPLERS[name].exact and name != "auto"]
 #: Settings by sampler: the published step, 0.01, needs many more draws in these wide targets.
 STEPS: dict[str, dict[str, Any]] = {"rwm-isotropic": {"proposal_variance": 2.0}}
 NAMES = ("LM0", "WP0")

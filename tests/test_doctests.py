@@ -122,7 +122,6 @@ WITHOUT_EXAMPLE = {
     "read_results": "as above",
     "run_study": "as above",
     "write_figures": "as above",
-    "draws_of": "needs the output of a sampler: adapt calls it",
     "learn_prior_jointly": "samples for half a minute: see tests/sampling",
 }
 

@@ -3,6 +3,7 @@
 from bpa_ppl.sampling.adapting import adapt, adapt_draws, draws_of, target_of
 from bpa_ppl.sampling.base import Data, Model, Program, Sampled, Sampler, Target
 from bpa_ppl.sampling.density import evaluate
+from bpa_ppl.sampling.flat_density import LogDensity, log_density
 from bpa_ppl.sampling.heuristic import perturbed
 from bpa_ppl.sampling.learning import learn_hierarchy, learn_prior, learn_prior_jointly
 from bpa_ppl.sampling.rwm import RandomWalk
@@ -10,6 +11,7 @@ from bpa_ppl.sampling.updating import Sequential, Step, update
 
 __all__ = [
     "Data",
+    "LogDensity",
     "Model",
     "Program",
     "RandomWalk",
@@ -25,6 +27,7 @@ __all__ = [
     "learn_hierarchy",
     "learn_prior",
     "learn_prior_jointly",
+    "log_density",
     "perturbed",
     "target_of",
     "update",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache as cached
 from importlib import metadata
 from typing import TYPE_CHECKING, Any
@@ -16,7 +16,7 @@ import numpy.typing as npt
 from bpa_ppl.caching import prepare_jax
 from bpa_ppl.diagnostics.baselines.comparing import with_baselines
 from bpa_ppl.diagnostics.checks import checked
-from bpa_ppl.errors import DataError, UsageError, require
+from bpa_ppl.errors import DataError, UsageError, checked_seed, require
 from bpa_ppl.features.recipes import stored
 from bpa_ppl.models import (
     Likelihood,
@@ -43,7 +43,7 @@ from bpa_ppl.quality import Metric, has_preferences, resolve
 from bpa_ppl.quality.scoring import no_references
 from bpa_ppl.registry import LIKELIHOODS, PRIORS, SAMPLERS
 from bpa_ppl.sampling import density
-from bpa_ppl.sampling.base import Data, Model, Program, Sampled, Target, place
+from bpa_ppl.sampling.base import Data, Model, Program, Sampled, Sampler, Target, place
 from bpa_ppl.sampling.mode import find_mode
 from bpa_ppl.sampling.prior_scale import learn_scale, require_usable_scale
 from bpa_ppl.sampling.sentences import Sentences, domain_numbers, observe_sentences
@@ -114,6 +114,45 @@ def adapt(nbest: NBest, weights: AnyWeights, options: AdaptOptions) -> Inference
     return to_arviz(checked(adapt_draws(nbest, weights, options))[0])
 
 
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """A posterior that is ready to be sampled, and what its draws are recorded with.
+
+    Attributes:
+        target: the posterior, without a report of progress.
+        sampler: the sampler of the options, fitted to their extra lists.
+        sentences: the adaptation sentences, with their oracles.
+        attrs: the record of the posterior.
+        constants: arrays that the posterior keeps.
+    """
+
+    target: Target
+    sampler: Sampler
+    sentences: Sentences
+    attrs: dict[str, Any]
+    constants: dict[str, Any]
+
+    def draws(self, sampled: Sampled, sampler: Mapping[str, Any]) -> Draws:
+        """Return the result of a sampler with everything that `adapt` records.
+
+        Args:
+            sampled: the result.
+            sampler: the record of the sampler: `sampler`, its name, and `settings`.
+        """
+        sentences = self.sentences
+        with jax.enable_x64(True):
+            draws = draws_of(self.target, sampled)
+        draws = replace(
+            draws,
+            observed={"oracle": sentences.observed},
+            constants={**draws.constants, **self.constants},
+            sentence_ids=sentences.sentence_ids,
+            attrs={**sampler, **self.attrs, **draws.attrs},
+        )
+        _warn_uninformed(draws, sentences.nbest)
+        return with_baselines(draws, sentences.nbest, sentences.metric, sentences.gains)
+
+
 def adapt_draws(
     nbest: NBest,
     weights: AnyWeights,
@@ -135,8 +174,31 @@ def adapt_draws(
     >>> adapt_draws(lists, {"Errors": 0.5}, AdaptOptions(sampler="map")).kind
     'point'
     """
+    prepared = prepare_target(nbest, weights, options)
+    name = SAMPLERS.name_of(prepared.sampler)
+    with jax.enable_x64(True), reporter(options.progress, f"adapt {name}") as report:
+        start = clock()
+        sampled = prepared.sampler.sample(replace(prepared.target, progress=report))
+        seconds = clock() - start
+    record = {"sampler": name, "settings": prepared.sampler.settings(), SAMPLING_TIME: seconds}
+    return prepared.draws(sampled, record)
+
+
+def prepare_target(nbest: NBest, weights: AnyWeights, options: AdaptOptions) -> Prepared:
+    """Return the posterior that `adapt` samples: match, score, tabulate and build the prior.
+
+    Args:
+        nbest: as for `adapt`.
+        weights: as for `adapt`.
+        options: as for `adapt`.
+
+    Raises:
+        DataError: if the lists, references and weights do not fit together.
+        UsageError: if an option does not exist or makes no sense.
+    """
     require(nbest, NBest, "adapt takes n-best lists (NBest): read a file with read_nbest", "nbest")
     engine, goal = options.resolved_sampler(), resolve(options.metric, nbest)
+    engine.require_packages()
     kind = options.chosen()[1]
     likelihood = default_likelihood(goal, nbest) if kind is None else LIKELIHOODS.resolve(kind)
     if (
@@ -175,8 +237,7 @@ def adapt_draws(
     isotropic.build_prior(family, matched)  # raises before anything is scored
     model = options.model or log_linear
     if not callable(model):
-        problem = f"a model is a function of (lists, prior, likelihood), not {model!r}"
-        raise UsageError(problem, parameter="model", code="wrong-type")
+        raise _not_a_model(model)
     if model is log_linear and isinstance(family, PriorFamily):
         model = family.model(matched) or model
     if not started:
@@ -204,44 +265,27 @@ def adapt_draws(
     require_usable_scale(prior, matched, sentences.nbest)
     if likelihood.observes == "preferences" and scale is not None:
         recorded["scale_learned"] = False
-    name = SAMPLERS.name_of(engine)
-    with jax.enable_x64(True), reporter(options.progress, f"adapt {name}") as report:
-        target = _target(
-            sentences, prior, likelihood, model=model, seed=int(options.seed), progress=report
-        )
-        start = clock()
-        sampled = engine.sample(target)
-        seconds = clock() - start
-        draws = draws_of(target, sampled)
+    with jax.enable_x64(True):
+        target = _target(sentences, prior, likelihood, model=model, seed=int(options.seed))
         info = density.model_info(target.program, target.data)
     # A custom model may ignore likelihood or prior; settings folded into the lists have an effect
     # anyway.
     uses_likelihood = info.uses_likelihood or target.program.likelihood != likelihood
     settings = {"name": LIKELIHOODS.name_of(likelihood), **likelihood.settings()}
     attrs = {
-        "sampler": name,
-        "settings": engine.settings(),
         **({"likelihood": settings} if uses_likelihood else {}),
         **({"prior": recorded} if info.prior_fields - {"mean"} else {}),
         **({"canonical_weights": started, "rule": "mean"} if started else {}),
         **({} if options.extra is None else {"extra": options.extra.origin}),
         "seed": int(options.seed),
-        SAMPLING_TIME: seconds,
         "model": getattr(model, "__name__", str(model)),
         **sentences.record(),
         "lists": sentences.nbest.origin,
         "versions": {name: _version(name) for name in _PACKAGES},
         **prepared.record(columns),
     }
-    draws = replace(
-        draws,
-        observed={"oracle": sentences.observed},
-        constants={**draws.constants, **sentences.scores(), **stored(prepared.sources)},
-        sentence_ids=sentences.sentence_ids,
-        attrs={**attrs, **draws.attrs},
-    )
-    _warn_uninformed(draws, sentences.nbest)
-    return with_baselines(draws, sentences.nbest, sentences.metric, sentences.gains)
+    constants = {**sentences.scores(), **stored(prepared.sources)}
+    return Prepared(target, engine, sentences, attrs, constants)
 
 
 def default_likelihood(metric: Metric, nbest: NBest) -> Likelihood:
@@ -359,8 +403,31 @@ def target_of(
 
     Raises:
         DataError: if an argument does not fit the lists.
-        UsageError: if the model has no site `weights` with one value per free feature.
+        UsageError: if an argument has another type, the prior is of other features, or the model
+            has no site `weights` with one value per free feature.
+
+    >>> lists = NBest.from_lists([["a", "b"]], [[[0.0], [1.0]]], ["LM0"])
+    >>> with jax.enable_x64(True):
+    ...     prior = Prior.isotropic({"LM0": 0.5})
+    ...     target = target_of(lists, match({"LM0": 0.5}, lists), prior, oracle=[1])
+    >>> target.match.free_names
+    ('LM0',)
     """
+    for value, kind, parameter in (
+        (nbest, NBest, "nbest"),
+        (matched, Match, "matched"),
+        (prior, Prior, "prior"),
+        (likelihood or Oracle(), Likelihood, "likelihood"),
+    ):
+        require(value, kind, f"the {parameter} of a target is a {kind.__name__}", parameter)
+    checked_seed(seed)
+    if not callable(model):
+        raise _not_a_model(model)
+    if np.shape(prior.mean) != (len(matched.free_names),) or (
+        prior.names is not None and tuple(prior.names) != matched.free_names
+    ):
+        problem = f"the prior must be of the free features {', '.join(matched.free_names)}"
+        raise UsageError(f"{problem}: see Prior.matched", parameter="prior", code="mismatch")
     domain, multiple = domain_numbers(nbest, preferences), len(jax.devices())
     judged, rest = (None, None) if domain is None else np.split(domain, [len(nbest)])
     lists = tabulate(
@@ -428,7 +495,25 @@ def draws_of(target: Target, sampled: Sampled) -> Draws:
     """Return the result of a sampler as draws of the values of the sites, with their context.
 
     The prior is recorded only if the density depends on it: a custom model may have another one.
+
+    Args:
+        target: the posterior.
+        sampled: draws of its sites.
+
+    Raises:
+        UsageError: if an argument has another type, or the draws are not of the target's sites.
+
+    >>> lists = NBest.from_lists([["a", "b"]], [[[0.0], [1.0]]], ["LM0"])
+    >>> with jax.enable_x64(True):
+    ...     prior = Prior.isotropic({"LM0": 0.5})
+    ...     target = target_of(lists, match({"LM0": 0.5}, lists), prior, oracle=[1])
+    ...     draws = draws_of(target, Sampled(z={"weights": np.zeros((2, 10, 1))}))
+    >>> draws.shape, draws.features
+    ((2, 10), ('LM0',))
     """
+    require(target, Target, "draws are of a Target", "target")
+    require(sampled, Sampled, "the method `sample` of a sampler returns Sampled", "sampled")
+    density.require_sites(sampled.z, target.start)
     program, data, match = target.program, target.data, target.match
     info, likelihood = density.model_info(program, data), sampled.log_likelihood
     if likelihood is None:
@@ -465,6 +550,11 @@ def draws_of(target: Target, sampled: Sampled) -> Draws:
         attrs=sampled.attrs,
         **arrays,
     )
+
+
+def _not_a_model(model: Any) -> UsageError:
+    problem = f"a model is a function of (lists, prior, likelihood), not {model!r:.80}"
+    return UsageError(problem, parameter="model", code="wrong-type")
 
 
 def _family(options: AdaptOptions) -> PriorFamily | Prior:

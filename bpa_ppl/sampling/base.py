@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from importlib.util import find_spec
 from typing import Any, ClassVar, NamedTuple, Self
 
 import jax
@@ -28,7 +29,19 @@ Sites = dict[str, Any]
 
 
 class Data(NamedTuple):
-    """The arrays that a program is run on."""
+    """The arrays that a program is run on.
+
+    Attributes:
+        lists: the tabulated sentences.
+        prior: of the free features.
+
+    >>> from bpa_ppl.models import Prior, tabulate
+    >>> from bpa_ppl.weights import match
+    >>> nbest = NBest.from_lists([["a", "b"]], [[[0.0], [1.0]]], ["LM0"])
+    >>> data = Data(tabulate(nbest, match({"LM0": 0.5}, nbest)), Prior.isotropic({"LM0": 0.5}))
+    >>> data.lists.features
+    1
+    """
 
     lists: Lists
     prior: Prior
@@ -36,7 +49,16 @@ class Data(NamedTuple):
 
 @dataclass(frozen=True)
 class Program:
-    """A model with its likelihood, compiled once for all data of the same shapes."""
+    """A model with its likelihood, compiled once for all data of the same shapes.
+
+    Attributes:
+        model: a function of lists, a prior and a likelihood.
+        likelihood: its last argument.
+
+    >>> from bpa_ppl.models import Oracle, log_linear
+    >>> Program(log_linear, Oracle()) == Program(log_linear, Oracle())
+    True
+    """
 
     model: Model
     likelihood: Likelihood
@@ -57,6 +79,16 @@ class Target:
         seed: the only source of randomness.
         progress: receives the progress of the sampling.
         match: the canonical weights, matched to the features of the lists.
+
+    >>> from bpa_ppl.models import Prior
+    >>> from bpa_ppl.sampling import target_of
+    >>> from bpa_ppl.weights import match
+    >>> nbest = NBest.from_lists([["a", "b"]], [[[0.0], [1.0]]], ["LM0"])
+    >>> with jax.enable_x64(True):
+    ...     prior = Prior.isotropic({"LM0": 0.5})
+    ...     target = target_of(nbest, match({"LM0": 0.5}, nbest), prior, oracle=[1])
+    >>> target.dimension, target.start["weights"].tolist(), target.program.likelihood
+    (1, [0.5], Oracle())
     """
 
     program: Program
@@ -89,6 +121,11 @@ class Sampled:
         log_likelihood: observed site -> (C, D, …), if the sampler has computed it.
         attrs: diagnostics for the posterior's attributes. `step_setting` names the setting that
             sizes the steps of a random walk.
+
+    Two chains of a hundred draws of three weights:
+
+    >>> Sampled(z={"weights": np.zeros((2, 100, 3))}, log_density=np.zeros((2, 100))).kind
+    'chains'
     """
 
     z: Sites
@@ -115,6 +152,7 @@ class Sampler(Component, frozen=True):
     Attributes:
         exact: whether the draws, with their importance weights, follow the posterior.
         takes_extra: whether it needs lists of the out-of-domain set (see `fitted`).
+        packages: the optional packages that it runs, which `bpa_ppl[compare]` installs.
 
     >>> from bpa_ppl.registry import SAMPLERS
     >>> SAMPLERS.resolve("imh", {"draws": 500}).settings()["draws"]
@@ -123,6 +161,7 @@ class Sampler(Component, frozen=True):
 
     exact: ClassVar[bool] = True
     takes_extra: ClassVar[bool] = False
+    packages: ClassVar[tuple[str, ...]] = ()
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -134,6 +173,21 @@ class Sampler(Component, frozen=True):
                 "or thinning",
                 parameter="draws",
             )
+
+    def require_packages(self) -> None:
+        """Refuse a sampler whose package is not installed.
+
+        Raises:
+            UsageError: if one is missing.
+        """
+        for package in self.packages:
+            if find_spec(package) is None:
+                raise UsageError(
+                    f"this sampler needs the package {package}: run `pip install "
+                    "'bpa_ppl[compare]'`, or choose another sampler",
+                    parameter="sampler",
+                    code="missing-package",
+                )
 
     def fitted(
         self, lists: NBest, weights: Mapping[str, float], *, fixed: list[str] | None, seed: int

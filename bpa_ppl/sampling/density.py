@@ -21,7 +21,7 @@ from numpyro.distributions.constraints import real
 from numpyro.infer import Predictive, init_to_uniform, log_likelihood
 from numpyro.infer.util import constrain_fn, initialize_model, potential_energy
 
-from bpa_ppl.errors import UsageError
+from bpa_ppl.errors import UsageError, require
 from bpa_ppl.models import Likelihood, in_order, log_linear
 from bpa_ppl.nbest import Float64
 from bpa_ppl.posterior.draws import WEIGHTS
@@ -256,6 +256,36 @@ def _constrained_draws(program: Program, data: Data, z: Sites) -> Sites:
     return values
 
 
+def require_sites(z: Any, like: Sites) -> None:
+    """Refuse draws that are not of the sites of a program.
+
+    Args:
+        z: for each site its unconstrained values, (chains, draws, …).
+        like: z of one draw.
+
+    Raises:
+        UsageError: if a site is missing, or has another shape.
+
+    >>> require_sites({"weights": np.zeros((4, 100, 2))}, {"weights": np.zeros(3)})
+    Traceback (most recent call last):
+    bpa_ppl.errors.UsageError: z must have the sites weights (chains, draws, 3), ...
+    """
+    shapes = {name: np.shape(value) for name, value in z.items()} if isinstance(z, dict) else {}
+    expected = {name: np.shape(value) for name, value in like.items()}
+    leading = {shape[:2] for shape in shapes.values()}
+    trailing = {name: shape[2:] for name, shape in shapes.items()}
+    if trailing != expected or len(leading) != 1 or len(next(iter(leading))) != 2:
+        sites = ", ".join(
+            f"{name} ({', '.join(map(str, ('chains', 'draws', *shape)))})"
+            for name, shape in expected.items()
+        )
+        raise UsageError(
+            f"z must have the sites {sites}, not {shapes or type(z).__name__}",
+            parameter="z",
+            code="mismatch",
+        )
+
+
 def unflatten(flat: Any, like: Sites) -> Sites:
     """Split flat vectors, (…, d), into the values of the sites, (…, site shape) each.
 
@@ -302,6 +332,9 @@ def evaluate(program: Program, data: Data, z: Sites) -> tuple[Float64, dict[str,
         (chains, draws, …): one value a sentence in the order of the n-best table for sites in the
         plate over sentences, else in the shape of the site.
 
+    Raises:
+        UsageError: if an argument has another type.
+
     >>> from bpa_ppl import NBest
     >>> from bpa_ppl.models import Prior
     >>> from bpa_ppl.sampling import target_of
@@ -314,6 +347,8 @@ def evaluate(program: Program, data: Data, z: Sites) -> tuple[Float64, dict[str,
     >>> np.exp(values["oracle"]).round(2).tolist()
     [[[0.75], [0.75]]]
     """
+    require(program, Program, "draws are evaluated by a Program", "program")
+    require(z, dict, "z is given by site, {name: (chains, draws, …)}", "z")
     shape = np.shape(jax.tree.leaves(z)[0])[:2]
     flat = jax.tree.map(lambda x: np.asarray(x).reshape(-1, *np.shape(x)[2:]), z)
     per_sentence, order = model_info(program, data).per_sentence, in_order(data.lists)

@@ -11,8 +11,9 @@ import numpy as np
 import numpy.typing as npt
 import numpyro.distributions as dist
 
+from bpa_ppl.columns import to_floats
 from bpa_ppl.component import Component
-from bpa_ppl.errors import DataError, UsageError
+from bpa_ppl.errors import DataError, UsageError, require
 from bpa_ppl.formats.streams import atomic_writer, read_text
 from bpa_ppl.nbest import Float64
 from bpa_ppl.posterior import as_draws
@@ -30,7 +31,8 @@ def _invalid(parameter: str, requirement: str, code: str) -> UsageError:
 
 def _finite(weights: Mapping[str, float]) -> Float64:
     """Return the means of the weights."""
-    mean = np.array(list(weights.values()), np.float64)
+    require(weights, Mapping, "the mean of a prior is given by feature, {name: number}", "weights")
+    mean = to_floats(list(weights.values()), "weights")
     for name, value in zip(weights, mean, strict=True):
         if not np.isfinite(value):
             raise _invalid("weights", f"finite, but that of {name} is {value}", "bad-number")
@@ -90,8 +92,8 @@ class Prior(NamedTuple):
         >>> prior.names, prior.mean.tolist(), prior.variance.tolist()
         (('LM0', 'WP0'), [0.5, -1.0], [0.1, 0.1])
         """
-        names = tuple(weights)
-        values = np.asarray(variance, np.float64)
+        mean, names = _finite(weights), tuple(weights)
+        values = to_floats(variance, "prior_variance")
         if values.shape not in ((), (len(names),)):
             problem = f"one number or {len(names)}, one for each free feature, not {values.shape}"
             raise _invalid("prior_variance", problem, "wrong-length")
@@ -99,7 +101,6 @@ class Prior(NamedTuple):
             raise _invalid(
                 "prior_variance", f"positive and finite, not {values.min()}", "bad-number"
             )
-        mean = _finite(weights)
         return cls(mean, np.array(np.broadcast_to(values, mean.shape)), names=names)
 
     @classmethod
@@ -117,13 +118,13 @@ class Prior(NamedTuple):
         >>> Prior.gaussian({"a": 0.0, "b": 1.0}, [[1.0, 0.5], [0.5, 1.0]]).covariance.shape
         (2, 2)
         """
-        matrix = np.asarray(covariance, np.float64)
-        if matrix.shape != (len(weights),) * 2:
-            problem = f"{len(weights)} × {len(weights)}, not {matrix.shape}"
+        mean, matrix = _finite(weights), to_floats(covariance, "covariance")
+        if matrix.shape != (len(mean),) * 2:
+            problem = f"{len(mean)} × {len(mean)}, not {matrix.shape}"
             raise _invalid("covariance", problem, "wrong-length")
         if not np.allclose(matrix, matrix.T) or np.linalg.eigvalsh(matrix).min() <= 0:
             raise _invalid("covariance", "symmetric and positive definite", "bad-number")
-        return cls(_finite(weights), covariance=matrix, names=tuple(weights))
+        return cls(mean, covariance=matrix, names=tuple(weights))
 
     @classmethod
     def named(cls, names: Sequence[str], distribution: dist.Distribution) -> Prior:
@@ -136,6 +137,9 @@ class Prior(NamedTuple):
         >>> Prior.named(["LM0", "WP0"], laplace).mean.tolist()
         [0.0, 0.0]
         """
+        require(distribution, dist.Distribution, "the prior is a NumPyro distribution", "prior")
+        if isinstance(names, str):
+            raise _invalid("names", f"a list of features, not {names!r:.80}", "wrong-type")
         if tuple(distribution.event_shape) != (len(names),) or distribution.batch_shape:
             shape = tuple(distribution.event_shape)
             problem = f"a distribution of one vector of {len(names)} weights, not {shape}"

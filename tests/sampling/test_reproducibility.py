@@ -11,10 +11,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from targets import TARGETS
+from targets import OWN, TARGETS
 
 from bpa_ppl.posterior.arviz_functions import InferenceData
-from bpa_ppl.registry import SAMPLERS
 
 Posteriors = Callable[..., InferenceData]
 TESTS = Path(__file__).resolve().parent.parent
@@ -36,7 +35,7 @@ def drawn(sampler: str, seed: int, **settings: Any) -> np.ndarray:
 
 
 @pytest.mark.parametrize(
-    "sampler", [name for name in SAMPLERS if name not in ("map", "auto", "weight-trace")]
+    "sampler", [name for name in OWN if name not in ("map", "auto", "weight-trace")]
 )
 def test_a_seed_gives_its_draws_and_no_others(posteriors: Posteriors, sampler: str) -> None:
     first = posteriors(sampler, "plane", draws=4000)["posterior"]["weights"].values

@@ -23,7 +23,7 @@ def test_a_sampler_has_settings_and_sample(name: str) -> None:
     assert isinstance(sampler, Sampler)
     assert sampler == SAMPLERS[name]()
     assert hash(sampler) == hash(SAMPLERS[name]())
-    assert SAMPLERS.name_of(sampler) == name
+    assert SAMPLERS.name_of(sampler).partition(":")[0] == name
     signature = inspect.signature(type(sampler).sample, eval_str=True)
     assert list(signature.parameters) == ["self", "target"]
     assert signature.parameters["target"].annotation is Target

@@ -1,0 +1,314 @@
+"""The log density of a posterior as functions of flat vectors, for samplers of any package."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any
+
+import jax
+import numpy as np
+import numpy.typing as npt
+from jax.flatten_util import ravel_pytree
+
+from bpa_ppl.columns import to_floats
+from bpa_ppl.diagnostics.checks import checked
+from bpa_ppl.errors import DataError, UsageError, require
+from bpa_ppl.nbest import Float64, NBest
+from bpa_ppl.options import AdaptOptions, with_options
+from bpa_ppl.posterior import to_arviz
+from bpa_ppl.posterior.statistics import pareto_smoothed
+from bpa_ppl.sampling.adapting import Prepared, prepare_target
+from bpa_ppl.sampling.base import Data, Program, Sampled, Sites, Target
+from bpa_ppl.sampling.density import constrained, evaluate, potential, unflatten
+from bpa_ppl.weights import AnyWeights
+
+if TYPE_CHECKING:
+    from bpa_ppl.posterior.arviz_functions import InferenceData
+
+#: Standard deviation of the starts of chains around the initial position.
+_JITTER = 0.1
+#: One thread compiles, the others wait: NumPyro programs cannot be traced by two threads at once.
+_COMPILING = threading.Lock()
+#: The fields of `AdaptOptions` that a density does not depend on.
+_OF_SAMPLERS = ("sampler", "extra", "settings")
+
+
+@partial(
+    jax.tree_util.register_dataclass,
+    data_fields=("data", "start"),
+    meta_fields=("program", "features", "prepared"),
+)
+@dataclass(frozen=True, eq=False)
+class LogDensity:
+    """The log density of a posterior, a function of the unconstrained values as one flat vector z.
+
+    `density(z)` is a pure JAX function of z, (d,): `jax.grad`, `jax.hessian`, `jax.jvp`, `jax.vmap`
+    and `jax.jit` apply to it. It is computed in float64: enable it, for the program by
+    `jax.config.update("jax_enable_x64", True)` or for a block by `with jax.enable_x64(True):`.
+    `value_and_gradient` and `to_posterior` enable it themselves.
+
+    The object is a pytree. As an argument of a compiled function, rather than as a constant of it,
+    it is not compiled into the program: `jax.jit(run)(density, key)`.
+
+    Attributes:
+        program: the NumPyro program.
+        data: the tabulated lists and the prior.
+        start: the initial values of the sites.
+        features: the features that the site `weights` has a value for.
+        prepared: what `adapt` would record, or None if the density was made from a `Target`.
+
+    >>> lists = NBest.from_lists([["a", "b"]], [[[0.0], [1.0]]], ["LM0"], references=["b"])
+    >>> with jax.enable_x64(True):
+    ...     density = log_density(lists, {"LM0": 0.5}, likelihood="oracle")
+    ...     z = density.initial_position
+    ...     print(jax.grad(density)(z).round(3), density.constrain(z), density.features)
+    [0.378] {'weights': Array([0.5], dtype=float64)} ('LM0',)
+    >>> with jax.enable_x64(True):
+    ...     print(density.unflatten(z))  # for sites with constraints, unconstrained values
+    {'weights': Array([0.5], dtype=float64)}
+    """
+
+    program: Program
+    data: Data
+    start: Sites
+    features: tuple[str, ...]
+    prepared: Prepared | None = None
+
+    @classmethod
+    def of(cls, target: Target) -> LogDensity:
+        """Return the density of the target that a sampler is given.
+
+        Raises:
+            UsageError: if it is not a target.
+
+        >>> from bpa_ppl.models import Prior
+        >>> from bpa_ppl.sampling import target_of
+        >>> from bpa_ppl.weights import match
+        >>> lists = NBest.from_lists([["a", "b"]], [[[0.0], [1.0]]], ["LM0"])
+        >>> with jax.enable_x64(True):
+        ...     prior = Prior.isotropic({"LM0": 0.5})
+        ...     density = LogDensity.of(target_of(lists, match({"LM0": 0.5}, lists), prior))
+        >>> density.dimension, density.initial_positions(chains=4, seed=0).shape
+        (1, (4, 1))
+        """
+        require(target, Target, "the density of a Target, as target_of returns it", "target")
+        return cls(target.program, target.data, target.start, target.match.free_names)
+
+    def __call__(self, z: Any) -> jax.Array:
+        """Return log p(z, data), the value that posteriors call `lp`.
+
+        Args:
+            z: (d,) float64.
+
+        Raises:
+            UsageError: if z has another shape, or float64 is not enabled.
+        """
+        log_p: jax.Array = -potential(self.program, self.data, self.unflatten(z))
+        return log_p
+
+    def unflatten(self, z: Any) -> Sites:
+        """Return the unconstrained value of each site, from one vector.
+
+        Args:
+            z: (d,) float64.
+
+        Raises:
+            UsageError: if z has another shape, or float64 is not enabled.
+        """
+        if not _x64():
+            raise UsageError(
+                "the log density is computed in float64, which JAX has not enabled: call "
+                'jax.config.update("jax_enable_x64", True) first',
+                code="conflict",
+            )
+        if not isinstance(z, jax.Array | np.ndarray) or z.shape != (self.dimension,):
+            given = f"an array of shape {z.shape}" if hasattr(z, "shape") else type(z).__name__
+            raise UsageError(
+                f"z is one vector of {self.dimension} unconstrained values, not {given}: use "
+                "jax.vmap for many",
+                parameter="z",
+                code="wrong-type",
+            )
+        return unflatten(z, self.start)
+
+    def constrain(self, z: Any) -> Sites:
+        """Return the values of all sites of the model, such as `weights`, from one vector.
+
+        Args:
+            z: (d,) float64.
+
+        Raises:
+            UsageError: if z has another shape, or float64 is not enabled.
+        """
+        values: Sites = constrained(self.program, self.data, self.unflatten(z))
+        return values
+
+    @property
+    def dimension(self) -> int:
+        """The number d of unconstrained values."""
+        return sum(int(np.size(value)) for value in jax.tree.leaves(self.start))
+
+    @property
+    def initial_position(self) -> jax.Array:
+        """(d,) the mean of the prior for `weights`, the median for other sites; in float64."""
+        with jax.enable_x64(True):
+            position: jax.Array = ravel_pytree(self.start)[0]
+        return position
+
+    def initial_positions(self, chains: int, seed: int) -> Float64:
+        """Return a start for each chain, (chains, d), near the initial position."""
+        rng, position = np.random.default_rng([seed, 3]), np.asarray(self.initial_position)
+        return position + _JITTER * rng.normal(size=(chains, len(position)))
+
+    def value_and_gradient(self, z: npt.ArrayLike) -> tuple[float, Float64]:
+        """Return log p(z, data) and its gradient, (d,), as NumPy's numbers.
+
+        For packages outside JAX, such as nutpie or SciPy: from any thread, in float64.
+
+        Args:
+            z: (d,).
+
+        Raises:
+            UsageError: if z has another shape.
+
+        >>> lists = NBest.from_lists([["a", "b"]], [[[0.0], [1.0]]], ["LM0"], references=["b"])
+        >>> value, gradient = log_density(lists, {"LM0": 0.5}).value_and_gradient([0.5])
+        >>> value < 0, gradient.dtype
+        (True, dtype('float64'))
+        """
+        point = to_floats(z, "z")
+        with jax.enable_x64(True):  # each thread has its own setting
+            self.unflatten(point)
+            with _COMPILING:
+                compiled = self._compiled
+            value, gradient = compiled(self, point)
+            return float(value), np.asarray(gradient)
+
+    @cached_property
+    def _compiled(self) -> Any:
+        """The value and the gradient, compiled for this density."""
+        z = jax.ShapeDtypeStruct((self.dimension,), np.float64)
+        return _value_and_gradient.lower(self, z).compile()
+
+    def to_posterior(
+        self,
+        z: npt.ArrayLike,
+        *,
+        sampler: str = "unknown sampler",
+        warmup: npt.ArrayLike | None = None,
+        log_weight: npt.ArrayLike | None = None,
+        statistics: Mapping[str, npt.ArrayLike] | None = None,
+    ) -> InferenceData:
+        """Return draws of any algorithm as the posterior that `adapt` would return.
+
+        `check`, `report`, `compare` and `rerank` take it.
+
+        Args:
+            z: (chains, draws, d) unconstrained values.
+            sampler: a name that the posterior records.
+            warmup: (chains, draws, d) of the warm-up, if they are to be kept.
+            log_weight: (chains, draws) log p(z, data) − log q(z) of proposals from q, up to a
+                constant. The importance weights are Pareto-smoothed, and k̂ is recorded.
+            statistics: (chains, draws) each, under ArviZ's names. `n_steps` is the number of
+                evaluations of the density that a draw took; where it is missing it is unknown.
+
+        Raises:
+            DataError: if shapes do not fit together, or a value is not finite.
+            UsageError: if the density was not made by `log_density`.
+
+        >>> lists = NBest.from_lists([["a", "b"]], [[[0.0], [1.0]]], ["LM0"], references=["b"])
+        >>> density = log_density(lists, {"LM0": 0.5})
+        >>> z = np.random.default_rng(0).normal(0.5, 0.3, (4, 100, 1))
+        >>> posterior = density.to_posterior(z, sampler="mine")
+        >>> posterior["posterior"]["weights"].shape, posterior.attrs["sampler"]
+        ((4, 100, 1), 'mine')
+        """
+        if self.prepared is None:
+            problem = "only a density made by log_density has what a posterior records"
+            raise UsageError(problem, code="missing-setting")
+        values = self._draws("z", z)
+        shape, attrs, weights = values.shape[:2], {}, None
+        if log_weight is not None:
+            weights, attrs["pareto_k"] = pareto_smoothed(_columns("log_weight", log_weight, shape))
+        arrays = {n: _columns(n, v, shape) for n, v in (statistics or {}).items()}
+        sites = unflatten(values, self.start)
+        with jax.enable_x64(True):
+            log_density, log_likelihood = evaluate(self.program, self.data, sites)
+        sampled = Sampled(
+            z=sites,
+            kind="chains" if weights is None else "weighted",
+            log_density=log_density,
+            log_weight=weights,
+            statistics=arrays,
+            warmup={} if warmup is None else unflatten(self._draws("warmup", warmup), self.start),
+            log_likelihood=log_likelihood,
+            attrs=attrs,
+        )
+        return to_arviz(checked(self.prepared.draws(sampled, {"sampler": str(sampler)}))[0])
+
+    def _draws(self, name: str, z: npt.ArrayLike) -> Float64:
+        """Return draws as finite numbers, (chains, draws, d)."""
+        values = to_floats(z, name)
+        if values.ndim != 3 or values.shape[2] != self.dimension or not values.size:
+            problem = f"must be (chains, draws, {self.dimension})"
+            raise DataError(
+                f"{name} has the shape {values.shape}: it {problem}",
+                parameter=name,
+                code="mismatch",
+            )
+        if not np.isfinite(values).all():
+            problem = f"{name} has values that are not finite: leave out the draws that diverged"
+            raise DataError(problem, parameter=name, code="bad-number")
+        return values
+
+
+def _columns(name: str, values: npt.ArrayLike, shape: tuple[int, ...]) -> np.ndarray:
+    """Return an array of one value per draw, (chains, draws), in its own type."""
+    if to_floats(values, name).shape != shape:
+        problem = f"{name} has the shape {np.shape(values)}: it must be {shape}, (chains, draws)"
+        raise DataError(problem, parameter=name, code="mismatch")
+    return np.asarray(values)
+
+
+def _x64() -> bool:
+    """Return whether float64 is enabled in this thread."""
+    return bool(jax.dtypes.canonicalize_dtype(float) == np.float64)
+
+
+@jax.jit
+def _value_and_gradient(density: LogDensity, z: jax.Array) -> tuple[jax.Array, jax.Array]:
+    return jax.value_and_grad(lambda z: density(z))(z)
+
+
+@with_options(AdaptOptions, without=_OF_SAMPLERS)
+def log_density(nbest: NBest, weights: AnyWeights, options: AdaptOptions) -> LogDensity:
+    """Return the log density of the posterior that `adapt` samples, for any algorithm.
+
+    Args:
+        nbest: n-best lists of the adaptation sentences, as for `adapt`.
+        weights: the canonical weights λ_T, as for `adapt`.
+        options: the fields of `bpa_ppl.options.AdaptOptions`, as keyword arguments, except those
+            of the sampler.
+
+    Raises:
+        DataError: if the lists, references and weights do not fit together.
+        UsageError: if an option does not exist or makes no sense.
+
+    Newton's method on it, without this package:
+
+    >>> import jax.numpy as jnp
+    >>> lists = NBest.from_lists([["a", "b"]], [[[0.0], [1.0]]], ["LM0"], references=["b"])
+    >>> with jax.enable_x64(True):
+    ...     density = log_density(lists, {"LM0": 0.5}, likelihood="oracle", prior_variance=1.0)
+    ...     z = density.initial_position
+    ...     for _ in range(5):
+    ...         z = z - jnp.linalg.solve(jax.hessian(density)(z), jax.grad(density)(z))
+    ...     print(density.constrain(z)["weights"].round(4))
+    [0.8083]
+    """
+    prepared = prepare_target(nbest, weights, options)
+    target = prepared.target
+    return LogDensity(target.program, target.data, target.start, target.match.free_names, prepared)

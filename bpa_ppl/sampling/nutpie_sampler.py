@@ -1,0 +1,117 @@
+"""NUTS of nutpie, written in Rust."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from importlib import import_module
+from typing import Annotated, Any, ClassVar
+
+import numpy as np
+from msgspec import Meta
+
+from bpa_ppl.component import Count
+from bpa_ppl.errors import DataError
+from bpa_ppl.posterior import as_draws
+from bpa_ppl.posterior.draws import WEIGHTS
+from bpa_ppl.sampling.base import Sampled, Sampler, Target, require_memory
+from bpa_ppl.sampling.density import unflatten
+from bpa_ppl.sampling.flat_density import LogDensity
+
+_POLL = 0.02  # seconds
+#: Statistics of nutpie, and their names in ArviZ.
+_STATISTICS = {
+    "mean_tree_accept": "acceptance_rate",
+    "energy": "energy",
+    "n_steps": "n_steps",
+    "diverging": "diverging",
+}
+
+
+class Nutpie(Sampler, frozen=True):
+    """NUTS of nutpie (Seyboldt et al.), which tunes its metric by draws and gradients.
+
+    Each chain runs in a thread and starts near the mean of the prior. The package is in the extra
+    `compare`; it needs an ArviZ below 1, and so Python 3.11.
+
+    Args:
+        warmup: draws that tune a chain.
+        draws: kept draws of each chain.
+        chains: number of chains.
+        target_accept: acceptance that the warm-up aims at.
+        low_rank: whether the metric has a low-rank part for correlations.
+    """
+
+    packages: ClassVar[tuple[str, ...]] = ("nutpie",)
+    warmup: Count = 400
+    draws: Count = 1000
+    chains: Count = 4
+    target_accept: Annotated[float, Meta(gt=0, lt=1)] = 0.8
+    low_rank: bool = False
+
+    def sample(self, target: Target) -> Sampled:
+        """Draw by nutpie."""
+        self.require_packages()
+        require_memory(target, self.chains * (self.warmup + self.draws))
+        density, total = LogDensity.of(target), self.warmup + self.draws
+        starts, expanded = density.initial_positions(self.chains, target.seed), [0]
+
+        def expand(*_: Any) -> Callable[[np.ndarray], dict[str, np.ndarray]]:
+            def values(z: np.ndarray) -> dict[str, np.ndarray]:
+                expanded[0] += 1
+                return {WEIGHTS: np.array(z)}
+
+            return values
+
+        model = import_module("nutpie.compiled_pyfunc").from_pyfunc(
+            ndim=target.dimension,
+            make_logp_fn=lambda: density.value_and_gradient,
+            make_expand_fn=expand,
+            expanded_dtypes=[np.dtype("float64")],
+            expanded_shapes=[(target.dimension,)],
+            expanded_names=[WEIGHTS],
+            make_initial_point_fn=lambda seed: starts[seed % self.chains],
+        )
+        density.value_and_gradient(starts[0])  # compiled before the threads begin
+        run = import_module("nutpie").sample(
+            model,
+            draws=self.draws,
+            tune=self.warmup,
+            chains=self.chains,
+            seed=target.seed,
+            target_accept=self.target_accept,
+            low_rank_modified_mass_matrix=self.low_rank,
+            progress_bar=False,
+            blocking=False,
+        )
+        try:
+            while not _is_finished(run):
+                time.sleep(_POLL)
+                target.progress(min(expanded[0] // self.chains, total), total, "nutpie")
+        except BaseException:  # Ctrl-C included
+            run.cancel()
+            raise
+        try:
+            draws = as_draws(run.wait())
+        except RuntimeError as error:
+            raise DataError(
+                f"nutpie failed: {error}; use the sampler nuts",
+                parameter="sampler",
+                code="not-supported",
+            ) from error
+        target.progress(total, total, "nutpie")
+        statistics = draws.statistics
+        return Sampled(
+            z=unflatten(draws.weights, target.start),
+            log_density=statistics["logp"],
+            statistics={ours: statistics[name] for name, ours in _STATISTICS.items()},
+            warmup=unflatten(draws.warmup[WEIGHTS], target.start),
+        )
+
+
+def _is_finished(run: Any) -> bool:
+    """Return whether nutpie has finished; it raises an error while all of its threads are busy."""
+    try:
+        return bool(run.is_finished)
+    except TimeoutError:
+        return False

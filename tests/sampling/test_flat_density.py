@@ -1,0 +1,297 @@
+"""The density in the open: pure functions of a flat vector, and the way back to a posterior."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import numpyro.distributions as dist
+import pytest
+from moment_checks import assert_weighted_moments
+from raising import raises
+from reference_model import given, pairs
+from scipy.special import expit
+from scipy.stats import multivariate_normal
+from targets import SENTENCES, TARGETS, Target
+
+import bpa_ppl
+from bpa_ppl import DataError, NBest, UsageError, check, rerank
+from bpa_ppl.models import Hierarchical, Prior, tabulate
+from bpa_ppl.posterior import as_draws
+from bpa_ppl.registry import SAMPLERS
+from bpa_ppl.sampling import LogDensity, Sampled, draws_of, evaluate, target_of
+from bpa_ppl.weights import match
+
+NAMES = ("LM0", "WP0", "TM0")
+CANONICAL = dict(zip(NAMES, (0.5, -0.3, 0.2), strict=True))
+
+
+def judged_lists() -> NBest:
+    """Return lists of several sizes, two domains, with a gain and preferences."""
+    rng = np.random.default_rng(5)
+    sizes = rng.integers(2, 9, size=14)
+    lists = NBest.from_lists(
+        [[f"{s} {c}" for c in range(n)] for s, n in enumerate(sizes)],
+        [rng.normal(size=(n, 3)) for n in sizes],
+        NAMES,
+        extras={"mqm": [np.round(rng.normal(size=n)) for n in sizes]},
+    )
+    preferences = [[[0, 1]] for _ in sizes]
+    return lists.with_sentence_extras(preferences=preferences, domain=["a", "b"] * 7)
+
+
+#: Options of `adapt`.
+POSTERIORS: dict[str, dict[str, Any]] = {
+    "shared ties": {"likelihood": "oracle", "metric": "mqm", "ties": "shared"},
+    "margin": {"likelihood": "margin", "metric": "mqm", "prior_variance": [0.1, 1.0, 4.0]},
+    "risk and preferences": {"metric": "mqm"},
+    "covariance": {
+        "metric": "mqm",
+        "prior": Prior.gaussian(CANONICAL, np.eye(3) + 0.3),
+        "likelihood": "oracle",
+    },
+    "horseshoe": {"metric": "mqm", "prior": "horseshoe"},
+    "hierarchy": {"metric": "mqm", "likelihood": "oracle", "model": Hierarchical(domains=2)},
+}
+
+
+@cache
+def density_of(name: str) -> LogDensity:
+    return bpa_ppl.log_density(judged_lists(), CANONICAL, **POSTERIORS[name])
+
+
+@pytest.mark.parametrize("name", POSTERIORS)
+def test_it_is_lp_of_the_draws(name: str) -> None:
+    density = density_of(name)
+    assert density.prepared is not None
+    walk = {"proposal_variance": 0.05, "warmup": 1, "draws": 20, "chains": 2}
+    sampled = SAMPLERS.resolve("rwm-isotropic", walk).sample(density.prepared.target)
+    flat = np.concatenate(
+        [np.reshape(sampled.z[site], (40, -1)) for site in sorted(density.start)], axis=1
+    )
+    assert flat.shape[1] == density.dimension == len(density.initial_position)
+    assert len(np.unique(flat, axis=0)) > 5
+    lp = np.ravel(sampled.log_density)
+    found = jax.jit(jax.vmap(density))(flat)
+    np.testing.assert_allclose(found, lp, rtol=0, atol=1e-6 * np.abs(lp).max())
+
+
+@pytest.mark.parametrize("name", ["risk and preferences", "hierarchy"])
+def test_forward_and_reverse_mode_agree(name: str) -> None:
+    """In the hierarchy each sentence has its own weights, another branch of the derivative."""
+    density = density_of(name)
+    z = density.initial_position + 0.1 * np.random.default_rng(0).normal(size=density.dimension)
+    gradient = jax.grad(density)(z)
+    np.testing.assert_allclose(jax.jacfwd(density)(z), gradient, atol=2e-5)
+    direction = np.linspace(-1.0, 1.0, density.dimension)
+    _, change = jax.jvp(density, (z,), (jnp.asarray(direction),))
+    np.testing.assert_allclose(change, gradient @ direction, atol=2e-5)
+    step = 1e-3  # the scores are of 32 bits
+    up, down = density(z + step * direction), density(z - step * direction)
+    np.testing.assert_allclose((up - down) / (2 * step), change, rtol=2e-3, atol=2e-3)
+
+
+def regression(target: Target) -> tuple[np.ndarray, np.ndarray]:
+    """Return the rows h(other) − h(oracle) of a target with lists of two, and the prior's mean."""
+    features = target.pool.features.astype(np.float64).reshape(SENTENCES, 2, -1)
+    return features[:, 1] - features[:, 0], np.array(list(target.canonical.values()))
+
+
+def plane_density() -> tuple[Target, LogDensity]:
+    target = TARGETS["plane"]()
+    options = {"prior_variance": target.variance, "oracle": given(*[0] * SENTENCES)}
+    return target, bpa_ppl.log_density(target.pool, target.canonical, **options)
+
+
+def test_derivatives_are_those_of_logistic_regression() -> None:
+    """By hand: the gradient −Σ r expit(r λ) − (λ − λ_T) / σ_T, and its derivative."""
+    target, density = plane_density()
+    rows, centre = regression(target)
+    z = np.array([-0.4, 0.7])
+    p = expit(rows @ z)
+    gradient = -rows.T @ p - (z - centre) / target.variance
+    hessian = -(rows * (p * (1 - p))[:, None]).T @ rows - np.eye(2) / target.variance
+    for derivative in (jax.grad, jax.jacfwd):
+        np.testing.assert_allclose(derivative(density)(z), gradient, rtol=1e-5)
+    for derivative in (jax.hessian(density), jax.jacrev(jax.jacfwd(density))):
+        np.testing.assert_allclose(derivative(z), hessian, rtol=1e-5)
+    many = jax.vmap(jax.grad(density))(np.stack([z, z + 1.0]))
+    np.testing.assert_allclose(many[0], gradient, rtol=1e-5)
+
+
+def test_it_is_an_argument_of_a_compiled_function() -> None:
+    _, density = plane_density()
+    z, traces = density.initial_position, []
+
+    @jax.jit
+    def run(density: LogDensity, z: jax.Array) -> jax.Array:
+        traces.append(density)
+        return density(z)
+
+    np.testing.assert_allclose(run(density, z), density(z), rtol=1e-12)
+    run(density, z + 1.0)
+    assert len(traces) == 1
+    leaves = jax.tree.leaves(density)
+    assert any(leaf is density.data.lists.oracle for leaf in leaves)
+
+
+def test_threads_need_not_enable_float64() -> None:
+    _, density = plane_density()
+    points = np.random.default_rng(0).normal(size=(40, 2))
+
+    def evaluate_one(z: np.ndarray) -> tuple[float, np.ndarray]:
+        with jax.enable_x64(False):  # as in a new thread of a program that sets nothing
+            return density.value_and_gradient(z)
+
+    with ThreadPoolExecutor(4) as threads:
+        found = list(threads.map(evaluate_one, points))
+    for z, (value, gradient) in zip(points, found, strict=True):
+        assert gradient.dtype == np.float64
+        np.testing.assert_allclose(value, density(z), rtol=1e-12)
+        np.testing.assert_allclose(gradient, jax.grad(density)(z), rtol=1e-12)
+
+
+def test_draws_become_the_posterior_of_adapt() -> None:
+    target, density = plane_density()
+    expected = target.adapt("imh", draws=1000)
+    z = expected["posterior"]["weights"].values
+    rates = expected["sample_stats"]["acceptance_rate"].values
+    found = density.to_posterior(z, sampler="mine", statistics={"acceptance_rate": rates})
+    assert found.attrs["sampler"] == "mine"
+    for group, variable in (
+        ("posterior", "weights"),
+        ("sample_stats", "lp"),
+        ("sample_stats", "acceptance_rate"),
+        ("log_likelihood", "oracle"),
+        ("constant_data", "prior_variance"),
+        ("prior", "weights"),
+    ):
+        np.testing.assert_allclose(found[group][variable], expected[group][variable], rtol=1e-6)
+    same = {"likelihood", "prior", "seed", "oracle_metric", "versions", "passed_check"}
+    assert {found.attrs[name] == expected.attrs[name] for name in same} == {True}
+    assert check(found)
+    again, first = rerank(target.pool, found), rerank(target.pool, expected)
+    np.testing.assert_array_equal(again.probability, first.probability)
+
+
+def test_sites_of_a_hierarchy_come_back() -> None:
+    density = density_of("hierarchy")
+    z = density.initial_positions(2 * 30, seed=0).reshape(2, 30, -1)
+    posterior = density.to_posterior(z, warmup=z[:, :5])
+    sites = density.constrain(z[1, 7])
+    for name in ("weights", "shared", "scale", "by_domain"):
+        found = posterior["posterior"][name].values[1, 7]
+        np.testing.assert_allclose(found, sites[name], rtol=1e-12, err_msg=name)
+    assert posterior["warmup_posterior"]["weights"].shape == (2, 5, 3)
+    np.testing.assert_allclose(posterior["sample_stats"]["lp"].values[1, 7], density(z[1, 7]))
+
+
+def test_importance_weights_of_own_proposals() -> None:
+    target, density = plane_density()
+    proposal = multivariate_normal(target.mean, 1.5 * target.covariance)
+    z = proposal.rvs(4000, random_state=3)[None]
+    ratio = np.asarray(jax.vmap(density)(z[0]))[None] - proposal.logpdf(z)
+    posterior = density.to_posterior(z, sampler="own importance sampling", log_weight=ratio)
+    draws = as_draws(posterior)
+    assert draws.attrs["pareto_k"] < 0.7
+    assert check(posterior)
+    assert draws.log_weight is not None
+    assert_weighted_moments(z[0], draws.log_weight[0], target.mean, target.covariance)
+    narrow = multivariate_normal(target.mean, 0.05 * target.covariance)
+    z = narrow.rvs(1000, random_state=3)[None]
+    ratio = np.asarray(jax.vmap(density)(z[0]))[None] - narrow.logpdf(z)
+    assert not check(density.to_posterior(z, log_weight=ratio))
+
+
+def test_draws_that_do_not_fit_are_refused() -> None:
+    _, density = plane_density()
+    good = np.zeros((2, 10, 2))
+    for z, code, kind in (
+        (good[0], "mismatch", DataError),
+        (good[..., :1], "mismatch", DataError),
+        (good[:, :0], "mismatch", DataError),
+        (good + np.nan, "bad-number", DataError),
+        ("draws", "wrong-type", UsageError),
+    ):
+        with raises(kind, code, parameter="z"):
+            density.to_posterior(z)
+    with raises(DataError, "mismatch", parameter="n_steps"):
+        density.to_posterior(good, statistics={"n_steps": np.ones(10)})
+    with raises(DataError, "mismatch", parameter="log_weight"):
+        density.to_posterior(good, log_weight=np.ones(20))
+    with raises(DataError, "mismatch", parameter="warmup"):
+        density.to_posterior(good, warmup=np.ones((2, 3)))
+    assert density.prepared is not None
+    with raises(UsageError, "missing-setting"):
+        LogDensity.of(density.prepared.target).to_posterior(good)
+
+
+def test_float32_and_other_shapes_are_refused() -> None:
+    _, density = plane_density()
+    with jax.enable_x64(False), raises(UsageError, "conflict"):
+        jax.grad(density)(jnp.zeros(2))
+    for z in (np.zeros(3), np.zeros((4, 2)), {"weights": np.zeros(2)}, 0.5):
+        with raises(UsageError, "wrong-type", parameter="z"):
+            density(z)
+    with pytest.raises(TypeError, match="sampler"):
+        bpa_ppl.log_density(judged_lists(), CANONICAL, sampler="nuts")
+
+
+POOL = pairs([[1.0], [-2.0]], ["LM0"])
+MATCHED = match({"LM0": 0.5}, POOL)
+PRIOR = Prior.isotropic({"LM0": 0.5})
+
+
+@pytest.mark.parametrize(
+    ("call", "code", "parameter"),
+    [
+        (lambda: tabulate("lists", MATCHED), "wrong-type", "nbest"),
+        (lambda: tabulate(POOL, {"LM0": 0.5}), "wrong-type", "match"),
+        (lambda: tabulate(POOL, MATCHED, given(0, 0)), "wrong-type", "oracle"),
+        (lambda: tabulate(POOL, MATCHED, gains="ter"), "wrong-type", "gain"),
+        (lambda: tabulate(POOL, MATCHED, multiple=0), "bad-usage", "multiple"),
+        (lambda: Prior.isotropic([0.5]), "wrong-type", "weights"),
+        (lambda: Prior.isotropic({"LM0": 0.5}, "wide"), "wrong-type", "prior_variance"),
+        (lambda: Prior.gaussian([0.5], [[1.0]]), "wrong-type", "weights"),
+        (lambda: Prior.gaussian({"LM0": 0.5}, "wide"), "wrong-type", "covariance"),
+        (lambda: Prior.named(["LM0"], "normal"), "wrong-type", "prior"),
+        (lambda: Prior.named("a", dist.Normal(np.zeros(1)).to_event(1)), "wrong-type", "names"),
+        (lambda: target_of("lists", MATCHED, PRIOR), "wrong-type", "nbest"),
+        (lambda: target_of(POOL, {"LM0": 0.5}, PRIOR), "wrong-type", "matched"),
+        (lambda: target_of(POOL, MATCHED, 0.1), "wrong-type", "prior"),
+        (lambda: target_of(POOL, MATCHED, PRIOR, likelihood="risk"), "wrong-type", "likelihood"),
+        (lambda: target_of(POOL, MATCHED, PRIOR, model="mine"), "wrong-type", "model"),
+        (lambda: target_of(POOL, MATCHED, PRIOR, seed="x"), "bad-usage", "seed"),
+        (
+            lambda: target_of(POOL, MATCHED, Prior.isotropic({"WP0": 0.5})),
+            "mismatch",
+            "prior",
+        ),
+        (lambda: LogDensity.of(POOL), "wrong-type", "target"),
+        (lambda: draws_of(POOL, Sampled(z={})), "wrong-type", "target"),
+        (lambda: draws_of(target_of(POOL, MATCHED, PRIOR), {}), "wrong-type", "sampled"),
+        (
+            lambda: draws_of(
+                target_of(POOL, MATCHED, PRIOR), Sampled(z={"weights": np.zeros((1, 5, 2))})
+            ),
+            "mismatch",
+            "z",
+        ),
+        (lambda: evaluate("program", None, {}), "wrong-type", "program"),
+    ],
+)
+def test_wrong_types_on_the_way_to_a_target_are_refused(
+    call: Any, code: str, parameter: str
+) -> None:
+    with raises(UsageError, code, parameter=parameter):
+        call()
+
+
+@pytest.mark.parametrize(("oracle", "domain"), [([0.5, 0], None), ([0, 0], [-1, 0])])
+def test_positions_are_whole_numbers(oracle: Any, domain: Any) -> None:
+    with raises(DataError, "mismatch", parameter="oracle" if domain is None else "domain"):
+        tabulate(POOL, MATCHED, oracle, domain=domain)

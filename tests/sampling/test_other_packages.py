@@ -1,0 +1,172 @@
+"""Samplers of BlackJAX and nutpie; without the extra `compare` only their errors are tested."""
+
+from __future__ import annotations
+
+import re
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+import pytest
+from moment_checks import assert_moments, assert_weighted_moments
+from raising import raises
+from reference_model import given, pairs
+from scipy.stats import kstest
+from targets import SENTENCES, TARGETS
+
+from bpa_ppl import UsageError, adapt, check, log_density
+from bpa_ppl.models import Hierarchical
+from bpa_ppl.posterior import as_draws
+from bpa_ppl.registry import SAMPLERS
+from bpa_ppl.sampling import base
+
+needs_blackjax = pytest.mark.skipif(
+    find_spec("blackjax") is None, reason="the extra `compare` is not installed: no blackjax"
+)
+needs_nutpie = pytest.mark.skipif(
+    find_spec("nutpie") is None, reason="the extra `compare` is not installed: no nutpie"
+)
+CHAINS = [
+    pytest.param("blackjax:nuts", {"warmup": 300}, marks=needs_blackjax),
+    pytest.param("blackjax:mclmc", {"steps_per_draw": 5}, marks=needs_blackjax),
+    pytest.param("nutpie", {"warmup": 200}, marks=needs_nutpie),
+]
+
+
+@pytest.mark.parametrize(("sampler", "settings"), CHAINS)
+def test_moments_are_those_of_quadrature(sampler: str, settings: dict[str, Any]) -> None:
+    target = TARGETS["plane"]()
+    posterior = target.adapt(sampler, **settings)
+    draws = as_draws(posterior)
+    assert draws.attrs["sampler"] == sampler
+    assert draws.shape == (4, 1000)
+    assert_moments(draws.weights, target.mean, target.covariance)
+    assert check(posterior)
+    options = {"prior_variance": target.variance, "oracle": given(*[0] * SENTENCES)}
+    density = log_density(target.pool, target.canonical, **options)
+    lp = jax.vmap(density)(draws.flat[::100])
+    np.testing.assert_allclose(np.ravel(draws.log_density)[::100], lp, rtol=1e-6)
+    steps = draws.statistics["n_steps"]
+    assert steps.shape == (4, 1000)
+    assert steps.min() >= 1
+    if sampler == "blackjax:mclmc":
+        assert set(np.unique(steps)) == {10}  # two gradients in each of five steps
+    else:
+        assert draws.warmup["weights"].shape == (4, settings["warmup"], 2)
+        assert len(np.unique(steps)) > 1
+    again = as_draws(target.adapt(sampler, **settings))
+    np.testing.assert_array_equal(again.weights, draws.weights)
+    other = as_draws(target.adapt(sampler, seed=1, **settings))
+    assert not np.array_equal(other.weights, draws.weights)
+
+
+@needs_blackjax
+def test_pathfinder_is_weighted() -> None:
+    target = TARGETS["plane"]()
+    with jax.numpy_rank_promotion("allow"):  # BlackJAX relies on it
+        posterior = target.adapt("blackjax:pathfinder", draws=4000)
+    draws = as_draws(posterior)
+    assert draws.kind == "weighted"
+    assert draws.log_weight is not None
+    assert draws.attrs["pareto_k"] < 0.7
+    assert_weighted_moments(draws.flat, draws.log_weight[0], target.mean, target.covariance)
+    assert "Pareto k̂" in str(check(posterior))
+
+
+@needs_nutpie
+def test_several_sites() -> None:
+    lists = pairs([[1.0], [-2.0], [0.5], [1.5]], ["LM0"]).with_sentence_extras(domain=list("abab"))
+    options: dict[str, Any] = {"oracle": given(0, 0, 0, 0), "model": Hierarchical(domains=2)}
+    posterior = adapt(lists, {"LM0": 0.5}, sampler="nutpie", warmup=30, draws=20, **options)
+    draws = as_draws(posterior)
+    assert {"weights", "shared", "scale", "own", "by_domain"} <= set(draws.values)
+    assert (draws.values["scale"] > 0).all()
+    parts = sum(values.reshape(4, 20, -1).sum(axis=-1) for values in draws.log_prior.values())
+    likelihood = draws.log_likelihood["oracle"].sum(axis=-1, dtype=np.float64)
+    jacobian = np.log(draws.values["scale"][..., 0])  # scale = exp(z)
+    assert draws.log_density is not None
+    np.testing.assert_allclose(draws.log_density, parts + likelihood + jacobian, atol=1e-5)
+
+
+@pytest.mark.parametrize(("sampler", "settings"), CHAINS)
+def test_simulation_based_calibration(sampler: str, settings: dict[str, Any]) -> None:
+    """Ranks of weights drawn from the prior are uniform (Talts et al. 2018)."""
+    rng, ranks = np.random.default_rng(8), []
+    for seed in range(RUNS):
+        truth = rng.normal([0.3, -0.2], 1.0)
+        rows = rng.normal(size=(8, 2)).astype(np.float32)
+        second = rng.uniform(size=8) < 1 / (1 + np.exp(-rows @ truth))
+        posterior = adapt(
+            pairs(rows, ["LM0", "WP0"]),
+            {"LM0": 0.3, "WP0": -0.2},
+            prior_variance=1.0,
+            likelihood="oracle",
+            oracle=given(*second.astype(int)),
+            sampler=sampler,
+            seed=seed,
+            **{"warmup": 300, "draws": 100, "chains": 1, **settings},
+        )
+        draws = as_draws(posterior).flat[::5]  # nearly independent
+        ranks.append((draws < truth).sum(axis=0) + rng.uniform(size=2))
+    uniform = np.array(ranks) / (len(draws) + 1)
+    for column in uniform.T:
+        assert kstest(column, "uniform").pvalue > 1e-3
+
+
+RUNS = 20
+
+
+def test_a_missing_package_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(base, "find_spec", lambda name: None)
+    for sampler in ("blackjax:nuts", "blackjax:pathfinder", "nutpie"):
+        with raises(UsageError, "missing-package", parameter="sampler", match="bpa_ppl\\[compare"):
+            TARGETS["plane"]().adapt(sampler)
+
+
+def test_algorithms_are_settings() -> None:
+    assert SAMPLERS.resolve("blackjax:mclmc").settings()["algorithm"] == "mclmc"
+    assert SAMPLERS.name_of(SAMPLERS.resolve("blackjax:mclmc")) == "blackjax:mclmc"
+    with raises(UsageError, "invalid-setting", parameter="algorithm"):
+        SAMPLERS.resolve("blackjax:gibbs")
+    with raises(UsageError, "unknown-setting", parameter="thinning"):
+        SAMPLERS.resolve("nutpie", {"thinning": 2})
+
+
+@needs_blackjax
+def test_mclmc_needs_two_weights() -> None:
+    with raises(UsageError, "not-supported", parameter="sampler"):
+        TARGETS["balanced"]().adapt("blackjax:mclmc")
+
+
+PAGE = (Path(__file__).resolve().parents[2] / "docs" / "api" / "density.md").read_text("utf-8")
+BLOCKS = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+
+
+@pytest.mark.parametrize(
+    "blackjax", [False, pytest.param(True, marks=needs_blackjax)], ids=["numpy", "blackjax"]
+)
+@pytest.mark.filterwarnings("ignore::bpa_ppl.BpaWarning")
+def test_examples_of_the_page_run(blackjax: bool, capsys: pytest.CaptureFixture[str]) -> None:
+    scope: dict[str, Any] = {"__name__": "page"}
+    first = [block for block in BLOCKS[:2] if "blackjax" not in block]
+    assert len(first) == 2
+    rest = [block for block in BLOCKS[2:] if ("blackjax" in block) == blackjax]
+    assert rest
+    for block in first + rest:
+        exec(compile(block, "density.md", "exec", dont_inherit=True), scope)
+    printed = capsys.readouterr().out
+    if blackjax:
+        assert "my NUTS, 4 chains × 500 draws: converged" in printed
+        assert len(scope["texts"]) == 30
+        return
+    np.testing.assert_allclose(
+        scope["gradient"], jax.jacfwd(scope["density"])(scope["z"]), atol=1e-3
+    )
+    assert "Mala, 4 chains × 1000 draws: converged" in printed
+    slope = scope["density"].value_and_gradient(scope["mode"])[1]
+    assert np.abs(slope).max() < 0.1
+    draws, again = as_draws(scope["posterior"]), scope["draws"]
+    np.testing.assert_array_equal(draws.weights, again.weights)
+    assert 0.3 < draws.statistics["acceptance_rate"].mean() < 0.95
