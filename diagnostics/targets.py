@@ -25,7 +25,7 @@ from bpa_ppl.quality import Oracles
 
 #: Points of the grid in each dimension, by the number of dimensions, and its half width in standard
 #: deviations of the Laplace approximation.
-_POINTS = {1: 8_001, 2: 241, 3: 49}
+_POINTS = {1: 8_001, 2: 241, 3: 41}
 _WIDTH = 12.0
 
 

@@ -71,10 +71,11 @@ SamplerSettings = Annotated[
 
 
 def compare(
-    nbest: shared.NBestPath,
-    weights: shared.Weights,
     output: shared.OutputPath,
     reading: shared.Reading,
+    nbest: shared.NBestPath = "",
+    weights: shared.Weights = "",
+    target: list[str] | None = None,
     references: shared.References = None,
     samplers: Samplers = "heuristic,rwm,imh,nuts,laplace",
     runs: int = 4,
@@ -97,6 +98,8 @@ def compare(
 
     Args:
         output: Folder of the page and the tables.
+        target: Instead of lists: a target with known answers, or all: compare samplers with its
+            exact moments.
         runs: Runs of each sampler, with different seeds.
         reference_sampler: Sampler of the long reference run.
         reference_draws: Draws of each of the four chains of the reference run.
@@ -107,13 +110,18 @@ def compare(
         prior_variance: Variance σ_T of the prior.
         seed: Seed of the first run.
     """
+    settings = settings_of(samplers, setting)
+    if target:
+        return _compare_on_targets(target, nbest, output, samplers, runs, settings, seed, quiet)
+    if not nbest or not weights:
+        problem = "give n-best lists and their weights, or a target with known answers (--target)"
+        raise UsageError(problem, parameter="weights" if nbest else "nbest", code="missing")
     from bpa_ppl.diagnostics.comparison.page import write_comparison
     from bpa_ppl.diagnostics.pages.figures import FIGURE_KINDS
     from bpa_ppl.experiments.samplers import compare_samplers
     from bpa_ppl.formats.parts import make_folder
 
     one_of(figures, FIGURE_KINDS, "kind of figures", "figures")
-    settings = settings_of(samplers, setting)
     for name in (*samplers, reference_sampler):
         SAMPLERS.resolve(name, settings.get(name))
     others = {
@@ -150,6 +158,28 @@ def compare(
     )
     print(comparison)
     _echo_files(written, quiet)
+
+
+def _compare_on_targets(
+    targets: list[str],
+    nbest: str,
+    output: Path,
+    samplers: list[str],
+    runs: int,
+    settings: dict[str, Any],
+    seed: int,
+    quiet: bool,
+) -> None:
+    from bpa_ppl.experiments.targets import compare_on_targets, write_targets
+
+    if nbest:
+        problem = "a target has lists of its own: leave the n-best lists out"
+        raise UsageError(problem, parameter="target", code="conflict")
+    comparison = compare_on_targets(
+        targets, samplers, runs=runs, seed=seed, settings=settings, progress=not quiet
+    )
+    print(comparison)
+    _echo_files(write_targets(comparison, output, shared.command_line()), quiet)
 
 
 def calibrate(
