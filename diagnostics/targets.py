@@ -289,7 +289,9 @@ def _moments(
     def hessian(weights: Float64) -> Float64:
         share = shares(weights)
         means = blocks @ (share[:, None] * rows)
-        return np.asarray(rows.T @ (share[:, None] * rows) - means.T @ means + np.eye(size) / variance)
+        return np.asarray(
+            rows.T @ (share[:, None] * rows) - means.T @ means + np.eye(size) / variance
+        )
 
     found = minimize(
         lambda x: -log_density(x[None])[0], centre, jac=gradient, hess=hessian, method="trust-exact"

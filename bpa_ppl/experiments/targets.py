@@ -256,7 +256,9 @@ def judged(
         value, quantity = np.concatenate([bias, sd_bias])[worst], ("mean", "sd")[worst // len(sd)]
         verdict = DIFFERS
         name = joint.features[worst % len(sd)]
-        reason = f"the {quantity} of {name} is off by {value:+.3f} posterior sd (z = {z[worst]:.1f})"
+        reason = (
+            f"the {quantity} of {name} is off by {value:+.3f} posterior sd (z = {z[worst]:.1f})"
+        )
     elif bound > MAX_BOUND:
         verdict = INCONCLUSIVE
         reason = f"a bias of {bound:.2f} posterior sd is possible: raise draws or runs"

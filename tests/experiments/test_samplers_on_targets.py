@@ -103,15 +103,15 @@ def test_samplers_run_on_targets_and_are_written(tmp_path: Path) -> None:
     assert "skewed, map: 1 draws" in str(result)
     page, table = write_targets(result, tmp_path / "out", "bpa compare")
     assert "asymmetric" in page.read_text("utf-8")
-    rows = list(csv.DictReader(table.open(encoding="utf-8")))
+    rows = list(csv.DictReader(table.read_text("utf-8").splitlines()))
     assert [row["sampler"] for row in rows] == ["imh", "map"]
     assert float(rows[0]["mean_bias"]) == good.mean_bias
 
 
 def test_mistakes_are_found_before_the_runs() -> None:
-    with raises(UsageError, parameter="target"):
+    with raises(UsageError, parameter="target", code="unknown-name"):
         compare_on_targets("bimodal", ["imh"])
-    with raises(UsageError, parameter="draws"):
+    with raises(UsageError, parameter="draws", code="invalid-setting"):
         compare_on_targets("skewed", ["imh"], settings={"imh": {"draws": 0}})
     with raises(UsageError, parameter="runs"):
         compare_on_targets("skewed", ["imh"], runs=0)
