@@ -46,7 +46,7 @@ class KnownTarget:
 
     >>> known = target("skewed")
     >>> known.lists.feature_names, known.mean.round(3), known.sd.round(3)
-    (('LM0',), array([-2.14]), array([1.284]))
+    (('LM0',), array([-2.448]), array([1.065]))
     """
 
     name: str

@@ -206,7 +206,7 @@ def sweep(
     grid = [dict(zip(values, one, strict=True)) for one in product(*values.values())]
     for combination in grid:  # find mistakes before the long work
         SAMPLERS.resolve(sampler, {**(settings or {}), **combination})
-    rows = []
+    rows: list[SweepRow] = []
     with reporter(progress, "sweep") as report:
         for combination in grid:
             results: list[dict[str, float]] = []

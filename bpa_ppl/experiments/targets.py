@@ -31,8 +31,10 @@ LEVEL = 0.01
 #: A sampler agrees only if larger biases of a mean, in posterior sd, can be excluded.
 MAX_BOUND = 0.1
 INCONCLUSIVE, NOT_CONVERGED, FAILED = "inconclusive", "not converged", "failed"
-_HEADER = ("target", "sampler", "verdict", "checks", "bias of means", "bias of sds", "bound")
-_HEADER += ("ESS/s", "ESS/evaluation")
+_HEADER = (
+    *("target", "sampler", "verdict", "checks", "bias of means", "bias of sds", "bound"),
+    *("ESS/s", "ESS/evaluation"),
+)
 _CAPTION = (
     "Bias: the largest one over the weights, in posterior standard deviations, ± its Monte-Carlo "
     "standard error. Bound: with a probability of 95%, the bias of every mean is smaller. Checks: "
@@ -172,7 +174,7 @@ def compare_on_targets(
     for name in samplers:  # find mistakes before the long work
         SAMPLERS.resolve(name, (settings or {}).get(name))
     seed = checked_seed(seed)
-    results = []
+    results: list[TargetResult] = []
     with reporter(progress, "compare") as report:
         for one in known:
             for name in samplers:
@@ -193,19 +195,26 @@ def names_of_targets(targets: str | Iterable[str]) -> list[str]:
 
 def _compared(known: KnownTarget, sampler: str, **options: Any) -> TargetResult:
     """Run a sampler on a target, and compare it; an error of the sampler is its result."""
-    arguments = (known.lists, known.weights, [sampler])
     try:
-        drawn = run_samplers(*arguments, **options, **known.options)[sampler]
-        cost = compare({sampler: drawn})[sampler].efficiency
+        drawn = run_samplers(known.lists, known.weights, [sampler], **options, **known.options)[
+            sampler
+        ]
+        # One by one, because runs of `auto` may differ in their numbers of draws.
+        costs = [compare({sampler: [run]})[sampler].efficiency for run in drawn]
     except BpaError as error:
         return TargetResult(known.name, sampler, FAILED, error.message)
     return judged(
         known,
         sampler,
         drawn,
-        ess_per_second=cost.ess_per_second,
-        ess_per_evaluation=cost.ess_per_evaluation,
+        ess_per_second=_mean([cost.ess_per_second for cost in costs]),
+        ess_per_evaluation=_mean([cost.ess_per_evaluation for cost in costs]),
     )
+
+
+def _mean(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return float(np.mean(known)) if len(known) == len(values) else None
 
 
 def judged(
@@ -213,9 +222,9 @@ def judged(
 ) -> TargetResult:
     """Compare the runs of a sampler with the exact moments of a target.
 
-    The variance is estimated around the exact mean, so that its Monte-Carlo error is that of a
-    mean, (λ − E λ)². An error from an estimated ESS has about ESS / 10 degrees of freedom (Sokal
-    1997, §3).
+    Estimates are means over runs. The variance is estimated around the exact mean, so that its
+    Monte-Carlo error is that of a mean, (λ − E λ)². An error from an estimated ESS has about
+    ESS / 10 degrees of freedom (Sokal 1997, §3).
 
     Args:
         known: the target.
@@ -229,14 +238,9 @@ def judged(
     >>> result.verdict, result.bound < 0.1
     ('agrees', True)
     """
-    joint = runs_together(runs).reordered(known.lists.feature_names)
     sd = known.sd
-    centred = (joint.weights - known.mean) / sd
-    means, squares = (
-        [mean_of(joint, values[..., k]) for k in range(len(sd))] for values in (centred, centred**2)
-    )
-    bias, error, ess = (np.array(column) for column in zip(*means, strict=True))
-    square, square_error, square_ess = (np.array(column) for column in zip(*squares, strict=True))
+    bias, error, ess = _estimates(known, runs, 1)
+    square, square_error, square_ess = _estimates(known, runs, 2)
     sd_bias = np.sqrt(square) - 1
     sd_error = square_error / (2 * np.sqrt(square))
     errors = np.concatenate([error, square_error])
@@ -255,7 +259,7 @@ def judged(
         worst = int(np.argmax(z))
         value, quantity = np.concatenate([bias, sd_bias])[worst], ("mean", "sd")[worst // len(sd)]
         verdict = DIFFERS
-        name = joint.features[worst % len(sd)]
+        name = known.lists.feature_names[worst % len(sd)]
         reason = (
             f"the {quantity} of {name} is off by {value:+.3f} posterior sd (z = {z[worst]:.1f})"
         )
@@ -279,6 +283,18 @@ def judged(
         p_value=p_value,
         **costs,
     )
+
+
+def _estimates(known: KnownTarget, runs: Sequence[Draws], power: int) -> Float64:
+    """Return mean, error and ESS of the standardised weights to a power, (3, Q)."""
+    estimates = []
+    for run in runs:
+        draws = runs_together([run]).reordered(known.lists.feature_names)
+        values = ((draws.weights - known.mean) / known.sd) ** power
+        estimates.append([mean_of(draws, values[..., k]) for k in range(len(known.mean))])
+    mean, error, ess = np.moveaxis(np.array(estimates), -1, 0)  # each (runs, Q)
+    total_error = np.sqrt(np.sum(error**2, axis=0)) / len(runs)
+    return np.stack([mean.mean(axis=0), total_error, ess.sum(axis=0)])
 
 
 def _largest(values: Float64) -> int:

@@ -117,3 +117,13 @@ def test_mistakes_are_found_before_the_runs() -> None:
         compare_on_targets("skewed", ["imh"], runs=0)
     with raises(UsageError, parameter="samplers"):
         compare_on_targets("skewed", [])
+
+
+def test_runs_may_differ_in_their_numbers_of_draws() -> None:
+    """As those of `auto` do; the estimates are the means of the runs."""
+    runs = [of_features(chains(10, 0.0, seed, 1000 * seed)) for seed in (1, 2)]
+    together = judged(GAUSSIAN, "both", runs)
+    means = np.mean([run.weights.mean(axis=(0, 1)) for run in runs], axis=0)
+    assert together.mean_bias == pytest.approx(means[np.argmax(np.abs(means))])
+    assert together.mean_bias_error == pytest.approx(np.sqrt(1 / 4000 + 1 / 8000) / 2, rel=0.2)
+    assert (together.verdict, together.checked) == ("agrees", 2)
