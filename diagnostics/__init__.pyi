@@ -52,3 +52,8 @@ from .report_page import (
 from .subdomains import (
     subdomains_page as subdomains_page,
 )
+from .targets import (
+    TARGETS as TARGETS,
+    KnownTarget as KnownTarget,
+    target as target,
+)

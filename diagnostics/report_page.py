@@ -39,7 +39,14 @@ from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.nbest import Float64
 from bpa_ppl.posterior import Draws, as_draws, quantiles
 from bpa_ppl.posterior.draws import WEIGHTS
-from bpa_ppl.posterior.statistics import autocorrelation, ess, r_hat, rank_counts
+from bpa_ppl.posterior.statistics import (
+    autocorrelation,
+    bfmi,
+    ess,
+    r_hat,
+    rank_bands,
+    rank_counts,
+)
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -65,13 +72,19 @@ _RANK_BINS = 20
 _NEGLIGIBLE = 1e-3  # draws with less of the largest importance weight do not set the limits
 _TRACES = (
     "Trace: every draw, one colour a chain, the warm-up on grey; chains that mix look like one "
-    "band without steps or slopes. Ranks: of the draws of each chain among all draws; the bars "
-    "are level where the chains agree."
+    "band without steps or slopes. Ranks: of the draws of each chain among all draws. Where the "
+    "chains agree, the bars are level, and 95% of them end inside the grey band, which is as wide "
+    "as the effective sample size of the chain makes it."
 )
 _MIXING = (
     "Running mean: of each chain up to a draw; dashed: the mean of all draws. Where a line still "
     "slopes, the warm-up was too short. Autocorrelation: the faster a line falls to zero, the "
     "more effective draws there are."
+)
+_ENERGY = (
+    "Grey: the energy of the draws minus its mean; blue: its changes between successive draws. If "
+    "the blue distribution is much narrower, the momentum of a step explores only a part of the "
+    "energies, and the tails are explored slowly (Betancourt 2017). BFMI by chain, at least 0.3: "
 )
 _FOREST = (
     "Blue: posterior interval and mean; grey: prior interval; red cross: canonical weight. A "
@@ -356,6 +369,12 @@ def _chains(draws: Draws, top: int) -> Section:
         caption = "Acceptance rate of each chain, averaged over 1/50 of the draws; "
         caption += f"{mean:.3f} in all."
         blocks.append(drawn(acceptance_figure(rates), alternative, caption))
+    energy = np.asarray(draws.statistics.get("energy", 0.0))
+    if energy.ndim == 2:
+        values_of_chains = ", ".join(f"{value:.2f}" for value in bfmi(energy)[:MAX_CHAINS])
+        alternative = "Distributions of the energy and of its changes between draws"
+        figure = drawn(energy_figure(energy), alternative, f"{_ENERGY}{values_of_chains}.", "svg")
+        blocks.append(figure)
     return Section("Chains", blocks)
 
 
@@ -512,12 +531,15 @@ def trace_figure(draws: Draws, names: Sequence[str]) -> Figure:
         axes.margins(x=0)
 
     def ranks(axes: Any, name: str) -> None:
-        counts, edges = rank_counts(kept[name][:MAX_CHAINS], _RANK_BINS)
+        chains = kept[name][:MAX_CHAINS]
+        counts, edges = rank_counts(chains, _RANK_BINS)
         shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
         levels = np.arange(len(shares)) * 2 / _RANK_BINS
-        for level, share in zip(levels, shares, strict=True):
+        bands = rank_bands(chains, _RANK_BINS, PROBABILITY).T
+        for level, share, (low, high) in zip(levels, shares, bands, strict=True):
             axes.stairs(level + share, edges, baseline=level, fill=True)
-            axes.axhline(level + share.mean(), linestyle="--", color="k")
+            axes.axhspan(level + low, level + high, color="k", alpha=0.2, linewidth=0)
+            axes.axhline(level + 1 / _RANK_BINS, linestyle="--", color="k", linewidth=0.8)
         axes.set_yticks(levels, range(len(levels)))
 
     return _two_columns(names, {"trace, by draw": trace, "ranks of the draws, by chain": ranks})
@@ -548,6 +570,19 @@ def acceptance_figure(rates: Float64) -> Figure:
     figure, ((axes,),) = empty_figure(1, 1, 1.8)
     axes.plot(np.arange(averages.shape[1]) + window / 2, averages[:MAX_CHAINS].T, linewidth=1)
     axes.set(ylim=(0, 1.05), xlabel="draw")
+    return figure
+
+
+def energy_figure(energy: Float64) -> Figure:
+    """Draw the distributions of the energy, (chains, draws), and of its changes between draws."""
+    centred, changes = (energy - energy.mean()).ravel(), np.diff(energy, axis=1).ravel()
+    figure, ((axes,),) = empty_figure(1, 1, 1.8)
+    limit = float(np.abs(np.quantile(centred, (0.001, 0.999))).max()) or 1.0
+    edges = np.linspace(-limit, limit, 61)
+    axes.hist(centred, edges, density=True, color="0.8", label="energy")
+    axes.hist(changes, edges, density=True, histtype="step", color="C0", label="change of energy")
+    axes.set(xlabel="energy, minus its mean", yticks=[])
+    axes.legend(fontsize="small")
     return figure
 
 

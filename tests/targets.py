@@ -12,6 +12,7 @@ from scipy.special import log_expit, logsumexp
 from scipy.stats import norm
 
 from bpa_ppl import NBest, adapt
+from bpa_ppl.diagnostics.targets import target
 from bpa_ppl.registry import SAMPLERS
 
 SENTENCES = 12
@@ -78,14 +79,17 @@ def balanced() -> Target:
 
 def skewed() -> Target:
     """Return a target of one weight with an asymmetric posterior."""
-    return logistic(np.random.default_rng(2).uniform(1, 4, (SENTENCES, 1)), 4.0, 16.0)
+    return logistic(rows_of("skewed"), 4.0, 16.0)
 
 
 def plane() -> Target:
     """Return a target of two weights with a correlated, skewed posterior."""
-    rng = np.random.default_rng(3)
-    rows = rng.normal(size=(SENTENCES, 2)) @ [[1.0, 0.8], [0.0, 0.6]] + [1.2, 0.0]
-    return logistic(rows, 2.0, 9.0)
+    return logistic(rows_of("two-hypotheses"), 2.0, 9.0)
+
+
+def rows_of(name: str) -> Array:
+    """Return the feature differences of a target of the package with lists of two."""
+    return target(name).lists.features[1::2].astype(np.float64)
 
 
 TARGETS = {"balanced": balanced, "skewed": skewed, "plane": plane}

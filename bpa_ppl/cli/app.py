@@ -125,6 +125,7 @@ _COMMANDS: dict[typer.Typer, tuple[Callable[..., None], ...]] = {
         posteriors.report,
         experiments.compare,
         experiments.calibrate,
+        experiments.sweep,
         posteriors.rerank,
         posteriors.weights,
         serve.serve,

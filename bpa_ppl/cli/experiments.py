@@ -1,4 +1,4 @@
-"""Commands that compare: `bpa compare`, `calibrate`, `tune`, `experiment`, `figures`, `demo`."""
+"""Commands that compare: `compare`, `calibrate`, `sweep`, `tune`, `experiment`, `demo` etc."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ import typer
 
 import bpa_ppl as bpa
 from bpa_ppl.cli import options as shared
+from bpa_ppl.component import number_or_text
 from bpa_ppl.errors import BpaError, NotConverged, UsageError, one_of
 from bpa_ppl.registry import SAMPLERS, TUNERS
 
@@ -74,10 +75,11 @@ SamplerSettings = Annotated[
 
 
 def compare(
-    nbest: shared.NBestPath,
-    weights: shared.Weights,
     output: shared.OutputPath,
     reading: shared.Reading,
+    nbest: shared.NBestPath = "",
+    weights: shared.Weights = "",
+    target: list[str] | None = None,
     references: shared.References = None,
     samplers: Samplers = "heuristic,rwm-isotropic,rwm,imh,nuts,laplace",
     runs: int = 4,
@@ -102,6 +104,8 @@ def compare(
 
     Args:
         output: Folder of the page and the tables.
+        target: Instead of lists: a target with known answers, or all: compare samplers with its
+            exact moments.
         runs: Runs of each sampler, with different seeds.
         reference_sampler: Sampler of the long reference run.
         reference_draws: Draws of each of the four chains of the reference run.
@@ -113,6 +117,13 @@ def compare(
         prior_variance: Variance σ_T of the prior.
         seed: Seed of the first run.
     """
+    settings = settings_of(samplers, setting)
+    if target:
+        _compare_on_targets(target, nbest, output, samplers, runs, settings, seed, quiet)
+        return
+    if not nbest or not weights:
+        problem = "give n-best lists and their weights, or a target with known answers (--target)"
+        raise UsageError(problem, parameter="weights" if nbest else "nbest", code="missing")
     from bpa_ppl.diagnostics.comparison.comparison import FAILED
     from bpa_ppl.diagnostics.comparison.page import write_comparison
     from bpa_ppl.diagnostics.pages.figures import FIGURE_KINDS
@@ -120,7 +131,6 @@ def compare(
     from bpa_ppl.formats.parts import make_folder
 
     one_of(figures, FIGURE_KINDS, "kind of figures", "figures")
-    settings = settings_of(samplers, setting)
     for name in (*samplers, reference_sampler):
         SAMPLERS.resolve(name, settings.get(name))
     others = {
@@ -160,6 +170,28 @@ def compare(
     _echo_files(written, quiet)
     if any(result.verdict == FAILED for result in comparison.samplers):
         raise typer.Exit(BpaError.exit_code)
+
+
+def _compare_on_targets(
+    targets: list[str],
+    nbest: str,
+    output: Path,
+    samplers: list[str],
+    runs: int,
+    settings: dict[str, Any],
+    seed: int,
+    quiet: bool,
+) -> None:
+    from bpa_ppl.experiments.targets import compare_on_targets, write_targets
+
+    if nbest:
+        problem = "a target has lists of its own: leave the n-best lists out"
+        raise UsageError(problem, parameter="target", code="conflict")
+    comparison = compare_on_targets(
+        targets, samplers, runs=runs, seed=seed, settings=settings, progress=not quiet
+    )
+    print(comparison)
+    _echo_files(write_targets(comparison, output, shared.command_line()), quiet)
 
 
 def calibrate(
@@ -340,6 +372,86 @@ def experiment(
         progress=not quiet,
     )
     shared.echo_status(f"wrote {written}: run `bpa figures {output}` to plot it", quiet)
+
+
+def grid_of(pairs: Iterable[str]) -> dict[str, list[float]]:
+    """Read the values of settings, `NAME=VALUE,VALUE`.
+
+    >>> grid_of(["proposal_variance=0.001,0.01", "warmup=0"])
+    {'proposal_variance': [0.001, 0.01], 'warmup': [0]}
+
+    Raises:
+        UsageError: if one is not of this form.
+    """
+    parts = (pair.partition("=") for pair in pairs)
+    return {
+        name: [number_or_text(value) for value in values.split(",") if value]
+        for name, _, values in parts
+    }
+
+
+def sweep(
+    nbest: shared.NBestPath,
+    weights: shared.Weights,
+    output: shared.OutputPath,
+    reading: shared.Reading,
+    values: Annotated[
+        Any,
+        shared.Option(
+            "Values of a setting of the sampler, as NAME=VALUE,VALUE. The first setting is the x "
+            "axis of the figure.",
+            grid_of,
+            several=True,
+            names=("--vary",),
+        ),
+    ],
+    references: shared.References = None,
+    sampler: Annotated[str, shared.Option(choices=lambda: list(SAMPLERS))] = "rwm-isotropic",
+    runs: int = 4,
+    test: str | None = None,
+    test_references: list[Path] | None = None,
+    prior_variance: float = 0.1,
+    likelihood: shared.Likelihood = None,
+    metric: shared.Metric = "ter",
+    setting: shared.Settings = None,
+    kind: Annotated[str, shared.Option(names=("--figure",))] = "png",
+    seed: int = 0,
+    quiet: shared.Quiet = False,
+) -> None:
+    """Run a sampler over values of its settings: R-hat, acceptance, ESS, and held-out scores.
+
+    Args:
+        output: Folder of the table and the figure.
+        sampler: Name of the sampler.
+        runs: Runs of each combination of values, with different seeds.
+        test: Lists to rerank with each posterior, for scores.
+        test_references: References of the --test lists.
+        prior_variance: Variance σ_T of the prior.
+        setting: Other setting of the sampler, as NAME=VALUE.
+        kind: Kind of the figure: png, pdf or none.
+        seed: Seed of the first run.
+    """
+    from bpa_ppl.diagnostics.pages.figures import FIGURE_KINDS
+    from bpa_ppl.experiments.sweeps import write_sweep
+
+    one_of(kind, FIGURE_KINDS, "kind of figure", "kind")
+    found = bpa.experiments.sweep(
+        reading.read(nbest, references),
+        shared.canonical(weights),
+        sampler,
+        values,
+        runs=runs,
+        seed=seed,
+        settings=setting,
+        test=None if test is None else reading.read(test, test_references),
+        metric=metric,
+        likelihood=likelihood,
+        prior_variance=prior_variance,
+        progress=not quiet,
+    )
+    written = write_sweep(found, output, kind)
+    print(found)
+    shared.echo_status(f"wrote {', '.join(map(str, written))}", quiet)
 
 
 def figures(results: Path, kind: str = "png", quiet: shared.Quiet = False) -> None:

@@ -237,7 +237,7 @@ def run_samplers(
             )
             try:
                 run = adapt_draws(nbest, weights, full, clock=clock)
-                runs_together([run] if draws else [*one.full, run])
+                runs_together([run])  # refuses draws that cannot be compared
             except Exception as error:  # a sampler of another package may raise any error
                 LOGGER.debug("%s failed", name, exc_info=error)
                 if draws:

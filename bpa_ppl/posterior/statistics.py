@@ -253,3 +253,27 @@ def rank_counts(chains: npt.ArrayLike, bins: int) -> tuple[Float64, Float64]:
     ranks = rankdata(values).reshape(values.shape) - 0.5  # bin centres
     counts = np.array([np.histogram(chain, edges)[0] for chain in ranks], np.float64)
     return counts.reshape(-1, bins), edges
+
+
+def rank_bands(chains: npt.ArrayLike, bins: int, probability: float) -> Float64:
+    """Return bounds of the share of each chain in a bin of ranks, (C, D) ↦ (2, C).
+
+    If all chains have the same distribution, each bin is within the bounds with about the given
+    probability. The counts are hypergeometric: of all draws, a `bins`-th is in the bin. Draws count
+    by the effective sample size of being in a bin, of each chain alone, which chains that disagree
+    do not lower.
+
+    >>> rank_bands(np.random.default_rng(0).normal(size=(4, 1000)), 20, 0.95).round(2).T[0].tolist()
+    [0.04, 0.06]
+    """
+    from scipy.stats import hypergeom, rankdata
+
+    values = np.asarray(chains)
+    ranks = rankdata(values).reshape(values.shape) - 0.5
+    inside = (ranks * bins // values.size)[..., None] == np.arange(bins)
+    sizes = [np.median(ess(chain[None], "mean")) for chain in inside]
+    counts = np.clip(np.nan_to_num(sizes, nan=1.0), 1, values.shape[1]).astype(int)
+    total = max(int(counts.sum()), bins)
+    tails = (1 - probability) / 2, (1 + probability) / 2
+    bounds = [hypergeom.ppf(tails, total, round(total / bins), n) / n for n in counts]
+    return np.array(bounds).T

@@ -70,6 +70,28 @@ def test_own_runs_have_a_rate_if_timed(folder: Path) -> None:
     assert own["ess_per_second"] is None  # one of both is unknown
 
 
+def test_compare_with_a_known_target(folder: Path) -> None:
+    few = ("--samplers", "imh,heuristic", "--set", "imh.draws=2000", "--runs", 2)
+    done = succeed("compare", "--target", "skewed", *few, "-o", "out", "-q")
+    assert [line.split()[1:3] for line in done.out.splitlines()[1:3]] == [
+        ["imh", "agrees"],
+        ["heuristic", "not"],
+    ]
+    assert "heuristic" in Path("out/targets.csv").read_text("utf-8")
+    html = Path("out/index.html").read_text("utf-8")
+    assert "bpa compare --target skewed" in html
+
+
+def test_sweep_prints_a_table_and_writes_a_figure(folder: Path) -> None:
+    vary = ("--vary", "proposal_variance=0.0001,0.01", "--vary", "warmup=0,20")
+    few = ("--runs", 2, "--set", "draws=50", "--test", "nbest", "--test-references", "ref")
+    done = succeed("sweep", *LISTS, "-r", "ref", *vary, *few, "-o", "out", "-q")
+    assert "BLEU" in done.out
+    assert len(done.out.splitlines()) == 6
+    assert len(Path("out/sweep.csv").read_text("utf-8").splitlines()) == 9
+    assert Path("out/sweep.png").stat().st_size > 10_000
+
+
 @pytest.mark.slow
 def test_calibrate_prints_the_verdict(folder: Path) -> None:
     calibrate = (*CALIBRATE, "--replications", 40, "-q", "--jobs", 2)
@@ -99,6 +121,12 @@ def test_calibrate_prints_the_verdict(folder: Path) -> None:
         ((*COMPARE, "--figures", "gif"), "'gif'"),
         ((*COMPARE, "--set", "draws=5"), "'draws' (--set)"),
         ((*COMPARE, "--samplers", "map", *SHORT), "1 draws per chain"),
+        (("compare", "-w", "moses.ini", "-o", "report"), "--target"),
+        (("compare", "nbest", "-o", "report"), "(--weights)"),
+        (("compare", "nbest", "--target", "skewed", "-o", "report"), "(--target)"),
+        (("compare", "--target", "bimodal", "-o", "report"), "'bimodal'"),
+        (("sweep", *LISTS, "-r", "ref", "-o", "report", "--vary", "draws="), "(--vary)"),
+        (("sweep", *LISTS, "-r", "ref", "-o", "report", "--vary", "steps=1"), "steps"),
         ((*CALIBRATE, "--replications", 3), "at least 20"),
         ((*CALIBRATE, "--likelihood", "margin", "-r", "ref"), "margin"),
     ],

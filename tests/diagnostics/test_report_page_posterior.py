@@ -19,7 +19,7 @@ from bpa_ppl.diagnostics import Thresholds, check
 from bpa_ppl.diagnostics.report_page import highest_density, posterior_page
 from bpa_ppl.posterior import Draws, as_draws, import_arviz, inference_data
 from bpa_ppl.posterior.arviz_functions import arviz_data, generation
-from bpa_ppl.posterior.statistics import TAILS
+from bpa_ppl.posterior.statistics import TAILS, bfmi, rank_bands, rank_counts
 
 if TYPE_CHECKING:
     from bpa_ppl.posterior.arviz_functions import InferenceData
@@ -386,3 +386,31 @@ def test_posteriors_without_usable_draws_and_pages_without_weights_are_refused()
         posterior_page(inference_data({"posterior": {"mu": np.zeros((2, 10))}}))
     with raises(UsageError, parameter="top"):
         posterior_page(external(), top=0)
+
+
+@pytest.mark.parametrize("correlation", [0.0, 0.9])
+def test_ranks_of_chains_that_agree_are_inside_their_band(correlation: float) -> None:
+    """As often as the probability says, and hardly ever if one chain is elsewhere."""
+    outside, rng = [], np.random.default_rng(1)
+    for _ in range(20):
+        chains = rng.normal(size=(4, 1000))
+        for k in range(1, 1000):
+            innovation = np.sqrt(1 - correlation**2) * chains[:, k]
+            chains[:, k] = correlation * chains[:, k - 1] + innovation
+        for shifted in (False, True):
+            chains[0] += 2.0 * shifted
+            shares = rank_counts(chains, 20)[0] / 1000
+            low, high = rank_bands(chains, 20, 0.95)
+            outside.append(np.mean((shares < low[:, None]) | (shares > high[:, None])))
+    agree, disagree = np.mean(outside[::2]), np.mean(outside[1::2])
+    assert 0.01 < agree < 0.12
+    assert disagree > 0.3
+
+
+def test_energies_are_shown_where_they_are_recorded(page_of_chains: Outline) -> None:
+    assert not any("energy" in text for text in page_of_chains.values("img", "alt"))
+    energy = np.random.default_rng(0).normal(size=(4, 100))
+    outline = Outline(posterior_page(external(energy=energy)))
+    assert any("energy" in text for text in outline.values("img", "alt"))
+    expected = ", ".join(f"{value:.2f}" for value in bfmi(energy))
+    assert any(text.endswith(f"at least 0.3: {expected}.") for text in outline.texts)

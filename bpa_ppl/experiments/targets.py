@@ -1,0 +1,334 @@
+"""Run samplers on targets with known answers, and compare their draws with the exact moments."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, astuple, dataclass, fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy.stats import norm
+from scipy.stats import t as student
+
+from bpa_ppl.diagnostics.checks import check
+from bpa_ppl.diagnostics.comparison.comparison import AGREES, DIFFERS, compare
+from bpa_ppl.diagnostics.estimates import holm, mean_of, runs_together
+from bpa_ppl.diagnostics.pages.page import Items, Outcome, Section, Table, Verdict, page, write_page
+from bpa_ppl.diagnostics.targets import TARGETS, KnownTarget, target
+from bpa_ppl.errors import UsageError, checked_seed
+from bpa_ppl.experiments.samplers import run_samplers
+from bpa_ppl.formats.parts import make_folder
+from bpa_ppl.formats.streams import atomic_writer
+from bpa_ppl.nbest import Float64
+from bpa_ppl.posterior import Draws
+from bpa_ppl.progress import Reporter, reporter
+from bpa_ppl.registry import SAMPLERS
+
+#: The probability that a correct sampler is found to differ on one target.
+LEVEL = 0.01
+#: A sampler agrees only if larger biases of a mean, in posterior sd, can be excluded.
+MAX_BOUND = 0.1
+INCONCLUSIVE, NOT_CONVERGED, FAILED = "inconclusive", "not converged", "failed"
+_HEADER = (
+    *("target", "sampler", "verdict", "checks", "bias of means", "bias of sds", "bound"),
+    *("ESS/s", "ESS/evaluation"),
+)
+_CAPTION = (
+    "Bias: the largest one over the weights, in posterior standard deviations, ± its Monte-Carlo "
+    "standard error. Bound: with a probability of 95%, the bias of every mean is smaller. Checks: "
+    "runs that pass `bpa check`. – is unknown."
+)
+
+
+@dataclass(frozen=True)
+class TargetResult:
+    """The draws of one sampler on one target, compared with the exact moments.
+
+    Biases are in posterior standard deviations: of the weight where the bias is largest in
+    absolute value, over all runs.
+
+    Attributes:
+        target: the name of the target.
+        sampler: the name of the sampler.
+        verdict: `not converged` if a run fails its check; `DIFFERS` if a mean or a standard
+            deviation is significantly off; `inconclusive` if a bias of a mean above 0.1 cannot be
+            excluded; else `agrees`. `failed` if the sampler raised an error.
+        reason: of the verdict, one sentence or empty.
+        runs: the number of runs.
+        checked: the number of runs that pass their check.
+        mean_bias: of the posterior means.
+        mean_bias_error: its Monte-Carlo standard error.
+        sd_bias: of the posterior standard deviations.
+        sd_bias_error: its Monte-Carlo standard error.
+        bound: that the bias of every mean is below with a probability of 95 %.
+        p_value: of the most significant mean or standard deviation, adjusted by Holm.
+        ess_per_second: effective draws of the worst weight.
+        ess_per_evaluation: likewise, by evaluation of the likelihood.
+    """
+
+    target: str
+    sampler: str
+    verdict: str
+    reason: str = ""
+    runs: int = 0
+    checked: int = 0
+    mean_bias: float | None = None
+    mean_bias_error: float | None = None
+    sd_bias: float | None = None
+    sd_bias_error: float | None = None
+    bound: float | None = None
+    p_value: float | None = None
+    ess_per_second: float | None = None
+    ess_per_evaluation: float | None = None
+
+
+@dataclass(frozen=True)
+class TargetComparison(Outcome):
+    """The results of samplers on targets; `bool` is true if each agrees on each.
+
+    Attributes:
+        results: target by target, in the order of the samplers.
+        seed: of the first run.
+    """
+
+    results: tuple[TargetResult, ...]
+    seed: int = 0
+
+    @property
+    def passed(self) -> bool:
+        """Whether each sampler agrees with each target."""
+        return all(result.verdict == AGREES for result in self.results)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the comparison as plain data, for JSON."""
+        return {"passed": self.passed, "results": [asdict(one) for one in self.results]}
+
+    def table(self) -> Table:
+        """Return a row for each target and sampler."""
+
+        def biased(bias: float | None, error: float | None) -> str:
+            return "–" if bias is None else f"{bias:+.3f} ± {error:.3f}"
+
+        def number(value: float | None) -> str:
+            return "–" if value is None else f"{value:.3g}"
+
+        rows = [
+            (
+                r.target,
+                r.sampler,
+                r.verdict,
+                f"{r.checked} of {r.runs}" if r.runs else "–",
+                biased(r.mean_bias, r.mean_bias_error),
+                biased(r.sd_bias, r.sd_bias_error),
+                number(r.bound),
+                number(r.ess_per_second),
+                number(r.ess_per_evaluation),
+            )
+            for r in self.results
+        ]
+        passed = [{AGREES: True, DIFFERS: False}.get(r.verdict) for r in self.results]
+        return Table(_HEADER, rows, _CAPTION, passed)
+
+    def notes(self) -> list[str]:
+        """Return the reasons of the verdicts."""
+        return [f"{r.target}, {r.sampler}: {r.reason}" for r in self.results if r.reason]
+
+    def _shown(self) -> tuple[str, Table, list[str]]:
+        return "", self.table(), self.notes()
+
+
+def compare_on_targets(
+    targets: str | Sequence[str],
+    samplers: Sequence[str],
+    *,
+    runs: int = 4,
+    seed: int = 0,
+    settings: Mapping[str, Mapping[str, Any]] | None = None,
+    progress: bool | Reporter = False,
+) -> TargetComparison:
+    """Run samplers on targets with known answers.
+
+    Args:
+        targets: names of `bpa_ppl.diagnostics.targets.TARGETS`, or `all`.
+        samplers: their names.
+        runs: the number of runs of each sampler on each target, with different seeds.
+        seed: of the first run; the targets are always those of seed 0.
+        settings: of each sampler, by its name.
+        progress: True draws a bar on standard error.
+
+    Raises:
+        UsageError: if there is no such target or sampler, or a setting is invalid.
+
+    >>> result = compare_on_targets("skewed", ["imh"], runs=2, settings={"imh": {"draws": 2000}})
+    >>> result.passed, result.results[0].verdict, abs(result.results[0].mean_bias) < 0.1
+    (True, 'agrees', True)
+    """
+    known = [target(name) for name in names_of_targets(targets)]
+    if not known or not samplers or runs < 1:
+        raise UsageError(
+            "give at least one target, one sampler and one run of each",
+            parameter="runs" if known and samplers else "samplers" if known else "targets",
+        )
+    for name in samplers:  # find mistakes before the long work
+        SAMPLERS.resolve(name, (settings or {}).get(name))
+    seed = checked_seed(seed)
+    results: list[TargetResult] = []
+    with reporter(progress, "compare") as report:
+        for one in known:
+            for name in samplers:
+                report(len(results), len(known) * len(samplers), f"{one.name}, {name}")
+                results.append(_compared(one, name, runs=runs, seed=seed, settings=settings))
+    return TargetComparison(tuple(results), seed)
+
+
+def names_of_targets(targets: str | Iterable[str]) -> list[str]:
+    """Return the names of targets; `all` is all of them.
+
+    >>> names_of_targets("skewed"), names_of_targets("all") == list(TARGETS)
+    (['skewed'], True)
+    """
+    names = [targets] if isinstance(targets, str) else list(targets)
+    return list(TARGETS) if names == ["all"] else names
+
+
+def _compared(known: KnownTarget, sampler: str, **options: Any) -> TargetResult:
+    """Run a sampler on a target, and compare it; an error of the sampler is its result."""
+    try:
+        runs = run_samplers(
+            known.lists, known.weights, [sampler], short=False, **options, **known.options
+        )
+        drawn = runs[sampler].full
+        # One by one, because runs of `auto` may differ in their numbers of draws.
+        costs = [compare({sampler: [run]})[sampler].efficiency for run in drawn]
+    except Exception as error:  # a sampler of another package may raise any error
+        return TargetResult(known.name, sampler, FAILED, getattr(error, "message", str(error)))
+    return judged(
+        known,
+        sampler,
+        drawn,
+        ess_per_second=_mean([cost.ess_per_second for cost in costs]),
+        ess_per_evaluation=_mean([cost.ess_per_evaluation for cost in costs]),
+    )
+
+
+def _mean(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return float(np.mean(known)) if len(known) == len(values) else None
+
+
+def judged(
+    known: KnownTarget, sampler: str, runs: Sequence[Draws], **costs: float | None
+) -> TargetResult:
+    """Compare the runs of a sampler with the exact moments of a target.
+
+    Estimates are means over runs. The variance is estimated around the exact mean, so that its
+    Monte-Carlo error is that of a mean, (λ − E λ)². An error from an estimated ESS has about
+    ESS / 10 degrees of freedom (Sokal 1997, §3).
+
+    Args:
+        known: the target.
+        sampler: the name of the sampler.
+        runs: its draws.
+        costs: `ess_per_second` and `ess_per_evaluation`, if known.
+
+    >>> known = target("skewed")
+    >>> draws = np.random.default_rng(0).normal(known.mean, known.sd, size=(4, 1000, 1))
+    >>> result = judged(known, "a Gaussian", [Draws({"weights": draws}, ("LM0",))])
+    >>> result.verdict, result.bound < 0.1
+    ('agrees', True)
+    """
+    sd = known.sd
+    bias, error, ess = _estimates(known, runs, 1)
+    square, square_error, square_ess = _estimates(known, runs, 2)
+    sd_bias = np.sqrt(square) - 1
+    sd_error = square_error / (2 * np.sqrt(square))
+    errors = np.concatenate([error, square_error])
+    z = np.abs(np.concatenate([bias, square - 1])) / np.where(errors > 0, errors, 1e-300)
+    freedom = np.maximum(np.concatenate([ess, square_ess]) / 10, 1.0)
+    p_value = float(holm(2 * student.sf(z, freedom)).min())
+    # The bias of each of Q means is bounded with a probability of 1 − 0.05 / Q.
+    bound = float(np.max(np.abs(bias) + norm.isf(0.025 / len(sd)) * error))
+    reports = [check(run) for run in runs]
+    checked = sum(map(bool, reports))
+    failures = sorted({failure.name for report in reports for failure in report.failures})
+    at, sd_at = _largest(bias), _largest(sd_bias)
+    if checked < len(runs):
+        verdict, reason = NOT_CONVERGED, f"the check fails: {', '.join(failures)}"
+    elif p_value < LEVEL:
+        worst = int(np.argmax(z))
+        value, quantity = np.concatenate([bias, sd_bias])[worst], ("mean", "sd")[worst // len(sd)]
+        verdict = DIFFERS
+        name = known.lists.feature_names[worst % len(sd)]
+        reason = (
+            f"the {quantity} of {name} is off by {value:+.3f} posterior sd (z = {z[worst]:.1f})"
+        )
+    elif bound > MAX_BOUND:
+        verdict = INCONCLUSIVE
+        reason = f"a bias of {bound:.2f} posterior sd is possible: raise draws or runs"
+    else:
+        verdict, reason = AGREES, ""
+    return TargetResult(
+        target=known.name,
+        sampler=sampler,
+        verdict=verdict,
+        reason=reason,
+        runs=len(runs),
+        checked=checked,
+        mean_bias=float(bias[at]),
+        mean_bias_error=float(error[at]),
+        sd_bias=float(sd_bias[sd_at]),
+        sd_bias_error=float(sd_error[sd_at]),
+        bound=bound,
+        p_value=p_value,
+        **costs,
+    )
+
+
+def _estimates(known: KnownTarget, runs: Sequence[Draws], power: int) -> Float64:
+    """Return mean, error and ESS of the standardised weights to a power, (3, Q)."""
+    estimates = []
+    for run in runs:
+        draws = runs_together([run]).reordered(known.lists.feature_names)
+        values = ((draws.weights - known.mean) / known.sd) ** power
+        estimates.append([mean_of(draws, values[..., k]) for k in range(len(known.mean))])
+    mean, error, ess = np.moveaxis(np.array(estimates), -1, 0)  # each (runs, Q)
+    total_error = np.sqrt(np.sum(error**2, axis=0)) / len(runs)
+    return np.stack([mean.mean(axis=0), total_error, ess.sum(axis=0)])
+
+
+def _largest(values: Float64) -> int:
+    return int(np.argmax(np.abs(values)))
+
+
+def write_targets(comparison: TargetComparison, folder: Path, command: str = "") -> list[Path]:
+    """Write a page and a table, `index.html` and `targets.csv`, and return their paths.
+
+    Args:
+        comparison: the results.
+        folder: created if it does not exist.
+        command: that made them, for the page.
+
+    Raises:
+        DataError: if the folder or a file cannot be written.
+    """
+    make_folder(folder)
+    paths = [folder / "index.html", folder / "targets.csv"]
+    names = dict.fromkeys(result.target for result in comparison.results)
+    agree = sum(result.verdict == AGREES for result in comparison.results)
+    count = len(comparison.results)
+    purposes = [(name, target(name).purpose) for name in names]
+    sections = [
+        Section("Results", [comparison.table()]),
+        Section("Targets", [Table(("target", "what it tests"), purposes)]),
+        *([Section("Notes", [Items(comparison.notes())])] if comparison.notes() else []),
+    ]
+    verdict = Verdict(f"{agree} of {count} results agree with the exact moments.", agree == count)
+    title = "Samplers on targets with known answers"
+    write_page(page(title, verdict, sections, command), paths[0])
+    with atomic_writer(paths[1]) as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow([field.name for field in fields(TargetResult)])
+        writer.writerows(astuple(result) for result in comparison.results)
+    return paths

@@ -1,0 +1,306 @@
+"""Posteriors with known moments, on which samplers are tested.
+
+The moments are exact, by quadrature: in up to three dimensions directly. In more dimensions the
+posterior is a product of one-dimensional densities in rotated coordinates: each list varies along
+one of these directions only, and the isotropic prior is the same in any rotation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+from scipy.linalg import block_diag
+from scipy.optimize import minimize
+from scipy.special import log_expit, logsumexp, softmax
+
+from bpa_ppl.errors import checked_seed, one_of
+from bpa_ppl.models import Hierarchical
+from bpa_ppl.nbest import Float64, NBest
+from bpa_ppl.quality import Oracles
+
+#: Points of the grid in each dimension, by the number of dimensions, and its half width in standard
+#: deviations of the Laplace approximation.
+_POINTS = {1: 8_001, 2: 241, 3: 41}
+_WIDTH = 12.0
+
+
+@dataclass(frozen=True, eq=False)
+class KnownTarget:
+    """An adaptation problem and the exact moments of its posterior.
+
+    `adapt(target.lists, target.weights, **target.options)` samples it.
+
+    Attributes:
+        name: of the target.
+        purpose: what it tests, one sentence.
+        lists: the adaptation sentences; the first hypothesis of each list is its oracle.
+        weights: the canonical weights.
+        options: of `adapt`: `oracle`, `likelihood`, `prior_variance`, `model`.
+        mean: (Q,) posterior mean of each weight.
+        covariance: (Q, Q) posterior covariance.
+
+    >>> known = target("skewed")
+    >>> known.lists.feature_names, known.mean.round(3), known.sd.round(3)
+    (('LM0',), array([-2.448]), array([1.065]))
+    """
+
+    name: str
+    purpose: str
+    lists: NBest
+    weights: dict[str, float]
+    options: dict[str, Any]
+    mean: Float64
+    covariance: Float64
+
+    @property
+    def sd(self) -> Float64:
+        """The posterior standard deviation of each weight, (Q,)."""
+        return np.asarray(np.sqrt(np.diag(self.covariance)))
+
+
+def target(name: str, seed: int = 0) -> KnownTarget:
+    """Return a target with known moments.
+
+    Args:
+        name: one of `TARGETS`.
+        seed: of its features; the exact moments are those of this seed.
+
+    Raises:
+        UsageError: if there is no such target, or the seed is invalid.
+
+    >>> known = target("50-features")
+    >>> known.mean.shape, known.purpose
+    ((50,), 'Many weights: 50, of which the data determine some well and others hardly.')
+    """
+    build = TARGETS[one_of(name, TARGETS, "target")]
+    return build(checked_seed(seed))
+
+
+def _two_hypotheses(seed: int) -> KnownTarget:
+    rng = np.random.default_rng(seed + 3)
+    rows = rng.normal(size=(12, 2)) @ [[1.0, 0.8], [0.0, 0.6]] + [1.2, 0.0]
+    return _small(
+        "two-hypotheses",
+        "Lists of two hypotheses, which are logistic regression: two correlated weights.",
+        [row[None] for row in rows],
+        {"LM0": 0.3, "WP0": -0.2},
+        variance=2.0,
+    )
+
+
+def _lists(seed: int) -> KnownTarget:
+    rng = np.random.default_rng(seed)
+    return _small(
+        "lists",
+        "Lists of ten hypotheses, which are multinomial logistic regression: three weights.",
+        list(rng.normal(0.4, 1.0, size=(15, 9, 3))),
+        {"LM0": 0.3, "TM0": 0.1, "WP0": -0.2},
+        variance=1.0,
+    )
+
+
+def _skewed(seed: int) -> KnownTarget:
+    rows = np.random.default_rng(seed + 2).uniform(1, 4, (12, 1, 1))
+    purpose = "An asymmetric posterior of one weight: the skewness is about −0.8."
+    return _small("skewed", purpose, list(rows), {"LM0": 0.3}, variance=4.0)
+
+
+def _separable(seed: int) -> KnownTarget:
+    rows = np.random.default_rng(seed).normal(size=(8, 1, 2))
+    rows[..., 0] = 0.5 + np.abs(rows[..., 0])
+    return _small(
+        "separable",
+        "Some weights predict every oracle, so only the wide prior bounds the posterior.",
+        list(rows),
+        {"LM0": 0.0, "WP0": 0.0},
+        variance=100.0,
+    )
+
+
+def _correlated(seed: int) -> KnownTarget:
+    # Along direction k, the posterior standard deviation is about 2 / (√8 scale).
+    scales = np.append(0.0, np.geomspace(1.5, 120.0, 9))
+    return _rotated(
+        "correlated",
+        "Ten strongly correlated weights: the condition number of their covariance is above 10⁴.",
+        scales,
+        np.random.default_rng(seed),
+        sentences=8,
+    )
+
+
+def _many(seed: int) -> KnownTarget:
+    return _rotated(
+        "50-features",
+        "Many weights: 50, of which the data determine some well and others hardly.",
+        np.geomspace(0.1, 10.0, 50),
+        np.random.default_rng(seed),
+        sentences=4,
+    )
+
+
+def _hierarchical(seed: int) -> KnownTarget:
+    domains, sentences, variance, canonical = 6, 8, 1.0, 0.3
+    rng = np.random.default_rng(seed)
+    rows = rng.normal(0.8, 1.0, size=(domains, sentences)).astype(np.float32).astype(np.float64)
+    model = Hierarchical(domains=domains)
+    # Moments of μ and τ on a grid; the integral over the weight of each domain is Gauss–Hermite.
+    deviation = np.sqrt(variance)
+    shared = np.linspace(canonical - 8 * deviation, canonical + 8 * deviation, 121)
+    scale = np.linspace(0, 8 * model.spread * deviation, 121)
+    nodes, mass = np.polynomial.hermite_e.hermegauss(40)
+    weights = shared[:, None, None] + scale[:, None] * nodes
+    log_p = -0.5 * ((shared - canonical) / deviation)[:, None] ** 2
+    log_p = log_p - 0.5 * (scale / (model.spread * deviation)) ** 2
+    for row in rows:
+        likelihood = sum(log_expit(-weights * x) for x in row)
+        log_p = log_p + logsumexp(likelihood + np.log(mass), axis=2)
+    # The density does not vanish at the end τ = 0: the trapezoidal rule, in half-steps there.
+    log_p[:, 0] -= np.log(2)
+    p = softmax(log_p)
+    mean = p.sum(axis=1) @ shared
+    spread = p.sum(axis=1) @ (shared - mean) ** 2 + p.sum(axis=0) @ scale**2
+    lists = _lists_of(list(rows.reshape(-1, 1, 1)), ("LM0",))
+    numbers = np.repeat(np.arange(domains), sentences)
+    return KnownTarget(
+        "hierarchical",
+        "The weight of a new domain, given six domains: their spread is learned as well.",
+        lists.with_sentence_extras(domain=numbers.tolist()),
+        {"LM0": canonical},
+        {**_options(lists, variance), "model": model},
+        np.array([mean]),
+        np.array([[spread]]),
+    )
+
+
+#: Name -> the function that makes the target from a seed.
+TARGETS: Final[Mapping[str, Callable[[int], KnownTarget]]] = MappingProxyType(
+    {
+        "two-hypotheses": _two_hypotheses,
+        "lists": _lists,
+        "skewed": _skewed,
+        "separable": _separable,
+        "correlated": _correlated,
+        "50-features": _many,
+        "hierarchical": _hierarchical,
+    }
+)
+
+
+def _small(
+    name: str,
+    purpose: str,
+    differences: Sequence[Float64],
+    weights: dict[str, float],
+    variance: float,
+) -> KnownTarget:
+    """Return a target of at most three weights, integrated on a grid."""
+    lists = _lists_of(differences, tuple(weights))
+    stored = [lists.features[lists.rows(s)][1:].astype(np.float64) for s in range(len(lists))]
+    moments = _moments(stored, np.array(list(weights.values())), variance)
+    return KnownTarget(name, purpose, lists, weights, _options(lists, variance), *moments)
+
+
+def _rotated(
+    name: str, purpose: str, scales: npt.ArrayLike, rng: np.random.Generator, sentences: int
+) -> KnownTarget:
+    """Return a target of many weights: a product of one-dimensional ones in a random rotation.
+
+    Args:
+        name: of the target.
+        purpose: what it tests.
+        scales: (Q,) of the features along each direction.
+        rng: for features and directions.
+        sentences: for each direction; the oracle is better in every second one.
+    """
+    sizes = np.asarray(scales, np.float64)
+    names = tuple(f"F{k}" for k in range(len(sizes)))
+    canonical = rng.normal(0, 0.3, size=len(sizes))
+    directions = np.linalg.qr(rng.normal(size=(len(sizes), len(sizes))))[0]
+    signs = np.where(np.arange(sentences) % 2, -1.0, 1.0)
+    rows = sizes[:, None] * signs * np.abs(rng.normal(1, 0.3, size=(len(sizes), sentences)))
+    mean, variances = np.empty(len(sizes)), np.empty(len(sizes))
+    for k, start in enumerate(canonical @ directions):
+        one = _moments([x.reshape(1, 1) for x in rows[k]], np.array([start]), 1.0)
+        mean[k], variances[k] = one[0][0], one[1][0, 0]
+    differences = (rows[:, :, None] * directions.T[:, None, :]).reshape(-1, 1, len(sizes))
+    lists = _lists_of(list(differences), names)
+    weights = dict(zip(names, canonical.tolist(), strict=True))
+    covariance = directions @ (variances[:, None] * directions.T)
+    options = _options(lists, 1.0)
+    return KnownTarget(name, purpose, lists, weights, options, directions @ mean, covariance)
+
+
+def _lists_of(differences: Sequence[Float64], names: tuple[str, ...]) -> NBest:
+    """Return lists whose first hypothesis has only zeros, and the others these features."""
+    tables = [np.vstack([np.zeros((1, len(names))), rows]) for rows in differences]
+    texts = [["oracle", *(f"other {k}" for k in range(1, len(rows)))] for rows in tables]
+    return NBest.from_lists(texts, tables, names)
+
+
+def _options(lists: NBest, variance: float) -> dict[str, Any]:
+    """Return the options of `adapt`: the first hypothesis of each list is the oracle."""
+    first = np.zeros(len(lists), np.int64)
+    oracle = Oracles(first, np.zeros(len(lists)), first + 1, "canonical", "ter", "first hypothesis")
+    return {"oracle": oracle, "likelihood": "oracle", "prior_variance": variance}
+
+
+def _moments(
+    differences: Sequence[Float64], centre: Float64, variance: float
+) -> tuple[Float64, Float64]:
+    """Return mean and covariance of the posterior, by the trapezoidal rule.
+
+    The grid is in the coordinates of the Laplace approximation. For densities that vanish at its
+    ends, the error of the rule falls faster than any power of the step.
+
+    Args:
+        differences: for each list, features of the other hypotheses minus those of the oracle,
+            (others, Q).
+        centre: (Q,) mean of the prior.
+        variance: of the prior.
+    """
+    size = len(centre)
+    rows = np.vstack(differences)
+    blocks = block_diag(*[np.ones((1, len(one))) for one in differences])  # (lists, rows)
+
+    def log_density(weights: Float64) -> Float64:
+        """Return the log posterior of (points, Q) weights, up to a constant."""
+        value = -0.5 * np.sum((weights - centre) ** 2, axis=1) / variance
+        for one in differences:
+            scores = np.pad(weights @ one.T, ((0, 0), (1, 0)))
+            value = value - np.logaddexp.reduce(scores, axis=1)
+        return np.asarray(value)
+
+    def shares(weights: Float64) -> Float64:
+        """Return the probability of each of the rows."""
+        scores = rows @ weights
+        top = np.maximum(np.max(np.where(blocks > 0, scores, -np.inf), axis=1), 0.0)
+        odds = np.exp(scores - top @ blocks)
+        return np.asarray(odds / ((blocks @ odds + np.exp(-top)) @ blocks))
+
+    def gradient(weights: Float64) -> Float64:
+        return np.asarray(rows.T @ shares(weights) + (weights - centre) / variance)
+
+    def hessian(weights: Float64) -> Float64:
+        share = shares(weights)
+        means = blocks @ (share[:, None] * rows)
+        return np.asarray(
+            rows.T @ (share[:, None] * rows) - means.T @ means + np.eye(size) / variance
+        )
+
+    found = minimize(
+        lambda x: -log_density(x[None])[0], centre, jac=gradient, hess=hessian, method="trust-exact"
+    )
+    factor = np.linalg.cholesky(np.linalg.inv(hessian(found.x)))
+    axis = np.linspace(-_WIDTH, _WIDTH, _POINTS[size])
+    standard = np.stack(np.meshgrid(*[axis] * size, indexing="ij"), axis=-1).reshape(-1, size)
+    p = softmax(log_density(found.x + standard @ factor.T))
+    mean = p @ standard
+    deviations = standard - mean
+    covariance = deviations.T @ (p[:, None] * deviations)
+    return found.x + factor @ mean, factor @ covariance @ factor.T

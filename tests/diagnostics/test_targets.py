@@ -1,0 +1,138 @@
+"""Targets with known answers: their moments by other quadratures, of the full density."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import targets
+from raising import raises
+from reference_model import Array, log_choice
+from scipy.special import log_expit, logsumexp
+from scipy.stats import halfnorm, norm
+
+from bpa_ppl import UsageError
+from bpa_ppl.diagnostics.targets import TARGETS, KnownTarget, target
+
+
+def differences(known: KnownTarget) -> Array:
+    """Return the features of the second hypotheses; those of the first ones are 0."""
+    rows = known.lists.features.astype(np.float64)
+    assert not rows[::2].any()
+    return rows[1::2]
+
+
+def log_density(known: KnownTarget, weights: Array) -> Array:
+    """Return the log posterior of (points, Q) weights by logistic regression."""
+    canonical = np.array(list(known.weights.values()))
+    prior = norm.logpdf(weights, canonical, np.sqrt(known.options["prior_variance"]))
+    choices = log_expit(-weights @ differences(known).T)
+    return np.asarray(choices.sum(axis=1) + prior.sum(axis=1))
+
+
+@pytest.mark.parametrize(("name", "other"), [("skewed", "skewed"), ("two-hypotheses", "plane")])
+def test_moments_of_logistic_regression(name: str, other: str) -> None:
+    known, theirs = target(name), targets.TARGETS[other]()
+    assert (known.weights, known.options["prior_variance"]) == (theirs.canonical, theirs.variance)
+    np.testing.assert_allclose(known.mean, theirs.mean, atol=1e-8)
+    np.testing.assert_allclose(known.covariance, theirs.covariance, atol=1e-8)
+
+
+def test_moments_of_separable_lists() -> None:
+    known = target("separable")
+    grid, p = targets.integrated(lambda x: log_density(known, x), [0.0, 0.0], 80.0, 801)
+    np.testing.assert_allclose(known.mean, p @ grid, atol=1e-4)
+    deviation = grid - p @ grid
+    np.testing.assert_allclose(known.covariance, deviation.T @ (deviation * p[:, None]), atol=1e-3)
+    assert (differences(known)[:, 0] > 0).all()  # one weight alone separates them
+
+
+def test_moments_of_longer_lists() -> None:
+    known = target("lists")
+    canonical = np.array(list(known.weights.values()))
+
+    def density(weights: Array) -> Array:
+        total = norm.logpdf(weights, canonical, 1.0).sum(axis=1)
+        for s in range(len(known.lists)):
+            scores = weights @ known.lists.features[known.lists.rows(s)].T.astype(np.float64)
+            total += scores[:, 0] - logsumexp(scores, axis=1)
+        return np.asarray(total)
+
+    grid, p = targets.integrated(density, known.mean, 2.5, 41)
+    np.testing.assert_allclose(known.mean, p @ grid, atol=1e-6)
+    np.testing.assert_allclose(known.sd**2, p @ (grid - known.mean) ** 2, atol=1e-6)
+    one = log_choice(known.lists.features[known.lists.rows(0)], canonical)[0]
+    prior = density(canonical[None])[0]
+    rest = sum(
+        log_choice(known.lists.features[known.lists.rows(s)], canonical)[0]
+        for s in range(1, len(known.lists))
+    )
+    assert prior - rest - 3 * norm.logpdf(0.0) == pytest.approx(one)
+
+
+@pytest.mark.parametrize("name", ["correlated", "50-features"])
+def test_rotated_targets_are_products_of_densities_along_their_principal_axes(name: str) -> None:
+    """So that the density along an axis through the mean is the marginal one of that direction."""
+    known = target(name)
+    variances, axes = np.linalg.eigh(known.covariance)
+    log_marginals = []
+    for variance, axis in zip(variances, axes.T, strict=True):
+        t = np.linspace(-12, 12, 4001) * np.sqrt(variance)
+        log_p = log_density(known, known.mean + t[:, None] * axis)
+        p = np.exp(log_p - logsumexp(log_p))
+        assert p @ t == pytest.approx(0.0, abs=1e-4 * np.sqrt(variance))
+        assert p @ t**2 == pytest.approx(variance, rel=1e-4)
+        log_marginals.append((t, log_p - log_p[2000]))
+    u = np.random.default_rng(0).normal(0, 2 * np.sqrt(variances), size=(5, len(variances)))
+    expected = sum(np.interp(x, *one) for x, one in zip(u.T, log_marginals, strict=True))
+    centre = log_density(known, known.mean[None])
+    np.testing.assert_allclose(
+        log_density(known, known.mean + u @ axes.T) - centre, expected, atol=1e-2
+    )
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_the_condition_number_of_correlated_weights(seed: int) -> None:
+    assert 1e4 < np.linalg.cond(target("correlated", seed).covariance) < 1e5
+
+
+def test_moments_of_a_new_domain() -> None:
+    """By midpoints in μ and τ, and the density of each λ_d on a grid of its own."""
+    known = target("hierarchical")
+    domain = np.array(known.lists.sentence_extras["domain"])
+    weights = np.linspace(-9.0, 7.0, 1601)
+    shared = np.linspace(-4.5, 3.0, 60)
+    scale = 4.0 * (np.arange(80) + 0.5) / 80
+    kernel = norm.pdf(weights, shared[:, None, None], scale[:, None])
+    kernel /= kernel.sum(axis=-1, keepdims=True)
+    log_p = norm.logpdf(shared, 0.3, 1.0)[:, None] + halfnorm.logpdf(scale, scale=0.5)
+    for d in range(6):
+        rows = differences(known)[domain == d, 0]
+        log_p = log_p + np.log(kernel @ np.exp(log_expit(-np.outer(weights, rows)).sum(axis=1)))
+    p = np.exp(log_p - logsumexp(log_p))
+    mean = p.sum(axis=1) @ shared
+    variance = p.sum(axis=1) @ (shared - mean) ** 2 + p.sum(axis=0) @ scale**2
+    assert known.mean == pytest.approx([mean], abs=1e-3)
+    assert known.sd == pytest.approx([np.sqrt(variance)], rel=1e-3)
+
+
+def test_a_seed_makes_the_features() -> None:
+    first, again, other = (target("two-hypotheses", seed) for seed in (0, 0, 1))
+    assert np.array_equal(first.lists.features, again.lists.features)
+    assert np.array_equal(first.mean, again.mean)
+    assert np.abs(first.mean - other.mean).max() > 0.01
+
+
+@pytest.mark.parametrize("name", TARGETS)
+def test_every_target_describes_itself(name: str) -> None:
+    known = target(name)
+    assert known.name == name
+    assert known.purpose.endswith(".")
+    assert known.lists.feature_names == tuple(known.weights)
+    assert known.mean.shape == known.sd.shape == (len(known.weights),)
+
+
+def test_wrong_names_and_seeds() -> None:
+    with raises(UsageError, parameter="target", code="unknown-name"):
+        target("bimodal")
+    with raises(UsageError, parameter="seed"):
+        target("skewed", -1)

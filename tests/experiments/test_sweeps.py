@@ -1,0 +1,114 @@
+"""Sweeps over settings of a sampler."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import numpy as np
+import pytest
+from raising import raises
+
+from bpa_ppl import (
+    NBest,
+    UsageError,
+    adapt,
+    as_draws,
+    corpus_score,
+    read_nbest,
+    read_weights,
+    rerank,
+)
+from bpa_ppl.experiments import Sweep, sweep
+from bpa_ppl.experiments.sweeps import write_sweep
+from bpa_ppl.posterior import import_arviz
+
+GRID = {"proposal_variance": [1e-6, 1e-3, 10.0], "warmup": [0, 200]}
+
+
+@pytest.fixture(scope="module")
+def lists(originals: Path) -> NBest:
+    return read_nbest(originals / "nbest", references=originals / "ref")
+
+
+@pytest.fixture(scope="module")
+def walk(originals: Path, lists: NBest) -> Sweep:
+    options = {"settings": {"draws": 200}, "likelihood": "oracle", "runs": 2}
+    weights = read_weights(originals / "moses.ini")
+    return sweep(lists[:6], weights, "rwm-isotropic", GRID, test=lists[6:], **options)
+
+
+def test_every_combination_has_a_row(walk: Sweep) -> None:
+    combinations = [tuple(row.settings.values()) for row in walk.rows]
+    assert combinations == [(v, w) for v in GRID["proposal_variance"] for w in GRID["warmup"]]
+    names = ["R-hat", "acceptance", "ESS", "passed", "TER", "BLEU", "length"]
+    assert (walk.varied, walk.quantities) == (list(GRID), names)
+
+
+def test_acceptance_falls_with_the_variance_of_the_proposal(walk: Sweep) -> None:
+    rates = [row.mean("acceptance") for row in walk.rows if row.settings["warmup"] == 200]
+    assert rates[0] > 0.95
+    assert rates[0] > rates[1] > rates[2]
+    assert rates[2] < 0.05
+    assert not walk
+    assert walk.rows[0].mean("R-hat") > 1.1
+
+
+def test_numbers_are_those_of_a_single_run(originals: Path, lists: NBest, walk: Sweep) -> None:
+    settings = {"draws": 200, "proposal_variance": 1e-3, "warmup": 200}
+    weights = read_weights(originals / "moses.ini")
+    options = {"likelihood": "oracle", "seed": 1}
+    posterior = adapt(lists[:6], weights, sampler="rwm-isotropic", **options, **settings)
+    row = next(
+        row for row in walk.rows if row.settings == {"proposal_variance": 1e-3, "warmup": 200}
+    )
+    rates = as_draws(posterior).statistics["acceptance_rate"]
+    assert row.runs["acceptance"][1] == pytest.approx(float(np.mean(rates)))
+    r_hat = import_arviz().rhat(posterior, var_names=["weights"])["weights"].max()
+    assert row.runs["R-hat"][1] == pytest.approx(float(r_hat))
+    texts = rerank(lists[6:], posterior, unchecked=True).texts
+    for name in ("TER", "BLEU"):
+        expected = corpus_score(texts, lists[6:].references, name.lower()).value
+        assert row.runs[name][1] == pytest.approx(expected)
+
+
+def test_more_draws_vary_less(originals: Path, lists: NBest) -> None:
+    """The number of samples against TER, with a sampler that has no R-hat."""
+    weights = read_weights(originals / "moses.ini")
+    result = sweep(lists[:6], weights, "laplace", {"draws": [2, 2000]}, runs=6, test=lists[6:])
+    few, many = result.rows
+    assert "R-hat" not in result.quantities
+    assert many.sd("TER") <= few.sd("TER")
+    assert few.mean("passed") == 0
+    assert many.mean("passed") == 1
+    assert bool(result)
+
+
+def test_files(walk: Sweep, tmp_path: Path) -> None:
+    table, figure = write_sweep(walk, tmp_path / "out")
+    rows = list(csv.DictReader(table.read_text("utf-8").splitlines()))
+    assert len(rows) == 2 * len(walk.rows)
+    assert float(rows[1]["R-hat"]) == walk.rows[0].runs["R-hat"][1]
+    assert figure.stat().st_size > 10_000
+    assert write_sweep(walk, tmp_path / "none", "none") == [tmp_path / "none" / "sweep.csv"]
+    text = str(walk)
+    assert text.splitlines()[1].split()[:3] == ["proposal_variance", "warmup", "R-hat"]
+    assert "0 of 2" in text
+
+
+@pytest.mark.parametrize(
+    ("values", "options", "parameter", "code"),
+    [
+        ({}, {}, "values", None),
+        ({"draws": []}, {}, "values", None),
+        ({"draws": ["many"]}, {}, "values", "wrong-type"),
+        ({"draws": [100]}, {"runs": 0}, "runs", None),
+        ({"draws": [100, 0]}, {}, "draws", "invalid-setting"),
+        ({"steps": [100]}, {}, "steps", "unknown-setting"),
+    ],
+)
+def test_grids_that_cannot_be_run(
+    lists: NBest, values: dict[str, list[float]], options: dict[str, int], parameter: str, code: str
+) -> None:
+    with raises(UsageError, parameter=parameter, code=code):
+        sweep(lists, {}, "imh", values, **options)
