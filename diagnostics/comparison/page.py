@@ -16,8 +16,9 @@ from scipy.stats import norm
 from bpa_ppl.diagnostics.comparison.comparison import (
     AGREES,
     DIFFERS,
+    INCONCLUSIVE,
     LEVEL,
-    UNDECIDED,
+    NOT_CONVERGED,
     Comparison,
     SamplerResult,
 )
@@ -76,7 +77,12 @@ _HEADINGS = {
     "p_value": "p",
 }
 _MAX_PROPERTIES = 3  # of a sampler in the table of the page; all are in the CSV
-_COLOURS = {AGREES: "#1f6f8b", DIFFERS: "#b3261e", UNDECIDED: "#9aa0a6"}
+_COLOURS = {
+    AGREES: "#1f6f8b",
+    DIFFERS: "#b3261e",
+    INCONCLUSIVE: "#9aa0a6",
+    NOT_CONVERGED: "#9aa0a6",
+}
 _LINEAR = 3.0  # standard errors
 _COST_TEXT = (
     "ESS is that of the worst weight in one run. Autocorrelation time: kept draws per effective "
@@ -260,7 +266,7 @@ def _accuracy_figure(compared: Sequence[SamplerResult]) -> Figure:
         axes.plot(z, row + jitter, ".", color=_COLOURS[result.verdict], alpha=0.7)
     limit = float(norm.isf(LEVEL / 4 / len(compared[0].discrepancies)))
     for edge in (-limit, limit):
-        axes.axvline(edge, color=_COLOURS[UNDECIDED], linestyle="--", linewidth=1)
+        axes.axvline(edge, color=_COLOURS[INCONCLUSIVE], linestyle="--", linewidth=1)
     z_scores = np.abs([d.z for result in compared for d in result.discrepancies])
     furthest = 1.2 * max(limit, float(z_scores[np.isfinite(z_scores)].max(initial=0)))
     # Linear in the middle and logarithmic beyond, with few labels.
@@ -284,7 +290,7 @@ def _distance_figure(compared: Sequence[SamplerResult]) -> Figure:
         assert result.distance is not None  # the caller checked
         values += [result.distance.value, *result.distance.null]
         low, high = np.quantile(result.distance.null, (LEVEL / 2, 1 - LEVEL / 2))
-        axes.barh(row, high - low, left=low, height=0.5, color=_COLOURS[UNDECIDED], alpha=0.5)
+        axes.barh(row, high - low, left=low, height=0.5, color=_COLOURS[INCONCLUSIVE], alpha=0.5)
         axes.plot(result.distance.value, row, "o", color=_COLOURS[result.verdict])
     if positive := [value for value in values if value > 0]:
         log_axis(axes, min(positive) / 1.3, 1.3 * max(positive))
