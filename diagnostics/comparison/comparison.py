@@ -283,15 +283,15 @@ def _differences(properties: Sequence[Discrepancy], distance: Distance) -> Itera
             f"(z = {worst.z:+.1f}, p = {worst.p_value:.2g} after Holm)"
         )
     if distance.p_value < LEVEL / 2:
-        if distance.distance_p_value <= distance.moment_p_value:
-            yield (
-                f"the joint distribution is off: the energy distance is {distance.value:.3f}, and "
-                f"at most {distance.null[-1]:.3f} for random splits (p = {distance.p_value:.2g})"
-            )
-        else:
+        if distance.moment_p_value <= distance.distance_p_value:
             yield (
                 f"the joint distribution is off, most of all {distance.moment}: by "
                 f"{distance.difference:+.2f} (p = {distance.p_value:.2g})"
+            )
+        else:
+            yield (
+                f"the joint distribution is off: the energy distance is {distance.value:.3f}, and "
+                f"at most {distance.null[-1]:.3f} for random splits (p = {distance.p_value:.2g})"
             )
 
 

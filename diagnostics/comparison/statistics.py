@@ -162,8 +162,9 @@ def _unadjusted(draws: Draws, reference: Draws, k: int) -> Iterator[tuple[Discre
 
 
 def _mean_and_sd(draws: Draws, values: Float64) -> tuple[float, float]:
-    mean = mean_of(draws, values).mean
-    return mean, float(np.sqrt(mean_of(draws, (values - mean) ** 2).mean))
+    weights = draws.importance.reshape(values.shape) if draws.weighted else None
+    mean = float(np.average(values, weights=weights))
+    return mean, float(np.sqrt(np.average((values - mean) ** 2, weights=weights)))
 
 
 def _quantiles(draws: Draws, values: Float64) -> Float64:
@@ -184,7 +185,8 @@ class Distance:
             moment, adjusted for both.
         draws: the number of nearly independent draws of the sampler that were compared.
         distance_p_value: of the distance alone.
-        moment: the second moment that differs most.
+        moment: the second moment that differs most; a correlation of weights if it is as
+            significant.
         difference: of this moment, where the pooled draws have the variance 1.
         moment_p_value: of this moment, adjusted for all of them.
     """
@@ -241,7 +243,10 @@ def joint_distance(draws: Draws, reference: Draws, seed: int = 0) -> Distance:
     largest = np.abs(differences / errors).max(axis=1)
     p_values = np.array([_p_values(distances), _p_values(largest)])
     both = p_values.min(axis=0)
-    worst = int(np.abs(differences[0] / errors).argmax())
+    found = np.abs(differences[0] / errors)
+    worst = int(found.argmax())
+    if len(i) and np.mean(largest >= (pair := found[: len(i)]).max()) <= p_values[1, 0]:
+        worst = int(pair.argmax())  # as significant, and easier to understand
     weights = draws.features
     names = [f"correlation of {weights[a]} and {weights[b]}" for a, b in zip(i, j, strict=True)]
     names += [
