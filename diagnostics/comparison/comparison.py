@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -42,6 +43,8 @@ if TYPE_CHECKING:
 LEVEL = 0.01
 #: A sampler agrees if the bias of every mean is below this, in posterior standard deviations.
 MAX_BIAS = 0.1
+#: With more than so many times the draws that a longer reference leaves, a longer one is advised.
+_MAX_FACTOR = 4
 _REFERENCE_MIN_ESS, _REFERENCE_MAX_R_HAT = 1000, 1.01
 
 AGREES, DIFFERS = "agrees", "DIFFERS"
@@ -185,7 +188,7 @@ def compare(
     ...     return Draws({"weights": rng.normal(shift, 1.0, (4, count, 2))}, ("LM0", "WP0"))
     >>> result = compare({"a": [draws(0.0, 900)], "b": [draws(0.3, 900)]}, [draws(0.0, 4000)])
     >>> result["a"].verdict, result["a"].reason, result["b"].verdict
-    ('agrees', 'the bias of every mean is below 0.055 posterior sd with 95%', 'DIFFERS')
+    ('agrees', 'the bias of every mean is below 0.047 posterior sd with 95%', 'DIFFERS')
     """
     all_runs = {name: [as_draws(run) for run in runs] for name, runs in posteriors.items()}
     for name, runs in all_runs.items():
@@ -242,7 +245,7 @@ def _judged(result: SamplerResult, together: Draws, truth: Draws, seed: int) -> 
         verdict = DIFFERS
     elif bound.value <= MAX_BIAS:
         verdict = AGREES
-        size = f"{bound.value:.2g} posterior sd with {PROBABILITY:.0%}"
+        size = f"{_rounded_up(bound.value):g} posterior sd with {PROBABILITY:.0%}"
         reason = f"the bias of every mean is below {size}"
     else:
         verdict, reason = INCONCLUSIVE, _missing_draws(bound, draws, truth)
@@ -251,25 +254,26 @@ def _judged(result: SamplerResult, together: Draws, truth: Draws, seed: int) -> 
 
 def _missing_draws(bound: BiasBound, draws: Draws, truth: Draws) -> str:
     """Return in words how many draws would lower the bound to the limit, if there is no bias."""
-    count, factor = len(draws.flat), bound.more_draws(MAX_BIAS)
-    needed = f"about {_rounded_up(count * factor)} draws are needed, not {count}"
-    if factor > 4 * (overall := (bound.value / MAX_BIAS) ** 2):  # the reference is too short
-        reference = len(truth.flat)
+    count, reference = len(draws.flat), len(truth.flat)
+    factor, of_both = bound.more_draws(MAX_BIAS), (bound.value / MAX_BIAS) ** 2
+    if factor <= _MAX_FACTOR * of_both:
+        needed = f"it needs about {_rounded_up(count * factor):.0f} draws, not {count}"
+    else:
         needed = (
-            f"about {_rounded_up(count * overall)} draws, not {count}, and a reference of "
-            f"{_rounded_up(reference * overall)}, not {reference}, are needed"
+            f"it needs about {_rounded_up(count * of_both):.0f} draws, not {count}, and the "
+            f"reference {_rounded_up(reference * of_both):.0f}, not {reference}"
         )
     return (
         f"no difference was found, but the bias of the mean of {bound.weight} may be up to "
-        f"{bound.value:.2g} posterior sd (with {PROBABILITY:.0%}), and {MAX_BIAS:g} is the limit: "
-        f"{needed}"
+        f"{_rounded_up(bound.value):g} posterior sd with {PROBABILITY:.0%}, more than "
+        f"{MAX_BIAS:g}; if there is none, {needed}"
     )
 
 
-def _rounded_up(number: float) -> int:
-    """Return the next integer that has two significant digits."""
-    unit = 10 ** max(int(np.log10(number)) - 1, 0)
-    return int(np.ceil(number / unit)) * unit
+def _rounded_up(number: float) -> float:
+    """Return the next larger number that has two significant digits."""
+    unit = 10.0 ** (math.floor(math.log10(number)) - 1)
+    return round(math.ceil(number / unit) * unit, 12)
 
 
 def _differences(properties: Sequence[Discrepancy], distance: Distance) -> Iterator[str]:

@@ -79,7 +79,7 @@ def level(options: argparse.Namespace) -> None:
 def _p_values(
     seed: int, size: tuple[tuple[int, int], tuple[int, int]], weights: int, correlation: float
 ) -> tuple[float, float]:
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng([seed, weights, round(10 * correlation), *np.ravel(size)])
     ours, theirs = (posterior(chains(rng, shape, weights, correlation)) for shape in size)
     marginal = min(d.p_value for d in discrepancies(ours, theirs))
     return marginal, joint_distance(ours, theirs, seed).p_value
@@ -112,7 +112,7 @@ def power(options: argparse.Namespace) -> None:
     for name, change in errors.items():
         found = []
         for seed in range(options.power_comparisons):
-            rng = np.random.default_rng(seed)
+            rng = np.random.default_rng([seed, len(name)])
             ours, theirs = (
                 chains(rng, shape, POWER_WEIGHTS, POWER_CORRELATION) for shape in POWER_SIZE
             )
@@ -136,7 +136,7 @@ def bound(options: argparse.Namespace) -> None:
             for bias in (0.05, 0.1, 0.2):
                 bounds = []
                 for seed in range(options.bound_comparisons):
-                    rng = np.random.default_rng(seed)
+                    rng = np.random.default_rng([seed, weights, round(10 * correlation)])
                     ours = chains(rng, (4, 2000), weights, correlation)
                     theirs = chains(rng, (4, 2500), weights, correlation)
                     ours[..., 0] += bias

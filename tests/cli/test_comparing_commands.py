@@ -28,7 +28,7 @@ def test_compare_writes_a_page_and_tables(folder: Path) -> None:
     assert {"index.html", "comparison.json", "efficiency.csv", "accuracy.png"} <= names
     result = json.loads(Path("report/comparison.json").read_text("utf-8"))["samplers"]
     assert list(result) == ["laplace", "heuristic", "mine"]
-    assert (result["laplace"]["verdict"], result["mine"]["verdict"]) == ("agrees", "undecided")
+    assert (result["laplace"]["verdict"], result["mine"]["verdict"]) == ("agrees", "not converged")
     assert result["heuristic"]["verdict"] != "agrees"
     assert result["laplace"]["efficiency"]["draws"] == 1500
     assert result["laplace"]["efficiency"]["seconds"] > 0
