@@ -83,7 +83,12 @@ def runs_together(posteriors: Sequence[Posterior]) -> Draws:
 
 
 def moving_chains(draws: Draws) -> list[bytes]:
-    """Return the draws of each chain as bytes; nothing for a chain that never moves."""
+    """Return the draws of each chain as bytes; nothing for a chain that never moves.
+
+    >>> draws = Draws({"weights": [[[1.0], [2.0]], [[3.0], [3.0]]]}, ("LM0",))
+    >>> [len(chain) for chain in moving_chains(draws)]
+    [16, 0]
+    """
     chains = draws.weights
     return [chain.tobytes() if np.ptp(chain, axis=0).any() else b"" for chain in chains]
 
@@ -179,6 +184,11 @@ def nearly_independent(draws: Draws, most: int, rng: np.random.Generator) -> Flo
     come in antithetic pairs, is accepted with a probability proportional to its importance weight.
     The largest weights are the exception: so that half of the ESS is left, they may be accepted
     several times.
+
+    >>> rng = np.random.default_rng(0)
+    >>> draws = Draws({"weights": rng.normal(size=(4, 100, 1))}, ("LM0",))
+    >>> len(nearly_independent(draws, 50, rng)), len(nearly_independent(draws, 500, rng)) <= 200
+    (50, True)
     """
     flat = draws.flat
     if draws.weighted:

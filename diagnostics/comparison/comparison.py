@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 LEVEL = 0.01
 #: A sampler agrees if the bias of every mean is below this, in posterior standard deviations.
 MAX_BIAS = 0.1
-#: With more than so many times the draws that a longer reference leaves, a longer one is advised.
+#: A longer reference is advised if it saves at least this factor of draws.
 _MAX_FACTOR = 4
 _REFERENCE_MIN_ESS, _REFERENCE_MAX_R_HAT = 1000, 1.01
 

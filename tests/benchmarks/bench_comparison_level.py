@@ -103,9 +103,9 @@ def power(options: argparse.Namespace) -> None:
         return change
 
     errors = {"none": shifted(0)}
-    errors |= {f"mean + {size:g} sd": shifted(size) for size in (0.05, 0.1, 0.15, 0.2, 0.3, 0.5)}
-    errors |= {f"sd × {size:g}": scaled(size) for size in (1.05, 1.1, 1.2, 1.5)}
-    errors |= {f"correlation + {size:g}": correlated(size) for size in (0.1, 0.2, 0.3, 0.5)}
+    errors |= {f"mean + {size:g} sd": shifted(size) for size in (0.05, 0.1, 0.2, 0.3, 0.5)}
+    errors |= {f"sd × {size:g}": scaled(size) for size in (1.1, 1.2)}
+    errors |= {f"correlation + {size:g}": correlated(size) for size in (0.1, 0.2, 0.3)}
     verdicts = ("DIFFERS", "agrees", "inconclusive", "not converged")
     title = f"power, {options.power_comparisons} comparisons"
     table = Table(title, "marginal", "joint", *verdicts, "bound")

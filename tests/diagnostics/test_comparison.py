@@ -205,7 +205,7 @@ def test_agreement_needs_enough_draws(reference: list[InferenceData]) -> None:
     assert few_bound > MAX_BIAS >= more_bound
     assert found["few"].reason.endswith("not 1000")
     short = [external_posterior(tied(autoregressive(0.0, 4, 400, 3, seed=999)), NAMES)]
-    off = runs(lambda x: x + np.array([-0.1, 0, 0]), count=1, draws=400)
+    off = runs(lambda x: x + np.array([0.2, 0, 0]), count=1, draws=400)
     assert "and the reference" in compare({"off": off}, short)["off"].reason
     assert found.as_dict()["samplers"]["more"]["bound"] == more_bound
 
