@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import combinations, combinations_with_replacement
 
 import numpy as np
 import numpy.typing as npt
@@ -236,24 +237,22 @@ def joint_distance(draws: Draws, reference: Draws, seed: int = 0) -> Distance:
     _, directions = np.linalg.eigh(standard.T @ standard)
     components = _scaled(standard @ directions[:, ::-1])  # the widest first
     distances = _energy_distances(components, splits)
-    i, j = np.triu_indices(values.shape[1], 1)
-    k, m = np.triu_indices(values.shape[1])
-    products = np.hstack([standard[:, i] * standard[:, j], components[:, k] * components[:, m]])
-    differences, errors = _mean_differences(products, splits)
+    weights = _covariance_differences(standard, splits, diagonal=False)
+    of_components = _covariance_differences(components, splits, diagonal=True)
+    differences, errors = (np.hstack(p) for p in zip(weights, of_components, strict=True))
     largest = np.abs(differences / errors).max(axis=1)
     p_values = np.array([_p_values(distances), _p_values(largest)])
     both = p_values.min(axis=0)
     found = np.abs(differences[0] / errors)
-    worst = int(found.argmax())
-    if len(i) and np.mean(largest >= (pair := found[: len(i)]).max()) <= p_values[1, 0]:
-        worst = int(pair.argmax())  # as significant, and easier to understand
-    weights = draws.features
-    names = [f"correlation of {weights[a]} and {weights[b]}" for a, b in zip(i, j, strict=True)]
+    worst, pairs = int(found.argmax()), len(weights[1])
+    if pairs and np.mean(largest >= found[:pairs].max()) <= p_values[1, 0]:
+        worst = int(found[:pairs].argmax())  # as significant, and easier to understand
+    names = [f"correlation of {a} and {b}" for a, b in combinations(draws.features, 2)]
     names += [
-        f"variance of principal component {a + 1}"
+        f"variance of principal component {a}"
         if a == b
-        else f"correlation of principal components {a + 1} and {b + 1}"
-        for a, b in zip(k, m, strict=True)
+        else f"correlation of principal components {a} and {b}"
+        for a, b in combinations_with_replacement(range(1, values.shape[1] + 1), 2)
     ]
     return Distance(
         value=float(distances[0]),
@@ -294,24 +293,31 @@ def _energy_distances(values: Float64, splits: npt.NDArray[np.bool_]) -> Float64
     return np.asarray(np.sqrt(np.maximum(squared, 0.0)))
 
 
-def _mean_differences(values: Float64, splits: npt.NDArray[np.bool_]) -> tuple[Float64, Float64]:
-    """Return differences of the means of the two groups of each split, and standard errors.
+def _covariance_differences(
+    values: Float64, splits: npt.NDArray[np.bool_], *, diagonal: bool
+) -> tuple[Float64, Float64]:
+    """Return differences of covariances of the two groups of each split, and standard errors.
 
     Args:
-        values: (n, functions).
+        values: (n, Q), centred.
         splits: (splits, n).
+        diagonal: whether to include variances.
 
     Returns:
-        (splits, functions), and (functions,) from the pooled draws; infinite for constants.
+        (splits, pairs), and (pairs,) from the pooled draws; infinite for constants.
     """
     count = splits[0].sum()
     rest = len(values) - count
-    centred = values - values.mean(axis=0)
-    sums = splits.astype(np.float32) @ centred.astype(np.float32)
-    errors = centred.std(axis=0) * np.sqrt(1 / count + 1 / rest)
-    return np.asarray(sums * (1 / count + 1 / rest), np.float64), np.where(
-        errors > 0, errors, np.inf
-    )
+    groups = splits.astype(np.float32)
+    i, j = np.triu_indices(values.shape[1], 0 if diagonal else 1)
+    products = values[:, i] * values[:, j]
+    products -= products.mean(axis=0)
+    # The sums over one group are those over the other with the opposite sign.
+    sums, of_products = (np.float64(groups @ x.astype(np.float32)) for x in (values, products))
+    differences = of_products * (1 / count + 1 / rest)
+    differences -= sums[:, i] * sums[:, j] * (1 / count**2 - 1 / rest**2)
+    errors = products.std(axis=0) * np.sqrt(1 / count + 1 / rest)
+    return differences, np.where(errors > 0, errors, np.inf)
 
 
 def _p_values(statistics: Float64) -> Float64:
