@@ -313,8 +313,8 @@ def _covariance_differences(
     products = values[:, i] * values[:, j]
     products -= products.mean(axis=0)
     # The sums over one group are those over the other with the opposite sign.
-    sums, of_products = (np.float64(groups @ x.astype(np.float32)) for x in (values, products))
-    differences = of_products * (1 / count + 1 / rest)
+    sums, of_products = (groups @ x.astype(np.float32) for x in (values, products))
+    differences = of_products.astype(np.float64) * (1 / count + 1 / rest)
     differences -= sums[:, i] * sums[:, j] * (1 / count**2 - 1 / rest**2)
     errors = products.std(axis=0) * np.sqrt(1 / count + 1 / rest)
     return differences, np.where(errors > 0, errors, np.inf)
