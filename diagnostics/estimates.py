@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +15,7 @@ from scipy.stats import binom
 from bpa_ppl.errors import DataError
 from bpa_ppl.nbest import Float64, Int64
 from bpa_ppl.posterior import Draws, as_draws, kish, pooled
+from bpa_ppl.posterior.draws import WEIGHTS, Arrays
 from bpa_ppl.posterior.statistics import ess, r_hat
 
 if TYPE_CHECKING:
@@ -32,21 +34,63 @@ class Estimate(NamedTuple):
 
 
 def runs_together(posteriors: Sequence[Posterior]) -> Draws:
-    """Concatenate the runs of one sampler, as chains.
+    """Concatenate the runs of one sampler, as chains, with what a check of them needs.
 
     Args:
         posteriors: draws of `weights` with different seeds.
 
     Raises:
         DataError: if the runs differ in features or in their number of draws, have fewer than
-            ten per chain, a draw that is not finite, or only partly importance weights.
+            ten per chain, a draw that is not finite, or only partly importance weights, or two
+            chains have the same draws.
+
+    >>> run = Draws({"weights": np.random.default_rng(0).normal(size=(2, 50, 1))}, ("LM0",))
+    >>> runs_together([run, run])
+    Traceback (most recent call last):
+    bpa_ppl.errors.DataError: chain 0 of run 0 and chain 0 of run 1 have the same draws, ...
     """
     runs = [as_draws(posterior) for posterior in posteriors]
     draws = pooled(runs)
     if draws.shape[1] < _MIN_DRAWS:
         message = f"{draws.shape[1]} draws per chain are too few to compare: raise draws"
         raise DataError(message, code="wrong-length")
-    return draws
+    names = [f"chain {c} of run {r}" for r, run in enumerate(runs) for c in range(run.shape[0])]
+    first: dict[bytes, str] = {}
+    for name, chain in zip(names, moving_chains(draws), strict=True):
+        if chain and first.setdefault(chain, name) != name:
+            raise DataError(
+                f"{first[chain]} and {name} have the same draws, which do not count twice: pass "
+                "each run once, with a seed of its own",
+                code="duplicate",
+            )
+
+    def together(arrays: Sequence[Arrays]) -> dict[str, npt.NDArray[Any]]:
+        common = [name for name in arrays[0] if all(name in other for other in arrays)]
+        return {name: np.concatenate([other[name] for other in arrays]) for name in common}
+
+    sites = {WEIGHTS, *runs[0].sites}
+    values = together([{s: v for s, v in run.values.items() if s in sites} for run in runs])
+    attrs = dict(runs[0].attrs)
+    if k_hats := [run.attrs["pareto_k"] for run in runs if "pareto_k" in run.attrs]:
+        attrs["pareto_k"] = max(k_hats)
+    return replace(
+        draws,
+        values=values,
+        sites=tuple(site for site in runs[0].sites if site in values),
+        statistics=together([run.statistics for run in runs]),
+        attrs=attrs,
+    )
+
+
+def moving_chains(draws: Draws) -> list[bytes]:
+    """Return the draws of each chain as bytes; nothing for a chain that never moves.
+
+    >>> draws = Draws({"weights": [[[1.0], [2.0]], [[3.0], [3.0]]]}, ("LM0",))
+    >>> [len(chain) for chain in moving_chains(draws)]
+    [16, 0]
+    """
+    chains = draws.weights
+    return [chain.tobytes() if np.ptp(chain, axis=0).any() else b"" for chain in chains]
 
 
 def mean_of(draws: Draws, function_values: npt.ArrayLike) -> Estimate:
@@ -120,11 +164,6 @@ def largest_r_hat(draws: Draws) -> float:
     return float(np.max(np.nan_to_num(r_hat(values), nan=np.inf)))
 
 
-def independent_count(draws: Draws) -> int:
-    """Return the number of nearly independent draws: half of the ESS."""
-    return min(int(smallest_ess(draws) / 2), len(draws.flat))
-
-
 def independent(draws: Draws, count: int, rng: np.random.Generator) -> Float64:
     """Return `count` nearly independent draws, (count, Q), in random order.
 
@@ -135,6 +174,36 @@ def independent(draws: Draws, count: int, rng: np.random.Generator) -> Float64:
         return flat[rng.choice(len(flat), size=count, p=draws.importance)]
     even = np.linspace(0, len(flat) - 1, count).round().astype(int)
     return np.asarray(flat[rng.permutation(even)])
+
+
+def nearly_independent(draws: Draws, most: int, rng: np.random.Generator) -> Float64:
+    """Return nearly independent draws without importance weights, (at most `most`, Q).
+
+    Chains are thinned evenly to half of the smallest ESS of a weight or of its square, so that the
+    autocorrelation that is left is small. Of weighted draws every second one, as proposals may
+    come in antithetic pairs, is accepted with a probability proportional to its importance weight.
+    The largest weights are the exception: so that half of the ESS is left, they may be accepted
+    several times.
+
+    >>> rng = np.random.default_rng(0)
+    >>> draws = Draws({"weights": rng.normal(size=(4, 100, 1))}, ("LM0",))
+    >>> len(nearly_independent(draws, 50, rng)), len(nearly_independent(draws, 500, rng)) <= 200
+    (50, True)
+    """
+    flat = draws.flat
+    if draws.weighted:
+        start = int(rng.integers(2))
+        share = draws.importance[start::2]
+        # The count that rejection sampling gives, or half of the ESS, if that is more.
+        count = max(share.sum() / share.max(), kish(share / share.sum()) / 2)
+        copies = (count * share / share.sum() + rng.uniform(size=len(share))).astype(int)
+        accepted = rng.permutation(np.repeat(flat[start::2], copies, axis=0))
+        return np.asarray(accepted[:most])
+    squares = (draws.weights - flat.mean(axis=0)) ** 2
+    moved = np.ptp(flat, axis=0) > 0
+    sizes = [np.where(moved, np.nan_to_num(ess(x, "mean")), 0) for x in (draws.weights, squares)]
+    count = int(min(np.min(sizes), len(flat)) / 2)
+    return independent(draws, max(1, min(count, most)), rng)
 
 
 def holm(p_values: npt.ArrayLike) -> Float64:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from bpa_ppl.diagnostics.checks import check
 from bpa_ppl.diagnostics.comparison.efficiency import (
     Efficiency,
     efficiency,
@@ -15,12 +17,20 @@ from bpa_ppl.diagnostics.comparison.efficiency import (
     shown_interval,
 )
 from bpa_ppl.diagnostics.comparison.statistics import (
+    PROBABILITY,
+    BiasBound,
     Discrepancy,
     Distance,
+    bias_bound,
     discrepancies,
-    sliced_wasserstein,
+    joint_distance,
 )
-from bpa_ppl.diagnostics.estimates import largest_r_hat, runs_together, smallest_ess
+from bpa_ppl.diagnostics.estimates import (
+    largest_r_hat,
+    moving_chains,
+    runs_together,
+    smallest_ess,
+)
 from bpa_ppl.diagnostics.pages.page import Outcome, Table
 from bpa_ppl.errors import DataError, NotConverged
 from bpa_ppl.nbest import NBest
@@ -36,9 +46,10 @@ if TYPE_CHECKING:
 #: The probability that a correct sampler is found to differ: half of it is for the marginal
 #: distributions of the weights together, half for their joint distribution.
 LEVEL = 0.01
-#: With fewer effective draws, or a larger R-hat, Monte-Carlo errors are unreliable (Gelman et al.
-#: 2013, §11.5).
-_MIN_ESS, _MAX_R_HAT = 50, 1.1
+#: A sampler agrees if the bias of every mean is below this, in posterior standard deviations.
+MAX_BIAS = 0.1
+#: A longer reference is advised if it saves at least this factor of draws.
+_MAX_FACTOR = 4
 _REFERENCE_MIN_ESS, _REFERENCE_MAX_R_HAT = 1000, 1.01
 
 AGREES, DIFFERS = "agrees", "DIFFERS"
@@ -84,7 +95,8 @@ class SamplerResult:
         verdict: `agrees`, `DIFFERS`, `inconclusive`, `not converged`, or `failed` if it raised an
             error; empty without a reference.
         reason: of the verdict, one sentence.
-        bound: the 95% bound of the largest bias of a mean, in posterior standard deviations.
+        bound: that no mean's absolute bias exceeds, with a probability of 95%, in posterior
+            standard deviations; None without a reference, or if the sampler has not converged.
         discrepancies: of each property of each weight from the reference.
         distance: of the joint distributions.
         downstream: its translations compared with those of the reference.
@@ -129,7 +141,7 @@ class Comparison(Outcome):
 
     @property
     def passed(self) -> bool:
-        """Whether all samplers agree."""
+        """Whether every sampler agrees; true without a reference, as there are no verdicts."""
         return all(result.verdict in (AGREES, "") for result in self.samplers)
 
     def __getitem__(self, sampler: str) -> SamplerResult:
@@ -167,30 +179,37 @@ def compare(
     """Compare samplers of one posterior by their draws of the weights.
 
     Each sampler is compared with a long reference run: mean, standard deviation and quantiles of
-    each weight in Monte-Carlo standard errors, with Holm's correction, and the sliced Wasserstein
-    distance of the joint distributions with its null distribution. A correct sampler is found to
-    differ with a probability of at most 1%.
+    each weight in Monte-Carlo standard errors, with Holm's correction, and the joint distributions
+    by a permutation test of nearly independent draws. The verdict is
+
+    * `not converged` if all runs together fail `check`; then nothing else is concluded;
+    * `DIFFERS` if there is a significant difference, which a correct sampler has with a probability
+      of at most 1%;
+    * `agrees` if there is none, and the absolute bias of every mean is below 0.1 posterior
+      standard deviations, with a probability of 95%;
+    * `inconclusive` otherwise: more draws are needed.
 
     Args:
         posteriors: for each sampler its runs with different seeds: from `adapt`, or any posterior
             with a variable `weights`. An attribute `sampling_time` of the draws, or of the group
             `posterior`, in seconds, gives the statistics per second.
-        reference: reference runs, at least ten times as long; None leaves verdicts out.
+        reference: long reference runs; None leaves verdicts out.
         decode: chooses translations with a posterior; the first run of each sampler is decoded.
         references: of those translations.
-        seed: of random directions and resamples.
+        seed: of permutations and resamples.
 
     Raises:
-        DataError: if a sampler has no run, or a posterior has other data or another model than the
-            reference (the first posterior if there is none), as far as they record them.
+        DataError: if a sampler has no run, the same draws are given twice, as runs or as reference,
+            or a posterior has other data or another model than the reference (the first posterior
+            if there is none), as far as they record them.
         NotConverged: if the reference has too few effective draws, or its chains disagree.
 
     >>> rng = np.random.default_rng(0)
     >>> def draws(shift, count):
     ...     return Draws({"weights": rng.normal(shift, 1.0, (4, count, 2))}, ("LM0", "WP0"))
-    >>> result = compare({"a": [draws(0.0, 500)], "b": [draws(0.3, 500)]}, [draws(0.0, 4000)])
-    >>> result["a"].verdict, result["b"].verdict
-    ('agrees', 'DIFFERS')
+    >>> result = compare({"a": [draws(0.0, 900)], "b": [draws(0.3, 900)]}, [draws(0.0, 4000)])
+    >>> result["a"].verdict, result["a"].reason, result["b"].verdict
+    ('agrees', 'the bias of every mean is below 0.047 posterior sd with 95%', 'DIFFERS')
     """
     all_runs = {name: [as_draws(run) for run in runs] for name, runs in posteriors.items()}
     for name, runs in all_runs.items():
@@ -213,10 +232,16 @@ def compare(
     standard = decode(reference[0]) if decode and reference else None
     results = []
     for name, runs in all_runs.items():
-        draws = runs_together(runs).reordered((truth or expected).features)
+        together = runs_together(runs)
+        draws = together.reordered((truth or expected).features)
         result = SamplerResult(name, efficiency(runs, draws, truth or draws))
         if truth is not None:
-            result = _judged(result, draws, truth, seed)
+            if set(moving_chains(draws)) & set(moving_chains(truth)) - {b""}:
+                problem = (
+                    f"{name} has the draws of the reference, which they cannot be compared with"
+                )
+                raise DataError(f"{problem}: pass other runs", code="duplicate")
+            result = _judged(result, together, truth, seed)
         if decode and standard:
             translations = decode(posteriors[name][0])
             downstream = changed_translations(translations, standard, references, seed=seed)
@@ -225,26 +250,51 @@ def compare(
     return Comparison(tuple(results), description)
 
 
-def _judged(result: SamplerResult, draws: Draws, truth: Draws, seed: int) -> SamplerResult:
+def _judged(result: SamplerResult, together: Draws, truth: Draws, seed: int) -> SamplerResult:
     """Return the result with its verdict, and with the differences that it is based on."""
-    properties, distance = discrepancies(draws, truth), sliced_wasserstein(draws, truth, seed)
-    size, r_hat = smallest_ess(draws), largest_r_hat(draws)
-    reason = ""
-    if r_hat > _MAX_R_HAT:
-        reason = f"its chains disagree (R-hat {r_hat:.2f}): raise warmup, then draws"
-    elif size < _MIN_ESS:
-        reason = f"{size:.0f} effective draws are too few, {_MIN_ESS} are needed: raise draws"
-    if reason:
+    report = check(together)
+    draws = together.reordered(truth.features)
+    properties, distance = discrepancies(draws, truth), joint_distance(draws, truth, seed)
+    result = replace(result, discrepancies=properties, distance=distance)
+    if not report:
         worst = max(properties, key=lambda d: abs(d.bias))
         status = f"{worst.quantity} of {worst.weight} is now off by {worst.bias:+.2f} posterior sd"
-        reason += f" (the {status})"
-        verdict = NOT_CONVERGED
+        reason = f"{report.failures[0].advice} (the {status})"
+        return replace(result, verdict=NOT_CONVERGED, reason=reason)
+    bound = bias_bound(draws, truth)
+    if reason := "; ".join(_differences(properties, distance)):
+        verdict = DIFFERS
+    elif bound.value <= MAX_BIAS:
+        verdict = AGREES
+        size = f"{_rounded_up(bound.value):g} posterior sd with {PROBABILITY:.0%}"
+        reason = f"the bias of every mean is below {size}"
     else:
-        reason = "; ".join(_differences(properties, distance))
-        verdict = DIFFERS if reason else AGREES
-    return replace(
-        result, verdict=verdict, reason=reason, discrepancies=properties, distance=distance
+        verdict, reason = INCONCLUSIVE, _missing_draws(bound, draws, truth)
+    return replace(result, verdict=verdict, reason=reason, bound=bound.value)
+
+
+def _missing_draws(bound: BiasBound, draws: Draws, truth: Draws) -> str:
+    """Return in words how many draws would lower the bound to the limit, if there is no bias."""
+    count, reference = len(draws.flat), len(truth.flat)
+    factor, of_both = bound.more_draws(MAX_BIAS), (bound.value / MAX_BIAS) ** 2
+    if factor <= _MAX_FACTOR * of_both:
+        needed = f"it needs about {_rounded_up(count * factor):.0f} draws, not {count}"
+    else:
+        needed = (
+            f"it needs about {_rounded_up(count * of_both):.0f} draws, not {count}, and the "
+            f"reference {_rounded_up(reference * of_both):.0f}, not {reference}"
+        )
+    return (
+        f"no difference was found, but the bias of the mean of {bound.weight} may be up to "
+        f"{_rounded_up(bound.value):g} posterior sd with {PROBABILITY:.0%}, more than "
+        f"{MAX_BIAS:g}; if there is none, {needed}"
     )
+
+
+def _rounded_up(number: float) -> float:
+    """Return the next larger number that has two significant digits."""
+    unit = 10.0 ** (math.floor(math.log10(number)) - 1)
+    return round(math.ceil(number / unit) * unit, 12)
 
 
 def _differences(properties: Sequence[Discrepancy], distance: Distance) -> Iterator[str]:
@@ -258,10 +308,16 @@ def _differences(properties: Sequence[Discrepancy], distance: Distance) -> Itera
             f"(z = {worst.z:+.1f}, p = {worst.p_value:.2g} after Holm)"
         )
     if distance.p_value < LEVEL / 2:
-        yield (
-            f"the joint distribution is {distance.value:.3f} posterior sd away, and parts of the "
-            f"reference at most {distance.null[-1]:.3f} (p = {distance.p_value:.2g})"
-        )
+        if distance.moment_p_value <= distance.distance_p_value:
+            yield (
+                f"the joint distribution is off, most of all {distance.moment}: by "
+                f"{distance.difference:+.2f} (p = {distance.p_value:.2g})"
+            )
+        else:
+            yield (
+                f"the joint distribution is off: the energy distance is {distance.value:.3f}, and "
+                f"at most {distance.null[-1]:.3f} for random splits (p = {distance.p_value:.2g})"
+            )
 
 
 def changed_translations(

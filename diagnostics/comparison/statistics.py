@@ -4,28 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import combinations, combinations_with_replacement
 
 import numpy as np
+import numpy.typing as npt
+from scipy.spatial.distance import cdist
+from scipy.stats import rankdata
 from scipy.stats import t as student
 
 from bpa_ppl.diagnostics.estimates import (
     Estimate,
     holm,
-    independent,
-    independent_count,
     mean_of,
+    nearly_independent,
     share_of,
 )
-from bpa_ppl.errors import DataError
 from bpa_ppl.nbest import Float64
 from bpa_ppl.posterior import Draws, quantiles
 
 QUANTILES = (0.05, 0.5, 0.95)
-#: Of the null distribution; the smallest p-value is 1 / (splits + 1).
+#: Random splits of the pooled draws; p-values are multiples of 1 / (SPLITS + 1).
 SPLITS = 499
-_DIRECTIONS = 100
-_MAX_DRAWS = 2000
-_MIN_DRAWS = 20
+#: The probability that the bound of the bias holds.
+PROBABILITY = 0.95
+_MAX_DRAWS, _MAX_REFERENCE_DRAWS = 1000, 1500  # in the joint test, whose time is quadratic
 
 
 @dataclass(frozen=True)
@@ -63,11 +65,76 @@ def discrepancies(draws: Draws, reference: Draws) -> tuple[Discrepancy, ...]:
     """
     features = range(len(reference.features))
     results = [d for k in features for d in _unadjusted(draws, reference, k)]
-    # An error estimated with a window of 5 autocorrelation times has a relative variance of 20/ESS
-    # (Sokal 1997, §3), like a χ² distribution with ESS/10 degrees of freedom.
-    freedom = [max(size / 10, 1.0) for _, size in results]
+    freedom = [_freedom(size) for _, size in results]
     p_values = holm(2 * student.sf(np.abs([d.z for d, _ in results]), freedom))
     return tuple(replace(d, p_value=float(p)) for (d, _), p in zip(results, p_values, strict=True))
+
+
+def _freedom(size: float) -> float:
+    """Return the degrees of freedom of a mean divided by its error, given its ESS.
+
+    An error estimated with a window of 5 autocorrelation times has a relative variance of 20/ESS
+    (Sokal 1997, §3), like a χ² distribution with ESS/10 degrees of freedom.
+    """
+    return max(size / 10, 1.0)
+
+
+@dataclass(frozen=True)
+class BiasBound:
+    """An upper confidence bound of the largest bias of a posterior mean.
+
+    Attributes:
+        value: the bound, in posterior standard deviations of the reference.
+        weight: the one whose bias may be that large.
+        error: Monte-Carlo standard error of its mean, in the same unit.
+        reference_error: that of the reference.
+    """
+
+    value: float
+    weight: str
+    error: float
+    reference_error: float
+
+    def more_draws(self, limit: float) -> float:
+        """Return how many times as many draws lower the bound to a limit, if there is no bias.
+
+        Infinity if the error of the reference alone is too large.
+        """
+        # The observed difference, like its error, is then proportional to 1 / √draws.
+        ratio = self.value**2 / (self.error**2 + self.reference_error**2)
+        left = limit**2 / ratio - self.reference_error**2
+        return self.error**2 / left if left > 0 else np.inf
+
+
+def bias_bound(draws: Draws, reference: Draws) -> BiasBound:
+    """Return a bound that no mean's absolute bias exceeds, with a probability of 95%.
+
+    For each weight, the absolute difference of the means plus the one-sided quantile of Student's t
+    times the Monte-Carlo error of both is a bound for this weight. The largest one is a bound for
+    all weights at the same time, without a correction: it is at least the bound for the weight
+    whose bias is in truth the largest (an intersection-union test, Berger 1982).
+
+    Args:
+        draws: of a sampler, with the features of the reference in the same order.
+        reference: draws of a long run.
+
+    >>> def draws(seed, count):
+    ...     rng = np.random.default_rng(seed)
+    ...     return Draws({"weights": rng.normal(size=(4, count, 2))}, ("LM0", "WP0"))
+    >>> few, many = (bias_bound(draws(1, count), draws(2, 5000)) for count in (100, 5000))
+    >>> few.value > 0.1 > many.value
+    True
+    """
+    bounds = []
+    for k, name in enumerate(reference.features):
+        y = reference.weights[..., k]
+        a, b = mean_of(draws, draws.weights[..., k]), mean_of(reference, y)
+        _, sd = _mean_and_sd(reference, y)
+        errors = a.error / sd, b.error / sd
+        quantile = float(student.ppf(PROBABILITY, _freedom(min(a.ess, b.ess))))
+        value = abs(a.mean - b.mean) / sd + quantile * np.hypot(*errors)
+        bounds.append(BiasBound(float(value), name, *errors))
+    return max(bounds, key=lambda bound: bound.value)
 
 
 def _unadjusted(draws: Draws, reference: Draws, k: int) -> Iterator[tuple[Discrepancy, float]]:
@@ -96,8 +163,9 @@ def _unadjusted(draws: Draws, reference: Draws, k: int) -> Iterator[tuple[Discre
 
 
 def _mean_and_sd(draws: Draws, values: Float64) -> tuple[float, float]:
-    mean = mean_of(draws, values).mean
-    return mean, float(np.sqrt(mean_of(draws, (values - mean) ** 2).mean))
+    weights = draws.importance.reshape(values.shape) if draws.weighted else None
+    mean = float(np.average(values, weights=weights))
+    return mean, float(np.sqrt(np.average((values - mean) ** 2, weights=weights)))
 
 
 def _quantiles(draws: Draws, values: Float64) -> Float64:
@@ -108,51 +176,150 @@ def _quantiles(draws: Draws, values: Float64) -> Float64:
 
 @dataclass(frozen=True)
 class Distance:
-    """A sliced Wasserstein distance in units of the posterior standard deviation.
+    """The joint distributions of a sampler and of the reference, compared by permutation.
 
     Attributes:
-        value: between the sampler and one half of the reference.
-        null: between random parts of the other half of the reference and the first half, sorted.
-        p_value: the share of those that are at least as large.
-        draws: the number of nearly independent draws that were compared.
+        value: the energy distance, in coordinates in which the draws have the identity as
+            covariance: about 0.75 times a difference of means, in posterior standard deviations.
+        null: the distances of random splits of the same draws, sorted.
+        p_value: the probability that random splits differ as much in the distance, or in a second
+            moment, adjusted for both.
+        draws: the number of nearly independent draws of the sampler that were compared.
+        distance_p_value: of the distance alone.
+        moment: the second moment that differs most; a correlation of weights if it is as
+            significant.
+        difference: of this moment, where the pooled draws have the variance 1.
+        moment_p_value: of this moment, adjusted for all of them.
     """
 
     value: float
     null: tuple[float, ...]
     p_value: float
     draws: int
+    distance_p_value: float
+    moment: str
+    difference: float
+    moment_p_value: float
 
 
-def sliced_wasserstein(draws: Draws, reference: Draws, seed: int = 0) -> Distance:
-    """Return the distance of the joint distributions, with its null distribution.
+def joint_distance(draws: Draws, reference: Draws, seed: int = 0) -> Distance:
+    """Test whether a sampler and a reference have the same joint distribution.
 
-    It is the mean over random directions of the 1-Wasserstein distance of the projected draws
-    (Bonneel et al. 2015), in coordinates in which the covariance of the reference is the identity.
-    The draws are thinned to half their ESS, so that they are nearly independent.
+    Both are thinned to nearly independent draws, which can be exchanged if the distributions are
+    the same. Two statistics are compared with their values for random splits of the pooled draws:
+    the energy distance (Székely & Rizzo 2013), for any difference, and the largest difference of a
+    second moment in standard errors, for correlations, to which the distance is insensitive in many
+    dimensions. The second moments are correlations of weights, and variances and correlations of
+    principal components. The smaller of both p-values is adjusted by the same splits (Westfall &
+    Young 1993).
 
-    Raises:
-        DataError: if the reference has too few effective draws to be split.
+    Args:
+        draws: of a sampler, with the features of the reference in the same order.
+        reference: draws of a long run.
+        seed: of the thinned draws and of the splits.
+
+    >>> rng = np.random.default_rng(0)
+    >>> x, y = rng.normal(size=(2, 4, 2000, 2))
+    >>> correlated = np.stack([x[..., 0], 0.6 * x[..., 0] + 0.8 * x[..., 1]], axis=-1)
+    >>> right, wrong, truth = (Draws({"weights": z}, ("LM0", "WP0")) for z in (x, correlated, y))
+    >>> joint_distance(right, truth).p_value > 0.01 > joint_distance(wrong, truth).p_value
+    True
     """
     rng = np.random.default_rng(seed)
-    reference_draws = independent(reference, independent_count(reference), rng)
-    if len(reference_draws) < 4 * _MIN_DRAWS:
-        count = len(reference_draws)
-        message = f"{count} nearly independent draws of the reference are too few: draw more"
-        raise DataError(message, code="wrong-length")
-    count = max(1, min(independent_count(draws), len(reference_draws) // 4, _MAX_DRAWS))
-    # The matrix that makes the covariance of the reference the identity, and random directions.
-    values, vectors = np.linalg.eigh(np.atleast_2d(np.cov(reference_draws.T)))
-    whitening = vectors / np.sqrt(np.maximum(values, 1e-12 * values.max()))
-    directions = rng.normal(size=(reference_draws.shape[1], _DIRECTIONS))
-    projection = whitening @ (directions / np.linalg.norm(directions, axis=0))
-    half, rest = np.array_split(reference_draws @ projection, 2)
-    marks = np.quantile(half, (np.arange(count) + 0.5) / count, axis=0)
-    parts = (rng.choice(len(rest), count, replace=False) for _ in range(SPLITS))
-    null = [_far(rest[part], marks) for part in parts]
-    value = _far(independent(draws, count, rng) @ projection, marks)
-    p_value = (1 + np.sum(np.array(null) >= value)) / (SPLITS + 1)
-    return Distance(value, tuple(sorted(null)), float(p_value), count)
+    ours = nearly_independent(draws, _MAX_DRAWS, rng)
+    theirs = nearly_independent(reference, _MAX_REFERENCE_DRAWS, rng)
+    count, values = len(ours), np.concatenate([ours, theirs])
+    order = np.arange(len(values))
+    # Each row marks the draws of one group: the first those of the sampler, the others a random
+    # split. All that follows depends on the pooled draws only, as a permutation test requires.
+    splits = np.array([order < count, *(rng.permutation(order) < count for _ in range(SPLITS))])
+    standard = _scaled(values)
+    _, directions = np.linalg.eigh(standard.T @ standard)
+    components = _scaled(standard @ directions[:, ::-1])  # the widest first
+    distances = _energy_distances(components, splits)
+    weights = _covariance_differences(standard, splits, diagonal=False)
+    of_components = _covariance_differences(components, splits, diagonal=True)
+    differences, errors = (np.hstack(p) for p in zip(weights, of_components, strict=True))
+    largest = np.abs(differences / errors).max(axis=1)
+    p_values = np.array([_p_values(distances), _p_values(largest)])
+    both = p_values.min(axis=0)
+    found = np.abs(differences[0] / errors)
+    worst, pairs = int(found.argmax()), len(weights[1])
+    if pairs and np.mean(largest >= found[:pairs].max()) <= p_values[1, 0]:
+        worst = int(found[:pairs].argmax())  # as significant, and easier to understand
+    names = [f"correlation of {a} and {b}" for a, b in combinations(draws.features, 2)]
+    names += [
+        f"variance of principal component {a}"
+        if a == b
+        else f"correlation of principal components {a} and {b}"
+        for a, b in combinations_with_replacement(range(1, values.shape[1] + 1), 2)
+    ]
+    return Distance(
+        value=float(distances[0]),
+        null=tuple(np.sort(distances[1:]).tolist()),
+        p_value=float(np.mean(both <= both[0])),
+        draws=count,
+        distance_p_value=float(p_values[0, 0]),
+        moment=f"the {names[worst]}",
+        difference=float(differences[0, worst]),
+        moment_p_value=float(p_values[1, 0]),
+    )
 
 
-def _far(projected: Float64, marks: Float64) -> float:
-    return float(np.abs(np.sort(projected, axis=0) - marks).mean())
+def _scaled(values: Float64) -> Float64:
+    """Return centred columns with variance 1, (n, Q); constant columns are 0."""
+    centred = values - values.mean(axis=0)
+    deviation = centred.std(axis=0)
+    # Rounding errors of a constant column are no variation.
+    constant = deviation <= 1e-6 * deviation.max()
+    return np.asarray(np.where(constant, 0.0, centred / np.where(constant, 1.0, deviation)))
+
+
+def _energy_distances(values: Float64, splits: npt.NDArray[np.bool_]) -> Float64:
+    """Return the energy distance of the two groups of each split, (splits,).
+
+    It is the square root of 2 E|X − Y| − E|X − X'| − E|Y − Y'|, as in SciPy.
+    """
+    distances = cdist(values, values).astype(np.float32)
+    groups = splits.astype(np.float32)
+    count = splits[0].sum()
+    rest = len(values) - count
+    from_group = groups @ distances  # the sum of the distances of each draw to those of the group
+    total = distances.sum(dtype=np.float64)
+    of_group = from_group.sum(axis=1, dtype=np.float64)
+    inside = (from_group * groups).sum(axis=1, dtype=np.float64)
+    between, outside = of_group - inside, total - 2 * of_group + inside
+    squared = 2 * between / (count * rest) - inside / count**2 - outside / rest**2
+    return np.asarray(np.sqrt(np.maximum(squared, 0.0)))
+
+
+def _covariance_differences(
+    values: Float64, splits: npt.NDArray[np.bool_], *, diagonal: bool
+) -> tuple[Float64, Float64]:
+    """Return differences of covariances of the two groups of each split, and standard errors.
+
+    Args:
+        values: (n, Q), centred.
+        splits: (splits, n).
+        diagonal: whether to include variances.
+
+    Returns:
+        (splits, pairs), and (pairs,) from the pooled draws; infinite for constants.
+    """
+    count = splits[0].sum()
+    rest = len(values) - count
+    groups = splits.astype(np.float32)
+    i, j = np.triu_indices(values.shape[1], 0 if diagonal else 1)
+    products = values[:, i] * values[:, j]
+    products -= products.mean(axis=0)
+    # The sums over one group are those over the other with the opposite sign.
+    sums, of_products = (groups @ x.astype(np.float32) for x in (values, products))
+    differences = of_products.astype(np.float64) * (1 / count + 1 / rest)
+    differences -= sums[:, i] * sums[:, j] * (1 / count**2 - 1 / rest**2)
+    errors = products.std(axis=0) * np.sqrt(1 / count + 1 / rest)
+    return differences, np.where(errors > 0, errors, np.inf)
+
+
+def _p_values(statistics: Float64) -> Float64:
+    """Return for each the share of all that are at least as large."""
+    return np.asarray(rankdata(-statistics, method="max") / len(statistics))

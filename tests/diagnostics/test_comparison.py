@@ -4,24 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 from external_posterior import autoregressive, external_posterior
 from raising import raises
-from scipy.stats import wasserstein_distance
+from scipy.stats import binom, energy_distance
 
 from bpa_ppl import DataError, Draws, NotConverged, corpus_score
 from bpa_ppl.diagnostics.comparison.comparison import (
     AGREES,
     DIFFERS,
+    INCONCLUSIVE,
+    MAX_BIAS,
     NOT_CONVERGED,
     Comparison,
     changed_translations,
     compare,
 )
-from bpa_ppl.diagnostics.comparison.statistics import discrepancies, sliced_wasserstein
-from bpa_ppl.diagnostics.estimates import holm, runs_together
+from bpa_ppl.diagnostics.comparison.statistics import (
+    bias_bound,
+    discrepancies,
+    joint_distance,
+)
+from bpa_ppl.diagnostics.estimates import holm, nearly_independent, runs_together
 from bpa_ppl.posterior import as_draws
 from bpa_ppl.posterior.arviz_functions import InferenceData
 
@@ -72,7 +79,7 @@ WRONG: dict[str, tuple[Change, str]] = {
     "shifted": (lambda x: x + np.array([0, 0.2, 0]), "the mean of TM0"),
     "too wide": (lambda x: x * np.array([1, 1, 1.2]), "of WP0"),
     "skewed": (skewed, "of WP0"),
-    "shuffled": (shuffled, "the joint distribution"),
+    "shuffled": (shuffled, "the correlation of LM0 and TM0"),
 }
 
 
@@ -103,27 +110,159 @@ def test_right_samplers_are_hardly_ever_accused(reference: list[InferenceData]) 
     assert accused < 10
 
 
-def test_the_distance_is_the_mean_of_wasserstein_distances_along_directions() -> None:
-    # In one dimension there is one direction, and SciPy knows the distance.
-    one = [external_posterior(autoregressive(0.0, 4, 2000, 1, seed=5), NAMES[:1])]
-    other = [external_posterior(1 + autoregressive(0.0, 4, 500, 1, seed=6), NAMES[:1])]
-    truth, ours = runs_together(one), runs_together(other)
-    found = sliced_wasserstein(ours, truth)
-    expected = wasserstein_distance(ours.flat[:, 0], truth.flat[:, 0]) / truth.flat.std()
-    assert found.value == pytest.approx(expected, abs=0.06)
-    assert found.p_value == pytest.approx(1 / (len(found.null) + 1))
+def test_the_joint_test_keeps_its_level() -> None:
+    p_values = []
+    for seed in range(120):  # a fresh reference each time, with another autocorrelation
+        ours = Draws({"weights": tied(autoregressive(0.6, 4, 300, 3, seed=seed))}, NAMES)
+        theirs = Draws({"weights": tied(autoregressive(0.2, 4, 250, 3, seed=9000 + seed))}, NAMES)
+        p_values.append(joint_distance(ours, theirs, seed).p_value)
+    for level in (0.01, 0.05, 0.3):
+        rejected = np.sum(np.array(p_values) <= level)
+        assert binom.sf(rejected - 1, len(p_values), level) > 1e-3
+        assert binom.cdf(rejected, len(p_values), level) > 1e-3
 
 
-def test_too_few_draws_and_chains_that_disagree_leave_it_undecided(
-    reference: list[InferenceData],
-) -> None:
+def importance_sample(seed: int, count: int) -> Draws:
+    """Weighted draws of `tied` normal draws from a wider normal distribution."""
+    draws = tied(1.3 * autoregressive(0.0, 1, count, 3, seed=seed))
+    covariance = np.array([[1, 0.7, 0], [0.7, 1, 0], [0, 0, 1]])
+    square = np.einsum("cdi,ij,cdj->cd", draws, np.linalg.inv(covariance), draws)
+    log_weight = -0.5 * square * (1 - 1 / 1.3**2)
+    return Draws({"weights": draws}, NAMES, "weighted", log_weight)
+
+
+def test_the_joint_test_of_weighted_draws_keeps_its_level() -> None:
+    rejected = 0
+    for seed in range(80):
+        theirs = Draws({"weights": tied(autoregressive(0.2, 4, 250, 3, seed=9000 + seed))}, NAMES)
+        rejected += joint_distance(importance_sample(seed, 600), theirs, seed).p_value <= 0.05
+    assert binom.sf(rejected - 1, 80, 0.05) > 1e-3
+
+
+def test_thinned_draws_are_nearly_independent() -> None:
+    """Chains that alternate too, whose ESS exceeds their number of draws."""
+    rng = np.random.default_rng(0)
+    for correlation, most in ((0.9, 0.1), (0.5, 0.1), (-0.6, 0.15)):
+        draws = Draws({"weights": autoregressive(correlation, 1, 20_000, 1, seed=3)}, ("LM0",))
+        count = len(nearly_independent(draws, 10_000, rng))
+        spacing = int(np.floor(20_000 / count))
+        assert abs(correlation) ** spacing < most
+    weighted = importance_sample(0, 20_000)
+    accepted = nearly_independent(weighted, 10_000, rng)
+    assert len(np.unique(accepted, axis=0)) > 0.99 * len(accepted)
+    np.testing.assert_allclose(np.cov(accepted.T)[0], [1, 0.7, 0], atol=0.07)
+
+
+def test_the_distance_is_the_energy_distance() -> None:
+    one = Draws({"weights": autoregressive(0.0, 4, 500, 1, seed=5)}, ("LM0",))
+    other = Draws({"weights": 1 + autoregressive(0.0, 4, 500, 1, seed=6)}, ("LM0",))
+    found = joint_distance(one, other)
+    x, y = one.flat[:, 0], other.flat[:, 0]
+    deviation = np.concatenate([x, y]).std()
+    assert found.value == pytest.approx(energy_distance(x / deviation, y / deviation), abs=0.03)
+    assert found.p_value == pytest.approx(2 / (len(found.null) + 1))
+    # A mean that is off by one changes the variance of the pooled draws of both alike.
+    assert found.moment_p_value > 0.01
+
+
+def test_a_narrow_direction_is_compared_in_its_own_unit() -> None:
+    """The weights are nearly equal, and the sampler is too wide across: a hundredth of their sd."""
+
+    def narrow(width: float, seed: int) -> Draws:
+        x = autoregressive(0.0, 4, 800, 2, seed)
+        across = 0.01 * width * x[..., 1]
+        return Draws({"weights": np.stack([x[..., 0] + across, x[..., 0] - across], -1)}, NAMES[:2])
+
+    right, wrong = (joint_distance(narrow(w, 1), narrow(1.0, 2)) for w in (1.0, 1.5))
+    assert wrong.p_value < 0.005 < right.p_value
+    assert wrong.moment == "the variance of principal component 2"
+
+
+def test_the_bound_is_above_the_bias() -> None:
+    """In one dimension with a probability of 95%; what may agree is off by less than the limit."""
+    covered, accepted = 0, 0
+    for seed in range(200):
+        ours = Draws({"weights": 0.1 + autoregressive(0.5, 4, 600, 1, seed)}, ("LM0",))
+        theirs = Draws({"weights": autoregressive(0.3, 4, 2000, 1, seed=9000 + seed)}, ("LM0",))
+        bound = bias_bound(ours, theirs).value
+        covered += bound >= 0.1
+        accepted += bound <= MAX_BIAS
+    assert 180 <= covered <= 199
+    assert accepted <= 20
+
+
+def test_agreement_needs_enough_draws(reference: list[InferenceData]) -> None:
+    few, more = runs(count=1, draws=250), runs(count=4, draws=2500)
+    found = compare({"few": few, "more": more}, reference)
+    assert not found
+    assert (found["few"].verdict, found["more"].verdict) == (INCONCLUSIVE, AGREES)
+    assert (found["few"].agrees, found["more"].agrees) == (None, True)
+    few_bound, more_bound = found["few"].bound, found["more"].bound
+    assert few_bound is not None
+    assert more_bound is not None
+    assert few_bound > MAX_BIAS >= more_bound
+    assert found["few"].reason.endswith("not 1000")
+    short = [external_posterior(tied(autoregressive(0.0, 4, 400, 3, seed=999)), NAMES)]
+    off = runs(lambda x: x + np.array([0.2, 0, 0]), count=1, draws=400)
+    assert "and the reference" in compare({"off": off}, short)["off"].reason
+    assert found.as_dict()["samplers"]["more"]["bound"] == more_bound
+
+
+def test_the_draws_that_are_missing_are_those_that_would_do() -> None:
+    rng = np.random.default_rng(0)
+
+    def bound(count: int, reference_count: int) -> Any:
+        sizes = (count, reference_count)
+        x, y = (Draws({"weights": rng.normal(size=(4, size, 1))}, ("LM0",)) for size in sizes)
+        return bias_bound(x, replace(y, values={"weights": y.weights - y.mean + x.mean}))
+
+    poor = bound(100, 10_000)  # no observed bias: the bound is 1.7 standard errors
+    factor = poor.more_draws(0.04)
+    assert bound(round(100 * factor), 10_000).value == pytest.approx(0.04, rel=0.05)
+    assert bound(10_000, 100).more_draws(0.04) == np.inf
+
+
+def test_a_sampler_that_fails_its_check_is_not_judged(reference: list[InferenceData]) -> None:
     short = runs(count=1, draws=20, correlation=0.8)
     apart = runs(lambda x: x + np.arange(4)[:, None, None])
-    found = compare({"short": short, "apart": apart}, reference)
+    slow = runs(count=1, draws=500, correlation=0.95)  # agreed before, with 50 effective draws
+    found = compare({"short": short, "apart": apart, "slow": slow}, reference)
     assert not found
-    assert (found["short"].verdict, found["apart"].verdict) == (NOT_CONVERGED, NOT_CONVERGED)
-    assert "raise" in found["short"].reason
-    assert "chains disagree" in found["apart"].reason
+    assert {result.verdict for result in found.samplers} == {NOT_CONVERGED}
+    assert {result.bound for result in found.samplers} == {None}
+    assert found["apart"].agrees is None
+    assert "the chains disagree" in found["apart"].reason
+    assert "is now off by" in found["short"].reason
+
+
+def test_divergences_and_other_sites_count_as_in_the_check(reference: list[InferenceData]) -> None:
+    draws = [as_draws(run) for run in runs(count=2, draws=900)]
+    diverging = [replace(d, statistics={"diverging": np.ones(d.shape)}) for d in draws]
+    sites = [
+        replace(d, values={**d.values, "scale": np.arange(900.0) * np.ones((4, 1))}, sites=both)
+        for d, both in zip(draws, [("weights", "scale")] * 2, strict=True)
+    ]
+    found = compare({"diverging": diverging, "drifting": sites}, reference)
+    assert {result.verdict for result in found.samplers} == {NOT_CONVERGED}
+    assert "7200 divergent" in found["diverging"].reason
+    assert "scale" in found["drifting"].reason
+
+
+def test_the_same_draws_given_twice_are_refused(reference: list[InferenceData]) -> None:
+    once, again = runs(count=1), runs(count=2)
+    for repeated in ([*once, *once], [*once, *again]):
+        with raises(DataError, "duplicate", match="chain 0 of run 0 and chain 0 of run 1"):
+            compare({"twice": repeated}, reference)
+    copied = runs(lambda x: x[[0, 1, 2, 0]], count=1)
+    with raises(DataError, "duplicate", match="chain 0 of run 0 and chain 3 of run 0"):
+        compare({"copied": copied}, reference)
+    with raises(DataError, "duplicate"):
+        compare({"x": runs(count=1)}, [*reference, *reference])
+    with raises(DataError, "duplicate", match="itself has"):
+        compare({"itself": reference}, reference)
+    assert compare({"one": once, "other": once}, reference)["one"].verdict  # two names for one
+    stuck = runs(lambda x: np.ones_like(x), count=2)
+    assert compare({"stuck": stuck}, reference)["stuck"].verdict == NOT_CONVERGED
 
 
 def test_weights_are_matched_by_name(reference: list[InferenceData]) -> None:
@@ -152,16 +291,11 @@ def test_runs_that_cannot_be_compared_are_refused(reference: list[InferenceData]
         runs_together(runs(lambda x: np.where(x < 2, x, np.nan), count=1))
 
 
-@pytest.mark.slow
 def test_weighted_draws_are_compared_by_their_weights(reference: list[InferenceData]) -> None:
-    draws = tied(1.3 * autoregressive(0.0, 1, 20_000, 3, seed=8))
-    covariance = np.array([[1, 0.7, 0], [0.7, 1, 0], [0, 0, 1]])
-    inverse = np.linalg.inv(covariance)
-    square = np.einsum("cdi,ij,cdj->cd", draws, inverse, draws)
-    weighted = external_posterior(draws, NAMES, log_weight=-0.5 * square * (1 - 1 / 1.3**2))
-    found = compare(
-        {"weighted": [weighted], "unweighted": [external_posterior(draws, NAMES)]}, reference
-    )
+    weighted = importance_sample(8, 20_000)
+    unweighted = replace(weighted, kind="chains", log_weight=None)
+    unweighted = replace(unweighted, values={"weights": unweighted.weights.reshape(4, -1, 3)})
+    found = compare({"weighted": [weighted], "unweighted": [unweighted]}, reference)
     assert found["weighted"].verdict == AGREES
     assert found["unweighted"].verdict == DIFFERS
     assert found["weighted"].efficiency.r_hat is None
