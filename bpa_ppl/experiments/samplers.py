@@ -124,7 +124,12 @@ def compare_samplers(
         )
         truth = adapt_draws(nbest, weights, long_run)
         shared: dict[str, Any] = {"seed": seed, "settings": settings, "progress": report, **options}
-        timed = run_samplers(nbest, weights, samplers, runs=runs, clock=clock, **shared)
+        timed = {
+            name: _comparable(one)
+            for name, one in run_samplers(
+                nbest, weights, samplers, runs=runs, clock=clock, **shared
+            ).items()
+        }
         lists = nbest if test is None else test
         report(0, 1, "statistics")
         comparison = compare(
@@ -136,6 +141,16 @@ def compare_samplers(
         )
     results = [_result(name, one, comparison) for name, one in timed.items()]
     return replace(comparison, samplers=(*results, *(comparison[name] for name in extra)))
+
+
+def _comparable(runs: SamplerRuns) -> SamplerRuns:
+    """Return runs of which one comparison can be made; those of `auto` may differ in length."""
+    if runs.error is None:
+        try:
+            runs_together(runs.full)
+        except BpaError as error:
+            return SamplerRuns(error=error)
+    return runs
 
 
 def _result(name: str, runs: SamplerRuns, comparison: Comparison) -> SamplerResult:
