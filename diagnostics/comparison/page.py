@@ -129,8 +129,9 @@ _ACCURACY_CAPTION = (
     f"is logarithmic beyond ±{_LINEAR:g} standard errors."
 )
 _DISTANCE_CAPTION = (
-    "Bars: distances between parts of the reference, the central 99%. A dot to the right of its "
-    "bar is a joint distribution that differs from the reference."
+    "Bars: energy distances of random splits of the pooled draws, the central 99%. A dot to the "
+    "right of its bar is a joint distribution that differs from the reference; p may also come "
+    "from a second moment, such as a correlation."
 )
 _TRANSLATIONS_TEXT = (
     "Translations chosen with the first run of each sampler, compared with those chosen with the "
@@ -377,7 +378,7 @@ def _distance_figure(compared: Sequence[SamplerResult]) -> Figure:
     if positive := [value for value in values if value > 0]:
         log_axis(axes, min(positive) / 1.3, 1.3 * max(positive))
     _sampler_axis(axes, compared)
-    axes.set_xlabel("distance of the joint distributions")
+    axes.set_xlabel("energy distance of the joint distributions")
     return figure
 
 
