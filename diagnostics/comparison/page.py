@@ -306,8 +306,8 @@ def figures(comparison: Comparison) -> dict[str, tuple[Figure, str, str]]:
             f"Differences from the reference in standard errors; the largest: {', '.join(largest)}"
         )
         distances = (
-            "Distance of the joint distribution of each sampler from the reference, and the "
-            "distances of the reference from parts of itself"
+            "Energy distance of the joint distribution of each sampler from the reference, and "
+            "those of random splits of their draws"
         )
         result["accuracy"] = (_accuracy_figure(compared), gaps, _ACCURACY_CAPTION)
         result["distance"] = (_distance_figure(compared), distances, _DISTANCE_CAPTION)
