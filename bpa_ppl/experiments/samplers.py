@@ -32,6 +32,7 @@ from bpa_ppl.sampling.adapting import target_of
 from bpa_ppl.sampling.base import Data, Model, Program, Sampler, Target
 from bpa_ppl.sampling.density import constrained, constrained_draws, evaluate, model_info
 from bpa_ppl.sampling.sentences import preference_sentences
+from bpa_ppl.sampling.tracing import tracing
 from bpa_ppl.weights import AnyWeights, match
 
 if TYPE_CHECKING:
@@ -253,7 +254,7 @@ def calibrate_sampler(
         gain = gains(nbest, metric) if resolved.observes == "gains" else None
     free = dict(zip(matched.free_names, matched.free_values.tolist(), strict=True))
     prepare_jax()
-    with jax.enable_x64(True):
+    with tracing(), jax.enable_x64(True):
         prior = Prior.isotropic(free, prior_variance)
         target = target_of(nbest, matched, prior, likelihood=resolved, gains=gain, model=model)
         labels = _labels(target)
@@ -272,7 +273,7 @@ def _replicated(engine: Sampler, target: Target, seed: int, i: int) -> Replicati
     """Simulate data, and draw from the posterior given the data."""
     program, data = target.program, target.data
     # The setting is local to a thread.
-    with jax.enable_x64(True):
+    with tracing(), jax.enable_x64(True):
         names = _parameters(target)
         key = jax.random.fold_in(jax.random.key(seed), i)
         truth, oracle, likelihood = simulated(program, data, names, key)

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from bpa_ppl.caching import prepare_jax
 from bpa_ppl.diagnostics.baselines.comparing import with_baselines
-from bpa_ppl.diagnostics.checks import checked
+from bpa_ppl.diagnostics.checks import checked, has_passed
 from bpa_ppl.errors import DataError, UsageError, require
 from bpa_ppl.features.recipes import stored
 from bpa_ppl.models import (
@@ -46,6 +46,7 @@ from bpa_ppl.sampling.base import Data, Model, Program, Sampled, Target, place
 from bpa_ppl.sampling.mode import find_mode
 from bpa_ppl.sampling.prior_scale import learn_scale
 from bpa_ppl.sampling.sentences import Sentences, domain_numbers, observe_sentences
+from bpa_ppl.sampling.tracing import tracing
 from bpa_ppl.weights import (
     EQUAL,
     AnyWeights,
@@ -107,7 +108,9 @@ def adapt(nbest: NBest, weights: AnyWeights, options: AdaptOptions) -> Inference
     >>> bool(point_weights(posterior)["Errors"] < 0), rerank(lists, posterior).texts
     (True, ['the cat', 'the dog'])
     """
-    return to_arviz(checked(adapt_draws(nbest, weights, options))[0])
+    draws = adapt_draws(nbest, weights, options)
+    # The sampler `auto` has checked its draws.
+    return to_arviz(draws if has_passed(draws) else checked(draws)[0])
 
 
 def adapt_draws(nbest: NBest, weights: AnyWeights, options: AdaptOptions) -> Draws:
@@ -188,7 +191,7 @@ def adapt_draws(nbest: NBest, weights: AnyWeights, options: AdaptOptions) -> Dra
     if likelihood.observes == "preferences" and scale is not None:
         recorded["scale_learned"] = False
     name = SAMPLERS.name_of(engine)
-    with jax.enable_x64(True), reporter(options.progress, f"adapt {name}") as report:
+    with tracing(), jax.enable_x64(True), reporter(options.progress, f"adapt {name}") as report:
         target = _target(
             sentences, prior, likelihood, model=model, seed=int(options.seed), progress=report
         )
@@ -284,7 +287,7 @@ def _scale(
         likelihood = Oracle()
     if likelihood.observes == "oracles":
         sentences = sentences._replace(gains=None)
-    with reporter(progress, "learn the scale of the prior"):
+    with reporter(progress, "learn the scale of the prior"), tracing():
         return learn_scale(
             lambda prior: _target(sentences, prior, likelihood),
             lambda scale: isotropic.build_prior(family, sentences.match, scale),

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import jax
 
 from bpa_ppl.component import Count
-from bpa_ppl.diagnostics.checks import check
+from bpa_ppl.diagnostics.checks import checked
 from bpa_ppl.posterior import Draws
 from bpa_ppl.sampling.base import Sampled, Sampler, Target
 from bpa_ppl.sampling.density import constrained_draws, model_info
@@ -54,14 +55,22 @@ class Auto(Sampler, frozen=True):
             attrs["chosen"] = "nuts" if isinstance(sampler, Nuts) else "imh"
             if failed:
                 attrs["drawn_again_because"] = ", ".join(failed)
-            failed = failures(target, sampled) if self.draws >= MIN_CHECKED_DRAWS else []
+            if self.draws < MIN_CHECKED_DRAWS:
+                break
+            failed, passed = failures(target, sampled)
+            attrs |= passed
             if not failed:
                 break
         return replace(sampled, attrs={**sampled.attrs, **attrs})
 
 
-def failures(target: Target, sampled: Sampled) -> list[str]:
-    """Return the names of the diagnostics that the draws fail."""
+def failures(target: Target, sampled: Sampled) -> tuple[list[str], dict[str, Any]]:
+    """Return the names of the diagnostics that the draws fail.
+
+    Returns:
+        the names, and, if there are none, the attributes that record this: the posterior is then
+        not checked again.
+    """
     values = jax.device_get(constrained_draws(target.program, target.data, sampled.z))
     draws = Draws(
         values,
@@ -69,4 +78,5 @@ def failures(target: Target, sampled: Sampled) -> list[str]:
         statistics=sampled.statistics,
         sites=model_info(target.program, target.data).latent,
     )
-    return [finding.name for finding in check(draws).failures]
+    recorded, report = checked(draws)
+    return [finding.name for finding in report.failures], dict(recorded.attrs)

@@ -61,7 +61,7 @@ def test_a_failed_check_is_followed_by_four_times_as_many_draws(pool: NBest) -> 
 def test_nuts_is_used_after_two_failures_of_imh(
     pool: NBest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(auto, "failures", lambda target, sampled: ["tail ESS"])
+    monkeypatch.setattr(auto, "failures", lambda target, sampled: (["tail ESS"], {}))
     post = adapt(pool, {"A": 0.1, "B": 0.2}, sampler="auto", seed=1, draws=100)
     assert post.attrs["chosen"] == "nuts"
     assert post.attrs["drawn_again_because"] == "tail ESS"
