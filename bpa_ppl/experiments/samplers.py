@@ -28,7 +28,7 @@ from bpa_ppl.progress import Reporter, reporter
 from bpa_ppl.quality import Metric, Oracles, demote_to_extras, gains, oracles, resolve
 from bpa_ppl.registry import LIKELIHOODS, SAMPLERS
 from bpa_ppl.sampling import adapt_draws
-from bpa_ppl.sampling.adapting import target_of
+from bpa_ppl.sampling.adapting import default_likelihood, target_of
 from bpa_ppl.sampling.base import Data, Model, Program, Sampler, Target
 from bpa_ppl.sampling.density import constrained, constrained_draws, evaluate, model_info
 from bpa_ppl.sampling.sentences import preference_sentences
@@ -93,6 +93,9 @@ def compare_samplers(
     goal = resolve(metric, nbest)
     nbest = demote_to_extras(nbest, goal.columns)
     options |= {"oracle": _oracles(nbest, weights, goal, options), "metric": goal}
+    if options.get("likelihood") is None and options.get("preset") is None:
+        # One for all samplers: published ones would take another by default.
+        options["likelihood"] = default_likelihood(goal, nbest)
     if extra:  # runs on other data are refused before the long computation
         quick = adapt_draws(nbest, weights, AdaptOptions(sampler="map", **options))
         for name, posteriors in extra.items():

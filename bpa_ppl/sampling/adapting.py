@@ -42,10 +42,10 @@ from bpa_ppl.quality import Metric, has_preferences, resolve
 from bpa_ppl.quality.scoring import no_references
 from bpa_ppl.registry import LIKELIHOODS, PRIORS, SAMPLERS
 from bpa_ppl.sampling import density
-from bpa_ppl.sampling.base import Data, Model, Program, Sampled, Target, place
+from bpa_ppl.sampling.base import Data, Model, Program, Sampled, Sampler, Target, place
 from bpa_ppl.sampling.mode import find_mode
 from bpa_ppl.sampling.prior_scale import learn_scale
-from bpa_ppl.sampling.sentences import Sentences, domain_numbers, observe_sentences
+from bpa_ppl.sampling.sentences import DOMAIN, Sentences, domain_numbers, observe_sentences
 from bpa_ppl.sampling.tracing import tracing
 from bpa_ppl.weights import (
     EQUAL,
@@ -124,8 +124,7 @@ def adapt_draws(nbest: NBest, weights: AnyWeights, options: AdaptOptions) -> Dra
     """
     require(nbest, NBest, "adapt takes n-best lists (NBest): read a file with read_nbest", "nbest")
     engine, goal = options.resolved_sampler(), resolve(options.metric, nbest)
-    kind = options.chosen()[1]
-    likelihood = default_likelihood(goal, nbest) if kind is None else LIKELIHOODS.resolve(kind)
+    likelihood = _likelihood(options, engine, goal, nbest)
     if (
         "references" in goal.needs
         and nbest.references is None
@@ -220,10 +219,27 @@ def adapt_draws(nbest: NBest, weights: AnyWeights, options: AdaptOptions) -> Dra
         observed={"oracle": sentences.observed},
         constants={**draws.constants, **sentences.scores(), **stored(prepared.sources)},
         sentence_ids=sentences.sentence_ids,
+        coords=_domain_labels(draws, sentences.nbest),
         attrs={**attrs, **draws.attrs},
     )
     _warn_uninformed(draws, sentences.nbest)
     return with_baselines(draws, sentences.nbest, sentences.metric, sentences.gains)
+
+
+def _likelihood(options: AdaptOptions, engine: Sampler, goal: Metric, nbest: NBest) -> Likelihood:
+    """Return the likelihood that is chosen, else that of a published sampler or of the gain."""
+    chosen = options.chosen()[1]
+    if chosen is not None:
+        return LIKELIHOODS.resolve(chosen)
+    default = default_likelihood(goal, nbest)
+    if engine.likelihood is None or not isinstance(default, Margin | Risk):
+        return default
+    log_info(
+        f"{SAMPLERS.name_of(engine)} takes the likelihood that it was published with, "
+        f"{engine.likelihood}; name a likelihood, such as {LIKELIHOODS.name_of(default)}, for "
+        "another one"
+    )
+    return LIKELIHOODS.resolve(engine.likelihood)
 
 
 def default_likelihood(metric: Metric, nbest: NBest) -> Likelihood:
@@ -443,10 +459,45 @@ def draws_of(target: Target, sampled: Sampled) -> Draws:
         sentence_sites=info.per_sentence,
         statistics=sampled.statistics,
         sites=info.latent,
+        dims=_declared_dimensions(program.model, arrays["values"], len(match.free_names)),
         fixed=Weights(zip(match.fixed_names, match.fixed_values.tolist(), strict=True)),
         attrs=sampled.attrs,
         **arrays,
     )
+
+
+def _declared_dimensions(
+    model: Model, values: Mapping[str, Any], features: int
+) -> dict[str, tuple[str, ...]]:
+    """Return the dimensions of the sites that a model names in its attribute `dims`.
+
+    Raises:
+        UsageError: if they do not fit the sites.
+    """
+    sizes, dims = {"feature": features, "other_feature": features}, dict[str, tuple[str, ...]]()
+    for site, names in dict(getattr(model, "dims", {})).items():
+        if site not in values:
+            continue
+        shape, dims[site] = np.shape(values[site])[2:], tuple(names)
+        fits = len(shape) == len(dims[site])
+        if not fits or any(
+            sizes.setdefault(*one) != one[1] for one in zip(names, shape, strict=True)
+        ):
+            raise UsageError(
+                f"the model names the dimensions {', '.join(names)} of its site {site}, which has "
+                f"the shape {shape}: name each dimension, and one size by one name",
+                parameter="model",
+                code="mismatch",
+            )
+    return dims
+
+
+def _domain_labels(draws: Draws, nbest: NBest) -> dict[str, tuple[str, ...]]:
+    """Return the labels of dimensions called `domain`, and of those with one more, new, domain."""
+    if DOMAIN not in nbest.sentence_extras or not draws.dims:
+        return {}
+    names = tuple(map(str, np.unique(np.asarray(nbest.sentence_extras[DOMAIN]))))
+    return {"domain": names, "domain_or_new": (*names, "new")}
 
 
 def _family(options: AdaptOptions) -> PriorFamily | Prior:

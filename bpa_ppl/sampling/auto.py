@@ -23,15 +23,15 @@ GOOD_PARETO_K = 0.5
 MIN_CHECKED_DRAWS = 100
 #: Draws that fail their check are repeated with this many times as many.
 _MORE = 4
-#: The last attempt: NUTS with a longer warm-up and shorter steps.
+#: The last attempts: NUTS with a longer warm-up and shorter steps.
 _WARMUP, _TARGET_ACCEPT = 1000, 0.99
 
 
 class Auto(Sampler, frozen=True):
     """`imh` if a pilot sample shows that its proposals fit the posterior, else `nuts`.
 
-    If the draws fail their check, `imh` draws four times as many; if these fail too, or if the
-    proposals do not fit, NUTS draws with shorter steps.
+    If the draws fail their check, `imh` draws four times as many. If these fail too, or if the
+    proposals do not fit, NUTS draws with shorter steps, and at last four times as many again.
     """
 
     draws: Count = 1000
@@ -45,11 +45,14 @@ class Auto(Sampler, frozen=True):
         independence = [
             IndependenceMetropolis(draws=draws, chains=self.chains) for draws in (self.draws, count)
         ]
-        last = Nuts(draws=count, chains=self.chains, warmup=_WARMUP, target_accept=_TARGET_ACCEPT)
+        last = [
+            Nuts(draws=draws, chains=self.chains, warmup=_WARMUP, target_accept=_TARGET_ACCEPT)
+            for draws in (count, _MORE * count)
+        ]
         first = independence if fits else [Nuts(draws=self.draws, chains=self.chains)]
         reason = fit.reason.replace(" of proposals", f" {side} {GOOD_PARETO_K} of proposals")
         attrs, failed = {"chosen": "", "chosen_because": reason}, list[str]()
-        samplers: list[Sampler] = [*first, last]
+        samplers: list[Sampler] = [*first, *last]
         for sampler in samplers:
             sampled = sampler.sample(target)
             attrs["chosen"] = "nuts" if isinstance(sampler, Nuts) else "imh"

@@ -3,7 +3,7 @@
     python tests/benchmarks/bench_auto.py [--tables NAME ...] [--draws 10]
 
 Tables:
-    text         lists of the decoder with features of text, margin of 8 per edit; 5 to 100 sentences
+    text         lists of the decoder with features of text, 5 to 100 sentences, margin 8 per edit
     likelihoods  the same lists with their own features and each likelihood
     judged       lists judged by experts, from no canonical weights
     equal        the same from equal weights
