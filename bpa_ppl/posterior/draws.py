@@ -289,7 +289,7 @@ class Draws:
                 result[f"{label} (site)" if label in result else label] = cells[..., k]
         return result
 
-    def labels(self, dimension: str, size: int) -> tuple[Any, ...]:
+    def _labels(self, dimension: str, size: int) -> tuple[Any, ...]:
         """Return the labels of a dimension: names, or numbers from 0."""
         if dimension in ("feature", "other_feature"):
             return self.features
@@ -299,7 +299,7 @@ class Draws:
     def _cell_names(self, site: str) -> list[str]:
         """Return the names of the cells of a site whose dimensions have names, else nothing."""
         dims, shape = self.dims.get(site, ()), np.shape(self.values[site])[2:]
-        labels = [self.labels(*pair) for pair in zip(dims, shape, strict=False)]
+        labels = [self._labels(*pair) for pair in zip(dims, shape, strict=False)]
         if tuple(map(len, labels)) != shape:
             return []
         return [f"{site}[{', '.join(map(str, cell))}]" for cell in product(*labels)]

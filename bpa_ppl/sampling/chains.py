@@ -69,7 +69,7 @@ def run_chains(sampler: ChainSampler, target: Target, covariance: Any, start: Si
     keys = jax.random.split(jax.random.key(target.seed), sampler.chains)
     target.progress(0, total, "compiling")
     state = _initial_state(sampler, program, keys, covariance, start, data)
-    pieces = []
+    pieces: list[dict[str, Any]] = []
     for done in range(length, total + length, length):
         # After two pieces everything is compiled, for the types of both possible states.
         with not_tracing() if len(pieces) > 1 else nullcontext():

@@ -97,7 +97,8 @@ def _scattered(target: Target, chains: int) -> Sites:
     """Return z of a start for each chain, near the medians of the prior."""
     rng = np.random.default_rng([target.seed, 3])
     z = repeat_start(target.start, chains)
-    return jax.tree.map(lambda x: x + _JITTER * rng.normal(size=x.shape), z)
+    scattered: Sites = jax.tree.map(lambda x: x + _JITTER * rng.normal(size=x.shape), z)
+    return scattered
 
 
 def _laplace_metric(target: Target) -> tuple[Mode | None, str]:

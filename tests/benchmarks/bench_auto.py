@@ -9,7 +9,7 @@ Tables:
     equal        the same from equal weights
     preferences  answers to random pairs of their candidates
 
-With ten draws these are 515 calls. Printed are the calls, how many of them fail, how many passed
+With ten draws these are 520 calls. Printed are the calls, how many of them fail, how many passed
 after a failure of the first sampler, the samplers in the end, and the times. Each failure is
 printed in full.
 """
