@@ -56,12 +56,14 @@ class AdaptOptions:
         preset: `published` takes the sampler and the likelihood of the paper. What is named
             explicitly has precedence.
         sampler: `auto`, `imh`, `nuts`, `rwm`, `laplace`, `map`; as published `heuristic`,
-            `rwm-isotropic` and `weight-trace`; or a sampler with its settings. None is `auto`.
+            `rwm-isotropic` and `weight-trace`, whose default likelihood is `oracle`; or a sampler
+            with its settings. None is `auto`. The published 100 samples of `heuristic` with delta=8
+            cannot pass `check`, which needs 100 effective ones: draws=1000 with delta=50 pass.
         likelihood: `oracle`, as published, `margin`, `risk`, `preference`, or a likelihood with its
             settings. Settings that are left open are derived from the gain, and recorded. None is
-            `margin` where the metric is TER, BLEU, chrF or `ter+bleu`, `risk` for any other gain,
-            and `preference` for lists without references that carry preferences: see
-            `default_likelihood`.
+            `oracle` for a published sampler, `margin` where the metric is TER, BLEU, chrF or
+            `ter+bleu`, `risk` for any other gain, and `preference` for lists without references
+            that carry preferences: see `default_likelihood`.
         prior: `isotropic`, as published; a `Prior`; or a family of priors.
         prior_variance: σ_T of the isotropic prior, a variance: one number, one for each free
             feature, or {name: variance} of some features. None means 0.1, and for features without

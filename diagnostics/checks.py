@@ -24,7 +24,10 @@ if TYPE_CHECKING:
 
 _HEADER = ("diagnostic", "value", "limit", "", "worst at")
 # Of the advice.
-_MORE = 4  # times as many draws halve the Monte-Carlo error
+_MORE = 3  # times as many, as a warm-up or effective draws, where nothing says how many
+_RESERVE = 1.5  # times as many draws as the ESS that is missing calls for
+_MOST = 100.0  # times as many draws are advised at most; a sampler that needs more is the wrong one
+_SAMPLES, _DELTA = 1000, 50.0  # of the heuristic sample, with which it passes
 _STEP = 2.0  # factor for a step size that is too small or too large
 _ACCEPT, _MAX_ACCEPT = 0.9, 0.99  # target acceptance of NUTS
 _WARMUP = 1000  # draws that NUTS needs to adapt its metric and step size
@@ -36,7 +39,8 @@ class Thresholds:
     """The limits of a check.
 
     Attributes:
-        r_hat: maximum rank-normalised split R-hat (Vehtari et al. 2021).
+        r_hat: maximum rank-normalised split R-hat (Vehtari et al. 2021); a single chain is compared
+            with itself, in four parts.
         ess_per_chain: minimum bulk and tail effective sample size: 100 per chain, 400 for four
             chains (Vehtari et al. 2021); importance samples need 100.
         mcse: maximum Monte-Carlo standard error of a mean, in posterior standard deviations.
@@ -156,6 +160,8 @@ class Report(Outcome):
 _PASSED = "passed_check"
 #: Maximum squared length of the last Newton step, in posterior standard deviations.
 _DECREMENT = 1e-6
+#: Chains are copies if they share this share of their draws, of at least so many.
+_COPIED, _MIN_DIFFERENT = 0.5, 10
 #: Effective draws per degree of freedom of an estimated Monte-Carlo error.
 _WINDOW = 10.0
 
@@ -164,7 +170,8 @@ def check(posterior: Posterior, thresholds: Thresholds | None = None) -> Report:
     """Compare a posterior's diagnostics with their thresholds.
 
     For chains: rank-normalised split R-hat, bulk and tail ESS, MCSE and drift of all components of
-    all sites, and acceptance, divergences and BFMI, as far as they are recorded. For weighted
+    all sites, and acceptance, divergences and BFMI, as far as they are recorded. Chains that are
+    copies of one another fail, because their draws would be counted twice. For weighted
     samples: the effective sample size of the importance weights and Pareto k̂. For a mode: the
     convergence of the optimisation.
 
@@ -199,6 +206,7 @@ def check(posterior: Posterior, thresholds: Thresholds | None = None) -> Report:
     else:
         findings = _of_components(draws, limits, remedies)
         findings += _of_statistics(draws, limits, remedies)
+        findings += _of_copies(draws)
     return Report(sampler, draws.shape, tuple(findings))
 
 
@@ -212,6 +220,17 @@ def checked(draws: Draws) -> tuple[Draws, Report]:
     """
     report = check(draws)
     return draws.with_attrs(**{_PASSED: fingerprint(draws)}) if report else draws, report
+
+
+def has_passed(draws: Draws) -> bool:
+    """Return whether draws record that they passed their check.
+
+    >>> drawn = np.random.default_rng(0).normal(size=(4, 1000, 1))
+    >>> draws = Draws({"weights": drawn}, ("LM0",))
+    >>> has_passed(draws), has_passed(checked(draws)[0])
+    (False, True)
+    """
+    return bool(draws.attrs.get(_PASSED) == fingerprint(draws))
 
 
 def fingerprint(draws: Draws) -> str:
@@ -242,7 +261,7 @@ def refuse_unconverged(posterior: Posterior) -> None:
     bpa_ppl.errors.NotConverged: the posterior failed its check, so it is not used...
     """
     draws = as_draws(posterior, finite=False)
-    if draws.attrs.get(_PASSED) == fingerprint(draws):
+    if has_passed(draws):
         return
     report = check(draws)
     if not report:
@@ -264,7 +283,7 @@ class Remedies:
 
     >>> attrs = {"sampler": "imh", "settings": {"draws": 1000, "warmup": 100}}
     >>> Remedies(Draws({"weights": [[[0.0]]]}, ("LM0",), attrs=attrs)).longer_warmup()
-    'raise warmup (warmup=400), or draw more (draws=4000)'
+    'raise warmup (warmup=300), or draw more (draws=4500)'
     """
 
     def __init__(self, draws: Draws):
@@ -278,20 +297,39 @@ class Remedies:
         self._leveraged = "likelihood_exponent" in draws.attrs
         self._step = draws.attrs.get("step_setting")
 
-    def more_draws(self) -> str:
-        """Return how to get more effective draws."""
-        better = "" if self._nuts else ", or use a sampler that mixes better (nuts)"
-        return f"draw more{self._value('draws', _MORE)}{better}"
+    def more_draws(self, shortage: float = _MORE) -> str:
+        """Return how to get more effective draws.
 
-    def longer_warmup(self) -> str:
-        """Return how to make chains independent of their initial values."""
+        Args:
+            shortage: how many times as many effective draws are needed; infinite if unknown.
+        """
+        better = "use a sampler that mixes better (nuts)"
+        if more := self._draw_more(shortage):
+            return more if self._nuts else f"{more}, or {better}"
+        if self._nuts:
+            better = self.of_nuts(_MAX_ACCEPT, "take shorter steps")
+        return f"raising draws is not enough; {better}"
+
+    def longer_warmup(self, shortage: float = _MORE) -> str:
+        """Return how to make chains independent of their initial values.
+
+        Args:
+            shortage: as for `more_draws`.
+        """
         if not self._recorded:
             return "raise warmup (burn-in), then draws"
-        more = f"draw more{self._value('draws', _MORE)}"
+        warmup = self._settings.get("warmup", _WARMUP)
+        raised = f"warmup={max(_MORE * int(warmup or 0), 100)}"
+        first = f"raise warmup ({raised})"
         if "warmup" not in self._settings:
-            return f"{more}, or use nuts with warmup={_WARMUP}"
-        warmup = self._settings["warmup"] or 0
-        return f"raise warmup (warmup={max(_MORE * int(warmup), 100)}), or {more}"
+            first = f"use nuts with warmup={_WARMUP}"
+        more = self._draw_more(max(shortage, _MORE))
+        return f"{first}, or {more}" if more else first
+
+    def _draw_more(self, shortage: float) -> str:
+        """Return the advice to draw more; empty if so many would be needed that it is useless."""
+        useful = shortage * _RESERVE <= _MOST
+        return f"draw more{self._value('draws', shortage * _RESERVE)}" if useful else ""
 
     def other_steps(self, larger: bool) -> str:
         """Return how to change the step size."""
@@ -307,21 +345,39 @@ class Remedies:
         name = "" if "target_accept" in self._settings or not self._recorded else "nuts with "
         return f"{action} ({name}target_accept={target:g}, warmup={_WARMUP})"
 
-    def more_samples(self) -> str:
-        """Return how to get importance weights with a larger effective sample size."""
+    def more_samples(self, shortage: float = _MORE) -> str:
+        """Return how to get importance weights with a larger effective sample size.
+
+        Args:
+            shortage: how many times as many effective samples are needed.
+        """
+        delta, draws = self._settings.get("delta"), self._settings.get("draws")
+        if delta and draws and draws < _SAMPLES:
+            raised = max(_DELTA, _STEP * delta)
+            return (
+                f"draws={draws} with delta={delta:g} cannot pass; raise both (draws={_SAMPLES}, "
+                f"delta={raised:g}), or {_MARKOV_CHAIN}"
+            )
         leverage = ""
-        if "delta" in self._settings or (self._leveraged and not self._recorded):
+        if delta or (self._leveraged and not self._recorded):
             leverage = f"raise the leveraging factor delta{self._value('delta', _STEP)}, "
         settable = not self._recorded or "draws" in self._settings
-        advice = f"draw more samples{self._value('draws', _MORE)}, " if settable else ""
-        return f"{leverage}{advice}or {_MARKOV_CHAIN}"
+        settable &= shortage * _RESERVE <= _MOST
+        more = f"draw more samples{self._value('draws', shortage * _RESERVE)}, "
+        return f"{leverage}{more if settable else ''}or {_MARKOV_CHAIN}".removeprefix("or ")
 
     def _value(self, name: str, factor: float) -> str:
-        """Return a value to try, in brackets; an empty text if the setting is unknown."""
+        """Return a value to try, in brackets; an empty text if the setting is unknown.
+
+        Whole numbers are rounded up to two digits.
+        """
         value = self._settings.get(name)
         if not (value and isinstance(value, int | float)):
             return f" ({name})" if not self._recorded and name == "draws" else ""
-        raised = round(value * factor) if isinstance(value, int) else value * factor
+        raised = value * factor
+        if isinstance(value, int):
+            unit = max(10 ** int(np.log10(raised)) // 10, 1)
+            raised = -(-int(np.ceil(raised)) // unit) * unit
         return f" ({name}={raised:.10g})"
 
 
@@ -331,8 +387,13 @@ def _of_components(draws: Draws, limits: Thresholds, remedies: Remedies) -> list
     deviation = _deviation(values)
     error = mcse(values) / np.where(deviation > 0, deviation, np.nan)
     level = limits.drift / (2 * len(names))
-    more_draws, longer_warmup = remedies.more_draws(), remedies.longer_warmup()
-    disagree = "the chains disagree ({value:.3f} for {where}): " + longer_warmup
+    bulk, tail = ess(values), ess(values, "tail")
+    shortages = [min_ess / bulk, min_ess / tail, (error / limits.mcse) ** 2]
+    # A chain that never moves has no finite diagnostic: no number of draws is enough.
+    shortage = float(np.max(np.nan_to_num(shortages, nan=np.inf, posinf=np.inf)))
+    more_draws, longer_warmup = remedies.more_draws(shortage), remedies.longer_warmup(shortage)
+    parts = "chains" if draws.shape[0] > 1 else "parts of the chain"
+    disagree = f"the {parts} disagree ({{value:.3f}} for {{where}}): {longer_warmup}"
     few = "{value:.0f} effective draws of {where}: " + more_draws
     few_in_tails = "{value:.0f} effective draws in the tails: " + more_draws
     uncertain = "the mean of {where} is uncertain by {value:.2f} posterior sd: " + more_draws
@@ -340,8 +401,8 @@ def _of_components(draws: Draws, limits: Thresholds, remedies: Remedies) -> list
     z, max_z = np.abs(drift(values, level)), float(norm.isf(level))
     return [
         _worst("R-hat", r_hat(values), names, limits.r_hat, disagree),
-        _worst("bulk ESS", ess(values), names, min_ess, few, -1),
-        _worst("tail ESS", ess(values, "tail"), names, min_ess, few_in_tails, -1),
+        _worst("bulk ESS", bulk, names, min_ess, few, -1),
+        _worst("tail ESS", tail, names, min_ess, few_in_tails, -1),
         _worst("MCSE / sd", error, names, limits.mcse, uncertain),
         _worst("drift (|z|)", z, names, max_z, drifting),
     ]
@@ -456,6 +517,39 @@ def _of_statistics(draws: Draws, limits: Thresholds, remedies: Remedies) -> Iter
         yield Finding("BFMI", value, f"chain {worst}", limit, passed, advice)
 
 
+def _of_copies(draws: Draws) -> Iterator[Finding]:
+    """Yield a finding if some chains are copies of others."""
+    if pairs := copied_chains(draws):
+        first, second = pairs[0]
+        advice = (
+            f"chains {first} and {second} have the same draws: they are one run, read or passed "
+            "more than once; keep each run once, or give each its own seed"
+        )
+        where = f"chain {second}"
+        yield Finding("copied chains", float(len(pairs)), where, "= 0", False, advice)
+
+
+def copied_chains(draws: Draws) -> list[tuple[int, int]]:
+    """Return the pairs of chains of which one repeats at least half of the draws of the other.
+
+    Draws of the weights are compared exactly, wherever they are in the chain, so that a run is
+    recognised after thinning or with another warm-up. Chains with fewer than ten different draws
+    are left out: they may not have left a common start.
+
+    >>> chains = np.random.default_rng(0).normal(size=(2, 20, 1))
+    >>> copied_chains(Draws({"weights": chains[[0, 1, 0]]}, ("LM0",)))
+    [(0, 2)]
+    """
+    sets = [set(map(bytes, np.ascontiguousarray(chain))) for chain in draws.weights]
+    return [
+        (i, j)
+        for j in range(len(sets))
+        for i in range(j)
+        if min(len(sets[i]), len(sets[j])) >= _MIN_DIFFERENT
+        and len(sets[i] & sets[j]) >= _COPIED * min(len(sets[i]), len(sets[j]))
+    ]
+
+
 def _of_importance(draws: Draws, limits: Thresholds, remedies: Remedies) -> list[Finding]:
     """Return the findings on importance weights: Kish's effective sample size, Pareto k̂."""
     size, min_ess = kish(draws.importance), limits.ess_per_chain
@@ -466,7 +560,7 @@ def _of_importance(draws: Draws, limits: Thresholds, remedies: Remedies) -> list
         f"Pareto k̂ {k_hat:.2f}: the tail of the importance weights is so heavy that averages are "
         f"unreliable; {_MARKOV_CHAIN}"
     )
-    few, passed = f"{of_all}: {remedies.more_samples()}", size >= min_ess
+    few, passed = f"{of_all}: {remedies.more_samples(min_ess / size)}", size >= min_ess
     limit = f"≤ {limits.pareto_k:g}"
     return [
         Finding("ESS of the weights", size, "", f"≥ {min_ess:g}", passed, few),

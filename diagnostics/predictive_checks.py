@@ -15,7 +15,7 @@ from bpa_ppl.diagnostics.estimates import uniformity
 from bpa_ppl.diagnostics.leave_one_out import GOOD_PARETO_K, leave_one_out
 from bpa_ppl.errors import DataError, checked_seed, one_of
 from bpa_ppl.models import Preparation
-from bpa_ppl.nbest import Float64, Int64, NBest
+from bpa_ppl.nbest import Float32, Float64, Int64, NBest
 from bpa_ppl.posterior import Draws, as_draws, to_arviz
 from bpa_ppl.posterior.draws import WEIGHTS
 from bpa_ppl.quality import judged_lists
@@ -270,7 +270,9 @@ _BLOCK = 64
 def with_predictions(
     posterior: Posterior, nbest: NBest, *, gains: npt.ArrayLike | None = None, seed: int = 0
 ) -> InferenceData:
-    """Return the posterior with the group `posterior_predictive`, for the checks of ArviZ.
+    """Return the posterior with the groups that predict the lists, for the checks of ArviZ.
+
+    They are `posterior_predictive`, and `prior_predictive` from the recorded draws of the prior.
 
     Each draw λ predicts one hypothesis of each sentence, drawn from p(e|f,λ). Two variables
     describe the predictions, and the oracles in `observed_data`:
@@ -290,7 +292,7 @@ def with_predictions(
         seed: of the predictions, and of the resampling.
 
     Returns:
-        InferenceData, or a DataTree; (C, D, S) float32 each in `posterior_predictive`.
+        InferenceData, or a DataTree; (C, D, S) float32 each in the two groups.
 
     Raises:
         DataError: if these are other lists, features are missing, or there is not one gain for
@@ -318,13 +320,26 @@ def with_predictions(
         predicted["gain"], observed["gain"] = (
             gain_values[lists.offsets[:-1] + position] for position in (drawn, oracle)
         )
-    narrow = {}
-    for name, values in predicted.items():
-        # Rounded towards zero, so that a position plus a fraction is below the next position.
-        rounded_values = values.astype(np.float32)
-        lower = np.nextafter(rounded_values, np.float32(0))
-        narrow[name] = np.where(np.abs(rounded_values) > np.abs(values), lower, rounded_values)
-    return to_arviz(replace(draws, predictive=narrow, observed={**draws.observed, **observed}))
+    from_prior = {}
+    if WEIGHTS in draws.prior:
+        prior = np.asarray(draws.prior[WEIGHTS], np.float64)
+        vectors = draws.aligned(lists, prior.reshape(-1, prior.shape[-1]))
+        positions = _drawn(lists, vectors, rng).reshape(*prior.shape[:2], len(lists))
+        from_prior["oracle"] = _narrow(positions + rng.random(positions.shape))
+        if gains is not None:
+            from_prior["gain"] = _narrow(gain_values[lists.offsets[:-1] + positions])
+    narrow = {name: _narrow(values) for name, values in predicted.items()}
+    observed = {**draws.observed, **observed}
+    return to_arviz(
+        replace(draws, predictive=narrow, prior_predictive=from_prior, observed=observed)
+    )
+
+
+def _narrow(values: Float64) -> Float32:
+    """Return float32 rounded towards zero: a position plus a fraction is below the next one."""
+    rounded = values.astype(np.float32)
+    lower = np.nextafter(rounded, np.float32(0))
+    return np.where(np.abs(rounded) > np.abs(values), lower, rounded)
 
 
 def _drawn(lists: NBest, weights: Float64, rng: np.random.Generator) -> Int64:

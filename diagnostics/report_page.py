@@ -519,7 +519,9 @@ def trace_figure(draws: Draws, names: Sequence[str]) -> Figure:
     kept, warmup = draws.components(), {}
     if WEIGHTS in draws.warmup:
         sites = tuple(site for site in draws.sites if site in draws.warmup)
-        warmup = Draws(draws.warmup, draws.features, sites=sites).components()
+        warmup = Draws(
+            draws.warmup, draws.features, sites=sites, dims=draws.dims, coords=draws.coords
+        ).components()
 
     def trace(axes: Any, name: str) -> None:
         warmup_draws = warmup.get(name, kept[name][:, :0])

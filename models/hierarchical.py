@@ -2,15 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
 
+import jax
+import jax.numpy as jnp
 import numpyro
 import numpyro.distributions as dist
+from jax.scipy.linalg import cho_solve, solve_triangular
 
 from bpa_ppl.errors import UsageError
 from bpa_ppl.models.likelihoods.base import Likelihood
 from bpa_ppl.models.lists import Lists
 from bpa_ppl.models.priors.base import Prior
+
+#: The values of the site `own` in whitened coordinates, and the log determinant of the change.
+WHITENED, LOG_SLOPE = "own_whitened", "own_log_slope"
+
+
+class Information(NamedTuple):
+    """The likelihood of each domain as a Gaussian (D domains, Q features).
+
+    Attributes:
+        precision: (D, Q, Q), positive semi-definite.
+        centre: (D, Q).
+    """
+
+    precision: Any
+    centre: Any
 
 
 @dataclass(frozen=True)
@@ -38,6 +58,14 @@ class Hierarchical:
 
     #: Sites that are correlated in the posterior, for the metric of a sampler.
     together = ("shared", "own")
+    #: The dimensions of the sites; the last of `domain_or_new` is the domain without sentences.
+    dims: ClassVar[Mapping[str, tuple[str, ...]]] = {
+        "shared": ("feature",),
+        "scale": ("feature",),
+        "correlation": ("feature", "other_feature"),
+        "own": ("domain_or_new", "feature"),
+        "by_domain": ("domain", "feature"),
+    }
     domains: int
     spread: float = 0.5
     concentration: float = 2.0
@@ -52,8 +80,22 @@ class Hierarchical:
         """The name of the model that a posterior records."""
         return str(self)
 
-    def __call__(self, lists: Lists, prior: Prior, likelihood: Likelihood) -> None:
-        """Run the model."""
+    def __call__(
+        self,
+        lists: Lists,
+        prior: Prior,
+        likelihood: Likelihood,
+        information: Information | None = None,
+    ) -> None:
+        """Run the model.
+
+        Args:
+            lists: with the number of each sentence's domain.
+            prior: of the shared weights.
+            likelihood: of the choices.
+            information: changes the coordinates in which `own` is sampled, for a sampler; None
+                samples z itself.
+        """
         base = prior.distribution()
         shared = numpyro.sample("shared", base)
         size, deviation = base.event_shape[0], base.variance**0.5
@@ -63,9 +105,39 @@ class Hierarchical:
             correlation = dist.LKJCholesky(size, self.concentration)
             root = root * numpyro.sample("correlation", correlation)
         shape = (self.domains + 1, size)
-        unit = numpyro.sample("own", dist.Normal(0.0, 1.0).expand(shape).to_event(2))
+        standard = dist.Normal(0.0, 1.0).expand(shape).to_event(2)
+        unit = numpyro.sample("own", standard)
+        if information is not None:
+            moved, log_slope = _from_standard(information, unit, shared, root)
+            numpyro.factor(
+                "own_change", standard.log_prob(moved) - standard.log_prob(unit) + log_slope
+            )
+            unit = numpyro.deterministic(WHITENED, moved)
+            numpyro.deterministic(LOG_SLOPE, log_slope)
         weights = shared[None] + unit @ root.T
         numpyro.deterministic("weights", weights[-1])
         by_domain = numpyro.deterministic("by_domain", weights[:-1])
         with numpyro.plate("sentence", len(lists.oracle)):
             likelihood.observe(lists, by_domain)
+
+
+def _from_standard(
+    information: Information, unit: jax.Array, shared: jax.Array, root: jax.Array
+) -> tuple[jax.Array, jax.Array]:
+    """Return z of each domain from whitened values, (D + 1, Q), and the log determinant, ().
+
+    The last domain has no sentences, so its z is standard normal.
+    """
+    size = unit.shape[-1]
+    if root.shape[-1] != size:  # a single feature has no correlations
+        root = root * jnp.eye(size)
+
+    def of_domain(precision: jax.Array, centre: jax.Array, value: jax.Array) -> Any:
+        projected = root.T @ precision
+        factor = jnp.linalg.cholesky(jnp.eye(size) + projected @ root)
+        mean = cho_solve((factor, True), projected @ (centre - shared))
+        moved = mean + solve_triangular(factor, value, lower=True, trans="T")
+        return moved, -jnp.log(jnp.diagonal(factor)).sum()
+
+    moved, log_slopes = jax.vmap(of_domain)(*information, unit[:-1])
+    return jnp.concatenate([moved, unit[-1:]]), log_slopes.sum()

@@ -36,10 +36,11 @@ from bpa_ppl.progress import Reporter, reporter
 from bpa_ppl.quality import Metric, Oracles, demote_to_extras, gains, oracles, resolve
 from bpa_ppl.registry import LIKELIHOODS, SAMPLERS
 from bpa_ppl.sampling import adapt_draws
-from bpa_ppl.sampling.adapting import target_of
+from bpa_ppl.sampling.adapting import default_likelihood, target_of
 from bpa_ppl.sampling.base import Data, Model, Program, Sampler, Target
 from bpa_ppl.sampling.density import constrained, constrained_draws, evaluate, model_info
 from bpa_ppl.sampling.sentences import preference_sentences
+from bpa_ppl.sampling.tracing import tracing
 from bpa_ppl.weights import AnyWeights, match
 
 if TYPE_CHECKING:
@@ -108,6 +109,9 @@ def compare_samplers(
     goal = resolve(metric, nbest)
     nbest = demote_to_extras(nbest, goal.columns)
     options |= {"oracle": _oracles(nbest, weights, goal, options), "metric": goal}
+    if options.get("likelihood") is None and options.get("preset") is None:
+        # One for all samplers: published ones would take another by default.
+        options["likelihood"] = default_likelihood(goal, nbest)
     if extra:  # runs on other data are refused before the long computation
         quick = adapt_draws(nbest, weights, AdaptOptions(sampler="map", **options))
         for name, posteriors in extra.items():
@@ -360,7 +364,7 @@ def calibrate_sampler(
         gain = gains(nbest, metric) if resolved.observes == "gains" else None
     free = dict(zip(matched.free_names, matched.free_values.tolist(), strict=True))
     prepare_jax()
-    with jax.enable_x64(True):
+    with tracing(), jax.enable_x64(True):
         prior = Prior.isotropic(free, prior_variance)
         target = target_of(nbest, matched, prior, likelihood=resolved, gains=gain, model=model)
         labels = _labels(target)
@@ -379,7 +383,7 @@ def _replicated(engine: Sampler, target: Target, seed: int, i: int) -> Replicati
     """Simulate data, and draw from the posterior given the data."""
     program, data = target.program, target.data
     # The setting is local to a thread.
-    with jax.enable_x64(True):
+    with tracing(), jax.enable_x64(True):
         names = _parameters(target)
         key = jax.random.fold_in(jax.random.key(seed), i)
         truth, oracle, likelihood = simulated(program, data, names, key)

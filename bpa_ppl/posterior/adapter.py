@@ -2,9 +2,10 @@
 
 Groups: `posterior`, `prior`, `sample_stats`, `log_likelihood` (one variable per observed site),
 `log_prior` (one per sampled site, or their sum), `observed_data`, `constant_data`,
-`warmup_posterior` for samplers with a warm-up, and `posterior_predictive` where there are lists to
-predict (`bpa_ppl.diagnostics.with_predictions`). The coordinate `feature` holds the names of the
-free features, `fixed_feature` those of the fixed ones, `sentence` the ids of the sentences.
+`warmup_posterior` for samplers with a warm-up, and `posterior_predictive` and `prior_predictive`
+where there are lists to predict (`bpa_ppl.diagnostics.with_predictions`). The coordinate `feature`
+holds the names of the free features, `fixed_feature` those of the fixed ones, `sentence` the ids of
+the sentences. A model names the dimensions of its other sites in its attribute `dims`.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ _SCHEMA = "schema_version"
 _DENSITY, _LOG_WEIGHT, _FIXED = "lp", "log_weight", "fixed"
 #: The prior of all sites together, as Stan's packages call it.
 _JOINT = "lprior"
+_OF_FEATURES = {"feature", "other_feature"}
 _ORACLE, _SITES = "oracle", "sites"
 _FEATURE_DIMS = {
     "canonical": ["feature"],
@@ -83,15 +85,18 @@ def to_tree(draws: Draws) -> DataTree:
         "log_prior": log_prior,
         "sample_stats": statistics,
         "prior": draws.prior,
+        "prior_predictive": draws.prior_predictive,
         "observed_data": draws.observed,
         "constant_data": constants,
         "warmup_posterior": draws.warmup,
     }
     used = {name for group in groups.values() for name in group}
     dims = {name: dims for name, dims in _FEATURE_DIMS.items() if name in used}
+    dims |= {site: list(names) for site, names in draws.dims.items() if site in used}
     dims |= {site: ["sentence"] for site in (*draws.sentence_sites, *draws.predictive)}
     names, fixed = list(draws.features), list(draws.fixed)
     coords: dict[str, Any] = {"feature": names, "other_feature": names, "fixed_feature": fixed}
+    coords |= {dimension: list(labels) for dimension, labels in draws.coords.items()}
     if draws.sentence_ids is not None:
         coords["sentence"] = draws.sentence_ids
     plain = {name: _encoded(name, value) for name, value in attrs.items()}
@@ -150,11 +155,13 @@ def from_tree(tree: DataTree) -> Draws:
         log_likelihood=_draws_of(likelihood),
         log_prior=_draws_of(groups.get("log_prior")),
         predictive=_draws_of(groups.get("posterior_predictive")),
+        prior_predictive=_draws_of(groups.get("prior_predictive")),
         sentence_sites=_sentence_sites(likelihood),
         statistics=statistics,
         warmup=_same_shape(groups.get("warmup_posterior"), values),
         prior=_same_shape(groups.get("prior"), values),
         sites=_sites(attrs.pop(_SITES, None), values),
+        **_named_dimensions(groups["posterior"], len(features)),
         observed=_observed(groups.get("observed_data")),
         constants=_constants(constants, features),
         fixed=_fixed(constants),
@@ -253,6 +260,21 @@ def _fixed(constants: Dataset | None) -> Weights:
         raise DataError(problem, code="bad-number")
     names = map(str, constants["fixed_feature"].values)
     return Weights(zip(names, map(float, fixed.values), strict=True), "the posterior")
+
+
+def _named_dimensions(group: Dataset, features: int) -> dict[str, Any]:
+    """Return the dimensions of the sites that have names, and their labels, as fields of Draws."""
+    dims: dict[str, tuple[str, ...]] = {}
+    for name, variable in group.data_vars.items():
+        names = tuple(str(dim) for dim in variable.dims if dim not in SAMPLE_DIMS)
+        numbered = all(dim.startswith(f"{name}_dim_") for dim in names)
+        others = any(group.sizes[dim] != features for dim in _OF_FEATURES.intersection(names))
+        if name != WEIGHTS and not numbered and not others:
+            dims[str(name)] = names
+    used = {dim for names in dims.values() for dim in names} - _OF_FEATURES
+    labels = {dim: group.coords[dim].values for dim in used if dim in group.coords}
+    coords = {dim: tuple(map(str, v)) for dim, v in labels.items() if v.dtype.kind not in "iu"}
+    return {"dims": dims, "coords": coords}
 
 
 def _sites(recorded: Any, values: Mapping[str, Any]) -> tuple[str, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import product
 from numbers import Real
 from typing import Any
 
@@ -48,11 +49,15 @@ class Draws:
         log_likelihood: observed site -> (C, D, …) one value per observation.
         log_prior: site -> (C, D, …) its log prior density; empty if not recorded by site.
         predictive: observed site -> (C, D, …) what each draw predicts.
+        prior_predictive: observed site -> (C, P, …) what each draw of the prior predicts.
         sentence_sites: sites observed once per sentence: (C, D, S), in the order of the lists.
         statistics: name as in ArviZ -> (C, D), such as `acceptance_rate`.
         warmup: site -> (C, W, …) the discarded draws.
         prior: site -> (C, P, …) draws of the prior.
         sites: the sampled sites; other values are functions of them.
+        dims: site -> the names of its dimensions after chain and draw, for sites whose dimensions
+            have names: `feature` and `other_feature` are the free features.
+        coords: dimension -> its labels; other dimensions are numbered.
         observed: site -> what was observed.
         constants: `canonical` (Q,), `prior_mean` (Q,), `prior_variance` (Q,) or
             `prior_covariance` (Q, Q), `mode` (Q,), `oracle_score` (S,); each if known.
@@ -99,11 +104,14 @@ class Draws:
     log_likelihood: Arrays = field(default_factory=dict)
     log_prior: Arrays = field(default_factory=dict)
     predictive: Arrays = field(default_factory=dict)
+    prior_predictive: Arrays = field(default_factory=dict)
     sentence_sites: tuple[str, ...] = ()
     statistics: Arrays = field(default_factory=dict)
     warmup: Arrays = field(default_factory=dict)
     prior: Arrays = field(default_factory=dict)
     sites: tuple[str, ...] = (WEIGHTS,)
+    dims: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    coords: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     observed: Arrays = field(default_factory=dict)
     constants: Arrays = field(default_factory=dict)
     fixed: Weights = field(default_factory=lambda: Weights({}))
@@ -257,11 +265,22 @@ class Draws:
     def components(self, *, derived: bool = False) -> dict[str, Float64]:
         """Return the draws of every scalar by name, each (C, D).
 
-        A weight has the name of its feature; a cell of another site is called `site[2]`, a scalar
-        site `site`, and ` (site)` is added if a feature has that name.
+        A weight has the name of its feature; a cell of another site is called `site[2]`, or
+        `site[LM0]` if its dimensions have names, a scalar site `site`, and ` (site)` is added if a
+        feature has that name.
 
         Args:
             derived: whether to include functions of the sampled sites.
+
+        >>> draws = Draws(
+        ...     {"weights": np.zeros((1, 2, 2)), "own": np.zeros((1, 2, 3, 2))},
+        ...     ("LM0", "WP0"),
+        ...     sites=("weights", "own"),
+        ...     dims={"own": ("domain", "feature")},
+        ...     coords={"domain": ("news", "talks", "new")},
+        ... )
+        >>> list(draws.components())[2:5]
+        ['own[news, LM0]', 'own[news, WP0]', 'own[talks, LM0]']
         """
         # Weights are included even if they are a function of other sites.
         others = [name for name in self.values if derived or name in self.sites]
@@ -269,10 +288,26 @@ class Draws:
         for name in dict.fromkeys([WEIGHTS, *others]):
             cells = np.asarray(self.values[name], np.float64).reshape(*self.shape, -1)
             count = cells.shape[-1]
-            labels = [name] if count == 1 else [f"{name}[{k}]" for k in range(count)]
+            labels = self._cell_names(name) or [f"{name}[{k}]" for k in range(count)]
+            labels = [name] if count == 1 else labels
             for k, label in enumerate(self.features if name == WEIGHTS else labels):
                 result[f"{label} (site)" if label in result else label] = cells[..., k]
         return result
+
+    def _labels(self, dimension: str, size: int) -> tuple[Any, ...]:
+        """Return the labels of a dimension: names, or numbers from 0."""
+        if dimension in ("feature", "other_feature"):
+            return self.features
+        names = self.coords.get(dimension, ())
+        return names if len(names) == size else tuple(range(size))
+
+    def _cell_names(self, site: str) -> list[str]:
+        """Return the names of the cells of a site whose dimensions have names, else nothing."""
+        dims, shape = self.dims.get(site, ()), np.shape(self.values[site])[2:]
+        labels = [self._labels(*pair) for pair in zip(dims, shape, strict=False)]
+        if tuple(map(len, labels)) != shape:
+            return []
+        return [f"{site}[{', '.join(map(str, cell))}]" for cell in product(*labels)]
 
     def at_point(self, point: str = "mean", draw: int = 0) -> Weights:
         """Return one vector of weights that summarises the posterior, fixed weights included.

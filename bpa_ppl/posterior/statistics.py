@@ -37,8 +37,15 @@ def ess(values: npt.ArrayLike, method: str = "bulk") -> Float64:
 
 
 def r_hat(values: npt.ArrayLike) -> Float64:
-    """Return rank-normalised split R-hat, (C, D, …) ↦ (…) (Vehtari et al. 2021)."""
-    return _of_each("rhat", values, "rank")
+    """Return rank-normalised split R-hat, (C, D, …) ↦ (…) (Vehtari et al. 2021).
+
+    A single chain is taken as two, its halves, which are split again.
+    """
+    array = np.asarray(values, np.float64)
+    if len(array) == 1:
+        half = array.shape[1] // 2
+        array = np.concatenate([array[:, :half], array[:, -half:]]) if half else array
+    return _of_each("rhat", array, "rank")
 
 
 def mcse(values: npt.ArrayLike) -> Float64:

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from bpa_ppl.caching import prepare_jax
 from bpa_ppl.diagnostics.baselines.comparing import with_baselines
-from bpa_ppl.diagnostics.checks import checked
+from bpa_ppl.diagnostics.checks import checked, has_passed
 from bpa_ppl.errors import DataError, UsageError, checked_seed, require
 from bpa_ppl.features.recipes import stored
 from bpa_ppl.models import (
@@ -46,7 +46,8 @@ from bpa_ppl.sampling import density
 from bpa_ppl.sampling.base import Data, Model, Program, Sampled, Sampler, Target, place
 from bpa_ppl.sampling.mode import find_mode
 from bpa_ppl.sampling.prior_scale import learn_scale, require_usable_scale
-from bpa_ppl.sampling.sentences import Sentences, domain_numbers, observe_sentences
+from bpa_ppl.sampling.sentences import DOMAIN, Sentences, domain_numbers, observe_sentences
+from bpa_ppl.sampling.tracing import tracing
 from bpa_ppl.weights import (
     EQUAL,
     AnyWeights,
@@ -111,7 +112,9 @@ def adapt(nbest: NBest, weights: AnyWeights, options: AdaptOptions) -> Inference
     >>> bool(point_weights(posterior)["Errors"] < 0), rerank(lists, posterior).texts
     (True, ['the cat', 'the dog'])
     """
-    return to_arviz(checked(adapt_draws(nbest, weights, options))[0])
+    draws = adapt_draws(nbest, weights, options)
+    # The sampler `auto` has checked its draws.
+    return to_arviz(draws if has_passed(draws) else checked(draws)[0])
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,13 +143,14 @@ class Prepared:
             sampler: the record of the sampler: `sampler`, its name, and `settings`.
         """
         sentences = self.sentences
-        with jax.enable_x64(True):
+        with tracing(), jax.enable_x64(True):
             draws = draws_of(self.target, sampled)
         draws = replace(
             draws,
             observed={"oracle": sentences.observed},
             constants={**draws.constants, **self.constants},
             sentence_ids=sentences.sentence_ids,
+            coords=_domain_labels(draws, sentences.nbest),
             attrs={**sampler, **self.attrs, **draws.attrs},
         )
         _warn_uninformed(draws, sentences.nbest)
@@ -176,7 +180,7 @@ def adapt_draws(
     """
     prepared = prepare_target(nbest, weights, options)
     name = SAMPLERS.name_of(prepared.sampler)
-    with jax.enable_x64(True), reporter(options.progress, f"adapt {name}") as report:
+    with tracing(), jax.enable_x64(True), reporter(options.progress, f"adapt {name}") as report:
         start = clock()
         sampled = prepared.sampler.sample(replace(prepared.target, progress=report))
         seconds = clock() - start
@@ -199,8 +203,7 @@ def prepare_target(nbest: NBest, weights: AnyWeights, options: AdaptOptions) -> 
     require(nbest, NBest, "adapt takes n-best lists (NBest): read a file with read_nbest", "nbest")
     engine, goal = options.resolved_sampler(), resolve(options.metric, nbest)
     engine.require_packages()
-    kind = options.chosen()[1]
-    likelihood = default_likelihood(goal, nbest) if kind is None else LIKELIHOODS.resolve(kind)
+    likelihood = _likelihood(options, engine, goal, nbest)
     if (
         "references" in goal.needs
         and nbest.references is None
@@ -265,7 +268,7 @@ def prepare_target(nbest: NBest, weights: AnyWeights, options: AdaptOptions) -> 
     require_usable_scale(prior, matched, sentences.nbest)
     if likelihood.observes == "preferences" and scale is not None:
         recorded["scale_learned"] = False
-    with jax.enable_x64(True):
+    with tracing(), jax.enable_x64(True):
         target = _target(sentences, prior, likelihood, model=model, seed=int(options.seed))
         info = density.model_info(target.program, target.data)
     # A custom model may ignore likelihood or prior; settings folded into the lists have an effect
@@ -286,6 +289,22 @@ def prepare_target(nbest: NBest, weights: AnyWeights, options: AdaptOptions) -> 
     }
     constants = {**sentences.scores(), **stored(prepared.sources)}
     return Prepared(target, engine, sentences, attrs, constants)
+
+
+def _likelihood(options: AdaptOptions, engine: Sampler, goal: Metric, nbest: NBest) -> Likelihood:
+    """Return the likelihood that is chosen, else that of a published sampler or of the gain."""
+    chosen = options.chosen()[1]
+    if chosen is not None:
+        return LIKELIHOODS.resolve(chosen)
+    default = default_likelihood(goal, nbest)
+    if engine.likelihood is None or not isinstance(default, Margin | Risk):
+        return default
+    log_info(
+        f"{SAMPLERS.name_of(engine)} takes the likelihood that it was published with, "
+        f"{engine.likelihood}; name a likelihood, such as {LIKELIHOODS.name_of(default)}, for "
+        "another one"
+    )
+    return LIKELIHOODS.resolve(engine.likelihood)
 
 
 def default_likelihood(metric: Metric, nbest: NBest) -> Likelihood:
@@ -349,7 +368,7 @@ def _scale(
         likelihood = Oracle()
     if likelihood.observes == "oracles":
         sentences = sentences._replace(gains=None)
-    with reporter(progress, "learn the scale of the prior"):
+    with reporter(progress, "learn the scale of the prior"), tracing():
         return learn_scale(
             lambda prior: _target(sentences, prior, likelihood),
             lambda scale: isotropic.build_prior(family, sentences.match, scale),
@@ -546,6 +565,7 @@ def draws_of(target: Target, sampled: Sampled) -> Draws:
         sentence_sites=info.per_sentence,
         statistics=sampled.statistics,
         sites=info.latent,
+        dims=_declared_dimensions(program.model, arrays["values"], len(match.free_names)),
         fixed=Weights(zip(match.fixed_names, match.fixed_values.tolist(), strict=True)),
         attrs=sampled.attrs,
         **arrays,
@@ -555,6 +575,40 @@ def draws_of(target: Target, sampled: Sampled) -> Draws:
 def _not_a_model(model: Any) -> UsageError:
     problem = f"a model is a function of (lists, prior, likelihood), not {model!r:.80}"
     return UsageError(problem, parameter="model", code="wrong-type")
+
+
+def _declared_dimensions(
+    model: Model, values: Mapping[str, Any], features: int
+) -> dict[str, tuple[str, ...]]:
+    """Return the dimensions of the sites that a model names in its attribute `dims`.
+
+    Raises:
+        UsageError: if they do not fit the sites.
+    """
+    sizes, dims = {"feature": features, "other_feature": features}, dict[str, tuple[str, ...]]()
+    for site, names in dict(getattr(model, "dims", {})).items():
+        if site not in values:
+            continue
+        shape, dims[site] = np.shape(values[site])[2:], tuple(names)
+        fits = len(shape) == len(dims[site])
+        if not fits or any(
+            sizes.setdefault(*one) != one[1] for one in zip(names, shape, strict=True)
+        ):
+            raise UsageError(
+                f"the model names the dimensions {', '.join(names)} of its site {site}, which has "
+                f"the shape {shape}: name each dimension, and one size by one name",
+                parameter="model",
+                code="mismatch",
+            )
+    return dims
+
+
+def _domain_labels(draws: Draws, nbest: NBest) -> dict[str, tuple[str, ...]]:
+    """Return the labels of dimensions called `domain`, and of those with one more, new, domain."""
+    if DOMAIN not in nbest.sentence_extras or not draws.dims:
+        return {}
+    names = tuple(map(str, np.unique(np.asarray(nbest.sentence_extras[DOMAIN]))))
+    return {"domain": names, "domain_or_new": (*names, "new")}
 
 
 def _family(options: AdaptOptions) -> PriorFamily | Prior:

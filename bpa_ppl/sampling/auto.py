@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import jax
 
 from bpa_ppl.component import Count
-from bpa_ppl.diagnostics.checks import check
+from bpa_ppl.diagnostics.checks import checked
 from bpa_ppl.posterior import Draws
 from bpa_ppl.sampling.base import Sampled, Sampler, Target
 from bpa_ppl.sampling.density import constrained_draws, model_info
@@ -22,15 +23,15 @@ GOOD_PARETO_K = 0.5
 MIN_CHECKED_DRAWS = 100
 #: Draws that fail their check are repeated with this many times as many.
 _MORE = 4
-#: The last attempt: NUTS with a longer warm-up and shorter steps.
+#: The last attempts: NUTS with a longer warm-up and shorter steps.
 _WARMUP, _TARGET_ACCEPT = 1000, 0.99
 
 
 class Auto(Sampler, frozen=True):
     """`imh` if a pilot sample shows that its proposals fit the posterior, else `nuts`.
 
-    If the draws fail their check, `imh` draws four times as many; if these fail too, or if the
-    proposals do not fit, NUTS draws with shorter steps.
+    If the draws fail their check, `imh` draws four times as many. If these fail too, or if the
+    proposals do not fit, NUTS draws with shorter steps, and at last four times as many again.
     """
 
     draws: Count = 1000
@@ -44,24 +45,35 @@ class Auto(Sampler, frozen=True):
         independence = [
             IndependenceMetropolis(draws=draws, chains=self.chains) for draws in (self.draws, count)
         ]
-        last = Nuts(draws=count, chains=self.chains, warmup=_WARMUP, target_accept=_TARGET_ACCEPT)
+        last = [
+            Nuts(draws=draws, chains=self.chains, warmup=_WARMUP, target_accept=_TARGET_ACCEPT)
+            for draws in (count, _MORE * count)
+        ]
         first = independence if fits else [Nuts(draws=self.draws, chains=self.chains)]
         reason = fit.reason.replace(" of proposals", f" {side} {GOOD_PARETO_K} of proposals")
         attrs, failed = {"chosen": "", "chosen_because": reason}, list[str]()
-        samplers: list[Sampler] = [*first, last]
+        samplers: list[Sampler] = [*first, *last]
         for sampler in samplers:
             sampled = sampler.sample(target)
             attrs["chosen"] = "nuts" if isinstance(sampler, Nuts) else "imh"
             if failed:
                 attrs["drawn_again_because"] = ", ".join(failed)
-            failed = failures(target, sampled) if self.draws >= MIN_CHECKED_DRAWS else []
+            if self.draws < MIN_CHECKED_DRAWS:
+                break
+            failed, passed = failures(target, sampled)
+            attrs |= passed
             if not failed:
                 break
         return replace(sampled, attrs={**sampled.attrs, **attrs})
 
 
-def failures(target: Target, sampled: Sampled) -> list[str]:
-    """Return the names of the diagnostics that the draws fail."""
+def failures(target: Target, sampled: Sampled) -> tuple[list[str], dict[str, Any]]:
+    """Return the names of the diagnostics that the draws fail.
+
+    Returns:
+        the names, and, if there are none, the attributes that record this: the posterior is then
+        not checked again.
+    """
     values = jax.device_get(constrained_draws(target.program, target.data, sampled.z))
     draws = Draws(
         values,
@@ -69,4 +81,5 @@ def failures(target: Target, sampled: Sampled) -> list[str]:
         statistics=sampled.statistics,
         sites=model_info(target.program, target.data).latent,
     )
-    return [finding.name for finding in check(draws).failures]
+    recorded, report = checked(draws)
+    return [finding.name for finding in report.failures], dict(recorded.attrs)

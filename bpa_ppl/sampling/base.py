@@ -153,6 +153,8 @@ class Sampler(Component, frozen=True):
         exact: whether the draws, with their importance weights, follow the posterior.
         takes_extra: whether it needs lists of the out-of-domain set (see `fitted`).
         packages: the optional packages that it runs, which `bpa_ppl[compare]` installs.
+        likelihood: the name of the likelihood that it was published with, which is then its
+            default; None takes the default of the gain.
 
     >>> from bpa_ppl.registry import SAMPLERS
     >>> SAMPLERS.resolve("imh", {"draws": 500}).settings()["draws"]
@@ -162,6 +164,7 @@ class Sampler(Component, frozen=True):
     exact: ClassVar[bool] = True
     takes_extra: ClassVar[bool] = False
     packages: ClassVar[tuple[str, ...]] = ()
+    likelihood: ClassVar[str | None] = None
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from functools import partial
 from typing import Any, ClassVar
 
@@ -12,6 +13,7 @@ from numpyro.infer.mcmc import MCMCKernel
 
 from bpa_ppl.component import Count, CountOrNone
 from bpa_ppl.sampling.base import Data, Program, Sampled, Sampler, Sites, Target, require_memory
+from bpa_ppl.sampling.tracing import not_tracing
 
 #: Statistics of NumPyro's states, and their names in ArviZ.
 ARVIZ_NAMES = {
@@ -65,11 +67,14 @@ def run_chains(sampler: ChainSampler, target: Target, covariance: Any, start: Si
     require_memory(target, sampler.chains * total)
     length = min(-(-total // _PIECES), max(_PIECE_STEPS // sampler.thinning, 1))
     keys = jax.random.split(jax.random.key(target.seed), sampler.chains)
+    target.progress(0, total, "compiling")
     state = _initial_state(sampler, program, keys, covariance, start, data)
-    pieces = []
+    pieces: list[dict[str, Any]] = []
     for done in range(length, total + length, length):
-        state, collected = _advance(sampler, program, length, state, covariance, data)
-        pieces.append(jax.device_get(collected))
+        # After two pieces everything is compiled, for the types of both possible states.
+        with not_tracing() if len(pieces) > 1 else nullcontext():
+            state, collected = _advance(sampler, program, length, state, covariance, data)
+            pieces.append(jax.device_get(collected))
         note = f"acceptance {float(np.mean(pieces[-1]['accept_prob'])):.2f}"
         target.progress(min(done, total), total, note)
     joined = jax.tree.map(lambda *parts: np.swapaxes(np.concatenate(parts), 0, 1), *pieces)

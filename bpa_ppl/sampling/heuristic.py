@@ -16,12 +16,16 @@ from bpa_ppl.sampling.density import evaluate
 class Heuristic(Sampler, frozen=True):
     """N_S = `draws` perturbed copies of λ_T and λ_T itself, weighted by the data (Eq. 11).
 
+    The published 100 samples with δ = 8 cannot pass `check`, which needs 100 effective ones. 1000
+    with δ = 50 pass for up to about a hundred sentences.
+
     Args:
         draws: N_S.
         delta: the leveraging factor δ.
     """
 
     exact = False
+    likelihood = "oracle"
     draws: Count = 1000
     delta: Positive = 1.0
 

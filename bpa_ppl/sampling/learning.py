@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +16,7 @@ from bpa_ppl.models.hierarchical import Hierarchical
 from bpa_ppl.models.priors.learned import Evidence, Hierarchy, evidence, hierarchy
 from bpa_ppl.nbest import NBest
 from bpa_ppl.notes import warn_user
-from bpa_ppl.posterior import Draws, as_draws, read_draws
+from bpa_ppl.posterior import Draws, as_draws, read_draws, to_arviz
 from bpa_ppl.sampling.adapting import adapt
 from bpa_ppl.sampling.sentences import DOMAIN
 from bpa_ppl.weights import AnyWeights
@@ -162,7 +163,10 @@ def learn_prior_jointly(
         pool.with_sentence_extras(**{DOMAIN: (f"{number:06d}",) * len(pool)})
         for number, pool in enumerate(pools.values())
     ]
-    return adapt(NBest.concatenate(tagged, renumber=True), weights, model=model, **options)
+    posterior = adapt(NBest.concatenate(tagged, renumber=True), weights, model=model, **options)
+    labels = tuple(map(str, pools))
+    coords = {"domain": labels, "domain_or_new": (*labels, "new")}
+    return to_arviz(replace(as_draws(posterior), coords=coords))
 
 
 def labelled(posteriors: Posteriors) -> dict[str, Draws]:

@@ -18,6 +18,7 @@ from bpa_ppl.sampling.chains import ChainSampler, repeat_start, run_chains
 from bpa_ppl.sampling.density import model_info
 from bpa_ppl.sampling.mode import Mode, dispersed_starts, mode_of
 from bpa_ppl.sampling.proposals import POOR_PARETO_K, assess_proposals
+from bpa_ppl.sampling.whitening import original, whitened
 
 #: Target acceptance of a warm-up that tunes the step: hierarchies have narrow regions. With many
 #: values the same target makes steps needlessly short: 500 sparse weights took half as many again,
@@ -79,17 +80,25 @@ class Nuts(ChainSampler, frozen=True):
             target_accept=self.target_accept or (_TARGET if small else _TARGET_OF_MANY),
         )
         mode, reason = _laplace_metric(target)
+        if mode is None and (simpler := whitened(target)) is not None:
+            start = _scattered(target, self.chains)
+            sampled = original(simpler, run_chains(tuning, simpler, None, start))
+            return replace(sampled, attrs={"metric": "found in the warm-up, domains whitened"})
         if mode is None:
-            rng = np.random.default_rng([target.seed, 3])
-            start = jax.tree.map(
-                lambda x: x + _JITTER * rng.normal(size=x.shape),
-                repeat_start(target.start, self.chains),
-            )
+            start = _scattered(target, self.chains)
             sampled = run_chains(tuning, target, None, start)
             return replace(sampled, attrs={"metric": f"found in the warm-up: {reason}"})
         start = dispersed_starts(target, mode, self.chains)
         sampled = run_chains(self if small else tuning, target, mode.covariance, start)
         return replace(sampled, mode=mode.position, attrs=mode.attrs())
+
+
+def _scattered(target: Target, chains: int) -> Sites:
+    """Return z of a start for each chain, near the medians of the prior."""
+    rng = np.random.default_rng([target.seed, 3])
+    z = repeat_start(target.start, chains)
+    scattered: Sites = jax.tree.map(lambda x: x + _JITTER * rng.normal(size=x.shape), z)
+    return scattered
 
 
 def _laplace_metric(target: Target) -> tuple[Mode | None, str]:

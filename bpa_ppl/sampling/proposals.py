@@ -27,7 +27,7 @@ from bpa_ppl.sampling.mode import Mode, mode_of, require_mode
 POOR_PARETO_K = 0.7
 #: The mode of a hierarchy of more values is not searched: its Hessian is expensive, and in so many
 #: dimensions the typical draws lie far from the mode.
-MAX_SEARCHED = 200
+MAX_SEARCHED = 100
 #: Draws of a pilot sample that assesses proposals, and of one that only tunes the mixture.
 _PILOT, TUNING_DRAWS = 1000, 256
 _PILOT_DEGREES = 20.0
@@ -277,10 +277,12 @@ def assess_proposals(target: Target) -> ProposalFit:
     """Assess by a pilot sample how well proposals around the mode fit a posterior."""
     latent, size = model_info(target.program, target.data).latent, target.dimension
     if latent != (WEIGHTS,) and size > MAX_SEARCHED:
-        return ProposalFit(None, np.inf, f"a hierarchy of {size} values has no typical mode")
+        reason = f"a hierarchy of {size} values has no typical mode, and nuts needs none"
+        return ProposalFit(None, np.inf, reason)
     mode = mode_of(target)
     if not mode.converged:
-        return ProposalFit(None, np.inf, "the search for the mode did not converge")
+        reason = "the search for the mode did not converge, and nuts needs none"
+        return ProposalFit(None, np.inf, reason)
     # A separate seed: the pilot's draws are not among those of the sampler that it chooses.
     separate = replace(target, seed=target.seed + _PILOT_SEED)
     student = Proposal(mode, Skewed(), _PILOT_DEGREES, 1.0)

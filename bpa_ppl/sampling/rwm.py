@@ -185,6 +185,7 @@ class IsotropicRandomWalk(ChainSampler, frozen=True):
     The published settings: σ_o = 0.01, burn-in 500, 1000 draws kept; here for each of 4 chains.
     """
 
+    likelihood = "oracle"
     proposal_variance: Positive = 0.01
     warmup: CountOrNone = 500
 

@@ -47,6 +47,7 @@ from bpa_ppl.sampling.sentence_buckets import (
     stack_buckets,
 )
 from bpa_ppl.sampling.sentences import ObservationRecipe
+from bpa_ppl.sampling.tracing import tracing
 
 if TYPE_CHECKING:
     from bpa_ppl.posterior.adapter import Posterior
@@ -273,7 +274,7 @@ class Sequential:
                 model is not the published one, or the sampler fails.
             UsageError: if the metric is not that of the posterior.
         """
-        with reporter(progress, "update") as report, jax.enable_x64(True):
+        with tracing(), reporter(progress, "update") as report, jax.enable_x64(True):
             observed = self._recipe.observe(nbest, oracle, progress=report, **self._search)
             weighted = self._weighted.weighted_by(
                 self._log_likelihoods(observed, self._weighted.draws)

@@ -28,6 +28,7 @@ class WeightTrace(Sampler, frozen=True):
     """
 
     exact = False
+    likelihood = "oracle"
     takes_extra = True
     visited: Any = None
     restarts: Count = 20

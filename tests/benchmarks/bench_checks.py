@@ -22,15 +22,25 @@ from bpa_ppl.sampling.imh import accept
 CHAINS, DRAWS, WARMUP, DEGREES, SCALE = 4, 1000, 100, 20.0, 1.1
 
 
-def autoregressive(rng: np.random.Generator, correlation: float, features: int) -> Float64:
-    """Return AR(1) chains of standard normal draws."""
-    noise = rng.normal(size=(DRAWS, CHAINS, features))
+def autoregressive(
+    rng: np.random.Generator,
+    correlation: float,
+    features: int,
+    shape: tuple[int, int] = (DRAWS, CHAINS),
+) -> Float64:
+    """Return AR(1) chains of standard normal draws; the shape is of draws and chains."""
+    noise = rng.normal(size=(*shape, features))
     values = np.empty_like(noise)
     values[0] = noise[0]
-    for step in range(1, DRAWS):
+    for step in range(1, shape[0]):
         innovation = np.sqrt(1 - correlation**2) * noise[step]
         values[step] = correlation * values[step - 1] + innovation
     return values.transpose(1, 0, 2)
+
+
+def one_chain(rng: np.random.Generator, correlation: float, features: int) -> Float64:
+    """Return one AR(1) chain with as many draws as the other runs have in all."""
+    return autoregressive(rng, correlation, features, (CHAINS * DRAWS, 1))
 
 
 def independence(rng: np.random.Generator, features: int) -> Float64:
@@ -58,6 +68,8 @@ def main() -> None:
         "AR(1) 0.5, 4 weights": lambda rng: autoregressive(rng, 0.5, 4),
         "imh, 4 weights": lambda rng: independence(rng, 4),
         "imh, 14 weights": lambda rng: independence(rng, 14),
+        "one chain of 4000, AR(1) 0.0, 4 weights": lambda rng: one_chain(rng, 0.0, 4),
+        "one chain of 4000, AR(1) 0.5, 4 weights": lambda rng: one_chain(rng, 0.5, 4),
     }
     table = Table(f"{runs} runs", "refused", "refused with a shift of 0.5 sd")
     for name, sample in chains.items():
@@ -66,7 +78,7 @@ def main() -> None:
             values = sample(np.random.default_rng(seed))
             good.append(refused(values))
             if seed < max(1, runs // 10):
-                values[:, DRAWS // 2 :, 0] += 0.5
+                values[:, values.shape[1] // 2 :, 0] += 0.5
                 shifted.append(refused(values))
         table.row(name, f"{np.mean(good):.1%}", f"{np.mean(shifted):.1%}")
 

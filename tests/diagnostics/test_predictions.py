@@ -16,7 +16,7 @@ from targets import SENTENCES, balanced, integrated
 
 from bpa_ppl import DataError, Draws, NBest, as_draws, read_posterior, write_posterior
 from bpa_ppl.diagnostics import with_predictions
-from bpa_ppl.posterior import import_arviz, importance_weights
+from bpa_ppl.posterior import import_arviz, importance_weights, read_draws
 from bpa_ppl.posterior.arviz_functions import InferenceData, data_tree, generation
 
 VARIANCE = 0.1
@@ -226,3 +226,29 @@ def test_arviz_plots_predictions_over_observations() -> None:
         az.plot_ppc_dist(posterior(), var_names=["oracle"], num_samples=20)
         az.plot_loo_pit(posterior(), var_names=["oracle"])
     plt.close("all")
+
+
+def test_draws_of_the_prior_predict_as_a_plain_loop(tmp_path: Path) -> None:
+    """Shares of choices, against the mean of p(e|f,λ) over the draws of the prior."""
+    rng = np.random.default_rng(3)
+    pool = NBest.from_lists([["a", "b", "c"]] * 2, rng.normal(size=(2, 3, 1)), ["LM0"])
+    prior = rng.normal(0.5, 1.0, size=(1, 4000, 1))
+    draws = Draws(
+        {"weights": np.full((2, 50, 1), 9.0)},
+        ("LM0",),
+        observed={"oracle": [0, 1]},
+        prior={"weights": prior},
+    )
+    data = with_predictions(draws, pool, gains=np.arange(6.0))
+    write_posterior(data, tmp_path / "p.nc")
+    found = read_draws(tmp_path / "p.nc").prior_predictive
+    assert {name: values.shape for name, values in found.items()} == dict.fromkeys(
+        ("oracle", "gain"), (1, 4000, 2)
+    )
+    for s in range(2):
+        scores = prior[0] * pool.features[pool.rows(s), 0]
+        p = np.exp(scores - scores.max(axis=1, keepdims=True))
+        expected = (p / p.sum(axis=1, keepdims=True)).mean(axis=0)
+        shares = np.bincount(found["oracle"][0, :, s].astype(int), minlength=3) / 4000
+        np.testing.assert_allclose(shares, expected, atol=4 * 0.5 / np.sqrt(4000))
+        np.testing.assert_array_equal(found["gain"][..., s], found["oracle"][..., s] // 1 + 3 * s)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import jax
@@ -10,17 +11,20 @@ import numpy as np
 import pytest
 import reference_model
 from moment_checks import assert_moments
+from numpyro.infer.util import potential_energy
 from raising import raises
 from scipy.special import log_expit, logsumexp
 from scipy.stats import beta, halfcauchy, halfnorm, invgamma, norm
 
-from bpa_ppl import NBest, UsageError, check
+from bpa_ppl import NBest, UsageError, adapt, check
 from bpa_ppl.models import Hierarchical, Horseshoe, Prior, SpikeSlab, tabulate
 from bpa_ppl.models.likelihoods import Oracle
 from bpa_ppl.models.priors.learned import Evidence, hierarchy
-from bpa_ppl.posterior import as_draws
-from bpa_ppl.sampling import Data, Program, learn_prior_jointly
+from bpa_ppl.posterior import as_draws, to_arviz
+from bpa_ppl.sampling import Data, Program, Sampled, learn_prior_jointly, nuts, target_of
+from bpa_ppl.sampling.base import Target
 from bpa_ppl.sampling.density import constrained, potential
+from bpa_ppl.sampling.whitening import original, whitened
 from bpa_ppl.weights import Match, match
 
 density = jax.jit(potential, static_argnums=0)
@@ -115,6 +119,103 @@ def test_hierarchical_density_agrees_with_scipy() -> None:
         result = constrained(program, data, z)
         np.testing.assert_allclose(result["weights"], weights[2])
         np.testing.assert_allclose(result["by_domain"], weights[:2])
+
+
+def hierarchy_target(names: tuple[str, ...], domains: int) -> Target:
+    """Return a hierarchical posterior of a few lists of each domain."""
+    rng = np.random.default_rng(6)
+    count = 4 * domains
+    lists = reference_model.pairs(rng.normal(size=(count, len(names))), names)
+    lists = lists.with_sentence_extras(domain=[str(number % domains) for number in range(count)])
+    matched = match(dict.fromkeys(names, 0.0), lists)
+    prior = Prior(np.full(len(names), 0.3), np.full(len(names), 0.5))
+    return target_of(
+        lists, matched, prior, oracle=np.zeros(count, int), model=Hierarchical(domains, spread=2.0)
+    )
+
+
+@pytest.mark.parametrize("names", [("LM0",), ("LM0", "WP0")])
+def test_whitened_coordinates_are_exact(names: tuple[str, ...]) -> None:
+    """Their density is that of the model times the Jacobian determinant, by automatic derivatives.
+
+    Given the shared sites, the whitened values are nearly uncorrelated with unit variance.
+    """
+    with jax.enable_x64(True):
+        target = hierarchy_target(names, 2)
+        simpler = whitened(target)
+        assert simpler is not None
+        rng = np.random.default_rng(1)
+        z = {name: jnp.asarray(rng.normal(size=np.shape(x))) for name, x in target.start.items()}
+
+        def own(value: jax.Array) -> jax.Array:
+            draws = {name: x[None, None] for name, x in (z | {"own": value}).items()}
+            result = original(simpler, Sampled(z=draws, log_density=np.zeros((1, 1))))
+            return result.z["own"][0, 0]
+
+        step, size = 1e-5, z["own"].size
+        moves = step * np.eye(size).reshape(size, *z["own"].shape)
+        jacobian = [(own(z["own"] + move) - own(z["own"] - move)) / (2 * step) for move in moves]
+        log_det = np.linalg.slogdet(np.reshape(jacobian, (size, size)))[1]
+
+        def energy(value: jax.Array) -> jax.Array:
+            values = z | {"own": value}
+            return potential_energy(simpler.program, tuple(simpler.data), {}, values)
+
+        expected = density(target.program, target.data, z | {"own": jnp.asarray(own(z["own"]))})
+        assert float(jax.jit(energy)(z["own"])) == pytest.approx(
+            float(expected) - log_det, abs=1e-4
+        )
+        # Around the centre of the domains the values are uncorrelated and of unit variance.
+        hessian = jax.jit(jax.jacfwd(jax.grad(energy)))(jnp.zeros_like(z["own"]))
+        np.testing.assert_allclose(hessian.reshape(size, size), np.eye(size), atol=0.5)
+
+
+@pytest.mark.slow
+def test_whitened_draws_agree_with_quadrature(monkeypatch: pytest.MonkeyPatch) -> None:
+    domains = dict(list(simulated_domains().items())[:3])
+    monkeypatch.setattr(nuts, "_laplace_metric", lambda target: (None, "of a test"))
+    options: dict[str, Any] = {"prior_variance": VARIANCE, "likelihood": "oracle"}
+    options["oracle"] = reference_model.given(*[0] * 3 * SENTENCES)
+    options |= {"sampler": "nuts", "draws": 1500, "target_accept": 0.99}
+    result = learn_prior_jointly(domains, {"LM0": 0.5}, model=Hierarchical(3, SPREAD), **options)
+    assert "whitened" in result.attrs["metric"]
+    mean, variance = new_domain_moments(domains)
+    draws = as_draws(result)
+    assert_moments(draws.weights, [mean], [[variance]])
+    rebuilt = draws.values["shared"] + draws.values["scale"] * draws.values["own"][..., 0]
+    np.testing.assert_allclose(rebuilt[..., :3], draws.values["by_domain"][..., 0], atol=1e-9)
+
+
+def test_sites_have_the_names_of_features_and_domains() -> None:
+    rng = np.random.default_rng(0)
+    names = ["LM0", "WP0"]
+    pools = {name: reference_model.pairs(rng.normal(size=(4, 2)), names) for name in ("b", "a")}
+    options: dict[str, Any] = {"oracle": reference_model.given(*[0] * 8), "likelihood": "oracle"}
+    options["sampler"] = "map"  # the names do not depend on the sampler
+    result = learn_prior_jointly(pools, dict.fromkeys(names, 0.1), **options)
+    sites = result["posterior"]
+    assert sites["own"].dims[2:] == ("domain_or_new", "feature")
+    assert sites["own"].sel(domain_or_new="new", feature="WP0").shape == (1, 1)
+    assert sites["by_domain"].coords["domain"].values.tolist() == ["b", "a"]
+    assert sites["correlation"].dims[2:] == ("feature", "other_feature")
+    assert result["prior"]["shared"].dims[2:] == ("feature",)
+    draws = as_draws(result)
+    components = draws.components(derived=True)
+    assert {"shared[LM0]", "own[new, WP0]", "correlation[WP0, LM0]", "by_domain[a, LM0]"} < {
+        *components
+    }
+    assert set(as_draws(to_arviz(draws)).components(derived=True)) == set(components)
+
+
+def test_rejects_dimensions_that_do_not_fit() -> None:
+    @dataclass(frozen=True)
+    class Wrong(Hierarchical):
+        dims = {"own": ("feature",)}  # noqa: RUF012
+
+    lists = reference_model.pairs(np.zeros((2, 1)), ["LM0"]).with_sentence_extras(domain=("a", "b"))
+    options: dict[str, Any] = {"oracle": reference_model.given(0, 0), "likelihood": "oracle"}
+    with raises(UsageError, "mismatch", parameter="model"):
+        adapt(lists, {"LM0": 0.1}, model=Wrong(2), sampler="map", **options)
 
 
 @pytest.mark.slow

@@ -10,7 +10,8 @@ import numpyro.distributions as dist
 import pytest
 from raising import raises
 
-from bpa_ppl import DataError, NBest, adapt, check
+from bpa_ppl import DataError, NBest, adapt, as_draws, check
+from bpa_ppl.diagnostics.checks import checked, refuse_unconverged
 from bpa_ppl.models import Likelihood, Lists, OracleChoice, Prior
 from bpa_ppl.sampling import auto
 
@@ -61,12 +62,27 @@ def test_a_failed_check_is_followed_by_four_times_as_many_draws(pool: NBest) -> 
 def test_nuts_is_used_after_two_failures_of_imh(
     pool: NBest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(auto, "failures", lambda target, sampled: ["tail ESS"])
+    found = iter([["R-hat"], ["R-hat"], ["tail ESS"], []])
+    monkeypatch.setattr(auto, "failures", lambda target, sampled: (next(found), {}))
     post = adapt(pool, {"A": 0.1, "B": 0.2}, sampler="auto", seed=1, draws=100)
     assert post.attrs["chosen"] == "nuts"
     assert post.attrs["drawn_again_because"] == "tail ESS"
-    assert post["posterior"]["weights"].shape[:2] == (4, 400)
+    assert post["posterior"]["weights"].shape[:2] == (4, 1600)
     assert "n_steps" in post["sample_stats"]
+
+
+def test_draws_that_auto_has_checked_are_not_checked_again(
+    pool: NBest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unexpected(draws: object) -> None:
+        raise AssertionError("checked twice")
+
+    monkeypatch.setattr("bpa_ppl.sampling.adapting.checked", unexpected)
+    post = adapt(pool, {"A": 0.1, "B": 0.2}, seed=1)
+    refuse_unconverged(post)
+    monkeypatch.undo()
+    again = checked(as_draws(post))[0]
+    assert again.attrs["passed_check"] == post.attrs["passed_check"]
 
 
 @pytest.mark.slow

@@ -10,8 +10,11 @@ import pytest
 from judged_lists import judged_lists
 
 from bpa_ppl import NBest, adapt, as_draws, oracles
+from bpa_ppl.experiments.samplers import compare_samplers
 from bpa_ppl.models import Margin
 from bpa_ppl.quality import column_of
+from bpa_ppl.sampling.heuristic import Heuristic
+from bpa_ppl.sampling.rwm import IsotropicRandomWalk
 from bpa_ppl.weights import deviation_within
 
 pytestmark = pytest.mark.filterwarnings("ignore::bpa_ppl.errors.BpaWarning")
@@ -50,5 +53,27 @@ def test_the_published_model_and_sampler(toy: NBest) -> None:
     named = made(toy, sampler="rwm-isotropic", likelihood="oracle", prior_variance=0.1, **short)
     np.testing.assert_array_equal(preset.weights, named.weights)
     assert preset.attrs["settings"]["proposal_variance"] == 0.01
+    by_name = made(toy, sampler="rwm-isotropic", **short)
+    np.testing.assert_array_equal(by_name.weights, named.weights)
     explicit = made(toy, preset="published", likelihood="margin")
     assert (explicit.attrs["sampler"], explicit.attrs["likelihood"]["name"]) == ("map", "margin")
+
+
+@pytest.mark.parametrize(
+    "sampler", ["heuristic", Heuristic(draws=50), IsotropicRandomWalk(draws=20)]
+)
+def test_published_samplers_take_the_published_likelihood(
+    toy: NBest, sampler: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level("INFO", logger="bpa_ppl"):
+        found = made(toy, sampler=sampler)
+    assert found.attrs["likelihood"]["name"] == "oracle"
+    assert any("published" in record.message for record in caplog.records)
+    assert made(toy, sampler=sampler, likelihood="margin").attrs["likelihood"]["name"] == "margin"
+
+
+def test_a_comparison_has_one_likelihood(toy: NBest) -> None:
+    runs = compare_samplers(
+        toy, CANONICAL, ["imh", "rwm-isotropic"], runs=1, reference="imh", reference_draws=500
+    )
+    assert runs["imh"].verdict != "DIFFERS"

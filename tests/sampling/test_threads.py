@@ -1,0 +1,102 @@
+"""`adapt` in several threads at once, of a cold and a warm process, and lazy imports in threads."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+from bpa_ppl import NBest, adapt, as_draws
+from bpa_ppl.sampling.nuts import Nuts
+
+CANONICAL = {"A": 0.1, "B": 0.2}
+#: Four threads begin at once in a new process, which has traced and loaded nothing yet.
+COLD = """
+import sys, threading
+from concurrent.futures import ThreadPoolExecutor
+import numpy as np
+import bpa_ppl as bpa
+
+barrier = threading.Barrier(4)
+
+def run(thread):
+    barrier.wait()
+    rng = np.random.default_rng(5)
+    lists = bpa.NBest.from_lists(
+        [[f"w{h}" for h in range(8)] for _ in range(20)],
+        [rng.normal(size=(8, 2)) for _ in range(20)],
+        ["A", "B"],
+        references=[("w0",)] * 20,
+    )
+    sampler = ("imh", "laplace", "auto", "rwm")[thread]
+    posterior = bpa.adapt(lists, {"A": 0.1, "B": 0.2}, sampler=sampler, draws=200, seed=thread)
+    return bpa.as_draws(posterior).mean
+
+with ThreadPoolExecutor(4) as threads:
+    print(np.isfinite(list(threads.map(run, range(4)))).all())
+"""
+#: The first use of public names, from packages that are loaded on first use.
+NAMES = """
+import threading
+from concurrent.futures import ThreadPoolExecutor
+import bpa_ppl as bpa
+
+barrier = threading.Barrier(8)
+
+def first(name):
+    barrier.wait()
+    return callable(getattr(bpa, name)) and callable(getattr(bpa.models, "Prior"))
+
+names = ["adapt", "check", "rerank", "oracles", "update", "read_nbest", "Reranker", "Draws"]
+with ThreadPoolExecutor(8) as threads:
+    print(all(threads.map(first, names)))
+"""
+
+
+@pytest.fixture(scope="module")
+def pool() -> NBest:
+    rng = np.random.default_rng(5)
+    texts = [[f"w{h}" for h in range(8)] for _ in range(20)]
+    features = [rng.normal(size=(8, 2)) for _ in texts]
+    return NBest.from_lists(texts, features, ["A", "B"], references=[("w0",)] * 20)
+
+
+@pytest.mark.parametrize("code", [COLD, NAMES])
+def test_threads_of_a_cold_process(code: str) -> None:
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.stdout.splitlines()[-1:] == ["True"], done.stderr
+
+
+def test_threads_draw_the_same_as_one(pool: NBest) -> None:
+    """Shapes and samplers differ between threads, so that some trace while others run."""
+
+    def run(seed: int) -> np.ndarray:
+        sampler = Nuts(draws=100 + seed) if seed % 2 else "imh"
+        return as_draws(adapt(pool[: 5 + seed], CANONICAL, sampler=sampler, seed=seed)).weights
+
+    with ThreadPoolExecutor(4) as threads:
+        together = list(threads.map(run, range(4)))
+    for seed, values in enumerate(together):
+        np.testing.assert_array_equal(values, run(seed))
+
+
+def test_adapt_runs_in_threads_of_asyncio(pool: NBest) -> None:
+    async def both() -> list[object]:
+        runs = (asyncio.to_thread(adapt, pool, CANONICAL, sampler="map", seed=s) for s in (0, 1))
+        return await asyncio.gather(*runs)
+
+    assert [as_draws(one).kind for one in asyncio.run(both())] == ["point", "point"]
+
+
+def test_a_failure_releases_the_lock(pool: NBest) -> None:
+    def broken(*_: object) -> None:
+        raise RuntimeError("of a test")
+
+    with pytest.raises(RuntimeError, match="of a test"):
+        adapt(pool, CANONICAL, model=broken, sampler="map")
+    with ThreadPoolExecutor(1) as other:
+        assert other.submit(adapt, pool, CANONICAL, sampler="map").result(timeout=120)
