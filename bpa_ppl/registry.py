@@ -175,7 +175,8 @@ class Registry(Mapping[str, type[C]], Generic[C]):
             problem = f"the {self.kind} {chosen!r} has its settings already: leave {name} out"
             raise UsageError(problem, parameter=name, code="conflict")
         if not isinstance(chosen, Component):
-            rule = f"a {self.kind} is a name ({', '.join(self.titles)}) or a component with its settings"
+            names = ", ".join(self.titles)
+            rule = f"a {self.kind} is a name ({names}) or a component with its settings"
             raise UsageError(f"{rule}, not {chosen!r}", code="wrong-type")
         return cast("C", chosen)
 

@@ -21,6 +21,7 @@ ARVIZ_NAMES = {
     "energy": "energy",
     "num_steps": "n_steps",
 }
+_STEPS = "num_steps"  # is added up over the steps between two draws
 _PIECES = 20
 _PIECE_STEPS = 10_000  # at most, if a draw has fewer: an interrupted program ends after its piece
 
@@ -140,8 +141,14 @@ def _advance(
     # so XLA computes nothing for it.
     chains = sampler.initialise(program, *given)
 
+    def walk(_: Any, carry: tuple[Any, Any]) -> tuple[Any, Any]:
+        state = chains.step(carry[0])
+        return state, carry[1] + chains.collect(state).get(_STEPS, 0)
+
     def step(state: Any, _: None) -> tuple[Any, dict[str, Any]]:
-        state = jax.lax.fori_loop(0, sampler.thinning, lambda _, state: chains.step(state), state)
-        return state, chains.collect(state)
+        none = jnp.zeros_like(chains.collect(state).get(_STEPS, 0))
+        state, steps = jax.lax.fori_loop(0, sampler.thinning, walk, (state, none))
+        collected = chains.collect(state)
+        return state, collected | ({_STEPS: steps} if _STEPS in collected else {})
 
     return jax.lax.scan(step, state, None, length=length)

@@ -19,7 +19,8 @@ from numpyro.infer.mcmc import MCMCKernel
 from numpyro.optim import Adam
 
 from bpa_ppl.component import Count, Positive
-from bpa_ppl.errors import NotConverged, UsageError
+from bpa_ppl.errors import BpaError, NotConverged, UsageError
+from bpa_ppl.nbest import Float64
 from bpa_ppl.posterior.statistics import pareto_smoothed
 from bpa_ppl.sampling.base import Data, Program, Sampled, Sampler, Sites, Target, require_memory
 from bpa_ppl.sampling.density import evaluate, potential, unflatten
@@ -80,25 +81,12 @@ class Guide(NumpyroSampler, frozen=True):
             UsageError: if the guide cannot be made with its settings.
         """
         require_memory(target, self.draws)
-        arguments = (self, target.program, target.start, target.data)
-        fit_key, draw_key = jax.random.split(jax.random.key(target.seed))
         try:
-            state = _initial_state(*arguments, fit_key)
+            elbo, flat, log_q = self._fitted(target)
+        except BpaError:
+            raise
         except REFUSALS as error:
             raise refused(self.guide, error) from error
-        elbo, length = np.empty(self.steps), -(-self.steps // _PIECES)
-        for first in range(0, self.steps, length):
-            count = min(length, self.steps - first)
-            state, losses = _fit(*arguments, length, state, count)
-            elbo[first : first + count] = -np.asarray(losses)[:count]
-            finite = np.isfinite(elbo[first : first + count])
-            if not finite[-1]:
-                self._refuse_fit(f"its ELBO is not finite after step {first + finite.sum()}")
-            note = f"ELBO {elbo[first : first + count].mean():.1f}"
-            target.progress(first + count, self.steps, note)
-        flat, log_q = jax.device_get(_draw(*arguments, state, draw_key))
-        if not (np.isfinite(flat).all() and np.isfinite(log_q).all()):
-            self._refuse_fit("its density is not finite")
         z = unflatten(flat[None], target.start)
         log_p, log_likelihood = evaluate(target.program, target.data, z)
         log_weight, k_hat = pareto_smoothed(log_p - log_q[None])
@@ -111,6 +99,25 @@ class Guide(NumpyroSampler, frozen=True):
             constants={"elbo": elbo},
             attrs={"pareto_k": k_hat},
         )
+
+    def _fitted(self, target: Target) -> tuple[Float64, Float64, Float64]:
+        """Return the ELBO of each step, and draws of the fitted guide with their log densities."""
+        arguments = (self, target.program, target.start, target.data)
+        fit_key, draw_key = jax.random.split(jax.random.key(target.seed))
+        state = _initial_state(*arguments, fit_key)
+        elbo, length = np.empty(self.steps), -(-self.steps // _PIECES)
+        for first in range(0, self.steps, length):
+            piece = elbo[first : first + length]
+            state, losses = _fit(*arguments, length, state, len(piece))
+            piece[:] = -np.asarray(losses)[: len(piece)]
+            if not np.isfinite(piece[-1]):
+                finite = first + int(np.isfinite(piece).sum())
+                self._refuse_fit(f"its ELBO is not finite after step {finite}")
+            target.progress(first + len(piece), self.steps, f"ELBO {piece.mean():.1f}")
+        flat, log_q = map(np.asarray, _draw(*arguments, state, draw_key))
+        if not (np.isfinite(flat).all() and np.isfinite(log_q).all()):
+            self._refuse_fit("its density is not finite")
+        return elbo, flat, log_q
 
     def _refuse_fit(self, reason: str) -> NoReturn:
         raise NotConverged(
@@ -177,7 +184,9 @@ def _draw(
         fitted = handlers.trace(seeded).get_trace(data)[_SITE]["fn"]
     # Some flows have no inverse; the values from which draws are transformed replace it.
     draws, values = fitted.sample_with_intermediates(key, (guide.draws,))
-    return draws, fitted.log_prob(draws, values) if values else fitted.log_prob(draws)
+    log_q = fitted.log_prob(draws, values) if values else fitted.log_prob(draws)
+    # The density of AutoDiagonalNormal is one for each value.
+    return draws, log_q.reshape(guide.draws, -1).sum(axis=1)
 
 
 def from_numpyro(chosen: Any, settings: Mapping[str, Any]) -> Sampler | None:

@@ -74,7 +74,9 @@ class NumpyroSampler(Sampler, frozen=True):
                 problem += ", ".join([*own, *allowed])
                 raise UsageError(problem, parameter=key, code="unknown-setting")
             if not is_plain(value):
-                problem = f"{key} must be a finite number or a text, or several, not {quoted(value)}"
+                problem = (
+                    f"{key} must be a finite number or a text, or several, not {quoted(value)}"
+                )
                 raise UsageError(problem, parameter=key, code="invalid-setting")
 
     @classmethod
@@ -86,9 +88,13 @@ class NumpyroSampler(Sampler, frozen=True):
         return super().configured(title, {**own, **options})
 
     def settings(self) -> dict[str, Any]:
-        """Return the settings by name, with those of the wrapped class."""
+        """Return the settings by name, with those of the wrapped class.
+
+        What was made in Python is described, because it cannot be recorded.
+        """
         own = {name: v for name, v in super().settings().items() if name not in _HIDDEN}
-        return {**own, **dict(self.options)}
+        made_in_python = {} if self.factory is None else {"factory": _origin(self.factory)}
+        return {**own, **dict(self.options), **made_in_python}
 
     def wrapped(self) -> Any:
         """Return the class, function or kernel that this sampler wraps."""
@@ -159,7 +165,10 @@ class NumpyroKernel(NumpyroSampler, frozen=True):
             draws=self.draws,
             thinning=self.thinning,
         )
-        if run.made(target.program, target.data).is_ensemble_kernel:
+        kernel = run.made(target.program, target.data)
+        if kernel.is_ensemble_kernel:
+            if "randomize_split" not in inspect.signature(self.wrapped()).parameters:
+                _refuse(type(kernel).__name__, "the chains of an ensemble must not be permuted")
             chains = self._members(target.dimension)
         else:
             chains = self.chains or _CHAINS
@@ -176,9 +185,6 @@ class NumpyroKernel(NumpyroSampler, frozen=True):
 
     def _members(self, dimension: int) -> int:
         """Return the number of chains of an ensemble."""
-        wrapped = self.wrapped()
-        if not inspect.isclass(getattr(wrapped, "func", wrapped)):
-            _refuse(self.kernel, "the chains of an ensemble must not be permuted")
         least = max(_CHAINS, 2 * dimension)
         chains = least + 2 if self.chains is None else self.chains
         if chains < least or chains % 2:
@@ -216,10 +222,11 @@ class _KernelChains(ChainSampler, frozen=True, kw_only=True):
         if "randomize_split" in parameters:
             options["randomize_split"] = False
         try:
-            if "potential_fn" in parameters:
-                kernel = self.wrapped(potential_fn=partial(potential, program, data), **options)
-            else:
-                kernel = self.wrapped(program, **options)
+            with jax.ensure_compile_time_eval():  # the class may check its settings
+                if "potential_fn" in parameters:
+                    kernel = self.wrapped(potential_fn=partial(potential, program, data), **options)
+                else:
+                    kernel = self.wrapped(program, **options)
         except REFUSALS as error:
             raise refused(self.title, error) from error
         if not isinstance(kernel, MCMCKernel):
@@ -231,7 +238,11 @@ class _KernelChains(ChainSampler, frozen=True, kw_only=True):
         self, program: Program, data: Data, covariance: Any, keys: jax.Array, z: Sites
     ) -> Chains:
         """Return the chains at their starting points."""
-        kernel, arguments, steps = self.made(program, data), tuple(data), self.warmup * self.thinning
+        kernel, arguments, steps = (
+            self.made(program, data),
+            tuple(data),
+            self.warmup * self.thinning,
+        )
 
         def initial(keys: jax.Array, z: Sites) -> Any:
             return kernel.init(keys, steps, z, arguments, {})
@@ -286,6 +297,19 @@ def _hashable(value: Any) -> Any:
     if getattr(value, "ndim", None) == 0:
         return value.item()
     return tuple(map(_hashable, value)) if isinstance(value, list) else value
+
+
+def _origin(factory: Any) -> str:
+    """Describe what makes a kernel or a guide.
+
+    >>> _origin(partial(numpyro.infer.HMC, kinetic_fn=print))
+    'functools.partial(numpyro.infer.hmc.HMC, kinetic_fn=…)'
+    """
+    if isinstance(factory, partial):
+        return f"functools.partial({_origin(factory.func)}, {'=…, '.join(factory.keywords)}=…)"
+    if isinstance(factory, MCMCKernel):
+        return f"{_origin(type(factory))}(…)"
+    return f"{factory.__module__}.{factory.__qualname__}"
 
 
 def _refuse(title: str, reason: str) -> NoReturn:
