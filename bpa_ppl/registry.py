@@ -1,7 +1,8 @@
 """Registries of everything that is chosen by name: samplers, metrics, formats, and so on.
 
 A member is a class, a `Component` with settings, given as `module:Class` and imported on first use.
-A component with variants is chosen as `name:variant`, such as `numpyro:BarkerMH`.
+A component with variants is chosen as `name:variant`, such as `numpyro:BarkerMH`; it is registered
+with a placeholder, `numpyro:NAME`, which help shows.
 Another package can offer one in its metadata,
 
     [project.entry-points."bpa_ppl.samplers"]

@@ -210,7 +210,7 @@ class _KernelChains(ChainSampler, frozen=True, kw_only=True):
         Raises:
             UsageError: if NumPyro refuses the settings, or the kernel is of another model.
         """
-        if isinstance(self.wrapped, MCMCKernel):
+        if isinstance(self.wrapped, MCMCKernel):  # made in Python, with its settings
             if getattr(self.wrapped, "model", None) is not program.model:
                 _refuse(self.title, "it was made for another model than that of adapt")
             try:
@@ -238,11 +238,8 @@ class _KernelChains(ChainSampler, frozen=True, kw_only=True):
         self, program: Program, data: Data, covariance: Any, keys: jax.Array, z: Sites
     ) -> Chains:
         """Return the chains at their starting points."""
-        kernel, arguments, steps = (
-            self.made(program, data),
-            tuple(data),
-            self.warmup * self.thinning,
-        )
+        kernel, arguments = self.made(program, data), tuple(data)
+        steps = self.warmup * self.thinning
 
         def initial(keys: jax.Array, z: Sites) -> Any:
             return kernel.init(keys, steps, z, arguments, {})
@@ -322,7 +319,7 @@ def _refuse(title: str, reason: str) -> NoReturn:
 
 
 def refused(title: str, error: Exception) -> UsageError:
-    """Return the error of NumPyro about the settings of a class, in one sentence."""
+    """Return an error of a class of NumPyro in one sentence."""
     reason = str(error).strip().split("\n")[0] or type(error).__name__
-    problem = f"NumPyro's {title} refuses its settings: {reason}"
+    problem = f"NumPyro's {title} cannot run with these settings: {reason}"
     return UsageError(problem, parameter="sampler", code="invalid-setting")
