@@ -182,11 +182,14 @@ def _draw(
     else:
         seeded = handlers.seed(handlers.substitute(made, parameters), key)
         fitted = handlers.trace(seeded).get_trace(data)[_SITE]["fn"]
-    # Some flows have no inverse; the values from which draws are transformed replace it.
-    draws, values = fitted.sample_with_intermediates(key, (guide.draws,))
-    log_q = fitted.log_prob(draws, values) if values else fitted.log_prob(draws)
-    # The density of AutoDiagonalNormal is one for each value.
-    return draws, log_q.reshape(guide.draws, -1).sum(axis=1)
+
+    def draw(key: jax.Array) -> tuple[jax.Array, jax.Array]:
+        # Some flows have no inverse; the values from which a draw is transformed replace it.
+        flat, values = fitted.sample_with_intermediates(key)
+        log_q = fitted.log_prob(flat, values) if values else fitted.log_prob(flat)
+        return flat, log_q.sum()  # AutoDiagonalNormal has a density for each value
+
+    return jax.vmap(draw)(jax.random.split(key, guide.draws))
 
 
 def from_numpyro(chosen: Any, settings: Mapping[str, Any]) -> Sampler | None:

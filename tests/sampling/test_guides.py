@@ -105,7 +105,7 @@ def test_guides_of_python() -> None:
         ("svi", {"rank": 2}, "unknown-setting", "rank"),
         ("svi", {"learning_rate": 0.0}, "invalid-setting", "learning_rate"),
         ("svi", {"init_scale": -1.0}, "invalid-setting", "sampler"),
-        ("svi:AutoLowRankMultivariateNormal", {"rank": 0}, "invalid-setting", "sampler"),
+        ("svi:AutoLowRankMultivariateNormal", {"rank": "a"}, "invalid-setting", "sampler"),
         (partial(AutoDiagonalNormal, prefix="q"), {}, "conflict", "sampler"),
     ],
 )
