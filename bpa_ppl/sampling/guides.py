@@ -166,7 +166,8 @@ def _fit(
         state, loss = svi.update(carry[0], data)
         return state, carry[1].at[i].set(loss)
 
-    return jax.lax.fori_loop(0, count, step, (state, jnp.zeros(length)))
+    fitted, losses = jax.lax.fori_loop(0, count, step, (state, jnp.zeros(length)))
+    return fitted, losses
 
 
 @partial(jax.jit, static_argnums=(0, 1))
@@ -189,7 +190,8 @@ def _draw(
         log_q = fitted.log_prob(flat, values) if values else fitted.log_prob(flat)
         return flat, log_q.sum()  # AutoDiagonalNormal has a density for each value
 
-    return jax.vmap(draw)(jax.random.split(key, guide.draws))
+    flat, log_q = jax.vmap(draw)(jax.random.split(key, guide.draws))
+    return flat, log_q
 
 
 def from_numpyro(chosen: Any, settings: Mapping[str, Any]) -> Sampler | None:
@@ -207,7 +209,8 @@ def from_numpyro(chosen: Any, settings: Mapping[str, Any]) -> Sampler | None:
     >>> from_numpyro(partial(HMC, num_steps=5), {"draws": 200}).settings()["num_steps"]
     5
     """
-    factory, keywords = chosen, dict[str, Any]()
+    factory: Any = chosen
+    keywords = dict[str, Any]()
     while isinstance(factory, partial) and not factory.args:
         factory, keywords = factory.func, {**factory.keywords, **keywords}
     is_class = inspect.isclass(factory)

@@ -92,7 +92,8 @@ class NumpyroSampler(Sampler, frozen=True):
 
         What was made in Python is described, because it cannot be recorded.
         """
-        own = {name: v for name, v in super().settings().items() if name not in _HIDDEN}
+        fields = super().settings().items()
+        own = {name: v for name, v in fields if name not in _HIDDEN and v is not None}
         made_in_python = {} if self.factory is None else {"factory": _origin(self.factory)}
         return {**own, **dict(self.options), **made_in_python}
 
