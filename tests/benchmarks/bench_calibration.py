@@ -41,7 +41,7 @@ def main() -> None:
     texts = [[f"{s} {h}" for h in range(HYPOTHESES)] for s in range(SENTENCES)]
     lists = NBest.from_lists(texts, list(features), NAMES)
     title = f"{options.replications} replications"
-    table = Table(title, "smallest p", "smallest ESS", "verdict", "seconds")
+    table = Table(title, "smallest p", "smallest ESS", "calibrated", "seconds")
     for name in options.samplers.split(","):
         start = time.perf_counter()
         result = calibrate_sampler(
@@ -52,7 +52,7 @@ def main() -> None:
             replications=options.replications,
             **SETTINGS[name],
         )
-        verdict = "calibrated" if result else "NOT calibrated"
+        verdict = "yes" if result else "NO"
         seconds = time.perf_counter() - start
         table.row(
             name, f"{min(result.p_values):.3f}", f"{result.ess:.0f}", verdict, f"{seconds:.0f}"
