@@ -21,6 +21,7 @@ from bpa_ppl.workers import check_backend, number_of
 
 if TYPE_CHECKING:
     import numpy.typing as npt
+    from numpyro.infer.mcmc import MCMCKernel
 
     from bpa_ppl.decoding.rules import Rule
     from bpa_ppl.features.base import AnySource
@@ -56,9 +57,12 @@ class AdaptOptions:
         preset: `published` takes the sampler and the likelihood of the paper. What is named
             explicitly has precedence.
         sampler: `auto`, `imh`, `nuts`, `rwm`, `laplace`, `map`; as published `heuristic`,
-            `rwm-isotropic` and `weight-trace`, whose default likelihood is `oracle`; or a sampler
-            with its settings. None is `auto`. The published 100 samples of `heuristic` with delta=8
-            cannot pass `check`, which needs 100 effective ones: draws=1000 with delta=50 pass.
+            `rwm-isotropic` and `weight-trace`, whose default likelihood is `oracle`; any kernel of
+            NumPyro, `numpyro:HMC`, or guide, `svi:AutoNormal`; a class of these, such a class with
+            settings (`functools.partial`), or a function of the model that returns a kernel; or a
+            sampler with its settings. None is `auto`. The published 100 samples of `heuristic` with
+            delta=8 cannot pass `check`, which needs 100 effective ones: draws=1000 with delta=50
+            pass.
         likelihood: `oracle`, as published, `margin`, `risk`, `preference`, or a likelihood with its
             settings. Settings that are left open are derived from the gain, and recorded. None is
             `oracle` for a published sampler, `margin` where the metric is TER, BLEU, chrF or
@@ -106,7 +110,7 @@ class AdaptOptions:
     """
 
     preset: str | None = None
-    sampler: str | Sampler | None = None
+    sampler: str | Sampler | Callable[..., Any] | MCMCKernel | None = None
     likelihood: str | Likelihood | None = None
     prior: str | PriorFamily | Prior = "isotropic"
     prior_variance: npt.ArrayLike | Mapping[str, float] | PriorFamily | None = None
@@ -134,8 +138,8 @@ class AdaptOptions:
         check_named(self.defaults or {})
         self.resolved_sampler()
 
-    def chosen(self) -> tuple[str | Sampler, str | Likelihood | None]:
-        """Return the names of the sampler and the likelihood, by default those of the preset.
+    def chosen(self) -> tuple[Any, str | Likelihood | None]:
+        """Return the sampler and the likelihood, by default the names in the preset.
 
         Raises:
             UsageError: if there is no such preset.

@@ -1,7 +1,8 @@
 """Registries of everything that is chosen by name: samplers, metrics, formats, and so on.
 
 A member is a class, a `Component` with settings, given as `module:Class` and imported on first use.
-A component with variants is chosen as `name:variant`, such as `numpyro:BarkerMH`.
+A component with variants is chosen as `name:variant`, such as `numpyro:BarkerMH`; it is registered
+with a placeholder, `numpyro:NAME`, which help shows.
 Another package can offer one in its metadata,
 
     [project.entry-points."bpa_ppl.samplers"]
@@ -15,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from importlib.metadata import EntryPoint, entry_points
 from itertools import chain
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 from bpa_ppl.component import Component
 from bpa_ppl.errors import DataError, UsageError, one_of
@@ -41,17 +42,27 @@ class Registry(Mapping[str, type[C]], Generic[C]):
         kind: a name of the kind, for messages: `sampler`.
         group: the group of entry points in which other packages offer theirs.
         base: the base class of all members, as `module:Class`.
-        members: name -> `module:Class`.
+        members: name -> `module:Class`. A name followed by a placeholder, `numpyro:NAME`, is that
+            of a component with variants.
+        adapter: `module:function` that makes a component of an object of another library, given
+            the object and settings; None if it cannot.
 
     >>> sorted(SAMPLERS)[:3], SAMPLERS["imh"].__name__
     (['auto', 'blackjax', 'heuristic'], 'IndependenceMetropolis')
     """
 
-    def __init__(self, kind: str, group: str, base: str, members: Mapping[str, str]):
-        self.kind, self.group, self.base = kind, group, base
+    def __init__(
+        self, kind: str, group: str, base: str, members: Mapping[str, str], adapter: str = ""
+    ):
+        self.kind, self.group, self.base, self.adapter = kind, group, base, adapter
+        #: The members as help names them: those with variants have a placeholder.
+        self._titles = {title.partition(":")[0]: title for title in members}
         #: Those registered in this process; worker processes need them registered again.
         self.registered: dict[str, type[C]] = {}
-        points = (EntryPoint(name, value, group) for name, value in members.items())
+        points = (
+            EntryPoint(name, value, group)
+            for name, value in zip(self._titles, members.values(), strict=True)
+        )
         self._members: dict[str, EntryPoint | type[C]] = {point.name: point for point in points}
         self._left_out: set[str] = set()  # names of plug-ins that cannot be used
         self._searched = False
@@ -67,7 +78,7 @@ class Registry(Mapping[str, type[C]], Generic[C]):
             base = name.partition(":")[0]
             if base != name and base in self and self[base].variant:
                 return self[base]
-            one_of(name, tuple(self), self.kind)
+            one_of(name, self.titles, self.kind)
         member = self._members[name]
         if not isinstance(member, type):
             package = f" of the package {member.dist.name}" if member.dist else ""
@@ -111,6 +122,11 @@ class Registry(Mapping[str, type[C]], Generic[C]):
                 self._members.setdefault(point.name, point)  # members of this package stay
         return iter(self._members)
 
+    @property
+    def titles(self) -> tuple[str, ...]:
+        """The names as help shows them, such as `numpyro:NAME` for a component with variants."""
+        return tuple(self._titles.get(name, name) for name in self)
+
     def __len__(self) -> int:
         return sum(1 for _ in self)
 
@@ -128,16 +144,16 @@ class Registry(Mapping[str, type[C]], Generic[C]):
         """
         if problem := self._misfit(member):
             raise UsageError(f"{name} {problem}", parameter="member", code="wrong-type")
-        if name in self and self._members[name] is not member:
+        if name in self and self._members.get(name) is not member:
             problem = f"there is a {self.kind} {name} already: choose another name"
             raise UsageError(problem, parameter="name", code="duplicate")
         self._members[name] = self.registered[name] = member
 
-    def resolve(self, chosen: str | C, settings: Mapping[str, Any] | None = None) -> C:
+    def resolve(self, chosen: Any, settings: Mapping[str, Any] | None = None) -> C:
         """Return a component with its settings.
 
         Args:
-            chosen: its name, or the component itself.
+            chosen: its name, the component itself, or an object that the adapter understands.
             settings: of the component, if only its name is given.
 
         Raises:
@@ -150,14 +166,20 @@ class Registry(Mapping[str, type[C]], Generic[C]):
             member, variant = self[chosen], chosen.partition(":")[2]
             given = {member.variant: variant} if member.variant and variant else {}
             return member.configured(f"{self.kind} {chosen}", {**(settings or {}), **given})
+        if self.adapter and not isinstance(chosen, Component):
+            adapt = EntryPoint("adapter", self.adapter, self.group).load()
+            adapted: C | None = adapt(chosen, settings or {})
+            if adapted is not None:
+                return adapted
         if settings:
             name = next(iter(settings))
             problem = f"the {self.kind} {chosen!r} has its settings already: leave {name} out"
             raise UsageError(problem, parameter=name, code="conflict")
         if not isinstance(chosen, Component):
-            rule = f"a {self.kind} is a name ({', '.join(self)}) or a component with its settings"
+            names = ", ".join(self.titles)
+            rule = f"a {self.kind} is a name ({names}) or a component with its settings"
             raise UsageError(f"{rule}, not {chosen!r}", code="wrong-type")
-        return chosen
+        return cast("C", chosen)
 
     def recorded(self, name: str, settings: Mapping[str, Any] | None = None) -> C:
         """Return a component that a posterior records, with its settings.
@@ -285,17 +307,20 @@ SAMPLERS: Registry[Sampler] = Registry(
     "bpa_ppl.sampling.base:Sampler",
     {
         "auto": "bpa_ppl.sampling.auto:Auto",
-        "blackjax": "bpa_ppl.sampling.blackjax_sampler:Blackjax",
+        "blackjax:NAME": "bpa_ppl.sampling.blackjax_sampler:Blackjax",
         "heuristic": "bpa_ppl.sampling.heuristic:Heuristic",
         "imh": "bpa_ppl.sampling.imh:IndependenceMetropolis",
         "laplace": "bpa_ppl.sampling.laplace:Laplace",
         "map": "bpa_ppl.sampling.mode:Map",
+        "numpyro:NAME": "bpa_ppl.sampling.kernels:NumpyroKernel",
         "nuts": "bpa_ppl.sampling.nuts:Nuts",
         "nutpie": "bpa_ppl.sampling.nutpie_sampler:Nutpie",
         "rwm": "bpa_ppl.sampling.rwm:RandomWalkMetropolis",
         "rwm-isotropic": "bpa_ppl.sampling.rwm:IsotropicRandomWalk",
+        "svi:NAME": "bpa_ppl.sampling.guides:Guide",
         "weight-trace": "bpa_ppl.sampling.weight_trace:WeightTrace",
     },
+    adapter="bpa_ppl.sampling.guides:from_numpyro",
 )
 TUNERS: Registry[Tuner] = Registry(
     "tuner",

@@ -480,7 +480,9 @@ _SIMPLE: dict[str, Any] = {
 #: Options class -> field -> an option or a shared type; None leaves the field to Python.
 SHELL: dict[type, dict[str, Any]] = {
     AdaptOptions: {
-        "sampler": Option(f"{names_in(SAMPLERS)} (default: auto).", choices=lambda: list(SAMPLERS)),
+        "sampler": Option(
+            f"{names_in(SAMPLERS.titles)} (default: auto).", choices=lambda: list(SAMPLERS)
+        ),
         "likelihood": Likelihood,
         "prior": Option(f"{names_in(PRIORS)}, or a JSON file with a Gaussian prior.", prior),
         "prior_variance": Option(

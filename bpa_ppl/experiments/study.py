@@ -306,6 +306,10 @@ def read_study(path: str | Path) -> Study:
     like = "mert"
     metric = "ter"
 
+    [variants.barker]                      # a kernel of NumPyro with its parameters
+    like = "numpyro:BarkerMH"
+    step_size = 0.5
+
     [variants.steep]                       # settings of the likelihood are possible, too
     like = "imh"
     likelihood = "margin"
@@ -359,7 +363,13 @@ def read_study(path: str | Path) -> Study:
                 raise UsageError(message, code="duplicate")
             if "like" not in settings:
                 raise UsageError("like is missing: name the method that this is a variant of")
-            base = _named_method(settings.pop("like"), methods)
+            like = settings.pop("like")
+            family = str(like).partition(":")[0]
+            if like not in methods and family in methods and like in SAMPLERS:
+                # A name with a colon is no file name, so it is not a method itself.
+                base = Method(name=like, kind=SAMPLER, engine=like)
+            else:
+                base = _named_method(like, methods)
             methods[name] = base.with_settings(settings, name)
     domains = []
     for name, domain in table.domains.items():

@@ -542,7 +542,7 @@ def draws_of(target: Target, sampled: Sampled) -> Draws:
         for name, value in data.prior._asdict().items()
         if name in info.prior_fields and name != "other"
     }
-    constants = {"canonical": match.values[match.free], **prior}
+    constants = {"canonical": match.values[match.free], **prior, **sampled.constants}
     if sampled.mode is not None:
         mode = density.unflatten(sampled.mode, target.start)
         constants["mode"] = density.constrained(program, data, mode)[WEIGHTS]

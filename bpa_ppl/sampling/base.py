@@ -119,6 +119,7 @@ class Sampled:
         warmup: the draws of the warm-up, in the form of `z`.
         mode: the flat z of the posterior's mode, if the sampler has found it.
         log_likelihood: observed site -> (C, D, …), if the sampler has computed it.
+        constants: further arrays that are stored with the posterior, by name.
         attrs: diagnostics for the posterior's attributes. `step_setting` names the setting that
             sizes the steps of a random walk.
 
@@ -136,6 +137,7 @@ class Sampled:
     warmup: Sites = field(default_factory=dict)
     mode: Any = None
     log_likelihood: dict[str, np.ndarray] | None = None
+    constants: dict[str, np.ndarray] = field(default_factory=dict)
     attrs: dict[str, Any] = field(default_factory=dict)
 
 
@@ -169,7 +171,8 @@ class Sampler(Component, frozen=True):
     def __post_init__(self) -> None:
         super().__post_init__()
         draws = getattr(self, "warmup", 0) + getattr(self, "draws", 1)
-        steps = getattr(self, "chains", 1) * getattr(self, "thinning", 1) * draws
+        chains = getattr(self, "chains", 1) or 1  # None is chosen by the sampler
+        steps = chains * getattr(self, "thinning", 1) * draws
         if steps > _MAX_STEPS:
             raise UsageError(
                 f"{steps:,} steps exceed the limit of {_MAX_STEPS:,}: lower draws, chains, warmup "

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import nullcontext
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -22,8 +23,24 @@ ARVIZ_NAMES = {
     "energy": "energy",
     "num_steps": "n_steps",
 }
+_STEPS = "num_steps"  # is added up over the steps between two draws
 _PIECES = 20
 _PIECE_STEPS = 10_000  # at most, if a draw has fewer: an interrupted program ends after its piece
+
+
+class Chains(NamedTuple):
+    """The kernel of a sampler, applied to all chains at once.
+
+    Attributes:
+        state: the initial state.
+        step: returns the state after one step of each chain.
+        collect: returns what is kept of a state, by name, with leading dimension chains: `z` and
+            the statistics.
+    """
+
+    state: Any
+    step: Callable[[Any], Any]
+    collect: Callable[[Any], dict[str, Any]]
 
 
 class ChainSampler(Sampler, frozen=True):
@@ -49,6 +66,25 @@ class ChainSampler(Sampler, frozen=True):
         """
         raise NotImplementedError
 
+    def initialise(
+        self, program: Program, data: Data, covariance: Any, keys: jax.Array, z: Sites
+    ) -> Chains:
+        """Return the chains at their starting points; called while compiling.
+
+        Args:
+            program: the NumPyro program.
+            data: the data that it conditions on.
+            covariance: as for `run_chains`.
+            keys: one for each chain.
+            z: of each chain, with leading dimension chains.
+        """
+        kernel, arguments = self.kernel(program, covariance, z), tuple(data)
+        return Chains(
+            kernel.init(keys, self.warmup * self.thinning, z, arguments, {}),
+            lambda state: kernel.sample(state, arguments, {}),
+            lambda state: {name: getattr(state, name) for name in ("z", *self.collected)},
+        )
+
 
 def run_chains(sampler: ChainSampler, target: Target, covariance: Any, start: Sites) -> Sampled:
     """Run a kernel from given starting points and return its draws, warm-up separate.
@@ -68,21 +104,24 @@ def run_chains(sampler: ChainSampler, target: Target, covariance: Any, start: Si
     length = min(-(-total // _PIECES), max(_PIECE_STEPS // sampler.thinning, 1))
     keys = jax.random.split(jax.random.key(target.seed), sampler.chains)
     target.progress(0, total, "compiling")
-    state = _initial_state(sampler, program, keys, covariance, start, data)
+    given = (data, covariance, keys, start)
+    state = _initial_state(sampler, program, *given)
     pieces: list[dict[str, Any]] = []
     for done in range(length, total + length, length):
         # After two pieces everything is compiled, for the types of both possible states.
         with not_tracing() if len(pieces) > 1 else nullcontext():
-            state, collected = _advance(sampler, program, length, state, covariance, data)
+            state, collected = _advance(sampler, program, length, state, *given)
             pieces.append(jax.device_get(collected))
-        note = f"acceptance {float(np.mean(pieces[-1]['accept_prob'])):.2f}"
+        rate = pieces[-1].get("accept_prob")
+        note = "" if rate is None else f"acceptance {float(np.mean(rate)):.2f}"
         target.progress(min(done, total), total, note)
     joined = jax.tree.map(lambda *parts: np.swapaxes(np.concatenate(parts), 0, 1), *pieces)
     z = joined.pop("z")
     warmup, kept = slice(sampler.warmup), slice(sampler.warmup, total)
+    energy = joined.pop("potential_energy", None)
     return Sampled(
         z={name: value[:, kept] for name, value in z.items()},
-        log_density=-joined.pop("potential_energy")[:, kept],
+        log_density=None if energy is None else -energy[:, kept],
         statistics={ARVIZ_NAMES.get(name, name): value[:, kept] for name, value in joined.items()},
         warmup={name: value[:, warmup] for name, value in z.items()},
     )
@@ -93,30 +132,28 @@ def repeat_start(z: Sites, chains: int) -> Sites:
     return {n: jnp.broadcast_to(value, (chains, *jnp.shape(value))) for n, value in z.items()}
 
 
-def _initialise(
-    sampler: ChainSampler, program: Program, keys: Any, covariance: Any, z: Sites, data: Data
-) -> tuple[MCMCKernel, Any]:
-    kernel, warmup = sampler.kernel(program, covariance, z), sampler.warmup * sampler.thinning
-    return kernel, kernel.init(keys, warmup, z, tuple(data), {})
-
-
 @partial(jax.jit, static_argnums=(0, 1))
-def _initial_state(*arguments: Any) -> Any:
-    return _initialise(*arguments)[1]
+def _initial_state(sampler: ChainSampler, program: Program, *given: Any) -> Any:
+    return sampler.initialise(program, *given).state
 
 
 @partial(jax.jit, static_argnums=(0, 1, 2))
 def _advance(
-    sampler: ChainSampler, program: Program, length: int, state: Any, covariance: Any, data: Data
+    sampler: ChainSampler, program: Program, length: int, state: Any, *given: Any
 ) -> tuple[Any, dict[str, Any]]:
     """Return `length` draws of all chains: fields of their states, (length, chains, …)."""
     # Some NumPyro kernels can step only after `init`. The state that it returns here is not used,
     # so XLA computes nothing for it.
-    kernel, _ = _initialise(sampler, program, state.rng_key, covariance, state.z, data)
+    chains = sampler.initialise(program, *given)
+
+    def walk(_: Any, carry: tuple[Any, Any]) -> tuple[Any, Any]:
+        state = chains.step(carry[0])
+        return state, carry[1] + chains.collect(state).get(_STEPS, 0)
 
     def step(state: Any, _: None) -> tuple[Any, dict[str, Any]]:
-        walk = lambda _, state: kernel.sample(state, tuple(data), {})  # noqa: E731
-        state = jax.lax.fori_loop(0, sampler.thinning, walk, state)
-        return state, {name: getattr(state, name) for name in ("z", *sampler.collected)}
+        none = jnp.zeros_like(chains.collect(state).get(_STEPS, 0))
+        state, steps = jax.lax.fori_loop(0, sampler.thinning, walk, (state, none))
+        collected = chains.collect(state)
+        return state, collected | ({_STEPS: steps} if _STEPS in collected else {})
 
     return jax.lax.scan(step, state, None, length=length)

@@ -79,26 +79,31 @@ class Nuts(ChainSampler, frozen=True):
             warmup=max(self.warmup, _MIN_TUNING),
             target_accept=self.target_accept or (_TARGET if small else _TARGET_OF_MANY),
         )
-        mode, reason = _laplace_metric(target)
+        start, mode, reason = starting_points(target, self.chains)
         if mode is None and (simpler := whitened(target)) is not None:
-            start = _scattered(target, self.chains)
             sampled = original(simpler, run_chains(tuning, simpler, None, start))
             return replace(sampled, attrs={"metric": "found in the warm-up, domains whitened"})
         if mode is None:
-            start = _scattered(target, self.chains)
             sampled = run_chains(tuning, target, None, start)
             return replace(sampled, attrs={"metric": f"found in the warm-up: {reason}"})
-        start = dispersed_starts(target, mode, self.chains)
         sampled = run_chains(self if small else tuning, target, mode.covariance, start)
         return replace(sampled, mode=mode.position, attrs=mode.attrs())
 
 
-def _scattered(target: Target, chains: int) -> Sites:
-    """Return z of a start for each chain, near the medians of the prior."""
+def starting_points(target: Target, chains: int) -> tuple[Sites, Mode | None, str]:
+    """Return z of a start for each chain, and the mode around which they are, if there is one.
+
+    Without a mode whose Laplace covariance is a good metric they are near the medians of the prior,
+    and the reason is returned too.
+    """
+    mode, reason = _laplace_metric(target)
+    if mode is not None:
+        return dispersed_starts(target, mode, chains), mode, reason
     rng = np.random.default_rng([target.seed, 3])
-    z = repeat_start(target.start, chains)
-    scattered: Sites = jax.tree.map(lambda x: x + _JITTER * rng.normal(size=x.shape), z)
-    return scattered
+    start = jax.tree.map(
+        lambda x: x + _JITTER * rng.normal(size=x.shape), repeat_start(target.start, chains)
+    )
+    return start, None, reason
 
 
 def _laplace_metric(target: Target) -> tuple[Mode | None, str]:

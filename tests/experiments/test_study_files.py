@@ -38,6 +38,15 @@ def test_settings_are_read(study_file: Path) -> None:
     assert study.domains[0].adapt.nbest == study_file.parent / "nbest"
 
 
+def test_a_variant_may_be_like_a_kernel_of_numpyro(study_file: Path) -> None:
+    kernel = 'like = "numpyro:BarkerMH"\nstep_size = 0.5'
+    method = read_study(edited_study(study_file, VARIANT, kernel)).methods[-1]
+    assert (method.name, method.engine) == ("mert-ter", "numpyro:BarkerMH")
+    assert method.sampler() == SAMPLERS.resolve("numpyro:BarkerMH", {"step_size": 0.5})
+    with raises(DataError, "unknown-setting"):
+        read_study(edited_study(study_file, "step_size", "stepsize"))
+
+
 def test_method_names() -> None:
     known = named_methods()
     assert {*SAMPLERS, *TUNERS, "canonical", "weight-trace"} < set(known)

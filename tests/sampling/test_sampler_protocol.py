@@ -14,7 +14,7 @@ from bpa_ppl.registry import SAMPLERS
 from bpa_ppl.sampling import Sampled, Sampler, Target
 
 #: Settings that are not numbers: what is sampled from, not how.
-LISTS = ("visited",)
+LISTS = ("visited", "options", "factory")
 
 
 @pytest.mark.parametrize("name", SAMPLERS)
@@ -24,6 +24,7 @@ def test_a_sampler_has_settings_and_sample(name: str) -> None:
     assert sampler == SAMPLERS[name]()
     assert hash(sampler) == hash(SAMPLERS[name]())
     assert SAMPLERS.name_of(sampler).partition(":")[0] == name
+    assert SAMPLERS.resolve(SAMPLERS.name_of(sampler)) == sampler
     signature = inspect.signature(type(sampler).sample, eval_str=True)
     assert list(signature.parameters) == ["self", "target"]
     assert signature.parameters["target"].annotation is Target

@@ -1,0 +1,326 @@
+"""Any Markov-chain kernel of NumPyro: by name, `numpyro:BarkerMH`, or as a class or function."""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
+from operator import attrgetter
+from typing import Any, ClassVar, NoReturn, Self
+
+import jax
+import jax.numpy as jnp
+import msgspec
+import numpy as np
+import numpyro.infer
+from numpyro.infer.mcmc import MCMCKernel
+
+from bpa_ppl.component import Count, CountOrNone
+from bpa_ppl.errors import BpaError, UsageError, one_of, quoted
+from bpa_ppl.sampling.base import Data, Program, Sampled, Sampler, Sites, Target
+from bpa_ppl.sampling.chains import ARVIZ_NAMES, Chains, ChainSampler, run_chains
+from bpa_ppl.sampling.density import evaluate, potential
+from bpa_ppl.sampling.nuts import starting_points
+
+#: The kernels of NumPyro that sample any density of real values.
+KERNELS = ("AIES", "BarkerMH", "ESS", "HMC", "NUTS", "SA")
+#: Chains of a kernel whose chains do not interact.
+_CHAINS = 4
+#: Fields that are not settings.
+_HIDDEN = ("options", "factory")
+#: Errors with which a class of NumPyro, or JAX, refuses what it was given.
+REFUSALS = (
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    LookupError,
+    NotImplementedError,
+    RuntimeError,
+    TypeError,
+    ValueError,
+)
+
+
+class NumpyroSampler(Sampler, frozen=True):
+    """A sampler that wraps a class of NumPyro, whose parameters are settings too.
+
+    Args:
+        options: values of these parameters, sorted by name. They are written like other settings.
+        factory: a class or function to use instead of the class that is named.
+    """
+
+    #: Names of classes of NumPyro.
+    names: ClassVar[tuple[str, ...]] = ()
+    #: Parameters of these classes that are no settings.
+    excluded: ClassVar[tuple[str, ...]] = ()
+    options: tuple[tuple[str, Any], ...] = ()
+    factory: Any = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        name, factory = getattr(self, self.variant), self.factory
+        if factory is None:
+            one_of(name, self.names, self.variant)
+        elif not (callable(factory) or isinstance(factory, MCMCKernel)):
+            problem = f"factory must be a class or a function, not {quoted(factory)}"
+            raise UsageError(problem, parameter="factory", code="invalid-setting")
+        allowed = self._parameters()
+        for key, value in self.options:
+            if key not in allowed:
+                own = [field for field in self.__struct_fields__ if field not in _HIDDEN]
+                problem = f"the sampler {name} has no setting {key}: it has "
+                problem += ", ".join([*own, *allowed])
+                raise UsageError(problem, parameter=key, code="unknown-setting")
+            if not is_plain(value):
+                problem = (
+                    f"{key} must be a finite number or a text, or several, not {quoted(value)}"
+                )
+                raise UsageError(problem, parameter=key, code="invalid-setting")
+
+    @classmethod
+    def configured(cls, title: str, settings: Mapping[str, Any]) -> Self:
+        """Return the sampler with some settings; those of the wrapped class become `options`."""
+        own = {name: value for name, value in settings.items() if name in cls.__struct_fields__}
+        rest = {name: _hashable(v) for name, v in settings.items() if name not in own}
+        options = {"options": tuple(sorted(rest.items()))} if rest else {}
+        return super().configured(title, {**own, **options})
+
+    def settings(self) -> dict[str, Any]:
+        """Return the settings by name, with those of the wrapped class.
+
+        What was made in Python is described, because it cannot be recorded.
+        """
+        fields = super().settings().items()
+        own = {name: v for name, v in fields if name not in _HIDDEN and v is not None}
+        made_in_python = {} if self.factory is None else {"factory": _origin(self.factory)}
+        return {**own, **dict(self.options), **made_in_python}
+
+    def wrapped(self) -> Any:
+        """Return the class, function or kernel that this sampler wraps."""
+        raise NotImplementedError
+
+    def _parameters(self) -> tuple[str, ...]:
+        """Return the names of the parameters of the wrapped class that are settings."""
+        wrapped = self.wrapped()
+        if not callable(wrapped):
+            return ()
+        variable = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+        parameters = inspect.signature(wrapped).parameters
+        names = [name for name, value in parameters.items() if value.kind not in variable]
+        # The first parameter of a function is the model, whatever its name.
+        return tuple(name for name in names[1:] if name not in self.excluded)
+
+
+class NumpyroKernel(NumpyroSampler, frozen=True):
+    """A Markov-chain kernel of NumPyro: HMC, NUTS, BarkerMH, AIES, ESS or SA.
+
+    Chains start at draws of N(mode, 2 × Laplace), as those of `nuts`; without a mode, near the
+    medians of the prior. A kernel that adapts itself does so during the warm-up. Its parameters
+    are settings, such as `step_size`, except for the model and the starting points.
+
+    The chains of AIES and ESS interact. Their number is even, and at least twice the number of
+    weights, so that their differences span all directions. An ensemble is split in the same way at
+    each step: NumPyro's `randomize_split` would permute the chains, and hide their autocorrelation.
+
+    Args:
+        kernel: its name in `numpyro.infer`.
+        warmup: draws of each chain that are discarded.
+        draws: of each chain.
+        chains: how many. None is 4, and for AIES and ESS twice the number of weights, and 2.
+        thinning: steps from one draw to the next.
+
+    >>> from bpa_ppl.registry import SAMPLERS
+    >>> sampler = SAMPLERS.resolve("numpyro:BarkerMH", {"step_size": 0.1})
+    >>> sampler.settings()["step_size"], SAMPLERS.name_of(sampler)
+    (0.1, 'numpyro:BarkerMH')
+    >>> SAMPLERS.recorded("numpyro:BarkerMH", sampler.settings()) == sampler
+    True
+    """
+
+    variant = "kernel"
+    names = KERNELS
+    excluded = ("model", "potential_fn", "init_strategy", "randomize_split")
+    kernel: str = "NUTS"
+    warmup: CountOrNone = 500
+    draws: Count = 1000
+    chains: Count | None = None
+    thinning: Count = 1
+
+    def wrapped(self) -> Any:
+        """Return what makes the kernel: NumPyro's class, another class or function, or a kernel."""
+        return getattr(numpyro.infer, self.kernel) if self.factory is None else self.factory
+
+    def sample(self, target: Target) -> Sampled:
+        """Draw from the posterior by the kernel.
+
+        Raises:
+            UsageError: if the kernel cannot be made with its settings, or does not fit the model.
+        """
+        run = _KernelChains(
+            title=self.kernel,
+            wrapped=self.wrapped(),
+            options=self.options,
+            warmup=self.warmup,
+            draws=self.draws,
+            thinning=self.thinning,
+        )
+        kernel = run.made(target.program, target.data)
+        if kernel.is_ensemble_kernel:
+            if "randomize_split" not in inspect.signature(self.wrapped()).parameters:
+                _refuse(type(kernel).__name__, "the chains of an ensemble must not be permuted")
+            chains = self._members(target.dimension)
+        else:
+            chains = self.chains or _CHAINS
+        start, mode, _ = starting_points(target, chains)
+        sampled = run_chains(msgspec.structs.replace(run, chains=chains), target, None, start)
+        log_density, log_likelihood = evaluate(target.program, target.data, sampled.z)
+        return replace(
+            sampled,
+            log_density=log_density,
+            log_likelihood=log_likelihood,
+            mode=None if mode is None else mode.position,
+            attrs={} if mode is None else mode.attrs(),
+        )
+
+    def _members(self, dimension: int) -> int:
+        """Return the number of chains of an ensemble."""
+        least = max(_CHAINS, 2 * dimension)
+        chains = least + 2 if self.chains is None else self.chains
+        if chains < least or chains % 2:
+            raise UsageError(
+                f"the chains of {self.kernel} interact: it needs an even number of chains, at "
+                f"least {least} for {dimension} values, not {chains}",
+                parameter="chains",
+                code="invalid-setting",
+            )
+        return chains
+
+
+class _KernelChains(ChainSampler, frozen=True, kw_only=True):
+    """Chains of a kernel of NumPyro, stepped side by side."""
+
+    title: str
+    wrapped: Any
+    options: tuple[tuple[str, Any], ...]
+
+    def made(self, program: Program, data: Data) -> MCMCKernel:
+        """Return the kernel for a program.
+
+        Raises:
+            UsageError: if NumPyro refuses the settings, or the kernel is of another model.
+        """
+        if isinstance(self.wrapped, MCMCKernel):  # made in Python, with its settings
+            if getattr(self.wrapped, "model", None) is not program.model:
+                _refuse(self.title, "it was made for another model than that of adapt")
+            try:
+                return self.wrapped.wrap_model(lambda model: program)
+            except NotImplementedError:
+                _refuse(self.title, "NumPyro does not copy such a kernel")
+        parameters = inspect.signature(self.wrapped).parameters
+        options = dict(self.options)
+        if "randomize_split" in parameters:
+            options["randomize_split"] = False
+        try:
+            with jax.ensure_compile_time_eval():  # the class may check its settings
+                if "potential_fn" in parameters:
+                    kernel = self.wrapped(potential_fn=partial(potential, program, data), **options)
+                else:
+                    kernel = self.wrapped(program, **options)
+        except REFUSALS as error:
+            raise refused(self.title, error) from error
+        if not isinstance(kernel, MCMCKernel):
+            problem = f"{self.title} of a model must be a kernel of NumPyro, not {quoted(kernel)}"
+            raise UsageError(problem, parameter="sampler", code="wrong-type")
+        return kernel
+
+    def initialise(
+        self, program: Program, data: Data, covariance: Any, keys: jax.Array, z: Sites
+    ) -> Chains:
+        """Return the chains at their starting points."""
+        kernel, arguments = self.made(program, data), tuple(data)
+        steps = self.warmup * self.thinning
+
+        def initial(keys: jax.Array, z: Sites) -> Any:
+            return kernel.init(keys, steps, z, arguments, {})
+
+        def step(state: Any) -> Any:
+            return kernel.sample(state, arguments, {})
+
+        try:
+            if kernel.is_ensemble_kernel:
+                state = initial(keys, z)
+            else:
+                state, step = jax.vmap(initial)(keys, z), jax.vmap(step)
+            position = attrgetter(kernel.sample_field)
+            found = jax.tree.map(np.shape, position(state))
+        except BpaError:
+            raise
+        except REFUSALS as error:
+            raise refused(self.title, error) from error
+        if found != jax.tree.map(np.shape, z):
+            problem = f"the kernel {self.title} does not sample the sites of the model"
+            raise UsageError(problem, parameter="sampler", code="not-supported")
+
+        def collect(state: Any) -> dict[str, Any]:
+            # An ensemble reports one rate for the half that moved last.
+            sources = (state, getattr(state, "inner_state", None))
+            values = {
+                name: jnp.broadcast_to(getattr(source, name), keys.shape)
+                for source in sources
+                for name in ARVIZ_NAMES
+                if hasattr(source, name)
+            }
+            return {"z": position(state), **values}
+
+        return Chains(state, step, collect)
+
+
+def is_plain(value: Any) -> bool:
+    """Return whether a setting can be recorded: a finite number, a text, None, or several.
+
+    >>> is_plain((8, 8)), is_plain("stretch"), is_plain(float("nan")), is_plain(print)
+    (True, True, False, False)
+    """
+    if isinstance(value, tuple):
+        return all(map(is_plain, value))
+    return value is None or (
+        isinstance(value, str | int) or (isinstance(value, float) and math.isfinite(value))
+    )
+
+
+def _hashable(value: Any) -> Any:
+    """Return a setting as Python's own immutable value."""
+    if getattr(value, "ndim", None) == 0:
+        return value.item()
+    return tuple(map(_hashable, value)) if isinstance(value, list) else value
+
+
+def _origin(factory: Any) -> str:
+    """Describe what makes a kernel or a guide.
+
+    >>> _origin(partial(numpyro.infer.HMC, kinetic_fn=print))
+    'functools.partial(numpyro.infer.hmc.HMC, kinetic_fn=…)'
+    """
+    if isinstance(factory, partial):
+        return f"functools.partial({_origin(factory.func)}, {'=…, '.join(factory.keywords)}=…)"
+    if isinstance(factory, MCMCKernel):
+        return f"{_origin(type(factory))}(…)"
+    return f"{factory.__module__}.{factory.__qualname__}"
+
+
+def _refuse(title: str, reason: str) -> NoReturn:
+    raise UsageError(
+        f"the kernel {title} cannot be used as it is: {reason}; give its class, or settings with "
+        f"it: functools.partial({title}, NAME=VALUE)",
+        parameter="sampler",
+        code="not-supported",
+    )
+
+
+def refused(title: str, error: Exception) -> UsageError:
+    """Return an error of a class of NumPyro in one sentence."""
+    reason = str(error).strip().split("\n")[0] or type(error).__name__
+    problem = f"NumPyro's {title} cannot run with these settings: {reason}"
+    return UsageError(problem, parameter="sampler", code="invalid-setting")
