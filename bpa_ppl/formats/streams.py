@@ -321,8 +321,9 @@ def read_text(path: AnyInput) -> str:
     café
     """
     data = b"".join(_plain_bytes(path, _WHOLE_GIB))
+    text = decoded(data, path, 1)
     _check_text(data, origin_name(path))
-    return decoded(data, path, 1)
+    return text
 
 
 def read_lines(path: AnyInput) -> list[str]:

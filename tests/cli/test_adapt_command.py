@@ -82,7 +82,8 @@ def test_a_prior_from_a_file(folder: Path) -> None:
 
 
 def test_weight_trace_takes_the_second_set(folder: Path) -> None:
-    trace = (*ADAPT, "-o", "new.nc", "--sampler", "weight-trace")
+    published = ("--sampler", "weight-trace", "--likelihood", "oracle")
+    trace = (*ADAPT, "-o", "new.nc", *published)
     refused(*trace, mention="weight-trace needs the lists")
     extra = ("--extra", "nbest", "--extra-references", "ref")
     succeed(*trace, *extra, "--set", "restarts=2", "--set", "delta=20")

@@ -219,7 +219,10 @@ def test_the_interval_of_a_rate_covers_it() -> None:
     values[0, ::2] = 1.0
     for _ in range(300):
         seconds = np.exp(rng.normal(scale=0.4, size=3))
-        data = [Draws({"weights": values}, ("LM0",), attrs={"sampling_time": s}) for s in seconds]
+        data = [
+            Draws({"weights": values + 1e-6 * i}, ("LM0",), attrs={"sampling_time": s})
+            for i, s in enumerate(seconds)
+        ]
         cost = compare({"x": data})["x"].efficiency
         assert cost.ess is not None
         assert cost.ess_per_second_interval is not None
