@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from functools import partial
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -15,6 +16,8 @@ from numpyro.infer.mcmc import MCMCKernel
 from bpa_ppl.component import Count, CountOrNone
 from bpa_ppl.sampling.base import Data, Program, Sampled, Sampler, Sites, Target, require_memory
 from bpa_ppl.sampling.tracing import not_tracing
+
+T = TypeVar("T")
 
 #: Statistics of NumPyro's states, and their names in ArviZ.
 ARVIZ_NAMES = {
@@ -105,13 +108,13 @@ def run_chains(sampler: ChainSampler, target: Target, covariance: Any, start: Si
     keys = jax.random.split(jax.random.key(target.seed), sampler.chains)
     target.progress(0, total, "compiling")
     given = (data, covariance, keys, start)
-    state = _initial_state(sampler, program, *given)
+    state = in_thread(_initial_state, sampler, program, *given)
     pieces: list[dict[str, Any]] = []
     for done in range(length, total + length, length):
         # After two pieces everything is compiled, for the types of both possible states.
         with not_tracing() if len(pieces) > 1 else nullcontext():
-            state, collected = _advance(sampler, program, length, state, *given)
-            pieces.append(jax.device_get(collected))
+            state, collected = in_thread(_advance, sampler, program, length, state, *given)
+        pieces.append(jax.device_get(collected))
         rate = pieces[-1].get("accept_prob")
         note = "" if rate is None else f"acceptance {float(np.mean(rate)):.2f}"
         target.progress(min(done, total), total, note)
@@ -125,6 +128,26 @@ def run_chains(sampler: ChainSampler, target: Target, covariance: Any, start: Si
         statistics={ARVIZ_NAMES.get(name, name): value[:, kept] for name, value in joined.items()},
         warmup={name: value[:, warmup] for name, value in z.items()},
     )
+
+
+def in_thread(function: Callable[..., T], *arguments: Any) -> T:
+    """Return the result of a compiled program that another thread runs.
+
+    Python handles Ctrl-C in the main thread, which only waits meanwhile. If it ran the program, the
+    interrupt could come up inside a callback of JAX's for garbage collection, and be lost.
+
+    >>> in_thread(jnp.add, 1, 2).item()
+    3
+    """
+    x64 = jax.dtypes.canonicalize_dtype(np.float64) == np.float64
+
+    def run() -> T:
+        with jax.enable_x64(x64):  # a setting of each thread
+            result: T = jax.block_until_ready(function(*arguments))
+            return result
+
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(run).result()
 
 
 def repeat_start(z: Sites, chains: int) -> Sites:
