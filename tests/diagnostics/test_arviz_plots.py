@@ -13,7 +13,10 @@ import bpa_ppl as bpa
 from bpa_ppl.diagnostics import target, with_predictions
 from bpa_ppl.posterior.arviz_functions import generation
 
-pytestmark = pytest.mark.skipif(generation() >= 1, reason="ArviZ 1 has other plots")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(generation() >= 1, reason="ArviZ 1 has other plots"),
+]
 
 
 @pytest.fixture(autouse=True)
@@ -43,7 +46,6 @@ def test_plots_of_chains(nuts: Any, name: str) -> None:
     gallery.draw({name: plots[name]}, nuts, None)
 
 
-@pytest.mark.slow
 def test_slow_plots(nuts: Any) -> None:
     gallery.draw(gallery.SLOW, nuts, None)
 

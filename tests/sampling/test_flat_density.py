@@ -64,7 +64,13 @@ def density_of(name: str) -> LogDensity:
     return bpa_ppl.log_density(judged_lists(), CANONICAL, **POSTERIORS[name])
 
 
-@pytest.mark.parametrize("name", POSTERIORS)
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=[pytest.mark.slow] if name in ("horseshoe", "hierarchy") else [])
+        for name in POSTERIORS
+    ],
+)
 def test_it_is_lp_of_the_draws(name: str) -> None:
     density = density_of(name)
     assert density.prepared is not None
@@ -80,7 +86,9 @@ def test_it_is_lp_of_the_draws(name: str) -> None:
     np.testing.assert_allclose(found, lp, rtol=0, atol=1e-6 * np.abs(lp).max())
 
 
-@pytest.mark.parametrize("name", ["risk and preferences", "hierarchy"])
+@pytest.mark.parametrize(
+    "name", ["risk and preferences", pytest.param("hierarchy", marks=pytest.mark.slow)]
+)
 def test_forward_and_reverse_mode_agree(name: str) -> None:
     """In the hierarchy each sentence has its own weights, another branch of the derivative."""
     density = density_of(name)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -50,10 +50,18 @@ def test_moments_are_those_of_quadrature(sampler: str) -> None:
     assert hash(again) == hash(SAMPLERS.resolve(sampler, SETTINGS[sampler]))
 
 
+@pytest.fixture
+def rank_promotion() -> Iterator[None]:
+    """Allow JAX, in all threads, what the other tests forbid it and NumPyro's SA needs."""
+    jax.config.update("jax_numpy_rank_promotion", "allow")
+    yield
+    jax.config.update("jax_numpy_rank_promotion", "raise")
+
+
+@pytest.mark.usefixtures("rank_promotion")
 def test_draws_of_sample_adaptive_mcmc_fail_their_check() -> None:
     """Draws of one chain look independent, but its points move too slowly."""
-    with jax.numpy_rank_promotion("allow"):  # NumPyro's code needs it
-        report = check(TARGET.adapt("numpyro:SA"))
+    report = check(TARGET.adapt("numpyro:SA"))
     assert {"R-hat", "bulk ESS"} <= {finding.name for finding in report.failures}
 
 
@@ -150,6 +158,7 @@ def _oracle() -> Any:
     return targets.given(*[0] * targets.SENTENCES)
 
 
+@pytest.mark.slow
 def test_the_example_of_the_documentation(capsys: pytest.CaptureFixture[str]) -> None:
     page = (ROOT / "docs" / "model.md").read_text("utf-8").split("### Any sampler of NumPyro")[1]
     code = re.findall(r"```python\n(.*?)```", page, re.DOTALL)[0]
