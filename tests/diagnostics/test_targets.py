@@ -13,6 +13,8 @@ from scipy.stats import halfnorm, norm
 from bpa_ppl import UsageError
 from bpa_ppl.diagnostics.targets import TARGETS, KnownTarget, target
 
+pytestmark = pytest.mark.slow
+
 
 def differences(known: KnownTarget) -> Array:
     """Return the features of the second hypotheses; those of the first ones are 0."""

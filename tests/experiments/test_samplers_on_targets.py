@@ -18,6 +18,8 @@ from bpa_ppl.diagnostics.targets import target
 from bpa_ppl.experiments import targets
 from bpa_ppl.experiments.targets import compare_on_targets, judged, write_targets
 
+pytestmark = pytest.mark.slow
+
 GAUSSIAN = replace(target("correlated"), mean=np.zeros(10), covariance=np.eye(10))
 PASSED = Report("exact", (4, 500), ())
 

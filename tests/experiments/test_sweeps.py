@@ -23,6 +23,8 @@ from bpa_ppl.experiments import Sweep, sweep
 from bpa_ppl.experiments.sweeps import write_sweep
 from bpa_ppl.posterior import import_arviz
 
+pytestmark = pytest.mark.slow
+
 GRID = {"proposal_variance": [1e-6, 1e-3, 10.0], "warmup": [0, 200]}
 
 

@@ -134,6 +134,7 @@ def hierarchy_target(names: tuple[str, ...], domains: int) -> Target:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("names", [("LM0",), ("LM0", "WP0")])
 def test_whitened_coordinates_are_exact(names: tuple[str, ...]) -> None:
     """Their density is that of the model times the Jacobian determinant, by automatic derivatives.

@@ -26,6 +26,8 @@ from bpa_ppl.registry import SAMPLERS
 from bpa_ppl.sampling import LogDensity, Sampled, draws_of, evaluate, target_of
 from bpa_ppl.weights import match
 
+pytestmark = pytest.mark.slow
+
 NAMES = ("LM0", "WP0", "TM0")
 CANONICAL = dict(zip(NAMES, (0.5, -0.3, 0.2), strict=True))
 

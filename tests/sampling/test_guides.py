@@ -21,6 +21,8 @@ from bpa_ppl.posterior import as_draws
 from bpa_ppl.registry import SAMPLERS
 from bpa_ppl.sampling.guides import GUIDES
 
+pytestmark = pytest.mark.slow
+
 #: Nearly Gaussian, so that the guides fit.
 TARGET = targets.logistic(np.random.default_rng(5).normal(size=(targets.SENTENCES, 2)), 0.3, 4.0)
 SETTINGS: dict[str, dict[str, Any]] = {

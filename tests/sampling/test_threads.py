@@ -71,6 +71,7 @@ def test_threads_of_a_cold_process(code: str) -> None:
     assert done.stdout.splitlines()[-1:] == ["True"], done.stderr
 
 
+@pytest.mark.slow
 def test_threads_draw_the_same_as_one(pool: NBest) -> None:
     """Shapes and samplers differ between threads, so that some trace while others run."""
 
