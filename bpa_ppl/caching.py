@@ -2,7 +2,7 @@
 
 `BPA_PPL_CACHE` names the folder, and `BPA_PPL_CACHE_LIMIT` the limit of the scores in MiB: the
 least recently used are deleted first, and 0 keeps none. The folder can be deleted at any time.
-Whoever can write into it could have programs of theirs run, so it must be the user's alone.
+JAX runs the programs that it finds there, so nobody else may be able to write into it.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ def cache_folder() -> Path:
 def own_folder() -> Path | None:
     """Return the cache folder, created if it is missing, or None, with a warning.
 
-    It is created for the user alone, and not used where it belongs to, or can be written by,
-    somebody else, or cannot be created.
+    Only the user can access a new one. It is not used if it belongs to another user, if others can
+    write into it, or if it cannot be created.
     """
     folder = cache_folder()
     problem = _problem_of(folder)

@@ -193,15 +193,15 @@ def _exit_code() -> int | str | None:
     except SystemExit as done:
         return done.code
     except (MemoryError, ImportError, RuntimeError) as error:
-        if not (message := _of_the_machine(error)):
+        if not (message := _machine_problem(error)):
             raise
         typer.echo(printable(f"error: {message}"), err=True)
         return BpaError.exit_code
     return 0
 
 
-def _of_the_machine(error: Exception) -> str:
-    """Return a message for missing memory and packages; an empty text for other errors."""
+def _machine_problem(error: Exception) -> str:
+    """Return the message for a lack of memory or a package; an empty text for other errors."""
     # JAX raises a RuntimeError of its own with this code.
     if isinstance(error, MemoryError) or "RESOURCE_EXHAUSTED" in str(error):
         return "out of memory: give fewer or smaller lists, fewer draws, or a machine with more"

@@ -13,7 +13,16 @@ from scipy.stats import norm
 from scipy.stats import t as student
 
 from bpa_ppl.diagnostics.checks import check
-from bpa_ppl.diagnostics.comparison.comparison import AGREES, DIFFERS, compare
+from bpa_ppl.diagnostics.comparison.comparison import (
+    AGREES,
+    DIFFERS,
+    FAILED,
+    INCONCLUSIVE,
+    LEVEL,
+    MAX_BIAS,
+    NOT_CONVERGED,
+    compare,
+)
 from bpa_ppl.diagnostics.estimates import holm, mean_of, runs_together
 from bpa_ppl.diagnostics.pages.page import Items, Outcome, Section, Table, Verdict, page, write_page
 from bpa_ppl.diagnostics.targets import TARGETS, KnownTarget, target
@@ -26,11 +35,6 @@ from bpa_ppl.posterior import Draws
 from bpa_ppl.progress import Reporter, reporter
 from bpa_ppl.registry import SAMPLERS
 
-#: The probability that a correct sampler is found to differ on one target.
-LEVEL = 0.01
-#: A sampler agrees only if larger biases of a mean, in posterior sd, can be excluded.
-MAX_BOUND = 0.1
-INCONCLUSIVE, NOT_CONVERGED, FAILED = "inconclusive", "not converged", "failed"
 _HEADER = (
     *("target", "sampler", "verdict", "checks", "bias of means", "bias of sds", "bound"),
     *("ESS/s", "ESS/evaluation"),
@@ -264,7 +268,7 @@ def judged(
         reason = (
             f"the {quantity} of {name} is off by {value:+.3f} posterior sd (z = {z[worst]:.1f})"
         )
-    elif bound > MAX_BOUND:
+    elif bound > MAX_BIAS:
         verdict = INCONCLUSIVE
         reason = f"a bias of {bound:.2f} posterior sd is possible: raise draws or runs"
     else:

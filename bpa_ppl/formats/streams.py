@@ -282,7 +282,8 @@ def _check_text(block: bytes, origin: str, before: int = 0) -> None:
             before + block.count(b"\n", 0, at) + 1,
             code="bad-encoding",
         )
-    if before == 0 and b"\r" in block.rstrip(b"\r\n") and b"\n" not in block.rstrip(b"\r\n"):
+    text = b"" if before else block.rstrip(b"\r\n")
+    if b"\r" in text and b"\n" not in text:
         raise DataError(
             "its lines end with carriage returns alone: convert it with `tr '\\r' '\\n'`",
             origin,

@@ -5,8 +5,11 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pytest
 from targets import EXACT, TARGETS
+
+from bpa_ppl import NBest
 
 if TYPE_CHECKING:
     from bpa_ppl.posterior.arviz_functions import InferenceData
@@ -22,6 +25,15 @@ def posterior_of(sampler: str, name: str, seed: int = 0, draws: int = 1000) -> I
 def posteriors() -> Any:
     """The function (sampler, target, seed, draws) ↦ posterior, which remembers."""
     return posterior_of
+
+
+@pytest.fixture(scope="module")
+def pool() -> NBest:
+    """Twenty lists of eight candidates with two features."""
+    rng = np.random.default_rng(5)
+    texts = [[f"w{h}" for h in range(8)] for _ in range(20)]
+    features = [rng.normal(size=(8, 2)) for _ in texts]
+    return NBest.from_lists(texts, features, ["A", "B"], references=[("w0",)] * 20)
 
 
 @pytest.fixture(params=EXACT)

@@ -16,14 +16,6 @@ from bpa_ppl.models import Likelihood, Lists, OracleChoice, Prior
 from bpa_ppl.sampling import auto
 
 
-@pytest.fixture(scope="module")
-def pool() -> NBest:
-    rng = np.random.default_rng(5)
-    texts = [[f"w{h}" for h in range(8)] for _ in range(20)]
-    features = [rng.normal(size=(8, 2)) for _ in texts]
-    return NBest.from_lists(texts, features, ["A", "B"], references=[("w0",)] * 20)
-
-
 def _observe_without_effect(lists: Lists, weights: Any) -> None:
     with numpyro.plate("sentence", len(lists.oracle)):
         numpyro.sample("oracle", OracleChoice(lists, weights * 0.0), obs=lists.oracle)

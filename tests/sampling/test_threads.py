@@ -57,14 +57,6 @@ with ThreadPoolExecutor(8) as threads:
 """
 
 
-@pytest.fixture(scope="module")
-def pool() -> NBest:
-    rng = np.random.default_rng(5)
-    texts = [[f"w{h}" for h in range(8)] for _ in range(20)]
-    features = [rng.normal(size=(8, 2)) for _ in texts]
-    return NBest.from_lists(texts, features, ["A", "B"], references=[("w0",)] * 20)
-
-
 @pytest.mark.parametrize("code", [COLD, NAMES])
 def test_threads_of_a_cold_process(code: str) -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
