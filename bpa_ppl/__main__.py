@@ -1,10 +1,17 @@
 """The command `bpa`, also as `python -m bpa_ppl`."""
 
+from __future__ import annotations
+
 import sys
+from _thread import interrupt_main
+from threading import Timer
+
+_PAUSE = 0.1  # seconds, in which the callback ends
 
 
 def main() -> None:
     """Run `bpa`; Ctrl-C ends it in the same way while modules are imported as later."""
+    sys.unraisablehook = repeat_interrupt
     try:
         from bpa_ppl.cli import main as run
     except KeyboardInterrupt:
@@ -14,6 +21,17 @@ def main() -> None:
         print(f"error: bpa cannot start: {str(error) or 'out of memory'}", file=sys.stderr)
         sys.exit(2)
     run()
+
+
+def repeat_interrupt(unraisable: sys.UnraisableHookArgs) -> None:
+    """Interrupt the program again if Ctrl-C came during a callback, whose exceptions are ignored.
+
+    JAX has such a callback, which runs whenever Python collects garbage.
+    """
+    if unraisable.exc_type is KeyboardInterrupt:
+        Timer(_PAUSE, interrupt_main).start()
+    else:
+        sys.__unraisablehook__(unraisable)
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ from bpa_ppl.errors import NotConverged
 from bpa_ppl.nbest import Float64
 from bpa_ppl.posterior import Draws, as_draws, kish
 from bpa_ppl.posterior.draws import WEIGHTS
-from bpa_ppl.posterior.statistics import bfmi, ess, mcse, pareto_smoothed, r_hat
+from bpa_ppl.posterior.statistics import bfmi, ess, mcse, pareto_smoothed, r_hat, tail_shapes
 
 if TYPE_CHECKING:
     from bpa_ppl.posterior.adapter import Posterior
@@ -48,10 +48,13 @@ class Thresholds:
             0.234 (Roberts, Gelman & Gilks 1997), and NUTS near its target.
         acceptance_high: maximum acceptance rate, for samplers with a step size.
         bfmi: minimum Bayesian fraction of missing information (Betancourt 2016).
-        pareto_k: maximum Pareto k̂ of importance weights (Vehtari et al. 2024).
-        drift: level of the test that the first and second half of the kept draws have the same
-            mean (after Geweke 1992), with Bonferroni correction for the number of components. All
-            diagnostics together may fail 1% of good posteriors; this test takes half of it.
+        pareto_k: maximum Pareto k̂ of importance weights, and of the tails of the draws of a
+            weight (Vehtari et al. 2024); beyond it, means need too many draws, or do not exist.
+        drift: level of the tests that the halves of the kept draws have the same mean (after
+            Geweke 1992), and each chain that of the others, with Bonferroni correction for their
+            number. All diagnostics together may fail 1% of good posteriors; these take half of it.
+        equal_draws: maximum length of a sequence of equal draws, as a share of the chain. Chains
+            with 100 effective draws have a longer one in fewer than 1% of runs.
 
     >>> import numpy as np
     >>> from bpa_ppl import Draws, check
@@ -69,6 +72,7 @@ class Thresholds:
     bfmi: float = 0.3
     pareto_k: float = 0.7
     drift: float = 0.005
+    equal_draws: float = 0.1
 
 
 @dataclass(frozen=True)
@@ -169,11 +173,12 @@ _WINDOW = 10.0
 def check(posterior: Posterior, thresholds: Thresholds | None = None) -> Report:
     """Compare a posterior's diagnostics with their thresholds.
 
-    For chains: rank-normalised split R-hat, bulk and tail ESS, MCSE and drift of all components of
-    all sites, and acceptance, divergences and BFMI, as far as they are recorded. Chains that are
-    copies of one another fail, because their draws would be counted twice. For weighted
-    samples: the effective sample size of the importance weights and Pareto k̂. For a mode: the
-    convergence of the optimisation.
+    For chains: rank-normalised split R-hat, bulk and tail ESS, MCSE, drift and differences between
+    chains of all components of all sites; tails and equal draws in succession of the weights; and
+    acceptance, divergences and BFMI, as far as they are recorded. Chains that are copies of one
+    another fail, because their draws would be counted twice. For weighted samples: the effective
+    sample size of the importance weights and Pareto k̂. For a mode: the convergence of the
+    optimisation. A recorded log density must be finite.
 
     Args:
         posterior: draws with a site `weights`, from this library or another.
@@ -201,12 +206,13 @@ def check(posterior: Posterior, thresholds: Thresholds | None = None) -> Report:
     elif draws.kind == "point":
         decrement = float(draws.attrs.get("newton_decrement", np.nan))
         advice = "the optimisation did not converge: is the density of the model smooth?"
-        limit, passed = f"≤ {_DECREMENT:g}", decrement <= _DECREMENT
+        limit, passed = f"≤ {_DECREMENT:g}", 0 <= decrement <= _DECREMENT
         findings = [Finding("Newton decrement", decrement, "", limit, passed, advice)]
     else:
         findings = _of_components(draws, limits, remedies)
         findings += _of_statistics(draws, limits, remedies)
         findings += _of_copies(draws)
+    findings += _of_density(draws)
     return Report(sampler, draws.shape, tuple(findings))
 
 
@@ -383,29 +389,47 @@ class Remedies:
 
 def _of_components(draws: Draws, limits: Thresholds, remedies: Remedies) -> list[Finding]:
     names, values = sampled_components(draws)
-    min_ess = limits.ess_per_chain * draws.shape[0]
+    chains, count = draws.shape
+    min_ess = limits.ess_per_chain * chains
     deviation = _deviation(values)
     error = mcse(values) / np.where(deviation > 0, deviation, np.nan)
-    level = limits.drift / (2 * len(names))
     bulk, tail = ess(values), ess(values, "tail")
     shortages = [min_ess / bulk, min_ess / tail, (error / limits.mcse) ** 2]
     # A chain that never moves has no finite diagnostic: no number of draws is enough.
     shortage = float(np.max(np.nan_to_num(shortages, nan=np.inf, posinf=np.inf)))
     more_draws, longer_warmup = remedies.more_draws(shortage), remedies.longer_warmup(shortage)
-    parts = "chains" if draws.shape[0] > 1 else "parts of the chain"
+    parts = "chains" if chains > 1 else "parts of the chain"
     disagree = f"the {parts} disagree ({{value:.3f}} for {{where}}): {longer_warmup}"
     few = "{value:.0f} effective draws of {where}: " + more_draws
     few_in_tails = "{value:.0f} effective draws in the tails: " + more_draws
     uncertain = "the mean of {where} is uncertain by {value:.2f} posterior sd: " + more_draws
     drifting = "the kept draws of {where} still drift: " + longer_warmup
-    z, max_z = np.abs(drift(values, level)), float(norm.isf(level))
-    return [
+    apart = f"the mean of {{where}} differs between chains: {longer_warmup}"
+    heavy = (
+        "the tails of {where} are so heavy (k̂ {value:.2f}) that its mean is unreliable or does not "
+        "exist: use a prior with lighter tails"
+    )
+    stuck = f"{{where}} stays where it is for {{value:.0%}} of its draws: {longer_warmup}"
+    tests = len(names) * (1 + chains if chains > 1 else 1)
+    level = limits.drift / (2 * tests)
+    max_z = float(norm.isf(level))
+    findings = [
         _worst("R-hat", r_hat(values), names, limits.r_hat, disagree),
         _worst("bulk ESS", bulk, names, min_ess, few, -1),
         _worst("tail ESS", tail, names, min_ess, few_in_tails, -1),
         _worst("MCSE / sd", error, names, limits.mcse, uncertain),
-        _worst("drift (|z|)", z, names, max_z, drifting),
+        _worst("drift (|z|)", np.abs(drift(values, level)), names, max_z, drifting),
     ]
+    if chains > 1:
+        z = np.abs(chain_differences(values, level)).max(axis=0)
+        findings.append(_worst("chain means (|z|)", z, names, max_z, apart))
+    # Of other sites, such as scales of a horseshoe prior, the means need not exist.
+    k_hat = tail_shapes(draws.weights, bulk / (chains * count))
+    findings.append(_worst("tails (Pareto k̂)", k_hat, names, limits.pareto_k, heavy))
+    stays = longest_equal(draws.weights) / count
+    labels = [f"chain {c}" for c in range(chains)]
+    findings.append(_worst("equal draws", stays, labels, limits.equal_draws, stuck))
+    return findings
 
 
 def sampled_components(draws: Draws) -> tuple[list[str], Float64]:
@@ -434,9 +458,7 @@ def drift(values: Float64, level: float = 0.005) -> Float64:
 
     It is the difference of the means of the first and the second half, over all chains, in units
     of its Monte-Carlo standard error (after Geweke 1992, with the MCSE of ArviZ instead of the
-    spectral estimate). The error is estimated from a window of about ten autocorrelation times, so
-    that the ratio is approximately Student's t with ESS / 10 degrees of freedom. It is scaled so
-    that its quantile is that of a normal distribution.
+    spectral estimate), scaled as by `_z_score`.
 
     Args:
         values: the draws.
@@ -446,14 +468,65 @@ def drift(values: Float64, level: float = 0.005) -> Float64:
     if half == 0:
         return np.full(values.shape[2:], np.nan)
     first, second = values[:, :half], values[:, -half:]
-    errors = _error(first), _error(second)
-    error = np.hypot(*errors)
     shift = second.mean(axis=(0, 1)) - first.mean(axis=(0, 1))
-    z = shift / np.where(error > 0, error, np.nan)
-    parts = zip((first, second), errors, strict=True)
+    errors = np.array([_error(part) for part in (first, second)])
+    deviations = np.array([_deviation(part) for part in (first, second)])
+    return _z_score(shift, errors, _effective(deviations, errors), level)
+
+
+def chain_differences(values: Float64, level: float = 0.005) -> Float64:
+    """Return the z-score of each chain's mean minus that of the others, (C, D, …) ↦ (C, …).
+
+    Args:
+        values: the draws of several chains.
+        level: as for `drift`.
+
+    A chain of 1000 independent draws that is 0.25 standard deviations away:
+
+    >>> values = np.random.default_rng(0).normal(size=(4, 1000))
+    >>> values[2] += 0.25
+    >>> chain_differences(values).round(1).tolist()
+    [-3.5, -1.9, 5.6, -0.2]
+    """
+    chains = len(values)
+    means = values.mean(axis=1)
+    error = np.array([_error(chain[None]) for chain in values])
+    effective = _effective(np.array([_deviation(chain[None]) for chain in values]), error)
+    others = np.sqrt((error**2).sum(axis=0) - error**2) / (chains - 1)
+    shift = (means - means.mean(axis=0)) * chains / (chains - 1)
+    remaining = effective.sum(axis=0) - effective
+    return _z_score(shift, np.array([error, others]), np.array([effective, remaining]), level)
+
+
+def _z_score(shift: Float64, errors: Float64, effective: Float64, level: float) -> Float64:
+    """Return the z-score of a difference of two means.
+
+    Its error is estimated from windows of about ten autocorrelation times, so that the ratio is
+    approximately Student's t, with ESS / 10 degrees of freedom for each mean (Welch 1947). It is
+    scaled so that its quantile is that of a normal distribution.
+
+    Args:
+        shift: (…) the difference.
+        errors: (2, …) the standard error of each mean.
+        effective: (2, …) effective draws of each mean.
+        level: one-sided, at which the quantiles agree.
+    """
+    variance = (errors**2).sum(axis=0)
     with np.errstate(divide="ignore", invalid="ignore"):
-        effective = np.sum([(_deviation(part) / sd) ** 2 for part, sd in parts], axis=0)
-    return np.asarray(z * norm.isf(level) / student.isf(level, np.fmax(effective / _WINDOW, 1.0)))
+        degrees = variance**2 / (errors**4 / np.fmax(effective / _WINDOW, 1.0)).sum(axis=0)
+        z = shift / np.sqrt(variance)
+        return np.asarray(z * norm.isf(level) / student.isf(level, degrees))
+
+
+def longest_equal(values: Float64) -> Float64:
+    """Return how long each chain repeats one draw at most, (C, D, Q) ↦ (C,).
+
+    >>> longest_equal(np.array([[[1.0], [2.0], [2.0], [2.0], [1.0]]])).tolist()
+    [3]
+    """
+    moved = (np.diff(values, axis=1) != 0).any(axis=2)
+    edges = [np.flatnonzero(np.concatenate(([True], moves, [True]))) for moves in moved]
+    return np.array([np.diff(positions).max() for positions in edges])
 
 
 def _error(values: Float64) -> Float64:
@@ -464,6 +537,12 @@ def _error(values: Float64) -> Float64:
     """
     independent = _deviation(values) / np.sqrt(values.shape[0] * values.shape[1])
     return np.asarray(np.maximum(mcse(values), independent))
+
+
+def _effective(deviation: Float64, error: Float64) -> Float64:
+    """Return how many independent draws would give a mean this standard error."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.asarray((deviation / error) ** 2)
 
 
 def _deviation(values: Float64) -> Float64:
@@ -517,6 +596,14 @@ def _of_statistics(draws: Draws, limits: Thresholds, remedies: Remedies) -> Iter
         yield Finding("BFMI", value, f"chain {worst}", limit, passed, advice)
 
 
+def _of_density(draws: Draws) -> Iterator[Finding]:
+    """Yield the finding on the log density, if it is recorded: it must be finite."""
+    if draws.log_density is not None:
+        count = int(np.sum(~np.isfinite(draws.log_density)))
+        advice = f"the log density of {count} draws is not finite: the model cannot be evaluated"
+        yield Finding("log density", count, "", "all finite", count == 0, advice)
+
+
 def _of_copies(draws: Draws) -> Iterator[Finding]:
     """Yield a finding if some chains are copies of others."""
     if pairs := copied_chains(draws):
@@ -553,8 +640,9 @@ def copied_chains(draws: Draws) -> list[tuple[int, int]]:
 def _of_importance(draws: Draws, limits: Thresholds, remedies: Remedies) -> list[Finding]:
     """Return the findings on importance weights: Kish's effective sample size, Pareto k̂."""
     size, min_ess = kish(draws.importance), limits.ess_per_chain
-    # Smoothed weights have the recorded k̂ of the raw ones.
-    k_hat = float(draws.attrs.get("pareto_k") or pareto_smoothed(np.asarray(draws.log_weight))[1])
+    # Smoothed weights record the k̂ of the raw ones, which may be larger.
+    computed = pareto_smoothed(np.asarray(draws.log_weight))[1]
+    k_hat = float(np.fmax(draws.attrs.get("pareto_k", computed), computed))
     of_all = f"{size:.1f} effective samples of {len(draws.importance)} weighted ones"
     heavy = (
         f"Pareto k̂ {k_hat:.2f}: the tail of the importance weights is so heavy that averages are "

@@ -37,12 +37,12 @@ def runs_together(posteriors: Sequence[Posterior]) -> Draws:
     """Concatenate the runs of one sampler, as chains, with what a check of them needs.
 
     Args:
-        posteriors: draws of `weights` with different seeds.
+        posteriors: draws of `weights` with different seeds. Runs that are longer than others, as
+            those of `auto` may be, are thinned.
 
     Raises:
-        DataError: if the runs differ in features or in their number of draws, have fewer than
-            ten per chain, a draw that is not finite, or only partly importance weights, or two
-            chains have the same draws.
+        DataError: if the runs differ in features, have fewer than ten draws per chain, a draw that
+            is not finite, or only partly importance weights, or two chains have the same draws.
 
     >>> run = Draws({"weights": np.random.default_rng(0).normal(size=(2, 50, 1))}, ("LM0",))
     >>> runs_together([run, run])
@@ -50,6 +50,8 @@ def runs_together(posteriors: Sequence[Posterior]) -> Draws:
     bpa_ppl.errors.DataError: chain 0 of run 0 and chain 0 of run 1 have the same draws, ...
     """
     runs = [as_draws(posterior) for posterior in posteriors]
+    length = min(run.shape[1] for run in runs)
+    runs = [run if run.shape[1] == length else _thinned(run, length) for run in runs]
     draws = pooled(runs)
     if draws.shape[1] < _MIN_DRAWS:
         message = f"{draws.shape[1]} draws per chain are too few to compare: raise draws"
@@ -79,6 +81,26 @@ def runs_together(posteriors: Sequence[Posterior]) -> Draws:
         sites=tuple(site for site in runs[0].sites if site in values),
         statistics=together([run.statistics for run in runs]),
         attrs=attrs,
+    )
+
+
+def _thinned(draws: Draws, length: int) -> Draws:
+    """Return so many draws of each chain, evenly spaced, with what a check of them needs."""
+    rows = np.arange(length) * draws.shape[1] // length
+
+    def kept(arrays: Arrays) -> dict[str, npt.NDArray[Any]]:
+        return {name: np.asarray(values)[:, rows] for name, values in arrays.items()}
+
+    return Draws(
+        kept(draws.values),
+        draws.features,
+        kind=draws.kind,
+        log_weight=None if draws.log_weight is None else draws.log_weight[:, rows],
+        statistics=kept(draws.statistics),
+        sites=draws.sites,
+        dims=draws.dims,
+        coords=draws.coords,
+        attrs=draws.attrs,
     )
 
 

@@ -137,6 +137,9 @@ class Draws:
         if not actual[0] * actual[1]:
             problem = f"weights has no draws: its shape is {actual}"
             raise DataError(problem, parameter="values", code="no-data")
+        if self.kind == "point" and actual[:2] != (1, 1):
+            problem = f"draws of the kind point have one draw of the weights, not {actual[:2]}"
+            raise DataError(problem, parameter="kind", code="mismatch")
         for name, count in Counter((*self.features, *self.fixed)).items():
             if count > 1:
                 raise DataError(

@@ -1,18 +1,22 @@
 """False alarms and detections of the convergence check, on chains from known posteriors.
 
-    python tests/benchmarks/bench_checks.py [--runs 1000]
+    python tests/benchmarks/bench_checks.py [--tables alarms faults] [--runs 1000]
 
-The chains start in their posterior, so each refusal is a false alarm. They are autoregressive, or
-from independence Metropolis-Hastings with the proposals of `imh` for a Gaussian posterior. For a
-tenth of the runs, a shift between the halves is added, which the check should detect.
+* alarms: the chains start in their posterior, so each refusal is a false alarm. They are
+  autoregressive, or from independence Metropolis-Hastings with the proposals of `imh` for a
+  Gaussian posterior.
+* faults: how often the check refuses chains with one fault, in a tenth of the runs.
 """
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Callable
 
 import numpy as np
-from measuring import Table, parse_options
+from measuring import Table, run_tables
+from scipy.stats import cauchy as standard_cauchy
+from scipy.stats import norm
 
 from bpa_ppl import check
 from bpa_ppl.nbest import Float64
@@ -60,28 +64,70 @@ def refused(values: Float64) -> bool:
     return not check(Draws({"weights": values}, names))
 
 
-def main() -> None:
-    """Print the shares of refused runs."""
-    runs = parse_options(__doc__, needs_data=False, runs=1000).runs
-    chains: dict[str, Callable[[np.random.Generator], Float64]] = {
+def shift_halves(values: Float64, rng: np.random.Generator) -> None:
+    """Move the second half of all chains by 0.5 standard deviations."""
+    values[:, values.shape[1] // 2 :, 0] += 0.5
+
+
+def shift_chain(values: Float64, rng: np.random.Generator) -> None:
+    """Move one chain by 0.25 standard deviations."""
+    values[0, :, 0] += 0.25
+
+
+def stick(values: Float64, rng: np.random.Generator) -> None:
+    """Repeat a draw of one chain for a fifth of its length."""
+    length = values.shape[1] // 5
+    start = rng.integers(values.shape[1] - length)
+    values[0, start : start + length] = values[0, start]
+
+
+def cauchy(values: Float64, rng: np.random.Generator) -> None:
+    """Give one weight the tails of a Cauchy distribution, and its autocorrelation."""
+    values[..., 0] = standard_cauchy.isf(norm.sf(values[..., 0]))
+
+
+def alarms(options: argparse.Namespace) -> None:
+    """Print the shares of correct runs that the check refuses."""
+    cases: dict[str, Callable[[np.random.Generator], Float64]] = {
         "AR(1) 0.0, 4 weights": lambda rng: autoregressive(rng, 0.0, 4),
         "AR(1) 0.5, 4 weights": lambda rng: autoregressive(rng, 0.5, 4),
+        "AR(1) 0.5, 14 weights": lambda rng: autoregressive(rng, 0.5, 14),
+        "4 × 4000, AR(1) 0.8, 14 weights": lambda rng: autoregressive(rng, 0.8, 14, (4000, 4)),
         "imh, 4 weights": lambda rng: independence(rng, 4),
         "imh, 14 weights": lambda rng: independence(rng, 14),
         "one chain of 4000, AR(1) 0.0, 4 weights": lambda rng: one_chain(rng, 0.0, 4),
         "one chain of 4000, AR(1) 0.5, 4 weights": lambda rng: one_chain(rng, 0.5, 4),
     }
-    table = Table(f"{runs} runs", "refused", "refused with a shift of 0.5 sd")
-    for name, sample in chains.items():
-        good, shifted = [], []
-        for seed in range(runs):
-            values = sample(np.random.default_rng(seed))
-            good.append(refused(values))
-            if seed < max(1, runs // 10):
-                values[:, values.shape[1] // 2 :, 0] += 0.5
-                shifted.append(refused(values))
-        table.row(name, f"{np.mean(good):.1%}", f"{np.mean(shifted):.1%}")
+    table = Table(f"false alarms, {options.runs} runs", "refused")
+    for name, sample in cases.items():
+        good = [refused(sample(np.random.default_rng(seed))) for seed in range(options.runs)]
+        table.row(name, f"{np.mean(good):.1%}")
+
+
+def faults(options: argparse.Namespace) -> None:
+    """Print the shares of faulty runs that the check refuses."""
+    runs = max(1, options.runs // 10)
+    sizes = {f"AR {c}, 4 × {n}": (c, n) for c in (0.0, 0.5) for n in (500, 1000, 4000)}
+    table = Table(f"faults, 14 weights, {runs} runs", *sizes)
+    cases = {
+        "the halves 0.5 sd apart": shift_halves,
+        "one chain shifted by 0.25 sd": shift_chain,
+        "one chain stuck for a fifth": stick,
+        "Cauchy tails of one weight": cauchy,
+    }
+    for name, fault in cases.items():
+        shares = []
+        for correlation, draws in sizes.values():
+            found = []
+            for seed in range(runs):
+                rng = np.random.default_rng(seed)
+                values = autoregressive(rng, correlation, 14, (draws, CHAINS))
+                fault(values, rng)
+                found.append(refused(values))
+            shares.append(f"{np.mean(found):.0%}")
+        table.row(name, *shares)
 
 
 if __name__ == "__main__":
-    main()
+    assert __doc__
+    run_tables(__doc__, {"alarms": alarms, "faults": faults}, needs_data=False, runs=1000)

@@ -19,7 +19,7 @@ from bpa_ppl.errors import BpaWarning
 # The program starts as from a terminal, even where Ctrl-C is ignored for background jobs.
 PROGRAM = (
     "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
-    "from bpa_ppl.cli import main; main()"
+    "from bpa_ppl.__main__ import main; main()"
 )
 
 

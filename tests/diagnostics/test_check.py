@@ -17,7 +17,7 @@ from html_outline import Outline
 
 from bpa_ppl import check, write_posterior
 from bpa_ppl.diagnostics import Finding, Report
-from bpa_ppl.diagnostics.checks import Remedies
+from bpa_ppl.diagnostics.checks import Remedies, chain_differences
 from bpa_ppl.posterior import Draws, as_draws, import_arviz, pooled, read_draws
 from bpa_ppl.posterior.statistics import TAILS, r_hat
 from bpa_ppl.registry import SAMPLERS
@@ -48,7 +48,7 @@ def test_good_chains_pass_every_diagnostic() -> None:
     recorded = {"acceptance_rate": RATES, "energy": ENERGY, "diverging": diverging}
     report = check(external_posterior(good(), NAMES, **recorded))
     assert report
-    assert len(report.findings) == 8
+    assert len(report.findings) == 11
     assert "converged" in str(report)
     assert "NOT" not in str(report)
 
@@ -194,12 +194,64 @@ def test_functions_of_the_sampled_sites_are_not_looked_at_but_the_weights_are() 
     assert not check(replace(draws, values={**draws.values, "weights": stuck}))
 
 
-def test_the_level_of_the_drift_is_shared_by_all_components() -> None:
+def test_all_components_and_chains_share_one_level() -> None:
     alone = found(check(external_posterior(good(), NAMES)), "drift (|z|)")
     raw = autoregressive(0.2, CHAINS, DRAWS, 20, seed=3)
     many = found(check(external_posterior(good(), NAMES, sites={"raw": raw})), "drift (|z|)")
-    limits = [NormalDist().inv_cdf(1 - 0.005 / (2 * components)) for components in (3, 23)]
+    tests = [components * (1 + CHAINS) for components in (3, 23)]
+    limits = [NormalDist().inv_cdf(1 - 0.005 / (2 * count)) for count in tests]
     assert [alone.limit, many.limit] == [f"≤ {limit:.4g}" for limit in limits]
+
+
+def test_a_chain_elsewhere_is_found_where_r_hat_accepts_it() -> None:
+    draws = good(0.0)
+    draws[2, :, 1] += 0.3
+    report = check(Draws({"weights": draws}, NAMES))
+    assert found(report, "R-hat").passed
+    assert [(finding.name, finding.where) for finding in report.failures] == [
+        ("chain means (|z|)", "TM0")
+    ]
+
+
+def test_differences_of_chains_are_z_scores() -> None:
+    """Their spread is that of a normal distribution, for independent and correlated draws."""
+    for correlation in (0.0, 0.6):
+        values = autoregressive(correlation, CHAINS, DRAWS, 200, seed=2)
+        assert chain_differences(values).std() == pytest.approx(1.0, abs=0.1)  # 2.8 standard errors
+
+
+@pytest.mark.parametrize("degrees", [1.0, 1.2])
+def test_means_that_hardly_exist_are_found(degrees: float) -> None:
+    draws = good()
+    draws[..., 2] = np.random.default_rng(3).standard_t(degrees, size=(CHAINS, DRAWS))
+    finding = failed(Draws({"weights": draws}, NAMES))["tails (Pareto k̂)"]
+    assert finding.where == "WP0"
+    assert finding.value == pytest.approx(1 / degrees, abs=0.3)
+    draws[..., 2] = np.random.default_rng(3).standard_t(4.0, size=(CHAINS, DRAWS))
+    assert check(Draws({"weights": draws}, NAMES))
+
+
+@pytest.mark.parametrize("length", [DRAWS // 5, DRAWS])
+def test_a_chain_that_is_stuck_is_found(length: int) -> None:
+    draws = good()
+    draws[1, 300 : 300 + length] = draws[1, 300]
+    findings = failed(Draws({"weights": draws}, NAMES))
+    assert findings["equal draws"].where == "chain 1"
+    assert "raise warmup" in findings["equal draws"].advice
+
+
+def test_a_random_walk_that_moves_may_repeat_draws() -> None:
+    values = np.repeat(good(0.0), 8, axis=1)
+    assert check(Draws({"weights": values}, NAMES))
+
+
+@pytest.mark.parametrize("value", [np.nan, -np.inf])
+def test_a_log_density_is_finite(value: float) -> None:
+    density = np.zeros((CHAINS, DRAWS))
+    assert check(Draws({"weights": good()}, NAMES, log_density=density))
+    density[3, 5] = value
+    finding = failed(Draws({"weights": good()}, NAMES, log_density=density))["log density"]
+    assert finding.value == 1
 
 
 def weighted(log_weight: np.ndarray, **attrs: float) -> Draws:
@@ -219,6 +271,21 @@ def test_importance_weights_are_checked_by_their_effective_size_and_tail() -> No
     assert "unreliable" in heavy.advice
 
 
+def test_a_recorded_k_hat_only_counts_if_it_is_the_larger_one() -> None:
+    heavy = np.random.default_rng(0).standard_normal(4000) * 3
+    computed = failed(weighted(heavy))["Pareto k̂"].value
+    for recorded, expected in ((0.1, computed), (9.0, 9.0), (np.nan, computed)):
+        assert failed(weighted(heavy, pareto_k=recorded))["Pareto k̂"].value == expected
+
+
+def test_weights_that_are_zero_but_for_a_few_are_refused() -> None:
+    log_weight = np.random.default_rng(3).normal(0, 0.3, size=4000)
+    log_weight[1500:] = -np.inf
+    assert check(weighted(log_weight))
+    log_weight[150:] = -np.inf
+    assert failed(weighted(log_weight)).keys() == {"Pareto k̂"}
+
+
 def test_only_a_sampler_with_a_leveraging_factor_is_advised_to_raise_it() -> None:
     log_weight = np.random.default_rng(3).normal(0, 12, size=1000)
     finding = failed(weighted(log_weight, likelihood_exponent=1.0))["ESS of the weights"]
@@ -229,7 +296,9 @@ def test_only_a_sampler_with_a_leveraging_factor_is_advised_to_raise_it() -> Non
     assert "delta" not in advice
 
 
-@pytest.mark.parametrize(("decrement", "sound"), [(1e-9, True), (0.1, False), (None, False)])
+@pytest.mark.parametrize(
+    ("decrement", "sound"), [(1e-9, True), (0.1, False), (-1.0, False), (None, False)]
+)
 def test_a_point_passes_if_its_search_converged(decrement: float | None, sound: bool) -> None:
     attrs = {} if decrement is None else {"newton_decrement": decrement}
     point = Draws({"weights": np.zeros((1, 1, 3))}, NAMES, kind="point", attrs=attrs)

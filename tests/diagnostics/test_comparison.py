@@ -285,10 +285,18 @@ def test_runs_that_cannot_be_compared_are_refused(reference: list[InferenceData]
         compare({"none": []}, reference)
     with raises(DataError, "wrong-length", match="5 draws per chain"):
         runs_together(runs(count=1, draws=5))
-    with raises(DataError, "mismatch"):
-        runs_together([*runs(count=1), *runs(count=1, draws=60)])
     with pytest.raises(DataError, match=r"WP0 .* draw 6 of chain 0"):
         runs_together(runs(lambda x: np.where(x < 2, x, np.nan), count=1))
+
+
+def test_longer_runs_are_thinned(reference: list[InferenceData]) -> None:
+    """Runs of `auto` are longer where the first draws fail their check."""
+    short, long = as_draws(runs(count=1)[0]), as_draws(runs(count=2, draws=2000)[1])
+    together = runs_together([short, long])
+    length = short.shape[1]
+    assert together.shape == (short.shape[0] + long.shape[0], length)
+    np.testing.assert_array_equal(together.weights[-1], long.weights[-1, :: 2000 // length])
+    assert compare({"both": [short, long]}, reference)["both"].verdict == AGREES
 
 
 def test_weighted_draws_are_compared_by_their_weights(reference: list[InferenceData]) -> None:
