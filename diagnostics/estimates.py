@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 _MIN_DRAWS = 10  # per chain: diagnostics of fewer are meaningless
 _POINTS = 100  # at which an ECDF is evaluated
+_LEFT = 0.3  # autocorrelations of thinned draws, summed over the weights
 
 
 class Estimate(NamedTuple):
@@ -201,8 +202,10 @@ def independent(draws: Draws, count: int, rng: np.random.Generator) -> Float64:
 def nearly_independent(draws: Draws, most: int, rng: np.random.Generator) -> Float64:
     """Return nearly independent draws without importance weights, (at most `most`, Q).
 
-    Chains are thinned evenly to half of the smallest ESS of a weight or of its square, so that the
-    autocorrelation that is left is small. Of weighted draws every second one, as proposals may
+    Chains are thinned evenly, k autocorrelation times apart: those of the weight, or square of a
+    weight, with the smallest ESS. Of a first-order process the autocorrelation that is left is
+    exp(−2 k). A distance over Q weights sums it, so that k is at least 2, and with many weights
+    such that Q exp(−2 k) is 0.3. Of weighted draws every second one, as proposals may
     come in antithetic pairs, is accepted with a probability proportional to its importance weight.
     The largest weights are the exception: so that half of the ESS is left, they may be accepted
     several times.
@@ -224,7 +227,8 @@ def nearly_independent(draws: Draws, most: int, rng: np.random.Generator) -> Flo
     squares = (draws.weights - flat.mean(axis=0)) ** 2
     moved = np.ptp(flat, axis=0) > 0
     sizes = [np.where(moved, np.nan_to_num(ess(x, "mean")), 0) for x in (draws.weights, squares)]
-    count = int(min(np.min(sizes), len(flat)) / 2)
+    apart = max(2.0, np.log(len(draws.features) / _LEFT) / 2)
+    count = int(min(np.min(sizes), len(flat)) / apart)
     return independent(draws, max(1, min(count, most)), rng)
 
 
