@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pytest
 from judged_lists import judged_lists
-
 from raising import raises
 
 from bpa_ppl import NBest, UsageError, adapt, as_draws, oracles
