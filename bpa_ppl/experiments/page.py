@@ -104,7 +104,7 @@ def write_figures(folder: str | Path, *, kind: str = "png") -> list[Path]:
     target = Path(folder)
     results, seconds = read_results(target)
     (points, differences), times = aggregate(results), median_seconds(seconds)
-    figures = _figures(points, times, metrics_of(results))
+    figures = figures_of(points, times, metrics_of(results))
     sections = [*_sections(results, points, differences, times, figures), _provenance(target)]
     summary = Verdict(_summary(points, metrics_of(results)[0], mean_lengths(results)))
     write_page(page("Learning curves", summary, sections), target / "index.html")
@@ -126,19 +126,29 @@ def write_figures(folder: str | Path, *, kind: str = "png") -> list[Path]:
     return [*files, *write_figure_files(figures, target, kind)]
 
 
-def _figures(
+def figures_of(
     points: Sequence[CurvePoint], times: Sequence[Seconds], metrics: Sequence[str]
 ) -> dict[str, Figure]:
-    """Return the figures by name: a metric, `seconds`, or `sweep_SETTING`."""
+    """Return the figures by name: a metric, `seconds`, or `sweep_SETTING`.
+
+    Args:
+        points: of all methods and settings.
+        times: of all methods and settings.
+        metrics: the names of the metrics.
+    """
     plain = [point for point in points if not point.setting]
     figures = {}
     for metric in metrics:
         name = metric.upper()
-        X        figures[metric] = _size_figure([p for p in plain if p.metric == metric], columns)
+        columns = [
+            _Column(f"{{domain}}: {name}", "mean"),
+            _Column(f"{name}, interval size 2σ", "interval", "log"),
+        ]
+        figures[metric] = _size_figure([p for p in plain if p.metric == metric], columns)
     if curves := [time for time in times if not time.setting and time.learning]:
-        figures["seconds"] = _size_figure(curves, {"{domain}: seconds": "learning"}, "log")
+        figures["seconds"] = _size_figure(curves, [_Column("{domain}: seconds", "learning", "log")])
     for setting in dict.fromkeys(p.setting.partition("=")[0] for p in points if p.setting):
-        figures[f"sweep_{setting}"] = _sweep_figure(points, setting, metrics[0])
+        figures[f"sweep_{setting}"] = _sweep_figure(points, setting, metrics)
     return figures
 
 
@@ -318,6 +328,8 @@ def _size_figure(points: Sequence[Condition], columns: Sequence[_Column]) -> Fig
         points: of all methods.
         columns: the columns of axes.
     """
+    from matplotlib.ticker import NullLocator
+
     domains = _distinct(point.domain for point in points)
     figure, grid = empty_figure(len(domains), len(columns), _HEIGHT)
     for domain, row in zip(domains, grid, strict=True):
@@ -335,7 +347,7 @@ def _size_figure(points: Sequence[Condition], columns: Sequence[_Column]) -> Fig
         for axes, column in zip(row, columns, strict=True):
             axes.set(ylabel=column.title.format(domain=domain), yscale=column.scale, xscale="log")
             axes.set_xticks(ticks, ticks)
-            axes.xaxis.minorticks_off()
+            axes.xaxis.set_minor_locator(NullLocator())
             axes.set_xlabel("|A|, sentences")
             axes.grid(alpha=0.3)
     _legend(figure, grid[0][0])
