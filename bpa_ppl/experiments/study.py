@@ -160,6 +160,8 @@ class Method(Component, frozen=True):
         for key, value in values.items():
             having = [settings for owner, settings in owners if key in owner.__struct_fields__]
             (common if key in _COMMON else [*having, engine][0])[key] = value
+        if prior != ISOTROPIC:  # that of another method, such as a preset, has no meaning here
+            common.setdefault("prior_variance", _PRIOR_VARIANCE)
         changed = msgspec.structs.replace(
             self,
             **common,

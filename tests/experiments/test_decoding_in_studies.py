@@ -20,7 +20,10 @@ from bpa_ppl import DataError, NBest, UsageError, Weights, corpus_score
 from bpa_ppl.experiments import read_results, read_study, run_study
 from bpa_ppl.experiments.decoder import Decoder, Decoding
 from bpa_ppl.experiments.running import material
-from bpa_ppl.experiments.study import Cell, Study, draw_sentences, seed_of
+from bpa_ppl.experiments.study import Cell, Study, draw_sentences, named_methods, seed_of
+from bpa_ppl.models import Oracle
+from bpa_ppl.options import PRESETS, AdaptOptions
+from bpa_ppl.registry import PRIORS
 from bpa_ppl.tuning import redecode
 
 SCRIPT = Path(__file__).with_name("source_decoder.py")
@@ -235,8 +238,20 @@ def test_ties_and_priors_are_settings_of_samplers(study_file: Path) -> None:
     assert method.ties == "shared"
     assert dict(method.engine_settings) == {"draws": 50}
     (prior,) = method.prior_options().values()
-    assert prior == bpa_ppl.registry.PRIORS.resolve("spike-slab", {"share": 0.5, "variance": 0.5})
+    assert prior == PRIORS.resolve("spike-slab", {"share": 0.5, "variance": 0.5})
     scaled = method.with_settings({"prior": "isotropic", "scale": 0.2, "prior_variance": 0.3})
     (prior,) = scaled.prior_options().values()
-    assert prior == bpa_ppl.registry.PRIORS.resolve("isotropic", {"variance": 0.3, "scale": 0.2})
+    assert prior == PRIORS.resolve("isotropic", {"variance": 0.3, "scale": 0.2})
     assert method.with_settings({"prior": "isotropic"}).prior_options() == {"prior_variance": 0.1}
+
+
+def test_the_presets_are_methods() -> None:
+    methods = named_methods()
+    assert {*PRESETS} < {*methods}
+    for name in PRESETS:
+        options, method = AdaptOptions(preset=name), methods[name]
+        assert method.sampler() == options.resolved_sampler()
+        assert method.resolved_likelihood() == Oracle()
+        assert method.prior_variance == (options.chosen_prior_variance() or 0.1)
+    sparse = methods["published-2010"].with_settings({"prior": "horseshoe"})
+    assert sparse.prior_options() == {"prior": PRIORS.resolve("horseshoe")}
