@@ -9,9 +9,10 @@ from pathlib import Path
 
 import numpy as np
 
+from bpa_ppl.columns import intern
 from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.formats import read_nbest
-from bpa_ppl.nbest import NBest, intern
+from bpa_ppl.nbest import NBest
 from bpa_ppl.tuning import Command
 from bpa_ppl.weights import Weights
 

@@ -358,12 +358,14 @@ def _sweep_figure(points: Sequence[CurvePoint], setting: str, metrics: Sequence[
     """Draw the mean of each metric ± its interval size against the values of a swept setting."""
     swept = [point for point in points if point.setting.startswith(f"{setting}=")]
     values = _distinct(point.setting.partition("=")[2] for point in swept)
+    several = len({point.domain for point in swept}) > 1
     figure, (row,) = empty_figure(1, len(metrics), _HEIGHT)
     for axes, metric in zip(row, metrics, strict=True):
         curves: dict[str, list[CurvePoint]] = {}
         for p in swept:
             if p.metric == metric:
-                curves.setdefault(f"{p.method}, {p.domain}, |A| = {p.size}", []).append(p)
+                name = f"{p.method}, {p.domain}" if several else p.method
+                curves.setdefault(f"{name}, |A| = {p.size}", []).append(p)
         for number, (name, style) in enumerate(_styles(curves)):
             curve = curves[name]
             # Shifted, so that the bars do not hide each other.

@@ -272,6 +272,7 @@ def run_cell(study: Study, cell: Cell, method: Method) -> tuple[dict[str, Any], 
     elif method.kind == TUNER:
         weights = _tuned(study, domain, method, adaptation, weights, seed, seconds)
     if method.decode_test:
+        assert weights is not None  # the method has adapted them
         with _timed(seconds, "decode test"):
             test = _decoding(study, domain, method, test)(weights)
         counts = {name: statistics(test, by_name(name)).counts for name in study.metrics}
