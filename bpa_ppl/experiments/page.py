@@ -328,7 +328,7 @@ def _size_figure(points: Sequence[Condition], columns: Sequence[_Column]) -> Fig
         points: of all methods.
         columns: the columns of axes.
     """
-    from matplotlib.ticker import NullLocator
+    from matplotlib.ticker import LogLocator, NullLocator
 
     domains = _distinct(point.domain for point in points)
     figure, grid = empty_figure(len(domains), len(columns), _HEIGHT)
@@ -346,6 +346,10 @@ def _size_figure(points: Sequence[Condition], columns: Sequence[_Column]) -> Fig
         ticks = sorted({point.size for point in of_domain})
         for axes, column in zip(row, columns, strict=True):
             axes.set(ylabel=column.title.format(domain=domain), yscale=column.scale, xscale="log")
+            if column.scale == "log":  # 0.5, not 5 · 10⁻¹
+                axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+                axes.yaxis.set_major_formatter("{x:g}")
+                axes.yaxis.set_minor_locator(NullLocator())
             axes.set_xticks(ticks, ticks)
             axes.xaxis.set_minor_locator(NullLocator())
             axes.set_xlabel("|A|, sentences")

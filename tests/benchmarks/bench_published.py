@@ -30,11 +30,11 @@ from bpa_ppl.nbest import NBest
 
 METHODS = (
     *("canonical", "published", "mcmc-vit", "published-2010", "vit-2010", "published-2009"),
-    *("heuristic", "map", "margin"),
+    *("heuristic", "map-oracle", "map"),
 )
 VARIANTS = {
     "vit-2010": {"like": "published-2010", "rule": "viterbi"},
-    "margin": {"like": "map", "likelihood": "margin"},
+    "map-oracle": {"like": "map", "likelihood": "oracle"},
 }
 #: Name -> method, setting and its values.
 SWEEPS = {
@@ -150,7 +150,7 @@ def sweeps(options: argparse.Namespace) -> None:
         for name, (method, setting, values) in SWEEPS.items()
     }
     names = [*dict.fromkeys(method for method, *_ in SWEEPS.values())]
-    variants = {"map-oracle": {"like": "map", "likelihood": "oracle"}}
+    variants = {name: VARIANTS[name] for name in names if name in VARIANTS}
     folder = study(options, "sweeps", [domain], methods=names, variants=variants, sweeps=swept)
     points = aggregate(read_results(folder)[0], samples=99).points
     for metric in ("ter", "bleu"):
