@@ -12,7 +12,17 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, Protocol, TypeVar, overload
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Concatenate,
+    Final,
+    NamedTuple,
+    ParamSpec,
+    Protocol,
+    TypeVar,
+    overload,
+)
 
 from bpa_ppl.errors import UsageError, checked_seed, one_of
 from bpa_ppl.registry import RULES, SAMPLERS
@@ -35,10 +45,35 @@ if TYPE_CHECKING:
 
 #: The candidates of a list: derivations, or strings with their derivations summed.
 DERIVATIONS: Final = ("separate", "summed")
-#: Name -> sampler and likelihood. `published` is Bayesian predictive adaptation as its authors
-#: describe it: oracle derivations, an isotropic random walk of σ_o = 0.01, burn-in 500, 1000 kept.
-PRESETS: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
-    {"published": {"sampler": "rwm-isotropic", "likelihood": "oracle"}}
+
+
+class Preset(NamedTuple):
+    """What a preset chooses: Bayesian predictive adaptation as one of its papers describes it.
+
+    Attributes:
+        sampler: its name.
+        likelihood: its name.
+        prior_variance: σ_T; None is the default of `adapt`.
+        settings: of the sampler.
+    """
+
+    sampler: str
+    likelihood: str = "oracle"
+    prior_variance: float | None = None
+    settings: Mapping[str, Any] = MappingProxyType({})
+
+
+#: The papers of Sanchis-Trilles and Casacuberta. `published` is that of 2015: an isotropic random
+#: walk with σ_o = 0.01, burn-in 500, 1000 kept. The one of 2010 has a heuristic sample of 100
+#: vectors, δ = 8 and σ_T = 1, and that of 2009 the weights that MERT visited.
+PRESETS: Final[Mapping[str, Preset]] = MappingProxyType(
+    {
+        "published": Preset("rwm-isotropic"),
+        "published-2010": Preset(
+            "heuristic", prior_variance=1.0, settings=MappingProxyType({"draws": 100, "delta": 8.0})
+        ),
+        "published-2009": Preset("weight-trace"),
+    }
 )
 
 A = TypeVar("A")
@@ -54,8 +89,10 @@ class AdaptOptions:
     """How weights are adapted: the keyword arguments of `adapt`.
 
     Args:
-        preset: `published` takes the sampler and the likelihood of the paper. What is named
-            explicitly has precedence.
+        preset: The sampler, its settings, the likelihood and σ_T of a paper: `published` is the
+            random walk of 2015, `published-2010` the heuristic sample with 100 draws, delta=8 and
+            σ_T = 1, `published-2009` the weight trace, which needs the development set (`extra`).
+            What is named explicitly has precedence.
         sampler: `auto`, `imh`, `nuts`, `rwm`, `laplace`, `map`; as published `heuristic`,
             `rwm-isotropic` and `weight-trace`, whose default likelihood is `oracle`; any kernel of
             NumPyro, `numpyro:HMC`, or guide, `svi:AutoNormal`; a class of these, such a class with
@@ -144,20 +181,43 @@ class AdaptOptions:
         Raises:
             UsageError: if there is no such preset.
         """
-        preset: Mapping[str, str] = {}
-        if self.preset is not None:
-            preset = PRESETS[one_of(self.preset, tuple(PRESETS), "preset")]
-        sampler = preset.get("sampler", "auto") if self.sampler is None else self.sampler
-        is_chosen = self.likelihood is not None
-        return sampler, self.likelihood if is_chosen else preset.get("likelihood")
+        preset = self._preset()
+        sampler = self.sampler
+        if sampler is None:
+            sampler = "auto" if preset is None else preset.sampler
+        likelihood = self.likelihood
+        if likelihood is None and preset is not None:
+            likelihood = preset.likelihood
+        return sampler, likelihood
 
     def resolved_sampler(self) -> Sampler:
-        """Return the sampler with its settings.
+        """Return the sampler with its settings, by default those of the preset.
 
         >>> AdaptOptions(sampler="imh", settings={"draws": 500}).resolved_sampler().draws
         500
+        >>> AdaptOptions(preset="published-2010", settings={"draws": 50}).resolved_sampler()
+        Heuristic(draws=50, delta=8.0)
         """
-        return SAMPLERS.resolve(self.chosen()[0], self.settings)
+        preset, sampler = self._preset(), self.chosen()[0]
+        # Settings of a preset belong to its sampler.
+        is_preset = preset is not None and sampler == preset.sampler
+        settings = preset.settings if preset is not None and is_preset else {}
+        return SAMPLERS.resolve(sampler, {**settings, **self.settings})
+
+    def chosen_prior_variance(self) -> npt.ArrayLike | Mapping[str, float] | PriorFamily | None:
+        """Return σ_T, by default that of the preset; a preset leaves other priors alone.
+
+        >>> AdaptOptions(preset="published-2010").chosen_prior_variance()
+        1.0
+        """
+        preset, prior = self._preset(), self.prior
+        is_isotropic = isinstance(prior, str) and prior == "isotropic"
+        if self.prior_variance is None and preset is not None and is_isotropic:
+            return preset.prior_variance
+        return self.prior_variance
+
+    def _preset(self) -> Preset | None:
+        return None if self.preset is None else PRESETS[one_of(self.preset, PRESETS, "preset")]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -306,7 +306,8 @@ def tune(
         template: moses.ini to copy, with the new weights filled in.
         setting: Setting of the tuner, as NAME=VALUE: restarts, epochs, …
         seed: The same seed gives the same weights.
-        decoder: Command that decodes the sentences again, with {weights} and {nbest} for files.
+        decoder: Command that decodes the sentences again, with {weights} and {nbest} for files, and
+            {sources} for one with the source texts.
         iterations: Maximum number of decoding runs.
         returned: Weights to return: best (on all lists of the loop) or last.
         folder: Folder that keeps the weights and lists of each iteration, so that the same command
@@ -333,7 +334,7 @@ def tune(
         found = bpa.tuning.redecode(
             lists,
             canonical,
-            bpa.tuning.Command(decoder, read, template),
+            bpa.tuning.Command(decoder, read, template, lists.sources or ()),
             iterations=iterations,
             returned=returned,
             folder=folder or own_folder,

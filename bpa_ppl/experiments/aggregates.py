@@ -17,7 +17,7 @@ from bpa_ppl.quality import by_name
 from bpa_ppl.quality.bootstrap import Replicates, replicates, resamples
 
 #: Stages in which a method learns from A; the others apply what was learned.
-_LEARNING = ("adapt", "tune")
+_LEARNING = ("adapt", "tune", "decode")
 # Enough that the smallest p-value survives the adjustment for all pairs of 14 methods.
 _SAMPLES = 10_000
 _INTERVAL = (2.5, 97.5)  # percentiles
@@ -78,7 +78,7 @@ class Seconds(Condition):
     """Median seconds of a method over the draws of A.
 
     Attributes:
-        learning: to adapt or to tune.
+        learning: to adapt or to tune, with the time of the decoder if A is decoded again.
         all: of all stages.
     """
 

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import cycle
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -55,7 +55,8 @@ _INTERVALS = (
 _TIMES = (
     "Seconds from lists and references to weights, without reading files: this includes the "
     "search for oracles, the statistics of the metric and, the first time, compilation. Medians "
-    "over draws of A; they depend on the load of the machine."
+    "over draws of A; they depend on the load of the machine. Where A is decoded again, the time "
+    "of the decoder is included; that of decoding test sentences is in seconds.parquet."
 )
 _VERDICTS = (
     "All posteriors are used here, whether they passed or not; outside of studies those that fail "
@@ -69,8 +70,20 @@ _LENGTHS = (
     "mean over draws of A: scores that improve because outputs become shorter or longer are "
     "recognised here."
 )
+_BREVITIES = (
+    "Brevity penalty: that of sacreBLEU, exp(min(0, 1 − r/c)) with c words of translations and r "
+    "of references; length ratio: c/r; brevity: min(1, c/r), the other definition in use."
+)
 #: Domain, size and method.
 _Key = tuple[str, int, str]
+
+
+class _Column(NamedTuple):
+    """A column of axes: its title, the attribute that it shows, and the scale of its y axes."""
+
+    title: str
+    attribute: str
+    scale: str = "linear"
 
 
 def write_figures(folder: str | Path, *, kind: str = "png") -> list[Path]:
@@ -91,15 +104,20 @@ def write_figures(folder: str | Path, *, kind: str = "png") -> list[Path]:
     target = Path(folder)
     results, seconds = read_results(target)
     (points, differences), times = aggregate(results), median_seconds(seconds)
-    figures = _figures(points, times, metrics_of(results))
+    figures = figures_of(points, times, metrics_of(results))
     sections = [*_sections(results, points, differences, times, figures), _provenance(target)]
     summary = Verdict(_summary(points, metrics_of(results)[0], mean_lengths(results)))
     write_page(page("Learning curves", summary, sections), target / "index.html")
     files = [target / "index.html"]
-    numbers = {
+    numbers: dict[str, list[dict[str, Any]]] = {
         "points": [vars(point) for point in points],
         "differences": [vars(difference) for difference in differences],
         "median_seconds": [vars(time) for time in times],
+        **{
+            f"{metric}_details": mean_details(results, metric)
+            for metric in metrics_of(results)
+            if detail_names(metric)
+        },
     }
     for name, rows in numbers.items():
         files.append(target / f"{name}.csv")
@@ -108,20 +126,29 @@ def write_figures(folder: str | Path, *, kind: str = "png") -> list[Path]:
     return [*files, *write_figure_files(figures, target, kind)]
 
 
-def _figures(
+def figures_of(
     points: Sequence[CurvePoint], times: Sequence[Seconds], metrics: Sequence[str]
 ) -> dict[str, Figure]:
-    """Return the figures by name: a metric, `seconds`, or `sweep_SETTING`."""
+    """Return the figures by name: a metric, `seconds`, or `sweep_SETTING`.
+
+    Args:
+        points: of all methods and settings.
+        times: of all methods and settings.
+        metrics: the names of the metrics.
+    """
     plain = [point for point in points if not point.setting]
     figures = {}
     for metric in metrics:
         name = metric.upper()
-        columns = {f"{{domain}}: {name}": "mean", f"{name}, interval size 2σ": "interval"}
+        columns = [
+            _Column(f"{{domain}}: {name}", "mean"),
+            _Column(f"{name}, interval size 2σ", "interval", "log"),
+        ]
         figures[metric] = _size_figure([p for p in plain if p.metric == metric], columns)
     if curves := [time for time in times if not time.setting and time.learning]:
-        figures["seconds"] = _size_figure(curves, {"{domain}: seconds": "learning"}, "log")
+        figures["seconds"] = _size_figure(curves, [_Column("{domain}: seconds", "learning", "log")])
     for setting in dict.fromkeys(p.setting.partition("=")[0] for p in points if p.setting):
-        figures[f"sweep_{setting}"] = _sweep_figure(points, setting, metrics[0])
+        figures[f"sweep_{setting}"] = _sweep_figure(points, setting, metrics)
     return figures
 
 
@@ -164,12 +191,13 @@ def _sections(
         extra = tables(cells, "Median seconds to adapt or tune, {domain}.")
         sections.append(Section("Time", [Text(_TIMES), picture("seconds", text), *extra]))
     if swept := [name for name in figures if name.startswith("sweep_")]:
-        text = f"Mean {metrics[0].upper()} against "
+        text = f"Mean {', '.join(metric.upper() for metric in metrics)} ± 2σ against "
         blocks = [picture(name, text + name.removeprefix("sweep_")) for name in swept]
         sections.append(Section("Settings", blocks))
     detailed = [metric for metric in metrics if detail_names(metric)]
     if details := [_details_table(results, d, metric) for metric in detailed for d in domains]:
-        sections.append(Section("Details", details))
+        texts = [Text(_BREVITIES)] if _LENGTH in results.column_names else []
+        sections.append(Section("Details", [*texts, *details]))
     passed = {p.key: f"{p.passed:.0%}" for p in plain if np.isfinite(p.passed)}
     verdicts = tables(passed, "Posteriors that passed their check, {domain}.")
     sections.append(Section("Diagnostics", [Text(_VERDICTS), *verdicts]))
@@ -233,22 +261,40 @@ def _size_table(cells: Mapping[tuple[int, str], str], caption: str) -> Table:
 
 
 def _details_table(results: pa.Table, domain: str, metric: str) -> Table:
-    """Return a metric with its details, such as precisions: means at the largest size of A."""
-    domain_rows = results.filter((pc.field("domain") == domain) & (pc.field("setting") == ""))
-    largest = pc.max(domain_rows["size"]).as_py()
-    columns = [metric, *detail_names(metric)]
-    grouped = (
-        domain_rows.filter(pc.field("size") == largest)
-        .group_by("method", use_threads=False)
-        .aggregate([(column, "mean") for column in columns])
-    )
-    rows = [
-        [row["method"], *(f"{row[f'{column}_mean']:.3g}" for column in columns)]
-        for row in grouped.to_pylist()
+    """Return a metric with its details, such as precisions: means over draws at each size of A."""
+    rows = mean_details(results.filter(pc.field("domain") == domain), metric)
+    columns = [name for name in rows[0] if name not in ("domain", "size", "method")]
+    cells = [
+        [str(row["size"]), row["method"], *(f"{row[name]:.3g}" for name in columns)] for row in rows
     ]
-    header = ["method", metric.upper(), *(name.replace("_", " ") for name in columns[1:])]
-    caption = f"{metric.upper()} and its components, means over draws, {domain}, |A| = {largest}."
-    return Table(header, rows, caption)
+    titles = [metric.upper(), *(name.replace("_", " ") for name in columns[1:])]
+    caption = f"{metric.upper()} and its components, means over draws, {domain}."
+    return Table(["|A|", "method", *titles], cells, caption)
+
+
+def mean_details(results: pa.Table, metric: str) -> list[dict[str, Any]]:
+    """Return a metric with its details, means over draws, of each domain, size and method.
+
+    BLEU has the n-gram precisions in percent and three measures of length: `brevity_penalty` and
+    `length_ratio` of sacreBLEU, and `brevity`, min(1, c/r) with c words of translations and r of
+    references.
+
+    Args:
+        results: from `read_results`.
+        metric: one with details.
+    """
+    columns = [metric, *detail_names(metric)]
+    plain = results.filter(pc.field("setting") == "")
+    if _LENGTH in columns:
+        columns.append("brevity")
+        plain = plain.append_column("brevity", pc.min_element_wise(1.0, plain[_LENGTH]))
+    keys = ["domain", "size", "method"]
+    grouped = plain.group_by(keys, use_threads=False)
+    means = grouped.aggregate([(column, "mean") for column in columns]).to_pylist()
+    return [
+        {**{key: row[key] for key in keys}, **{name: row[f"{name}_mean"] for name in columns}}
+        for row in means
+    ]
 
 
 def _significance_table(differences: Sequence[Difference], domain: str, metric: str) -> Table:
@@ -275,16 +321,15 @@ def _significance_table(differences: Sequence[Difference], domain: str, metric: 
     return Table(["method", *methods], rows, caption)
 
 
-def _size_figure(
-    points: Sequence[Condition], columns: Mapping[str, str], scale: str = "linear"
-) -> Figure:
+def _size_figure(points: Sequence[Condition], columns: Sequence[_Column]) -> Figure:
     """Draw attributes of points against |A|, one row of axes a domain.
 
     Args:
         points: of all methods.
-        columns: the title of each column of axes, and the attribute that it shows.
-        scale: of the y axes.
+        columns: the columns of axes.
     """
+    from matplotlib.ticker import LogLocator, NullLocator
+
     domains = _distinct(point.domain for point in points)
     figure, grid = empty_figure(len(domains), len(columns), _HEIGHT)
     for domain, row in zip(domains, grid, strict=True):
@@ -292,42 +337,50 @@ def _size_figure(
         for method, style in _styles(point.method for point in of_domain):
             curve = [point for point in of_domain if point.method == method]
             sizes = [point.size for point in curve]
-            for axes, name in zip(row, columns.values(), strict=True):
-                values = [getattr(point, name) for point in curve]
+            for axes, column in zip(row, columns, strict=True):
+                values = [getattr(point, column.attribute) for point in curve]
                 if method != CANONICAL:
                     axes.plot(sizes, values, **style)
                 elif axes is row[0]:
                     axes.axhline(values[0], **style)
         ticks = sorted({point.size for point in of_domain})
-        for axes, title in zip(row, columns, strict=True):
-            axes.set(ylabel=title.format(domain=domain), yscale=scale, xscale="log")
+        for axes, column in zip(row, columns, strict=True):
+            axes.set(ylabel=column.title.format(domain=domain), yscale=column.scale, xscale="log")
+            if column.scale == "log":  # 0.5, not 5 · 10⁻¹
+                axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+                axes.yaxis.set_major_formatter("{x:g}")
+                axes.yaxis.set_minor_locator(NullLocator())
             axes.set_xticks(ticks, ticks)
-            axes.minorticks_off()
+            axes.xaxis.set_minor_locator(NullLocator())
             axes.set_xlabel("|A|, sentences")
             axes.grid(alpha=0.3)
     _legend(figure, grid[0][0])
     return figure
 
 
-def _sweep_figure(points: Sequence[CurvePoint], setting: str, metric: str) -> Figure:
-    """Draw the mean score ± its interval size against the values of a swept setting."""
-    chosen = [p for p in points if p.metric == metric and p.setting.startswith(f"{setting}=")]
-    values = _distinct(point.setting.partition("=")[2] for point in chosen)
-    curves: dict[str, list[CurvePoint]] = {}
-    for p in chosen:
-        curves.setdefault(f"{p.method}, {p.domain}, |A| = {p.size}", []).append(p)
-    figure, ((axes,),) = empty_figure(1, 1, _HEIGHT)
-    for number, (name, style) in enumerate(_styles(curves)):
-        curve = curves[name]
-        # Shifted, so that the bars do not hide each other.
-        shift = 0.06 * (number - (len(curves) - 1) / 2)
-        x = [values.index(point.setting.partition("=")[2]) + shift for point in curve]
-        means, spread = [p.mean for p in curve], [p.interval for p in curve]
-        axes.errorbar(x, means, yerr=spread, capsize=2, **style)
-    axes.set_xticks(range(len(values)), values)
-    axes.set(xlabel=setting, ylabel=f"{metric.upper()}, mean ± 2σ")
-    axes.grid(alpha=0.3)
-    _legend(figure, axes)
+def _sweep_figure(points: Sequence[CurvePoint], setting: str, metrics: Sequence[str]) -> Figure:
+    """Draw the mean of each metric ± its interval size against the values of a swept setting."""
+    swept = [point for point in points if point.setting.startswith(f"{setting}=")]
+    values = _distinct(point.setting.partition("=")[2] for point in swept)
+    several = len({point.domain for point in swept}) > 1
+    figure, (row,) = empty_figure(1, len(metrics), _HEIGHT)
+    for axes, metric in zip(row, metrics, strict=True):
+        curves: dict[str, list[CurvePoint]] = {}
+        for p in swept:
+            if p.metric == metric:
+                name = f"{p.method}, {p.domain}" if several else p.method
+                curves.setdefault(f"{name}, |A| = {p.size}", []).append(p)
+        for number, (name, style) in enumerate(_styles(curves)):
+            curve = curves[name]
+            # Shifted, so that the bars do not hide each other.
+            shift = 0.06 * (number - (len(curves) - 1) / 2)
+            x = [values.index(point.setting.partition("=")[2]) + shift for point in curve]
+            means, spread = [p.mean for p in curve], [p.interval for p in curve]
+            axes.errorbar(x, means, yerr=spread, capsize=2, **style)
+        axes.set_xticks(range(len(values)), values)
+        axes.set(xlabel=setting, ylabel=f"{metric.upper()}, mean ± 2σ")
+        axes.grid(alpha=0.3)
+    _legend(figure, row[0])
     return figure
 
 

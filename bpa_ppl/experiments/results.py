@@ -178,7 +178,8 @@ def identity(study: Study) -> dict[str, Any]:
     """Return the settings that the results of a study depend on, with checksums of files."""
 
     def checksum(path: Path) -> str:
-        return sha256(path.read_bytes()).hexdigest()
+        # The only folder is that of the study, where its decoder runs.
+        return "" if path.is_dir() else sha256(path.read_bytes()).hexdigest()
 
     return {
         "study": json.loads(msgspec.json.encode(study, enc_hook=checksum)),

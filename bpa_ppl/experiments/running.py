@@ -5,9 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ import numpy as np
 from bpa_ppl.decoding import rerank
 from bpa_ppl.diagnostics import check
 from bpa_ppl.errors import DataError
+from bpa_ppl.experiments.decoder import Decoding
 from bpa_ppl.experiments.results import Store, result_row
 from bpa_ppl.experiments.study import (
     SAMPLER,
@@ -34,16 +35,17 @@ from bpa_ppl.experiments.study import (
 from bpa_ppl.formats import read_nbest, read_weights
 from bpa_ppl.nbest import Float64, NBest
 from bpa_ppl.options import AdaptOptions
+from bpa_ppl.posterior import Draws
 from bpa_ppl.progress import Reporter, reporter
 from bpa_ppl.quality import by_name, demote_to_extras, statistics
-from bpa_ppl.registry import METRICS, RULES, SAMPLERS, TUNERS, Registry
+from bpa_ppl.registry import LIKELIHOODS, METRICS, PRIORS, RULES, SAMPLERS, TUNERS, Registry
 from bpa_ppl.sampling import Sampler, adapt_draws
-from bpa_ppl.tuning import reestimate
+from bpa_ppl.tuning import redecode, reestimate
 from bpa_ppl.weights import Weights, initial_weights, match
 from bpa_ppl.workers import check_backend, parallel_workers
 
 #: Registries of the components of a method.
-_REGISTRIES: tuple[Registry[Any], ...] = (METRICS, RULES, SAMPLERS, TUNERS)
+_REGISTRIES: tuple[Registry[Any], ...] = (LIKELIHOODS, METRICS, PRIORS, RULES, SAMPLERS, TUNERS)
 _MAX_DOMAINS = 2  # kept in memory at once
 
 
@@ -80,9 +82,7 @@ def run_study(
     """
     check_backend(backend, scheduler)
     for domain in study.domains:  # find mistakes in the files before the work starts
-        material(study, domain)
-    if study.development is not None:
-        development(study)
+        _check_files(study, domain, material(study, domain))
     methods = methods_by_cell(study)
     store = Store(Path(folder), study)
     # Processes keep the lists of few domains, so cells of a domain run together.
@@ -163,6 +163,40 @@ def material(study: Study, domain: StudyDomain, size: int = 0) -> Material:
     return Material(adapt, test, weights, counts)
 
 
+def _check_files(study: Study, domain: StudyDomain, data: Material) -> None:
+    """Raise a DataError if a method needs what the files of a domain do not have.
+
+    Raises:
+        DataError: if sentences to be decoded have no sources, or if the development set has other
+            features or no references.
+    """
+    methods = study.every_method
+    decoded = {
+        "adapt_sources": data.adapt if any(method.redecode for method in methods) else None,
+        "test_sources": data.test if any(method.decode_test for method in methods) else None,
+    }
+    for name, lists in decoded.items():
+        if lists is not None and lists.sources is None:
+            key = "adapt_sources" if domain.test is None else name
+            message = f"the decoder needs sources: add {key} to [domains.{domain.name}]"
+            raise DataError(message, lists.origin, code="no-data")
+    if study.development is None:
+        return
+    extra = development(study)
+    if set(extra.feature_names) != set(data.adapt.feature_names):
+        odd = sorted(set(extra.feature_names) ^ set(data.adapt.feature_names))
+        message = f"{', '.join(odd)} is not in both {data.adapt.origin} and the development lists"
+        raise DataError(f"{message}: use the lists of one system", extra.origin, code="mismatch")
+    if extra.references is None and any(
+        # A weight trace is that of MERT for BLEU, whatever the metric of the method.
+        method.needs_development
+        and (method.kind == SAMPLER or "references" in by_name(method.metric).needs)
+        for method in methods
+    ):
+        message = "the development lists need references: add references to [development]"
+        raise DataError(message, extra.origin, code="missing-references")
+
+
 @lru_cache(1)
 def development(study: Study) -> NBest:
     """Return the lists of the out-of-domain development set; a method that needs it has it.
@@ -171,13 +205,20 @@ def development(study: Study) -> NBest:
         DataError: if the files are invalid.
     """
     assert study.development is not None  # checked when the study was read
-    return _read(study.development)
+    return _read(study.development, 0, study.columns)
 
 
 def _read(files: ListFiles, size: int = 0, columns: tuple[str, ...] = ()) -> NBest:
-    """Read lists with references; `columns` become metrics, and are no features."""
+    """Read lists with references and sources; see `_prepared`."""
     references = list(files.references) or None
-    lists = read_nbest(files.nbest, references=references, first_id=files.first_id)
+    lists = read_nbest(
+        files.nbest, references=references, sources=files.sources, first_id=files.first_id
+    )
+    return _prepared(lists, size, columns)
+
+
+def _prepared(lists: NBest, size: int, columns: tuple[str, ...]) -> NBest:
+    """Return lists cut to `size`, unless it is 0; `columns` become metrics, and are no features."""
     metrics = [by_name(column) for column in columns]
     lists = demote_to_extras(lists, [name for metric in metrics for name in metric.columns])
     return lists.truncate(size) if size else lists
@@ -203,9 +244,10 @@ def run_cell(study: Study, cell: Cell, method: Method) -> tuple[dict[str, Any], 
     domain = next(domain for domain in study.domains if domain.name == cell.domain)
     data = material(study, domain, method.nbest_size)
     adaptation = data.adapt.select(draw_sentences(study, cell, len(data.adapt)))
-    seed, metric = seed_of(study, cell), by_name(method.metric)
+    test, counts, weights = data.test, data.counts, data.weights
+    posterior: Draws | None = None
     seconds: dict[str, float] = {}
-    verdict, failed = "", []
+    verdict, failed, seed = "", [], seed_of(study, cell)
     if method.kind == SAMPLER:
         sampler = method.sampler()
         if method.needs_development:
@@ -213,40 +255,77 @@ def run_cell(study: Study, cell: Cell, method: Method) -> tuple[dict[str, Any], 
         options = AdaptOptions(
             sampler=sampler,
             likelihood=method.resolved_likelihood(),
-            prior_variance=method.prior_variance,
+            **method.prior_options(),
+            ties=method.ties or None,
             seed=seed,
-            metric=metric,
+            metric=by_name(method.metric),
             categorical=study.categorical,
             cache=False,
         )
         with _timed(seconds, "adapt"):
-            posterior = adapt_draws(adaptation, data.weights, options)
+            posterior = adapt_draws(adaptation, weights, options)
         with _timed(seconds, "check"):
             report = check(posterior)
         verdict = "passed" if report else "failed"
         failed = [finding.name for finding in report.failures]
-        with _timed(seconds, "rerank"):
+        weights = posterior.at_point("mean")
+    elif method.kind == TUNER:
+        weights = _tuned(study, domain, method, adaptation, weights, seed, seconds)
+    if method.decode_test:
+        assert weights is not None  # the method has adapted them
+        with _timed(seconds, "decode test"):
+            test = _decoding(study, domain, method, test)(weights)
+        counts = {name: statistics(test, by_name(name)).counts for name in study.metrics}
+    with _timed(seconds, "rerank"):
+        if posterior is None:
+            choice = test.best(test.scores(match(weights, test).values))
+        else:
             choice = rerank(
-                data.test,
+                test,
                 posterior,
                 rule=method.rule,
                 derivations=method.derivations,
                 unchecked=True,  # the verdict is among the results
             ).choice
-    else:
-        weights = data.weights
-        if method.kind == TUNER:
-            extra = development(study) if method.needs_development else None
-            tuner = method.tuner()
-            with _timed(seconds, "tune"):
-                weights = reestimate(
-                    adaptation, weights, tuner=tuner, metric=metric, seed=seed, extra=extra
-                ).weights
-        with _timed(seconds, "rerank"):
-            choice = data.test.best(data.test.scores(match(weights, data.test).values))
-    rows = data.test.offsets[:-1] + choice
-    counts = {name: values[rows] for name, values in data.counts.items()}
-    return result_row(cell, counts, verdict, failed), seconds
+    rows = test.offsets[:-1] + choice
+    chosen = {name: values[rows] for name, values in counts.items()}
+    return result_row(cell, chosen, verdict, failed), seconds
+
+
+def _tuned(
+    study: Study,
+    domain: StudyDomain,
+    method: Method,
+    adaptation: NBest,
+    weights: Weights | None,
+    seed: int,
+    seconds: dict[str, float],
+) -> Weights:
+    """Return the weights of a tuner; add the seconds of the stages `tune` and `decode`."""
+    options: dict[str, Any] = {
+        "tuner": method.tuner(),
+        "metric": by_name(method.metric),
+        "seed": seed,
+        "extra": development(study) if method.needs_development else None,
+    }
+    if not method.redecode:
+        with _timed(seconds, "tune"):
+            return reestimate(adaptation, weights, **options).weights
+    # A sentence that was drawn twice is two sentences for the tuner.
+    numbered = replace(adaptation, sentence_ids=np.arange(len(adaptation)))
+    decode = _decoding(study, domain, method, numbered)
+    with _timed(seconds, "tune"):
+        loop = redecode(numbered, weights, decode, iterations=decode.iterations, **options)
+    seconds["decode"] = decode.seconds
+    seconds["tune"] -= decode.seconds
+    return loop.weights
+
+
+def _decoding(study: Study, domain: StudyDomain, method: Method, lists: NBest) -> Decoding:
+    """Return the decoder of the study for the sentences of some lists of a domain."""
+    assert study.decoder is not None  # checked when the study was read
+    prepare = partial(_prepared, size=method.nbest_size, columns=study.columns)
+    return Decoding(study.decoder, lists, domain.adapt.first_id, prepare)
 
 
 @lru_cache(1)

@@ -18,13 +18,15 @@ import msgspec
 import numpy as np
 from msgspec import Meta
 
-from bpa_ppl.component import Component, CountOrNone, Positive
+from bpa_ppl.component import Component, Count, CountOrNone, Positive
 from bpa_ppl.errors import DataError, UsageError, checked_seed, one_of, quoted
+from bpa_ppl.experiments.decoder import Decoder
 from bpa_ppl.formats.streams import read_text
 from bpa_ppl.nbest import Int64
-from bpa_ppl.options import DERIVATIONS
+from bpa_ppl.options import DERIVATIONS, PRESETS
 from bpa_ppl.quality import by_name, counted_metrics
-from bpa_ppl.registry import LIKELIHOODS, METRICS, RULES, SAMPLERS, TUNERS
+from bpa_ppl.quality.oracle import TIES
+from bpa_ppl.registry import LIKELIHOODS, METRICS, PRIORS, RULES, SAMPLERS, TUNERS
 from bpa_ppl.sampling.base import Sampler
 from bpa_ppl.tuning.base import Tuner
 
@@ -40,8 +42,13 @@ Value = bool | int | float | str
 CANONICAL: Final = "canonical"
 SAMPLER: Final = "sampler"
 TUNER: Final = "tuner"
-#: Settings of all methods; other settings belong to the sampler, the tuner or the likelihood.
-_COMMON = ("derivations", "likelihood", "metric", "nbest_size", "prior_variance", "rule")
+ISOTROPIC: Final = "isotropic"
+#: Settings of all methods; others belong to the sampler, the tuner, the likelihood or the prior.
+_COMMON = (
+    *("decode_test", "derivations", "likelihood", "metric", "nbest_size", "prior"),
+    *("prior_variance", "redecode", "rule", "ties"),
+)
+_PRIOR_VARIANCE = 0.1
 #: Samplers of the papers: in a study they use the published likelihood.
 _PUBLISHED = ("heuristic", "rwm-isotropic", "weight-trace")
 
@@ -55,12 +62,19 @@ class Method(Component, frozen=True):
         engine: the name of the sampler or tuner.
         metric: the criterion of the oracles, or of the tuner.
         likelihood: of a sampler; empty uses the default of `adapt` for the metric.
+        prior: the family of priors of a sampler.
+        ties: how a sampler breaks ties between oracles; empty uses the default of `adapt`.
         rule: the decision rule of `rerank`.
         derivations: how `rerank` treats derivations of the same text.
         prior_variance: σ_T.
         nbest_size: the number of hypotheses to keep of each list; 0 keeps all.
+        redecode: whether a tuner decodes A again with its weights and repeats, until nothing is
+            new.
+        decode_test: whether the test sentences are decoded again with the adapted weights, of a
+            sampler the posterior mean, before the method chooses from their lists.
         engine_settings: settings of the sampler or tuner, sorted by name.
         likelihood_settings: settings of the likelihood, sorted by name.
+        prior_settings: settings of the prior, sorted by name.
     """
 
     name: str
@@ -68,12 +82,17 @@ class Method(Component, frozen=True):
     engine: str = ""
     metric: str = "ter"
     likelihood: str = ""
+    prior: str = ISOTROPIC
+    ties: str = ""
     rule: str = "predictive"
     derivations: str = "separate"
-    prior_variance: Positive = 0.1
+    prior_variance: Positive = _PRIOR_VARIANCE
     nbest_size: CountOrNone = 0
+    redecode: bool = False
+    decode_test: bool = False
     engine_settings: tuple[tuple[str, Value], ...] = msgspec.field(default=(), name="settings")
     likelihood_settings: tuple[tuple[str, Value], ...] = ()
+    prior_settings: tuple[tuple[str, Value], ...] = ()
 
     @property
     def needs_development(self) -> bool:
@@ -96,6 +115,19 @@ class Method(Component, frozen=True):
             return None
         return LIKELIHOODS.resolve(self.likelihood, dict(self.likelihood_settings))
 
+    def prior_options(self) -> dict[str, Any]:
+        """Return its prior, as the options of `adapt`.
+
+        >>> named_methods()["nuts"].with_settings({"prior": "spike-slab"}).prior_options()
+        {'prior': SpikeSlab(share=0.05, spike=0.05, variance=0.1)}
+        """
+        settings = dict(self.prior_settings)
+        if self.prior == ISOTROPIC:
+            if not settings:
+                return {"prior_variance": self.prior_variance}
+            settings = {"variance": self.prior_variance, **settings}
+        return {"prior": PRIORS.resolve(self.prior, settings)}
+
     def with_settings(self, values: Mapping[str, Any], name: str = "") -> Method:
         """Return the method with other settings, and with another name if one is given.
 
@@ -112,24 +144,31 @@ class Method(Component, frozen=True):
             if not isinstance(value, Value):
                 message = f"{key} must be a number or a text, not {value!r}"
                 raise UsageError(message, parameter=key, code="wrong-type")
-        likelihood = values.get("likelihood", self.likelihood)
-        of_likelihood: set[str] = set()  # settings of the likelihood that the sampler has not
-        if self.kind == SAMPLER and likelihood in LIKELIHOODS:
-            of_likelihood = {*LIKELIHOODS[likelihood].__struct_fields__}
-            of_likelihood -= {*SAMPLERS[self.engine].__struct_fields__}
-        common: dict[str, Any] = {}
+        likelihood, prior = (values.get(k, getattr(self, k)) for k in ("likelihood", "prior"))
         engine = dict(self.engine_settings)
-        kept = self.likelihood_settings if likelihood == self.likelihood else ()
-        likelihood_settings = dict(kept)
+        of_likelihood = dict(self.likelihood_settings) if likelihood == self.likelihood else {}
+        of_prior = dict(self.prior_settings) if prior == self.prior else {}
+        # The first that has a setting owns it, and the engine reports those that nobody has.
+        owners: list[tuple[Any, dict[str, Any]]] = []
+        if self.kind == SAMPLER:
+            owners.append((SAMPLERS[self.engine], engine))
+            if likelihood in LIKELIHOODS:
+                owners.append((LIKELIHOODS[likelihood], of_likelihood))
+            if prior in PRIORS:
+                owners.append((PRIORS[prior], of_prior))
+        common: dict[str, Any] = {}
         for key, value in values.items():
-            owner = likelihood_settings if key in of_likelihood else engine
-            (common if key in _COMMON else owner)[key] = value
+            having = [settings for owner, settings in owners if key in owner.__struct_fields__]
+            (common if key in _COMMON else [*having, engine][0])[key] = value
+        if prior != ISOTROPIC:  # that of another method, such as a preset, has no meaning here
+            common.setdefault("prior_variance", _PRIOR_VARIANCE)
         changed = msgspec.structs.replace(
             self,
             **common,
             name=name or self.name,
             engine_settings=tuple(sorted(engine.items())),
-            likelihood_settings=tuple(sorted(likelihood_settings.items())),
+            likelihood_settings=tuple(sorted(of_likelihood.items())),
+            prior_settings=tuple(sorted(of_prior.items())),
         )
         changed.check()
         return changed
@@ -141,12 +180,27 @@ class Method(Component, frozen=True):
         # A metric that is not registered may be a column of the lists: the study checks that.
         if self.kind == TUNER and self.metric in METRICS:
             one_of(self.metric, counted_metrics(unreported=True), "metric")
-        if self.likelihood and self.kind != SAMPLER:
-            message = f"the method {self.name} has no likelihood: it is not a sampler"
-            raise UsageError(message, parameter="likelihood", code="not-supported")
+        of_samplers = {"likelihood": self.likelihood, "prior": self.prior != ISOTROPIC}
+        for key, value in {**of_samplers, "ties": self.ties}.items():
+            if value and self.kind != SAMPLER:
+                message = f"the method {self.name} has no {key}: it is not a sampler"
+                raise UsageError(message, parameter=key, code="not-supported")
+        if self.redecode and self.kind != TUNER:
+            message = f"the method {self.name} does not decode in a loop: it is not a tuner"
+            raise UsageError(message, parameter="redecode", code="not-supported")
+        if self.decode_test and self.kind == CANONICAL:
+            message = "the lists are those of the canonical weights: remove decode_test"
+            raise UsageError(message, parameter="decode_test", code="not-supported")
+        if self.prior != ISOTROPIC and self.prior_variance != _PRIOR_VARIANCE:
+            message = "prior_variance is a setting of the isotropic prior: remove it"
+            raise UsageError(message, parameter="prior_variance", code="conflict")
+        if self.ties:
+            one_of(self.ties, TIES, "tie policy", "ties")
         if self.kind == SAMPLER:
-            self.sampler()
+            # Settings of a likelihood or prior that does not exist went to the sampler.
             self.resolved_likelihood()
+            self.prior_options()
+            self.sampler()
         elif self.kind == TUNER:
             self.tuner()
         elif self.engine_settings:
@@ -162,6 +216,11 @@ def named_methods() -> dict[str, Method]:
         methods[name] = methods[name].with_settings({"likelihood": "oracle"})
     methods |= {n: Method(name=n, kind=TUNER, engine=n, metric="bleu") for n in TUNERS}
     walk = methods["rwm-isotropic"]
+    for name, preset in PRESETS.items():
+        settings = {"likelihood": preset.likelihood, **preset.settings}
+        if preset.prior_variance is not None:
+            settings["prior_variance"] = preset.prior_variance
+        methods[name] = methods[preset.sampler].with_settings(settings, name)
     return {
         **methods,
         "canonical": Method(name="canonical", kind=CANONICAL),
@@ -182,11 +241,12 @@ class _Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ListFiles(_Table, frozen=True):
-    """The files of a text: n-best lists, references, and the id of the first sentence."""
+    """The files of a text: lists, references, sources, and the id of the first sentence."""
 
     nbest: Path
     references: tuple[Path, ...] = ()
     first_id: int = 0
+    sources: Path | None = None
 
 
 @dataclass(frozen=True)
@@ -233,6 +293,7 @@ class Study:
         sweeps: settings that are varied.
         columns: scores in the lists that are metrics, not features.
         categorical: text columns that become features for samplers, such as `system`.
+        decoder: decodes sentences again, for methods that need it.
     """
 
     domains: tuple[StudyDomain, ...]
@@ -245,6 +306,7 @@ class Study:
     sweeps: tuple[Sweep, ...] = ()
     columns: tuple[str, ...] = ()
     categorical: tuple[str, ...] = ()
+    decoder: Decoder | None = None
 
     @property
     def metrics(self) -> tuple[str, ...]:
@@ -262,15 +324,29 @@ class Study:
         """All sizes of A, including those of sweeps, ascending."""
         return tuple(sorted({*self.sizes, *(size for s in self.sweeps for size in s.sizes)}))
 
+    @property
+    def every_method(self) -> tuple[Method, ...]:
+        """All methods with the settings that they run with, including those of sweeps."""
+        variants = (method for size in self.every_size for _, method in _variants(self, size))
+        return tuple(dict.fromkeys(variants))
+
 
 class _DomainTable(_Table, frozen=True):
     weights: str
     adapt: Path
     adapt_references: tuple[Path, ...] = ()
+    adapt_sources: Path | None = None
     test: Path | None = None
     test_references: tuple[Path, ...] = ()
+    test_sources: Path | None = None
     held_out: CountOrNone = 0
     first_id: int = 0
+
+
+class _DecoderTable(_Table, frozen=True):
+    command: str
+    template: Path | None = None
+    iterations: Count = 25
 
 
 class _StudyTable(_Table, frozen=True):
@@ -283,6 +359,7 @@ class _StudyTable(_Table, frozen=True):
     columns: tuple[_Name, ...] = ()
     categorical: tuple[str, ...] = ()
     development: ListFiles | None = None
+    decoder: _DecoderTable | None = None
     variants: dict[_Name, dict[str, Any]] = {}
     sweeps: dict[_Name, Sweep] = {}
 
@@ -324,7 +401,21 @@ def read_study(path: str | Path) -> Study:
     [development]                          # what λ_T was tuned on, for mert+ and weight-trace
     nbest = "dev.nbest.gz"
     references = ["dev.ref"]
+
+    [decoder]                              # for redecode and decode_test
+    command = "moses -f {weights} -n-best-list {nbest} 500 < {sources}"
+    template = "moses.ini"
+
+    [variants.mert-decoding]               # A is decoded with each new set of weights, then the
+    like = "mert"                          # test sentences with the last
+    redecode = true
+    decode_test = true
     ```
+
+    A decoder needs sources: `adapt_sources` and `test_sources` of each domain, or lists with
+    sources. Its command runs in the folder of the study. Its time is a part of that of a tuner.
+    `ties = "shared"`, `prior = "horseshoe"` and the settings of a prior are settings of samplers.
+    `published`, `published-2010` and `published-2009` are methods, as the presets of `adapt`.
 
     `seed` and `replacement = false` can be set too, and `first_id = 1` for texts whose lists are
     numbered from one. `columns = ["mqm"]` names scores in the lists, where higher is better
@@ -378,6 +469,11 @@ def read_study(path: str | Path) -> Study:
     for name, sweep in table.sweeps.items():
         with _located(path, f"sweeps.{name}"):
             _check_sweep(sweep, methods)
+    decoder = None
+    if table.decoder is not None:
+        with _located(path, "decoder"):
+            of = table.decoder
+            decoder = Decoder(of.command, folder.resolve(), of.template, of.iterations)
     with _located(path, ""):
         study = Study(
             domains=tuple(domains),
@@ -390,6 +486,7 @@ def read_study(path: str | Path) -> Study:
             sweeps=tuple(table.sweeps.values()),
             columns=table.columns,
             categorical=table.categorical,
+            decoder=decoder,
         )
         _check(study)
     return study
@@ -414,9 +511,10 @@ def _named_method(name: str, methods: Mapping[str, Method]) -> Method:
 def _domain(name: str, table: _DomainTable, folder: Path) -> StudyDomain:
     if table.test is None and not table.held_out:
         raise UsageError("test is missing: add test, or held_out")
-    adapt, test = ListFiles(table.adapt, table.adapt_references, table.first_id), None
+    first_id, test = table.first_id, None
+    adapt = ListFiles(table.adapt, table.adapt_references, first_id, table.adapt_sources)
     if table.test is not None and not table.held_out:
-        test = ListFiles(table.test, table.test_references, table.first_id)
+        test = ListFiles(table.test, table.test_references, first_id, table.test_sources)
     weights = None if table.weights == "none" else _existing(folder, table.weights)
     return StudyDomain(name, weights, adapt, test, table.held_out)
 
@@ -452,8 +550,8 @@ def _check(study: Study) -> None:
         if missing := [name for name in sweep.methods if name not in methods]:
             message = f"sweep of {missing[0]}, which is not among the methods"
             raise UsageError(message, code="unknown-name")
-    metrics = [method.metric for method in study.methods if method.kind != CANONICAL]
-    metrics += [str(v) for sweep in study.sweeps if sweep.setting == "metric" for v in sweep.values]
+    every_method = study.every_method
+    metrics = [method.metric for method in every_method if method.kind != CANONICAL]
     choices = [*(name for name in METRICS if name != "column"), *study.columns]
     for metric in metrics:
         if metric not in choices:
@@ -463,10 +561,16 @@ def _check(study: Study) -> None:
             message = f"the metric {metric} needs references: add adapt_references and"
             remedy = "test_references, or make a column of the lists the metric of each method"
             raise UsageError(f"{message} {remedy}", code="missing-references")
-    for method in study.methods:
+    for method in every_method:
         if method.needs_development and study.development is None:
             message = f"{method.name} needs the text that λ_T was tuned on: add [development]"
             raise UsageError(message, code="no-data")
+        if (method.redecode or method.decode_test) and study.decoder is None:
+            message = f"{method.name} decodes sentences again: add [decoder] with a command"
+            raise UsageError(message, code="no-data")
+        if method.decode_test and method.kind == SAMPLER and study.categorical:
+            message = "a decoder knows no categorical features: remove categorical or decode_test"
+            raise UsageError(message, code="conflict")
 
 
 class Cell(NamedTuple):

@@ -613,7 +613,7 @@ def _domain_labels(draws: Draws, nbest: NBest) -> dict[str, tuple[str, ...]]:
 
 def _family(options: AdaptOptions) -> PriorFamily | Prior:
     """Return the prior, or the family of priors, with its settings."""
-    prior, variance = options.prior, options.prior_variance
+    prior, variance = options.prior, options.chosen_prior_variance()
     if variance is not None and not (isinstance(prior, str) and prior == "isotropic"):
         problem = "a prior variance is a setting of the isotropic prior: leave it out"
         raise UsageError(problem, parameter="prior_variance", code="conflict")

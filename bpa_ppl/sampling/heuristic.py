@@ -8,13 +8,20 @@ import numpy.typing as npt
 from bpa_ppl.component import Count, Positive
 from bpa_ppl.errors import UsageError
 from bpa_ppl.nbest import Float64
+from bpa_ppl.notes import log_info
 from bpa_ppl.posterior.draws import WEIGHTS, total
 from bpa_ppl.sampling.base import Sampled, Sampler, Target, with_evaluations
 from bpa_ppl.sampling.density import evaluate
 
+_ROUNDED = 0.01  # difference of Σ|λ| from 1 that rounding explains
+
 
 class Heuristic(Sampler, frozen=True):
     """N_S = `draws` perturbed copies of λ_T and λ_T itself, weighted by the data (Eq. 11).
+
+    The copies have Σ|λ_k| = 1 and λ_T keeps its own length, literally as published. If λ_T is not
+    normalised, which is logged, they are on another scale than λ_T: divide the canonical weights by
+    Σ|λ_k| to avoid this.
 
     The published 100 samples with δ = 8 cannot pass `check`, which needs 100 effective ones. 1000
     with δ = 50 pass for up to about a hundred sentences.
@@ -36,6 +43,13 @@ class Heuristic(Sampler, frozen=True):
             UsageError: if the model has other sites than the weights.
         """
         canonical = target.match.values[target.match.free]
+        length = float(np.abs(canonical).sum())
+        if abs(length - 1) > _ROUNDED:
+            log_info(
+                f"heuristic: the free canonical weights have Σ|λ| = {length:.3g}, and their "
+                "perturbed copies 1, as published: normalise the canonical weights to have all on "
+                "one scale"
+            )
         vectors = perturbed(canonical, self.draws, np.random.default_rng(target.seed))
         target.progress(self.draws, self.draws, "")
         return weighted_vectors(target, vectors, self.delta)

@@ -154,20 +154,27 @@ class Command:
         read: reads the lists.
         template: a moses.ini file, which is copied with the new weights; without it, the file of
             weights has one label a line, `Name0= value …`.
+        sources: sentences to be written to a file, one a line, whose name replaces `{sources}`.
+        folder: where the command runs; None is the current folder.
 
     Raises:
-        UsageError: if the command does not contain both names.
+        UsageError: if the command does not contain both names, or `{sources}` without sources.
     """
 
     line: str
     read: Callable[[Path], NBest]
     template: Path | None = None
+    sources: tuple[str, ...] = ()
+    folder: Path | None = None
 
     def __post_init__(self) -> None:
         for placeholder in ("{weights}", "{nbest}"):
             if placeholder not in self.line:
                 problem = f"the decoder command has no {placeholder}: write it for that file's name"
                 raise UsageError(problem, parameter="line")
+        if "{sources}" in self.line and not self.sources:
+            problem = "the decoder command reads {sources}, and there are none: give source texts"
+            raise UsageError(problem, parameter="sources", code="missing")
 
     def __call__(self, weights: Weights) -> NBest:
         """Run the command in a shell, with files in a temporary folder.
@@ -176,15 +183,26 @@ class Command:
             DataError: if it fails, or its lists cannot be read: the folder is then kept.
         """
         folder = Path(tempfile.mkdtemp(prefix="bpa-"))
-        inputs, output = folder / "weights", folder / "nbest"
+        inputs, texts, output = folder / "weights", folder / "sources", folder / "nbest"
+        if self.sources:
+            texts.write_text("".join(f"{text}\n" for text in self.sources), "utf-8")
         line = self.line
-        for placeholder, path in {"{weights}": inputs, "{nbest}": output}.items():
+        for placeholder, path in {
+            "{weights}": inputs,
+            "{sources}": texts,
+            "{nbest}": output,
+        }.items():
             line = line.replace(placeholder, shlex.quote(str(path)))
         remedy = f"run it manually: {line}"
         format = "dense" if self.template is None else "moses.ini"
         write_weights(weights, inputs, template=self.template, format=format)
         result = subprocess.run(
-            line, shell=True, stdin=subprocess.DEVNULL, capture_output=True, check=False
+            line,
+            shell=True,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            check=False,
+            cwd=self.folder,
         )
         if result.returncode:
             messages = result.stderr.decode(errors="replace").strip().splitlines()

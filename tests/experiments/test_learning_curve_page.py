@@ -10,10 +10,12 @@ import numpy as np
 import pytest
 from html_outline import Outline
 from raising import raises
+from sacrebleu.metrics import BLEU
 
 import bpa_ppl
 from bpa_ppl import DataError, UsageError
-from bpa_ppl.experiments import read_results, write_figures
+from bpa_ppl.experiments import aggregate, read_results, write_figures
+from bpa_ppl.experiments.page import figures_of
 
 
 def test_page_has_the_numbers_of_the_results(finished: Path) -> None:
@@ -31,6 +33,8 @@ def test_page_has_the_numbers_of_the_results(finished: Path) -> None:
         words, wanted = counts.sum(axis=1)[:, [4, 8]].T
         assert f"{np.mean(words / wanted):.3f}" in cells
     assert bpa_ppl.__version__ in cells
+    (details,) = (table for table in page.tables if "precision 4" in table[0])
+    assert len(details) == 1 + 2 * 5  # each method at each size, not at the largest alone
     numbers = r"[\d.]+ ± [\d.]+, of \S+ \(BLEU [\d.]+, length [\d.]+\)"
     assert re.search(rf"leaflet, \|A\| = 4: the lowest mean TER is {numbers}", html)
     images = page.values("img", "src")
@@ -50,6 +54,44 @@ def test_figure_data(finished: Path) -> None:
     assert (finished / "differences.csv").stat().st_size > 0
     with (finished / "median_seconds.csv").open(encoding="utf-8") as file:
         assert {row["method"] for row in csv.DictReader(file)} == {row["method"] for row in rows}
+
+
+def test_precisions_and_brevity_at_every_size(finished: Path) -> None:
+    """The details are those of sacreBLEU, and the brevity is min(1, c/r)."""
+    write_figures(finished, kind="none")
+    with (finished / "bleu_details.csv").open(encoding="utf-8") as file:
+        details = {(row["method"], int(row["size"])): row for row in csv.DictReader(file)}
+    rows = [row for row in read_results(finished)[0].to_pylist() if not row["setting"]]
+    assert set(details) == {(row["method"], row["size"]) for row in rows}
+    for (method, size), detail in details.items():
+        chosen = [row for row in rows if (row["method"], row["size"]) == (method, size)]
+        counts = np.array([row["bleu_counts"] for row in chosen]).reshape(len(chosen), -1, 9)
+        sums = counts.sum(axis=1).astype(int)
+        scores = [
+            BLEU.compute_bleu(s[:4].tolist(), s[4:8].tolist(), s[4], s[8], smooth_method="none")
+            for s in sums
+        ]
+        for n in range(4):
+            expected = np.mean([score.precisions[n] for score in scores])
+            assert float(detail[f"precision_{n + 1}"]) == pytest.approx(expected)
+        assert float(detail["brevity_penalty"]) == pytest.approx(np.mean([s.bp for s in scores]))
+        brevity = np.mean(np.minimum(1, sums[:, 4] / sums[:, 8]))
+        assert float(detail["brevity"]) == pytest.approx(brevity)
+
+
+def test_axes_of_the_figures(finished: Path) -> None:
+    """Intervals are drawn on a logarithmic axis, and sweeps for each metric."""
+    points, _ = aggregate(read_results(finished)[0], samples=9)
+    shown = figures_of(points, [], ["ter", "bleu"])
+    for metric in ("ter", "bleu"):
+        mean, interval = shown[metric].axes
+        assert (mean.get_yscale(), interval.get_yscale()) == ("linear", "log")
+    swept = shown["sweep_prior_variance"].axes
+    assert [axes.get_ylabel().split(",")[0] for axes in swept] == ["TER", "BLEU"]
+    for axes, metric in zip(swept, ("ter", "bleu"), strict=True):
+        (bars,) = axes.containers
+        expected = [p.mean for p in points if p.setting and p.metric == metric]
+        assert bars[0].get_ydata().tolist() == pytest.approx(expected)
 
 
 @pytest.mark.parametrize(("kind", "first"), [("png", b"\x89PNG"), ("pdf", b"%PDF")])

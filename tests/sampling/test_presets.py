@@ -8,11 +8,14 @@ from typing import Any
 import numpy as np
 import pytest
 from judged_lists import judged_lists
+from raising import raises
 
-from bpa_ppl import NBest, adapt, as_draws, oracles
+from bpa_ppl import NBest, UsageError, adapt, as_draws, oracles
 from bpa_ppl.experiments.samplers import compare_samplers
 from bpa_ppl.models import Margin
+from bpa_ppl.options import AdaptOptions
 from bpa_ppl.quality import column_of
+from bpa_ppl.registry import SAMPLERS
 from bpa_ppl.sampling.heuristic import Heuristic
 from bpa_ppl.sampling.rwm import IsotropicRandomWalk
 from bpa_ppl.weights import deviation_within
@@ -57,6 +60,32 @@ def test_the_published_model_and_sampler(toy: NBest) -> None:
     np.testing.assert_array_equal(by_name.weights, named.weights)
     explicit = made(toy, preset="published", likelihood="margin")
     assert (explicit.attrs["sampler"], explicit.attrs["likelihood"]["name"]) == ("map", "margin")
+
+
+def test_the_presets_of_the_earlier_papers(toy: NBest) -> None:
+    heuristic = as_draws(adapt(toy, CANONICAL, preset="published-2010"))
+    settings = {"draws": 100, "delta": 8.0}
+    options: dict = {"likelihood": "oracle", "prior_variance": 1.0}
+    named = made(toy, sampler="heuristic", **options, **settings)
+    np.testing.assert_array_equal(heuristic.log_weight, named.log_weight)
+    assert heuristic.attrs["settings"] == settings
+    assert heuristic.constants["prior_variance"].tolist() == [1.0] * len(CANONICAL)
+
+    trace = as_draws(adapt(toy, CANONICAL, preset="published-2009", extra=toy))
+    named = made(toy, sampler="weight-trace", likelihood="oracle", extra=toy)
+    np.testing.assert_array_equal(trace.weights, named.weights)
+    with raises(UsageError, "missing-setting", parameter="extra"):
+        adapt(toy, CANONICAL, preset="published-2009")
+
+
+def test_what_is_named_has_precedence_over_a_preset(toy: NBest) -> None:
+    mine = made(toy, sampler=None, preset="published-2010", prior_variance=0.3, delta=2)
+    assert mine.attrs["settings"] == {"draws": 100, "delta": 2}
+    assert mine.constants["prior_variance"].tolist() == [0.3] * len(CANONICAL)
+    # The settings of a preset are those of its sampler, and σ_T belongs to the isotropic prior.
+    options = AdaptOptions(preset="published-2010", sampler="map", prior="horseshoe")
+    assert options.resolved_sampler() == SAMPLERS.resolve("map")
+    assert options.chosen_prior_variance() is None
 
 
 @pytest.mark.parametrize(

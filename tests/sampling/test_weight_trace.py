@@ -31,6 +31,14 @@ def test_visited_weights_are_those_of_mert_in_the_length_of_the_canonical(
     np.testing.assert_array_equal(visited, again)
 
 
+def test_visited_weights_have_the_length_of_the_free_canonical_weights(toy: NBest) -> None:
+    weights = {"LM0": 2.0, "TM0[0]": 1.2, "TM0[1]": -0.8}
+    sampler = WeightTrace(restarts=2).fitted(toy, weights, fixed=["TM0[0]"], seed=3)
+    visited = np.asarray(sampler.visited)
+    assert visited[0].tolist() == pytest.approx([2.0, -0.8])
+    np.testing.assert_allclose(np.abs(visited).sum(axis=1), 2.8)
+
+
 def test_visited_weights_are_found_on_the_development_set(toy: NBest, weights: Weights) -> None:
     found = adapt(toy, weights, sampler="weight-trace", extra=toy, restarts=5, seed=3)
     assert found.attrs["extra"] == toy.origin

@@ -106,6 +106,14 @@ def test_weights_are_written_into_the_template(decoder: Command, tmp_path: Path)
     assert copy.read_text() == "[threads]\n2\n[weight]\nLM0= 1\nTM0= 0.1 -0.2\nOther0= 3\n"
 
 
+def test_a_command_reads_sources_in_its_folder(decoder: Command, tmp_path: Path) -> None:
+    line = f"cp {{sources}} copy && {decoder.line}"
+    Command(line, decoder.read, sources=("a b", "c"), folder=tmp_path)(CANONICAL)
+    assert (tmp_path / "copy").read_text() == "a b\nc\n"
+    with raises(UsageError, "missing", parameter="sources"):
+        Command(line, decoder.read)
+
+
 @pytest.mark.parametrize("line", ["decode {weights}", "decode {nbest}"])
 def test_a_command_must_name_both_files(decoder: Command, line: str) -> None:
     with raises(UsageError, parameter="line"):

@@ -1,0 +1,257 @@
+"""Studies with an outside decoder: tuners in a loop with it, and test sentences decoded anew."""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from importlib.resources import files
+from pathlib import Path
+
+import numpy as np
+import pytest
+from raising import raises
+from small_demo import write_small_demo
+
+import bpa_ppl
+from bpa_ppl import DataError, NBest, UsageError, Weights, corpus_score
+from bpa_ppl.experiments import read_results, read_study, run_study
+from bpa_ppl.experiments.decoder import Decoder, Decoding
+from bpa_ppl.experiments.running import material
+from bpa_ppl.experiments.study import Cell, Study, draw_sentences, named_methods, seed_of
+from bpa_ppl.models import Oracle
+from bpa_ppl.options import PRESETS, AdaptOptions
+from bpa_ppl.registry import PRIORS
+from bpa_ppl.tuning import redecode
+
+SCRIPT = Path(__file__).with_name("source_decoder.py")
+SENTENCES, HYPOTHESES = 16, 5
+STUDY = """
+sizes = [4]
+draws = 1
+methods = ["canonical", "mert-loop", "map-again"]
+
+[domains.leaflet]
+weights = "moses.ini"
+adapt = "nbest"
+adapt_references = ["ref"]
+adapt_sources = "src"
+held_out = 6
+
+[decoder]
+command = "COMMAND"
+template = "moses.ini"
+iterations = 3
+
+[variants.mert-loop]
+like = "mert"
+metric = "ter"
+restarts = 2
+redecode = true
+decode_test = true
+
+[variants.map-again]
+like = "map"
+ties = "shared"
+variance = 0.5
+decode_test = true
+"""
+# The loop may reach its limit.
+pytestmark = pytest.mark.filterwarnings("ignore:stopped after:bpa_ppl.errors.BpaWarning")
+
+
+@pytest.fixture
+def study_file(tmp_path: Path) -> Path:
+    """A study whose decoder chooses from a table with longer lists."""
+    folder = tmp_path / "study"
+    folder.mkdir()
+    write_small_demo(folder, SENTENCES, hypotheses=30)
+    shutil.copy(folder / "nbest", folder / "table")
+    write_small_demo(folder, SENTENCES, HYPOTHESES)
+    sources = files("bpa_ppl.demo_data").joinpath("leaflet.src").read_text("utf-8")
+    (folder / "src").write_text("".join(sources.splitlines(keepends=True)[:SENTENCES]), "utf-8")
+    start = shlex.join([sys.executable, str(SCRIPT), "table", "src"])
+    command = f"{start} {{weights}} {{sources}} {{nbest}} {HYPOTHESES} && cp {{sources}} decoded"
+    (folder / "study.toml").write_text(STUDY.replace("COMMAND", command), "utf-8")
+    return folder / "study.toml"
+
+
+def edited(study_file: Path, *changes: tuple[str, str]) -> Study:
+    text = study_file.read_text("utf-8")
+    for old, new in changes:
+        assert old in text
+        text = text.replace(old, new, 1)
+    study_file.write_text(text, "utf-8")
+    return read_study(study_file)
+
+
+def in_process(folder: Path, lists: NBest) -> Callable[[Weights], NBest]:
+    """The decoder as a function, for some of the sentences."""
+    table = bpa_ppl.read_nbest(folder / "table", references=folder / "ref")
+
+    def decode(weights: Weights) -> NBest:
+        parts = []
+        for sentence in lists.sentence_ids.tolist():
+            one = table.select([sentence])
+            order = np.argsort(-one.scores([weights[name] for name in one.feature_names]))
+            parts.append(one.regroup(slice(None), order[:HYPOTHESES], [HYPOTHESES]))
+        return NBest.concatenate(parts, renumber=True)
+
+    return decode
+
+
+def test_a_tuner_decodes_in_a_loop_and_the_test_sentences_are_decoded(study_file: Path) -> None:
+    study, folder = read_study(study_file), study_file.parent
+    results, seconds = read_results(run_study(study, folder / "results").parent)
+    rows = {row["method"]: row for row in results.to_pylist()}
+    data, cell = material(study, study.domains[0]), Cell("leaflet", 4, 0, "mert-loop", "")
+    adaptation = data.adapt.select(draw_sentences(study, cell, len(data.adapt)))
+    tuned = redecode(
+        replace(adaptation, sentence_ids=np.arange(4)),
+        data.weights,
+        in_process(folder, adaptation),
+        tuner="mert",
+        restarts=2,
+        metric="ter",
+        seed=seed_of(study, cell),
+        iterations=3,
+    )
+    assert data.weights is not None
+    assert tuned.weights != data.weights
+    options: dict = {"sampler": "map", "ties": "shared", "prior_variance": 0.5}
+    adapted = bpa_ppl.point_weights(bpa_ppl.adapt(adaptation, data.weights, **options))
+    for name, weights in {"mert-loop": tuned.weights, "map-again": adapted}.items():
+        again = in_process(folder, data.test)(weights)
+        texts = again.chosen(np.zeros(len(again), int))  # the decoder's first-best
+        for metric in ("ter", "bleu"):
+            expected = corpus_score(texts, data.test.references or (), metric).value
+            assert rows[name][metric] == pytest.approx(expected), (name, metric)
+    spent = {(row["method"], row["stage"]): row["seconds"] for row in seconds.to_pylist()}
+    assert {stage for method, stage in spent if method == "mert-loop"} == {
+        *("tune", "decode", "decode test", "rerank")
+    }
+    assert spent["mert-loop", "decode"] > spent["mert-loop", "tune"] > 0
+    assert ("map-again", "decode") not in spent
+    assert ("canonical", "decode test") not in spent
+
+
+def test_each_distinct_source_is_decoded_once(study_file: Path) -> None:
+    study = read_study(study_file)
+    data, decoder = material(study, study.domains[0]), study.decoder
+    assert decoder is not None
+    assert data.weights is not None
+    lists = replace(data.adapt.select([3, 1, 3]), sentence_ids=np.array([7, 8, 9]))
+    decoding = Decoding(decoder, lists)
+    again = decoding(data.weights)
+    assert again.sentence_ids.tolist() == [7, 8, 9]
+    assert again.texts(0) == again.texts(2) != again.texts(1)
+    assert again.references == lists.references
+    written = (study_file.parent / "decoded").read_text("utf-8").splitlines()
+    assert written == list(dict.fromkeys(lists.sources or ()))
+    assert decoding.seconds > 0
+
+
+@pytest.mark.parametrize(
+    ("command", "named"),
+    [
+        ("head -n 5 table > {nbest} # {weights} {sources}", "for 1 sentences, not for the 2"),
+        ("sed 's/LM0= [^ ]*//' table > {nbest} # {weights} {sources}", "features"),
+    ],
+)
+def test_lists_of_another_text_or_model_are_refused(
+    study_file: Path, command: str, named: str
+) -> None:
+    study = read_study(study_file)
+    lists = material(study, study.domains[0])
+    decoding = Decoding(Decoder(command, study_file.parent), lists.adapt.select([1, 2]))
+    assert lists.weights is not None
+    with raises(DataError, "mismatch", match=named):
+        decoding(lists.weights)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "code"),
+    [
+        ("[decoder]", "[domains.leaflet.no]", "wrong-type"),
+        ("{nbest}", "nbest", "missing"),
+        ("iterations = 3", "iterations = 0", "wrong-type"),
+        ('like = "map"', 'like = "map"\nredecode = true', "not-supported"),
+        ('like = "map"', 'like = "canonical"', "not-supported"),
+        ('ties = "shared"', 'ties = "first"', "unknown-name"),
+        ("restarts = 2", 'restarts = 2\nties = "shared"', "not-supported"),
+        ("restarts = 2", 'restarts = 2\nprior = "horseshoe"', "not-supported"),
+        ('like = "map"', 'like = "map"\nprior = "flat"', "unknown-name"),
+        ('like = "map"', 'like = "nuts"\nprior = "horseshoe"\nprior_variance = 1', "conflict"),
+        ("sizes = [4]", 'sizes = [4]\ncategorical = ["system"]', "conflict"),
+    ],
+)
+def test_mistakes_in_the_file(study_file: Path, old: str, new: str, code: str) -> None:
+    with raises(DataError, code):
+        edited(study_file, (old, new))
+
+
+def test_a_decoder_is_needed(study_file: Path) -> None:
+    text = study_file.read_text("utf-8")
+    start, end = text.index("[decoder]"), text.index("[variants.mert-loop]")
+    with raises(DataError, "no-data", match=r"mert-loop .* \[decoder\]"):
+        edited(study_file, (text[start:end], ""))
+
+
+def test_a_sentence_to_be_decoded_needs_a_source(study_file: Path) -> None:
+    study = edited(study_file, ('adapt_sources = "src"\n', ""))
+    with raises(DataError, "no-data", match="adapt_sources"):
+        run_study(study, study_file.parent / "results")
+    with raises(UsageError, "missing", parameter="sources"):
+        assert study.decoder is not None
+        Decoding(study.decoder, material(study, study.domains[0]).adapt)
+
+
+DEVELOPMENT = '[development]\nnbest = "dev"\nreferences = ["ref"]\n[decoder]'
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "code"),
+    [
+        ("LM0= ", "LM1= ", "mismatch"),
+        ('"dev"\nreferences = ["ref"]', '"dev"', "missing-references"),
+    ],
+)
+def test_a_development_set_that_does_not_fit_is_refused_before_the_study(
+    study_file: Path, old: str, new: str, code: str
+) -> None:
+    folder = study_file.parent
+    lists = (folder / "nbest").read_text("utf-8")
+    (folder / "dev").write_text(lists.replace(old, new), "utf-8")
+    added = DEVELOPMENT.replace(old, new)
+    trace = ('"canonical",', '"canonical", "weight-trace",')
+    study = edited(study_file, trace, ("[decoder]", added))
+    with raises(DataError, code):
+        run_study(study, folder / "results")
+    assert not (folder / "results").exists()
+
+
+def test_ties_and_priors_are_settings_of_samplers(study_file: Path) -> None:
+    sparse = 'like = "nuts"\nprior = "spike-slab"\nshare = 0.5\ndraws = 50'
+    method = edited(study_file, ('like = "map"', sparse)).methods[-1]
+    assert method.ties == "shared"
+    assert dict(method.engine_settings) == {"draws": 50}
+    (prior,) = method.prior_options().values()
+    assert prior == PRIORS.resolve("spike-slab", {"share": 0.5, "variance": 0.5})
+    scaled = method.with_settings({"prior": "isotropic", "scale": 0.2, "prior_variance": 0.3})
+    (prior,) = scaled.prior_options().values()
+    assert prior == PRIORS.resolve("isotropic", {"variance": 0.3, "scale": 0.2})
+    assert method.with_settings({"prior": "isotropic"}).prior_options() == {"prior_variance": 0.1}
+
+
+def test_the_presets_are_methods() -> None:
+    methods = named_methods()
+    assert {*PRESETS} < {*methods}
+    for name in PRESETS:
+        options, method = AdaptOptions(preset=name), methods[name]
+        assert method.sampler() == options.resolved_sampler()
+        assert method.resolved_likelihood() == Oracle()
+        assert method.prior_variance == (options.chosen_prior_variance() or 0.1)
+    sparse = methods["published-2010"].with_settings({"prior": "horseshoe"})
+    assert sparse.prior_options() == {"prior": PRIORS.resolve("horseshoe")}
