@@ -318,9 +318,7 @@ class CountedPhrases:
             # The number in the tree of each word of the text; −1 if it is in no phrase.
             word_numbers = self.tree.known_words(word.encode() for word in self._text.words)[0]
             text = word_numbers[self._text.numbers], self._text.starts
-            self._counted = self.tree.count(
-                text, self._assignment, self._counted, self._once
-            )
+            self._counted = self.tree.count(text, self._assignment, self._counted, self._once)
         return np.asarray(self._counted[numbers])
 
 

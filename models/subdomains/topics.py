@@ -27,7 +27,7 @@ from bpa_ppl.text.words import Ragged
 
 _WARM_UP = 0.5  # share of the passes of Gibbs sampling
 _FIRST_ALPHA = 1.0  # at the start of the warm-up
-_RECORDED = 10  # log densities of the Gibbs sampler
+_RECORDED = 5  # log densities after the warm-up
 # Of variational Bayes: stop if the perplexity per word changes by less within some passes.
 _EVALUATE_EVERY, _TOLERANCE = 5, 0.01
 
@@ -44,9 +44,10 @@ class LDASettings(Component, frozen=True, kw_only=True):
         beta: β of the Dirichlet prior of the words of a topic; None is as for `alpha`.
         passes: over the text. `gibbs` uses the first half as warm-up, and the mean of the other
             half is the result; `variational` stops earlier if it has converged.
+        starts: of the warm-up of `gibbs`, which continues from the one with the highest density.
         anneal: let α fall from 1 in the warm-up of `gibbs`. With a small α, the words of a short
             sentence hold each other in their topic, so that thousands of passes may be needed.
-        seed: of the start, and of the sampler.
+        seed: of the starts, and of the sampler.
     """
 
     k: Annotated[int, Meta(ge=2, le=1000)] = 12
@@ -54,6 +55,7 @@ class LDASettings(Component, frozen=True, kw_only=True):
     alpha: Positive | None = None
     beta: Positive | None = None
     passes: Count = 200
+    starts: Count = 4
     anneal: bool = True
     seed: int = 0
 
@@ -129,21 +131,41 @@ def _gibbs(
     text: NumberedText, settings: LDASettings, report: Reporter
 ) -> tuple[Float64, dict[str, Any]]:
     """Sample the topics, and average the shares over the passes after the warm-up."""
-    passes, alpha = settings.passes, settings.alpha
+    warm_up = int(_WARM_UP * settings.passes)
+    kept = settings.passes - warm_up
+    total_passes, done = settings.starts * warm_up + kept, 0
+    sampler, densities = None, []
+    for start in range(settings.starts):
+        candidate = GibbsSampler(text, settings, start)
+        for alpha in _warm_up_alphas(settings, warm_up):
+            report(done, total_passes, "passes of LDA")
+            candidate.step(alpha)
+            done += 1
+        densities.append(candidate.log_density())
+        if sampler is None or densities[-1] > max(densities[:-1]):
+            sampler = candidate
+    assert sampler is not None  # there is at least one start
+    total, trace = np.zeros((len(text), settings.k)), []
+    for n in range(kept):
+        report(done, total_passes, "passes of LDA")
+        sampler.step()
+        done += 1
+        total += sampler.shares()
+        if (n + 1) * _RECORDED // kept > n * _RECORDED // kept:
+            trace.append(sampler.log_density())
+    return total / kept, {"log_densities_of_starts": densities, "log_densities": trace}
+
+
+def _warm_up_alphas(settings: LDASettings, passes: int) -> Float64:
+    """Return (passes,) α in the passes of the warm-up.
+
+    >>> _warm_up_alphas(LDASettings(alpha=0.01), 3).tolist()
+    [1.0, 0.1, 0.01]
+    """
+    alpha = settings.alpha
     assert alpha is not None
-    sampler = GibbsSampler(text, settings)
-    warm_up = int(_WARM_UP * passes)
-    total, densities = np.zeros((len(text), settings.k)), []
-    for n in range(passes):
-        report(n, passes, "passes of LDA")
-        fraction = min(n / max(warm_up, 1), 1.0)
-        annealed = settings.anneal and alpha < _FIRST_ALPHA
-        sampler.step(_FIRST_ALPHA ** (1 - fraction) * alpha**fraction if annealed else alpha)
-        if n >= warm_up:
-            total += sampler.shares()
-        if (n + 1) * _RECORDED // passes > n * _RECORDED // passes:
-            densities.append(sampler.log_density())
-    return total / (passes - warm_up), {"log_densities": densities}
+    first = max(_FIRST_ALPHA, alpha) if settings.anneal else alpha
+    return np.geomspace(first, alpha, passes)
 
 
 class GibbsSampler:
@@ -155,13 +177,14 @@ class GibbsSampler:
     Args:
         text: the sentences.
         settings: with values of α and β.
+        start: the number of the random start.
 
     Attributes:
         topics: (tokens,) int32, the topic of each token.
     """
 
-    def __init__(self, text: NumberedText, settings: LDASettings):
-        self._rng = np.random.default_rng(settings.seed)
+    def __init__(self, text: NumberedText, settings: LDASettings, start: int = 0):
+        self._rng = np.random.default_rng([settings.seed, start])
         self._text, self._settings = text.sentences, settings
         k, tokens = settings.k, len(text.numbers)
         self.topics: Int32 = self._rng.integers(k, size=tokens, dtype=np.int32)
