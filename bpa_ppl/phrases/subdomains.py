@@ -127,6 +127,9 @@ class Subdomains:
     >>> result = Subdomains(text, text, np.array([1, 0]), np.array([0.5, 0.5]))
     >>> result.k, result.hard, result.posteriors().tolist()
     (2, True, [[0.0, 1.0], [1.0, 0.0]])
+    >>> result.save("subdomains.parquet")
+    >>> Subdomains.load("subdomains.parquet").text("source").words
+    ['a', 'b']
     """
 
     source: NumberedText

@@ -48,6 +48,12 @@ class LDASettings(Component, frozen=True, kw_only=True):
         anneal: let α fall from 1 in the warm-up of `gibbs`. With a small α, the words of a short
             sentence hold each other in their topic, so that thousands of passes may be needed.
         seed: of the starts, and of the sampler.
+
+    Raises:
+        UsageError: if a setting is invalid; scikit-learn accepts α and β up to 1.
+
+    >>> LDASettings(k=4, alpha=0.1).passes
+    200
     """
 
     k: Annotated[int, Meta(ge=2, le=1000)] = 12
