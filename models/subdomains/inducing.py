@@ -87,10 +87,10 @@ def induce(
         texts = _text(source, "source"), _text(target, "target")
         _check(texts, (source, target), k)
         if isinstance(chosen, LDASettings):
-            chosen = chosen.completed()
             sides = texts if side == "both" else (texts[SIDES.index(side)],)
             shares, details = lda(documents(sides), chosen, report)
-            record = {"induction": "lda", "side": side, **chosen.settings(), **details}
+            priors = dict(zip(("alpha", "beta"), chosen.priors, strict=True))
+            record = {"induction": "lda", "side": side, **chosen.settings(), **priors, **details}
             return Subdomains(*texts, shares.astype(np.float32), shares.mean(axis=0), record)
         saved = _State(state, texts, chosen)
         history = saved.read()[: chosen.lm_iterations + chosen.iterations + 1]

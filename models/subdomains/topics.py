@@ -13,7 +13,6 @@ from typing import Annotated, Any, Literal
 
 import numpy as np
 from msgspec import Meta
-from msgspec.structs import replace
 from numba import njit
 from scipy.special import gammaln
 
@@ -73,14 +72,15 @@ class LDASettings(Component, frozen=True, kw_only=True):
                 message = f"{name} must be at most 1 with method=variational: choose gibbs"
                 raise UsageError(message, parameter=name, code="invalid-setting")
 
-    def completed(self) -> LDASettings:
-        """Return these settings with the values of α and β.
+    @property
+    def priors(self) -> tuple[float, float]:
+        """α and β.
 
-        >>> LDASettings(k=4, method="variational", beta=0.1).completed().alpha
-        0.25
+        >>> LDASettings(k=4, method="variational", beta=0.1).priors
+        (0.25, 0.1)
         """
         default = 0.01 if self.method == "gibbs" else 1 / self.k
-        return replace(self, alpha=self.alpha or default, beta=self.beta or default)
+        return self.alpha or default, self.beta or default
 
 
 def documents(texts: Sequence[NumberedText]) -> NumberedText:
@@ -128,7 +128,6 @@ def lda(
     >>> winners == winners[:2] * 20, winners[0] != winners[1]
     (True, True)
     """
-    settings = settings.completed()
     fit = _gibbs if settings.method == "gibbs" else _variational
     return fit(text, settings, report)
 
@@ -168,8 +167,7 @@ def _warm_up_alphas(settings: LDASettings, passes: int) -> Float64:
     >>> _warm_up_alphas(LDASettings(alpha=0.01), 3).tolist()
     [1.0, 0.1, 0.01]
     """
-    alpha = settings.alpha
-    assert alpha is not None
+    alpha = settings.priors[0]
     first = max(_FIRST_ALPHA, alpha) if settings.anneal else alpha
     return np.geomspace(first, alpha, passes)
 
@@ -182,7 +180,7 @@ class GibbsSampler:
 
     Args:
         text: the sentences.
-        settings: with values of α and β.
+        settings: of LDA.
         start: the number of the random start.
 
     Attributes:
@@ -191,7 +189,7 @@ class GibbsSampler:
 
     def __init__(self, text: NumberedText, settings: LDASettings, start: int = 0):
         self._rng = np.random.default_rng([settings.seed, start])
-        self._text, self._settings = text.sentences, settings
+        self._text, self._priors = text.sentences, settings.priors
         k, tokens = settings.k, len(text.numbers)
         self.topics: Int32 = self._rng.integers(k, size=tokens, dtype=np.int32)
         sentences = np.repeat(np.arange(len(text)), np.diff(text.starts))
@@ -206,20 +204,20 @@ class GibbsSampler:
         Args:
             alpha: replaces α of the settings in this pass.
         """
-        priors = alpha or self._settings.alpha, self._settings.beta
+        priors = alpha or self._priors[0], self._priors[1]
         counts = self._in_sentence, self._of_word
         _draw_topics(self._text, self.topics, counts, priors, self._rng)
 
     def shares(self) -> Float64:
         """Return (sentences, K) E[θ | topics], the expected shares of topics in each sentence."""
-        counts = self._in_sentence + self._settings.alpha
+        counts = self._in_sentence + self._priors[0]
         return np.asarray(counts / counts.sum(axis=1, keepdims=True))
 
     def log_density(self) -> float:
         """Return log p(words, topics | α, β), with θ and φ integrated out."""
-        alpha, beta = self._settings.alpha, self._settings.beta
         total = 0.0
-        for counts, prior in ((self._in_sentence, alpha), (self._of_word.T, beta)):
+        tables = self._in_sentence, self._of_word.T
+        for counts, prior in zip(tables, self._priors, strict=True):
             rows, categories = counts.shape
             total += rows * (gammaln(categories * prior) - categories * gammaln(prior))
             total += gammaln(counts + prior).sum()
@@ -281,8 +279,8 @@ def _variational(
     counts = text.word_counts()
     model = LatentDirichletAllocation(
         settings.k,
-        doc_topic_prior=settings.alpha,
-        topic_word_prior=settings.beta,
+        doc_topic_prior=settings.priors[0],
+        topic_word_prior=settings.priors[1],
         learning_method="batch",
         max_iter=settings.passes,
         evaluate_every=_EVALUATE_EVERY,

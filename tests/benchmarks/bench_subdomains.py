@@ -62,18 +62,12 @@ LDA_SETTINGS: dict[str, dict[str, Any]] = {
     "Gibbs (default), target": {},
     "Gibbs (default), source": {"side": "source"},
     "Gibbs (default), both": {"side": "both"},
-    "Gibbs, 1000 passes, target": {"passes": 1000},
-    "Gibbs, anneal=false, target": {"anneal": False},
-    "Gibbs, anneal=false, 1000 passes, target": {"anneal": False, "passes": 1000},
-    "Gibbs, alpha=0.1, target": {"alpha": 0.1},
+    "Gibbs, starts=1, target": {"starts": 1},
+    "Gibbs, starts=1, anneal=false, target": {"starts": 1, "anneal": False},
+    "Gibbs, the same with passes=1000": {"starts": 1, "anneal": False, "passes": 1000},
     "variational, target": {"method": "variational"},
     "variational, source": {"method": "variational", "side": "source"},
     "variational, both": {"method": "variational", "side": "both"},
-    "variational, alpha=beta=0.01, target": {
-        "method": "variational",
-        "alpha": 0.01,
-        "beta": 0.01,
-    },
 }
 K, GRAM = 12, 6
 
