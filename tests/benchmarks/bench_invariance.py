@@ -33,7 +33,7 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 from measuring import (
@@ -51,11 +51,14 @@ from measuring import (
 from segmenting import PhraseIndex, segment
 
 import bpa_ppl as bpa
+from bpa_ppl.diagnostics.subdomains import frequent_phrases
 from bpa_ppl.features import Invariance, feature_adder
 from bpa_ppl.models.subdomains import induce
 from bpa_ppl.nbest import NBest
 from bpa_ppl.phrases import NumberedText, Subdomains
 from bpa_ppl.phrases.extraction import extract_phrases
+from bpa_ppl.phrases.subdomains import CountedPhrases, Counting, posteriors, renyi_entropy
+from bpa_ppl.phrases.tables import SIDES
 from bpa_ppl.text.words import sentences_of
 
 SIZES = (10, 100)
@@ -203,6 +206,30 @@ def print_counting(pool: NBest, names: Sequence[str]) -> None:
             print(f"SD of the difference {difference:.1%} of the SD of the feature")
 
 
+def print_phrase_counting(paths: Mapping[str, str]) -> None:
+    """Print how much the entropies of frequent phrases differ, by the number of words."""
+    columns = ("phrases", "equal", "correlation", "mean |ΔH|", "SD of H")
+    table = Table("entropies by sentences and by occurrences", *columns)
+    for name, path in paths.items():
+        subdomains = Subdomains.load(path)
+        for side in SIDES:
+            phrases = frequent_phrases(subdomains.text(side), 5)
+            entropies, totals = [], []
+            for count in get_args(Counting):
+                counted = CountedPhrases(subdomains, side, count)
+                counts = counted.counts(counted.numbers(phrases))
+                totals.append(counts.sum(axis=1))
+                entropies.append(renyi_entropy(posteriors(counts, subdomains.weights)))
+            lengths = np.array([len(phrase.split()) for phrase in phrases])
+            for n in (1, 2, 3):
+                first, second = (values[lengths == n] for values in entropies)
+                equal = np.mean((totals[0] == totals[1])[lengths == n])
+                correlation = np.corrcoef(first, second)[0, 1]
+                change = np.abs(first - second).mean()
+                cells = f"{equal:.0%}", f"{correlation:.4f}", f"{change:.4f}", f"{first.std():.3f}"
+                table.row(f"{name}, {side}, {n}", str(len(first)), *cells)
+
+
 def print_signs(task: Task, names: Sequence[str], draws: int) -> None:
     """Print the weights of the three features together, by size of A.
 
@@ -322,6 +349,7 @@ def main() -> None:
             print_outputs(captions, names[0])
             continue
         if table == "counting":
+            print_phrase_counting(paths)
             print_counting(captions.pool, names)
         parts = [rows_of(table, *item) for item in paths.items()]
         rows = {row: new for part in parts for row, new in part.items()}
