@@ -34,7 +34,7 @@ class Spread(NamedTuple):
 
     Attributes:
         phrases: (n,) the phrases.
-        counts: (n,) occurrences in the corpus.
+        counts: (n,) sentence pairs of the corpus that contain it.
         probabilities: (n, K), P(z | phrase).
     """
 
@@ -207,8 +207,8 @@ def subdomains_page(
         title: of the page.
         pairs: distinct phrase pairs, of a table or of lists. Without pairs, the phrases are the
             frequent ones of the corpus, and the pairs are words that often occur together.
-        min_count: the minimum number of occurrences of a phrase: P(z | phrase) of rare ones is
-            noisy.
+        min_count: the minimum number of sentence pairs that contain a phrase: P(z | phrase) of rare
+            ones is noisy.
         top: the number of words, phrases and pairs of each kind.
 
     Raises:
@@ -230,7 +230,7 @@ def subdomains_page(
         candidates = [list(dict.fromkeys(side)) for side in pairs]
         origin = "of the pairs"
     phrase_blocks: list[Block] = [
-        Text(f"Phrases {origin} with at least {min_count} occurrences in the corpus. {_SPECIFIC}")
+        Text(f"Phrases {origin} in at least {min_count} sentence pairs of the corpus. {_SPECIFIC}")
     ]
     for side, phrases in zip(SIDES, candidates, strict=True):
         spreading = spread(subdomains, side, phrases)
@@ -290,7 +290,7 @@ def _phrase_table(phrases: Spread, caption: str) -> Block:
             phrases.phrases, phrases.counts, phrases.entropies, phrases.probabilities, strict=True
         )
     ]
-    header = ("phrase", "occurrences", "entropy", "effective number", "most in")
+    header = ("phrase", "sentence pairs", "entropy", "effective number", "most in")
     return Table(header, rows, caption) if rows else Text(f"{caption} None is frequent enough.")
 
 

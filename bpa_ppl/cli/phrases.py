@@ -229,27 +229,28 @@ def subdomains(
         output: Parquet file.
         k: Number of subdomains.
         soft: Soft EM: a pair belongs to subdomains with probabilities.
-        induction: em, or lda (topics of one side).
-        side: With --induction lda: source or target.
+        induction: em, or lda (topics of the sentences).
+        side: With --induction lda: source, target, or both.
         iterations: Iterations of the full model, after one of language models alone (default: 3).
-        setting: Setting of EM, as NAME=VALUE: order, prior, folds, smoothing, start.
+        setting: Setting, as NAME=VALUE: order, prior, folds, smoothing, start of em; method, alpha,
+            beta, passes, anneal of lda.
         resume: Resume from OUTPUT.state, which an unfinished run of the same data and settings
             leaves.
         jobs: Number of threads; -1 uses every core.
         seed: Seed of the start.
     """
     from bpa_ppl.formats.streams import STANDARD, require_writable
-    from bpa_ppl.models.subdomains import Settings, induce
+    from bpa_ppl.models.subdomains import configured, induce
 
     settings: dict[str, Any] = dict(setting or {})
     for name in {"k", "seed", "iterations"} & set(settings):
         raise UsageError("this setting has an option of its own", parameter=name, code="conflict")
     settings |= {"k": k, "seed": seed}
-    Settings.configured("induction of subdomains", settings)
     if soft:
         settings["em"] = "soft"
     if iterations is not None:
         settings["iterations"] = iterations
+    configured(induction, settings)
     if output == STANDARD:
         raise UsageError("subdomains are written to a file: name one", parameter="output")
     require_writable(output)

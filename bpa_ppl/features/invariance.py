@@ -15,6 +15,7 @@ from bpa_ppl.features.segmentations import SEGMENTATION, numbered_pairs
 from bpa_ppl.nbest import Float64, NBest
 from bpa_ppl.phrases.subdomains import (
     CountedPhrases,
+    Counting,
     Subdomains,
     chebyshev,
     hellinger,
@@ -22,6 +23,7 @@ from bpa_ppl.phrases.subdomains import (
     posteriors,
     renyi_entropy,
 )
+from bpa_ppl.phrases.tables import SIDES
 
 #: The measures of a phrase pair, in the order of the columns.
 MEASURES = ("specificity", "coherence", "kullback-leibler", "hellinger", "subdomain")
@@ -31,14 +33,16 @@ _HALF = 32  # bits of the number of a target phrase
 class Invariance(FeatureSource, frozen=True):
     """Specificity and coherence of the phrase pairs of a hypothesis, summed over its segmentation.
 
-    The lists need their sources, and the extra `segmentation`: see `PhraseMixture`. The occurrences
-    of a phrase in the corpus give P(z | phrase), its distribution over the subdomains z; see
-    `bpa_ppl.phrases.subdomains.posteriors`. Measures, after Cuong, Sima'an and Titov (2016):
+    The lists need their sources, and the extra `segmentation`: see `PhraseMixture`. The sentence
+    pairs of the corpus that contain a phrase give P(z | phrase), its distribution over the
+    subdomains z; see `bpa_ppl.phrases.subdomains.posteriors`. Measures, after Cuong, Sima'an and
+    Titov (2016):
 
     * `specificity`: the Rényi entropy of P(z | phrase), of both sides: `.specificity.source` and
-      `.specificity.target`. The higher, the less a phrase is bound to a subdomain.
+      `.specificity.target`. The higher, the less a phrase is bound to a subdomain, so a positive
+      weight rewards invariance.
     * `coherence`: the Chebyshev distance between P(z | source phrase) and P(z | target phrase),
-      lower if they are more alike: `.coherence`.
+      lower if they are more alike: `.coherence`. A negative weight rewards coherence.
     * `kullback-leibler` and `hellinger`: other such distances; in `.kullback-leibler.source`,
       Σ p log(p/q), p is that of the source phrase.
     * `subdomain`: P(z | source phrase), P(z | target phrase) and their absolute difference for a
@@ -51,13 +55,25 @@ class Invariance(FeatureSource, frozen=True):
         subdomains: a Parquet file that `bpa subdomains` has written.
         features: the measures.
         alpha: the order of the entropy; 1 is Shannon's.
-        smoothing: how many occurrences P(z) counts for; 0 as published. `kullback-leibler` needs
+        count: what is counted in each subdomain: the `sentences` that contain a phrase, as
+            published, or its `occurrences`.
+        smoothing: the count that P(z) is equivalent to; 0 as published. `kullback-leibler` needs
             more, because it is infinite where only one phrase of a pair is never in a subdomain.
         z: the single subdomain, counted from 0.
         name: the start of the names of the columns.
 
     Raises:
         UsageError: if there is no such measure, or one lacks what it needs.
+
+    >>> from bpa_ppl import NBest, add_features
+    >>> from bpa_ppl.phrases import NumberedText
+    >>> texts = NumberedText.of([["la", "loi"], ["chat"]]), NumberedText.of([["law"], ["cat"]])
+    >>> Subdomains(*texts, [0, 1], [0.5, 0.5]).save("z.parquet")
+    >>> lists = NBest.from_lists([["law", "cat"]], [[[0.0], [0.0]]], ["LM0"], sources=["la loi"])
+    >>> lists = lists.with_extras(segmentation=["0-1=0", "0-1=0"])
+    >>> extended = add_features(lists, Invariance(subdomains="z.parquet", features="coherence"))
+    >>> extended.features[:, 1].tolist()
+    [0.0, 1.0]
     """
 
     main: ClassVar[str | None] = "subdomains"
@@ -66,6 +82,7 @@ class Invariance(FeatureSource, frozen=True):
     subdomains: str
     features: tuple[str, ...] | str = ("specificity", "coherence")
     alpha: Positive = 2.0
+    count: Counting = "sentences"
     smoothing: NotNegative = 0.0
     z: Annotated[int, Meta(ge=0)] | None = None
     name: str = "invariance"
@@ -105,7 +122,7 @@ class Invariance(FeatureSource, frozen=True):
         if self.z is not None and self.z >= subdomains.k:
             problem = f"{self.subdomains} has the subdomains 0 to {subdomains.k - 1}, not {self.z}"
             raise UsageError(problem, parameter="z")
-        sides = CountedPhrases(subdomains, "source"), CountedPhrases(subdomains, "target")
+        sides = [CountedPhrases(subdomains, side, self.count) for side in SIDES]
         check = UnknownCheck("phrase pairs of the hypotheses", f"the corpus of {self.subdomains}")
 
         def compute(nbest: NBest) -> Features:

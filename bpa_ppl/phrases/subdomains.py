@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -31,6 +31,9 @@ from bpa_ppl.text.words import Ragged, Vocabulary, sentences_of
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
+
+#: What is counted of a phrase: the sentences that contain it, or its occurrences.
+Counting = Literal["sentences", "occurrences"]
 
 _METADATA = b"bpa_subdomains"
 _HARD, _SOFT = "subdomain", "posteriors"
@@ -124,6 +127,9 @@ class Subdomains:
     >>> result = Subdomains(text, text, np.array([1, 0]), np.array([0.5, 0.5]))
     >>> result.k, result.hard, result.posteriors().tolist()
     (2, True, [[0.0, 1.0], [1.0, 0.0]])
+    >>> result.save("subdomains.parquet")
+    >>> Subdomains.load("subdomains.parquet").text("source").words
+    ['a', 'b']
     """
 
     source: NumberedText
@@ -271,22 +277,29 @@ class CountedPhrases:
     Args:
         subdomains: with the text.
         side: the language of the phrases.
+        count: the `sentences` that contain a phrase, as published, or its `occurrences`, which
+            may be several in a sentence.
 
     Attributes:
         tree: numbers the phrases.
 
     >>> text = NumberedText.of([["a", "b", "a"], ["a"]])
-    >>> phrases = CountedPhrases(Subdomains(text, text, [0, 1], [0.5, 0.5]), "target")
+    >>> subdomains = Subdomains(text, text, [0, 1], [0.5, 0.5])
+    >>> phrases = CountedPhrases(subdomains, "target")
     >>> phrases.counts(phrases.numbers(["a", "a b", "c"])).tolist()
-    [[2.0, 1.0], [1.0, 0.0], [0.0, 0.0]]
+    [[1.0, 1.0], [1.0, 0.0], [0.0, 0.0]]
+    >>> phrases = CountedPhrases(subdomains, "target", "occurrences")
+    >>> phrases.counts(phrases.numbers(["a"])).tolist()
+    [[2.0, 1.0]]
     """
 
-    def __init__(self, subdomains: Subdomains, side: Side):
+    def __init__(self, subdomains: Subdomains, side: Side, count: Counting = "sentences"):
         from bpa_ppl.phrases.tree import PhraseTree  # compiled
 
         self._text, self._assignment = subdomains.text(side), subdomains.assignment
         self.tree = PhraseTree()
         self._counted = np.zeros((1, subdomains.k))
+        self._once = count == "sentences"
 
     def numbers(self, phrases: Iterable[str]) -> Int32:
         """Return (phrases,) int32, the numbers of phrases, words separated by spaces."""
@@ -298,7 +311,8 @@ class CountedPhrases:
     def counts(self, numbers: npt.NDArray[Any]) -> Float64:
         """Return (n, K) float64, the expected counts of phrases in each subdomain.
 
-        They are Σ P(z | e, f) c(phrase; sentence), over the sentence pairs of the corpus.
+        They are Σ P(z | e, f) c(phrase; sentence) over the sentence pairs of the corpus, where c is
+        1 or 0, or the number of occurrences.
 
         Args:
             numbers: (n,) from `numbers`, or of the tree.
@@ -307,7 +321,7 @@ class CountedPhrases:
             # The number in the tree of each word of the text; −1 if it is in no phrase.
             word_numbers = self.tree.known_words(word.encode() for word in self._text.words)[0]
             text = word_numbers[self._text.numbers], self._text.starts
-            self._counted = self.tree.count(text, self._assignment, self._counted)
+            self._counted = self.tree.count(text, self._assignment, self._counted, self._once)
         return np.asarray(self._counted[numbers])
 
 
@@ -321,7 +335,7 @@ def posteriors(counts: Float64, weights: Float64, smoothing: float = 0.0) -> Flo
     Args:
         counts: (phrases, K) from `CountedPhrases`.
         weights: (K,) P(z).
-        smoothing: β, the number of occurrences that P(z) is equivalent to.
+        smoothing: β, the count that P(z) is equivalent to.
 
     >>> posteriors(np.array([[3.0, 1.0], [0.0, 0.0]]), np.array([0.4, 0.6])).tolist()
     [[0.75, 0.25], [0.4, 0.6]]

@@ -80,7 +80,13 @@ class PhraseTree:
         found: Int32 = _number_spans(sentences, starts, begin, words, tree, self._size, False)[0]
         return found
 
-    def count(self, sentences: Ragged, assignment: npt.NDArray[Any], counted: Float64) -> Float64:
+    def count(
+        self,
+        sentences: Ragged,
+        assignment: npt.NDArray[Any],
+        counted: Float64,
+        once: bool = False,
+    ) -> Float64:
         """Return (nodes, K) the counts of each phrase of the tree in each group of sentences.
 
         Args:
@@ -88,12 +94,13 @@ class PhraseTree:
             assignment: (sentences,) int16, the group of each, or (sentences, K) float32, its share
                 in each group.
             counted: (n, K), the counts of the first n nodes, which are copied.
+            once: count a phrase at most once per sentence.
         """
         counts = np.vstack([counted, np.zeros((self._size - len(counted), counted.shape[1]))])
         groups = assignment if assignment.ndim == 1 else np.zeros(0, np.int16)
         shares = assignment if assignment.ndim == 2 else np.zeros((0, 0), np.float32)
         table = self._slots, self._nodes
-        _count_phrases(sentences, groups, shares, table, counts, max(len(counted), 1))
+        _count_phrases(sentences, groups, shares, table, counts, max(len(counted), 1), once)
         return counts
 
     def texts(self, numbers: Int64) -> tuple[pa.Array, Int32]:
@@ -180,9 +187,11 @@ def _count_phrases(
     table: tuple[Int64, Int32],
     counts: Float64,
     first: int,
+    once: bool,
 ) -> None:
     """Add to (nodes, K) counts those of the nodes from the first one on: `PhraseTree.count`."""
     slots, nodes = table
+    latest = np.full(len(counts) if once else 0, -1, np.int32)  # the last sentence of each node
     mask = np.uint64(len(slots) - 1)
     grouped = len(groups) > 0
     for s in range(len(sentences[1]) - 1):
@@ -197,8 +206,10 @@ def _count_phrases(
                 if slots[slot] < 0:
                     break
                 node = nodes[slot]
-                if node < first:
+                if node < first or (once and latest[node] == s):
                     continue
+                if once:
+                    latest[node] = s
                 if grouped:
                     counts[node, groups[s]] += 1
                 else:

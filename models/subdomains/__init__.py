@@ -5,6 +5,7 @@ invariance in SMT", TACL 4, 2016.
 """
 
 from bpa_ppl.models.subdomains.expectation_maximisation import Settings
-from bpa_ppl.models.subdomains.inducing import INDUCTIONS, induce
+from bpa_ppl.models.subdomains.inducing import INDUCTIONS, configured, induce
+from bpa_ppl.models.subdomains.topics import LDASettings
 
-__all__ = ["INDUCTIONS", "Settings", "induce"]
+__all__ = ["INDUCTIONS", "LDASettings", "Settings", "configured", "induce"]

@@ -10,8 +10,10 @@ is hierarchical: one iteration with P(z|e,f) ∝ P(z) P(e|z) P(f|z); then the la
 estimated once more and stay, and the lexicons and P(z) are trained for three iterations more.
 
 Hard EM is as published: a pair belongs entirely to its most probable subdomain, in both lexicons.
-Soft EM is exact: both the subdomain and the term of the sum that generated a pair are latent, and
-each lexicon counts a pair by the probability of its own term. Its likelihood does not decrease.
+Soft EM differs from the printed steps (Eq. 5 and 6), which count a pair by P(z|e,f) in both
+lexicons. Here both the subdomain and the term of the sum that generated a pair are latent, so each
+lexicon counts a pair by P(z|e,f) times the share of its own term. This is EM for Eq. 3: the
+likelihood does not decrease, and an iteration is θ ∂L/∂θ, normalised.
 """
 
 from __future__ import annotations
@@ -65,6 +67,9 @@ class Settings(Component, frozen=True, kw_only=True):
         start: of the first language models: `unigrams`, the posteriors of a mixture of unigram
             models, or `random` posteriors.
         seed: of the start.
+
+    >>> Settings(em="soft", folds=5).k
+    12
     """
 
     k: Annotated[int, Meta(ge=2, le=1000)] = 12

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-import warnings
 import zipfile
 import zlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
+from msgspec.structs import fields
 
 from bpa_ppl import __version__
 from bpa_ppl.caching import key_of
@@ -18,6 +18,7 @@ from bpa_ppl.columns import counted
 from bpa_ppl.errors import DataError, UsageError, one_of
 from bpa_ppl.formats.streams import AnyPath, atomic_path, origin_name
 from bpa_ppl.models.subdomains.expectation_maximisation import Iteration, Settings, em
+from bpa_ppl.models.subdomains.topics import LDASettings, documents, lda
 from bpa_ppl.notes import warn_user
 from bpa_ppl.phrases.subdomains import NumberedText, Subdomains
 from bpa_ppl.phrases.tables import SIDES, Side
@@ -27,8 +28,8 @@ from bpa_ppl.workers import check_backend, parallel_workers
 #: A text: a file with one sentence a line, or sentences as sequences of words.
 Text = AnyPath | Sequence[Sequence[str]] | NumberedText
 INDUCTIONS = ("em", "lda")
-_LDA_BATCH = 4096  # sentences per update
-_LDA_PASSES = 5  # over the text
+#: What the documents of LDA are: sentences of one side, or sentence pairs.
+DocumentSide = Literal["source", "target", "both"]
 
 
 def induce(
@@ -37,7 +38,7 @@ def induce(
     k: int = 12,
     *,
     induction: Literal["em", "lda"] = "em",
-    side: Side = "target",
+    side: DocumentSide = "target",
     jobs: int = 1,
     backend: str = "local",
     scheduler: str | None = None,
@@ -57,14 +58,16 @@ def induce(
         target: its translation, sentence by sentence.
         k: K, the number of subdomains.
         induction: `em`, or `lda` for Latent Dirichlet Allocation over the sentences of one side.
-        side: the side for `lda`.
-        jobs: threads, which do not change the result. -1 uses every core.
+        side: the side for `lda`: `source`, `target`, or `both`, where a sentence and its
+            translation are one document.
+        jobs: threads of `em`, which do not change the result. -1 uses every core.
         backend: `local`, or `dask` for the workers of an existing cluster.
         scheduler: the address of the cluster's scheduler.
         state: a file with the result of each iteration, from which an interrupted induction of the
-            same text and settings continues. It is not removed at the end.
+            same text and settings continues. It is not removed at the end. `lda` has none.
         progress: True for a bar, or a callback.
-        settings: of `Settings`: em, iterations, order, prior, folds, start, seed, ….
+        settings: of `Settings`: em, iterations, order, prior, folds, start, seed, …; with `lda` of
+            `LDASettings`: method, alpha, beta, passes, ….
 
     Raises:
         DataError: if a file cannot be read, the sides do not have equally many sentences, or there
@@ -76,20 +79,19 @@ def induce(
     >>> winners == winners[:2] * 4, winners[0] != winners[1]
     (True, True)
     """
-    one_of(induction, INDUCTIONS, "induction")
-    one_of(side, SIDES, "side")
+    one_of(side, get_args(DocumentSide), "side")
     check_backend(backend, scheduler)
-    chosen = Settings.configured("induction of subdomains", {"k": k, **settings})
-    of_em = sorted(set(settings) - {"seed"})
-    if induction == "lda" and of_em:
-        message = f"{', '.join(of_em)}: settings of EM, not LDA"
-        raise UsageError(message, parameter=of_em[0], code="conflict")
+    chosen = configured(induction, {"k": k, **settings})
     with reporter(progress, "subdomains") as report:
         report(0, 1, "reading")
         texts = _text(source, "source"), _text(target, "target")
         _check(texts, (source, target), k)
-        if induction == "lda":
-            return _lda_subdomains(texts, chosen, side, report)
+        if isinstance(chosen, LDASettings):
+            sides = texts if side == "both" else (texts[SIDES.index(side)],)
+            shares, details = lda(documents(sides), chosen, report)
+            priors = dict(zip(("alpha", "beta"), chosen.priors, strict=True))
+            record = {"induction": "lda", "side": side, **chosen.settings(), **priors, **details}
+            return Subdomains(*texts, shares.astype(np.float32), shares.mean(axis=0), record)
         saved = _State(state, texts, chosen)
         history = saved.read()[: chosen.lm_iterations + chosen.iterations + 1]
         kind = "threads" if backend == "local" else backend  # threads share the corpus
@@ -109,31 +111,28 @@ def induce(
     return Subdomains(*texts, last.posteriors, last.weights, record)
 
 
-def _lda_subdomains(
-    texts: tuple[NumberedText, NumberedText], settings: Settings, side: Side, report: Reporter
-) -> Subdomains:
-    """Return the subdomains that are topics of one side, by LDA.
+def configured(induction: str, settings: Mapping[str, Any]) -> Settings | LDASettings:
+    """Return the settings of an induction.
 
-    D. Blei, A. Ng and M. Jordan, "Latent Dirichlet allocation", JMLR 3, 2003; online variational
-    Bayes of M. Hoffman, D. Blei and F. Bach (2010), from scikit-learn. Each sentence is a document,
-    and the mean share of each topic in it is P(z | e, f). A sentence without words has the same
-    share of each topic. The variational lower bound of the log-likelihood is recorded.
+    Args:
+        induction: `em` or `lda`.
+        settings: by name; k, seed, ….
+
+    Raises:
+        UsageError: if one does not exist, belongs to the other induction, or is invalid.
+
+    >>> configured("lda", {"k": 4, "alpha": 0.1}).passes
+    200
     """
-    from sklearn.decomposition import LatentDirichletAllocation
-
-    report(0, 1, f"topics of the {side} sentences")
-    counts = texts[SIDES.index(side)].word_counts()
-    k, seed = settings.k, settings.seed
-    model = LatentDirichletAllocation(
-        k, learning_method="online", batch_size=_LDA_BATCH, max_iter=_LDA_PASSES, random_state=seed
-    )
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # deprecations
-        shares = np.asarray(model.fit_transform(counts), np.float64)
-        bound = float(model.score(counts))
-    posteriors = shares / shares.sum(axis=1, keepdims=True)
-    record = {"induction": "lda", "k": k, "side": side, "seed": seed, "lower_bound": bound}
-    return Subdomains(*texts, posteriors.astype(np.float32), posteriors.mean(axis=0), record)
+    one_of(induction, INDUCTIONS, "induction")
+    kinds: dict[str, type[Settings | LDASettings]] = {"em": Settings, "lda": LDASettings}
+    kind = kinds.pop(induction)
+    ((other, other_kind),) = kinds.items()
+    names, other_names = ({field.name for field in fields(c)} for c in (kind, other_kind))
+    if foreign := sorted(set(settings) & (other_names - names)):
+        message = f"{', '.join(foreign)}: settings of {other.upper()}, not {induction.upper()}"
+        raise UsageError(message, parameter=foreign[0], code="conflict")
+    return kind.configured("induction of subdomains", settings)
 
 
 def _text(text: Text, side: Side) -> NumberedText:

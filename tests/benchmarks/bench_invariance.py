@@ -1,15 +1,20 @@
 """Test scores on captions with features of domain invariance.
 
     python tests/benchmarks/bench_invariance.py [--tables NAME ...] [--draws 10]
-        [--subdomains NAME=FILE ...] [--folder FOLDER]
+        [--subdomains NAME=FILE ...] [--pairs 0] [--folder FOLDER]
 
 Each FILE has latent subdomains of the general corpus (from `bpa subdomains`), and NAME is the start
-of the names of its features. Without any, 12 subdomains are induced, which takes minutes.
+of the names of its features. Without any, 12 subdomains are induced by EM and by LDA over either
+side, which takes minutes; `--pairs` uses only the first pairs of the corpus.
 
 Tables:
     in         adaptation sentences of captions
     mixed      a quarter of them, and a quarter of each of three other domains
     without    a third of each other domain
+    stacked    the three features of the first file, and those of each other file besides
+    counting   P(z | phrase) from occurrences instead of sentences, and how much features differ
+    signs      the weights of the features: mean over the draws, and share of positive ones
+    outputs    choices that the features of the first file change
     distances  other distances than Chebyshev's
     single     the features of one subdomain at a time
 
@@ -26,8 +31,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cache
+from itertools import chain, islice
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 from measuring import (
@@ -35,6 +41,7 @@ from measuring import (
     Table,
     Task,
     cell,
+    draw,
     parse_options,
     read_lists,
     scratch_folder,
@@ -44,13 +51,30 @@ from measuring import (
 from segmenting import PhraseIndex, segment
 
 import bpa_ppl as bpa
+from bpa_ppl.diagnostics.subdomains import frequent_phrases
 from bpa_ppl.features import Invariance, feature_adder
 from bpa_ppl.models.subdomains import induce
 from bpa_ppl.nbest import NBest
-from bpa_ppl.phrases import Subdomains
+from bpa_ppl.phrases import NumberedText, Subdomains
 from bpa_ppl.phrases.extraction import extract_phrases
+from bpa_ppl.phrases.subdomains import CountedPhrases, Counting, posteriors, renyi_entropy
+from bpa_ppl.phrases.tables import SIDES
+from bpa_ppl.text.words import sentences_of
 
 SIZES = (10, 100)
+OUTPUTS = 8  # sentences of the table of outputs
+TABLES = (
+    "in",
+    "mixed",
+    "without",
+    "stacked",
+    "counting",
+    "signs",
+    "outputs",
+    "distances",
+    "single",
+)
+OCCURRENCES = " by occurrences"  # the end of the names of features that count them
 #: Domains besides captions -> the part to draw from.
 OTHERS = {"medical": "adapt", "conversation": "adapt", "out-of-domain": "dev"}
 
@@ -63,12 +87,23 @@ def phrase_index() -> PhraseIndex:
     )
 
 
-def induced_subdomains(folder: Path) -> dict[str, str]:
-    """Return the file with 12 subdomains of the general corpus."""
-    path = folder / "k12.parquet"
-    if not path.exists():
-        induce(CORPORA / "out.fr.xz", CORPORA / "out.en.xz", 12, jobs=-1).save(path)
-    return {"K = 12": str(path)}
+def induced_subdomains(folder: Path, pairs: int) -> dict[str, str]:
+    """Return files with 12 subdomains of the general corpus, by EM and by LDA over each side."""
+    inductions: dict[str, dict[str, Any]] = {
+        "EM": {},
+        "LDA, source": {"induction": "lda", "side": "source"},
+        "LDA, target": {"induction": "lda", "side": "target"},
+    }
+    paths = {name: folder / f"{name}.parquet" for name in inductions}
+    for name, path in paths.items():
+        if not path.exists():
+            corpus = [
+                chain.from_iterable(sentences_of(CORPORA / f"out.{side}.xz"))
+                for side in ("fr", "en")
+            ]
+            texts = [NumberedText.of(list(islice(side, pairs or None))) for side in corpus]
+            induce(*texts, 12, jobs=-1, **inductions[name]).save(path)
+    return {name: str(path) for name, path in paths.items()}
 
 
 def segmented_lists(domain: str, folder: Path) -> NBest:
@@ -100,15 +135,24 @@ def print_agreement(pool: NBest, source: Invariance) -> None:
         print(f"{name}: correlation {np.corrcoef(values - means[:, owner])[0, 1]:.3f} within lists")
 
 
-def feature_sources(name: str, path: str, single: bool) -> list[Invariance]:
-    """Return the features of a file of subdomains, also of single ones if requested."""
-    settings: list[dict[str, Any]] = [
-        {"features": ("specificity", "coherence", "hellinger")},
-        {"features": "kullback-leibler", "smoothing": 1.0},
-    ]
-    if single:
+def feature_sources(name: str, path: str, tables: Sequence[str]) -> list[Invariance]:
+    """Return the features of a file of subdomains that some tables need."""
+    settings: list[dict[str, Any]] = [{}]
+    if "distances" in tables:
+        settings.append({"features": "hellinger"})
+        settings.append({"features": "kullback-leibler", "smoothing": 1.0})
+    if "single" in tables:
         settings += [{"features": "subdomain", "z": z} for z in range(Subdomains.load(path).k)]
-    return [Invariance(subdomains=path, name=name, **each) for each in settings]
+    sources = [Invariance(subdomains=path, name=name, **each) for each in settings]
+    if "counting" in tables:
+        name += OCCURRENCES
+        sources.append(Invariance(subdomains=path, name=name, count="occurrences"))
+    return sources
+
+
+def published_columns(name: str) -> tuple[str, str, str]:
+    """Return the names of the three features of the paper."""
+    return f"{name}.specificity.source", f"{name}.specificity.target", f"{name}.coherence"
 
 
 def rows_of(table: str, name: str, path: str) -> dict[str, tuple[str, ...]]:
@@ -125,14 +169,123 @@ def rows_of(table: str, name: str, path: str) -> dict[str, tuple[str, ...]]:
             f"{name}: z = {z}": tuple(f"{name}.z{z}.{column}" for column in columns)
             for z in range(Subdomains.load(path).k)
         }
-    source, target = (f"{name}.specificity.{side}" for side in sides)
-    coherence = f"{name}.coherence"
+    if table == "counting":
+        names = (name, name + OCCURRENCES)
+        return {f"{one}: all three": published_columns(one) for one in names}
+    source, target, coherence = published_columns(name)
     return {
         f"{name}: specificity, source": (source,),
         f"{name}: specificity, target": (target,),
         f"{name}: coherence": (coherence,),
         f"{name}: all three": (source, target, coherence),
     }
+
+
+def stacked_rows(names: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """Return rows with the features of the first file and of each other one."""
+    first, *others = names
+    return {
+        f"{first} + {other}: all six": published_columns(first) + published_columns(other)
+        for other in others
+    }
+
+
+def print_counting(pool: NBest, names: Sequence[str]) -> None:
+    """Print how much features differ if occurrences are counted instead of sentences."""
+    owner = np.repeat(np.arange(len(pool)), pool.sizes)
+    for name in names:
+        for pair in zip(
+            published_columns(name), published_columns(name + OCCURRENCES), strict=True
+        ):
+            rows = pool.features[:, [pool.feature_names.index(one) for one in pair]].T
+            means = np.array([np.bincount(owner, row) for row in rows]) / pool.sizes
+            within = rows - means[:, owner]
+            correlation, change = np.corrcoef(within)[0, 1], within.std(axis=1)
+            difference = (within[1] - within[0]).std() / change[0]
+            print(f"{pair[0]}: correlation within lists {correlation:.4f}, ", end="")
+            print(f"SD of the difference {difference:.1%} of the SD of the feature")
+
+
+def print_phrase_counting(paths: Mapping[str, str]) -> None:
+    """Print how much the entropies of frequent phrases differ, by the number of words."""
+    columns = ("phrases", "equal", "correlation", "mean |ΔH|", "SD of H")
+    table = Table("entropies by sentences and by occurrences", *columns)
+    for name, path in paths.items():
+        subdomains = Subdomains.load(path)
+        for side in SIDES:
+            phrases = frequent_phrases(subdomains.text(side), 5)
+            entropies, totals = [], []
+            for count in get_args(Counting):
+                counted = CountedPhrases(subdomains, side, count)
+                counts = counted.counts(counted.numbers(phrases))
+                totals.append(counts.sum(axis=1))
+                entropies.append(renyi_entropy(posteriors(counts, subdomains.weights)))
+            lengths = np.array([len(phrase.split()) for phrase in phrases])
+            for n in (1, 2, 3):
+                first, second = (values[lengths == n] for values in entropies)
+                equal = np.mean((totals[0] == totals[1])[lengths == n])
+                correlation = np.corrcoef(first, second)[0, 1]
+                change = np.abs(first - second).mean()
+                cells = f"{equal:.0%}", f"{correlation:.4f}", f"{change:.4f}", f"{first.std():.3f}"
+                table.row(f"{name}, {side}, {n}", str(len(first)), *cells)
+
+
+def print_signs(task: Task, names: Sequence[str], draws: int) -> None:
+    """Print the weights of the three features together, by size of A.
+
+    The weights are multiplied by the mean standard deviation of their feature within a list.
+    """
+    columns = [f"|A| = {size}{more}" for size in SIZES for more in ("", ", positive")]
+    table = Table("weight × SD within lists", *columns, width=16)
+    owner = np.repeat(np.arange(len(task.pool)), task.pool.sizes)
+    for name in names:
+        new = published_columns(name)
+        chosen = task.keep_features(*new)
+        values = chosen.pool.features[:, [chosen.pool.feature_names.index(one) for one in new]]
+        sums = np.array(
+            [[np.bincount(owner, v**n) for n in (1, 2)] for v in values.T.astype(float)]
+        )
+        moments = sums / chosen.pool.sizes
+        scale = np.sqrt(np.maximum(moments[:, 1] - moments[:, 0] ** 2, 0)).mean(axis=1)
+        weights = {}
+        for size in SIZES:
+            modes = []
+            for seed in range(draws):
+                posterior = chosen.adapt(draw(chosen.pool, size, seed), likelihood="margin")
+                mode = bpa.point_weights(posterior)
+                modes.append([mode[one] for one in new])
+            weights[size] = np.array(modes) * scale
+        for column, one in enumerate(new):
+            cells = []
+            for size in SIZES:
+                values = weights[size][:, column]
+                spread = 2 * values.std(ddof=min(1, draws - 1))
+                cells += [f"{values.mean():+.3f} ± {spread:.3f}", f"{(values > 0).mean():.0%}"]
+            table.row(one, *cells)
+
+
+def print_outputs(task: Task, name: str) -> None:
+    """Print choices that the features change, after adaptation to 100 sentences (seed 0)."""
+    texts = []
+    for new in ((), published_columns(name)):
+        chosen = task.keep_features(*new)
+        sample = draw(chosen.pool, SIZES[-1], 0)
+        weights = bpa.point_weights(chosen.adapt(sample, likelihood="margin"))
+        values = np.array([weights[one] for one in chosen.test.feature_names])
+        texts.append(chosen.test.chosen(chosen.test.best(chosen.test.scores(values))))
+    changed = [n for n, (a, b) in enumerate(zip(*texts, strict=True)) if a != b]
+    ter = np.array(
+        [
+            [bpa.corpus_score([side[n]], [task.test.references[n]], "ter").value for n in changed]
+            for side in texts
+        ]
+    )
+    better, worse = (ter[1] < ter[0]).sum(), (ter[1] > ter[0]).sum()
+    print(f"\n{name}: {len(changed)} of {len(task.test)} choices change; ", end="")
+    print(f"sentence TER is lower for {better} and higher for {worse}")
+    for n in np.random.default_rng(0).permutation(changed)[:OUTPUTS]:
+        print(f"\nsource     {task.test.sources[n]}\nreference  {task.test.references[n][0]}")
+        print(f"14         {texts[0][n]}\n14 + 3     {texts[1][n]}")
 
 
 def draw_mixed(pools: Sequence[NBest], size: int, seed: int) -> np.ndarray:
@@ -175,12 +328,13 @@ def print_table(
 
 def main() -> None:
     """Read the command line and print the tables."""
-    tables = ("in", "mixed", "without", "distances", "single")
-    options = parse_options(__doc__, tables=tables, subdomains=(), draws=10, folder="")
+    options = parse_options(__doc__, tables=TABLES, subdomains=(), draws=10, pairs=0, folder="")
     folder = Path(options.folder) if options.folder else scratch_folder()
-    paths = dict(one.split("=", 1) for one in options.subdomains) or induced_subdomains(folder)
-    single = "single" in options.tables
-    sources = [one for item in paths.items() for one in feature_sources(*item, single)]
+    paths = dict(one.split("=", 1) for one in options.subdomains) or induced_subdomains(
+        folder, options.pairs
+    )
+    names = list(paths)
+    sources = [one for item in paths.items() for one in feature_sources(*item, options.tables)]
     captions = segmented_captions().with_features(*sources)
     mixed = [captions]
     if {"mixed", "without"} & set(options.tables):
@@ -188,14 +342,20 @@ def main() -> None:
         add = feature_adder(sources)
         mixed += [captions._replace(pool=add(segmented_lists(d, folder)).nbest) for d in OTHERS]
     for table in options.tables:
-        rows = [rows_of(table, *item) for item in paths.items()]
+        if table == "signs":
+            print_signs(captions, names, options.draws)
+            continue
+        if table == "outputs":
+            print_outputs(captions, names[0])
+            continue
+        if table == "counting":
+            print_phrase_counting(paths)
+            print_counting(captions.pool, names)
+        parts = [rows_of(table, *item) for item in paths.items()]
+        rows = {row: new for part in parts for row, new in part.items()}
+        rows = stacked_rows(names) if table == "stacked" else rows
         tasks = {"mixed": mixed, "without": mixed[1:]}.get(table, [captions])
-        print_table(
-            f"captions, {table}",
-            tasks,
-            {row: new for one in rows for row, new in one.items()},
-            options.draws,
-        )
+        print_table(f"captions, {table}", tasks, rows, options.draws)
 
 
 if __name__ == "__main__":

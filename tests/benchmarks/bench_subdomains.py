@@ -5,6 +5,7 @@
 Tables:
     curve  the adjusted Rand index of planted subdomains (2000 pairs of 12 words, mean of two draws)
            by the share of a subdomain's own distribution in its words
+    lda    the same for LDA, over one side or both, by Gibbs sampling and by variational Bayes
     speed  one EM step of the lexicons of four subdomains, compared with Python dictionaries
     out    seconds, memory and purity after each iteration on the general corpus (455,891 pairs)
     ways   purity of several settings on its first 40,000 pairs, and the number of subdomains in
@@ -23,7 +24,7 @@ import re
 import sys
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
@@ -55,27 +56,46 @@ SETTINGS: dict[str, dict[str, Any]] = {
 MORE_SETTINGS: dict[str, dict[str, Any]] = {
     "soft, order=1, folds=5": {"em": "soft", "order": 1, "folds": 5},
     "hard, start=random": {"start": "random"},
-    "LDA, target": {"induction": "lda"},
+}
+#: Topics as subdomains.
+LDA_SETTINGS: dict[str, dict[str, Any]] = {
+    "Gibbs (default), target": {},
+    "Gibbs (default), source": {"side": "source"},
+    "Gibbs (default), both": {"side": "both"},
+    "Gibbs, starts=1, target": {"starts": 1},
+    "Gibbs, starts=1, anneal=false, target": {"starts": 1, "anneal": False},
+    "Gibbs, the same with passes=1000": {"starts": 1, "anneal": False, "passes": 1000},
+    "variational, target": {"method": "variational"},
+    "variational, source": {"method": "variational", "side": "source"},
+    "variational, both": {"method": "variational", "side": "both"},
 }
 K, GRAM = 12, 6
 
 
 def curve(options: Any) -> None:
-    """Print the adjusted Rand index of each setting."""
+    """Print the adjusted Rand index of each setting of EM."""
+    ways = {name: partial(induced_winners, **s) for name, s in (SETTINGS | MORE_SETTINGS).items()}
+    print_recovery(options.k, {"unigram start": unigram_start, **ways})
+
+
+def lda(options: Any) -> None:
+    """Print the adjusted Rand index of each setting of LDA."""
+    ways = {n: partial(induced_winners, induction="lda", **s) for n, s in LDA_SETTINGS.items()}
+    print_recovery(options.k, ways)
+
+
+def print_recovery(ks: Iterable[int], ways: dict[str, Callable[..., Any]]) -> None:
+    """Print the adjusted Rand index of subdomains of planted text, by their separation."""
 
     def index(draws: list[Any], winners: Callable[..., Any]) -> str:
         mean = np.mean([adjusted_rand_score(truth, winners(s, t)) for s, t, truth in draws])
         return f"{mean:.3f}"
 
-    for k in options.k:
+    for k in ks:
         corpora = [[planted(k, 2000, share, seed) for seed in range(2)] for share in SHARES]
         table = Table(f"K = {k}", *map(str, SHARES), width=8)
-        table.row(
-            "unigram start", *(index(draws, partial(unigram_start, k=k)) for draws in corpora)
-        )
-        for name, settings in {**SETTINGS, **MORE_SETTINGS}.items():
-            winners = partial(induced_winners, k=k, **settings)
-            table.row(name, *(index(draws, winners) for draws in corpora))
+        for name, winners in ways.items():
+            table.row(name, *(index(draws, partial(winners, k=k)) for draws in corpora))
 
 
 def unigram_start(source: NumberedText, target: NumberedText, k: int) -> np.ndarray:
@@ -253,5 +273,5 @@ def grams(text: str) -> Iterator[int]:
 
 
 if __name__ == "__main__":
-    tables = {"curve": curve, "speed": speed, "out": out, "ways": ways}
+    tables = {"curve": curve, "lda": lda, "speed": speed, "out": out, "ways": ways}
     run_tables(__doc__, tables, k=(4, 8), statutes="")

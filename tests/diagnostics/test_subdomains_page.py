@@ -113,7 +113,7 @@ def test_phrases_of_pairs() -> None:
     assert rows[0][:3] == ["loi", "question", "1.000"]
     assert [row[1] for row in rows] == ["question", "the", "act"]
     count = spread(PLANTED, "source", ["le"]).counts[0]
-    assert outline.column(3, "occurrences")["le"] == f"{count:.0f}"
+    assert outline.column(3, "sentence pairs")["le"] == f"{count:.0f}"
 
 
 def test_no_frequent_phrase_and_no_sentence() -> None:

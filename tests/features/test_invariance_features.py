@@ -48,13 +48,17 @@ def lists() -> NBest:
     return added.with_extras(segmentation=[spans for _, part in LISTS for _, spans in part])
 
 
-def spread(phrase: str, sentences: list[list[str]], shares: Any, beta: float) -> list[float]:
+def spread(
+    phrase: str, sentences: list[list[str]], shares: Any, beta: float, once: bool
+) -> list[float]:
     """Return P(z | phrase) by loops over the corpus."""
     words, counts = phrase.split(), [0.0] * K
     for sentence, share in zip(sentences, shares, strict=True):
         for place in range(len(sentence) - len(words) + 1):
             if sentence[place : place + len(words)] == words:
                 counts = [count + float(p) for count, p in zip(counts, share, strict=True)]
+                if once:
+                    break
     if not sum(counts):
         return WEIGHTS.tolist()
     total = sum(counts) + beta
@@ -72,11 +76,13 @@ def phrase_pairs(lists: NBest) -> Iterator[list[tuple[str, str]]]:
             yield pairs
 
 
-def by_hand(lists: NBest, shares: Any, measure: Any, beta: float = 0.0) -> list[float]:
+def by_hand(
+    lists: NBest, shares: Any, measure: Any, beta: float = 0.0, once: bool = True
+) -> list[float]:
     """Return the sums of a function of P(z | source phrase) and P(z | target phrase)."""
     return [
         sum(
-            measure(spread(f, SOURCES, shares, beta), spread(e, TARGETS, shares, beta))
+            measure(spread(f, SOURCES, shares, beta, once), spread(e, TARGETS, shares, beta, once))
             for f, e in pairs
         )
         for pairs in phrase_pairs(lists)
@@ -109,22 +115,24 @@ EXPECTED: dict[str, Any] = {
 
 @pytest.mark.parametrize("measure", MEASURES)
 @pytest.mark.parametrize("assignment", [SOFT, HARD])
+@pytest.mark.parametrize("count", ["sentences", "occurrences"])
 def test_columns_are_sums_over_the_phrase_pairs(
-    lists: NBest, tmp_path: Path, measure: str, assignment: np.ndarray
+    lists: NBest, tmp_path: Path, measure: str, assignment: np.ndarray, count: Any
 ) -> None:
     beta = 0.5 if measure == "kullback-leibler" else 0.0
     path = subdomains(tmp_path / "z.parquet", assignment)
     z = 1 if measure == "subdomain" else None
-    source = Invariance(subdomains=path, features=measure, smoothing=beta, z=z)
+    source = Invariance(subdomains=path, features=measure, smoothing=beta, z=z, count=count)
     columns: Any = source.columns(lists)
     shares = assignment if assignment.ndim == 2 else np.eye(K)[assignment]
     names = [n for n in EXPECTED if n.startswith("z1" if measure == "subdomain" else measure)]
     assert list(columns) == [f"invariance.{name}" for name in names]
     for name in names:
         function = EXPECTED[name]
-        expected = by_hand(lists, shares, function, beta)
+        expected = by_hand(lists, shares, function, beta, count == "sentences")
         np.testing.assert_allclose(columns[f"invariance.{name}"], expected, rtol=1e-5, atol=1e-6)
         assert len(set(np.round(expected, 6))) > 2
+        assert expected != by_hand(lists, shares, function, beta, count == "occurrences")
 
 
 def test_order_of_columns_and_of_the_entropy(lists: NBest, tmp_path: Path) -> None:
@@ -170,6 +178,7 @@ def test_a_copied_word_has_the_weights_of_the_subdomains(lists: NBest, tmp_path:
         ({"z": 1}, None, "z"),
         ({"features": "subdomain", "z": -1}, "invalid-setting", "z"),
         ({"alpha": 0.0}, "invalid-setting", "alpha"),
+        ({"count": "words"}, "invalid-setting", "count"),
         ({"smoothing": -1.0}, "invalid-setting", "smoothing"),
     ],
 )

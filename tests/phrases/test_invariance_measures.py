@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import get_args
+
 import numpy as np
 import pytest
 from scipy.spatial.distance import chebyshev as scipy_chebyshev
@@ -11,6 +13,7 @@ from scipy.stats import entropy
 from bpa_ppl.phrases import NumberedText, Subdomains
 from bpa_ppl.phrases.subdomains import (
     CountedPhrases,
+    Counting,
     chebyshev,
     hellinger,
     kullback_leibler,
@@ -29,19 +32,21 @@ SPREAD = np.vstack([RNG.dirichlet(np.full(6, 0.3), 50), np.eye(6)[:2], np.full((
 
 
 @pytest.mark.parametrize("assignment", [HARD, SOFT])
-def test_counts_agree_with_loop(assignment: np.ndarray) -> None:
+@pytest.mark.parametrize("count", get_args(Counting))
+def test_counts_agree_with_loop(assignment: np.ndarray, count: Counting) -> None:
     subdomains = Subdomains(NumberedText.of([[]] * 60), TEXT, assignment, np.full(3, 1 / 3))
     expected = np.zeros((len(PHRASES), 3))
     for row, words in enumerate(map(str.split, PHRASES)):
         for sentence, shares in zip(SENTENCES, subdomains.posteriors(), strict=True):
             ends = range(len(words), len(sentence) + 1)
-            expected[row] += shares * sum(sentence[e - len(words) : e] == words for e in ends)
-    phrases = CountedPhrases(subdomains, "target")
+            occurrences = sum(sentence[e - len(words) : e] == words for e in ends)
+            expected[row] += shares * (min(occurrences, 1) if count == "sentences" else occurrences)
+    phrases = CountedPhrases(subdomains, "target", count)
     counts = phrases.counts(phrases.numbers(PHRASES))
     np.testing.assert_allclose(counts, expected, rtol=1e-6)
     assert [p for p, n in zip(PHRASES, counts.sum(axis=1), strict=True) if n == 0] == ["x", "a x"]
     # Phrases may be added later.
-    one_by_one = CountedPhrases(subdomains, "target")
+    one_by_one = CountedPhrases(subdomains, "target", count)
     parts = [one_by_one.counts(one_by_one.numbers([phrase])) for phrase in PHRASES]
     np.testing.assert_array_equal(np.vstack(parts), counts)
     np.testing.assert_array_equal(one_by_one.counts(one_by_one.numbers(PHRASES)), counts)

@@ -1,0 +1,188 @@
+"""Topics by LDA: the Gibbs sampler compared with enumeration, and recovery of planted topics."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+from phrase_pairs import sentences_of
+from planted import planted
+from raising import raises
+from sklearn.metrics import adjusted_rand_score
+
+from bpa_ppl.errors import BpaWarning, UsageError
+from bpa_ppl.models.subdomains import LDASettings, configured, induce
+from bpa_ppl.models.subdomains.topics import GibbsSampler, documents, lda
+from bpa_ppl.phrases import NumberedText
+
+TINY = NumberedText.of([["a", "b", "a"], ["b"], [], ["c", "a", "c"]])
+ALPHA, BETA = 0.7, 0.3
+SETTINGS = LDASettings(k=2, alpha=ALPHA, beta=BETA, seed=3)
+
+
+def urn_probability(topics: tuple[int, ...], k: int) -> float:
+    """Return p(words, topics) token by token: topics and words are drawn from Pólya's urns."""
+    probability, token = 1.0, 0
+    of_topic: list[list[str]] = [[] for _ in range(k)]
+    for sentence in sentences_of(TINY):
+        earlier: list[int] = []
+        for word in sentence:
+            z = topics[token]
+            probability *= (earlier.count(z) + ALPHA) / (len(earlier) + k * ALPHA)
+            words = of_topic[z]
+            probability *= (words.count(word) + BETA) / (len(words) + len(TINY.words) * BETA)
+            earlier.append(z)
+            words.append(word)
+            token += 1
+    return probability
+
+
+def test_log_density_and_shares_agree_with_urns() -> None:
+    sampler = GibbsSampler(TINY, SETTINGS)
+    for _ in range(5):
+        sampler.step()
+        topics = tuple(sampler.topics.tolist())
+        assert sampler.log_density() == pytest.approx(np.log(urn_probability(topics, 2)))
+        parts = [topics[:3], topics[3:4], (), topics[4:]]
+        expected = [[(p.count(z) + ALPHA) / (len(p) + 2 * ALPHA) for z in (0, 1)] for p in parts]
+        np.testing.assert_allclose(sampler.shares(), expected)
+
+
+def test_gibbs_sampler_agrees_with_enumeration() -> None:
+    states = list(product(range(2), repeat=len(TINY.numbers)))
+    exact = np.array([urn_probability(state, 2) for state in states])
+    exact /= exact.sum()
+    # Functions that do not change if topics are renamed: which tokens share a topic.
+    pairs = np.triu_indices(len(TINY.numbers), 1)
+    together = np.array([np.equal.outer(state, state)[pairs] for state in np.array(states)])
+    sampler, draws = GibbsSampler(TINY, SETTINGS), []
+    for _ in range(20_000):
+        sampler.step()
+        draws.append(np.equal.outer(sampler.topics, sampler.topics)[pairs])
+    batches = np.array(draws, float).reshape(50, -1, len(pairs[0])).mean(axis=1)
+    error = batches.std(axis=0, ddof=1) / np.sqrt(len(batches))
+    assert error.max() < 0.01
+    difference = batches.mean(axis=0) - exact @ together
+    assert (abs(difference) < 5 * error).all(), difference / error
+    assert np.ptp(exact @ together) > 0.1
+
+
+def test_alpha_falls_in_the_warm_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    used: list[float | None] = []
+    monkeypatch.setattr(GibbsSampler, "step", lambda self, alpha=None: used.append(alpha))
+    _, record = lda(TINY, LDASettings(k=2, passes=20, starts=1))
+    np.testing.assert_allclose(used[:10], np.geomspace(1, 0.01, 10))  # type: ignore[arg-type]
+    assert used[10:] == [None] * 10
+    assert len(record["log_densities"]) == 5
+    for settings in ({"anneal": False}, {"alpha": 2.0}):
+        used.clear()
+        lda(TINY, LDASettings(k=2, passes=4, **settings))
+        assert used == [settings.get("alpha", 0.01)] * 8 + [None] * 2
+
+
+def test_result_is_the_mean_after_the_best_warm_up() -> None:
+    best = set()
+    for seed in range(5):
+        priors = {"alpha": ALPHA, "beta": BETA, "anneal": False}
+        settings = LDASettings(k=2, passes=5, starts=3, seed=seed, **priors)
+        shares, record = lda(TINY, settings)
+        densities, means = [], []
+        for start in range(3):
+            sampler = GibbsSampler(TINY, settings, start)
+            sampler.step()
+            sampler.step()
+            densities.append(sampler.log_density())
+            states = []
+            for _ in range(3):
+                sampler.step()
+                states.append(sampler.shares())
+            means.append(np.mean(states, axis=0))
+        assert record["log_densities_of_starts"] == densities
+        best.add(int(np.argmax(densities)))
+        np.testing.assert_allclose(shares, means[np.argmax(densities)])
+    assert len(best) > 1
+
+
+def test_documents_are_sentences_followed_by_their_translations() -> None:
+    source, target = planted(2, 20, 0.5, words=10, length=3)[:2]
+    both = documents([source, target])
+    assert len(both.words) == len(source.words) + len(target.words)
+    pairs = zip(sentences_of(source), sentences_of(target), strict=True)
+    assert sentences_of(both) == [f + e for f, e in pairs]
+
+
+@pytest.mark.parametrize(
+    ("method", "side"),
+    [("gibbs", "source"), ("gibbs", "target"), ("gibbs", "both"), ("variational", "source")],
+)
+def test_planted_topics_are_recovered(method: str, side: Any) -> None:
+    source, target, truth = planted(3, 150, 0.9, words=100, length=15)
+    result = induce(source, target, 3, induction="lda", side=side, method=method)
+    assert adjusted_rand_score(truth, result.winners()) >= 0.9
+    assert not result.hard
+    assert result.settings["side"] == side
+    alpha = 0.01 if method == "gibbs" else 1 / 3
+    assert (result.settings["alpha"], result.settings["beta"]) == (alpha, alpha)
+    np.testing.assert_allclose(result.weights, result.posteriors().mean(axis=0), rtol=1e-5)
+
+
+def test_gibbs_finds_the_mode_of_short_sentences() -> None:
+    _, target, truth = planted(4, 1000, 0.5)
+    for seed in range(3):
+        shares, record = lda(target, LDASettings(k=4, seed=seed))
+        assert adjusted_rand_score(truth, shares.argmax(axis=1)) >= 0.85
+        assert np.ptp(record["log_densities"]) < 0.01 * abs(record["log_densities"][0])
+
+
+@pytest.mark.parametrize("priors", [{"alpha": 1e3}, {"alpha": 1.0, "beta": 1e6}])
+def test_strong_priors_prevail(priors: dict[str, float]) -> None:
+    source = planted(2, 60, 0.9, words=20, length=8)[0]
+    shares, _ = lda(source, LDASettings(k=2, **priors))
+    assert abs(shares - 0.5).max() < 0.2
+    free, _ = lda(source, LDASettings(k=2))
+    assert abs(free - 0.5).mean() > 0.4
+
+
+def test_priors_of_variational_bayes() -> None:
+    source = planted(2, 40, 0.5, words=20, length=6)[0]
+    for alpha in (0.2, 0.8):
+        settings = LDASettings(k=2, method="variational", alpha=alpha, beta=0.5)
+        shares, _ = lda(source, settings)
+        # E[θ] of a sentence whose words are in one topic: (n + α) / (n + 2 α).
+        lengths = np.diff(source.starts)
+        assert (shares.max(axis=1) <= (lengths + alpha) / (lengths + 2 * alpha) + 1e-6).all()
+        assert (shares.min(axis=1) >= alpha / (lengths + 2 * alpha) - 1e-6).all()
+        assert (shares.min(axis=1) < 1.2 * alpha / (lengths + 2 * alpha)).any()
+
+
+def test_seeds_and_passes() -> None:
+    source = planted(2, 40, 0.5, words=20, length=6)[0]
+    results = [lda(source, LDASettings(k=2, passes=20, seed=seed))[0] for seed in (1, 1, 2)]
+    np.testing.assert_array_equal(results[0], results[1])
+    assert not np.allclose(results[0], results[2])
+    with pytest.warns(BpaWarning, match="converged after 1 passes"):
+        lda(source, LDASettings(k=2, method="variational", passes=1))
+
+
+@pytest.mark.parametrize(
+    ("induction", "settings", "code", "parameter"),
+    [
+        ("lda", {"order": 2}, "conflict", "order"),
+        ("em", {"alpha": 0.1}, "conflict", "alpha"),
+        ("lda", {"alpha": 0.0}, "invalid-setting", "alpha"),
+        ("lda", {"passes": 0}, "invalid-setting", "passes"),
+        ("lda", {"method": "online"}, "invalid-setting", "method"),
+        ("lda", {"method": "variational", "beta": 1.5}, "invalid-setting", "beta"),
+        ("lda", {"speed": 1}, "unknown-setting", "speed"),
+        ("gibbs", {}, "unknown-name", "induction"),
+    ],
+)
+def test_rejects_invalid_settings(
+    induction: str, settings: dict[str, Any], code: str, parameter: str
+) -> None:
+    with raises(UsageError, code, parameter=parameter):
+        configured(induction, settings)
+    with raises(UsageError, code, parameter=parameter):
+        induce([["a"]] * 2, [["b"]] * 2, 2, induction=induction, **settings)  # type: ignore[arg-type]
