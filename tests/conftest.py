@@ -55,9 +55,11 @@ def _set_up_jax() -> None:
     for name, value in COMPILED.items():
         jax.config.update(name.lower(), float(value) if name.endswith("_SECS") else value)
     jax.config.update(QUICK.lower(), os.environ[QUICK] == "1")
-    # XLA's newer fusion emitters compile 50 % slower. Versions without this flag would exit.
+    # XLA's newer fusion emitters compile 50 % slower, and programs that are split for compilation in
+    # several threads 15 %. Versions without these flags would exit.
     if jax.__version_info__ < (0, 11):
-        os.environ.setdefault("XLA_FLAGS", "--xla_cpu_use_fusion_emitters=false")
+        flags = "--xla_cpu_use_fusion_emitters=false --xla_cpu_parallel_codegen_split_count=1"
+        os.environ.setdefault("XLA_FLAGS", flags)
     # No implicit float32 and no implicit broadcasting of ranks.
     jax.config.update("jax_enable_x64", True)
     jax.config.update("jax_numpy_rank_promotion", "raise")
