@@ -9,6 +9,7 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -124,9 +125,14 @@ def real_lists(demo_data: Path, request: pytest.FixtureRequest) -> Callable[[str
             path, size = demo_data / name, "100"
         else:
             path, size = request.getfixturevalue("shared_data") / name, ""
-        return read_nbest(f"{path}.nbest{size}.gz", references=f"{path}.ref")
+        return _read_once(f"{path}.nbest{size}.gz", f"{path}.ref")
 
     return read
+
+
+@lru_cache(maxsize=6)
+def _read_once(path: str, references: str) -> NBest:
+    return read_nbest(path, references=references)
 
 
 @pytest.fixture

@@ -120,8 +120,8 @@ def test_the_weight_that_the_data_change_is_reported(lists: NBest, page_of_chain
     assert page_of_chains.column(WEIGHTS, "moved") == moved
     assert any(text.startswith("1 of 3 weights clearly moved") for text in page_of_chains.texts)
     assert any(text.startswith("TM0 up, 0.200 → ") for text in page_of_chains.texts)
-    down = adapted(lists, "imh", oracle=1, canonical={"TM0": 4.0}, draws=200)
-    assert Outline(posterior_page(down)).column(WEIGHTS, "moved")["TM0"] == "▼ down"
+    down = adapted(lists, "imh", oracle=1, canonical={"TM0": 4.0}, draws=500)
+    assert Outline(posterior_page(down, top=1)).column(WEIGHTS, "moved")["TM0"] == "▼ down"
 
 
 def test_shares_are_of_the_sum_of_absolute_weights(page_of_chains: Outline) -> None:
@@ -265,7 +265,7 @@ def test_a_constant_weight_and_a_divergent_transition() -> None:
     diverging, rates = np.zeros((4, 100), bool), np.full((4, 100), 0.25)
     diverging[0, 3] = True
     posterior = external_posterior(draws, NAMES, diverging=diverging, acceptance_rate=rates)
-    texts = Outline(posterior_page(posterior)).texts
+    texts = Outline(posterior_page(posterior, top=1)).texts
     assert any("1 divergent transitions" in text for text in texts)
     assert any("Red dots: divergent transitions" in text for text in texts)
     assert any("0.250 in all" in text for text in texts)
@@ -410,7 +410,7 @@ def test_ranks_of_chains_that_agree_are_inside_their_band(correlation: float) ->
 def test_energies_are_shown_where_they_are_recorded(page_of_chains: Outline) -> None:
     assert not any("energy" in text for text in page_of_chains.values("img", "alt"))
     energy = np.random.default_rng(0).normal(size=(4, 100))
-    outline = Outline(posterior_page(external(energy=energy)))
+    outline = Outline(posterior_page(external(energy=energy), top=1))
     assert any("energy" in text for text in outline.values("img", "alt"))
     expected = ", ".join(f"{value:.2f}" for value in bfmi(energy))
     assert any(text.endswith(f"at least 0.3: {expected}.") for text in outline.texts)
