@@ -56,8 +56,8 @@ def _set_up_jax() -> None:
     for name, value in COMPILED.items():
         jax.config.update(name.lower(), float(value) if name.endswith("_SECS") else value)
     jax.config.update(QUICK.lower(), os.environ[QUICK] == "1")
-    # XLA's newer fusion emitters compile 50 % slower, and programs that are split for compilation in
-    # several threads 15 %. Versions without these flags would exit.
+    # XLA's newer fusion emitters compile 50 % slower, and programs that are split, to be compiled by
+    # several threads, 15 %. Versions without these flags would exit.
     if jax.__version_info__ < (0, 11):
         flags = "--xla_cpu_use_fusion_emitters=false --xla_cpu_parallel_codegen_split_count=1"
         os.environ.setdefault("XLA_FLAGS", flags)

@@ -214,7 +214,9 @@ def uses_name(tree: ast.AST, name: str) -> bool:
 def test_only_the_notes_module_warns() -> None:
     """All warnings are therefore log records as well."""
     names = ("warn", "warn_explicit", "BpaWarning")
-    assert {name: {m for m, tree in trees().items() if uses_name(tree, name)} for name in names} == {
+    assert {
+        name: {m for m, tree in trees().items() if uses_name(tree, name)} for name in names
+    } == {
         "warn": set(),
         "warn_explicit": {"notes"},
         "BpaWarning": {"notes"},

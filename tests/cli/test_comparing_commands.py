@@ -62,7 +62,16 @@ def test_own_runs_have_a_rate_if_timed(folder: Path) -> None:
     times = [bpa.read_posterior(f"{name}.nc").attrs.get("sampling_time") for name in "ab"]
     assert times[0] is None
     assert times[1] > 0
-    succeed(*COMPARE, *SHORT, "--samplers", "imh", "--set", "imh.draws=500", "--posterior", "own=a.nc,b.nc")
+    succeed(
+        *COMPARE,
+        *SHORT,
+        "--samplers",
+        "imh",
+        "--set",
+        "imh.draws=500",
+        "--posterior",
+        "own=a.nc,b.nc",
+    )
     result = json.loads(Path("report/comparison.json").read_text("utf-8"))["samplers"]
     own = result["own"]["efficiency"]
     assert [one["seconds"] for one in own["per_run"]] == times

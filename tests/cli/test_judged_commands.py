@@ -180,7 +180,7 @@ def test_new_lists_with_a_human_score_are_reranked_alike(mqm: list[dict[str, Any
     assert note.startswith("note: more.jsonl: da not used")
     for command in (
         ("update", "p.nc", "more.jsonl", "-o", "q.nc"),
-        ("report", "p.nc", "--lists", "more.jsonl", "-o", "page.html"),
+        ("report", "p.nc", "--lists", "more.jsonl", "--top", 1, "-o", "page.html"),
     ):
         assert "da not used" in succeed(*command).err
     del new[1]["candidates"][0]["logprob"]
