@@ -56,8 +56,8 @@ def _set_up_jax() -> None:
     for name, value in COMPILED.items():
         jax.config.update(name.lower(), float(value) if name.endswith("_SECS") else value)
     jax.config.update(QUICK.lower(), os.environ[QUICK] == "1")
-    # XLA's newer fusion emitters compile 50 % slower, and programs that are split, to be compiled by
-    # several threads, 15 %. Versions without these flags would exit.
+    # XLA's newer fusion emitters compile 50 % slower, and programs that are split for compilation
+    # by several threads 15 %. Versions without these flags would exit.
     if jax.__version_info__ < (0, 11):
         flags = "--xla_cpu_use_fusion_emitters=false --xla_cpu_parallel_codegen_split_count=1"
         os.environ.setdefault("XLA_FLAGS", flags)
@@ -147,6 +147,22 @@ def toy() -> NBest:
     features = [rng.normal(size=(len(t), 3)) for t in texts]
     references = [("the cat sat down",), ("hello world",), ("one two three",)]
     return NBest.from_lists(texts, features, ["LM0", "TM0[0]", "TM0[1]"], references=references)
+
+
+@pytest.fixture
+def without_drawing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Give the pages of a test empty images: drawing takes most of the time of a page."""
+    monkeypatch.setattr("bpa_ppl.diagnostics.pages.page.save", save_empty_image)
+
+
+def save_empty_image(figure: Any, file: Any, kind: str, dpi: int) -> None:
+    """Write an image without content, as `bpa_ppl.diagnostics.pages.figures.save` writes one."""
+    from PIL import Image
+
+    if kind == "png":
+        Image.new("RGB", (1, 1)).save(file, "png")
+    else:
+        file.write(b'<svg xmlns="http://www.w3.org/2000/svg"/>')
 
 
 @pytest.fixture

@@ -32,6 +32,11 @@ def read_once() -> Iterator[None]:
         yield
 
 
+@pytest.fixture(autouse=True)
+def _without_drawing(without_drawing: None) -> None:
+    """Pages are drawn in tests/diagnostics, and by the commands of the pages in docs."""
+
+
 @pytest.fixture(scope="session")
 def originals(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with `nbest`, `ref`, `moses.ini`, and posteriors `good.nc` and `poor.nc`."""

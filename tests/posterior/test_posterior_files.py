@@ -350,6 +350,7 @@ def test_rejects_nan_draws(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == []
 
 
+@pytest.mark.usefixtures("without_drawing")
 def test_invalid_attributes_are_shown_as_text(content: bytes) -> None:
     tree = from_bytes(content)
     tree.attrs["note"] = "[" * 100_000  # nested too deeply for JSON

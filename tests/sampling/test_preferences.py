@@ -129,6 +129,7 @@ def test_a_posterior_without_ties_takes_no_ties(lists: NBest) -> None:
     close(grown, adapted(lists.without("ties")))
 
 
+@pytest.mark.usefixtures("without_drawing")
 def test_files_and_pages_keep_the_comparisons(lists: NBest, whole: Draws, tmp_path: Any) -> None:
     posterior = whole
     write_posterior(posterior, tmp_path / "p.nc")

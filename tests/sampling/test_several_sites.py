@@ -119,6 +119,7 @@ def test_the_prior_is_recorded_as_far_as_the_model_uses_it(model: Any, uses_prio
     assert ("likelihood" in draws.attrs) == (model is not of_its_own)
 
 
+@pytest.mark.usefixtures("without_drawing")
 def test_other_functions_accept_a_posterior_with_several_sites() -> None:
     posterior = draws_of(with_lengths, draws=2000)
     assert check(posterior), str(check(posterior))
