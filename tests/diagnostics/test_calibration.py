@@ -40,7 +40,7 @@ calibrated = partial(
     TARGET.pool,
     TARGET.canonical,
     prior_variance=TARGET.variance,
-    replications=100,
+    replications=60,
 )
 
 

@@ -332,31 +332,28 @@ def test_a_prior_is_stated_only_if_the_model_used_it() -> None:
     unused = Draws(values, NAMES, constants={"prior_mean": np.zeros(3)})
     assert "prior variance" not in posterior_page(unused, top=1)
 
+    attrs = {"prior": {"name": "isotropic", "variance": 0.1}}
+    used = Draws(values, NAMES, attrs=attrs, constants={"prior_variance": np.full(3, 0.1)})
+    full = Draws(values, NAMES, constants={"prior_covariance": np.diag([0.04, 0.25, 0.16])})
+    used, full = (Outline(posterior_page(one, top=1)).column(-1, "value") for one in (used, full))
+    assert used["prior"] == "name isotropic, variance 0.1"
+    assert used["prior variance σ_T"] == "0.1"
+    assert full["prior covariance"] == "3 × 3, standard deviations 0.2 to 0.5"
+
 
 @pytest.mark.usefixtures("without_drawing")
-def test_the_prior_is_stated_and_the_call_names_what_is_not_published() -> None:
+def test_the_call_names_likelihood_and_prior_unless_they_are_the_published_ones() -> None:
     values = {"weights": autoregressive(0.1, 4, 100, 3, seed=1)}
     made = {"sampler": "imh", "settings": {"draws": 100}, "seed": 1, "lists": "my.nbest"}
     margin = {"name": "margin", "gamma": 3.0}
     other = {"likelihood": margin, "prior": {"name": "Gaussian"}, "model": "mine"}
-    covariance = {"prior_covariance": np.diag([0.04, 0.25, 0.16])}
-    full = Draws(values, NAMES, attrs={**made, **other}, constants=covariance)
-    page = posterior_page(full, top=1)
-    stated = Outline(page).column(-1, "value")
-    assert stated["prior covariance"] == "3 × 3, standard deviations 0.2 to 0.5"
-    call = _call_on(page)
+    call = _call_on(posterior_page(Draws(values, NAMES, attrs={**made, **other}), top=1))
     assert "likelihood=bpa.registry.LIKELIHOODS.resolve('margin', {'gamma': 3.0})" in call
     assert "prior=PRIOR," in call
     assert "model=mine," in call
     published = {"likelihood": {"name": "oracle"}, "prior": {"name": "isotropic", "variance": 0.1}}
-    variance = {"prior_variance": np.full(3, 0.1)}
-    page = posterior_page(
-        Draws(values, NAMES, attrs={**made, **published}, constants=variance), top=1
-    )
-    stated = Outline(page).column(-1, "value")
-    assert stated["prior"] == "name isotropic, variance 0.1"
-    assert stated["prior variance σ_T"] == "0.1"
-    assert not any(word in _call_on(page) for word in ("likelihood", "prior", "model"))
+    call = _call_on(posterior_page(Draws(values, NAMES, attrs={**made, **published}), top=1))
+    assert not any(word in call for word in ("likelihood", "prior", "model"))
 
 
 def _call_on(html: str) -> str:
