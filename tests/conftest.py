@@ -9,6 +9,7 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -55,9 +56,11 @@ def _set_up_jax() -> None:
     for name, value in COMPILED.items():
         jax.config.update(name.lower(), float(value) if name.endswith("_SECS") else value)
     jax.config.update(QUICK.lower(), os.environ[QUICK] == "1")
-    # XLA's newer fusion emitters compile 50 % slower. Versions without this flag would exit.
+    # XLA's newer fusion emitters compile 50 % slower, and programs that are split for compilation
+    # by several threads 15 %. Versions without these flags would exit.
     if jax.__version_info__ < (0, 11):
-        os.environ.setdefault("XLA_FLAGS", "--xla_cpu_use_fusion_emitters=false")
+        flags = "--xla_cpu_use_fusion_emitters=false --xla_cpu_parallel_codegen_split_count=1"
+        os.environ.setdefault("XLA_FLAGS", flags)
     # No implicit float32 and no implicit broadcasting of ranks.
     jax.config.update("jax_enable_x64", True)
     jax.config.update("jax_numpy_rank_promotion", "raise")
@@ -122,9 +125,14 @@ def real_lists(demo_data: Path, request: pytest.FixtureRequest) -> Callable[[str
             path, size = demo_data / name, "100"
         else:
             path, size = request.getfixturevalue("shared_data") / name, ""
-        return read_nbest(f"{path}.nbest{size}.gz", references=f"{path}.ref")
+        return _read_once(f"{path}.nbest{size}.gz", f"{path}.ref")
 
     return read
+
+
+@lru_cache(maxsize=6)
+def _read_once(path: str, references: str) -> NBest:
+    return read_nbest(path, references=references)
 
 
 @pytest.fixture
@@ -139,6 +147,22 @@ def toy() -> NBest:
     features = [rng.normal(size=(len(t), 3)) for t in texts]
     references = [("the cat sat down",), ("hello world",), ("one two three",)]
     return NBest.from_lists(texts, features, ["LM0", "TM0[0]", "TM0[1]"], references=references)
+
+
+@pytest.fixture
+def without_drawing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Give the pages of a test empty images: drawing takes most of the time of a page."""
+    monkeypatch.setattr("bpa_ppl.diagnostics.pages.page.save", save_empty_image)
+
+
+def save_empty_image(figure: Any, file: Any, kind: str, dpi: int) -> None:
+    """Write an image without content, as `bpa_ppl.diagnostics.pages.figures.save` writes one."""
+    from PIL import Image
+
+    if kind == "png":
+        Image.new("RGB", (1, 1)).save(file, "png")
+    else:
+        file.write(b'<svg xmlns="http://www.w3.org/2000/svg"/>')
 
 
 @pytest.fixture

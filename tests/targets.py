@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -73,16 +74,19 @@ def integrated(
     return grid, np.exp(log_p - logsumexp(log_p))
 
 
+@cache
 def balanced() -> Target:
     """Return a target of one weight with a nearly symmetric posterior."""
     return logistic(np.random.default_rng(1).normal(size=(SENTENCES, 1)), 1.0, 6.0)
 
 
+@cache
 def skewed() -> Target:
     """Return a target of one weight with an asymmetric posterior."""
     return logistic(rows_of("skewed"), 4.0, 16.0)
 
 
+@cache
 def plane() -> Target:
     """Return a target of two weights with a correlated, skewed posterior."""
     return logistic(rows_of("two-hypotheses"), 2.0, 9.0)

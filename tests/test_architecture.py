@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -76,7 +77,12 @@ def sources() -> dict[str, Path]:
 
 
 SOURCES = sources()
-TREES = {name: ast.parse(path.read_text(encoding="utf-8")) for name, path in SOURCES.items()}
+
+
+@cache
+def trees() -> dict[str, ast.Module]:
+    """Return the syntax trees of the package by module name."""
+    return {name: ast.parse(path.read_text(encoding="utf-8")) for name, path in SOURCES.items()}
 
 
 def imported(tree: ast.AST) -> Iterator[str]:
@@ -125,22 +131,27 @@ def groups_read(tree: ast.AST) -> set[str]:
     return GROUPS & {node.value for node in asked if isinstance(node, ast.Constant)}
 
 
-@pytest.mark.parametrize("name", [name for name in SOURCES if name != "__init__"])
-def test_imports_come_from_lower_layers(name: str) -> None:
+def upward_imports(name: str) -> set[str]:
+    """Return the packages that a module imports although they are above it."""
     own = name.split(".")[0]
     # The registry and the options use types of all packages, but import none at run time.
-    tree = without_type_imports(TREES[name]) if name in ("registry", "options") else TREES[name]
+    tree = trees()[name]
+    tree = without_type_imports(tree) if name in ("registry", "options") else tree
     ours = {i for i in imported(tree) if i.split(".")[0] == "bpa_ppl"}
     imported_packages = {package_of_import(i) for i in ours - {"bpa_ppl.__version__"}}
     # NBest.from_records and similar methods import their readers when called.
     imported_packages -= {"rows"} if name == "nbest" else set()
-    upward = {package for package in imported_packages - {own} if layer(package) >= layer(own)}
-    assert not upward, f"bpa_ppl.{name} must not import from {upward}"
+    return {package for package in imported_packages - {own} if layer(package) >= layer(own)}
 
 
-@pytest.mark.parametrize("name", [name for name in SOURCES if name.split(".")[0] != "posterior"])
-def test_inference_data_groups_are_read_in_posterior_only(name: str) -> None:
-    assert groups_read(TREES[name]) == set()
+def test_imports_come_from_lower_layers() -> None:
+    upward = {name: upward_imports(name) for name in SOURCES if name != "__init__"}
+    assert {name: packages for name, packages in upward.items() if packages} == {}
+
+
+def test_inference_data_groups_are_read_in_posterior_only() -> None:
+    groups = {name: groups_read(tree) for name, tree in trees().items()}
+    assert {name.split(".")[0] for name, read in groups.items() if read} == {"posterior"}
 
 
 def imports_arviz(tree: ast.AST) -> bool:
@@ -155,15 +166,15 @@ def imports_arviz(tree: ast.AST) -> bool:
 def test_modules_that_import_arviz() -> None:
     paths = [*(ROOT / "tests").rglob("*.py"), *(ROOT / "examples").rglob("*.py")]
     texts = {path.name: path.read_text("utf-8") for path in paths}
-    trees = TREES | {name: ast.parse(text) for name, text in texts.items() if "arviz" in text}
-    assert [name for name in trees if imports_arviz(trees[name])] == [
+    parsed = {name: ast.parse(text) for name, text in texts.items() if "arviz" in text}
+    assert [name for name, tree in (trees() | parsed).items() if imports_arviz(tree)] == [
         "posterior.arviz_functions",
         "posterior.statistics",
     ]
 
 
 def test_imported_packages_are_declared_dependencies() -> None:
-    used = {i.split(".")[0] for tree in TREES.values() for i in imported(tree)} - STANDARD
+    used = {i.split(".")[0] for tree in trees().values() for i in imported(tree)} - STANDARD
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     entries = [*project["dependencies"], *project["optional-dependencies"]["serve"]]
     declared = {entry.split(">")[0] for entry in entries}
@@ -203,7 +214,9 @@ def uses_name(tree: ast.AST, name: str) -> bool:
 def test_only_the_notes_module_warns() -> None:
     """All warnings are therefore log records as well."""
     names = ("warn", "warn_explicit", "BpaWarning")
-    assert {name: {m for m, tree in TREES.items() if uses_name(tree, name)} for name in names} == {
+    assert {
+        name: {m for m, tree in trees().items() if uses_name(tree, name)} for name in names
+    } == {
         "warn": set(),
         "warn_explicit": {"notes"},
         "BpaWarning": {"notes"},
@@ -277,9 +290,9 @@ ALLOWED = {
 }
 
 
-@pytest.mark.parametrize("name", SOURCES)
-def test_no_access_to_private_parts_of_other_packages(name: str) -> None:
-    assert forbidden_accesses(TREES[name]) == ALLOWED.get(name, set())
+def test_no_access_to_private_parts_of_other_packages() -> None:
+    accesses = {name: forbidden_accesses(tree) for name, tree in trees().items()}
+    assert {name: found for name, found in accesses.items() if found} == ALLOWED
 
 
 FORBIDDEN = {

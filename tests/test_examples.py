@@ -51,6 +51,7 @@ def test_compare_samplers(
     assert {"index.html", "comparison.json"} < set(written_files())
 
 
+@pytest.mark.usefixtures("without_drawing")
 def test_inspect_posterior(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -8,6 +8,7 @@ import re
 import shlex
 import warnings
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ import typer.main
 from judged_lists import judged_lists, write_json_lines
 from typer.core import TyperGroup
 
+import bpa_ppl
 from bpa_ppl import BpaWarning, NBest, read_nbest, read_posterior, write_nbest
 from bpa_ppl.cli.app import app
 
@@ -146,28 +148,35 @@ BEFORE = {
     "text.md": """phrases extract memory.fr memory.en memory.align -o dev.parquet
         phrases extract general.fr general.en general.align -o out.parquet""",
 }
+#: Pages that are tried each time; their posteriors are Laplace approximations.
 QUICK = ("decode-once.md", "README.md")
 
 
-@pytest.mark.parametrize(
-    "page",
-    [
-        pytest.param(page, marks=[] if page in QUICK else [pytest.mark.slow])
-        for page in sorted({page for page, _ in SHOWN})
-    ],
-)
-def test_page_commands_run(page: str, working_folder: Path) -> None:
+def run_page(page: str, adapt_options: str = "") -> None:
+    """Run the commands of a page, and those that it assumes."""
     for line in BEFORE.get(page, "").splitlines():
         run_command(f"bpa {line}")
     page_commands = [line for name, line in SHOWN if name == page]
     for line in page_commands:
         if not any(word in line for word in NOT_RUN):
-            run_command(line)
+            run_command(line.replace("bpa adapt ", f"bpa adapt {adapt_options}"))
             for written in re.findall(r" -o (\S+)", line):
                 assert Path(written).stat().st_size > 0
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("page", sorted({page for page, _ in SHOWN}))
+def test_page_commands_run(page: str, working_folder: Path) -> None:
+    run_page(page)
+
+
+@pytest.mark.parametrize("page", QUICK)
+def test_page_commands_run_with_a_quick_sampler(page: str, working_folder: Path) -> None:
+    run_page(page, "--sampler laplace ")
+
+
 README = (ROOT / "README.md").read_text("utf-8")
+TUTORIAL = (ROOT / "docs" / "tutorial.md").read_text("utf-8")
 SECTION = README.split("### Candidates of neural systems and of LLMs")[1].split("\n### ")[0]
 
 
@@ -187,6 +196,21 @@ def test_example_of_the_first_page(capsys: pytest.CaptureFixture[str]) -> None:
     assert "converged" in printed
     (ter,) = re.findall(r"TER (\d+\.\d+)", printed)
     assert float(ter) == pytest.approx(55.2, abs=0.3)
+
+
+@pytest.mark.filterwarnings("ignore::bpa_ppl.BpaWarning")
+def test_the_tutorial_runs_with_the_mode(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its posteriors by the default sampler: tests/test_packaging.py."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    monkeypatch.setattr(bpa_ppl, "adapt", partial(bpa_ppl.adapt, sampler="map"))
+    exec("".join(re.findall(r"```python\n(.*?)```", TUTORIAL, re.DOTALL)), {})
+    ter = [float(number) for number in re.findall(r"TER\D*?(\d+\.\d+)", capsys.readouterr().out)]
+    assert ter[0] == pytest.approx(57.55, abs=0.005)
+    assert ter[-1] < 55
+    assert (tmp_path / "adapted.json").exists()
 
 
 @pytest.mark.filterwarnings("ignore::bpa_ppl.BpaWarning")

@@ -135,6 +135,7 @@ def test_clone_works_without_installation(way: str, clone: Path, tmp_path: Path)
     assert output(*python, "-m", "bpa_ppl", "--version", **options) == VERSION
 
 
+@pytest.mark.slow
 def test_tutorial_runs_in_a_clone(environment: Path, clone: Path) -> None:
     """Python imports the clone from its working directory, not the installed wheel."""
     check = "\ntimed = {**again.attrs, 'sampling_time': with_text.attrs['sampling_time']}"

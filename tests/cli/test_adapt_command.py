@@ -213,7 +213,6 @@ def test_preferences_without_references_or_weights(compared: Path) -> None:
     assert before.attrs["comparisons"] == counts
     assert before.mean[0] > 3 * before.deviation[0]
     succeed("check", "p.nc")
-    succeed("report", "p.nc", "-o", "p.html")
     assert "80 sentences added" in succeed("update", "p.nc", "second.jsonl", "-o", "q.nc").err
     assert read_draws("q.nc").deviation[0] < before.deviation[0]
     succeed("rerank", "second.jsonl", "-p", "q.nc", "-o", "out", "--first-id", 40)

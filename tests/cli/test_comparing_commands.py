@@ -43,7 +43,7 @@ def test_compare_writes_a_page_and_tables(folder: Path) -> None:
 
 
 def test_the_exit_code_says_that_a_sampler_failed(folder: Path) -> None:
-    done = run(*COMPARE, *SHORT, "--samplers", "imh, map", "--set", "imh.draws=200")
+    done = run(*COMPARE, *SHORT, "--samplers", "imh, map", "--set", "imh.draws=500")
     assert done.code == 2
     assert re.search("^map +failed ", done.out, re.MULTILINE)
     assert re.search("^imh +[a-z]", done.out, re.MULTILINE)
@@ -62,7 +62,16 @@ def test_own_runs_have_a_rate_if_timed(folder: Path) -> None:
     times = [bpa.read_posterior(f"{name}.nc").attrs.get("sampling_time") for name in "ab"]
     assert times[0] is None
     assert times[1] > 0
-    succeed(*COMPARE, *SHORT, "--samplers", "imh", "--posterior", "own=a.nc,b.nc")
+    succeed(
+        *COMPARE,
+        *SHORT,
+        "--samplers",
+        "imh",
+        "--set",
+        "imh.draws=500",
+        "--posterior",
+        "own=a.nc,b.nc",
+    )
     result = json.loads(Path("report/comparison.json").read_text("utf-8"))["samplers"]
     own = result["own"]["efficiency"]
     assert [one["seconds"] for one in own["per_run"]] == times

@@ -180,14 +180,14 @@ def test_weights_for_the_decoder(folder: Path) -> None:
 
 
 def test_the_report_is_that_of_the_library(folder: Path) -> None:
-    done = run("report", "poor.nc", "-o", "report.html", "--top", 2)
+    done = run(*REPORT)
     assert done == (0, "", "wrote report.html\n")
-    page = posterior_page(bpa.read_posterior("poor.nc"), title="Posterior poor.nc", top=2)
+    page = posterior_page(bpa.read_posterior("good.nc"), title="Posterior good.nc")
     assert Path("report.html").read_text("utf-8") == page
-    assert "NOT converged" in page
-    assert succeed(*REPORT, "-q").err == ""
-    piped = run("report", "good.nc", "-o", "-")
-    assert piped == (0, Path("report.html").read_text("utf-8"), "")
+    assert run("report", "good.nc", "-o", "-", "-q") == (0, page, "")
+    failed = succeed("report", "poor.nc", "-o", "-", "--top", 2).out
+    assert "NOT converged" in failed
+    assert "the 2 of " in failed
 
 
 def test_report_of_a_posterior_written_by_arviz(folder: Path) -> None:
@@ -210,8 +210,8 @@ def test_report_on_new_lists(folder: Path) -> None:
 
 
 def test_report_shows_the_texts_of_the_adaptation_sentences(folder: Path) -> None:
-    succeed("report", "poor.nc", "--adaptation-lists", "nbest", "-q", "-o", "report.html")
-    shown = re.findall(r'scope="row">(\d+): ([^<…]+)', Path("report.html").read_text("utf-8"))
+    succeed("report", "poor.nc", "--adaptation-lists", "nbest", "-q", "--top", 1, "-o", "r.html")
+    shown = re.findall(r'scope="row">(\d+): ([^<…]+)', Path("r.html").read_text("utf-8"))
     lists = bpa.read_nbest("nbest")
     assert len(shown) == 8
     assert all(any(t.startswith(text) for t in lists.texts(int(s))) for s, text in shown)

@@ -172,6 +172,7 @@ def test_column_of_the_posterior_determines_the_verdict() -> None:
     assert "before: comet 0.2500" in html
 
 
+@pytest.mark.usefixtures("without_drawing")
 def test_report_begins_with_the_answer() -> None:
     html = report_page(draws(-1.0), lists(), top=1)
     assert html.index("Yes, it helped") < html.index("onverged") < html.index("<nav")
@@ -181,6 +182,7 @@ def test_report_begins_with_the_answer() -> None:
     assert "reranking refuses them" in report_page(apart, lists(), top=1)
 
 
+@pytest.mark.usefixtures("without_drawing")
 def test_adaptation_lists_are_recognised() -> None:
     pool = lists()
     attrs = {"lists": pool.origin, "adaptation_sentences": 40}

@@ -13,10 +13,7 @@ import bpa_ppl as bpa
 from bpa_ppl.diagnostics import target, with_predictions
 from bpa_ppl.posterior.arviz_functions import generation
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(generation() >= 1, reason="ArviZ 1 has other plots"),
-]
+pytestmark = pytest.mark.skipif(generation() >= 1, reason="ArviZ 1 has other plots")
 
 
 @pytest.fixture(autouse=True)

@@ -443,6 +443,7 @@ def test_indicators_of_a_categorical_column_are_not_baselines() -> None:
     assert {r.name for r in comparison.rows if r.kind == "feature"} == set(NAMES)
 
 
+@pytest.mark.usefixtures("without_drawing")
 def test_the_report_page_has_the_table_and_names_the_baseline() -> None:
     pool = lists(1)
     draws = recorded(pool)

@@ -40,7 +40,7 @@ calibrated = partial(
     TARGET.pool,
     TARGET.canonical,
     prior_variance=TARGET.variance,
-    replications=100,
+    replications=60,
 )
 
 
@@ -64,7 +64,7 @@ def test_the_bands_cover_uniform_values_at_their_level() -> None:
 
 def test_p_values_of_uniform_values_are_uniform() -> None:
     rng = np.random.default_rng(2)
-    p_values = [uniformity(rng.uniform(size=100)) for _ in range(150)]
+    p_values = [uniformity(rng.uniform(size=100)) for _ in range(80)]
     assert kstest(p_values, "uniform").pvalue > 0.001
 
 

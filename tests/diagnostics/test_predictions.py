@@ -45,10 +45,10 @@ def exact(prior: float = 1.0, likelihood: float = 1.0) -> tuple[np.ndarray, np.n
 
 
 @cache
-def posterior() -> InferenceData:
+def posterior(count: int = 4000) -> InferenceData:
     """Independent draws of the posterior of one weight, and what they predict of its lists."""
     grid, p = exact()
-    drawn = np.random.default_rng(3).choice(grid, size=(4, 4000), p=p)
+    drawn = np.random.default_rng(3).choice(grid, size=(4, count), p=p)
     log_likelihood = log_expit(-drawn[..., None] * differences())
     draws = Draws(
         {"weights": drawn[..., None]},
@@ -217,14 +217,15 @@ def test_arviz_plots_predictions_over_observations() -> None:
     import matplotlib.pyplot as plt
 
     az = import_arviz()
+    few = posterior(200)
     if generation() < 1:
-        axes = az.plot_ppc(posterior(), num_pp_samples=20)
+        axes = az.plot_ppc(few, num_pp_samples=20)
         assert len(np.ravel(axes)) == 2  # oracle and gain
         assert len(np.ravel(axes)[0].get_lines()) >= 22
-        az.plot_loo_pit(posterior(), y="oracle")
+        az.plot_loo_pit(few, y="oracle")
     else:
-        az.plot_ppc_dist(posterior(), var_names=["oracle"], num_samples=20)
-        az.plot_loo_pit(posterior(), var_names=["oracle"])
+        az.plot_ppc_dist(few, var_names=["oracle"], num_samples=20)
+        az.plot_loo_pit(few, var_names=["oracle"])
     plt.close("all")
 
 

@@ -197,8 +197,9 @@ def test_a_telephone_shows_all_of_it(made: tuple[str, str, int], tmp_path: Path)
     assert found["tallest"] < 844 / 2, "a row takes half a screen"
 
 
-def test_figures_are_dark_on_a_dark_page(made: tuple[str, str, int], tmp_path: Path) -> None:
-    html, *_ = made
+def test_figures_are_dark_on_a_dark_page(tmp_path: Path) -> None:
+    """All pages have the same style sheet."""
+    html = of_subdomains()
     found = [in_colours(scheme, html, tmp_path) for scheme in (LIGHT, DARK)]
     colours = [re.findall(r"\d+", one["dark"])[:3] for one in found]  # red, green, blue to 255
     light, dark = (sum(map(int, colour)) for colour in colours)

@@ -115,13 +115,14 @@ def test_intervals_contain_their_share_of_the_draws(
         assert np.mean(column < low) == pytest.approx(0.025, abs=0.005)
 
 
+@pytest.mark.usefixtures("without_drawing")
 def test_the_weight_that_the_data_change_is_reported(lists: NBest, page_of_chains: Outline) -> None:
     moved = {"LM0": "", "TM0": "▲ up", "WP0": "", "UnknownWordPenalty0": "fixed"}
     assert page_of_chains.column(WEIGHTS, "moved") == moved
     assert any(text.startswith("1 of 3 weights clearly moved") for text in page_of_chains.texts)
     assert any(text.startswith("TM0 up, 0.200 → ") for text in page_of_chains.texts)
-    down = adapted(lists, "imh", oracle=1, canonical={"TM0": 4.0}, draws=200)
-    assert Outline(posterior_page(down)).column(WEIGHTS, "moved")["TM0"] == "▼ down"
+    down = adapted(lists, "imh", oracle=1, canonical={"TM0": 4.0}, draws=500)
+    assert Outline(posterior_page(down, top=1)).column(WEIGHTS, "moved")["TM0"] == "▼ down"
 
 
 def test_shares_are_of_the_sum_of_absolute_weights(page_of_chains: Outline) -> None:
@@ -155,6 +156,7 @@ def test_correlations_are_numpy_s(chains: InferenceData, page_of_chains: Outline
     assert sizes == sorted(sizes, reverse=True)
 
 
+@pytest.mark.usefixtures("without_drawing")
 def test_the_call_on_the_page_makes_the_same_posterior(
     lists: NBest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -187,6 +189,7 @@ def test_settings_versions_seed_and_signature_are_stated(page_of_chains: Outline
     )
 
 
+@pytest.mark.usefixtures("without_drawing")
 def test_a_failed_check_is_reported_first() -> None:
     posterior, strict = external(1000), Thresholds(ess_per_chain=10_000)
     assert "NOT converged" not in posterior_page(posterior, top=1)
@@ -230,6 +233,7 @@ def test_a_mode_has_no_intervals_and_no_chains(lists: NBest) -> None:
     assert set(outline.column(0, "moved").values()) == {"", "fixed"}
 
 
+@pytest.mark.usefixtures("without_drawing")
 def test_a_foreign_posterior_with_a_command_alone() -> None:
     posterior = external()
     posterior.attrs["command"] = "bpa adapt 'my lists' -o <out>"
@@ -265,12 +269,13 @@ def test_a_constant_weight_and_a_divergent_transition() -> None:
     diverging, rates = np.zeros((4, 100), bool), np.full((4, 100), 0.25)
     diverging[0, 3] = True
     posterior = external_posterior(draws, NAMES, diverging=diverging, acceptance_rate=rates)
-    texts = Outline(posterior_page(posterior)).texts
+    texts = Outline(posterior_page(posterior, top=1)).texts
     assert any("1 divergent transitions" in text for text in texts)
     assert any("Red dots: divergent transitions" in text for text in texts)
     assert any("0.250 in all" in text for text in texts)
 
 
+@pytest.mark.usefixtures("without_drawing")
 def test_hyperparameters_have_a_table_and_their_traces() -> None:
     sites = {
         "scale": np.exp(autoregressive(0.1, 4, 400, 1, seed=3)[..., 0]),
@@ -313,6 +318,7 @@ def test_the_narrowest_interval_is_that_of_a_plain_search() -> None:
     assert highest_density(values, 0.8, share) == pytest.approx(min(holding)[1:])
 
 
+@pytest.mark.usefixtures("without_drawing")
 def test_the_table_of_other_variables_ends() -> None:
     many = {"raw": autoregressive(0.1, 4, 100, 70, seed=2)}
     html = posterior_page(external(sites=many), top=1)
@@ -320,10 +326,12 @@ def test_the_table_of_other_variables_ends() -> None:
     assert "The first 50 of 70." in html
 
 
+@pytest.mark.usefixtures("without_drawing")
 def test_a_prior_is_stated_only_if_the_model_used_it() -> None:
     values = {"weights": autoregressive(0.1, 4, 100, 3, seed=1)}
     unused = Draws(values, NAMES, constants={"prior_mean": np.zeros(3)})
     assert "prior variance" not in posterior_page(unused, top=1)
+
     attrs = {"prior": {"name": "isotropic", "variance": 0.1}}
     used = Draws(values, NAMES, attrs=attrs, constants={"prior_variance": np.full(3, 0.1)})
     full = Draws(values, NAMES, constants={"prior_covariance": np.diag([0.04, 0.25, 0.16])})
@@ -333,6 +341,7 @@ def test_a_prior_is_stated_only_if_the_model_used_it() -> None:
     assert full["prior covariance"] == "3 × 3, standard deviations 0.2 to 0.5"
 
 
+@pytest.mark.usefixtures("without_drawing")
 def test_the_call_names_likelihood_and_prior_unless_they_are_the_published_ones() -> None:
     values = {"weights": autoregressive(0.1, 4, 100, 3, seed=1)}
     made = {"sampler": "imh", "settings": {"draws": 100}, "seed": 1, "lists": "my.nbest"}
@@ -370,6 +379,7 @@ def test_many_weights_make_no_endless_page() -> None:
     assert "The 40 that moved most" in html
 
 
+@pytest.mark.usefixtures("without_drawing")
 def test_the_weights_that_mix_worst_are_shown() -> None:
     draws = autoregressive(0.1, 4, 400, 3, seed=1)
     draws[..., 1] = autoregressive(0.98, 4, 400, 1, seed=2)[..., 0]
@@ -407,10 +417,11 @@ def test_ranks_of_chains_that_agree_are_inside_their_band(correlation: float) ->
     assert disagree > 0.3
 
 
+@pytest.mark.usefixtures("without_drawing")
 def test_energies_are_shown_where_they_are_recorded(page_of_chains: Outline) -> None:
     assert not any("energy" in text for text in page_of_chains.values("img", "alt"))
     energy = np.random.default_rng(0).normal(size=(4, 100))
-    outline = Outline(posterior_page(external(energy=energy)))
+    outline = Outline(posterior_page(external(energy=energy), top=1))
     assert any("energy" in text for text in outline.values("img", "alt"))
     expected = ", ".join(f"{value:.2f}" for value in bfmi(energy))
     assert any(text.endswith(f"at least 0.3: {expected}.") for text in outline.texts)

@@ -5,14 +5,18 @@ from __future__ import annotations
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from bpa_ppl import UsageError
 from bpa_ppl.experiments import read_study, run_study
 
-dask = pytest.importorskip("dask", reason="needs Dask: install bpa_ppl[dask]")
-distributed = pytest.importorskip("distributed", reason="needs Dask: install bpa_ppl[dask]")
+
+@pytest.fixture(autouse=True)
+def distributed() -> Any:
+    """Dask's scheduler, which takes a second to import."""
+    return pytest.importorskip("distributed", reason="needs Dask: install bpa_ppl[dask]")
 
 
 def _has_worked() -> bool:
@@ -21,7 +25,9 @@ def _has_worked() -> bool:
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::ResourceWarning")  # sockets of the cluster, closed late
-def test_two_workers_give_identical_results(quick_study: Path, tmp_path: Path) -> None:
+def test_two_workers_give_identical_results(
+    distributed: Any, quick_study: Path, tmp_path: Path
+) -> None:
     study = replace(read_study(quick_study), sizes=(4,))
     here = run_study(study, tmp_path / "here")
     with distributed.LocalCluster(
@@ -36,6 +42,7 @@ def test_two_workers_give_identical_results(quick_study: Path, tmp_path: Path) -
 
 
 def test_unreachable_scheduler_raises(study_file: Path) -> None:
+    dask = pytest.importorskip("dask")
     folder = study_file.parent / "results"
     with (
         dask.config.set({"distributed.comm.timeouts.connect": "1s"}),

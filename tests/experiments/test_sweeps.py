@@ -23,8 +23,6 @@ from bpa_ppl.experiments import Sweep, sweep
 from bpa_ppl.experiments.sweeps import write_sweep
 from bpa_ppl.posterior import import_arviz
 
-pytestmark = pytest.mark.slow
-
 GRID = {"proposal_variance": [1e-6, 1e-3, 10.0], "warmup": [0, 200]}
 
 
@@ -74,6 +72,7 @@ def test_numbers_are_those_of_a_single_run(originals: Path, lists: NBest, walk: 
         assert row.runs[name][1] == pytest.approx(expected)
 
 
+@pytest.mark.slow
 def test_more_draws_vary_less(originals: Path, lists: NBest) -> None:
     """The number of samples against TER, with a sampler that has no R-hat."""
     weights = read_weights(originals / "moses.ini")

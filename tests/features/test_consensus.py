@@ -46,7 +46,7 @@ sentence = st.lists(st.sampled_from("abc"), max_size=7).map(" ".join)
 tables = st.lists(st.lists(sentence, min_size=1, max_size=6), min_size=1, max_size=4)
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(tables, st.booleans(), st.sampled_from([0.0, 0.7]), st.data())
 def test_equals_brute_force(
     texts: list[list[str]], mean: bool, scale: float, data: st.DataObject

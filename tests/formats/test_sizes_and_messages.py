@@ -13,9 +13,9 @@ from bpa_ppl.errors import BpaError, UsageError, printable, quoted
 from bpa_ppl.labels import expand, printed_labels
 from bpa_ppl.registry import NBEST_FORMATS
 
-MANY = 10_000
+MANY = 5_000
 # In proportion they take a tenth of this; with one pass over all names for each, many times it.
-SECONDS = 2.0
+SECONDS = 1.0
 OTHERS = ("plain", "fairseq", "sockeye", "preference-pairs")
 TEXT_FORMATS = [name for name in NBEST_FORMATS if name not in OTHERS]
 
@@ -45,12 +45,12 @@ def test_time_is_linear_in_the_number_of_weights(wide: NBest, suffix: str, tmp_p
 
 
 def test_labels_of_several_values_are_grouped_in_one_pass() -> None:
-    names = [*expand("TM0", 20_000), *(f"f{i}" for i in range(20_000))]
+    names = [*expand("TM0", 10_000), *(f"f{i}" for i in range(10_000))]
     start = time.process_time()
     labels = printed_labels(names)
     assert time.process_time() - start < SECONDS
-    assert labels[0] == ("TM0", 20_000)
-    assert len(labels) == 20_001
+    assert labels[0] == ("TM0", 10_000)
+    assert len(labels) == 10_001
 
 
 @pytest.mark.parametrize(

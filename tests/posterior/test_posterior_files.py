@@ -20,8 +20,9 @@ from raising import raises
 
 from bpa_ppl import DataError, NBest, check, point_weights, read_posterior, rerank, write_posterior
 from bpa_ppl.diagnostics.report_page import posterior_page
+from bpa_ppl.errors import BpaError
 from bpa_ppl.posterior import Draws, import_arviz, read_draws, to_arviz
-from bpa_ppl.posterior.adapter import SCHEMA_VERSION, to_tree
+from bpa_ppl.posterior.adapter import SCHEMA_VERSION, as_draws, from_tree, to_tree
 from bpa_ppl.posterior.arviz_functions import arviz_data, data_tree
 from bpa_ppl.posterior.files import from_bytes, to_bytes
 from bpa_ppl.weights import Weights
@@ -59,6 +60,13 @@ def content() -> bytes:
     return to_bytes(to_tree(draws_of_all_kinds()))
 
 
+@pytest.fixture(scope="module")
+def small_content() -> bytes:
+    """A file with three groups, which is read in a third of the time."""
+    few = {"weights": np.random.default_rng(3).normal(size=(CHAINS, DRAWS, Q))}
+    return to_bytes(to_tree(Draws(few, NAMES, constants={"canonical": np.ones(Q)})))
+
+
 def test_equal_draws_and_arviz_data_give_equal_bytes(content: bytes, tmp_path: Path) -> None:
     assert to_bytes(to_tree(draws_of_all_kinds())) == content
     write_posterior(to_arviz(draws_of_all_kinds()), tmp_path / "posterior.nc")
@@ -84,35 +92,54 @@ def test_reads_file_changed_by_another_program(content: bytes, tmp_path: Path) -
 
 def test_rejects_flipped_bits_in_numbers(content: bytes, tmp_path: Path) -> None:
     path = tmp_path / "flipped.nc"
-    chunks = chunk_positions(content)
-    assert {"posterior/weights", "log_likelihood/oracle", "constant_data/canonical"} <= set(chunks)
-    for place in chunks.values():
+    for name in ("posterior/weights", "log_likelihood/oracle", "constant_data/canonical"):
+        chunk = numeric_datasets(content)[name]
+        assert chunk is not None
         damaged = bytearray(content)
-        damaged[place] ^= 4
+        damaged[chunk] ^= 4
         path.write_bytes(damaged)
         with raises(DataError, "damaged"):
             read_posterior(path)
 
 
-def chunk_positions(content: bytes) -> dict[str, int]:
-    """Return the position of a byte in the first chunk of each numeric dataset."""
-    places: dict[str, int] = {}
+def test_all_numbers_have_checksums(content: bytes) -> None:
+    datasets = numeric_datasets(content)
+    assert len(datasets) > 20
+    assert [name for name, chunk in datasets.items() if chunk is None] == []
+
+
+def numeric_datasets(content: bytes) -> dict[str, int | None]:
+    """Return the position of a byte of each array of numbers, or None if it has no checksum."""
+    places: dict[str, int | None] = {}
 
     def add(name: str, entry: Any) -> None:
-        if isinstance(entry, h5py.Dataset) and entry.chunks:
-            chunk = entry.id.get_chunk_info(0)
-            places[name] = chunk.byte_offset + chunk.size // 2
+        if isinstance(entry, h5py.Dataset) and entry.ndim and entry.dtype.kind in "biufc":
+            if entry.fletcher32:
+                chunk = entry.id.get_chunk_info(0)
+                places[name] = chunk.byte_offset + chunk.size // 2
+            else:
+                places[name] = None
 
     with h5py.File(io.BytesIO(content), "r") as file:
         file.visititems(add)
     return places
 
 
-def test_flipped_bits_are_detected_or_harmless(content: bytes) -> None:
+def test_flipped_bits_are_detected_or_harmless(small_content: bytes) -> None:
     """Names, attributes and unused space have no checksum."""
+    check_flipped_bits(small_content, 24, least_refused=3)
+
+
+@pytest.mark.slow
+def test_many_flipped_bits_are_detected_or_harmless(content: bytes) -> None:
+    check_flipped_bits(content, 400, least_refused=40)
+
+
+def check_flipped_bits(content: bytes, flips: int, *, least_refused: int) -> None:
+    """Flip single bits in random places, and read the files."""
     rng = np.random.default_rng(8)
     expected, refused = from_bytes(content), 0
-    for place in rng.integers(0, len(content), size=100):
+    for place in rng.integers(0, len(content), size=flips):
         damaged = bytearray(content)
         damaged[place] ^= 1 << int(rng.integers(8))
         try:
@@ -124,13 +151,13 @@ def test_flipped_bits_are_detected_or_harmless(content: bytes) -> None:
             for key, values in node.to_dataset().data_vars.items():
                 if values.dtype.kind in "iufb":
                     np.testing.assert_array_equal(values, expected[name][key])
-    assert refused > 10
+    assert refused >= least_refused
 
 
-def test_rejects_truncated_file(content: bytes, tmp_path: Path) -> None:
+def test_rejects_truncated_file(small_content: bytes, tmp_path: Path) -> None:
     path = tmp_path / "short.nc"
-    for length in np.linspace(0, len(content) - 1, 20).astype(int):
-        path.write_bytes(content[:length])
+    for length in np.linspace(0, len(small_content) - 1, 20).astype(int):
+        path.write_bytes(small_content[:length])
         with raises(DataError, "damaged"):
             read_posterior(path)
 
@@ -279,12 +306,31 @@ CRAFTED: dict[str, tuple[str, str | None, Change]] = {
 }
 
 
+def crafted(what: str) -> xarray.DataTree:
+    tree = to_tree(draws_of_all_kinds())
+    CRAFTED[what][-1](tree)
+    return tree
+
+
 @pytest.mark.parametrize("what", CRAFTED)
-def test_rejects_inconsistent_files(content: bytes, what: str, tmp_path: Path) -> None:
-    code, parameter, change = CRAFTED[what]
-    tree = from_bytes(content)
-    change(tree)
-    (tmp_path / "crafted.nc").write_bytes(to_bytes(tree))
+def test_rejects_inconsistent_groups(what: str) -> None:
+    code, parameter, _ = CRAFTED[what]
+    with pytest.raises(BpaError) as caught:
+        as_draws(from_tree(crafted(what)))
+    assert (caught.value.code, caught.value.parameter) == (code, parameter)
+
+
+#: Of each kind one: an attribute, a shape, a name, a type, a number.
+FILES = [
+    *("schema one", "weights that are texts", "no draws", "fixed weights without names"),
+    *("a weight that is NaN", "sites that are a number"),
+]
+
+
+@pytest.mark.parametrize("what", FILES)
+def test_rejects_inconsistent_files(what: str, tmp_path: Path) -> None:
+    code, parameter, _ = CRAFTED[what]
+    (tmp_path / "crafted.nc").write_bytes(to_bytes(crafted(what)))
     with raises(DataError, code, parameter=parameter, match=r"crafted\.nc: "):
         read_posterior(tmp_path / "crafted.nc")
 
@@ -304,6 +350,7 @@ def test_rejects_nan_draws(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == []
 
 
+@pytest.mark.usefixtures("without_drawing")
 def test_invalid_attributes_are_shown_as_text(content: bytes) -> None:
     tree = from_bytes(content)
     tree.attrs["note"] = "[" * 100_000  # nested too deeply for JSON

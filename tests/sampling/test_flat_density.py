@@ -26,8 +26,6 @@ from bpa_ppl.registry import SAMPLERS
 from bpa_ppl.sampling import LogDensity, Sampled, draws_of, evaluate, target_of
 from bpa_ppl.weights import match
 
-pytestmark = pytest.mark.slow
-
 NAMES = ("LM0", "WP0", "TM0")
 CANONICAL = dict(zip(NAMES, (0.5, -0.3, 0.2), strict=True))
 
@@ -69,7 +67,7 @@ def density_of(name: str) -> LogDensity:
 @pytest.mark.parametrize(
     "name",
     [
-        pytest.param(name, marks=[pytest.mark.slow] if name in ("horseshoe", "hierarchy") else [])
+        pytest.param(name, marks=[] if name == "risk and preferences" else pytest.mark.slow)
         for name in POSTERIORS
     ],
 )
@@ -89,7 +87,11 @@ def test_it_is_lp_of_the_draws(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["risk and preferences", pytest.param("hierarchy", marks=pytest.mark.slow)]
+    "name",
+    [
+        pytest.param("risk and preferences", marks=pytest.mark.slow),
+        pytest.param("hierarchy", marks=pytest.mark.slow),
+    ],
 )
 def test_forward_and_reverse_mode_agree(name: str) -> None:
     """In the hierarchy each sentence has its own weights, another branch of the derivative."""
@@ -188,6 +190,7 @@ def test_draws_become_the_posterior_of_adapt() -> None:
     np.testing.assert_array_equal(again.probability, first.probability)
 
 
+@pytest.mark.slow
 def test_sites_of_a_hierarchy_come_back() -> None:
     density = density_of("hierarchy")
     z = density.initial_positions(2 * 30, seed=0).reshape(2, 30, -1)

@@ -100,8 +100,8 @@ def test_a_class_with_settings_is_the_kernel_of_that_name(
 @pytest.mark.parametrize(
     ("sampler", "name"),
     [
-        (NUTS(log_linear, target_accept_prob=0.9), "numpyro:NUTS"),
-        (partial(NUTS, inverse_mass_matrix=np.eye(2)), "numpyro:NUTS"),
+        (HMC(log_linear, trajectory_length=1.0, target_accept_prob=0.9), "numpyro:HMC"),
+        (partial(HMC, inverse_mass_matrix=np.eye(2)), "numpyro:HMC"),
         (partial(AIES, moves={AIES.StretchMove(): 1.0}), "numpyro:AIES"),
         (RandomWalk, "numpyro:RandomWalk"),
     ],

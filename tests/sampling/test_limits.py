@@ -41,7 +41,8 @@ def priors(lists: NBest) -> Any:
 
 
 @pytest.mark.parametrize(
-    "sampler", [pytest.param(n, marks=pytest.mark.slow) if n == "nuts" else n for n in EXACT]
+    "sampler",
+    [pytest.param(n, marks=pytest.mark.slow) if n in ("nuts", "numpyro") else n for n in EXACT],
 )
 def test_without_sentences_the_posterior_is_the_prior(priors: Any, sampler: str) -> None:
     posterior = priors(sampler)

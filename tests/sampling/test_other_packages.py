@@ -145,7 +145,9 @@ BLOCKS = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
 
 
 @pytest.mark.parametrize(
-    "blackjax", [False, pytest.param(True, marks=needs_blackjax)], ids=["numpy", "blackjax"]
+    "blackjax",
+    [pytest.param(False, marks=pytest.mark.slow), pytest.param(True, marks=needs_blackjax)],
+    ids=["numpy", "blackjax"],
 )
 @pytest.mark.filterwarnings("ignore::bpa_ppl.BpaWarning")
 def test_examples_of_the_page_run(blackjax: bool, capsys: pytest.CaptureFixture[str]) -> None:

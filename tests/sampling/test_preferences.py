@@ -56,6 +56,12 @@ def adapted(lists: NBest, **options: Any) -> Draws:
     return as_draws(adapt(lists, ZERO, **options))
 
 
+@pytest.fixture(scope="module")
+def whole(lists: NBest) -> Draws:
+    """The posterior given all preferences."""
+    return adapted(lists)
+
+
 def close(ours: Draws, theirs: Draws) -> None:
     """Assert equal moments, within the Monte Carlo error of two samples of 500 or more."""
     error = np.hypot(ours.deviation, theirs.deviation) / np.sqrt(500)
@@ -91,9 +97,9 @@ def test_preferences_are_the_default_without_references(lists: NBest) -> None:
         adapt(bare, ZERO, likelihood="preference")
 
 
-def test_an_update_agrees_with_adapting_to_all(lists: NBest) -> None:
+def test_an_update_agrees_with_adapting_to_all(lists: NBest, whole: Draws) -> None:
     first, rest = lists[:25], lists[25:]
-    whole, part = adapted(lists), adapted(first)
+    part = adapted(first)
     grown = as_draws(update(part, rest))
     assert grown.attrs["updates"][0]["afresh"] == ""
     assert grown.attrs["adaptation_sentences"] == 4 * SENTENCES
@@ -103,14 +109,14 @@ def test_an_update_agrees_with_adapting_to_all(lists: NBest) -> None:
     np.testing.assert_allclose(exact.mean, grown.mean, rtol=1e-6)
 
 
-def test_new_draws_need_the_lists_if_ties_have_a_parameter(lists: NBest) -> None:
+def test_new_draws_need_the_lists_if_ties_have_a_parameter(lists: NBest, whole: Draws) -> None:
     few, many = lists[:2], lists[2:]
     part = adapted(few)
     with raises(DataError, "not-supported", parameter="posterior"):
         update(part, many)
     grown = as_draws(update(part, many, adaptation_lists=few))
     assert "exact" in grown.attrs["updates"][0]["afresh"]
-    close(grown, adapted(lists))
+    close(grown, whole)
 
 
 def test_a_posterior_without_ties_takes_no_ties(lists: NBest) -> None:
@@ -123,8 +129,9 @@ def test_a_posterior_without_ties_takes_no_ties(lists: NBest) -> None:
     close(grown, adapted(lists.without("ties")))
 
 
-def test_files_and_pages_keep_the_comparisons(lists: NBest, tmp_path: Any) -> None:
-    posterior = adapted(lists)
+@pytest.mark.usefixtures("without_drawing")
+def test_files_and_pages_keep_the_comparisons(lists: NBest, whole: Draws, tmp_path: Any) -> None:
+    posterior = whole
     write_posterior(posterior, tmp_path / "p.nc")
     again = as_draws(read_posterior(tmp_path / "p.nc"))
     assert again.attrs["comparisons"] == posterior.attrs["comparisons"]

@@ -35,7 +35,7 @@ def drawn(
     mcmc = MCMC(
         RandomWalk(model, proposal_variance=2.0),
         num_warmup=500,
-        num_samples=20_000 // chains,
+        num_samples=12_000 // chains,
         num_chains=chains,
         chain_method=chain_method,
         jit_model_args=jit_args,
@@ -47,14 +47,14 @@ def drawn(
 
 @pytest.mark.parametrize(
     ("chain_method", "chains", "jit_args"),
-    [("sequential", 3, True), ("vectorized", 1, True), ("vectorized", 3, False)],
+    [("sequential", 3, True), ("vectorized", 3, False)],
 )
 def test_a_gaussian_is_recovered_however_the_chains_run(
     chain_method: str, chains: int, jit_args: bool
 ) -> None:
     mcmc = drawn(gaussian, jnp.asarray(MEAN), chain_method, chains, jit_args)
     draws = mcmc.get_samples(group_by_chain=True)["x"]
-    assert draws.shape == (chains, 20_000 // chains, 2)
+    assert draws.shape == (chains, 12_000 // chains, 2)
     assert_moments(draws, MEAN, COVARIANCE)
 
 
@@ -75,7 +75,7 @@ def test_a_skewed_target_with_a_bound_is_recovered(bounded: MCMC) -> None:
 def test_arviz_reads_the_run(bounded: MCMC) -> None:
     # NumPyro's normal distribution in several dimensions does not bear strict ranks here.
     data = import_arviz().from_numpyro(bounded)
-    assert data["posterior"]["x"].shape == (2, 10_000)
+    assert data["posterior"]["x"].shape == (2, 6_000)
     assert not data["sample_stats"]["diverging"].values.any()
 
 
@@ -114,5 +114,5 @@ def test_a_covariance_turns_the_steps() -> None:
     def step(key: jax.Array) -> jax.Array:
         return kernel.sample(kernel.init(key, 0, {"x": jnp.zeros(2)}, (), {}), (), {}).z["x"]
 
-    steps = np.asarray(jax.vmap(step)(jax.random.split(jax.random.key(0), 20_000)))
+    steps = np.asarray(jax.vmap(step)(jax.random.split(jax.random.key(0), 5_000)))
     assert_moments(steps[None], np.zeros(2), 4.0 * np.asarray(covariance))

@@ -35,7 +35,12 @@ def drawn(sampler: str, seed: int, **settings: Any) -> np.ndarray:
 
 
 @pytest.mark.parametrize(
-    "sampler", [name for name in OWN if name not in ("map", "auto", "weight-trace")]
+    "sampler",
+    [
+        pytest.param(name, marks=pytest.mark.slow) if name == "numpyro" else name  # NUTS as `nuts`
+        for name in OWN
+        if name not in ("map", "auto", "weight-trace")
+    ],
 )
 def test_a_seed_gives_its_draws_and_no_others(posteriors: Posteriors, sampler: str) -> None:
     first = posteriors(sampler, "plane", draws=4000)["posterior"]["weights"].values

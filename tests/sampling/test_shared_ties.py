@@ -128,9 +128,14 @@ def test_many_draws_side_by_side_have_the_density_of_each() -> None:
     np.testing.assert_allclose(found, expected, atol=1e-4)
 
 
-@pytest.mark.parametrize("likelihood", ["oracle", "margin", "risk"])
-@pytest.mark.parametrize("sampler", ["imh", "nuts", "rwm", "laplace", "map"])
-def test_the_order_of_candidates_does_not_matter(likelihood: str, sampler: str) -> None:
+@pytest.mark.parametrize(
+    ("sampler", "likelihood"),
+    [
+        *(("map", likelihood) for likelihood in ("oracle", "margin", "risk")),
+        *(("imh", "risk"), ("nuts", "margin"), ("rwm", "oracle"), ("laplace", "oracle")),
+    ],
+)
+def test_the_order_of_candidates_does_not_matter(sampler: str, likelihood: str) -> None:
     pool = lists()
     other, rows = permuted(pool)
     settings = {} if sampler == "map" else FEW if sampler != "laplace" else {"draws": 60}

@@ -32,8 +32,8 @@ def run(thread):
         ["A", "B"],
         references=[("w0",)] * 20,
     )
-    sampler = ("imh", "laplace", "auto", "rwm")[thread]
-    posterior = bpa.adapt(lists, {"A": 0.1, "B": 0.2}, sampler=sampler, draws=200, seed=thread)
+    sampler = SAMPLERS[thread]
+    posterior = bpa.adapt(lists, {"A": 0.1, "B": 0.2}, sampler=sampler, seed=thread)
     return bpa.as_draws(posterior).mean
 
 with ThreadPoolExecutor(4) as threads:
@@ -57,7 +57,17 @@ with ThreadPoolExecutor(8) as threads:
 """
 
 
-@pytest.mark.parametrize("code", [COLD, NAMES])
+@pytest.mark.parametrize(
+    "code",
+    [
+        COLD.replace("SAMPLERS", "('laplace', 'map', 'map', 'laplace')"),
+        pytest.param(
+            COLD.replace("SAMPLERS", "('imh', 'laplace', 'auto', 'rwm')"), marks=pytest.mark.slow
+        ),
+        NAMES,
+    ],
+    ids=["two samplers", "four samplers", "names"],
+)
 def test_threads_of_a_cold_process(code: str) -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.stdout.splitlines()[-1:] == ["True"], done.stderr

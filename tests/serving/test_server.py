@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -19,10 +20,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
+from raising import raises
 
-from bpa_ppl import Draws, write_posterior
+from bpa_ppl import Draws, UsageError, write_posterior
 
 httpx = pytest.importorskip("httpx", reason="httpx is not installed")
+serve = pytest.importorskip("bpa_ppl.serving", reason="the extra `serve` is not installed").serve
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser"))), None)
 BODY = {"candidates": [{"text": f"text {i}", "lm": i % 7, "tm": i % 3} for i in range(20)]}
@@ -35,11 +38,13 @@ class Server(NamedTuple):
         url: its address.
         process: the process.
         lines: of its standard error, as they come; a pipe that nobody reads would stop it.
+        path: of the posterior.
     """
 
     url: str
     process: subprocess.Popen[str]
     lines: Queue[str]
+    path: Path
 
 
 @contextmanager
@@ -53,10 +58,19 @@ def running(posterior: Path, *options: str) -> Iterator[Server]:
         try:
             first = lines.get(timeout=120)
             assert " at http://" in first, first
-            yield Server(first.split(" at ")[1].strip(), process, lines)
+            yield Server(first.split(" at ")[1].strip(), process, lines, posterior)
         finally:
             process.kill()
             reader.join()
+
+
+@pytest.fixture(scope="module")
+def server(posterior: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A server that the tests share; the last of them stops it."""
+    path = tmp_path_factory.mktemp("server") / "served.nc"
+    shutil.copy(posterior, path)
+    with running(path, "--port", "0") as started:
+        yield started
 
 
 def requests(url: str, clients: int, count: int) -> np.ndarray:
@@ -76,50 +90,44 @@ def requests(url: str, clients: int, count: int) -> np.ndarray:
         return np.concatenate(list(threads.map(send, range(clients))))
 
 
-def test_reload_and_shutdown(posterior: Path, tmp_path: Path) -> None:
-    path = tmp_path / "served.nc"
-    shutil.copy(posterior, path)
-    with running(path, "--port", "0") as (url, process, lines):
-        assert requests(url, clients=4, count=40).size == 40
-        # Another posterior, then a file that cannot be read: that one is not taken.
-        weights = np.random.default_rng(0).normal(1, 0.1, size=(4, 300, 2))
-        for content, draws in ((Draws({"weights": weights}, ("lm", "tm")), 1200), (b"no", 1200)):
-            if isinstance(content, bytes):
-                path.write_bytes(content)
-            else:
-                write_posterior(content, path)
-            process.send_signal(signal.SIGHUP)
-            while json.loads(lines.get(timeout=60))["event"] != "reload":
-                pass
-            assert httpx.get(f"{url}/model").json()["draws"] == draws
-        process.send_signal(signal.SIGTERM)
-        assert process.wait(30) in (0, -signal.SIGTERM)
-
-
 def test_a_port_in_use_is_an_error(posterior: Path) -> None:
-    with running(posterior, "--port", "0") as (url, *_):
-        command = [sys.executable, "-m", "bpa_ppl", "serve", str(posterior)]
-        command += ["--port", url.rpartition(":")[2]]
-        second = subprocess.run(command, capture_output=True, text=True)
-    assert second.returncode == 2
-    assert "--port" in second.stderr
-    assert "Traceback" not in second.stderr
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with raises(UsageError, parameter="port", match=str(port)):
+            serve(posterior, port=port)
 
 
 @pytest.mark.skipif(CHROMIUM is None, reason="no Chromium")
-def test_the_page_in_a_browser(posterior: Path) -> None:
-    with running(posterior, "--port", "0") as (url, *_):
-        command = [str(CHROMIUM), "--headless=new", "--no-sandbox", "--disable-gpu"]
-        command += [
-            "--virtual-time-budget=5000",
-            "--enable-logging=stderr",
-            "--dump-dom",
-            f"{url}/",
-        ]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+def test_the_page_in_a_browser(server: Server) -> None:
+    command = [str(CHROMIUM), "--headless=new", "--no-sandbox", "--disable-gpu"]
+    command += [
+        "--virtual-time-budget=5000",
+        "--enable-logging=stderr",
+        "--dump-dom",
+        f"{server.url}/",
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
     assert "Features: lm, tm" in done.stdout
     assert '<tr class="chosen"><td>0.' in done.stdout
     assert "CONSOLE" not in done.stderr
+
+
+def test_reload_and_shutdown(server: Server) -> None:
+    url, process, lines, path = server
+    assert requests(url, clients=4, count=40).size == 40
+    # Another posterior, then a file that cannot be read: that one is not taken.
+    weights = np.random.default_rng(0).normal(1, 0.1, size=(4, 300, 2))
+    for content, draws in ((Draws({"weights": weights}, ("lm", "tm")), 1200), (b"no", 1200)):
+        if isinstance(content, bytes):
+            path.write_bytes(content)
+        else:
+            write_posterior(content, path)
+        process.send_signal(signal.SIGHUP)
+        while json.loads(lines.get(timeout=60))["event"] != "reload":
+            pass
+        assert httpx.get(f"{url}/model").json()["draws"] == draws
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(30) in (0, -signal.SIGTERM)
 
 
 @pytest.mark.slow
@@ -144,7 +152,7 @@ def test_a_killed_server_can_be_restarted_under_load(posterior: Path) -> None:
                 failures.append(type(error))
                 time.sleep(0.05)
 
-    with running(posterior, "--port", "0") as (url, process, _), ThreadPoolExecutor(8) as threads:
+    with running(posterior, "--port", "0") as (url, process, *_), ThreadPoolExecutor(8) as threads:
         work = [threads.submit(send, url, time.monotonic() + 30) for _ in range(8)]
         time.sleep(3)
         process.kill()

@@ -19,7 +19,7 @@ from bpa_ppl.tuning import TuningLists
 from bpa_ppl.tuning.base import lay_out
 from bpa_ppl.weights import match
 
-SEEDS = range(3)
+SEEDS = range(1)
 
 
 @pytest.fixture(scope="module")
