@@ -261,6 +261,8 @@ def _translation(
 #: The name of the column.
 SVM = "svm"
 _EXAMPLES = 100_000
+#: The published definitions of negative examples, the second one first, which is the default.
+NEGATIVES = ("no-common", "source")
 
 
 def svm_feature(
@@ -268,7 +270,7 @@ def svm_feature(
     inside: PhraseCounts,
     features: Float32,
     *,
-    negatives: Literal["source", "no-common"] = "source",
+    negatives: Literal["no-common", "source"] = "no-common",
     cost: float = 1.0,
     examples: int = _EXAMPLES,
     seed: int = 0,
@@ -282,8 +284,9 @@ def svm_feature(
         outside: the counts of phrase pairs of OUT.
         inside: those of IN.
         features: (pairs of OUT, Q).
-        negatives: `source`, the pairs of OUT that are not in IN, but whose source phrase is;
-            `no-common`, only those whose source phrase has no translation in both.
+        negatives: `no-common`, the pairs of OUT whose source phrase is in IN, but has no
+            translation that both tables share (definition 2 of the paper, its default); `source`,
+            all pairs of OUT that are not in IN, but whose source phrase is (definition 1).
         cost: C of the SVM.
         examples: the maximum number of examples, which are drawn at random if there are more.
         seed: of the draw.
@@ -312,7 +315,7 @@ def svm_examples(
     outside: PhraseCounts, inside: PhraseCounts, negatives: str
 ) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
     """Return which pairs of OUT are positive and which negative examples: see `svm_feature`."""
-    one_of(negatives, ("source", "no-common"), "kind of negative examples", "negatives")
+    one_of(negatives, NEGATIVES, "kind of negative examples", "negatives")
     common = inside.rows_of(outside) >= 0
     in_source = inside.marginals_of("source", outside.sources) > 0
     negative = in_source[outside.source] & ~common

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import product
 from math import exp, log
@@ -19,6 +20,7 @@ from weighted_mixture import log_likelihoods, weighted_mixture
 import bpa_ppl as bpa
 from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.models.instance_weighting import (
+    FORMS,
     Phi,
     PhiPrior,
     Problem,
@@ -143,6 +145,75 @@ def test_probabilities_agree_with_equations(tables: Tables, variant: Variant, si
     expected = reference_probabilities(tables, side, variant, phi)
     assert result == pytest.approx(expected, rel=1e-12)
     assert (result > 0).tolist() == problem.supported.tolist()
+
+
+#: The features of Sections 3.3 and 3.4, and what the published forms do with a count and η = λ·f.
+GENERAL_NAMES = [
+    "tokens",
+    "out.count",
+    "out.rarest.source",
+    "out.rarest.target",
+    "out.ibm1.direct",
+    "out.ibm1.inverse",
+    "out.documents.mean.source",
+    "out.documents.least.source",
+    "out.documents.mean.target",
+    "out.documents.least.target",
+    "out.burstiness.mean.source",
+    "out.burstiness.least.source",
+    "out.burstiness.mean.target",
+    "out.burstiness.least.target",
+]
+SIMILARITY_NAMES = [
+    "in.1gram.source",
+    "in.2gram.source",
+    "in.1gram.target",
+    "in.2gram.target",
+    "in.unknown.source",
+    "in.unknown.target",
+    "in.ibm1.direct",
+    "in.ibm1.inverse",
+]
+ALL_NAMES = [*GENERAL_NAMES, *SIMILARITY_NAMES, "svm"]
+FORM_DEFINITIONS: dict[str, tuple[list[str], Callable[[float, float], float], bool]] = {
+    "plain": ([], lambda count, eta: count, False),
+    "weighted": (ALL_NAMES, lambda count, eta: count / (1 + exp(-eta)), True),
+    "gamma-0": (ALL_NAMES, lambda count, eta: count / (1 + exp(-eta)), False),
+    "flat": (ALL_NAMES, lambda count, eta: 1 / (1 + exp(-eta)), True),
+    "exponential": (ALL_NAMES, lambda count, eta: count * exp(eta), True),
+    "general": (GENERAL_NAMES, lambda count, eta: count / (1 + exp(-eta)), True),
+    "similarity": (SIMILARITY_NAMES, lambda count, eta: count / (1 + exp(-eta)), True),
+    "svm": (["svm"], lambda count, eta: count / (1 + exp(-eta)), True),
+}
+
+
+@pytest.mark.parametrize("mixture", ["linear", "map"])
+@pytest.mark.parametrize("form", FORMS)
+def test_forms_agree_with_their_definitions(form: str, mixture: str) -> None:
+    used, weigh_count, smoothed = FORM_DEFINITIONS[form]
+    inside = PhraseCounts.of(["s", "s"], ["a", "d"], [1, 4])
+    outside = PhraseCounts.of(["s"] * 3, ["a", "b", "c"], [1, 2, 4])
+    features = np.random.default_rng(5).normal(size=(3, len(ALL_NAMES))).astype(np.float32)
+    problem = problem_of(
+        inside,
+        outside,
+        PhraseCounts.of(["s"] * 4, list("abcd"), [1] * 4),
+        features,
+        tuple(ALL_NAMES),
+    )
+    variant = variant_named(form, mixture)
+    _, phi = random_phi(variant, problem)
+    assert (len(phi.weights), phi.gamma > 0) == (len(used), smoothed)
+    columns = [ALL_NAMES.index(name) for name in used]
+    weighted = [
+        weigh_count(count, sum(w * f for w, f in zip(phi.weights, row[columns], strict=True)))
+        for count, row in zip([1, 2, 4], features, strict=True)
+    ]
+    p_out = [(w + phi.gamma / 3) / (sum(weighted) + phi.gamma) for w in weighted] + [0.0]
+    alpha = phi.mixing if mixture == "linear" else 5 / (5 + phi.mixing)
+    expected = alpha * np.array([1 / 5, 0, 0, 4 / 5]) + (1 - alpha) * np.array(p_out)
+    result = evaluate_mixture(variant.apply(problem), variant, phi).probability
+    assert result == pytest.approx(expected, rel=1e-6)
 
 
 @pytest.mark.parametrize(
