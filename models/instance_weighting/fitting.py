@@ -184,8 +184,6 @@ def fit(
             "small development set: a prior (PhiPrior(), --prior-deviation 1) is safer"
         )
     if problems := fitted.problems():
-        remedy = "give more development text" if prior else "give a prior, or more development text"
-        warn_user(
-            f"the fit of {scales[0]} and the weights is doubtful: {'; '.join(problems)}: {remedy}"
-        )
+        remedy = "a prior" if variant.weighted and prior is None else "more development text"
+        warn_user(f"the fit is doubtful: {', and '.join(problems)}; {remedy} helps")
     return fitted

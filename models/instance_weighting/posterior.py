@@ -32,8 +32,7 @@ _STEP = 1e-4  # of differences of the gradient, in units of the prior or of the 
 _DEGREES = 20.0  # of freedom, of Student's t around the mode
 #: Importance weights with a larger Pareto k̂ are not reliable (Vehtari et al. 2024).
 _RELIABLE = 0.7
-_CHAINS, _WARMUP = 4, 300
-_TARGET = 0.9  # acceptance of NUTS: γ may have a narrow tail
+_CHAINS, _WARMUP = 4, 150  # the warm-up finds the step: the Laplace covariance is a good metric
 
 
 class _Approximation(NamedTuple):
@@ -136,7 +135,7 @@ def nuts(
         def potential_energy(u: jax.Array) -> jax.Array:
             return -log_density(data, variant, prior, mode + root @ u)
 
-        kernel = NUTS(potential_fn=potential_energy, dense_mass=True, target_accept_prob=_TARGET)
+        kernel = NUTS(potential_fn=potential_energy, adapt_mass_matrix=False)
         runner = MCMC(
             kernel,
             num_warmup=_WARMUP,
