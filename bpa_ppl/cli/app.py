@@ -17,7 +17,7 @@ import typer.main
 from typer.core import TyperCommand, TyperGroup
 
 from bpa_ppl import __version__
-from bpa_ppl.cli import adapt, experiments, lists, phrases, posteriors, serve
+from bpa_ppl.cli import adapt, experiments, lists, phrases, posteriors, serve, texts
 from bpa_ppl.cli.options import as_command
 from bpa_ppl.errors import BpaError, UsageError, printable, quoted
 from bpa_ppl.notes import LOGGER
@@ -102,6 +102,16 @@ class Group(TyperGroup):
         return result
 
 
+class LanguageModelGroup(TyperGroup):
+    """The subcommands of `bpa lm`; without the name of one, the first: `bpa lm TEXT`."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Put the name of the first subcommand in front of arguments without one."""
+        if args and args[0] not in (*self.commands, "--help"):
+            args = [next(iter(self.commands)), *args]
+        return super().parse_args(ctx, args)
+
+
 app = typer.Typer(
     name="bpa",
     help="Adapt the weights of an n-best reranker to a new domain from a few references.",
@@ -113,6 +123,11 @@ app = typer.Typer(
 )
 phrase_app = typer.Typer(
     help="Phrase tables: extract phrase pairs from aligned text, and mix tables for a domain.",
+    no_args_is_help=True,
+)
+lm_app = typer.Typer(
+    help="Language models: `bpa lm TEXT` estimates one, `bpa lm mix` mixes several.",
+    cls=LanguageModelGroup,
     no_args_is_help=True,
 )
 _COMMANDS: dict[typer.Typer, tuple[Callable[..., None], ...]] = {
@@ -134,17 +149,18 @@ _COMMANDS: dict[typer.Typer, tuple[Callable[..., None], ...]] = {
         experiments.tune,
         experiments.experiment,
         experiments.figures,
-        lists.lm,
         phrases.subdomains,
         experiments.demo,
     ),
     phrase_app: (phrases.extract, phrases.mix, phrases.weigh),
+    lm_app: (texts.estimate, texts.mix),
 }
 for group, functions in _COMMANDS.items():
     for function in functions:
         name = function.__name__.strip("_").replace("_", "-")
         group.command(name, cls=Command)(as_command(function))
 app.add_typer(phrase_app, name="phrases")
+app.add_typer(lm_app, name="lm")
 
 
 def _version(show: bool) -> None:
