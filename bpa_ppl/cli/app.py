@@ -106,10 +106,16 @@ class LanguageModelGroup(TyperGroup):
     """The subcommands of `bpa lm`; without the name of one, the first: `bpa lm TEXT`."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Put the name of the first subcommand in front of arguments without one."""
-        if args and args[0] not in (*self.commands, "--help"):
-            args = [next(iter(self.commands)), *args]
-        return super().parse_args(ctx, args)
+        """Parse the arguments; options may come first: `bpa lm --order 5 TEXT`."""
+        return super().parse_args(ctx, self._with_name(args))
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Return the subcommand and its arguments."""
+        return super().resolve_command(ctx, self._with_name(args))
+
+    def _with_name(self, args: list[str]) -> list[str]:
+        named = not args or args[0] in (*self.commands, "--help")
+        return args if named else [next(iter(self.commands)), *args]
 
 
 app = typer.Typer(

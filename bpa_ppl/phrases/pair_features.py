@@ -171,6 +171,13 @@ def pair_features(
         DataError: if the table has no pairs, no word of one side of it is in its corpus, or the
             sides of a corpus are swapped.
         UsageError: if the scale is unknown.
+
+    >>> table = PhraseCounts.of(["le", "le chat"], ["the", "the cat"], [2, 1])
+    >>> source, target = [["le", "chat"], ["le", "chien"]], [["the", "cat"], ["the", "dog"]]
+    >>> general = domain = ParallelCorpus(source, target)
+    >>> names, features = pair_features(table, general, domain)
+    >>> features.shape, features[:, names.index("tokens")].tolist()
+    ((2, 22), [-1.0, 1.0])
     """
     one_of(scale, ("plain", "log"), "scale")
     if not len(table):
@@ -337,6 +344,13 @@ def svm_feature(
     Raises:
         DataError: if a class has no examples.
         UsageError: if the kind of negative examples is unknown.
+
+    >>> outside = PhraseCounts.of(["s", "t", "t"], ["a", "b", "c"], [1, 1, 1])
+    >>> inside = PhraseCounts.of(["s", "t"], ["a", "d"], [1, 1])
+    >>> features = np.array([[1.0], [-1.0], [0.0]], np.float32)
+    >>> feature = svm_feature(outside, inside, features)
+    >>> feature.shape, int(feature.argmax()), int(feature.argmin())
+    ((3, 1), 0, 1)
     """
     from sklearn.svm import LinearSVC
 

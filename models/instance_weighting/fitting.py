@@ -128,6 +128,20 @@ def fit(
     Raises:
         DataError: if none of the dev pairs is in one of the tables.
         UsageError: if the number of starts is negative.
+
+    OUT has b and c as translations of s. In dev b is more frequent, so its feature has a positive
+    weight:
+
+    >>> from bpa_ppl.models.instance_weighting import problem_of
+    >>> from bpa_ppl.phrases import PhraseCounts
+    >>> inside = PhraseCounts.of(["s", "s"], ["a", "b"], [3, 1])
+    >>> outside = PhraseCounts.of(["s", "s"], ["b", "c"], [2, 2])
+    >>> dev = PhraseCounts.of(["s", "s", "s"], ["a", "b", "c"], [4, 3, 1])
+    >>> features = np.array([[1.0], [-1.0]], np.float32)
+    >>> problem = problem_of(inside, outside, dev, features, ("like-IN",))
+    >>> fitted = fit(problem, Variant("linear", smoothed=False), prior=PhiPrior())
+    >>> fitted.converged, bool(fitted.phi.weights[0] > 0)
+    (True, True)
     """
     problem = variant.apply(problem)
     if starts < 0:

@@ -65,6 +65,16 @@ def weigh(
         DataError: if the tables and features do not fit, no pair of dev is in the tables, or
             languages are swapped.
         UsageError: if dev is IN itself.
+
+    >>> from bpa_ppl.models.instance_weighting import variant_named
+    >>> inside = PhraseCounts.of(["s", "s"], ["a", "b"], [3, 1])
+    >>> outside = PhraseCounts.of(["s", "s"], ["b", "c"], [2, 2])
+    >>> dev = PhraseCounts.of(["s", "s", "s"], ["a", "b", "c"], [4, 3, 1])
+    >>> features = np.array([[1.0], [-1.0]], np.float32)
+    >>> prior = PhiPrior()
+    >>> result = weigh(inside, outside, dev, features, ("like-IN",), prior=prior)
+    >>> result.table.targets.to_pylist(), bool(np.isclose(result.table.columns["direct"].sum(), 1))
+    (['a', 'b', 'c'], True)
     """
     check_tables(inside, outside, dev)
     variant, fitted, posteriors, columns = variant or Variant(), {}, {}, {}
