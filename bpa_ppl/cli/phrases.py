@@ -203,7 +203,8 @@ def weigh(
     )
     domain, judge = bpa.phrases.read_counts(inner), bpa.phrases.read_counts(dev)
     check_tables(domain, general, judge)
-    columns, features = (), np.zeros((len(general), 0), np.float32)
+    columns: tuple[str, ...] = ()
+    features = np.zeros((len(general), 0), np.float32)
     if variant.weighted and in_corpus is not None and out_corpus is not None:
         corpora = read_corpus(*out_corpus), read_corpus(*in_corpus)
         columns, features = pair_features(

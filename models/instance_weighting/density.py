@@ -45,7 +45,8 @@ def log_likelihoods(
     outer = jnp.where(at < 0, 0.0, (count + gamma * uniform[group]) / divisor[group])
     probability = share[group] * problem.query_in + (1 - share[group]) * outer
     used = problem.supported & (problem.weight > 0)
-    return problem.weight * jnp.log(jnp.where(used, probability, 1.0))
+    result: jax.Array = problem.weight * jnp.log(jnp.where(used, probability, 1.0))
+    return result
 
 
 def log_density(problem: Problem, variant: Variant, prior: PhiPrior, z: Any) -> jax.Array:
@@ -60,10 +61,10 @@ def log_density(problem: Problem, variant: Variant, prior: PhiPrior, z: Any) -> 
     linear, free = variant.mixture == "linear", 1 + variant.smoothed
     mixing = jax.nn.sigmoid(z[0]) if linear else jnp.exp(z[0])
     gamma = jnp.exp(z[1]) if variant.smoothed else jnp.zeros(())
-    each = log_likelihoods(problem, variant, mixing, gamma, z[free:])
+    total: jax.Array = log_likelihoods(problem, variant, mixing, gamma, z[free:]).sum()
     scales, weights = z[int(linear) : free] / prior.scale_deviation, z[free:]
     log_prior = -0.5 * ((scales**2).sum() + (weights**2).sum() / prior.weight_deviation**2)
     if linear:
         a, b = prior.alpha
         log_prior += a * jax.nn.log_sigmoid(z[0]) + b * jax.nn.log_sigmoid(-z[0])
-    return each.sum() + log_prior
+    return total + log_prior
