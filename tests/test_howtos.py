@@ -99,6 +99,8 @@ def working_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         write_lines(f"{name}.fr", [source[s] for s in sentences])
         write_lines(f"{name}.en", [references[s] for s in sentences])
         write_lines(f"{name}.align", ["0-0 1-1" for _ in sentences])
+        write_lines(f"{name}.txt", [references[s] for s in sentences])
+    write_lines("dev.txt", references[:30])
     for name, count in (("judged", 40), ("new", 30)):
         write_lines(
             f"{name}.jsonl", [candidate_line(s, judged=name == "judged") for s in range(count)]
@@ -137,6 +139,9 @@ def run_command(line: str) -> None:
         app(shlex.split(line, comments=True)[1:], standalone_mode=False)
 
 
+MEMORY, GENERAL = (f"{name}.fr {name}.en {name}.align" for name in ("memory", "general"))
+DEV = f"phrases extract {MEMORY} --max-length 1 -o dev.parquet"
+OUT = f"phrases extract {GENERAL} -o out.parquet"
 #: Page -> commands that are run before those of the page.
 BEFORE = {
     "clusters.md": "adapt adapt.nbest -r adapt.ref -w moses.ini --sampler laplace -o posterior.nc",
@@ -145,8 +150,8 @@ BEFORE = {
         adapt dev.nbest -r dev.ref -w moses.ini --sampler laplace -o conversation.nc""",
     "pages.md": "adapt adapt.nbest -r adapt.ref -w moses.ini -o posterior.nc",
     "update.md": "adapt adapt.nbest -r adapt.ref -w moses.ini -o posterior.nc",
-    "text.md": """phrases extract memory.fr memory.en memory.align -o dev.parquet
-        phrases extract general.fr general.en general.align -o out.parquet""",
+    "text.md": f"{DEV}\n{OUT}",
+    "phrases.md": f"{DEV}\n{OUT}\nphrases extract {MEMORY} -o in.parquet",
 }
 #: Pages that are tried each time; their posteriors are Laplace approximations.
 QUICK = ("decode-once.md", "README.md")

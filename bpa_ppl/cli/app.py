@@ -17,7 +17,7 @@ import typer.main
 from typer.core import TyperCommand, TyperGroup
 
 from bpa_ppl import __version__
-from bpa_ppl.cli import adapt, experiments, lists, phrases, posteriors, serve
+from bpa_ppl.cli import adapt, experiments, lists, phrases, posteriors, serve, texts
 from bpa_ppl.cli.options import as_command
 from bpa_ppl.errors import BpaError, UsageError, printable, quoted
 from bpa_ppl.notes import LOGGER
@@ -102,6 +102,22 @@ class Group(TyperGroup):
         return result
 
 
+class LanguageModelGroup(TyperGroup):
+    """The subcommands of `bpa lm`; without the name of one, the first: `bpa lm TEXT`."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse the arguments; options may come first: `bpa lm --order 5 TEXT`."""
+        return super().parse_args(ctx, self._with_name(args))
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Return the subcommand and its arguments."""
+        return super().resolve_command(ctx, self._with_name(args))
+
+    def _with_name(self, args: list[str]) -> list[str]:
+        named = not args or args[0] in (*self.commands, "--help")
+        return args if named else [next(iter(self.commands)), *args]
+
+
 app = typer.Typer(
     name="bpa",
     help="Adapt the weights of an n-best reranker to a new domain from a few references.",
@@ -113,6 +129,11 @@ app = typer.Typer(
 )
 phrase_app = typer.Typer(
     help="Phrase tables: extract phrase pairs from aligned text, and mix tables for a domain.",
+    no_args_is_help=True,
+)
+lm_app = typer.Typer(
+    help="Language models: `bpa lm TEXT` estimates one, `bpa lm mix` mixes several.",
+    cls=LanguageModelGroup,
     no_args_is_help=True,
 )
 _COMMANDS: dict[typer.Typer, tuple[Callable[..., None], ...]] = {
@@ -134,17 +155,18 @@ _COMMANDS: dict[typer.Typer, tuple[Callable[..., None], ...]] = {
         experiments.tune,
         experiments.experiment,
         experiments.figures,
-        lists.lm,
         phrases.subdomains,
         experiments.demo,
     ),
     phrase_app: (phrases.extract, phrases.mix, phrases.weigh),
+    lm_app: (texts.estimate, texts.mix),
 }
 for group, functions in _COMMANDS.items():
     for function in functions:
         name = function.__name__.strip("_").replace("_", "-")
         group.command(name, cls=Command)(as_command(function))
 app.add_typer(phrase_app, name="phrases")
+app.add_typer(lm_app, name="lm")
 
 
 def _version(show: bool) -> None:

@@ -1,9 +1,8 @@
-"""`bpa oracle`, `bpa features` and `bpa lm`: commands on lists and texts alone."""
+"""`bpa oracle` and `bpa features`: commands on lists alone."""
 
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -89,53 +88,3 @@ def features(
     new = extended.feature_names[len(lists.feature_names) :]
     status = f"added {', '.join(new)} to {len(extended.features):,} hypotheses"
     shared.echo_status(status, quiet)
-
-
-def lm(
-    texts: Annotated[list[str], typer.Argument(metavar="TEXT")],
-    order: int = 3,
-    output: shared.OptionalOutput = None,
-    test: list[str] | None = None,
-    quiet: shared.Quiet = False,
-) -> None:
-    """Estimate a language model (modified Kneser–Ney), and print its size and perplexity.
-
-    Args:
-        texts: Text with one sentence per line, words separated by spaces; several files are one
-            text; - for stdin. Or one language model: an ARPA file, or a binary file of KenLM.
-        order: Length of the longest n-grams, 1 to 5.
-        output: ARPA file; .gz, .xz and .zst are compressed.
-        test: Text to compute the perplexity of.
-    """
-    from bpa_ppl.formats.streams import STANDARD, origin_name
-    from bpa_ppl.text.arpa import write_arpa
-    from bpa_ppl.text.language_model import NgramModel
-    from bpa_ppl.text.model_files import evaluate_text, is_model, model_of
-
-    finished = any(map(is_model, texts))
-    if finished and output is not None:
-        raise UsageError(
-            f"{texts[0]} is a language model already: give a text",
-            parameter="output",
-            code="conflict",
-        )
-    model = model_of(texts, order, progress=not quiet)
-    counts = (f"{count:,} {n}-grams" for n, count in enumerate(model.counts, 1))
-    sizes = ", ".join(counts) or f"a model of order {model.order}"
-    if model.fallback:
-        orders = ", ".join(map(str, model.fallback))
-        sizes += f"; too few n-grams of order {orders} to estimate discounts: 0.5, 1, 1.5 are used"
-    lines = [] if quiet else [sizes]
-    again = not finished and all(Path(path).is_file() for path in texts)  # a pipe is read once
-    own = [texts] if again and not quiet else []
-    for paths in [[path] for path in test] if test else own:
-        found = evaluate_text(model, paths)
-        what = ", ".join(map(origin_name, paths)) if test else "the training text itself"
-        lines.append(
-            f"{what}: perplexity {found.perplexity:.2f}, {found.known:.2f} without the "
-            f"{found.unknown:,} unknown of {found.words:,} words"
-        )
-    if isinstance(model, NgramModel) and output is not None:
-        write_arpa(model, output)
-    for line in lines:
-        print(line, file=sys.stderr if output == STANDARD else sys.stdout)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any
 
+import numpy as np
 import typer
 
 import bpa_ppl as bpa
@@ -26,7 +27,8 @@ SourceCounts = Annotated[
 TargetCounts = Annotated[str | None, typer.Option(help="The same for target phrases.")]
 Inner = Annotated[str, typer.Argument(metavar="IN")]
 Outer = Annotated[str, typer.Argument(metavar="OUT")]
-_DRAWS = 1000
+#: The defaults of `weigh`, which the published setting changes.
+_SCALE, _PRIOR_DEVIATION, _DRAWS = "log", 1.0, 1000
 
 
 def extract(
@@ -49,9 +51,11 @@ def extract(
         like: Text or language model of the domain: keep the lines most like it.
         keep: With --like: the share of the lines to keep.
     """
+    from bpa_ppl.formats.streams import require_writable
     from bpa_ppl.phrases.extraction import extract_phrases, select_lines
     from bpa_ppl.text.model_files import model_of
 
+    require_writable(output)
     if (like is None) != (keep is None):
         raise UsageError("give both --like and --keep", parameter="like", code="conflict")
     selected = None
@@ -62,7 +66,8 @@ def extract(
                 parameter="like",
                 code="conflict",
             )
-        selected = select_lines(model_of([like]), target, keep)
+        other = None if source == "-" else source
+        selected = select_lines(model_of([like]), target, keep, source=other)
     table = extract_phrases(
         source, target, alignment, max_length=max_length, keep=selected, progress=not quiet
     )
@@ -92,6 +97,9 @@ def mix(
             that only one table has from that table alone.
         value: Value of the parameter (alpha or beta), instead of fitting it.
     """
+    from bpa_ppl.formats.streams import require_writable
+
+    require_writable(output)
     general = bpa.phrases.read_counts(
         outer, source_counts=out_source_counts, target_counts=out_target_counts
     )
@@ -108,13 +116,17 @@ def weigh(
     outer: Outer,
     output: TableOutput,
     dev: Annotated[str, typer.Option()],
-    in_corpus: Annotated[tuple[str, str], typer.Option()],
-    out_corpus: Annotated[tuple[str, str], typer.Option()],
+    in_corpus: Annotated[tuple[str, str] | None, typer.Option()] = None,
+    out_corpus: Annotated[tuple[str, str] | None, typer.Option()] = None,
     form: str = "weighted",
     mixture: str = "map",
-    scale: str = "log",
-    prior_deviation: float = 1.0,
+    scale: str | None = None,
+    negatives: str | None = None,
+    prior_deviation: float | None = None,
+    published: bool = False,
+    starts: int = 0,
     posterior: str | None = None,
+    draws: int | None = None,
     unchecked: shared.Unchecked = False,
     out_source_counts: SourceCounts = None,
     out_target_counts: TargetCounts = None,
@@ -128,80 +140,135 @@ def weigh(
         outer: Counts of the general table.
         dev: Counts of other text of the domain, to fit to.
         in_corpus: SOURCE TARGET: the corpus of IN; two parallel files, tokenised as the phrases
-            are.
+            are. --form plain needs no corpus.
         out_corpus: SOURCE TARGET: the corpus of OUT; two parallel files, tokenised as the phrases
             are.
         form: weighted, gamma-0, flat, exponential, general, similarity, svm, or plain.
         mixture: linear or map.
-        scale: Scale of counts and perplexities: log, or plain as published.
+        scale: Scale of counts and perplexities: log, or plain as published (default: log).
+        negatives: With --form svm: the negative examples; no-common (definition 2 of the paper) or
+            source (definition 1) (default: no-common).
         prior_deviation: Standard deviation of the prior of each weight, with mean 0; 0 is maximum
-            likelihood, as published.
+            likelihood, as published (default: 1).
+        published: As in the paper: --scale plain, maximum likelihood, and for a phrase that only
+            one table has, the share of the other is lost (Eq. 4 as printed).
+        starts: Number of additional random starts of each fit.
         posterior: NAME: write NAME.direct.nc and NAME.inverse.nc; the table is the posterior mean.
-        seed: Seed of the draws.
+        draws: With --posterior: number of draws (default: 1000).
+        seed: Seed of the random starts and the draws.
     """
+    from dataclasses import replace
+
+    from bpa_ppl.formats.streams import require_writable
     from bpa_ppl.models.instance_weighting import FORMS, PhiPrior, variant_named, weigh
+    from bpa_ppl.phrases.mixtures import check_tables
     from bpa_ppl.phrases.pair_features import SVM, pair_features, read_corpus, svm_feature
     from bpa_ppl.tables import text_table
 
-    variant = variant_named(form, mixture)
-    if prior_deviation < 0:
+    variant = replace(variant_named(form, mixture), complete=not published)
+    has_svm = SVM in FORMS[form].get("features", ())
+    options = {
+        "scale": (scale, variant.weighted and not published),
+        "negatives": (negatives, has_svm),
+        "prior_deviation": (prior_deviation, variant.weighted and not published),
+        "posterior": (posterior, variant.weighted and not published and prior_deviation != 0),
+        "draws": (draws, posterior is not None),
+    }
+    for name, (value, used) in options.items():
+        if value is not None and not used:
+            raise UsageError(_ignored(name, form), parameter=name, code="conflict")
+    deviation = _PRIOR_DEVIATION if prior_deviation is None else prior_deviation
+    if not 0 <= deviation < float("inf"):
         raise UsageError(
-            f"a standard deviation is a number ≥ 0, not {prior_deviation:g}",
+            f"a standard deviation is a finite number ≥ 0, not {deviation:g}",
             parameter="prior_deviation",
         )
-    if posterior is not None and (not prior_deviation or not variant.weighted):
-        raise UsageError(
-            "draws need weighted features with a prior: another --form than plain, and a "
-            "--prior-deviation above 0",
-            parameter="posterior",
-            code="conflict",
-        )
+    for name, count, least in (("starts", starts, 0), ("draws", draws, 1)):
+        if count is not None and count < least:
+            raise UsageError(f"{name} must be at least {least}, not {count}", parameter=name)
+    has_prior = variant.weighted and not published and deviation > 0
+    names = {name: f"{posterior}.{name}.nc" for name in ("direct", "inverse")}
+    for path in [output, *(names.values() if posterior is not None else ())]:
+        require_writable(path)
+    if variant.weighted:
+        for name, paths in (("in_corpus", in_corpus), ("out_corpus", out_corpus)):
+            if paths is None:
+                raise UsageError(
+                    "features of phrase pairs need the corpora of IN and OUT: give both",
+                    parameter=name,
+                    code="missing-file",
+                )
     general = bpa.phrases.read_counts(
         outer, source_counts=out_source_counts, target_counts=out_target_counts
     )
     domain, judge = bpa.phrases.read_counts(inner), bpa.phrases.read_counts(dev)
-    corpora = read_corpus(*out_corpus), read_corpus(*in_corpus)
-    names, features = pair_features(general, *corpora, scale=scale, progress=not quiet)  # type: ignore[arg-type]
-    if SVM in FORMS[form].get("features", ()):
-        names, features = (SVM,), svm_feature(general, domain, features, seed=seed)
+    check_tables(domain, general, judge)
+    columns: tuple[str, ...] = ()
+    features = np.zeros((len(general), 0), np.float32)
+    if variant.weighted and in_corpus is not None and out_corpus is not None:
+        corpora = read_corpus(*out_corpus), read_corpus(*in_corpus)
+        columns, features = pair_features(
+            general,
+            *corpora,
+            scale="plain" if published else scale or _SCALE,  # type: ignore[arg-type]
+            progress=not quiet,
+        )
+    if has_svm:
+        chosen: Any = {} if negatives is None else {"negatives": negatives}
+        features = svm_feature(general, domain, features, **chosen, seed=seed)
+        columns = (SVM,)
     made = weigh(
         domain,
         general,
         judge,
         features,
-        names,
+        columns,
         variant,
-        prior=PhiPrior(weight_deviation=prior_deviation) if prior_deviation else None,
-        draws=_DRAWS if posterior is not None else 0,
+        prior=PhiPrior(weight_deviation=deviation) if has_prior else None,
+        starts=starts,
+        draws=0 if posterior is None else _DRAWS if draws is None else draws,
         seed=seed,
     )
     for name, fitted in made.fits.items():
         shared.echo_status(fitted.describe("p(t|s)" if name == "direct" else "p(s|t)"), quiet)
     first = next(iter(made.fits.values()))
-    columns = {name: fitted.phi.weights for name, fitted in made.fits.items()}
+    weights = {name: fitted.phi.weights for name, fitted in made.fits.items()}
     for name, drawn in made.posteriors.items():
-        draws = bpa.as_draws(drawn)
-        columns[name], columns[f"{name} sd"] = draws.mean, draws.deviation
+        sample = bpa.as_draws(drawn)
+        weights[name], weights[f"{name} sd"] = sample.mean, sample.deviation
     rows = [
-        [feature, *(f"{values[n]:.2f}" for values in columns.values())]
+        [feature, *(f"{values[n]:.2f}" for values in weights.values())]
         for n, feature in enumerate(first.names)
     ]
     if rows:
-        table = text_table(rows, ("weight", *columns), align="l" + "r" * len(columns))
+        table = text_table(rows, ("weight", *weights), align="l" + "r" * len(weights))
         shared.echo_status(table, quiet)
     for name, drawn in made.posteriors.items():
-        bpa.write_posterior(drawn, f"{posterior}.{name}.nc")
+        bpa.write_posterior(drawn, names[name])
     failed = (
         [] if unchecked else [n for n, drawn in made.posteriors.items() if not bpa.check(drawn)]
     )
     if failed:
         raise NotConverged(
-            f"the draws of {' and '.join(failed)} fail their check, and no table is written: try "
-            "--form gamma-0 (γ is often not identified by the data), a smaller --prior-deviation, "
-            "or --unchecked"
+            f"the draws of {' and '.join(failed)} fail their check, and no table is written: give "
+            "more --draws, or --unchecked; `bpa check` shows what failed"
         )
     bpa.phrases.write_table(made.table, output)
     shared.echo_status(f"{len(made.table):,} phrase pairs", quiet)
+
+
+def _ignored(name: str, form: str) -> str:
+    """Return the message for an option of `weigh` that has no effect."""
+    if name == "negatives":
+        return f"--form {form} has no SVM, so there are no negative examples: use --form svm"
+    if name == "draws":
+        return "draws are of a posterior: give --posterior, too"
+    if name == "posterior":
+        return (
+            "a posterior needs weighted features with a prior: no --form plain, --published or "
+            "--prior-deviation 0"
+        )
+    return f"--form {form} or --published sets this: leave one of the two out"
 
 
 def subdomains(

@@ -25,7 +25,8 @@ class LanguageModel(TextSource, frozen=True):
     separated by spaces and taken as they are: tokenise and case the text like the lists.
 
     Several sources can be used together under different names. With a model of the domain and a
-    general one, the two weights include the difference of both (Moore and Lewis, 2010).
+    general one, the two weights include the difference of both (Moore and Lewis, 2010). With `dev`
+    the models become a single one, their linear mixture.
 
     Attributes:
         text: a text file with one sentence a line, or several, which are read as one text; or an
@@ -39,10 +40,14 @@ class LanguageModel(TextSource, frozen=True):
             sentence, `lm.perword`.
         per_order: add the log-probabilities under models of the same text with shorter n-grams,
             `lm.o1`, `lm.o2` …
+        dev: a text file of the domain: each file of `text`, two or more, then has a model of its
+            own, and the column is of their linear mixture, whose weights maximise the likelihood of
+            this text (Foster, Goutte & Kuhn 2010, Eq. 1). Empty: several files are one text.
         lines: the text that it was fitted to, or carries.
 
     Raises:
-        UsageError: if no text is named.
+        UsageError: if no text is named, or a mixture has a single text, is of several orders or is
+            to be carried.
 
     >>> lists = NBest.from_lists([["a b", "b a"]], [[[0.0]] * 2], ["LM0"])
     >>> columns = LanguageModel(text="self", order=2, lines=("a b", "a c")).columns(lists)
@@ -51,7 +56,7 @@ class LanguageModel(TextSource, frozen=True):
     """
 
     main: ClassVar[str | None] = "text"
-    paths: ClassVar[tuple[str, ...]] = ("text",)
+    paths: ClassVar[tuple[str, ...]] = ("text", "dev")
     learned: ClassVar[tuple[str, ...]] = ("lines",)
     text: tuple[str, ...] | str
     order: Annotated[int, Meta(ge=1, le=5)] = 3
@@ -59,6 +64,7 @@ class LanguageModel(TextSource, frozen=True):
     oov: bool = True
     per_word: bool = False
     per_order: bool = False
+    dev: str = ""
     lines: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
@@ -66,6 +72,15 @@ class LanguageModel(TextSource, frozen=True):
         if not self.text or not all(self._texts) or (SELF in self._texts and self.text != SELF):
             problem = f"{self.name} needs a text, an ARPA file, or self alone; not {self.text!r}"
             raise UsageError(problem, parameter="text")
+        if self.dev and len(self._texts) < 2:
+            problem = (
+                f"{self.name} is a mixture, which needs two texts or more: text=in.txt,out.txt"
+            )
+            raise UsageError(problem, parameter="dev")
+        for option in ("per_order", "carry"):
+            if self.dev and getattr(self, option):
+                problem = f"{self.name} is a mixture of models: leave {option} out"
+                raise UsageError(problem, parameter=option, code="not-supported")
 
     @property
     def needs(self) -> frozenset[str]:
@@ -113,9 +128,13 @@ class LanguageModel(TextSource, frozen=True):
     def _models(self, lines: Sequence[str]) -> dict[str, TextModel]:
         """Return the models of some lines of text, or of the files, by the names of columns."""
         from bpa_ppl.text.language_model import NgramModel
+        from bpa_ppl.text.lm_mixtures import MixtureModel
         from bpa_ppl.text.model_files import model_of
         from bpa_ppl.text.words import Corpus, words_of
 
+        if self.dev:
+            models = [model_of([path], self.order) for path in self._texts]
+            return {self.name: MixtureModel.fit_files(models, [self.dev])}
         if lines:
             references = "the references of the adaptation sentences"
             origin = references if self.text == SELF else self._texts[0]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from fractions import Fraction
 from itertools import islice
 
 import numpy as np
@@ -12,6 +13,7 @@ import numpy.typing as npt
 from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.formats.streams import AnyPath, decoded, origin_name, read_blocks
 from bpa_ppl.nbest import Int32, Int64
+from bpa_ppl.notes import warn_user
 from bpa_ppl.phrases.spans import OUTSIDE, extract_spans, parse_points
 from bpa_ppl.phrases.tables import PhraseCounts, summed
 from bpa_ppl.phrases.tree import PhraseTree
@@ -20,6 +22,7 @@ from bpa_ppl.text.language_model import TextModel
 from bpa_ppl.text.words import Ragged, sentences_of
 
 _SENTENCES = 20_000  # per batch
+_UNKNOWN = 0.5  # a larger share of unknown words is no text like that of the model
 _HALF = 32  # bits of the number of a target phrase
 
 
@@ -168,7 +171,9 @@ def _lines(path: AnyPath) -> Iterator[bytes]:
         yield from lines
 
 
-def select_lines(model: TextModel, path: AnyPath, keep: float) -> npt.NDArray[np.bool_]:
+def select_lines(
+    model: TextModel, path: AnyPath, keep: float, *, source: AnyPath | None = None
+) -> npt.NDArray[np.bool_]:
     r"""Return (lines,) bool: the lines of a text file with the lowest perplexity under a model.
 
     The perplexity of a line is exp(−mean log p) over its words and its end; of equal lines the
@@ -177,10 +182,13 @@ def select_lines(model: TextModel, path: AnyPath, keep: float) -> npt.NDArray[np
     Args:
         model: of text of the domain.
         path: the target side of a corpus.
-        keep: the share of the lines, above 0 and up to 1; at least one line is kept.
+        keep: the share of the lines, above 0 and up to 1; at least one line is kept: ⌈keep · n⌉
+            of n, by the decimal digits of the share.
+        source: the source side, which is read if the model knows hardly a word of the text: the
+            model may be of the wrong language.
 
     Raises:
-        DataError: if the file cannot be read.
+        DataError: if the file cannot be read, or the model is of the language of the source.
         UsageError: if the share is not in (0, 1].
 
     >>> from pathlib import Path
@@ -192,11 +200,28 @@ def select_lines(model: TextModel, path: AnyPath, keep: float) -> npt.NDArray[np
     if not 0 < keep <= 1:
         message = f"the share of lines to keep must be above 0 and up to 1, not {keep:g}"
         raise UsageError(message, parameter="keep")
-    parts = [np.zeros(0)]
+    parts, words, unknown = [np.zeros(0)], 0, 0
     for sentences in sentences_of(path):
         lengths = np.array([len(sentence) + 1 for sentence in sentences], np.float64)
-        parts.append(np.exp(-model.log_probabilities(sentences) / lengths))
+        logs, missing = model.scored(sentences)
+        parts.append(np.exp(-logs / lengths))
+        words, unknown = words + int(lengths.sum()) - len(lengths), unknown + int(missing.sum())
+    if unknown > _UNKNOWN * words:
+        share = f"{unknown / words:.0%} of the words of {origin_name(path)}"
+        if source is not None and _unknown_share(model, source) < unknown / words / 2:
+            message = f"the text to compare with is in the language of {origin_name(source)}, the "
+            raise DataError(f"{message}source: give text of the target language", code="mismatch")
+        warn_user(f"{share} are not in the model: check its language, tokenisation and case")
     perplexities = np.concatenate(parts)
     chosen = np.zeros(len(perplexities), bool)
-    chosen[np.argsort(perplexities, kind="stable")[: math.ceil(keep * len(perplexities))]] = True
+    # 0.07 of 100 lines are 7: the product of floats is a little more.
+    size = math.ceil(Fraction(str(keep)) * len(perplexities))
+    chosen[np.argsort(perplexities, kind="stable")[:size]] = True
     return chosen
+
+
+def _unknown_share(model: TextModel, path: AnyPath) -> float:
+    """Return the share of unknown words in the first lines of a text."""
+    sentences = next(sentences_of(path), [])
+    words = sum(map(len, sentences))
+    return int(model.unknown(sentences).sum()) / words if words else 1.0

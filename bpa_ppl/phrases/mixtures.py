@@ -6,7 +6,7 @@ given one, I the in-domain table and o the general one.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -15,10 +15,13 @@ from scipy.special import expit
 
 from bpa_ppl.errors import DataError, UsageError, checked_seed, one_of
 from bpa_ppl.nbest import Float64
+from bpa_ppl.notes import warn_user
 from bpa_ppl.phrases.tables import PhraseCounts, PhrasePairs, PhraseTable, Side, aligned, keys
 
 #: Column of a table of probabilities -> the predicted side.
 DIRECTIONS: dict[str, Side] = {"direct": "target", "inverse": "source"}
+#: How many times as large a number has to be to be no accident.
+_CLEARLY = 2.0
 #: Grid of the transformed parameter; at its ends α is almost 0 and 1.
 _GRID = np.linspace(-14.0, 14.0, 57)
 
@@ -262,8 +265,9 @@ def mix(
         each direction to `dev`, if it is given.
 
     Raises:
-        DataError: if no pair of `dev` is in the tables.
-        UsageError: if there is no such method, or its parameter has neither a value nor `dev`.
+        DataError: if no pair of `dev` is in the tables, or languages are swapped.
+        UsageError: if there is no such method, its parameter has neither a value nor `dev`, there
+            is a value for a method without a parameter, or `dev` is `inner`.
 
     >>> from pathlib import Path
     >>> from bpa_ppl.phrases import read_counts
@@ -278,6 +282,16 @@ def mix(
     if parameter and dev is None and value is None:
         message = f"{method} needs a value of {parameter}, or a development table to fit it to"
         raise UsageError(message, parameter="value")
+    if value is not None and not parameter:
+        message = f"{method} has no parameter: leave the value out"
+        raise UsageError(message, parameter="value", code="conflict")
+    if value is not None and not (0 <= value <= 1 if parameter == "alpha" else 0 < value < np.inf):
+        allowed = "from 0 to 1" if parameter == "alpha" else "above 0"
+        message = f"{parameter} is a number {allowed}, not {value:g}"
+        raise UsageError(message, parameter="value")
+    if method == LOG_LINEAR and dev is not None:
+        warn_user("log-linear has no parameter: the development table is not used")
+    check_tables(inner, outer, dev)
     inner, outer, *others = aligned(inner, outer, *([] if dev is None else [dev]))
     dev = others[0] if others else None
     pairs = pairs_of_both(inner, outer)
@@ -295,6 +309,52 @@ def mix(
             chosen = fits[-1].value
         columns[name] = METHODS[method].probabilities(counts, chosen)
     return PhraseTable.on(pairs, columns), tuple(fits)
+
+
+def check_tables(inner: PhraseCounts, outer: PhraseCounts, dev: PhraseCounts | None = None) -> None:
+    """Refuse tables with which no mixture makes sense, and warn about doubtful ones.
+
+    Args:
+        inner: the in-domain table.
+        outer: the general table.
+        dev: the phrase pairs of other text of the domain.
+
+    Raises:
+        DataError: if more pairs of a table are in the others when its languages are swapped.
+        UsageError: if `dev` is the in-domain table itself.
+
+    >>> table = PhraseCounts.of(["chat", "chien"], ["cat", "dog"], [1, 2])
+    >>> check_tables(table, PhraseCounts.of(["cat"], ["chat"], [1]))
+    Traceback (most recent call last):
+    bpa_ppl.errors.DataError: the sides of OUT are swapped, compared with IN: source comes first
+    """
+    if _is_swapped(outer, [inner]):
+        message = "the sides of OUT are swapped, compared with IN: source comes first"
+        raise DataError(message, code="mismatch")
+    totals = [max(table.total, table.source_count.sum()) for table in (inner, outer)]
+    if totals[0] > _CLEARLY * totals[1]:
+        warn_user(
+            f"IN has {totals[0]:,.0f} occurrences of phrase pairs, and OUT only {totals[1]:,.0f}: "
+            "IN is the small table of the domain, and comes first"
+        )
+    if dev is None:
+        return
+    if len(dev) == len(inner) and np.array_equal(inner.counts_of(dev), dev.count):
+        message = "the development table is IN itself: give phrase pairs of other text"
+        raise UsageError(message, parameter="dev", code="conflict")
+    if _is_swapped(dev, [inner, outer]):
+        message = "the sides of the development table are swapped: source comes first"
+        raise DataError(message, parameter="dev", code="mismatch")
+
+
+def _is_swapped(table: PhraseCounts, others: Sequence[PhraseCounts]) -> bool:
+    """Return whether others have far more of the pairs of a table when its sides are swapped."""
+    crossed = PhrasePairs(table.targets, table.sources, table.target, table.source)
+    straight_mass, crossed_mass = (
+        table.count @ np.any([other.rows_of(pairs) >= 0 for other in others], axis=0)
+        for pairs in (table, crossed)
+    )
+    return bool(crossed_mass > _CLEARLY * straight_mass)
 
 
 def pairs_of_both(a: PhraseCounts, b: PhraseCounts) -> PhrasePairs:

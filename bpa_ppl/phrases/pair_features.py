@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 from bpa_ppl.errors import DataError, checked_seed, one_of
 from bpa_ppl.formats.streams import AnyPath
 from bpa_ppl.nbest import Float32, Float64, Int32, Int64
+from bpa_ppl.notes import warn_user
 from bpa_ppl.phrases.tables import SIDES, PhraseCounts, Side, index_in, sums
 from bpa_ppl.progress import Reporter, reporter
 from bpa_ppl.text.ibm1 import IBM1
@@ -167,12 +168,21 @@ def pair_features(
         The names, `PAIR_FEATURES`, and (pairs, 22) float32. Constant features are 0.
 
     Raises:
-        DataError: if the table has no pairs, or no word of one side of it is in its corpus.
+        DataError: if the table has no pairs, no word of one side of it is in its corpus, or the
+            sides of a corpus are swapped.
         UsageError: if the scale is unknown.
+
+    >>> table = PhraseCounts.of(["le", "le chat"], ["the", "the cat"], [2, 1])
+    >>> source, target = [["le", "chat"], ["le", "chien"]], [["the", "cat"], ["the", "dog"]]
+    >>> general = domain = ParallelCorpus(source, target)
+    >>> names, features = pair_features(table, general, domain)
+    >>> features.shape, features[:, names.index("tokens")].tolist()
+    ((2, 22), [-1.0, 1.0])
     """
     one_of(scale, ("plain", "log"), "scale")
     if not len(table):
         raise DataError("the table has no phrase pairs", code="no-data")
+    check_corpora(table, outside, inside)
     features = np.empty((len(table), len(PAIR_FEATURES)), np.float32)
     with reporter(progress, "features of phrase pairs") as report:
         values_by_name = _raw_features(table, outside, inside, iterations)
@@ -182,6 +192,46 @@ def pair_features(
             features[:, PAIR_FEATURES.index(name)] = normalised(values)
             report(done, len(PAIR_FEATURES), name)
     return PAIR_FEATURES, features
+
+
+def check_corpora(table: PhraseCounts, outside: ParallelCorpus, inside: ParallelCorpus) -> None:
+    """Refuse corpora in other languages than the table, and warn if IN and OUT seem swapped.
+
+    Args:
+        table: the counts of phrase pairs of OUT.
+        outside: the corpus that the table was extracted from.
+        inside: the corpus of the domain.
+
+    Raises:
+        DataError: if no word of one side of the table is in OUT, or more of its words are in the
+            other side of a corpus.
+
+    >>> table = PhraseCounts.of(["le chat"], ["the cat"], [1])
+    >>> check_corpora(table, ParallelCorpus([["the"]], [["le"]]), ParallelCorpus([[]], [[]]))
+    Traceback (most recent call last):
+    bpa_ppl.errors.DataError: the sides of the corpus OUT are swapped: the source comes first
+    """
+    words = [
+        set(pc.unique(pc.list_flatten(pc.split_pattern(table.phrases(side), " "))).to_pylist())
+        for side in SIDES
+    ]
+    for name, corpus in (("OUT", outside), ("IN", inside)):
+        texts = [set().union(*map(set, sentences)) for sentences in corpus]
+        found = [[len(phrases & text) for text in texts] for phrases in words]
+        if found[0][1] + found[1][0] > found[0][0] + found[1][1]:
+            message = f"the sides of the corpus {name} are swapped: the source comes first"
+            raise DataError(message, code="mismatch")
+        for side, count in zip(SIDES, (found[0][0], found[1][1]), strict=True):
+            if name == "OUT" and not count:
+                message = (
+                    f"no word of the {side} phrases is in OUT: check languages and tokenisation"
+                )
+                raise DataError(message, code="mismatch")
+    if len(inside.source) > len(outside.source):
+        warn_user(
+            f"the corpus IN has {len(inside.source):,} lines, and OUT only "
+            f"{len(outside.source):,}: IN is the small corpus of the domain"
+        )
 
 
 def normalised(values: Float64) -> Float64:
@@ -222,9 +272,6 @@ def _raw_features(
     for (side, phrases), sentences in zip(sides.items(), outside, strict=True):
         statistics = word_statistics(sentences)
         words = index_in(phrases.flat, statistics.words)
-        if (words < 0).all():
-            message = f"no word of the {side} phrases is in OUT: check languages and tokenisation"
-            raise DataError(message, code="mismatch")
         starts = np.cumsum(phrases.lengths) - phrases.lengths
         names = "frequency", "documents", "burstiness"
         # 0 for an unknown word
@@ -261,6 +308,8 @@ def _translation(
 #: The name of the column.
 SVM = "svm"
 _EXAMPLES = 100_000
+#: The published definitions of negative examples, the second one first, which is the default.
+NEGATIVES = ("no-common", "source")
 
 
 def svm_feature(
@@ -268,7 +317,7 @@ def svm_feature(
     inside: PhraseCounts,
     features: Float32,
     *,
-    negatives: Literal["source", "no-common"] = "source",
+    negatives: Literal["no-common", "source"] = "no-common",
     cost: float = 1.0,
     examples: int = _EXAMPLES,
     seed: int = 0,
@@ -282,8 +331,9 @@ def svm_feature(
         outside: the counts of phrase pairs of OUT.
         inside: those of IN.
         features: (pairs of OUT, Q).
-        negatives: `source`, the pairs of OUT that are not in IN, but whose source phrase is;
-            `no-common`, only those whose source phrase has no translation in both.
+        negatives: `no-common`, the pairs of OUT whose source phrase is in IN, but has no
+            translation that both tables share (definition 2 of the paper, its default); `source`,
+            all pairs of OUT that are not in IN, but whose source phrase is (definition 1).
         cost: C of the SVM.
         examples: the maximum number of examples, which are drawn at random if there are more.
         seed: of the draw.
@@ -294,6 +344,13 @@ def svm_feature(
     Raises:
         DataError: if a class has no examples.
         UsageError: if the kind of negative examples is unknown.
+
+    >>> outside = PhraseCounts.of(["s", "t", "t"], ["a", "b", "c"], [1, 1, 1])
+    >>> inside = PhraseCounts.of(["s", "t"], ["a", "d"], [1, 1])
+    >>> features = np.array([[1.0], [-1.0], [0.0]], np.float32)
+    >>> feature = svm_feature(outside, inside, features)
+    >>> feature.shape, int(feature.argmax()), int(feature.argmin())
+    ((3, 1), 0, 1)
     """
     from sklearn.svm import LinearSVC
 
@@ -312,7 +369,7 @@ def svm_examples(
     outside: PhraseCounts, inside: PhraseCounts, negatives: str
 ) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
     """Return which pairs of OUT are positive and which negative examples: see `svm_feature`."""
-    one_of(negatives, ("source", "no-common"), "kind of negative examples", "negatives")
+    one_of(negatives, NEGATIVES, "kind of negative examples", "negatives")
     common = inside.rows_of(outside) >= 0
     in_source = inside.marginals_of("source", outside.sources) > 0
     negative = in_source[outside.source] & ~common

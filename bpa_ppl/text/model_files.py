@@ -128,6 +128,13 @@ class TextStatistics(NamedTuple):
     perplexity: float
     known: float
 
+    def __str__(self) -> str:
+        """Return a part of a line, as commands print it."""
+        return (
+            f"perplexity {self.perplexity:.2f}, {self.known:.2f} without the "
+            f"{self.unknown:,} unknown of {self.words:,} words"
+        )
+
 
 def evaluate_text(model: TextModel, paths: Iterable[AnyPath]) -> TextStatistics:
     """Return the perplexity of text files, which are concatenated, and their unknown words.

@@ -4,7 +4,7 @@ After G. Foster, C. Goutte and R. Kuhn, "Discriminative instance weighting for d
 statistical machine translation", EMNLP 2010.
 """
 
-from bpa_ppl.models.instance_weighting.fitting import Fitted, WeightedTable, fit, weigh
+from bpa_ppl.models.instance_weighting.fitting import Fitted, fit
 from bpa_ppl.models.instance_weighting.mixture import (
     FORMS,
     Phi,
@@ -14,6 +14,7 @@ from bpa_ppl.models.instance_weighting.mixture import (
     problem_of,
     variant_named,
 )
+from bpa_ppl.models.instance_weighting.tables import WeightedTable, weigh
 
 __all__ = [
     "FORMS",

@@ -1,18 +1,13 @@
-"""Fitting the parameters φ of a weighted mixture, and the table that follows from them.
-
-φ maximises the likelihood of dev, or is distributed as its posterior, around the mode.
-"""
+"""Fitting the parameters φ of a weighted mixture: the maximum of the likelihood of dev."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from dataclasses import dataclass
 
 import numpy as np
 from scipy.optimize import OptimizeResult, minimize
 
-from bpa_ppl.errors import DataError, checked_seed
+from bpa_ppl.errors import DataError, UsageError, checked_seed
 from bpa_ppl.models.instance_weighting.mixture import (
     Phi,
     PhiPrior,
@@ -21,25 +16,18 @@ from bpa_ppl.models.instance_weighting.mixture import (
     constrained,
     evaluate_mixture,
     log_likelihood,
-    problem_of,
-    unconstrained,
 )
-from bpa_ppl.nbest import Float32, Float64
-from bpa_ppl.phrases.mixtures import DIRECTIONS, pairs_of_both
-from bpa_ppl.phrases.tables import PhraseCounts, PhrasePairs, PhraseTable
-from bpa_ppl.posterior import Draws, as_draws, to_arviz
-from bpa_ppl.posterior.draws import WEIGHTS
-from bpa_ppl.posterior.statistics import pareto_smoothed
-
-if TYPE_CHECKING:
-    from bpa_ppl.posterior.arviz_functions import InferenceData
+from bpa_ppl.nbest import Float64
+from bpa_ppl.notes import warn_user
 
 #: Unconstrained values beyond which the likelihood is constant in double precision.
 _LIMIT = 30.0
 _ITERATIONS = 1000
 _PILOT = 50
-_STEP = 1e-4  # of differences of the gradient, in units of the prior or of the posterior
-_DEGREES = 20.0  # of freedom, of Student's t around the mode
+#: Unconstrained values beyond which α, β or γ is practically 0, 1 or infinite.
+_EXTREME = 12.0
+#: A larger weight of a feature with the variance 1 makes the factor of a count 0 or 1.
+_HUGE = 20.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,6 +42,9 @@ class Fitted:
         support: the share of the dev pairs' mass that has a probability.
         iterations: of L-BFGS, from the best start.
         converged: whether L-BFGS converged.
+        starts: the number of points that the search began at.
+        at_bound: those of `alpha` or `beta`, and `gamma`, that are practically 0, 1 or infinite:
+            the logit or logarithm is beyond ± 12.
     """
 
     variant: Variant
@@ -63,6 +54,26 @@ class Fitted:
     support: float
     iterations: int
     converged: bool
+    starts: int = 1
+    at_bound: tuple[str, ...] = ()
+
+    def problems(self) -> tuple[str, ...]:
+        """Return what makes the fit doubtful, in words; empty if nothing does.
+
+        A weight above 20 makes the factor of a count 0 or 1: the dev pairs do not determine it.
+
+        >>> phi = Phi(1.0, 1.0, np.array([0.5, -843.0]))
+        >>> Fitted(Variant(), ("one", "two"), phi, -0.8, 0.6, 12, True).problems()
+        ('the weight of two is -843',)
+        """
+        result = [] if self.converged else [f"no convergence after {self.iterations} iterations"]
+        values = {self.variant.mixing_name: self.phi.mixing, "gamma": self.phi.gamma}
+        result += [f"{name} is at its bound, {values[name]:.2g}" for name in self.at_bound]
+        if len(self.phi.weights) and np.abs(self.phi.weights).max() > _HUGE:
+            largest = int(np.abs(self.phi.weights).argmax())
+            weight = f"{self.phi.weights[largest]:.0f}"
+            result.append(f"the weight of {self.names[largest]} is {weight}")
+        return tuple(result)
 
     def describe(self, name: str) -> str:
         """Return the parameters and the likelihood of dev in one line, as commands print it.
@@ -71,9 +82,12 @@ class Fitted:
             name: the probability: `p(t|s)`.
         """
         gamma = f", gamma = {self.phi.gamma:.3g}" if self.variant.smoothed else ""
+        state = "converged" if self.converged else "not converged"
+        starts = f"the best of {self.starts} starts" if self.starts > 1 else "one start"
         return (
             f"{name}: {self.variant.mixing_name} = {self.phi.mixing:.4g}{gamma}, log-likelihood "
-            f"per pair {self.log_likelihood:.4f}, {self.support:.1%} of the pairs have support"
+            f"per pair {self.log_likelihood:.4f}, {self.support:.1%} of the pairs have support; "
+            f"{state} after {self.iterations} iterations from {starts}"
         )
 
     def probabilities(self, problem: Problem) -> Float64:
@@ -106,14 +120,33 @@ def fit(
         problem: IN, OUT and the dev pairs.
         variant: the form of the mixture.
         prior: its log density is added to Σ n(x, y) log p(x | y; φ): the result is the mode of the
-            posterior of the unconstrained values. None is maximum likelihood.
+            posterior of the unconstrained values. None is maximum likelihood, as published, which
+            overfits a small dev: a form with weights then warns.
         starts: the number of additional random starts.
         seed: of the random starts.
 
     Raises:
         DataError: if none of the dev pairs is in one of the tables.
+        UsageError: if the number of starts is negative.
+
+    OUT has b and c as translations of s. In dev b is more frequent, so its feature has a positive
+    weight:
+
+    >>> from bpa_ppl.models.instance_weighting import problem_of
+    >>> from bpa_ppl.phrases import PhraseCounts
+    >>> inside = PhraseCounts.of(["s", "s"], ["a", "b"], [3, 1])
+    >>> outside = PhraseCounts.of(["s", "s"], ["b", "c"], [2, 2])
+    >>> dev = PhraseCounts.of(["s", "s", "s"], ["a", "b", "c"], [4, 3, 1])
+    >>> features = np.array([[1.0], [-1.0]], np.float32)
+    >>> problem = problem_of(inside, outside, dev, features, ("like-IN",))
+    >>> fitted = fit(problem, Variant("linear", smoothed=False), prior=PhiPrior())
+    >>> fitted.converged, bool(fitted.phi.weights[0] > 0)
+    (True, True)
     """
     problem = variant.apply(problem)
+    if starts < 0:
+        message = f"the number of random starts must be at least 0, not {starts}"
+        raise UsageError(message, parameter="starts")
     mass = float(problem.weight[problem.supported].sum())
     if mass <= 0:
         message = "no phrase pair of dev is in one of the tables: check languages and tokenisation"
@@ -147,7 +180,8 @@ def fit(
     if not best.success:
         best = optimise(best.x, _ITERATIONS)
         steps += int(best.nit)
-    return Fitted(
+    scales = (variant.mixing_name, *["gamma"] * variant.smoothed)
+    fitted = Fitted(
         variant=variant,
         names=problem.names,
         phi=constrained(variant, best.x),
@@ -155,177 +189,15 @@ def fit(
         support=problem.support,
         iterations=steps,
         converged=bool(best.success),
+        starts=len(points),
+        at_bound=tuple(n for n, z in zip(scales, best.x, strict=False) if abs(z) > _EXTREME),
     )
-
-
-def laplace(
-    problem: Problem,
-    variant: Variant,
-    *,
-    prior: PhiPrior | None = None,
-    draws: int = 1000,
-    seed: int = 0,
-) -> InferenceData:
-    """Return draws around the mode, with Pareto-smoothed importance weights.
-
-    They are from a multivariate t whose scale is the inverse Hessian of the negative log posterior
-    density of the unconstrained values: logit α or log β, log γ, λ. The weights are reliable if
-    the attribute `pareto_k` is below 0.7 (Vehtari et al. 2024).
-
-    Args:
-        problem: IN, OUT and the dev pairs.
-        variant: the form of the mixture; it must have weights of features.
-        prior: of φ; None is `PhiPrior()`.
-        draws: how many.
-        seed: of the draws.
-
-    Returns:
-        InferenceData: in `posterior` the `weights` (feature), `alpha` or `beta`, and `gamma`.
-
-    Raises:
-        DataError: if none of the dev pairs has support, or there are no features.
-    """
-    problem, prior = variant.apply(problem), prior or PhiPrior()
-    mode = unconstrained(variant, fit(problem, variant, prior=prior).phi)
-
-    def gradient(z: Float64) -> Float64:
-        return log_likelihood(problem, variant, z)[1] + prior.log_density(variant, z)[1]
-
-    def log_likelihoods(z: Float64) -> Float64:
-        used = problem.supported & (problem.weight > 0)
-        probability = evaluate_mixture(problem, variant, constrained(variant, z)).probability
-        return np.asarray(problem.weight[used] * np.log(np.maximum(probability[used], 1e-300)))
-
-    # A root of the Laplace covariance, by differences of the exact gradient.
-    steps = _STEP * np.eye(len(mode))
-    hessian = np.array([gradient(mode - step) - gradient(mode + step) for step in steps])
-    values, vectors = np.linalg.eigh((hessian + hessian.T) / (4 * _STEP))
-    # A flat direction is at most as wide as the prior.
-    floor = 1 / max(prior.weight_deviation, prior.scale_deviation) ** 2
-    root = vectors / np.sqrt(np.maximum(values, floor))
-    rng = np.random.default_rng(checked_seed(seed))
-    normal = rng.normal(size=(draws, len(mode)))
-    student = normal * np.sqrt(_DEGREES / rng.chisquare(_DEGREES, size=(draws, 1)))
-    z = mode + student @ root.T
-    terms = np.array([log_likelihoods(row) for row in z])
-    log_density = terms.sum(axis=1) + [prior.log_density(variant, row)[0] for row in z]
-    log_q = -0.5 * (_DEGREES + len(mode)) * np.log1p((student**2).sum(axis=1) / _DEGREES)
-    log_weight, k_hat = pareto_smoothed((log_density - log_q)[None])
-    parameters = [constrained(variant, row) for row in z]
-    sites: dict[str, list[Any]] = {variant.mixing_name: [phi.mixing for phi in parameters]}
-    if variant.smoothed:
-        sites["gamma"] = [phi.gamma for phi in parameters]
-    sites[WEIGHTS] = [phi.weights for phi in parameters]
-    size = len(problem.names)
-    return to_arviz(
-        Draws(
-            values={name: np.array([draws]) for name, draws in sites.items()},
-            features=problem.names,
-            kind="weighted",
-            sites=tuple(sites),
-            log_weight=log_weight,
-            log_density=log_density[None],
-            log_likelihood={"dev": terms[None].astype(np.float32)},
-            constants={"mode": mode[len(mode) - size :], "prior_mean": np.zeros(size)},
-            attrs={
-                "sampler": "laplace",
-                "pareto_k": k_hat,
-                "seed": seed,
-                "model": "weighted_mixture",
-                "variant": asdict(variant),
-                "prior": asdict(prior),
-            },
+    if variant.weighted and prior is None:
+        warn_user(
+            "the weights of features are fitted without a prior, as published, which overfits a "
+            "small development set: a prior (PhiPrior(), --prior-deviation 1) is safer"
         )
-    )
-
-
-def mean_probabilities(
-    posterior: Any, problem: Problem, variant: Variant, *, draws: int = 100
-) -> Float64:
-    """Return the posterior mean of p(x | y; φ) of the queried pairs of a problem, (D,).
-
-    Args:
-        posterior: from `laplace`.
-        problem: the pairs, with the same features.
-        variant: the form of the mixture of the posterior.
-        draws: the number of draws to use, resampled in proportion to their weights.
-    """
-    sample, problem = as_draws(posterior), variant.apply(problem)
-    importance, total = sample.importance, np.zeros(len(problem.weight))
-    chosen = np.random.default_rng(0).choice(len(importance), size=draws, p=importance)
-    for draw, times in zip(*np.unique(chosen, return_counts=True), strict=True):
-        site = {k: np.asarray(values[0, draw], np.float64) for k, values in sample.values.items()}
-        phi = Phi(float(site[variant.mixing_name]), float(site.get("gamma", 0.0)), site[WEIGHTS])
-        total += times * evaluate_mixture(problem, variant, phi).probability
-    return total / draws
-
-
-class WeightedTable(NamedTuple):
-    """A weighted table and the fits that it was computed from.
-
-    Attributes:
-        table: the pairs of IN and OUT, with the columns `direct`, p(t|s), and `inverse`, p(s|t).
-        fits: the fitted mixture of each column.
-        posteriors: the posterior of each column's φ, if draws were requested.
-    """
-
-    table: PhraseTable
-    fits: Mapping[str, Fitted]
-    posteriors: Mapping[str, InferenceData]
-
-
-def weigh(
-    inside: PhraseCounts,
-    outside: PhraseCounts,
-    dev: PhraseCounts,
-    features: Float32,
-    names: tuple[str, ...],
-    variant: Variant | None = None,
-    *,
-    prior: PhiPrior | None = None,
-    draws: int = 0,
-    seed: int = 0,
-    batch: int = 1 << 19,
-) -> WeightedTable:
-    """Return the table of p(t|s) and p(s|t) under a weighted mixture, each fitted to dev.
-
-    Args:
-        inside: counts of IN, the small table of the domain.
-        outside: counts of OUT, the large general one.
-        dev: counts of other text of the domain, to fit φ on.
-        features: (pairs of OUT, Q), in its order.
-        names: (Q,) of the features.
-        variant: the form of the mixture; None is the weighted MAP one.
-        prior: of φ; None is maximum likelihood, as published.
-        draws: of the posterior, around its mode; the probabilities are then means over them.
-        seed: of the draws.
-        batch: pairs whose probabilities are computed at once; their features in OUT are copied.
-
-    Raises:
-        DataError: if the tables and features do not fit, or no pair of dev is in the tables.
-    """
-    variant, fitted, posteriors, columns = variant or Variant(), {}, {}, {}
-    pairs = pairs_of_both(inside, outside)
-    for name, side in DIRECTIONS.items():
-        problem = problem_of(inside, outside, dev, features, names, side)
-        fitted[name] = fit(problem, variant, prior=prior)
-        if draws:
-            posteriors[name] = laplace(problem, variant, prior=prior, draws=draws, seed=seed)
-        columns[name] = np.zeros(len(pairs))
-        for rows in _batches(pairs.number("source" if side == "target" else "target"), batch):
-            part = PhrasePairs(pairs.sources, pairs.targets, pairs.source[rows], pairs.target[rows])
-            query = problem_of(inside, outside, part, features, names, side)
-            columns[name][rows] = (
-                mean_probabilities(posteriors[name], query, variant)
-                if draws
-                else fitted[name].probabilities(query)
-            )
-    return WeightedTable(PhraseTable.on(pairs, columns), fitted, posteriors)
-
-
-def _batches(condition: np.ndarray, size: int) -> list[np.ndarray]:
-    """Return the pairs in sorted batches of about this size; all pairs of one y are in one."""
-    order = np.argsort(condition, kind="stable")
-    starts = np.flatnonzero(np.diff(condition[order], prepend=-1))
-    cuts = starts[np.searchsorted(starts, np.arange(size, len(order), size), side="right") - 1]
-    return [np.sort(part) for part in np.split(order, np.unique(cuts)) if len(part)]
+    if problems := fitted.problems():
+        remedy = "a prior" if variant.weighted and prior is None else "more development text"
+        warn_user(f"the fit is doubtful: {', and '.join(problems)}; {remedy} helps")
+    return fitted

@@ -294,11 +294,21 @@ class PhiPrior:
         weight_deviation: σ, a standard deviation; features have the standard deviation 1.
         alpha: (a, b) of the beta distribution.
         scale_deviation: s, of log β and log γ.
+
+    Raises:
+        UsageError: if a standard deviation is not a finite number above 0.
     """
 
     weight_deviation: float = 1.0
     alpha: tuple[float, float] = (1.0, 1.0)
     scale_deviation: float = 2.0
+
+    def __post_init__(self) -> None:
+        for name in ("weight_deviation", "scale_deviation"):
+            value = getattr(self, name)
+            if not 0 < value < np.inf:
+                message = f"a standard deviation is a number above 0, not {value:g}"
+                raise UsageError(message, parameter=name)
 
     def log_density(self, variant: Variant, z: Float64) -> tuple[float, Float64]:
         """Return the log density of the unconstrained values, up to a constant, and its gradient.

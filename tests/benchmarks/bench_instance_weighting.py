@@ -1,7 +1,7 @@
 """Instance weighting of phrase pairs on captions: likelihood, time, and use as features.
 
-    python tests/benchmarks/bench_instance_weighting.py [--tables NAME ...] [--draws 10]
-        [--keep FOLDER]
+    python tests/benchmarks/bench_instance_weighting.py [--tables NAME ...] [--forms NAME ...]
+        [--draws 10] [--keep FOLDER]
 
 Tables:
     likelihood  mean log p(t|s) and p(s|t) of development pairs with support, over 5 folds of the
@@ -9,10 +9,17 @@ Tables:
     settings    the same of the weighted forms, by the scale of the features and their prior
     speed       seconds and memory of fitting φ for p(t|s), compared with finite differences
     restarts    the best of 100 more random starts
-    gain        test TER ± two standard deviations over the draws / BLEU / length ratio with both
-                columns of each table as features, |A| = 50
+    table2      Table 2 of the paper: for each method test TER ± two standard deviations over the
+                draws / BLEU / length ratio with its columns as features, |A| = 50; mean log p(t|s)
+                of development pairs with support (held out where something is fitted), and support
+    negatives   held-out log-likelihood of the SVM feature, by the definition of its negatives
+    published   φ of the published setting: features as they are, maximum likelihood, Eq. 4 as
+                printed; and with a prior
+    length      held-out log-likelihood and TER with phrases of up to 5 and up to 7 words
+    posterior   Pareto k̂ of importance sampling, and the check of the posterior that `weigh` uses
 
-Computing the features of the general corpus takes minutes; `--keep` stores them in a folder.
+Computing the features of the general corpus takes minutes; `--keep` stores them in a folder, and
+the phrase counts that are extracted.
 """
 
 from __future__ import annotations
@@ -31,13 +38,17 @@ from measuring import (
     ScoreTable,
     Table,
     best_time,
+    caption_corpus,
     caption_counts,
     run_tables,
     scratch_folder,
     segmented_captions,
+    write_lines,
 )
 from scipy.optimize import minimize
 
+import bpa_ppl as bpa
+from bpa_ppl.features.lm import LanguageModel
 from bpa_ppl.features.phrases import PhraseMixture
 from bpa_ppl.models import Isotropic
 from bpa_ppl.models.instance_weighting import (
@@ -51,8 +62,18 @@ from bpa_ppl.models.instance_weighting import (
     weigh,
 )
 from bpa_ppl.models.instance_weighting.mixture import MIXTURES, log_likelihood, unconstrained
-from bpa_ppl.phrases import PhraseCounts, held_out, mix, write_table
-from bpa_ppl.phrases.mixtures import METHODS, counts_of
+from bpa_ppl.models.instance_weighting.posterior import laplace, sample
+from bpa_ppl.phrases import (
+    PhraseCounts,
+    PhraseTable,
+    held_out,
+    mix,
+    read_counts,
+    write_counts,
+    write_table,
+)
+from bpa_ppl.phrases.extraction import extract_phrases, select_lines
+from bpa_ppl.phrases.mixtures import LOG_LINEAR, METHODS, counts_of
 from bpa_ppl.phrases.pair_features import (
     PAIR_FEATURES,
     SVM,
@@ -60,12 +81,17 @@ from bpa_ppl.phrases.pair_features import (
     read_corpus,
     svm_feature,
 )
-from bpa_ppl.phrases.tables import PhraseTable
+from bpa_ppl.text.language_model import NgramModel
+from bpa_ppl.text.words import lines_of
 
 SIDES = ("target", "source")
 NAMES = (*PAIR_FEATURES, SVM)
+PROBABILITIES = ("p(t|s)", "p(s|t)")
 PRIOR = PhiPrior()
 FOLDS = 5
+OUT_LINES = 455_891
+#: Sizes of the selection of general lines.
+SELECTED = (1_000, 4_000, 16_000, 64_000)
 
 
 class Corpora(NamedTuple):
@@ -74,29 +100,36 @@ class Corpora(NamedTuple):
     domain: PhraseCounts
     general: PhraseCounts
     dev: PhraseCounts
-    features: dict[str, np.ndarray]
+    keep: str
+
+    def features(self, scale: str = "log") -> np.ndarray:
+        """Return the features of the pairs of the general corpus, by `NAMES`."""
+        return read_features(self.keep, scale)
 
     def problem(self, side: Any, scale: str = "log") -> Problem:
         """Return the problem of one direction."""
-        return problem_of(*self[:3], self.features[scale], NAMES, side)
+        return problem_of(*self[:3], self.features(scale), NAMES, side)
 
 
 @cache
 def read_corpora(keep: str) -> Corpora:
-    """Read the counts, and compute the features of the general corpus or read stored ones."""
-    domain, general, dev = caption_counts()
-    features = {}
-    for scale in ("log", "plain"):
-        path = (Path(keep) if keep else scratch_folder()) / f"features.{scale}.npy"
-        if not path.exists():
-            corpora = [
-                read_corpus(*(CORPORA / f"{name}.{side}.xz" for side in ("fr", "en")))
-                for name in ("out", "captions.train")
-            ]
-            columns = pair_features(general, *corpora, scale=scale)[1]
-            np.save(path, np.column_stack([columns, svm_feature(general, domain, columns)]))
-        features[scale] = np.load(path)
-    return Corpora(domain, general, dev, features)
+    """Read the counts."""
+    return Corpora(*caption_counts(), keep)
+
+
+@cache
+def read_features(keep: str, scale: Any) -> np.ndarray:
+    """Compute the features of the general corpus, or read stored ones."""
+    domain, general, _ = read_corpora(keep)[:3]
+    path = (Path(keep) if keep else scratch_folder()) / f"features.{scale}.npy"
+    if not path.exists():
+        corpora = [
+            read_corpus(*(CORPORA / f"{name}.{side}.xz" for side in ("fr", "en")))
+            for name in ("out", "captions.train")
+        ]
+        np.save(path, pair_features(general, *corpora, scale=scale)[1])
+    columns = np.load(path)
+    return np.column_stack([columns, svm_feature(general, domain, columns)])
 
 
 def variant(form: str, mixture: str) -> Variant:
@@ -129,7 +162,7 @@ def likelihood_table(options: Any) -> None:
             for side in SIDES
         ]
         table.row(method, *(f"{value.log_likelihood:.4f}" for value in values))
-    for complete, mixture, form in product((True, False), MIXTURES, FORMS):
+    for complete, mixture, form in product((True, False), MIXTURES, ("plain", *options.forms)):
         variety = replace(variant(form, mixture), complete=complete)
         prior = PRIOR if variety.weighted else None
         values = [held_out_mean(problem, variety, prior) for problem in problems]
@@ -208,26 +241,193 @@ def restarts_table(options: Any) -> None:
         table.row(f"predicting the {side}", *cells)
 
 
-def gain_table(options: Any) -> None:
-    """Print TER and BLEU with the columns of each table."""
-    corpora, captions = read_corpora(options.keep), segmented_captions()
-    table = ScoreTable("captions", (50,), options.draws)
-    table.add("the list's 14", captions.score_draw)
-    path = scratch_folder() / "table.parquet"
+def negatives_table(options: Any) -> None:
+    """Print the held-out log-likelihood of the SVM feature."""
+    corpora = read_corpora(options.keep)
+    columns = corpora.features()[:, : len(PAIR_FEATURES)]
+    table = Table("SVM feature, known", *(f"{p}, {m}" for p, m in product(PROBABILITIES, MIXTURES)))
+    for number, negatives in ((2, "no-common"), (1, "source")):
+        chosen: Any = negatives
+        feature = svm_feature(corpora.general, corpora.domain, columns, negatives=chosen)
+        values = [
+            held_out_mean(
+                problem_of(*corpora[:3], feature, (SVM,), side), variant("svm", mixture), PRIOR
+            )
+            for side, mixture in product(SIDES, MIXTURES)
+        ]
+        table.row(f"definition {number}, {negatives}", *(f"{value:.4f}" for value in values))
 
-    def add(name: str, phrases: PhraseTable) -> None:
+
+def published_table(options: Any) -> None:
+    """Print φ of fits without and with a prior."""
+    corpora = read_corpora(options.keep)
+    table = Table("p(t|s)", "log p", "held out", "γ", "largest |λ|", "problems", width=12)
+    for form, mixture, (name, scale, prior, complete) in product(
+        ("weighted", "svm"),
+        MIXTURES,
+        (("published", "plain", None, False), ("default", "log", PRIOR, True)),
+    ):
+        problem = corpora.problem("target", scale)
+        chosen = replace(variant(form, mixture), complete=complete)
+        fitted = fit(problem, chosen, prior=prior)
+        table.row(
+            f"{form}, {mixture}, {name}",
+            f"{fitted.log_likelihood:.4f}",
+            f"{held_out_mean(problem, chosen, prior):.4f}",
+            f"{fitted.phi.gamma:.2g}",
+            f"{np.abs(fitted.phi.weights).max():.1f}",
+            "; ".join(fitted.problems()) or "none",
+        )
+
+
+def posterior_table(options: Any) -> None:
+    """Print how the draws of φ pass their check."""
+    corpora = read_corpora(options.keep)
+    table = Table("weighted", "Pareto k̂", "sampler", "check", "seconds")
+    for mixture, side in product(MIXTURES, SIDES):
+        problem, chosen = corpora.problem(side), variant("weighted", mixture)
+        k_hat = laplace(problem, chosen, prior=PRIOR).attrs["pareto_k"]
+        time = best_time(partial(sample, problem, chosen, prior=PRIOR))
+        passed = "passed" if bpa.check(time.result) else "failed"
+        name = f"{mixture}, predicting the {side}"
+        table.row(name, f"{k_hat:.2f}", time.result.attrs["sampler"], passed, time.seconds)
+
+
+@cache
+def extracted(keep: str, corpus: str, length: int, lines: int = 0) -> PhraseCounts:
+    """Return the phrase counts of a corpus, or of the lines of it that are most like captions."""
+    folder = Path(keep) if keep else scratch_folder()
+    path = folder / f"{corpus}.{length}.{lines}.parquet"
+    if not path.exists():
+        files = [CORPORA / f"{corpus}.{side}.xz" for side in ("fr", "en", "align")]
+        chosen = None
+        if lines:
+            share = (lines - 0.5) / OUT_LINES
+            chosen = select_lines(NgramModel.train([caption_corpus()[1]]), files[1], share)
+        write_counts(extract_phrases(*files, max_length=length, keep=chosen), path)
+    return read_counts(path)
+
+
+def selected_text(lines: int) -> str:
+    """Return the path of a text: captions, and the general lines that are most like them."""
+    model = NgramModel.train([caption_corpus()[1]])
+    chosen = select_lines(model, CORPORA / "out.en.xz", (lines - 0.5) / OUT_LINES)
+    general = [line for line, kept in zip(text_lines("out"), chosen, strict=True) if kept]
+    return write_lines(f"ir.{lines}.en", [*text_lines("captions.train"), *general])
+
+
+def text_lines(corpus: str) -> list[str]:
+    """Return the target side of a corpus."""
+    return [line for part in lines_of(CORPORA / f"{corpus}.en.xz") for line in part]
+
+
+def supported_mean(
+    table: PhraseTable, dev: PhraseCounts, floor: float = 0.0
+) -> tuple[float, float]:
+    """Return the mean log p(t|s) of the development pairs above a floor, and their share."""
+    p = np.append(table.columns["direct"], 0.0)[table.rows_of(dev)]
+    p = np.maximum(p, floor)
+    used = p > 0
+    mean = float(np.average(np.log(p[used]), weights=dev.count[used]))
+    return mean, float(dev.count[used].sum() / dev.count.sum())
+
+
+def table2(options: Any) -> None:
+    """Print Table 2: in, out, log-linear, selection, mixtures, and instance weighting."""
+    corpora, folder = read_corpora(options.keep), scratch_folder()
+    domain, general, dev = corpora[:3]
+    captions = segmented_captions()
+    inner, outer, text = (
+        caption_corpus()[1],
+        str(CORPORA / "out.en.xz"),
+        CORPORA / "captions.dev.en.xz",
+    )
+    # The size of the selection with the most probable development pairs; as in features, a pair
+    # that is not in the table has probability 0.01.
+    tables = {
+        lines: mix(domain, extracted(options.keep, "out", 5, lines), method="concatenate")[0]
+        for lines in SELECTED
+    }
+    floored = {lines: supported_mean(made, dev, 0.01)[0] for lines, made in tables.items()}
+    best = max(floored, key=lambda lines: floored[lines])
+    print("\nselected lines:", ", ".join(f"{n}: {v:.4f}" for n, v in floored.items()), "→", best)
+    models = [
+        LanguageModel(text=inner, name="lm.in"),
+        LanguageModel(text=outer, name="lm.out"),
+        LanguageModel(text=(inner, outer), dev=str(text), name="lm.mixed"),
+        LanguageModel(text=selected_text(best), name="lm.ir"),
+    ]
+    captions = captions.with_features(*models)
+    lm = {"in": ("in",), "out": ("out",), "both": ("in", "out"), "mixed": ("mixed",), "ir": ("ir",)}
+    scores = ScoreTable("captions", (50,), options.draws)
+    scores.add("the list's 14", captions.keep_features().score_draw)
+
+    def add(
+        name: str, phrases: PhraseTable, model: str, columns: str = "", log_p: str = ""
+    ) -> None:
+        path = folder / "table.parquet"
+        write_table(phrases, path)
+        task = captions.with_features(PhraseMixture(table=str(path)))
+        kept = [n for n in task.new if n.startswith("phrases.") and n.endswith(columns)]
+        kept += [n for n in task.new for part in lm[model] if n.startswith(f"lm.{part}")]
+        task = task.keep_features(*kept)
+        prior = Isotropic(single=dict.fromkeys(task.new, 0.1))
+        scores.add(f"{name:<30} {log_p:>15}", partial(task.score_draw, prior=prior))
+
+    def of_pairs(phrases: PhraseTable) -> str:
+        return "{:.4f}, {:.1%}".format(*supported_mean(phrases, dev))
+
+    def held(method: str) -> str:
+        fitted = held_out(method, counts_of(domain, general, dev, "target"), dev.count, "target")
+        return f"{fitted.log_likelihood:.4f}, {fitted.support:.1%}"
+
+    both = mix(domain, general, method=LOG_LINEAR)[0]
+    for side, value in (("in", 1.0), ("out", 0.0)):
+        alone = mix(domain, general, method="linear", value=value)[0]
+        add(side, both, side, side, of_pairs(alone))
+    add("log-linear", both, "both")
+    add(f"selection of {best} lines", tables[best], "ir", "", of_pairs(tables[best]))
+    add("linear lm", both, "mixed")
+    for model, prefix in (("both", ""), ("mixed", "lm + ")):
+        for method in ("linear", "map"):
+            made = mix(domain, general, dev, method)[0]
+            add(f"{prefix}{method} tm", made, model, "", held(method))
+    problem = corpora.problem("target")
+    for mixture, form in product(MIXTURES, options.forms):
+        variety = variant(form, mixture)
+        prior = PRIOR if variety.weighted else None
+        made = weigh(*corpora[:3], corpora.features(), NAMES, variety, prior=prior).table
+        log_p = f"{held_out_mean(problem, variety, prior):.4f}, {problem.support:.1%}"
+        for model, prefix in (("both", ""), ("mixed", "lm + ")):
+            if model == "both" or form == "weighted":
+                add(f"{prefix}iw {mixture}-known, {form}", made, model, "", log_p)
+
+
+def length_table(options: Any) -> None:
+    """Print log-likelihood and TER by the maximum length of phrases."""
+    captions, path = segmented_captions(), scratch_folder() / "table.parquet"
+    columns = [f"{p}, {m}" for p, m in product(PROBABILITIES, MIXTURES)]
+    table = Table("plain, known; held out", *columns, "support", "pairs of IN")
+    scored = {}
+    evaluated = extracted(options.keep, "captions.dev", 5)
+    for length, dev_length in ((5, 5), (7, 5), (7, 7)):
+        parts = [extracted(options.keep, name, length) for name in ("captions.train", "out")]
+        dev = evaluated if dev_length == 5 else extracted(options.keep, "captions.dev", 7)
+        values = [
+            held_out(f"{mixture}-known", counts_of(*parts, dev, side), dev.count, side, folds=FOLDS)
+            for side, mixture in product(SIDES, MIXTURES)
+        ]
+        cells = [f"{value.log_likelihood:.4f}" for value in values]
+        name = f"phrases of {length}, development pairs of {dev_length}"
+        table.row(name, *cells, f"{values[0].support:.1%}", f"{len(parts[0]):,}")
+        if dev_length == length:
+            scored[length] = mix(*parts, dev, "linear-known")[0]
+    scores = ScoreTable("captions, linear-known", (50,), options.draws)
+    for length, phrases in scored.items():
         write_table(phrases, path)
         task = captions.with_features(PhraseMixture(table=str(path)))
         prior = Isotropic(single=dict.fromkeys(task.new, 0.1))
-        table.add(name, partial(task.score_draw, prior=prior))
-
-    for method in METHODS:
-        add(method, mix(*corpora[:3], method)[0])
-    for mixture, form in product(MIXTURES, FORMS):
-        variety = variant(form, mixture)
-        if variety.weighted:
-            fitted = weigh(*corpora[:3], corpora.features["log"], NAMES, variety, prior=PRIOR)
-            add(f"{mixture}-known, {form}", fitted.table)
+        scores.add(f"phrases of up to {length} words", partial(task.score_draw, prior=prior))
 
 
 if __name__ == "__main__":
@@ -236,6 +436,10 @@ if __name__ == "__main__":
         "settings": settings_table,
         "speed": speed_table,
         "restarts": restarts_table,
-        "gain": gain_table,
+        "table2": table2,
+        "negatives": negatives_table,
+        "published": published_table,
+        "length": length_table,
+        "posterior": posterior_table,
     }
-    run_tables(__doc__, tables, draws=10, keep="")
+    run_tables(__doc__, tables, draws=10, keep="", forms=tuple(f for f in FORMS if f != "plain"))

@@ -29,7 +29,9 @@ def options_of(command: str) -> dict[str, Any]:
 
 def test_every_option_has_a_help_text() -> None:
     group: Any = typer.main.get_command(app)
-    commands = {**group.commands, **group.commands["phrases"].commands}
+    commands = dict(group.commands)
+    for name in ("phrases", "lm"):
+        commands |= {f"{name} {key}": c for key, c in group.commands[name].commands.items()}
     for name, command in commands.items():
         assert command.help, name
         assert "Args:" not in command.help

@@ -14,6 +14,8 @@ import bpa_ppl as bpa
 from bpa_ppl.posterior import read_draws
 from bpa_ppl.text.arpa import read_arpa
 from bpa_ppl.text.language_model import NgramModel
+from bpa_ppl.text.lm_mixtures import MixtureModel
+from bpa_ppl.text.model_files import evaluate_text
 
 ADAPT = ("adapt", "nbest", "-r", "ref", "-w", "moses.ini", "--sampler", "map", "-o", "p.nc")
 RERANK = ("rerank", "nbest", "-p", "p.nc", "-o", "out")
@@ -160,9 +162,34 @@ def test_a_named_pipe_is_read_once() -> None:
 
 
 @pytest.mark.usefixtures("corpus")
+def test_a_mixture_of_language_models() -> None:
+    Path("general.txt").write_text("the house\nof the law\n", "utf-8")
+    Path("dev.txt").write_text("the cat\nof a law\n", "utf-8")
+    texts = ("domain.txt", "general.txt")
+    done = succeed("lm", "mix", *texts, "--dev", "dev.txt", "--order", 2, "--test", "held-out.txt")
+    models = [NgramModel.train([text], 2) for text in texts]
+    mixture = MixtureModel.fit_files(models, ["dev.txt"])
+    assert 0.05 < mixture.weights[0] < 0.95
+    lines = done.out.splitlines()
+    assert len(lines) == 6
+    assert lines[0].startswith(f"dev.txt: domain.txt, alpha = {mixture.weights[0]:.4f}, perplex")
+    assert lines[5] == f"held-out.txt: mixture, {evaluate_text(mixture, ['held-out.txt'])}"
+    Path("nbest").write_text("0 ||| the cat ||| LM0= -1 ||| -1\n0 ||| the law ||| LM0= -2 ||| -2\n")
+    add = ("--add", "lm=domain.txt,general.txt,dev=dev.txt,order=2")
+    succeed("features", "nbest", *add, "-o", "more.jsonl", "-q")
+    lists = bpa.read_nbest("more.jsonl")
+    expected = mixture.log_probabilities([["the", "cat"], ["the", "law"]])
+    np.testing.assert_allclose(lists.features[:, 1], expected, rtol=1e-6)
+    assert lists.features[:, 2].tolist() == [0, 0]
+
+
+@pytest.mark.usefixtures("corpus")
 @pytest.mark.parametrize(
     ("arguments", "mention"),
     [
+        (["mix", "domain.txt", "--dev", "held-out.txt"], "two texts"),
+        (["mix", "domain.txt", "held-out.txt", "--dev", "held-out.txt"], "(--dev)"),
+        (["mix", "domain.txt", "held-out.txt", "--dev", "empty.txt"], "empty.txt: "),
         (["missing.txt"], "missing.txt: no such file"),
         (["domain.txt", "--order", 6], "6 (--order)"),
         (["domain.txt", "--test", "empty.txt", "-o", "new"], "empty.txt: "),

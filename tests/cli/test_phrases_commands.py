@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import time
 from pathlib import Path
@@ -12,15 +13,20 @@ from command_line import refused, run, start, succeed
 
 import bpa_ppl as bpa
 from bpa_ppl.diagnostics.subdomains import subdomains_page
+from bpa_ppl.models.instance_weighting import Variant
+from bpa_ppl.models.instance_weighting import weigh as weigh_tables
 from bpa_ppl.models.subdomains import induce
+from bpa_ppl.notes import capture_notes
 from bpa_ppl.phrases import (
     NumberedText,
     PhraseCounts,
     Subdomains,
+    mix,
     read_counts,
     read_table,
     write_counts,
 )
+from bpa_ppl.phrases.pair_features import pair_features, read_corpus
 
 
 @pytest.fixture
@@ -81,7 +87,12 @@ def test_marginals_of_a_part(work: Path) -> None:
         ((*EXTRACT[:3], "-", *EXTRACT[4:], "--like", "like", "--keep", "1"), "(--like)"),
         (("phrases", "extract", "fr", "en", "fr", "-o", "t"), "fr:1: "),
         (("phrases", "extract", "fr", "like", "align", "-o", "t"), "like: has 2 lines"),
+        ((*EXTRACT, "--like", "fr", "--keep", "1"), "language of fr"),
+        ((*EXTRACT[:-1], "no/folder/t"), "no/folder/t: "),
         ((*MIX, "-o", "t"), "beta"),
+        ((*MIX, "-o", "no/folder/t", "--value", "1"), "no/folder/t: "),
+        ((*MIX, "-o", "t", "--method", "concatenate", "--value", "1"), "(--value)"),
+        ((*MIX, "-o", "t", "--dev", "in"), "(--dev)"),
         ((*MIX, "-o", "t.gz", "--method", "log-linear"), "inverse.out"),
     ],
 )
@@ -105,7 +116,9 @@ def corpora(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ):
         source = rng.integers(words, size=pairs)
         target = np.where(rng.random(pairs) < right, source, rng.integers(words, size=pairs))
-        texts = [f"s{n}" for n in source], [f"t{n}" for n in target]
+        # No pair with s9 to s11 is in both tables.
+        names = np.where((name == "in") & (source > 8), "u", "t")
+        texts = [f"s{n}" for n in source], [f"{c}{n}" for c, n in zip(names, target, strict=True)]
         write_counts(PhraseCounts.of(*texts, np.ones(pairs)), folder / f"{name}.parquet")
     return folder
 
@@ -142,24 +155,78 @@ def test_a_posterior_is_written_for_each_direction(weigh: list[str]) -> None:
     assert "direct sd" in done.err
 
 
-def test_draws_that_fail_their_check_make_no_table(
-    weigh: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("bpa_ppl.cli.phrases._DRAWS", 20)  # too few for the check
-    done = run(*weigh, "--posterior", "p", "--form", "svm")
+def test_draws_that_fail_their_check_make_no_table(weigh: list[str]) -> None:
+    options = ("--posterior", "p", "--form", "svm", "--mixture", "linear")
+    done = run(*weigh, *options, "--draws", 30)  # too few for the check
     assert (done.code, Path("table.parquet").exists()) == (3, False)
     assert "direct and inverse" in done.err
-    succeed(*weigh, "--posterior", "p", "--form", "svm", "--unchecked")
+    assert "--draws" in done.err
+    succeed(*weigh, *options, "--draws", 30, "--unchecked")
     assert Path("table.parquet").exists()
+    assert bpa.as_draws(bpa.read_posterior("p.direct.nc")).shape == (1, 30)
+
+
+def test_a_plain_mixture_needs_no_corpus(weigh: list[str]) -> None:
+    tables, output = weigh[: weigh.index("--in-corpus")], ("-o", "table.parquet")
+    done = succeed(*tables, *output, "--form", "plain", "--mixture", "linear")
+    assert "\nweight " not in done.err
+    table = read_table("table.parquet")
+    files = [Path(path) for path in tables[2:4]]
+    inner, outer = map(read_counts, files)
+    alpha = float(re.search(r"p\(t\|s\): alpha = ([\d.]+)", done.err)[1])  # type: ignore[index]
+    expected = mix(inner, outer, method="linear-known", value=alpha)[0]
+    np.testing.assert_allclose(table.columns["direct"], expected.columns["direct"], atol=1e-3)
+    refused(*tables, *output, mention="(--in-corpus)")
+
+
+def test_the_published_setting(weigh: list[str], corpora: Path) -> None:
+    done = succeed(*weigh, "--published", "--starts", 2)
+    assert "without a prior" in done.err
+    assert "from the best of 4 starts" in done.err
+    inner, outer, dev = (read_counts(corpora / f"{n}.parquet") for n in ("in", "out", "dev"))
+    texts = [read_corpus(*(corpora / f"{name}.{side}" for side in "st")) for name in ("out", "in")]
+    names, features = pair_features(outer, *texts, scale="plain")
+    with capture_notes():
+        made = weigh_tables(
+            inner, outer, dev, features, names, Variant(complete=False), starts=2, prior=None
+        )
+    table = read_table("table.parquet")
+    for name, column in made.table.columns.items():
+        np.testing.assert_allclose(table.columns[name], column, rtol=1e-6, atol=1e-9)
+
+
+def test_negatives_of_the_svm(weigh: list[str]) -> None:
+    errors = [
+        succeed(*weigh, "--form", "svm", "--mixture", "linear", *options).err
+        for options in ((), ("--negatives", "no-common"), ("--negatives", "source"))
+    ]
+    assert errors[0] == errors[1] != errors[2]
 
 
 @pytest.mark.parametrize(
     ("more", "mention"),
     [
         (["--prior-deviation", "-1"], "-1 (--prior-deviation)"),
+        (["--prior-deviation", "nan"], "nan (--prior-deviation)"),
+        (["--prior-deviation", "inf"], "inf (--prior-deviation)"),
+        (["--published", "--prior-deviation", "1"], "(--prior-deviation)"),
+        (["--published", "--scale", "log"], "(--scale)"),
+        (["--published", "--posterior", "p"], "(--posterior)"),
+        (["--prior-deviation", "0", "--posterior", "p"], "(--posterior)"),
+        (["--form", "plain", "--scale", "log"], "(--scale)"),
+        (["--form", "plain", "--prior-deviation", "2"], "(--prior-deviation)"),
         (["--posterior", "p", "--form", "plain"], "(--posterior)"),
+        (["--posterior", "no/folder/p"], "no/folder/p.direct.nc: "),
+        (["-o", "no/folder/t"], "no/folder/t: "),
+        (["--draws", "10"], "(--draws)"),
+        (["--posterior", "p", "--form", "svm", "--draws", "0"], "(--draws)"),
+        (["--starts", "-1"], "(--starts)"),
+        (["--negatives", "source"], "(--negatives)"),
+        (["--negatives", "all", "--form", "svm"], "(--negatives)"),
         (["--dev", "nowhere.parquet"], "nowhere.parquet: "),
-        (["--out-corpus", "{folder}/out.t", "{folder}/out.s"], "no word of the source phrases"),
+        (["--dev", "{folder}/in.parquet"], "(--dev)"),
+        (["--out-corpus", "{folder}/out.t", "{folder}/out.s"], "corpus OUT are swapped"),
+        (["--in-corpus", "{folder}/in.t", "{folder}/in.s"], "corpus IN are swapped"),
     ],
 )
 def test_mixtures_that_cannot_be_fitted(
@@ -330,6 +397,7 @@ FEATURES = ("features", "nbest", "-s", "src", "-o", "more.jsonl", "--add")
         (("report", "src", "-o", "r", "--phrases", "table.txt"), "(--phrases)"),
         (("report", "src", "-o", "r"), "src: "),
         ((*FEATURES, "invariance=src"), "src: not a file of subdomains"),
+        ((*FEATURES, "phrases=z.parquet"), "z.parquet: a file of subdomains"),
     ],
 )
 def test_bad_input(subdomains: Subdomains, arguments: tuple[object, ...], mention: str) -> None:

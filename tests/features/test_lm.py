@@ -16,6 +16,7 @@ from bpa_ppl.features.base import fold_of
 from bpa_ppl.features.lm import LanguageModel
 from bpa_ppl.text.arpa import write_arpa
 from bpa_ppl.text.language_model import NgramModel
+from bpa_ppl.text.lm_mixtures import MixtureModel
 from bpa_ppl.text.words import words_of
 
 LINES = ["the cat sat down", "a cat sat on the mat", "the dog sat", "one two three", "hello you"]
@@ -75,6 +76,30 @@ def test_several_models_can_be_used_together(text: Path, toy: NBest, tmp_path: P
     np.testing.assert_allclose(more.features[:, 3], scores(LINES, hyps), rtol=1e-6)
     np.testing.assert_allclose(more.features[:, 4], scores(["hello world"], hyps, 2), rtol=1e-6)
     np.testing.assert_allclose(more.features[:, 6], scores(LINES * 2, hyps, 1), rtol=1e-6)
+
+
+def test_a_mixture_has_the_recorded_files(text: Path, toy: NBest, tmp_path: Path) -> None:
+    general, dev = tmp_path / "general.txt", tmp_path / "dev.txt"
+    general.write_text("hello world\n")
+    dev.write_text("the cat\nhello world\n")
+    paths = str(text), str(general)
+    source = LanguageModel(text=paths, dev=str(dev), oov=False)
+    mixture = MixtureModel.fit_files([NgramModel.train([path]) for path in paths], [dev])
+    words = [words_of(hyp) for hyp in everything(toy)]
+    np.testing.assert_allclose(
+        dict(source.columns(toy))["lm"], mixture.log_probabilities(words), rtol=1e-12
+    )
+    assert source.files() == (*paths, str(dev))
+    assert source.moved(["a", "b", "c"]).files() == ("a", "b", "c")
+    for settings, parameter in (
+        ({"text": str(text)}, "dev"),
+        ({"text": "self"}, "dev"),
+        ({"text": paths, "per_order": True}, "per_order"),
+        ({"text": paths, "carry": True}, "carry"),
+    ):
+        code = None if parameter == "dev" else "not-supported"
+        with raises(UsageError, code, parameter=parameter):
+            LanguageModel(dev=str(dev), **settings)  # type: ignore[arg-type]
 
 
 def test_a_foreign_text_is_warned_about_once(text: Path) -> None:

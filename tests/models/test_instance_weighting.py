@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import product
 from math import exp, log
@@ -14,11 +15,12 @@ from numpyro.infer import MCMC, NUTS
 from numpyro.infer.util import potential_energy, unconstrain_fn
 from phrase_pairs import counts_by_pair
 from raising import raises
-from weighted_mixture import log_likelihoods, weighted_mixture
+from weighted_mixture import weighted_mixture
 
 import bpa_ppl as bpa
-from bpa_ppl.errors import DataError, UsageError
+from bpa_ppl.errors import BpaWarning, DataError, UsageError
 from bpa_ppl.models.instance_weighting import (
+    FORMS,
     Phi,
     PhiPrior,
     Problem,
@@ -28,14 +30,16 @@ from bpa_ppl.models.instance_weighting import (
     variant_named,
     weigh,
 )
-from bpa_ppl.models.instance_weighting.fitting import laplace, mean_probabilities
+from bpa_ppl.models.instance_weighting.density import log_density, log_likelihoods
 from bpa_ppl.models.instance_weighting.mixture import (
     constrained,
     evaluate_mixture,
     log_likelihood,
     unconstrained,
 )
+from bpa_ppl.models.instance_weighting.posterior import laplace, mean_probabilities, nuts, sample
 from bpa_ppl.nbest import Float32
+from bpa_ppl.notes import capture_notes
 from bpa_ppl.phrases import PhraseCounts
 from bpa_ppl.phrases.mixtures import pairs_of_both
 from bpa_ppl.phrases.tables import Side
@@ -145,6 +149,61 @@ def test_probabilities_agree_with_equations(tables: Tables, variant: Variant, si
     assert (result > 0).tolist() == problem.supported.tolist()
 
 
+#: The features of Sections 3.3 and 3.4, and what the published forms do with a count and η = λ·f.
+SIDES, STATISTICS = ("source", "target"), ("mean", "least")
+GENERAL_NAMES = [
+    *("tokens", "out.count", "out.rarest.source", "out.rarest.target"),
+    *("out.ibm1.direct", "out.ibm1.inverse"),
+    *(f"out.documents.{what}.{side}" for side, what in product(SIDES, STATISTICS)),
+    *(f"out.burstiness.{what}.{side}" for side, what in product(SIDES, STATISTICS)),
+]
+SIMILARITY_NAMES = [
+    *(f"in.{n}gram.{side}" for side, n in product(SIDES, (1, 2))),
+    *("in.unknown.source", "in.unknown.target", "in.ibm1.direct", "in.ibm1.inverse"),
+]
+ALL_NAMES = [*GENERAL_NAMES, *SIMILARITY_NAMES, "svm"]
+FORM_DEFINITIONS: dict[str, tuple[list[str], Callable[[float, float], float], bool]] = {
+    "plain": ([], lambda count, eta: count, False),
+    "weighted": (ALL_NAMES, lambda count, eta: count / (1 + exp(-eta)), True),
+    "gamma-0": (ALL_NAMES, lambda count, eta: count / (1 + exp(-eta)), False),
+    "flat": (ALL_NAMES, lambda count, eta: 1 / (1 + exp(-eta)), True),
+    "exponential": (ALL_NAMES, lambda count, eta: count * exp(eta), True),
+    "general": (GENERAL_NAMES, lambda count, eta: count / (1 + exp(-eta)), True),
+    "similarity": (SIMILARITY_NAMES, lambda count, eta: count / (1 + exp(-eta)), True),
+    "svm": (["svm"], lambda count, eta: count / (1 + exp(-eta)), True),
+}
+
+
+@pytest.mark.parametrize("mixture", ["linear", "map"])
+@pytest.mark.parametrize("form", FORMS)
+def test_forms_agree_with_their_definitions(form: str, mixture: str) -> None:
+    assert (len(GENERAL_NAMES), len(SIMILARITY_NAMES)) == (14, 8)
+    used, weigh_count, smoothed = FORM_DEFINITIONS[form]
+    inside = PhraseCounts.of(["s", "s"], ["a", "d"], [1, 4])
+    outside = PhraseCounts.of(["s"] * 3, ["a", "b", "c"], [1, 2, 4])
+    features = np.random.default_rng(5).normal(size=(3, len(ALL_NAMES))).astype(np.float32)
+    problem = problem_of(
+        inside,
+        outside,
+        PhraseCounts.of(["s"] * 4, list("abcd"), [1] * 4),
+        features,
+        tuple(ALL_NAMES),
+    )
+    variant = variant_named(form, mixture)
+    _, phi = random_phi(variant, problem)
+    assert (len(phi.weights), phi.gamma > 0) == (len(used), smoothed)
+    columns = [ALL_NAMES.index(name) for name in used]
+    weighted = [
+        weigh_count(count, sum(w * f for w, f in zip(phi.weights, row[columns], strict=True)))
+        for count, row in zip([1, 2, 4], features, strict=True)
+    ]
+    p_out = [(w + phi.gamma / 3) / (sum(weighted) + phi.gamma) for w in weighted] + [0.0]
+    alpha = phi.mixing if mixture == "linear" else 5 / (5 + phi.mixing)
+    expected = alpha * np.array([1 / 5, 0, 0, 4 / 5]) + (1 - alpha) * np.array(p_out)
+    result = evaluate_mixture(variant.apply(problem), variant, phi).probability
+    assert result == pytest.approx(expected, rel=1e-6)
+
+
 @pytest.mark.parametrize(
     "variant",
     [v for v in VARIANTS if v.weighted and not v.flat and v.smoothed >= (not v.complete)],
@@ -214,7 +273,8 @@ def test_true_weights_are_recovered() -> None:
     drawn_pairs = outside.texts("source", supported), outside.texts("target", supported)
     dev = PhraseCounts.of(*drawn_pairs, drawn[supported])
     problem = problem_of(inside, outside, dev, features, ("one", "two"))
-    result = fit(problem, variant_named("gamma-0", "linear"))
+    with pytest.warns(BpaWarning, match="without a prior"):
+        result = fit(problem, variant_named("gamma-0", "linear"))
     assert result.phi.weights == pytest.approx([1.5, -1.0], abs=0.1)
 
 
@@ -222,7 +282,8 @@ def test_probabilities_sum_to_one(tables: Tables) -> None:
     inside, outside, dev, features = tables
     # Without the missing pairs, which have mass, too.
     whole = PhraseCounts.of(outside.texts("source"), outside.texts("target"), outside.count)
-    fitted = fit(problem_of(inside, whole, dev, features, NAMES), variant_named("weighted"))
+    problem = problem_of(inside, whole, dev, features, NAMES)
+    fitted = fit(problem, variant_named("weighted"), prior=PRIOR)
     pairs = pairs_of_both(inside, whole)
     table = problem_of(inside, whole, pairs, features, NAMES)
     sums = np.bincount(pairs.source, fitted.probabilities(table))
@@ -246,15 +307,38 @@ def test_log_likelihood_is_mean_over_supported_pairs(problem: Problem) -> None:
     assert fitted.support == pytest.approx(problem.weight[supported].sum() / problem.weight.sum())
 
 
+def test_doubtful_fits_are_reported() -> None:
+    # The only dev pair is the OUT pair with the higher feature, and IN does not have it: without a
+    # prior the likelihood grows with λ, β and 1 / γ for ever.
+    inside, dev = PhraseCounts.of(["s"], ["c"], [1]), PhraseCounts.of(["s"], ["a"], [5])
+    outside = PhraseCounts.of(["s", "s"], ["a", "b"], [1, 1])
+    features = np.array([[0.01], [-0.01]], np.float32)
+    problem, variant = problem_of(inside, outside, dev, features, ("one",)), Variant("map")
+    with capture_notes() as notes:
+        fitted = fit(problem, variant)
+    assert ["without a prior" in notes[0].message, "doubtful" in notes[1].message] == [True, True]
+    assert (fitted.at_bound, fitted.starts) == (("beta", "gamma"), 2)
+    assert any("one is" in text for text in fitted.problems())
+    with_prior = fit(problem, variant, prior=PhiPrior(), starts=3)
+    assert (with_prior.problems(), with_prior.starts) == ((), 5)
+    assert "converged after" in with_prior.describe("p(t|s)")
+    assert "best of 5 starts" in with_prior.describe("p(t|s)")
+    not_converged = replace(with_prior, converged=False)
+    steps = with_prior.iterations
+    assert not_converged.problems() == (f"no convergence after {steps} iterations",)
+    assert f"not converged after {steps} iterations" in not_converged.describe("p(t|s)")
+
+
 def test_features_are_selected_by_name(problem: Problem) -> None:
     variant = replace(variant_named("weighted"), features=("two",))
-    assert fit(problem, variant).names == ("two",)
+    assert fit(problem, variant, prior=PRIOR).names == ("two",)
     with raises(DataError, "missing-feature", match="svm"):
-        fit(problem, variant_named("svm"))
+        fit(problem, variant_named("svm"), prior=PRIOR)
     with raises(DataError, "missing-feature"):
-        fit(problem.only(()), variant_named("weighted"))
+        fit(problem.only(()), variant_named("weighted"), prior=PRIOR)
     with raises(DataError, "mismatch"):
-        fit(problem, variant_named("weighted")).probabilities(problem.only(("one",)))
+        fitted = fit(problem, variant_named("weighted"), prior=PRIOR)
+        fitted.probabilities(problem.only(("one",)))
 
 
 def test_rejects_invalid_input(tables: Tables) -> None:
@@ -272,6 +356,15 @@ def test_rejects_invalid_input(tables: Tables) -> None:
     unrelated = problem_of(inside, outside, PhraseCounts.of(["x"], ["y"], [1]), features, NAMES)
     with raises(DataError, "mismatch"):
         fit(unrelated, variant_named("plain"))
+    with raises(UsageError, parameter="starts"):
+        fit(unrelated, variant_named("plain"), starts=-1)
+    for value in (0.0, -1.0, np.nan, np.inf):
+        with raises(UsageError, parameter="weight_deviation"):
+            PhiPrior(weight_deviation=value)
+    with raises(UsageError, parameter="scale_deviation"):
+        PhiPrior(scale_deviation=np.nan)
+    with raises(UsageError, "conflict", parameter="dev"):
+        weigh(inside, outside, inside, features, NAMES, prior=PRIOR)
     with raises(UsageError, parameter="phi"):
         unconstrained(Variant("linear"), Phi(1.5, 1.0, np.zeros(0)))
 
@@ -328,6 +421,9 @@ def test_density_and_mode_agree_with_numpyro_program(
         for z in points
     ]
     result = [theirs(unconstrained_sites(variant, dense_problem, z)) for z in points]
+    data = variant.apply(dense_problem)._replace(names=())
+    in_jax = [float(log_density(data, variant, PRIOR, jnp.asarray(z))) for z in points]
+    assert np.diff(ours) == pytest.approx(np.diff(in_jax), rel=1e-9)
     assert np.diff(ours) == pytest.approx(np.diff([float(v) for v, _ in result]), rel=1e-9)
     mode = unconstrained(variant, fit(dense_problem, variant, prior=PRIOR).phi)
     slope = theirs(unconstrained_sites(variant, dense_problem, mode))[1]
@@ -356,11 +452,13 @@ def test_laplace_agrees_with_quadrature(dense_problem: Problem) -> None:
 
 
 @pytest.mark.slow  # compiling NUTS takes most of the time
-def test_laplace_agrees_with_nuts(dense_problem: Problem) -> None:
+@pytest.mark.parametrize("method", [laplace, nuts])
+def test_posterior_agrees_with_numpyro_program(
+    dense_problem: Problem, method: Callable[..., object]
+) -> None:
     variant = variant_named("gamma-0", "linear")
-    posterior = laplace(dense_problem, variant, prior=PRIOR, draws=2000)
+    posterior = method(dense_problem, variant, prior=PRIOR, draws=2000)
     assert bpa.check(posterior)
-    assert posterior.attrs["pareto_k"] < 0.7
     ours = as_draws(posterior)
     with jax.enable_x64(True):
         kernel = NUTS(lambda: weighted_mixture(dense_problem, variant, PRIOR), dense_mass=True)
@@ -373,6 +471,53 @@ def test_laplace_agrees_with_nuts(dense_problem: Problem) -> None:
     assert ours.deviation == pytest.approx(deviation, rel=0.25)
     alpha = np.average(ours.values["alpha"].ravel(), weights=ours.importance)
     assert alpha == pytest.approx(sites["alpha"].mean(), abs=0.05)
+
+
+@pytest.fixture(scope="module")
+def skewed_problem() -> Problem:
+    """A problem with a single dev pair, whose posterior is far from Gaussian."""
+    inside, outside = PhraseCounts.of(["s"], ["c"], [1]), PhraseCounts.of("ss", "ab", [1, 1])
+    dev, features = PhraseCounts.of(["s"], ["a"], [50]), np.array([[1.0], [-1.0]], np.float32)
+    return problem_of(inside, outside, dev, features, ("one",))
+
+
+@pytest.mark.slow  # compiling NUTS takes most of the time
+def test_nuts_replaces_unreliable_importance_weights(skewed_problem: Problem) -> None:
+    variant = Variant("map")
+    with capture_notes() as notes:
+        posterior = sample(skewed_problem, variant, draws=2000)
+    assert laplace(skewed_problem, variant, draws=2000).attrs["pareto_k"] > 0.7
+    assert (posterior.attrs["sampler"], len(notes)) == ("nuts", 1)
+    assert bpa.check(posterior)
+    drawn = as_draws(posterior)
+    # By quadrature over log β, log γ and λ: p(a | s) = β (w_a + γ/2) / ((1 + β) (w_a + w_b + γ)).
+    grid = np.linspace(-10, 10, 101)
+    beta, gamma = np.exp(grid)[:, None, None], np.exp(grid)[None, :, None]
+    weights = grid[None, None, ::2] / 2
+    w_a, w_b = 1 / (1 + np.exp(-weights)), 1 / (1 + np.exp(weights))
+    p = beta / (1 + beta) * (w_a + gamma / 2) / (w_a + w_b + gamma)
+    log_prior = -0.125 * (grid[:, None, None] ** 2 + grid[None, :, None] ** 2) - weights**2 / 2
+    mass = p**50 * np.exp(log_prior)
+    mass /= mass.sum()
+    mean = (mass * weights).sum()
+    deviation = np.sqrt((mass * (weights - mean) ** 2).sum())
+    # At least 400 effective draws, as the check demands.
+    assert abs(drawn.mean[0] - mean) < 5 * deviation / np.sqrt(400)
+    log_beta = float(np.log(drawn.values["beta"]).mean())
+    expected = (mass * grid[:, None, None]).sum()
+    spread = np.sqrt((mass * (grid[:, None, None] - expected) ** 2).sum())
+    assert abs(log_beta - expected) < 5 * spread / np.sqrt(400)
+
+
+def test_reliable_importance_weights_are_kept(dense_problem: Problem) -> None:
+    variant = variant_named("gamma-0", "linear")
+    one, other = (
+        method(dense_problem, variant, prior=PRIOR, draws=300) for method in (sample, laplace)
+    )
+    assert one.attrs["sampler"] == "laplace"
+    assert (as_draws(one).weights == as_draws(other).weights).all()
+    with raises(UsageError, parameter="draws"):
+        sample(dense_problem, variant, prior=PRIOR, draws=0)
 
 
 def test_mean_over_a_single_draw_equals_its_probabilities(dense_problem: Problem) -> None:

@@ -11,7 +11,7 @@ import pytest
 from phrase_pairs import counts_by_pair, pairs_of, tables_equal
 from raising import raises
 
-from bpa_ppl import DataError, UsageError
+from bpa_ppl import BpaWarning, DataError, UsageError
 from bpa_ppl.phrases import read_counts
 from bpa_ppl.phrases.extraction import PairCounter, extract_phrases, select_lines
 from bpa_ppl.text.language_model import NgramModel
@@ -182,6 +182,22 @@ def test_lines_with_the_lowest_perplexity_are_selected(tmp_path: Path) -> None:
     for share, count in ((0.5, 3), (0.3, 2), (0.01, 1), (1.0, 6)):
         chosen = np.flatnonzero(select_lines(model, path, share))
         assert chosen.tolist() == sorted(order[:count])
+    # ⌈0.07 · 100⌉ is 7, though the product of floats is more than 7.
+    path.write_text("the cat ran\n" * 100)
+    for share, count in ((0.07, 7), (0.071, 8), (0.57, 57), (1.0, 100)):
+        assert select_lines(model, path, share).sum() == count
     for share in (0.0, 1.1, float("nan")):
         with raises(UsageError, parameter="keep"):
             select_lines(model, path, share)
+
+
+def test_a_model_of_the_wrong_language_is_recognised(tmp_path: Path) -> None:
+    source, target = tmp_path / "fr", tmp_path / "en"
+    source.write_text("le chat noir\nle chien\n")
+    target.write_text("the black cat\nthe dog\n")
+    model = NgramModel.estimate([["le", "chat"], ["le", "chien"]], order=1)
+    with raises(DataError, "mismatch", match="fr"):
+        select_lines(model, target, 0.5, source=source)
+    with pytest.warns(BpaWarning, match="100% of the words of .*en"):
+        select_lines(model, target, 0.5)
+    assert select_lines(model, source, 0.5, source=target).sum() == 1

@@ -8,7 +8,7 @@ from typing import Literal
 
 import numpy as np
 import pytest
-from phrase_pairs import counts_by_pair
+from phrase_pairs import counts_by_pair, pairs_of
 from raising import raises
 
 from bpa_ppl.errors import DataError, UsageError
@@ -151,6 +151,27 @@ def test_rejects_invalid_corpora_and_tables(tmp_path: Path) -> None:
         pair_features(PhraseCounts.of([], [], []), OUT, IN)
     with raises(UsageError, "unknown-name", parameter="scale"):
         pair_features(PhraseCounts.of(["s1"], ["t1"], [1]), OUT, IN, scale="square")  # type: ignore[arg-type]
+
+
+def test_svm_negatives_agree_with_definitions() -> None:
+    # s: a common pair; t: in both tables, without a common pair; u: only in OUT.
+    outside = PhraseCounts.of(list("ssttu"), list("abcda"), [1] * 5)
+    inside = PhraseCounts.of(list("stv"), list("axa"), [1] * 3)
+    pairs = pairs_of(outside)
+    for negatives, expected in (
+        ("no-common", {("t", "c"), ("t", "d")}),
+        ("source", {("s", "b"), ("t", "c"), ("t", "d")}),
+    ):
+        common, negative = svm_examples(outside, inside, negatives)
+        assert [pairs[row] for row in np.flatnonzero(common)] == [("s", "a")]
+        assert {pairs[row] for row in np.flatnonzero(negative)} == expected
+    features = np.array([[2.0], [1.0], [0.0], [0.5], [1.5]], np.float32)
+    default = svm_feature(outside, inside, features)
+    published, other = (
+        svm_feature(outside, inside, features, negatives=n) for n in ("no-common", "source")
+    )
+    assert (default == published).all()
+    assert (default != other).any()
 
 
 def svm_case() -> tuple[PhraseCounts, PhraseCounts, np.ndarray]:

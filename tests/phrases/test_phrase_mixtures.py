@@ -8,7 +8,7 @@ from phrase_pairs import counts_by_pair, pairs_of
 from raising import raises
 from scipy.optimize import minimize
 
-from bpa_ppl import DataError, UsageError
+from bpa_ppl import BpaWarning, DataError, UsageError
 from bpa_ppl.phrases import PhraseCounts, held_out, mix
 from bpa_ppl.phrases.mixtures import DIRECTIONS, METHODS, counts_of, evaluated, fit
 from bpa_ppl.phrases.tables import Side
@@ -45,7 +45,8 @@ def reference_probability(
 @pytest.mark.parametrize("method", METHODS)
 def test_probabilities_agree_with_formulas(method: str) -> None:
     inner, outer = random_table(1), random_table(2)
-    mixed, fits = mix(inner, outer, method=method, value=0.3)
+    value = 0.3 if METHODS[method].parameter else None
+    mixed, fits = mix(inner, outer, method=method, value=value)
     assert fits == ()
     pairs = pairs_of(mixed)
     assert set(pairs) == {*pairs_of(inner), *pairs_of(outer)}
@@ -56,7 +57,8 @@ def test_probabilities_agree_with_formulas(method: str) -> None:
 
 @pytest.mark.parametrize("method", ["concatenate", "linear", "linear-known", "map-known"])
 def test_probabilities_sum_to_one(method: str) -> None:
-    mixed, _ = mix(random_table(1), random_table(2, words=16), method=method, value=0.3)
+    value = 0.3 if METHODS[method].parameter else None
+    mixed, _ = mix(random_table(1), random_table(2, words=16), method=method, value=value)
     for column, number in (("direct", mixed.source), ("inverse", mixed.target)):
         sums = np.bincount(number, mixed.columns[column])
         # As published, the linear mixture loses mass if only one table has the given phrase.
@@ -67,7 +69,8 @@ def test_probabilities_sum_to_one(method: str) -> None:
 
 def test_log_linear_table_has_columns_of_both() -> None:
     inner, outer = random_table(1), random_table(2)
-    mixed, fits = mix(inner, outer, random_table(3), "log-linear")
+    with pytest.warns(BpaWarning, match="log-linear"):
+        mixed, fits = mix(inner, outer, random_table(3), "log-linear")
     assert list(mixed.columns) == ["direct.in", "direct.out", "inverse.in", "inverse.out"]
     assert fits == ()
     rows = mixed.rows_of(inner)
@@ -127,5 +130,31 @@ def test_rejects_unmixable_tables() -> None:
         mix(inner, outer)
     with raises(UsageError, "unknown-name", parameter="method"):
         mix(inner, outer, method="mean")
+    for method in ("concatenate", "log-linear"):
+        with raises(UsageError, "conflict", parameter="value"):
+            mix(inner, outer, method=method, value=0.3)
+    for method, value in (("linear", 1.5), ("linear", np.nan), ("map", -1.0), ("map", np.inf)):
+        with raises(UsageError, parameter="value"):
+            mix(inner, outer, method=method, value=value)
+    with raises(UsageError, "conflict", parameter="dev"):
+        mix(inner, outer, random_table(1))
     with raises(UsageError, parameter="folds"):
         held_out("map", counts_of(inner, outer, inner, "target"), inner.count, "target", folds=1)
+
+
+def swapped(table: PhraseCounts) -> PhraseCounts:
+    """Return a table with its languages swapped."""
+    return PhraseCounts.of(table.texts("target"), table.texts("source"), table.count)
+
+
+def test_swapped_tables_are_recognised() -> None:
+    inner = PhraseCounts.of(["le chat", "1 ."], ["the cat", "1 ."], [5, 1])
+    outer = PhraseCounts.of(["le chat", "1 ."], ["the cat", "1 ."], [12, 1])
+    dev = PhraseCounts.of(["le chat", "1 ."], ["the cat", "1 ."], [9, 2])
+    assert len(mix(inner, outer, dev)[1]) == 2
+    with raises(DataError, "mismatch", parameter="dev"):
+        mix(inner, outer, swapped(dev))
+    with raises(DataError, "mismatch"):
+        mix(inner, swapped(outer), dev)
+    with pytest.warns(BpaWarning, match="IN has 13 .* OUT only 6"):
+        mix(outer, inner, dev)

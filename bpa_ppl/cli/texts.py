@@ -1,0 +1,97 @@
+"""`bpa lm`: language models."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from bpa_ppl.cli import options as shared
+from bpa_ppl.errors import UsageError
+
+
+def estimate(
+    texts: Annotated[list[str], typer.Argument(metavar="TEXT")],
+    order: int = 3,
+    output: shared.OptionalOutput = None,
+    test: list[str] | None = None,
+    quiet: shared.Quiet = False,
+) -> None:
+    """Estimate a language model (modified Kneser–Ney), and print its size and perplexity.
+
+    Args:
+        texts: Text with one sentence per line, words separated by spaces; several files are one
+            text; - for stdin. Or one language model: an ARPA file, or a binary file of KenLM.
+        order: Length of the longest n-grams, 1 to 5.
+        output: ARPA file; .gz, .xz and .zst are compressed.
+        test: Text to compute the perplexity of.
+    """
+    from bpa_ppl.formats.streams import STANDARD, origin_name, require_writable
+    from bpa_ppl.text.arpa import write_arpa
+    from bpa_ppl.text.language_model import NgramModel
+    from bpa_ppl.text.model_files import evaluate_text, is_model, model_of
+
+    finished = any(map(is_model, texts))
+    if finished and output is not None:
+        raise UsageError(
+            f"{texts[0]} is a language model already: give a text",
+            parameter="output",
+            code="conflict",
+        )
+    if output is not None:
+        require_writable(output)
+    model = model_of(texts, order, progress=not quiet)
+    counts = (f"{count:,} {n}-grams" for n, count in enumerate(model.counts, 1))
+    sizes = ", ".join(counts) or f"a model of order {model.order}"
+    if model.fallback:
+        orders = ", ".join(map(str, model.fallback))
+        sizes += f"; too few n-grams of order {orders} to estimate discounts: 0.5, 1, 1.5 are used"
+    lines = [] if quiet else [sizes]
+    again = not finished and all(Path(path).is_file() for path in texts)  # a pipe is read once
+    own = [texts] if again and not quiet else []
+    for paths in [[path] for path in test] if test else own:
+        what = ", ".join(map(origin_name, paths)) if test else "the training text itself"
+        lines.append(f"{what}: {evaluate_text(model, paths)}")
+    if isinstance(model, NgramModel) and output is not None:
+        write_arpa(model, output)
+    for line in lines:
+        print(line, file=sys.stderr if output == STANDARD else sys.stdout)
+
+
+def mix(
+    texts: Annotated[list[str], typer.Argument(metavar="TEXT")],
+    dev: Annotated[str, typer.Option()],
+    order: int = 3,
+    test: list[str] | None = None,
+    quiet: shared.Quiet = False,
+) -> None:
+    """Fit a linear mixture of language models to other text, and print weights and perplexities.
+
+    `--add lm=IN,OUT,dev=DEV` computes features of lists with the same mixture.
+
+    Args:
+        texts: Texts, or ARPA or binary KenLM files of models, each with a model of its own: of the
+            domain, general.
+        dev: Text of the domain; the weights maximise its likelihood.
+        order: Length of the longest n-grams of the models of texts, 1 to 5.
+        test: Text to compute the perplexity of, too.
+    """
+    from bpa_ppl.text.lm_mixtures import MixtureModel
+    from bpa_ppl.text.model_files import evaluate_text, model_of
+
+    if len(texts) < 2:
+        raise UsageError("a mixture needs at least two texts or models", parameter="texts")
+    if dev in texts:
+        raise UsageError(
+            f"{dev} is one of the texts of the mixture: give other text of the domain",
+            parameter="dev",
+            code="conflict",
+        )
+    models = [model_of([text], order, progress=not quiet) for text in texts]
+    mixture = MixtureModel.fit_files(models, [dev])
+    for path in [dev, *(test or ())]:
+        for name, weight, model in zip(texts, mixture.weights, models, strict=True):
+            print(f"{path}: {name}, alpha = {weight:.4f}, {evaluate_text(model, [path])}")
+        print(f"{path}: mixture, {evaluate_text(mixture, [path])}")

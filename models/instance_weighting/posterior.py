@@ -1,0 +1,252 @@
+"""The posterior of the parameters φ of a weighted mixture: importance sampling, or NUTS."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from bpa_ppl.errors import UsageError, checked_seed
+from bpa_ppl.models.instance_weighting.fitting import fit
+from bpa_ppl.models.instance_weighting.mixture import (
+    Phi,
+    PhiPrior,
+    Problem,
+    Variant,
+    constrained,
+    evaluate_mixture,
+    log_likelihood,
+    unconstrained,
+)
+from bpa_ppl.nbest import Float64
+from bpa_ppl.notes import log_info
+from bpa_ppl.posterior import Draws, as_draws, to_arviz
+from bpa_ppl.posterior.draws import WEIGHTS
+from bpa_ppl.posterior.statistics import pareto_smoothed
+
+if TYPE_CHECKING:
+    from bpa_ppl.posterior.arviz_functions import InferenceData
+
+_STEP = 1e-4  # of differences of the gradient, in units of the prior or of the posterior
+_DEGREES = 20.0  # of freedom, of Student's t around the mode
+#: Importance weights with a larger Pareto k̂ are not reliable (Vehtari et al. 2024).
+_RELIABLE = 0.7
+_CHAINS, _WARMUP = 4, 150  # the warm-up finds the step: the Laplace covariance is a good metric
+
+
+class _Approximation(NamedTuple):
+    """The mode of the posterior of the unconstrained values, and a root of its covariance."""
+
+    mode: Float64
+    root: Float64
+
+
+def sample(
+    problem: Problem,
+    variant: Variant,
+    *,
+    prior: PhiPrior | None = None,
+    draws: int = 1000,
+    seed: int = 0,
+) -> InferenceData:
+    """Return draws of φ: from `laplace`, or from `nuts` where its weights are not reliable.
+
+    Args:
+        problem: IN, OUT and the dev pairs.
+        variant: the form of the mixture; it must have weights of features.
+        prior: of φ; None is `PhiPrior()`.
+        draws: how many; of NUTS the next multiple of four.
+        seed: of the draws.
+
+    Returns:
+        InferenceData: in `posterior` the `weights` (feature), `alpha` or `beta`, and `gamma`.
+
+    Raises:
+        DataError: if none of the dev pairs has support, or there are no features.
+        UsageError: if there are no draws.
+    """
+    weighted = laplace(problem, variant, prior=prior, draws=draws, seed=seed)
+    k_hat = float(weighted.attrs["pareto_k"])
+    if k_hat <= _RELIABLE or not np.isfinite(k_hat):  # too few draws to tell
+        return weighted
+    log_info(f"importance weights are not reliable (Pareto k̂ {k_hat:.2f}): running NUTS instead")
+    return nuts(problem, variant, prior=prior, draws=draws, seed=seed)
+
+
+def laplace(
+    problem: Problem,
+    variant: Variant,
+    *,
+    prior: PhiPrior | None = None,
+    draws: int = 1000,
+    seed: int = 0,
+) -> InferenceData:
+    """Return draws around the mode, with Pareto-smoothed importance weights.
+
+    They are from a multivariate t whose scale is the inverse Hessian of the negative log posterior
+    density of the unconstrained values: logit α or log β, log γ, λ. The weights are reliable if
+    the attribute `pareto_k` is below 0.7 (Vehtari et al. 2024).
+
+    Arguments, result and errors are those of `sample`.
+    """
+    problem, prior, size = variant.apply(problem), prior or PhiPrior(), _checked(draws)
+    mode, root = _approximation(problem, variant, prior)
+    rng = np.random.default_rng(checked_seed(seed))
+    normal = rng.normal(size=(size, len(mode)))
+    student = normal * np.sqrt(_DEGREES / rng.chisquare(_DEGREES, size=(size, 1)))
+    z = mode + student @ root.T
+    terms = np.array([_log_likelihoods(problem, variant, row) for row in z])
+    log_density = terms.sum(axis=1) + [prior.log_density(variant, row)[0] for row in z]
+    log_q = -0.5 * (_DEGREES + len(mode)) * np.log1p((student**2).sum(axis=1) / _DEGREES)
+    log_weight, k_hat = pareto_smoothed((log_density - log_q)[None])
+    attrs = {"sampler": "laplace", "pareto_k": k_hat, "seed": seed}
+    extra = {"kind": "weighted", "log_weight": log_weight}
+    densities = log_density[None], terms[None]
+    return _inference_data(problem, variant, prior, mode, z[None], densities, attrs, extra)
+
+
+def nuts(
+    problem: Problem,
+    variant: Variant,
+    *,
+    prior: PhiPrior | None = None,
+    draws: int = 1000,
+    seed: int = 0,
+) -> InferenceData:
+    """Return draws of four chains of NUTS (Hoffman & Gelman 2014), in the Laplace metric.
+
+    Arguments, result and errors are those of `sample`.
+    """
+    import jax
+    import jax.numpy as jnp
+    from numpyro.infer import MCMC, NUTS
+
+    from bpa_ppl.models.instance_weighting.density import log_density
+
+    problem, prior, size = variant.apply(problem), prior or PhiPrior(), _checked(draws)
+    mode, root = _approximation(problem, variant, prior)
+    rng = np.random.default_rng(checked_seed(seed))
+    start = rng.normal(size=(_CHAINS, len(mode)))
+    with jax.enable_x64(True):
+        data = jax.tree.map(jnp.asarray, problem._replace(names=()))
+        data = data._replace(features=data.features.astype(np.float64))
+
+        def potential_energy(u: jax.Array) -> jax.Array:
+            return -log_density(data, variant, prior, mode + root @ u)
+
+        kernel = NUTS(potential_fn=potential_energy, adapt_mass_matrix=False)
+        runner = MCMC(
+            kernel,
+            num_warmup=_WARMUP,
+            num_samples=-(-size // _CHAINS),
+            num_chains=_CHAINS,
+            chain_method="vectorized",
+            progress_bar=False,
+        )
+        names = {
+            "accept_prob": "acceptance_rate",
+            "diverging": "diverging",
+            "energy": "energy",
+            "num_steps": "n_steps",
+        }
+        keys = jax.random.key(checked_seed(seed))
+        runner.run(keys, init_params=jnp.asarray(start), extra_fields=tuple(names))
+        u = np.asarray(runner.get_samples(group_by_chain=True))
+        fields = jax.device_get(runner.get_extra_fields(group_by_chain=True))
+    z = mode + u @ root.T
+    flat = z.reshape(-1, len(mode))
+    terms = np.array([_log_likelihoods(problem, variant, row) for row in flat])
+    density = terms.sum(axis=1) + [prior.log_density(variant, row)[0] for row in flat]
+    statistics = {names[name]: np.asarray(values) for name, values in fields.items()}
+    densities = density.reshape(z.shape[:2]), terms.reshape(*z.shape[:2], -1)
+    attrs, extra = {"sampler": "nuts", "seed": seed}, {"statistics": statistics}
+    return _inference_data(problem, variant, prior, mode, z, densities, attrs, extra)
+
+
+def mean_probabilities(
+    posterior: Any, problem: Problem, variant: Variant, *, draws: int = 100
+) -> Float64:
+    """Return the posterior mean of p(x | y; φ) of the queried pairs of a problem, (D,).
+
+    Args:
+        posterior: from `sample`.
+        problem: the pairs, with the same features.
+        variant: the form of the mixture of the posterior.
+        draws: the number of draws to use, resampled in proportion to their weights.
+    """
+    sample, problem = as_draws(posterior), variant.apply(problem)
+    importance, total = sample.importance, np.zeros(len(problem.weight))
+    sites = {name: values.reshape(-1, *values.shape[2:]) for name, values in sample.values.items()}
+    chosen = np.random.default_rng(0).choice(len(importance), size=draws, p=importance)
+    for draw, times in zip(*np.unique(chosen, return_counts=True), strict=True):
+        site = {name: np.asarray(values[draw], np.float64) for name, values in sites.items()}
+        phi = Phi(float(site[variant.mixing_name]), float(site.get("gamma", 0.0)), site[WEIGHTS])
+        total += times * evaluate_mixture(problem, variant, phi).probability
+    return total / draws
+
+
+def _checked(draws: int) -> int:
+    if draws < 1:
+        message = f"the number of draws must be at least 1, not {draws}"
+        raise UsageError(message, parameter="draws")
+    return draws
+
+
+def _approximation(problem: Problem, variant: Variant, prior: PhiPrior) -> _Approximation:
+    """Return the mode and a root of the Laplace covariance, by differences of the gradient."""
+    mode = unconstrained(variant, fit(problem, variant, prior=prior).phi)
+
+    def gradient(z: Float64) -> Float64:
+        return log_likelihood(problem, variant, z)[1] + prior.log_density(variant, z)[1]
+
+    steps = _STEP * np.eye(len(mode))
+    hessian = np.array([gradient(mode - step) - gradient(mode + step) for step in steps])
+    values, vectors = np.linalg.eigh((hessian + hessian.T) / (4 * _STEP))
+    # A flat direction is at most as wide as the prior.
+    floor = 1 / max(prior.weight_deviation, prior.scale_deviation) ** 2
+    return _Approximation(mode, vectors / np.sqrt(np.maximum(values, floor)))
+
+
+def _log_likelihoods(problem: Problem, variant: Variant, z: Float64) -> Float64:
+    """Return n(x, y) log p(x | y; φ) of the pairs with support."""
+    used = problem.supported & (problem.weight > 0)
+    probability = evaluate_mixture(problem, variant, constrained(variant, z)).probability
+    return np.asarray(problem.weight[used] * np.log(np.maximum(probability[used], 1e-300)))
+
+
+def _inference_data(
+    problem: Problem,
+    variant: Variant,
+    prior: PhiPrior,
+    mode: Float64,
+    z: Float64,
+    densities: tuple[Float64, Float64],
+    attrs: dict[str, Any],
+    extra: dict[str, Any],
+) -> InferenceData:
+    """Return draws (C, D, d) of unconstrained values as those of φ."""
+    phis = [[constrained(variant, row) for row in chain] for chain in z]
+    sites = {variant.mixing_name: np.array([[phi.mixing for phi in chain] for chain in phis])}
+    if variant.smoothed:
+        sites["gamma"] = np.array([[phi.gamma for phi in chain] for chain in phis])
+    sites[WEIGHTS] = np.array([[phi.weights for phi in chain] for chain in phis])
+    size = len(problem.names)
+    log_density, terms = densities
+    return to_arviz(
+        Draws(
+            values=sites,
+            features=problem.names,
+            sites=tuple(sites),
+            log_density=log_density,
+            log_likelihood={"dev": terms.astype(np.float32)},
+            constants={"mode": mode[len(mode) - size :], "prior_mean": np.zeros(size)},
+            attrs={
+                **attrs,
+                "model": "weighted_mixture",
+                "variant": asdict(variant),
+                "prior": asdict(prior),
+            },
+            **extra,
+        )
+    )

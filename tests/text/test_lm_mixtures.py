@@ -1,0 +1,62 @@
+"""Mixtures of language models, compared with the formula and with a grid of weights."""
+
+from __future__ import annotations
+
+from math import exp, log
+
+import numpy as np
+import pytest
+from raising import raises
+
+from bpa_ppl.errors import DataError, UsageError
+from bpa_ppl.text.language_model import NgramModel
+from bpa_ppl.text.lm_mixtures import MixtureModel
+
+ONE = NgramModel.estimate([["a", "b"], ["a", "c"], ["b", "a"]], 2)
+TWO = NgramModel.estimate([["a", "d"], ["d", "a", "b"]], 3)
+THREE = NgramModel.estimate([["c", "c", "a"]], 1)
+DEV = [["a", "b", "d"], ["d", "a", "b"], ["b", "x"], []]
+
+
+def test_probabilities_agree_with_the_equation() -> None:
+    mixture = MixtureModel([ONE, TWO], [0.7, 0.3])
+    scores, unknown = mixture.by_word(DEV)
+    parts = [model.by_word(DEV) for model in (ONE, TWO)]
+    for word, score in enumerate(scores):
+        first, second = (exp(logs[word]) for logs, _ in parts)
+        assert score == pytest.approx(log(0.7 * first + 0.3 * second), rel=1e-12)
+    # x is unknown to both, d only to the first; the ends of sentences are known.
+    assert np.flatnonzero(unknown).tolist() == [9]
+    assert parts[0][1].sum() == 3
+    totals = [scores[:4].sum(), scores[4:8].sum(), scores[8:11].sum(), scores[11]]
+    assert mixture.log_probabilities(DEV) == pytest.approx(totals)
+    assert mixture.unknown(DEV).tolist() == [0, 0, 1, 0]
+
+
+def test_a_weight_of_zero_leaves_a_model_out() -> None:
+    mixture = MixtureModel([ONE, TWO], [1.0, 0.0])
+    assert mixture.log_probabilities(DEV) == pytest.approx(ONE.log_probabilities(DEV))
+
+
+@pytest.mark.parametrize("models", [(ONE, TWO), (TWO, ONE), (ONE, TWO, THREE)])
+def test_weights_maximise_the_likelihood(models: tuple[NgramModel, ...]) -> None:
+    fitted = MixtureModel.fit(models, DEV)
+    p = np.exp([model.by_word(DEV)[0] for model in models])
+    grid = np.array(np.meshgrid(*[np.linspace(0, 1, 101)] * (len(models) - 1))).reshape(
+        len(models) - 1, -1
+    )
+    grid = np.vstack([grid, 1 - grid.sum(axis=0)])
+    grid = grid[:, grid[-1] >= -1e-12].clip(0)
+    values = np.log(grid.T @ p).sum(axis=1)
+    assert fitted.weights == pytest.approx(grid[:, values.argmax()], abs=0.011)
+    assert fitted.log_probabilities(DEV).sum() >= values.max()
+
+
+def test_rejects_invalid_mixtures() -> None:
+    for weights in ([0.5, 0.6], [1.5, -0.5], [1.0], [np.nan, 0.5]):
+        with raises(UsageError, parameter="weights"):
+            MixtureModel([ONE, TWO], weights)
+    with raises(UsageError, parameter="models"):
+        MixtureModel.fit([ONE], DEV)
+    with raises(DataError, "no-data"):
+        MixtureModel.fit([ONE, TWO], [])
