@@ -150,7 +150,7 @@ def _pairs(values: Any) -> list[tuple[str, float]]:
     try:
         pairs = list(values.items() if isinstance(values, Mapping) else values)
         items = [(name, float(value)) for name, value in pairs]
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise _nameless(values, "values") from error
     if not all(isinstance(name, str) for name, _ in items):
         raise _nameless(values, "values")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path, PurePath
 from typing import Any
 
@@ -65,9 +65,10 @@ def references_of(given: AnyReferences) -> SentenceLines:
     >>> references_of([("the cat",), ["a dog", "one dog"]]).lines
     (('the cat',), ('a dog', 'one dog'))
     """
-    files: list[Any] = [given] if isinstance(given, str | PurePath) else list(given)
+    single = isinstance(given, str | PurePath) or not isinstance(given, Iterable)
+    files: list[Any] = [given] if single else list(given)
     if not all(isinstance(path, str | PurePath) for path in files):
-        return SentenceLines(cols.references(files), "the text")
+        return SentenceLines(cols.references(given if single else files), "the text")
     texts = isinstance(given, list | tuple) and all(isinstance(path, str) for path in files)
     if texts and files and not any(path == STANDARD or Path(path).exists() for path in files):
         problem = f"there is no file of references {files[0]}"

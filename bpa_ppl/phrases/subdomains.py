@@ -237,7 +237,7 @@ class Subdomains:
                 else:
                     values = column.to_numpy()
                 source, target = (_numbered(table[side]) for side in SIDES)
-                return cls(source, target, values, facts["weights"], facts["settings"])
+                return cls(source, target, values, facts["weights"], dict(facts["settings"]))
             except DataError:
                 raise
             except (KeyError, TypeError, ValueError) as error:

@@ -356,7 +356,10 @@ class Prior(NamedTuple):
             return cls.isotropic(mean, [float(content["variance"][name]) for name in mean])
         except DataError:
             raise
-        except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+        except (
+            *(ValueError, TypeError, KeyError, AttributeError, RecursionError),
+            OverflowError,  # an integer beyond floats
+        ) as error:
             raise DataError(
                 'not a prior: write {"mean": {NAME: VALUE}, "variance": {NAME: VALUE}} or a '
                 f'"covariance" matrix ({error})',
