@@ -227,9 +227,7 @@ def to_floats(values: npt.ArrayLike, name: str) -> npt.NDArray[np.float64]:
     return to_array(values, np.float64, name)
 
 
-def to_array(
-    values: npt.ArrayLike, kind: type[np.generic] | None, name: str
-) -> npt.NDArray[Any]:
+def to_array(values: npt.ArrayLike, kind: type[np.generic] | None, name: str) -> npt.NDArray[Any]:
     """Return an argument as an array of some type, or of any.
 
     Args:

@@ -207,6 +207,10 @@ class NBest:
         if table.shape != (shape := (len(texts), len(names))):
             problem = f"features must have the shape {shape}, texts × names, not {table.shape}"
             raise DataError(problem, parameter="features", code="wrong-length")
+        scores = None if totals is None else _float_table(totals, "totals")
+        if scores is not None and scores.shape != (len(texts),):
+            problem = f"totals must be one number for each of {len(texts)} hypotheses"
+            raise DataError(problem, parameter="totals", code="wrong-length")
         counts = _counts(sizes, len(texts))
         strings, index = intern(texts)
         present = np.count_nonzero(~np.isnan(table), axis=0).tolist()
@@ -221,7 +225,7 @@ class NBest:
             sentence_ids=np.arange(len(counts)) if sentence_ids is None else sentence_ids,
             strings=strings,
             string_index=index,
-            totals=None if totals is None else _float_table(totals, "totals"),
+            totals=scores,
             references=None if references is None else cols.references(references),
             sources=None if sources is None else cols.texts(sources),
             extras={**_by_name(extras), **missing},

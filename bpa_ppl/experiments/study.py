@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -424,7 +425,7 @@ def _domain(name: str, table: _DomainTable, folder: Path) -> StudyDomain:
 def _existing(folder: Path, name: object) -> Path:
     """Return the path of a file that a study names."""
     path = folder / str(name)
-    if not path.is_file():
+    if not os.path.isfile(path):  # also of a name that no file can have
         message = f"file not found: {path}; paths are relative to the study"
         raise UsageError(message, code="missing-file")
     return path

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from collections.abc import Iterator, Mapping
@@ -109,7 +110,7 @@ def iter_nbest(
         raise UsageError(f"chunk must be at least 1, got {chunk}", parameter="chunk")
     tables = _tables(path, chunk, references, sources, format, first_id, bad, strict)
     # A thread that waits for a pipe cannot be stopped.
-    is_file = isinstance(path, str | Path) and Path(path).is_file()
+    is_file = isinstance(path, str | Path) and os.path.isfile(path)
     return ahead(tables) if is_file else tables
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import io
 import math
+import os
 import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -84,8 +85,8 @@ def read_draws(path: str | Path) -> Draws:
 
 
 def _read(path: str | Path) -> tuple[DataTree, Draws]:
-    if not Path(path).is_file():
-        what = "a folder" if Path(path).is_dir() else "no such file"
+    if not os.path.isfile(path):  # also of a name that no file can have
+        what = "a folder" if os.path.isdir(path) else "no such file"
         problem = f"{what}: give the posterior that `bpa adapt` wrote"
         raise DataError(problem, path, code="missing-file")
     try:

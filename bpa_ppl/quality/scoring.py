@@ -75,8 +75,7 @@ def corpus_score(
     texts = cols.members(hypotheses, "hypotheses")
     for text in texts:
         require(text, str, "hypotheses are one text for each sentence", "hypotheses")
-    refs = None if references is None else cols.references(references)
-    score: Score = _inputs(config, texts, refs, sources).apply(config.corpus)
+    score: Score = _inputs(config, texts, references, sources).apply(config.corpus)
     return score
 
 

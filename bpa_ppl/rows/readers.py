@@ -414,7 +414,7 @@ def _column(column: pa.Array, numbers: bool = True) -> Any:
     kind = column.type.value_type if types.is_dictionary(column.type) else column.type
     if numbers and (types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind)):
         floats = types.is_float32(kind) or types.is_float64(kind)
-        return values_of(column if floats else column.cast(pa.float64(), safe=False))
+        return values_of(column.cast(kind if floats else pa.float64(), safe=False))
     if types.is_integer(kind) and not column.null_count:
         return list(values_of(column.cast(kind)).tolist())
     if types.is_string_view(kind):

@@ -122,7 +122,8 @@ class Prior(NamedTuple):
         if matrix.shape != (len(mean),) * 2:
             problem = f"{len(mean)} × {len(mean)}, not {matrix.shape}"
             raise _invalid("covariance", problem, "wrong-length")
-        if not np.allclose(matrix, matrix.T) or np.linalg.eigvalsh(matrix).min() <= 0:
+        valid = np.isfinite(matrix).all() and np.allclose(matrix, matrix.T)
+        if not valid or np.linalg.eigvalsh(matrix).min() <= 0:
             raise _invalid("covariance", "symmetric and positive definite", "bad-number")
         return cls(mean, covariance=matrix, names=tuple(weights))
 
@@ -251,7 +252,7 @@ class Prior(NamedTuple):
         conditional = covariance[np.ix_(kept, kept)] - slope @ covariance[np.ix_(fixed, kept)]
         return Prior(
             self.mean[kept] + slope @ shift,
-            covariance=(conditional + conditional.T) / 2,
+            covariance=conditional / 2 + conditional.T / 2,  # symmetric
             names=tuple(rest),
         )
 

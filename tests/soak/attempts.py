@@ -92,7 +92,24 @@ TEXTS = [
     *("a" * 5000, "\ufeff", "\u0301" * 50, "|||", '"', "'", "\\", "none", "equal", "auto"),
 ]
 NUMBERS: list[Any] = [
-    *(0, 1, -1, 2, 3, 7, 1000, 2**31, 2**32, 2**53 + 1, 2**63, -(2**63), 10**30, 10**400, True, False),
+    *(
+        0,
+        1,
+        -1,
+        2,
+        3,
+        7,
+        1000,
+        2**31,
+        2**32,
+        2**53 + 1,
+        2**63,
+        -(2**63),
+        10**30,
+        10**400,
+        True,
+        False,
+    ),
     *(0.0, -0.0, 0.5, -1.5, 1e-320, 1e-45, 1e38, 1e39, 1e308, -1e308, float("nan"), float("inf")),
     *(float("-inf"), 1 + 2j),
 ]
@@ -123,7 +140,9 @@ def odd_value(rng: random.Random, depth: int = 2) -> Any:
 
 def odd_array(rng: random.Random) -> Any:
     """Return an array of any type and shape."""
-    shape = rng.choice([(), (0,), (1,), (2,), (3,), (2, 2), (3, 2), (2, 1), (1, 2, 2), (0, 2), (5,)])
+    shape = rng.choice(
+        [(), (0,), (1,), (2,), (3,), (2, 2), (3, 2), (2, 1), (1, 2, 2), (0, 2), (5,)]
+    )
     kind = rng.choice(["f8", "f4", "f2", "i8", "u1", "?", "c16", "U3", "S3", "O", "M8[D]", "m8[s]"])
     values = np.zeros(shape, kind)
     if values.size and kind[0] in "fc":
@@ -186,8 +205,25 @@ def odd_path(rng: random.Random, folder: Path, endless: bool = True) -> str:
         loop.symlink_to(loop)
     return rng.choice(
         [
-            *("/dev/null", "/proc/self/mem", "/etc/shadow", str(loop), str(folder), f"{folder}/none"),
-            *("", "\0", "a\0b", "a" * 5000, "..", "~", "\ud800", "file:///dev/zero", "http://[::1]/x"),
+            *(
+                "/dev/null",
+                "/proc/self/mem",
+                "/etc/shadow",
+                str(loop),
+                str(folder),
+                f"{folder}/none",
+            ),
+            *(
+                "",
+                "\0",
+                "a\0b",
+                "a" * 5000,
+                "..",
+                "~",
+                "\ud800",
+                "file:///dev/zero",
+                "http://[::1]/x",
+            ),
             *(("/dev/zero", "/dev/full", "/dev/stdin", "-", str(fifo)) if endless else ()),
         ]
     )

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import io
 import json
-import os
 import random
-import warnings
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -17,12 +14,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from attempts import area, changed, odd_array, odd_json, odd_path, odd_value, verdict
 from fuzzing import edited, random_edits
-from text_areas import LISTS, sample_lists
+from text_areas import sample_lists
 
 from bpa_ppl import (
     Draws,
     NBest,
-    Prior,
     as_draws,
     iter_nbest,
     point_weights,
@@ -78,7 +74,7 @@ def _posterior(folder: Path) -> bytes:
     return (folder / "sample.nc").read_bytes()
 
 
-@area("posteriors, damaged", 1_000)
+@area("posteriors, damaged", 600)
 def damaged_posteriors(rng: random.Random, folder: Path) -> str:
     """Posteriors with bytes changed, moved, cut or repeated."""
     path = folder / "posterior.nc"
@@ -95,7 +91,7 @@ def damaged_posteriors(rng: random.Random, folder: Path) -> str:
     return verdict(lambda: use_posterior(read, path))
 
 
-@area("posteriors, crafted", 1_200)
+@area("posteriors, crafted", 800)
 def crafted_posteriors(rng: random.Random, folder: Path) -> str:
     """Posteriors with storage, types, links, shapes and attributes that `bpa_ppl` never writes."""
     path = folder / "posterior.nc"
@@ -122,11 +118,15 @@ def _dataset(file: h5py.File, rng: random.Random, folder: Path) -> None:
     group, name = _place(file, rng)
     if name in group:
         del group[name]
-    shape = rng.choice([(), (0,), (2,), (5,), (2, 5), (2, 5, 2), (2, 5, 1), (5, 2, 2, 2), (1, 0, 2)])
+    shape = rng.choice(
+        [(), (0,), (2,), (5,), (2, 5), (2, 5, 2), (2, 5, 1), (5, 2, 2, 2), (1, 0, 2)]
+    )
     kind = rng.randrange(13)
     if kind == 0:
         layout = h5py.VirtualLayout((2, 5, 2), "f8")
-        layout[...] = h5py.VirtualSource(rng.choice((".", "other.h5")), "posterior/weights", (2, 5, 2))
+        layout[...] = h5py.VirtualSource(
+            rng.choice((".", "other.h5")), "posterior/weights", (2, 5, 2)
+        )
         group.create_virtual_dataset(name, layout)
     elif kind == 1:
         target = rng.choice(("/etc/passwd", "/dev/zero", str(folder / "none"), "sample.nc"))
@@ -144,7 +144,9 @@ def _dataset(file: h5py.File, rng: random.Random, folder: Path) -> None:
     elif kind == 5:
         huge = rng.choice([(2**20, 2**10), (2**31,), (2, 2**40, 2), (2**61,)])
         chunks = rng.choice([None, True, tuple(min(n, 2**8) for n in huge), huge])
-        group.create_dataset(name, huge, rng.choice(("f8", "u1")), chunks=chunks, compression="gzip")
+        group.create_dataset(
+            name, huge, rng.choice(("f8", "u1")), chunks=chunks, compression="gzip"
+        )
     elif kind == 6:
         group[name] = h5py.Empty(rng.choice(("f8", "S3")))
     elif kind == 7:
@@ -168,7 +170,11 @@ def _dimensions(group: Any, name: str, rng: random.Random) -> None:
     """Attach some scales to a variable, often as many as it has dimensions."""
     if not isinstance(group[name], h5py.Dataset) or rng.random() < 0.2:
         return
-    names = ["chain", "draw", "feature"] if rng.random() < 0.7 else [rng.choice([*group]) for _ in "abc"]
+    names = (
+        ["chain", "draw", "feature"]
+        if rng.random() < 0.7
+        else [rng.choice([*group]) for _ in "abc"]
+    )
     for dimension, scale in zip(group[name].dims, names, strict=False):
         dimension.attach_scale(group[scale])
 
@@ -178,7 +184,9 @@ def _link(file: h5py.File, rng: random.Random, folder: Path) -> None:
     group, name = _place(file, rng)
     if rng.random() < 0.3:
         group, name = file, rng.choice([*file])
-    target = rng.choice(("/", "/posterior", "/posterior/weights", "/none", ".", f"/posterior/{name}"))
+    target = rng.choice(
+        ("/", "/posterior", "/posterior/weights", "/none", ".", f"/posterior/{name}")
+    )
     if name in group and rng.random() < 0.8:
         del group[name]
     kind = rng.randrange(3)
@@ -195,14 +203,24 @@ _NAMES = [
     *("_FillValue", "missing_value", "scale_factor", "add_offset", "units", "calendar", "dtype"),
     *("coordinates", "DIMENSION_LIST", "REFERENCE_LIST", "CLASS", "NAME", "_Netcdf4Dimid"),
     *("_Netcdf4Coordinates", "_NCProperties", "kind", "sites", "schema_version", "feature_sources"),
-    *("fixed", "dims", "likelihood_exponent", "sampler", "oracle_metric", "rule", "a/b", "é", "_Unsigned"),
+    *(
+        "fixed",
+        "dims",
+        "likelihood_exponent",
+        "sampler",
+        "oracle_metric",
+        "rule",
+        "a/b",
+        "é",
+        "_Unsigned",
+    ),
 ]
 
 
 def _attribute(file: h5py.File, rng: random.Random, folder: Path) -> None:
     """Set an attribute of the file, a group or a variable to a value of any type."""
     group, name = _place(file, rng)
-    owner = rng.choice([file, group, group[name] if name in group else file])
+    owner = rng.choice([file, group, group.get(name, file)])
     attribute = rng.choice([*_NAMES, *owner.attrs])
     kind = rng.randrange(8)
     if attribute in owner.attrs:
@@ -212,7 +230,9 @@ def _attribute(file: h5py.File, rng: random.Random, folder: Path) -> None:
     values: dict[int, Any] = {
         1: lambda: file["posterior"].ref,
         2: lambda: h5py.Empty("f8"),
-        3: lambda: rng.choice(["days since 2000-01-01", "days since x", "[" * 999, '{"a": NaN}', "x y"]),
+        3: lambda: rng.choice(
+            ["days since 2000-01-01", "days since x", "[" * 999, '{"a": NaN}', "x y"]
+        ),
         4: lambda: json.dumps(odd_json(rng)),
         5: lambda: odd_array(rng),
         6: lambda: np.zeros(2, [("a", "f8")]),
@@ -256,7 +276,7 @@ def _recipes(folder: Path) -> list[dict[str, Any]]:
     return records
 
 
-@area("recipes", 500)
+@area("recipes", 400)
 def recipes(rng: random.Random, folder: Path) -> str:
     """Posteriors whose recipe of features has other values, paths that are no files, and depth."""
     records: Any = json.loads(json.dumps(_recipes(folder)))
@@ -272,7 +292,9 @@ def recipes(rng: random.Random, folder: Path) -> str:
 
     def use() -> None:
         features = ("LM0", "W")
-        recipe = Draws(draws.values, features, constants=constants, attrs={"feature_sources": records})
+        recipe = Draws(
+            draws.values, features, constants=constants, attrs={"feature_sources": records}
+        )
         write_posterior(recipe, folder / "posterior.nc")
         bare = sample_lists().without_features(rng.choice(("LM0", "W")))
         rerank(bare, read_draws(folder / "posterior.nc"), unchecked=True)
@@ -281,7 +303,12 @@ def recipes(rng: random.Random, folder: Path) -> str:
 
 
 def _odd_setting(rng: random.Random, folder: Path) -> Any:
-    kinds = [odd_json, odd_json, lambda rng: odd_path(rng, folder), lambda rng: [odd_path(rng, folder)]]
+    kinds = [
+        odd_json,
+        odd_json,
+        lambda rng: odd_path(rng, folder),
+        lambda rng: [odd_path(rng, folder)],
+    ]
 
     def odd(rng: random.Random) -> Any:
         if rng.random() < 0.05:
@@ -299,7 +326,16 @@ def _odd_setting(rng: random.Random, folder: Path) -> Any:
 _COLUMNS = [
     *("id", "text", "lm", "candidates", "source", "target", "reference", "references", "total"),
     *("reference[0]", "sentence.doc", "candidates.text", "count", "source_count", "direct"),
-    *("inverse", "subdomain", "posteriors", "scores", "", "a.b", "__index_level_0__", "preferences"),
+    *(
+        "inverse",
+        "subdomain",
+        "posteriors",
+        "scores",
+        "",
+        "a.b",
+        "__index_level_0__",
+        "preferences",
+    ),
 ]
 
 
@@ -307,8 +343,19 @@ def _type(rng: random.Random, depth: int = 2) -> pa.DataType:
     flat = [
         *(pa.null(), pa.bool_(), pa.int8(), pa.int64(), pa.uint64(), pa.float16(), pa.float32()),
         *(pa.float64(), pa.string(), pa.large_string(), pa.string_view(), pa.binary()),
-        *(pa.binary(3), pa.decimal128(20, 3), pa.decimal256(60, 2), pa.date32(), pa.timestamp("ns")),
-        *(pa.timestamp("us", "UTC"), pa.duration("s"), pa.time64("ns"), pa.month_day_nano_interval()),
+        *(
+            pa.binary(3),
+            pa.decimal128(20, 3),
+            pa.decimal256(60, 2),
+            pa.date32(),
+            pa.timestamp("ns"),
+        ),
+        *(
+            pa.timestamp("us", "UTC"),
+            pa.duration("s"),
+            pa.time64("ns"),
+            pa.month_day_nano_interval(),
+        ),
     ]
     usual = [pa.string(), pa.int64(), pa.float64()]
     kind = rng.randrange(12 if depth else 6)
@@ -345,7 +392,9 @@ def _value(kind: pa.DataType, rng: random.Random) -> Any:
     if types.is_boolean(kind):
         return rng.random() < 0.5
     if types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind):
-        return rng.choice(["a cat", "the cat", "", "\0", "é", "0", "doc-1", "nan", "a\nb", "b" * 999])
+        return rng.choice(
+            ["a cat", "the cat", "", "\0", "é", "0", "doc-1", "nan", "a\nb", "b" * 999]
+        )
     if types.is_fixed_size_binary(kind):
         return b"\xff\0a"
     if types.is_binary(kind):
@@ -369,8 +418,11 @@ def _odd_table(rng: random.Random) -> pa.Table:
         },
         "columns": {"text": pa.list_(pa.string()), "lm": pa.list_(pa.float64()), "id": pa.int64()},
         "counts": {
-            **{"source": pa.string(), "target": pa.string(), "count": pa.float64()},
-            **{"source_count": pa.float64(), "target_count": pa.float64()},
+            "source": pa.string(),
+            "target": pa.string(),
+            "count": pa.float64(),
+            "source_count": pa.float64(),
+            "target_count": pa.float64(),
         },
         "table": {n: pa.string() for n in ("source", "target")} | {"direct": pa.float64()},
     }
@@ -420,7 +472,7 @@ _READERS: list[Any] = [
 ]
 
 
-@area("tables, damaged", 4_000)
+@area("tables, damaged", 3_000)
 def damaged_tables(rng: random.Random, folder: Path) -> str:
     """Parquet with bytes changed, through every reader that takes it."""
     path = folder / "table.parquet"
@@ -451,7 +503,7 @@ def crafted_tables(rng: random.Random, folder: Path) -> str:
     return verdict(lambda: read(path), folder)
 
 
-@area("subdomains", 1_200)
+@area("subdomains", 1_000)
 def subdomains(rng: random.Random, folder: Path) -> str:
     """Files of subdomains with other metadata and columns."""
     path = folder / "subdomains.parquet"
@@ -461,12 +513,18 @@ def subdomains(rng: random.Random, folder: Path) -> str:
     for _ in range(rng.choice((1, 1, 2))):
         kind = rng.randrange(3)
         if kind == 0:
-            ((name, facts),) = [(n, v) for n, v in metadata.items() if v.startswith(b"{")][:1] or [(b"x", b"{}")]
+            ((name, facts),) = [(n, v) for n, v in metadata.items() if v.startswith(b"{")][:1] or [
+                (b"x", b"{}")
+            ]
             metadata[name] = json.dumps(changed(json.loads(facts), rng, odd_json)).encode()
         elif kind == 1:
             place = rng.randrange(table.num_columns)
             one = _type(rng)
-            values = [_value(one, rng) for _ in range(len(table))] if not pa.types.is_dictionary(one) else None
+            values = (
+                [_value(one, rng) for _ in range(len(table))]
+                if not pa.types.is_dictionary(one)
+                else None
+            )
             column = pa.nulls(len(table)) if values is None else pa.array(values, one)
             table = table.set_column(place, table.column_names[place], column)
         else:

@@ -23,8 +23,7 @@ from collections import Counter
 from pathlib import Path
 from time import perf_counter
 
-HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE))
+sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import binary_areas  # noqa: F401
 import program_areas  # noqa: F401
@@ -35,6 +34,7 @@ from fuzzing import ACCEPTED, REFUSED, Failure
 FAILED = "failed"
 WATCHDOG = 600.0  # seconds, after which a process that cannot be interrupted is ended
 ADDRESSES = 64 << 30  # bytes of addresses, most of which are never used
+SHARES = sum(area.share for area in AREAS.values())
 _SHOWN = 5  # failures of each area that are kept
 _LINE = "{:<22}{:>8}{:>10}{:>9}{:>10}{:>8}"
 
@@ -65,7 +65,7 @@ def run(area: str, seed: int, inputs: int, keep: Path) -> Counter[str]:
         while number + 1 < inputs:
             command = [sys.executable, __file__, "--worker", area, str(seed)]
             command += [str(number + 1), str(inputs), name]
-            log = tempfile.TemporaryFile("w+")
+            log = tempfile.TemporaryFile("w+")  # noqa: SIM115
             process = subprocess.Popen(
                 command,
                 stdin=subprocess.DEVNULL,
@@ -136,7 +136,7 @@ def only(area: str, seed: int, number: int, keep: Path) -> int:
 def main() -> int:
     """Print the table and return the exit code."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--inputs", type=int, default=100_000, help="in all areas together")
+    parser.add_argument("--inputs", type=int, default=100_000, help="if all areas are chosen")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--areas", nargs="*", choices=list(AREAS), default=list(AREAS))
     parser.add_argument("--only", type=int, help="the number of an input")
@@ -144,13 +144,12 @@ def main() -> int:
     options = parser.parse_args()
     if options.only is not None:
         return only(options.areas[0], options.seed, options.only, options.keep)
-    shares = sum(AREAS[name].share for name in options.areas)
     print(_LINE.format("area", "inputs", "accepted", "refused", "failures", "s"), flush=True)
     total: Counter[str] = Counter()
     begun = perf_counter()
     for name in options.areas:
         start = perf_counter()
-        inputs = max(1, round(options.inputs * AREAS[name].share / shares))
+        inputs = max(1, round(options.inputs * AREAS[name].share / SHARES))
         counts = run(name, options.seed, inputs, options.keep)
         total += counts
         _row(name, counts, perf_counter() - start)

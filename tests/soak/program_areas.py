@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import typer.main
-from attempts import TEXTS, area, changed, odd_array, odd_path, odd_value, verdict
+from attempts import TEXTS, area, changed, odd_array, odd_value, verdict
 from binary_areas import sample_draws
 from fuzzing import ACCEPTED, REFUSED, Failure, outcome
 from text_areas import sample_lists
@@ -99,8 +99,10 @@ _CALLS: list[tuple[Callable[..., Any], dict[str, Any]]] = [
     _of_lists("scores", {"LM0": 1.0, "W": 0.5}),
     _of_lists("scores", [1.0, 2.0]),
     (Weights, {"values": {"LM0": 1.0, "W": 2.0}}),
-    (lambda weights, defaults: match(weights, sample_lists(), defaults=defaults),)
-    + ({"weights": {"LM0": 1.0, "W": 2.0}, "defaults": {"LM0": 1.0}},),
+    (
+        lambda weights, defaults: match(weights, sample_lists(), defaults=defaults),
+        {"weights": {"LM0": 1.0, "W": 2.0}, "defaults": {"LM0": 1.0}},
+    ),
     (Prior.isotropic, {"weights": {"LM0": 1.0}, "variance": [0.1]}),
     (Prior.gaussian, {"weights": {"LM0": 1.0, "W": 0.0}, "covariance": [[1.0, 0.0], [0.0, 1.0]]}),
     (corpus_score, {"hypotheses": ["a cat"], "references": [("the cat",)], "metric": "ter"}),
@@ -125,7 +127,7 @@ _CALLS: list[tuple[Callable[..., Any], dict[str, Any]]] = [
 ]
 
 
-@area("arguments", 14_000)
+@area("arguments", 10_382)
 def arguments(rng: random.Random, folder: Path) -> str:
     """Public functions and constructors with arguments of other types, shapes and values."""
     function, valid = rng.choice(_CALLS)
@@ -167,8 +169,34 @@ _LEFT_OUT = {"--jobs", "--scheduler", "--backend", "--decoder", "--help", "--ver
 _WORDS = [
     *("nbest", "ref", "weights", "good.nc", "other.nc", "none", ".", "/dev/null", "-", "", "out"),
     *("0", "1", "-1", "2", "1.5", "nan", "inf", "1e400", "9" * 30, "1e-300", "x=1", "draws=0", "="),
-    *("ter", "bleu", "imh", "map", "oracle", "risk", "length", "lm:ref", "column", "LM0", "auto", "json"),
-    *("{}", "[1", "%s", "a,b", "é", "--", "-q", "--seed", "prior.json", "learned", "none.ini", "\udce9"),
+    *(
+        "ter",
+        "bleu",
+        "imh",
+        "map",
+        "oracle",
+        "risk",
+        "length",
+        "lm:ref",
+        "column",
+        "LM0",
+        "auto",
+        "json",
+    ),
+    *(
+        "{}",
+        "[1",
+        "%s",
+        "a,b",
+        "é",
+        "--",
+        "-q",
+        "--seed",
+        "prior.json",
+        "learned",
+        "none.ini",
+        "\udce9",
+    ),
 ]
 
 
@@ -185,7 +213,7 @@ def _options() -> tuple[str, ...]:
     return tuple(sorted(n for n in names if n.startswith("-") and n not in _LEFT_OUT))
 
 
-@area("command lines", 400)
+@area("command lines", 300)
 def command_lines(rng: random.Random, folder: Path) -> str:
     """Commands with options and values of other commands, missing, repeated or out of order."""
     from command_line import run
@@ -209,7 +237,9 @@ def command_lines(rng: random.Random, folder: Path) -> str:
             words.append(rng.choice(words))
         words = words or ["rerank"]
     paths = {path.name: str(path) for path in folder.iterdir()}
-    given = [paths.get(word, str(folder / word) if word.startswith("out") else word) for word in words]
+    given = [
+        paths.get(word, str(folder / word) if word.startswith("out") else word) for word in words
+    ]
     ended = outcome(lambda: (run(*given),))
     done = ended[0]
     errors = [line for line in done.err.splitlines() if line.startswith("error: ")]
@@ -234,7 +264,7 @@ def _write_inputs(folder: Path) -> None:
 # --- extreme numbers -----------------------------------------------------------------------------
 
 
-@area("extreme numbers", 40)
+@area("extreme numbers", 12)
 def extreme_numbers(rng: random.Random, folder: Path) -> str:
     """Adaptation to features, weights and priors of any size."""
     numbers = np.random.default_rng(rng.randrange(1000))
@@ -290,11 +320,13 @@ def work(kind):
             draws = bpa.Draws({"weights": np.ones((2, 9, 2))}, ("A", "B"))
             bpa.rerank(lists(), draws, unchecked=True)
         elif kind == "check":
-            bpa.check(bpa.Draws({"weights": np.random.default_rng(0).normal(size=(4, 99, 2))}, ("A", "B")))
+            values = np.random.default_rng(0).normal(size=(4, 99, 2))
+            bpa.check(bpa.Draws({"weights": values}, ("A", "B")))
         elif kind == "gains":
             bpa.gains(lists(), "ter", cache=False)
         elif kind == "files":
-            bpa.write_posterior(bpa.Draws({"weights": np.ones((1, 9, 1))}, ("A",)), f"{os.getpid()}-{threading.get_ident()}")
+            path = f"{os.getpid()}-{threading.get_ident()}"
+            bpa.write_posterior(bpa.Draws({"weights": np.ones((1, 9, 1))}, ("A",)), path)
         elif kind == "prior":
             bpa.Prior.isotropic({"A": 1.0}).distribution().log_prob(np.zeros(1))
         return "accepted"
@@ -307,13 +339,15 @@ def child(queue, kinds):
 
 for kind in {before}:
     work(kind)
-queue = multiprocessing.get_context("fork").SimpleQueue()
-processes = [multiprocessing.get_context("fork").Process(target=child, args=(queue, {after})) for _ in range(2)]
+context = multiprocessing.get_context("fork")
+queue = context.SimpleQueue()
+processes = [context.Process(target=child, args=(queue, {after})) for _ in range(2)]
 for process in processes:
     process.start()
 for process in processes:
     process.join({limit})
-print([process.exitcode for process in processes], [queue.get() for p in processes if p.exitcode == 0])
+codes = [process.exitcode for process in processes]
+print(codes, [queue.get() for code in codes if code == 0])
 for process in processes:
     process.kill()
 """
@@ -351,14 +385,14 @@ def _process(code: str, folder: Path) -> str:
     return REFUSED if REFUSED in last[0] else ACCEPTED
 
 
-@area("forks", 8)
+@area("forks", 3)
 def forks(rng: random.Random, folder: Path) -> str:
     """Processes forked from one that has worked: they work or refuse, and end."""
     before, after = (rng.choices(_KINDS, k=2) for _ in range(2))
     return _process(_FORK.format(before=before, after=after, limit=TIMEOUT / 2), folder)
 
 
-@area("threads", 8)
+@area("threads", 3)
 def threads(rng: random.Random, folder: Path) -> str:
     """Threads and coroutines that begin at once, in a cold process or a warm one."""
     before = rng.choices(_KINDS, k=rng.choice((0, 0, 1)))

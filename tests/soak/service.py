@@ -27,8 +27,8 @@ import httpx
 import numpy as np
 import psutil
 
-TESTS = Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(Path(__file__).parent), str(TESTS / "serving")]
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "serving"))
 
 from attempts import changed, odd_json
 from test_server import Server, running
@@ -53,8 +53,19 @@ PATHS = [
 HEADERS = [
     *("Content-Type: application/json", "Content-Type: application/x-ndjson", "Content-Type: \xff"),
     *("Content-Type: multipart/form-data", "Transfer-Encoding: chunked", "Expect: 100-continue"),
-    *("Content-Encoding: gzip", "Connection: upgrade", "Upgrade: websocket", "Cookie: " + "a" * 9000),
-    *("Content-Length: -1", "Content-Length: x", "Content-Length: 99999999999999999999", "Bad", ": x"),
+    *(
+        "Content-Encoding: gzip",
+        "Connection: upgrade",
+        "Upgrade: websocket",
+        "Cookie: " + "a" * 9000,
+    ),
+    *(
+        "Content-Length: -1",
+        "Content-Length: x",
+        "Content-Length: 99999999999999999999",
+        "Bad",
+        ": x",
+    ),
     *("Host: a b", "Range: bytes=0-", "Authorization: Basic x", "Accept: image/png", "X: a\tb"),
 ]
 
@@ -176,7 +187,7 @@ def failures(server: Server, options: argparse.Namespace) -> Iterator[str]:
         content = request_of(rng)
         status = send(url, content)
         statuses[status] += 1
-        if status.startswith("5") and status != "503" or status == "no answer":
+        if (status.startswith("5") and status != "503") or status == "no answer":
             yield f"request {number}: {status} for {content[:300]!r}"
     print(f"{options.requests} requests: ", dict(sorted(statuses.items())), flush=True)
     dropping = [
