@@ -453,7 +453,7 @@ class NBest:
     def truncate(self, size: int) -> NBest:
         """Return the lists cut to their first `size` hypotheses, one or more."""
         _check_count(size, "size")
-        sizes = np.minimum(self.sizes, size)
+        sizes = np.minimum(self.sizes, min(size, len(self.features)))
         return self.regroup(slice(None), cols.rows_of(self.offsets[:-1], sizes), sizes)
 
     def chunks(self, sentences: int) -> Iterator[NBest]:
@@ -556,7 +556,7 @@ class NBest:
         >>> lists.with_features("Words", [2, 1]).features.tolist()
         [[0.5, 2.0], [1.0, 1.0]]
         """
-        added = _names(names)
+        added = _names(names, "names")
         table = _float_table(columns, "columns")
         table = table[:, np.newaxis] if table.ndim == len(added) == 1 else table
         if table.shape != (shape := (len(self.features), len(added))):
@@ -574,7 +574,7 @@ class NBest:
         Raises:
             DataError: if there is no such feature.
         """
-        left_out = _names(names)
+        left_out = _names(names, "names")
         check_features(self, left_out, "names")
         kept = [k for k, name in enumerate(self.feature_names) if not matches(name, left_out)]
         return _features_at(self, kept)
@@ -665,18 +665,20 @@ class NBest:
 def _float_table(values: npt.ArrayLike, name: str) -> Float32:
     try:
         with np.errstate(over="ignore"):  # infinite values are reported with their places
-            return np.asarray(values, dtype=np.float32)
+            if (table := np.asarray(values)).dtype.kind == "c":
+                raise TypeError("complex numbers")
+            return np.asarray(table, dtype=np.float32)
     except (TypeError, ValueError, OverflowError) as error:
         problem = f"{name} are not a table of numbers: {error}"
         raise DataError(problem, parameter=name, code="bad-number") from error
 
 
-def _names(names: Any) -> tuple[str, ...]:
-    """Return the names of features."""
-    given = [names] if isinstance(names, str) else cols.members(names, "feature_names")
+def _names(names: Any, parameter: str = "feature_names") -> tuple[str, ...]:
+    """Return the names of features; a single text is one name."""
+    given = [names] if isinstance(names, str) else cols.members(names, parameter)
     if not all(isinstance(name, str) for name in given):
         problem = f"the names of features must be texts, not {quoted(names)}"
-        raise UsageError(problem, parameter="feature_names", code="wrong-type")
+        raise UsageError(problem, parameter=parameter, code="wrong-type")
     return tuple(given)
 
 
@@ -779,6 +781,9 @@ def _optional(nbest: NBest) -> list[tuple[str, str, Column]]:
 
 
 def _check_shapes(nbest: NBest) -> None:
+    if nbest.sentence_ids.ndim != 1:
+        problem = "sentence_ids must be one integer for each sentence"
+        raise DataError(problem, nbest.origin, parameter="sentence_ids", code="wrong-length")
     rows, sentences = len(nbest.features), len(nbest.sentence_ids)
     ragged = len(nbest.offsets) == sentences + 1 and nbest.offsets[[0, -1]].tolist() == [0, rows]
     valid = nbest.features.ndim == 2 and nbest.features.shape[1] == len(nbest.feature_names)

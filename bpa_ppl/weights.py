@@ -264,12 +264,13 @@ def match(
     [1.0, 0.5]
     """
     require(nbest, NBest, "weights are matched to n-best lists (NBest)", "nbest")
-    check_named(defaults or {})
+    defaults = {} if defaults is None else defaults
+    check_named(defaults)
     if isinstance(fixed, str) or not isinstance(fixed, Iterable | None):
         problem = f"fixed features are a list of names, not {quoted(fixed)}"
         raise UsageError(problem, parameter="fixed", code="wrong-type")
     canonical = _canonical(weights, nbest)
-    values = dict(Weights(defaults or {}, "the default weights"))
+    values = dict(Weights(defaults, "the default weights"))
     if weights is None:
         canonical, values = Weights({}, canonical.origin), {**canonical, **values}
     values |= canonical

@@ -338,7 +338,7 @@ class TestColumns:
                 for v in several
             ),
             *((lambda n, v=v: n.truncate(v), "bad-usage", "size") for v in (0, "1", 1.5, None)),
-            (lambda n: n.without_features(None), "wrong-type", "feature_names"),
+            (lambda n: n.without_features(None), "wrong-type", "names"),
             (lambda n: n.with_features("x", [["a"]]), "bad-number", "columns"),
             *(
                 (lambda n, v=v: n.scores(v), code, "weights")
@@ -450,6 +450,8 @@ class TestArrays:
             ({"feature_names": [["lm"]]}, "wrong-type"),
             ({"sentence_ids": [0.5]}, "wrong-type"),
             ({"sentence_ids": [{}]}, "wrong-type"),
+            ({"sentence_ids": 3}, "wrong-length"),
+            ({"features": [[1j]] * 3}, "bad-number"),
             ({"gain": 3}, "wrong-type"),
         ],
     )

@@ -20,7 +20,7 @@ import numpy as np
 from msgspec import Meta
 
 from bpa_ppl.component import Component, CountOrNone, Positive
-from bpa_ppl.errors import DataError, UsageError, checked_seed, one_of, quoted
+from bpa_ppl.errors import DataError, UsageError, checked_seed, one_of, quoted, require
 from bpa_ppl.formats.streams import read_text
 from bpa_ppl.nbest import Int64
 from bpa_ppl.options import DERIVATIONS
@@ -365,6 +365,7 @@ def read_study(path: str | Path) -> Study:
             if "like" not in settings:
                 raise UsageError("like is missing: name the method that this is a variant of")
             like = settings.pop("like")
+            require(like, str, "like is the name of a method")
             family = str(like).partition(":")[0]
             if like not in methods and family in methods and like in SAMPLERS:
                 # A name with a colon is no file name, so it is not a method itself.

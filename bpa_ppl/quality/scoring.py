@@ -75,6 +75,8 @@ def corpus_score(
     texts = cols.members(hypotheses, "hypotheses")
     for text in texts:
         require(text, str, "hypotheses are one text for each sentence", "hypotheses")
+    if references is not None:
+        cols.references(references)  # refuses other types
     score: Score = _inputs(config, texts, references, sources).apply(config.corpus)
     return score
 

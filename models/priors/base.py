@@ -33,6 +33,8 @@ def _finite(weights: Mapping[str, float]) -> Float64:
     """Return the means of the weights."""
     require(weights, Mapping, "the mean of a prior is given by feature, {name: number}", "weights")
     mean = to_floats(list(weights.values()), "weights")
+    if mean.ndim != 1:
+        raise _invalid("weights", f"one number for each feature, not {mean.shape}", "wrong-length")
     for name, value in zip(weights, mean, strict=True):
         if not np.isfinite(value):
             raise _invalid("weights", f"finite, but that of {name} is {value}", "bad-number")

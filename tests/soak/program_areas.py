@@ -154,20 +154,20 @@ _COMMANDS = [
     "rerank nbest -p good.nc --rule mbr --details out.tsv --unchecked -o out.txt",
     "oracle nbest -r ref -o best.txt",
     "features nbest --add length -o out.jsonl",
-    "adapt nbest -r ref -w weights -o out.nc --sampler map",
+    "adapt nbest -r ref -w canonical -o out.nc --sampler map",
     "update good.nc nbest -r ref --unchecked -o out.nc --sampler map",
     "learn-prior good.nc other.nc --unchecked -o prior.json",
     "next good.nc nbest --unchecked -o next.tsv",
     "lm ref -o out.arpa",
     "report good.nc -o out.html",
     "phrases extract ref ref aligned -o table.gz",
-    "phrases mix counts counts -o out.parquet",
-    "tune nbest -r ref -w weights -o out.json --tuner mert",
+    "phrases mix counts counts --value 0.5 -o out.parquet",
+    "tune nbest -r ref -w canonical -o out.json --tuner mert",
 ]
 #: Options whose values start processes or take hours as they should.
 _LEFT_OUT = {"--jobs", "--scheduler", "--backend", "--decoder", "--help", "--version"}
 _WORDS = [
-    *("nbest", "ref", "weights", "good.nc", "other.nc", "none", ".", "/dev/null", "-", "", "out"),
+    *("nbest", "ref", "canonical", "good.nc", "other.nc", "none", ".", "/dev/null", "-", "", "out"),
     *("0", "1", "-1", "2", "1.5", "nan", "inf", "1e400", "9" * 30, "1e-300", "x=1", "draws=0", "="),
     *(
         "ter",
@@ -256,7 +256,7 @@ def _write_inputs(folder: Path) -> None:
     (folder / "ref").write_text("the cat\nun café noir\n", "utf-8")
     (folder / "aligned").write_text("0-0 1-1\n0-0 1-1 2-2\n")
     (folder / "counts").write_text("un ||| a ||| 3\nun ||| one ||| 1\n")
-    write_weights({"LM0": 1.0, "W": 0.5}, folder / "weights", format="numbers")
+    write_weights({"LM0": 1.0, "W": 0.5}, folder / "canonical", format="json")
     for name in ("good.nc", "other.nc"):
         write_posterior(sample_draws(), folder / name)
 
