@@ -222,7 +222,9 @@ class NBest:
             offsets=cols.offsets_of(counts),
             features=table[:, complete] if missing else table,
             feature_names=tuple(names[k] for k in complete),
-            sentence_ids=np.arange(len(counts)) if sentence_ids is None else sentence_ids,
+            sentence_ids=np.arange(len(counts))
+            if sentence_ids is None
+            else cols.to_array(sentence_ids, np.int64, "sentence_ids"),
             strings=strings,
             string_index=index,
             totals=scores,

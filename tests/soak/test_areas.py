@@ -20,8 +20,8 @@ from bpa_ppl.errors import DataError
 ELSEWHERE = {"lists", "weights"}
 #: Areas that take seconds for each input.
 SLOW = {"extreme numbers", "forks", "threads"}
-INPUTS = 25
-FEW = {"recipes": 6, "posteriors, crafted": 8, "posteriors, damaged": 6, "command lines": 6}
+INPUTS = 20
+FEW = {"recipes": 4, "posteriors, crafted": 5, "posteriors, damaged": 4, "command lines": 4}
 
 
 def test_areas_are_registered() -> None:
