@@ -694,7 +694,8 @@ def _check_count(value: Any, name: str) -> None:
 
 def _by_name(columns: Any) -> Mapping[str, Any]:
     """Return columns that are given by name, or none."""
-    return columns if isinstance(columns, Mapping) else cols.named(columns or {})
+    columns = {} if columns is None else columns
+    return columns if isinstance(columns, Mapping) else cols.named(columns)
 
 
 def _counts(sizes: int | npt.ArrayLike, hypotheses: int) -> Int64:

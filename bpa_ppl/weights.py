@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from bpa_ppl.columns import to_floats
 from bpa_ppl.errors import DataError, UsageError, quoted, require
 from bpa_ppl.labels import matches
 from bpa_ppl.nbest import Float64, NBest, check_features
@@ -391,8 +392,8 @@ def _canonical(weights: Any, nbest: NBest) -> Weights:
         parsed = weights if isinstance(weights, Weights) else Weights(weights, "the weights")
         return parsed.named(nbest) if isinstance(parsed, PositionalWeights) else parsed
     try:
-        values = np.asarray(weights, np.float64)
-    except (TypeError, ValueError) as error:
+        values = to_floats(weights, "weights")
+    except UsageError as error:
         raise _nameless(weights, "weights") from error
     if values.ndim != 1:
         raise _nameless(weights, "weights")

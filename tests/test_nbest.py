@@ -453,6 +453,7 @@ class TestArrays:
             ({"sentence_ids": 3}, "wrong-length"),
             ({"features": [[1j]] * 3}, "bad-number"),
             ({"gain": 3}, "wrong-type"),
+            ({"extras": np.zeros(2)}, "wrong-type"),
         ],
     )
     def test_rejects_inconsistent_arrays(self, changes: dict[str, Any], code: str) -> None:
@@ -460,7 +461,8 @@ class TestArrays:
         given |= {"feature_names": ["lm"]}
         kind = UsageError if code == "wrong-type" else DataError
         columns = {"sentence_extras": changes} if "gain" in changes else changes
-        with raises(kind, code, parameter=next(iter(changes))):
+        parameter = None if "extras" in changes else next(iter(changes))
+        with raises(kind, code, parameter=parameter):
             NBest.from_arrays(**{**given, **columns})
 
     @pytest.mark.parametrize(
