@@ -150,6 +150,8 @@ def _pairs(values: Any) -> list[tuple[str, float]]:
     """Return names and weights of a mapping, or of pairs."""
     try:
         pairs = list(values.items() if isinstance(values, Mapping) else values)
+        if any(np.iscomplexobj(value) for _, value in pairs):
+            raise TypeError("complex numbers")
         items = [(name, float(value)) for name, value in pairs]
     except (TypeError, ValueError, OverflowError) as error:
         raise _nameless(values, "values") from error
