@@ -20,17 +20,20 @@ Column: TypeAlias = npt.NDArray[Any] | tuple[Any, ...]
 Which: TypeAlias = slice | npt.NDArray[np.int64]
 
 
-def frozen(kind: type[np.generic] | None) -> Callable[[npt.ArrayLike], npt.NDArray[Any]]:
+def frozen(
+    kind: type[np.generic] | None, name: str = "values"
+) -> Callable[[npt.ArrayLike], npt.NDArray[Any]]:
     """Return a function that makes arrays of one type, or any, that cannot be written to.
 
-    The argument is not changed: the result is a view of it where it has that type.
+    The argument is not changed: the result is a view of it where it has that type. The function
+    raises a UsageError with the name of the parameter for values that have no such type.
 
     >>> frozen(np.float32)([1, 2]).flags.writeable
     False
     """
 
     def convert(values: npt.ArrayLike) -> npt.NDArray[Any]:
-        view = np.asarray(values, dtype=kind).view()
+        view = to_array(values, kind, name).view()
         view.flags.writeable = False
         return view
 
@@ -76,6 +79,8 @@ def references(values: Any) -> tuple[tuple[str, ...], ...]:
 def _listed(values: Any) -> tuple[Any, ...] | None:
     """Return the members of a sequence; None for a text and for collections without order."""
     if isinstance(values, str | bytes | Mapping | Set) or not isinstance(values, Iterable):
+        return None
+    if isinstance(values, np.ndarray) and not values.ndim:
         return None
     return tuple(values)
 
@@ -219,11 +224,53 @@ def to_floats(values: npt.ArrayLike, name: str) -> npt.NDArray[np.float64]:
     >>> to_floats([1, 2], "oracle").tolist()
     [1.0, 2.0]
     """
+    return to_array(values, np.float64, name)
+
+
+def to_array(values: npt.ArrayLike, kind: type[np.generic] | None, name: str) -> npt.NDArray[Any]:
+    """Return an argument as an array of some type, or of any.
+
+    Args:
+        values: the argument.
+        kind: the type; None keeps that of the values.
+        name: of the parameter.
+
+    Raises:
+        UsageError: if it has no such type, or rows of different lengths.
+
+    >>> to_array([[1], [2, 3]], None, "sizes")
+    Traceback (most recent call last):
+    bpa_ppl.errors.UsageError: sizes must be an array of numbers, not [[1], [2, 3]]
+    """
     try:
-        return np.asarray(values, np.float64)
-    except (TypeError, ValueError) as error:
+        array = np.asarray(values)
+        whole = kind is not None and issubclass(kind, np.integer)
+        if array.dtype.kind == "c" or (whole and array.size and array.dtype.kind not in "iu"):
+            raise TypeError("not integers, or not real numbers")
+        return np.asarray(array, kind)
+    except (TypeError, ValueError, OverflowError) as error:
         problem = f"{name} must be an array of numbers, not {quoted(values)}"
         raise UsageError(problem, parameter=name, code="wrong-type") from error
+
+
+def members(values: Any, name: str) -> list[Any]:
+    """Return the members of an argument that is a sequence.
+
+    Args:
+        values: the argument.
+        name: of the parameter.
+
+    Raises:
+        UsageError: if it is something else, such as a text.
+
+    >>> members(("a", "b"), "texts")
+    ['a', 'b']
+    """
+    kept = _listed(values)
+    if kept is None:
+        problem = f"{name} must be a sequence, not {quoted(values)}"
+        raise UsageError(problem, parameter=name, code="wrong-type")
+    return list(kept)
 
 
 def is_missing(value: Any) -> bool:
@@ -260,15 +307,30 @@ def missing_value_notes(present: Mapping[str, int], count: int) -> list[str]:
     return notes
 
 
-def flat(lists: Sequence[Any]) -> Column:
+def flat(lists: Sequence[Any], sizes: Sequence[int], name: str) -> Column:
     """Return a column from one sequence per sentence; an array if all of them are arrays.
 
-    >>> flat([["a"], ["b", "c"]])
+    Args:
+        lists: one per sentence.
+        sizes: the number of hypotheses of each sentence.
+        name: of the column.
+
+    Raises:
+        DataError: if they do not have these sizes.
+        UsageError: if they are not sequences.
+
+    >>> flat([["a"], ["b", "c"]], [1, 2], "system")
     ('a', 'b', 'c')
     """
-    if len(lists) and all(isinstance(values, np.ndarray) for values in lists):
-        return np.concatenate(lists)
-    return tuple(chain.from_iterable(lists))
+    parts = members(lists, name)
+    kept = [members(part, name) for part in parts]
+    if list(map(len, kept)) != list(sizes):
+        problem = f"{name} must have one value for each hypothesis of each sentence"
+        raise DataError(problem, parameter=name, code="wrong-length")
+    arrays = all(isinstance(part, np.ndarray) for part in parts)
+    if arrays and len({part.shape[1:] for part in parts}) == 1:
+        return np.concatenate(parts)
+    return tuple(chain.from_iterable(kept))
 
 
 def positions_of(index: np.ndarray, count: int, negative: bool = False) -> npt.NDArray[np.int64]:
@@ -294,7 +356,7 @@ def positions_of(index: np.ndarray, count: int, negative: bool = False) -> npt.N
     if index.size and not np.issubdtype(index.dtype, np.integer):
         problem = "sentences must be selected by integer positions, or by a mask"
         raise UsageError(problem, parameter="sentences", code="wrong-type")
-    positions = index.reshape(-1).astype(np.int64)
+    positions = index.reshape(-1).astype(np.int64) if index.size else np.zeros(0, np.int64)
     if negative:
         positions = np.where(positions < 0, positions + count, positions)
     outside = np.flatnonzero((positions < 0) | (positions >= count))

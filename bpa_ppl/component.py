@@ -47,7 +47,7 @@ class Component(msgspec.Struct, frozen=True, kw_only=True):
             valid = field.type is Any or not isinstance(value, float) or math.isfinite(value)
             try:
                 msgspec.convert(value, field.type)
-            except msgspec.ValidationError:
+            except (msgspec.ValidationError, UnicodeEncodeError):  # of a lone surrogate
                 valid = False
             if not valid:
                 problem = f"{field.name} must be {_described(field.type)}, not {quoted(value)}"

@@ -191,7 +191,7 @@ def one_of(value: str, allowed: Collection[str], what: str, parameter: str | Non
     >>> one_of("ter", ("ter", "bleu"), "metric")
     'ter'
     """
-    if value not in allowed:
+    if not isinstance(value, str) or value not in allowed:
         problem = f"unknown {what} {quoted(value)}: choose one of {', '.join(allowed)}"
         parameter = parameter or (what if what.isidentifier() else None)
         raise UsageError(problem, parameter=parameter, code="unknown-name")

@@ -99,7 +99,8 @@ class NBest:
     totals_normalised: bool = False
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "offsets", cols.frozen(np.int64)(self.offsets))
+        object.__setattr__(self, "offsets", cols.frozen(np.int64, "offsets")(self.offsets))
+        object.__setattr__(self, "feature_names", _names(self.feature_names))
         for name, (_, convert) in _COLUMNS.items():
             if getattr(self, name) is not None:
                 object.__setattr__(self, name, convert(getattr(self, name)))
@@ -141,24 +142,22 @@ class NBest:
         >>> len(lists), lists.sizes.tolist(), lists.texts(0)
         (1, [2], ['a b', 'a'])
         """
-        if any(isinstance(hypotheses, str) for hypotheses in texts):
-            problem = "texts must be a list of hypotheses for each sentence, not one text"
-            raise UsageError(problem, parameter="texts", code="wrong-type")
-        tables = [_float_table(table, "features") for table in features]
-        sizes, names = [len(hypotheses) for hypotheses in texts], tuple(feature_names)
+        lists = [cols.members(hypotheses, "texts") for hypotheses in cols.members(texts, "texts")]
+        sizes, names = list(map(len, lists)), _names(feature_names)
+        tables = [_float_table(t, "features") for t in cols.members(features, "features")]
         if [table.shape for table in tables] != [(size, len(names)) for size in sizes]:
             problem = f"features must have {len(names)} values for each hypothesis of each sentence"
             raise DataError(problem, parameter="features", code="wrong-length")
-        scores = [_float_table(table, "totals") for table in totals or ()]
+        scores = None if totals is None else cols.flat(totals, sizes, "totals")
         return cls.from_arrays(
-            tuple(chain.from_iterable(texts)),
+            tuple(chain.from_iterable(lists)),
             np.concatenate(tables) if tables else np.zeros((0, len(names)), np.float32),
             names,
             sizes,
             references=references,
-            totals=None if totals is None else np.concatenate(scores),
+            totals=scores,
             sources=sources,
-            extras={name: cols.flat(lists) for name, lists in (extras or {}).items()},
+            extras={n: cols.flat(column, sizes, n) for n, column in _by_name(extras).items()},
             sentence_extras=sentence_extras,
             sentence_ids=sentence_ids,
         )
@@ -200,13 +199,18 @@ class NBest:
         >>> lists.texts(1), lists.sizes.tolist()
         (['c', 'd'], [2, 2])
         """
-        if isinstance(texts, str) or not all(isinstance(text, str) for text in texts):
+        texts = cols.members(texts, "texts")
+        if not all(isinstance(text, str) for text in texts):
             problem = "texts must be a sequence with one text for each hypothesis"
             raise UsageError(problem, parameter="texts", code="wrong-type")
-        table, names = _float_table(features, "features"), tuple(feature_names)
+        table, names = _float_table(features, "features"), _names(feature_names)
         if table.shape != (shape := (len(texts), len(names))):
             problem = f"features must have the shape {shape}, texts × names, not {table.shape}"
             raise DataError(problem, parameter="features", code="wrong-length")
+        scores = None if totals is None else _float_table(totals, "totals")
+        if scores is not None and scores.shape != (len(texts),):
+            problem = f"totals must be one number for each of {len(texts)} hypotheses"
+            raise DataError(problem, parameter="totals", code="wrong-length")
         counts = _counts(sizes, len(texts))
         strings, index = intern(texts)
         present = np.count_nonzero(~np.isnan(table), axis=0).tolist()
@@ -218,14 +222,18 @@ class NBest:
             offsets=cols.offsets_of(counts),
             features=table[:, complete] if missing else table,
             feature_names=tuple(names[k] for k in complete),
-            sentence_ids=np.arange(len(counts)) if sentence_ids is None else np.array(sentence_ids),
+            sentence_ids=np.arange(len(counts))
+            if sentence_ids is None
+            else cols.to_array(sentence_ids, np.int64, "sentence_ids"),
             strings=strings,
             string_index=index,
-            totals=None if totals is None else _float_table(totals, "totals"),
+            totals=scores,
             references=None if references is None else cols.references(references),
             sources=None if sources is None else cols.texts(sources),
-            extras={**(extras or {}), **missing},
-            sentence_extras={k: tuple(column) for k, column in (sentence_extras or {}).items()},
+            extras={**_by_name(extras), **missing},
+            sentence_extras={
+                n: tuple(cols.members(column, n)) for n, column in _by_name(sentence_extras).items()
+            },
         )
 
     @classmethod
@@ -376,7 +384,8 @@ class NBest:
         if isinstance(key, int | np.integer) and not isinstance(key, bool):
             (position,) = cols.positions_of(np.asarray([key]), len(self), negative=True)
             return self._run(position, position + 1)
-        return self.select(cols.positions_of(np.asarray(key), len(self), negative=True))
+        key = cols.to_array(key, None, "sentences")
+        return self.select(cols.positions_of(key, len(self), negative=True))
 
     def __add__(self, other: NBest) -> NBest:
         return NBest.concatenate([self, other]) if isinstance(other, NBest) else NotImplemented
@@ -439,22 +448,19 @@ class NBest:
         Raises:
             UsageError: if there is no such position, or a mask is not as long as the lists.
         """
-        chosen = cols.positions_of(np.asarray(sentences), len(self))
+        chosen = cols.positions_of(cols.to_array(sentences, None, "sentences"), len(self))
         sizes = self.sizes[chosen]
         return self.regroup(chosen, cols.rows_of(self.offsets[chosen], sizes), sizes)
 
     def truncate(self, size: int) -> NBest:
         """Return the lists cut to their first `size` hypotheses, one or more."""
-        if size < 1:
-            raise UsageError(f"size must be at least 1, got {size}", parameter="size")
-        sizes = np.minimum(self.sizes, size)
+        _check_count(size, "size")
+        sizes = np.minimum(self.sizes, min(size, len(self.features)))
         return self.regroup(slice(None), cols.rows_of(self.offsets[:-1], sizes), sizes)
 
     def chunks(self, sentences: int) -> Iterator[NBest]:
         """Yield the lists in groups of at most `sentences`, one or more."""
-        if sentences < 1:
-            problem = f"sentences must be at least 1, got {sentences}"
-            raise UsageError(problem, parameter="sentences")
+        _check_count(sentences, "sentences")
         for start in range(0, len(self), sentences):
             yield self._run(start, min(start + sentences, len(self)))
 
@@ -552,8 +558,8 @@ class NBest:
         >>> lists.with_features("Words", [2, 1]).features.tolist()
         [[0.5, 2.0], [1.0, 1.0]]
         """
-        added = (names,) if isinstance(names, str) else tuple(names)
-        table = np.asarray(columns, dtype=np.float32)
+        added = _names(names, "names")
+        table = _float_table(columns, "columns")
         table = table[:, np.newaxis] if table.ndim == len(added) == 1 else table
         if table.shape != (shape := (len(self.features), len(added))):
             problem = f"new features must have the shape {shape}, not {table.shape}"
@@ -570,7 +576,7 @@ class NBest:
         Raises:
             DataError: if there is no such feature.
         """
-        left_out = (names,) if isinstance(names, str) else tuple(names)
+        left_out = _names(names, "names")
         check_features(self, left_out, "names")
         kept = [k for k, name in enumerate(self.feature_names) if not matches(name, left_out)]
         return _features_at(self, kept)
@@ -604,7 +610,14 @@ class NBest:
                 problem = f"no weight for the feature {lacking[0]}: add one"
                 raise DataError(problem, self.origin, parameter="weights", code="missing-weight")
             weights = [weights[name] for name in self.feature_names]
-        return np.asarray(self.features @ np.asarray(weights, dtype=np.float64))
+        vector = cols.to_floats(weights, "weights")
+        if vector.shape != (shape := (len(self.feature_names),)):
+            problem = f"weights must have the shape {shape}, not {vector.shape}"
+            raise DataError(problem, self.origin, parameter="weights", code="wrong-length")
+        if not np.isfinite(vector).all():
+            problem = "a weight is not a finite number"
+            raise DataError(problem, self.origin, parameter="weights", code="bad-number")
+        return np.asarray(self.features @ vector)
 
     def best(self, scores: npt.ArrayLike) -> Int64:
         """Return for each sentence the position of its highest score; the first one of ties.
@@ -654,15 +667,40 @@ class NBest:
 def _float_table(values: npt.ArrayLike, name: str) -> Float32:
     try:
         with np.errstate(over="ignore"):  # infinite values are reported with their places
-            return np.asarray(values, dtype=np.float32)
-    except (TypeError, ValueError) as error:
+            if (table := np.asarray(values)).dtype.kind == "c":
+                raise TypeError("complex numbers")
+            return np.asarray(table, dtype=np.float32)
+    except (TypeError, ValueError, OverflowError) as error:
         problem = f"{name} are not a table of numbers: {error}"
         raise DataError(problem, parameter=name, code="bad-number") from error
 
 
+def _names(names: Any, parameter: str = "feature_names") -> tuple[str, ...]:
+    """Return the names of features; a single text is one name."""
+    given = [names] if isinstance(names, str) else cols.members(names, parameter)
+    if not all(isinstance(name, str) for name in given):
+        problem = f"the names of features must be texts, not {quoted(names)}"
+        raise UsageError(problem, parameter=parameter, code="wrong-type")
+    return tuple(given)
+
+
+def _check_count(value: Any, name: str) -> None:
+    """Raise a UsageError unless an argument is an integer of at least 1."""
+    is_integer = isinstance(value, int | np.integer) and not isinstance(value, bool)
+    if not is_integer or value < 1:
+        problem = f"{name} must be an integer ≥ 1, got {quoted(value)}"
+        raise UsageError(problem, parameter=name)
+
+
+def _by_name(columns: Any) -> Mapping[str, Any]:
+    """Return columns that are given by name, or none."""
+    columns = {} if columns is None else columns
+    return columns if isinstance(columns, Mapping) else cols.named(columns)
+
+
 def _counts(sizes: int | npt.ArrayLike, hypotheses: int) -> Int64:
     """Return the number of hypotheses of each sentence."""
-    counts = np.asarray(sizes)
+    counts = cols.to_array(sizes, None, "sizes")
     if counts.dtype.kind not in "iu" and counts.size:
         problem = f"sizes must be integers, not {quoted(sizes)}"
         raise UsageError(problem, parameter="sizes", code="wrong-type")
@@ -717,10 +755,10 @@ def _features_at(nbest: NBest, places: list[int]) -> NBest:
 
 #: Name of each column -> `hypothesis` or `sentence`, and the function that converts its values.
 _COLUMNS: dict[str, tuple[str, Any]] = {
-    "features": ("hypothesis", cols.frozen(np.float32)),
-    "sentence_ids": ("sentence", cols.frozen(np.int64)),
-    "string_index": ("hypothesis", cols.frozen(np.int32)),
-    "totals": ("hypothesis", cols.frozen(np.float32)),
+    "features": ("hypothesis", cols.frozen(np.float32, "features")),
+    "sentence_ids": ("sentence", cols.frozen(np.int64, "sentence_ids")),
+    "string_index": ("hypothesis", cols.frozen(np.int32, "string_index")),
+    "totals": ("hypothesis", cols.frozen(np.float32, "totals")),
     "references": ("sentence", cols.references),
     "sources": ("sentence", cols.texts),
     "extras": ("hypothesis", cols.named),
@@ -746,6 +784,9 @@ def _optional(nbest: NBest) -> list[tuple[str, str, Column]]:
 
 
 def _check_shapes(nbest: NBest) -> None:
+    if nbest.sentence_ids.ndim != 1:
+        problem = "sentence_ids must be one integer for each sentence"
+        raise DataError(problem, nbest.origin, parameter="sentence_ids", code="wrong-length")
     rows, sentences = len(nbest.features), len(nbest.sentence_ids)
     ragged = len(nbest.offsets) == sentences + 1 and nbest.offsets[[0, -1]].tolist() == [0, rows]
     valid = nbest.features.ndim == 2 and nbest.features.shape[1] == len(nbest.feature_names)

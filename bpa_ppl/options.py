@@ -11,6 +11,7 @@ import inspect
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from numbers import Integral, Real
 from types import MappingProxyType
 from typing import (
     TYPE_CHECKING,
@@ -24,7 +25,7 @@ from typing import (
     overload,
 )
 
-from bpa_ppl.errors import UsageError, checked_seed, one_of
+from bpa_ppl.errors import UsageError, checked_seed, one_of, require
 from bpa_ppl.registry import RULES, SAMPLERS
 from bpa_ppl.weights import check_named
 from bpa_ppl.workers import check_backend, number_of
@@ -313,6 +314,10 @@ class RerankOptions:
         one_of(self.derivations, DERIVATIONS, "treatment of derivations", "derivations")
         check_backend(self.backend, self.scheduler)
         number_of(self.jobs)
+        numbers = {"min_confidence": Real, "temperature": Real, "draws": Integral}
+        for name, kind in numbers.items():
+            if (value := getattr(self, name)) is not None:
+                require(value, kind, f"{name} must be a number", name)
         if self.min_confidence is not None and not 0 <= self.min_confidence <= 1:
             raise UsageError(
                 f"a probability is between 0 and 1, not {self.min_confidence}",

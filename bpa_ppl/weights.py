@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from bpa_ppl.columns import to_floats
 from bpa_ppl.errors import DataError, UsageError, quoted, require
 from bpa_ppl.labels import matches
 from bpa_ppl.nbest import Float64, NBest, check_features
@@ -149,8 +150,10 @@ def _pairs(values: Any) -> list[tuple[str, float]]:
     """Return names and weights of a mapping, or of pairs."""
     try:
         pairs = list(values.items() if isinstance(values, Mapping) else values)
+        if any(np.iscomplexobj(value) for _, value in pairs):
+            raise TypeError("complex numbers")
         items = [(name, float(value)) for name, value in pairs]
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise _nameless(values, "values") from error
     if not all(isinstance(name, str) for name, _ in items):
         raise _nameless(values, "values")
@@ -264,12 +267,13 @@ def match(
     [1.0, 0.5]
     """
     require(nbest, NBest, "weights are matched to n-best lists (NBest)", "nbest")
-    check_named(defaults or {})
+    defaults = {} if defaults is None else defaults
+    check_named(defaults)
     if isinstance(fixed, str) or not isinstance(fixed, Iterable | None):
         problem = f"fixed features are a list of names, not {quoted(fixed)}"
         raise UsageError(problem, parameter="fixed", code="wrong-type")
     canonical = _canonical(weights, nbest)
-    values = dict(Weights(defaults or {}, "the default weights"))
+    values = dict(Weights(defaults, "the default weights"))
     if weights is None:
         canonical, values = Weights({}, canonical.origin), {**canonical, **values}
     values |= canonical
@@ -390,8 +394,8 @@ def _canonical(weights: Any, nbest: NBest) -> Weights:
         parsed = weights if isinstance(weights, Weights) else Weights(weights, "the weights")
         return parsed.named(nbest) if isinstance(parsed, PositionalWeights) else parsed
     try:
-        values = np.asarray(weights, np.float64)
-    except (TypeError, ValueError) as error:
+        values = to_floats(weights, "weights")
+    except UsageError as error:
         raise _nameless(weights, "weights") from error
     if values.ndim != 1:
         raise _nameless(weights, "weights")

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
 from itertools import islice
+from numbers import Integral
 from typing import Any, TypeVar
 
 from bpa_ppl.errors import UsageError, one_of, quoted
@@ -47,7 +48,8 @@ def check_jobs(jobs: Any) -> None:
     Traceback (most recent call last):
     bpa_ppl.errors.UsageError: jobs must be at least 1, or -1 for every core, got -5
     """
-    if isinstance(jobs, bool) or not hasattr(jobs, "__index__") or jobs < -1 or jobs == 0:
+    is_integer = isinstance(jobs, Integral) and not isinstance(jobs, bool)
+    if not is_integer or jobs == 0 or not -1 <= jobs < 2**31:
         problem = f"jobs must be at least 1, or -1 for every core, got {quoted(jobs)}"
         raise UsageError(problem, parameter="jobs")
 

@@ -166,7 +166,7 @@ class Preparation:
         >>> Preparation.recorded(draws).gain.column, Preparation.recorded(draws).free
         ('mqm', ('LM0',))
         """
-        with _invalid_record_error():
+        with invalid_record_error():
             attrs, records = draws.attrs, draws.attrs.get("feature_sources", ())
             features = attrs.get("chosen_features")
             return cls(
@@ -191,25 +191,32 @@ def criterion_of(attrs: Mapping[str, Any]) -> Metric | None:
     ('bleu', None)
     """
     name = attrs.get("oracle_metric")
-    with _invalid_record_error():
+    with invalid_record_error():
         return gain_column(attrs) or (resolve(name) if name in counted_metrics() else None)
 
 
 def gain_column(attrs: Mapping[str, Any]) -> Column | None:
     """Return the column that a posterior records as its gain, or None."""
     gain = attrs.get("gain_column")
-    with _invalid_record_error():
+    with invalid_record_error():
         return None if gain is None else Column(**gain)
 
 
 @contextmanager
-def _invalid_record_error() -> Iterator[None]:
+def invalid_record_error() -> Iterator[None]:
+    """Convert errors about attributes of a posterior of other types into ours.
+
+    >>> with invalid_record_error():
+    ...     float("warm")
+    Traceback (most recent call last):
+    bpa_ppl.errors.DataError: what the posterior records is invalid (could not convert ...
+    """
     try:
         yield
     except BpaError:
         raise
-    except (TypeError, ValueError, KeyError, AttributeError) as error:
-        problem = f"the posterior's record of its features is invalid ({error}): adapt again"
+    except (TypeError, ValueError, KeyError, AttributeError, OverflowError) as error:
+        problem = f"what the posterior records is invalid ({error}): adapt again"
         raise DataError(problem, code="damaged") from error
 
 

@@ -333,9 +333,20 @@ class TestColumns:
                 (lambda n, v=v: n[v], code, "sentences")
                 for code, several in {
                     "wrong-length": (True, [True, False], np.zeros((2, 2), bool)),
-                    "wrong-type": ("0", 1.5, None, (0, 1.5), [0.0]),
+                    "wrong-type": ("0", 1.5, None, (0, 1.5), [0.0], [0, [1]]),
                 }.items()
                 for v in several
+            ),
+            *((lambda n, v=v: n.truncate(v), "bad-usage", "size") for v in (0, "1", 1.5, None)),
+            (lambda n: n.without_features(None), "wrong-type", "names"),
+            (lambda n: n.with_features("x", [["a"]]), "bad-number", "columns"),
+            *(
+                (lambda n, v=v: n.scores(v), code, "weights")
+                for v, code in (
+                    ([1.0], "wrong-length"),
+                    ([1.0, np.inf, 0.0], "bad-number"),
+                    (["a"], "wrong-type"),
+                )
             ),
         ],
     )
@@ -431,14 +442,59 @@ class TestArrays:
             ({"features": [[1], [1, 2], [3]]}, "bad-number"),
             ({"texts": "abc"}, "wrong-type"),
             ({"texts": ["a", 1, "c"]}, "wrong-type"),
+            ({"texts": None}, "wrong-type"),
             ({"references": ["x", "y"]}, "wrong-length"),
+            ({"sizes": [[1], [1, 1]]}, "wrong-type"),
+            ({"features": [[10**400]] * 3}, "bad-number"),
+            ({"feature_names": None}, "wrong-type"),
+            ({"feature_names": [["lm"]]}, "wrong-type"),
+            ({"sentence_ids": [0.5]}, "wrong-type"),
+            ({"sentence_ids": [{}]}, "wrong-type"),
+            ({"sentence_ids": 3}, "wrong-length"),
+            ({"features": [[1j]] * 3}, "bad-number"),
+            ({"gain": 3}, "wrong-type"),
+            ({"extras": np.zeros(2)}, "wrong-type"),
         ],
     )
     def test_rejects_inconsistent_arrays(self, changes: dict[str, Any], code: str) -> None:
         given = {"texts": ["a", "b", "c"], "features": np.zeros((3, 1)), "sizes": 3}
+        given |= {"feature_names": ["lm"]}
         kind = UsageError if code == "wrong-type" else DataError
-        with raises(kind, code, parameter=next(iter(changes))):
-            NBest.from_arrays(feature_names=["lm"], **{**given, **changes})
+        columns = {"sentence_extras": changes} if "gain" in changes else changes
+        parameter = None if "extras" in changes else next(iter(changes))
+        with raises(kind, code, parameter=parameter):
+            NBest.from_arrays(**{**given, **columns})
+
+    @pytest.mark.parametrize(
+        ("changes", "code"),
+        [
+            ({"totals": [0.0, 1.0]}, "wrong-type"),
+            ({"totals": [[0.0], [1.0, 2.0]]}, "wrong-length"),
+            ({"totals": [[[0.0], [1.0]], [[2.0]]]}, "wrong-length"),
+            ({"totals": 3}, "wrong-type"),
+            ({"texts": [3, ["c"]]}, "wrong-type"),
+            ({"features": None}, "wrong-type"),
+            ({"extras": {"gain": [[1], [2, 3]]}}, "wrong-length"),
+            ({"extras": {"gain": [1, 2]}}, "wrong-type"),
+            ({"extras": {"gain": None}}, "wrong-type"),
+        ],
+    )
+    def test_rejects_inconsistent_lists(self, changes: dict[str, Any], code: str) -> None:
+        given = {"texts": [["a", "b"], ["c"]], "features": [[[1.0], [2.0]], [[3.0]]]}
+        parameter = "gain" if "extras" in changes else next(iter(changes))
+        kind = UsageError if code == "wrong-type" else DataError
+        with raises(kind, code, parameter=parameter):
+            NBest.from_lists(**{"feature_names": ["lm"], **given, **changes})
+
+    @pytest.mark.parametrize("first_id", ["1", None, 10**18])
+    def test_the_first_id_must_be_an_integer(self, first_id: Any) -> None:
+        with raises(UsageError, parameter="first_id"):
+            NBest.from_records([{"text": "a", "candidates": [{"text": "b"}]}], first_id=first_id)
+
+    def test_numbers_of_a_dictionary_of_arrow_are_numbers(self) -> None:
+        column = pa.array([0.5, 2.5, 0.5]).dictionary_encode()
+        frame = pa.table({"id": [0, 0, 0], "text": ["a", "b", "c"], "lm": column})
+        assert NBest.from_dataframe(frame).features.tolist() == [[0.5], [2.5], [0.5]]
 
     def test_number_that_is_too_large_is_located(self) -> None:
         with raises(DataError, "bad-number", match="lm of hypothesis 1 of sentence 0 is inf"):

@@ -67,7 +67,7 @@ def test_few_items_are_read_ahead() -> None:
 
 def test_number_of_workers() -> None:
     assert number_of(-1) >= 1
-    for jobs in (0, -5, 1.5, "a", None, True):
+    for jobs in (0, -5, 1.5, "a", None, True, 10**400, [1]):
         with raises(UsageError, parameter="jobs"):
             number_of(jobs)  # type: ignore[arg-type]
 

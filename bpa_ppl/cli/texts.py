@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import os
 import sys
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -49,7 +49,7 @@ def estimate(
         orders = ", ".join(map(str, model.fallback))
         sizes += f"; too few n-grams of order {orders} to estimate discounts: 0.5, 1, 1.5 are used"
     lines = [] if quiet else [sizes]
-    again = not finished and all(Path(path).is_file() for path in texts)  # a pipe is read once
+    again = not finished and all(map(os.path.isfile, texts))  # a pipe is read once
     own = [texts] if again and not quiet else []
     for paths in [[path] for path in test] if test else own:
         what = ", ".join(map(origin_name, paths)) if test else "the training text itself"

@@ -22,7 +22,7 @@ from bpa_ppl.diagnostics import refuse_unconverged
 from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.features.recipes import columns_of
 from bpa_ppl.models import Preparation
-from bpa_ppl.models.preparing import gain_column
+from bpa_ppl.models.preparing import gain_column, invalid_record_error
 from bpa_ppl.nbest import Float32, Float64, Int64, NBest
 from bpa_ppl.options import RerankOptions, with_options
 from bpa_ppl.posterior import Draws, as_draws, read_draws
@@ -157,11 +157,14 @@ class Reranker:
         if not options.unchecked:
             refuse_unconverged(self.draws)
         attrs = self.draws.attrs
-        temperature = options.temperature
-        if temperature is None:
-            temperature = float(attrs.get("temperature", 1.0))
-        gain, metric = gain_column(attrs), attrs.get("oracle_metric", "ter")
-        self.rule = options.rule_for(self.draws)
+        with invalid_record_error():
+            temperature = options.temperature
+            if temperature is None:
+                temperature = float(attrs.get("temperature", 1.0))
+                if not 0 < temperature < float("inf"):
+                    raise ValueError(f"the temperature {temperature}")
+            gain, metric = gain_column(attrs), str(attrs.get("oracle_metric", "ter"))
+            self.rule = options.rule_for(self.draws)
         self._settings = DecisionSettings(
             options.derivations,
             temperature,

@@ -10,6 +10,7 @@ seconds.parquet   all stages
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterable, Mapping
 from hashlib import sha256
 from importlib.metadata import version
@@ -193,7 +194,7 @@ def read_results(folder: Path) -> tuple[pa.Table, pa.Table]:
     Raises:
         DataError: if the study does not exist, is not finished, or a table is damaged.
     """
-    if not (folder / "results.parquet").is_file():
+    if not os.path.isfile(folder / "results.parquet"):
         message = "no results here: finish `bpa experiment` first"
         raise DataError(message, folder, code="missing-file")
     columns = []

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -19,7 +20,7 @@ import numpy as np
 from msgspec import Meta
 
 from bpa_ppl.component import Component, Count, CountOrNone, Positive
-from bpa_ppl.errors import DataError, UsageError, checked_seed, one_of, quoted
+from bpa_ppl.errors import DataError, UsageError, checked_seed, one_of, quoted, require
 from bpa_ppl.experiments.decoder import Decoder
 from bpa_ppl.formats.streams import read_text
 from bpa_ppl.nbest import Int64
@@ -455,6 +456,7 @@ def read_study(path: str | Path) -> Study:
             if "like" not in settings:
                 raise UsageError("like is missing: name the method that this is a variant of")
             like = settings.pop("like")
+            require(like, str, "like is the name of a method")
             family = str(like).partition(":")[0]
             if like not in methods and family in methods and like in SAMPLERS:
                 # A name with a colon is no file name, so it is not a method itself.
@@ -522,7 +524,7 @@ def _domain(name: str, table: _DomainTable, folder: Path) -> StudyDomain:
 def _existing(folder: Path, name: object) -> Path:
     """Return the path of a file that a study names."""
     path = folder / str(name)
-    if not path.is_file():
+    if not os.path.isfile(path):  # also of a name that no file can have
         message = f"file not found: {path}; paths are relative to the study"
         raise UsageError(message, code="missing-file")
     return path

@@ -329,6 +329,7 @@ def resolve_sources(sources: AnySource | Iterable[AnySource]) -> tuple[FeatureSo
     >>> resolve_sources("length")
     (Length(words=True, characters=False, ratio=False),)
     """
+    sources = sources.tolist() if isinstance(sources, np.ndarray) else sources
     if isinstance(sources, str) or not isinstance(sources, Iterable):
         sources = [sources]
     return tuple(map(FEATURES.resolve, sources))

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from bpa_ppl.errors import DataError, UsageError
@@ -50,10 +51,8 @@ def columns_of(attrs: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
     >>> columns_of({"feature_sources": [{"source": "lm", "feature_names": ["lm"]}]})
     {'lm': ('lm',)}
     """
-    return {
-        str(record.get("name") or record["source"]): tuple(record.get(_COLUMNS, ()))
-        for record in attrs.get("feature_sources", ())
-    }
+    records = _checked(attrs.get("feature_sources", ()))
+    return {record.name or record.source: record.feature_names for record in records}
 
 
 def stored(sources: Iterable[FeatureSource]) -> dict[str, Any]:
@@ -82,6 +81,8 @@ def sources_from_records(
         DataError: if a file is missing or has changed, or a record cannot be understood.
         UsageError: if `moved_files` names a source that the posterior does not have.
     """
+    records = list(records)
+    _checked(records)
     sources, hashes = [], []
     for number, record in enumerate(records):
         settings = {name: _tuples(value) for name, value in record.items()}
@@ -103,6 +104,24 @@ def sources_from_records(
                 problem += "the old file, give its new path if it has moved, or adapt again"
                 raise DataError(problem, path, parameter="moved_files", code="mismatch")
     return tuple(moved)
+
+
+class _Record(msgspec.Struct):
+    """What records of all sources have; other settings are validated by the source."""
+
+    source: str
+    name: str | None = None
+    feature_names: tuple[str, ...] = ()
+    file_hashes: tuple[str, ...] = ()
+
+
+def _checked(records: Any) -> list[_Record]:
+    """Return records of sources, if they have the right types."""
+    try:
+        return msgspec.convert(records, list[_Record])
+    except msgspec.ValidationError as error:
+        problem = f"the posterior's record of its features is invalid ({error}): adapt again"
+        raise DataError(problem, code="damaged") from error
 
 
 def _hash(path: str, source: FeatureSource) -> str:

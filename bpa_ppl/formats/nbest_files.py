@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from collections.abc import Iterator, Mapping
@@ -11,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from bpa_ppl.component import settings_in
-from bpa_ppl.errors import DataError, UsageError, one_of, quoted
+from bpa_ppl.errors import DataError, UsageError, one_of
 from bpa_ppl.formats.base import AUTO, NBestFormat, ReadOptions
 from bpa_ppl.formats.moses_lines import SHAPE
 from bpa_ppl.formats.references import AnyReferences, AnySources, references_of, sources_of
@@ -19,9 +20,9 @@ from bpa_ppl.formats.streams import AnyInput, AnyPath, InputFile, ahead, file_su
 from bpa_ppl.nbest import NBest
 from bpa_ppl.registry import NBEST_FORMATS
 from bpa_ppl.rows import Gatherer, Rows
+from bpa_ppl.rows.schema import checked_first_id
 from bpa_ppl.weights import match
 
-_LARGEST_ID = 10**18  # ids beyond it would not fit 64 bits with the number of a list added
 # The format without a named one.
 _USUAL = "moses"
 # Endings that do not name a format: `dev.nbest`, `dev.100best`, `dev.txt`.
@@ -109,7 +110,7 @@ def iter_nbest(
         raise UsageError(f"chunk must be at least 1, got {chunk}", parameter="chunk")
     tables = _tables(path, chunk, references, sources, format, first_id, bad, strict)
     # A thread that waits for a pipe cannot be stopped.
-    is_file = isinstance(path, str | Path) and Path(path).is_file()
+    is_file = isinstance(path, str | Path) and os.path.isfile(path)
     return ahead(tables) if is_file else tables
 
 
@@ -188,9 +189,7 @@ def _tables(
     """Check the options at once; yield the tables when asked for them."""
     reader = None if format == AUTO else _resolved(format)
     one_of(bad, ("error", "drop"), "policy", "bad")
-    if not isinstance(first_id, int) or abs(first_id) >= _LARGEST_ID:
-        problem = f"the first id must be an integer of at most 18 digits, not {quoted(first_id)}"
-        raise UsageError(problem, parameter="first_id")
+    checked_first_id(first_id)
     options = ReadOptions(origin_name(path), bad, strict, first_id)
     lines = {} if references is None else {"reference": references_of(references)}
     if sources is not None:

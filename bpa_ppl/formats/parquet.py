@@ -84,8 +84,8 @@ class Parquet(NBestFormat, frozen=True):
             # Arrow opens the file itself, so that its threads never wait for Python.
             opened = parquet.ParquetFile(path, pre_buffer=False)
             schema = opened.schema_arrow
-            nested = CANDIDATES in schema.names or (
-                TEXT in schema.names and pa.types.is_nested(schema.field(TEXT).type)
+            nested = CANDIDATES in schema.names or any(
+                field.name == TEXT and pa.types.is_nested(field.type) for field in schema
             )
             size = _SENTENCES if nested else self.batch
             for batch in opened.iter_batches(batch_size=size):

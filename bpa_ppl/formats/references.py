@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Sequence
-from pathlib import Path, PurePath
+from pathlib import PurePath
 from typing import Any
 
 from bpa_ppl import columns as cols
@@ -65,11 +66,12 @@ def references_of(given: AnyReferences) -> SentenceLines:
     >>> references_of([("the cat",), ["a dog", "one dog"]]).lines
     (('the cat',), ('a dog', 'one dog'))
     """
-    files: list[Any] = [given] if isinstance(given, str | PurePath) else list(given)
+    single = isinstance(given, str | PurePath)
+    files: list[Any] = [given] if single else cols.members(given, "references")
     if not all(isinstance(path, str | PurePath) for path in files):
         return SentenceLines(cols.references(files), "the text")
     texts = isinstance(given, list | tuple) and all(isinstance(path, str) for path in files)
-    if texts and files and not any(path == STANDARD or Path(path).exists() for path in files):
+    if texts and files and not any(path == STANDARD or os.path.exists(path) for path in files):
         problem = f"there is no file of references {files[0]}"
         advice = "check the name, or give the references as one tuple for each sentence"
         raise UsageError(f"{problem}: {advice}", parameter="references", code="missing-file")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import errno
 import gzip
 import io
 import lzma
@@ -454,7 +455,10 @@ def _part(path: AnyPath) -> Iterator[tuple[Path, Path | None]]:
         with tempfile.TemporaryDirectory() as folder:
             yield Path(folder) / "output", None
         return
-    target = Path(os.path.realpath(path))
+    try:
+        target = Path(os.path.realpath(path))
+    except ValueError as error:  # no file can have this name
+        raise OSError(errno.EINVAL, str(error)) from error
     if target.exists() and not target.is_file() and not target.is_dir():
         yield target, None
         return
@@ -593,7 +597,7 @@ def _raw_chunks(path: AnyInput) -> Iterator[bytes]:
         with nullcontext(sys.stdin.buffer) if standard else open(path, "rb") as file:
             while chunk := file.read(_CHUNK):
                 yield chunk
-    except OSError as error:
+    except (OSError, ValueError) as error:  # ValueError: no file can have this name
         raise denied(path, error, "read") from error
 
 
@@ -674,7 +678,7 @@ def _damaged(path: AnyInput, problem: str) -> DataError:
     return DataError(message, origin_name(path), code="damaged")
 
 
-def denied(path: AnyInput, error: OSError, done: str) -> DataError:
+def denied(path: AnyInput, error: OSError | ValueError, done: str) -> DataError:
     """Return the error for a file that the system refuses; `done` is read or written."""
     reading = done == "read"
     code = "cannot-read" if reading else "cannot-write"
@@ -686,7 +690,7 @@ def denied(path: AnyInput, error: OSError, done: str) -> DataError:
     elif isinstance(error, PermissionError):
         reason = f"permission denied: it cannot be {done} by this user, change its mode with chmod"
     else:
-        reason = f"it could not be {done}: {error.strerror or error}"
+        reason = f"it could not be {done}: {getattr(error, 'strerror', None) or error}"
     return DataError(reason, origin_name(path) if reading else str(path), code=code)
 
 

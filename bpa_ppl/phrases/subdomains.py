@@ -140,18 +140,20 @@ class Subdomains:
 
     def __post_init__(self) -> None:
         values = np.asarray(self.assignment)
-        values = values.astype(np.float32 if values.ndim == 2 else np.int16, copy=False)
-        object.__setattr__(self, "assignment", values)
         object.__setattr__(self, "weights", np.asarray(self.weights, np.float64))
         pairs, k = len(values), self.k
+        if values.ndim == 1 and pairs:
+            whole = values.dtype.kind in "iu"
+            if not (whole and 0 <= values.min() <= values.max() < k):
+                raise DataError(f"subdomains must be numbered from 0 to {k - 1}", code="bad-number")
+        values = values.astype(np.float32 if values.ndim == 2 else np.int16, copy=False)
+        object.__setattr__(self, "assignment", values)
         if not pairs == len(self.source) == len(self.target):
             lengths = f"{len(self.source)} source and {len(self.target)} target sentences"
             raise DataError(f"{pairs} assignments for {lengths}", code="wrong-length")
         if values.ndim == 2 and values.shape[1] != k:
             message = f"{values.shape[1]} posteriors of each pair for {k} subdomains"
             raise DataError(message, code="mismatch")
-        if values.ndim == 1 and pairs and not 0 <= values.min() <= values.max() < k:
-            raise DataError(f"subdomains must be numbered from 0 to {k - 1}", code="bad-number")
         rows = {"weights P(z)": self.weights[None]}
         if values.ndim == 2:
             rows["posteriors P(z | e, f)"] = values
@@ -243,7 +245,7 @@ class Subdomains:
                 else:
                     values = column.to_numpy()
                 source, target = (_numbered(table[side]) for side in SIDES)
-                return cls(source, target, values, facts["weights"], facts["settings"])
+                return cls(source, target, values, facts["weights"], dict(facts["settings"]))
             except DataError:
                 raise
             except (KeyError, TypeError, ValueError) as error:

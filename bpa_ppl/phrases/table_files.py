@@ -193,10 +193,11 @@ def read_parquet(file: InputFile, dictionaries: Sequence[str] = ()) -> pa.Table:
     with file.on_disk() as path:
         schema = parquet.read_schema(path)
         for name in SIDES:
-            kind = schema.field(name).type if name in schema.names else pa.null()
+            kinds = [field.type for field in schema if field.name == name]
+            kind = kinds[0] if len(kinds) == 1 else pa.null()
             kind = kind.value_type if pa.types.is_dictionary(kind) else kind
             if not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
-                message = f"no column {name} of texts: give a file that bpa wrote"
+                message = f"no single column {name} of texts: give a file that bpa wrote"
                 raise DataError(message, code="missing-column")
         table = parquet.ParquetFile(path, read_dictionary=list(dictionaries)).read()
         table.validate(full=True)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import io
 import math
+import os
 import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -84,8 +85,8 @@ def read_draws(path: str | Path) -> Draws:
 
 
 def _read(path: str | Path) -> tuple[DataTree, Draws]:
-    if not Path(path).is_file():
-        what = "a folder" if Path(path).is_dir() else "no such file"
+    if not os.path.isfile(path):  # also of a name that no file can have
+        what = "a folder" if os.path.isdir(path) else "no such file"
         problem = f"{what}: give the posterior that `bpa adapt` wrote"
         raise DataError(problem, path, code="missing-file")
     try:
@@ -95,6 +96,10 @@ def _read(path: str | Path) -> tuple[DataTree, Draws]:
         raise denied(path, error, "read") from error
     except BpaError as error:
         raise DataError(str(error), path, parameter=error.parameter, code=error.code) from error
+    # Groups, attributes and types may be any that NetCDF can hold.
+    except (TypeError, ValueError, KeyError, AttributeError, IndexError, OverflowError) as error:
+        problem = f"not a posterior ({_first_line(error)}): give the file that `bpa adapt` wrote"
+        raise DataError(problem, path, code="damaged") from error
 
 
 def to_bytes(tree: DataTree) -> bytes:
@@ -144,7 +149,10 @@ def from_bytes(content: bytes) -> DataTree:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # about groups and types that are not ours
             with xarray.open_datatree(io.BytesIO(content), engine="h5netcdf") as tree:
-                return tree.load()
+                tree.load()
+            for node in tree.subtree:
+                node.to_dataset()  # dimensions may contradict each other
+            return tree
     except DataError:
         raise
     # A damaged file can make HDF5 and the libraries above it raise almost anything.
@@ -153,19 +161,22 @@ def from_bytes(content: bytes) -> DataTree:
 
 
 def _check_storage(content: bytes) -> None:
-    """Refuse what HDF5 would read from other files, and sizes that the file cannot hold.
+    """Refuse links, what HDF5 would read from other files, and sizes that no such file holds.
 
-    Nothing but names and sizes is read, and no memory is allocated for the arrays.
+    Nothing but names and sizes is read, and no memory is allocated for the arrays. A link that
+    leads to a group above it would be followed without end.
     """
     import h5py
 
     sizes: list[int] = []
 
-    def outside_link(name: str, link: object) -> str | None:
-        is_outside = isinstance(link, h5py.ExternalLink)
-        return f"{name} is a link to another file" if is_outside else None
+    def soft_link(name: str, link: object) -> str | None:
+        is_soft = not isinstance(link, h5py.HardLink)
+        return f"{name} is a link to another name or file" if is_soft else None
 
     def outside_data(name: str, entry: object) -> str | None:
+        if isinstance(entry, h5py.Group) and h5py.h5o.get_info(entry.id).rc > 1:
+            return f"the group {name} has two names"
         if isinstance(entry, h5py.Dataset):
             chunk = math.prod(entry.chunks or ()) * entry.dtype.itemsize
             sizes.append(max(int(entry.nbytes), chunk))
@@ -174,7 +185,11 @@ def _check_storage(content: bytes) -> None:
         return None
 
     with h5py.File(io.BytesIO(content), "r") as file:
-        problem = file.visititems_links(outside_link) or file.visititems(outside_data)
+        problem = (
+            file.visititems_links(soft_link)
+            or outside_data("/", file["/"])
+            or file.visititems(outside_data)
+        )
     if problem:
         raise _unreadable(problem)
     if sum(sizes) > max(_SMALL, _MAX_RATIO * len(content)):

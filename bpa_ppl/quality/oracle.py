@@ -163,6 +163,7 @@ def oracles(
     ([1], [0.0], [1])
     """
     require(nbest, NBest, "oracles are chosen from n-best lists (NBest)", "nbest")
+    one_of(ties, TIES, "tie policy", "ties")
     ranking = _ranking(nbest, None if ties == "shared" else preference, "preference")
     options = {"jobs": jobs, "cache": cache, "progress": progress}
     return _judge(nbest, metric, ranking, ties, only_best=True, **options)[0]

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from bpa_ppl import columns as cols
 from bpa_ppl.caching import key_of, key_of_code, read_array, write_array
 from bpa_ppl.errors import DataError, UsageError, require
 from bpa_ppl.nbest import Float64, Int64, NBest
@@ -71,7 +72,12 @@ def corpus_score(
     if config.columns:
         message = f"{config.key} is a column of n-best lists: texts have no such score"
         raise UsageError(message, parameter="metric", code="not-supported")
-    score: Score = _inputs(config, hypotheses, references, sources).apply(config.corpus)
+    texts = cols.members(hypotheses, "hypotheses")
+    for text in texts:
+        require(text, str, "hypotheses are one text for each sentence", "hypotheses")
+    if references is not None:
+        cols.references(references)  # refuses other types
+    score: Score = _inputs(config, texts, references, sources).apply(config.corpus)
     return score
 
 

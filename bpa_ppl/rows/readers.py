@@ -35,7 +35,7 @@ from bpa_ppl.rows.base import (
     SentenceLines,
 )
 from bpa_ppl.rows.gathering import Gatherer
-from bpa_ppl.rows.schema import Fields, SchemaReader, shown
+from bpa_ppl.rows.schema import Fields, SchemaReader, checked_first_id, shown
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -65,7 +65,8 @@ def lists_of(
     >>> lists_of(record_rows, [{"id": 0, "text": "a"}], ["b"], None, "error", 0)
     NBest(1 sentence, 1 hypothesis, 0 features, references)
     """
-    schema = SchemaReader(NBest.origin, one_of(bad, ("error", "drop"), "policy", "bad"), first_id)
+    one_of(bad, ("error", "drop"), "policy", "bad")
+    schema = SchemaReader(NBest.origin, bad, checked_first_id(first_id))
     rows, lines = read(schema, data), dict[str, SentenceLines]()
     if references is not None:
         lines[REFERENCE] = SentenceLines(cols.references(references), "the text")
@@ -100,9 +101,10 @@ def record_rows(
 
 
 def _listed(values: Any, rule: str) -> list[Any]:
+    values = values.tolist() if isinstance(values, np.ndarray) else values
     if isinstance(values, str | bytes) or not isinstance(values, Iterable):
         raise UsageError(f"{rule}, not {quoted(values)}", parameter="records", code="wrong-type")
-    return list(values.tolist() if isinstance(values, np.ndarray) else values)
+    return list(values)
 
 
 def frame_rows(schema: SchemaReader, frame: Any) -> Rows:
@@ -412,7 +414,7 @@ def _column(column: pa.Array, numbers: bool = True) -> Any:
     kind = column.type.value_type if types.is_dictionary(column.type) else column.type
     if numbers and (types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind)):
         floats = types.is_float32(kind) or types.is_float64(kind)
-        return values_of(column if floats else column.cast(pa.float64(), safe=False))
+        return values_of(column.cast(kind if floats else pa.float64(), safe=False))
     if types.is_integer(kind) and not column.null_count:
         return list(values_of(column.cast(kind)).tolist())
     if types.is_string_view(kind):

@@ -35,7 +35,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bpa_ppl.columns import is_missing
-from bpa_ppl.errors import DataError, quoted
+from bpa_ppl.errors import DataError, UsageError, quoted
 from bpa_ppl.labels import label_of
 from bpa_ppl.nbest import Float64, Int64
 from bpa_ppl.rows.base import (
@@ -56,6 +56,7 @@ NUMBER, WORDS, OBJECT, EMPTY = "number", "text", "object", "empty"
 _JSON_NAMES = {True: "true", False: "false", None: "null"}
 _INTEGER = re.compile(r"-?[0-9]{1,18}")
 _LARGEST_ID = 2**63 - 1
+_LARGEST_FIRST_ID = 10**18  # an id beyond it would not fit 64 bits with the number of a list added
 _IDS = {int: "integers", str: "texts", type(None): "missing"}
 
 
@@ -78,6 +79,21 @@ class Fields(NamedTuple):
     parents: Int64
     lines: Int64
     nested: bool = False
+
+
+def checked_first_id(first_id: Any) -> int:
+    """Return the id of the first sentence, if it is an integer that ids of 64 bits can follow.
+
+    Raises:
+        UsageError: if it is not.
+
+    >>> checked_first_id(1)
+    1
+    """
+    if not isinstance(first_id, int) or abs(first_id) >= _LARGEST_FIRST_ID:
+        problem = f"the first id must be an integer of at most 18 digits, not {quoted(first_id)}"
+        raise UsageError(problem, parameter="first_id")
+    return first_id
 
 
 class SchemaReader:

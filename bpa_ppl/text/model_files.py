@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Iterable, Sequence
 from importlib import import_module
 from itertools import chain
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -82,7 +82,7 @@ def is_model(path: AnyPath) -> bool:
     Raises:
         DataError: if it cannot be read.
     """
-    return Path(path).is_file() and _begins(path).startswith((TITLE.encode(), _MAGIC))
+    return os.path.isfile(path) and _begins(path).startswith((TITLE.encode(), _MAGIC))
 
 
 def model_of(

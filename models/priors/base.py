@@ -33,6 +33,8 @@ def _finite(weights: Mapping[str, float]) -> Float64:
     """Return the means of the weights."""
     require(weights, Mapping, "the mean of a prior is given by feature, {name: number}", "weights")
     mean = to_floats(list(weights.values()), "weights")
+    if mean.ndim != 1:
+        raise _invalid("weights", f"one number for each feature, not {mean.shape}", "wrong-length")
     for name, value in zip(weights, mean, strict=True):
         if not np.isfinite(value):
             raise _invalid("weights", f"finite, but that of {name} is {value}", "bad-number")
@@ -122,7 +124,8 @@ class Prior(NamedTuple):
         if matrix.shape != (len(mean),) * 2:
             problem = f"{len(mean)} × {len(mean)}, not {matrix.shape}"
             raise _invalid("covariance", problem, "wrong-length")
-        if not np.allclose(matrix, matrix.T) or np.linalg.eigvalsh(matrix).min() <= 0:
+        valid = np.isfinite(matrix).all() and np.allclose(matrix, matrix.T)
+        if not valid or np.linalg.eigvalsh(matrix).min() <= 0:
             raise _invalid("covariance", "symmetric and positive definite", "bad-number")
         return cls(mean, covariance=matrix, names=tuple(weights))
 
@@ -251,7 +254,7 @@ class Prior(NamedTuple):
         conditional = covariance[np.ix_(kept, kept)] - slope @ covariance[np.ix_(fixed, kept)]
         return Prior(
             self.mean[kept] + slope @ shift,
-            covariance=(conditional + conditional.T) / 2,
+            covariance=conditional / 2 + conditional.T / 2,  # symmetric
             names=tuple(rest),
         )
 
@@ -356,7 +359,10 @@ class Prior(NamedTuple):
             return cls.isotropic(mean, [float(content["variance"][name]) for name in mean])
         except DataError:
             raise
-        except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+        except (
+            *(ValueError, TypeError, KeyError, AttributeError, RecursionError),
+            OverflowError,  # an integer beyond floats
+        ) as error:
             raise DataError(
                 'not a prior: write {"mean": {NAME: VALUE}, "variance": {NAME: VALUE}} or a '
                 f'"covariance" matrix ({error})',

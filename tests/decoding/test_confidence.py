@@ -168,6 +168,7 @@ def test_parts_are_concatenated_in_order(lists: NBest, posterior: Any) -> None:
     ("parameter", "value"),
     [
         ("min_confidence", 1.5),
+        ("min_confidence", "0.5"),
         ("min_confidence", np.nan),
         ("temperature", 0),
         ("temperature", np.inf),

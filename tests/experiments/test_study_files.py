@@ -94,6 +94,7 @@ def test_example_study_is_valid() -> None:
         ("restarts = 2", "restarts = [2]", "wrong-type", r"restarts .*\[2\]"),
         ('metric = "ter"', 'metric = "wer"', "unknown-name", "'wer'"),
         ('like = "mert"', "", None, r"\[variants.mert-ter\]: like"),
+        ('like = "mert"', "like = [[]]", "wrong-type", "like"),
         ("variants.mert-ter", "variants.mert", "duplicate", "mert"),
         ('methods = ["map"]', 'methods = ["nuts"]', "unknown-name", "nuts"),
         ('"prior_variance"', '"delta"', None, "sampler map has no setting delta"),

@@ -192,8 +192,16 @@ def test_a_source_that_carries_its_text_has_no_files_to_move(domain: Path) -> No
 
 def test_an_invalid_record_is_refused(tmp_path: Path, lists: NBest, domain: Path) -> None:
     draws = as_draws(adapt(lists, WEIGHTS, sampler="map", add=Known(text=str(domain))))
+    for record in ({"text": "x"}, {"source": ["known"]}, {"source": "known", "name": []}, 3):
+        with raises(DataError, "damaged"):
+            rerank(lists, draws.with_attrs(feature_sources=[record]), unchecked=True)
+    for odd in ({"rule": {}}, {"rule": [3]}, {"temperature": "warm"}, {"temperature": -1.0}):
+        with raises(DataError, "damaged"):
+            rerank(lists, draws.with_attrs(**odd), unchecked=True)
+    rerank(lists, draws.with_attrs(oracle_metric={}), unchecked=True)
+    columns = {"source": "known", "text": str(domain), "feature_names": [["known"]]}
     with raises(DataError, "damaged"):
-        Preparation.recorded(draws.with_attrs(feature_sources=[{"text": "x"}]))
+        rerank(lists, draws.with_attrs(feature_sources=[columns]), unchecked=True)
     with raises(DataError, parameter="attrs"):
         draws.with_attrs(feature_sources=5)
     for more, code in (({}, "missing-setting"), ({"text": 3}, "invalid-setting")):

@@ -253,9 +253,9 @@ def examine(tried: Subject, sample: bytes, content: bytes, folder: Path) -> str:
         Failure: if a reader fails.
     """
     path = tried.place(folder, content)
-    whole = _outcome(lambda: _content([read_nbest(path, format=tried.format)]), folder)
+    whole = outcome(lambda: _content([read_nbest(path, format=tried.format)]), folder)
     stream = partial(iter_nbest, path, format=tried.format, chunk=1)
-    parts = _outcome(lambda: _content(list(stream())), folder)
+    parts = outcome(lambda: _content(list(stream())), folder)
     _same("as a stream", parts, "at once", whole)
     if tried.of_lines and tried.damaged == tried.read:
         _same_in_blocks(tried.format, sample, content, path)
@@ -273,7 +273,7 @@ def examine_weights(name: str, content: bytes, path: Path) -> str:
         Failure: if the reader fails.
     """
     path.write_bytes(content)
-    found = _outcome(lambda: dict(read_weights(path, format=name)), path.parent)
+    found = outcome(lambda: dict(read_weights(path, format=name)), path.parent)
     if isinstance(found, str):
         return REFUSED
     values = np.array(list(found.values()))
@@ -300,18 +300,27 @@ def _time_limit() -> Iterator[None]:
         signal.signal(signal.SIGALRM, before)
 
 
-def _outcome(work: Callable[[], Any], folder: Path) -> Any:
-    """Return what some work returns, or the text of our own error."""
+def outcome(work: Callable[[], Any], folder: Path | None = None) -> Any:
+    """Return what some work returns, or the text of our own error.
+
+    Args:
+        work: what is done.
+        folder: where the error must say that the file is; None where any of our errors will do.
+
+    Raises:
+        Failure: if the work ends in another way.
+    """
     try:
         with _time_limit(), warnings.catch_warnings():
             warnings.simplefilter("error")
             warnings.simplefilter("ignore", BpaWarning)
             return work()
-    except DataError as error:
-        if not str(error).startswith(f"{folder}/"):
+    except BpaError as error:
+        named = isinstance(error, DataError) and str(error).startswith(f"{folder}/")
+        if folder is not None and not named:
             raise Failure(f"an error without the file: {error}") from error
-        if "\n" in str(error) or "\r" in str(error):
-            raise Failure(f"an error of several lines: {str(error)!r}") from error
+        if "\n" in error.message or "\r" in error.message:
+            raise Failure(f"an error of several lines: {error.message!r}") from error
         return str(error)
     except Hung as error:
         raise Failure(f"not finished in {LIMIT} s") from error
@@ -396,7 +405,7 @@ def _same_in_blocks(format: NBestFormat, start: bytes, content: bytes, path: Pat
         return
     text = text if text.endswith(b"\n") else text + b"\n"
     one, two = (
-        _outcome(lambda blocks=blocks: _rows(format, blocks, path), path.parent)
+        outcome(lambda blocks=blocks: _rows(format, blocks, path), path.parent)
         for blocks in ([start + text], [start, text])
     )
     _same("in one block", one, "in two", two)

@@ -15,6 +15,7 @@ from raising import raises
 
 from bpa_ppl import NBest, iter_nbest, read_nbest, write_nbest
 from bpa_ppl.errors import BpaWarning, DataError
+from bpa_ppl.phrases import read_counts, read_pairs, read_table
 
 Write = Callable[..., Path]
 NESTED = {
@@ -107,6 +108,16 @@ def test_what_is_wrong_is_named_with_its_row(
     columns.pop("by")
     with pytest.raises(DataError, match=rf"lists\.parquet{match}"):
         read_nbest(written(tmp_path, columns))
+
+
+@pytest.mark.parametrize("read", [read_nbest, read_table, read_counts, read_pairs])
+def test_a_column_twice(tmp_path: Path, read: Callable[[Path], object]) -> None:
+    names = ["id", "text", "text"] if read is read_nbest else ["source", "target", "target"]
+    columns = [pa.array([0]), pa.array(["a"]), pa.array(["a"])]
+    columns[0] = columns[0] if read is read_nbest else columns[1]
+    parquet.write_table(pa.table(columns, names), tmp_path / "lists.parquet")
+    with pytest.raises(DataError, match=r"lists\.parquet: "):
+        read(tmp_path / "lists.parquet")
 
 
 def test_bad_hypotheses_can_be_dropped(tmp_path: Path) -> None:

@@ -104,6 +104,7 @@ def test_file_round_trip(prior: Prior, tmp_path: Path) -> None:
         "not JSON",
         "[]",
         '{"mean": {"a": 1}}',
+        '{"mean": {"a": 1%s}, "variance": {"a": 1}}' % ("0" * 400),
         '{"mean": {"a": "x"}, "variance": {"a": 1}}',
         '{"mean": {"a": 1}, "variance": {"a": -1}}',
         '{"mean": {"a": 1}, "variance": {"a": Infinity}}',
@@ -130,7 +131,14 @@ def test_rejects_other_distributions(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "covariance", [[[1.0]], [[1.0, 0.5], [0.4, 1.0]], [[1.0, 2.0], [2.0, 1.0]], [[0.0] * 2] * 2]
+    "covariance",
+    [
+        [[1.0]],
+        [[1.0, 0.5], [0.4, 1.0]],
+        [[1.0, 2.0], [2.0, 1.0]],
+        [[0.0] * 2] * 2,
+        [[np.inf, 0.1], [0.1, 1]],
+    ],
 )
 def test_rejects_invalid_covariance(covariance: list[list[float]]) -> None:
     code = "wrong-length" if len(covariance) == 1 else "bad-number"

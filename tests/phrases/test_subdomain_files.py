@@ -67,6 +67,8 @@ def test_winners_posteriors_and_rows_for_other_programs(tmp_path: Path) -> None:
         (HARD[:3], (0.25, 0.25, 0.5), "wrong-length"),
         ([0, 1, 3, 0], (0.25, 0.25, 0.5), "bad-number"),
         ([0, -1, 1, 0], (0.25, 0.25, 0.5), "bad-number"),
+        ([0, 65_536, 1, 0], (0.25, 0.25, 0.5), "bad-number"),
+        ([0.0, np.nan, 1.0, 0.0], (0.25, 0.25, 0.5), "bad-number"),
         (SOFT, (0.5, 0.5), "mismatch"),
         (2 * SOFT, (0.25, 0.25, 0.5), "bad-number"),
         (SOFT * np.nan, (0.25, 0.25, 0.5), "bad-number"),
@@ -93,6 +95,7 @@ def test_rejects_other_files(tmp_path: Path) -> None:
         "twisted": table.set_column(2, "subdomain", pa.array(["a", "b", "c", "d"])),
         "holes": table.set_column(2, "subdomain", pa.array([0, None, 1, 2], pa.int16())),
         "wrong": table.replace_schema_metadata({metadata: facts}),
+        "settings": table.replace_schema_metadata({metadata: facts.replace("{}", "true")}),
     }.items():
         parquet.write_table(other, tmp_path / f"{name}.parquet")
     codes = {"cut.parquet": "damaged", "empty": "no-data", "wrong.parquet": "bad-number"}

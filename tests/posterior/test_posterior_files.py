@@ -203,6 +203,33 @@ def test_rejects_numbers_from_elsewhere(content: bytes, kind: str, tmp_path: Pat
         read_posterior(path)
 
 
+def _contradict(file: h5py.File) -> None:
+    file["posterior"].create_dataset("odd", (2, 3), "f8")
+    for axis, name in enumerate(("chain", "chain")):
+        file["posterior/odd"].dims[axis].attach_scale(file["posterior"][name])
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda file: file["posterior"].__setitem__("again", file["posterior"]),
+        lambda file: file["posterior"].__setitem__("top", file["/"]),
+        lambda file: file["posterior"].__setitem__("top", h5py.SoftLink("/")),
+        _contradict,
+    ],
+    ids=["a group in itself", "the file in a group", "a soft link", "sizes"],
+)
+def test_rejects_groups_without_end_and_contradictions(
+    content: bytes, change: Callable[[h5py.File], None], tmp_path: Path
+) -> None:
+    path = tmp_path / "posterior.nc"
+    path.write_bytes(content)
+    with h5py.File(path, "a") as file:
+        change(file)
+    with raises(DataError, "damaged", match="posterior.nc"):
+        read_posterior(path)
+
+
 def test_full_disk_raises_and_leaves_no_file(tmp_path: Path) -> None:
     path = tmp_path / "posterior.nc"
     path.write_bytes(b"old")

@@ -84,6 +84,12 @@ def test_invalid_references(hypotheses: list, references: list, code: str | None
             call([], [])
 
 
+@pytest.mark.parametrize("hypotheses", ["a cat", None, 3, [3], [None]])
+def test_hypotheses_are_texts(hypotheses: Any) -> None:
+    with raises(UsageError, "wrong-type", parameter="hypotheses"):
+        corpus_score(hypotheses, [("a",)])
+
+
 @pytest.mark.parametrize(
     "setting",
     [{"tokenize": "14a"}, {"smoothing": "x"}, {"char_order": 0}, {"word_order": -1}, {"beta": 0}],
