@@ -67,4 +67,5 @@ def log_density(problem: Problem, variant: Variant, prior: PhiPrior, z: Any) -> 
     if linear:
         a, b = prior.alpha
         log_prior += a * jax.nn.log_sigmoid(z[0]) + b * jax.nn.log_sigmoid(-z[0])
-    return total + log_prior
+    log_density: jax.Array = total + log_prior
+    return log_density
