@@ -597,11 +597,10 @@ def _of_statistics(draws: Draws, limits: Thresholds, remedies: Remedies) -> Iter
 
 
 def _of_density(draws: Draws) -> Iterator[Finding]:
-    """Yield the finding on the log density, if it is recorded: it must be finite."""
-    if draws.log_density is not None:
-        count = int(np.sum(~np.isfinite(draws.log_density)))
+    """Yield a finding if a recorded log density is not finite."""
+    if draws.log_density is not None and (count := int(np.sum(~np.isfinite(draws.log_density)))):
         advice = f"the log density of {count} draws is not finite: the model cannot be evaluated"
-        yield Finding("log density", count, "", "all finite", count == 0, advice)
+        yield Finding("log density", float(count), "", "all finite", False, advice)
 
 
 def _of_copies(draws: Draws) -> Iterator[Finding]:

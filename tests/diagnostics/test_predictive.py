@@ -452,7 +452,9 @@ def test_inputs_that_it_cannot_be_fitted_to() -> None:
     pool = lists(6, seed=12)
     draws = scaled(pool, drawn(pool, TRUTH, 13), 1.0)
     with raises(DataError, "no-data"):
-        temperature(replace(draws, kind="point"), pool)
+        one = {name: values[:1, :1] for name, values in draws.log_likelihood.items()}
+        point = replace(draws, values={"weights": draws.weights[:1, :1]}, log_likelihood=one)
+        temperature(replace(point, kind="point"), pool)
     with raises(DataError, "no-data"):
         temperature(replace(draws, log_likelihood={}, sentence_sites=()), pool)
     with raises(DataError, "mismatch"):

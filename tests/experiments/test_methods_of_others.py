@@ -51,7 +51,7 @@ class ConstantSampler(Sampler, frozen=True):
     """A sampler whose draws are all the prior mean."""
 
     exact = False
-    draws: Count = 2
+    draws: Count = 1
     say: bool = True
 
     def sample(self, target: Target) -> Sampled:

