@@ -105,7 +105,9 @@ def test_what_ends_the_imports_has_no_traceback(error: str, code: int, shown: st
 
 
 IGNORED_INTERRUPT = """
-import sys, time
+import signal, sys, time
+
+signal.signal(signal.SIGINT, signal.default_int_handler)  # background jobs ignore it
 
 class Finder:
     def find_spec(self, name, path, target=None):
