@@ -75,11 +75,13 @@ def run(area: str, seed: int, inputs: int, keep: Path) -> Counter[str]:
                 bufsize=1,
             )
             for line in process.stdout or ():
-                first, verdict, *rest = line.split(maxsplit=2)
+                first, *verdict = line.split(maxsplit=2)
+                if not verdict:  # the process ended before there was one
+                    break
                 number = int(first)
-                counts[verdict] += 1
-                if verdict == FAILED:
-                    _keep(area, number, seed, rest[0], None, keep, messages)
+                counts[verdict[0]] += 1
+                if verdict[0] == FAILED:
+                    _keep(area, number, seed, verdict[1], None, keep, messages)
             code = process.wait()
             if code and counts.total() < inputs:
                 number += 1

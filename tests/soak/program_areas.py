@@ -6,8 +6,10 @@ import random
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import chdir
 from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -148,7 +150,7 @@ def arguments(rng: random.Random, folder: Path) -> str:
 
 _COMMANDS = [
     "weights good.nc -o out.json",
-    "weights good.nc --point mode",
+    "weights good.nc --point mode -o out.json",
     "check good.nc",
     "rerank nbest -p good.nc -o out.txt --unchecked",
     "rerank nbest -p good.nc --rule mbr --details out.tsv --unchecked -o out.txt",
@@ -236,11 +238,8 @@ def command_lines(rng: random.Random, folder: Path) -> str:
         else:
             words.append(rng.choice(words))
         words = words or ["rerank"]
-    paths = {path.name: str(path) for path in folder.iterdir()}
-    given = [
-        paths.get(word, str(folder / word) if word.startswith("out") else word) for word in words
-    ]
-    ended = outcome(lambda: (run(*given),))
+    with chdir(folder):  # an output may have any name
+        ended = outcome(lambda: (run(*words),))
     done = ended[0]
     errors = [line for line in done.err.splitlines() if line.startswith("error: ")]
     if done.code not in (0, 2, 3) or "Traceback" in done.err:
@@ -251,14 +250,27 @@ def command_lines(rng: random.Random, folder: Path) -> str:
     return REFUSED if done.code else ACCEPTED
 
 
+_REFERENCES, _CANONICAL = ["the cat", "un café noir"], {"LM0": 1.0, "W": 0.5}
+
+
 def _write_inputs(folder: Path) -> None:
     write_nbest(sample_lists(), folder / "nbest", format="moses")
-    (folder / "ref").write_text("the cat\nun café noir\n", "utf-8")
+    (folder / "ref").write_text("".join(f"{line}\n" for line in _REFERENCES), "utf-8")
     (folder / "aligned").write_text("0-0 1-1\n0-0 1-1 2-2\n")
     (folder / "counts").write_text("un ||| a ||| 3\nun ||| one ||| 1\n")
-    write_weights({"LM0": 1.0, "W": 0.5}, folder / "canonical", format="json")
-    for name in ("good.nc", "other.nc"):
-        write_posterior(sample_draws(), folder / name)
+    write_weights(_CANONICAL, folder / "canonical", format="json")
+    for seed, name in enumerate(("good.nc", "other.nc")):
+        (folder / name).write_bytes(_posterior(seed))
+
+
+@cache
+def _posterior(seed: int) -> bytes:
+    """Return the file of a posterior that passes its check."""
+    lists = sample_lists().with_references(_REFERENCES)
+    with TemporaryDirectory() as folder:
+        path = Path(folder, "posterior.nc")
+        write_posterior(adapt(lists, _CANONICAL, sampler="imh", seed=seed), path)
+        return path.read_bytes()
 
 
 # --- extreme numbers -----------------------------------------------------------------------------
