@@ -598,7 +598,7 @@ class NBest:
         """Return λ·h, (hypotheses,), for weights by name, or in the order of the columns.
 
         Raises:
-            DataError: if a feature has no weight.
+            DataError: if a feature has no weight, or a score is beyond the largest number.
 
         >>> lists = NBest.from_lists([["a cat", "cat"]], [[[1, 2], [3, 4]]], ["LM0", "Length"])
         >>> lists.scores({"Length": 1.0, "LM0": 0.5}).tolist()
@@ -617,7 +617,12 @@ class NBest:
         if not np.isfinite(vector).all():
             problem = "a weight is not a finite number"
             raise DataError(problem, self.origin, parameter="weights", code="bad-number")
-        return np.asarray(self.features @ vector)
+        with np.errstate(over="ignore", invalid="ignore"):
+            scores = np.asarray(self.features @ vector)
+        if np.isinf(scores).any():
+            problem = "a weight times its feature exceeds the largest number: divide them"
+            raise DataError(problem, self.origin, parameter="weights", code="bad-number")
+        return scores
 
     def best(self, scores: npt.ArrayLike) -> Int64:
         """Return for each sentence the position of its highest score; the first one of ties.

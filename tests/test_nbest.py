@@ -69,6 +69,13 @@ def test_lists_are_concatenated(toy: NBest) -> None:
     assert toy.totals is None
 
 
+def test_scores_beyond_the_largest_number_are_refused(toy: NBest) -> None:
+    with raises(DataError, "bad-number", parameter="weights"):
+        (toy.with_features("huge", np.full(len(toy.features), 1e30))).scores(
+            dict.fromkeys((*toy.feature_names, "huge"), 1e300)
+        )
+
+
 def test_scores_are_inner_products_in_double_precision(toy: NBest) -> None:
     weights = [0.5, -1.25, 2.0]
     expected = [sum(w * float(h) for w, h in zip(weights, row)) for row in toy.features]  # noqa: B905
