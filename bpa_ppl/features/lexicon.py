@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import numpy as np
+from msgspec import Meta
 
-from bpa_ppl.component import Count, Share
+from bpa_ppl.component import Share
 from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.features.base import SELF, TextSource, UnknownCheck
 from bpa_ppl.formats.streams import origin_name, read_lines
@@ -35,7 +36,7 @@ class Lexicon(TextSource, frozen=True):
             `self`: the sources and references of the adaptation sentences. The features of those
             sentences then come from models that have not seen them (cross-fitting); equal pairs
             of source and references are in one fold, and count once.
-        iterations: of EM.
+        iterations: of EM, at most 1000.
         floor: the least probability of a word given a sentence, and that of an unknown word; chosen
             on the adaptation sentences of three domains: 1e-3 is as good, 1e-7 loses 0.4 TER.
         name: the beginning of the names of the columns, so that several can be used together.
@@ -51,7 +52,7 @@ class Lexicon(TextSource, frozen=True):
     paths: ClassVar[tuple[str, ...]] = ("pairs",)
     learned: ClassVar[tuple[str, ...]] = ("learned_pairs",)
     pairs: tuple[str, str] | str
-    iterations: Count = 5
+    iterations: Annotated[int, Meta(ge=1, le=1000)] = 5
     floor: Share = 1e-4
     name: str = "lexicon"
     per_word: bool = False

@@ -200,3 +200,8 @@ def test_a_posterior_remembers_it(lists: NBest, memory: tuple[str, str], given: 
             sources_from_records(records, stored([source]))
     else:
         assert sources_from_records(records, stored([source])) == (source,)
+
+
+def test_a_recipe_cannot_ask_for_endless_iterations() -> None:
+    with raises(UsageError, "invalid-setting", parameter="iterations"):
+        FEATURES.resolve("lexicon", {"pairs": ["a", "b"], "iterations": 2**31})
