@@ -107,15 +107,8 @@ class LanguageModelGroup(TyperGroup):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse the arguments; options may come first: `bpa lm --order 5 TEXT`."""
-        return super().parse_args(ctx, self._with_name(args))
-
-    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Return the subcommand and its arguments."""
-        return super().resolve_command(ctx, self._with_name(args))
-
-    def _with_name(self, args: list[str]) -> list[str]:
         named = not args or args[0] in (*self.commands, "--help")
-        return args if named else [next(iter(self.commands)), *args]
+        return super().parse_args(ctx, args if named else [next(iter(self.commands)), *args])
 
 
 app = typer.Typer(
