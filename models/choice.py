@@ -20,15 +20,11 @@ def _scores(features: jax.Array, base: jax.Array, weights: jax.Array) -> jax.Arr
     """Return λ·h + base of every row of a block, (S, N), in the precision of the table.
 
     Args:
-        features: (Q, S, N).
+        features: (S, Q, N).
         base: (S, N).
-        weights: (Q,) of the table's type, or (S, Q), one vector per sentence.
+        weights: (S, Q) of the table's type, one vector per sentence.
     """
-    if weights.ndim == 2:
-        return jnp.einsum("sq,qsn->sn", weights, features) + base
-    # The weights come first: for many chains this is one product, chains × (S·N), without a
-    # transposition, which is about twice as fast on a CPU as the other order.
-    return (weights @ features.reshape(len(weights), -1)).reshape(base.shape) + base
+    return jnp.einsum("sq,sqn->sn", weights, features) + base
 
 
 class OracleChoice(dist.Distribution):  # type: ignore[misc] # NumPyro has no types
@@ -69,8 +65,7 @@ class OracleChoice(dist.Distribution):  # type: ignore[misc] # NumPyro has no ty
         keys = jax.random.split(key, len(self.lists.buckets))
         parts, rows = _parts(self.lists, self.weights), []
         for key, (bucket, _, weights) in zip(keys, parts, strict=True):
-            blocks = (0, 0, None if weights.ndim == 1 else 0)
-            scores = jax.vmap(_scores, blocks)(bucket.features, bucket.base, weights)
+            scores = jax.vmap(_scores)(bucket.features, bucket.base, weights)
             shape = (*sample_shape, *bucket.base.shape[:2])
             row = jax.random.categorical(key, scores, shape=shape)
             rows.append(row.reshape(*sample_shape, -1))
@@ -84,10 +79,9 @@ class OracleChoice(dist.Distribution):  # type: ignore[misc] # NumPyro has no ty
             rows = value[members].reshape(bucket.base.shape[:2])
             # Gathered from the constant table, not from the scores: the gradient then needs no
             # scatter.
-            features = jnp.take_along_axis(bucket.features, rows[:, None, :, None], axis=3)[..., 0]
-            base = jnp.take_along_axis(bucket.base, rows[:, :, None], axis=2)[..., 0]
-            product = "bqs,bsq->bs" if weights.ndim == 3 else "bqs,q->bs"
-            score = jnp.einsum(product, features, weights) + base
+            features = jnp.take_along_axis(bucket.features, rows[..., None, None], axis=3)[..., 0]
+            base = jnp.take_along_axis(bucket.base, rows[..., None], axis=2)[..., 0]
+            score = (features * weights).sum(axis=-1) + base
             log_total = per_list(_log_total, bucket.features, bucket.base, None, weights)
             parts.append((score - log_total).reshape(-1))
         return jnp.concatenate(parts).astype(self.weights.dtype)
@@ -137,17 +131,16 @@ def per_sentence(
 
 
 def _parts(lists: Lists, weights: Any) -> list[tuple[Bucket, slice, jax.Array]]:
-    """Return each bucket, its sentences, and their weights: (Q,), or (B, S, Q) by domain."""
+    """Return each bucket, its sentences, and their weights, (B, S, Q)."""
     weights = jnp.asarray(weights).astype(jnp.float32)
     parts, first = [], 0
     for bucket in lists.buckets:
         blocks, sentences = bucket.base.shape[:2]
         members = slice(first, first + blocks * sentences)
         first = members.stop
-        of_bucket = weights
-        if weights.ndim == 2:
-            of_bucket = weights[lists.domain[members]].reshape(blocks, sentences, -1)
-        parts.append((bucket, members, of_bucket))
+        of_sentences = weights[lists.domain[members]] if weights.ndim == 2 else weights
+        flat = jnp.broadcast_to(of_sentences, (blocks * sentences, weights.shape[-1]))
+        parts.append((bucket, members, flat.reshape(blocks, sentences, -1)))
     return parts
 
 
@@ -169,28 +162,18 @@ def per_list(
 
     Args:
         function: of the scores of one block, with its derivative.
-        features: (B, Q, S, N).
+        features: (B, S, Q, N).
         base: (B, S, N).
         extra: (B, S, N) further values for the function, or None.
-        weights: (Q,), or (B, S, Q), one vector per sentence.
+        weights: (B, S, Q).
     """
 
     def of_block(block: tuple[Any, ...]) -> jax.Array:
-        features, base, extra, weights = block + shared
+        features, base, extra, weights = block
         return function(_scores(features, base, weights), extra)[0]
 
-    blocks, shared = _split(features, base, extra, weights)
-    values: jax.Array = jax.lax.map(of_block, blocks)
+    values: jax.Array = jax.lax.map(of_block, (features, base, extra, weights))
     return values
-
-
-def _split(
-    features: jax.Array, base: jax.Array, extra: Any, weights: jax.Array
-) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-    """Return the arguments that have blocks, and those that all blocks share."""
-    if weights.ndim == 1:
-        return (features, base, extra), (weights,)
-    return (features, base, extra, weights), ()
 
 
 @per_list.defjvp
@@ -204,16 +187,12 @@ def _derivative(
     """
 
     def of_block(block: tuple[Any, ...]) -> tuple[jax.Array, jax.Array]:
-        features, base, extra, weights = block + shared
+        features, base, extra, weights = block
         value, slope = function(_scores(features, base, weights), extra)
-        return value, jnp.einsum("sn,qsn->sq", slope, features)
+        return value, jnp.einsum("sn,sqn->sq", slope, features)
 
-    blocks, shared = _split(*primals)
-    value, gradient = jax.lax.map(of_block, blocks)
-    tangent = tangents[-1]
-    if tangent.ndim == 1:
-        return value, jnp.einsum("q,bsq->bs", tangent, gradient)
-    return value, (tangent * gradient).sum(axis=-1)
+    value, gradient = jax.lax.map(of_block, primals)
+    return value, (tangents[-1] * gradient).sum(axis=-1)
 
 
 def _log_total(scores: jax.Array, _: None) -> tuple[jax.Array, jax.Array]:

@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpyro
 import numpyro.distributions as dist
-from jax.scipy.linalg import cho_solve, solve_triangular
+from jax.scipy.linalg import solve_triangular
 
 from bpa_ppl.errors import UsageError
 from bpa_ppl.models.likelihoods.base import Likelihood
@@ -135,8 +135,9 @@ def _from_standard(
     def of_domain(precision: jax.Array, centre: jax.Array, value: jax.Array) -> Any:
         projected = root.T @ precision
         factor = jnp.linalg.cholesky(jnp.eye(size) + projected @ root)
-        mean = cho_solve((factor, True), projected @ (centre - shared))
-        moved = mean + solve_triangular(factor, value, lower=True, trans="T")
+        # C⁻ᵀ(C⁻¹RᵀH(λ̂ − μ) + ε) is the mean plus C⁻ᵀε.
+        mean = solve_triangular(factor, projected @ (centre - shared), lower=True)
+        moved = solve_triangular(factor, mean + value, lower=True, trans="T")
         return moved, -jnp.log(jnp.diagonal(factor)).sum()
 
     moved, log_slopes = jax.vmap(of_domain)(*information, unit[:-1])

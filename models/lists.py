@@ -27,11 +27,11 @@ class Bucket(NamedTuple):
     list matter, so features are stored relative to those of row 0. Another row represents all
     derivations with its features (and its gain), and includes the logarithm of their number. Blocks
     are processed one at a time, and are so small that a processor's cache holds one with its
-    scores. In a block features come first, because scores are then one product of a few weight
-    vectors with one wide matrix.
+    scores. The axes of sentences come first, because the scores of a sentence and their gradient are
+    then products of matrices without a transposition.
 
     Attributes:
-        features: (B, Q, S, N) float32, h(f,e) − h(f,e*), of the free features.
+        features: (B, S, Q, N) float32, h(f,e) − h(f,e*), of the free features.
         base: (B, S, N) float32, added to every score: the contribution of the fixed features and
             the logarithm of the multiplicity; `PADDING` in the rows beyond the list.
         hypothesis: (B, S, N) int32, the position in its list of the (first) hypothesis that a row
@@ -86,7 +86,7 @@ class Lists(NamedTuple):
     @property
     def features(self) -> int:
         """The number Q of free features."""
-        return int(self.buckets[0].features.shape[1])
+        return int(self.buckets[0].features.shape[2])
 
 
 def tabulate(
@@ -190,7 +190,7 @@ def _bucket(
     shape: tuple[int, int, int],
 ) -> Bucket:
     blocks, sentences, width = shape
-    features = np.zeros((blocks, int(match.free.sum()), sentences, width), np.float32)
+    features = np.zeros((blocks, sentences, int(match.free.sum()), width), np.float32)
     base = np.full(shape, PADDING, np.float32)
     base[:, :, 0] = 0.0
     hypothesis = np.full(shape, -1, np.int32)
@@ -201,8 +201,8 @@ def _bucket(
         own = {name: column[of_list] for name, column in columns.items()}
         rows, counts, first = _relative(nbest.features[of_list], best, match, own)
         used = slice(1, len(rows) + 1)
-        features[index[0], :, index[1], used] = rows[:, : features.shape[1]].T
-        base[*index, used] = rows[:, features.shape[1]] + np.log(counts)
+        features[*index, :, used] = rows[:, : features.shape[2]].T
+        base[*index, used] = rows[:, features.shape[2]] + np.log(counts)
         hypothesis[*index, 0], hypothesis[*index, used] = best, first
         count[*index, 0], count[*index, used] = 1, counts
         for name, table in optional.items():

@@ -257,12 +257,10 @@ def place(data: Data) -> Data:
         shardings = None
     else:
         mesh = Mesh(devices, ("sentence",), axis_types=(AxisType.Auto,))
-        # The axis of the sentences, by the number of dimensions.
-        axes = {4: (None, None, "sentence"), 3: (None, "sentence"), 1: ("sentence",)}
+        blocks = NamedSharding(mesh, PartitionSpec(None, "sentence"))
+        sentences = NamedSharding(mesh, PartitionSpec("sentence"))
         shardings = Data(
-            jax.tree.map(
-                lambda x: NamedSharding(mesh, PartitionSpec(*axes[np.ndim(x)])), data.lists
-            ),
+            jax.tree.map(lambda x: sentences if np.ndim(x) == 1 else blocks, data.lists),
             jax.tree.map(lambda _: NamedSharding(mesh, PartitionSpec()), data.prior),
         )
     placed: Data = jax.device_put(data, shardings)

@@ -78,7 +78,7 @@ def sentence_buckets(
     gains: npt.ArrayLike | None = None,
     share: npt.ArrayLike | None = None,
 ) -> list[Bucket]:
-    """Return a bucket without padding for each sentence, with shapes (1, …, 1, N).
+    """Return a bucket without padding for each sentence, with shapes (1, 1, …, N).
 
     Arguments and errors are those of `tabulate`.
 
@@ -105,9 +105,9 @@ def stack_buckets(buckets: Sequence[Bucket], features: int) -> Lists:
         buckets: at least one, all with gains or all without.
         features: Q.
 
-    >>> one = Bucket(np.zeros((1, 2, 1, 3), np.float32), np.zeros((1, 1, 3), np.float32), None)
+    >>> one = Bucket(np.zeros((1, 1, 2, 3), np.float32), np.zeros((1, 1, 3), np.float32), None)
     >>> [stack_buckets([one] * n, 2).buckets[0].features.shape for n in (1, 2, 1024)]
-    [(1, 2, 1, 4), (1, 2, 1024, 4), (1, 2, 1024, 4)]
+    [(1, 1, 2, 4), (1, 1024, 2, 4), (1, 1024, 2, 4)]
     """
     width = _power_of_two(max(bucket.base.shape[-1] for bucket in buckets))
     per_block = 1 if len(buckets) == 1 else max(_BLOCK_ROWS // width, 1)
@@ -119,9 +119,8 @@ def stack_buckets(buckets: Sequence[Bucket], features: int) -> Lists:
         leading = (features,) if name == "features" else ()
         column = np.full((blocks * per_block, *leading, width), fill, dtype)
         for row, bucket in zip(column, buckets, strict=False):
-            row[..., : bucket.base.shape[-1]] = _column(bucket, name)[0, ..., 0, :]
-        column = column.reshape(blocks, per_block, *column.shape[1:])
-        columns[name] = np.ascontiguousarray(np.moveaxis(column, 1, -2))
+            row[..., : bucket.base.shape[-1]] = _column(bucket, name)[0, 0]
+        columns[name] = column.reshape(blocks, per_block, *column.shape[1:])
     used = columns["base"] > PADDING
     columns["base"][:, :, 0] = 0.0
     hypothesis = np.where(used, np.arange(width), -1).astype(np.int32)
@@ -150,7 +149,7 @@ def bucket_arrays(buckets: Sequence[Bucket]) -> dict[str, npt.NDArray[Any]]:
         for name in _COLUMNS
         if any(getattr(bucket, name) is not None for bucket in buckets)
     }
-    stored = {name: values.squeeze((0, -2)) for name, values in arrays.items()}
+    stored = {name: values.squeeze((0, 1)) for name, values in arrays.items()}
     stored["size"] = np.array([bucket.base.shape[-1] for bucket in buckets])
     return {_STORED.format(name): values for name, values in stored.items()}
 
@@ -161,9 +160,9 @@ def buckets_from(constants: Mapping[str, Any]) -> list[Bucket]:
     Raises:
         DataError: if their arrays do not fit together.
 
-    >>> one = Bucket(np.zeros((1, 2, 1, 3), np.float32), np.zeros((1, 1, 3), np.float32), None)
+    >>> one = Bucket(np.zeros((1, 1, 2, 3), np.float32), np.zeros((1, 1, 3), np.float32), None)
     >>> [bucket.features.shape for bucket in buckets_from(bucket_arrays([one, one]))]
-    [(1, 2, 1, 3), (1, 2, 1, 3)]
+    [(1, 1, 2, 3), (1, 1, 2, 3)]
     """
     sizes = np.asarray(constants.get(_STORED.format("size"), ()), np.int64)
     columns = {name: constants.get(_STORED.format(name)) for name in _COLUMNS}
@@ -174,7 +173,7 @@ def buckets_from(constants: Mapping[str, Any]) -> list[Bucket]:
     ends = np.cumsum(sizes).tolist()
 
     def part(values: Any, end: int, size: int) -> Any:
-        return None if values is None else np.asarray(values)[None, ..., None, end - size : end]
+        return None if values is None else np.asarray(values)[None, None, ..., end - size : end]
 
     return [
         Bucket(hypothesis=None, **{n: part(values, end, size) for n, values in columns.items()})

@@ -235,7 +235,7 @@ class Sequential:
         self._search: dict[str, Any] = {"jobs": self._options.jobs, "cache": self._options.cache}
         self._steps: list[Step] = []
         recorded, buckets = _recorded_sentences(draws), buckets_from(draws.constants)
-        wrong = any(bucket.features.shape[1] != len(draws.features) for bucket in buckets)
+        wrong = any(bucket.features.shape[2] != len(draws.features) for bucket in buckets)
         count = draws.attrs.get(_COUNT)
         if wrong or len(buckets) > len(recorded) or not isinstance(count, int) or count < 0:
             raise DataError(

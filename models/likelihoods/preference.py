@@ -124,7 +124,8 @@ class _Observed(Likelihood, frozen=True):
         """Return lists with one more feature, the coefficient of log ν, and its weight log ν."""
         buckets = tuple(
             bucket._replace(
-                features=jnp.concatenate([bucket.features, bucket.gain[:, None]], axis=1), gain=None
+                features=jnp.concatenate([bucket.features, bucket.gain[:, :, None]], axis=2),
+                gain=None,
             )
             for bucket in lists.buckets
         )

@@ -126,8 +126,8 @@ def flat_inputs(target: Target) -> Any:
     """Return each table of a posterior in one piece, with mean and variance of the prior."""
     tables = []
     for bucket in target.data.lists.buckets:
-        blocks, size, sentences, width = bucket.features.shape
-        features = jnp.moveaxis(bucket.features, 1, 0).reshape(size, blocks * sentences, width)
+        blocks, sentences, size, width = bucket.features.shape
+        features = jnp.moveaxis(bucket.features, 2, 0).reshape(size, blocks * sentences, width)
         tables.append((features, bucket.base.reshape(-1, width)))
     prior = target.data.prior
     return tables, prior.mean, jnp.broadcast_to(prior.variance, prior.mean.shape)

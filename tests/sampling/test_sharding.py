@@ -36,8 +36,8 @@ found = {"devices": len(jax.devices())}
 table = tabulate(pool, match(canonical, pool), np.zeros(30, int), multiple=found["devices"])
 prior = Prior.isotropic(canonical)._replace(names=None)
 shards = place(Data(table, prior)).lists.buckets[0].features.addressable_shards
-found["rows held by one device"] = [shard.data.shape[2] for shard in shards]
-found["rows"] = table.buckets[0].features.shape[2]
+found["rows held by one device"] = [shard.data.shape[1] for shard in shards]
+found["rows"] = table.buckets[0].features.shape[1]
 for sampler in ("map", "imh", "nuts"):
     settings = {} if sampler == "map" else {"draws": 200}
     post = adapt(pool, canonical, sampler=sampler, seed=1, **settings)

@@ -118,7 +118,7 @@ def test_many_draws_side_by_side_have_the_density_of_each() -> None:
     weights = rng.normal(size=(draws, 2)).astype(np.float32)
     base = np.zeros((1, lists, size), np.float32)
 
-    bucket = Bucket(features[None], base, np.zeros_like(base), share=share[None])
+    bucket = Bucket(np.moveaxis(features, 0, 1)[None], base, np.zeros_like(base), share=share[None])
     oracle = np.zeros(lists, np.int32)
     table = Lists((bucket,), oracle, oracle, oracle)
     log_p = jax.vmap(lambda vector: SharedChoice(table, vector).log_prob(oracle))
