@@ -27,8 +27,8 @@ class Bucket(NamedTuple):
     list matter, so features are stored relative to those of row 0. Another row represents all
     derivations with its features (and its gain), and includes the logarithm of their number. Blocks
     are processed one at a time, and are so small that a processor's cache holds one with its
-    scores. The axes of sentences come first, because the scores of a sentence and their gradient are
-    then products of matrices without a transposition.
+    scores. The axes of sentences come first, so that the scores of a sentence and their gradient
+    are products of matrices without a transposition.
 
     Attributes:
         features: (B, S, Q, N) float32, h(f,e) − h(f,e*), of the free features.
