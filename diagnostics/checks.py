@@ -17,7 +17,15 @@ from bpa_ppl.errors import NotConverged
 from bpa_ppl.nbest import Float64
 from bpa_ppl.posterior import Draws, as_draws, kish
 from bpa_ppl.posterior.draws import WEIGHTS
-from bpa_ppl.posterior.statistics import bfmi, ess, mcse, pareto_smoothed, r_hat, tail_shapes
+from bpa_ppl.posterior.statistics import (
+    POOR_PARETO_K,
+    bfmi,
+    ess,
+    mcse,
+    pareto_smoothed,
+    r_hat,
+    tail_shapes,
+)
 
 if TYPE_CHECKING:
     from bpa_ppl.posterior.adapter import Posterior
@@ -70,7 +78,7 @@ class Thresholds:
     acceptance_low: float = 0.1
     acceptance_high: float = 0.9
     bfmi: float = 0.3
-    pareto_k: float = 0.7
+    pareto_k: float = POOR_PARETO_K
     drift: float = 0.005
     equal_draws: float = 0.1
 

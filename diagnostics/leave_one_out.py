@@ -12,6 +12,7 @@ from bpa_ppl.errors import DataError
 from bpa_ppl.nbest import Float64, NBest
 from bpa_ppl.posterior import Draws, as_draws, importance_weights
 from bpa_ppl.posterior.statistics import (
+    POOR_PARETO_K,
     compare_psis_loo,
     loo_log_weights,
     power_scaling,
@@ -109,8 +110,6 @@ def _thinned(draws: Draws) -> np.ndarray:
     return np.unique(np.linspace(0, len(draws.flat) - 1, _MAX_DRAWS).astype(np.int64))
 
 
-#: Above it the importance weights are unreliable (Vehtari et al. 2024).
-GOOD_PARETO_K = 0.7
 #: Above it a posterior is sensitive to the prior or the likelihood (Kallioinen et al. 2024).
 SENSITIVE = 0.05
 _STRONG = "the prior determines it: there are few data on it, or the prior is narrow"
@@ -148,7 +147,7 @@ class Loo:
     @property
     def doubtful(self) -> int:
         """The number of sentences with a Pareto k̂ above 0.7."""
-        return int(np.sum(self.pareto_k > GOOD_PARETO_K))
+        return int(np.sum(self.pareto_k > POOR_PARETO_K))
 
     def __str__(self) -> str:
         count = len(self.pointwise)

@@ -12,12 +12,13 @@ from scipy.optimize import minimize_scalar
 from scipy.stats import binom
 
 from bpa_ppl.diagnostics.estimates import uniformity
-from bpa_ppl.diagnostics.leave_one_out import GOOD_PARETO_K, leave_one_out
+from bpa_ppl.diagnostics.leave_one_out import leave_one_out
 from bpa_ppl.errors import DataError, checked_seed, one_of
 from bpa_ppl.models import Preparation
 from bpa_ppl.nbest import Float32, Float64, Int64, NBest
 from bpa_ppl.posterior import Draws, as_draws, to_arviz
 from bpa_ppl.posterior.draws import WEIGHTS
+from bpa_ppl.posterior.statistics import POOR_PARETO_K
 from bpa_ppl.quality import judged_lists
 from bpa_ppl.tables import text_table
 
@@ -438,7 +439,7 @@ def temperature(posterior: Posterior, nbest: NBest) -> Temperature:
     bound = float(np.log(_RANGE))
     optimum = minimize_scalar(loss, bounds=(-bound, bound), method="bounded")
     value = float(np.exp(optimum.x))
-    doubtful = int(np.sum(left_out.pareto_k > GOOD_PARETO_K))
+    doubtful = int(np.sum(left_out.pareto_k > POOR_PARETO_K))
     return Temperature(value, -loss(0.0), -float(optimum.fun), len(lists), doubtful)
 
 

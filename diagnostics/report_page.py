@@ -14,7 +14,6 @@ from bpa_ppl.columns import counted
 from bpa_ppl.diagnostics.baselines.comparing import recorded_comparison
 from bpa_ppl.diagnostics.checks import Report, Thresholds, check, sampled_components
 from bpa_ppl.diagnostics.leave_one_out import (
-    GOOD_PARETO_K,
     SENSITIVE,
     Loo,
     Sensitivity,
@@ -40,6 +39,7 @@ from bpa_ppl.nbest import Float64
 from bpa_ppl.posterior import Draws, as_draws, quantiles
 from bpa_ppl.posterior.draws import WEIGHTS
 from bpa_ppl.posterior.statistics import (
+    POOR_PARETO_K,
     autocorrelation,
     bfmi,
     ess,
@@ -475,7 +475,7 @@ def _worst_sentences(result: Loo, texts: Sequence[str] | None) -> Table:
             str(s) if texts is None else f"{s}: {beginning(texts[s])}",
             float(result.pointwise[s] if result.improper else np.exp(result.pointwise[s])),
             float(result.pareto_k[s]),
-            "" if result.pareto_k[s] <= GOOD_PARETO_K else "unreliable",
+            "" if result.pareto_k[s] <= POOR_PARETO_K else "unreliable",
         )
         for s in np.argsort(result.pointwise)[:_MAX_SENTENCES].tolist()
     ]

@@ -24,6 +24,8 @@ from bpa_ppl.posterior.draws import WEIGHTS, Draws
 TAILS = (0.05, 0.95)
 #: The change of the exponent in power scaling, as in ArviZ 0.
 _DELTA = 0.01
+#: Above it importance weights are unreliable (Vehtari et al. 2024).
+POOR_PARETO_K = 0.7
 #: With fewer importance weights, their tail cannot be fitted.
 _MIN_WEIGHTS = 25
 _TINY = np.finfo(np.float64).tiny

@@ -16,8 +16,7 @@ from bpa_ppl.sampling.imh import IndependenceMetropolis
 from bpa_ppl.sampling.nuts import Nuts
 from bpa_ppl.sampling.proposals import assess_proposals
 
-#: Above it importance ratios are unreliable (Vehtari et al. 2024), and an independence sampler
-#: with the same ratios gets stuck.
+#: Above it, before importance ratios become unreliable, an independence sampler gets stuck.
 GOOD_PARETO_K = 0.5
 #: With fewer draws per chain the result is not checked: such runs are trials.
 MIN_CHECKED_DRAWS = 100

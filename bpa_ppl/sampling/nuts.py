@@ -13,11 +13,12 @@ from numpyro.infer import NUTS
 
 from bpa_ppl.component import Positive
 from bpa_ppl.posterior.draws import WEIGHTS
+from bpa_ppl.posterior.statistics import POOR_PARETO_K
 from bpa_ppl.sampling.base import Program, Sampled, Sites, Target
 from bpa_ppl.sampling.chains import ChainSampler, repeat_start, run_chains
 from bpa_ppl.sampling.density import model_info
 from bpa_ppl.sampling.mode import Mode, dispersed_starts, mode_of
-from bpa_ppl.sampling.proposals import POOR_PARETO_K, assess_proposals
+from bpa_ppl.sampling.proposals import assess_proposals
 from bpa_ppl.sampling.whitening import original, whitened
 
 #: Target acceptance of a warm-up that tunes the step: hierarchies have narrow regions. With many

@@ -23,8 +23,6 @@ from bpa_ppl.sampling.base import Sites, Target, require_memory
 from bpa_ppl.sampling.density import evaluate, gradients, model_info, unflatten
 from bpa_ppl.sampling.mode import Mode, mode_of, require_mode
 
-#: Above it importance ratios are unreliable (Vehtari et al. 2024).
-POOR_PARETO_K = 0.7
 #: The mode of a hierarchy of more values is not searched: its Hessian is expensive, and in so many
 #: dimensions the typical draws lie far from the mode.
 MAX_SEARCHED = 100

@@ -33,13 +33,12 @@ from bpa_ppl.notes import warn_user
 from bpa_ppl.options import UpdateOptions, with_options
 from bpa_ppl.posterior import Draws, as_draws, importance_weights, kish, to_arviz
 from bpa_ppl.posterior.draws import SAMPLING_TIME, WEIGHTS
-from bpa_ppl.posterior.statistics import ess, pareto_smoothed
+from bpa_ppl.posterior.statistics import POOR_PARETO_K, ess, pareto_smoothed
 from bpa_ppl.progress import Reporter, reporter
 from bpa_ppl.registry import SAMPLERS
 from bpa_ppl.sampling.adapting import draws_of, initialise_target
 from bpa_ppl.sampling.base import Data, Program
 from bpa_ppl.sampling.density import evaluate
-from bpa_ppl.sampling.proposals import POOR_PARETO_K
 from bpa_ppl.sampling.sentence_buckets import (
     ObservedSentences,
     bucket_arrays,

@@ -23,7 +23,7 @@ from bpa_ppl.diagnostics.baselines.table import (
     select_baselines,
     system_column,
 )
-from bpa_ppl.diagnostics.leave_one_out import GOOD_PARETO_K, in_sample, leave_one_out
+from bpa_ppl.diagnostics.leave_one_out import in_sample, leave_one_out
 from bpa_ppl.errors import DataError, require
 from bpa_ppl.features.indicators import Indicators
 from bpa_ppl.models import Preparation
@@ -31,6 +31,7 @@ from bpa_ppl.models.preparing import criterion_of
 from bpa_ppl.nbest import Float64, NBest
 from bpa_ppl.notes import warn_user
 from bpa_ppl.posterior import Draws, as_draws
+from bpa_ppl.posterior.statistics import POOR_PARETO_K
 from bpa_ppl.quality import Column, Metric, demote_to_extras, resolve
 from bpa_ppl.quality import gains as gains_in
 from bpa_ppl.quality.column import with_judged
@@ -203,7 +204,7 @@ def _compared(
         by_mean = draws.attrs.get("rule") == "mean"
         scores = posterior.mean_scores(nbest) if by_mean else posterior.probabilities(nbest)
         adapted = gains_of_best(nbest, np.concatenate(scores), gains)
-        doubtful = int(np.sum(posterior.pareto_k > GOOD_PARETO_K))
+        doubtful = int(np.sum(posterior.pareto_k > POOR_PARETO_K))
     sums = GainSums()
     sums.add(_bounds(nbest, gains), selected.gains, selected.features, adapted)
     unjudged = int(np.sum(~np.isfinite(all_gains)))

@@ -23,15 +23,13 @@ from bpa_ppl.nbest import Float64
 from bpa_ppl.notes import log_info
 from bpa_ppl.posterior import Draws, as_draws, to_arviz
 from bpa_ppl.posterior.draws import WEIGHTS
-from bpa_ppl.posterior.statistics import pareto_smoothed
+from bpa_ppl.posterior.statistics import POOR_PARETO_K, pareto_smoothed
 
 if TYPE_CHECKING:
     from bpa_ppl.posterior.arviz_functions import InferenceData
 
 _STEP = 1e-4  # of differences of the gradient, in units of the prior or of the posterior
 _DEGREES = 20.0  # of freedom, of Student's t around the mode
-#: Importance weights with a larger Pareto k̂ are not reliable (Vehtari et al. 2024).
-_RELIABLE = 0.7
 _CHAINS, _WARMUP = 4, 150  # the warm-up finds the step: the Laplace covariance is a good metric
 
 
@@ -68,7 +66,7 @@ def sample(
     """
     weighted = laplace(problem, variant, prior=prior, draws=draws, seed=seed)
     k_hat = float(weighted.attrs["pareto_k"])
-    if k_hat <= _RELIABLE or not np.isfinite(k_hat):  # too few draws to tell
+    if k_hat <= POOR_PARETO_K or not np.isfinite(k_hat):  # too few draws to tell
         return weighted
     log_info(f"importance weights are not reliable (Pareto k̂ {k_hat:.2f}): running NUTS instead")
     return nuts(problem, variant, prior=prior, draws=draws, seed=seed)

@@ -489,7 +489,7 @@ def test_nuts_replaces_unreliable_importance_weights(
     """Against quadrature; k̂ is about 0.4 here, so that a lower limit is set."""
     variant = Variant("map")
     assert as_draws(sample(skewed_problem, variant, draws=2000)).weighted
-    monkeypatch.setattr(sampling, "_RELIABLE", 0.1)
+    monkeypatch.setattr(sampling, "POOR_PARETO_K", 0.1)
     with capture_notes() as notes:
         posterior = sample(skewed_problem, variant, draws=2000)
     assert (posterior.attrs["sampler"], len(notes)) == ("nuts", 1)
