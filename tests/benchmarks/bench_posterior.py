@@ -72,7 +72,8 @@ def target(sample: Sample) -> Target:
     """Return the posterior that the other packages sample."""
     matched = match(canonical(), sample.nbest)
     prior = Isotropic().build(matched)
-    return target_of(sample.nbest, matched, prior, oracle=sample.oracle.index)
+    oracle, share = sample.oracle.index, sample.oracle.share
+    return target_of(sample.nbest, matched, prior, oracle=oracle, share=share)
 
 
 def run_adapt(sample: Sample, sampler: str) -> Result:
@@ -113,10 +114,11 @@ def flat_density(_: Any, inputs: Any, x: jax.Array) -> tuple[jax.Array, jax.Arra
 
     def density(x: jax.Array) -> jax.Array:
         total = -0.5 * jnp.sum((x - mean) ** 2 / variance + jnp.log(2 * jnp.pi * variance))
-        for features, base in tables:
+        for features, base, share in tables:
             flat = features.reshape(len(x), -1)
             scores = (x.astype(flat.dtype) @ flat).reshape(base.shape) + base
-            total -= jax.nn.logsumexp(scores, axis=-1).astype(x.dtype).sum()
+            log_p = jnp.vecdot(share, scores) - jax.nn.logsumexp(scores, axis=-1)
+            total += log_p.astype(x.dtype).sum()
         return total
 
     return jax.value_and_grad(density)(x)
@@ -128,7 +130,7 @@ def flat_inputs(target: Target) -> Any:
     for bucket in target.data.lists.buckets:
         blocks, sentences, size, width = bucket.features.shape
         features = jnp.moveaxis(bucket.features, 2, 0).reshape(size, blocks * sentences, width)
-        tables.append((features, bucket.base.reshape(-1, width)))
+        tables.append((features, bucket.base.reshape(-1, width), bucket.share.reshape(-1, width)))
     prior = target.data.prior
     return tables, prior.mean, jnp.broadcast_to(prior.variance, prior.mean.shape)
 
