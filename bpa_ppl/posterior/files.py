@@ -10,6 +10,8 @@ from __future__ import annotations
 import io
 import math
 import os
+import re
+import struct
 import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -27,6 +29,10 @@ if TYPE_CHECKING:
     from bpa_ppl.posterior.arviz_functions import InferenceData
 
 _HDF5 = b"\x89HDF\r\n\x1a\n"
+#: Bytes of addresses and of sizes, in the first block of a file.
+_SIZES = b"\x08\x08"
+#: The start of a collection of texts, with its size in bytes, and the least size.
+_COLLECTION, _MIN_COLLECTION = re.compile(rb"GCOL\x01...(.{8})", re.DOTALL), 4096
 #: zlib compresses by at most 1032 to 1; small files may lack some of their blocks.
 _MAX_RATIO, _SMALL = 1100, 1 << 26
 
@@ -145,6 +151,7 @@ def from_bytes(content: bytes) -> DataTree:
     import xarray
 
     try:
+        _check_heaps(content)
         _check_storage(content)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # about groups and types that are not ours
@@ -158,6 +165,27 @@ def from_bytes(content: bytes) -> DataTree:
     # A damaged file can make HDF5 and the libraries above it raise almost anything.
     except Exception as error:
         raise _unreadable(_first_line(error)) from error
+
+
+def _check_heaps(content: bytes) -> None:
+    """Refuse collections of texts that HDF5 would search without end.
+
+    It goes from object to object by their sizes, which may be 0 or beyond the collection in a
+    damaged file. What it refuses itself, or what only looks like a collection, is left to it.
+    """
+    if (content[13:15] if content[8] < 2 else content[9:11]) != _SIZES:
+        raise _unreadable("its addresses and sizes do not have eight bytes")
+    for found in _COLLECTION.finditer(content):
+        start, size = found.start(), int.from_bytes(found[1], "little")
+        if not _MIN_COLLECTION <= size <= len(content) - start:
+            continue
+        at, end = start + 16, start + size
+        while at + 16 <= end:
+            index, length = struct.unpack_from("<H6xQ", content, at)
+            step = 16 + -(-length // 8) * 8 if index else length  # number 0 is the free space
+            if not 0 < step <= end - at:
+                raise _unreadable("the sizes of its texts are damaged")
+            at += step
 
 
 def _check_storage(content: bytes) -> None:

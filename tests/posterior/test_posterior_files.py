@@ -230,6 +230,24 @@ def test_rejects_groups_without_end_and_contradictions(
         read_posterior(path)
 
 
+@pytest.mark.parametrize("damage", ["free space", "object", "sizes"])
+def test_rejects_texts_without_end(content: bytes, damage: str) -> None:
+    """HDF5 goes through a collection of texts by their sizes, and never ends at a size of 0."""
+    start = content.index(b"GCOL\x01")
+    end, at = start + int.from_bytes(content[start + 8 : start + 16], "little"), start + 16
+    while damage == "free space" and at < end and content[at : at + 2] != b"\0\0":
+        at += 16 + -(-int.from_bytes(content[at + 8 : at + 16], "little") // 8) * 8
+    changed = bytearray(content)
+    if damage == "sizes":  # bytes of a length, in the first block
+        changed[14] = 4
+    else:
+        changed[at + 8 : at + 16] = (
+            end - at - 64 if damage == "free space" else 2**64 - 16
+        ).to_bytes(8, "little")
+    with raises(DataError, "damaged"):
+        from_bytes(bytes(changed))
+
+
 def test_full_disk_raises_and_leaves_no_file(tmp_path: Path) -> None:
     path = tmp_path / "posterior.nc"
     path.write_bytes(b"old")
