@@ -10,11 +10,9 @@ each of the others. `first s` is the first call, which compiles; the other times
 later calls. Rates are for the bulk ESS of the weight that mixes worst (Kish's ESS for importance
 samples); ratios by CPU time are in brackets, for busy machines.
 
-`nutpie` is NUTS in Rust with a low-rank metric, 4 × (500 + 1000) draws on two cores, with log
-density and gradient by JAX: those of bpa_ppl, which are laid out for many draws at a time, or
-(`nutpie flat`) with the table in one piece, which is faster for single draws. `numpyro` is its NUTS
-with its defaults, one chain of 500 + 1000; it compiles in each call, so the time of a call with one
-draw is subtracted.
+`nutpie` is NUTS in Rust with a low-rank metric, 4 × (500 + 1000) draws on two cores, with the log
+density and gradient of bpa_ppl. `numpyro` is its NUTS with its defaults, one chain of 500 + 1000;
+it compiles in each call, so the time of a call with one draw is subtracted.
 """
 
 from __future__ import annotations
@@ -26,7 +24,6 @@ from importlib.util import find_spec
 from typing import Any, NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
 from measuring import Table, best_time, canonical, draw, parse_options, read_lists
@@ -107,35 +104,7 @@ def program_density(program: Any, inputs: Any, x: jax.Array) -> tuple[jax.Array,
     return jax.value_and_grad(lambda x: -potential(program, data, unflatten(x, start)))(x)
 
 
-@partial(jax.jit, static_argnums=0)
-def flat_density(_: Any, inputs: Any, x: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Return the same for tables (Q, S, N) in one piece."""
-    tables, mean, variance = inputs
-
-    def density(x: jax.Array) -> jax.Array:
-        total = -0.5 * jnp.sum((x - mean) ** 2 / variance + jnp.log(2 * jnp.pi * variance))
-        for features, base, share in tables:
-            flat = features.reshape(len(x), -1)
-            scores = (x.astype(flat.dtype) @ flat).reshape(base.shape) + base
-            log_p = jnp.vecdot(share, scores) - jax.nn.logsumexp(scores, axis=-1)
-            total += log_p.astype(x.dtype).sum()
-        return total
-
-    return jax.value_and_grad(density)(x)
-
-
-def flat_inputs(target: Target) -> Any:
-    """Return each table of a posterior in one piece, with mean and variance of the prior."""
-    tables = []
-    for bucket in target.data.lists.buckets:
-        blocks, sentences, size, width = bucket.features.shape
-        features = jnp.moveaxis(bucket.features, 2, 0).reshape(size, blocks * sentences, width)
-        tables.append((features, bucket.base.reshape(-1, width), bucket.share.reshape(-1, width)))
-    prior = target.data.prior
-    return tables, prior.mean, jnp.broadcast_to(prior.variance, prior.mean.shape)
-
-
-def run_nutpie(sample: Sample, flat: bool) -> Result:
+def run_nutpie(sample: Sample) -> Result:
     """Sample with nutpie, from the prior mean as `adapt` does."""
     import nutpie
     from nutpie.compiled_pyfunc import from_pyfunc
@@ -143,12 +112,11 @@ def run_nutpie(sample: Sample, flat: bool) -> Result:
     with jax.enable_x64(True):
         posterior = target(sample)
         start = np.asarray(ravel_pytree(posterior.start)[0])
-        inputs = flat_inputs(posterior) if flat else (posterior.data, posterior.start)
-        density = flat_density if flat else program_density
+        inputs = posterior.data, posterior.start
 
         def log_density(x: np.ndarray) -> tuple[float, np.ndarray]:
             with jax.enable_x64(True):  # a setting of each thread
-                value, gradient = density(posterior.program, inputs, x)
+                value, gradient = program_density(posterior.program, inputs, x)
                 return float(value), np.asarray(gradient)
 
         model = from_pyfunc(
@@ -176,8 +144,7 @@ def run_nutpie(sample: Sample, flat: bool) -> Result:
 #: The other packages.
 OTHERS: dict[str, Callable[[Sample], Result]] = {
     "numpyro": run_numpyro,
-    "nutpie": partial(run_nutpie, flat=False),
-    "nutpie flat": partial(run_nutpie, flat=True),
+    "nutpie": run_nutpie,
 }
 
 
@@ -187,12 +154,9 @@ def assert_equal_densities(sample: Sample) -> None:
     weights, expected = result.weights[0, ::100], result.log_density[0, ::100]
     with jax.enable_x64(True):
         posterior = target(sample)
-        for density, inputs in (
-            (program_density, (posterior.data, posterior.start)),
-            (flat_density, flat_inputs(posterior)),
-        ):
-            values = np.array([density(posterior.program, inputs, x)[0] for x in weights])
-            np.testing.assert_allclose(values, expected, rtol=1e-6, atol=0)
+        inputs = posterior.data, posterior.start
+        values = np.array([program_density(posterior.program, inputs, x)[0] for x in weights])
+        np.testing.assert_allclose(values, expected, rtol=1e-6, atol=0)
 
 
 def effective_size(result: Result, method: str) -> float:
@@ -250,7 +214,7 @@ def main() -> None:
     others = options.against
     if find_spec("nutpie") is None:
         print("nutpie is not installed: pip install nutpie")
-        others = [name for name in others if not name.startswith("nutpie")]
+        others = [name for name in others if name != "nutpie"]
     pool = read_lists("medical", "adapt")
     for sentences in options.sentences:
         nbest = draw(pool, sentences, SEED)
