@@ -14,7 +14,7 @@ import re
 import struct
 import warnings
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from bpa_ppl.errors import BpaError, DataError
 from bpa_ppl.formats.streams import atomic_path, denied
@@ -33,6 +33,8 @@ _HDF5 = b"\x89HDF\r\n\x1a\n"
 _SIZES = b"\x08\x08"
 #: The start of a collection of texts, with its size in bytes, and the least size.
 _COLLECTION, _MIN_COLLECTION = re.compile(rb"GCOL\x01...(.{8})", re.DOTALL), 4096
+#: Bytes of the checksum at the end of each chunk of numbers.
+_CHECKSUM = 4
 #: zlib compresses by at most 1032 to 1; small files may lack some of their blocks.
 _MAX_RATIO, _SMALL = 1100, 1 << 26
 
@@ -202,6 +204,9 @@ def _check_storage(content: bytes) -> None:
         is_soft = not isinstance(link, h5py.HardLink)
         return f"{name} is a link to another name or file" if is_soft else None
 
+    def without_checksum(chunk: Any) -> bool | None:
+        return True if chunk.size < _CHECKSUM else None  # HDF5 would read beyond it
+
     def outside_data(name: str, entry: object) -> str | None:
         if isinstance(entry, h5py.Group) and h5py.h5o.get_info(entry.id).rc > 1:
             return f"the group {name} has two names"
@@ -210,6 +215,8 @@ def _check_storage(content: bytes) -> None:
             sizes.append(max(int(entry.nbytes), chunk))
             if entry.is_virtual or entry.external:
                 return f"the numbers of {name} are in another file"
+            if entry.fletcher32 and entry.id.chunk_iter(without_checksum):
+                return f"the numbers of {name} are damaged"
         return None
 
     with h5py.File(io.BytesIO(content), "r") as file:

@@ -230,6 +230,16 @@ def test_rejects_groups_without_end_and_contradictions(
         read_posterior(path)
 
 
+def test_rejects_chunks_without_their_checksum(content: bytes) -> None:
+    """HDF5 ends with a segmentation fault where a chunk is smaller than its checksum."""
+    with h5py.File(io.BytesIO(content), "r") as file:
+        chunk = file["sample_stats/lp"].id.get_chunk_info(0)
+    key = chunk.size.to_bytes(4, "little") + bytes(4 + 3 * 8)  # of the chunk at 0, 0 in the index
+    at = content.index(key + chunk.byte_offset.to_bytes(8, "little"))
+    with raises(DataError, "damaged"):
+        from_bytes(content[:at] + b"\3\0\0\0" + content[at + 4 :])
+
+
 @pytest.mark.parametrize("damage", ["free space", "object", "sizes"])
 def test_rejects_texts_without_end(content: bytes, damage: str) -> None:
     """HDF5 goes through a collection of texts by their sizes, and never ends at a size of 0."""
