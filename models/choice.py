@@ -22,9 +22,11 @@ def _scores(features: jax.Array, base: jax.Array, weights: jax.Array) -> jax.Arr
     Args:
         features: (S, Q, N).
         base: (S, N).
-        weights: (S, Q) of the table's type, one vector per sentence.
+        weights: (Q,) of the table's type, or (S, Q), one vector per sentence.
     """
-    return jnp.einsum("sq,sqn->sn", weights, features) + base
+    # One product a sentence; a single product would need the table with features first.
+    of_sentences = jnp.broadcast_to(weights, features.shape[:2])
+    return jnp.einsum("sq,sqn->sn", of_sentences, features) + base
 
 
 class OracleChoice(dist.Distribution):  # type: ignore[misc] # NumPyro has no types
@@ -65,7 +67,8 @@ class OracleChoice(dist.Distribution):  # type: ignore[misc] # NumPyro has no ty
         keys = jax.random.split(key, len(self.lists.buckets))
         parts, rows = _parts(self.lists, self.weights), []
         for key, (bucket, _, weights) in zip(keys, parts, strict=True):
-            scores = jax.vmap(_scores)(bucket.features, bucket.base, weights)
+            axes = (0, 0, None if weights.ndim == 1 else 0)
+            scores = jax.vmap(_scores, axes)(bucket.features, bucket.base, weights)
             shape = (*sample_shape, *bucket.base.shape[:2])
             row = jax.random.categorical(key, scores, shape=shape)
             rows.append(row.reshape(*sample_shape, -1))
@@ -81,7 +84,7 @@ class OracleChoice(dist.Distribution):  # type: ignore[misc] # NumPyro has no ty
             # scatter.
             features = jnp.take_along_axis(bucket.features, rows[..., None, None], axis=3)[..., 0]
             base = jnp.take_along_axis(bucket.base, rows[..., None], axis=2)[..., 0]
-            score = (features * weights).sum(axis=-1) + base
+            score = (features * jnp.broadcast_to(weights, features.shape)).sum(axis=-1) + base
             log_total = per_list(_log_total, bucket.features, bucket.base, None, weights)
             parts.append((score - log_total).reshape(-1))
         return jnp.concatenate(parts).astype(self.weights.dtype)
@@ -131,16 +134,17 @@ def per_sentence(
 
 
 def _parts(lists: Lists, weights: Any) -> list[tuple[Bucket, slice, jax.Array]]:
-    """Return each bucket, its sentences, and their weights, (B, S, Q)."""
+    """Return each bucket, its sentences, and their weights: (Q,), or (B, S, Q) by domain."""
     weights = jnp.asarray(weights).astype(jnp.float32)
     parts, first = [], 0
     for bucket in lists.buckets:
         blocks, sentences = bucket.base.shape[:2]
         members = slice(first, first + blocks * sentences)
         first = members.stop
-        of_sentences = weights[lists.domain[members]] if weights.ndim == 2 else weights
-        flat = jnp.broadcast_to(of_sentences, (blocks * sentences, weights.shape[-1]))
-        parts.append((bucket, members, flat.reshape(blocks, sentences, -1)))
+        of_bucket = weights
+        if weights.ndim == 2:
+            of_bucket = weights[lists.domain[members]].reshape(blocks, sentences, -1)
+        parts.append((bucket, members, of_bucket))
     return parts
 
 
@@ -165,15 +169,25 @@ def per_list(
         features: (B, S, Q, N).
         base: (B, S, N).
         extra: (B, S, N) further values for the function, or None.
-        weights: (B, S, Q).
+        weights: (Q,), or (B, S, Q), one vector per sentence.
     """
 
     def of_block(block: tuple[Any, ...]) -> jax.Array:
-        features, base, extra, weights = block
+        features, base, extra, weights = block + shared
         return function(_scores(features, base, weights), extra)[0]
 
-    values: jax.Array = jax.lax.map(of_block, (features, base, extra, weights))
+    blocks, shared = _split(features, base, extra, weights)
+    values: jax.Array = jax.lax.map(of_block, blocks)
     return values
+
+
+def _split(
+    features: jax.Array, base: jax.Array, extra: Any, weights: jax.Array
+) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+    """Return the arguments that have blocks, and those that all blocks share."""
+    if weights.ndim == 1:
+        return (features, base, extra), (weights,)
+    return (features, base, extra, weights), ()
 
 
 @per_list.defjvp
@@ -187,12 +201,14 @@ def _derivative(
     """
 
     def of_block(block: tuple[Any, ...]) -> tuple[jax.Array, jax.Array]:
-        features, base, extra, weights = block
+        features, base, extra, weights = block + shared
         value, slope = function(_scores(features, base, weights), extra)
         return value, jnp.einsum("sn,sqn->sq", slope, features)
 
-    value, gradient = jax.lax.map(of_block, primals)
-    return value, (tangents[-1] * gradient).sum(axis=-1)
+    blocks, shared = _split(*primals)
+    value, gradient = jax.lax.map(of_block, blocks)
+    tangent = jnp.broadcast_to(tangents[-1], gradient.shape)
+    return value, (tangent * gradient).sum(axis=-1)
 
 
 def _log_total(scores: jax.Array, _: None) -> tuple[jax.Array, jax.Array]:
