@@ -598,7 +598,7 @@ class NBest:
         """Return λ·h, (hypotheses,), for weights by name, or in the order of the columns.
 
         Raises:
-            DataError: if a feature has no weight, or a score is beyond the largest number.
+            DataError: if a feature has no weight, or a score overflows.
 
         >>> lists = NBest.from_lists([["a cat", "cat"]], [[[1, 2], [3, 4]]], ["LM0", "Length"])
         >>> lists.scores({"Length": 1.0, "LM0": 0.5}).tolist()
@@ -619,8 +619,8 @@ class NBest:
             raise DataError(problem, self.origin, parameter="weights", code="bad-number")
         with np.errstate(over="ignore", invalid="ignore"):
             scores = np.asarray(self.features @ vector)
-        if np.isinf(scores).any():
-            problem = "a weight times its feature exceeds the largest number: divide them"
+        if not np.isfinite(scores).all():
+            problem = "λ·h overflows: divide the weights, or the features, by a constant"
             raise DataError(problem, self.origin, parameter="weights", code="bad-number")
         return scores
 

@@ -70,10 +70,9 @@ def test_lists_are_concatenated(toy: NBest) -> None:
 
 
 def test_scores_beyond_the_largest_number_are_refused(toy: NBest) -> None:
+    huge = toy.with_features("huge", np.full(len(toy.features), 1e30))
     with raises(DataError, "bad-number", parameter="weights"):
-        (toy.with_features("huge", np.full(len(toy.features), 1e30))).scores(
-            dict.fromkeys((*toy.feature_names, "huge"), 1e300)
-        )
+        huge.scores(dict.fromkeys(huge.feature_names, 1e300))
 
 
 def test_scores_are_inner_products_in_double_precision(toy: NBest) -> None:

@@ -29,11 +29,12 @@ if TYPE_CHECKING:
     from bpa_ppl.posterior.arviz_functions import InferenceData
 
 _HDF5 = b"\x89HDF\r\n\x1a\n"
-#: Bytes of addresses and of sizes, in the first block of a file.
+#: The sizes of offsets and of lengths in the superblock, in bytes.
 _SIZES = b"\x08\x08"
-#: The start of a collection of texts, with its size in bytes, and the least size.
+#: The header of a global heap collection, which holds strings of variable length, and its least
+#: size in bytes.
 _COLLECTION, _MIN_COLLECTION = re.compile(rb"GCOL\x01...(.{8})", re.DOTALL), 4096
-#: Bytes of the checksum at the end of each chunk of numbers.
+#: The size of the Fletcher-32 checksum at the end of each chunk, in bytes.
 _CHECKSUM = 4
 #: zlib compresses by at most 1032 to 1; small files may lack some of their blocks.
 _MAX_RATIO, _SMALL = 1100, 1 << 26
@@ -153,7 +154,7 @@ def from_bytes(content: bytes) -> DataTree:
     import xarray
 
     try:
-        _check_heaps(content)
+        _check_global_heaps(content)
         _check_storage(content)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # about groups and types that are not ours
@@ -169,14 +170,15 @@ def from_bytes(content: bytes) -> DataTree:
         raise _unreadable(_first_line(error)) from error
 
 
-def _check_heaps(content: bytes) -> None:
-    """Refuse collections of texts that HDF5 would search without end.
+def _check_global_heaps(content: bytes) -> None:
+    """Refuse global heap collections in which HDF5 would loop forever.
 
-    It goes from object to object by their sizes, which may be 0 or beyond the collection in a
-    damaged file. What it refuses itself, or what only looks like a collection, is left to it.
+    HDF5 steps from object to object by their sizes, which in a damaged file may be 0 or lead out of
+    the collection. Bytes that only look like a collection, and collections that HDF5 refuses
+    itself, are skipped.
     """
     if (content[13:15] if content[8] < 2 else content[9:11]) != _SIZES:
-        raise _unreadable("its addresses and sizes do not have eight bytes")
+        raise _unreadable("its offsets and lengths are not of 8 bytes")
     for found in _COLLECTION.finditer(content):
         start, size = found.start(), int.from_bytes(found[1], "little")
         if not _MIN_COLLECTION <= size <= len(content) - start:
@@ -184,9 +186,9 @@ def _check_heaps(content: bytes) -> None:
         at, end = start + 16, start + size
         while at + 16 <= end:
             index, length = struct.unpack_from("<H6xQ", content, at)
-            step = 16 + -(-length // 8) * 8 if index else length  # number 0 is the free space
+            step = 16 + -(-length // 8) * 8 if index else length  # object 0 is the free space
             if not 0 < step <= end - at:
-                raise _unreadable("the sizes of its texts are damaged")
+                raise _unreadable("the sizes of its strings are damaged")
             at += step
 
 
@@ -204,8 +206,9 @@ def _check_storage(content: bytes) -> None:
         is_soft = not isinstance(link, h5py.HardLink)
         return f"{name} is a link to another name or file" if is_soft else None
 
-    def without_checksum(chunk: Any) -> bool | None:
-        return True if chunk.size < _CHECKSUM else None  # HDF5 would read beyond it
+    def too_short(chunk: Any) -> bool | None:
+        # HDF5 subtracts the size of the checksum without looking. None continues the iteration.
+        return True if chunk.size < _CHECKSUM else None
 
     def outside_data(name: str, entry: object) -> str | None:
         if isinstance(entry, h5py.Group) and h5py.h5o.get_info(entry.id).rc > 1:
@@ -215,7 +218,7 @@ def _check_storage(content: bytes) -> None:
             sizes.append(max(int(entry.nbytes), chunk))
             if entry.is_virtual or entry.external:
                 return f"the numbers of {name} are in another file"
-            if entry.fletcher32 and entry.id.chunk_iter(without_checksum):
+            if entry.fletcher32 and entry.id.chunk_iter(too_short):
                 return f"the numbers of {name} are damaged"
         return None
 
