@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import nullcontext
 from functools import partial
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
@@ -51,9 +50,12 @@ class ChainSampler(Sampler, frozen=True):
 
     Attributes:
         collected: the fields of the kernel's state to collect.
+        threads: the number of threads that share the chains, if it divides their number. Chains
+            that run together wait for the longest trajectory among them.
     """
 
     collected: ClassVar[tuple[str, ...]] = ("accept_prob", "potential_energy")
+    threads: ClassVar[int] = 1
     warmup: CountOrNone = 100
     draws: Count = 1000
     chains: Count = 4
@@ -95,6 +97,7 @@ def run_chains(sampler: ChainSampler, target: Target, covariance: Any, start: Si
     The chains run side by side, in pieces of equal length, so that progress is reported and
     Ctrl-C works; the draws do not depend on the pieces. NumPyro's MCMC would compile its loop
     again for each piece; here one compilation serves all pieces, and all data of the same shapes.
+    With `threads`, groups of chains run at the same time once everything is compiled.
 
     Args:
         sampler: makes the kernel.
@@ -107,14 +110,27 @@ def run_chains(sampler: ChainSampler, target: Target, covariance: Any, start: Si
     length = min(-(-total // _PIECES), max(_PIECE_STEPS // sampler.thinning, 1))
     keys = jax.random.split(jax.random.key(target.seed), sampler.chains)
     target.progress(0, total, "compiling")
-    given = (data, covariance, keys, start)
-    state = in_thread(_initial_state, sampler, program, *given)
+    groups = sampler.threads if sampler.chains % sampler.threads == 0 else 1
+    given = [
+        (data, covariance, keys[group], {name: z[group] for name, z in start.items()})
+        for group in np.split(np.arange(sampler.chains), groups)
+    ]
+    starts = [partial(_initial_state, sampler, program, *arguments) for arguments in given]
+    states = [state for call in starts for state in in_threads([call])]
     pieces: list[dict[str, Any]] = []
     for done in range(length, total + length, length):
-        # After two pieces everything is compiled, for the types of both possible states.
-        with not_tracing() if len(pieces) > 1 else nullcontext():
-            state, collected = in_thread(_advance, sampler, program, length, state, *given)
-        pieces.append(jax.device_get(collected))
+        calls = [
+            partial(_advance, sampler, program, length, state, *arguments)
+            for state, arguments in zip(states, given, strict=True)
+        ]
+        if len(pieces) > 1:  # now all is compiled, for the types of both possible states
+            with not_tracing():
+                advanced = in_threads(calls)
+        else:
+            advanced = [result for call in calls for result in in_threads([call])]
+        states = [state for state, _ in advanced]
+        collected = jax.device_get([values for _, values in advanced])
+        pieces.append(jax.tree.map(lambda *parts: np.concatenate(parts, axis=1), *collected))
         rate = pieces[-1].get("accept_prob")
         note = "" if rate is None else f"acceptance {float(np.mean(rate)):.2f}"
         target.progress(min(done, total), total, note)
@@ -130,24 +146,23 @@ def run_chains(sampler: ChainSampler, target: Target, covariance: Any, start: Si
     )
 
 
-def in_thread(function: Callable[..., T], *arguments: Any) -> T:
-    """Return the result of a compiled program that another thread runs.
+def in_threads(calls: Sequence[Callable[[], T]]) -> list[T]:
+    """Return the results of compiled programs, each run by a thread of its own.
 
     Python handles Ctrl-C in the main thread, which only waits meanwhile. If it ran the program, the
     interrupt could come up inside a callback of JAX's for garbage collection, and be lost.
 
-    >>> in_thread(jnp.add, 1, 2).item()
-    3
+    >>> [int(x) for x in in_threads([partial(jnp.add, 1, 2), partial(jnp.add, 3, 4)])]
+    [3, 7]
     """
     x64 = jax.dtypes.canonicalize_dtype(np.float64) == np.float64
 
-    def run() -> T:
+    def run(call: Callable[[], T]) -> T:
         with jax.enable_x64(x64):  # a setting of each thread
-            result: T = jax.block_until_ready(function(*arguments))
-            return result
+            return jax.block_until_ready(call())
 
-    with ThreadPoolExecutor(1) as thread:
-        return thread.submit(run).result()
+    with ThreadPoolExecutor(len(calls)) as threads:
+        return list(threads.map(run, calls))
 
 
 def repeat_start(z: Sites, chains: int) -> Sites:
