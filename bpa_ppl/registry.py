@@ -264,6 +264,8 @@ FEATURES: Registry[FeatureSource] = Registry(
         "length": "bpa_ppl.features.length:Length",
         "consensus": "bpa_ppl.features.consensus:Consensus",
         "indicators": "bpa_ppl.features.indicators:Indicators",
+        "qe": "bpa_ppl.features.neural:QualityEstimate",
+        "embed": "bpa_ppl.features.neural:EmbeddingSimilarity",
     },
 )
 METRICS: Registry[Metric] = Registry(

@@ -26,6 +26,10 @@ from .lexicon import (
 from .lm import (
     LanguageModel as LanguageModel,
 )
+from .neural import (
+    EmbeddingSimilarity as EmbeddingSimilarity,
+    QualityEstimate as QualityEstimate,
+)
 from .phrases import (
     PhraseMixture as PhraseMixture,
 )

@@ -65,6 +65,8 @@ class Metric(Component, frozen=True):
         reported: whether studies and comparisons always report it.
         decimals: how many of a score are printed.
         kept: whether scores may be cached on disk.
+        slow: whether scores take so long that every few sentences are cached apart, so that
+            interrupted work continues where it was.
         computed_by: the modules that its scores depend on, besides those of its classes: cached
             scores are computed again when one of them changes.
 
@@ -85,6 +87,7 @@ class Metric(Component, frozen=True):
     reported: ClassVar[bool] = True
     decimals: ClassVar[int] = 2
     kept: ClassVar[bool] = True
+    slow: ClassVar[bool] = False
     computed_by: ClassVar[tuple[str, ...]] = ()
 
     @property
@@ -136,6 +139,13 @@ class Metric(Component, frozen=True):
         """
         settings = "".join(f"|{name}:{value}" for name, value in self.settings().items())
         return f"{self.key}|nrefs:{_number_of(references) or 'var'}{settings}"
+
+    def cache_signature(self, references: References) -> str | None:
+        """Return a text that cached sentence scores depend on, besides code and texts.
+
+        None means that scores cannot be cached.
+        """
+        return self.signature(references, sentence=True)
 
     def corpus(self, hypotheses: Sequence[str], references: References, **more: Any) -> Score:
         """Return the corpus score of one hypothesis per sentence.

@@ -33,8 +33,7 @@ class Comet(Averaged, frozen=True):
 
     key: ClassVar[str] = "unbabel-comet"
     needs: ClassVar[frozenset[str]] = frozenset({"sources", "references"})
-    # Scores depend on model weights, which may be replaced under the same name.
-    kept: ClassVar[bool] = False
+    slow: ClassVar[bool] = True
 
     model: str = "Unbabel/wmt22-comet-da"
     batch: Count = 8
@@ -51,6 +50,19 @@ class Comet(Averaged, frozen=True):
         except PackageNotFoundError:
             installed = "unknown"
         return f"{self.key}|model:{self.model}|version:{installed}"
+
+    def cache_signature(self, references: References) -> str | None:
+        """Return the signature with the path, size and time of the checkpoint.
+
+        Raises:
+            DataError: if the model cannot be downloaded.
+            UsageError: if unbabel-comet is not installed.
+        """
+        path = Path(_checkpoint(self.model))
+        if not path.is_file():
+            return None
+        status = path.stat()
+        return f"{self.signature(references)}|{path}|{status.st_size}|{status.st_mtime_ns}"
 
     def sentences(
         self,
@@ -92,22 +104,35 @@ class CometKiwi(Comet, frozen=True):
 
 
 @lru_cache(1)
+def _checkpoint(model: str) -> str:
+    """Return the path of a checkpoint, downloaded if it is a name."""
+    if Path(model).suffix != ".ckpt":
+        return str(_comet("download_model", model))
+    if not Path(model).is_file():
+        raise DataError("no such file: name a checkpoint of COMET", model, code="missing-file")
+    return model
+
+
+@lru_cache(1)
 def _loaded(model: str) -> Any:
     """Return a model, loaded once: that takes seconds to minutes, and gigabytes."""
+    return _comet("load_from_checkpoint", _checkpoint(model))
+
+
+def _comet(function: str, model: str) -> Any:
+    """Call a function of unbabel-comet for a model."""
     try:
-        comet = import_module("comet")
-        download, load = comet.download_model, comet.load_from_checkpoint
+        call = getattr(import_module("comet"), function)
     except (ImportError, AttributeError) as error:
         problem = (
             "unbabel-comet is not installed: install bpa_ppl[comet], or add scores as a column"
         )
         raise UsageError(problem, parameter="metric", code="not-supported") from error
-    is_file = Path(model).suffix == ".ckpt"
-    if is_file and not Path(model).is_file():
-        raise DataError("no such file: name a checkpoint of COMET", model, code="missing-file")
     try:
-        return load(model if is_file else download(model))
+        return call(model)
     except Exception as error:  # torch, the hub and the network have no common error class
-        remedy = "name a model of huggingface.co/Unbabel that you may download, or a .ckpt file"
+        remedy = (
+            "name a model such as Unbabel/wmt22-comet-da that you may download, or a .ckpt file"
+        )
         message = f"the COMET model cannot be loaded ({error}): {remedy}"
         raise DataError(message, model, code="damaged") from error

@@ -333,8 +333,10 @@ def _score_each(
     check_jobs(jobs)
     lists, inverse = distinct_lists(nbest, metric)
     inputs, size = _inputs_of(metric, nbest, lists), sum(map(len, lists))
-    cached = cache and metric.kept and not metric.columns and size >= _MIN_CACHED
-    key = _key(metric, f"{method} {arguments}", inputs) if cached else None
+    kept = cache and metric.kept and not metric.columns
+    name = f"{method} {arguments}"
+    whole = kept and not metric.slow and size >= _MIN_CACHED
+    key = _key(metric, name, inputs) if whole else None
     values = None if key is None else read_array(key, size)
     if values is not None:
         if progress is not None:
@@ -346,10 +348,12 @@ def _score_each(
     # A metric that reads columns gets all of them at once.
     step = len(nbest) if metric.columns else _CHUNK
     chunks = [inputs.part(slice(s, s + step)) for s in range(0, len(nbest), step)]
+    keys = [_key(metric, name, chunk) if kept and metric.slow else None for chunk in chunks]
     parts = list[Float64]()
     with parallel_workers(jobs, "threads" if metric.threads else "local") as parallel:
-        for part in parallel(delayed(chunk.apply)(hook) for chunk in chunks):
-            parts.append(np.asarray(part, np.float64))
+        calls = [delayed(_apply)(hook, *call) for call in zip(chunks, keys, strict=True)]
+        for part in parallel(calls):
+            parts.append(part)
             if progress is not None:
                 progress(min(len(parts) * step, len(nbest)), len(nbest), "sentences")
     values = np.concatenate(parts)
@@ -358,12 +362,22 @@ def _score_each(
     return values[inverse]
 
 
+def _apply(hook: Callable[..., Any], chunk: _Inputs, key: str | None) -> Float64:
+    """Return a score for each text of a chunk, cached if there is a key."""
+    values = None if key is None else read_array(key, sum(map(len, chunk.texts)))
+    if values is None:
+        values = np.asarray(chunk.apply(hook), np.float64)
+        if key is not None:
+            write_array(key, values)
+    return values
+
+
 def _key(metric: Metric, method: str, inputs: _Inputs) -> str | None:
-    """Return the cache key of scores; None if the source code is not available."""
+    """Return the cache key of scores; None if the code or the metric cannot be identified."""
     classes = [kind for kind in type(metric).__mro__ if issubclass(kind, Metric)]
     code = key_of_code([*(kind.__module__ for kind in classes), *metric.computed_by])
-    if code is None:
+    signature = metric.cache_signature(inputs.references)
+    if code is None or signature is None:
         return None
-    signature = metric.signature(inputs.references, sentence=True)
     content = [code, type(metric).__qualname__, repr(metric), signature, method]
     return key_of([content, inputs.texts, inputs.references, inputs.sources])

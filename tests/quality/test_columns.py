@@ -21,7 +21,7 @@ from bpa_ppl.quality import (
     resolve,
     statistics,
 )
-from bpa_ppl.quality.comet import Comet, CometKiwi, _loaded
+from bpa_ppl.quality.comet import Comet, CometKiwi, _checkpoint, _loaded
 
 LISTS = NBest.from_lists(
     [["a", "b", "a"], ["c", "d"]],
@@ -178,6 +178,7 @@ def comet_stub(monkeypatch: pytest.MonkeyPatch) -> CometStub:
     """The stub as an importable package `comet`."""
     module = CometStub()
     monkeypatch.setitem(sys.modules, "comet", module)
+    _checkpoint.cache_clear()
     _loaded.cache_clear()
     return module
 
@@ -215,8 +216,37 @@ class TestCOMET:
         with raises(DataError, "damaged", match="broken"):
             oracles(self.lists, Comet(model="broken"))
 
+    def test_scores_are_cached_by_checkpoint_and_text(
+        self, comet_stub: CometStub, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("BPA_PPL_CACHE", str(tmp_path / "cache"))
+        path = tmp_path / "mine.ckpt"
+        path.write_bytes(b"1")
+        lists = NBest.from_lists(
+            [[f"{i}", "text"] for i in range(20)],
+            [[[0.0], [1.0]]] * 20,
+            ["LM0"],
+            sources=[f"s{i}" for i in range(20)],
+        )
+        metric = CometKiwi(model=str(path))
+
+        def predicted(of: NBest) -> int:
+            """Return how many texts the model scores."""
+            comet_stub.calls.clear()
+            assert gains(of, metric).tolist() == [
+                len(t) / 10 for i in range(len(of)) for t in of.texts(i)
+            ]
+            return sum(len(call[0]) for call in comet_stub.calls if isinstance(call[0], list))
+
+        assert [predicted(lists), predicted(lists)] == [40, 0]
+        longer = NBest.concatenate([lists, lists.select([0]).with_sources(["new"])], renumber=True)
+        assert predicted(longer) == 10  # the five lists of the last chunk
+        path.write_bytes(b"22")
+        assert predicted(lists) == 40
+
     def test_error_without_unbabel_comet(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setitem(sys.modules, "comet", None)
+        _checkpoint.cache_clear()
         _loaded.cache_clear()
         with raises(UsageError, "not-supported", parameter="metric"):
             oracles(self.lists, "unbabel-comet")
