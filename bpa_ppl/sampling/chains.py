@@ -159,7 +159,8 @@ def in_threads(calls: Sequence[Callable[[], T]]) -> list[T]:
 
     def run(call: Callable[[], T]) -> T:
         with jax.enable_x64(x64):  # a setting of each thread
-            return jax.block_until_ready(call())
+            result: T = jax.block_until_ready(call())
+            return result
 
     with ThreadPoolExecutor(len(calls)) as threads:
         return list(threads.map(run, calls))
