@@ -35,18 +35,20 @@ class Separated(NBestFormat, frozen=True):
     """The base of both formats."""
 
     separator: ClassVar[str]
+    required: ClassVar[tuple[tuple[str, ...], ...]] = ((ID, TEXT),)
 
-    def detect(self, first_line: bytes) -> bool:
-        r"""Return whether the first line is a header with `id` and `text`.
+    def field_names(self, first_line: bytes) -> list[str]:
+        r"""Return the cells of a header.
 
         >>> Tsv().detect(b"id\ttext\tlm"), Csv().detect(b"0 ||| a, b ||| LM0= 1")
         (True, False)
         """
         try:
-            header = next(csv.reader([first_line.decode()], delimiter=self.separator), [])
+            header = first_line.decode().rstrip("\r")
+            cells = next(csv.reader([header], delimiter=self.separator), [])
         except (UnicodeDecodeError, csv.Error):
-            return False
-        return {ID, TEXT} <= set(header)
+            return []
+        return cells if len(cells) > 1 else []
 
     def parse(self, blocks: Iterable[bytes], options: ReadOptions) -> Iterator[Rows]:
         r"""Yield the rows of each block of whole lines.
