@@ -91,6 +91,7 @@ def iter_nbest(
     first_id: int = 0,
     bad: str = "error",
     strict: bool = False,
+    empty: dict[int, str | None] | None = None,
 ) -> Iterator[NBest]:
     """Read a file as a stream of tables, so that memory does not grow with the file.
 
@@ -105,6 +106,8 @@ def iter_nbest(
         first_id: as for `read_nbest`.
         bad: as for `read_nbest`.
         strict: as for `read_nbest`.
+        empty: where sentences without candidates, which no table has, are entered as they are
+            read: by id, the source, or None if the file has none.
 
     Raises:
         DataError: as `read_nbest`, when the faulty line is reached.
@@ -118,7 +121,7 @@ def iter_nbest(
     """
     if chunk < 1:
         raise UsageError(f"chunk must be at least 1, got {chunk}", parameter="chunk")
-    tables = _tables(path, chunk, references, sources, format, first_id, bad, strict)
+    tables = _tables(path, chunk, references, sources, format, first_id, bad, strict, empty)
     # A thread that waits for a pipe cannot be stopped.
     is_file = isinstance(path, str | Path) and os.path.isfile(path)
     return ahead(tables) if is_file else tables
@@ -195,6 +198,7 @@ def _tables(
     first_id: int,
     bad: str,
     strict: bool,
+    empty: dict[int, str | None] | None = None,
 ) -> Iterator[NBest]:
     """Check the options at once; yield the tables when asked for them."""
     reader = None if format == AUTO else _resolved(format)
@@ -205,7 +209,7 @@ def _tables(
     if sources is not None:
         lines["source"] = sources_of(sources)
     rows = _parsed(InputFile(path), reader, options)
-    return Gatherer(options.origin, lines, first_id).tables(rows, chunk)
+    return Gatherer(options.origin, lines, first_id, empty).tables(rows, chunk)
 
 
 def _parsed(file: InputFile, reader: NBestFormat | None, options: ReadOptions) -> Iterator[Rows]:
