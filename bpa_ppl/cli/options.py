@@ -366,10 +366,14 @@ class Reading:
         return bpa.NBest.concatenate(parts, renumber=True)
 
     def stream(
-        self, path: str | Path, references: Sequence[Path] | None, sources: Path | None = None
+        self,
+        path: str | Path,
+        references: Sequence[Path] | None,
+        sources: Path | None = None,
+        empty: dict[int, str | None] | None = None,
     ) -> Iterator[NBest]:
-        """Yield the lists of a file in chunks."""
-        return bpa.iter_nbest(path, **self.arguments(references, sources))
+        """Yield the lists of a file in chunks; `empty` gets the sentences without candidates."""
+        return bpa.iter_nbest(path, **self.arguments(references, sources), empty=empty)
 
     def arguments(
         self, references: Sequence[Path] | None = None, sources: Path | None = None

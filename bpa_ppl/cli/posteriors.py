@@ -139,15 +139,16 @@ def rerank(
         details: Also write choices, probabilities and expected scores: JSON lines if the name ends
             in .jsonl, else tab-separated.
         probabilities: Also write the probability of every candidate, as JSON lines.
-        gaps: Missing sentences: fail (error), write an empty line (empty), or copy the source
-            (source).
+        gaps: Missing sentences, and those without candidates: fail (error), write an empty line
+            (empty), or copy the source (source), which --sources or the lists give.
     """
     from bpa_ppl.formats.references import sources_of
 
     lines = None if sources is None else sources_of(sources).lines
-    aligned = bpa.decoding.AlignedWriter(gaps, lines, reading.first_id)
+    empty: dict[int, str | None] = {}
+    aligned = bpa.decoding.AlignedWriter(gaps, lines, reading.first_id, empty)
     summary = bpa.decoding.rerank_to(
-        reading.stream(nbest, references, sources),
+        reading.stream(nbest, references, sources, empty),
         bpa.posterior.read_draws(posterior),
         output,
         details,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -227,23 +227,29 @@ class AlignedWriter:
         sources: the source of each sentence, where known; else lists that are missing at the end
             of the text are not noticed.
         first_id: the id of the first sentence.
+        empty: sentences without candidates, as `iter_nbest` enters them: by id, the source.
 
     Raises:
         UsageError: if there is no such policy, or sources are needed.
     """
 
     def __init__(
-        self, gaps: str = "error", sources: Sequence[str] | None = None, first_id: int = 0
+        self,
+        gaps: str = "error",
+        sources: Sequence[str] | None = None,
+        first_id: int = 0,
+        empty: Mapping[int, str | None] | None = None,
     ):
         one_of(gaps, GAPS, "policy for gaps", "gaps")
-        if gaps == "source" and sources is None:
+        if gaps == "source" and sources is None and empty is None:
             raise UsageError(
                 "missing sentences are written as their sources, so the sources are needed",
                 parameter="sources",
                 code="missing-sources",
             )
         self.filled = 0
-        self._gaps, self._sources, self._first_id = gaps, sources, first_id
+        self._gaps, self._first_id, self._empty = gaps, first_id, {} if empty is None else empty
+        self._sources, self._end = sources or (), first_id + len(sources or ())
         self._next = first_id
         self._after: int | str | None = None  # the user's id of the sentence before the next one
         self._waiting: dict[int, tuple[str, int | str]] = {}
@@ -282,8 +288,7 @@ class AlignedWriter:
         for number in sorted(self._waiting):
             yield from self._missing(number)
             yield self._written(number)
-        if self._sources is not None:
-            yield from self._missing(self._first_id + len(self._sources))
+        yield from self._missing(max([self._end, *(number + 1 for number in self._empty)]))
 
     def _written(self, number: int) -> str:
         line, self._after = self._waiting.pop(number)
@@ -307,12 +312,13 @@ class AlignedWriter:
                     "the source: write its source or an empty line, or correct the first id",
                     parameter="gaps",
                 )
-            if self._gaps == "source" and index >= len(self._sources or ()):
+            source = self._sources[index] if number < self._end else self._empty.get(number)
+            if self._gaps == "source" and source is None:
                 raise DataError(
                     f"no source for {sentence}: give the sources of this text", parameter="sources"
                 )
             self.filled += 1
-            yield f"{self._sources[index]}\n" if self._gaps == "source" and self._sources else "\n"
+            yield f"{_one_line(source or '')}\n" if self._gaps == "source" else "\n"
 
 
 @dataclass(frozen=True)

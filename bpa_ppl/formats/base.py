@@ -9,6 +9,8 @@ import math
 from collections.abc import Iterable, Iterator, Mapping
 from typing import ClassVar, NamedTuple, TextIO
 
+import msgspec
+
 from bpa_ppl.component import Component
 from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.formats.numbers import finite
@@ -77,6 +79,7 @@ class NBestFormat(Component, frozen=True):
 
     Attributes:
         suffixes: endings of files that are written in this format by default.
+        required: the fields by which a first line shows this format; several are alternatives.
 
     >>> from bpa_ppl.registry import NBEST_FORMATS
     >>> line = b"0 ||| a cat ||| LM0= -1.5 ||| -0.75"
@@ -85,10 +88,23 @@ class NBestFormat(Component, frozen=True):
     """
 
     suffixes: ClassVar[tuple[str, ...]] = ()
+    required: ClassVar[tuple[tuple[str, ...], ...]] = ()
 
     def detect(self, first_line: bytes) -> bool:
-        """Return whether the first line of a file, without its end, looks like this format."""
-        raise NotImplementedError
+        """Return whether the first line of a file, without its end, looks like this format.
+
+        By default it must have the required fields.
+        """
+        names = set(self.field_names(first_line))
+        return any(names.issuperset(fields) for fields in self.required)
+
+    def field_names(self, first_line: bytes) -> list[str]:
+        """Return the names of the fields of a first line: by default, of an object of JSON.
+
+        >>> NBestFormat().field_names(b'{"id": 0, "text": "a cat"}')
+        ['id', 'text']
+        """
+        return json_keys(first_line)
 
     def detect_within(self, beginning: bytes) -> bool:
         """Return whether a file has lines of this format after others that no format detects.
@@ -132,6 +148,20 @@ class NBestFormat(Component, frozen=True):
             DataError: if a name or a text does not fit the format.
         """
         raise NotImplementedError
+
+
+def json_keys(line: bytes) -> list[str]:
+    """Return the keys of a line that is an object of JSON; nothing for any other line.
+
+    >>> json_keys(b'{"id": 0}'), json_keys(b"id,text")
+    (['id'], [])
+    """
+    if not line.lstrip().startswith(b"{"):
+        return []
+    try:
+        return list(msgspec.json.decode(line, type=dict[str, msgspec.Raw]))
+    except (ValueError, RecursionError):
+        return []
 
 
 class WeightFormat(Component, frozen=True):

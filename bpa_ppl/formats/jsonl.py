@@ -16,7 +16,7 @@ import msgspec
 import numpy as np
 
 from bpa_ppl.errors import DataError, quoted
-from bpa_ppl.formats.base import NBestFormat, ReadOptions
+from bpa_ppl.formats.base import NBestFormat, ReadOptions, json_keys
 from bpa_ppl.formats.numbers import printed
 from bpa_ppl.formats.streams import decoded, line_count
 from bpa_ppl.labels import repeated
@@ -38,6 +38,7 @@ class Jsonl(NBestFormat, frozen=True):
     """
 
     suffixes: ClassVar[tuple[str, ...]] = (".jsonl", ".ndjson")
+    required: ClassVar[tuple[tuple[str, ...], ...]] = ((CANDIDATES,), (ID, TEXT))
 
     long: bool = False
 
@@ -47,9 +48,8 @@ class Jsonl(NBestFormat, frozen=True):
         >>> Jsonl().detect(b'{"id": 0, "text": "a cat"}'), Jsonl().detect(b'{"LM0": 0.5}')
         (True, False)
         """
-        keys = json_keys(first_line)
-        if keys or not first_line.lstrip().startswith(b"{"):
-            return CANDIDATES in keys or {ID, TEXT} <= keys
+        if json_keys(first_line) or not first_line.lstrip().startswith(b"{"):
+            return super().detect(first_line)
         # Like a record, but not JSON: reading it says what is wrong.
         return b'"candidates"' in first_line or b'"text"' in first_line
 
@@ -137,20 +137,6 @@ def _hypotheses(
         values = [name + values[row] for name, values in zip(names, numbers.values(), strict=True)]
         extras = [f", {dump(n)}: {dump(of[row])}" for n, of in columns.extras.items()]
         yield f'"{TEXT}": {dump(nbest.text(row))}{"".join(values)}{"".join(extras)}'
-
-
-def json_keys(line: bytes) -> set[str]:
-    """Return the keys of a line that is an object of JSON; nothing for any other line.
-
-    >>> json_keys(b'{"id": 0}'), json_keys(b"id,text")
-    ({'id'}, set())
-    """
-    if not line.lstrip().startswith(b"{"):
-        return set()
-    try:
-        return set(msgspec.json.decode(line, type=dict[str, msgspec.Raw]))
-    except (ValueError, RecursionError):
-        return set()
 
 
 def json_rows(

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from bpa_ppl.component import settings_in
-from bpa_ppl.errors import DataError, UsageError, one_of
+from bpa_ppl.errors import DataError, UsageError, one_of, quoted
 from bpa_ppl.formats.base import AUTO, NBestFormat, ReadOptions
 from bpa_ppl.formats.moses_lines import SHAPE
 from bpa_ppl.formats.references import AnyReferences, AnySources, references_of, sources_of
@@ -25,6 +25,16 @@ from bpa_ppl.weights import match
 
 # The format without a named one.
 _USUAL = "moses"
+# Files that no format detects: the format to write them in, and what is wrong.
+_SHAPES = (
+    (rb"PK\x03\x04", "csv", "it is a workbook of Excel or another zip archive: save it as CSV"),
+    (rb"\xff\xfe|\xfe\xff", "tsv", "its text is UTF-16: save it as UTF-8"),
+    (rb"\s*\[", "jsonl", "it is an array: write one object per line, as `jq -c .[]` does"),
+    (rb"\s*\{", "jsonl", "its first line is not a whole object: `jq -c .` writes one per line"),
+    (rb"[^\t]*\t", "tsv", "its first line does not name the columns (id, text, …)"),
+    (rb"\S+ .*= ?[-+.\d]", "moses", f"no ` ||| ` separates its fields: a line reads {SHAPE}"),
+    (rb"", "plain", "the size of its lists is not given: plain:list_size=50"),
+)
 # Endings that do not name a format: `dev.nbest`, `dev.100best`, `dev.txt`.
 _OF_LISTS = re.compile(r"\.txt|\.out|\..*best.*")
 
@@ -81,6 +91,7 @@ def iter_nbest(
     first_id: int = 0,
     bad: str = "error",
     strict: bool = False,
+    empty: dict[int, str | None] | None = None,
 ) -> Iterator[NBest]:
     """Read a file as a stream of tables, so that memory does not grow with the file.
 
@@ -95,6 +106,8 @@ def iter_nbest(
         first_id: as for `read_nbest`.
         bad: as for `read_nbest`.
         strict: as for `read_nbest`.
+        empty: where sentences without candidates, which no table has, are entered as they are
+            read: by id, the source, or None if the file has none.
 
     Raises:
         DataError: as `read_nbest`, when the faulty line is reached.
@@ -108,7 +121,7 @@ def iter_nbest(
     """
     if chunk < 1:
         raise UsageError(f"chunk must be at least 1, got {chunk}", parameter="chunk")
-    tables = _tables(path, chunk, references, sources, format, first_id, bad, strict)
+    tables = _tables(path, chunk, references, sources, format, first_id, bad, strict, empty)
     # A thread that waits for a pipe cannot be stopped.
     is_file = isinstance(path, str | Path) and os.path.isfile(path)
     return ahead(tables) if is_file else tables
@@ -185,6 +198,7 @@ def _tables(
     first_id: int,
     bad: str,
     strict: bool,
+    empty: dict[int, str | None] | None = None,
 ) -> Iterator[NBest]:
     """Check the options at once; yield the tables when asked for them."""
     reader = None if format == AUTO else _resolved(format)
@@ -195,7 +209,7 @@ def _tables(
     if sources is not None:
         lines["source"] = sources_of(sources)
     rows = _parsed(InputFile(path), reader, options)
-    return Gatherer(options.origin, lines, first_id).tables(rows, chunk)
+    return Gatherer(options.origin, lines, first_id, empty).tables(rows, chunk)
 
 
 def _parsed(file: InputFile, reader: NBestFormat | None, options: ReadOptions) -> Iterator[Rows]:
@@ -221,13 +235,42 @@ def _detected(file: InputFile, line: bytes) -> NBestFormat:
     for _, kind in NBEST_FORMATS.loaded():
         if kind().detect_within(file.beginning):
             return kind()
+    suffix = file_suffix(file.path) if isinstance(file.path, str | Path) else ""
+    nearest, problem = nearest_format(line, suffix)
     raise DataError(
-        f"not an n-best list in a known format ({', '.join(NBEST_FORMATS)}): a line of Moses "
-        f"reads {SHAPE}, the first one of CSV and TSV names the columns (id, text, …); build "
-        "the lists in Python with bpa_ppl.NBest.from_lists, from_records or from_dataframe, or "
-        "name the format if it is one of these",
+        f"not an n-best list in a known format ({', '.join(NBEST_FORMATS)}); the nearest is "
+        f"{nearest}, but {problem}: correct this, or build the lists in Python with "
+        "bpa_ppl.NBest.from_lists, from_records or from_dataframe",
         file.origin,
         1,
         parameter="format",
         code="unknown-format",
     )
+
+
+def nearest_format(line: bytes, suffix: str = "") -> tuple[str, str]:
+    """Return the format that a first line fits best, and the first thing that does not fit.
+
+    Formats with named fields are ranked by the share of their required fields that the line has,
+    then by the ending of the file. Other lines are recognised by their shape.
+
+    Args:
+        line: a first line that no format detects.
+        suffix: the ending of the name of the file, such as `.csv`.
+
+    >>> nearest_format(b'{"chosen": "a cat"}')
+    ('preference-pairs', "it has no field rejected (its fields are 'chosen')")
+    >>> nearest_format(b"id,lm"), nearest_format(b"a cat")[0]
+    (('csv', "it has no field text (its fields are 'id, lm')"), 'plain')
+    """
+    shape = next((name, problem) for regex, name, problem in _SHAPES if re.match(regex, line))
+    fits = []
+    for name, kind in NBEST_FORMATS.loaded():
+        names = kind().field_names(line)
+        for fields in kind.required if names else ():
+            missing = [field for field in fields if field not in names]
+            problem = f"it has no field {missing[0]} (its fields are {quoted(', '.join(names))})"
+            share = len({n.lower() for n in names}.intersection(fields)) / len(fields)
+            fits.append((share, suffix in kind.suffixes, name == shape[0], name, problem))
+    best = max(fits, default=None, key=lambda fit: fit[:3])
+    return shape if best is None or not any(best[:3]) else best[3:]

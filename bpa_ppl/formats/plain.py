@@ -47,10 +47,6 @@ class Plain(NBestFormat, frozen=True):
     list_size: CountOrNone = 0
     scores: str | tuple[str, ...] = ()
 
-    def detect(self, first_line: bytes) -> bool:
-        """Return False: any text might be such a file."""
-        return False
-
     def parse(self, blocks: Iterable[bytes], options: ReadOptions) -> Iterator[Rows]:
         r"""Yield the rows of each block of whole lines.
 

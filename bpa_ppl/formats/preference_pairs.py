@@ -12,11 +12,11 @@ All other fields of a line become extras of the sentence.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, TextIO
+from typing import Any, ClassVar, TextIO
 
 from bpa_ppl.errors import UsageError
 from bpa_ppl.formats.base import NBestFormat, ReadOptions
-from bpa_ppl.formats.jsonl import json_keys, json_rows
+from bpa_ppl.formats.jsonl import json_rows
 from bpa_ppl.nbest import NBest
 from bpa_ppl.rows import Rows
 from bpa_ppl.rows.base import CANDIDATES, SOURCE, TEXT
@@ -31,15 +31,7 @@ _CONTENT, _ROLE = "content", "role"
 class PreferencePairs(NBestFormat, frozen=True):
     """Pairs of a chosen and a rejected answer."""
 
-    def detect(self, first_line: bytes) -> bool:
-        """Return whether the first line is an object with a chosen and a rejected answer.
-
-        >>> PreferencePairs().detect(b'{"prompt": "hi", "chosen": "hello", "rejected": "no"}')
-        True
-        >>> PreferencePairs().detect(b'{"id": 0, "candidates": []}')
-        False
-        """
-        return {_CHOSEN, _REJECTED} <= json_keys(first_line)
+    required: ClassVar[tuple[tuple[str, ...], ...]] = ((_CHOSEN, _REJECTED),)
 
     def parse(self, blocks: Iterable[bytes], options: ReadOptions) -> Iterator[Rows]:
         r"""Yield the rows of each block of whole lines.

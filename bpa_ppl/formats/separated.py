@@ -1,8 +1,9 @@
-"""Tables as text, separated by tabs or commas: a header, then one hypothesis per line.
+"""Tables as text, separated by tabs, commas or semicolons: a header, then a hypothesis per line.
 
 See `bpa_ppl.rows.schema` for the meaning of the columns. Cells are quoted as by Python's csv
 module. The first cell of a column that is not empty shows whether the column is of numbers or of
-texts; an empty cell among numbers is a missing number.
+texts; an empty cell among numbers is a missing number. Lines whose cells are all empty are left
+out. Where a comma is the decimal mark, Excel separates the cells of CSV by semicolons.
 
 Most blocks of lines are read by PyArrow. Those that it cannot read are read cell by cell, which
 gives the same rows or says what is wrong.
@@ -11,42 +12,52 @@ gives the same rows or says what is wrong.
 from __future__ import annotations
 
 import csv
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, ClassVar, TextIO
 
 import numpy as np
 
-from bpa_ppl.errors import DataError
+from bpa_ppl.errors import DataError, quoted
 from bpa_ppl.formats.base import NBestFormat, ReadOptions
 from bpa_ppl.formats.numbers import printed
 from bpa_ppl.formats.streams import ahead, arrow_file, decoded, line_count
 from bpa_ppl.labels import repeated
 from bpa_ppl.nbest import Float64, Int64, NBest
+from bpa_ppl.notes import warn_user
 from bpa_ppl.rows import Rows, SchemaReader
 from bpa_ppl.rows.base import ID, OF_SENTENCE, SOURCE, TEXT, TOO_LARGE
 from bpa_ppl.rows.readers import columns_of, is_of_sentence
 from bpa_ppl.rows.schema import Fields, looks_numeric
 from bpa_ppl.rows.writing import all_texts, references_by_column, written
 
+_DECIMAL_COMMA = re.compile(r"\s*[-+]?[0-9]*,[0-9]+([eE][-+]?[0-9]+)?\s*")
 _HEAD = 50  # lines that are read cell by cell, and show the kinds of the columns
 
 
 class Separated(NBestFormat, frozen=True):
-    """The base of both formats."""
+    """The base of both formats.
+
+    Attributes:
+        separator: between cells, in files that are written.
+        alternative: another one that is read; then numbers may have decimal commas.
+    """
 
     separator: ClassVar[str]
+    alternative: ClassVar[str] = ""
+    required: ClassVar[tuple[tuple[str, ...], ...]] = ((ID, TEXT),)
 
-    def detect(self, first_line: bytes) -> bool:
-        r"""Return whether the first line is a header with `id` and `text`.
+    def field_names(self, first_line: bytes) -> list[str]:
+        r"""Return the cells of a header.
 
         >>> Tsv().detect(b"id\ttext\tlm"), Csv().detect(b"0 ||| a, b ||| LM0= 1")
         (True, False)
         """
-        try:
-            header = next(csv.reader([first_line.decode()], delimiter=self.separator), [])
-        except (UnicodeDecodeError, csv.Error):
-            return False
-        return {ID, TEXT} <= set(header)
+        return max((_header(first_line, mark) for mark in self._separators), key=len)
+
+    @property
+    def _separators(self) -> str:
+        return self.separator + self.alternative
 
     def parse(self, blocks: Iterable[bytes], options: ReadOptions) -> Iterator[Rows]:
         r"""Yield the rows of each block of whole lines.
@@ -61,7 +72,7 @@ class Separated(NBestFormat, frozen=True):
         (('lm',), [[-1.5]], {'system': ('ours',)})
         """
         schema = SchemaReader(options.origin, options.bad, options.first_id, typed=False)
-        for fields in ahead(_Reader(self.separator, options).fields(blocks)):
+        for fields in ahead(_Reader(self._separators, options).fields(blocks)):
             yield schema.rows(fields)
 
     def write(self, nbest: NBest, file: TextIO) -> None:
@@ -114,22 +125,24 @@ class Tsv(Separated, frozen=True):
 
 
 class Csv(Separated, frozen=True):
-    """Cells separated by commas."""
+    """Cells separated by commas, or by semicolons."""
 
     suffixes: ClassVar[tuple[str, ...]] = (".csv",)
     separator: ClassVar[str] = ","
+    alternative: ClassVar[str] = ";"
 
 
 class _Reader:
     """Reads the blocks of one file.
 
     Args:
-        separator: between cells.
+        separators: that may be between cells; the header shows which one is.
         options: how to read.
     """
 
-    def __init__(self, separator: str, options: ReadOptions):
-        self.separator, self.options = separator, options
+    def __init__(self, separators: str, options: ReadOptions):
+        self.separator, self._separators, self.options = separators[0], separators, options
+        self._decimal = "."  # the decimal mark of numbers
         self._header: list[str] | None = None
         # Whether each column is of numbers; None while all of its cells are empty.
         self._numeric: dict[str, bool | None] = {}
@@ -145,6 +158,8 @@ class _Reader:
                 end, or there is nothing but a header.
         """
         for block in _with_short_head(blocks):
+            if self._header is None and not self._begun:
+                self._choose_separator(block.partition(b"\n")[0])
             data, self._begun = self._begun + block, b""
             columns = self._regular(data) if self._numeric else None
             if columns is None:
@@ -161,6 +176,14 @@ class _Reader:
             raise self.options.error(problem, self._line)
         if not self._numeric:
             raise self.options.error("empty: there are no n-best lists in it", code="no-data")
+
+    def _choose_separator(self, first_line: bytes) -> None:
+        self.separator = max(self._separators, key=lambda mark: len(_header(first_line, mark)))
+        if self.separator != self._separators[0]:
+            warn_user(
+                f"{self.options.origin}: the cells are separated by {quoted(self.separator)}, as "
+                "Excel writes them in some languages, where numbers have decimal commas"
+            )
 
     def _regular(self, data: bytes) -> dict[str, Any] | None:
         """Return the columns of lines without line breaks in them, read by PyArrow."""
@@ -185,6 +208,7 @@ class _Reader:
                     ),
                     arrow.ConvertOptions(
                         column_types=types,
+                        decimal_point=self._decimal,
                         null_values=[""] if some_missing else [],
                         strings_can_be_null=False,
                     ),
@@ -199,6 +223,8 @@ class _Reader:
 
     def _as_expected(self, table: Any, columns: dict[str, Any]) -> bool:
         """Return whether numbers are finite, and columns that were empty still are."""
+        if "" in columns[ID]:  # perhaps a line of empty cells
+            return False
         for name, numeric in self._numeric.items():
             if numeric:
                 finite = np.count_nonzero(np.abs(columns[name]) < TOO_LARGE)
@@ -222,7 +248,7 @@ class _Reader:
         columns: dict[str, Any] = {}
         for name, cells in zip(header, zip(*records, strict=True), strict=False):
             if self._numeric.get(name) is None:
-                self._numeric[name] = _is_numeric(name, cells)
+                self._numeric[name] = self._is_numeric(name, cells)
             numeric = self._numeric[name]
             columns[name] = self._numbers(name, cells, lines) if numeric else cells
         return columns, lines
@@ -251,7 +277,7 @@ class _Reader:
             for record in reader:
                 if reader.line_num > len(lines):
                     break
-                if record:
+                if any(record):
                     records.append(record)
                     begins.append(self._line + begin)
                 begin = reader.line_num
@@ -274,9 +300,38 @@ class _Reader:
         return header
 
     def _numbers(self, name: str, cells: Sequence[str], lines: Int64) -> Float64:
-        number = self.options.number
+        def number(cell: str, line: int, what: str) -> float:
+            printed = self._with_point(cell)
+            if self._decimal == "," and printed == cell and "." in cell:
+                problem = f"{what}{quoted(cell)} has a decimal point, but numbers before it a comma"
+                raise self.options.error(f"{problem}: write one of both", line, "bad-number")
+            return self.options.number(printed, line, what)
+
         pairs = zip(cells, lines.tolist(), strict=True)
         return np.array([number(c, n, f"{name}: ") if c.strip() else np.nan for c, n in pairs])
+
+    def _is_numeric(self, name: str, cells: Sequence[str]) -> bool | None:
+        """Return whether the first cell that is not empty is a number; None if all are empty."""
+        if name == TEXT or is_of_sentence(name):
+            return False
+        first = _first(cells)
+        return looks_numeric(self._with_point(first)) and "_" not in first if first else None
+
+    def _with_point(self, cell: str) -> str:
+        """Return a number that has a decimal comma with a point instead, and any other cell."""
+        if self.separator == self._separators[0] or not _DECIMAL_COMMA.fullmatch(cell):
+            return cell
+        self._decimal = ","
+        return cell.replace(",", ".")
+
+
+def _header(line: bytes, separator: str) -> list[str]:
+    """Return the cells of a first line; none if nothing is separated."""
+    try:
+        cells = next(csv.reader([line.decode().rstrip("\r")], delimiter=separator), [])
+    except (UnicodeDecodeError, csv.Error):
+        return []
+    return cells if len(cells) > 1 else []
 
 
 def _with_short_head(blocks: Iterable[bytes]) -> Iterator[bytes]:
@@ -286,14 +341,6 @@ def _with_short_head(blocks: Iterable[bytes]) -> Iterator[bytes]:
         for _ in range(0 if number else _HEAD):
             end = block.find(b"\n", end) + 1 or len(block)
         yield from filter(None, (block[:end], block[end:]))
-
-
-def _is_numeric(name: str, cells: Sequence[str]) -> bool | None:
-    """Return whether the first cell that is not empty is a number; None if all are empty."""
-    if name == TEXT or is_of_sentence(name):
-        return False
-    first = _first(cells)
-    return looks_numeric(first) and "_" not in first if first else None
 
 
 def _fits(values: Sequence[Any]) -> bool:

@@ -18,13 +18,13 @@ import json
 from collections.abc import Iterable, Iterator
 from itertools import chain
 from operator import neg
-from typing import Any, TextIO
+from typing import Any, ClassVar, TextIO
 
 import numpy as np
 
 from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.formats.base import NBestFormat, ReadOptions
-from bpa_ppl.formats.jsonl import json_keys, json_values
+from bpa_ppl.formats.jsonl import json_values
 from bpa_ppl.labels import expand
 from bpa_ppl.nbest import Int64, NBest
 from bpa_ppl.notes import warn_user
@@ -45,17 +45,9 @@ class Sockeye(NBestFormat, frozen=True):
         costs: whether lower scores are better, as Sockeye prints them; they are then negated.
     """
 
+    required: ClassVar[tuple[tuple[str, ...], ...]] = (("sentence_id", "translation"),)
+
     costs: bool = True
-
-    def detect(self, first_line: bytes) -> bool:
-        """Return whether a line has the fields of Sockeye.
-
-        >>> Sockeye().detect(b'{"sentence_id": 1, "translation": "a cat", "score": 0.5}')
-        True
-        >>> Sockeye().detect(b'{"id": 0, "candidates": []}')
-        False
-        """
-        return {"sentence_id", "translation"} <= json_keys(first_line)
 
     def parse(self, blocks: Iterable[bytes], options: ReadOptions) -> Iterator[Rows]:
         r"""Yield the rows of each block of whole lines.

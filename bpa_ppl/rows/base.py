@@ -36,6 +36,7 @@ class Rows(NamedTuple):
         strings: hypothesis texts, not necessarily distinct.
         string_index: (rows,) int32 into `strings`.
         dropped: the sentence ids of hypotheses left out for a bad value.
+        empty: the ids of sentences without candidates, and the source of each where it has one.
         extras: more columns by name, one value per row: arrays, or sequences in which None is
             missing.
         sources: the source text of the sentence of each row, or None.
@@ -53,6 +54,7 @@ class Rows(NamedTuple):
     strings: Sequence[str]
     string_index: npt.NDArray[np.int32]
     dropped: tuple[int, ...] = ()
+    empty: tuple[tuple[int, str | None], ...] = ()
     extras: Mapping[str, Sequence[Any]] = _NOTHING
     sources: Sequence[str | None] | None = None
     references: Sequence[tuple[str, ...] | None] | None = None
@@ -61,7 +63,8 @@ class Rows(NamedTuple):
 
     def part(self, start: int, stop: int | None = None) -> Rows:
         """Return some of the rows."""
-        rows, whole = slice(start, stop), ("names", "strings", "dropped", "totals_normalised")
+        rows = slice(start, stop)
+        whole = ("names", "strings", "dropped", "empty", "totals_normalised")
         columns = {n: take(v, rows) for n, v in self._asdict().items() if n not in whole}
         return self._replace(**columns)
 

@@ -39,6 +39,7 @@ class Gatherer:
         lines: references and sources of the whole text, by name, used instead of those of the
             rows.
         first_id: the id of the first sentence of the text.
+        empty: where sentences without candidates are entered: by id, the source, None if unknown.
 
     >>> ids, index = np.array([4, 4]), np.array([0, 1], np.int32)
     >>> rows = Rows(("lm",), ids, index + 1, np.ones((2, 1)), None, ["a", "b"], index)
@@ -46,12 +47,19 @@ class Gatherer:
     [NBest(1 sentence, 2 hypotheses, 1 feature, from dev.nbest)]
     """
 
-    def __init__(self, origin: str, lines: Mapping[str, SentenceLines], first_id: int = 0):
+    def __init__(
+        self,
+        origin: str,
+        lines: Mapping[str, SentenceLines],
+        first_id: int = 0,
+        empty: dict[int, str | None] | None = None,
+    ):
         self.origin = origin
         self.lines = lines
         self.first_id = first_id
         self._first_lines: dict[int, int] = {}  # of each list, by sentence id
         self._dropped: list[int] = []
+        self._empty = {} if empty is None else empty
         self._references = _ReferenceNotes(origin, lines.get(REFERENCE))
         #: Number of hypotheses that do not look like translations, and the first sentence.
         self._odd_texts: dict[str, list[int]] = {}
@@ -107,6 +115,7 @@ class Gatherer:
     def _enter(self, rows: Rows, starts: Int64) -> None:
         """Record the lists that begin in some rows."""
         self._dropped += rows.dropped
+        self._empty.update(rows.empty)
         first = self.first_id
         lines = rows.lines[starts].tolist()
         for identifier, line in zip(rows.ids[starts].tolist(), lines, strict=True):
@@ -145,6 +154,9 @@ class Gatherer:
         if self._dropped:
             dropped = counted(len(self._dropped), "hypothesis")
             notes.append(f"{dropped} dropped for values that are not finite")
+        if self._empty:
+            absent = f"{counted(len(self._empty), 'sentence')} without candidates"
+            notes.append(f"{absent}, the first of id {min(self._empty)}: left out")
         notes += missing_value_notes(self._present, self._hypotheses)
         if self._without_source:
             absent = f"no source for {self._without_source} of {lists}"
@@ -284,6 +296,7 @@ def joined(parts: Sequence[Rows]) -> Rows:
         strings=tuple(numbers),
         string_index=index,
         dropped=tuple(chain.from_iterable(part.dropped for part in parts)),
+        empty=tuple(chain.from_iterable(part.empty for part in parts)),
         # An extra of one part without any value may be a feature of another.
         extras={name: values for name, values in extras.items() if name not in names},
         sentence_extras=_joined_columns([part.sentence_extras for part in parts], sizes),

@@ -1,7 +1,7 @@
 """Records and tables of Arrow taken apart into columns: see `schema` for what they mean.
 
 A record, or a row of a table, is a hypothesis with the `id` of its sentence, or a sentence with its
-hypotheses: `candidates`, a list of objects, or `text` and other lists of equal length.
+hypotheses: `candidates`, a list of objects or of texts, or `text` and other lists of equal length.
 
 Columns of Arrow become arrays without `to_numpy` of PyArrow, which imports pandas wherever it is
 installed; that takes longer than reading most files.
@@ -40,6 +40,8 @@ from bpa_ppl.rows.schema import Fields, SchemaReader, checked_first_id, shown
 if TYPE_CHECKING:
     import pyarrow as pa
 
+# Fields with lists that are not parallel to the texts of the candidates.
+_LISTS = (REFERENCE, REFERENCES)
 # What pandas calls an index without a name, which is not a column of the user's.
 _UNNAMED_INDEX = re.compile(r"__index_level_\d+__")
 
@@ -177,6 +179,8 @@ class RecordReader:
             if not isinstance(record, dict):
                 raise self.schema.error(f"{shown(record)} is not an object with fields", line)
             records.append(_with_candidates(record))
+            if self._nested and TEXT not in record:
+                records[-1] = {CANDIDATES: [], **records[-1]}
             nested = CANDIDATES in records[-1]
             self._nested = nested if self._nested is None else self._nested
             if nested is not self._nested:
@@ -194,7 +198,9 @@ class RecordReader:
         lists = [self._candidates(record[CANDIDATES], line) for record, line in pairs]
         sizes = list(map(len, lists))
         parents = np.repeat(np.arange(len(lists)), sizes)
-        hypotheses = self._columns(list(chain.from_iterable(lists)), numbers[parents].tolist())
+        hypotheses: dict[str, Any] = {TEXT: []}
+        if len(parents):
+            hypotheses = self._columns(list(chain.from_iterable(lists)), numbers[parents].tolist())
         sentences = {n: v for n, v in self._values(records, lines) if n != CANDIDATES}
         self.keys += sum(map(len, records)) + sum(map(_key_count, sentences.values()))
         return Fields(hypotheses, sentences, parents, numbers, nested=True)
@@ -203,7 +209,9 @@ class RecordReader:
         candidates = given
         if isinstance(given, dict):  # columns, as some libraries keep lists of objects
             candidates = _with_candidates({TEXT: None, **given}).get(CANDIDATES)
-        if not isinstance(candidates, list | tuple) or not candidates:
+        if given is None:
+            return []
+        if not isinstance(candidates, list | tuple):
             raise self.schema.error(f"{CANDIDATES} is {shown(given)}, not a list of objects", line)
         for place, candidate in enumerate(candidates):
             if not isinstance(candidate, dict):
@@ -277,14 +285,23 @@ class RecordReader:
 
 def _with_candidates(record: dict[str, Any]) -> dict[str, Any]:
     """Return a record with a list of candidates in place of parallel lists of their fields."""
-    texts = record.get(TEXT)
-    if not isinstance(texts, list | tuple):
+    name = TEXT if TEXT in record else CANDIDATES
+    texts = record.get(name)
+    if not isinstance(texts, list | tuple) or (name == CANDIDATES and not _are_texts(texts)):
         return record
-    lists = {n: v for n, v in record.items() if isinstance(v, list | tuple) and n != REFERENCES}
+    lists = {n: v for n, v in record.items() if isinstance(v, list | tuple) and n not in _LISTS}
     if {len(values) for values in lists.values()} != {len(texts)}:
-        return record
+        if name == TEXT:
+            return record
+        lists = {name: texts}
+    lists[TEXT] = lists.pop(name)
     candidates = [dict(zip(lists, row, strict=True)) for row in zip(*lists.values(), strict=True)]
-    return {**{n: v for n, v in record.items() if n not in lists}, CANDIDATES: candidates}
+    others = {n: v for n, v in record.items() if n not in lists}
+    return {**others, CANDIDATES: candidates}
+
+
+def _are_texts(candidates: Sequence[Any]) -> bool:
+    return bool(candidates) and all(isinstance(candidate, str) for candidate in candidates)
 
 
 def is_of_sentence(name: str) -> bool:
@@ -326,7 +343,10 @@ def table_rows(schema: SchemaReader, table: pa.Table) -> Rows:
     if twice := repeated(table.column_names):
         problem = f"two columns {min(twice)}: rename one"
         raise DataError(problem, schema.origin, code="duplicate")
-    if CANDIDATES not in table.column_names:
+    names = [TEXT if _is_list_of_texts(field) else field.name for field in table.schema]
+    if not repeated(names):
+        table = table.rename_columns(names)
+    if CANDIDATES not in names:
         table = _flat(table)
     columns = {name: single_array(table[name]) for name in table.column_names}
     lists: Any = columns.get(CANDIDATES, columns.get(TEXT))
@@ -338,16 +358,12 @@ def table_rows(schema: SchemaReader, table: pa.Table) -> Rows:
             problem = f"{CANDIDATES} is of type {lists.type}, not lists of objects"
             raise DataError(problem, schema.origin)
         sizes = values_of(pc.list_value_length(lists), missing=0)
-        if not sizes.all():
-            name = CANDIDATES if CANDIDATES in columns else TEXT
-            problem = f"{name} is empty: a list needs at least one hypothesis"
-            raise schema.error(problem, lines[np.argmin(sizes)])
         parents = np.repeat(np.arange(len(table)), sizes)
         if CANDIDATES in columns:
             inside = _flat(pa.Table.from_struct_array(columns.pop(CANDIDATES).flatten()))
             hypotheses = {name: single_array(inside[name]) for name in inside.column_names}
         else:
-            names = [n for n, of in columns.items() if _is_list(of.type) and n != REFERENCES]
+            names = [n for n, of in columns.items() if _is_list(of.type) and n not in _LISTS]
             hypotheses = {n: _flattened(columns.pop(n), n, sizes, schema.origin) for n in names}
     else:
         parents = np.arange(len(table))
@@ -431,6 +447,16 @@ def _is_list(kind: pa.DataType) -> bool:
 
     tests = (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list)
     return any(test(kind) for test in tests)
+
+
+def _is_list_of_texts(field: pa.Field) -> bool:
+    """Return whether a column has candidates without any field but their text."""
+    import pyarrow as pa
+
+    if field.name != CANDIDATES or not _is_list(field.type):
+        return False
+    kind = field.type.value_type
+    return pa.types.is_string(kind) or pa.types.is_large_string(kind)
 
 
 def single_array(column: pa.Array | pa.ChunkedArray) -> pa.Array:

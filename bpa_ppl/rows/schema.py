@@ -12,7 +12,7 @@ The fields of a sentence:
     id                   an integer or a text; sentences without any are counted
     source               the source text
     reference            a reference; `reference[0]`, `reference[1]`, … where there are several
-    references           a list of references
+    references           a list of references; a text is a list of one, also with the name above
     any other name       an extra of the sentence
 
 A record is a sentence with its `candidates`, or a hypothesis with the `id` of its sentence. In the
@@ -154,6 +154,7 @@ class SchemaReader:
         of_sentences = self._sentences(fields)
         known = dict(self._kinds)
         numbers, extras = self._hypotheses(fields)
+        without = np.flatnonzero(np.bincount(fields.parents, minlength=len(ids)) == 0).tolist()
         bad = np.zeros(len(fields.parents), bool)
         for values in numbers.values():
             bad |= np.abs(values) >= TOO_LARGE
@@ -175,6 +176,7 @@ class SchemaReader:
         for place, values in enumerate(numbers.values()):
             features[:, place] = values
         sources, references = of_sentences.pop(SOURCE, None), of_sentences.pop(REFERENCE, None)
+        empty = [(int(ids[record]), sources[record] if sources else None) for record in without]
         return Rows(
             tuple(numbers),
             ids[parents],
@@ -184,6 +186,7 @@ class SchemaReader:
             list(fields.hypotheses[TEXT]),
             np.arange(len(parents), dtype=np.int32),
             dropped,
+            tuple(empty),
             extras,
             None if sources is None else _spread(sources, parents),
             None if references is None else _spread(references, parents),
@@ -299,6 +302,8 @@ class SchemaReader:
         columns: dict[str, Sequence[Any]] = {}
         references: dict[str, Sequence[Any]] = {}
         for name, values in fields.sentences.items():
+            if name == REFERENCE and REFERENCES not in fields.sentences and _has_list(values):
+                name = REFERENCES
             if name == REFERENCES:
                 references[name] = self._reference_lists(fields, values)
             elif name == SOURCE or label_of(name) == REFERENCE:
@@ -317,7 +322,8 @@ class SchemaReader:
     def _reference_lists(self, fields: Fields, values: Sequence[Any]) -> Sequence[tuple[str, ...]]:
         found = []
         for value, line in zip(values, fields.lines, strict=True):
-            entries = [value] if isinstance(value, str) else [] if value is None else value
+            absent = value is None or (value == "" and not self.typed)
+            entries = [] if absent else [value] if isinstance(value, str) else value
             several = isinstance(entries, list | tuple)
             if not several or not all(isinstance(text, str) for text in entries):
                 raise self.error(f"{REFERENCES} is {shown(value)}, not a list of texts", line)
@@ -406,6 +412,10 @@ def shown(value: Any) -> str:
 
 def _is_nan(value: Any) -> bool:
     return isinstance(value, float | np.floating) and math.isnan(value)
+
+
+def _has_list(values: Sequence[Any]) -> bool:
+    return any(isinstance(value, list | tuple) for value in values)
 
 
 def _is_empty(values: Float64 | Sequence[Any]) -> bool:

@@ -274,3 +274,21 @@ def test_a_truncated_file_of_lists_writes_nothing(folder: Path) -> None:
     with open("nbest", "a", encoding="utf-8") as file:
         file.write("99 ||| cut off")
     refused(*RERANK, "-o", "out", "--details", "details", mention="nbest:121: ")
+
+
+def test_lists_without_candidates(folder: Path) -> None:
+    sources = [f"source {number}" for number in range(12)]
+    lists = bpa.read_nbest("nbest").with_sources(sources)
+    bpa.write_nbest(lists, "lists.jsonl")
+    succeed("rerank", "lists.jsonl", "-p", "good.nc", "-o", "whole.txt")
+    records = [json.loads(line) for line in Path("lists.jsonl").read_text("utf-8").splitlines()]
+    for number in (3, 11):
+        records[number]["candidates"] = []
+    Path("lists.jsonl").write_text("".join(f"{json.dumps(r)}\n" for r in records), "utf-8")
+    rerank = ("rerank", "lists.jsonl", "-p", "good.nc", "-o", "new.txt")
+    assert "(--gaps)" in refused(*rerank, mention="no list for sentence 3")
+    whole = Path("whole.txt").read_text("utf-8").splitlines()
+    for gaps, filled in ("empty", ["", ""]), ("source", ["source 3", "source 11"]):
+        succeed(*rerank, "--gaps", gaps)
+        lines = Path("new.txt").read_text("utf-8").splitlines()
+        assert lines == [*whole[:3], filled[0], *whole[4:11], filled[1]]

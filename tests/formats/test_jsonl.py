@@ -112,7 +112,7 @@ WRONG = [
     (changed(system=3), r"candidates\[1\]\.system is 3"),
     (changed(total=None, bleu="3"), r"candidates\[1\]\.bleu is '3'"),
     (changed(text=None), r"candidates\[1\]\.text"),
-    ({**GOOD, "id": 5, "candidates": []}, r"candidates is \[\]"),
+    ({**GOOD, "id": 5, "candidates": "a"}, "candidates is 'a'"),
     ({**GOOD, "id": 5, "candidates": [3]}, r"candidates\[0\] is 3"),
     ({**GOOD, "id": 1.5}, r"sentence id 1\.5"),
     ({**GOOD, "id": True}, "sentence id True"),

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import gzip
+import re
 import subprocess
 import sys
 import warnings
@@ -16,6 +17,7 @@ from table_content import table_content
 
 from bpa_ppl import NBest, iter_nbest, read_nbest, read_weights, write_nbest
 from bpa_ppl.errors import BpaWarning, DataError, UsageError
+from bpa_ppl.formats.nbest_files import nearest_format
 from bpa_ppl.formats.streams import InputFile
 from bpa_ppl.weights import match
 
@@ -309,3 +311,35 @@ class TestWhatLooksWrongWithReferences:
             assert read_nbest(path, references=[("c",)]).references == (("c",),)
         with warnings.catch_warnings(action="error"):
             assert read_nbest(path, references=[("c", "d")]).references == (("c", "d"),)
+
+
+@pytest.mark.parametrize(
+    ("name", "first", "nearest", "named"),
+    [
+        ("a.csv", b"segment,text,lm", "csv", "id"),
+        ("a.csv", b"segment,output,lm", "csv", "id"),
+        ("a.txt", b"ID,Text,lm", "csv", "id"),
+        ("a.txt", b"id\thypothesis\tlm", "tsv", "text"),
+        ("a.jsonl", b'{"seg_id": 0, "text": "a"}', "jsonl", "id"),
+        ("a.jsonl", b'{"model": "m", "hypotheses": ["a"]}', "jsonl", "candidates"),
+        ("a.jsonl", b'{"prompt": "hi", "chosen": "a"}', "preference-pairs", "rejected"),
+        ("a.jsonl", b'{"sentence_id": 0, "score": 1}', "sockeye", "translation"),
+        ("a.json", b"{", "jsonl", "jq -c ."),
+        ("a.json", b'[{"id": 0, "candidates": []}]', "jsonl", "jq -c .[]"),
+        ("a.csv", b"PK\x03\x04\x14\x06[Content_Types].xml", "csv", "Excel"),
+        ("a.txt", "id\ttext".encode("utf-16"), "tsv", "UTF-16"),
+        ("a.tsv", b"0\ta cat\t-1", "tsv", "id"),
+        ("a.nbest", b"0 | a cat | LM0= -1 | -1", "moses", "` ||| `"),
+        ("a.txt", b"a cat sat, at last.", "plain", "list_size"),
+    ],
+)
+def test_the_nearest_format_of_an_unknown_file_is_named(
+    tmp_path: Path, name: str, first: bytes, nearest: str, named: str
+) -> None:
+    found, problem = nearest_format(first, Path(name).suffix)
+    assert found == nearest
+    assert named in problem.partition("(")[0]
+    path = tmp_path / name
+    path.write_bytes(first + b"\n")
+    with raises(DataError, "unknown-format", parameter="format", line=1, match=re.escape(problem)):
+        read_nbest(path)

@@ -90,7 +90,6 @@ def test_kinds_of_numbers(tmp_path: Path) -> None:
         ({"lm": [[-1.0], [0.0]]}, ": .*lm"),
         ({"text": [["a", None], ["b"]]}, ":1: .*text"),
         ({"text": [[1, 2], [3]]}, ":1: .*text is 1.0"),
-        ({"text": [["a", "b"], []]}, ":2: .*text"),
         ({"source": [1, 2]}, ":1: source is 1"),
         ({"references": [["x"], [None]]}, r":2: references is \[None\]"),
         ({"id": [0.5, 1.0]}, r":1: sentence id 0\.5"),
