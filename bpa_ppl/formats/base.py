@@ -77,6 +77,8 @@ class NBestFormat(Component, frozen=True):
 
     Attributes:
         suffixes: endings of files that are written in this format by default.
+        forms: for formats whose first line names fields, the fields that it has: one tuple for
+            each form of the format.
 
     >>> from bpa_ppl.registry import NBEST_FORMATS
     >>> line = b"0 ||| a cat ||| LM0= -1.5 ||| -0.75"
@@ -85,6 +87,7 @@ class NBestFormat(Component, frozen=True):
     """
 
     suffixes: ClassVar[tuple[str, ...]] = ()
+    forms: ClassVar[tuple[tuple[str, ...], ...]] = ()
 
     def detect(self, first_line: bytes) -> bool:
         """Return whether the first line of a file, without its end, looks like this format."""

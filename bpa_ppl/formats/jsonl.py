@@ -38,6 +38,7 @@ class Jsonl(NBestFormat, frozen=True):
     """
 
     suffixes: ClassVar[tuple[str, ...]] = (".jsonl", ".ndjson")
+    forms: ClassVar[tuple[tuple[str, ...], ...]] = ((CANDIDATES,), (ID, TEXT))
 
     long: bool = False
 

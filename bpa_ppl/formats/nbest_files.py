@@ -12,19 +12,24 @@ from pathlib import Path
 import numpy as np
 
 from bpa_ppl.component import settings_in
-from bpa_ppl.errors import DataError, UsageError, one_of
+from bpa_ppl.errors import DataError, UsageError, one_of, quoted
 from bpa_ppl.formats.base import AUTO, NBestFormat, ReadOptions
+from bpa_ppl.formats.jsonl import json_keys
 from bpa_ppl.formats.moses_lines import SHAPE
 from bpa_ppl.formats.references import AnyReferences, AnySources, references_of, sources_of
 from bpa_ppl.formats.streams import AnyInput, AnyPath, InputFile, ahead, file_suffix, origin_name
 from bpa_ppl.nbest import NBest
 from bpa_ppl.registry import NBEST_FORMATS
 from bpa_ppl.rows import Gatherer, Rows
+from bpa_ppl.rows.base import ID
 from bpa_ppl.rows.schema import checked_first_id
 from bpa_ppl.weights import match
 
 # The format without a named one.
 _USUAL = "moses"
+# The format of JSON lines in general.
+_GENERAL = "jsonl"
+_SHOWN = 10  # fields that a message lists
 # Endings that do not name a format: `dev.nbest`, `dev.100best`, `dev.txt`.
 _OF_LISTS = re.compile(r"\.txt|\.out|\..*best.*")
 
@@ -53,8 +58,9 @@ def read_nbest(
             itself; "auto" detects it from the content.
         first_id: the id of the first sentence of the text, usually 0 or 1. Ids that are texts are
             counted from here, and kept as the sentence extra `id`.
-        bad: what to do about a value that is not a finite 32-bit number: "error", or "drop" to
-            leave the hypothesis out, with a warning.
+        bad: what to do about a value that is not a finite 32-bit number, or about errors, refusals
+            and unfinished answers in responses of an API: "error", or "drop" to leave the
+            hypothesis out, with a warning.
         strict: raise an error, instead of a warning, if fields of the file are left out.
 
     Raises:
@@ -222,12 +228,35 @@ def _detected(file: InputFile, line: bytes) -> NBestFormat:
         if kind().detect_within(file.beginning):
             return kind()
     raise DataError(
-        f"not an n-best list in a known format ({', '.join(NBEST_FORMATS)}): a line of Moses "
-        f"reads {SHAPE}, the first one of CSV and TSV names the columns (id, text, …); build "
-        "the lists in Python with bpa_ppl.NBest.from_lists, from_records or from_dataframe, or "
-        "name the format if it is one of these",
+        f"not an n-best list in a known format ({', '.join(NBEST_FORMATS)}): {_nearest(line)}; "
+        "build the lists in Python with bpa_ppl.NBest.from_lists, from_records or from_dataframe, "
+        "or name the format if it is one of these",
         file.origin,
         1,
         parameter="format",
         code="unknown-format",
     )
+
+
+def _nearest(line: bytes) -> str:
+    """Return which format a line resembles most, and the first field that does not fit."""
+    start = line.lstrip()[:1]
+    fields = json_keys(line)
+    if start == b"[":
+        return "the first line is a list of JSON, where lines with one object each are expected"
+    if start != b"{":
+        columns = "the first one of CSV and TSV names the columns (id, text, …)"
+        return f"a line of Moses reads {SHAPE}, {columns}"
+    if not fields:
+        return "the first line is not a whole object of JSON: write each object on one line"
+    forms = [(name, form) for name, kind in NBEST_FORMATS.loaded() for form in kind.forms]
+
+    def likeness(one: tuple[str, tuple[str, ...]]) -> tuple[int, int, bool]:
+        name, form = one
+        common = len(fields.intersection(form) - {ID})  # an id alone says little
+        return common, -len(set(form) - fields), name == _GENERAL
+
+    name, form = max(forms, key=likeness)
+    absent = next(field for field in form if field not in fields)
+    present = ", ".join(quoted(field)[1:-1] for field in sorted(fields)[:_SHOWN])
+    return f"the nearest one is {name}, but the first line has no field {absent} (it has {present})"

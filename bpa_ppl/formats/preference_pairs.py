@@ -12,7 +12,7 @@ All other fields of a line become extras of the sentence.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, TextIO
+from typing import Any, ClassVar, TextIO
 
 from bpa_ppl.errors import UsageError
 from bpa_ppl.formats.base import NBestFormat, ReadOptions
@@ -30,6 +30,8 @@ _CONTENT, _ROLE = "content", "role"
 
 class PreferencePairs(NBestFormat, frozen=True):
     """Pairs of a chosen and a rejected answer."""
+
+    forms: ClassVar[tuple[tuple[str, ...], ...]] = ((_CHOSEN, _REJECTED),)
 
     def detect(self, first_line: bytes) -> bool:
         """Return whether the first line is an object with a chosen and a rejected answer.

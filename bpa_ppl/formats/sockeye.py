@@ -18,7 +18,7 @@ import json
 from collections.abc import Iterable, Iterator
 from itertools import chain
 from operator import neg
-from typing import Any, TextIO
+from typing import Any, ClassVar, TextIO
 
 import numpy as np
 
@@ -44,6 +44,8 @@ class Sockeye(NBestFormat, frozen=True):
     Attributes:
         costs: whether lower scores are better, as Sockeye prints them; they are then negated.
     """
+
+    forms: ClassVar[tuple[tuple[str, ...], ...]] = (("sentence_id", "translation"),)
 
     costs: bool = True
 
