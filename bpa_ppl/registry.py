@@ -227,6 +227,7 @@ NBEST_FORMATS: Registry[NBestFormat] = Registry(
     {
         "fairseq": "bpa_ppl.formats.fairseq:Fairseq",
         "sockeye": "bpa_ppl.formats.sockeye:Sockeye",
+        "openai": "bpa_ppl.formats.openai:Openai",
         "jsonl": "bpa_ppl.formats.jsonl:Jsonl",
         "preference-pairs": "bpa_ppl.formats.preference_pairs:PreferencePairs",
         "tsv": "bpa_ppl.formats.separated:Tsv",

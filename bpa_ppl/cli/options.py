@@ -313,10 +313,14 @@ class Reading:
 
     Args:
         first_id: Id of the first sentence: 0, or 1 for some tools.
-        bad: Values that are not finite numbers: error, or drop the hypothesis.
+        bad: Values that are not finite numbers, and failed responses of LLMs: error, or drop the
+            hypothesis.
         format: N-best format; auto detects it from the content.
         list_size: For plain text, one hypothesis per line: hypotheses per sentence.
         score_files: With --list-size: feature scores of the lines, .npy or text.
+        extract: For responses of LLMs: regular expression that finds the candidate in an answer,
+            its first group or the whole match.
+        requests: For responses of LLMs: the file of their requests, for sources and order.
     """
 
     first_id: int = 0
@@ -329,6 +333,8 @@ class Reading:
     ] = "auto"
     list_size: int | None = None
     score_files: Annotated[list[str] | None, Option(several=True, names=("--scores",))] = None
+    extract: str | None = None
+    requests: str | None = None
 
     def read(
         self,
@@ -400,6 +406,17 @@ class Reading:
                 )
             settings = {"list_size": self.list_size, "scores": tuple(self.score_files or ())}
             format = NBEST_FORMATS.resolve("plain", settings)
+        settings = {"extract": self.extract, "requests": self.requests}
+        given = {name: value for name, value in settings.items() if value is not None}
+        if given:
+            name, _, others = self.format.partition(":")
+            if name not in ("auto", "openai") or self.list_size is not None:
+                raise UsageError(
+                    f"only responses of LLMs (--format openai) have {next(iter(given))}",
+                    parameter=next(iter(given)),
+                    code="conflict",
+                )
+            format = NBEST_FORMATS.resolve("openai", settings_in(others, "the format") | given)
         texts = {"references": references or None, "sources": sources}
         return {"first_id": self.first_id, "bad": self.bad, "format": format, **texts}
 
@@ -553,10 +570,11 @@ def as_command(command: Callable[..., None]) -> Callable[..., None]:
     >>> def run(reading: Reading, quiet: bool = False) -> None:
     ...     print(reading)
     >>> list(inspect.signature(as_command(run)).parameters)
-    ['quiet', 'first_id', 'bad', 'format', 'list_size', 'score_files']
-    >>> values = {"bad": "drop", "format": "auto", "list_size": None, "score_files": None}
+    ['quiet', 'first_id', 'bad', 'format', 'list_size', 'score_files', 'extract', 'requests']
+    >>> values = {"bad": "drop", "format": "openai"}
+    >>> values |= dict.fromkeys(["list_size", "score_files", "extract", "requests"])
     >>> as_command(run)(quiet=True, first_id=1, **values)
-    Reading(first_id=1, bad='drop', format='auto', list_size=None, score_files=None)
+    Reading(first_id=1, bad='drop', format='openai', list_size=None, ...)
     """
     hints = get_type_hints(command, include_extras=True)
     documented = inspect.getdoc(command) or ""

@@ -63,8 +63,9 @@ def read_nbest(
             itself; "auto" detects it from the content.
         first_id: the id of the first sentence of the text, usually 0 or 1. Ids that are texts are
             counted from here, and kept as the sentence extra `id`.
-        bad: what to do about a value that is not a finite 32-bit number: "error", or "drop" to
-            leave the hypothesis out, with a warning.
+        bad: what to do about a value that is not a finite 32-bit number, or about errors, refusals
+            and unfinished answers in responses of an API: "error", or "drop" to leave the
+            hypothesis out, with a warning.
         strict: raise an error, instead of a warning, if fields of the file are left out.
 
     Raises:

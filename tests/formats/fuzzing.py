@@ -31,7 +31,7 @@ GOLDEN = Path(__file__).parent / "golden"
 ACCEPTED, REFUSED = "accepted", "refused"
 LIMIT = 60.0  # seconds for one input, most of which take milliseconds
 #: Features of these are computed from what is printed.
-DERIVED = {"fairseq"}
+DERIVED = {"fairseq", "openai"}
 #: A feature that a line does not print is 0.
 SPARSE = {"cdec"}
 #: The first line names the columns.

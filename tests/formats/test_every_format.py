@@ -99,7 +99,7 @@ def test_a_text_with_a_line_break_is_not_written(tmp_path: Path, format: Format)
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("format", ["fairseq", "preference-pairs"])
+@pytest.mark.parametrize("format", ["fairseq", "openai", "preference-pairs"])
 def test_formats_that_are_only_read(tmp_path: Path, toy: NBest, format: str) -> None:
     with raises(UsageError, "not-supported", parameter="format"):
         write_nbest(toy, tmp_path / "out", format=format)

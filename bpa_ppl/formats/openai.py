@@ -1,0 +1,471 @@
+"""JSON lines of responses of chat and completion APIs, from batches or one by one.
+
+    {"custom_id": "request-7", "response": {"status_code": 200, "body": {"model": "…", "choices":
+     [{"index": 0, "message": {"content": "a cat"}, "logprobs": {"content": [{"logprob": -0.1}]},
+       "finish_reason": "stop"}]}}}
+    {"model": "…", "choices": [{"text": "a cat", "logprobs": {"token_logprobs": [-0.1]}}]}
+
+OpenAI, vLLM, SGLang, llama.cpp and LiteLLM write them. Each choice is a candidate, with the
+features of `bpa_ppl.rows.samples` and the extra `model`. Lines with one `custom_id` belong to one
+prompt, wherever they are in the file, so the candidates of the whole file are held in memory; a
+line without `custom_id` is a prompt of its own.
+
+The ids of the sentences are the places of the prompts in the file of requests, if it is given. Else
+they are the numbers at the ends of the `custom_id`s, if these are alike before; else prompts are
+counted as they appear. A `custom_id` that is not such a number alone is kept as the extra `id`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, ClassVar, NamedTuple, TextIO, TypeVar
+
+import msgspec
+
+from bpa_ppl.errors import DataError, UsageError, quoted
+from bpa_ppl.formats.base import NBestFormat, ReadOptions, json_keys
+from bpa_ppl.formats.jsonl import strict_values
+from bpa_ppl.formats.streams import line_count, origin_name, read_blocks
+from bpa_ppl.nbest import NBest
+from bpa_ppl.notes import warn_user
+from bpa_ppl.rows import Rows, SchemaReader
+from bpa_ppl.rows.base import TOO_LARGE
+from bpa_ppl.rows.samples import (
+    LeftOut,
+    Prompt,
+    extractor,
+    named,
+    sample_rows,
+    token_statistics,
+)
+
+L = TypeVar("L")
+#: How servers call an answer that ended by itself.
+_FINISHED = ("stop", "eos", "eos_token", "end_turn", "stop_sequence")
+_MODEL = "model"
+_NUMBERED = re.compile(r"(.*?)([0-9]{1,18})", re.DOTALL)
+_FENCE = re.compile(r"\s*```\w*\n(.*?)\n?```\s*", re.DOTALL)
+
+
+class _Part(msgspec.Struct):
+    text: str | None = None
+
+
+class _Message(msgspec.Struct):
+    role: str | None = None
+    content: str | list[_Part] | None = None
+    refusal: str | None = None
+
+    @property
+    def text(self) -> str | None:
+        if isinstance(self.content, list):
+            return "".join(part.text or "" for part in self.content)
+        return self.content
+
+
+class _Token(msgspec.Struct, gc=False):
+    logprob: float | None = None
+
+
+class _Logprobs(msgspec.Struct):
+    content: list[_Token] | None = None
+    token_logprobs: list[float | None] | None = None
+
+
+class _Choice(msgspec.Struct):
+    index: int | None = None
+    message: _Message | None = None
+    text: str | None = None
+    logprobs: _Logprobs | None = None
+    finish_reason: str | None = None
+    delta: Any = None
+
+
+class _Prompted(msgspec.Struct):
+    """What a prompt is in: a request, or a line that repeats it."""
+
+    messages: list[_Message] | None = None
+    prompt: str | list[Any] | None = None
+
+
+class _Body(_Prompted):
+    choices: list[_Choice] | None = None
+    model: str | None = None
+    error: Any = None
+    object: str | None = None
+
+
+class _Response(_Body):
+    body: _Body | str | None = None
+    status_code: int | None = None
+
+
+class _Line(_Response):
+    custom_id: str | int | None = None
+    response: _Response | str | None = None
+    request: _Prompted | None = None
+
+
+class _Request(_Prompted):
+    custom_id: str | int | None = None
+    body: _Prompted | None = None
+
+
+class Openai(NBestFormat, frozen=True):
+    """Responses of chat and completion APIs; they are only read.
+
+    Attributes:
+        requests: the file of the requests, which has the prompts and their order.
+        extract: a regular expression that finds the candidate in an answer: its first group, or
+            the whole match.
+        field: the field of the candidate, where an answer is an object of JSON.
+        source: a regular expression that finds the source text in a prompt.
+        prompt_id: a regular expression that finds the name of the prompt in a `custom_id`, where
+            several requests have the same prompt, as `(.*)-sample` in `doc-7-sample-2`.
+        finished: accepted values of `finish_reason`; it may also be absent.
+    """
+
+    required: ClassVar[tuple[tuple[str, ...], ...]] = (("choices",), ("custom_id", "response"))
+
+    requests: str = ""
+    extract: str = ""
+    field: str = ""
+    source: str = ""
+    prompt_id: str = ""
+    finished: str | tuple[str, ...] = _FINISHED
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name in ("extract", "source", "prompt_id"):
+            extractor(getattr(self, name), name)
+
+    def detect(self, first_line: bytes) -> bool:
+        """Return whether a line is a response, a request, or an error in place of a response.
+
+        >>> Openai().detect(b'{"id": "chatcmpl-1", "choices": []}')
+        True
+        >>> Openai().detect(b'{"id": 0, "candidates": []}')
+        False
+        """
+        keys = set(json_keys(first_line))
+        if keys or not first_line.lstrip().startswith(b"{"):
+            batch = "custom_id" in keys and not keys.isdisjoint(("response", "error", "body"))
+            return batch or "choices" in keys or ("error" in keys and "text" not in keys)
+        # Like a response, but not JSON: reading it says what is wrong.
+        return b'"choices"' in first_line or b'"custom_id"' in first_line
+
+    def parse(self, blocks: Iterable[bytes], options: ReadOptions) -> Iterator[Rows]:
+        r"""Yield the rows of all answers, when the last one is read.
+
+        Raises:
+            DataError: with file and line, if a line is not a response; or if there are answers that
+                cannot be candidates and `bad` is "error": errors instead of responses, responses
+                without choices, refusals, answers without a text or not finished, answers without
+                the wanted part.
+
+        >>> line = b'{"choices": [{"text": " a cat", "logprobs": {"token_logprobs": [-1, -3]}}]}\n'
+        >>> rows = next(Openai().parse([line], ReadOptions("out.jsonl")))
+        >>> rows.strings, rows.names[:2], rows.features[:, :2].tolist()
+        (['a cat'], ('logprob.sum', 'logprob.mean'), [[-4.0, -2.0]])
+        """
+        yield _Reader(self, options).rows(blocks)
+
+    def write(self, nbest: NBest, file: TextIO) -> None:
+        """Raise an error: the lists do not have the log-probabilities of tokens.
+
+        Raises:
+            UsageError: always.
+        """
+        problem = "lists cannot be written as responses of an API: choose jsonl"
+        raise UsageError(problem, parameter="format", code="not-supported")
+
+
+class _Prompts(NamedTuple):
+    """The prompts of a file of requests, by name."""
+
+    origin: str
+    sources: dict[str, str | None]
+
+
+class _Reader:
+    """Collects the answers of one file.
+
+    Args:
+        format: the settings.
+        options: how to read.
+    """
+
+    def __init__(self, format: Openai, options: ReadOptions):
+        self._format, self._options = format, options
+        self._source = extractor(format.source) if format.source else lambda text: text
+        self._prompt_id = extractor(format.prompt_id, "prompt_id")
+        self._extract = extractor(format.extract)
+        finished = format.finished
+        self._finished = (finished,) if isinstance(finished, str) else finished
+        self._requests = self._read_requests() if format.requests else None
+        self._prompts: dict[str | int, Prompt] = {}
+        self._models: Counter[str] = Counter()
+        self._left_out = LeftOut(options.origin, options.bad)
+        self._named: bool | None = None  # whether lines have a custom_id
+        self._batch = False
+
+    def rows(self, blocks: Iterable[bytes]) -> Rows:
+        """Return the rows of all answers."""
+        for line, number in _decoded(blocks, _Line, self._options.origin):
+            self._read(line, number)
+        if not self._prompts:
+            raise self._options.error("empty: there are no responses in it", code="no-data")
+        self._left_out.report()
+        if len(self._models) > 1:
+            counts = ", ".join(f"{quoted(n)[1:-1]}: {c:,}" for n, c in self._models.most_common())
+            warn_user(
+                f"{self._options.origin}: answers of several models ({counts}): their "
+                f"log-probabilities may not be comparable; the extra {_MODEL} says which is whose"
+            )
+        ids = self._ids()
+        pairs = sorted(zip(ids, self._prompts.values(), strict=True), key=lambda pair: pair[0])
+        schema = SchemaReader(self._options.origin, first_id=self._options.first_id)
+        prompts = [prompt for _, prompt in pairs]
+        models = _MODEL if self._models else None
+        return sample_rows(prompts, sorted(ids), schema, origins=models)
+
+    def _read(self, line: _Line, number: int) -> None:
+        """Collect the candidates of a line."""
+        answer: _Body | str | None = line if line.response is None else line.response
+        if isinstance(answer, _Response) and answer.body is not None and answer.choices is None:
+            answer = answer.body
+        is_request = line.response is None and not isinstance(answer, str) and answer is not line
+        prompt = self._prompt(line, number)
+        error = self._error(line, answer)
+        if error is not None:
+            self._left_out.add("errors instead of responses", prompt.label, number, error)
+        elif not isinstance(answer, _Body) or answer.choices is None:
+            raise self._misfit(answer, number, is_request)
+        elif not answer.choices:
+            self._left_out.add("responses without choices", prompt.label, number)
+        else:
+            choices = answer.choices
+            if all(choice.index is not None for choice in choices):
+                choices = sorted(choices, key=lambda choice: choice.index or 0)
+            for choice in choices:
+                self._add(choice, answer.model, prompt, number)
+
+    def _misfit(self, answer: Any, number: int, is_request: bool) -> DataError:
+        problem = "no field choices, so this is not a response of a chat or completion API"
+        if is_request:
+            problem = "a request, not a response: give the responses, and name the file of requests"
+            problem += " by the setting requests"
+        elif isinstance(answer, _Body) and answer.object == "response":
+            problem = "a response of the Responses API: use chat completions, whose answers have"
+            problem += " log-probabilities"
+        return self._options.error(problem, number)
+
+    def _prompt(self, line: _Line, number: int) -> Prompt:
+        """Return the prompt that a line belongs to."""
+        has_name = line.custom_id is not None
+        if self._named is None:
+            self._named = has_name
+        if has_name is not self._named:
+            one, other = ("a", "no") if has_name else ("no", "a")
+            problem = f"{one} custom_id, but the lines before have {other} one"
+            raise self._options.error(f"{problem}: write all lines in the same way", number)
+        self._batch = self._batch or line.response is not None
+        name = self._name(line.custom_id, self._options, number) if has_name else None
+        prompt = self._prompts.get(number if name is None else name)
+        if prompt is None:
+            if self._requests is not None:
+                source = self._requested(name, number)
+            else:
+                source = self._text_of(line) or (self._text_of(line.request))
+            prompt = self._prompts[number if name is None else name] = Prompt(number, name, source)
+        return prompt
+
+    def _requested(self, name: str | None, number: int) -> str | None:
+        """Return the source of a prompt in the file of requests."""
+        requests = self._requests
+        if requests is None or name is None or name not in requests.sources:
+            shown = "no custom_id" if name is None else f"the custom_id {quoted(name)}"
+            origin = self._format.requests if requests is None else requests.origin
+            problem = f"{shown}, which is not in {origin}: give the requests of these responses"
+            raise self._options.error(problem, number, "mismatch", "requests")
+        return requests.sources[name]
+
+    def _name(self, custom_id: str | int | None, options: ReadOptions, number: int) -> str:
+        """Return the name of the prompt of a request."""
+        if not self._format.prompt_id:
+            return str(custom_id)
+        name = self._prompt_id(str(custom_id))
+        if name is None:
+            problem = f"the pattern of the prompt is not found in {quoted(str(custom_id))}"
+            raise options.error(problem, number, "mismatch", "prompt_id")
+        return name
+
+    def _error(self, line: _Line, answer: _Body | str | None) -> str | None:
+        """Return the message of an error that a line has instead of a response."""
+        parts = [line, line.response, answer]
+        found = [part.error for part in parts if isinstance(part, _Body) and part.error]
+        found += [part for part in parts if isinstance(part, str)]
+        status = [part.status_code for part in parts if isinstance(part, _Response)]
+        found += [f"status {code}" for code in status if code is not None and code >= 400]
+        if not found:
+            return None
+        message = found[0].get("message", found[0]) if isinstance(found[0], dict) else found[0]
+        return str(message)
+
+    def _add(self, choice: _Choice, model: str | None, prompt: Prompt, number: int) -> None:
+        """Add a choice to the candidates of its prompt."""
+        if choice.delta is not None:
+            problem = (
+                "a part of an answer that was streamed: join the parts, or set stream to false"
+            )
+            raise self._options.error(problem, number, "not-supported")
+        message = choice.message
+        text = message.text if choice.text is None and message is not None else choice.text
+        reason = choice.finish_reason
+        if message is not None and message.refusal:
+            self._left_out.add("refusals", prompt.label, number)
+        elif reason is not None and reason not in self._finished:
+            self._left_out.add_unfinished(reason, prompt.label, number)
+        elif text is None:
+            self._left_out.add("answers without a text", prompt.label, number)
+        else:
+            part = self._part(text)
+            logprobs = _logprobs_of(choice.logprobs)
+            statistics = token_statistics(logprobs)
+            if part is None:
+                wanted = f"the field {quoted(self._format.field)}"
+                wanted = wanted if self._format.field else "the pattern"
+                self._left_out.add(f"answers without {wanted}", prompt.label, number)
+            elif logprobs and not abs(statistics[0]) < TOO_LARGE:
+                self._left_out.add("log-probabilities that are not finite", prompt.label, number)
+            else:
+                if model is not None:
+                    self._models[model] += 1
+                prompt.add(part, statistics, model)
+
+    def _part(self, text: str) -> str | None:
+        """Return the candidate in an answer."""
+        if self._format.field:
+            fenced = _FENCE.fullmatch(text)
+            try:
+                found = json.loads(fenced[1] if fenced else text)
+                text = found[self._format.field]
+            except (ValueError, RecursionError, TypeError, KeyError):
+                return None
+            if not isinstance(text, str):
+                return None
+        return self._extract(text)
+
+    def _text_of(self, prompted: _Prompted | None) -> str | None:
+        """Return the source text in a prompt."""
+        if prompted is None:
+            return None
+        text = prompted.prompt
+        if prompted.messages is not None:
+            users = [one.text for one in prompted.messages if one.role == "user"]
+            text = users[-1] if users else None
+        return self._source(text) if isinstance(text, str) else None
+
+    def _read_requests(self) -> _Prompts:
+        """Return the prompts in the file of requests.
+
+        Raises:
+            DataError: with file and line, if a line is not a request.
+        """
+        options = ReadOptions(origin_name(self._format.requests))
+        sources: dict[str, str | None] = {}
+        for line, number in _decoded(read_blocks(options.origin), _Request, options.origin):
+            prompted = line if line.body is None else line.body
+            if line.custom_id is None or (prompted.messages is None and prompted.prompt is None):
+                lacking = "custom_id" if line.custom_id is None else "body.messages or body.prompt"
+                raise options.error(f"no field {lacking}, so this is not a request", number)
+            name = self._name(line.custom_id, options, number)
+            sources.setdefault(name, self._text_of(prompted))
+        if not sources:
+            raise options.error("empty: there are no requests in it", code="no-data")
+        return _Prompts(options.origin, sources)
+
+    def _ids(self) -> list[int]:
+        """Return the ids of the sentences of the prompts."""
+        first = self._options.first_id
+        names = [str(name) for name in self._prompts]
+        if self._requests is not None:
+            places = {name: first + place for place, name in enumerate(self._requests.sources)}
+            if absent := [name for name in places if name not in self._prompts]:
+                problem = f"requests without a response: {named(absent)}"
+                warn_user(f"{self._options.origin}: {problem}: no list of them")
+            return [places[name] for name in names]
+        if self._named:
+            found = [_NUMBERED.fullmatch(name) for name in names]
+            matches = [match for match in found if match]
+            numbers = [int(match[2]) for match in matches]
+            alike = len({match[1] for match in matches}) == 1
+            if alike and len(matches) == len(set(numbers)) == len(names):
+                return numbers
+            if self._batch:
+                warn_user(
+                    f"{self._options.origin}: sentences are counted in the order of the responses, "
+                    "which need not be that of the requests: name the file of requests by the "
+                    "setting requests"
+                )
+        return list(range(first, first + len(names)))
+
+
+def _logprobs_of(logprobs: _Logprobs | None) -> list[float]:
+    """Return the log-probabilities of the tokens of an answer; none if one is missing.
+
+    The first one may be null: nothing precedes the first token of a prompt that is repeated.
+    """
+    if logprobs is None:
+        return []
+    values: Sequence[float | None] = logprobs.token_logprobs or ()
+    if logprobs.content is not None:
+        values = [token.logprob for token in logprobs.content]
+    values = values[1:] if values and values[0] is None else values
+    present = [value for value in values if value is not None]
+    return present if len(present) == len(values) else []
+
+
+def _decoded(blocks: Iterable[bytes], kind: type[L], origin: str) -> Iterator[tuple[L, int]]:
+    """Yield what each line says, and its number; blank lines are left out.
+
+    Raises:
+        DataError: with file and line, if one is not JSON, or a field is of another type.
+    """
+    decoder = msgspec.json.Decoder(kind)
+    first = 1
+    for block in blocks:
+        count = line_count(block)
+        try:
+            values: list[L] = decoder.decode_lines(block)
+        except (ValueError, RecursionError):
+            values = []
+        if len(values) == count:
+            yield from zip(values, range(first, first + count), strict=True)
+        else:
+            for number, line in enumerate(block[:-1].split(b"\n"), first):
+                if line.strip():
+                    yield _one(decoder.decode, kind, line, origin, number), number
+        first += count
+
+
+def _one(decode: Callable[[bytes], L], kind: type[L], line: bytes, origin: str, number: int) -> L:
+    """Return what a line says.
+
+    Raises:
+        DataError: with file and line, if it is not JSON, or a field is of another type.
+    """
+    try:
+        return decode(line)
+    except (ValueError, RecursionError):
+        values, _ = strict_values(line + b"\n", origin, number)
+    try:
+        return msgspec.convert(values[0], kind)
+    except (msgspec.ValidationError, OverflowError) as error:
+        problem, _, place = str(error).partition(" - at `$")
+        where = f"{place.strip('.`')}: " if place else ""
+        advice = "not as chat and completion APIs write it"
+        raise DataError(f"{where}{problem}: {advice}", origin, number, code="bad-line") from error

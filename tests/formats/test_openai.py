@@ -1,0 +1,330 @@
+"""Responses of chat and completion APIs, and the requests that they answer."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from raising import raises
+
+from bpa_ppl import NBest, iter_nbest, read_nbest
+from bpa_ppl.errors import BpaWarning, DataError, UsageError
+from bpa_ppl.formats.openai import Openai
+from bpa_ppl.notes import capture_notes
+from bpa_ppl.registry import NBEST_FORMATS
+
+GOLDEN = Path(__file__).parent / "golden"
+STATISTICS = ("logprob.sum", "logprob.mean", "logprob.min", "length", "count")
+Write = Callable[..., Path]
+
+
+def choice(text: str | None, *logprobs: float | None, **more: Any) -> dict[str, Any]:
+    """Return a choice of a chat."""
+    tokens = [{"token": "t", "logprob": value, "bytes": None} for value in logprobs]
+    logged = {"content": tokens} if logprobs else None
+    message = {"role": "assistant", "content": text, "refusal": more.pop("refusal", None)}
+    return {"message": message, "logprobs": logged, "finish_reason": "stop", **more}
+
+
+def live(*choices: Any, **more: Any) -> str:
+    """Return a response."""
+    return json.dumps({"id": "chatcmpl-1", "model": "m", "choices": choices, **more})
+
+
+def batch(name: Any, *choices: Any, **more: Any) -> str:
+    """Return a line of the output of a batch."""
+    body = {"model": "m", "choices": choices, **more}
+    response = {"status_code": 200, "body": body}
+    return json.dumps({"id": "batch_1", "custom_id": name, "response": response, "error": None})
+
+
+def request(name: str, prompt: Any, **more: Any) -> str:
+    messages = [{"role": "system", "content": "Translate."}, {"role": "user", "content": prompt}]
+    body = {"model": "m", "messages": messages, "n": 4, **more}
+    return json.dumps({"custom_id": name, "method": "POST", "url": "/v1/chat", "body": body})
+
+
+def notes_of(read: Callable[[], NBest]) -> tuple[NBest, str]:
+    """Return what is read, and all warnings and messages."""
+    with capture_notes() as notes:
+        lists = read()
+    return lists, "\n".join(note.message for note in notes)
+
+
+def test_a_batch() -> None:
+    lists = read_nbest(GOLDEN / "openai-batch.jsonl", strict=True)
+    assert lists.ids == ("request-1", "request-2", "request-10")
+    assert lists.sentence_ids.tolist() == [1, 2, 10]
+    texts = ['un "café"\n noir', "ok 日本", "a dog", "the dog", "last"]
+    assert [lists.text(row) for row in range(5)] == texts
+    assert lists.feature_names == STATISTICS
+    tokens = [[-1e-05, -3, -0.0], [-2], [-0.25, -0.5], [-0.5, -1.0], [-7.5]]
+    expected = [
+        [np.sum(t), np.mean(t), np.min(t), len(t), count]
+        for t, count in zip(tokens, [1, 1, 1, 2, 1], strict=True)
+    ]
+    assert np.array_equal(lists.features, np.float32(expected))
+    assert set(lists.extras["model"]) == {"gpt-4o-mini-2024-07-18"}
+
+
+def test_responses_one_by_one() -> None:
+    lists = read_nbest(GOLDEN / "openai-completions.jsonl", strict=True)
+    assert [lists.texts(s) for s in range(3)] == [["a cat", "cat"], ["le chat"], ["two parts"]]
+    assert lists.features[:, 0].tolist() == [-2, -4, -0.75, -2.5]
+    assert lists.ids == (0, 1, 2)
+
+
+@pytest.mark.parametrize(
+    ("names", "ids", "extra"),
+    [
+        (["7", "3", "12"], [3, 7, 12], None),
+        (["doc2-7", "doc2-3", "doc2-12"], [3, 7, 12], ("doc2-3", "doc2-7", "doc2-12")),
+        (["a-1", "b-2", "a-3"], [0, 1, 2], ("a-1", "b-2", "a-3")),
+        (["r-1", "r-01", "r-2"], [0, 1, 2], ("r-1", "r-01", "r-2")),
+        ([5, 4, 3], [3, 4, 5], None),
+    ],
+)
+def test_numbers_in_the_names_of_prompts_are_the_ids(
+    write: Write, names: list[Any], ids: list[int], extra: Any
+) -> None:
+    path = write(*(batch(name, choice(f"{name}", -1)) for name in names))
+    lists, notes = notes_of(lambda: read_nbest(path))
+    assert lists.sentence_ids.tolist() == ids
+    assert lists.sentence_extras.get("id") == extra
+    assert ("order of the responses" in notes) is (ids == [0, 1, 2])
+
+
+def test_lines_of_one_prompt_are_joined_and_repeats_counted(write: Write) -> None:
+    path = write(
+        batch("p-2", choice("b", -3), choice("c", -1)),
+        batch("p-1", choice("a", -1)),
+        batch("p-2", choice("c", -0.5), choice("c"), choice("d", -9, index=0)),
+    )
+    lists, notes = notes_of(lambda: read_nbest(path))
+    assert [lists.texts(s) for s in range(2)] == [["a"], ["b", "c", "d"]]
+    assert lists.features[:, -1].tolist() == [1, 1, 3, 1]
+    assert lists.features[:, 0].tolist() == [-1, -3, -0.5, -9]
+    assert "2 of 6 answers repeat another" in notes
+    parts = list(iter_nbest(path, chunk=1))
+    assert [part.sizes.tolist() for part in parts] == [[1], [3]]
+
+
+def test_requests_give_sources_and_order(write: Write) -> None:
+    requests = write(
+        request("uuid-b", "un chat"),
+        request("uuid-c", [{"type": "text", "text": "deux "}, {"type": "text", "text": "mots"}]),
+        request("uuid-a", "trois"),
+        name="requests.jsonl",
+    )
+    path = write(batch("uuid-a", choice("three", -1)), batch("uuid-b", choice("a cat", -1)))
+    lists, notes = notes_of(lambda: read_nbest(path, format=Openai(requests=str(requests))))
+    assert lists.sources == ("un chat", "trois")
+    assert (lists.sentence_ids.tolist(), lists.ids) == ([0, 2], ("uuid-b", "uuid-a"))
+    assert "requests without a response: 1 (uuid-c)" in notes
+    name = f"openai:requests={requests}"
+    shifted, _ = notes_of(lambda: read_nbest(path, format=name, first_id=1))
+    assert shifted.sentence_ids.tolist() == [1, 3]
+
+
+def test_several_requests_of_one_prompt(write: Write) -> None:
+    samples = ["d7-s1", "d8-s1", "d7-s2"]
+    requests = write(*(request(name, f"Übersetze: {name[:2]}!") for name in samples), name="in")
+    path = write(*(batch(name, choice(name, -1)) for name in samples[::-1]))
+    format = Openai(prompt_id="(.*)-s", requests=str(requests), source=": (.*)!")
+    lists = read_nbest(path, format=format)
+    assert [lists.texts(s) for s in range(2)] == [["d7-s2", "d7-s1"], ["d8-s1"]]
+    assert lists.sources == ("d7", "d8")
+    with raises(DataError, "mismatch", parameter="prompt_id", line=1, match="'d7-s2'"):
+        read_nbest(path, format=Openai(prompt_id="(.*)-x"))
+    short = write(request("d8-s1", "?"), name="short")
+    with raises(DataError, "mismatch", parameter="requests", line=1, match="'d7-s2'"):
+        read_nbest(path, format=Openai(requests=str(short)))
+
+
+def test_prompts_in_the_lines_themselves(write: Write) -> None:
+    message = {"role": "user", "content": "un chat"}
+    path = write(
+        live(choice("a", -1), messages=[message]),
+        live(choice("b", -1), prompt="deux"),
+        json.dumps(
+            {"request": {"messages": [message]}, "response": json.loads(live(choice("c", -1)))}
+        ),
+    )
+    assert read_nbest(path).sources == ("un chat", "deux", "un chat")
+
+
+@pytest.mark.parametrize(
+    ("settings", "answer"),
+    [
+        ({"extract": "<t>(.*)</t>"}, "Gladly!\n<t> a\ncat </t> Bye."),
+        ({"extract": "a\ncat"}, "or a\ncat!"),
+        ({"field": "t"}, json.dumps({"t": "a\ncat", "note": None})),
+        ({"field": "t"}, '```json\n{"t": "a\\ncat"}\n```'),
+        ({"field": "t", "extract": "A: (.*)"}, json.dumps({"t": "A: a\ncat"})),
+    ],
+)
+def test_the_candidate_in_an_answer(write: Write, settings: dict[str, str], answer: str) -> None:
+    path = write(batch("1", choice(answer, -1)))
+    assert read_nbest(path, format=Openai(**settings)).texts(0) == ["a\ncat"]
+    odd = ["no", "{", "[1]", '{"t": 1}', "[" * 100_000]
+    path = write(batch("1", choice(answer, -1)), batch("2", *map(choice, odd)))
+    with raises(DataError, "bad-response", parameter="bad", line=2, match=r"5 \(2\)"):
+        read_nbest(path, format=Openai(**settings))
+
+
+#: What cannot be a candidate, and what the message repeats of it.
+UNUSABLE = {
+    "refusal": (batch("p-8", choice(None, refusal="I cannot")), r"refusals: 1 \(p-8\)"),
+    "length": (batch("p-8", choice("a", finish_reason="length")), "'length': 1"),
+    "filter": (batch("p-8", choice("", finish_reason="content_filter")), "'content_filter': 1"),
+    "tool": (batch("p-8", choice(None)), "without a text: 1"),
+    "empty": (batch("p-8"), "without choices: 1"),
+    "infinite": (batch("p-8", choice("a", -1, float("-inf"))), "finite: 1"),
+    "nan": (batch("p-8", choice("a", float("nan"))), "finite: 1"),
+    "huge": (batch("p-8", choice("a", -1e39)), "finite: 1"),
+    "status": ('{"custom_id": "p-8", "response": {"status_code": 429, "body": {}}}', "429"),
+    "error": ('{"custom_id": "p-8", "response": null, "error": {"message": "Slow"}}', "'Slow'"),
+    "inside": (
+        '{"custom_id": "p-8", "response": {"status_code": 400, "body": {"error": {"code": 3}}}}',
+        "'code': 3",
+    ),
+    "text": ('{"custom_id": "p-8", "response": "Bad gateway"}', "'Bad gateway'"),
+}
+
+
+@pytest.mark.parametrize("name", UNUSABLE)
+def test_what_cannot_be_a_candidate_is_listed_or_dropped(write: Write, name: str) -> None:
+    line, shown = UNUSABLE[name]
+    good = [batch("p-7", choice("a", -1)), batch("p-9", choice("b", -1))]
+    path = write(good[0], line, good[1])
+    with raises(DataError, "bad-response", parameter="bad", line=2, match=shown):
+        read_nbest(path)
+    lists, notes = notes_of(lambda: read_nbest(path, bad="drop"))
+    assert lists.sentence_ids.tolist() == [7, 9]
+    assert "left out: " in notes
+    assert "prompts without a candidate: 1 (p-8)" in notes
+    with raises(DataError, "no-data"), warnings.catch_warnings(action="ignore"):
+        read_nbest(write(line), bad="drop")
+
+
+def test_one_message_counts_everything(write: Write) -> None:
+    lines = [batch(f"p-{n}", choice("a", finish_reason="length")) for n in range(8)]
+    path = write(*lines, UNUSABLE["error"][0], UNUSABLE["refusal"][0])
+    with raises(DataError, "bad-response", parameter="bad", line=1) as caught:
+        read_nbest(path)
+    for part in ("8 (p-0, p-1, p-2, p-3, p-4, …)", "responses: 1 (p-8;", "refusals: 1 (p-8)"):
+        assert part.replace(";", "") in str(caught.value).replace(";", "")
+    path = write(*lines)
+    accepted, _ = notes_of(lambda: read_nbest(path, format=Openai(finished=("stop", "length"))))
+    assert len(accepted) == 8
+
+
+def test_models_that_are_mixed_and_missing_logprobs(write: Write) -> None:
+    path = write(
+        batch("1", choice("a", -1), choice("b", -2)),
+        batch("1", choice("a"), model="other"),
+    )
+    lists, notes = notes_of(lambda: read_nbest(path))
+    assert "several models (m: 2, other: 1)" in notes
+    assert lists.texts(0) == ["a", "b", "a"]
+    assert lists.extras["model"] == ("m", "m", "other")
+    assert "logprob.sum" in notes
+    assert np.isnan(lists.extras["logprob.sum"]).tolist() == [False, False, True]
+    assert lists.feature_names == ("count",)
+
+
+def test_without_any_log_probability_count_is_the_only_feature(write: Write) -> None:
+    path = write(batch("1", choice("a"), choice("a"), choice("b")))
+    with pytest.warns(BpaWarning, match="the only feature is count"):
+        lists = read_nbest(path)
+    assert (lists.feature_names, lists.features.tolist()) == (("count",), [[2], [1]])
+
+
+@pytest.mark.parametrize(
+    ("bad", "code", "shown"),
+    [
+        (batch("8", choice("a"))[:-9], "bad-line", "not JSON"),
+        ("[1]", "bad-line", "object"),
+        (batch("8", choice("\ud800")), "bad-encoding", "surrogate"),
+        (b'{"custom_id": "8", "response": "\xff"}\n', "bad-encoding", ""),
+        ("[" * 100_000, "bad-line", ""),
+        (batch("8", choice(5)), "bad-line", r"response\.body\.choices\[0\]\.message\.content"),  # type: ignore[arg-type]
+        (batch("8", choice("a", "x")), "bad-line", r"content\[0\]\.logprob"),  # type: ignore[arg-type]
+        (batch("8", "a"), "bad-line", r"choices\[0\]"),
+        (batch([8], choice("a")), "bad-line", "custom_id"),
+        (live(choice("a")), "bad-line", "no custom_id"),
+        (request("8", "hello"), "bad-line", "a request"),
+        ('{"custom_id": "8", "response": {"body": {"object": "response"}}}', "bad-line", "chat"),
+        ('{"custom_id": "8", "response": {"body": {"data": []}}}', "bad-line", "choices"),
+        (batch("8", {"index": 0, "delta": {"content": "a"}}), "not-supported", "stream"),
+    ],
+)
+def test_a_bad_line_is_named(write: Write, bad: str | bytes, code: str, shown: str) -> None:
+    path = write(batch("7", choice("a", -1)), bad, batch("9", choice("a", -1)))
+    with pytest.raises(DataError, match=rf"dev\.nbest:2: .*{shown}") as caught:
+        read_nbest(path, bad="drop")
+    assert caught.value.code == code
+
+
+def test_a_truncated_file_names_its_last_line(write: Write) -> None:
+    whole = batch("1", choice("a", -1)).encode() + b"\n"
+    for cut in range(len(whole) - 2, 20, -37):
+        with raises(DataError, "bad-line", parameter="format", line=2):
+            read_nbest(write(whole, whole[:cut]))
+
+
+def test_a_file_of_requests_that_is_not_one(write: Write) -> None:
+    path = write(batch("1", choice("a", -1)))
+    for line in (batch("1"), "{}", '{"custom_id": "1", "body": {"input": "a"}}', "[", " "):
+        with pytest.raises(DataError, match=r"requests\.jsonl"):
+            read_nbest(path, format=Openai(requests=str(write(line, name="requests.jsonl"))))
+    with pytest.raises(DataError, match="absent"):
+        read_nbest(path, format=Openai(requests="absent.jsonl"))
+
+
+@pytest.mark.parametrize("name", ["extract", "source", "prompt_id"])
+def test_settings_are_checked_at_once(name: str) -> None:
+    with raises(UsageError, "invalid-setting", parameter=name, match=r"'\('"):
+        NBEST_FORMATS.resolve("openai", {name: "("})
+
+
+def test_long_answers(write: Write) -> None:
+    text = "e" * 10_000_000
+    lists = read_nbest(write(batch("1", choice(f"<{text}>", -1))), format=Openai(extract="<(.*)>"))
+    assert lists.texts(0) == [text]
+    with raises(DataError, "bad-response", parameter="bad", line=1) as caught:
+        read_nbest(write(batch("1" * 99, choice("a", finish_reason=text[:1_000_000]))))
+    assert len(caught.value.message) < 500
+
+
+@pytest.mark.parametrize(
+    "line",
+    [live(), '{"custom_id": "1", "error": {}}', '{"error": {"message": "x"}}', request("1", "a")],
+)
+def test_it_is_detected_by_its_fields(line: str) -> None:
+    found = [n for n in NBEST_FORMATS if NBEST_FORMATS.resolve(n).detect(line.encode())]
+    assert found[:1] == ["openai"]
+
+
+@pytest.mark.parametrize(
+    ("line", "shown"),
+    [
+        ('{"id": 0, "hypotheses": []}', r"jsonl, .* no field candidates \(it has hypotheses, id\)"),
+        ('{"text": "a", "score": 1}', "jsonl, .* no field id"),
+        ('{"translation": "a", "score": 1}', "sockeye, .* no field sentence_id"),
+        ('{"prompt": "a", "chosen": "b"}', "preference-pairs, .* no field rejected"),
+        ('{"custom_id": "1", "output": []}', "openai, .* no field response"),
+        ('[{"id": 0}]', "list of JSON"),
+        ("{", "not a whole object"),
+    ],
+)
+def test_an_unknown_file_is_compared_with_the_nearest_format(
+    write: Write, line: str, shown: str
+) -> None:
+    with raises(DataError, "unknown-format", parameter="format", line=1, match=shown):
+        read_nbest(write(line))
