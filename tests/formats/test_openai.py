@@ -309,22 +309,3 @@ def test_long_answers(write: Write) -> None:
 def test_it_is_detected_by_its_fields(line: str) -> None:
     found = [n for n in NBEST_FORMATS if NBEST_FORMATS.resolve(n).detect(line.encode())]
     assert found[:1] == ["openai"]
-
-
-@pytest.mark.parametrize(
-    ("line", "shown"),
-    [
-        ('{"id": 0, "hypotheses": []}', r"jsonl, .* no field candidates \(it has hypotheses, id\)"),
-        ('{"text": "a", "score": 1}', "jsonl, .* no field id"),
-        ('{"translation": "a", "score": 1}', "sockeye, .* no field sentence_id"),
-        ('{"prompt": "a", "chosen": "b"}', "preference-pairs, .* no field rejected"),
-        ('{"custom_id": "1", "output": []}', "openai, .* no field response"),
-        ('[{"id": 0}]', "list of JSON"),
-        ("{", "not a whole object"),
-    ],
-)
-def test_an_unknown_file_is_compared_with_the_nearest_format(
-    write: Write, line: str, shown: str
-) -> None:
-    with raises(DataError, "unknown-format", parameter="format", line=1, match=shown):
-        read_nbest(write(line))
