@@ -62,6 +62,7 @@ from .quality import (
 )
 from .sampling import (
     adapt as adapt,
+    describe as describe,
     learn_prior as learn_prior,
     log_density as log_density,
     update as update,

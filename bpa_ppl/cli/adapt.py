@@ -7,8 +7,6 @@ from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
 import bpa_ppl as bpa
 from bpa_ppl.cli import options as shared
 from bpa_ppl.errors import UsageError
@@ -17,14 +15,7 @@ from bpa_ppl.options import AdaptOptions
 
 
 def adapt(
-    nbest: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="NBEST",
-            help="N-best lists; plain, gzip, xz or zstd; - for stdin. Several files are "
-            "concatenated, with their references and sources given as -r A,B and -s A,B.",
-        ),
-    ],
+    nbest: shared.NBestPaths,
     weights: shared.Weights,
     output: shared.OutputPath,
     reading: shared.Reading,

@@ -143,6 +143,7 @@ _COMMANDS: dict[typer.Typer, tuple[Callable[..., None], ...]] = {
         posteriors.rerank,
         posteriors.weights,
         serve.serve,
+        lists.lists_,
         lists.oracle,
         lists.features,
         experiments.tune,

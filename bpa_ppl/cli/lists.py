@@ -1,15 +1,39 @@
-"""`bpa oracle` and `bpa features`: commands on lists alone."""
+"""`bpa lists`, `bpa oracle` and `bpa features`: commands on lists alone."""
 
 from __future__ import annotations
 
+import json
 import sys
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 import bpa_ppl as bpa
 from bpa_ppl.cli import options as shared
+from bpa_ppl.cli.options import METRIC, Option
 from bpa_ppl.errors import UsageError
+
+
+def lists_(
+    nbest: shared.NBestPaths,
+    reading: shared.Reading,
+    references: shared.References = None,
+    sources: shared.Sources = None,
+    metric: Annotated[
+        Any,
+        Option("The gain (default: as `bpa adapt` would find it).", shared.metric, names=METRIC),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json")] = False,
+) -> None:
+    """Show what was read from n-best lists, and what `bpa adapt` would do with them.
+
+    Args:
+        as_json: Print JSON instead of a table.
+    """
+    lists = reading.read_together(nbest, references, sources)
+    description = bpa.describe(lists, metric)
+    text = json.dumps(description.as_dict(), indent=2, ensure_ascii=False)
+    print(text if as_json else description)
 
 
 def oracle(

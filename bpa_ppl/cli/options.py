@@ -17,6 +17,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import MISSING, dataclass, fields, is_dataclass
+from glob import glob
 from itertools import chain
 from pathlib import Path
 from typing import (
@@ -207,6 +208,14 @@ NBestPath = Annotated[
     str,
     typer.Argument(metavar="NBEST", help="N-best lists; plain, gzip, xz or zstd; - for stdin."),
 ]
+NBestPaths = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="NBEST",
+        help="N-best lists; plain, gzip, xz or zstd; - for stdin. Several files are "
+        "concatenated, with their references and sources given as -r A,B and -s A,B.",
+    ),
+]
 PosteriorPath = Annotated[Path, typer.Argument(help="Posterior (NetCDF) written by `bpa adapt`.")]
 Output = Annotated[str, typer.Option("--output", "-o")]
 OutputPath = Annotated[Path, typer.Option("--output", "-o")]
@@ -354,13 +363,14 @@ class Reading:
         """Return the lists of several files as one table.
 
         Args:
-            paths: the files, with the same features.
+            paths: the files, with the same features; `dev/*.jsonl` names several.
             references: of all files, separated by commas, in their order; several of such.
             sources: likewise.
 
         Raises:
             UsageError: if there are not as many files of references or of sources.
         """
+        paths = expanded(paths)
         if len(paths) == 1:
             return self.read(paths[0], references, sources)
         refs = [one_per_list(str(names), paths, "references") for names in references or ()]
@@ -445,6 +455,16 @@ class Extra:
                 "give lists and --extra-references, or neither", parameter="extra", code="conflict"
             )
         return None if self.extra is None else reading.read(self.extra, self.extra_references)
+
+
+def expanded(paths: Sequence[str]) -> list[str]:
+    """Return the files that patterns with `*`, `?` or `[…]` match, where no shell has done so.
+
+    >>> expanded(["-", "none-of-these-*.jsonl"])
+    ['-', 'none-of-these-*.jsonl']
+    """
+    files = [[path] if Path(path).exists() else sorted(glob(path)) or [path] for path in paths]
+    return list(chain.from_iterable(files))
 
 
 def one_per_list(files: str, lists: Sequence[str], what: str) -> list[Path]:

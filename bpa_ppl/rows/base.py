@@ -36,7 +36,6 @@ class Rows(NamedTuple):
         strings: hypothesis texts, not necessarily distinct.
         string_index: (rows,) int32 into `strings`.
         dropped: the sentence ids of hypotheses left out for a bad value.
-        empty: the ids of sentences without candidates, and the source of each where it has one.
         extras: more columns by name, one value per row: arrays, or sequences in which None is
             missing.
         sources: the source text of the sentence of each row, or None.
@@ -44,6 +43,7 @@ class Rows(NamedTuple):
             has none.
         sentence_extras: more columns by name; all rows of a sentence have the same value.
         totals_normalised: whether the totals may be divided by a length.
+        empty: the ids of sentences without candidates, and the source of each where it has one.
     """
 
     names: tuple[str, ...]
@@ -54,12 +54,12 @@ class Rows(NamedTuple):
     strings: Sequence[str]
     string_index: npt.NDArray[np.int32]
     dropped: tuple[int, ...] = ()
-    empty: tuple[tuple[int, str | None], ...] = ()
     extras: Mapping[str, Sequence[Any]] = _NOTHING
     sources: Sequence[str | None] | None = None
     references: Sequence[tuple[str, ...] | None] | None = None
     sentence_extras: Mapping[str, Sequence[Any]] = _NOTHING
     totals_normalised: bool = False
+    empty: tuple[tuple[int, str | None], ...] = ()
 
     def part(self, start: int, stop: int | None = None) -> Rows:
         """Return some of the rows."""

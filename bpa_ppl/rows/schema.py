@@ -186,11 +186,11 @@ class SchemaReader:
             list(fields.hypotheses[TEXT]),
             np.arange(len(parents), dtype=np.int32),
             dropped,
-            tuple(empty),
             extras,
             None if sources is None else _spread(sources, parents),
             None if references is None else _spread(references, parents),
             {name: _spread(values, parents) for name, values in of_sentences.items()},
+            empty=tuple(empty),
         )
 
     def error(self, message: str, line: int | None, *, parameter: str | None = None) -> DataError:

@@ -1,8 +1,10 @@
-"""`bpa oracle`, `bpa features` and `bpa lm`, and features of text in other commands."""
+"""`bpa lists`, `oracle`, `features` and `lm`, and features of text in other commands."""
 
 from __future__ import annotations
 
+import json
 import os
+import shutil
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -32,6 +34,20 @@ def test_oracle_scores_and_texts(folder: Path) -> None:
     assert "anti-oracle" in mixed.err
     own = bpa.corpus_score(mixed.out.splitlines(), bpa.read_references("ref"), "ter")
     assert own.value == pytest.approx(values[1], abs=0.01)
+
+
+def test_lists_are_described(folder: Path) -> None:
+    sizes = bpa.read_nbest("nbest").sizes.tolist()
+    shown = succeed("lists", "nbest", "-r", "ref")
+    assert "12 sentences, 120 candidates, 10 per list" in shown.out
+    plain = json.loads(succeed("lists", "nbest", "-r", "ref", "--json", "--gain", "bleu").out)
+    assert (plain["sizes"], plain["references"]) == ([min(sizes), 10, max(sizes)], 12)
+    assert plain["plan"]["gain"] == "bleu"
+    shutil.copy("nbest", "nbest2")
+    both = json.loads(succeed("lists", "nbes*", "-r", "ref,ref", "--json").out)
+    assert (both["sentences"], both["references"]) == (24, 24)
+    assert "(--metric)" in refused("lists", "nbest", "--gain", "none", mention="'none'")
+    refused("lists", "no*", mention="no*")
 
 
 @pytest.fixture

@@ -1,0 +1,341 @@
+"""Descriptions of lists: what was read, what looks wrong, and what `adapt` would do with them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bpa_ppl.columns import as_numbers, counted
+from bpa_ppl.diagnostics.pages.page import Outcome, Table
+from bpa_ppl.errors import quoted, require
+from bpa_ppl.nbest import NBest, demote_to_extras
+from bpa_ppl.options import AdaptOptions
+from bpa_ppl.quality import Metric, oracles, resolve
+from bpa_ppl.quality.column import (
+    column_of,
+    judged_lists,
+    numeric_columns,
+    only_judged,
+    with_judged,
+)
+from bpa_ppl.quality.preferences import has_preferences
+from bpa_ppl.registry import LIKELIHOODS, SAMPLERS
+from bpa_ppl.rows.schema import looks_numeric
+from bpa_ppl.sampling.adapting import default_likelihood
+from bpa_ppl.weights import deviation_within, initial_weights
+
+_HEADER = ("column", "kind", "min", "median", "max", "within lists", "missing")
+#: Features are reported if their spreads within lists differ by more than this factor.
+_MOST_APART = 1e4
+#: Words in the names of human judgements, which are no features of new lists.
+_JUDGEMENTS = {"mqm", "da", "esa", "human", "judgement", "judgment", "rating", "gold"}
+#: A feature is reported if rounding to 32 bits is more than this share of its spread within lists.
+_ROUNDING = 0.01
+
+
+class ColumnSummary(NamedTuple):
+    """A column of numbers.
+
+    Attributes:
+        name: of the column.
+        kind: "feature", or "extra", which has no weight and can be the gain.
+        minimum: the lowest value.
+        median: of all values.
+        maximum: the highest value.
+        within: the standard deviation within lists.
+        missing: the number of candidates without a value.
+    """
+
+    name: str
+    kind: str
+    minimum: float
+    median: float
+    maximum: float
+    within: float
+    missing: int
+
+
+class Plan(NamedTuple):
+    """What `adapt` does with lists by default, without canonical weights.
+
+    Attributes:
+        gain: the metric or column; None for preferences.
+        likelihood: the name of the likelihood.
+        prior: the name of the prior.
+        sampler: the name of the sampler.
+        ties: the policy for ties between oracles.
+        start: the features that start with a weight, because they are log-probabilities.
+        judged: the number of lists with at least two candidates that have a gain.
+        tied: in how many of them several candidates are the best.
+        equal: in how many of them all candidates are equally good.
+    """
+
+    gain: str | None
+    likelihood: str
+    prior: str
+    sampler: str
+    ties: str
+    start: tuple[str, ...]
+    judged: int = 0
+    tied: int = 0
+    equal: int = 0
+
+
+@dataclass(frozen=True)
+class Description(Outcome):
+    """What is in lists.
+
+    Attributes:
+        origin: where the lists are from.
+        sentences: the number of lists.
+        candidates: the number of candidates.
+        sizes: the minimum, the median and the maximum number of candidates of a list.
+        missing_ids: the number of sentences between the first and the last id without a list.
+        columns: the columns of numbers, features first.
+        texts: the number of different values of each column of texts.
+        of_sentences: the names of extras of sentences.
+        sources: the number of sentences with a source.
+        references: the number of sentences with a reference.
+        among: in how many of them a reference is among the candidates.
+        duplicates: the number of candidates with the text of another one before them in the list.
+        plan: what `adapt` does; None if it needs a gain.
+        warnings: what looks wrong, with a remedy.
+    """
+
+    origin: str
+    sentences: int
+    candidates: int
+    sizes: tuple[int, float, int]
+    missing_ids: int
+    columns: tuple[ColumnSummary, ...]
+    texts: dict[str, int]
+    of_sentences: tuple[str, ...]
+    sources: int
+    references: int
+    among: int
+    duplicates: int
+    plan: Plan | None
+    warnings: tuple[str, ...]
+
+    @property
+    def passed(self) -> bool:
+        """Whether nothing looks wrong."""
+        return not self.warnings
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the description as plain data, for JSON."""
+        plain = asdict(self)
+        plain["columns"] = [
+            {name: None if value != value else value for name, value in column._asdict().items()}
+            for column in self.columns
+        ]
+        plain["plan"] = None if self.plan is None else self.plan._asdict()
+        return plain
+
+    def _shown(self) -> tuple[str, Table, list[str]]:
+        """Return the sizes, the columns, and the rest as notes."""
+        low, median, high = self.sizes
+        each = f"{low}" if low == high else f"{low} to {high}, median {median:g},"
+        sentences = counted(self.sentences, "sentence")
+        title = (
+            f"{self.origin}: {sentences}, {counted(self.candidates, 'candidate')}, {each} per list"
+        )
+        rows = [
+            (c.name, c.kind, *(f"{v:.4g}" for v in c[2:6]), f"{c.missing / self.candidates:.0%}")
+            for c in self.columns
+        ]
+        return title, Table(_HEADER, rows), [*self._notes(), *self._plan_notes()]
+
+    def _notes(self) -> Iterator[str]:
+        sentences = counted(self.sentences, "sentence")
+        yield f"sources for {self.sources} of {sentences}"
+        among = f", which is a candidate in {self.among}" if self.references else ""
+        yield f"a reference for {self.references} of {sentences}{among}"
+        for name, values in self.texts.items():
+            yield f"{name}: {counted(values, 'different text')}"
+        if self.of_sentences:
+            yield f"of sentences: {', '.join(self.of_sentences)}"
+        if self.missing_ids:
+            yield f"{counted(self.missing_ids, 'id')} between the first and the last without a list"
+        if self.duplicates:
+            yield f"{counted(self.duplicates, 'candidate')} with the text of another of the list"
+        yield from (f"warning: {warning}" for warning in self.warnings)
+
+    def _plan_notes(self) -> Iterator[str]:
+        plan = self.plan
+        if plan is None:
+            yield "adapt needs references, preferences or judgements: a column to use as the gain"
+            return
+        gain = "preferences" if plan.gain is None else f"gain {plan.gain}"
+        yield (
+            f"adapt: {gain}, likelihood {plan.likelihood}, prior {plan.prior}, sampler "
+            f"{plan.sampler}; without canonical weights ties are {plan.ties}, and weights start at "
+            + (f"1 / spread for {', '.join(plan.start)}, else 0" if plan.start else "0")
+        )
+        if plan.gain is not None:
+            lists = f"{plan.judged} of {counted(self.sentences, 'list')}"
+            yield (
+                f"{plan.gain} is known in {lists}: several candidates are the best in {plan.tied} "
+                f"of them, and all are equally good in {plan.equal}"
+            )
+
+
+def describe(nbest: NBest, metric: str | Metric | None = None) -> Description:
+    """Describe lists: what was read, what looks wrong, and what `adapt` does with them by default.
+
+    Args:
+        nbest: the lists.
+        metric: the gain, as for `adapt`. None is TER where there are references, else the
+            preferences of the lists, else their first column of judgements.
+
+    Raises:
+        UsageError: if there is no such metric or column.
+
+    >>> lists = NBest.from_lists(
+    ...     [["a cat", "the cat", "the cat"], ["hi", "hey"]],
+    ...     [[[-2.0, 0.7], [-1.0, 0.8], [-4.0, 0.6]], [[-1.0, 0.5], [-2.0, 0.6]]],
+    ...     ["logprob", "comet"],
+    ...     references=["the cat", "hello"],
+    ... )
+    >>> print(describe(lists))
+    <memory>: 2 sentences, 5 candidates, 2 to 3, median 2.5, per list
+    column   kind     min  median  max  within lists  missing
+    logprob  feature  -4   -2      -1   1.017         0%
+    comet    feature  0.5  0.6     0.8  0.07071       0%
+    - sources for 0 of 2 sentences
+    ...
+    >>> describe(lists).plan.likelihood, describe(lists, "comet").plan.likelihood
+    ('margin', 'risk')
+    """
+    require(
+        nbest, NBest, "describe takes n-best lists (NBest): read a file with read_nbest", "nbest"
+    )
+    sizes = nbest.sizes
+    references = nbest.references or ()
+    texts = [nbest.texts(sentence) for sentence in range(len(nbest))]
+    with_reference = [place for place, known in enumerate(references) if known]
+    columns = tuple(_summary(nbest, name) for name in numeric_columns(nbest))
+    plan = _plan(nbest, metric, with_reference)
+    ids = nbest.sentence_ids
+    return Description(
+        origin=nbest.origin,
+        sentences=len(nbest),
+        candidates=len(nbest.features),
+        sizes=(int(sizes.min()), float(np.median(sizes)), int(sizes.max())),
+        missing_ids=int(np.ptp(ids)) + 1 - len(ids),
+        columns=columns,
+        texts={
+            name: len(set(filter(None, values)))
+            for name, values in nbest.extras.items()
+            if as_numbers(values) is None and all(isinstance(v, str | None) for v in values)
+        },
+        of_sentences=tuple(nbest.sentence_extras),
+        sources=0 if nbest.sources is None else len(nbest),
+        references=len(with_reference),
+        among=sum(not set(references[place]).isdisjoint(texts[place]) for place in with_reference),
+        duplicates=sum(len(members) - len(set(members)) for members in texts),
+        plan=plan,
+        warnings=tuple(_warnings(nbest, columns, plan, with_reference)),
+    )
+
+
+def _summary(nbest: NBest, name: str) -> ColumnSummary:
+    values = column_of(nbest, name)
+    is_known = ~np.isnan(values)
+    lists, rows = with_judged(nbest, is_known)
+    if is_known.all():  # lists of one, too, as in the spread that weights are scaled by
+        lists, rows = nbest, np.arange(len(values))
+    known = values[is_known] if is_known.any() else np.array([np.nan])
+    return ColumnSummary(
+        name,
+        "feature" if name in nbest.feature_names else "extra",
+        float(known.min()),
+        float(np.median(known)),
+        float(known.max()),
+        deviation_within(lists, values[rows]) if len(rows) else 0.0,
+        int(np.count_nonzero(~is_known)),
+    )
+
+
+def _plan(nbest: NBest, metric: str | Metric | None, with_reference: list[int]) -> Plan | None:
+    """Return what `adapt` does; None if it needs a gain."""
+    options = AdaptOptions()
+    extras = [name for name in numeric_columns(nbest) if name not in nbest.feature_names]
+    if metric is None:
+        column = not with_reference and not has_preferences(nbest) and extras
+        metric = extras[0] if column else str(options.metric)
+    goal = resolve(metric, nbest)
+    preferences = False
+    if "references" in goal.needs:
+        if not with_reference and not (preferences := has_preferences(nbest)):
+            return None
+        nbest = nbest.select(with_reference) if with_reference else nbest
+    weights = initial_weights(demote_to_extras(nbest, goal.columns))
+    start = tuple(name for name, value in weights.items() if value)
+    likelihood = default_likelihood(goal, nbest)
+    plan = Plan(
+        gain=None if preferences else goal.key,
+        likelihood=LIKELIHOODS.name_of(likelihood),
+        prior=str(options.prior),
+        sampler=SAMPLERS.name_of(options.resolved_sampler()),
+        ties="shared" if nbest.totals is None else "canonical",
+        start=start,
+    )
+    unjudged = any(not only_judged(nbest, name)[1].size for name in goal.columns)
+    if preferences or unjudged:
+        return plan
+    lists, _ = judged_lists(nbest, goal)
+    tied = oracles(lists, goal, ties="shared").tied
+    equal = np.count_nonzero((tied == lists.sizes) & (tied > 1))
+    several = np.count_nonzero(tied > 1)
+    return plan._replace(judged=len(lists), tied=int(several), equal=int(equal))
+
+
+def _warnings(
+    nbest: NBest, columns: tuple[ColumnSummary, ...], plan: Plan | None, with_reference: list[int]
+) -> Iterator[str]:
+    """Yield what looks wrong, with a remedy."""
+    features = [column for column in columns if column.kind == "feature"]
+    if not features:
+        yield "no features: add some that need only texts, such as length and consensus"
+    if singles := int(np.count_nonzero(nbest.sizes == 1)):
+        yield f"{counted(singles, 'list')} of one candidate: nothing can be chosen or learned"
+    if 0 < len(with_reference) < len(nbest):
+        missing = counted(len(nbest) - len(with_reference), "sentence")
+        yield f"no reference for {missing}: adapt to the others, or name a column as the gain"
+    equal: dict[bytes, str] = {}
+    for name, values in zip(nbest.feature_names, nbest.features.T, strict=True):
+        if (other := equal.setdefault(values.tobytes(), name)) != name:
+            yield f"{name} is equal to {other}: exclude one"
+    position = np.arange(len(nbest.features)) - np.repeat(nbest.offsets[:-1], nbest.sizes)
+    for column in features:
+        values = column_of(nbest, column.name)
+        largest = max(abs(column.minimum), abs(column.maximum))
+        if not column.within:
+            yield f"{column.name} is constant within each list, so its weight has no effect"
+        elif np.ptp(values - position) == 0:
+            yield f"{column.name} is the position in the list: exclude it"
+        elif _JUDGEMENTS.intersection(re.findall("[a-z]+", column.name.lower())) and (
+            plan is None or plan.gain != column.name.lstrip("-")
+        ):
+            yield f"{column.name} is a feature: if people judged so, name it as the gain"
+        elif largest * np.finfo(np.float32).eps > _ROUNDING * column.within:
+            yield f"{column.name} is too large for 32-bit numbers: subtract {column.median:.4g}"
+    varying = sorted((column.within, column.name) for column in features if column.within)
+    if varying and varying[-1][0] > _MOST_APART * varying[0][0]:
+        (low, one), (high, other) = varying[0], varying[-1]
+        yield (
+            f"within lists {other} varies {high / low:,.0f} times as much as {one}: with canonical "
+            "weights give each a prior variance, or scale it"
+        )
+    for name, values in nbest.extras.items():
+        words = [value for value in values if isinstance(value, str) and value.strip()]
+        others = [word for word in words if not looks_numeric(word)]
+        if others and len(others) < len(words) / 2:
+            yield f"{name} is of texts because of {quoted(others[0])}: leave such cells empty"
+    if plan is not None and plan.gain is not None and not plan.judged:
+        yield f"no list has two candidates with a value of {plan.gain}: judge more"

@@ -1,0 +1,117 @@
+"""Descriptions of lists: counts against counting by hand, and one list for each warning."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+from raising import raises
+
+import bpa_ppl as bpa
+from bpa_ppl import NBest
+from bpa_ppl.errors import UsageError
+from bpa_ppl.options import AdaptOptions
+from bpa_ppl.sampling.adapting import prepare_target
+
+
+def lists(**extras: Any) -> NBest:
+    """Return 3 lists with 3, 2 and 1 candidates, two of them equal."""
+    nbest = NBest.from_lists(
+        [["a cat", "the cat", "the cat"], ["hi", "hey"], ["x"]],
+        [[[-2.0, 4.0], [-1.0, 8.0], [-3.0, 5.0]], [[-1.0, 5.0], [-2.0, 9.0]], [[-4.0, 7.0]]],
+        ["logprob", "comet"],
+        sentence_ids=[0, 1, 5],
+    )
+    return nbest.with_extras(**extras)
+
+
+def test_counts() -> None:
+    mqm = [-5.0, None, 0.0, -1.0, None, None]
+    found = bpa.describe(lists(mqm=mqm, system=list("ABABAA")).with_sources(["u", "v", "w"]))
+    assert (found.sentences, found.candidates, found.sizes) == (3, 6, (1, 2.0, 3))
+    assert (found.missing_ids, found.duplicates, found.sources, found.references) == (3, 1, 3, 0)
+    assert found.texts == {"system": 2}
+    logprob, comet, judged = found.columns
+    assert logprob[:5] == ("logprob", "feature", -4, -2, -1)
+    within = np.concatenate([[0, 1, -1], [0.5, -0.5], [0]])
+    assert logprob.within == pytest.approx(np.sqrt(np.mean(within**2)))
+    assert comet[2:5] == (4, 6, 9)
+    assert judged[:5] == ("mqm", "extra", -5, -1, 0)
+    assert (judged.missing, judged.within) == (3, 2.5)
+    assert found.plan is not None
+    assert found.plan[:5] == ("mqm", "risk", "isotropic", "auto", "shared")
+    assert (found.plan.start, found.plan.judged) == (("logprob",), 1)
+    assert (found.plan.tied, found.plan.equal) == (0, 0)
+
+
+def test_references_and_ties() -> None:
+    found = bpa.describe(lists().with_references([("the cat", "b"), (), ("y",)]))
+    assert (found.references, found.among) == (2, 1)
+    assert found.plan is not None
+    assert (found.plan.gain, found.plan.likelihood, found.plan.judged) == ("ter", "margin", 2)
+    assert (found.plan.tied, found.plan.equal) == (1, 0)  # "the cat" twice
+    assert any("reference" in warning for warning in found.warnings)
+
+
+def test_what_adapt_does_is_what_is_described() -> None:
+    known = lists(mqm=[-5.0, None, 0.0, -1.0, -1.0, None])
+    found = bpa.describe(known)
+    attrs = prepare_target(known, None, AdaptOptions(metric="mqm", prior_variance=1.0)).attrs
+    assert found.plan is not None
+    assert attrs["likelihood"]["name"] == found.plan.likelihood
+    assert attrs["prior"]["name"] == found.plan.prior
+    assert attrs["oracle_ties"] == found.plan.ties
+    assert (found.plan.judged, found.plan.equal) == (2, 1)
+
+
+def test_preferences_and_nothing() -> None:
+    compared = lists().with_sentence_extras(preferences=[[[1, 0]], None, None])
+    plan = bpa.describe(compared).plan
+    assert plan is not None
+    assert (plan.gain, plan.likelihood) == (None, "preference")
+    assert bpa.describe(lists()).plan is None
+    assert bpa.describe(lists(), "bleu").plan is None
+    assert str(bpa.describe(lists())).count("\n") > 3
+    with raises(UsageError, "unknown-name", parameter="metric"):
+        bpa.describe(lists(), "cometh")
+
+
+def test_json_has_everything() -> None:
+    found = bpa.describe(lists(mqm=np.full(6, np.nan)))
+    plain = json.loads(json.dumps(found.as_dict(), allow_nan=False))
+    assert plain["columns"][2] == {
+        **dict.fromkeys(("minimum", "median", "maximum")),
+        "name": "mqm",
+        "kind": "extra",
+        "within": 0.0,
+        "missing": 6,
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "column"),
+    [
+        ("rank", [0, 1, 2, 0, 1, 0]),
+        ("rank", [1, 2, 3, 1, 2, 1]),
+        ("doc", [3, 3, 3, 4, 4, 5]),
+        ("human.mqm", [3, 2, 5, 1, 1, 0]),
+        ("copy", [-2, -1, -3, -1, -2, -4]),
+        ("time", [1e9, 1e9 + 64, 1e9, 1e9, 1e9, 1e9]),
+        ("huge", [1e7, -1e7, 0, 3e6, 5, 1]),
+    ],
+)
+def test_suspicious_columns_are_named(name: str, column: list[float]) -> None:
+    usual = bpa.describe(lists()).warnings
+    extended = lists().with_features([name], np.array(column)[:, None])
+    new = [warning for warning in bpa.describe(extended).warnings if warning not in usual]
+    assert len(new) == 1
+    assert name in new[0]
+
+
+def test_words_among_numbers_are_named() -> None:
+    usual = bpa.describe(lists()).warnings
+    (new,) = set(bpa.describe(lists(mqm=["NA", "-1", "-2", "0", "-1", ""])).warnings) - set(usual)
+    assert "'NA'" in new
+    assert set(bpa.describe(lists(mqm=["NA", "a", "-2", "b", "c", ""])).warnings) == set(usual)
