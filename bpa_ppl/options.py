@@ -103,16 +103,16 @@ class AdaptOptions:
             pass.
         likelihood: `oracle`, as published, `margin`, `risk`, `preference`, or a likelihood with its
             settings. Settings that are left open are derived from the gain, and recorded. None is
-            `oracle` for a published sampler, `margin` where the metric is TER, BLEU, chrF or
-            `ter+bleu`, `risk` for any other gain, and `preference` for lists without references
-            that carry preferences: see `default_likelihood`.
+            `oracle` for a published sampler, `margin` where the metric is TER, BLEU, chrF,
+            `ter+bleu`, WER or CER, `risk` for any other gain, and `preference` for lists without
+            references that carry preferences: see `default_likelihood`.
         prior: `isotropic`, as published; a `Prior`; or a family of priors.
         prior_variance: σ_T of the isotropic prior, a variance: one number, one for each free
             feature, or {name: variance} of some features. None means 0.1, and for features without
             a canonical weight a scale that is learned from these sentences: see `Isotropic`.
         seed: The same seed gives the same draws, to the bit on the same machine.
-        metric: what makes an oracle, and what a gain is in: `ter`, `bleu`, `chrf`, a metric, a
-            function, or the name of a column of the lists, which then is no feature: see `oracles`.
+        metric: what makes an oracle, and what a gain is in: `ter`, `bleu`, `chrf`, `wer`, a metric,
+            a function, or a column of the lists, which then is no feature: see `oracles`.
         ties: How ties between oracles are broken: `canonical`, by the canonical scores or, without
             canonical weights, by the totals of the lists; or `shared`, where each of the k tied
             candidates counts 1/k. None is `canonical` where there are canonical weights or totals,

@@ -278,6 +278,8 @@ METRICS: Registry[Metric] = Registry(
         "bleu": "bpa_ppl.quality.bleu:BLEU",
         "chrf": "bpa_ppl.quality.chrf:CHRF",
         "ter+bleu": "bpa_ppl.quality.mixed:Mixed",
+        "wer": "bpa_ppl.quality.wer:WER",
+        "cer": "bpa_ppl.quality.wer:CER",
         "unbabel-comet": "bpa_ppl.quality.comet:Comet",
         "unbabel-cometkiwi": "bpa_ppl.quality.comet:CometKiwi",
         "column": "bpa_ppl.quality.column:Column",

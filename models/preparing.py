@@ -15,7 +15,8 @@ from bpa_ppl.features.recipes import absolute, recorded, sources_from_records
 from bpa_ppl.labels import matches
 from bpa_ppl.nbest import NBest, demote_to_extras
 from bpa_ppl.notes import Note, capture_notes, replay, warn_user
-from bpa_ppl.quality import Column, Metric, counted_metrics, resolve
+from bpa_ppl.quality import Column, Metric, resolve
+from bpa_ppl.quality.base import reported_metrics
 
 if TYPE_CHECKING:
     from bpa_ppl.features.base import AnySource
@@ -190,9 +191,9 @@ def criterion_of(attrs: Mapping[str, Any]) -> Metric | None:
     >>> criterion_of({"oracle_metric": "bleu"}).key, criterion_of({"oracle_metric": "chrf"})
     ('bleu', None)
     """
-    name = attrs.get("oracle_metric")
+    name = str(attrs.get("oracle_metric"))
     with invalid_record_error():
-        return gain_column(attrs) or (resolve(name) if name in counted_metrics() else None)
+        return gain_column(attrs) or (resolve(name) if name in reported_metrics([name]) else None)
 
 
 def gain_column(attrs: Mapping[str, Any]) -> Column | None:

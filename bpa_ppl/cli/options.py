@@ -290,8 +290,8 @@ Likelihood = Annotated[
     Any,
     Option(
         f"{names_in(LIKELIHOODS)}, with settings as in margin:gamma=4 (default: margin if --metric "
-        "is ter, bleu, chrf or ter+bleu, else risk; preference for lists with preferences and no "
-        "references).",
+        "is ter, bleu, chrf, ter+bleu, wer or cer, else risk; preference for lists with "
+        "preferences and no references).",
         likelihood,
     ),
 ]

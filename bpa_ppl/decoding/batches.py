@@ -54,7 +54,7 @@ class DecisionSettings(NamedTuple):
         temperature: probabilities are raised to the power of 1 / temperature.
         min_confidence: the canonical first-best is kept unless P(better) exceeds this value.
         confidence: whether to compute what is expected of the choices.
-        metric: of the expected scores: `ter`, `bleu` or `chrf`; None for none of them.
+        metric: of the expected scores, such as `ter`; None for none of them.
         column: the column of gains whose expected value is computed, where the lists carry it.
         draws: the number of draws that are used; None for all.
     """

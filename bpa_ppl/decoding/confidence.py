@@ -60,8 +60,8 @@ class Confidence:
         gain: (S,) the expected value of the column of gains that the posterior was adapted to:
             its mean over the judged candidates, weighted by their probabilities. NaN where the
             lists do not carry the column, or no candidate is judged.
-        metric: the criterion of the posterior where texts of a list can be compared by it: `ter`,
-            `bleu` or `chrf`; else None.
+        metric: the criterion of the posterior where texts of a list can be compared by it, such
+            as `ter`; else None.
         column: the name of the column of gains, where the lists carry it.
     """
 
@@ -137,7 +137,7 @@ def confidence_in(
         by_draw: (hypotheses, D) p(e|f,λ) for some draws of the weights.
         choice: (S,) the rule's choice from each list.
         canonical: (S,) the canonical first-best of each.
-        gain: by which a choice is better: `ter`, `bleu` or `chrf`.
+        gain: by which a choice is better, such as `ter`.
         settings: with `min_confidence`, `metric` and `column`.
     """
     parts, chosen, metric = [], choice.copy(), settings.metric

@@ -44,7 +44,7 @@ class Predictions:
         choice: (S,) the position of the chosen candidate in its list.
         probability: (H,) of the derivation or, where equal strings are summed, of the string.
         derivation: (H,) the probability of each derivation; they sum to 1 over each list.
-        metric: of expected gains: `ter`, `bleu` or `chrf`, or None where the posterior has another
+        metric: of expected gains, such as `ter`, or None where the posterior has another
             criterion.
 
     >>> lists = NBest.from_lists([["a b", "a c"], ["d"]], [[[0.0], [1.0]], [[0.0]]], ["lm"])
@@ -123,11 +123,11 @@ class Predictions:
     def expected_gain(self, metric: str | None = None) -> Float64:
         """Return the expected gain of each candidate, Σ_e' p(e'|f) gain(e, e'), (H,).
 
-        The gain is sacreBLEU's score of a sentence in percent, with e' as its reference; TER is
-        negated: higher is better. Equal strings count as one.
+        The gain is the score of a sentence in percent, with e' as its reference; TER, WER and CER
+        are negated: higher is better. Equal strings count as one.
 
         Args:
-            metric: `ter`, `bleu` or `chrf`; by default the criterion of the posterior.
+            metric: such as `ter`, `chrf` or `wer`; by default the criterion of the posterior.
 
         Raises:
             UsageError: if no metric is given and the criterion of the posterior is another one, or

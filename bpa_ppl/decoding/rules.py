@@ -113,7 +113,7 @@ class Rule(Component, frozen=True):
 
     @property
     def criterion(self) -> str:
-        """The gain by which one choice is better than another: `ter`, `bleu` or `chrf`."""
+        """The gain by which one choice is better than another, such as `ter`."""
         return "ter"
 
     def align(self, draws: Draws, nbest: NBest) -> AlignedDraws:
@@ -242,17 +242,17 @@ class Mbr(Predictive, frozen=True):
     """argmax_e Σ_e' p(e'|f) gain(e, e') over a list (Kumar & Byrne 2004): minimum Bayes risk.
 
     p is the posterior predictive distribution, in which derivations of equal strings are one; the
-    gain is sacreBLEU's score of a sentence, with e' as its reference: minus TER, BLEU or chrF. The
+    gain is the score of a sentence with e' as its reference: BLEU, chrF, minus TER, WER or CER. The
     choice is that of scoring every pair; bounds leave out what cannot change it.
 
     Of equally good translations the more probable is chosen, in its most probable derivation.
 
     Args:
-        gain: `ter`, `bleu` or `chrf`.
+        gain: `ter`, `bleu`, `chrf`, `wer` or `cer`.
     """
 
     needs_texts: ClassVar[bool] = True
-    gain: Literal["ter", "bleu", "chrf"] = "ter"
+    gain: Literal["ter", "bleu", "chrf", "wer", "cer"] = "ter"
 
     @property
     def criterion(self) -> str:

@@ -26,6 +26,7 @@ from bpa_ppl.formats.streams import read_text
 from bpa_ppl.nbest import Int64
 from bpa_ppl.options import DERIVATIONS, PRESETS
 from bpa_ppl.quality import by_name, counted_metrics
+from bpa_ppl.quality.base import reported_metrics
 from bpa_ppl.quality.oracle import TIES
 from bpa_ppl.registry import LIKELIHOODS, METRICS, PRIORS, RULES, SAMPLERS, TUNERS
 from bpa_ppl.sampling.base import Sampler
@@ -311,8 +312,9 @@ class Study:
 
     @property
     def metrics(self) -> tuple[str, ...]:
-        """The metrics of the results: TER, BLEU, … if there are references; then the columns."""
-        return (*(counted_metrics() if self.has_references else ()), *self.columns)
+        """The metrics of the results: with references, criteria such as WER, TER, BLEU; columns."""
+        criteria = [method.metric for method in self.every_method]
+        return (*(reported_metrics(criteria) if self.has_references else ()), *self.columns)
 
     @property
     def has_references(self) -> bool:

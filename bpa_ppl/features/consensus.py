@@ -26,13 +26,13 @@ class Consensus(FeatureSource, frozen=True):
 
     With a metric there is one feature, such as `consensus.chrf`: the mean sentence score of the
     hypothesis, in percent, with each of the other hypotheses of its list as the reference; higher
-    is better, so that TER is negated. Hypotheses of equal text count as others; a list of one has
-    the value 0. It is the expected gain of the rule `mbr` if all other hypotheses are equally
-    probable.
+    is better, so that TER, WER and CER are negated. Hypotheses of equal text count as others; a
+    list of one has the value 0. It is the expected gain of the rule `mbr` if all other hypotheses
+    are equally probable.
 
     Attributes:
-        metric: `ter`, `bleu` or `chrf`; None for n-gram matches. The settings `order`, `scale` and
-            `mean` are for n-gram matches only.
+        metric: `ter`, `bleu`, `chrf`, `wer` or `cer`; None for n-gram matches. The settings
+            `order`, `scale` and `mean` are for n-gram matches only.
         order: the length of the longest n-grams.
         scale: p(e') ∝ exp(scale · total of the decoder); with 0 all hypotheses of a list are
             equally probable, and a string that occurs twice counts twice.
@@ -41,7 +41,7 @@ class Consensus(FeatureSource, frozen=True):
         name: the beginning of the names of the columns.
     """
 
-    metric: Literal["ter", "bleu", "chrf"] | None = None
+    metric: Literal["ter", "bleu", "chrf", "wer", "cer"] | None = None
     order: Annotated[int, Meta(ge=1, le=9)] = 4
     scale: NotNegative = 0.0
     mean: bool = False

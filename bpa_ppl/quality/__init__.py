@@ -1,4 +1,4 @@
-"""Translation quality: TER, BLEU, chrF and custom metrics, gains, and oracle derivations."""
+"""Translation quality: TER, BLEU, chrF, WER and other metrics, gains, and oracle derivations."""
 
 from __future__ import annotations
 
@@ -22,11 +22,14 @@ from bpa_ppl.quality.preferences import ChoiceSets, choice_sets, has_preferences
 from bpa_ppl.quality.scoreboard import Scoreboard, compared
 from bpa_ppl.quality.scoring import choice_score, corpus_score, gains, statistics
 from bpa_ppl.quality.ter import TER, ter_edits
+from bpa_ppl.quality.wer import CER, WER
 
 __all__ = [
     "BLEU",
+    "CER",
     "CHRF",
     "TER",
+    "WER",
     "Averaged",
     "ChoiceSets",
     "Column",

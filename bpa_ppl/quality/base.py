@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import zip_longest
 from typing import Any, ClassVar, cast
@@ -63,6 +63,7 @@ class Metric(Component, frozen=True):
             `corpus`.
         counted: whether a corpus score is a function of counts that are summed over sentences.
         reported: whether studies and comparisons always report it.
+        reported_as_criterion: whether they report it where it is the criterion.
         decimals: how many of a score are printed.
         kept: whether scores may be cached on disk.
         slow: whether scores take so long that every few sentences are cached apart, so that
@@ -85,6 +86,7 @@ class Metric(Component, frozen=True):
     needs: ClassVar[frozenset[str]] = frozenset({"references"})
     counted: ClassVar[bool] = False
     reported: ClassVar[bool] = True
+    reported_as_criterion: ClassVar[bool] = True
     decimals: ClassVar[int] = 2
     kept: ClassVar[bool] = True
     slow: ClassVar[bool] = False
@@ -310,10 +312,10 @@ def counted_metrics(*, unreported: bool = False) -> tuple[str, ...]:
     Their corpus score is a function of summed counts, and they need references only.
 
     Args:
-        unreported: include those that only tuners use, such as the mean of TER and BLEU.
+        unreported: include those that are not always reported, such as the mean of TER and BLEU.
 
     >>> counted_metrics(), counted_metrics(unreported=True)
-    (('ter', 'bleu'), ('ter', 'bleu', 'ter+bleu'))
+    (('ter', 'bleu'), ('ter', 'bleu', 'ter+bleu', 'wer', 'cer'))
     """
     return tuple(
         name
@@ -323,6 +325,17 @@ def counted_metrics(*, unreported: bool = False) -> tuple[str, ...]:
         and isinstance(kind.needs, frozenset)
         and kind.needs <= {"references"}
     )
+
+
+def reported_metrics(criteria: Iterable[str]) -> tuple[str, ...]:
+    """Return the names of the metrics that are reported where some metrics are criteria.
+
+    >>> reported_metrics(["bleu"]), reported_metrics(["wer", "ter+bleu"])
+    (('ter', 'bleu'), ('wer', 'ter', 'bleu'))
+    """
+    always, given = counted_metrics(), set(criteria)
+    others = given.intersection(counted_metrics(unreported=True)).difference(always)
+    return (*sorted(n for n in others if METRICS[n].reported_as_criterion), *always)
 
 
 def streams_of(references: References) -> list[Any]:

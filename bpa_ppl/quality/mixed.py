@@ -34,6 +34,7 @@ class Mixed(Metric, frozen=True):
     key: ClassVar[str] = "ter+bleu"
     counted: ClassVar[bool] = True
     reported: ClassVar[bool] = False
+    reported_as_criterion: ClassVar[bool] = False
     computed_by: ClassVar[tuple[str, ...]] = tuple(
         chain.from_iterable((kind.__module__, *kind.computed_by) for kind in (TER, BLEU))
     )

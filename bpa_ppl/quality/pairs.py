@@ -1,7 +1,7 @@
 """Pairs: sentence scores of the texts of a list with each other as references.
 
 They are needed for minimum-risk decoding and expected scores. Scores are those of sacreBLEU for
-single sentences, with its settings for tokenised text.
+single sentences, with its settings for tokenised text, and WER and CER.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from bpa_ppl.nbest import Float64, Int64
 from bpa_ppl.text.words import Ragged, Vocabulary
 
 #: The metrics that can compare the texts of a list.
-PAIRED = ("ter", "bleu", "chrf")
+PAIRED = ("ter", "bleu", "chrf", "wer", "cer")
 #: Expected scores (in percent) that differ by less are equal: rounding depends on summation order.
 TIE = 1e-7
 _FIRST = 16  # the first references that a text is compared with; then twice as many, and so on
@@ -48,10 +48,10 @@ def pairs_of(texts: Sequence[str], metric: str = "ter") -> Pairs:
 
     Args:
         texts: (U,) distinct texts of a list.
-        metric: `ter` (ignores case), `bleu` (smoothed, effective order) or `chrf`.
+        metric: `ter` (ignores case), `bleu` (smoothed, effective order), `chrf`, `wer` or `cer`.
 
     Raises:
-        UsageError: if the metric cannot compare the texts of a list.
+        UsageError: if the metric cannot compare the texts of a list, or its package is missing.
 
     >>> texts = ["a cat sat", "the cat sat", "the cat sat down"]
     >>> pairs_of(texts).best(np.array([0.4, 0.3, 0.3]))
@@ -60,6 +60,10 @@ def pairs_of(texts: Sequence[str], metric: str = "ter") -> Pairs:
     [[-33.3, -25.0]]
     """
     one_of(metric, PAIRED, "metric of pairs of texts", "metric")
+    if metric in ("wer", "cer"):
+        from bpa_ppl.quality.wer import CER, WER, EditPairs
+
+        return EditPairs(texts, WER() if metric == "wer" else CER())
     return Edited(texts) if metric == "ter" else NgramPairs(texts, characters=metric == "chrf")
 
 

@@ -145,8 +145,8 @@ def gains(
 
     TER: minus the edits. BLEU: sentence BLEU+1 (Lin and Och, 2004) times the reference length.
     chrF: the sentence score, as a fraction, times the mean reference length. `ter+bleu`: the mean
-    of the gains of TER and BLEU. A column, or a Python function: its value, in its own unit; NaN
-    where the column has none.
+    of the gains of TER and BLEU. WER: minus the edits. CER: minus the edits of characters. A
+    column, or a Python function: its value, in its own unit; NaN where the column has none.
 
     Args:
         nbest: the lists, with references if the metric needs them.

@@ -68,7 +68,7 @@ _PRIOR_DRAWS = 1000
 #: The scale of the prior under preferences, in units of the expected one.
 _SHARE_OF_PREFERENCES = 0.5
 #: Metrics for which a margin of 2 edits is the best of the likelihoods, on held-out sentences.
-_WITH_MARGIN = ("ter", "bleu", "chrf", "ter+bleu")
+_WITH_MARGIN = ("ter", "bleu", "chrf", "ter+bleu", "wer", "cer")
 #: A weight is uninformed if λ·h of a list varies a priori by less than this, so that no choice
 #: depends on it; if its posterior is nearly as wide as its prior, and its mean has hardly shifted,
 #: in standard deviations of the prior; and if its feature is not rare, but varies in many lists.
@@ -310,11 +310,12 @@ def _likelihood(options: AdaptOptions, engine: Sampler, goal: Metric, nbest: NBe
 def default_likelihood(metric: Metric, nbest: NBest) -> Likelihood:
     """Return the likelihood with the best results for this kind of gain on held-out sentences.
 
-    `margin` for TER, BLEU, chrF and `ter+bleu`, where it halves the spread over samples of
-    sentences. `risk` for any other gain, such as expert judgements or a neural metric: on held-out
-    parts of the pools of WMT 2023, with 10 judged lists, it wins 0.58 of the headroom with all
-    metrics and 0.38 with six features; `margin` wins 0.53 and 0.30. If gains are unknown because
-    the lists have no references: `preference` for lists that carry preferences, else `oracle`.
+    `margin` for TER, BLEU, chrF, `ter+bleu`, WER and CER; on translations it halves the spread over
+    samples of sentences. `risk` for any other gain, such as expert judgements or a neural metric:
+    on held-out parts of the pools of WMT 2023, with 10 judged lists, it wins 0.58 of the headroom
+    with all metrics and 0.38 with six features; `margin` wins 0.53 and 0.30. If gains are unknown
+    because the lists have no references: `preference` for lists that carry preferences, else
+    `oracle`.
     """
     if "references" in metric.needs and nbest.references is None and len(nbest):
         return Preference() if has_preferences(nbest) else Oracle()

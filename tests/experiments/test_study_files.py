@@ -38,6 +38,12 @@ def test_settings_are_read(study_file: Path) -> None:
     assert study.domains[0].adapt.nbest == study_file.parent / "nbest"
 
 
+def test_a_criterion_that_is_not_always_reported_comes_first(study_file: Path) -> None:
+    assert read_study(study_file).metrics == ("ter", "bleu")
+    by_wer = edited_study(study_file, 'metric = "ter"', 'metric = "wer"')
+    assert read_study(by_wer).metrics == ("wer", "ter", "bleu")
+
+
 def test_a_variant_may_be_like_a_kernel_of_numpyro(study_file: Path) -> None:
     kernel = 'like = "numpyro:BarkerMH"\nstep_size = 0.5'
     method = read_study(edited_study(study_file, VARIANT, kernel)).methods[-1]
@@ -92,7 +98,7 @@ def test_example_study_is_valid() -> None:
         ("restarts = 2", "restarts = 0", None, r"\[variants.mert-ter\]: restarts"),
         ("restarts = 2", "epochs = 2", None, r"\[variants.mert-ter\]: .*epochs"),
         ("restarts = 2", "restarts = [2]", "wrong-type", r"restarts .*\[2\]"),
-        ('metric = "ter"', 'metric = "wer"', "unknown-name", "'wer'"),
+        ('metric = "ter"', 'metric = "rouge"', "unknown-name", "'rouge'"),
         ('like = "mert"', "", None, r"\[variants.mert-ter\]: like"),
         ('like = "mert"', "like = [[]]", "wrong-type", "like"),
         ("variants.mert-ter", "variants.mert", "duplicate", "mert"),

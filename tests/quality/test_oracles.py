@@ -179,7 +179,7 @@ def test_headroom_prints_scores_and_ties(metric: str) -> None:
         ({"preference": [1.0]}, DataError, "wrong-length"),
         ({"preference": [np.nan] * 9}, DataError, "bad-number"),
         ({"ties": "last"}, UsageError, "unknown-name"),
-        ({"metric": "wer"}, UsageError, "unknown-name"),
+        ({"metric": "rouge"}, UsageError, "unknown-name"),
         ({"jobs": 0}, UsageError, None),
     ],
 )

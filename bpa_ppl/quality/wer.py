@@ -1,0 +1,153 @@
+"""WER and CER, the error rates of speech recognition, with edit distances of RapidFuzz.
+
+Without settings they equal those of the package JiWER with its default transformations.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from functools import cache
+from importlib import import_module
+from typing import Any, ClassVar
+
+import numpy as np
+
+from bpa_ppl.errors import DataError, UsageError
+from bpa_ppl.nbest import Float64, Int64
+from bpa_ppl.quality.base import Lists, Metric, References
+from bpa_ppl.quality.pairs import TIE, most_probable
+
+_BLANKS = re.compile(r"\s\s+")
+
+
+class WER(Metric, frozen=True):
+    """The word error rate: insertions, deletions and substitutions, in percent of the reference.
+
+    Words are separated by spaces, or by two and more blanks of any kind, and are not changed
+    otherwise. Each sentence has one reference. The counts of a hypothesis are its edits and the
+    length of the reference in words. Without a reference word, the value is 100 for each edit.
+
+    Args:
+        case_sensitive: distinguish upper and lower case.
+
+    Raises:
+        DataError: on use, if a sentence has several references.
+        UsageError: on use, if RapidFuzz is not installed (the extra `speech`).
+
+    >>> WER(case_sensitive=False)
+    WER(case_sensitive=False)
+    >>> WER().value(np.array([[3.0, 12.0], [2.0, 0.0]])).tolist()
+    [25.0, 200.0]
+    """
+
+    key: ClassVar[str] = "wer"
+    lower_is_better: ClassVar[bool] = True
+    counted: ClassVar[bool] = True
+    reported: ClassVar[bool] = False
+    case_sensitive: bool = True
+
+    width = 2
+
+    def units(self, texts: Sequence[str]) -> list[Any]:
+        """Return the sequences that are compared: each word is an integer."""
+        number: dict[str, int] = {}
+        return [
+            [number.setdefault(word, len(number)) for word in self._folded(text).split(" ") if word]
+            for text in (_BLANKS.sub(" ", text).strip() for text in texts)
+        ]
+
+    def counts(self, lists: Lists, references: References) -> Float64:
+        """Return (hypotheses, 2) edits and reference lengths, one list after the other."""
+        distance = _rapidfuzz().distance.Levenshtein.distance
+        rows = []
+        for texts, refs in zip(lists, references, strict=True):
+            if len(refs) != 1:
+                problem = f"a sentence has {len(refs)} references, and {self.title} takes one"
+                remedy = "give one for each sentence, or choose the metric ter"
+                message = f"{problem}: {remedy}"
+                raise DataError(message, parameter="references", code="not-supported")
+            reference, *hypotheses = self.units([refs[0], *texts])
+            rows += [(distance(units, reference), len(reference)) for units in hypotheses]
+        return np.array(rows, np.float64).reshape(-1, 2)
+
+    def sentences(self, lists: Lists, references: References, *, only_best: bool) -> Float64:
+        """Return the sentence score of each hypothesis of some lists, one list after the other."""
+        return self.value(self.counts(lists, references))
+
+    def value(self, sums: Float64) -> Float64:
+        """Return percent, (…, 2) ↦ (…)."""
+        return np.asarray(100 * sums[..., 0] / np.maximum(sums[..., 1], 1))
+
+    def details_of(self, sums: Float64) -> dict[str, float]:
+        """Return the edits and the length of the references."""
+        return {"edits": float(sums[0]), "reference_length": float(sums[1])}
+
+    def gain(self, counts: Float64) -> Float64:
+        """Return minus the edits, (n, 2) ↦ (n,)."""
+        return 0.0 - counts[..., 0]  # 0, not −0, for no edits
+
+    def _folded(self, text: str) -> str:
+        return text if self.case_sensitive else text.lower()
+
+
+class CER(WER, frozen=True):
+    """The character error rate: as `WER`, of characters, including single blanks between words.
+
+    The counts, and the gain, are in characters.
+
+    Args:
+        case_sensitive: distinguish upper and lower case.
+
+    >>> CER().signature([("a",)]), CER.lower_is_better
+    ('cer|nrefs:1|case_sensitive:True', True)
+    """
+
+    key: ClassVar[str] = "cer"
+
+    def units(self, texts: Sequence[str]) -> list[Any]:
+        """Return the sequences that are compared: the texts without blanks at their ends."""
+        return [self._folded(text).strip() for text in texts]
+
+
+class EditPairs:
+    """Texts of a list compared by WER or CER; see `bpa_ppl.quality.pairs.Pairs`.
+
+    Args:
+        texts: distinct texts.
+        metric: `WER()` or `CER()`.
+    """
+
+    def __init__(self, texts: Sequence[str], metric: WER):
+        self._units = metric.units(texts)
+        self._lengths: Int64 = np.array(list(map(len, self._units)), np.int64)
+
+    def best(self, p: Float64) -> tuple[int, float]:
+        """Return the best text and its expected score."""
+        references = most_probable(p)
+        expected = self.scores(np.arange(len(p)), references) @ p[references]
+        tied = np.flatnonzero(expected >= expected.max() - TIE)
+        best = int(tied[np.argmax(p[tied])])
+        return best, float(expected[best])
+
+    def scores(self, rows: Int64, columns: Int64) -> Float64:
+        """Return minus the error rates in percent, (rows, columns)."""
+        library = _rapidfuzz()
+        hypotheses, references = ([self._units[i] for i in index] for index in (rows, columns))
+        scorer = library.distance.Levenshtein.distance
+        edits = library.process.cdist(hypotheses, references, scorer=scorer, dtype=np.int64)
+        return np.asarray(0.0 - 100 * edits / np.maximum(self._lengths[columns], 1))
+
+
+@cache
+def _rapidfuzz() -> Any:
+    """Return the package, which is optional."""
+    try:
+        library = import_module("rapidfuzz")
+        import_module("rapidfuzz.process")
+        import_module("rapidfuzz.distance")
+    except ImportError as error:
+        problem = "WER and CER need RapidFuzz, which is not installed"
+        message = f"{problem}: install bpa_ppl[speech]"
+        raise UsageError(message, parameter="metric", code="not-supported") from error
+    return library

@@ -1,0 +1,150 @@
+"""WER and CER, compared with the package JiWER."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from raising import raises
+
+import bpa_ppl as bpa
+from bpa_ppl import DataError, NBest, UsageError, corpus_score
+from bpa_ppl.decoding.rules import Mbr
+from bpa_ppl.features import Consensus
+from bpa_ppl.quality import CER, WER, Metric, gains, headroom, oracles, statistics
+from bpa_ppl.quality import wer as wer_module
+from bpa_ppl.quality.pairs import TIE, pairs_of
+
+jiwer = pytest.importorskip("jiwer", reason="JiWER is not installed")
+
+METRICS = {"wer": jiwer.wer, "cer": jiwer.cer}
+WORDS = ("Ab", "ab", "c", "a\tb", "gé", "ほん", "x\u00a0y", "e\u0301")
+BLANKS = (" ", "  ", " \t", "\n\n")
+
+
+def random_text(rng: np.random.Generator, longest: int = 9) -> str:
+    """Return random words, or none, with different blanks between them and at the ends."""
+    words = rng.choice(WORDS, size=rng.integers(longest))
+    blanks = rng.choice(BLANKS, size=len(words) + 1, p=[0.85, 0.05, 0.05, 0.05])
+    ends = rng.choice(["", " ", "\t"], size=2)
+    return ends[0] + "".join(w + b for w, b in zip(words, blanks, strict=False)) + ends[1]
+
+
+def random_lists(seed: int, count: int = 30) -> NBest:
+    rng = np.random.default_rng(seed)
+    texts = [[random_text(rng) for _ in range(rng.integers(1, 8))] for _ in range(count)]
+    features = [rng.normal(size=(len(t), 1)) for t in texts]
+    references = [(random_text(rng),) for _ in texts]
+    return NBest.from_lists(texts, features, ["am"], references=references)
+
+
+LISTS = random_lists(1)
+FEW = NBest.from_lists(
+    [["a b c d", "a x c d", "a b c"], ["e g", "e f", "E F"]],
+    [[[3.0], [2.0], [1.0]], [[2.0], [1.0], [0.0]]],
+    ["am"],
+    references=[("a b c",), ("e f",)],
+)
+
+
+@pytest.mark.parametrize("name", METRICS)
+def test_scores_agree_with_jiwer(name: str) -> None:
+    counted, score = statistics(LISTS, name), METRICS[name]
+    references = [refs[0] for refs in LISTS.references or ()]
+    rng = np.random.default_rng(2)
+    for _ in range(10):
+        choice = rng.integers(LISTS.sizes)
+        texts = LISTS.chosen(choice)
+        expected = 100 * score(references, texts)
+        result = corpus_score(texts, LISTS.references, name)
+        assert result.value == pytest.approx(expected, rel=1e-12)
+        assert result.details["edits"] == pytest.approx(
+            expected / 100 * result.details["reference_length"]
+        )
+        rows = LISTS.offsets[:-1] + choice
+        assert counted.corpus(rows) == pytest.approx(expected, rel=1e-12)
+    # Single sentences, of which some have an empty reference or hypothesis.
+    counts = counted.counts
+    assert (counts[:, 1] == 0).any()
+    for s, reference in enumerate(references):
+        for row in range(*LISTS.rows(s).indices(len(counts))):
+            expected = 100 * score(reference, LISTS.text(row))
+            assert counted.metric.value(counts[row]) == pytest.approx(expected, rel=1e-12)
+    assert gains(LISTS, name).tolist() == (-counts[:, 0]).tolist()
+
+
+@pytest.mark.parametrize("name", METRICS)
+def test_pairs_agree_with_jiwer(name: str) -> None:
+    rng = np.random.default_rng(3)
+    texts = ["", *sorted({random_text(rng) for _ in range(15)} - {""})]
+    expected = np.array([[-100 * METRICS[name](ref, text) for ref in texts] for text in texts])
+    pairs = pairs_of(texts, name)
+    rows, columns = np.array([5, 0, 3, 1]), np.arange(len(texts))[::-1]
+    result = pairs.scores(rows, columns)
+    np.testing.assert_allclose(result, expected[np.ix_(rows, columns)], atol=1e-9)
+    for concentration in np.repeat([0.02, 0.3, 5.0], 10):
+        p = rng.dirichlet(np.full(len(texts), concentration))
+        p[rng.uniform(size=len(p)) < 0.3] = 0.0
+        p /= p.sum()
+        best, score = pairs.best(p)
+        assert score == pytest.approx((expected @ p).max(), abs=1e-8)
+        assert (expected @ p)[best] >= (expected @ p).max() - TIE
+    # Of equally good texts the more probable, then the first.
+    assert pairs_of(["x y", "a b", "b c"], name).best(np.array([0.0, 0.5, 0.5]))[0] == 1
+
+
+def test_case_counts_unless_it_is_ignored() -> None:
+    texts, references = ["A b"], [("a B",)]
+    assert corpus_score(texts, references, "wer").value == 100
+    assert corpus_score(texts, references, WER(case_sensitive=False)).value == 0
+    assert corpus_score(texts, references, CER(case_sensitive=False)).value == 0
+
+
+def test_oracles_have_the_fewest_edits() -> None:
+    assert oracles(FEW, "wer").index.tolist() == [2, 1]
+    assert oracles(FEW, WER(case_sensitive=False)).tied.tolist() == [1, 2]
+    room = headroom(FEW, metric="wer")
+    assert (room.first_best.value, room.oracle.value) == (40.0, 0.0)
+    assert room.anti_oracle.value == 80.0
+    assert str(room).splitlines()[0].split()[0] == "WER"
+
+
+@pytest.mark.parametrize("metric", ["wer", "cer", WER(), CER()])
+def test_several_references_are_refused(metric: str | Metric) -> None:
+    several = FEW.with_references([("a", "b"), ("c", "d")])
+    for function in (gains, oracles, statistics):
+        with raises(DataError, "not-supported", parameter="references", match="2 references"):
+            function(several, metric)
+
+
+def test_rapidfuzz_is_optional(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(name: str) -> Any:
+        raise ImportError(name)
+
+    wer_module._rapidfuzz.cache_clear()
+    monkeypatch.setattr(wer_module, "import_module", missing)
+    with raises(UsageError, "not-supported", parameter="metric", match="bpa_ppl.speech"):
+        gains(FEW, "wer")
+    assert gains(FEW, "ter").tolist() == [-1, -2, 0, -1, 0, 0]
+
+
+def test_adapting_by_wer_uses_a_margin_and_reports_wer() -> None:
+    lists = random_lists(4, 12)
+    posterior = bpa.adapt(lists, {"am": 1.0}, metric="wer", add=["length"], sampler="map")
+    assert posterior.attrs["oracle_metric"] == "wer"
+    assert '"margin"' in posterior.attrs["likelihood"]
+    result = bpa.rerank(lists, posterior, confidence=True, unchecked=True)
+    assert result.confidence.metric == "wer"
+    better = bpa.reestimate(lists, {"am": 1.0}, metric="cer", tuner="mira", epochs=2)
+    assert better.after <= better.before
+
+
+def test_consensus_and_minimum_risk_by_wer() -> None:
+    column = Consensus(metric="wer").columns(FEW)["consensus.wer"]
+    expected = [-100 * (jiwer.wer("a x c d", "a b c d") + jiwer.wer("a b c", "a b c d")) / 2]
+    assert column[0] == pytest.approx(expected[0])
+    posterior = bpa.adapt(FEW, {"am": 1.0}, metric="wer", sampler="map")
+    for gain in METRICS:
+        choice = bpa.rerank(FEW, posterior, rule=Mbr(gain=gain), unchecked=True).choice
+        assert choice.shape == (2,)
