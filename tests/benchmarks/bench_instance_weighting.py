@@ -28,11 +28,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache, partial
-from itertools import product
+from itertools import chain, combinations, product
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 from measuring import (
     CORPORA,
     PeakMemory,
@@ -82,6 +83,7 @@ from bpa_ppl.phrases.pair_features import (
     read_corpus,
     svm_feature,
 )
+from bpa_ppl.phrases.tables import index_in
 from bpa_ppl.text.language_model import NgramModel
 from bpa_ppl.text.words import lines_of
 
@@ -445,16 +447,43 @@ def table2(options: Any) -> None:
         scores.add(f"{name:<30} {log_p:>15}", partial(task.score_draw, prior=prior))
 
 
+@cache
+def counts_of_length(keep: str, length: int) -> tuple[PhraseCounts, PhraseCounts, PhraseCounts]:
+    """Return counts of phrases of up to 5 or 7 words: of captions, of OUT, and of dev.
+
+    Those of OUT are of the source phrases of captions and of the lists; c(s) and c(t) are of all.
+    """
+    if length == 5:
+        return read_corpora(keep)[:3]
+    domain, dev = (extracted(keep, name, length) for name in ("captions.train", "captions.dev"))
+    path = (Path(keep) if keep else scratch_folder()) / f"out.{length}.captions.parquet"
+    if not path.exists():
+        general = extracted(keep, "out", length)
+        sources = {*domain.sources.to_pylist(), *dev.sources.to_pylist()}
+        for part in ("captions.dev", "captions.test"):
+            for line in chain.from_iterable(lines_of(CORPORA / f"{part}.fr.xz")):
+                words = line.split()
+                spans = combinations(range(len(words) + 1), 2)
+                sources.update(" ".join(words[i:j]) for i, j in spans if j - i <= length)
+        wanted = index_in(general.sources, pa.array(sorted(sources), pa.large_string())) >= 0
+        rows = np.flatnonzero(wanted[general.source])
+        texts = {side: general.texts(side, rows) for side in SIDES}
+        part = PhraseCounts.of(texts["source"], texts["target"], general.count[rows])
+        for side in SIDES:
+            phrases = part.phrases(side)
+            part = part.with_marginal(side, phrases, general.marginals_of(side, phrases))
+        write_counts(part, path)
+    return domain, read_counts(path), dev
+
+
 def length_table(options: Any) -> None:
     """Print log-likelihood and TER by the maximum length of phrases."""
     captions, path = segmented_captions(), scratch_folder() / "table.parquet"
     columns = [f"{p}, {m}" for p, m in product(PROBABILITIES, MIXTURES)]
     table = Table("plain, known; held out", *columns, "support", "pairs of IN")
-    scored = {}
-    evaluated = extracted(options.keep, "captions.dev", 5)
     for length, dev_length in ((5, 5), (7, 5), (7, 7)):
-        parts = [extracted(options.keep, name, length) for name in ("captions.train", "out")]
-        dev = evaluated if dev_length == 5 else extracted(options.keep, "captions.dev", 7)
+        *parts, _ = counts_of_length(options.keep, length)
+        dev = counts_of_length(options.keep, dev_length)[2]
         values = [
             held_out(f"{mixture}-known", counts_of(*parts, dev, side), dev.count, side, folds=FOLDS)
             for side, mixture in product(SIDES, MIXTURES)
@@ -462,14 +491,13 @@ def length_table(options: Any) -> None:
         cells = [f"{value.log_likelihood:.4f}" for value in values]
         name = f"phrases of {length}, development pairs of {dev_length}"
         table.row(name, *cells, f"{values[0].support:.1%}", f"{len(parts[0]):,}")
-        if dev_length == length:
-            scored[length] = mix(*parts, dev, "linear-known")[0]
-    scores = ScoreTable("captions, linear-known", (50,), options.draws)
-    for length, phrases in scored.items():
-        write_table(phrases, path)
+    scores = ScoreTable("captions", (50,), options.draws)
+    for length, mixture in product((5, 7), MIXTURES):
+        write_table(mix(*counts_of_length(options.keep, length), f"{mixture}-known")[0], path)
         task = captions.with_features(PhraseMixture(table=str(path)))
         prior = Isotropic(single=dict.fromkeys(task.new, 0.1))
-        scores.add(f"phrases of up to {length} words", partial(task.score_draw, prior=prior))
+        name = f"{mixture}-known, phrases of up to {length} words"
+        scores.add(name, partial(task.score_draw, prior=prior))
 
 
 if __name__ == "__main__":
