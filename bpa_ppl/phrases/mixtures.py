@@ -22,6 +22,8 @@ from bpa_ppl.phrases.tables import PhraseCounts, PhrasePairs, PhraseTable, Side,
 DIRECTIONS: dict[str, Side] = {"direct": "target", "inverse": "source"}
 #: How many times as large a number has to be to be no accident.
 _CLEARLY = 2.0
+#: By how much the mean log p of a development pair differs if it is nearer to one table.
+_NEARER = 0.1
 #: Grid of the transformed parameter; at its ends α is almost 0 and 1.
 _GRID = np.linspace(-14.0, 14.0, 57)
 
@@ -267,7 +269,8 @@ def mix(
     Raises:
         DataError: if no pair of `dev` is in the tables, or languages are swapped.
         UsageError: if there is no such method, its parameter has neither a value nor `dev`, there
-            is a value for a method without a parameter, or `dev` is `inner`.
+            is a value for a method without a parameter, `dev` is `inner`, or the tables are
+            swapped.
 
     >>> from pathlib import Path
     >>> from bpa_ppl.phrases import read_counts
@@ -321,7 +324,8 @@ def check_tables(inner: PhraseCounts, outer: PhraseCounts, dev: PhraseCounts | N
 
     Raises:
         DataError: if more pairs of a table are in the others when its languages are swapped.
-        UsageError: if `dev` is the in-domain table itself.
+        UsageError: if `dev` is the in-domain table itself, or IN and OUT are swapped: IN is the
+            larger table, and `dev` is nearer to OUT.
 
     >>> table = PhraseCounts.of(["chat", "chien"], ["cat", "dog"], [1, 2])
     >>> check_tables(table, PhraseCounts.of(["cat"], ["chat"], [1]))
@@ -331,20 +335,35 @@ def check_tables(inner: PhraseCounts, outer: PhraseCounts, dev: PhraseCounts | N
     if _is_swapped(outer, [inner]):
         message = "the sides of OUT are swapped, compared with IN: source comes first"
         raise DataError(message, code="mismatch")
+    if dev is not None:
+        if len(dev) == len(inner) and np.array_equal(inner.counts_of(dev), dev.count):
+            message = "the development table is IN itself: give phrase pairs of other text"
+            raise UsageError(message, parameter="dev", code="conflict")
+        if _is_swapped(dev, [inner, outer]):
+            message = "the sides of the development table are swapped: source comes first"
+            raise DataError(message, parameter="dev", code="mismatch")
     totals = [max(table.total, table.source_count.sum()) for table in (inner, outer)]
     if totals[0] > _CLEARLY * totals[1]:
-        warn_user(
-            f"IN has {totals[0]:,.0f} occurrences of phrase pairs, and OUT only {totals[1]:,.0f}: "
-            "IN is the small table of the domain, and comes first"
+        sizes = (
+            f"IN has {totals[0]:,.0f} occurrences of phrase pairs, and OUT only {totals[1]:,.0f}"
         )
-    if dev is None:
-        return
-    if len(dev) == len(inner) and np.array_equal(inner.counts_of(dev), dev.count):
-        message = "the development table is IN itself: give phrase pairs of other text"
-        raise UsageError(message, parameter="dev", code="conflict")
-    if _is_swapped(dev, [inner, outer]):
-        message = "the sides of the development table are swapped: source comes first"
-        raise DataError(message, parameter="dev", code="mismatch")
+        if dev is not None and _is_nearer(dev, outer, inner):
+            message = (
+                f"IN and OUT are swapped: {sizes}, and the development text is nearer to OUT; "
+                "the table of the domain comes first"
+            )
+            raise UsageError(message, code="conflict")
+        warn_user(f"{sizes}: IN is the small table of the domain, and comes first")
+
+
+def _is_nearer(dev: PhraseCounts, first: PhraseCounts, second: PhraseCounts) -> bool:
+    """Return whether dev is far more probable if the first of two tables has twice the share."""
+    counts = counts_of(first, second, dev, "target")
+    near, far = (
+        _log_likelihood(linear(counts, share), dev.count)[0]
+        for share in (_CLEARLY / (_CLEARLY + 1), 1 / (_CLEARLY + 1))
+    )
+    return near > far + _NEARER
 
 
 def _is_swapped(table: PhraseCounts, others: Sequence[PhraseCounts]) -> bool:

@@ -64,7 +64,7 @@ def weigh(
     Raises:
         DataError: if the tables and features do not fit, no pair of dev is in the tables, or
             languages are swapped.
-        UsageError: if dev is IN itself.
+        UsageError: if dev is IN itself, or IN and OUT are swapped.
 
     >>> from bpa_ppl.models.instance_weighting import variant_named
     >>> inside = PhraseCounts.of(["s", "s"], ["a", "b"], [3, 1])

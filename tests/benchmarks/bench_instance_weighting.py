@@ -1,7 +1,7 @@
 """Instance weighting of phrase pairs on captions: likelihood, time, and use as features.
 
     python tests/benchmarks/bench_instance_weighting.py [--tables NAME ...] [--forms NAME ...]
-        [--draws 10] [--keep FOLDER]
+        [--rows NAME ...] [--draws 10] [--keep FOLDER]
 
 Tables:
     likelihood  mean log p(t|s) and p(s|t) of development pairs with support, over 5 folds of the
@@ -11,7 +11,8 @@ Tables:
     restarts    the best of 100 more random starts
     table2      Table 2 of the paper: for each method test TER ± two standard deviations over the
                 draws / BLEU / length ratio with its columns as features, |A| = 50; mean log p(t|s)
-                of development pairs with support (held out where something is fitted), and support
+                of development pairs with support (held out where something is fitted), and support;
+                `--rows` selects rows by name, such as "lm + map tm"
     negatives   held-out log-likelihood of the SVM feature, by the definition of its negatives
     published   φ of the published setting: features as they are, maximum likelihood, Eq. 4 as
                 printed; and with a prior
@@ -27,11 +28,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache, partial
-from itertools import product
+from itertools import chain, combinations, product
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 from measuring import (
     CORPORA,
     PeakMemory,
@@ -81,6 +83,7 @@ from bpa_ppl.phrases.pair_features import (
     read_corpus,
     svm_feature,
 )
+from bpa_ppl.phrases.tables import index_in
 from bpa_ppl.text.language_model import NgramModel
 from bpa_ppl.text.words import lines_of
 
@@ -332,75 +335,145 @@ def supported_mean(
     return mean, float(dev.count[used].sum() / dev.count.sum())
 
 
-def table2(options: Any) -> None:
-    """Print Table 2: in, out, log-linear, selection, mixtures, and instance weighting."""
-    corpora, folder = read_corpora(options.keep), scratch_folder()
-    domain, general, dev = corpora[:3]
-    captions = segmented_captions()
-    inner, outer, text = (
-        caption_corpus()[1],
-        str(CORPORA / "out.en.xz"),
-        CORPORA / "captions.dev.en.xz",
-    )
-    # The size of the selection with the most probable development pairs; as in features, a pair
-    # that is not in the table has probability 0.01.
+def best_selection(keep: str) -> tuple[int, PhraseTable]:
+    """Return the size of the selection with the most probable development pairs, and its table.
+
+    As in features, a pair that is not in the table has probability 0.01.
+    """
+    domain, _, dev = read_corpora(keep)[:3]
     tables = {
-        lines: mix(domain, extracted(options.keep, "out", 5, lines), method="concatenate")[0]
+        lines: mix(domain, extracted(keep, "out", 5, lines), method="concatenate")[0]
         for lines in SELECTED
     }
     floored = {lines: supported_mean(made, dev, 0.01)[0] for lines, made in tables.items()}
     best = max(floored, key=lambda lines: floored[lines])
-    print("\nselected lines:", ", ".join(f"{n}: {v:.4f}" for n, v in floored.items()), "→", best)
-    models = [
-        LanguageModel(text=inner, name="lm.in"),
-        LanguageModel(text=outer, name="lm.out"),
-        LanguageModel(text=(inner, outer), dev=str(text), name="lm.mixed"),
-        LanguageModel(text=selected_text(best), name="lm.ir"),
-    ]
-    captions = captions.with_features(*models)
-    lm = {"in": ("in",), "out": ("out",), "both": ("in", "out"), "mixed": ("mixed",), "ir": ("ir",)}
-    scores = ScoreTable("captions", (50,), options.draws)
-    scores.add("the list's 14", captions.keep_features().score_draw)
+    print("selected lines:", ", ".join(f"{n}: {v:.4f}" for n, v in floored.items()), "→", best)
+    return best, tables[best]
 
-    def add(
-        name: str, phrases: PhraseTable, model: str, columns: str = "", log_p: str = ""
-    ) -> None:
-        path = folder / "table.parquet"
-        write_table(phrases, path)
-        task = captions.with_features(PhraseMixture(table=str(path)))
-        kept = [n for n in task.new if n.startswith("phrases.") and n.endswith(columns)]
-        kept += [n for n in task.new for part in lm[model] if n.startswith(f"lm.{part}")]
-        task = task.keep_features(*kept)
-        prior = Isotropic(single=dict.fromkeys(task.new, 0.1))
-        scores.add(f"{name:<30} {log_p:>15}", partial(task.score_draw, prior=prior))
+
+class Row(NamedTuple):
+    """A row of Table 2: a table of phrases and the language models of its system.
+
+    Attributes:
+        phrases: computes the table, and the log p of development pairs in words.
+        models: the names of the language models.
+        columns: the end of the names of the columns of the table that become features.
+    """
+
+    phrases: Callable[[], tuple[PhraseTable, str]]
+    models: tuple[str, ...] = ()
+    columns: str = ""
+
+
+def table2_rows(options: Any) -> dict[str, Row]:
+    """Return the rows of Table 2; nothing is computed yet."""
+    corpora = read_corpora(options.keep)
+    domain, general, dev = corpora[:3]
 
     def of_pairs(phrases: PhraseTable) -> str:
         return "{:.4f}, {:.1%}".format(*supported_mean(phrases, dev))
 
-    def held(method: str) -> str:
-        fitted = held_out(method, counts_of(domain, general, dev, "target"), dev.count, "target")
-        return f"{fitted.log_likelihood:.4f}, {fitted.support:.1%}"
+    def alone(value: float) -> tuple[PhraseTable, str]:
+        one = mix(domain, general, method="linear", value=value)[0]
+        return mix(domain, general, method=LOG_LINEAR)[0], of_pairs(one)
 
-    both = mix(domain, general, method=LOG_LINEAR)[0]
-    for side, value in (("in", 1.0), ("out", 0.0)):
-        alone = mix(domain, general, method="linear", value=value)[0]
-        add(side, both, side, side, of_pairs(alone))
-    add("log-linear", both, "both")
-    add(f"selection of {best} lines", tables[best], "ir", "", of_pairs(tables[best]))
-    add("linear lm", both, "mixed")
-    for model, prefix in (("both", ""), ("mixed", "lm + ")):
-        for method in ("linear", "map"):
-            made = mix(domain, general, dev, method)[0]
-            add(f"{prefix}{method} tm", made, model, "", held(method))
-    problem = corpora.problem("target")
-    for mixture, form in product(MIXTURES, options.forms):
-        variety = variant(form, mixture)
+    def selection() -> tuple[PhraseTable, str]:
+        chosen = best_selection(options.keep)[1]
+        return chosen, of_pairs(chosen)
+
+    @cache
+    def mixed(method: str) -> tuple[PhraseTable, str]:
+        fitted = held_out(method, counts_of(domain, general, dev, "target"), dev.count, "target")
+        log_p = f"{fitted.log_likelihood:.4f}, {fitted.support:.1%}"
+        return mix(domain, general, dev, method)[0], log_p
+
+    @cache
+    def weighted(mixture: str, form: str) -> tuple[PhraseTable, str]:
+        variety, problem = variant(form, mixture), corpora.problem("target")
         prior = PRIOR if variety.weighted else None
         made = weigh(*corpora[:3], corpora.features(), NAMES, variety, prior=prior).table
-        log_p = f"{held_out_mean(problem, variety, prior):.4f}, {problem.support:.1%}"
-        for model, prefix in (("both", ""), ("mixed", "lm + ")):
-            if model == "both" or form == "weighted":
-                add(f"{prefix}iw {mixture}-known, {form}", made, model, "", log_p)
+        return made, f"{held_out_mean(problem, variety, prior):.4f}, {problem.support:.1%}"
+
+    def separate() -> tuple[PhraseTable, str]:
+        return mix(domain, general, method=LOG_LINEAR)[0], ""
+
+    rows = {
+        "in": Row(partial(alone, 1.0), ("in",), "in"),
+        "out": Row(partial(alone, 0.0), ("out",), "out"),
+        "log-linear": Row(separate, ("in", "out")),
+        "selection": Row(selection, ("ir",)),
+        "linear lm": Row(separate, ("mixed",)),
+    }
+    # As in the paper, both language models or their mixture; and none, for the tables alone.
+    models = {"": ("in", "out"), "lm + ": ("mixed",), "no lm, ": ()}
+    for (prefix, names), method in product(models.items(), METHODS):
+        rows[f"{prefix}{method} tm"] = Row(partial(mixed, method), names)
+    for (prefix, names), mixture, form in product(models.items(), MIXTURES, options.forms):
+        rows[f"{prefix}iw {mixture}-known, {form}"] = Row(partial(weighted, mixture, form), names)
+    return rows
+
+
+def table2(options: Any) -> None:
+    """Print Table 2: in, out, log-linear, selection, mixtures, and instance weighting."""
+    rows = table2_rows(options)
+    chosen = {name: row for name, row in rows.items() if not options.rows or name in options.rows}
+    if unknown := set(options.rows) - set(rows):
+        raise SystemExit(f"no row {', '.join(sorted(unknown))}; there are {'; '.join(rows)}")
+    captions, folder = segmented_captions(), scratch_folder()
+    inner, outer = caption_corpus()[1], str(CORPORA / "out.en.xz")
+    dev = str(CORPORA / "captions.dev.en.xz")
+    needed = {name for row in chosen.values() for name in row.models}
+    models = {
+        "in": lambda: LanguageModel(text=inner, name="lm.in"),
+        "out": lambda: LanguageModel(text=outer, name="lm.out"),
+        "mixed": lambda: LanguageModel(text=(inner, outer), dev=dev, name="lm.mixed"),
+        "ir": lambda: LanguageModel(
+            text=selected_text(best_selection(options.keep)[0]), name="lm.ir"
+        ),
+    }
+    captions = captions.with_features(*(models[name]() for name in models if name in needed))
+    scores = ScoreTable("captions", (50,), options.draws)
+    if not options.rows:
+        scores.add("the list's 14", captions.keep_features().score_draw)
+    for name, row in chosen.items():
+        phrases, log_p = row.phrases()
+        path = folder / "table.parquet"
+        write_table(phrases, path)
+        task = captions.with_features(PhraseMixture(table=str(path)))
+        kept = [n for n in task.new if n.startswith("phrases.") and n.endswith(row.columns)]
+        kept += [n for n in task.new for model in row.models if n.startswith(f"lm.{model}")]
+        task = task.keep_features(*kept)
+        prior = Isotropic(single=dict.fromkeys(task.new, 0.1))
+        scores.add(f"{name:<30} {log_p:>15}", partial(task.score_draw, prior=prior))
+
+
+@cache
+def counts_of_length(keep: str, length: int) -> tuple[PhraseCounts, PhraseCounts, PhraseCounts]:
+    """Return counts of phrases of up to 5 or 7 words: of captions, of OUT, and of dev.
+
+    Those of OUT are of the source phrases of captions and of the lists; c(s) and c(t) are of all.
+    """
+    if length == 5:
+        return read_corpora(keep)[:3]
+    domain, dev = (extracted(keep, name, length) for name in ("captions.train", "captions.dev"))
+    path = (Path(keep) if keep else scratch_folder()) / f"out.{length}.captions.parquet"
+    if not path.exists():
+        general = extracted(keep, "out", length)
+        sources = {*domain.sources.to_pylist(), *dev.sources.to_pylist()}
+        for part in ("captions.dev", "captions.test"):
+            for line in chain.from_iterable(lines_of(CORPORA / f"{part}.fr.xz")):
+                words = line.split()
+                spans = combinations(range(len(words) + 1), 2)
+                sources.update(" ".join(words[i:j]) for i, j in spans if j - i <= length)
+        wanted = index_in(general.sources, pa.array(sorted(sources), pa.large_string())) >= 0
+        rows = np.flatnonzero(wanted[general.source])
+        texts = {side: general.texts(side, rows) for side in SIDES}
+        part = PhraseCounts.of(texts["source"], texts["target"], general.count[rows])
+        for side in SIDES:
+            phrases = part.phrases(side)
+            part = part.with_marginal(side, phrases, general.marginals_of(side, phrases))
+        write_counts(part, path)
+    return domain, read_counts(path), dev
 
 
 def length_table(options: Any) -> None:
@@ -408,11 +481,9 @@ def length_table(options: Any) -> None:
     captions, path = segmented_captions(), scratch_folder() / "table.parquet"
     columns = [f"{p}, {m}" for p, m in product(PROBABILITIES, MIXTURES)]
     table = Table("plain, known; held out", *columns, "support", "pairs of IN")
-    scored = {}
-    evaluated = extracted(options.keep, "captions.dev", 5)
     for length, dev_length in ((5, 5), (7, 5), (7, 7)):
-        parts = [extracted(options.keep, name, length) for name in ("captions.train", "out")]
-        dev = evaluated if dev_length == 5 else extracted(options.keep, "captions.dev", 7)
+        *parts, _ = counts_of_length(options.keep, length)
+        dev = counts_of_length(options.keep, dev_length)[2]
         values = [
             held_out(f"{mixture}-known", counts_of(*parts, dev, side), dev.count, side, folds=FOLDS)
             for side, mixture in product(SIDES, MIXTURES)
@@ -420,14 +491,13 @@ def length_table(options: Any) -> None:
         cells = [f"{value.log_likelihood:.4f}" for value in values]
         name = f"phrases of {length}, development pairs of {dev_length}"
         table.row(name, *cells, f"{values[0].support:.1%}", f"{len(parts[0]):,}")
-        if dev_length == length:
-            scored[length] = mix(*parts, dev, "linear-known")[0]
-    scores = ScoreTable("captions, linear-known", (50,), options.draws)
-    for length, phrases in scored.items():
-        write_table(phrases, path)
+    scores = ScoreTable("captions", (50,), options.draws)
+    for length, mixture in product((5, 7), MIXTURES):
+        write_table(mix(*counts_of_length(options.keep, length), f"{mixture}-known")[0], path)
         task = captions.with_features(PhraseMixture(table=str(path)))
         prior = Isotropic(single=dict.fromkeys(task.new, 0.1))
-        scores.add(f"phrases of up to {length} words", partial(task.score_draw, prior=prior))
+        name = f"{mixture}-known, phrases of up to {length} words"
+        scores.add(name, partial(task.score_draw, prior=prior))
 
 
 if __name__ == "__main__":
@@ -442,4 +512,5 @@ if __name__ == "__main__":
         "length": length_table,
         "posterior": posterior_table,
     }
-    run_tables(__doc__, tables, draws=10, keep="", forms=tuple(f for f in FORMS if f != "plain"))
+    forms = tuple(form for form in FORMS if form != "plain")
+    run_tables(__doc__, tables, draws=10, keep="", forms=forms, rows=())
