@@ -14,12 +14,14 @@ Tables:
     stacked    the three features of the first file, and those of each other file besides
     counting   P(z | phrase) from occurrences instead of sentences, and how much features differ
     signs      the weights of the features: mean over the draws, and share of positive ones
-    outputs    choices that the features of the first file change
+    outputs    choices that the features of the first file change, on captions and on the texts of
+               this project (leaflet and office, shuffled, half of the sentences to adapt on)
     distances  other distances than Chebyshev's
     single     the features of one subdomain at a time
 
-Only the lists of captions have segmentations; those of 100 sentences of each other domain are
-searched (`segmenting.py`), which is also tried on captions. `--folder` keeps what takes long.
+Only the lists of captions have segmentations; those of 100 sentences of each other domain, and of
+the texts of this project, are searched (`segmenting.py`), which is also tried on captions.
+`--folder` keeps what takes long.
 
 Each draw has its own adaptation sentences (seeds 0, 1, ..., with replacement, the same for every
 row). The posterior mode, with the default margin, chooses from the 500-best lists of 500 test
@@ -38,6 +40,7 @@ from typing import Any, get_args
 import numpy as np
 from measuring import (
     CORPORA,
+    DATA,
     Table,
     Task,
     cell,
@@ -77,6 +80,7 @@ TABLES = (
 OCCURRENCES = " by occurrences"  # the end of the names of features that count them
 #: Domains besides captions -> the part to draw from.
 OTHERS = {"medical": "adapt", "conversation": "adapt", "out-of-domain": "dev"}
+OWN = "authored"  # the folder of the texts of this project
 
 
 @cache
@@ -106,11 +110,23 @@ def induced_subdomains(folder: Path, pairs: int) -> dict[str, str]:
     return {name: str(path) for name, path in paths.items()}
 
 
+def lists_without_segmentations(domain: str) -> NBest:
+    """Return 100 lists of another domain, or all of the texts of this project, shuffled."""
+    if domain != OWN:
+        return read_lists(domain, OTHERS[domain])[:100]
+    parts = (
+        bpa.read_nbest(f"{path}.nbest500.gz", references=f"{path}.ref", sources=f"{path}.src")
+        for path in (DATA / OWN / name for name in ("leaflet", "office"))
+    )
+    lists = NBest.concatenate(list(parts), renumber=True)
+    return lists.select(np.random.default_rng(0).permutation(len(lists)))
+
+
 def segmented_lists(domain: str, folder: Path) -> NBest:
     """Return lists of another domain with searched segmentations."""
     path = folder / f"{domain}.parquet"
     if not path.exists():
-        lists = read_lists(domain, OTHERS[domain])[:100]
+        lists = lists_without_segmentations(domain)
         segmented = segment(lists, phrase_index())
         share = len(segmented.features) / len(lists.features)
         print(f"{domain}: {share:.1%} of the hypotheses have a segmentation", flush=True)
@@ -264,7 +280,7 @@ def print_signs(task: Task, names: Sequence[str], draws: int) -> None:
             table.row(one, *cells)
 
 
-def print_outputs(task: Task, name: str) -> None:
+def print_outputs(title: str, task: Task, name: str) -> None:
     """Print choices that the features change, after adaptation to 100 sentences (seed 0)."""
     texts = []
     for new in ((), published_columns(name)):
@@ -281,7 +297,7 @@ def print_outputs(task: Task, name: str) -> None:
         ]
     )
     better, worse = (ter[1] < ter[0]).sum(), (ter[1] > ter[0]).sum()
-    print(f"\n{name}: {len(changed)} of {len(task.test)} choices change; ", end="")
+    print(f"\n{title}, {name}: {len(changed)} of {len(task.test)} choices change; ", end="")
     print(f"sentence TER is lower for {better} and higher for {worse}")
     for n in np.random.default_rng(0).permutation(changed)[:OUTPUTS]:
         print(f"\nsource     {task.test.sources[n]}\nreference  {task.test.references[n][0]}")
@@ -346,7 +362,11 @@ def main() -> None:
             print_signs(captions, names, options.draws)
             continue
         if table == "outputs":
-            print_outputs(captions, names[0])
+            print_outputs("captions", captions, names[0])
+            own = segmented_lists(OWN, folder)
+            half = len(own) // 2
+            task = Task.of(own[:half], own[half:]).with_features(*sources)
+            print_outputs("leaflet and office", task, names[0])
             continue
         if table == "counting":
             print_phrase_counting(paths)
