@@ -208,14 +208,11 @@ def stacked_rows(names: Sequence[str]) -> dict[str, tuple[str, ...]]:
 
 def print_counting(pool: NBest, names: Sequence[str]) -> None:
     """Print how much features differ if occurrences are counted instead of sentences."""
-    owner = np.repeat(np.arange(len(pool)), pool.sizes)
     for name in names:
         for pair in zip(
             published_columns(name), published_columns(name + OCCURRENCES), strict=True
         ):
-            rows = pool.features[:, [pool.feature_names.index(one) for one in pair]].T
-            means = np.array([np.bincount(owner, row) for row in rows]) / pool.sizes
-            within = rows - means[:, owner]
+            within = deviations(pool, pair)
             correlation, change = np.corrcoef(within)[0, 1], within.std(axis=1)
             difference = (within[1] - within[0]).std() / change[0]
             print(f"{pair[0]}: correlation within lists {correlation:.4f}, ", end="")
@@ -246,8 +243,15 @@ def print_phrase_counting(paths: Mapping[str, str]) -> None:
                 table.row(f"{name}, {side}, {n}", str(len(first)), *cells)
 
 
+def deviations(pool: NBest, columns: Sequence[str]) -> np.ndarray:
+    """Return (columns, hypotheses) the values of features minus their mean within each list."""
+    owner = np.repeat(np.arange(len(pool)), pool.sizes)
+    rows = pool.features[:, [pool.feature_names.index(one) for one in columns]].T.astype(float)
+    return rows - (np.array([np.bincount(owner, row) for row in rows]) / pool.sizes)[:, owner]
+
+
 def print_signs(task: Task, names: Sequence[str], draws: int) -> None:
-    """Print the weights of the three features together, by size of A.
+    """Print the weights of the three features, together and each alone, by size of A.
 
     The weights are multiplied by the mean standard deviation of their feature within a list.
     """
@@ -255,29 +259,28 @@ def print_signs(task: Task, names: Sequence[str], draws: int) -> None:
     table = Table("weight × SD within lists", *columns, width=16)
     owner = np.repeat(np.arange(len(task.pool)), task.pool.sizes)
     for name in names:
-        new = published_columns(name)
-        chosen = task.keep_features(*new)
-        values = chosen.pool.features[:, [chosen.pool.feature_names.index(one) for one in new]]
-        sums = np.array(
-            [[np.bincount(owner, v**n) for n in (1, 2)] for v in values.T.astype(float)]
-        )
-        moments = sums / chosen.pool.sizes
-        scale = np.sqrt(np.maximum(moments[:, 1] - moments[:, 0] ** 2, 0)).mean(axis=1)
-        weights = {}
-        for size in SIZES:
-            modes = []
-            for seed in range(draws):
-                posterior = chosen.adapt(draw(chosen.pool, size, seed), likelihood="margin")
-                mode = bpa.point_weights(posterior)
-                modes.append([mode[one] for one in new])
-            weights[size] = np.array(modes) * scale
-        for column, one in enumerate(new):
-            cells = []
+        three = published_columns(name)
+        within = deviations(task.pool, three)
+        variances = np.array([np.bincount(owner, row**2) for row in within]) / task.pool.sizes
+        scale = dict(zip(three, np.sqrt(variances).mean(axis=1), strict=True))
+        for new in (three, *((one,) for one in three)):
+            chosen = task.keep_features(*new)
+            weights: dict[tuple[str, int], list[float]] = {}
             for size in SIZES:
-                values = weights[size][:, column]
-                spread = 2 * values.std(ddof=min(1, draws - 1))
-                cells += [f"{values.mean():+.3f} ± {spread:.3f}", f"{(values > 0).mean():.0%}"]
-            table.row(one, *cells)
+                for seed in range(draws):
+                    posterior = chosen.adapt(draw(chosen.pool, size, seed), likelihood="margin")
+                    mode = bpa.point_weights(posterior)
+                    for one in new:
+                        weights.setdefault((one, size), []).append(mode[one] * scale[one])
+            for one in new:
+                cells = []
+                for size in SIZES:
+                    values = np.array(weights[one, size])
+                    spread = 2 * values.std(ddof=min(1, draws - 1))
+                    cells += [f"{values.mean():+.3f} ± {spread:.3f}", f"{(values > 0).mean():.0%}"]
+                table.row(one if new == three else f"{one}, alone", *cells)
+        correlations = np.corrcoef(within)[np.triu_indices(3, 1)]
+        print("correlations within lists:", *(f"{value:.2f}" for value in correlations))
 
 
 def print_outputs(title: str, task: Task, name: str) -> None:
