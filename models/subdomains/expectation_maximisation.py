@@ -58,7 +58,7 @@ class Settings(Component, frozen=True, kw_only=True):
         em: `hard`, as published: each sentence pair belongs to its most probable subdomain; or
             `soft`: to each with its probability.
         iterations: of the full model.
-        lm_iterations: before them, with the language models only.
+        lm_iterations: before them, with the language models only; 0 starts with the full model.
         order: of the language models.
         smoothing: of the language models; `none` is maximum likelihood.
         prior: pseudo-counts of each conditioning word of a lexicon; see `Lexicons`.
@@ -75,7 +75,7 @@ class Settings(Component, frozen=True, kw_only=True):
     k: Annotated[int, Meta(ge=2, le=1000)] = 12
     em: Literal["hard", "soft"] = "hard"
     iterations: CountOrNone = 3
-    lm_iterations: Annotated[int, Meta(ge=1)] = 1
+    lm_iterations: CountOrNone = 1
     order: Annotated[int, Meta(ge=1, le=LONGEST)] = 3
     smoothing: Literal["kneser-ney", "none"] = "kneser-ney"
     prior: NotNegative = 1.0

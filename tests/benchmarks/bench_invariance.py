@@ -14,12 +14,14 @@ Tables:
     stacked    the three features of the first file, and those of each other file besides
     counting   P(z | phrase) from occurrences instead of sentences, and how much features differ
     signs      the weights of the features: mean over the draws, and share of positive ones
-    outputs    choices that the features of the first file change
+    outputs    choices that the features of the first file change, on captions and on the texts of
+               this project (leaflet and office, shuffled, half of the sentences to adapt on)
     distances  other distances than Chebyshev's
     single     the features of one subdomain at a time
 
-Only the lists of captions have segmentations; those of 100 sentences of each other domain are
-searched (`segmenting.py`), which is also tried on captions. `--folder` keeps what takes long.
+Only the lists of captions have segmentations; those of 100 sentences of each other domain, and of
+the texts of this project, are searched (`segmenting.py`), which is also tried on captions.
+`--folder` keeps what takes long.
 
 Each draw has its own adaptation sentences (seeds 0, 1, ..., with replacement, the same for every
 row). The posterior mode, with the default margin, chooses from the 500-best lists of 500 test
@@ -38,6 +40,7 @@ from typing import Any, get_args
 import numpy as np
 from measuring import (
     CORPORA,
+    DATA,
     Table,
     Task,
     cell,
@@ -77,6 +80,7 @@ TABLES = (
 OCCURRENCES = " by occurrences"  # the end of the names of features that count them
 #: Domains besides captions -> the part to draw from.
 OTHERS = {"medical": "adapt", "conversation": "adapt", "out-of-domain": "dev"}
+OWN = "authored"  # the folder of the texts of this project
 
 
 @cache
@@ -106,11 +110,23 @@ def induced_subdomains(folder: Path, pairs: int) -> dict[str, str]:
     return {name: str(path) for name, path in paths.items()}
 
 
+def lists_without_segmentations(domain: str) -> NBest:
+    """Return 100 lists of another domain, or all of the texts of this project, shuffled."""
+    if domain != OWN:
+        return read_lists(domain, OTHERS[domain])[:100]
+    parts = (
+        bpa.read_nbest(f"{path}.nbest500.gz", references=f"{path}.ref", sources=f"{path}.src")
+        for path in (DATA / OWN / name for name in ("leaflet", "office"))
+    )
+    lists = NBest.concatenate(list(parts), renumber=True)
+    return lists.select(np.random.default_rng(0).permutation(len(lists)))
+
+
 def segmented_lists(domain: str, folder: Path) -> NBest:
     """Return lists of another domain with searched segmentations."""
     path = folder / f"{domain}.parquet"
     if not path.exists():
-        lists = read_lists(domain, OTHERS[domain])[:100]
+        lists = lists_without_segmentations(domain)
         segmented = segment(lists, phrase_index())
         share = len(segmented.features) / len(lists.features)
         print(f"{domain}: {share:.1%} of the hypotheses have a segmentation", flush=True)
@@ -192,14 +208,11 @@ def stacked_rows(names: Sequence[str]) -> dict[str, tuple[str, ...]]:
 
 def print_counting(pool: NBest, names: Sequence[str]) -> None:
     """Print how much features differ if occurrences are counted instead of sentences."""
-    owner = np.repeat(np.arange(len(pool)), pool.sizes)
     for name in names:
         for pair in zip(
             published_columns(name), published_columns(name + OCCURRENCES), strict=True
         ):
-            rows = pool.features[:, [pool.feature_names.index(one) for one in pair]].T
-            means = np.array([np.bincount(owner, row) for row in rows]) / pool.sizes
-            within = rows - means[:, owner]
+            within = deviations(pool, pair)
             correlation, change = np.corrcoef(within)[0, 1], within.std(axis=1)
             difference = (within[1] - within[0]).std() / change[0]
             print(f"{pair[0]}: correlation within lists {correlation:.4f}, ", end="")
@@ -230,8 +243,15 @@ def print_phrase_counting(paths: Mapping[str, str]) -> None:
                 table.row(f"{name}, {side}, {n}", str(len(first)), *cells)
 
 
+def deviations(pool: NBest, columns: Sequence[str]) -> np.ndarray:
+    """Return (columns, hypotheses) the values of features minus their mean within each list."""
+    owner = np.repeat(np.arange(len(pool)), pool.sizes)
+    rows = pool.features[:, [pool.feature_names.index(one) for one in columns]].T.astype(float)
+    return rows - (np.array([np.bincount(owner, row) for row in rows]) / pool.sizes)[:, owner]
+
+
 def print_signs(task: Task, names: Sequence[str], draws: int) -> None:
-    """Print the weights of the three features together, by size of A.
+    """Print the weights of the three features, together and each alone, by size of A.
 
     The weights are multiplied by the mean standard deviation of their feature within a list.
     """
@@ -239,32 +259,31 @@ def print_signs(task: Task, names: Sequence[str], draws: int) -> None:
     table = Table("weight × SD within lists", *columns, width=16)
     owner = np.repeat(np.arange(len(task.pool)), task.pool.sizes)
     for name in names:
-        new = published_columns(name)
-        chosen = task.keep_features(*new)
-        values = chosen.pool.features[:, [chosen.pool.feature_names.index(one) for one in new]]
-        sums = np.array(
-            [[np.bincount(owner, v**n) for n in (1, 2)] for v in values.T.astype(float)]
-        )
-        moments = sums / chosen.pool.sizes
-        scale = np.sqrt(np.maximum(moments[:, 1] - moments[:, 0] ** 2, 0)).mean(axis=1)
-        weights = {}
-        for size in SIZES:
-            modes = []
-            for seed in range(draws):
-                posterior = chosen.adapt(draw(chosen.pool, size, seed), likelihood="margin")
-                mode = bpa.point_weights(posterior)
-                modes.append([mode[one] for one in new])
-            weights[size] = np.array(modes) * scale
-        for column, one in enumerate(new):
-            cells = []
+        three = published_columns(name)
+        within = deviations(task.pool, three)
+        variances = np.array([np.bincount(owner, row**2) for row in within]) / task.pool.sizes
+        scale = dict(zip(three, np.sqrt(variances).mean(axis=1), strict=True))
+        for new in (three, *((one,) for one in three)):
+            chosen = task.keep_features(*new)
+            weights: dict[tuple[str, int], list[float]] = {}
             for size in SIZES:
-                values = weights[size][:, column]
-                spread = 2 * values.std(ddof=min(1, draws - 1))
-                cells += [f"{values.mean():+.3f} ± {spread:.3f}", f"{(values > 0).mean():.0%}"]
-            table.row(one, *cells)
+                for seed in range(draws):
+                    posterior = chosen.adapt(draw(chosen.pool, size, seed), likelihood="margin")
+                    mode = bpa.point_weights(posterior)
+                    for one in new:
+                        weights.setdefault((one, size), []).append(mode[one] * scale[one])
+            for one in new:
+                cells = []
+                for size in SIZES:
+                    values = np.array(weights[one, size])
+                    spread = 2 * values.std(ddof=min(1, draws - 1))
+                    cells += [f"{values.mean():+.3f} ± {spread:.3f}", f"{(values > 0).mean():.0%}"]
+                table.row(one if new == three else f"{one}, alone", *cells)
+        correlations = np.corrcoef(within)[np.triu_indices(3, 1)]
+        print("correlations within lists:", *(f"{value:.2f}" for value in correlations))
 
 
-def print_outputs(task: Task, name: str) -> None:
+def print_outputs(title: str, task: Task, name: str) -> None:
     """Print choices that the features change, after adaptation to 100 sentences (seed 0)."""
     texts = []
     for new in ((), published_columns(name)):
@@ -281,7 +300,7 @@ def print_outputs(task: Task, name: str) -> None:
         ]
     )
     better, worse = (ter[1] < ter[0]).sum(), (ter[1] > ter[0]).sum()
-    print(f"\n{name}: {len(changed)} of {len(task.test)} choices change; ", end="")
+    print(f"\n{title}, {name}: {len(changed)} of {len(task.test)} choices change; ", end="")
     print(f"sentence TER is lower for {better} and higher for {worse}")
     for n in np.random.default_rng(0).permutation(changed)[:OUTPUTS]:
         print(f"\nsource     {task.test.sources[n]}\nreference  {task.test.references[n][0]}")
@@ -346,7 +365,11 @@ def main() -> None:
             print_signs(captions, names, options.draws)
             continue
         if table == "outputs":
-            print_outputs(captions, names[0])
+            print_outputs("captions", captions, names[0])
+            own = segmented_lists(OWN, folder)
+            half = len(own) // 2
+            task = Task.of(own[:half], own[half:]).with_features(*sources)
+            print_outputs("leaflet and office", task, names[0])
             continue
         if table == "counting":
             print_phrase_counting(paths)

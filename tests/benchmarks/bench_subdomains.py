@@ -56,6 +56,12 @@ SETTINGS: dict[str, dict[str, Any]] = {
 MORE_SETTINGS: dict[str, dict[str, Any]] = {
     "soft, order=1, folds=5": {"em": "soft", "order": 1, "folds": 5},
     "hard, start=random": {"start": "random"},
+    # With and without each of the two stages of the training:
+    "hard, folds=5, lm_iterations=0": {"folds": 5, "lm_iterations": 0},
+    "hard, folds=5, iterations=0": {"folds": 5, "iterations": 0},
+    "hard, folds=5, start=random": {"folds": 5, "start": "random"},
+    "the same, lm_iterations=0": {"folds": 5, "start": "random", "lm_iterations": 0},
+    "the same, lm_iterations=20": {"folds": 5, "start": "random", "lm_iterations": 20},
 }
 #: Topics as subdomains.
 LDA_SETTINGS: dict[str, dict[str, Any]] = {
