@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from functools import cache
-from importlib import import_module
 from typing import Any, ClassVar
 
 import numpy as np
+from rapidfuzz import process
+from rapidfuzz.distance import Levenshtein
 
-from bpa_ppl.errors import DataError, UsageError
+from bpa_ppl.errors import DataError
 from bpa_ppl.nbest import Float64, Int64
 from bpa_ppl.quality.base import Lists, Metric, References
 from bpa_ppl.quality.pairs import TIE, most_probable
@@ -33,7 +33,6 @@ class WER(Metric, frozen=True):
 
     Raises:
         DataError: on use, if a sentence has several references.
-        UsageError: on use, if RapidFuzz is not installed (the extra `speech`).
 
     >>> WER(case_sensitive=False)
     WER(case_sensitive=False)
@@ -59,7 +58,6 @@ class WER(Metric, frozen=True):
 
     def counts(self, lists: Lists, references: References) -> Float64:
         """Return (hypotheses, 2) edits and reference lengths, one list after the other."""
-        distance = _rapidfuzz().distance.Levenshtein.distance
         rows = []
         for texts, refs in zip(lists, references, strict=True):
             if len(refs) != 1:
@@ -68,7 +66,9 @@ class WER(Metric, frozen=True):
                 message = f"{problem}: {remedy}"
                 raise DataError(message, parameter="references", code="not-supported")
             reference, *hypotheses = self.units([refs[0], *texts])
-            rows += [(distance(units, reference), len(reference)) for units in hypotheses]
+            rows += [
+                (Levenshtein.distance(units, reference), len(reference)) for units in hypotheses
+            ]
         return np.array(rows, np.float64).reshape(-1, 2)
 
     def sentences(self, lists: Lists, references: References, *, only_best: bool) -> Float64:
@@ -132,22 +132,6 @@ class EditPairs:
 
     def scores(self, rows: Int64, columns: Int64) -> Float64:
         """Return minus the error rates in percent, (rows, columns)."""
-        library = _rapidfuzz()
         hypotheses, references = ([self._units[i] for i in index] for index in (rows, columns))
-        scorer = library.distance.Levenshtein.distance
-        edits = library.process.cdist(hypotheses, references, scorer=scorer, dtype=np.int64)
+        edits = process.cdist(hypotheses, references, scorer=Levenshtein.distance, dtype=np.int64)
         return np.asarray(0.0 - 100 * edits / np.maximum(self._lengths[columns], 1))
-
-
-@cache
-def _rapidfuzz() -> Any:
-    """Return the package, which is optional."""
-    try:
-        library = import_module("rapidfuzz")
-        import_module("rapidfuzz.process")
-        import_module("rapidfuzz.distance")
-    except ImportError as error:
-        problem = "WER and CER need RapidFuzz, which is not installed"
-        message = f"{problem}: install bpa_ppl[speech]"
-        raise UsageError(message, parameter="metric", code="not-supported") from error
-    return library

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
 from raising import raises
 
 import bpa_ppl as bpa
-from bpa_ppl import DataError, NBest, UsageError, corpus_score
+from bpa_ppl import DataError, NBest, corpus_score
 from bpa_ppl.decoding.rules import Mbr
 from bpa_ppl.features import Consensus
 from bpa_ppl.quality import CER, WER, Metric, gains, headroom, oracles, statistics
-from bpa_ppl.quality import wer as wer_module
 from bpa_ppl.quality.pairs import TIE, pairs_of
 
 jiwer = pytest.importorskip("jiwer", reason="JiWER is not installed")
@@ -116,17 +113,6 @@ def test_several_references_are_refused(metric: str | Metric) -> None:
     for function in (gains, oracles, statistics):
         with raises(DataError, "not-supported", parameter="references", match="2 references"):
             function(several, metric)
-
-
-def test_rapidfuzz_is_optional(monkeypatch: pytest.MonkeyPatch) -> None:
-    def missing(name: str) -> Any:
-        raise ImportError(name)
-
-    wer_module._rapidfuzz.cache_clear()
-    monkeypatch.setattr(wer_module, "import_module", missing)
-    with raises(UsageError, "not-supported", parameter="metric", match="bpa_ppl.speech"):
-        gains(FEW, "wer")
-    assert gains(FEW, "ter").tolist() == [-1, -2, 0, -1, 0, 0]
 
 
 def test_adapting_by_wer_uses_a_margin_and_reports_wer() -> None:
