@@ -533,3 +533,21 @@ def test_mean_over_a_single_draw_equals_its_probabilities(dense_problem: Problem
     mean = mean_probabilities(one, dense_problem, variant, draws=3)
     assert mean == pytest.approx(expected)
     assert ((mean > 0) == dense_problem.supported).all()
+
+
+def test_mean_over_draws_follows_their_weights(dense_problem: Problem) -> None:
+    variant = variant_named("gamma-0", "linear")
+    sites = {"alpha": np.array([[0.3, 0.9]]), "weights": np.array([[[1.0, -1.0], [0.0, 2.0]]])}
+    each = [
+        evaluate_mixture(dense_problem, variant, Phi(alpha, 0.0, weights)).probability
+        for alpha, weights in zip(sites["alpha"][0], sites["weights"][0], strict=True)
+    ]
+    shares = np.array([0.25, 0.75])
+    draws = Draws(sites, NAMES[:2], kind="weighted", log_weight=np.log(shares)[None])
+    mean = mean_probabilities(draws, dense_problem, variant, draws=4000)
+    moved = np.abs(each[1] - each[0]) > 0.01
+    assert moved.sum() > 20
+    # The share of the second draw among 4000: a binomial proportion.
+    share = (mean - each[0])[moved] / (each[1] - each[0])[moved]
+    assert share == pytest.approx(np.full(moved.sum(), share[0]))
+    assert abs(share[0] - 0.75) < 5 * np.sqrt(0.25 * 0.75 / 4000)

@@ -18,10 +18,12 @@ from bpa_ppl.phrases.pair_features import (
     PAIR_FEATURES,
     SIMILARITY,
     ParallelCorpus,
+    check_corpora,
     pair_features,
     read_corpus,
     svm_examples,
     svm_feature,
+    word_statistics,
 )
 from bpa_ppl.text.ibm1 import IBM1
 from bpa_ppl.text.language_model import NgramModel
@@ -134,6 +136,22 @@ def test_constant_features_and_statistics_of_unknown_words_are_zero() -> None:
     assert result[:, PAIR_FEATURES.index("out.count")].tolist() == [0, 0, 0]
     assert result[:, PAIR_FEATURES.index("out.rarest.target")].argmin() == 2  # of y
     assert np.isfinite(result).all()
+
+
+def test_statistics_of_one_sentence() -> None:
+    words, *statistics = word_statistics([["b", "a", "b"]])
+    result = dict(
+        zip(words.to_pylist(), zip(*map(np.ndarray.tolist, statistics), strict=True), strict=True)
+    )
+    # Frequency, documents, and g / (L − L/(l + 1)) = (1/2) / (1 − 1/2).
+    assert result == {"a": (1, 1, pytest.approx(1)), "b": (2, 1, pytest.approx(1))}
+
+
+def test_corpus_of_other_words_is_not_swapped() -> None:
+    table = PhraseCounts.of(["s1"], ["t1"], [1])
+    check_corpora(table, OUT, ParallelCorpus([["x"]], [["y"]]))
+    with raises(DataError, "mismatch"):
+        check_corpora(table, OUT, ParallelCorpus([["t1"]], [["y"]]))
 
 
 def test_rejects_invalid_corpora_and_tables(tmp_path: Path) -> None:

@@ -93,6 +93,32 @@ def test_fits_agree_with_general_optimiser(method: str, side: Side) -> None:
     assert -result.log_likelihood <= min(others) + 1e-9
 
 
+def test_fit_reaches_both_ends_of_the_range() -> None:
+    inner, outer = PhraseCounts.of("aa", "xy", [1, 1]), PhraseCounts.of("aa", "zw", [1, 1])
+    for pairs, alpha in (("xy", 1.0), ("zw", 0.0)):  # only in IN, only in OUT
+        dev = PhraseCounts.of("aa", pairs, [3, 1])
+        counts = counts_of(inner, outer, dev, "target")
+        assert fit("linear", counts, dev.count, "target").value == pytest.approx(alpha, abs=2e-6)
+
+
+def test_a_given_value_is_evaluated_and_not_fitted() -> None:
+    inner, outer, dev = random_table(1), random_table(2), random_table(3)
+    mixed, fits = mix(inner, outer, dev, "linear", 0.3)
+    alone, _ = mix(inner, outer, method="linear", value=0.3)
+    assert (mixed.columns["direct"] == alone.columns["direct"]).all()
+    for result, side in zip(fits, DIRECTIONS.values(), strict=True):
+        expected = [
+            reference_probability("linear", inner, outer, pair, side) for pair in pairs_of(dev)
+        ]
+        supported = np.array(expected) > 0
+        logs = np.log(np.array(expected)[supported])
+        assert (result.value, result.side) == (0.3, side)
+        assert result.log_likelihood == pytest.approx(
+            np.average(logs, weights=dev.count[supported])
+        )
+        assert result.support == pytest.approx(dev.count[supported].sum() / dev.count.sum())
+
+
 def test_log_likelihood_is_over_supported_pairs() -> None:
     inner, outer = PhraseCounts.of("ab", "xy", [1, 1]), PhraseCounts.of("aa", "xy", [1, 3])
     dev = PhraseCounts.of("aac", "xyz", [2, 1, 1])
@@ -112,11 +138,12 @@ def test_held_out_pairs_exclude_their_own_counts() -> None:
     in_sample = fit("map", counts, dev.count, "target")
     left_out = held_out("map", counts, dev.count, "target", folds=len(dev))
     assert left_out.log_likelihood < in_sample.log_likelihood
-    expected = np.zeros(len(dev))
+    expected, values = np.zeros(len(dev)), np.zeros(len(dev))
     for left in range(len(dev)):
         others = np.arange(len(dev)) != left
         value = fit("map", counts.part(np.flatnonzero(others)), dev.count[others], "target").value
-        expected[left] = METHODS["map"].probabilities(counts, value)[left]
+        expected[left], values[left] = METHODS["map"].probabilities(counts, value)[left], value
+    assert left_out.value == pytest.approx(values.mean())
     supported = expected > 0
     mean = np.average(np.log(expected[supported]), weights=dev.count[supported])
     assert left_out.log_likelihood == pytest.approx(mean, abs=1e-9)
