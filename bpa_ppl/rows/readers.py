@@ -198,7 +198,7 @@ class RecordReader:
         lists = [self._candidates(record[CANDIDATES], line) for record, line in pairs]
         sizes = list(map(len, lists))
         parents = np.repeat(np.arange(len(lists)), sizes)
-        hypotheses: dict[str, Any] = {TEXT: []}
+        hypotheses = {TEXT: []}
         if len(parents):
             hypotheses = self._columns(list(chain.from_iterable(lists)), numbers[parents].tolist())
         sentences = {n: v for n, v in self._values(records, lines) if n != CANDIDATES}
@@ -456,7 +456,7 @@ def _is_list_of_texts(field: pa.Field) -> bool:
     if field.name != CANDIDATES or not _is_list(field.type):
         return False
     kind = field.type.value_type
-    return pa.types.is_string(kind) or pa.types.is_large_string(kind)
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 
 def single_array(column: pa.Array | pa.ChunkedArray) -> pa.Array:
