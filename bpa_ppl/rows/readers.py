@@ -178,10 +178,11 @@ class RecordReader:
         for record, line in zip(given, lines, strict=True):
             if not isinstance(record, dict):
                 raise self.schema.error(f"{shown(record)} is not an object with fields", line)
-            records.append(_with_candidates(record))
-            if self._nested and TEXT not in record:
-                records[-1] = {CANDIDATES: [], **records[-1]}
-            nested = CANDIDATES in records[-1]
+            record = _with_candidates(record)
+            if self._nested and CANDIDATES not in record and TEXT not in record:
+                record = {**record, CANDIDATES: []}
+            records.append(record)
+            nested = CANDIDATES in record
             self._nested = nested if self._nested is None else self._nested
             if nested is not self._nested:
                 form = "candidates" if nested else "no candidates"
