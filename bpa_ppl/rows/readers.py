@@ -178,10 +178,11 @@ class RecordReader:
         for record, line in zip(given, lines, strict=True):
             if not isinstance(record, dict):
                 raise self.schema.error(f"{shown(record)} is not an object with fields", line)
-            records.append(_with_candidates(record))
-            if self._nested and TEXT not in record:
-                records[-1] = {CANDIDATES: [], **records[-1]}
-            nested = CANDIDATES in records[-1]
+            record = _with_candidates(record)
+            if self._nested and CANDIDATES not in record and TEXT not in record:
+                record = {**record, CANDIDATES: []}
+            records.append(record)
+            nested = CANDIDATES in record
             self._nested = nested if self._nested is None else self._nested
             if nested is not self._nested:
                 form = "candidates" if nested else "no candidates"
@@ -198,7 +199,7 @@ class RecordReader:
         lists = [self._candidates(record[CANDIDATES], line) for record, line in pairs]
         sizes = list(map(len, lists))
         parents = np.repeat(np.arange(len(lists)), sizes)
-        hypotheses: dict[str, Any] = {TEXT: []}
+        hypotheses = {TEXT: []}
         if len(parents):
             hypotheses = self._columns(list(chain.from_iterable(lists)), numbers[parents].tolist())
         sentences = {n: v for n, v in self._values(records, lines) if n != CANDIDATES}
@@ -456,7 +457,7 @@ def _is_list_of_texts(field: pa.Field) -> bool:
     if field.name != CANDIDATES or not _is_list(field.type):
         return False
     kind = field.type.value_type
-    return pa.types.is_string(kind) or pa.types.is_large_string(kind)
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 
 def single_array(column: pa.Array | pa.ChunkedArray) -> pa.Array:
