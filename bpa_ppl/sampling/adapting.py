@@ -67,7 +67,8 @@ if TYPE_CHECKING:
 _PRIOR_DRAWS = 1000
 #: The scale of the prior under preferences, in units of the expected one.
 _SHARE_OF_PREFERENCES = 0.5
-#: Metrics for which a margin of 2 edits is the best of the likelihoods, on held-out sentences.
+#: Metrics with a margin: it is the best of the likelihoods on held-out sentences of translations,
+#: and was not compared with others by WER and CER.
 _WITH_MARGIN = ("ter", "bleu", "chrf", "ter+bleu", "wer", "cer")
 #: A weight is uninformed if λ·h of a list varies a priori by less than this, so that no choice
 #: depends on it; if its posterior is nearly as wide as its prior, and its mean has hardly shifted,
