@@ -246,8 +246,6 @@ def sample_rows(
             "and length"
         )
     hypotheses[COUNT] = counts
-    if origins is not None:
-        hypotheses[origins] = [origin for _, origin in keys]
     sentences: dict[str, Sequence[Any]] = {ID: [number for _, number in kept]}
     sources = [one.source for one, _ in kept]
     if any(source is not None for source in sources):
@@ -255,6 +253,8 @@ def sample_rows(
     parents = np.repeat(np.arange(len(kept)), [len(one.candidates) for one, _ in kept])
     lines = np.array([one.line for one, _ in kept], np.int64)
     rows = schema.rows(Fields(hypotheses, sentences, parents, lines, nested=True))
+    if origins is not None:
+        rows = rows._replace(extras={origins: tuple(origin for _, origin in keys)})
     names_of = [one.identifier for one, _ in kept]
     if any(
         name not in (None, str(number)) for name, (_, number) in zip(names_of, kept, strict=True)
