@@ -239,13 +239,13 @@ def sample_rows(
     for name, column in zip(names, table.T, strict=True):
         if not np.isnan(column).all():
             hypotheses[name] = column
-    if len(hypotheses) == 1:
-        warn_user(
-            f"{schema.origin}: no log-probabilities in it: the only feature is {COUNT}, how often "
-            "an answer was sampled; request log-probabilities, or add features such as consensus "
-            "and length"
-        )
     hypotheses[COUNT] = counts
+    if names[0] not in hypotheses:
+        features = " and ".join(list(hypotheses)[1:])
+        warn_user(
+            f"{schema.origin}: no log-probabilities in it, only {features}: request them, or add "
+            "features such as consensus and length"
+        )
     sentences: dict[str, Sequence[Any]] = {ID: [number for _, number in kept]}
     sources = [one.source for one, _ in kept]
     if any(source is not None for source in sources):
