@@ -311,6 +311,105 @@ class NBest:
         return lists_of(frame_rows, frame, references, sources, bad, first_id)
 
     @classmethod
+    def from_generate(
+        cls,
+        texts: Sequence[str],
+        outputs: Any,
+        n: int,
+        *,
+        transition_scores: Any,
+        eos_token_id: int | Sequence[int] | None = None,
+        references: Iterable[str | Sequence[str]] | None = None,
+        sources: Iterable[str] | None = None,
+    ) -> NBest:
+        """Build an NBest from what `generate` of Hugging Face Transformers returns.
+
+        Features are `logprob.sum`, `logprob.mean` and `logprob.min` of the generated tokens, their
+        number `length`, the number `count` of equal texts, which are merged, and after a beam
+        search the `score` of its outputs. Arrays of NumPy and PyTorch are accepted, on any device.
+
+        Args:
+            texts: (prompts · n,) the generated texts, `tokenizer.batch_decode(…)`.
+            outputs: of `generate(…, num_return_sequences=n, output_scores=True,
+                return_dict_in_generate=True)`.
+            n: the number of texts of each prompt.
+            transition_scores: (prompts · n, steps) log-probabilities of
+                `model.compute_transition_scores(outputs.sequences, outputs.scores,
+                outputs.get("beam_indices"), normalize_logits=True)`; after a beam search without
+                `normalize_logits`.
+            eos_token_id: the id of the token that ends a text, or several, as in
+                `model.generation_config`; tokens after it are padding. Only outputs of a beam
+                search say by themselves where texts end.
+            references: for each prompt a tuple of references, or one text.
+            sources: one source text for each prompt.
+
+        Raises:
+            DataError: if numbers of texts, sequences and scores disagree, or the scores are not
+                log-probabilities.
+            UsageError: if an argument is not as described.
+
+        >>> from types import SimpleNamespace
+        >>> outputs = SimpleNamespace(sequences=np.array([[0, 5, 6, 1], [0, 7, 1, 1]]))
+        >>> scores = np.array([[-1.0, -2.0, -0.5], [-0.5, -1.0, -9.0]])
+        >>> lists = NBest.from_generate(
+        ...     ["a cat", "cat"], outputs, 2, transition_scores=scores, eos_token_id=1
+        ... )
+        >>> lists.feature_names
+        ('logprob.sum', 'logprob.mean', 'logprob.min', 'length', 'count')
+        >>> lists.features[:, [0, 3]].tolist()
+        [[-3.5, 3.0], [-1.5, 2.0]]
+        """
+        from bpa_ppl.rows.generated import generated_lists
+
+        return generated_lists(
+            texts, outputs, n, transition_scores, eos_token_id, references, sources
+        )
+
+    @classmethod
+    def from_requests(
+        cls,
+        requests: Iterable[Any],
+        *,
+        extract: str = "",
+        references: Iterable[str | Sequence[str]] | None = None,
+        sources: Iterable[str] | None = None,
+        bad: str = "error",
+    ) -> NBest:
+        """Build an NBest from the `RequestOutput` objects that `generate` of vLLM returns.
+
+        Features are `logprob.sum`, `logprob.mean`, `logprob.min` and `length` of the generated
+        tokens, if `SamplingParams(logprobs=0)` asks for their log-probabilities, and the number
+        `count` of equal texts, which are merged. Prompts are the sources.
+
+        Args:
+            requests: one object for each prompt, with the attributes `request_id`, `prompt` and
+                `outputs`; each output has `text`, `token_ids`, `cumulative_logprob`, `logprobs` and
+                `finish_reason`.
+            extract: a regular expression that finds the candidate in a text: its first group, or
+                the whole match.
+            references: for each prompt a tuple of references, or one text.
+            sources: used instead of the prompts, one source text for each.
+            bad: "error", or "drop" to leave out texts that are not finished, do not have the
+                wanted part, or whose log-probabilities are not finite.
+
+        Raises:
+            DataError: if there are such texts and `bad` is "error".
+            UsageError: if an object is not as described.
+
+        >>> from types import SimpleNamespace as Stub
+        >>> tokens = {"token_ids": [5, 6], "cumulative_logprob": -3.0, "finish_reason": "stop"}
+        >>> logprobs = [{5: Stub(logprob=-1.0)}, {6: Stub(logprob=-2.0)}]
+        >>> output = Stub(text=" a cat", logprobs=logprobs, **tokens)
+        >>> request = Stub(request_id="0", prompt="Translate: un chat", outputs=[output])
+        >>> lists = NBest.from_requests([request], sources=["un chat"])
+        >>> lists.texts(0), lists.features.tolist()
+        (['a cat'], [[-3.0, -1.5, -2.0, 2.0, 1.0]])
+        """
+        from bpa_ppl.rows.generated import request_lists
+
+        return request_lists(requests, extract, references, sources, bad)
+
+    @classmethod
     def concatenate(cls, parts: Iterable[NBest], *, renumber: bool = False) -> NBest:
         """Return the lists of several tables as one table, as `a + b` does for two.
 

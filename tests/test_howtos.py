@@ -108,7 +108,31 @@ def working_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     sentences = [json.loads(line) for line in Path("new.jsonl").read_text("utf-8").splitlines()]
     preference_lines = [json.dumps(line | {"preferences": [[0, 3], [4, 8]]}) for line in sentences]
     write_lines("compared.jsonl", preference_lines)
+    write_responses(["ein Haus", "eine Katze"] * 5, "answers.jsonl", "requests.jsonl")
+    write_responses(["ein Hund"] * 5, "new-answers.jsonl", "new-requests.jsonl")
+    write_lines("adapt.en", ["a house", "a cat"] * 5)
     return tmp_path
+
+
+def write_responses(sources: list[str], answers: str, requests: str) -> None:
+    """Write a batch of chats and its responses."""
+    rng = np.random.default_rng(1)
+    lines: dict[str, list[str]] = {answers: [], requests: []}
+    for number, source in enumerate(sources):
+        name = f"request-{number}"
+        message = {"role": "user", "content": f"Translate into English: {source}"}
+        body: dict[str, Any] = {"model": "m", "n": 4, "logprobs": True, "messages": [message]}
+        lines[requests].append(json.dumps({"custom_id": name, "method": "POST", "body": body}))
+        choices = []
+        for index, text in enumerate(["a house", "the cat", "a dog", "a house"]):
+            tokens = [{"token": word, "logprob": -rng.exponential()} for word in text.split()]
+            answer = {"message": {"content": text}, "logprobs": {"content": tokens}}
+            choices.append({"index": index, "finish_reason": "stop", **answer})
+        body = {"model": "m", "choices": choices}
+        response = {"status_code": 200, "body": body}
+        lines[answers].append(json.dumps({"custom_id": name, "response": response}))
+    for path, content in lines.items():
+        write_lines(path, content)
 
 
 def write_lines(path: str, lines: list[str]) -> None:

@@ -50,11 +50,11 @@ _NUMBERED = re.compile(r"(.*?)([0-9]{1,18})", re.DOTALL)
 _FENCE = re.compile(r"\s*```\w*\n(.*?)\n?```\s*", re.DOTALL)
 
 
-class _Part(msgspec.Struct):
+class _Part(msgspec.Struct, gc=False):
     text: str | None = None
 
 
-class _Message(msgspec.Struct):
+class _Message(msgspec.Struct, gc=False):
     role: str | None = None
     content: str | list[_Part] | None = None
     refusal: str | None = None
@@ -70,12 +70,12 @@ class _Token(msgspec.Struct, gc=False):
     logprob: float | None = None
 
 
-class _Logprobs(msgspec.Struct):
+class _Logprobs(msgspec.Struct, gc=False):
     content: list[_Token] | None = None
     token_logprobs: list[float | None] | None = None
 
 
-class _Choice(msgspec.Struct):
+class _Choice(msgspec.Struct, gc=False):
     index: int | None = None
     message: _Message | None = None
     text: str | None = None
@@ -84,32 +84,32 @@ class _Choice(msgspec.Struct):
     delta: Any = None
 
 
-class _Prompted(msgspec.Struct):
+class _Prompted(msgspec.Struct, gc=False):
     """What a prompt is in: a request, or a line that repeats it."""
 
     messages: list[_Message] | None = None
     prompt: str | list[Any] | None = None
 
 
-class _Body(_Prompted):
+class _Body(_Prompted, gc=False):
     choices: list[_Choice] | None = None
     model: str | None = None
     error: Any = None
     object: str | None = None
 
 
-class _Response(_Body):
+class _Response(_Body, gc=False):
     body: _Body | str | None = None
     status_code: int | None = None
 
 
-class _Line(_Response):
+class _Line(_Response, gc=False):
     custom_id: str | int | None = None
     response: _Response | str | None = None
     request: _Prompted | None = None
 
 
-class _Request(_Prompted):
+class _Request(_Prompted, gc=False):
     custom_id: str | int | None = None
     body: _Prompted | None = None
 
@@ -203,11 +203,11 @@ class _Reader:
         self._source = extractor(format.source) if format.source else lambda text: text
         self._prompt_id = extractor(format.prompt_id, "prompt_id")
         self._extract = extractor(format.extract)
+        self._part = self._field if format.field else self._extract
         finished = format.finished
         self._finished = (finished,) if isinstance(finished, str) else finished
         self._requests = self._read_requests() if format.requests else None
         self._prompts: dict[str | int, Prompt] = {}
-        self._models: Counter[str] = Counter()
         self._left_out = LeftOut(options.origin, options.bad)
         self._named: bool | None = None  # whether lines have a custom_id
         self._batch = False
@@ -219,8 +219,9 @@ class _Reader:
         if not self._prompts:
             raise self._options.error("empty: there are no responses in it", code="no-data")
         self._left_out.report()
-        if len(self._models) > 1:
-            counts = ", ".join(f"{quoted(n)[1:-1]}: {c:,}" for n, c in self._models.most_common())
+        models = self._model_counts()
+        if len(models) > 1:
+            counts = ", ".join(f"{quoted(n)[1:-1]}: {c:,}" for n, c in models.most_common())
             warn_user(
                 f"{self._options.origin}: answers of several models ({counts}): their "
                 f"log-probabilities may not be comparable; the extra {_MODEL} says which is whose"
@@ -229,8 +230,13 @@ class _Reader:
         pairs = sorted(zip(ids, self._prompts.values(), strict=True), key=lambda pair: pair[0])
         schema = SchemaReader(self._options.origin, first_id=self._options.first_id)
         prompts = [prompt for _, prompt in pairs]
-        models = _MODEL if self._models else None
-        return sample_rows(prompts, sorted(ids), schema, origins=models)
+        origins = _MODEL if models else None
+        return sample_rows(prompts, sorted(ids), schema, origins=origins)
+
+    def _model_counts(self) -> Counter[str]:
+        """Return the number of candidates of each model."""
+        found = (model for one in self._prompts.values() for _, model in one.candidates)
+        return Counter(model for model in found if model is not None)
 
     def _read(self, line: _Line, number: int) -> None:
         """Collect the candidates of a line."""
@@ -250,8 +256,7 @@ class _Reader:
             choices = answer.choices
             if all(choice.index is not None for choice in choices):
                 choices = sorted(choices, key=lambda choice: choice.index or 0)
-            for choice in choices:
-                self._add(choice, answer.model, prompt, number)
+            self._add(choices, answer.model, prompt, number)
 
     def _misfit(self, answer: Any, number: int, is_request: bool) -> DataError:
         problem = "no field choices, so this is not a response of a chat or completion API"
@@ -305,6 +310,8 @@ class _Reader:
 
     def _error(self, line: _Line, answer: _Body | str | None) -> str | None:
         """Return the message of an error that a line has instead of a response."""
+        if answer is line and line.error is None and line.status_code is None:
+            return None
         parts = [line, line.response, answer]
         found = [part.error for part in parts if isinstance(part, _Body) and part.error]
         found += [part for part in parts if isinstance(part, str)]
@@ -315,49 +322,44 @@ class _Reader:
         message = found[0].get("message", found[0]) if isinstance(found[0], dict) else found[0]
         return str(message)
 
-    def _add(self, choice: _Choice, model: str | None, prompt: Prompt, number: int) -> None:
-        """Add a choice to the candidates of its prompt."""
-        if choice.delta is not None:
-            problem = (
-                "a part of an answer that was streamed: join the parts, or set stream to false"
-            )
-            raise self._options.error(problem, number, "not-supported")
-        message = choice.message
-        text = message.text if choice.text is None and message is not None else choice.text
-        reason = choice.finish_reason
-        if message is not None and message.refusal:
-            self._left_out.add("refusals", prompt.label, number)
-        elif reason is not None and reason not in self._finished:
-            self._left_out.add_unfinished(reason, prompt.label, number)
-        elif text is None:
-            self._left_out.add("answers without a text", prompt.label, number)
-        else:
-            part = self._part(text)
-            logprobs = _logprobs_of(choice.logprobs)
+    def _add(
+        self, choices: Sequence[_Choice], model: str | None, prompt: Prompt, number: int
+    ) -> None:
+        """Add choices to the candidates of their prompt."""
+        finished, part_of = self._finished, self._part
+        for choice in choices:
+            message, text, reason = choice.message, choice.text, choice.finish_reason
+            if message is not None and text is None:
+                text = message.content if isinstance(message.content, str) else message.text
+            part = None if text is None else part_of(text)
+            logprobs = () if choice.logprobs is None else _logprobs_of(choice.logprobs)
             statistics = token_statistics(logprobs)
-            if part is None:
-                wanted = f"the field {quoted(self._format.field)}"
-                wanted = wanted if self._format.field else "the pattern"
+            if choice.delta is not None:
+                problem = "a part of an answer that was streamed: join the parts, or do not stream"
+                raise self._options.error(problem, number, "not-supported")
+            if message is not None and message.refusal:
+                self._left_out.add("refusals", prompt.label, number)
+            elif reason is not None and reason not in finished:
+                self._left_out.add_unfinished(reason, prompt.label, number)
+            elif text is None:
+                self._left_out.add("answers without a text", prompt.label, number)
+            elif part is None:
+                field = self._format.field
+                wanted = f"the field {quoted(field)}" if field else "the pattern"
                 self._left_out.add(f"answers without {wanted}", prompt.label, number)
             elif logprobs and not abs(statistics[0]) < TOO_LARGE:
                 self._left_out.add("log-probabilities that are not finite", prompt.label, number)
             else:
-                if model is not None:
-                    self._models[model] += 1
                 prompt.add(part, statistics, model)
 
-    def _part(self, text: str) -> str | None:
-        """Return the candidate in an answer."""
-        if self._format.field:
-            fenced = _FENCE.fullmatch(text)
-            try:
-                found = json.loads(fenced[1] if fenced else text)
-                text = found[self._format.field]
-            except (ValueError, RecursionError, TypeError, KeyError):
-                return None
-            if not isinstance(text, str):
-                return None
-        return self._extract(text)
+    def _field(self, text: str) -> str | None:
+        """Return the field of the candidate in an answer that is an object of JSON."""
+        fenced = _FENCE.fullmatch(text)
+        try:
+            found = json.loads(fenced[1] if fenced else text)[self._format.field]
+        except (ValueError, RecursionError, TypeError, KeyError):
+            return None
+        return self._extract(found) if isinstance(found, str) else None
 
     def _text_of(self, prompted: _Prompted | None) -> str | None:
         """Return the source text in a prompt."""
@@ -414,13 +416,11 @@ class _Reader:
         return list(range(first, first + len(names)))
 
 
-def _logprobs_of(logprobs: _Logprobs | None) -> list[float]:
+def _logprobs_of(logprobs: _Logprobs) -> list[float]:
     """Return the log-probabilities of the tokens of an answer; none if one is missing.
 
     The first one may be null: nothing precedes the first token of a prompt that is repeated.
     """
-    if logprobs is None:
-        return []
     values: Sequence[float | None] = logprobs.token_logprobs or ()
     if logprobs.content is not None:
         values = [token.logprob for token in logprobs.content]

@@ -239,15 +239,13 @@ def sample_rows(
     for name, column in zip(names, table.T, strict=True):
         if not np.isnan(column).all():
             hypotheses[name] = column
-    if len(hypotheses) == 1:
-        warn_user(
-            f"{schema.origin}: no log-probabilities in it: the only feature is {COUNT}, how often "
-            "an answer was sampled; request log-probabilities, or add features such as consensus "
-            "and length"
-        )
     hypotheses[COUNT] = counts
-    if origins is not None:
-        hypotheses[origins] = [origin for _, origin in keys]
+    if names[0] not in hypotheses:
+        features = " and ".join(list(hypotheses)[1:])
+        warn_user(
+            f"{schema.origin}: no log-probabilities in it, only {features}: request them, or add "
+            "features such as consensus and length"
+        )
     sentences: dict[str, Sequence[Any]] = {ID: [number for _, number in kept]}
     sources = [one.source for one, _ in kept]
     if any(source is not None for source in sources):
@@ -255,6 +253,8 @@ def sample_rows(
     parents = np.repeat(np.arange(len(kept)), [len(one.candidates) for one, _ in kept])
     lines = np.array([one.line for one, _ in kept], np.int64)
     rows = schema.rows(Fields(hypotheses, sentences, parents, lines, nested=True))
+    if origins is not None:
+        rows = rows._replace(extras={origins: tuple(origin for _, origin in keys)})
     names_of = [one.identifier for one, _ in kept]
     if any(
         name not in (None, str(number)) for name, (_, number) in zip(names_of, kept, strict=True)

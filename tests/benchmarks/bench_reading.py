@@ -12,6 +12,7 @@ reading that compiles.
 from __future__ import annotations
 
 import gzip
+import json
 import subprocess
 from collections import deque
 from collections.abc import Callable
@@ -80,6 +81,29 @@ def fairseq_lines(lists: NBest) -> str:
     return "\n".join([*lines, ""])
 
 
+def response_lines(lists: NBest) -> str:
+    """Return the output of a batch of chats, with the log-probability of each word."""
+    rng, lines = np.random.default_rng(1), []
+    for s, number in enumerate(lists.sentence_ids.tolist()):
+        choices = []
+        for text in lists.texts(s):
+            words = [f" {word}" for word in text.split()]
+            tokens = [
+                {"token": word, "logprob": value, "bytes": list(word.encode()), "top_logprobs": []}
+                for word, value in zip(words, -rng.exponential(size=len(words)), strict=True)
+            ]
+            message = {"role": "assistant", "content": text, "refusal": None}
+            logged = {"content": tokens, "refusal": None}
+            choices.append({"message": message, "logprobs": logged, "finish_reason": "stop"})
+        response = {"status_code": 200, "body": {"model": "m", "choices": choices}}
+        lines.append(json.dumps({"custom_id": f"request-{number}", "response": response}))
+    return "\n".join([*lines, ""])
+
+
+#: Formats that are only read -> what the programs print.
+PRINTED = {"fairseq": fairseq_lines, "openai": response_lines}
+
+
 def with_names(lists: NBest, *names: str) -> NBest:
     """Return lists with the first features only, under other names."""
     lists = lists.without_features(lists.feature_names[len(names) :])
@@ -105,6 +129,7 @@ def write_files(lists: NBest) -> dict[Path, tuple[Any, Callable[[Path], None]]]:
         "cdec": ("cdec", lists, run_gzip),
         "fairseq": ("fairseq", lists, run_gzip),
         "sockeye": ("sockeye", with_names(lists, "score").without("totals"), run_orjson),
+        "openai": ("openai", lists, run_orjson),
         "jsonl": ("jsonl", lists, run_orjson),
         "jsonl.gz": ("jsonl", lists, run_orjson),
         "jsonl-long": (Jsonl(long=True), lists, run_orjson),
@@ -115,8 +140,8 @@ def write_files(lists: NBest) -> dict[Path, tuple[Any, Callable[[Path], None]]]:
         "plain.gz": (plain, lists.without("totals"), run_arrow),
     }
     for name, (format, table, _) in files.items():
-        if format == "fairseq":
-            (folder / name).write_text(fairseq_lines(table))
+        if format in PRINTED:
+            (folder / name).write_text(PRINTED[format](table))
         else:
             write_nbest(table, folder / name, format=format)
     return {folder / name: (format, decode) for name, (format, _, decode) in files.items()}

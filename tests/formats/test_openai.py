@@ -240,7 +240,7 @@ def test_models_that_are_mixed_and_missing_logprobs(write: Write) -> None:
 
 def test_without_any_log_probability_count_is_the_only_feature(write: Write) -> None:
     path = write(batch("1", choice("a"), choice("a"), choice("b")))
-    with pytest.warns(BpaWarning, match="the only feature is count"):
+    with pytest.warns(BpaWarning, match="no log-probabilities in it, only count"):
         lists = read_nbest(path)
     assert (lists.feature_names, lists.features.tolist()) == (("count",), [[2], [1]])
 

@@ -1,0 +1,203 @@
+"""Lists from the objects that Hugging Face Transformers and vLLM return, without importing them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from bpa_ppl import columns as cols
+from bpa_ppl.errors import DataError, UsageError, one_of, quoted
+from bpa_ppl.nbest import Float64, Int64, NBest
+from bpa_ppl.rows.base import REFERENCE, SOURCE, TOO_LARGE, SentenceLines
+from bpa_ppl.rows.gathering import Gatherer
+from bpa_ppl.rows.samples import (
+    STATISTICS,
+    LeftOut,
+    Prompt,
+    Statistics,
+    extractor,
+    sample_rows,
+    token_statistics,
+)
+from bpa_ppl.rows.schema import SchemaReader
+
+_SCORE = "score"  # of a beam search: the log-probability, divided by a power of the length
+_ROUNDING = 1e-3  # by which log-probabilities of half precision may exceed 0
+_FINISHED = ("stop", None)
+
+
+def generated_lists(
+    texts: Any,
+    outputs: Any,
+    n: Any,
+    transition_scores: Any,
+    eos_token_id: Any,
+    references: Iterable[str | Sequence[str]] | None,
+    sources: Iterable[str] | None,
+) -> NBest:
+    """Return the lists of `NBest.from_generate`, whose arguments these are.
+
+    >>> from types import SimpleNamespace
+    >>> beam = SimpleNamespace(sequences=[[0, 5]], beam_indices=[[0, -1]], sequences_scores=[-1])
+    >>> generated_lists(["a"], beam, 1, [[-1.0, 0.0]], None, None, None).feature_names
+    ('logprob.sum', 'logprob.mean', 'logprob.min', 'length', 'score', 'count')
+    """
+    answers = cols.members(texts, "texts")
+    if not all(isinstance(text, str) for text in answers):
+        problem = "texts must be one text for each generated sequence, as of batch_decode"
+        raise UsageError(problem, parameter="texts", code="wrong-type")
+    is_integer = isinstance(n, int | np.integer) and not isinstance(n, bool)
+    if not is_integer or n < 1 or not answers or len(answers) % n:
+        problem = f"n must be the number of texts of each prompt, not {quoted(n)}"
+        raise UsageError(f"{problem}: there are {len(answers)} texts", parameter="n")
+    scores = _array(transition_scores, "transition_scores")
+    if scores.ndim != 2 or len(scores) != len(answers):
+        problem = f"transition_scores must have the shape ({len(answers)}, steps), one row for "
+        problem += f"each text, not {scores.shape}"
+        raise DataError(problem, parameter="transition_scores", code="wrong-length")
+    lengths = _lengths(outputs, eos_token_id, scores)
+    inside = np.arange(scores.shape[1]) < lengths[:, np.newaxis]
+    if not (np.isfinite(scores[inside]) & (scores[inside] <= _ROUNDING)).all():
+        problem = "transition_scores are not log-probabilities: compute them with normalize_logits"
+        raise DataError(problem, parameter="transition_scores", code="bad-number")
+    of_beams = _attribute(outputs, "sequences_scores")
+    of_beams = None if of_beams is None else _array(of_beams, "outputs")
+    if of_beams is not None and of_beams.shape != (len(answers),):
+        problem = f"sequences_scores of outputs must be one number for each of {len(answers)} texts"
+        raise DataError(problem, parameter="outputs", code="wrong-length")
+    prompts = [Prompt(place + 1) for place in range(len(answers) // int(n))]
+    for row, text in enumerate(answers):
+        statistics = token_statistics(scores[row, : lengths[row]].tolist())
+        more = () if of_beams is None else (float(of_beams[row]),)
+        prompts[row // int(n)].add(text.strip(), (*statistics, *more))
+    names = STATISTICS if of_beams is None else (*STATISTICS, _SCORE)
+    return _gathered(prompts, names, references, sources)
+
+
+def _lengths(outputs: Any, eos_token_id: Any, scores: Float64) -> Int64:
+    """Return (texts,) the number of tokens of each text, the end of the text included."""
+    count, steps = scores.shape
+    beams = _attribute(outputs, "beam_indices")
+    if beams is not None:
+        indices = _array(beams, "outputs")
+        if indices.ndim != 2 or len(indices) != count:
+            problem = f"beam_indices of outputs must have one row for each of {count} texts"
+            raise DataError(problem, parameter="outputs", code="wrong-length")
+        return (indices[:, :steps] >= 0).sum(axis=1)
+    sequences = _attribute(outputs, "sequences")
+    if sequences is None:
+        rule = "outputs must be those of generate with return_dict_in_generate=True"
+        raise UsageError(rule, parameter="outputs", code="wrong-type")
+    tokens = _array(sequences, "outputs")
+    if tokens.ndim != 2 or len(tokens) != count or tokens.shape[1] < steps:
+        problem = f"sequences of outputs have the shape {tokens.shape}, but transition_scores "
+        problem += f"{scores.shape}: give those of the same outputs"
+        raise DataError(problem, parameter="outputs", code="wrong-length")
+    if eos_token_id is None:
+        problem = "sampled texts do not say where they end: give model.generation_config."
+        problem += "eos_token_id"
+        raise UsageError(problem, parameter="eos_token_id", code="missing-setting")
+    # Prompts come first, as far as they are repeated.
+    ends = np.isin(tokens[:, tokens.shape[1] - steps :], _array(eos_token_id, "eos_token_id"))
+    return np.where(ends.any(axis=1), ends.argmax(axis=1) + 1, steps)
+
+
+def _attribute(outputs: Any, name: str) -> Any:
+    """Return a field of outputs, which are an object or a dictionary; None if it has none."""
+    return outputs.get(name) if isinstance(outputs, dict) else getattr(outputs, name, None)
+
+
+def _array(values: Any, parameter: str) -> Float64:
+    """Return an array of NumPy from one of any library.
+
+    Raises:
+        UsageError: if there are no numbers in it.
+    """
+    if hasattr(values, "detach"):  # a tensor, perhaps on a device, or of half precision
+        values = values.detach().cpu().double().numpy()
+    return cols.to_floats(values, parameter)
+
+
+def request_lists(
+    requests: Any,
+    extract: str,
+    references: Iterable[str | Sequence[str]] | None,
+    sources: Iterable[str] | None,
+    bad: str,
+) -> NBest:
+    """Return the lists of `NBest.from_requests`, whose arguments these are.
+
+    >>> from types import SimpleNamespace as Stub
+    >>> outputs = [Stub(text=text, token_ids=[5]) for text in ("a", "a", "b")]
+    >>> import warnings
+    >>> with warnings.catch_warnings(action="ignore"):
+    ...     lists = request_lists([Stub(prompt=None, outputs=outputs)], "", None, None, "error")
+    >>> lists.feature_names, lists.features.tolist()
+    (('length', 'count'), [[1.0, 2.0], [1.0, 1.0]])
+    """
+    one_of(bad, ("error", "drop"), "policy", "bad")
+    part_of, left_out = extractor(extract), LeftOut(NBest.origin, bad)
+    prompts = []
+    for number, request in enumerate(cols.members(requests, "requests"), 1):
+        outputs = getattr(request, "outputs", None)
+        if not isinstance(outputs, Sequence) or isinstance(outputs, str):
+            problem = "requests must be the RequestOutput objects of vLLM, which have outputs"
+            raise UsageError(
+                f"{problem}, not {quoted(request)}", parameter="requests", code="wrong-type"
+            )
+        name, source = getattr(request, "request_id", None), getattr(request, "prompt", None)
+        source = source if isinstance(source, str) else None
+        prompt = Prompt(number, None if name is None else str(name), source)
+        prompts.append(prompt)
+        if not outputs:
+            left_out.add("requests without outputs", prompt.label, number)
+        for output in outputs:
+            reason, text = getattr(output, "finish_reason", None), getattr(output, "text", None)
+            if not isinstance(text, str):
+                problem = f"outputs of vLLM have a text, not {quoted(text)}"
+                raise UsageError(problem, parameter="requests", code="wrong-type")
+            part, statistics = part_of(text), _statistics(output)
+            finite = all(not abs(value) >= TOO_LARGE for value in statistics)
+            if reason not in _FINISHED:
+                left_out.add_unfinished(str(reason), prompt.label, number)
+            elif part is None:
+                left_out.add("texts without the pattern", prompt.label, number)
+            elif not finite:
+                left_out.add("log-probabilities that are not finite", prompt.label, number)
+            else:
+                prompt.add(part, statistics)
+    left_out.report()
+    return _gathered(prompts, STATISTICS, references, sources)
+
+
+def _statistics(output: Any) -> Statistics:
+    """Return the statistics of the tokens of an output of vLLM; NaN where one is missing."""
+    tokens = getattr(output, "token_ids", None) or ()
+    logged = getattr(output, "logprobs", None)
+    if logged is not None and len(logged) == len(tokens) > 0:
+        values = [at.get(token) for at, token in zip(logged, tokens, strict=True)]
+        if all(value is not None for value in values):
+            numbers = [float(value.logprob) for value in values]
+            # NaN would be a missing value.
+            return token_statistics([-np.inf if np.isnan(number) else number for number in numbers])
+    total, length = getattr(output, "cumulative_logprob", None), len(tokens)
+    total = np.nan if total is None else float(total)
+    return total, total / length if length else np.nan, np.nan, length or np.nan
+
+
+def _gathered(
+    prompts: Sequence[Prompt],
+    names: Sequence[str],
+    references: Iterable[str | Sequence[str]] | None,
+    sources: Iterable[str] | None,
+) -> NBest:
+    """Return the candidates of prompts, which are counted from 0, as lists."""
+    lines: dict[str, SentenceLines] = {}
+    if references is not None:
+        lines[REFERENCE] = SentenceLines(cols.references(references), "the text")
+    if sources is not None:
+        lines[SOURCE] = SentenceLines(cols.texts(sources), "the text")
+    rows = sample_rows(prompts, range(len(prompts)), SchemaReader(NBest.origin), names)
+    return next(Gatherer(NBest.origin, lines).tables([rows]))
