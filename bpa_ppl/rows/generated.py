@@ -85,7 +85,8 @@ def _lengths(outputs: Any, eos_token_id: Any, scores: Float64) -> Int64:
         if indices.ndim != 2 or len(indices) != count:
             problem = f"beam_indices of outputs must have one row for each of {count} texts"
             raise DataError(problem, parameter="outputs", code="wrong-length")
-        return (indices[:, :steps] >= 0).sum(axis=1)
+        of_beams: Int64 = (indices[:, :steps] >= 0).sum(axis=1)
+        return of_beams
     sequences = _attribute(outputs, "sequences")
     if sequences is None:
         rule = "outputs must be those of generate with return_dict_in_generate=True"
@@ -101,7 +102,8 @@ def _lengths(outputs: Any, eos_token_id: Any, scores: Float64) -> Int64:
         raise UsageError(problem, parameter="eos_token_id", code="missing-setting")
     # Prompts come first, as far as they are repeated.
     ends = np.isin(tokens[:, tokens.shape[1] - steps :], _array(eos_token_id, "eos_token_id"))
-    return np.where(ends.any(axis=1), ends.argmax(axis=1) + 1, steps)
+    lengths: Int64 = np.where(ends.any(axis=1), ends.argmax(axis=1) + 1, steps)
+    return lengths
 
 
 def _attribute(outputs: Any, name: str) -> Any:
