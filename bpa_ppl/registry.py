@@ -234,6 +234,8 @@ NBEST_FORMATS: Registry[NBestFormat] = Registry(
         "csv": "bpa_ppl.formats.separated:Csv",
         "parquet": "bpa_ppl.formats.parquet:Parquet",
         "plain": "bpa_ppl.formats.plain:Plain",
+        "kaldi": "bpa_ppl.formats.kaldi:Kaldi",
+        "espnet": "bpa_ppl.formats.espnet:Espnet",
         "marian": "bpa_ppl.formats.moses:Marian",
         "travatar": "bpa_ppl.formats.travatar:Travatar",
         "cdec": "bpa_ppl.formats.travatar:Cdec",

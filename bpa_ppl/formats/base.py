@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
 from typing import ClassVar, NamedTuple, TextIO
 
 import msgspec
@@ -114,6 +115,10 @@ class NBestFormat(Component, frozen=True):
         Args:
             beginning: the first lines, or more.
         """
+        return False
+
+    def detect_folder(self, folder: Path) -> bool:
+        """Return whether a folder, which may not exist, holds lists of this format."""
         return False
 
     def rows(self, file: InputFile, options: ReadOptions) -> Iterator[Rows]:

@@ -214,7 +214,13 @@ def _tables(
 
 
 def _parsed(file: InputFile, reader: NBestFormat | None, options: ReadOptions) -> Iterator[Rows]:
-    line = file.first_line  # also raises if the file is empty
+    if isinstance(file.path, str | Path) and os.path.isdir(file.path):
+        kinds = [kind() for _, kind in NBEST_FORMATS.loaded()] if reader is None else [reader]
+        for of_folder in kinds:
+            if of_folder.detect_folder(Path(file.path)):
+                yield from of_folder.rows(file, options)
+                return
+    line = file.first_line  # also raises if the file is empty, or a folder
     yield from (reader or _detected(file, line)).rows(file, options)
 
 

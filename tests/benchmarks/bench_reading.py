@@ -130,6 +130,7 @@ def write_files(lists: NBest) -> dict[Path, tuple[Any, Callable[[Path], None]]]:
         "fairseq": ("fairseq", lists, run_gzip),
         "sockeye": ("sockeye", with_names(lists, "score").without("totals"), run_orjson),
         "openai": ("openai", lists, run_orjson),
+        "kaldi": ("kaldi", with_names(lists, "score").without("totals"), run_gzip),
         "jsonl": ("jsonl", lists, run_orjson),
         "jsonl.gz": ("jsonl", lists, run_orjson),
         "jsonl-long": (Jsonl(long=True), lists, run_orjson),

@@ -69,6 +69,22 @@ class Edit(NamedTuple):
     token: bytes
 
 
+_KALDI = {
+    "words": "u-1 un café\nu-2 a cat\nu-3\nv-w-1 ok\n".encode(),
+    "acwt": b"u-1 1.5\nu-2 -2\nu-3 3e1\nv-w-1 0\n",
+    "text": b"u un\nv-w ok\n",
+}
+_ESPNET = {
+    "1best_recog/text": "u un café\nv ok\n".encode(),
+    # Other utterances may be in a file of scores.
+    "1best_recog/score": b"u tensor(-1.5)\nv -2\n" + b"".join(b"w%d -1.5\n" % k for k in range(9)),
+    "1best_recog/token": b"u u n\nv o k\n",
+    "2best_recog/text": b"u a cat\n",
+    "2best_recog/score": b"u tensor(-2.5, device='cuda:0')\n",
+    "2best_recog/token": b"u a\n",
+}
+
+
 # --- what is done to files -----------------------------------------------------------------------
 
 
@@ -189,6 +205,7 @@ class Subject(NamedTuple):
     def place(self, folder: Path, content: bytes) -> Path:
         """Write the files into a folder and return the one to be read."""
         for name, other in {**self.beside, self.damaged: content}.items():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
             (folder / name).write_bytes(other)
         return folder / self.read
 
@@ -196,7 +213,9 @@ class Subject(NamedTuple):
 def names() -> list[str]:
     """Return the names of all subjects."""
     several = [f"plain {name}" for name in ("scores.txt", "scores.npy")]
-    return [*NBEST_FORMATS, *(several if "plain" in NBEST_FORMATS else [])]
+    several += ["kaldi words", "kaldi acwt", *(f"espnet {name}" for name in _ESPNET)]
+    formats = [name for name in NBEST_FORMATS if name != "espnet"]
+    return [*formats, *(name for name in several if name.split()[0] in NBEST_FORMATS)]
 
 
 @cache
@@ -204,6 +223,18 @@ def subject(name: str, folder: Path) -> Subject:
     """Return what is tried under a name, with its files in a folder."""
     if name.startswith("plain"):
         return _plain(name, name.removeprefix("plain").strip() or "lists", folder)
+    if name.startswith("kaldi "):
+        damaged = name.removeprefix("kaldi ")
+        beside = {file: content for file, content in _KALDI.items() if file != damaged}
+        settings = {"scores": str(folder / "acwt"), "references": str(folder / "text")}
+        format = NBEST_FORMATS.resolve("kaldi", settings)
+        return Subject(name, format, [_KALDI[damaged]], damaged, "words", beside)
+    if name.startswith("espnet "):
+        damaged = name.removeprefix("espnet ")
+        files = {f"decoded/{file}": content for file, content in _ESPNET.items()}
+        content = files.pop(f"decoded/{damaged}")
+        format = NBEST_FORMATS.resolve("espnet")
+        return Subject(name, format, [content], f"decoded/{damaged}", "decoded", files)
     format = NBEST_FORMATS.resolve(name)
     found = [*_written(format, folder), *_golden(name)]
     assert found, f"no sample of {name}: let it write, or put a small file into {GOLDEN}"

@@ -99,7 +99,7 @@ def test_a_text_with_a_line_break_is_not_written(tmp_path: Path, format: Format)
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("format", ["fairseq", "openai", "preference-pairs"])
+@pytest.mark.parametrize("format", ["fairseq", "openai", "preference-pairs", "espnet"])
 def test_formats_that_are_only_read(tmp_path: Path, toy: NBest, format: str) -> None:
     with raises(UsageError, "not-supported", parameter="format"):
         write_nbest(toy, tmp_path / "out", format=format)
@@ -116,6 +116,7 @@ NUMBERS = {
     "cdec": ("cdec", [], "0 ||| {text} ||| lm={value} ||| -1"),
     "cdec, score": ("cdec", [], "0 ||| {text} ||| lm=-1 ||| {value}"),
     "fairseq": ("fairseq", ["log"], "H-0\t{value}\t{text}"),
+    "kaldi": ("kaldi", [], "u-1 {value} {text}"),
     "tsv": ("tsv", ["id\ttext\tlm"], "0\t{text}\t{value}"),
     "csv": ("csv", ["id,text,lm"], '0,{text},"{value}"'),
 }

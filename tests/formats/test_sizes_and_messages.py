@@ -13,7 +13,7 @@ from bpa_ppl.labels import expand, printed_labels
 from bpa_ppl.registry import NBEST_FORMATS
 
 MANY = 5_000
-OTHERS = ("plain", "fairseq", "sockeye", "openai", "preference-pairs")
+OTHERS = ("plain", "fairseq", "sockeye", "openai", "preference-pairs", "kaldi", "espnet")
 TEXT_FORMATS = [name for name in NBEST_FORMATS if name not in OTHERS]
 
 

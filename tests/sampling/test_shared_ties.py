@@ -37,7 +37,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::bpa_ppl.errors.BpaWarning")
 NAMES = ("comet", "length")
 SENTENCES, SIZE = 12, 5
 #: Formats whose columns are given, so that any lists cannot be written.
-OWN_COLUMNS = ("fairseq", "sockeye", "openai", "plain", "preference-pairs")
+OWN_COLUMNS = ("fairseq", "sockeye", "openai", "plain", "preference-pairs", "kaldi", "espnet")
 FEW: dict[str, Any] = {"draws": 60, "chains": 2}
 
 

@@ -1,0 +1,157 @@
+"""N-best lists of ESPnet: a folder with the hypotheses of each rank.
+
+    1best_recog/text    utterance and words, likewise in 2best_recog, …
+    1best_recog/score   utterance and score, as `-4.06` or `tensor(-4.06)`
+    1best_recog/token   utterance and tokens, which are counted
+
+The folders of ranks are in the folder that is read, or in its folders `output.1`, `output.2`, …,
+one for each job of `asr_inference`. ESPnet's recipes join the results of the jobs for the best
+hypotheses alone, so the others are in the folder of the logs. The utterance is the id of the
+sentence. The score, and the number of tokens, are the features; a file that the first rank does not
+have is not read for the others.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from itertools import count, takewhile
+from pathlib import Path
+from typing import Any, TextIO
+
+import numpy as np
+
+from bpa_ppl.errors import DataError, UsageError, quoted
+from bpa_ppl.formats.base import NBestFormat, ReadOptions
+from bpa_ppl.formats.kaldi import SCORE, keyed_lines, no_reference, references_by_key
+from bpa_ppl.formats.streams import InputFile, decoded
+from bpa_ppl.nbest import NBest
+from bpa_ppl.rows import Rows, SchemaReader
+from bpa_ppl.rows.base import ID, REFERENCE, TEXT
+from bpa_ppl.rows.schema import Fields
+
+_RANK, _TOKEN, _TOKENS = "{}best_recog", "token", "tokens"
+_JOB = re.compile(r"output\.(\d{1,9})")
+_TENSOR = re.compile(rb"tensor\(([^,()]*)(?:,[^()]*)?\)")
+
+_Table = dict[bytes, tuple[bytes, int]]
+
+
+class Espnet(NBestFormat, frozen=True):
+    """The format of ESPnet, whose lists are folders.
+
+    Attributes:
+        references: a file with an utterance and its words in each line, as `text` of Kaldi's and
+            ESPnet's data folders; other utterances may be in it.
+    """
+
+    references: str = ""
+
+    def detect(self, first_line: bytes) -> bool:
+        """Return False: lists are folders."""
+        return False
+
+    def detect_folder(self, folder: Path) -> bool:
+        """Return whether a folder has hypotheses of the first rank."""
+        return bool(_parts(folder))
+
+    def rows(self, file: InputFile, options: ReadOptions) -> Iterator[Rows]:
+        """Yield the rows of each job.
+
+        Raises:
+            DataError: with the file and, where there is one, the line, if it cannot be read, or
+                the files do not fit together.
+        """
+        parts = _parts(Path(file.path)) if isinstance(file.path, str | Path) else []
+        if not parts:
+            problem = "not a folder of ESPnet's results: name the one that has 1best_recog or"
+            raise options.error(f"{problem} output.1/1best_recog", code="unknown-format")
+        schema = SchemaReader(options.origin, options.bad, options.first_id, nan_is_missing=False)
+        references, has_reference = references_by_key(self.references), False
+        for part in parts:
+            fields = _fields(part, options)
+            if self.references:
+                known = [references.get(identifier) for identifier in fields.sentences[ID]]
+                has_reference = has_reference or any(text is not None for text in known)
+                fields.sentences[REFERENCE] = known
+            yield schema.rows(fields)
+        if self.references and not has_reference:
+            raise no_reference(options.origin, self.references)
+
+    def write_file(self, nbest: NBest, path: Any) -> None:
+        """Raise an error: lists are not written as folders.
+
+        Raises:
+            UsageError: always.
+        """
+        problem = "lists cannot be written as a folder of ESPnet: choose jsonl or kaldi"
+        raise UsageError(problem, parameter="format", code="not-supported")
+
+    def write(self, nbest: NBest, file: TextIO) -> None:
+        """Raise an error, as `write_file`."""
+        self.write_file(nbest, "")
+
+
+def _parts(folder: Path) -> list[Path]:
+    """Return the folders that have those of ranks: the folder itself, or the ones of its jobs."""
+    try:
+        if (folder / _RANK.format(1)).is_dir():
+            return [folder]
+        jobs = {path: _JOB.fullmatch(path.name) for path in folder.iterdir()}
+    except (OSError, ValueError):  # no such folder, or one that may not be read
+        return []
+    numbers = {path: int(job[1]) for path, job in jobs.items() if job is not None}
+    found = [path for path in numbers if (path / _RANK.format(1)).is_dir()]
+    return sorted(found, key=lambda path: (numbers[path], path.name))
+
+
+def _fields(part: Path, options: ReadOptions) -> Fields:
+    """Return the hypotheses of one job, sentence by sentence."""
+    folders = map(part.joinpath, map(_RANK.format, count(1)))
+    ranks = list(takewhile(Path.is_dir, folders))
+    texts = [keyed_lines(str(folder / TEXT)) for folder in ranks]
+    first = texts[0]
+    for folder, table in zip(ranks[1:], texts[1:], strict=True):
+        _require_keys(table, first, folder / TEXT, ranks[0] / TEXT)
+    # (utterance, rank) of each hypothesis, in the order of the first file.
+    chosen = [(key, n) for key in first for n, table in enumerate(texts) if key in table]
+    columns: dict[str, Any] = {TEXT: [""] * len(chosen)}
+    for name, read in ((SCORE, _number), (_TOKEN, _length)):
+        if not (ranks[0] / name).is_file():
+            continue
+        values = []
+        tables = [keyed_lines(str(folder / name)) for folder in ranks]
+        for key, n in chosen:
+            if key not in tables[n]:
+                line = texts[n][key][1]
+                problem = f"{quoted(key)} is not in {ranks[n] / name}: give whole results"
+                raise DataError(problem, str(ranks[n] / TEXT), line, code="mismatch")
+            of_file = options._replace(origin=str(ranks[n] / name))
+            values.append(read(*tables[n][key], of_file))
+        columns[_TOKENS if name == _TOKEN else name] = values
+    paths = [str(folder / TEXT) for folder in ranks]
+    columns[TEXT] = [decoded(texts[n][key][0], paths[n], texts[n][key][1]) for key, n in chosen]
+    ids = [decoded(key, paths[0], number) for key, (_, number) in first.items()]
+    place = {key: s for s, key in enumerate(first)}
+    parents = np.array([place[key] for key, _ in chosen], np.int64)
+    lines = np.array([number for _, number in first.values()], np.int64)
+    return Fields(columns, {ID: ids}, parents, lines)
+
+
+def _require_keys(table: _Table, first: _Table, path: Path, other: Path) -> None:
+    """Raise an error if a rank has an utterance that the first one lacks."""
+    for key, (_, number) in table.items():
+        if key not in first:
+            problem = f"{quoted(key)} is not in {other}: give the results of one run"
+            raise DataError(problem, str(path), number, code="mismatch")
+
+
+def _number(printed: bytes, line: int, options: ReadOptions) -> float:
+    """Return a score, printed as a number or a tensor; infinity for one that is to be dropped."""
+    tensor = _TENSOR.fullmatch(printed)
+    return options.number(printed if tensor is None else tensor[1], line)
+
+
+def _length(printed: bytes, line: int, options: ReadOptions) -> float:
+    """Return the number of tokens."""
+    return float(len(printed.split()))

@@ -1,0 +1,232 @@
+"""N-best lists of Kaldi: lines that begin with the key of a hypothesis, `utterance-rank`.
+
+    utt-1 -35.2 the words            the score of a hypothesis, then its words
+    utt-1 the words                  the words alone, with scores in other files
+
+Kaldi's programs, such as `nbest-to-linear`, write the words to one file and each kind of cost
+(`acwt`, `lmwt`) to another one, all with the same keys. Numbers are read as they are printed: costs
+are lower for better hypotheses, and get negative weights. The utterance is the id of the sentence.
+Ranks are not used: hypotheses keep their order in the file of words.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import repeat
+from typing import Any, TextIO
+
+import numpy as np
+
+from bpa_ppl.errors import DataError, UsageError, quoted
+from bpa_ppl.formats.base import NBestFormat, ReadOptions
+from bpa_ppl.formats.numbers import all_finite, shortest
+from bpa_ppl.formats.streams import decoded, decoded_lines, read_blocks, unpacked_name
+from bpa_ppl.labels import repeated
+from bpa_ppl.nbest import NBest
+from bpa_ppl.rows import Rows, SchemaReader
+from bpa_ppl.rows.base import ID, REFERENCE, TEXT
+from bpa_ppl.rows.schema import Fields
+
+SCORE = "score"
+_FIRST = re.compile(rb"\S+-1[ \t]+-?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?(?:[ \t\r]|$)")
+
+
+class Kaldi(NBestFormat, frozen=True):
+    """The format of Kaldi's n-best lists.
+
+    Attributes:
+        score: whether each line has a score before the words; None: if there are no files of
+            scores.
+        scores: files with a key and a number in each line, which become features with their names.
+        references: a file with an utterance and its words in each line, as Kaldi's `text`; other
+            utterances may be in it.
+    """
+
+    score: bool | None = None
+    scores: str | tuple[str, ...] = ()
+    references: str = ""
+
+    def detect(self, first_line: bytes) -> bool:
+        """Return whether a line has a key of rank 1 and a number.
+
+        >>> Kaldi().detect(b"utt-1 -35.2 the words"), Kaldi().detect(b"utt-1 the words")
+        (True, False)
+        """
+        return _FIRST.match(first_line) is not None
+
+    def parse(self, blocks: Iterable[bytes], options: ReadOptions) -> Iterator[Rows]:
+        r"""Yield the rows of each block of whole lines.
+
+        Raises:
+            DataError: with file and line, if a line has no key or no number, or another file lacks
+                the key of a hypothesis.
+
+        >>> lines = b"a-1 -1.5 the cat\na-2 -2 a cat\nb-1 -1 hello\n"
+        >>> rows = next(Kaldi().parse([lines], ReadOptions("nbest")))
+        >>> rows.ids.tolist(), rows.strings, rows.features.tolist()
+        ([0, 0, 1], ['the cat', 'a cat', 'hello'], [[-1.5], [-2.0], [-1.0]])
+        """
+        schema = SchemaReader(options.origin, options.bad, options.first_id, nan_is_missing=False)
+        files = (self.scores,) if isinstance(self.scores, str) and self.scores else self.scores
+        has_score = not files if self.score is None else self.score
+        columns = _columns_of(tuple(files), options, (SCORE,) if has_score else ())
+        references = references_by_key(self.references)
+        first, has_reference = 1, False
+        for block in blocks:
+            lines = block[:-1].split(b"\n")
+            numbers = range(first, first + len(lines))
+            cut = [line.split(None, 1 + has_score) for line in lines]
+            if not all(map(len, cut)):
+                at = list(map(len, cut)).index(0)
+                problem = "an empty line: each line begins with a key such as utt-1"
+                raise options.error(problem, numbers[at])
+            keys = [parts[0] for parts in cut]
+            ids = decoded_lines(_utterances(keys, numbers, options), options.origin, numbers)
+            hypotheses: dict[str, Any] = {}
+            if has_score:
+                hypotheses[SCORE] = _scores(cut, numbers, options)
+            texts = [parts[-1].rstrip() if len(parts) > 1 + has_score else b"" for parts in cut]
+            hypotheses[TEXT] = decoded_lines(texts, options.origin, numbers)
+            for path, (name, values) in columns.items():
+                hypotheses[name] = _taken(values, keys, numbers, path, options)
+            sentences: dict[str, Sequence[Any]] = {ID: ids}
+            if self.references:
+                sentences[REFERENCE] = list(map(references.get, ids))
+                has_reference = has_reference or any(map(references.__contains__, ids))
+            count = len(lines)
+            yield schema.rows(Fields(hypotheses, sentences, np.arange(count), np.array(numbers)))
+            first += count
+        if self.references and not has_reference:
+            raise no_reference(options.origin, self.references)
+
+    def write(self, nbest: NBest, file: TextIO) -> None:
+        """Write lists with one feature, with the ids that they were read with.
+
+        Raises:
+            DataError: if an id or a text does not fit the format.
+            UsageError: if the lists have totals, or another number of features.
+
+        >>> import sys
+        >>> lists = NBest.from_lists([["the cat", "a cat"]], [[[-1.5], [-2]]], ["score"])
+        >>> Kaldi().write(lists, sys.stdout)
+        0-1 -1.5 the cat
+        0-2 -2 a cat
+        """
+        names = nbest.feature_names
+        if len(names) != 1 or nbest.totals is not None:
+            problem = f"a line of Kaldi has one score, and the lists have {len(names)} features"
+            problem += " and totals" if nbest.totals is not None else ""
+            advice = "leave the others out, or choose jsonl"
+            raise UsageError(f"{problem}: {advice}", parameter="format", code="not-supported")
+        for s, identifier in enumerate(nbest.sentence_extras.get(ID, nbest.sentence_ids.tolist())):
+            if len(str(identifier).split()) != 1:
+                problem = f"the id {quoted(identifier)} has a blank: write jsonl"
+                raise DataError(problem, nbest.origin, code="not-supported")
+            rows = range(*nbest.rows(s).indices(len(nbest.features)))
+            for rank, row in enumerate(rows, 1):
+                text = nbest.text(row)
+                if any(mark in text for mark in "\n\r"):
+                    problem = f"a text of sentence {identifier} has a line break: write jsonl"
+                    raise DataError(problem, nbest.origin, code="not-supported")
+                score = shortest(nbest.features[row, 0])
+                file.write(f"{identifier}-{rank} {score} {text}".rstrip() + "\n")
+
+
+def keyed_lines(path: str) -> dict[bytes, tuple[bytes, int]]:
+    """Return what follows each key in the lines of a file, without blanks around it, and its line.
+
+    Raises:
+        DataError: with file and line, if a line is empty or a key occurs twice.
+    """
+    table: dict[bytes, tuple[bytes, int]] = {}
+    number = 0
+    for block in read_blocks(path):
+        for line in block[:-1].split(b"\n"):
+            number += 1
+            key, _, rest = line.strip().replace(b"\t", b" ", 1).partition(b" ")
+            if not key:
+                raise DataError("an empty line: each line begins with a key", path, number)
+            if key in table:
+                problem = f"{quoted(key)} is in line {table[key][1]} already: leave one out"
+                raise DataError(problem, path, number, code="duplicate")
+            table[key] = rest.strip(), number
+    return table
+
+
+def references_by_key(path: str) -> Mapping[str, str]:
+    """Return the reference of each utterance in a file; none without a file.
+
+    Raises:
+        DataError: if the file cannot be read.
+    """
+    table = keyed_lines(path) if path else {}
+    return {
+        decoded(key, path, number): decoded(rest, path, number)
+        for key, (rest, number) in table.items()
+    }
+
+
+def no_reference(origin: str, path: str) -> DataError:
+    """Return the error of lists none of whose utterances is in the file of references."""
+    problem = f"none of its utterances is in {path}: give the references of the same utterances"
+    return DataError(problem, origin, parameter="references", code="mismatch")
+
+
+def _utterances(keys: list[bytes], numbers: Sequence[int], options: ReadOptions) -> list[bytes]:
+    """Return the utterances of the keys of some lines."""
+    cut = list(map(bytes.rpartition, keys, repeat(b"-")))
+    if not all(utterance and rank.isdigit() for utterance, _, rank in cut):
+        bad = [not (utterance and rank.isdigit()) for utterance, _, rank in cut].index(True)
+        problem = f"the key {quoted(keys[bad])} is not an utterance and a rank, such as utt-1"
+        raise options.error(problem, numbers[bad])
+    return [utterance for utterance, _, _ in cut]
+
+
+def _scores(cut: list[list[bytes]], numbers: Sequence[int], options: ReadOptions) -> Any:
+    """Return the scores of some lines, of which some may be infinite if bad ones are dropped."""
+    tokens = [parts[1] if len(parts) > 1 else b"" for parts in cut]
+    values = all_finite(tokens)
+    if values is not None:
+        return values
+    what = "after the key a score is expected (or set kaldi:scores=FILE or kaldi:score=false): "
+    pairs = zip(tokens, numbers, strict=True)
+    return [options.number(token, number, what) for token, number in pairs]
+
+
+def _columns_of(
+    files: tuple[str, ...], options: ReadOptions, others: tuple[str, ...]
+) -> dict[str, tuple[str, dict[bytes, float]]]:
+    """Return the name and the numbers by key of each file of scores."""
+    names = [unpacked_name(path).name for path in files]
+    if doubled := repeated([*names, *others]):
+        problem = f"two columns would have the name {quoted(doubled[0])}: rename a file"
+        raise UsageError(problem, parameter="scores", code="duplicate")
+    columns = {}
+    for path, name in zip(files, names, strict=True):
+        of_file = options._replace(origin=path)
+        table = keyed_lines(path)
+        tokens, numbers = zip(*table.values(), strict=True) if table else ((), ())
+        values: Any = all_finite(tokens)
+        if values is None:
+            pairs = zip(tokens, numbers, strict=True)
+            values = [of_file.number(token, number) for token, number in pairs]
+        columns[path] = name, dict(zip(table, map(float, values), strict=True))
+    return columns
+
+
+def _taken(
+    values: dict[bytes, float],
+    keys: list[bytes],
+    numbers: Sequence[int],
+    path: str,
+    options: ReadOptions,
+) -> Any:
+    """Return the numbers of some keys; an array unless one of them is to be dropped."""
+    try:
+        taken = np.array(list(map(values.__getitem__, keys)))
+    except KeyError as error:
+        at = keys.index(error.args[0])
+        problem = f"the key {quoted(keys[at])} is not in {path}: give the scores of the same lists"
+        raise options.error(problem, numbers[at], "mismatch", "scores") from error
+    return taken if np.isfinite(taken).all() else taken.tolist()

@@ -1,0 +1,127 @@
+"""Lists of Kaldi, whose lines begin with an utterance and a rank."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from raising import raises
+from table_content import table_content
+
+from bpa_ppl import NBest, iter_nbest, read_nbest, write_nbest
+from bpa_ppl.errors import BpaWarning, DataError, UsageError
+from bpa_ppl.formats.kaldi import Kaldi
+
+Write = Callable[..., Path]
+SCORED = ("a-b-1 -1.5 THE CAT  SAT ", "a-b-2\t-2.25\tA CAT", "a-10 7e-1 é", "c-1 0")
+TEXTS = [["THE CAT  SAT", "A CAT"], ["é"], [""]]
+
+
+@pytest.mark.parametrize("chunk", [1, 9])
+@pytest.mark.usefixtures("small_blocks")
+@pytest.mark.filterwarnings("ignore:.*without words:bpa_ppl.errors.BpaWarning")
+def test_scores_before_the_words_are_detected(write: Write, chunk: int) -> None:
+    lists = NBest.concatenate(iter_nbest(write(*SCORED), chunk=chunk))
+    assert lists.feature_names == ("score",)
+    assert [lists.texts(s) for s in range(3)] == TEXTS
+    expected = np.array([[-1.5], [-2.25], [0.7], [0]], np.float32)
+    assert lists.features.tolist() == expected.tolist()
+    assert lists.sentence_extras["id"] == ("a-b", "a", "c")
+
+
+@pytest.mark.parametrize(
+    "line", ["a-2 -1 THE CAT", "a-1 THE CAT", "a -1 THE CAT", "a-1", "a-1 1 ||| b ||| c= 1 ||| 2"]
+)
+def test_other_lines_are_not_detected(line: str) -> None:
+    assert not Kaldi().detect(line.encode()) or "|||" in line
+
+
+@pytest.mark.filterwarnings("ignore:.*without words:bpa_ppl.errors.BpaWarning")
+@pytest.mark.filterwarnings("ignore:.*no reference for:bpa_ppl.errors.BpaWarning")
+def test_scores_and_references_in_other_files(write: Write, tmp_path: Path) -> None:
+    words = write("u-1 THE CAT", "u-2 A CAT", "v-1 ", name="words")
+    write("v-1 0.5", "u-2 2", "u-1 1", "w-1 9", name="acwt")
+    write("u-1 3", "u-2\t4", "v-1 5", name="lmwt.nolm")
+    write("u THE CAT", "w OTHER", name="text")
+    settings = {"scores": (str(tmp_path / "acwt"), str(tmp_path / "lmwt.nolm"))}
+    lists = read_nbest(words, format=Kaldi(**settings, references=str(tmp_path / "text")))
+    assert lists.feature_names == ("acwt", "lmwt.nolm")
+    assert lists.features.tolist() == [[1, 3], [2, 4], [0.5, 5]]
+    assert lists.references == (("THE CAT",), ())
+    bare = read_nbest(words, format="kaldi:score=false")
+    assert (bare.feature_names, bare.texts(0)) == ((), ["THE CAT", "A CAT"])
+
+
+def test_what_is_written_reads_back(write: Write, tmp_path: Path) -> None:
+    lists = read_nbest(write("u-1 -1.5 THE CAT", "u-2 -2 A CAT", "v-1 0.1 OK"))
+    write_nbest(lists, tmp_path / "again", format="kaldi")
+    assert table_content(read_nbest(tmp_path / "again")) == table_content(lists)
+    numbered = NBest.from_lists([["a", "b"]], [[[1], [2]]], ["am"], sentence_ids=[7])
+    write_nbest(numbered, tmp_path / "again", format="kaldi")
+    assert (tmp_path / "again").read_text() == "7-1 1 a\n7-2 2 b\n"
+    for two in (lists.with_features(["x"], np.zeros((3, 1))), lists.without_features(["score"])):
+        with raises(UsageError, "not-supported", parameter="format"):
+            write_nbest(two, tmp_path / "two", format="kaldi")
+    broken = NBest.from_lists([["a\nb"]], [[[1]]], ["am"])
+    with raises(DataError, "not-supported"):
+        write_nbest(broken, tmp_path / "two", format="kaldi")
+    blank = numbered.with_sentence_extras(id=["a b"])
+    with raises(DataError, "not-supported"):
+        write_nbest(blank, tmp_path / "two", format="kaldi")
+
+
+@pytest.mark.parametrize(
+    ("line", "code", "parameter"),
+    [
+        ("u -2 A CAT", "bad-line", None),
+        ("-2 -2 A CAT", "bad-line", None),
+        ("u-x -2 A CAT", "bad-line", None),
+        ("", "bad-line", None),
+        ("u-2", "bad-number", "bad"),
+        ("u-2 A CAT", "bad-number", "bad"),
+        ("u-2 nan CAT", "bad-number", "bad"),
+        ("u-2 1_0 CAT", "bad-number", "bad"),
+    ],
+)
+def test_a_bad_line_is_named(write: Write, line: str, code: str, parameter: str | None) -> None:
+    with raises(DataError, code, parameter=parameter, line=2):
+        read_nbest(write("u-1 -1 THE CAT", line, "v-1 1 OK"), format="kaldi")
+
+
+@pytest.mark.parametrize(
+    ("scores", "code", "line"),
+    [
+        (("u-1 1",), "mismatch", 2),
+        (("u-1 1", "u-2 x"), "bad-number", 2),
+        (("u-1 1", "u-2 1 2"), "bad-number", 2),
+        (("u-1 1", "", "u-2 1"), None, 2),
+        (("u-1 1", "u-2 2", "u-1 3"), "duplicate", 3),
+    ],
+)
+def test_bad_files_of_scores_are_named(
+    write: Write, scores: tuple[str, ...], code: str | None, line: int
+) -> None:
+    words, file = write("u-1 A", "u-2 B", name="words"), write(*scores, name="acwt")
+    parameter = {"mismatch": "scores", "bad-number": "bad"}.get(str(code))
+    with raises(DataError, code, parameter=parameter, line=line) as refused:
+        read_nbest(words, format=f"kaldi:scores={file}")
+    assert "acwt" in str(refused.value)
+
+
+def test_files_that_do_not_fit(write: Write, tmp_path: Path) -> None:
+    words, file = write("u-1 A", name="words"), write("u-1 1", name="acwt")
+    with raises(UsageError, "duplicate", parameter="scores"):
+        read_nbest(words, format=f"kaldi:scores={file},{file}")
+    other = write("x A", name="text")
+    with raises(DataError, "mismatch", parameter="references"):
+        read_nbest(words, format=f"kaldi:score=false,references={other}")
+
+
+def test_bad_numbers_can_be_dropped(write: Write) -> None:
+    scored = write("u-1 nan A", "u-2 1 B", name="scored")
+    words, file = write("u-1 A", "u-2 B", name="words"), write("u-1 inf", "u-2 1", name="acwt")
+    for path, format in ((scored, "kaldi"), (words, f"kaldi:scores={file}")):
+        with pytest.warns(BpaWarning, match="1 hypothesis dropped"):
+            assert read_nbest(path, format=format, bad="drop").texts(0) == ["B"]
