@@ -293,11 +293,11 @@ def posterior_table(options: Any) -> None:
     table = Table("weighted", *heads)
     for side, mixture in product(options.sides, MIXTURES):
         problem, chosen = corpora.problem(side), variant("weighted", mixture)
-        run = partial(problem=problem, variant=chosen, prior=PRIOR, draws=options.posterior_draws)
-        time = best_time(partial(laplace, **run.keywords))
+        settings = {"prior": PRIOR, "draws": options.posterior_draws}
+        time = best_time(partial(laplace, problem, chosen, **settings))
         k_hat = float(time.result.attrs["pareto_k"])
         if k_hat > POOR_PARETO_K:
-            time = best_time(partial(nuts, **run.keywords))
+            time = best_time(partial(nuts, problem, chosen, **settings))
         draws, verdict = bpa.as_draws(time.result), bpa.check(time.result)
         ess = min(finding.value for finding in verdict.findings if "ESS" in finding.name)
         steps = float(np.mean(draws.statistics.get("n_steps", 0)))
