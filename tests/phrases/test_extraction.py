@@ -201,3 +201,14 @@ def test_a_model_of_the_wrong_language_is_recognised(tmp_path: Path) -> None:
     with pytest.warns(BpaWarning, match="100% of the words of .*en"):
         select_lines(model, target, 0.5)
     assert select_lines(model, source, 0.5, source=target).sum() == 1
+
+
+def test_missing_lines_are_counted_over_batches(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bpa_ppl.phrases.extraction._SENTENCES", 2)
+    paths = [tmp_path / name for name in ("source", "target", "points")]
+    for path, text in zip(paths, ("a\n" * 6, "b\n" * 6, "0-0\n" * 5), strict=True):
+        path.write_text(text)
+    with raises(DataError, "wrong-length", match="points: has 5 lines"):
+        extract_phrases(*paths)

@@ -238,3 +238,10 @@ def test_rejects_tables_that_cannot_be_written(tmp_path: Path) -> None:
         with raises(UsageError, "not-supported", parameter="path"):
             write_table(PhraseTable.on(TABLE, columns), tmp_path / "t.gz")
     assert not list(tmp_path.iterdir())
+
+
+def test_marginal_of_an_unknown_phrase_is_zero() -> None:
+    table = PhraseCounts.of(["s", "s"], ["a", "b"], [2, 3])
+    others = PhraseCounts.of(["x", "s"], ["a", "b"], [1, 1])
+    marginals = table.marginals_of("source", others.sources)
+    assert dict(zip(others.sources.to_pylist(), marginals, strict=True)) == {"s": 5, "x": 0}
