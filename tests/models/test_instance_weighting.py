@@ -452,6 +452,22 @@ def test_laplace_agrees_with_quadrature(dense_problem: Problem) -> None:
     assert bpa.check(result)
 
 
+def test_pointwise_log_likelihoods_are_of_the_supported_pairs(
+    tables: Tables, problem: Problem
+) -> None:
+    variant = variant_named("weighted", "linear")
+    result = as_draws(laplace(problem, variant, prior=PRIOR, draws=2))
+    terms = result.log_likelihood["dev"][0]
+    assert terms.shape == (2, problem.supported.sum())
+    for values, alpha, gamma, weights in zip(
+        terms, *(result.values[name][0] for name in ("alpha", "gamma", "weights")), strict=True
+    ):
+        phi = Phi(float(alpha), float(gamma), weights)
+        p = np.array(reference_probabilities(tables, "target", variant, phi))[problem.supported]
+        counts = problem.weight[problem.supported]
+        assert values == pytest.approx(counts * np.log(p), rel=1e-5)
+
+
 @pytest.mark.slow  # compiling NUTS takes most of the time
 @pytest.mark.parametrize("method", [laplace, nuts])
 def test_posterior_agrees_with_numpyro_program(
