@@ -48,6 +48,10 @@ class ColumnSummary(NamedTuple):
         maximum: the highest value.
         within: the standard deviation within lists.
         missing: the number of candidates without a value.
+
+    >>> lists = NBest.from_lists([["a", "b"]], [[[0.5], [1.5]]], ["lm"])
+    >>> describe(lists).columns[0].minimum
+    0.5
     """
 
     name: str
@@ -72,6 +76,10 @@ class Plan(NamedTuple):
         judged: the number of lists with at least two candidates that have a gain.
         tied: in how many of them several candidates are the best.
         equal: in how many of them all candidates are equally good.
+
+    >>> lists = NBest.from_lists([["a", "b"]], [[[0.5], [1.5]]], ["lm"], references=["b"])
+    >>> describe(lists).plan.gain, describe(lists).plan.likelihood
+    ('ter', 'margin')
     """
 
     gain: str | None
@@ -104,6 +112,10 @@ class Description(Outcome):
         duplicates: the number of candidates with the text of another one before them in the list.
         plan: what `adapt` does; None if it needs a gain.
         warnings: what looks wrong, with a remedy.
+
+    >>> lists = NBest.from_lists([["a", "b"]], [[[0.5], [0.5]]], ["lm"])
+    >>> describe(lists).warnings
+    ('lm is constant within each list, so its weight has no effect',)
     """
 
     origin: str
@@ -123,11 +135,19 @@ class Description(Outcome):
 
     @property
     def passed(self) -> bool:
-        """Whether nothing looks wrong."""
+        """Whether nothing looks wrong.
+
+        >>> describe(NBest.from_lists([["a", "b"]], [[[0.5], [-1.5]]], ["lm"])).passed
+        True
+        """
         return not self.warnings
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the description as plain data, for JSON."""
+        """Return the description as plain data, for JSON.
+
+        >>> describe(NBest.from_lists([["a", "b"]], [[[0.5], [1.5]]], ["lm"])).as_dict()["sizes"]
+        (2, 2.0, 2)
+        """
         plain = asdict(self)
         plain["columns"] = [
             {name: None if value != value else value for name, value in column._asdict().items()}
