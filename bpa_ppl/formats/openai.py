@@ -43,7 +43,7 @@ from bpa_ppl.rows.samples import (
 )
 
 L = TypeVar("L")
-#: How servers call an answer that ended by itself.
+#: Values of `finish_reason` for complete answers, by server.
 _FINISHED = ("stop", "eos", "eos_token", "end_turn", "stop_sequence")
 _MODEL = "model"
 _NUMBERED = re.compile(r"(.*?)([0-9]{1,18})", re.DOTALL)
