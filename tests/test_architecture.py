@@ -22,7 +22,7 @@ LAYERS = (
     ("notes",),
     ("columns", "component", "workers"),
     ("nbest", "registry"),
-    ("caching", "rows", "weights"),
+    ("caching", "pretrained", "rows", "weights"),
     ("options",),
     ("formats",),
     ("text",),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import lru_cache
-from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,7 @@ from bpa_ppl.component import Count, CountOrNone
 from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.features.base import Features, FeatureSource
 from bpa_ppl.nbest import Float32, NBest
+from bpa_ppl.pretrained import call_package
 from bpa_ppl.progress import reporter
 from bpa_ppl.quality.comet import CometKiwi
 from bpa_ppl.quality.scoring import sentence_scores
@@ -20,7 +20,18 @@ from bpa_ppl.quality.scoring import sentence_scores
 _CHUNK = 64  # sentences between two reports of progress
 
 
-class QualityEstimate(FeatureSource, frozen=True):
+class _NeuralSource(FeatureSource, frozen=True):
+    """A model of source and hypothesis."""
+
+    main = "model"
+
+    @property
+    def needs(self) -> frozenset[str]:
+        """The source sentences."""
+        return frozenset({"sources"})
+
+
+class QualityEstimate(_NeuralSource, frozen=True):
     """The quality of each hypothesis as COMETKiwi estimates it from the source, without references.
 
     It needs the extra `comet`. Scores are kept in the cache folder.
@@ -32,17 +43,10 @@ class QualityEstimate(FeatureSource, frozen=True):
         name: the name of the column.
     """
 
-    main = "model"
-
     model: str = "Unbabel/wmt22-cometkiwi-da"
     batch: Count = 8
     gpus: CountOrNone = 0
     name: str = "qe"
-
-    @property
-    def needs(self) -> frozenset[str]:
-        """The source sentences."""
-        return frozenset({"sources"})
 
     def columns(self, nbest: NBest) -> Features:
         """Return the scores, computed once for each distinct text of a list.
@@ -57,7 +61,7 @@ class QualityEstimate(FeatureSource, frozen=True):
         return {self.name: scores}
 
 
-class EmbeddingSimilarity(FeatureSource, frozen=True):
+class EmbeddingSimilarity(_NeuralSource, frozen=True):
     """The cosine of the embeddings of a hypothesis and its source.
 
     The package sentence-transformers computes them (the extra `embed`); the model must know both
@@ -70,17 +74,10 @@ class EmbeddingSimilarity(FeatureSource, frozen=True):
         name: the name of the column.
     """
 
-    main = "model"
-
     model: str = "sentence-transformers/LaBSE"
     batch: Count = 32
     gpus: CountOrNone = 0
     name: str = "embed"
-
-    @property
-    def needs(self) -> frozenset[str]:
-        """The source sentences."""
-        return frozenset({"sources"})
 
     def columns(self, nbest: NBest) -> Features:
         """Return the cosines, computed once for each distinct text of 64 lists.
@@ -103,9 +100,8 @@ class EmbeddingSimilarity(FeatureSource, frozen=True):
     def _cosines(self, sources: Iterable[str], texts: Iterable[str]) -> Float32:
         """Return the cosine of each source with the text at the same place."""
         pairs = list(zip(sources, texts, strict=True))
-        numbers = {
-            text: i for i, text in enumerate(dict.fromkeys(t for pair in pairs for t in pair))
-        }
+        numbers: dict[str, int] = {}
+        index = np.array([[numbers.setdefault(t, len(numbers)) for t in pair] for pair in pairs])
         vectors = np.asarray(
             _loaded(self.model, "cuda" if self.gpus else "cpu").encode(
                 list(numbers),
@@ -118,7 +114,6 @@ class EmbeddingSimilarity(FeatureSource, frozen=True):
         if vectors.ndim != 2 or len(vectors) != len(numbers) or not np.isfinite(vectors).all():
             message = f"{self.model} did not return one finite vector for each text"
             raise DataError(message, code="bad-number")
-        index = np.array([[numbers[text] for text in pair] for pair in pairs])
         cosines: Float32 = np.einsum("ij,ij->i", vectors[index[:, 0]], vectors[index[:, 1]])
         return cosines
 
@@ -126,14 +121,14 @@ class EmbeddingSimilarity(FeatureSource, frozen=True):
 @lru_cache(1)
 def _loaded(model: str, device: str) -> Any:
     """Return a model of sentence-transformers, loaded once."""
-    try:
-        load = import_module("sentence_transformers").SentenceTransformer
-    except (ImportError, AttributeError) as error:
-        problem = "sentence-transformers is not installed: install bpa_ppl[embed]"
-        raise UsageError(problem, parameter="add", code="not-supported") from error
-    try:
-        return load(model, device=device)
-    except Exception as error:  # torch, the hub and the network have no common error class
-        remedy = "name a model of sentence-transformers that you may download, or a folder"
-        message = f"the model cannot be loaded ({error}): {remedy}"
-        raise DataError(message, model, code="damaged") from error
+    problem = "sentence-transformers is not installed: install bpa_ppl[embed]"
+    missing = UsageError(problem, parameter="add", code="not-supported")
+    remedy = "name a model of sentence-transformers that you may download, or a folder"
+    return call_package(
+        "sentence_transformers",
+        "SentenceTransformer",
+        model,
+        missing=missing,
+        remedy=remedy,
+        device=device,
+    )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
-from importlib import import_module
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -13,6 +12,7 @@ import numpy as np
 from bpa_ppl.component import Count, CountOrNone
 from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.nbest import Float64
+from bpa_ppl.pretrained import call_package
 from bpa_ppl.quality.base import Averaged, Lists, References
 
 
@@ -121,18 +121,7 @@ def _loaded(model: str) -> Any:
 
 def _comet(function: str, model: str) -> Any:
     """Call a function of unbabel-comet for a model."""
-    try:
-        call = getattr(import_module("comet"), function)
-    except (ImportError, AttributeError) as error:
-        problem = (
-            "unbabel-comet is not installed: install bpa_ppl[comet], or add scores as a column"
-        )
-        raise UsageError(problem, parameter="metric", code="not-supported") from error
-    try:
-        return call(model)
-    except Exception as error:  # torch, the hub and the network have no common error class
-        remedy = (
-            "name a model such as Unbabel/wmt22-comet-da that you may download, or a .ckpt file"
-        )
-        message = f"the COMET model cannot be loaded ({error}): {remedy}"
-        raise DataError(message, model, code="damaged") from error
+    problem = "unbabel-comet is not installed: install bpa_ppl[comet], or add scores as a column"
+    missing = UsageError(problem, parameter="metric", code="not-supported")
+    remedy = "name a model such as Unbabel/wmt22-comet-da that you may download, or a .ckpt file"
+    return call_package("comet", function, model, missing=missing, remedy=remedy)
