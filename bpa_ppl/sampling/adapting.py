@@ -246,6 +246,7 @@ def prepare_target(nbest: NBest, weights: AnyWeights, options: AdaptOptions) -> 
         model = family.model(matched) or model
     if not started:
         check_totals(nbest, matched.values)
+    intended = likelihood
     if options.prior_only:
         nbest = nbest[:0]
         likelihood = Oracle() if likelihood.observes == "preferences" else likelihood
@@ -264,10 +265,10 @@ def prepare_target(nbest: NBest, weights: AnyWeights, options: AdaptOptions) -> 
     prepare_jax()
     _require_differences(sentences)
     likelihood = sentences.resolve_defaults(likelihood)
-    scale = _scale(family, sentences, likelihood, options.progress)
+    scale = _scale(family, sentences, intended, options.progress)
     recorded, prior = _prior(family, matched, scale)
     require_usable_scale(prior, matched, sentences.nbest)
-    if likelihood.observes == "preferences" and scale is not None:
+    if intended.observes == "preferences" and scale is not None:
         recorded["scale_learned"] = False
     with tracing(), jax.enable_x64(True):
         target = _target(sentences, prior, likelihood, model=model, seed=int(options.seed))

@@ -1,0 +1,152 @@
+"""What the answers of a session have changed, and what further ones are expected to change."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from bpa_ppl.judging.answers import ANSWERS, FIRST, TIE, Weights, probabilities
+from bpa_ppl.judging.journal import RANDOM, REPEAT, Judgement
+from bpa_ppl.judging.questions import Candidates, random_pairs
+from bpa_ppl.nbest import Int64
+
+#: Lists and draws that expectations are computed from, and further answers.
+_LISTS, _DRAWS, _FURTHER = 300, 200, 10
+
+
+class Outlook(NamedTuple):
+    """The state of a session.
+
+    Attributes:
+        answers: how many, ties included, skipped ones not.
+        lists: of how many the choices are.
+        changed: how many choices differ from those of the prior.
+        best: the mean probability that a choice is the best of its list.
+        headroom: the expected share of the headroom between a random candidate and the best one
+            that the choices win.
+        further: by how much ten further answers are expected to raise it.
+        predicted: of the decided answers to random pairs, how many the weights before predicted.
+        predicted_before: the same of the prior.
+        random: how many such answers there are.
+        repeated: pairs that were asked twice, and decided or not both times.
+        agreed: how many of them were answered alike.
+    """
+
+    answers: int
+    lists: int
+    changed: int
+    best: float
+    headroom: float
+    further: float
+    predicted: float
+    predicted_before: float
+    random: int
+    repeated: int
+    agreed: int
+
+
+def outlook(
+    candidates: Candidates,
+    pool: Int64,
+    before: Weights,
+    weights: Weights,
+    judgements: Sequence[Judgement],
+    predicted_before: Sequence[float],
+) -> Outlook:
+    """Return what the answers of a session have changed, and what further ones would.
+
+    Args:
+        candidates: of all lists.
+        pool: lists with two candidates or more.
+        before: the prior.
+        weights: the posterior.
+        judgements: the answers.
+        predicted_before: for each of them the score of the first candidate minus that of the
+            second by the prior.
+    """
+    means = np.stack([before.mean, weights.mean])[:, :-1]
+    choices = candidates.best(candidates.scores(means))
+    rng = np.random.default_rng(0)
+    table = candidates.lists(rng.choice(pool, min(_LISTS, len(pool)), replace=False))
+    best, headroom, further = _expected(table, weights, rng)
+    answered = [j for j in judgements if j.answer in ANSWERS]
+    correct, correct_before, repeated, agreed = [], [], 0, 0
+    answers: dict[tuple[int | str, frozenset[int]], int | None] = {}
+    for judgement, start in zip(judgements, predicted_before, strict=True):
+        if judgement.answer not in ANSWERS:
+            continue
+        pair = judgement.id, frozenset(judgement.candidates)
+        won = _winner(judgement)
+        if judgement.asked == REPEAT and pair in answers:
+            repeated += 1
+            agreed += answers[pair] == won
+        answers.setdefault(pair, won)
+        if judgement.asked == RANDOM and judgement.answer != TIE:
+            first = judgement.answer == FIRST
+            correct.append(_hit((judgement.predicted or 0.5) - 0.5, first))
+            correct_before.append(_hit(start, first))
+    return Outlook(
+        answers=len(answered),
+        lists=len(candidates.offsets) - 1,
+        changed=int((choices[:, 0] != choices[:, 1]).sum()),
+        best=best,
+        headroom=headroom,
+        further=further,
+        predicted=sum(correct),
+        predicted_before=sum(correct_before),
+        random=len(correct),
+        repeated=repeated,
+        agreed=agreed,
+    )
+
+
+def _winner(judgement: Judgement) -> int | None:
+    """Return the position of the better candidate, or None for a tie."""
+    if judgement.answer == TIE:
+        return None
+    return judgement.candidates[judgement.answer != FIRST]
+
+
+def _hit(score: float, first: bool) -> float:
+    """Return whether the sign of a score predicts the answer; a half if it is 0."""
+    return 0.5 if score == 0 else float((score > 0) == first)
+
+
+def _expected(
+    table: Candidates, weights: Weights, rng: np.random.Generator
+) -> tuple[float, float, float]:
+    """Return P(best), the share of the headroom, and its growth by further answers.
+
+    The growth is the expected value of sample information (Raiffa & Schlaifer 1961). The posterior
+    mean after further answers is normal around the present one, and its covariance is what the
+    posterior loses: S − (S⁻¹ + Σ v d dᵀ)⁻¹ for random pairs with differences d, where v is the
+    expected curvature of the log-likelihood.
+    """
+    size, starts = len(weights.mean) - 1, table.offsets[:-1]
+    now = weights.mean[None, :size]
+    scores = table.scores(weights.sample(rng, _DRAWS)[:, :size])
+    mean = table.scores(now)[:, 0]
+    chosen = starts + table.best(mean[:, None])[:, 0]
+    top = np.maximum.reduceat(scores, starts, axis=0)
+    average = np.add.reduceat(scores, starts, axis=0) / np.diff(table.offsets)[:, None]
+    total = float((top - average).mean(axis=1).sum())
+    if total <= 0:
+        return 1.0, 1.0, 0.0
+    probability = float((scores[chosen] == top).mean())
+    won = float((scores[chosen] - average).mean(axis=1).sum())
+    lists = rng.integers(len(starts), size=_FURTHER)
+    _, first, second = random_pairs(table, lists, rng)
+    difference = (table.features[first] - table.features[second]).astype(np.float64)
+    u = difference @ weights.mean[:size] + table.base[first] - table.base[second]
+    p = probabilities(u, weights.mean[-1])
+    curvature = 0.25 * (p[0] + p[1] - (p[0] - p[1]) ** 2)
+    covariance = weights.covariance[:size, :size]
+    gain = np.eye(len(u)) / curvature + difference @ covariance @ difference.T
+    slope = covariance @ difference.T
+    lost = Weights(weights.mean, np.zeros((size + 1,) * 2))
+    lost.covariance[:size, :size] = slope @ np.linalg.solve(gain, slope.T)
+    later = table.scores(lost.sample(rng, _DRAWS)[:, :size])
+    growth = (np.maximum.reduceat(later, starts, axis=0) - later[chosen]).mean(axis=1).sum()
+    return probability, won / total, float(growth) / total

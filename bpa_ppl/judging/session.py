@@ -1,0 +1,435 @@
+"""Session: comparisons of candidates by one rater, and the posterior after each answer."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import unicodedata
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from bpa_ppl.columns import counted
+from bpa_ppl.errors import DataError, UsageError, checked_seed, one_of, quoted, require
+from bpa_ppl.judging.answers import ANSWERS, Answers, Weights, posterior
+from bpa_ppl.judging.journal import (
+    INFORMATION,
+    RANDOM,
+    REPEAT,
+    SKIP,
+    Journal,
+    JournalFile,
+    Judgement,
+)
+from bpa_ppl.judging.merging import with_judgements
+from bpa_ppl.judging.outlook import Outlook, outlook
+from bpa_ppl.judging.questions import Candidates, informative_pair, random_pair
+from bpa_ppl.models import Preference, Preparation, Prior
+from bpa_ppl.nbest import Float64, Int64, NBest
+from bpa_ppl.notes import log_info
+from bpa_ppl.options import AdaptOptions
+from bpa_ppl.posterior import Draws
+from bpa_ppl.sampling.adapting import adapt, adapt_draws
+
+if TYPE_CHECKING:
+    from bpa_ppl.posterior.adapter import Posterior
+    from bpa_ppl.posterior.arviz_functions import InferenceData
+
+#: How pairs are chosen.
+PAIRS = ("mixed", INFORMATION, RANDOM)
+#: Every so many questions an earlier pair is asked again, with the sides exchanged.
+_REPEAT_EVERY = 12
+
+
+@dataclass(frozen=True)
+class Question:
+    """Two candidates to compare.
+
+    Attributes:
+        id: of the list.
+        sentence: its position.
+        candidates: positions of the first and the second candidate in the list.
+        texts: of the two.
+        source: of the list, or None.
+        asked: why: `random`, `information` or `repeat`.
+        number: of the line of the journal that the answer will have, which identifies it.
+    """
+
+    id: int | str
+    sentence: int
+    candidates: tuple[int, int]
+    texts: tuple[str, str]
+    source: str | None
+    asked: str
+    number: int
+
+
+class Session:
+    """Comparisons of two candidates at a time, and the posterior of the weights after each.
+
+    Every other question is the one of some random pairs from which most is expected to be learned
+    about the choices of all lists (Lindley 1956); the others are random, so that predictions of
+    their answers are an unbiased test of the weights. Every twelfth question repeats an earlier one
+    with the sides exchanged.
+
+    Args:
+        lists: with features; a list of fewer than two different texts is never asked about.
+        prior: where the weights start. None is mean 0, and `"equal"` the mean of the standardised
+            features, both as in `adapt`; weights by feature are the mean of the same Gaussian; or a
+            `Prior`, or a posterior, whose mean and covariance are used.
+        journal: a file to which each answer is appended before `answer` returns. If it exists, the
+            session goes on from its last answer.
+        rater: the name of the rater, for the journal.
+        seed: of the questions.
+        slip: the probability of a random answer, see `bpa_ppl.models.Preference`.
+        pairs: how they are chosen: `mixed`, as above, or all by `information`, or all at `random`.
+        **options: options of `adapt` that say what the features are: `features`, `exclude`,
+            `categorical`, `add`, `fixed`, `defaults`, `lower_is_better`.
+
+    Attributes:
+        lists: as given.
+        features: names of the features with a free weight.
+        weights: (K + 1) the Gaussian approximation of their posterior; log ν is the last value.
+
+    Raises:
+        DataError: if there is no pair to compare, or the journal is of other lists.
+        UsageError: if an option makes no sense.
+
+    >>> texts, quality = [["a cat", "cat the"], ["the dog", "dog"]], [[[2.0], [0.0]]] * 2
+    >>> session = Session(NBest.from_lists(texts, quality, ["quality"]))
+    >>> for _ in range(4):
+    ...     better = session.next().candidates.index(0)
+    ...     _ = session.answer(("first", "second")[better])
+    >>> bool(session.weights.mean[0] > 0), len(session.judgements)
+    (True, 4)
+    """
+
+    def __init__(
+        self,
+        lists: NBest,
+        prior: str | Mapping[str, float] | Prior | Posterior | None = None,
+        *,
+        journal: str | Path | None = None,
+        rater: str | None = None,
+        seed: int = 0,
+        slip: float = 0.05,
+        pairs: str = "mixed",
+        **options: Any,
+    ) -> None:
+        require(lists, NBest, "a session compares candidates of n-best lists (NBest)", "lists")
+        self.lists, self.rater, self.seed, self.slip = lists, rater, checked_seed(seed), slip
+        self.pairs = one_of(pairs, PAIRS, "way of choosing pairs", "pairs")
+        self._likelihood = Preference(slip=slip)
+        self._options = options
+        self._start, self.prior, self._recorded = _prior_of(lists, prior, self._likelihood, options)
+        self.features = tuple(self.prior.names or ())
+        self._candidates = _candidates(lists, self._recorded)
+        self._pool = _comparable(self._candidates)
+        if not len(self._pool):
+            problem = "no list has two different candidates: there is nothing to compare"
+            raise DataError(problem, lists.origin, code="no-data")
+        if skipped := len(lists) - len(self._pool):
+            log_info(
+                f"{counted(skipped, 'list')} of {len(lists)} left out: all candidates are alike"
+            )
+        self._position = {identifier: s for s, identifier in enumerate(lists.ids)}
+        self._before = Weights.prior(np.asarray(self.prior.mean), self.prior.full_covariance)
+        header = {"lists": Path(lists.origin).name, "sha256": _hash(lists), "seed": self.seed}
+        if rater is not None:
+            header["rater"] = rater
+        self._file = None if journal is None else JournalFile(journal, header)
+        self._restore(Journal(header) if self._file is None else self._file.journal)
+
+    def _restore(self, journal: Journal) -> None:
+        """Start from the answers of a journal."""
+        self._lines = 1 + len(journal.lines)
+        self._judgements = journal.kept
+        for number, judgement in self._judgements.items():
+            self._check(judgement, number)
+        undone = journal.undone
+        self._question = None if undone is None else self._question_of(undone)
+        self._recompute()
+
+    def restarted(self, seed: int, pairs: str = "mixed") -> Self:
+        """Return the session without any answer or journal, with another seed."""
+        other = object.__new__(type(self))
+        other.__dict__.update(self.__dict__, seed=checked_seed(seed), pairs=pairs, _file=None)
+        other._restore(Journal({}))
+        return other
+
+    @property
+    def judgements(self) -> tuple[Judgement, ...]:
+        """The answers that were not taken back, with those that were skipped."""
+        return tuple(self._judgements.values())
+
+    def next(self) -> Question:
+        """Return the next question; the same one until it is answered."""
+        if self._question is None:
+            self._question = self._choose()
+        return self._question
+
+    def answer(
+        self, answer: str, *, strength: float = 1.0, correction: str | None = None
+    ) -> Judgement:
+        """Record the answer to the question that `next` returned, and update the posterior.
+
+        Args:
+            answer: `first`, `second`, `tie` or `skip`.
+            strength: the exponent of its likelihood: more than 1 if one is much better.
+            correction: a text that the rater wrote for the source.
+
+        Raises:
+            DataError: if the journal cannot be written; the answer then does not count.
+            UsageError: if there is no such answer, or the strength is not a number above 0.
+        """
+        one_of(answer, (*ANSWERS, SKIP), "answer")
+        if not 0 < strength < 1e6:
+            problem = f"a strength is a number above 0, not {strength!r}"
+            raise UsageError(problem, parameter="strength")
+        question = self.next()
+        first, second = self._rows(question)
+        u, base = self._difference(first, second)
+        judgement = Judgement(
+            id=question.id,
+            candidates=question.candidates,
+            answer=answer,
+            asked=question.asked,
+            strength=strength,
+            predicted=round(float(1 / (1 + np.exp(-(u @ self.weights.mean[:-1] + base)))), 4),
+            rater=self.rater,
+            correction=correction,
+            time=datetime.now(UTC).isoformat(timespec="seconds"),
+        )
+        number = self._append(judgement.record())
+        self._judgements[number] = judgement
+        self._question = None
+        self._add(judgement)
+        self._update()
+        return judgement
+
+    def undo(self) -> Judgement:
+        """Take the last answer back, and ask the same question again.
+
+        Raises:
+            DataError: if the journal cannot be written.
+            UsageError: if there is no answer.
+        """
+        if not self._judgements:
+            raise UsageError("there is no answer to take back", code="no-data")
+        number = max(self._judgements)
+        self._append({"undo": number})
+        judgement = self._judgements.pop(number)
+        self._question = self._question_of(judgement)
+        self._recompute()
+        return judgement
+
+    def probabilities(self, sentence: int) -> Float64:
+        """Return the probability that each candidate of a list is the best, (N,)."""
+        table = self._candidates.lists(np.array([sentence]))
+        draws = self.weights.sample(np.random.default_rng(0), 400)[:, :-1]
+        best = table.best(table.scores(draws))[0]
+        return np.bincount(best, minlength=len(table.base)) / len(draws)
+
+    def choices(self, lists: NBest | None = None) -> Int64:
+        """Return the position of the candidate of each list that the mean weights choose, (S,).
+
+        Args:
+            lists: others than those of the session, with the same features.
+
+        Raises:
+            DataError: if they do not have the features.
+        """
+        table = self._candidates if lists is None else _candidates(lists, self._recorded)
+        return table.best(table.scores(self.weights.mean[None, :-1]))[:, 0]
+
+    def outlook(self) -> Outlook:
+        """Return what the answers so far have changed, and what further ones would."""
+        table, start = self._candidates, self._before.mean[:-1]
+        rows = np.array([self._rows(judgement) for judgement in self.judgements]).reshape(-1, 2)
+        scores = table.features[rows] @ start + table.base[rows]
+        return outlook(
+            table, self._pool, self._before, self.weights, self.judgements, scores @ [1.0, -1.0]
+        )
+
+    @property
+    def judged(self) -> NBest:
+        """The lists with the answers so far as `preferences` and `ties`."""
+        return with_judgements(self.lists, [self.judgements])
+
+    @property
+    def posterior(self) -> InferenceData:
+        """The posterior given all answers, drawn by `adapt`.
+
+        Raises:
+            DataError: if there is no answer but `skip` yet.
+        """
+        return adapt(
+            self.judged,
+            self._start,
+            likelihood=self._likelihood,
+            prior=self.prior,
+            seed=self.seed,
+            **self._options,
+        )
+
+    def close(self) -> None:
+        """Close the journal."""
+        if self._file is not None:
+            self._file.close()
+
+    def _append(self, record: Mapping[str, Any]) -> int:
+        """Add a line to the journal and return its number."""
+        if self._file is not None:
+            self._file.append(record)
+        self._lines += 1
+        return self._lines
+
+    def _recompute(self) -> None:
+        """Compute the posterior from the prior and all answers."""
+        self.weights, self._answers = self._before, Answers.none(len(self.features))
+        for judgement in self._judgements.values():
+            self._add(judgement)
+        self._update()
+
+    def _add(self, judgement: Judgement) -> None:
+        """Add an answer to those of the posterior."""
+        if judgement.answer in ANSWERS:
+            difference, base = self._difference(*self._rows(judgement))
+            self._answers = self._answers.added(
+                difference, base, judgement.answer, judgement.strength
+            )
+
+    def _update(self) -> None:
+        self.weights = posterior(self._answers, self._before, self.slip, self.weights.mean)
+
+    def _rows(self, pair: Judgement | Question) -> tuple[int, int]:
+        """Return the rows of two candidates."""
+        start = int(self._candidates.offsets[self._position[pair.id]])
+        first, second = pair.candidates
+        return start + first, start + second
+
+    def _difference(self, first: int, second: int) -> tuple[Float64, float]:
+        """Return the features of one row minus those of another, and the same of the base."""
+        table = self._candidates
+        difference = (table.features[first] - table.features[second]).astype(np.float64)
+        return difference, float(table.base[first] - table.base[second])
+
+    def _check(self, judgement: Judgement, line: int) -> None:
+        """Raise a DataError if an answer of the journal is not about the lists."""
+        sentence = self._position.get(judgement.id)
+        if sentence is None or max(judgement.candidates) >= self.lists.sizes[sentence]:
+            problem = f"the list {quoted(judgement.id)} has no candidates {judgement.candidates}"
+            path = None if self._file is None else self._file.path
+            raise DataError(problem, path, line, code="mismatch")
+
+    def _choose(self) -> Question:
+        """Return a new question; the same after the same lines of the journal."""
+        rng = np.random.default_rng([self.seed, self._lines])
+        earlier = [j for j in self.judgements if j.answer in ANSWERS and j.asked != REPEAT]
+        if self._lines % _REPEAT_EVERY == 0 and earlier:
+            repeated = earlier[rng.integers(len(earlier))]
+            second, first = repeated.candidates
+            return self._asked(repeated.id, (first, second), REPEAT)
+        if self.pairs == INFORMATION or (self.pairs == "mixed" and self._lines % 2):
+            asked = INFORMATION
+            pair = informative_pair(self._candidates, self._pool, self.weights, rng, self.slip)
+        else:
+            asked, pair = RANDOM, random_pair(self._candidates, self._pool, rng)
+        sentence, *rows = pair
+        first, second = rng.permutation(rows) - self._candidates.offsets[sentence]
+        return self._asked(self.lists.ids[sentence], (int(first), int(second)), asked)
+
+    def _question_of(self, judgement: Judgement) -> Question:
+        return self._asked(judgement.id, judgement.candidates, judgement.asked)
+
+    def _asked(self, identifier: int | str, pair: tuple[int, int], asked: str) -> Question:
+        sentence = self._position[identifier]
+        texts = self.lists.texts(sentence)
+        sources = self.lists.sources
+        return Question(
+            id=identifier,
+            sentence=sentence,
+            candidates=pair,
+            texts=(texts[pair[0]], texts[pair[1]]),
+            source=None if sources is None else sources[sentence],
+            asked=asked,
+            number=self._lines + 1,
+        )
+
+
+def _prior_of(
+    lists: NBest, prior: Any, likelihood: Preference, options: Mapping[str, Any]
+) -> tuple[Any, Prior, Draws]:
+    """Return the initial weights for `adapt`, the prior of the free weights, and how to get both.
+
+    Raises:
+        UsageError: if the prior is of another type.
+    """
+    start = prior if prior is None or isinstance(prior, str) else None
+    if isinstance(start, str):
+        one_of(start, ("equal",), "prior")
+    given = prior if isinstance(prior, Prior) else "isotropic"
+    if start is None and prior is not None and not isinstance(prior, Prior | Mapping):
+        given = Prior.of(prior)
+    settings = AdaptOptions(
+        sampler="map", likelihood=likelihood, prior=given, prior_only=True, **options
+    )
+    draws = adapt_draws(lists, start, settings)
+    recorded = Prior.recorded(draws)
+    if isinstance(prior, Mapping):
+        recorded = _centred(recorded, prior)
+    return start, recorded, draws
+
+
+def _centred(prior: Prior, weights: Mapping[str, float]) -> Prior:
+    """Return a Gaussian prior around weights; those that are not given are 0."""
+    names = tuple(prior.names or ())
+    if unknown := [name for name in weights if name not in names]:
+        problem = f"the lists have no feature {unknown[0]}: choose from {', '.join(names)}"
+        raise DataError(problem, parameter="prior", code="missing-feature")
+    mean = {name: float(weights.get(name, 0.0)) for name in names}
+    return Prior.gaussian(mean, prior.full_covariance)
+
+
+def _candidates(lists: NBest, draws: Draws) -> Candidates:
+    """Return the weighted features of all candidates, and the score of the fixed ones."""
+    table = Preparation.recorded(draws)(lists)
+    columns = [table.feature_names.index(name) for name in draws.features]
+    fixed = draws.aligned(table, np.zeros((1, len(columns))))[0]
+    numbers: dict[str, int] = {}
+    text = [numbers.setdefault(_plain(value), len(numbers)) for value in table.strings]
+    return Candidates(
+        features=np.ascontiguousarray(table.features[:, columns], np.float32),
+        base=table.features @ fixed,
+        offsets=np.asarray(table.offsets, np.int64),
+        text=np.array(text, np.int64)[table.string_index],
+    )
+
+
+def _plain(text: str) -> str:
+    """Return a text without case, blanks and punctuation, if anything is left.
+
+    >>> _plain("A cat, a dog!") == _plain("a cat a dog"), _plain("?!") == _plain("?")
+    (True, False)
+    """
+    folded = unicodedata.normalize("NFKC", text).casefold()
+    return "".join(filter(str.isalnum, folded)) or folded
+
+
+def _comparable(candidates: Candidates) -> Int64:
+    """Return the positions of the lists with two different texts."""
+    starts = candidates.offsets[:-1]
+    low, high = (f.reduceat(candidates.text, starts) for f in (np.minimum, np.maximum))
+    return np.asarray(np.flatnonzero(low != high))
+
+
+def _hash(lists: NBest) -> str:
+    """Return a hash of the ids and texts of lists."""
+    content = hashlib.sha256(json.dumps(list(map(str, lists.ids))).encode())
+    content.update(json.dumps([lists.sizes.tolist(), list(lists.strings)]).encode())
+    content.update(np.ascontiguousarray(lists.string_index, np.int64).tobytes())
+    return content.hexdigest()[:16]

@@ -1,0 +1,77 @@
+"""Simulated raters: a session answered by a column of judgements, and the headroom that it wins."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from bpa_ppl.errors import DataError, UsageError
+from bpa_ppl.judging.answers import FIRST, SECOND, TIE
+from bpa_ppl.judging.session import Session
+from bpa_ppl.nbest import Float64, Int64, NBest
+from bpa_ppl.quality import column_of
+
+
+def headroom(lists: NBest, choices: Int64, column: str) -> float:
+    """Return the share of the headroom that choices win.
+
+    It is (mean of the chosen candidates − mean of all) / (mean of the best − mean of all), averaged
+    over the lists before the division.
+
+    Raises:
+        DataError: if a candidate has no number, or all candidates of each list are equal.
+
+    >>> lists = NBest.from_lists([["a", "b"]], [[[0.0], [1.0]]], ["LM0"])
+    >>> lists = lists.with_extras(quality=[3.0, 5.0])
+    >>> headroom(lists, np.array([1]), "quality"), headroom(lists, np.array([0]), "quality")
+    (1.0, -1.0)
+    """
+    values = np.asarray(column_of(lists, column), np.float64)
+    if not np.isfinite(values).all():
+        problem = f"{column} is missing for some candidates: simulate on fully judged lists"
+        raise DataError(problem, lists.origin, code="no-data")
+    starts = lists.offsets[:-1]
+    average = (np.add.reduceat(values, starts) / lists.sizes).mean()
+    best = np.maximum.reduceat(values, starts).mean()
+    if best <= average:
+        raise DataError(f"all candidates have the same {column}", lists.origin, code="no-data")
+    return float((values[starts + choices].mean() - average) / (best - average))
+
+
+def learning_curve(
+    session: Session, test: NBest, column: str, clicks: Iterable[int], noise: float = 0.0
+) -> Float64:
+    """Return the headroom that a session wins on other lists after some numbers of answers.
+
+    The rater prefers the candidate with the larger number in a column of the session's lists, and
+    says that there is no difference where they are equal.
+
+    Args:
+        session: without answers, whose lists have the column as an extra.
+        test: other lists, with the column.
+        column: of the judgements.
+        clicks: ascending numbers of answers, from 0.
+        noise: the probability that an answer to a pair is `first` or `second` at random.
+
+    Returns:
+        (numbers,) the share of the headroom.
+
+    Raises:
+        DataError: if a candidate has no number in the column.
+        UsageError: if the noise is not a probability.
+    """
+    if not 0 <= noise <= 1:
+        raise UsageError(f"noise is a probability, not {noise:g}", parameter="noise")
+    values = np.asarray(column_of(session.lists, column), np.float64)
+    rng, result = np.random.default_rng([session.seed, 1]), []
+    for count in clicks:
+        while len(session.judgements) < count:
+            question = session.next()
+            first, second = session.lists.offsets[question.sentence] + question.candidates
+            difference = values[first] - values[second]
+            if rng.random() < noise:
+                difference = rng.choice([-1.0, 1.0])
+            session.answer(FIRST if difference > 0 else SECOND if difference < 0 else TIE)
+        result.append(headroom(test, session.choices(test), column))
+    return np.array(result)
