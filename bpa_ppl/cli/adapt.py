@@ -23,6 +23,7 @@ def adapt(
     options: AdaptOptions,
     references: shared.References = None,
     sources: shared.Sources = None,
+    judgements: Annotated[list[Path] | None, shared.Option(several=True)] = None,
     fit_temperature: bool = False,
     timed: bool = False,
     quiet: shared.Quiet = False,
@@ -31,6 +32,7 @@ def adapt(
 
     Args:
         output: Posterior file (NetCDF).
+        judgements: Answers that `bpa judge` wrote about these lists; one file for each rater.
         fit_temperature: Fit a calibration temperature by leave-one-out; `bpa rerank` then reports
             calibrated probabilities.
         timed: Record the seconds that sampling took, for `bpa compare --posterior`. The file then
@@ -49,6 +51,10 @@ def adapt(
     options = replace(options, extra=extra.read(reading), progress=not quiet)
     require_writable(output)  # before the sampling, which takes a while
     lists = reading.read_together(nbest, references, sources)
+    if judgements:
+        from bpa_ppl.judging import read_journal, with_judgements
+
+        lists = with_judgements(lists, [read_journal(path) for path in judgements])
     posterior = bpa.sampling.adapt_draws(lists, shared.canonical(weights), options)
     if fit_temperature:
         fitted = bpa.diagnostics.temperature(posterior, lists)

@@ -17,7 +17,7 @@ import typer.main
 from typer.core import TyperCommand, TyperGroup
 
 from bpa_ppl import __version__
-from bpa_ppl.cli import adapt, experiments, lists, phrases, posteriors, serve, texts
+from bpa_ppl.cli import adapt, experiments, judge, lists, phrases, posteriors, serve, texts
 from bpa_ppl.cli.options import as_command
 from bpa_ppl.errors import BpaError, UsageError, printable, quoted
 from bpa_ppl.notes import LOGGER
@@ -133,6 +133,7 @@ _COMMANDS: dict[typer.Typer, tuple[Callable[..., None], ...]] = {
     app: (
         adapt.adapt,
         adapt.update,
+        judge.judge,
         posteriors.next_,
         adapt.learn_prior,
         posteriors.check,

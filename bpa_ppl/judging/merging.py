@@ -2,51 +2,74 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import hashlib
+import json
+from collections.abc import Iterable
+
+import numpy as np
 
 from bpa_ppl.errors import DataError, quoted
 from bpa_ppl.judging.answers import FIRST, TIE
-from bpa_ppl.judging.journal import SKIP, Judgement
+from bpa_ppl.judging.journal import SKIP, Journal
 from bpa_ppl.nbest import NBest
 from bpa_ppl.quality.preferences import PREFERENCES, TIES
 
 
-def with_judgements(nbest: NBest, judgements: Iterable[Sequence[Judgement]]) -> NBest:
+def with_judgements(nbest: NBest, journals: Iterable[Journal]) -> NBest:
     """Return lists with the answers of some raters as `preferences` and `ties`.
 
-    Preferences that the lists have already are kept. Skipped pairs are left out.
+    Preferences that the lists have already are kept, and skipped pairs are left out. Corrections
+    become references.
 
     Args:
         nbest: the lists that were judged.
-        judgements: of each rater.
+        journals: of the raters.
 
     Raises:
-        DataError: if a judgement is about a list or a candidate that does not exist.
+        DataError: if the answers are about other lists.
 
+    >>> from bpa_ppl.judging import Judgement
     >>> lists = NBest.from_lists([["a", "b", "c"]], [[[0.0], [1.0], [5.0]]], ["LM0"])
-    >>> answers = [Judgement(0, (2, 0), "first"), Judgement(0, (0, 1), "tie")]
-    >>> judged = with_judgements(lists, [answers])
-    >>> judged.sentence_extras["preferences"], judged.sentence_extras["ties"]
-    (([[2, 0]],), ([[0, 1]],))
+    >>> answers = Judgement(0, (2, 0), "first"), Judgement(0, (0, 1), "tie", correction="A")
+    >>> judged = with_judgements(lists, [Journal({}, answers)])
+    >>> judged.sentence_extras["preferences"], judged.sentence_extras["ties"], judged.references
+    (([[2, 0]],), ([[0, 1]],), (('A',),))
     """
     position = {identifier: s for s, identifier in enumerate(nbest.ids)}
     columns: dict[str, list[list[list[int]]]] = {}
     for name in (PREFERENCES, TIES):
         given = nbest.sentence_extras.get(name, [None] * len(nbest))
         columns[name] = [list(entries or []) for entries in given]
-    for judgement in (judgement for rater in judgements for judgement in rater):
-        if judgement.answer == SKIP:
-            continue
-        pair, sentence = list(judgement.candidates), position.get(judgement.id)
-        if sentence is None or max(pair) >= nbest.sizes[sentence]:
-            problem = f"a judgement is about candidates {pair} of the list {quoted(judgement.id)}"
-            problem += ", which are not there: give the lists that were judged"
-            raise DataError(problem, nbest.origin, code="mismatch")
-        if judgement.answer == TIE:
-            columns[TIES][sentence].append(pair)
-        else:
-            winner = pair if judgement.answer == FIRST else pair[::-1]
-            columns[PREFERENCES][sentence].append(winner)
-    return nbest.with_sentence_extras(
-        **{name: [entries or None for entries in column] for name, column in columns.items()}
-    )
+    references = list(nbest.references or [()] * len(nbest))
+    for journal in journals:
+        recorded = journal.header.get("sha256")
+        if recorded is not None and recorded != content_hash(nbest):
+            problem = f"the judgements are about other lists ({quoted(journal.header['lists'])})"
+            raise DataError(f"{problem}: give the lists that were judged", nbest.origin)
+        for judgement in journal.kept.values():
+            pair, sentence = list(judgement.candidates), position.get(judgement.id)
+            if sentence is None or max(pair) >= nbest.sizes[sentence]:
+                problem = f"the list {quoted(judgement.id)} has no candidates {pair}"
+                raise DataError(f"{problem}: give the lists that were judged", nbest.origin)
+            if judgement.answer == TIE:
+                columns[TIES][sentence].append(pair)
+            elif judgement.answer != SKIP:
+                winner = pair if judgement.answer == FIRST else pair[::-1]
+                columns[PREFERENCES][sentence].append(winner)
+            if judgement.correction:
+                references[sentence] = (*references[sentence], judgement.correction)
+    filled = {name: [entries or None for entries in column] for name, column in columns.items()}
+    judged = nbest.with_sentence_extras(**{n: c for n, c in filled.items() if any(c)})
+    return judged.with_references(references) if any(references) else judged
+
+
+def content_hash(nbest: NBest) -> str:
+    """Return a hash of the ids and texts of lists.
+
+    >>> content_hash(NBest.from_lists([["a", "b"]], [[[0.0], [1.0]]], ["LM0"]))
+    '…'
+    """
+    content = hashlib.sha256(json.dumps([list(map(str, nbest.ids)), nbest.sizes.tolist()]).encode())
+    content.update(json.dumps(nbest.strings).encode())
+    content.update(np.ascontiguousarray(nbest.string_index, np.int64).tobytes())
+    return content.hexdigest()[:16]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -25,7 +23,7 @@ from bpa_ppl.judging.journal import (
     JournalFile,
     Judgement,
 )
-from bpa_ppl.judging.merging import with_judgements
+from bpa_ppl.judging.merging import content_hash, with_judgements
 from bpa_ppl.judging.outlook import Outlook, outlook
 from bpa_ppl.judging.questions import Candidates, informative_pair, random_pair
 from bpa_ppl.models import Preference, Preparation, Prior
@@ -138,7 +136,11 @@ class Session:
             )
         self._position = {identifier: s for s, identifier in enumerate(lists.ids)}
         self._before = Weights.prior(np.asarray(self.prior.mean), self.prior.full_covariance)
-        header = {"lists": Path(lists.origin).name, "sha256": _hash(lists), "seed": self.seed}
+        header = {
+            "lists": Path(lists.origin).name,
+            "sha256": content_hash(lists),
+            "seed": self.seed,
+        }
         if rater is not None:
             header["rater"] = rater
         self._file = None if journal is None else JournalFile(journal, header)
@@ -258,7 +260,7 @@ class Session:
     @property
     def judged(self) -> NBest:
         """The lists with the answers so far as `preferences` and `ties`."""
-        return with_judgements(self.lists, [self.judgements])
+        return with_judgements(self.lists, [Journal({}, self.judgements)])
 
     @property
     def posterior(self) -> InferenceData:
@@ -425,11 +427,3 @@ def _comparable(candidates: Candidates) -> Int64:
     starts = candidates.offsets[:-1]
     low, high = (f.reduceat(candidates.text, starts) for f in (np.minimum, np.maximum))
     return np.asarray(np.flatnonzero(low != high))
-
-
-def _hash(lists: NBest) -> str:
-    """Return a hash of the ids and texts of lists."""
-    content = hashlib.sha256(json.dumps(list(map(str, lists.ids))).encode())
-    content.update(json.dumps([lists.sizes.tolist(), list(lists.strings)]).encode())
-    content.update(np.ascontiguousarray(lists.string_index, np.int64).tobytes())
-    return content.hexdigest()[:16]

@@ -1,0 +1,121 @@
+"""The posterior given answers, compared with the NumPyro model, SciPy and quadrature."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.optimize import approx_fprime, minimize
+
+from bpa_ppl import NBest
+from bpa_ppl import log_density as model_density
+from bpa_ppl.judging.answers import (
+    ANSWERS,
+    FIRST,
+    SECOND,
+    TIE,
+    Answers,
+    Weights,
+    log_density,
+    posterior,
+    probabilities,
+)
+from bpa_ppl.models import Preference, Prior
+
+PRIOR = Weights.prior(np.array([0.2, -0.1]), np.array([[0.5, 0.1], [0.1, 0.3]]))
+
+
+def some_answers(count: int = 30) -> Answers:
+    """Answers with a base and strengths."""
+    rng, answers = np.random.default_rng(1), Answers.none(2)
+    for _ in range(count):
+        answer = ANSWERS[rng.integers(3)]
+        answers = answers.added(rng.normal(size=2), rng.normal(), answer, rng.choice([0.3, 1, 2.5]))
+    return answers
+
+
+@pytest.mark.parametrize("slip", [0.0, 0.2])
+def test_the_density_is_that_of_the_likelihood_preference(slip: float) -> None:
+    """Differences of the log density are those of the NumPyro program, with ν."""
+    rng = np.random.default_rng(0)
+    lists = NBest.from_lists([["a", "b", "c"]] * 4, rng.normal(size=(4, 3, 2)), ["x", "y"])
+    preferences, ties = [[[0, 1], [2, 0]], [[1, 2]], None, [[0, 2]]], [None, None, [[0, 1]], None]
+    lists = lists.with_sentence_extras(preferences=preferences, ties=ties)
+    answers, table = Answers.none(2), lists.features.reshape(4, 3, 2).astype(np.float64)
+    for s, (pairs, tied) in enumerate(zip(preferences, ties, strict=True)):
+        for i, j in pairs or ():
+            answers = answers.added(table[s, j] - table[s, i], 0.0, SECOND)
+        for i, j in tied or ():
+            answers = answers.added(table[s, i] - table[s, j], 0.0, TIE)
+    names = {"x": 0.2, "y": -0.1}
+    model = model_density(
+        lists,
+        names,
+        likelihood=Preference(slip=slip),
+        prior=Prior.gaussian(names, PRIOR.covariance[:2, :2]),
+    )
+    points = rng.normal(size=(5, 3))
+    order = [model.names.index(name) for name in ("x", "y", "log_nu")]
+    expected = [model(point[np.argsort(order)]) for point in points]
+    computed = [log_density(answers, PRIOR, point, slip) for point in points]
+    np.testing.assert_allclose(np.diff(computed), np.diff(expected), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("slip", [0.0, 0.2])
+def test_the_mean_is_the_mode(slip: float) -> None:
+    """SciPy's general minimiser finds the same point."""
+    answers = some_answers()
+    found = minimize(lambda theta: -log_density(answers, PRIOR, theta, slip), np.zeros(3), tol=1e-9)
+    np.testing.assert_allclose(posterior(answers, PRIOR, slip).mean, found.x, atol=1e-4)
+
+
+def test_the_covariance_is_the_inverse_hessian_without_slips() -> None:
+    """Compared with differences of the density."""
+    answers = some_answers()
+    weights = posterior(answers, PRIOR)
+
+    def gradient(theta: np.ndarray) -> np.ndarray:
+        return approx_fprime(theta, lambda point: log_density(answers, PRIOR, point), 1e-5)
+
+    hessian = approx_fprime(weights.mean, gradient, 1e-4)
+    np.testing.assert_allclose(weights.covariance, -np.linalg.inv(hessian), rtol=0.02, atol=1e-3)
+
+
+def test_the_moments_are_nearly_those_of_quadrature() -> None:
+    """With ten answers about one feature, Laplace's approximation is close."""
+    rng = np.random.default_rng(3)
+    prior, answers = Weights.prior(np.zeros(1), np.eye(1)), Answers.none(1)
+    for difference in rng.normal(size=10):
+        answers = answers.added(np.array([difference]), 0.0, FIRST if difference > 0 else SECOND)
+    grid, log_nu = np.meshgrid(np.linspace(-6, 6, 201), np.linspace(-6, 4, 201), indexing="ij")
+    points = np.stack([grid, log_nu], axis=-1).reshape(-1, 2)
+    density = np.array([log_density(answers, prior, point) for point in points])
+    p = np.exp(density - density.max())
+    p /= p.sum()
+    mean = p @ points
+    deviation = np.sqrt(p @ (points - mean) ** 2)
+    weights = posterior(answers, prior)
+    assert np.all(np.abs(weights.mean - mean) < 0.25 * deviation)
+    np.testing.assert_allclose(np.sqrt(np.diag(weights.covariance)), deviation, rtol=0.15)
+
+
+def test_an_answer_of_strength_two_counts_twice() -> None:
+    """As the same answer given twice."""
+    difference = np.array([1.0, -0.5])
+    strong = Answers.none(2).added(difference, 0.1, FIRST, 2.0)
+    twice = Answers.none(2).added(difference, 0.1, FIRST).added(difference, 0.1, FIRST)
+    np.testing.assert_allclose(posterior(strong, PRIOR).mean, posterior(twice, PRIOR).mean)
+
+
+def test_probabilities_by_hand() -> None:
+    """Davidson's formula, and slips to any of three answers."""
+    p = probabilities(np.array([np.log(4.0)]), np.array([np.log(0.5)]), slip=0.3)[:, 0]
+    np.testing.assert_allclose(p, 0.7 * np.array([2.0, 0.5, 0.5]) / 3 + 0.1)
+
+
+def test_a_million_to_one_does_not_overflow() -> None:
+    """Neither does the search from far away."""
+    answers = Answers.none(1).added(np.array([1e4]), 0.0, SECOND)
+    prior = Weights.prior(np.array([50.0]), np.eye(1))
+    weights = posterior(answers, prior)
+    assert np.isfinite(weights.mean).all()
+    assert weights.mean[0] < 1

@@ -1,0 +1,56 @@
+"""`bpa judge --simulate` and `bpa adapt --judgements`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from command_line import refused, run
+from judged_pairs import compared_lists
+
+import bpa_ppl as bpa
+from bpa_ppl.judging import Session
+
+
+@pytest.fixture
+def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Judged lists, in the working folder."""
+    monkeypatch.chdir(tmp_path)
+    bpa.write_nbest(compared_lists(count=12, size=3), tmp_path / "lists.jsonl")
+    return tmp_path / "lists.jsonl"
+
+
+def test_a_simulation_prints_how_pairs_compare(file: Path) -> None:
+    """One row for each way of choosing pairs, also without a prior or with one."""
+    outcome = run("judge", file.name, "--simulate", "score", "--sessions", "2", "--clicks", "6")
+    assert outcome.code == 0, outcome.err
+    rows = [line.split() for line in outcome.out.splitlines()[2:]]
+    assert [row[0] for row in rows] == ["mixed", "information", "random"]
+    assert all(-3 <= float(row[1]) <= 1 for row in rows)
+
+
+def test_answers_are_adapted_to(file: Path) -> None:
+    """Of two raters."""
+    lists = bpa.read_nbest(file)
+    for rater, answer in (("ann", "first"), ("bob", "tie")):
+        session = Session(lists, journal=f"{rater}.jsonl", rater=rater, exclude=["score"])
+        session.next()
+        session.answer(answer)
+        session.close()
+    options = ("--judgements", "ann.jsonl", "--judgements", "bob.jsonl", "--exclude", "score")
+    outcome = run("adapt", file.name, "-w", "none", "-o", "posterior.nc", *options)
+    assert outcome.code == 0, outcome.err
+    draws = bpa.posterior.read_draws("posterior.nc")
+    assert draws.attrs["comparisons"]["preferences"] == 1
+    assert draws.attrs["comparisons"]["ties"] == 1
+
+
+def test_what_is_missing_is_said(file: Path) -> None:
+    """In one line, before anything is written."""
+    refused("judge", file.name, mention="--output")
+    refused("judge", file.name, "--simulate", "quality2", mention="quality2")
+    refused("judge", file.name, "--simulate", "score", "-o", "a.jsonl", mention="--output")
+    Path("other.jsonl").write_text("{}\n")
+    refused("judge", file.name, "-o", "other.jsonl", mention="other.jsonl:1")
+    adapt = ("adapt", file.name, "-w", "none", "-o", "p.nc", "--judgements", "other.jsonl")
+    refused(*adapt, mention="other.jsonl:1")

@@ -1,0 +1,84 @@
+"""Which pair is asked, compared with brute force."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+
+from bpa_ppl.judging.answers import Weights
+from bpa_ppl.judging.questions import (
+    Candidates,
+    information_about_choices,
+    informative_pair,
+    random_pairs,
+)
+
+
+def mutual_information(joint: np.ndarray) -> float:
+    """Return the mutual information of a table of probabilities by its definition."""
+    product = joint.sum(axis=1, keepdims=True) * joint.sum(axis=0, keepdims=True)
+    cells = joint > 0
+    return float((joint[cells] * np.log(joint[cells] / product[cells])).sum())
+
+
+def test_the_information_is_that_of_the_joint_distribution() -> None:
+    """Of answer and best candidate, summed over lists, one of which is certain."""
+    rng = np.random.default_rng(0)
+    p = rng.dirichlet(np.ones(3), size=(4, 50)).transpose(2, 0, 1)
+    best = np.vstack([rng.integers(3, size=(5, 50)), np.ones((1, 50), int)])
+    expected = np.zeros(4)
+    for choices in best:
+        for pair in range(4):
+            joint = np.zeros((3, 3))
+            for draw, choice in enumerate(choices):
+                joint[:, choice] += p[:, pair, draw] / 50
+            expected[pair] += mutual_information(joint)
+    np.testing.assert_allclose(information_about_choices(p, best), expected, atol=1e-12)
+
+
+def table(features: np.ndarray, sizes: list[int], text: list[int] | None = None) -> Candidates:
+    """Return candidates without fixed features."""
+    rows = len(features)
+    return Candidates(
+        features=features.astype(np.float32),
+        base=np.zeros(rows),
+        offsets=np.append(0, np.cumsum(sizes)),
+        text=np.arange(rows) if text is None else np.array(text),
+    )
+
+
+def test_the_best_of_each_list_is_the_first_maximum() -> None:
+    """Ties go to the candidate that comes first."""
+    candidates = table(np.zeros((5, 1)), [2, 3])
+    scores = np.array([[1.0, 0], [1, 2], [0, 0], [5, 1], [5, 1]])
+    assert candidates.best(scores).tolist() == [[0, 1], [1, 1]]
+
+
+def test_some_lists_keep_their_candidates() -> None:
+    """In the order of the lists that are asked for."""
+    candidates = table(np.arange(6)[:, None], [1, 2, 3])
+    part = candidates.lists(np.array([2, 0]))
+    assert part.features.ravel().tolist() == [3, 4, 5, 0]
+    assert part.offsets.tolist() == [0, 3, 4]
+
+
+def test_random_pairs_are_uniform_and_differ() -> None:
+    """Each ordered pair of different texts is equally frequent."""
+    candidates = table(np.zeros((4, 1)), [4], [0, 1, 1, 2])
+    lists = np.zeros(40_000, np.int64)
+    _, first, second = random_pairs(candidates, lists, np.random.default_rng(0))
+    counts = Counter(zip(first.tolist(), second.tolist(), strict=True))
+    assert set(counts) == {(i, j) for i in range(4) for j in range(4) if i != j} - {(1, 2), (2, 1)}
+    expected = 40_000 / 12
+    assert all(abs(count - expected) < 5 * np.sqrt(expected) for count in counts.values())
+
+
+def test_a_pair_that_tells_nothing_is_not_asked() -> None:
+    """Only the second list's candidates differ in an uncertain feature."""
+    features = np.array([[1.0, 0.0], [2.0, 0.0], [0.0, 1.0], [0.0, 2.0]])
+    candidates = table(features, [2, 2])
+    weights = Weights.prior(np.array([3.0, 0.0]), np.diag([1e-6, 1.0]))
+    pool, rng = np.arange(2), np.random.default_rng(0)
+    asked = {informative_pair(candidates, pool, weights, rng)[0] for _ in range(20)}
+    assert asked == {1}

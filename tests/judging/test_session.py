@@ -1,0 +1,315 @@
+"""Sessions: questions, answers, undo, journals, predictions and simulated raters."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+from judged_pairs import NAMES, TRUE, compared_lists
+from raising import raises
+from scipy.stats import norm
+
+import bpa_ppl as bpa
+from bpa_ppl import DataError, NBest, Prior, UsageError, as_draws
+from bpa_ppl.judging import Journal, Judgement, Session, read_journal, with_judgements
+from bpa_ppl.judging.answers import Weights
+from bpa_ppl.judging.outlook import _expected
+from bpa_ppl.judging.questions import Candidates
+from bpa_ppl.judging.simulation import headroom, learning_curve
+
+
+@pytest.fixture(scope="module")
+def session() -> Session:
+    """A session without answers."""
+    return Session(compared_lists())
+
+
+def answered(session: Session, count: int) -> Session:
+    """Answer as the true weights do."""
+    for _ in range(count):
+        question = session.next()
+        first, second = (
+            session.lists.features[session.lists.offsets[question.sentence] + candidate] @ TRUE
+            for candidate in question.candidates
+        )
+        session.answer("first" if first > second else "second")
+    return session
+
+
+def test_the_prior_is_that_of_adapt() -> None:
+    """Of lists with preferences and without canonical weights."""
+    lists = compared_lists()
+    posterior = as_draws(answered(Session(lists), 3).posterior)
+    recorded = Prior.recorded(posterior)
+    judged = lists.with_sentence_extras(preferences=[[[0, 1]], *[None] * (len(lists) - 1)])
+    expected = Prior.recorded(as_draws(bpa.adapt(judged, None, sampler="map")))
+    np.testing.assert_allclose(recorded.mean, expected.mean)
+    np.testing.assert_allclose(recorded.full_covariance, expected.full_covariance)
+
+
+def test_the_posterior_of_adapt_agrees_with_the_approximation() -> None:
+    """Its draws have nearly the mean and the deviation of Laplace's approximation."""
+    session = answered(Session(compared_lists()), 20)
+    session.answer("tie")
+    draws = as_draws(session.posterior)
+    assert bpa.check(draws)
+    assert draws.features == session.features == NAMES
+    assert np.all(np.abs(draws.mean - session.weights.mean[:-1]) < 0.3 * draws.deviation)
+    np.testing.assert_allclose(session.weights.deviation, draws.deviation, rtol=0.15)
+
+
+@pytest.mark.parametrize("start", ["weights", "prior", "posterior", "equal"])
+def test_the_weights_start_from_the_prior(start: str) -> None:
+    """Given as weights, a prior, a posterior or by name."""
+    lists = compared_lists()
+    given = Prior.gaussian({"quality": 3.0, "length": 0.0, "noise": 0.0}, np.eye(3) / 7)
+    draws = np.random.default_rng(0).normal([3.0, 0, 0], size=(4, 2000, 3))
+    priors = {
+        "weights": {"quality": 3.0},
+        "prior": given,
+        "posterior": bpa.Draws({"weights": draws}, NAMES),
+        "equal": "equal",
+    }
+    weights = Session(lists, priors[start]).weights
+    if start == "equal":
+        expected = bpa.weights.equal_weights(lists)
+        np.testing.assert_allclose(weights.mean[:-1], [expected[name] for name in NAMES])
+        return
+    np.testing.assert_allclose(weights.mean[:-1], [3, 0, 0], atol=0.1)
+    if start == "prior":
+        np.testing.assert_allclose(weights.covariance[:-1, :-1], np.eye(3) / 7)
+
+
+def test_the_question_stays_until_it_is_answered(session: Session) -> None:
+    """And is another one afterwards."""
+    new = session.restarted(1)
+    first = new.next()
+    assert new.next() is first
+    new.answer("skip")
+    assert new.next().number == first.number + 1
+
+
+def test_half_of_the_pairs_are_random_and_every_twelfth_is_repeated(session: Session) -> None:
+    """A repeated pair has its sides exchanged."""
+    new = answered(session.restarted(2), 36)
+    asked = [judgement.asked for judgement in new.judgements]
+    assert [asked.count(kind) for kind in ("information", "random", "repeat")] == [18, 15, 3]
+    earlier = set()
+    for judgement in new.judgements:
+        if judgement.asked == "repeat":
+            assert (judgement.id, judgement.candidates[::-1]) in earlier
+        earlier.add((judgement.id, judgement.candidates))
+
+
+def test_undo_asks_the_same_again(session: Session) -> None:
+    """The posterior is that before the answer."""
+    new = answered(session.restarted(3), 5)
+    before = new.weights
+    question = new.next()
+    new.answer("tie")
+    new.undo()
+    np.testing.assert_allclose(new.weights.mean, before.mean, atol=1e-5)
+    assert new.next().candidates == question.candidates
+    assert len(new.judgements) == 5
+
+
+def test_there_is_nothing_to_undo_at_the_start(session: Session) -> None:
+    """An error says so."""
+    with raises(UsageError, "no-data"):
+        session.restarted(0).undo()
+
+
+@pytest.mark.parametrize("ending", ["whole", "torn"])
+def test_a_journal_restores_the_session(tmp_path: Path, ending: str) -> None:
+    """Also after a crash within a line; the next question is the same."""
+    path, lists = tmp_path / "answers.jsonl", compared_lists()
+    session = answered(Session(lists, journal=path, rater="ann", seed=4), 6)
+    session.undo()
+    answered(session, 2)
+    following = session.next()
+    if ending == "torn":
+        with path.open("ab") as file:
+            file.write(b'{"id": 3, "candid')
+    again = Session(lists, journal=path, rater="ann", seed=4)
+    assert again.judgements == session.judgements
+    assert len(again.judgements) == 7
+    assert again.next() == following
+    np.testing.assert_allclose(again.weights.mean, session.weights.mean, atol=1e-4)
+    again.answer("tie")
+    assert read_journal(path).kept[max(read_journal(path).kept)].answer == "tie"
+
+
+def test_an_undone_question_is_asked_again_after_a_restart(tmp_path: Path) -> None:
+    """As it would have been without the restart."""
+    path, lists = tmp_path / "answers.jsonl", compared_lists()
+    session = answered(Session(lists, journal=path), 3)
+    session.undo()
+    assert Session(lists, journal=path).next() == session.next()
+
+
+def test_a_journal_of_other_lists_is_refused(tmp_path: Path) -> None:
+    """By the texts of the lists."""
+    path = tmp_path / "answers.jsonl"
+    answered(Session(compared_lists(), journal=path), 1)
+    with raises(DataError, "mismatch", match=str(path)):
+        Session(compared_lists(count=39), journal=path)
+
+
+def test_two_programs_do_not_write_one_journal(tmp_path: Path) -> None:
+    """The second to answer is refused, and its answer does not count."""
+    path, lists = tmp_path / "answers.jsonl", compared_lists()
+    first, second = Session(lists, journal=path), Session(lists, journal=path)
+    answered(first, 1)
+    second.next()
+    with raises(DataError, "mismatch"):
+        second.answer("first")
+    assert second.judgements == ()
+    assert len(read_journal(path).kept) == 1
+
+
+def test_a_full_disk_keeps_the_earlier_answers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The answer does not count, the question stays, and the file has whole lines."""
+    path = tmp_path / "answers.jsonl"
+    session = answered(Session(compared_lists(), journal=path), 2)
+    content, question = path.read_bytes(), session.next()
+
+    def full(descriptor: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "fsync", full)
+        with raises(DataError, "file-error", match="No space left"):
+            session.answer("first")
+    assert path.read_bytes() == content
+    assert session.next() is question
+    session.answer("first")
+    assert len(read_journal(path).kept) == 3
+
+
+LINE = {"id": 0, "candidates": [0, 1], "answer": "first"}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"answer": "maybe"},
+        {"candidates": [0]},
+        {"candidates": [1, 1]},
+        {"candidates": [0, -1]},
+        {"candidates": "01"},
+        {"id": None},
+        {"strength": 0},
+        {"strength": "much"},
+    ],
+)
+def test_a_damaged_line_is_named(tmp_path: Path, change: dict[str, object]) -> None:
+    """With its number."""
+    path = tmp_path / "answers.jsonl"
+    header = {"format": "judgements", "version": 1}
+    path.write_text("".join(json.dumps(line) + "\n" for line in (header, LINE, {**LINE, **change})))
+    with raises(DataError, line=3, match=str(path)):
+        read_journal(path)
+
+
+@pytest.mark.parametrize("content", ["[1]\n", '{"a": 1}\n', "not JSON\n"])
+def test_other_files_are_refused(tmp_path: Path, content: str) -> None:
+    """At their first line."""
+    path = tmp_path / "answers.jsonl"
+    path.write_text(content)
+    with raises(DataError, line=1, match=str(path)):
+        read_journal(path)
+
+
+def test_lists_with_nothing_to_compare_are_refused() -> None:
+    """All candidates read alike."""
+    lists = NBest.from_lists([["A cat.", "a cat"], ["dog"]], [[[0.0], [1.0]], [[0.0]]], ["x"])
+    with raises(DataError, "no-data"):
+        Session(lists)
+
+
+def test_answers_of_several_raters_are_merged() -> None:
+    """Skipped pairs and answers that were taken back are left out."""
+    lists = compared_lists(2, 3)
+    ann = Journal({}, (Judgement(0, (0, 1), "first"), Judgement(0, (2, 1), "second"), 3))
+    bob = Journal({}, (Judgement(0, (0, 1), "tie"), Judgement(1, (2, 0), "skip")))
+    judged = with_judgements(lists, [ann, bob])
+    assert judged.sentence_extras["preferences"] == ([[0, 1]], None)
+    assert judged.sentence_extras["ties"] == ([[0, 1]], None)
+
+
+def test_answers_about_other_lists_are_not_merged() -> None:
+    """By candidates that do not exist, or by the hash of the texts."""
+    lists = compared_lists(2, 3)
+    with raises(DataError):
+        with_judgements(lists, [Journal({}, (Judgement(0, (0, 3), "first"),))])
+    with raises(DataError):
+        with_judgements(lists, [Journal({"sha256": "0", "lists": "other.jsonl"})])
+
+
+def test_a_correction_becomes_a_reference(session: Session) -> None:
+    """Of its list alone."""
+    new = session.restarted(5)
+    sentence = new.next().sentence
+    new.answer("first", correction="a better text")
+    references = new.judged.references
+    assert references is not None
+    assert references[sentence] == ("a better text",)
+    assert sum(map(bool, references)) == 1
+
+
+def test_headroom_by_hand() -> None:
+    """Means over lists are taken before the division."""
+    lists = NBest.from_lists([["a", "b"], ["c", "d"]], np.zeros((2, 2, 1)), ["x"])
+    lists = lists.with_extras(score=[0.0, 2.0, 4.0, 0.0])
+    assert headroom(lists, np.array([1, 0]), "score") == 1
+    assert headroom(lists, np.array([0, 0]), "score") == pytest.approx((2 - 1.5) / (3 - 1.5))
+
+
+def test_a_simulated_rater_is_learned(session: Session) -> None:
+    """Forty answers without noise find the weights; a random rater teaches nothing."""
+    test = compared_lists(seed=1)
+    curve = learning_curve(session.restarted(0), test, "score", (10, 40))
+    assert curve[1] > 0.9
+    random = learning_curve(session.restarted(0), test, "score", (40,), noise=1.0)
+    assert random[0] < 0.8
+
+
+def test_the_outlook_counts_answers(session: Session) -> None:
+    """And compares predictions of random pairs with the answers."""
+    new = answered(session.restarted(6), 48)
+    result = new.outlook()
+    assert (result.answers, result.repeated, result.agreed) == (48, 4, 4)
+    assert result.random == 20
+    assert result.predicted > 14  # by true weights all of them, by chance 10
+    assert result.predicted_before == 10  # the prior mean is 0
+    assert result.headroom > 0.7
+    assert result.further < session.restarted(0).outlook().further
+
+
+def test_the_gain_of_further_answers_in_closed_form() -> None:
+    """One feature and pairs of lists: E max(0, d λ′) for a normal posterior mean λ′."""
+    rng = np.random.default_rng(0)
+    features = rng.normal(size=(4000, 1)).astype(np.float32)
+    count = len(features) // 2
+    table = Candidates(
+        features, np.zeros(len(features)), np.arange(count + 1) * 2, np.arange(len(features))
+    )
+    weights = Weights.prior(np.array([0.3]), np.eye(1))
+    results = [_expected(table, weights, np.random.default_rng(seed)) for seed in range(40)]
+    best, won, further = np.mean(results, axis=0)
+    # λ ~ N(0.3, 1), so the choice is right with the probability that λ is positive.
+    assert best == pytest.approx(norm.cdf(0.3), abs=0.02)
+    # Half of |d| |λ| is to be won, and half of |d| λ is: E λ / E |λ|.
+    absolute = 2 * norm.pdf(0.3) + 0.3 * (2 * norm.cdf(0.3) - 1)
+    assert won == pytest.approx(0.3 / absolute, abs=0.03)
+    # Ten pairs leave little doubt about the sign: nearly all of E |λ| − E λ is gained, over 2
+    # because the gain is relative to the mean of a list.
+    lost = 1 - 1 / (1 + 10 * np.mean((features[::2] - features[1::2]) ** 2) * 2 / 9)
+    spread = np.sqrt(lost)
+    later = 2 * spread * norm.pdf(0.3 / spread) + 0.3 * (2 * norm.cdf(0.3 / spread) - 1)
+    assert further == pytest.approx((later - 0.3) / absolute, abs=0.05)
