@@ -179,7 +179,7 @@ def explanations(
     for start in range(0, len(changed), _AT_ONCE):
         by_draw = weights @ differences[start : start + _AT_ONCE].T
         totals = quantiles(by_draw, _TAILS, importance).T
-        probability = importance @ (by_draw > 0)
+        probability = np.minimum(importance @ (by_draw > 0), 1.0)
         for k, (interval, share) in enumerate(zip(totals, probability, strict=True), start):
             order = np.argsort(-np.abs(contributions[k]), kind="stable")
             columns = (mean * scale, differences[k] / scale, contributions[k], low[k], high[k])
