@@ -411,7 +411,9 @@ def _sentence_scores(changes: ChoiceChanges, metric: Metric | None) -> tuple[Flo
         values = column_of(lists, metric.column)
         return metric.signed(values), values
     gains, values = np.full((2, len(lists.features)), np.nan)
-    for choice in () if metric is None else (changes.before, changes.after):
+    if metric is None:
+        return gains, values
+    for choice in (changes.before, changes.after):
         rows = lists.offsets[:-1] + choice
         one_each = lists.regroup(slice(None), rows, np.ones(len(lists), np.int64))
         counts = statistics(one_each, metric).counts
