@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from bpa_ppl.diagnostics.baselines.table import system_column
 from bpa_ppl.diagnostics.pages.page import Block, Section, SideBySide, Table, Text
+from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.features.indicators import Indicators
 from bpa_ppl.models import Preparation
 from bpa_ppl.nbest import Float64, Int64, NBest
@@ -146,6 +147,7 @@ def explain_choices(
 
     Raises:
         DataError: if lists and posterior do not have the same features.
+        UsageError: if a choice is not a position in each list.
 
     >>> lists = NBest.from_lists([["a", "b"]], [[[1.0, 0.0], [2.0, 0.5]]], ["lm", "tm"])
     >>> posterior = Draws({"weights": [[[1.0, -0.5], [3.0, -0.5]]]}, ("lm", "tm"))
@@ -156,8 +158,27 @@ def explain_choices(
     (1.75, 1.0, ('lm',))
     """
     draws = as_draws(posterior)
-    prepared = Preparation.recorded(draws, moved_files)(nbest)
-    return explanations(prepared, draws, np.asarray(choice), np.asarray(other))
+    chosen, others = _checked(nbest, choice, "choice"), _checked(nbest, other, "other")
+    return explanations(Preparation.recorded(draws, moved_files)(nbest), draws, chosen, others)
+
+
+def _checked(nbest: NBest, choice: npt.ArrayLike, name: str) -> Int64:
+    """Return one position per list.
+
+    Raises:
+        UsageError: if they are something else.
+    """
+    positions = np.asarray(choice)
+    if (
+        positions.shape != (len(nbest),)
+        or positions.dtype.kind not in "iu"
+        or not np.all((positions >= 0) & (positions < nbest.sizes))
+    ):
+        problem = (
+            f"{name} must be the position of a candidate in each of {len(nbest)} lists, from 0"
+        )
+        raise UsageError(problem, parameter=name, code="wrong-type")
+    return positions.astype(np.int64)
 
 
 def explanations(
@@ -167,8 +188,8 @@ def explanations(
     pairs = zip(lists.chosen(choice), lists.chosen(other), strict=True)
     changed = np.flatnonzero([one != another for one, another in pairs])
     rows = lists.offsets[:-1][changed]
-    features = lists.features.astype(np.float64)
-    differences = features[rows + choice[changed]] - features[rows + other[changed]]
+    chosen, others = (lists.features[rows + c[changed]].astype(float) for c in (choice, other))
+    differences = chosen - others
     weights, importance = draws.aligned(lists), draws.importance
     scale = spread_within(lists)
     scale = np.where(scale > 0, scale, 1.0)
@@ -272,7 +293,8 @@ def system_shares(
         one row for each system, by its share after; nothing if the lists do not name systems.
 
     Raises:
-        DataError: if there is no such column of judgements.
+        DataError: if there is no such column.
+        UsageError: if a choice is not a position in each list.
 
     >>> lists = NBest.from_lists(
     ...     [["a", "b"], ["c", "d"]], [[[0.0]] * 2] * 2, ["lm"],
@@ -283,22 +305,28 @@ def system_shares(
     X 1.0 0.5 -2.0
     Y 0.0 0.5 0.0
     """
+    choices = _checked(nbest, before, "before"), _checked(nbest, after, "after")
     column = system_column(nbest) if column is None else column
-    if not column or not len(nbest):
+    if not column:
         return []
-    names = [str(name or "") for name in nbest.extras[column]]
+    if column not in nbest.extras:
+        problem = f"the candidates have no column {column}: they have "
+        problem += ", ".join(nbest.extras) or "none"
+        raise DataError(problem, nbest.origin, parameter="column", code="missing-column")
+    names = ["" if name is None else str(name) for name in nbest.extras[column]]
     systems, system_of = np.unique(names, return_inverse=True)
     list_of = np.repeat(np.arange(len(nbest)), nbest.sizes)
     count = len(systems)
     in_lists = np.bincount(np.unique(np.stack([system_of, list_of]), axis=1)[0], minlength=count)
 
-    def shares(choice: npt.ArrayLike) -> Float64:
-        text = nbest.string_index[nbest.offsets[:-1] + np.asarray(choice)]
+    def shares(choice: Int64) -> list[float]:
+        text = nbest.string_index[nbest.offsets[:-1] + choice]
         same = np.flatnonzero(nbest.string_index == text[list_of])
         # A system counts once for each list, even if it produced the text several times.
         pairs = np.unique(np.stack([list_of[same], system_of[same]]), axis=1)
         producers = np.bincount(pairs[0], minlength=len(nbest))
-        return np.bincount(pairs[1], 1 / producers[pairs[0]], count) / len(nbest)
+        weighted = np.bincount(pairs[1], 1 / producers[pairs[0]], count)
+        return (weighted / max(len(nbest), 1)).tolist()
 
     values = np.full(len(names), np.nan) if judgement is None else column_of(nbest, judgement)
     judged = np.isfinite(values)
@@ -309,8 +337,7 @@ def system_shares(
     table = zip(
         systems.tolist(),
         in_lists.tolist(),
-        shares(before).tolist(),
-        shares(after).tolist(),
+        *map(shares, choices),
         counts.tolist(),
         means.tolist(),
         strict=True,

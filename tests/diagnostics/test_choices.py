@@ -10,7 +10,7 @@ import pytest
 from html_outline import Outline
 from raising import raises
 
-from bpa_ppl import DataError, Draws, NBest, Weights, rerank
+from bpa_ppl import DataError, Draws, NBest, UsageError, Weights, rerank
 from bpa_ppl.decoding.improvement import compare_choices, evaluate_improvement
 from bpa_ppl.decoding.report import report_page
 from bpa_ppl.diagnostics import explain_choices, system_shares
@@ -140,6 +140,20 @@ def test_shares_of_systems_by_hand() -> None:
     assert system_shares(lists.without("system"), [0] * 4, [0] * 4) == []
     with raises(DataError, "missing-column"):
         system_shares(lists, [0] * 4, [0] * 4, judgement="comet")
+    with raises(DataError, "missing-column", parameter="column"):
+        system_shares(lists, [0] * 4, [0] * 4, column="engine")
+
+
+@pytest.mark.parametrize(
+    "odd", [[0] * 3, [0, 0, 0, 3], [-1, 0, 0, 0], [0.0] * 4, ["a"] * 4, [[0], [0, 1]], None]
+)
+def test_choices_that_are_no_positions(odd: object) -> None:
+    lists = NBest.from_lists([["a", "b", "c"]] * 4, [[[0.0]] * 3] * 4, ["lm"])
+    draws = Draws({"weights": [[[1.0]]]}, ("lm",), kind="point")
+    with raises(UsageError, "wrong-type", parameter="choice"):
+        explain_choices(lists, draws, odd, [0] * 4)
+    with raises(UsageError, "wrong-type", parameter="after"):
+        system_shares(lists, [0] * 4, odd)
 
 
 def judged(**extras: Sequence[object]) -> NBest:
