@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from bpa_ppl.columns import to_array
 from bpa_ppl.diagnostics.baselines.table import system_column
 from bpa_ppl.diagnostics.pages.page import Block, Section, SideBySide, Table, Text
 from bpa_ppl.errors import DataError, UsageError
@@ -168,15 +169,13 @@ def _checked(nbest: NBest, choice: npt.ArrayLike, name: str) -> Int64:
     Raises:
         UsageError: if they are something else.
     """
-    positions = np.asarray(choice)
+    positions = to_array(choice, None, name)
     if (
         positions.shape != (len(nbest),)
         or positions.dtype.kind not in "iu"
         or not np.all((positions >= 0) & (positions < nbest.sizes))
     ):
-        problem = (
-            f"{name} must be the position of a candidate in each of {len(nbest)} lists, from 0"
-        )
+        problem = f"{name} must be a position, from 0, in each of the {len(nbest)} lists"
         raise UsageError(problem, parameter=name, code="wrong-type")
     return positions.astype(np.int64)
 
@@ -326,7 +325,7 @@ def system_shares(
         pairs = np.unique(np.stack([list_of[same], system_of[same]]), axis=1)
         producers = np.bincount(pairs[0], minlength=len(nbest))
         weighted = np.bincount(pairs[1], 1 / producers[pairs[0]], count)
-        return (weighted / max(len(nbest), 1)).tolist()
+        return [share / len(nbest) for share in weighted.tolist()]
 
     values = np.full(len(names), np.nan) if judgement is None else column_of(nbest, judgement)
     judged = np.isfinite(values)

@@ -144,9 +144,10 @@ def test_shares_of_systems_by_hand() -> None:
         system_shares(lists, [0] * 4, [0] * 4, column="engine")
 
 
-@pytest.mark.parametrize(
-    "odd", [[0] * 3, [0, 0, 0, 3], [-1, 0, 0, 0], [0.0] * 4, ["a"] * 4, [[0], [0, 1]], None]
-)
+ODD_CHOICES = ([0] * 3, [0, 0, 0, 3], [-1, 0, 0, 0], [0.0] * 4, ["a"] * 4, [[0], [0, 1]], None)
+
+
+@pytest.mark.parametrize("odd", ODD_CHOICES)
 def test_choices_that_are_no_positions(odd: object) -> None:
     lists = NBest.from_lists([["a", "b", "c"]] * 4, [[[0.0]] * 3] * 4, ["lm"])
     draws = Draws({"weights": [[[1.0]]]}, ("lm",), kind="point")
