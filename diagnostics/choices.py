@@ -49,6 +49,9 @@ class FeatureTerm(NamedTuple):
         contribution: weight × difference.
         low: lower end of the 95% interval of the contribution (equal-tailed); NaN for a point.
         high: upper end.
+
+    >>> FeatureTerm("lm", 0.5, -2.0, -1.0, -1.5, -0.5).contribution
+    -1.0
     """
 
     feature: str
@@ -258,6 +261,10 @@ class SystemShare(NamedTuple):
         after: its share of the later choices.
         judged: the number of its candidates with a judgement.
         judgement: the mean judgement of these; NaN if there are none.
+
+    >>> share = SystemShare("X", 40, before=0.25, after=0.5)
+    >>> share.after - share.before
+    0.25
     """
 
     system: str
