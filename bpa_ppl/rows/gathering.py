@@ -58,7 +58,7 @@ class Gatherer:
         self.lines = lines
         self.first_id = first_id
         self._first_lines: dict[int, int] = {}  # of each list, by sentence id
-        self._scattered: tuple[int, int] | None = None  # a sentence and its next row elsewhere
+        self._scattered: tuple[int, int] | None = None  # lines of one sentence
         self._dropped: list[int] = []
         self._empty = {} if empty is None else empty
         self._references = _ReferenceNotes(origin, lines.get(REFERENCE))
@@ -125,7 +125,7 @@ class Gatherer:
         for identifier, line in zip(rows.ids[starts].tolist(), lines, strict=True):
             if identifier in self._first_lines:
                 if rows.any_order and whole:
-                    self._scattered = self._scattered or (identifier, line)
+                    self._scattered = self._scattered or (self._first_lines[identifier], line)
                     continue
                 problem = f"a second list of sentence {identifier}; the first one begins at line "
                 problem += str(self._first_lines[identifier])
@@ -161,10 +161,8 @@ class Gatherer:
         lists = counted(len(self._first_lines), "sentence")
         notes = []
         if self._scattered:
-            sentence, line = self._scattered
-            first_line = self._first_lines[sentence]
-            rows = f"those of sentence {sentence} are at lines {first_line} and {line}"
-            notes.append(f"the rows of a sentence are not adjacent ({rows}): grouped by id")
+            lines = "lines {} and {}".format(*self._scattered)
+            notes.append(f"the rows of a sentence are not adjacent ({lines}): grouped by id")
         if self._dropped:
             dropped = counted(len(self._dropped), "hypothesis")
             notes.append(f"{dropped} dropped for values that are not finite")

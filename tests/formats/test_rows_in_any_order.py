@@ -68,7 +68,7 @@ def test_rows_are_grouped_by_sentence(kind: str, tmp_path: Path) -> None:
     with pytest.warns(BpaWarning, match="grouped by id") as notes:
         lists = read_nbest(path)
     header = int(kind in ("csv", "tsv"))
-    assert f"sentence 2 are at lines {2 + header} and {5 + header}" in str(notes[0].message)
+    assert f"(lines {2 + header} and {5 + header})" in str(notes[0].message)
     check_groups(lists)
 
 
