@@ -6,17 +6,41 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from html import escape
 from importlib import import_module
 
 #: Called with (steps done, total steps, a short note).
 Reporter = Callable[[int, int, str], None]
 _INTERVAL = 0.1  # seconds between two updates of a bar in a notebook
+_inherited: ContextVar[bool | Reporter] = ContextVar("bpa_ppl_progress", default=False)
 
 
 @contextmanager
-def reporter(progress: bool | Reporter, title: str) -> Iterator[Reporter]:
-    """Yield a reporter: a bar for True, one that does nothing for False, or the callback."""
+def inherited_progress(progress: bool | Reporter) -> Iterator[None]:
+    """Set what `reporter(None, title)` does in a block, for code that has no such option.
+
+    Feature sources are an example.
+
+    >>> with inherited_progress(lambda done, total, note: print(done, total, note)):
+    ...     with reporter(None, "qe") as report:
+    ...         report(1, 4, "sentences")
+    1 4 sentences
+    """
+    token = _inherited.set(progress)
+    try:
+        yield
+    finally:
+        _inherited.reset(token)
+
+
+@contextmanager
+def reporter(progress: bool | Reporter | None, title: str) -> Iterator[Reporter]:
+    """Yield a reporter: a bar for True, one that does nothing for False, or the callback.
+
+    None is what `inherited_progress` has set, else False.
+    """
+    progress = _inherited.get() if progress is None else progress
     if callable(progress) or not progress:
         yield progress if callable(progress) else lambda done, total, note: None
         return

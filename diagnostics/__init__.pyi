@@ -18,6 +18,13 @@ from .checks import (
     check as check,
     refuse_unconverged as refuse_unconverged,
 )
+from .choices import (
+    ChoiceExplanation as ChoiceExplanation,
+    FeatureTerm as FeatureTerm,
+    SystemShare as SystemShare,
+    explain_choices as explain_choices,
+    system_shares as system_shares,
+)
 from .comparison.comparison import (
     Comparison as Comparison,
     compare as compare,

@@ -13,15 +13,15 @@ import numpy as np
 
 from bpa_ppl.columns import counted
 from bpa_ppl.diagnostics.baselines.table import CANONICAL, BaselineComparison
-from bpa_ppl.diagnostics.pages.page import Block, Section, SideBySide, Table, Text, Verdict
+from bpa_ppl.diagnostics.choices import ChoiceChanges
+from bpa_ppl.diagnostics.pages.page import Block, Section, Table, Text, Verdict
 from bpa_ppl.nbest import Int64, NBest
-from bpa_ppl.quality import Column, Metric, Score, Scoreboard, resolve, statistics
+from bpa_ppl.quality import Column, Metric, Score, Scoreboard
 from bpa_ppl.quality.bootstrap import ScoreDifference
 from bpa_ppl.quality.scoreboard import choice_scores, length_of, title_of
 
 PROBABILITY = 0.95
 BETTER, WORSE, UNCLEAR = "better", "worse", "unclear"
-_MAX_CHANGES = 10  # shown side by side
 _MINUS = str.maketrans("-", "−")
 
 
@@ -66,6 +66,7 @@ class Improvement:
         scores: of both.
         changes: of each metric, the criterion first; the length last.
         criterion: of the posterior, if it has corpus scores; else TER.
+        choices: all of them, with explanations and the shares of the systems.
         baseline: the canonical weights; if there are none, the best simple way to choose, as
             selected on the adaptation sentences.
         comparison: with all baselines, if the lists are judged or there are no canonical weights.
@@ -90,6 +91,7 @@ class Improvement:
     scores: Scoreboard
     changes: tuple[Change, ...]
     criterion: Metric
+    choices: ChoiceChanges
     baseline: str = CANONICAL
     comparison: BaselineComparison | None = None
     left_out: int = 0
@@ -177,7 +179,7 @@ def improvement_section(
     blocks: list[Block] = [Table(header, rows, caption), *_first_listed(result)]
     if result.comparison is not None:
         blocks.append(result.comparison.block())
-    blocks += [*_side_by_side(result), Text(f"Signatures: {', '.join(scores)}.")]
+    blocks.append(Text(f"Signatures: {', '.join(scores)}."))
     return Verdict(str(result), passed, caveats), Section("Did it help?", blocks)
 
 
@@ -197,52 +199,6 @@ def _first_listed(result: Improvement) -> Iterator[Block]:
             "The first candidates of the lists, which most systems output, differ from the "
             f"baseline in {others} of {len(first)} sentences, and have {', '.join(shown)}."
         )
-
-
-def _side_by_side(result: Improvement) -> Iterator[Block]:
-    """Yield a summary of all changes, and the largest ones with the text before and after."""
-    lists = result.lists
-    compares = lists.references and all(lists.references)
-    metric = resolve("ter") if compares else result.criterion
-    name = title_of(result.scores.after[0]) if metric is result.criterion else "TER"
-    ones, first = np.ones(len(lists), np.int64), lists.offsets[:-1]
-    before, after = (
-        statistics(lists.regroup(slice(None), first + choice, ones), metric).counts
-        for choice in (result.before, result.after)
-    )
-    gained = metric.gain(after) - metric.gain(before)
-    texts = lists.chosen(result.before), lists.chosen(result.after)
-    changed = np.flatnonzero([old != new for old, new in zip(*texts, strict=True)])
-    if not len(changed):
-        return
-    order = changed[np.argsort(-np.abs(gained[changed]), kind="stable")][:_MAX_CHANGES]
-    better, worse = (int(np.sum(sign * gained[changed] > 0)) for sign in (1, -1))
-    largest = f"The {len(order)} largest changes" if len(order) < len(changed) else "All changes"
-    yield Text(
-        f"Of {len(changed)} translations that changed, {better} got better by {name}, {worse} "
-        f"worse and {len(changed) - better - worse} neither. {largest}, the largest first; deleted "
-        "words are struck out, inserted words are underlined."
-    )
-    values = metric.value(before), metric.value(after)
-    for s in order.tolist():
-        old, new = (f"{value[s]:.{metric.decimals}f}" for value in values)
-        titles = f"before: {name} {old}", f"after: {name} {new}"
-        title = f"{gain_in_words(gained[s], name)} (sentence {lists.sentence_ids[s]})"
-        context = [("source", lists.sources[s])] if lists.sources else []
-        context += [("reference", text) for text in (lists.references or {s: ()})[s]]
-        yield SideBySide(title, context, titles, (texts[0][s], texts[1][s]))
-
-
-def gain_in_words(gain: float, name: str) -> str:
-    """Describe the change of a sentence; the gain of TER is in edits.
-
-    >>> gain_in_words(-1.0, "TER"), gain_in_words(0.25, "comet"), gain_in_words(0.0, "TER")
-    ('1 edit more', 'comet better by 0.25', 'as many edits')
-    """
-    if name == "TER":
-        edits = f"{abs(gain):g} edit{'' if abs(gain) == 1 else 's'}"
-        return f"{edits} {'fewer' if gain > 0 else 'more'}" if gain else "as many edits"
-    return f"{name} {'better' if gain > 0 else 'worse'} by {abs(gain):.4g}"
 
 
 def contributions_section(rows: Sequence[Contribution], sentences: int) -> Section:

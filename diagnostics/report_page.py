@@ -110,7 +110,7 @@ def posterior_page(
     top: int = 8,
     more: Sequence[Section] = (),
     texts: Sequence[str] | None = None,
-    answer: tuple[Verdict, Section] | None = None,
+    answer: tuple[Verdict, Sequence[Section]] | None = None,
 ) -> str:
     """Return a self-contained HTML page about a posterior.
 
@@ -122,7 +122,7 @@ def posterior_page(
             plotted.
         more: sections to put after the weights.
         texts: a text for each adaptation sentence; None shows positions.
-        answer: a verdict and a section to put first, such as whether adapting helped.
+        answer: a verdict and sections to put first, such as whether adapting helped.
 
     Raises:
         DataError: if there are no draws of `weights`, a draw is not finite, or the number of texts
@@ -140,7 +140,7 @@ def posterior_page(
     verdicts = [*([] if answer is None else [answer[0]]), _verdict(report)]
     chains = not draws.weighted and draws.shape[1] >= _MIN_DRAWS
     sections = [
-        *([] if answer is None else [answer[1]]),
+        *(() if answer is None else answer[1]),
         *_comparison(draws),
         _weights(draws, report),
         *more,

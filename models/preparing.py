@@ -15,6 +15,7 @@ from bpa_ppl.features.recipes import absolute, recorded, sources_from_records
 from bpa_ppl.labels import matches
 from bpa_ppl.nbest import NBest, demote_to_extras
 from bpa_ppl.notes import Note, capture_notes, replay, warn_user
+from bpa_ppl.progress import Reporter, inherited_progress
 from bpa_ppl.quality import Column, Metric, resolve
 from bpa_ppl.quality.base import reported_metrics
 
@@ -118,11 +119,16 @@ class Preparation:
     def _add(self) -> Callable[[NBest], Added]:
         return feature_adder(self.sources)
 
-    def stream(self, nbest: Iterable[NBest]) -> Iterator[NBest]:
-        """Prepare one table of lists after the other; the same warning is logged only once."""
+    def stream(self, nbest: Iterable[NBest], progress: bool | Reporter = False) -> Iterator[NBest]:
+        """Prepare one table of lists after the other; the same warning is logged only once.
+
+        Args:
+            nbest: tables of lists.
+            progress: of slow sources.
+        """
         logged: set[Note] = set()
         for lists in nbest:
-            with capture_notes() as notes:
+            with capture_notes() as notes, inherited_progress(progress):
                 prepared = self(lists)
             unseen_notes = [note for note in dict.fromkeys(notes) if note not in logged]
             logged.update(unseen_notes)

@@ -106,7 +106,7 @@ def features(
         raise UsageError("name the features to add", parameter="add")
     format = format_for(output)  # an error comes before the work
     lists = reading.read(nbest, references, sources)
-    extended = bpa.add_features(lists, add)
+    extended = bpa.add_features(lists, add, progress=not quiet)
     # Totals of the decoder are no longer Σ λ·h of all features.
     bpa.write_nbest(extended, output, format=format)
     new = extended.feature_names[len(lists.feature_names) :]

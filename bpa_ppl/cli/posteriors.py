@@ -52,8 +52,9 @@ def report(
     Args:
         posterior: Posterior of `bpa adapt`, or subdomains of `bpa subdomains`.
         output: Page (HTML); - for stdout.
-        nbest: New n-best lists, with --references: evaluate the adaptation and the added features
-            on them. For subdomains: lists with segmentations, to show their phrases.
+        nbest: New n-best lists: show which choices changed, and why. With --references or
+            judgements: evaluate the adaptation and the added features on them. For subdomains:
+            lists with segmentations, to show their phrases.
         adaptation_lists: The lists that `bpa adapt` was given, to show the texts of their
             sentences.
         phrases: For subdomains: a phrase table, to show its phrases.

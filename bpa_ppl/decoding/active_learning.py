@@ -120,7 +120,7 @@ def next_sentences(
     total = len(pool) if isinstance(pool, NBest) else 0
     numbers, ids, scores = list[Int64](), list[int | str](), list[tuple[float, float]]()
     with reporter(progress, "next") as report:
-        for lists in prepared.stream([pool] if isinstance(pool, NBest) else pool):
+        for lists in prepared.stream([pool] if isinstance(pool, NBest) else pool, progress):
             vectors = full.aligned(lists, subset).astype(np.float32)
             for table in lists:
                 scores.append(information_and_entropy(table.features, vectors))

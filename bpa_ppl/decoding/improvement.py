@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bpa_ppl.decoding.reranking import rerank, with_defaults
+from bpa_ppl.decoding.reranking import Reranker, with_defaults
 from bpa_ppl.diagnostics.baselines.comparing import (
     BaselineTally,
     criterion,
@@ -16,7 +16,18 @@ from bpa_ppl.diagnostics.baselines.comparing import (
     recorded_comparison,
     without_canonical,
 )
-from bpa_ppl.diagnostics.baselines.table import CANONICAL
+from bpa_ppl.diagnostics.baselines.table import (
+    CANONICAL,
+    FIRST,
+    BaselineComparison,
+    Baselines,
+)
+from bpa_ppl.diagnostics.choices import (
+    ChoiceChanges,
+    column_of_systems,
+    explanations,
+    system_shares,
+)
 from bpa_ppl.diagnostics.improvement import (
     BETTER,
     PROBABILITY,
@@ -79,19 +90,9 @@ def evaluate_improvement(
     goal = criterion(nbest, draws)
     if goal is None:
         raise no_gains(nbest, draws)
-    result = rerank(nbest, draws, moved_files=moved_files, unchecked=True)
-    before, baseline, comparison = result.canonical, CANONICAL, None
-    unknown = without_canonical(draws)
-    if unknown or recorded_comparison(draws) is not None:
-        prepared = Preparation.recorded(draws, moved_files)(nbest)
-        tally = BaselineTally(draws, goal)
-        tally.add(prepared, result.choice)
-        comparison = tally.comparison()
-    if unknown and comparison is not None:
-        selected = comparison.baselines
-        before, baseline = selected.choice(prepared, selected.best), selected.named(selected.best)
-    judged = _judged(nbest, goal, before, result.choice)
-    lists, before, after = nbest[judged], before[judged], result.choice[judged]
+    choices, comparison = _choices(nbest, draws, goal, moved_files)
+    judged = _judged(nbest, goal, choices.before, choices.after)
+    lists, before, after = nbest[judged], choices.before[judged], choices.after[judged]
     scores = compared(lists, before, after, goal)
     metrics = list(reported(lists, goal))
     names = [title_of(score) for score in scores.after]
@@ -100,7 +101,85 @@ def evaluate_improvement(
     pair = _one_each(lists, before), _one_each(lists, after)
     changes = tuple(_change(n, pair, m, seed) for n, m in zip(names, metrics, strict=True))
     left_out = len(nbest) - len(lists)
-    return Improvement(lists, before, after, scores, changes, goal, baseline, comparison, left_out)
+    return Improvement(
+        lists,
+        before,
+        after,
+        scores,
+        changes,
+        goal,
+        choices,
+        choices.baseline,
+        comparison,
+        left_out,
+    )
+
+
+def compare_choices(
+    nbest: NBest,
+    posterior: Posterior,
+    *,
+    defaults: Mapping[str, float] | None = None,
+    moved_files: MovedFiles | None = None,
+) -> ChoiceChanges:
+    """Compare the predictive decisions with the choices of a baseline, on lists without gains too.
+
+    The result explains each changed choice by the features, and has the shares of the systems. The
+    baseline is that of `evaluate_improvement`; where lists lack gains and the posterior records no
+    baseline, it is the first candidate.
+
+    Args:
+        nbest: any lists that the posterior can rerank.
+        posterior: from `adapt`, or another one with a variable `weights`.
+        defaults: as for `rerank`.
+        moved_files: as for `rerank`.
+
+    Raises:
+        DataError: if lists and posterior do not fit together.
+
+    >>> lists = NBest.from_lists([["a", "b"]], [[[1.0, 0.0], [0.5, 2.0]]], ["LM0", "qe"])
+    >>> from bpa_ppl.posterior import Draws
+    >>> draws = Draws(
+    ...     {"weights": np.ones((2, 9, 2))}, ("LM0", "qe"), constants={"canonical": [1.0, 0.0]}
+    ... )
+    >>> changes = compare_choices(lists, draws)
+    >>> changes.explanations[0].deciding, changes.baseline
+    (('qe',), 'canonical weights')
+    """
+    draws = with_defaults(as_draws(posterior), defaults)
+    return _choices(nbest, draws, criterion(nbest, draws), moved_files)[0]
+
+
+def _choices(
+    nbest: NBest, draws: Draws, goal: Metric | None, moved_files: MovedFiles | None
+) -> tuple[ChoiceChanges, BaselineComparison | None]:
+    """Return the choices before and after, and their comparison with all baselines if needed."""
+    parts = list(Reranker(draws, moved_files=moved_files, unchecked=True).parts(nbest))
+    prepared = NBest.concatenate([part.lists for part in parts], renumber=True)
+    after = np.concatenate([part.result.choice for part in parts])
+    before = np.concatenate([part.result.canonical for part in parts])
+    baseline, recorded, comparison = CANONICAL, recorded_comparison(draws), None
+    unknown = without_canonical(draws)
+    if goal is not None and (unknown or recorded is not None):
+        tally = BaselineTally(draws, goal)
+        tally.add(prepared, after)
+        comparison = tally.comparison()
+    if unknown:
+        known = comparison or recorded
+        selected = Baselines(best=FIRST) if known is None else known.baselines
+        before, baseline = selected.choice(prepared, selected.best), selected.named(selected.best)
+    column = column_of_systems(nbest, draws)
+    judgement = goal.column if isinstance(goal, Column) else None
+    changes = ChoiceChanges(
+        nbest,
+        before,
+        after,
+        baseline,
+        tuple(explanations(prepared, draws, after, before)),
+        tuple(system_shares(nbest, before, after, judgement=judgement, column=column)),
+        column,
+    )
+    return changes, comparison
 
 
 def _judged(nbest: NBest, metric: Metric, *choices: Int64) -> Int64:

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from bpa_ppl.diagnostics.pages.page import Section, Verdict
 from bpa_ppl.diagnostics.report_page import posterior_page
 from bpa_ppl.errors import DataError
 from bpa_ppl.nbest import NBest
 from bpa_ppl.posterior import Draws, as_draws
-from bpa_ppl.quality import choice_sets, has_preferences
+from bpa_ppl.quality import Column, choice_sets, has_preferences, resolve
 
 if TYPE_CHECKING:
-    from bpa_ppl.diagnostics.pages.page import Section, Verdict
     from bpa_ppl.features.recipes import MovedFiles
     from bpa_ppl.posterior.adapter import Posterior
 
@@ -34,9 +34,10 @@ def report_page(
 
     Args:
         posterior: from `adapt`, or anybody's with a variable `weights`.
-        lists: new lists with references, or with the column that it was adapted to: the page then
-            begins with whether it helped: compared with the canonical weights, or, where none
-            were given, with the best simple baseline. It shows what each added feature contributed.
+        lists: new lists: the page shows which choices changed compared with the canonical weights
+            or, where none were given, with the best simple baseline; what each feature contributed;
+            and the shares of the systems. With references, or with the column that it was adapted
+            to, it begins with whether it helped, and shows the contributions of added features.
         adaptation_lists: the lists that it was adapted to: their sentences are then shown by
             their texts. Where `lists` are these, they need not be given again.
         moved_files: as for `rerank`.
@@ -44,7 +45,7 @@ def report_page(
         top: draw the chains of at most this many weights or other variables, those that mix worst.
 
     Raises:
-        DataError: if lists and posterior do not fit together, or nothing is there to score by.
+        DataError: if lists and posterior do not fit together.
         UsageError: if no weight is to be shown.
 
     >>> data = Draws({"weights": np.zeros((2, 5, 1))}, ("LM0",), constants={"canonical": [1.0]})
@@ -53,7 +54,9 @@ def report_page(
     (True, False)
     """
     draws = as_draws(posterior)
-    answer, sections = (None, []) if lists is None else _of_lists(draws, lists, moved_files)
+    answer, sections = None, list[Section]()
+    if lists is not None:
+        answer, sections = _of_lists(draws, lists, moved_files)
     if adaptation_lists is None and lists is not None and _same_lists(draws, lists):
         adaptation_lists = lists
     return posterior_page(
@@ -68,23 +71,38 @@ def report_page(
 
 def _of_lists(
     draws: Draws, lists: NBest, moved_files: MovedFiles | None
-) -> tuple[tuple[Verdict, Section], list[Section]]:
-    """Return whether it helped, and what the added features contributed where there are some."""
-    from bpa_ppl.decoding.improvement import contributions, evaluate_improvement
+) -> tuple[tuple[Verdict, list[Section]], list[Section]]:
+    """Return whether it helped and which choices changed, and what added features contributed."""
+    from bpa_ppl.decoding.improvement import (
+        compare_choices,
+        contributions,
+        evaluate_improvement,
+    )
     from bpa_ppl.diagnostics import check
+    from bpa_ppl.diagnostics.baselines.comparing import criterion, no_gains
+    from bpa_ppl.diagnostics.choices import changes_section, systems_section
     from bpa_ppl.diagnostics.improvement import contributions_section, improvement_section
     from bpa_ppl.features.recipes import columns_of
 
     caveats = [] if check(draws) else [_FAILED]
     caveats += [_SAME_LISTS] if _same_lists(draws, lists) else []
-    answer = improvement_section(
-        evaluate_improvement(lists, draws, moved_files=moved_files), caveats
-    )
-    if not columns_of(draws.attrs) or not lists.references or not all(lists.references):
+    if criterion(lists, draws) is None:
+        changes = compare_choices(lists, draws, moved_files=moved_files)
+        reason = no_gains(lists, draws).message.removeprefix(f"{lists.origin}: ")
+        verdict = Verdict(f"It is unknown whether it helped: {reason}.", None, caveats)
+        return (verdict, [*systems_section(changes), *changes_section(changes)]), []
+    result = evaluate_improvement(lists, draws, moved_files=moved_files)
+    verdict, section = improvement_section(result, caveats)
+    has_references = bool(lists.references) and all(lists.references or ())
+    metric = result.criterion
+    if has_references and not isinstance(metric, Column):
+        metric = resolve("ter")
+    systems = systems_section(result.choices, metric.title)
+    answer = verdict, [section, *systems, *changes_section(result.choices, metric)]
+    if not columns_of(draws.attrs) or not has_references:
         return answer, []
-    return answer, [
-        contributions_section(contributions(lists, draws, moved_files=moved_files), len(lists))
-    ]
+    rows = contributions(lists, draws, moved_files=moved_files)
+    return answer, [contributions_section(rows, len(lists))]
 
 
 def _same_lists(draws: Draws, lists: NBest) -> bool:

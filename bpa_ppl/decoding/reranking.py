@@ -279,7 +279,7 @@ class Reranker:
             self._decider(lists).warm_up(size)
 
     def _prepared(self, nbest: NBest | Iterable[NBest]) -> Iterator[NBest]:
-        return self._preparation.stream(_tables(nbest))
+        return self._preparation.stream(_tables(nbest), self.options.progress)
 
     def _decider(self, lists: NBest) -> BatchDecider:
         """Return the decider for the columns of some lists."""

@@ -19,6 +19,7 @@ from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.labels import repeated
 from bpa_ppl.nbest import Float32, Float64, Int64, NBest
 from bpa_ppl.notes import warn_user
+from bpa_ppl.progress import Reporter, inherited_progress
 from bpa_ppl.registry import FEATURES
 
 #: In place of a file: the source learns from the adaptation sentences.
@@ -299,7 +300,12 @@ def of_each_string(nbest: NBest, function: Callable[[str], float]) -> Float32:
 AnySource = str | FeatureSource
 
 
-def add_features(nbest: NBest, sources: AnySource | Iterable[AnySource]) -> NBest:
+def add_features(
+    nbest: NBest,
+    sources: AnySource | Iterable[AnySource],
+    *,
+    progress: bool | Reporter = False,
+) -> NBest:
     """Return the lists with more features, after the existing ones.
 
     Args:
@@ -308,6 +314,7 @@ def add_features(nbest: NBest, sources: AnySource | Iterable[AnySource]) -> NBes
             of them. One that learns from adaptation sentences learns from these lists, and leaves
             each sentence out where it computes its features; `source.fitted(nbest)` is the source
             for new lists.
+        progress: True draws bars of slow sources on standard error; or a callback.
 
     Raises:
         DataError: if the lists lack what a source needs, or have a feature of that name already.
@@ -317,7 +324,8 @@ def add_features(nbest: NBest, sources: AnySource | Iterable[AnySource]) -> NBes
     >>> add_features(lists, "length").feature_names
     ('LM0', 'LengthWords')
     """
-    return feature_adder(resolve_sources(sources))(nbest).nbest
+    with inherited_progress(progress):
+        return feature_adder(resolve_sources(sources))(nbest).nbest
 
 
 def resolve_sources(sources: AnySource | Iterable[AnySource]) -> tuple[FeatureSource, ...]:

@@ -56,7 +56,7 @@ class QualityEstimate(_NeuralSource, frozen=True):
             UsageError: if unbabel-comet is not installed.
         """
         metric = CometKiwi(model=self.model, batch=self.batch, gpus=self.gpus)
-        with reporter(True, self.name) as report:
+        with reporter(None, self.name) as report:
             scores = sentence_scores(nbest, metric, only_best=False, progress=report)
         return {self.name: scores}
 
@@ -87,7 +87,7 @@ class EmbeddingSimilarity(_NeuralSource, frozen=True):
             UsageError: if sentence-transformers is not installed.
         """
         cosines = np.empty(len(nbest.string_index), np.float32)
-        with reporter(True, self.name) as report:
+        with reporter(None, self.name) as report:
             for start in range(0, len(nbest), _CHUNK):
                 end = min(start + _CHUNK, len(nbest))
                 rows = slice(nbest.offsets[start], nbest.offsets[end])

@@ -44,6 +44,7 @@ class Rows(NamedTuple):
         sentence_extras: more columns by name; all rows of a sentence have the same value.
         totals_normalised: whether the totals may be divided by a length.
         empty: the ids of sentences without candidates, and the source of each where it has one.
+        any_order: whether the rows of a sentence need not be adjacent.
     """
 
     names: tuple[str, ...]
@@ -60,11 +61,15 @@ class Rows(NamedTuple):
     sentence_extras: Mapping[str, Sequence[Any]] = _NOTHING
     totals_normalised: bool = False
     empty: tuple[tuple[int, str | None], ...] = ()
+    any_order: bool = False
 
     def part(self, start: int, stop: int | None = None) -> Rows:
-        """Return some of the rows."""
-        rows = slice(start, stop)
-        whole = ("names", "strings", "dropped", "empty", "totals_normalised")
+        """Return consecutive rows."""
+        return self.select(slice(start, stop))
+
+    def select(self, rows: slice | npt.NDArray[np.int64]) -> Rows:
+        """Return some of the rows, in that order."""
+        whole = ("names", "strings", "dropped", "empty", "totals_normalised", "any_order")
         columns = {n: take(v, rows) for n, v in self._asdict().items() if n not in whole}
         return self._replace(**columns)
 

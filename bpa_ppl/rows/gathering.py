@@ -58,6 +58,7 @@ class Gatherer:
         self.lines = lines
         self.first_id = first_id
         self._first_lines: dict[int, int] = {}  # of each list, by sentence id
+        self._scattered: tuple[int, int] | None = None  # lines of one sentence
         self._dropped: list[int] = []
         self._empty = {} if empty is None else empty
         self._references = _ReferenceNotes(origin, lines.get(REFERENCE))
@@ -70,6 +71,9 @@ class Gatherer:
     def tables(self, blocks: Iterable[Rows], sentences: int = sys.maxsize) -> Iterator[NBest]:
         """Yield tables of that many sentences each; the last one has the rest.
 
+        If all sentences make one table, rows of a sentence that are not adjacent are put together,
+        where the format allows any order.
+
         Raises:
             DataError: if an id occurs in two lists or has no reference, all hypotheses of a list
                 were dropped, every reference is blank, the rows of a sentence disagree about it,
@@ -81,7 +85,7 @@ class Gatherer:
             lists = len(self._first_lines)
             starts = _starts(rows.ids, last)
             self._count_odd_texts(rows)
-            self._enter(rows, starts)
+            self._enter(rows, starts, whole=sentences == sys.maxsize)
             done = 0
             for start in starts[(lists + np.arange(len(starts))) % sentences == 0]:
                 if start > done:
@@ -112,20 +116,25 @@ class Gatherer:
         if any(mark in whole for mark in _BREAKS):
             count(_BROKEN, lambda text: any(mark in text for mark in _BREAKS))
 
-    def _enter(self, rows: Rows, starts: Int64) -> None:
-        """Record the lists that begin in some rows."""
+    def _enter(self, rows: Rows, starts: Int64, *, whole: bool) -> None:
+        """Record the lists that begin in some rows; `whole` if they make a single table."""
         self._dropped += rows.dropped
         self._empty.update(rows.empty)
         first = self.first_id
         lines = rows.lines[starts].tolist()
         for identifier, line in zip(rows.ids[starts].tolist(), lines, strict=True):
             if identifier in self._first_lines:
-                problem = (
-                    f"a second list of sentence {identifier}; the first one begins at line "
-                    f"{self._first_lines[identifier]}: sort the file by sentences, with "
-                    "`sort -s -n -k1,1` where lines begin with the id"
-                )
-                raise DataError(problem, self.origin, line)
+                if rows.any_order and whole:
+                    self._scattered = self._scattered or (self._first_lines[identifier], line)
+                    continue
+                problem = f"a second list of sentence {identifier}; the first one begins at line "
+                problem += str(self._first_lines[identifier])
+                remedy = "sort the file by sentences"
+                if rows.any_order:
+                    remedy = "sort the rows by id, or read the whole file at once (read_nbest)"
+                else:
+                    remedy += ", with `sort -s -n -k1,1` where lines begin with the id"
+                raise DataError(f"{problem}: {remedy}", self.origin, line)
             if identifier < first:
                 problem = f"sentence id {identifier} is below the first id, {first}"
                 remedy = f"set the first id to {identifier} if that is the first sentence"
@@ -151,6 +160,9 @@ class Gatherer:
             raise DataError(f"{problem}: correct the file", self.origin, code="bad-number")
         lists = counted(len(self._first_lines), "sentence")
         notes = []
+        if self._scattered:
+            lines = "lines {} and {}".format(*self._scattered)
+            notes.append(f"the rows of a sentence are not adjacent ({lines}): grouped by id")
         if self._dropped:
             dropped = counted(len(self._dropped), "hypothesis")
             notes.append(f"{dropped} dropped for values that are not finite")
@@ -179,6 +191,9 @@ class Gatherer:
     def _table(self, parts: Sequence[Rows]) -> NBest:
         """Return the lists of some rows with their references and sources."""
         rows = joined(parts)
+        if self._scattered:
+            _, first, sentence = np.unique(rows.ids, return_index=True, return_inverse=True)
+            rows = rows.select(np.argsort(first[sentence], kind="stable"))
         starts = _starts(rows.ids, None)
         ids = rows.ids[starts]
         offsets = np.append(starts, len(rows.ids)).astype(np.int64)

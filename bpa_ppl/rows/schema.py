@@ -191,6 +191,7 @@ class SchemaReader:
             None if references is None else _spread(references, parents),
             {name: _spread(values, parents) for name, values in of_sentences.items()},
             empty=tuple(empty),
+            any_order=not fields.nested,
         )
 
     def error(self, message: str, line: int | None, *, parameter: str | None = None) -> DataError:

@@ -38,7 +38,7 @@ from bpa_ppl.notes import log_info, warn_user
 from bpa_ppl.options import AdaptOptions, with_options_and_settings
 from bpa_ppl.posterior import Draws, to_arviz
 from bpa_ppl.posterior.draws import SAMPLING_TIME, WEIGHTS
-from bpa_ppl.progress import Reporter, reporter
+from bpa_ppl.progress import Reporter, inherited_progress, reporter
 from bpa_ppl.quality import Metric, has_preferences, resolve
 from bpa_ppl.quality.scoring import no_references
 from bpa_ppl.registry import LIKELIHOODS, PRIORS, SAMPLERS
@@ -231,7 +231,8 @@ def prepare_target(nbest: NBest, weights: AnyWeights, options: AdaptOptions) -> 
         # Weights without names are of the columns of the original lists.
         named = match(weights, prepared.without_criterion(nbest), fixed=())
         weights = dict(zip(named.names, named.values.tolist(), strict=True))
-    nbest, columns = prepared.for_training(nbest)
+    with inherited_progress(options.progress):
+        nbest, columns = prepared.for_training(nbest)
     defaults = {**{name: 0.0 for names in columns for name in names}, **(defaults or {})}
     matched = match(weights, nbest, fixed=options.fixed, defaults=defaults)
     if options.extra is not None:

@@ -18,7 +18,7 @@ from bpa_ppl.models.likelihoods.preference import LOG_NU
 from bpa_ppl.nbest import Float64, Int64, NBest
 from bpa_ppl.notes import log_info
 from bpa_ppl.posterior import Draws
-from bpa_ppl.progress import Reporter, reporter
+from bpa_ppl.progress import Reporter, inherited_progress, reporter
 from bpa_ppl.quality import (
     TER,
     Metric,
@@ -327,7 +327,8 @@ class ObservationRecipe:
             DataError: if the lists do not have the features of the posterior, or no references.
             UsageError: if there is no sentence, or the metric is not that of the posterior.
         """
-        lists = self._prepare(nbest, training)
+        with inherited_progress(search.get("progress", False)):
+            lists = self._prepare(nbest, training)
         if self.likelihood.observes == "preferences":
             ties = self.likelihood.settings().get("nu") is not None or LOG_NU in self.sites
             sentences = preference_sentences(lists, self.match, self.likelihood, ties=ties)

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from functools import cache
 from io import BytesIO
+from itertools import islice, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -35,6 +36,12 @@ _MEDIA = {"png": "image/png", "svg": "image/svg+xml"}
 _DPI = 100
 _COLOURS = 64  # of a PNG image
 _NUMBER = re.compile(r"[+−-]?\d+(\.\d+)?(e[+-]?\d+)?%?")
+# A word, or a character of Chinese or Japanese, which are written without spaces.
+_WITHOUT_SPACES = (
+    "\u3000-\u30ff\u31f0-\u31ff\u3400-\u9fff\uf900-\ufaff\uff00-\uffef\U00020000-\U0003ffff"
+)
+_WORD = re.compile(rf"[{_WITHOUT_SPACES}]|[^\s{_WITHOUT_SPACES}]+")
+_MAX_COMPARED = 2000  # words of a text that are shown side by side
 _SHORT = 26  # characters of a cell that are not wrapped
 _NARROW = 3  # columns
 #: How the template marks results that are good, bad or neither.
@@ -177,35 +184,60 @@ class Figure(Block):
 
 @dataclass(frozen=True)
 class SideBySide(Block):
-    """Two texts side by side, with the words marked in which they differ.
+    """Texts side by side, with the words marked in which they differ.
+
+    Words are separated by spaces; each Chinese or Japanese character counts as one.
 
     Attributes:
         title: of the block.
-        context: names and texts that belong to both, such as the source.
-        titles: of the two texts.
-        texts: marked words are deleted in the first, and inserted in the second.
+        context: names and texts that belong to all, such as the source.
+        titles: of the texts.
+        texts: two or more. Words of the first that the second lacks are marked as deleted; words
+            of each other text that the one before it lacks, as inserted.
+        blocks: shown below the texts.
 
     >>> SideBySide("1", [], ("before", "after"), ("the cat", "a cat")).sides()[1]
-    ('after', [('a', False), ('cat', True)])
+    ('after', 'ins', [('a', True), (' cat', False)])
     """
 
     title: str
     context: Sequence[tuple[str, str]]
-    titles: tuple[str, str]
-    texts: tuple[str, str]
+    titles: Sequence[str]
+    texts: Sequence[str]
+    blocks: Sequence[Block] = ()
 
-    def sides(self) -> list[tuple[str, list[tuple[str, bool]]]]:
-        """Return title and words of both texts, and whether the other text has each word too."""
-        before, after = (text.split() for text in self.texts)
-        blocks = SequenceMatcher(None, before, after, autojunk=False).get_matching_blocks()
-        kept_before = {block.a + k for block in blocks for k in range(block.size)}
-        kept_after = {block.b + k for block in blocks for k in range(block.size)}
-        return [
-            (title, [(word, index in kept) for index, word in enumerate(words)])
-            for title, words, kept in zip(
-                self.titles, (before, after), (kept_before, kept_after), strict=True
-            )
-        ]
+    def sides(self) -> list[tuple[str, str, list[tuple[str, bool]]]]:
+        """Return title, element of marked parts, and parts of each text, with whether marked."""
+        texts = [_beginning_of(text, _MAX_COMPARED) for text in self.texts]
+        compared = [_marked(*pair) for pair in pairwise(texts)]
+        parts = [compared[0][0], *(inserted for _, inserted in compared)]
+        elements = ["del", *("ins" for _ in compared)]
+        return list(zip(self.titles, elements, parts, strict=True))
+
+
+def _beginning_of(text: str, words: int) -> str:
+    """Return a text, or its first words if it has more."""
+    end = next((m.end() for m in islice(_WORD.finditer(text), words - 1, None)), len(text))
+    return text if not _WORD.search(text, end) else f"{text[:end]} …"
+
+
+def _marked(before: str, after: str) -> tuple[list[tuple[str, bool]], list[tuple[str, bool]]]:
+    """Return the parts of two texts, and whether each is marked: words that only one has."""
+    words = [list(_WORD.finditer(text)) for text in (before, after)]
+    one, other = ([word[0] for word in found] for found in words)
+    blocks = SequenceMatcher(None, one, other, autojunk=False).get_matching_blocks()
+    kept = [(b.a, b.a + b.size) for b in blocks], [(b.b, b.b + b.size) for b in blocks]
+    result = []
+    for text, found, places in zip((before, after), words, kept, strict=True):
+        parts, done, place = list[tuple[str, bool]](), 0, 0
+        for start, end in places:
+            if place < start:
+                first, last = found[place].start(), found[start - 1].end()
+                parts += [(text[done:first], False), (text[first:last], True)]
+                done = last
+            place = end
+        result.append([part for part in (*parts, (text[done:], False)) if part[0]])
+    return result[0], result[1]
 
 
 class Outcome:

@@ -207,6 +207,9 @@ def test_report_on_new_lists(folder: Path) -> None:
     scores = succeed(*RERANK, "-r", "ref", "-o", "out", "-q").out
     assert re.search(rf"TER +{ter[1]} +{ter[2]}", scores), scores
     assert run("report", "good.nc", "--lists", *new, "-o", "-").out == html
+    html = run("report", "good.nc", "--lists", "nbest", "-o", "-").out
+    assert "It is unknown whether it helped: the lists have no references" in html
+    assert "choices changed compared with the canonical weights" in html
 
 
 def test_report_shows_the_texts_of_the_adaptation_sentences(folder: Path) -> None:
@@ -221,7 +224,6 @@ def test_report_shows_the_texts_of_the_adaptation_sentences(folder: Path) -> Non
     ("arguments", "mention"),
     [
         ((*REPORT, "-r", "ref"), "--nbest"),
-        ((*REPORT, "--nbest", "nbest"), "(--references)"),
         ((*REPORT, "--nbest", "5", "-r", "ref"), "5: no such file"),
         ((*REPORT, "--nbest", "nbest", "--scores", "x"), "(--scores)"),
         ((*REPORT, "--top", 0), "(--top)"),

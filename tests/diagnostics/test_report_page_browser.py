@@ -15,6 +15,7 @@ import pytest
 from external_posterior import autoregressive, external_posterior
 
 from bpa_ppl.diagnostics.baselines.table import SYSTEM, BaselineComparison, BaselineRow, Baselines
+from bpa_ppl.diagnostics.pages.page import Section, SideBySide, Table
 from bpa_ppl.diagnostics.report_page import posterior_page
 from bpa_ppl.diagnostics.subdomains import subdomains_page
 from bpa_ppl.phrases import NumberedText, Subdomains
@@ -101,7 +102,12 @@ def of_posterior() -> str:
     comparison = BaselineComparison(tuple(rows), baselines, "mqm", "leave-one-out")
     posterior.attrs["baselines"] = json.dumps(comparison.record())
     posterior.attrs["command"] = "bpa adapt lists </code><script>console.log('ran')</script>"
-    return posterior_page(posterior)
+    terms = Table(("feature", "weight", "interval"), [(name, -0.25, "0 to 1") for name in NAMES])
+    texts = ["他喜欢猫。" * 30, "a " * 50, "قط أبيض " * 30]
+    sides = SideBySide(
+        "1", [("source", "x" * 90)], ["before: " + "X" * 60, "b", "c"], texts, [terms]
+    )
+    return posterior_page(posterior, more=[Section("Which choices changed", [sides])])
 
 
 def of_subdomains() -> str:

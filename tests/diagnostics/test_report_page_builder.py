@@ -125,9 +125,44 @@ def test_a_drawn_figure_is_embedded(kind: str, start: bytes) -> None:
 def test_words_that_differ_are_marked_by_more_than_a_colour() -> None:
     texts = ("a b c", "a d c e")
     html = SideBySide("1", [("source", "x")], ("before", "after"), texts).html()
-    assert "<dt>source</dt><dd>x</dd>" in html
-    assert "<h4>before</h4><p>a <del>b</del> c</p>" in html
-    assert "<h4>after</h4><p>a <ins>d</ins> c <ins>e</ins></p>" in html
+    assert '<dt>source</dt><dd dir="auto">x</dd>' in html
+    assert '<h4>before</h4><p dir="auto">a <del>b</del> c</p>' in html
+    assert '<h4>after</h4><p dir="auto">a <ins>d</ins> c <ins>e</ins></p>' in html
+
+
+def test_blocks_below_texts_and_a_third_text() -> None:
+    block = SideBySide("1", [], ("x", "y", "z"), ("a b", "a c d", "a d e"), [Text("<why>")])
+    html = block.html()
+    assert re.findall("<(del|ins)>(.*?)</", html) == [("del", "b"), ("ins", "c d"), ("ins", "e")]
+    assert html.endswith("<p>&lt;why&gt;</p></article>")
+
+
+@pytest.mark.parametrize(
+    ("texts", "marked"),
+    [
+        (("他喜欢猫。", "她喜欢小猫。"), (["他"], ["她", "小"])),
+        (("猫がすき です", "犬がすき です"), (["猫"], ["犬"])),
+        (("قط أسود", "قط أبيض"), (["أسود"], ["أبيض"])),
+        (("ab\nc", "ab c"), ([], [])),
+        (("", "a  b"), ([], ["a  b"])),
+        (("a<b", "a&b"), (["a<b"], ["a&b"])),
+    ],
+)
+def test_words_and_characters_that_differ(
+    texts: tuple[str, str], marked: tuple[list[str], list[str]]
+) -> None:
+    """The parts are those of the texts, to the character."""
+    for text, words, (_, _, parts) in zip(
+        texts, marked, SideBySide("", [], "ab", texts).sides(), strict=True
+    ):
+        assert "".join(part for part, _ in parts) == text
+        assert [part for part, is_marked in parts if is_marked] == words
+
+
+def test_long_texts_are_cut() -> None:
+    long = " ".join(map(str, range(5000)))
+    for _, _, parts in SideBySide("", [], "ab", (long, long)).sides():
+        assert "".join(part for part, _ in parts).endswith(" 1998 1999 …")
 
 
 def test_a_page_is_written_whole(tmp_path: Path) -> None:

@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 from raising import raises
 
-from bpa_ppl import NBest, add_features
+from bpa_ppl import Draws, NBest, add_features, rerank
 from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.features import EmbeddingSimilarity, QualityEstimate, neural
+from bpa_ppl.models import Preparation
 from bpa_ppl.quality import comet
 from bpa_ppl.registry import FEATURES
 
@@ -137,3 +138,22 @@ class TestQualityEstimate:
         assert lists.feature_names == ("LM0", "kiwi")
         assert lists.features[:, 1] == pytest.approx([0.3, 0.1, 0.3, 0.1])
         assert scored == [{"src": s, "mt": t} for s, t in [("a", "a b"), ("a", "b"), ("c", "c")]]
+
+
+def test_progress_is_shown_if_asked_for(
+    stub: SentenceTransformers, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Sources have no setting of their own: the caller decides, also where a terminal is."""
+    monkeypatch.setenv("FORCE_COLOR", "1")  # Rich takes standard error for a terminal
+    source = EmbeddingSimilarity(model="tiny")
+    steps: list[tuple[int, int, str]] = []
+    add_features(LISTS, source, progress=lambda *step: steps.append(step))
+    assert steps == [(2, 2, "sentences")]
+    weights = {"weights": np.ones((1, 4, 2))}
+    record = Preparation(sources=(source,)).record([("embed",)])
+    posterior = Draws(weights, ("LM0", "embed"), attrs=record)
+    rerank(LISTS, posterior, unchecked=True, progress=True)
+    assert "embed" in capsys.readouterr().err
+    rerank(LISTS, posterior, unchecked=True)
+    assert capsys.readouterr().err == ""
+    assert stub.calls

@@ -128,7 +128,6 @@ def test_what_is_wrong_is_named_with_its_line(
     [
         (["id,text,lm", "x,a,1", ",b,2"], ":3: .*''"),
         (["id,text,lm", "5,a,1", "x,b,2"], ":3: .*'x'"),
-        (["id,text,lm", "0,a,1", "1,b,2", "0,c,3"], ":4: .*sentence 0"),
         (["id,text,source,lm", "0,a,s,1", "0,b,t,2"], ":3: .*source"),
     ],
 )

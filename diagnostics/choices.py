@@ -1,0 +1,545 @@
+"""Choices before and after adapting: what each feature contributed, and shares of the systems."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from bpa_ppl.columns import to_array
+from bpa_ppl.diagnostics.baselines.table import system_column
+from bpa_ppl.diagnostics.pages.page import Block, Section, SideBySide, Table, Text
+from bpa_ppl.errors import DataError, UsageError
+from bpa_ppl.features.indicators import Indicators
+from bpa_ppl.models import Preparation
+from bpa_ppl.nbest import Float64, Int64, NBest
+from bpa_ppl.posterior import Draws, as_draws, quantiles
+from bpa_ppl.quality import Column, Metric, column_of, statistics
+from bpa_ppl.weights import spread_within
+
+if TYPE_CHECKING:
+    from bpa_ppl.features.recipes import MovedFiles
+    from bpa_ppl.posterior.adapter import Posterior
+
+#: Probability of the intervals of contributions.
+PROBABILITY = 0.95
+_TAILS = ((1 - PROBABILITY) / 2, (1 + PROBABILITY) / 2)
+_MAX_CHANGES = 10  # shown side by side
+_MAX_TERMS = 6  # features in the table of one sentence
+_AT_ONCE = 256  # sentences whose differences are computed for all draws at once
+_BOTH = ("before", "after")
+_MINUS = str.maketrans("-", "−")
+_TERMS = (
+    "The tables show what each feature contributed to the score of the candidate after, minus that "
+    "of the candidate before: its weight (posterior mean) times the difference of its values, in "
+    "standard deviations of the feature within the lists. Intervals are equal-tailed."
+)
+
+
+class FeatureTerm(NamedTuple):
+    """The contribution of one feature to the difference of two scores.
+
+    Attributes:
+        feature: its name.
+        weight: the posterior mean of its weight, for one standard deviation within the lists.
+        difference: of its value between the two candidates, in these standard deviations.
+        contribution: weight × difference.
+        low: lower end of the 95% interval of the contribution (equal-tailed); NaN for a point.
+        high: upper end.
+
+    >>> FeatureTerm("lm", 0.5, -2.0, -1.0, -1.5, -0.5).contribution
+    -1.0
+    """
+
+    feature: str
+    weight: float
+    difference: float
+    contribution: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class ChoiceExplanation:
+    """Why a candidate was chosen rather than another one of its list.
+
+    Scores are those of the posterior mean of the weights, and all differences are those of the
+    chosen candidate from the other one.
+
+    Attributes:
+        sentence: the position of the list.
+        chosen: the position of the chosen candidate in its list.
+        other: the position of the other candidate.
+        terms: one per feature, the largest contribution first, whatever its sign.
+        difference: of the scores: the sum of the contributions.
+        low: lower end of its 95% interval; NaN if the posterior is a single point.
+        high: upper end.
+        probability: the share of the draws in which the chosen candidate has the higher score.
+
+    >>> lm = FeatureTerm("lm", 0.5, 2.0, 1.0, 0.5, 1.5)
+    >>> tm = FeatureTerm("tm", 1.0, -0.5, -0.5, -1.0, 0.0)
+    >>> explanation = ChoiceExplanation(0, 1, 0, (lm, tm), 0.5, -0.25, 1.25, 0.875)
+    >>> explanation.deciding, explanation.summary
+    (('lm',), 'lm decided: without it, the other candidate would have the higher score.')
+    """
+
+    sentence: int
+    chosen: int
+    other: int
+    terms: tuple[FeatureTerm, ...]
+    difference: float
+    low: float
+    high: float
+    probability: float
+
+    @property
+    def deciding(self) -> tuple[str, ...]:
+        """The features without any one of which the other candidate would score as high, or higher.
+
+        None if the chosen candidate does not have the higher score by the mean of the weights.
+        """
+        if self.difference <= 0:
+            return ()
+        return tuple(t.feature for t in self.terms if t.contribution >= self.difference)
+
+    @property
+    def summary(self) -> str:
+        """One sentence that names the deciding features, if there are some."""
+        if not any(term.difference for term in self.terms):
+            return "The features of both candidates are equal: the first in the list was chosen."
+        if self.difference <= 0:
+            return (
+                "By the mean of the weights the other candidate scores at least as high: the "
+                "choice follows from the decision rule, not from single features."
+            )
+        if not self.deciding:
+            return (
+                "No single feature decided: whichever is left out, the chosen candidate keeps the "
+                "higher score."
+            )
+        *others, last = self.deciding
+        if not others:
+            return f"{last} decided: without it, the other candidate would have the higher score."
+        return (
+            f"{', '.join(others)} and {last} decided: without any one of them, the other candidate "
+            "would have the higher score."
+        )
+
+
+def explain_choices(
+    nbest: NBest,
+    posterior: Posterior,
+    choice: npt.ArrayLike,
+    other: npt.ArrayLike,
+    *,
+    moved_files: MovedFiles | None = None,
+) -> list[ChoiceExplanation]:
+    """Explain why candidates were chosen rather than others, by the features.
+
+    Args:
+        nbest: the lists, as for `rerank`.
+        posterior: that the choices were made with.
+        choice: (sentences,) the position of the chosen candidate in each list.
+        other: (sentences,) the position of another one, such as `Reranked.canonical`.
+        moved_files: as for `rerank`.
+
+    Returns:
+        an explanation for each list where the texts of the two differ.
+
+    Raises:
+        DataError: if lists and posterior do not have the same features.
+        UsageError: if a choice is not a position in each list.
+
+    >>> lists = NBest.from_lists([["a", "b"]], [[[1.0, 0.0], [2.0, 0.5]]], ["lm", "tm"])
+    >>> posterior = Draws({"weights": [[[1.0, -0.5], [3.0, -0.5]]]}, ("lm", "tm"))
+    >>> explanation = explain_choices(lists, posterior, [1], [0])[0]
+    >>> [(term.feature, round(term.contribution, 3)) for term in explanation.terms]
+    [('lm', 2.0), ('tm', -0.25)]
+    >>> explanation.difference, explanation.probability, explanation.deciding
+    (1.75, 1.0, ('lm',))
+    """
+    draws = as_draws(posterior)
+    chosen, others = _checked(nbest, choice, "choice"), _checked(nbest, other, "other")
+    return explanations(Preparation.recorded(draws, moved_files)(nbest), draws, chosen, others)
+
+
+def _checked(nbest: NBest, choice: npt.ArrayLike, name: str) -> Int64:
+    """Return one position per list.
+
+    Raises:
+        UsageError: if they are something else.
+    """
+    positions = to_array(choice, None, name)
+    if (
+        positions.shape != (len(nbest),)
+        or positions.dtype.kind not in "iu"
+        or not np.all((positions >= 0) & (positions < nbest.sizes))
+    ):
+        problem = f"{name} must be a position, from 0, in each of the {len(nbest)} lists"
+        raise UsageError(problem, parameter=name, code="wrong-type")
+    return positions.astype(np.int64)
+
+
+def explanations(
+    lists: NBest, draws: Draws, choice: Int64, other: Int64
+) -> list[ChoiceExplanation]:
+    """Explain choices from lists that have the features of the posterior: see `explain_choices`."""
+    pairs = zip(lists.chosen(choice), lists.chosen(other), strict=True)
+    changed = np.flatnonzero([one != another for one, another in pairs])
+    rows = lists.offsets[:-1][changed]
+    chosen, others = (lists.features[rows + c[changed]].astype(float) for c in (choice, other))
+    differences = chosen - others
+    weights, importance = draws.aligned(lists), draws.importance
+    scale = spread_within(lists)
+    scale = np.where(scale > 0, scale, 1.0)
+    mean, ends = importance @ weights, quantiles(weights, _TAILS, importance)
+    contributions = differences * mean
+    low, high = np.sort([differences * end for end in ends], axis=0)
+    result = []
+    for start in range(0, len(changed), _AT_ONCE):
+        by_draw = weights @ differences[start : start + _AT_ONCE].T
+        totals = quantiles(by_draw, _TAILS, importance).T
+        probability = np.minimum(importance @ (by_draw > 0), 1.0)
+        for k, (interval, share) in enumerate(zip(totals, probability, strict=True), start):
+            order = np.argsort(-np.abs(contributions[k]), kind="stable")
+            columns = (mean * scale, differences[k] / scale, contributions[k], low[k], high[k])
+            numbers = np.stack(columns, axis=1)[order]
+            if draws.kind == "point":
+                numbers[:, 3:] = interval = np.full(2, math.nan)
+            names = [lists.feature_names[i] for i in order]
+            terms = [FeatureTerm(n, *v) for n, v in zip(names, numbers.tolist(), strict=True)]
+            s = int(changed[k])
+            positions = s, int(choice[s]), int(other[s])
+            numbers_of_all = float(contributions[k].sum()), *map(float, interval), float(share)
+            result.append(ChoiceExplanation(*positions, tuple(terms), *numbers_of_all))
+    return result
+
+
+def explanation_blocks(explanation: ChoiceExplanation) -> list[Block]:
+    """Return a sentence on the deciding features and the table of the largest contributions."""
+    if not any(term.difference for term in explanation.terms):
+        return [Text(explanation.summary)]
+    point = math.isnan(explanation.low)
+    shown, others = explanation.terms[:_MAX_TERMS], explanation.terms[_MAX_TERMS:]
+    rows = [
+        [t.feature, _signed(t.weight), _signed(t.difference, 2), *_contribution(*t[3:])]
+        for t in shown
+        if t.difference
+    ]
+    if any(term.difference for term in others):
+        rest = sum(term.contribution for term in others)
+        name = f"{len(others)} other features"
+        rows.append([name, "", "", _signed(rest), "–"])
+    whole = explanation.difference, explanation.low, explanation.high
+    rows.append(["together", "", "", *_contribution(*whole)])
+    header = ["feature", "weight", "difference", "contribution", f"{100 * PROBABILITY:g}% interval"]
+    columns = slice(None, -1 if point else None)
+    table = Table(header[columns], [row[columns] for row in rows])
+    share = f"{explanation.probability:.1%} of the draws"
+    certainty = f" The chosen candidate scores higher in {share} of the weights."
+    return [Text(explanation.summary + ("" if point else certainty)), table]
+
+
+def _contribution(value: float, low: float, high: float) -> tuple[str, str]:
+    return _signed(value), f"{_signed(low)} to {_signed(high)}"
+
+
+def _signed(value: float, decimals: int = 3) -> str:
+    return f"{value:+.{decimals}f}".translate(_MINUS)
+
+
+class SystemShare(NamedTuple):
+    """How often candidates of one system were chosen.
+
+    Attributes:
+        system: its name; empty for candidates without one.
+        lists: the number of lists with a candidate of it.
+        before: its share of the earlier choices, from 0 to 1.
+        after: its share of the later choices.
+        judged: the number of its candidates with a judgement.
+        judgement: the mean judgement of these; NaN if there are none.
+
+    >>> share = SystemShare("X", 40, before=0.25, after=0.5)
+    >>> share.after - share.before
+    0.25
+    """
+
+    system: str
+    lists: int
+    before: float
+    after: float
+    judged: int = 0
+    judgement: float = math.nan
+
+
+def system_shares(
+    nbest: NBest,
+    before: npt.ArrayLike,
+    after: npt.ArrayLike,
+    *,
+    judgement: str | None = None,
+    column: str | None = None,
+) -> list[SystemShare]:
+    """Count how often candidates of each system were chosen, before and after.
+
+    A text that several systems produced counts for each of them in equal parts.
+
+    Args:
+        nbest: the lists.
+        before: (sentences,) the positions of the earlier choices, such as `Reranked.canonical`.
+        after: (sentences,) the positions of the later ones.
+        judgement: a column of the lists whose mean is computed for each system.
+        column: the extra that names the system of each candidate; None looks for `system` and
+            `model`.
+
+    Returns:
+        one row for each system, by its share after; nothing if the lists do not name systems.
+
+    Raises:
+        DataError: if there is no such column.
+        UsageError: if a choice is not a position in each list.
+
+    >>> lists = NBest.from_lists(
+    ...     [["a", "b"], ["c", "d"]], [[[0.0]] * 2] * 2, ["lm"],
+    ...     extras={"system": [["X", "Y"]] * 2, "mqm": [[-1.0, 0.0], [-3.0, np.nan]]},
+    ... )
+    >>> for share in system_shares(lists, [0, 0], [1, 0], judgement="mqm"):
+    ...     print(share.system, share.before, share.after, share.judgement)
+    X 1.0 0.5 -2.0
+    Y 0.0 0.5 0.0
+    """
+    choices = _checked(nbest, before, "before"), _checked(nbest, after, "after")
+    column = system_column(nbest) if column is None else column
+    if not column:
+        return []
+    if column not in nbest.extras:
+        problem = f"the candidates have no column {column}: they have "
+        problem += ", ".join(nbest.extras) or "none"
+        raise DataError(problem, nbest.origin, parameter="column", code="missing-column")
+    names = ["" if name is None else str(name) for name in nbest.extras[column]]
+    systems, system_of = np.unique(names, return_inverse=True)
+    list_of = np.repeat(np.arange(len(nbest)), nbest.sizes)
+    count = len(systems)
+    in_lists = np.bincount(np.unique(np.stack([system_of, list_of]), axis=1)[0], minlength=count)
+
+    def shares(choice: Int64) -> list[float]:
+        text = nbest.string_index[nbest.offsets[:-1] + choice]
+        same = np.flatnonzero(nbest.string_index == text[list_of])
+        # A system counts once for each list, even if it produced the text several times.
+        pairs = np.unique(np.stack([list_of[same], system_of[same]]), axis=1)
+        producers = np.bincount(pairs[0], minlength=len(nbest))
+        weighted = np.bincount(pairs[1], 1 / producers[pairs[0]], count)
+        return [share / len(nbest) for share in weighted.tolist()]
+
+    values = np.full(len(names), np.nan) if judgement is None else column_of(nbest, judgement)
+    judged = np.isfinite(values)
+    counts = np.bincount(system_of[judged], minlength=count)
+    totals = np.bincount(system_of[judged], values[judged], count)
+    with np.errstate(invalid="ignore"):
+        means = totals / counts
+    table = zip(
+        systems.tolist(),
+        in_lists.tolist(),
+        *map(shares, choices),
+        counts.tolist(),
+        means.tolist(),
+        strict=True,
+    )
+    rows = [SystemShare(*row) for row in table]
+    return sorted(rows, key=lambda row: (-row.after, -row.before, row.system))
+
+
+@dataclass(frozen=True, eq=False)
+class ChoiceChanges:
+    """The choices from lists before and after adapting (S sentences).
+
+    Attributes:
+        lists: the lists.
+        before: (S,) positions that the baseline chooses.
+        after: (S,) positions of the predictive decisions.
+        baseline: how the choices before were made.
+        explanations: why, for each sentence whose text changed.
+        systems: how often candidates of each system were chosen; empty if the lists do not name
+            systems.
+        system_column: the extra of the lists that names the systems; empty if there is none.
+
+    >>> lists = NBest.from_lists([["a", "b"]], [[[0.0]] * 2], ["lm"])
+    >>> changes = ChoiceChanges(lists, np.array([0]), np.array([0]), "canonical weights")
+    >>> changes_section(changes), systems_section(changes)
+    ([], [])
+    """
+
+    lists: NBest
+    before: Int64
+    after: Int64
+    baseline: str
+    explanations: tuple[ChoiceExplanation, ...] = ()
+    systems: tuple[SystemShare, ...] = ()
+    system_column: str = ""
+
+
+def column_of_systems(nbest: NBest, draws: Draws) -> str:
+    """Return the extra that names systems, first those with indicators in a posterior."""
+    sources = Preparation.recorded(draws).sources
+    indicators = [source.column for source in sources if isinstance(source, Indicators)]
+    return system_column(nbest, indicators)
+
+
+def changes_section(changes: ChoiceChanges, metric: Metric | None = None) -> list[Section]:
+    """Return the largest changes side by side, with what each feature contributed.
+
+    Args:
+        changes: of the choices.
+        metric: by which changes are large; None takes the difference of the scores.
+
+    Returns:
+        one section; nothing if no choice changed.
+    """
+    explained, lists = changes.explanations, changes.lists
+    if not explained:
+        return []
+    gains, values = _sentence_scores(changes, metric)
+    first = lists.offsets[:-1][[e.sentence for e in explained]]
+    chosen, others = (first + [getattr(e, n) for e in explained] for n in ("chosen", "other"))
+    gained = gains[chosen] - gains[others]
+    size = np.abs([e.difference for e in explained] if metric is None else gained)
+    order = np.argsort(-np.nan_to_num(size, nan=-1.0), kind="stable")[:_MAX_CHANGES].tolist()
+    against = f"compared with the {changes.baseline}"
+    words = f"{len(explained)} of {len(lists)} choices changed {against}."
+    if metric is not None:
+        signs = np.sign(gained)
+        counts = [int(np.sum(signs == sign)) for sign in (1, -1, 0)]
+        unjudged = len(explained) - sum(counts)
+        words = (
+            f"Of {len(explained)} translations that changed, {counts[0]} got better by "
+            f"{metric.title}, {counts[1]} worse and {counts[2]} neither"
+            f"{f'; {unjudged} are not judged' if unjudged else ''}."
+        )
+    largest = f"The {len(order)} largest changes" if len(order) < len(explained) else "All changes"
+    words += (
+        f" {largest}{'' if metric else ' of the score'}, the largest first; deleted words are "
+        "struck out, inserted words are underlined."
+    )
+    if isinstance(metric, Column):
+        words += " Where another candidate is judged best, the words that it adds are underlined."
+    blocks: list[Block] = [Text(words), Text(_TERMS)]
+    for k in order:
+        sentence = f"sentence {lists.ids[explained[k].sentence]}"
+        if metric is not None and np.isfinite(gained[k]):
+            sentence = f"{gain_in_words(gained[k], metric.title)} ({sentence})"
+        blocks.append(_side_by_side(sentence, changes, explained[k], metric, gains, values))
+    return [Section("Which choices changed", blocks)]
+
+
+def _sentence_scores(changes: ChoiceChanges, metric: Metric | None) -> tuple[Float64, Float64]:
+    """Return the gain and the score of candidates, (hypotheses,) each; NaN where unknown.
+
+    Those of metrics other than columns are computed for the choices only.
+    """
+    lists = changes.lists
+    if isinstance(metric, Column):
+        values = column_of(lists, metric.column)
+        return metric.signed(values), values
+    gains, values = np.full((2, len(lists.features)), np.nan)
+    if metric is None:
+        return gains, values
+    for choice in (changes.before, changes.after):
+        rows = lists.offsets[:-1] + choice
+        one_each = lists.regroup(slice(None), rows, np.ones(len(lists), np.int64))
+        counts = statistics(one_each, metric).counts
+        gains[rows], values[rows] = metric.gain(counts), metric.value(counts)
+    return gains, values
+
+
+def _side_by_side(
+    title: str,
+    changes: ChoiceChanges,
+    explanation: ChoiceExplanation,
+    metric: Metric | None,
+    gains: Float64,
+    values: Float64,
+) -> SideBySide:
+    """Return the candidates before and after, and the best judged one if it is neither."""
+    lists, s = changes.lists, explanation.sentence
+    rows, texts = lists.rows(s), lists.texts(s)
+    positions = dict(zip(_BOTH, (explanation.other, explanation.chosen), strict=True))
+    best = math.inf
+    if isinstance(metric, Column) and np.isfinite(gains[rows]).any():
+        place = int(np.nanargmax(gains[rows]))
+        best = gains[rows][place]
+        if all(gains[rows.start + position] != best for position in positions.values()):
+            positions["best judged"] = place
+    systems = lists.extras[changes.system_column] if changes.system_column else None
+    titles = []
+    for what, position in positions.items():
+        row = rows.start + position
+        known = [what if systems is None else f"{what}: {systems[row] or 'no system'}"]
+        if metric is not None:
+            known.append(_in_words(values[row], metric))
+            known += ["the best of the list"] if gains[row] == best and what in _BOTH else []
+        titles.append(", ".join(known))
+    context = [("source", lists.sources[s])] if lists.sources else []
+    context += [("reference", text) for text in (lists.references or {s: ()})[s]]
+    chosen = [texts[position] for position in positions.values()]
+    return SideBySide(title, context, titles, chosen, explanation_blocks(explanation))
+
+
+def _in_words(value: float, metric: Metric) -> str:
+    """Return the score of a sentence; judgements are often integers."""
+    if not math.isfinite(value):
+        return f"{metric.title} unknown"
+    form = ".4g" if isinstance(metric, Column) else f".{metric.decimals}f"
+    return f"{metric.title} {value + 0.0:{form}}".translate(_MINUS)  # zero has no sign
+
+
+def systems_section(changes: ChoiceChanges, judgement: str = "") -> list[Section]:
+    """Return the shares of the systems in the choices before and after.
+
+    Args:
+        changes: of the choices.
+        judgement: the name of the judgements whose means are shown, if there are any.
+
+    Returns:
+        one section; nothing if the lists do not name systems.
+    """
+    if not changes.systems:
+        return []
+    column = changes.system_column
+    header = [column, "lists", "before", "after", "change"]
+    caption = (
+        f"Shares of the choices by {column}. Before: {changes.baseline}; after: the predictive "
+        "decision. A text that several produced counts for each of them in equal parts."
+    )
+    judged = any(share.judged for share in changes.systems)
+    if judged:
+        header.append(f"mean {judgement}")
+        caption += f" Mean {judgement}: of all judged candidates of each."
+    rows = [
+        [
+            share.system or "none",
+            str(share.lists),
+            f"{share.before:.1%}",
+            f"{share.after:.1%}",
+            _signed(100 * (share.after - share.before), 1),
+            f"{share.judgement:.3f}".translate(_MINUS) if share.judged else "–",
+        ][: len(header)]
+        for share in changes.systems
+    ]
+    return [Section(f"Choices by {column}", [Table(header, rows, caption)])]
+
+
+def gain_in_words(gain: float, name: str) -> str:
+    """Describe the change of a sentence; the gain of TER is in edits.
+
+    >>> gain_in_words(-1.0, "TER"), gain_in_words(0.25, "comet"), gain_in_words(0.0, "mqm")
+    ('1 edit more', 'comet better by 0.25', 'mqm unchanged')
+    """
+    if name == "TER":
+        edits = f"{abs(gain):g} edit{'' if abs(gain) == 1 else 's'}"
+        return f"{edits} {'fewer' if gain > 0 else 'more'}" if gain else "as many edits"
+    if not gain:
+        return f"{name} unchanged"
+    return f"{name} {'better' if gain > 0 else 'worse'} by {abs(gain):.4g}"
