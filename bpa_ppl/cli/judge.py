@@ -14,9 +14,6 @@ from bpa_ppl.errors import UsageError
 from bpa_ppl.progress import reporter
 from bpa_ppl.tables import text_table
 
-#: Numbers of answers at which simulated sessions are scored.
-_CLICKS = (10, 20, 50)
-
 
 def judge(
     nbest: shared.NBestPath,
@@ -34,7 +31,7 @@ def judge(
     slip: float = 0.05,
     simulate: str | None = None,
     noise: float = 0.0,
-    clicks: Annotated[list[int] | None, shared.Option(several=True)] = None,
+    clicks: str = "10,20,50",
     sessions: int = 10,
     host: str = "127.0.0.1",
     port: int = 8000,
@@ -60,8 +57,7 @@ def judge(
         simulate: Answer by this column of judgements instead of a rater, and print how much of the
             headroom is won on the other half of the lists.
         noise: With --simulate: probability of a random answer.
-        clicks: With --simulate: number of answers after which sessions are scored (default: 10,
-            20 and 50).
+        clicks: With --simulate: numbers of answers after which sessions are scored.
         sessions: With --simulate: number of simulated sessions.
         host: Address to listen on.
         port: Port; 0 chooses a free one.
@@ -74,7 +70,7 @@ def judge(
         if output is not None:
             problem = "a simulation prints a table: leave out the output"
             raise UsageError(problem, parameter="output", code="conflict")
-        numbers = sorted({0, *(clicks or _CLICKS)})
+        numbers = _numbers(clicks)
         print(_simulated(lists, start, simulate, noise, numbers, sessions, slip, options, quiet))
         return
     if output is None:
@@ -106,6 +102,19 @@ def _start(weights: str, prior: Path | None) -> Any:
     if prior.suffix == ".json":
         return bpa.Prior.read(prior)
     return bpa.posterior.read_draws(prior)
+
+
+def _numbers(text: str) -> list[int]:
+    """Read whole numbers that are separated by commas, and return them in order, after 0.
+
+    >>> _numbers("20,10")
+    [0, 10, 20]
+    """
+    parts = text.split(",")
+    if not all(part.strip().isdecimal() for part in parts):
+        problem = f"expected whole numbers such as 10,20,50, not {text!r}"
+        raise UsageError(problem, parameter="clicks", code="wrong-type")
+    return sorted({0, *map(int, parts)})
 
 
 def _simulated(

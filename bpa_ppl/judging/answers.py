@@ -14,6 +14,7 @@ from __future__ import annotations
 from typing import NamedTuple, Self
 
 import numpy as np
+from scipy.special import logsumexp, softmax
 
 from bpa_ppl.nbest import Float64, Int64
 
@@ -101,17 +102,23 @@ def probabilities(u: Float64, log_nu: Float64, slip: float = 0.0) -> Float64:
     >>> probabilities(np.zeros(1), np.zeros(1)).round(3).ravel().tolist()
     [0.333, 0.333, 0.333]
     """
-    scores = np.stack(np.broadcast_arrays(u / 2, -u / 2, log_nu))
-    scores = np.exp(scores - scores.max(axis=0))
-    return np.asarray((1 - slip) * scores / scores.sum(axis=0) + slip / len(ANSWERS))
+    return np.asarray((1 - slip) * softmax(_scores(u, log_nu), axis=0) + slip / len(ANSWERS))
+
+
+def _scores(u: Float64, log_nu: Float64) -> Float64:
+    """Return the logarithms of what the probabilities are proportional to, (3, …)."""
+    return np.stack(np.broadcast_arrays(u / 2, -u / 2, log_nu))
 
 
 def log_density(answers: Answers, prior: Weights, theta: Float64, slip: float = 0.0) -> float:
     """Return the log posterior density of λ and log ν, (K + 1,), up to a constant."""
     shift = theta - prior.mean
     u = answers.difference @ theta[:-1] + answers.base
-    p = probabilities(u, theta[-1], slip)[answers.answer, np.arange(len(u))]
-    log_likelihood = answers.strength @ np.log(np.maximum(p, np.finfo(float).tiny))
+    scores = _scores(u, theta[-1])
+    log_p = scores[answers.answer, np.arange(len(u))] - logsumexp(scores, axis=0)
+    if slip:
+        log_p = np.logaddexp(np.log1p(-slip) + log_p, np.log(slip / len(ANSWERS)))
+    log_likelihood = answers.strength @ log_p
     return float(log_likelihood - 0.5 * shift @ np.linalg.solve(prior.covariance, shift))
 
 
@@ -161,7 +168,7 @@ def _derivatives(answers: Answers, theta: Float64, slip: float) -> tuple[Float64
     u = features @ theta[:-1] + answers.base
     p = probabilities(u, theta[-1])
     first, second, tie = np.arange(3)[:, None] == answers.answer
-    own = p[answers.answer, np.arange(len(u))]
+    own = np.maximum(p[answers.answer, np.arange(len(u))], np.finfo(float).tiny)
     weight = answers.strength * (1 - slip) * own / ((1 - slip) * own + slip / len(ANSWERS))
     # The scores have the derivatives (1/2, -1/2, 0) by u and (0, 0, 1) by log ν.
     by_u = weight * 0.5 * (1.0 * first - second - p[0] + p[1])

@@ -15,6 +15,7 @@ the likelihood, 1 if it is absent. `undo` takes the answer in that line of the f
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 from collections.abc import Iterable, Mapping
@@ -196,25 +197,21 @@ class JournalFile:
         self, path: str | Path, header: Mapping[str, Any], same: Iterable[str] = ("sha256",)
     ) -> None:
         self.path = Path(path)
-        exists = self.path.exists() and self.path.stat().st_size > 0
-        if exists:
+        if self.path.exists() and self.path.stat().st_size:
             self.journal = read_journal(path)
             for name in same:
                 if (old := self.journal.header.get(name)) != header.get(name):
                     what = {"sha256": "other lists"}.get(name, f"another {name} ({quoted(old)})")
                     problem = f"judgements of {what}: continue with those, or choose a new file"
                     raise DataError(problem, path, code="mismatch")
+            # A last line without its end is overwritten: its answer was not confirmed.
+            content = self.path.read_bytes()
+            self._end = content.rfind(b"\n") + 1
+            if self._end < len(content):
+                self._write(b"", len(content))
         else:
             self.journal = Journal(header)
-        try:
-            self._file = open(self.path, "r+b" if exists else "x+b", buffering=0)  # noqa: SIM115
-        except OSError as error:
-            message = f"cannot be written ({error.strerror})"
-            raise DataError(message, path, code="file-error") from error
-        content = self._file.read()
-        self._end = content.rfind(b"\n") + 1
-        self._file.truncate(self._end)  # an answer that was not confirmed
-        if not exists:
+            self._end = 0
             self.append({"format": FORMAT, "version": VERSION, **header})
 
     def append(self, record: Mapping[str, Any]) -> None:
@@ -224,21 +221,25 @@ class JournalFile:
             DataError: if it cannot be written, or another process has changed the file.
         """
         line = json.dumps(record, ensure_ascii=False).encode() + b"\n"
-        try:
-            if (size := os.fstat(self._file.fileno()).st_size) != self._end:
-                problem = f"another program has written to it ({size} bytes, not {self._end})"
-                raise DataError(f"{problem}: start again", self.path, code="mismatch")
-            self._file.seek(self._end)
-            written = self._file.write(line)
-            if written != len(line):
-                raise OSError(28, "no space left on the device")
-            os.fsync(self._file.fileno())
-        except OSError as error:
-            self._file.truncate(self._end)
-            message = f"the answer was not kept ({error.strerror})"
-            raise DataError(message, self.path, code="file-error") from error
+        self._write(line, self._end)
         self._end += len(line)
 
-    def close(self) -> None:
-        """Close the file."""
-        self._file.close()
+    def _write(self, line: bytes, size: int) -> None:
+        """Write a line at the end of the answers, if the file has the expected size."""
+        try:
+            with open(self.path, "r+b" if size else "ab", buffering=0) as file:
+                if (found := os.fstat(file.fileno()).st_size) != size:
+                    problem = f"another program has changed it ({found} bytes, not {size})"
+                    raise DataError(f"{problem}: start again", self.path, code="mismatch")
+                try:
+                    file.truncate(self._end)
+                    file.seek(self._end)
+                    if file.write(line) != len(line):
+                        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+                    os.fsync(file.fileno())
+                except OSError:
+                    file.truncate(self._end)
+                    raise
+        except OSError as error:
+            message = f"the answer was not kept ({error.strerror})"
+            raise DataError(message, self.path, code="file-error") from error

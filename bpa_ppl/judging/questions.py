@@ -9,6 +9,8 @@ import numpy as np
 from bpa_ppl.judging.answers import Weights, probabilities
 from bpa_ppl.nbest import Float32, Float64, Int64
 
+#: What an answer may inform about.
+ABOUT = ("weights", "choices")
 #: Draws of the weights, and lists whose choices the information is about.
 _DRAWS, _LISTS = 200, 100
 #: Pairs that are compared, from this number of lists.
@@ -92,11 +94,20 @@ def informative_pair(
     weights: Weights,
     rng: np.random.Generator,
     slip: float = 0.0,
+    about: str = "choices",
 ) -> tuple[int, int, int]:
-    """Return a list, and the two of its candidates whose comparison tells most about the choices.
+    """Return a list, and two of its candidates whose comparison is expected to tell much.
 
-    Of random pairs from a few lists it is the one with the largest expected information about the
-    best candidates of other random lists.
+    It is the best of random pairs from a few lists.
+
+    Args:
+        candidates: of all lists.
+        pool: lists with candidates that differ.
+        weights: their distribution now.
+        rng: of the pairs and draws.
+        slip: the probability of a random answer.
+        about: what the answer is to inform about: the `weights`, or the best candidates of some
+            other lists, their `choices`.
     """
     lists = rng.choice(pool, min(_LISTS_OF_PAIRS, len(pool)), replace=False)
     lists, first, second = random_pairs(candidates, rng.choice(lists, _PAIRS), rng)
@@ -106,10 +117,12 @@ def informative_pair(
     u = candidates.features[first] - candidates.features[second]
     base = candidates.base[first] - candidates.base[second]
     p = probabilities(u @ draws[:, :-1].T + base[:, None], draws[:, -1], slip)
-    others = candidates.lists(rng.choice(pool, min(_LISTS, len(pool)), replace=False))
-    best = others.best(others.scores(draws[:, :-1]))
-    information = information_about_choices(p, best)
-    if not information.any():  # no choice of these lists is in doubt
+    information = np.zeros(len(lists))
+    if about == "choices":
+        others = candidates.lists(rng.choice(pool, min(_LISTS, len(pool)), replace=False))
+        best = others.best(others.scores(draws[:, :-1]))
+        information = information_about_choices(p, best)
+    if not information.any():  # also if no choice of these lists is in doubt
         information = entropy(p.mean(axis=-1)) - entropy(p).mean(axis=-1)
     chosen = int(np.argmax(information))
     return int(lists[chosen]), int(first[chosen]), int(second[chosen])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Mapping
+from copy import copy
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -25,7 +26,7 @@ from bpa_ppl.judging.journal import (
 )
 from bpa_ppl.judging.merging import content_hash, with_judgements
 from bpa_ppl.judging.outlook import Outlook, outlook
-from bpa_ppl.judging.questions import Candidates, informative_pair, random_pair
+from bpa_ppl.judging.questions import ABOUT, Candidates, informative_pair, random_pair
 from bpa_ppl.models import Preference, Preparation, Prior
 from bpa_ppl.nbest import Float64, Int64, NBest
 from bpa_ppl.notes import log_info
@@ -70,9 +71,9 @@ class Session:
     """Comparisons of two candidates at a time, and the posterior of the weights after each.
 
     Every other question is the one of some random pairs from which most is expected to be learned
-    about the choices of all lists (Lindley 1956); the others are random, so that predictions of
-    their answers are an unbiased test of the weights. Every twelfth question repeats an earlier one
-    with the sides exchanged.
+    (Lindley 1956), in turn about the weights and about the choices of all lists. The others are
+    random, so that predictions of their answers are an unbiased test of the weights. Every twelfth
+    question repeats an earlier one with the sides exchanged.
 
     Args:
         lists: with features; a list of fewer than two different texts is never asked about.
@@ -158,8 +159,8 @@ class Session:
 
     def restarted(self, seed: int, pairs: str = "mixed") -> Self:
         """Return the session without any answer or journal, with another seed."""
-        other = object.__new__(type(self))
-        other.__dict__.update(self.__dict__, seed=checked_seed(seed), pairs=pairs, _file=None)
+        other = copy(self)
+        other.seed, other.pairs, other._file = checked_seed(seed), pairs, None
         other._restore(Journal({}))
         return other
 
@@ -251,7 +252,8 @@ class Session:
     def outlook(self) -> Outlook:
         """Return what the answers so far have changed, and what further ones would."""
         table, start = self._candidates, self._before.mean[:-1]
-        rows = np.array([self._rows(judgement) for judgement in self.judgements]).reshape(-1, 2)
+        rows = np.array([self._rows(judgement) for judgement in self.judgements], np.int64)
+        rows = rows.reshape(-1, 2)
         scores = table.features[rows] @ start + table.base[rows]
         return outlook(
             table, self._pool, self._before, self.weights, self.judgements, scores @ [1.0, -1.0]
@@ -277,11 +279,6 @@ class Session:
             seed=self.seed,
             **self._options,
         )
-
-    def close(self) -> None:
-        """Close the journal."""
-        if self._file is not None:
-            self._file.close()
 
     def _append(self, record: Mapping[str, Any]) -> int:
         """Add a line to the journal and return its number."""
@@ -337,8 +334,10 @@ class Session:
             second, first = repeated.candidates
             return self._asked(repeated.id, (first, second), REPEAT)
         if self.pairs == INFORMATION or (self.pairs == "mixed" and self._lines % 2):
-            asked = INFORMATION
-            pair = informative_pair(self._candidates, self._pool, self.weights, rng, self.slip)
+            asked, about = INFORMATION, ABOUT[self._lines // 2 % 2]
+            pair = informative_pair(
+                self._candidates, self._pool, self.weights, rng, self.slip, about
+            )
         else:
             asked, pair = RANDOM, random_pair(self._candidates, self._pool, rng)
         sentence, *rows = pair

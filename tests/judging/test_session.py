@@ -45,7 +45,8 @@ def test_the_prior_is_that_of_adapt() -> None:
     posterior = as_draws(answered(Session(lists), 3).posterior)
     recorded = Prior.recorded(posterior)
     judged = lists.with_sentence_extras(preferences=[[[0, 1]], *[None] * (len(lists) - 1)])
-    expected = Prior.recorded(as_draws(bpa.adapt(judged, None, sampler="map")))
+    options = {"sampler": "map", "likelihood": "preference", "prior_only": True}
+    expected = Prior.recorded(as_draws(bpa.adapt(judged, None, **options)))
     np.testing.assert_allclose(recorded.mean, expected.mean)
     np.testing.assert_allclose(recorded.full_covariance, expected.full_covariance)
 

@@ -16,7 +16,9 @@ from bpa_ppl.judging import Session
 def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Judged lists, in the working folder."""
     monkeypatch.chdir(tmp_path)
-    bpa.write_nbest(compared_lists(count=12, size=3), tmp_path / "lists.jsonl")
+    lists = compared_lists(count=12, size=3)
+    lists = lists.with_features(["score"], lists.extras["score"][:, None]).without("score")
+    bpa.write_nbest(lists, tmp_path / "lists.jsonl")
     return tmp_path / "lists.jsonl"
 
 
@@ -36,7 +38,6 @@ def test_answers_are_adapted_to(file: Path) -> None:
         session = Session(lists, journal=f"{rater}.jsonl", rater=rater, exclude=["score"])
         session.next()
         session.answer(answer)
-        session.close()
     options = ("--judgements", "ann.jsonl", "--judgements", "bob.jsonl", "--exclude", "score")
     outcome = run("adapt", file.name, "-w", "none", "-o", "posterior.nc", *options)
     assert outcome.code == 0, outcome.err
