@@ -5,12 +5,13 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Mapping
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
+from scipy.special import expit
 
 from bpa_ppl.columns import counted
 from bpa_ppl.errors import DataError, UsageError, checked_seed, one_of, quoted, require
@@ -172,7 +173,7 @@ class Session:
     def next(self) -> Question:
         """Return the next question; the same one until it is answered."""
         if self._question is None:
-            self._question = self._choose()
+            self._question = self._choose(self._lines)
         return self._question
 
     def answer(
@@ -194,25 +195,50 @@ class Session:
             problem = f"a strength is a number above 0, not {strength!r}"
             raise UsageError(problem, parameter="strength")
         question = self.next()
-        first, second = self._rows(question)
-        u, base = self._difference(first, second)
         judgement = Judgement(
             id=question.id,
             candidates=question.candidates,
             answer=answer,
             asked=question.asked,
             strength=strength,
-            predicted=round(float(1 / (1 + np.exp(-(u @ self.weights.mean[:-1] + base)))), 4),
             rater=self.rater,
             correction=correction,
-            time=datetime.now(UTC).isoformat(timespec="seconds"),
         )
-        number = self._append(judgement.record())
-        self._judgements[number] = judgement
+        return self.add(judgement)
+
+    def add(self, judgement: Judgement) -> Judgement:
+        """Record an answer about any pair, such as one of another annotation tool.
+
+        Args:
+            judgement: its prediction is computed, and its time is now if it has none.
+
+        Returns:
+            the judgement as it was recorded.
+
+        Raises:
+            DataError: if the lists do not have the pair, or the journal cannot be written; the
+                answer then does not count.
+        """
+        self._check(judgement)
+        difference, base = self._difference(*self._rows(judgement))
+        u = float(difference @ self.weights.mean[:-1] + base)
+        judgement = replace(
+            judgement,
+            predicted=round(float(expit(u)), 4),
+            time=judgement.time or datetime.now(UTC).isoformat(timespec="seconds"),
+        )
+        self._judgements[self._append(judgement.record())] = judgement
         self._question = None
-        self._add(judgement)
+        self._observe(judgement)
         self._update()
         return judgement
+
+    def batch(self, count: int) -> list[Question]:
+        """Return several questions at once, for another annotation tool; see `add`.
+
+        They are chosen by the present weights, so that small batches tell more.
+        """
+        return [self._choose(self._lines + more) for more in range(count)]
 
     def undo(self) -> Judgement:
         """Take the last answer back, and ask the same question again.
@@ -291,10 +317,10 @@ class Session:
         """Compute the posterior from the prior and all answers."""
         self.weights, self._answers = self._before, Answers.none(len(self.features))
         for judgement in self._judgements.values():
-            self._add(judgement)
+            self._observe(judgement)
         self._update()
 
-    def _add(self, judgement: Judgement) -> None:
+    def _observe(self, judgement: Judgement) -> None:
         """Add an answer to those of the posterior."""
         if judgement.answer in ANSWERS:
             difference, base = self._difference(*self._rows(judgement))
@@ -317,24 +343,24 @@ class Session:
         difference = (table.features[first] - table.features[second]).astype(np.float64)
         return difference, float(table.base[first] - table.base[second])
 
-    def _check(self, judgement: Judgement, line: int) -> None:
-        """Raise a DataError if an answer of the journal is not about the lists."""
+    def _check(self, judgement: Judgement, line: int | None = None) -> None:
+        """Raise a DataError if an answer is not about the lists."""
         sentence = self._position.get(judgement.id)
         if sentence is None or max(judgement.candidates) >= self.lists.sizes[sentence]:
             problem = f"the list {quoted(judgement.id)} has no candidates {judgement.candidates}"
-            path = None if self._file is None else self._file.path
+            path = None if line is None or self._file is None else self._file.path
             raise DataError(problem, path, line, code="mismatch")
 
-    def _choose(self) -> Question:
-        """Return a new question; the same after the same lines of the journal."""
-        rng = np.random.default_rng([self.seed, self._lines])
+    def _choose(self, lines: int) -> Question:
+        """Return the question after some number of lines of the journal."""
+        rng = np.random.default_rng([self.seed, lines])
         earlier = [j for j in self.judgements if j.answer in ANSWERS and j.asked != REPEAT]
-        if self._lines % _REPEAT_EVERY == 0 and earlier:
+        if lines % _REPEAT_EVERY == 0 and earlier:
             repeated = earlier[rng.integers(len(earlier))]
             second, first = repeated.candidates
             return self._asked(repeated.id, (first, second), REPEAT)
-        if self.pairs == INFORMATION or (self.pairs == "mixed" and self._lines % 2):
-            asked, about = INFORMATION, ABOUT[self._lines // 2 % 2]
+        if self.pairs == INFORMATION or (self.pairs == "mixed" and lines % 2):
+            asked, about = INFORMATION, ABOUT[lines // 2 % 2]
             pair = informative_pair(
                 self._candidates, self._pool, self.weights, rng, self.slip, about
             )

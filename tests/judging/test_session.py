@@ -105,6 +105,19 @@ def test_half_of_the_pairs_are_random_and_every_twelfth_is_repeated(session: Ses
         earlier.add((judgement.id, judgement.candidates))
 
 
+def test_a_batch_is_answered_in_any_order(session: Session) -> None:
+    """As another annotation tool would."""
+    new = session.restarted(7)
+    batch = new.batch(4)
+    assert [question.asked for question in batch] == ["information", "random"] * 2
+    assert batch[0] == new.next()
+    for question in reversed(batch):
+        new.add(Judgement(question.id, question.candidates, "second"))
+    assert [judgement.id for judgement in new.judgements] == [q.id for q in reversed(batch)]
+    with raises(DataError, "mismatch"):
+        new.add(Judgement("unknown", (0, 1), "tie"))
+
+
 def test_undo_asks_the_same_again(session: Session) -> None:
     """The posterior is that before the answer."""
     new = answered(session.restarted(3), 5)
