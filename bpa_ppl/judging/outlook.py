@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -13,7 +12,7 @@ from bpa_ppl.judging.questions import Candidates, random_pairs
 from bpa_ppl.nbest import Int64
 
 #: Lists and draws that expectations are computed from, and further answers.
-_LISTS, _DRAWS, _FURTHER = 300, 200, 10
+_LISTS, _DRAWS, _FURTHER = 200, 100, 10
 
 
 class Outlook(NamedTuple):
@@ -47,58 +46,70 @@ class Outlook(NamedTuple):
     agreed: int
 
 
+class Tally:
+    """Counts of answers: to random pairs, that were predicted or not, and to repeated pairs.
+
+    Attributes:
+        answers: all but those that were skipped.
+        random, predicted, predicted_before, repeated, agreed: as in `Outlook`.
+    """
+
+    def __init__(self) -> None:
+        self.answers = self.random = self.repeated = self.agreed = 0
+        self.predicted = self.predicted_before = 0.0
+        self._winners: dict[tuple[int | str, frozenset[int]], int | None] = {}
+
+    def add(self, judgement: Judgement, score_before: float) -> None:
+        """Count an answer.
+
+        Args:
+            judgement: the answer.
+            score_before: the score of its first candidate minus that of the second by the prior.
+        """
+        if judgement.answer not in ANSWERS:
+            return
+        self.answers += 1
+        pair, winner = (judgement.id, frozenset(judgement.candidates)), _winner(judgement)
+        if judgement.asked == REPEAT and pair in self._winners:
+            self.repeated += 1
+            self.agreed += self._winners[pair] == winner
+        self._winners.setdefault(pair, winner)
+        if judgement.asked == RANDOM and winner is not None:
+            self.random += 1
+            first = judgement.answer == FIRST
+            predicted = 0.5 if judgement.predicted is None else judgement.predicted
+            self.predicted += _hit(predicted - 0.5, first)
+            self.predicted_before += _hit(score_before, first)
+
+
 def outlook(
-    candidates: Candidates,
-    pool: Int64,
-    before: Weights,
-    weights: Weights,
-    judgements: Sequence[Judgement],
-    predicted_before: Sequence[float],
+    candidates: Candidates, pool: Int64, choices_before: Int64, weights: Weights, tally: Tally
 ) -> Outlook:
     """Return what the answers of a session have changed, and what further ones would.
 
     Args:
         candidates: of all lists.
-        pool: lists with two candidates or more.
-        before: the prior.
+        pool: lists with candidates that differ.
+        choices_before: (S,) those of the prior.
         weights: the posterior.
-        judgements: the answers.
-        predicted_before: for each of them the score of the first candidate minus that of the
-            second by the prior.
+        tally: of the answers.
     """
-    means = np.stack([before.mean, weights.mean])[:, :-1]
-    choices = candidates.best(candidates.scores(means))
+    choices = candidates.choices(weights)
     rng = np.random.default_rng(0)
     table = candidates.lists(rng.choice(pool, min(_LISTS, len(pool)), replace=False))
     best, headroom, further = _expected(table, weights, rng)
-    answered = [j for j in judgements if j.answer in ANSWERS]
-    correct, correct_before, repeated, agreed = [], [], 0, 0
-    answers: dict[tuple[int | str, frozenset[int]], int | None] = {}
-    for judgement, start in zip(judgements, predicted_before, strict=True):
-        if judgement.answer not in ANSWERS:
-            continue
-        pair = judgement.id, frozenset(judgement.candidates)
-        won = _winner(judgement)
-        if judgement.asked == REPEAT and pair in answers:
-            repeated += 1
-            agreed += answers[pair] == won
-        answers.setdefault(pair, won)
-        if judgement.asked == RANDOM and judgement.answer != TIE:
-            first = judgement.answer == FIRST
-            correct.append(_hit((judgement.predicted or 0.5) - 0.5, first))
-            correct_before.append(_hit(start, first))
     return Outlook(
-        answers=len(answered),
-        lists=len(candidates.offsets) - 1,
-        changed=int((choices[:, 0] != choices[:, 1]).sum()),
+        answers=tally.answers,
+        lists=len(choices),
+        changed=int((choices != choices_before).sum()),
         best=best,
         headroom=headroom,
         further=further,
-        predicted=sum(correct),
-        predicted_before=sum(correct_before),
-        random=len(correct),
-        repeated=repeated,
-        agreed=agreed,
+        predicted=tally.predicted,
+        predicted_before=tally.predicted_before,
+        random=tally.random,
+        repeated=tally.repeated,
+        agreed=tally.agreed,
     )
 
 

@@ -46,6 +46,10 @@ class Candidates(NamedTuple):
         offsets = np.append(0, ends)
         return Candidates(self.features[rows], self.base[rows], offsets, self.text[rows])
 
+    def choices(self, weights: Weights) -> Int64:
+        """Return the position of the candidate of each list that the mean weights choose, (S,)."""
+        return self.best(self.scores(weights.mean[None, :-1]))[:, 0]
+
     def best(self, scores: Float64) -> Int64:
         """Return the position of the first best candidate of each list by each draw, (S, D)."""
         sizes = np.diff(self.offsets)

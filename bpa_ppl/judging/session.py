@@ -26,7 +26,7 @@ from bpa_ppl.judging.journal import (
     Judgement,
 )
 from bpa_ppl.judging.merging import content_hash, with_judgements
-from bpa_ppl.judging.outlook import Outlook, outlook
+from bpa_ppl.judging.outlook import Outlook, Tally, outlook
 from bpa_ppl.judging.questions import ABOUT, Candidates, informative_pair, random_pair
 from bpa_ppl.models import Preference, Preparation, Prior
 from bpa_ppl.nbest import Float64, Int64, NBest
@@ -138,6 +138,7 @@ class Session:
             )
         self._position = {identifier: s for s, identifier in enumerate(lists.ids)}
         self._before = Weights.prior(np.asarray(self.prior.mean), self.prior.full_covariance)
+        self._choices_before = self._candidates.choices(self._before)
         header = {
             "lists": Path(lists.origin).name,
             "sha256": content_hash(lists),
@@ -273,17 +274,12 @@ class Session:
             DataError: if they do not have the features.
         """
         table = self._candidates if lists is None else _candidates(lists, self._recorded)
-        return table.best(table.scores(self.weights.mean[None, :-1]))[:, 0]
+        return table.choices(self.weights)
 
     def outlook(self) -> Outlook:
         """Return what the answers so far have changed, and what further ones would."""
-        table, start = self._candidates, self._before.mean[:-1]
-        rows = np.array([self._rows(judgement) for judgement in self.judgements], np.int64)
-        rows = rows.reshape(-1, 2)
-        scores = table.features[rows] @ start + table.base[rows]
-        return outlook(
-            table, self._pool, self._before, self.weights, self.judgements, scores @ [1.0, -1.0]
-        )
+        table, before = self._candidates, self._choices_before
+        return outlook(table, self._pool, before, self.weights, self._tally)
 
     @property
     def judged(self) -> NBest:
@@ -316,14 +312,16 @@ class Session:
     def _recompute(self) -> None:
         """Compute the posterior from the prior and all answers."""
         self.weights, self._answers = self._before, Answers.none(len(self.features))
+        self._tally = Tally()
         for judgement in self._judgements.values():
             self._observe(judgement)
         self._update()
 
     def _observe(self, judgement: Judgement) -> None:
         """Add an answer to those of the posterior."""
+        difference, base = self._difference(*self._rows(judgement))
+        self._tally.add(judgement, float(difference @ self._before.mean[:-1] + base))
         if judgement.answer in ANSWERS:
-            difference, base = self._difference(*self._rows(judgement))
             self._answers = self._answers.added(
                 difference, base, judgement.answer, judgement.strength
             )
@@ -354,11 +352,12 @@ class Session:
     def _choose(self, lines: int) -> Question:
         """Return the question after some number of lines of the journal."""
         rng = np.random.default_rng([self.seed, lines])
-        earlier = [j for j in self.judgements if j.answer in ANSWERS and j.asked != REPEAT]
-        if lines % _REPEAT_EVERY == 0 and earlier:
-            repeated = earlier[rng.integers(len(earlier))]
-            second, first = repeated.candidates
-            return self._asked(repeated.id, (first, second), REPEAT)
+        if lines % _REPEAT_EVERY == 0:
+            earlier = [j for j in self.judgements if j.answer in ANSWERS and j.asked != REPEAT]
+            if earlier:
+                repeated = earlier[rng.integers(len(earlier))]
+                second, first = repeated.candidates
+                return self._asked(repeated.id, (first, second), REPEAT)
         if self.pairs == INFORMATION or (self.pairs == "mixed" and lines % 2):
             asked, about = INFORMATION, ABOUT[lines // 2 % 2]
             pair = informative_pair(

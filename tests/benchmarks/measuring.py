@@ -33,7 +33,7 @@ def parse_options(
     *,
     tables: Iterable[str] = (),
     needs_data: bool = True,
-    **defaults: int | str | tuple[Any, ...],
+    **defaults: float | str | tuple[Any, ...],
 ) -> argparse.Namespace:
     """Parse the command line.
 
@@ -72,7 +72,7 @@ def parse_options(
 def run_tables(
     description: str,
     tables: Mapping[str, Callable[[argparse.Namespace], None]],
-    **defaults: int | str | tuple[Any, ...],
+    **defaults: float | str | tuple[Any, ...],
 ) -> None:
     """Parse the command line and print the selected tables."""
     options = parse_options(description, tables=tables, **defaults)

@@ -1,0 +1,139 @@
+"""Comparing two candidates at a time: the headroom that simulated raters win with few answers.
+
+    python tests/benchmarks/bench_judging.py [--tables NAME ...] [--draws 10] [--slip 0.05]
+
+Data and protocol are those of `bench_judged.py`: each half of a domain of WMT 2023 is once the pool
+that pairs are chosen from, and once the test set. The rater prefers the candidate with the better
+MQM; "no difference" counts as an answer. Printed is the share of the headroom ± two standard
+deviations over the sessions, by the number of answers.
+
+Tables:
+    pairs     ways of choosing pairs, with all metrics as features
+    noise     a fifth of the answers random
+    six       the six features that most people have, from nothing and from one trusted metric
+    learned   a prior learned from the other domains
+    speed     milliseconds for the next pair, an answer and the outlook, on 10,000 lists of 20
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+from bench_judged import SIX, WMT23, Half, cell, read_halves
+from measuring import Table, run_tables
+
+import bpa_ppl as bpa
+from bpa_ppl.judging import Session, learning_curve
+from bpa_ppl.nbest import NBest
+from bpa_ppl.weights import spread_within
+
+ANSWERS = (10, 20, 50)
+TRUSTED = "qe_CometKiwi"
+
+
+def print_sessions(
+    name: str,
+    halves: list[Half],
+    options: Any,
+    *,
+    pairs: str = "mixed",
+    noise: float = 0.0,
+    prior: Any = lambda half: None,
+    answers: tuple[int, ...] = ANSWERS,
+) -> None:
+    """Print the headroom that sessions win.
+
+    Args:
+        name: of the row.
+        halves: pools and test sets.
+        options: of the command line.
+        pairs: how they are chosen.
+        noise: the probability of a random answer.
+        prior: returns the prior of a half.
+        answers: their numbers.
+    """
+    curves = []
+    for half in halves:
+        session = Session(half.pool, prior(half), slip=options.slip)
+        runs = [session.restarted(seed, pairs) for seed in range(options.draws)]
+        curves.append([learning_curve(run, half.test, "mqm", answers, noise) for run in runs])
+    means = np.mean(curves, axis=0).T
+    cells = [cell(size, list(values)) for size, values in zip(answers, means, strict=True)]
+    print(f"{name:<34} " + "   ".join(cells), flush=True)
+
+
+def pairs(options: Any) -> None:
+    """Print how ways of choosing pairs compare."""
+    print("\nall metrics")
+    for way in ("mixed", "information", "random"):
+        print_sessions(way, read_halves(WMT23), options, pairs=way)
+
+
+def noise(options: Any) -> None:
+    """Print what random answers cost."""
+    print("\nall metrics, a fifth of the answers random")
+    print_sessions("mixed", read_halves(WMT23), options, noise=0.2)
+
+
+def trusted(half: Half) -> dict[str, float]:
+    """Return a weight of one metric alone."""
+    names = half.pool.feature_names
+    return {TRUSTED: 0.5 / float(spread_within(half.pool)[names.index(TRUSTED)])}
+
+
+def six(options: Any) -> None:
+    """Print the scores with six features."""
+    print("\nsix features")
+    halves = read_halves(WMT23, SIX)
+    print_sessions("from nothing", halves, options)
+    start = (0, *ANSWERS)
+    print_sessions(f"from {TRUSTED}", halves, options, prior=trusted, answers=start)
+
+
+def learned(options: Any) -> None:
+    """Print the scores with a prior learned from the other domains."""
+    print("\nall metrics, prior learned from the other domains")
+    halves = read_halves(WMT23)
+    posteriors = {
+        half.name: bpa.adapt(
+            NBest.concatenate([half.pool, half.test], renumber=True), None, metric="mqm"
+        )
+        for half in halves[::2]
+    }
+    priors = {
+        name: bpa.learn_prior([one for other, one in posteriors.items() if other != name])
+        for name in posteriors
+    }
+    start = (0, *ANSWERS)
+    print_sessions("mixed", halves, options, prior=lambda half: priors[half.name], answers=start)
+
+
+def speed(options: Any) -> None:
+    """Print the median and the longest time of each part of an answer."""
+    rng = np.random.default_rng(0)
+    texts = [[f"text {s} {i}" for i in range(20)] for s in range(10_000)]
+    features = rng.normal(size=(10_000, 20, 12))
+    session = Session(NBest.from_lists(texts, features, [f"metric{k}" for k in range(12)]))
+    seconds: dict[str, list[float]] = {"next": [], "answer": [], "outlook": []}
+    for _ in range(60):
+        answer = ("first", "second", "tie")[rng.integers(3)]
+        parts = session.next, partial(session.answer, answer), session.outlook
+        for name, part in zip(seconds, parts, strict=True):
+            start = perf_counter()
+            part()
+            seconds[name].append(perf_counter() - start)
+    table = Table("10,000 lists of 20, milliseconds", "median", "longest")
+    for name, values in seconds.items():
+        table.row(name, 1000 * float(np.median(values)), 1000 * max(values))
+
+
+if __name__ == "__main__":
+    run_tables(
+        __doc__,
+        {"pairs": pairs, "noise": noise, "six": six, "learned": learned, "speed": speed},
+        draws=10,
+        slip=0.05,
+    )
