@@ -498,6 +498,26 @@ def skewed_problem() -> Problem:
     return problem_of(inside, outside, dev, features, ("one",))
 
 
+def test_energy_and_density_of_nuts_agree_with_formulas(
+    skewed_problem: Problem, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sampling, "_WARMUP", 8)
+    posterior = nuts(skewed_problem, Variant("map"), draws=8)
+    drawn = as_draws(posterior)
+    assert drawn.weights.shape == (4, 2, 1)
+    beta, gamma = drawn.values["beta"], drawn.values["gamma"]
+    w = drawn.weights[..., 0]
+    w_a, w_b = 1 / (1 + np.exp(-w)), 1 / (1 + np.exp(w))
+    p = beta / (1 + beta) * (w_a + gamma / 2) / (w_a + w_b + gamma)
+    log_prior = -0.125 * (np.log(beta) ** 2 + np.log(gamma) ** 2) - w**2 / 2
+    np.testing.assert_allclose(drawn.log_density, 50 * np.log(p) + log_prior)
+    np.testing.assert_allclose(drawn.log_likelihood["dev"][..., 0], 50 * np.log(p), rtol=1e-5)
+    # The energy is the potential energy, −log density, plus the kinetic energy.
+    kinetic = posterior["sample_stats"]["energy"].values + drawn.log_density
+    assert (kinetic > 0).all()
+    assert len(np.unique(kinetic)) == 8
+
+
 @pytest.mark.slow  # compiling NUTS takes most of the time
 def test_nuts_replaces_unreliable_importance_weights(
     skewed_problem: Problem, monkeypatch: pytest.MonkeyPatch
