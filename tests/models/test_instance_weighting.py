@@ -47,7 +47,7 @@ from bpa_ppl.phrases.tables import Side
 from bpa_ppl.posterior import Draws, as_draws
 
 NAMES = ("one", "two", "three")
-PRIOR = PhiPrior(weight_deviation=1.0, alpha=(2.0, 1.5), scale_deviation=1.5)
+PRIOR = PhiPrior(weight_deviation=1.2, alpha=(2.0, 1.5), scale_deviation=1.5)
 Tables = tuple[PhraseCounts, PhraseCounts, PhraseCounts, Float32]
 VARIANTS = [
     Variant(mixture, smoothed, link, flat, weighted, complete=complete)
