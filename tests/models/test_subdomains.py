@@ -171,6 +171,16 @@ def test_cross_fitting_improves_recovery() -> None:
     assert cross_fitted > in_sample + 0.02
 
 
+def test_result_is_that_of_the_last_iteration() -> None:
+    result, history = induce(*SMALL, 3, em="soft"), run_em(SMALL, k=3, em="soft")
+    before, last = history[-2:]
+    np.testing.assert_array_equal(result.assignment, last.posteriors)
+    np.testing.assert_array_equal(result.weights, last.weights)
+    assert np.abs(last.posteriors - before.posteriors).max() > 0.01
+    for name in ("log_likelihood", "log_prior"):
+        assert result.settings[f"{name}s"] == [getattr(entry, name) for entry in history[1:]]
+
+
 @pytest.mark.parametrize("settings", [{}, {"em": "soft", "folds": 2}])
 def test_result_depends_on_seed_but_not_on_jobs(settings: dict) -> None:
     texts = planted(3, 150, 0.1, words=40)[:2]
