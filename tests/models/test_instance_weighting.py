@@ -39,6 +39,7 @@ from bpa_ppl.models.instance_weighting.mixture import (
     unconstrained,
 )
 from bpa_ppl.models.instance_weighting.posterior import laplace, mean_probabilities, nuts, sample
+from bpa_ppl.models.instance_weighting.tables import _batches
 from bpa_ppl.nbest import Float32
 from bpa_ppl.notes import capture_notes
 from bpa_ppl.phrases import PhraseCounts
@@ -559,6 +560,18 @@ def test_reliable_importance_weights_are_kept(dense_problem: Problem) -> None:
     assert (as_draws(one).weights == as_draws(other).weights).all()
     with raises(UsageError, parameter="draws"):
         sample(dense_problem, variant, prior=PRIOR, draws=0)
+
+
+@pytest.mark.parametrize("size", [1, 3, 7, 40])
+def test_batches_of_pairs_have_whole_groups(size: int) -> None:
+    condition = np.random.default_rng(0).integers(6, size=40)
+    parts = _batches(condition, size)
+    assert sorted(np.concatenate(parts)) == list(range(40))
+    groups = [set(condition[part].tolist()) for part in parts]
+    assert sum(map(len, groups)) == len(set().union(*groups)) == 6
+    largest = np.bincount(condition).max()
+    assert all(size - largest < len(part) < size + largest for part in parts[:-1])
+    assert 0 < len(parts[-1]) < size + largest
 
 
 def test_mean_over_a_single_draw_equals_its_probabilities(dense_problem: Problem) -> None:
