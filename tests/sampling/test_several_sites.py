@@ -129,6 +129,8 @@ def test_other_functions_accept_a_posterior_with_several_sites() -> None:
     assert "centre" in posterior_page(posterior)
     assert len(rerank(TARGETS["plane"]().pool, posterior).choice) == SENTENCES
     assert "centre" in posterior["prior"]
+    centre = posterior["posterior"]["centre"].values
+    np.testing.assert_allclose(posterior["log_prior"]["centre"].values, norm.logpdf(centre))
 
 
 @pytest.mark.slow
