@@ -129,8 +129,6 @@ def _from_standard(
     The last domain has no sentences, so its z is standard normal.
     """
     size = unit.shape[-1]
-    if root.shape[-1] != size:  # a single feature has no correlations
-        root = root * jnp.eye(size)
 
     def of_domain(precision: jax.Array, centre: jax.Array, value: jax.Array) -> Any:
         projected = root.T @ precision

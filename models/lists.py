@@ -278,7 +278,11 @@ def _grouped(sizes: Int64) -> list[tuple[int, Int64]]:
 
 
 def _rounded_up(number: int) -> int:
-    """Round up to one of few numbers, by at most an eighth."""
+    """Round up to one of few numbers, by at most an eighth.
+
+    >>> [_rounded_up(number) for number in (0, 7, 17, 33, 100)]
+    [1, 7, 18, 36, 104]
+    """
     grain = 1 << max(0, max(number, 1).bit_length() - 4)
     return max(-(-number // grain) * grain, 1)
 

@@ -99,6 +99,7 @@ def weigh(
 def _batches(condition: np.ndarray, size: int) -> list[np.ndarray]:
     """Return the pairs in sorted batches of about this size; all pairs of one y are in one."""
     order = np.argsort(condition, kind="stable")
-    starts = np.flatnonzero(np.diff(condition[order], prepend=-1))
-    cuts = starts[np.searchsorted(starts, np.arange(size, len(order), size), side="right") - 1]
-    return [np.sort(part) for part in np.split(order, np.unique(cuts)) if len(part)]
+    changes = np.flatnonzero(np.diff(condition[order])) + 1
+    after = np.searchsorted(changes, np.arange(size, len(order), size))
+    cuts = changes[np.unique(after[after < len(changes)])]
+    return [np.sort(part) for part in np.split(order, cuts)]

@@ -92,9 +92,10 @@ def join_lists(judged: Lists, preferences: Lists) -> Lists:
     >>> from bpa_ppl.models import in_order, tabulate
     >>> from bpa_ppl.weights import match
     >>> nbest = NBest.from_lists([["a", "b"]], [[[1.0], [3.0]]], ["LM0"])
-    >>> one = tabulate(nbest, match({"LM0": 0.5}, nbest))
-    >>> in_order(join_lists(one, one)).tolist()
-    [0, 1]
+    >>> one = tabulate(nbest, match({"LM0": 0.5}, nbest), multiple=2)
+    >>> both = join_lists(one, one)
+    >>> both.sentence.tolist(), in_order(both).tolist()
+    ([0, -1, 1, -1], [0, 2])
     """
     count = int(np.max(judged.sentence)) + 1
     shifted = np.where(preferences.sentence < 0, -1, preferences.sentence + count)

@@ -63,9 +63,7 @@ class Preference(Likelihood, frozen=True):
         """
         # 1 for ties if row 0 is not one, −1 for the others if it is one, else 0.
         ties = [
-            np.where(
-                bucket.hypothesis >= 0, bucket.gain.astype(np.float64) - bucket.gain[..., :1], 0.0
-            )
+            bucket.gain.astype(np.float64) - bucket.gain[..., :1]
             for bucket in buckets_with_gains(lists, "preference")
         ]
         infer_nu = self.nu is None and any(tie.any() for tie in ties)

@@ -90,6 +90,7 @@ def test_example_study_is_valid() -> None:
         ("seed = 5", "sed = 5", "wrong-type", "`sed`"),
         ('"mira"', '"mirra"', "unknown-name", "'mirra'"),
         ('"mira"', '"mert+"', "no-data", r"mert\+ .* \[development\]"),
+        ('"mira"', '"weight-trace"', "no-data", r"weight-trace .* \[development\]"),
         ('"nbest"', '"lists"', "missing-file", "lists;"),
         ('"moses.ini"', '"none.ini"', "missing-file", "none.ini"),
         ("held_out = 10", "held_out = -1", "wrong-type", "held_out`"),

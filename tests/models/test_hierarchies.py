@@ -11,13 +11,15 @@ import numpy as np
 import pytest
 import reference_model
 from moment_checks import assert_moments
-from numpyro.infer.util import potential_energy
+from numpyro import handlers
+from numpyro.infer.util import log_density, potential_energy
 from raising import raises
 from scipy.special import log_expit, logsumexp
 from scipy.stats import beta, halfcauchy, halfnorm, invgamma, norm
 
 from bpa_ppl import NBest, UsageError, adapt, check
 from bpa_ppl.models import Hierarchical, Horseshoe, Prior, SpikeSlab, tabulate
+from bpa_ppl.models.hierarchical import LOG_SLOPE, WHITENED, Information
 from bpa_ppl.models.likelihoods import Oracle
 from bpa_ppl.models.priors.learned import Evidence, hierarchy
 from bpa_ppl.posterior import as_draws, to_arviz
@@ -119,6 +121,46 @@ def test_hierarchical_density_agrees_with_scipy() -> None:
         result = constrained(program, data, z)
         np.testing.assert_allclose(result["weights"], weights[2])
         np.testing.assert_allclose(result["by_domain"], weights[:2])
+
+
+@pytest.mark.parametrize("names", [("LM0",), ("LM0", "WP0")])
+def test_whitening_agrees_with_conditional_gaussian(names: tuple[str, ...]) -> None:
+    """Given Gaussian likelihoods N(λ_d; λ̂_d, H_d⁻¹), z_d is Gaussian, and whitening scales it."""
+    rng, size = np.random.default_rng(8), len(names)
+    lists = reference_model.pairs(rng.normal(size=(4, size)), names)
+    matched, domain = match(dict.fromkeys(names, 0.0), lists), np.arange(4) % 2
+    table = tabulate(lists, matched, np.zeros(4), domain=domain)
+    prior = Prior(np.full(size, 0.3), np.full(size, 0.5))
+    square = rng.normal(size=(2, size, size))
+    information = Information(square @ square.transpose(0, 2, 1), rng.normal(size=(2, size)))
+    whitened_values, scale = rng.normal(size=(3, size)), np.array([0.7, 1.4])[:size]
+    correlation = np.array([[1.0, 0.0], [0.6, 0.8]])[:size, :size]
+    sites = {"shared": rng.normal(size=size), "scale": scale, "own": whitened_values}
+    sites |= {"correlation": correlation} if size > 1 else {}
+
+    @jax.jit
+    def run(sites: Any, table: Any, information: Any) -> Any:
+        return log_density(Hierarchical(2), (table, prior, Oracle(), information), {}, sites)[0]
+
+    @jax.jit
+    def values(sites: Any, table: Any, information: Any) -> Any:
+        model = handlers.substitute(Hierarchical(2), sites)
+        trace = handlers.trace(model).get_trace(table, prior, Oracle(), information)
+        return [trace[name]["value"] for name in (WHITENED, LOG_SLOPE)]
+
+    with jax.enable_x64(True):
+        own, log_slope = map(np.asarray, values(sites, table, information))
+        root, log_det = scale[:, None] * correlation, 0.0
+        for d, (precision, centre) in enumerate(zip(*information, strict=True)):
+            conditional = np.eye(size) + root.T @ precision @ root
+            mean = np.linalg.solve(conditional, root.T @ precision @ (centre - sites["shared"]))
+            distance = (own[d] - mean) @ conditional @ (own[d] - mean)
+            assert distance == pytest.approx(whitened_values[d] @ whitened_values[d])
+            log_det += np.linalg.slogdet(conditional)[1]
+        assert own[2].tolist() == whitened_values[2].tolist()  # of no sentence
+        assert float(log_slope) == pytest.approx(-log_det / 2)
+        changed = float(run(sites, table, information))
+        assert changed == pytest.approx(float(run(sites | {"own": own}, table, None)) + log_slope)
 
 
 def hierarchy_target(names: tuple[str, ...], domains: int) -> Target:

@@ -39,6 +39,7 @@ from bpa_ppl.models.instance_weighting.mixture import (
     unconstrained,
 )
 from bpa_ppl.models.instance_weighting.posterior import laplace, mean_probabilities, nuts, sample
+from bpa_ppl.models.instance_weighting.tables import _batches
 from bpa_ppl.nbest import Float32
 from bpa_ppl.notes import capture_notes
 from bpa_ppl.phrases import PhraseCounts
@@ -47,7 +48,7 @@ from bpa_ppl.phrases.tables import Side
 from bpa_ppl.posterior import Draws, as_draws
 
 NAMES = ("one", "two", "three")
-PRIOR = PhiPrior(weight_deviation=1.0, alpha=(2.0, 1.5), scale_deviation=1.5)
+PRIOR = PhiPrior(weight_deviation=1.2, alpha=(2.0, 1.5), scale_deviation=1.5)
 Tables = tuple[PhraseCounts, PhraseCounts, PhraseCounts, Float32]
 VARIANTS = [
     Variant(mixture, smoothed, link, flat, weighted, complete=complete)
@@ -498,6 +499,26 @@ def skewed_problem() -> Problem:
     return problem_of(inside, outside, dev, features, ("one",))
 
 
+def test_energy_and_density_of_nuts_agree_with_formulas(
+    skewed_problem: Problem, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sampling, "_WARMUP", 8)
+    posterior = nuts(skewed_problem, Variant("map"), draws=8)
+    drawn = as_draws(posterior)
+    assert drawn.weights.shape == (4, 2, 1)
+    beta, gamma = drawn.values["beta"], drawn.values["gamma"]
+    w = drawn.weights[..., 0]
+    w_a, w_b = 1 / (1 + np.exp(-w)), 1 / (1 + np.exp(w))
+    p = beta / (1 + beta) * (w_a + gamma / 2) / (w_a + w_b + gamma)
+    log_prior = -0.125 * (np.log(beta) ** 2 + np.log(gamma) ** 2) - w**2 / 2
+    np.testing.assert_allclose(drawn.log_density, 50 * np.log(p) + log_prior)
+    np.testing.assert_allclose(drawn.log_likelihood["dev"][..., 0], 50 * np.log(p), rtol=1e-5)
+    # The energy is the potential energy, −log density, plus the kinetic energy.
+    kinetic = posterior["sample_stats"]["energy"].values + drawn.log_density
+    assert (kinetic > 0).all()
+    assert len(np.unique(kinetic)) == 8
+
+
 @pytest.mark.slow  # compiling NUTS takes most of the time
 def test_nuts_replaces_unreliable_importance_weights(
     skewed_problem: Problem, monkeypatch: pytest.MonkeyPatch
@@ -539,6 +560,18 @@ def test_reliable_importance_weights_are_kept(dense_problem: Problem) -> None:
     assert (as_draws(one).weights == as_draws(other).weights).all()
     with raises(UsageError, parameter="draws"):
         sample(dense_problem, variant, prior=PRIOR, draws=0)
+
+
+@pytest.mark.parametrize("size", [1, 3, 7, 40])
+def test_batches_of_pairs_have_whole_groups(size: int) -> None:
+    condition = np.random.default_rng(0).integers(6, size=40)
+    parts = _batches(condition, size)
+    assert sorted(np.concatenate(parts)) == list(range(40))
+    groups = [set(condition[part].tolist()) for part in parts]
+    assert sum(map(len, groups)) == len(set().union(*groups)) == 6
+    largest = np.bincount(condition).max()
+    assert all(size - largest < len(part) < size + largest for part in parts[:-1])
+    assert 0 < len(parts[-1]) < size + largest
 
 
 def test_mean_over_a_single_draw_equals_its_probabilities(dense_problem: Problem) -> None:

@@ -116,6 +116,15 @@ def test_density_and_gradient_agree_with_scipy(
         np.testing.assert_allclose(part, other, rtol=1e-5, atol=1e-5)
 
 
+def test_settings_without_a_value_are_per_edit(
+    lists: NBest, gain_values: Array, oracle: Array, reference: Any
+) -> None:
+    for likelihood, name, setting in ((Margin(), "margin", 2.0), (Risk(), "risk", 1.0)):
+        each, *_ = evaluate_likelihood(likelihood, lists, gain_values, oracle, WEIGHTS)
+        expected = reference(name, setting, WEIGHTS)
+        np.testing.assert_allclose(each, expected, rtol=2e-5, atol=2e-5)
+
+
 def test_hypotheses_with_different_gains_are_not_merged(
     lists: NBest, gain_values: Array, oracle: Array
 ) -> None:

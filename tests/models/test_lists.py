@@ -62,11 +62,20 @@ def test_in_order_restores_sentence_order() -> None:
     table = tabulate(pool, match(CANONICAL, pool), np.zeros(6, int), multiple=4)
     assert table.sentence[in_order(table)].tolist() == list(range(6))
     assert all(bucket.base.shape[1] % 4 == 0 for bucket in table.buckets)
+    assert (table.domain == 0).all()  # of padding sentences too
 
 
-def test_rejects_table_larger_than_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    pool = _random_lists([50] * 10)
-    free = type("Memory", (), {"available": 1000})
+@pytest.mark.parametrize("enough", [False, True])
+def test_table_and_its_copy_must_fit_into_memory(
+    monkeypatch: pytest.MonkeyPatch, enough: bool
+) -> None:
+    pool = _random_lists([50] * 10 + [20] * 3)
+    table = tabulate(pool, match(CANONICAL, pool))
+    needed = 2 * sum(part.nbytes for bucket in table.buckets for part in bucket[:3])
+    free = type("Memory", (), {"available": needed if enough else needed - 1})
     monkeypatch.setattr(psutil, "virtual_memory", lambda: free)
-    with raises(DataError, "too-large"):
-        tabulate(pool, match(CANONICAL, pool), np.zeros(10, int))
+    if enough:
+        tabulate(pool, match(CANONICAL, pool))
+    else:
+        with raises(DataError, "too-large"):
+            tabulate(pool, match(CANONICAL, pool))

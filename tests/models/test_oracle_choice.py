@@ -73,6 +73,35 @@ def test_equal_hypotheses_share_probability() -> None:
     np.testing.assert_allclose(np.exp(log_p), np.exp(0.7) / (2 * np.exp(0.7) + 1), rtol=1e-6)
 
 
+def test_rows_have_the_probabilities_of_their_hypotheses() -> None:
+    """Also those of other rows than the oracle, with a fixed feature and equal hypotheses."""
+    rng = np.random.default_rng(3)
+    features = [rng.normal(size=(n, 2)) for n in SIZES]
+    for table in features:
+        table[1::3] = table[0]
+    texts = [[str(i) for i in range(n)] for n in SIZES]
+    pool = NBest.from_lists(texts, features, ["LM0", "WP0"])
+    matched = match({"LM0": 0.1, "WP0": 0.7}, pool, fixed=["WP0"])
+    data = tabulate(pool, matched, ORACLE)
+    distribution, order = OracleChoice(data, jax.numpy.array([0.4])), in_order(data)
+    rows = np.arange(max(SIZES))
+    log_p = np.asarray(jax.vmap(distribution.log_prob)(np.tile(rows[:, None], len(data.oracle))))
+    hypotheses = [bucket.hypothesis.reshape(-1, bucket.base.shape[-1]) for bucket in data.buckets]
+    places = [row for bucket in hypotheses for row in bucket]
+    for sentence, place in enumerate(order):
+        table = pool.features[pool.rows(sentence)]
+        p = np.exp(reference_model.log_choice(table, [0.4, 0.7]))
+        represented = places[place][places[place] >= 0]
+        others = np.arange(len(p)) != ORACLE[sentence]
+        expected = [
+            p[h] if row == 0 else p[others & (table == table[h]).all(axis=1)].sum()
+            for row, h in enumerate(represented)
+        ]
+        assert sum(expected) == pytest.approx(1.0)
+        result = np.exp(log_p[: len(expected), place])
+        np.testing.assert_allclose(result, expected, rtol=1e-5)
+
+
 def test_exp2_agrees_with_numpy_and_is_clipped() -> None:
     x = np.concatenate([np.linspace(-126, 127, 100_001), np.arange(-126, 127) + 0.5, [0, 1e-30]])
     x = x.astype(np.float32)

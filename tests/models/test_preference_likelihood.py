@@ -17,7 +17,7 @@ from targets import integrated
 
 from bpa_ppl import NBest, UsageError, adapt
 from bpa_ppl.experiments.samplers import calibrate_sampler
-from bpa_ppl.models import Hierarchical, Preference, Prior
+from bpa_ppl.models import Hierarchical, Lists, Preference, Prior, in_order
 from bpa_ppl.posterior import as_draws
 from bpa_ppl.registry import LIKELIHOODS
 from bpa_ppl.sampling import target_of
@@ -139,6 +139,25 @@ def test_density_gradient_and_log_likelihood_agree_with_formulas(
     nu = np.exp(-0.4) if "log_nu" in z else likelihood.nu
     expected = reference_log_likelihood(lists, WEIGHTS, nu, likelihood.slip)
     np.testing.assert_allclose(result["oracle"][0, 0], expected, rtol=2e-5, atol=1e-6)
+
+
+def test_log_likelihood_of_domains_agrees_with_formulas(lists: NBest) -> None:
+    judged_lists = with_judgements(lists, ties=True)
+    posterior = posterior_target(judged_lists, Preference())
+    number = np.asarray(posterior.data.lists.sentence)
+    tables = posterior.data.lists._replace(domain=np.maximum(number, 0) % 2)
+    weights = np.array([WEIGHTS, [-0.3, 0.5]])
+
+    @jax.jit
+    def log_p(tables: Lists, weights: Array) -> Any:
+        likelihood = posterior.program.likelihood
+        with handlers.trace() as sites, handlers.substitute(data={"log_nu": 0.3}):
+            likelihood.sample_parameters().observe(tables, weights)
+        return sites["oracle"]["fn"].log_prob(tables.oracle)
+
+    result = np.asarray(log_p(tables, weights))[in_order(tables)]
+    each = [reference_log_likelihood(judged_lists, w, np.exp(0.3), 0.0) for w in weights]
+    np.testing.assert_allclose(result, np.where(np.arange(len(result)) % 2, *each[::-1]), rtol=2e-5)
 
 
 def test_order_of_candidates_does_not_matter(lists: NBest) -> None:

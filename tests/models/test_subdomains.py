@@ -17,7 +17,7 @@ from subdomain_program import pad_text, subdomain_mixture
 
 from bpa_ppl.errors import BpaWarning, DataError, UsageError
 from bpa_ppl.models.subdomains import Settings, induce
-from bpa_ppl.models.subdomains.expectation_maximisation import Iteration, em
+from bpa_ppl.models.subdomains.expectation_maximisation import Iteration, _Mixture, em
 from bpa_ppl.models.subdomains.lexicon import Lexicons
 from bpa_ppl.phrases import NumberedText, Subdomains
 from bpa_ppl.phrases.tables import SIDES, Side
@@ -171,6 +171,16 @@ def test_cross_fitting_improves_recovery() -> None:
     assert cross_fitted > in_sample + 0.02
 
 
+def test_result_is_that_of_the_last_iteration() -> None:
+    result, history = induce(*SMALL, 3, em="soft"), run_em(SMALL, k=3, em="soft")
+    before, last = history[-2:]
+    np.testing.assert_array_equal(result.assignment, last.posteriors)
+    np.testing.assert_array_equal(result.weights, last.weights)
+    assert np.abs(last.posteriors - before.posteriors).max() > 0.01
+    for name in ("log_likelihood", "log_prior"):
+        assert result.settings[f"{name}s"] == [getattr(entry, name) for entry in history[1:]]
+
+
 @pytest.mark.parametrize("settings", [{}, {"em": "soft", "folds": 2}])
 def test_result_depends_on_seed_but_not_on_jobs(settings: dict) -> None:
     texts = planted(3, 150, 0.1, words=40)[:2]
@@ -179,6 +189,37 @@ def test_result_depends_on_seed_but_not_on_jobs(settings: dict) -> None:
     assert one_job.settings == three_jobs.settings
     other = induce(*texts, 3, seed=2, **settings)
     assert one_job.assignment.tobytes() != other.assignment.tobytes()
+
+
+@pytest.mark.parametrize("power", [1.0, 0.3])
+def test_unigram_mixture_agrees_with_formulas(power: float) -> None:
+    """P(word | z) from expected counts and pseudo-counts, 2 % of the words of a small text."""
+    posteriors = np.random.default_rng(0).dirichlet(np.ones(3), len(SMALL[0]))
+    joint = np.log(np.tile(posteriors.mean(axis=0), (len(posteriors), 1)))
+    for side in SMALL:
+        sentence = np.repeat(np.arange(len(side)), np.diff(side.starts))
+        counts = np.zeros((len(side), len(side.words)))
+        np.add.at(counts, (sentence, side.numbers), 1)
+        expected = posteriors.T @ counts + 0.02 * counts.sum(axis=0)
+        joint += counts @ np.log(expected / expected.sum(axis=1, keepdims=True)).T
+    result, log_likelihood = _Mixture(SMALL).step(posteriors, power)
+    raised = np.exp(power * (joint - joint.max(axis=1, keepdims=True)))
+    np.testing.assert_allclose(result, raised / raised.sum(axis=1, keepdims=True), rtol=1e-9)
+    assert log_likelihood == pytest.approx(np.logaddexp.reduce(joint, axis=1).sum())
+
+
+def test_log_prior_is_the_mean_over_folds() -> None:
+    lexicons, fold = Lexicons(*SMALL, 1.0), np.arange(len(SMALL[0])) % 2
+    *_, before, last = run_em(SMALL, k=2, em="soft", folds=2, iterations=1)
+    expected = [
+        lexicons.log_prior(
+            side, lexicons.learned(side, [before.pair_weights(z, side) * (fold != scored)])
+        )
+        for side in SIDES
+        for z in range(2)
+        for scored in range(2)
+    ]
+    assert last.log_prior == pytest.approx(sum(expected) / 2)
 
 
 class Interrupted(Exception):

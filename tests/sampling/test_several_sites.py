@@ -19,8 +19,11 @@ from targets import SENTENCES, TARGETS, integrated
 
 from bpa_ppl import UsageError, adapt, check, point_weights, rerank
 from bpa_ppl.diagnostics import loo, posterior_page
-from bpa_ppl.models import OracleChoice, log_linear
+from bpa_ppl.models import OracleChoice, Prior, log_linear
 from bpa_ppl.posterior import as_draws
+from bpa_ppl.sampling import target_of
+from bpa_ppl.sampling.density import model_info
+from bpa_ppl.weights import match
 
 LENGTHS = np.array([0.3, -0.2, 0.9, 0.1, 0.4])
 GIVEN = reference_model.given(*[0] * SENTENCES)
@@ -126,6 +129,8 @@ def test_other_functions_accept_a_posterior_with_several_sites() -> None:
     assert "centre" in posterior_page(posterior)
     assert len(rerank(TARGETS["plane"]().pool, posterior).choice) == SENTENCES
     assert "centre" in posterior["prior"]
+    centre = posterior["posterior"]["centre"].values
+    np.testing.assert_allclose(posterior["log_prior"]["centre"].values, norm.logpdf(centre))
 
 
 @pytest.mark.slow
@@ -228,6 +233,25 @@ def test_a_prior_with_a_learned_scale_is_sampled_as_quadrature_says(sampler: str
     assert posterior.attrs["model"] == "learned_scale"
     assert len(rerank(target.pool, posterior, unchecked=True).choice) == SENTENCES
     assert list(point_weights(posterior)) == ["LM0"]
+
+
+def positive(lists: Any, prior: Any, likelihood: Any) -> None:
+    numpyro.sample("scale", dist.HalfNormal(1.0))
+    observe(lists, numpyro.sample("weights", prior.distribution()))
+
+
+@pytest.mark.parametrize(
+    ("model", "as_sampled"),
+    [(log_linear, True), (positive, False), (by_domain, False)],
+)
+def test_only_real_sites_without_functions_of_them_are_as_sampled(
+    model: Any, as_sampled: bool
+) -> None:
+    pool = TARGETS["plane"]().pool
+    matched = match(TARGETS["plane"]().canonical, pool)
+    prior = Prior.isotropic(TARGETS["plane"]().canonical)
+    target = target_of(pool, matched, prior, oracle=np.zeros(len(pool)), model=model)
+    assert model_info(target.program, target.data).unconstrained is as_sampled
 
 
 def _short(lists: Any) -> None:

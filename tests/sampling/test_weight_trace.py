@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
+import reference_model
 from raising import raises
 
 from bpa_ppl import NBest, UsageError, Weights, adapt, check
+from bpa_ppl.sampling import Sequential
 from bpa_ppl.sampling.weight_trace import WeightTrace
 
 
@@ -39,12 +43,36 @@ def test_visited_weights_have_the_length_of_the_free_canonical_weights(toy: NBes
     np.testing.assert_allclose(np.abs(visited).sum(axis=1), 2.8)
 
 
-def test_visited_weights_are_found_on_the_development_set(toy: NBest, weights: Weights) -> None:
-    found = adapt(toy, weights, sampler="weight-trace", extra=toy, restarts=5, seed=3)
+@pytest.mark.parametrize("delta", [1.0, 4.0])
+def test_visited_weights_of_the_development_set_are_weighted_by_the_data(
+    toy: NBest, weights: Weights, delta: float
+) -> None:
+    oracle, finished = (2, 0, 1), []
+    options: dict[str, Any] = {"delta": delta} if delta != 1 else {}  # the default
+    found = adapt(
+        toy,
+        weights,
+        sampler=WeightTrace(restarts=5, **options),
+        extra=toy,
+        seed=3,
+        likelihood="oracle",
+        oracle=reference_model.given(*oracle),
+        progress=lambda done, total, note: finished.append((done, total)),
+    )
     assert found.attrs["extra"] == toy.origin
+    assert finished[-1] == (1, 1)
     visited = visited_weights(toy, weights)
     np.testing.assert_allclose(found["posterior"]["weights"].values[0], visited)
+    expected = [
+        reference_model.log_likelihood(toy, oracle, row).sum() / delta
+        + reference_model.log_prior(row, weights.values_array, 0.1)
+        for row in visited
+    ]
+    log_weight = found["sample_stats"]["log_weight"].values[0]
+    np.testing.assert_allclose(np.diff(log_weight), np.diff(expected), atol=1e-5)
     assert "ESS of the weights" in {finding.name for finding in check(found).findings}
+    with raises(UsageError, "conflict", parameter="posterior"):
+        Sequential(found)
 
 
 def test_what_does_not_fit_the_sampler_is_refused(toy: NBest, weights: Weights) -> None:
