@@ -33,6 +33,7 @@ LAYERS = (
     ("diagnostics",),
     ("sampling",),
     ("decoding",),
+    ("judging",),
     ("experiments", "demo"),
     ("bpa_ppl",),  # the top-level module
     ("serving",),

@@ -32,6 +32,8 @@ NOT_RUN = {
     "invariance=": "needs lists with segmentations: tests/features/test_invariance.py has them",
     "bpa compare": "takes minutes: tests/cli has a shorter run",
     "marian": "needs weights of Marian",
+    "bpa judge lists.jsonl": "runs until it is stopped: tests/judging has it",
+    "judgements.jsonl": "needs answers: tests/cli/test_judge_command.py has them",
     "bpa serve": "runs until it is stopped: tests/serving has it",
 }
 

@@ -149,7 +149,7 @@ def _expected(
     won = float((scores[chosen] - average).mean(axis=1).sum())
     lists = rng.integers(len(starts), size=_FURTHER)
     _, first, second = random_pairs(table, lists, rng)
-    difference = (table.features[first] - table.features[second]).astype(np.float64)
+    difference = table.features[first] - table.features[second]
     u = difference @ weights.mean[:size] + table.base[first] - table.base[second]
     p = probabilities(u, weights.mean[-1])
     curvature = 0.25 * (p[0] + p[1] - (p[0] - p[1]) ** 2)

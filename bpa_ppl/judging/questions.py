@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bpa_ppl.judging.answers import Weights, probabilities
-from bpa_ppl.nbest import Float32, Float64, Int64
+from bpa_ppl.nbest import Float64, Int64
 
 #: What an answer may inform about.
 ABOUT = ("weights", "choices")
@@ -23,13 +23,13 @@ class Candidates(NamedTuple):
     """The candidates of all lists (R candidates of S lists with K weighted features).
 
     Attributes:
-        features: (R, K) float32.
+        features: (R, K).
         base: (R,) the score of the features with a fixed weight.
         offsets: (S + 1,) the first candidate of each list, then R.
         text: (R,) the number of each candidate's text; texts that read alike have the same one.
     """
 
-    features: Float32
+    features: Float64
     base: Float64
     offsets: Int64
     text: Int64

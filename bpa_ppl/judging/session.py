@@ -338,7 +338,7 @@ class Session:
     def _difference(self, first: int, second: int) -> tuple[Float64, float]:
         """Return the features of one row minus those of another, and the same of the base."""
         table = self._candidates
-        difference = (table.features[first] - table.features[second]).astype(np.float64)
+        difference = table.features[first] - table.features[second]
         return difference, float(table.base[first] - table.base[second])
 
     def _check(self, judgement: Judgement, line: int | None = None) -> None:
@@ -429,7 +429,7 @@ def _candidates(lists: NBest, draws: Draws) -> Candidates:
     numbers: dict[str, int] = {}
     text = [numbers.setdefault(_plain(value), len(numbers)) for value in table.strings]
     return Candidates(
-        features=np.ascontiguousarray(table.features[:, columns], np.float32),
+        features=table.features[:, columns].astype(np.float64),
         base=table.features @ fixed,
         offsets=np.asarray(table.offsets, np.int64),
         text=np.array(text, np.int64)[table.string_index],

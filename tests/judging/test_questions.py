@@ -41,7 +41,7 @@ def table(features: np.ndarray, sizes: list[int], text: list[int] | None = None)
     """Return candidates without fixed features."""
     rows = len(features)
     return Candidates(
-        features=features.astype(np.float32),
+        features=features.astype(float),
         base=np.zeros(rows),
         offsets=np.append(0, np.cumsum(sizes)),
         text=np.arange(rows) if text is None else np.array(text),
