@@ -41,6 +41,7 @@ def test_answers_are_adapted_to(file: Path) -> None:
     options = ("--judgements", "ann.jsonl", "--judgements", "bob.jsonl", "--exclude", "score")
     outcome = run("adapt", file.name, "-w", "none", "-o", "posterior.nc", *options)
     assert outcome.code == 0, outcome.err
+    assert "1 pair in common, and 0 alike" in outcome.err
     draws = bpa.posterior.read_draws("posterior.nc")
     assert draws.attrs["comparisons"]["preferences"] == 1
     assert draws.attrs["comparisons"]["ties"] == 1
