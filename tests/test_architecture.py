@@ -36,6 +36,7 @@ LAYERS = (
     ("experiments", "demo"),
     ("bpa_ppl",),  # the top-level module
     ("serving",),
+    ("judging",),
     ("cli",),
     ("__main__",),
 )
