@@ -5,12 +5,12 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable, Sequence
 from functools import partial
+from threading import Lock
 from typing import Any, Literal, TypeVar
 
-import anyio
-import anyio.to_thread
 import msgspec
 from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
 from starlette.middleware import Middleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.requests import ClientDisconnect, Request
@@ -77,10 +77,14 @@ def application(
         hosts: names of the server; requests to other names are refused, because a page of
             another site may have resolved its own name to this address.
     """
-    one_by_one = anyio.CapacityLimiter(1)
+    lock = Lock()
+
+    def locked(work: Callable[[], tuple[int, dict[str, Any]]]) -> tuple[int, dict[str, Any]]:
+        with lock:
+            return work()
 
     async def reply(work: Callable[[], tuple[int, dict[str, Any]]]) -> Response:
-        status, content = await anyio.to_thread.run_sync(work, limiter=one_by_one)
+        status, content = await run_in_threadpool(locked, work)
         body = msgspec.json.encode(content)
         return Response(body, status, media_type="application/json", headers=_HEADERS)
 

@@ -42,7 +42,7 @@ def question_view(session: Session) -> dict[str, Any]:
     >>> lists = NBest.from_lists([["a red cat", "a cat"]], [[[1.0], [0.0]]], ["lm"])
     >>> view = question_view(Session(lists))
     >>> view["number"], view["answers"], sorted([view["first"], view["second"]])
-    (2, 0, [[('a ', False), ('cat', False)], ...])
+    (2, 0, [[('a ', False), ('red', True), (' cat', False)], [('a cat', False)]])
     """
     question = session.next()
     first, second = differences(*question.texts)
@@ -153,10 +153,10 @@ def panel(session: Session) -> dict[str, Any]:
         the name, and in standard deviations of the prior the mean of the posterior, half the width
         of its 95 % interval, and the mean of the prior. `more_weights` is the number of the others.
 
-    >>> lists = NBest.from_lists([["a cat", "a dog"]] * 2, [[[1.0], [0.0]]] * 2, ["lm"])
-    >>> state = panel(Session(lists))
+    >>> lists = NBest.from_lists([["a cat", "a dog"]] * 2, [[[1.0, 2.0], [0.0, 0.0]]] * 2, "ab")
+    >>> state = panel(Session(lists, {"b": 0.0}))
     >>> state["answers"], state["lists"], state["advice"][0], state["weights"]
-    (0, 2, 'continue', [('lm', 0.0, 1.96, 0.0)])
+    (0, 2, 'continue', [('a', 0.0, 1.96, 0.0), ('b', 0.0, 1.96, 0.0)])
     """
     state = session.outlook()
     deviation = np.sqrt(np.diag(session.prior.full_covariance))
