@@ -22,7 +22,8 @@ def serve(
 
     Args:
         session: whose questions are answered.
-        host: the address to listen on; by default only this computer can connect.
+        host: the address to listen on; by default only this computer can connect. The browser must
+            use this name, 127.0.0.1 or localhost.
         port: 0 chooses a free one.
         strengths: ask how much better a candidate is: slightly, clearly, or much.
         ready: called with the URL when connections are accepted. It contains a random token,

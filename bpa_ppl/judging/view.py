@@ -18,8 +18,8 @@ CONTEXT, DOCUMENT = "context", "doc"
 _PREVIOUS, _WEIGHTS = 2, 20
 #: Ten answers that win a smaller share of the headroom are not worth the time.
 _WORTHWHILE = 0.005
-#: Answers to random pairs from which predictions are judged.
-_ENOUGH = 20
+#: Answers that test the prior, and answers to random pairs from which predictions are judged.
+_TEST, _ENOUGH = 10, 20
 #: Code points of scripts without blanks between words: Thai, Lao, Tibetan, Burmese, Khmer, CJK.
 _UNSPACED = (
     (0x0E00, 0x0FFF),
@@ -153,7 +153,8 @@ def panel(session: Session) -> dict[str, Any]:
         the name, and in standard deviations of the prior the mean of the posterior, half the width
         of its 95 % interval, and the mean of the prior. `more_weights` is the number of the others.
 
-    >>> lists = NBest.from_lists([["a cat", "a dog"]] * 2, [[[1.0, 2.0], [0.0, 0.0]]] * 2, "ab")
+    >>> texts, table = [["a cat", "a dog"]] * 2, [[[1.0, 2.0], [0.0, 0.0]]] * 2
+    >>> lists = NBest.from_lists(texts, table, ["a", "b"])
     >>> state = panel(Session(lists, {"b": 0.0}))
     >>> state["answers"], state["lists"], state["advice"][0], state["weights"]
     (0, 2, 'continue', [('a', 0.0, 1.96, 0.0), ('b', 0.0, 1.96, 0.0)])
@@ -181,8 +182,8 @@ def advice(state: Outlook) -> tuple[str, str]:
     """Return whether further answers are worth it: a code, and a sentence.
 
     The code is `no-help` if the answers to 20 random pairs or more are predicted no better than by
-    the prior, or by chance; `stop` if ten more answers are expected to raise the share of the
-    headroom by less than 0.005; else `continue`.
+    the prior, or by chance; `stop` if ten answers or more were given, and ten more are expected to
+    raise the share of the headroom by less than 0.005; else `continue`.
 
     >>> state = Outlook(30, 100, 40, 0.6, 0.7, 0.002, 12.0, 8.0, 15, 2, 2)
     >>> advice(state)[0], advice(state._replace(further=0.02))[0]
@@ -198,9 +199,11 @@ def advice(state: Outlook) -> tuple[str, str]:
             f"better than {rival}: further clicks do not help here. Better features would."
         )
     if state.further < _WORTHWHILE:
-        return "stop", (
-            "You can stop: ten more answers are expected to raise the share of the headroom by "
-            f"less than {100 * _WORTHWHILE:g} points."
+        little = f"raise the share of the headroom by less than {100 * _WORTHWHILE:g} points."
+        if state.answers >= _TEST:
+            return "stop", f"You can stop: ten more answers are expected to {little}"
+        return "continue", (
+            f"A few answers test the start: if it is right, ten more are expected to {little}"
         )
     return "continue", (
         "Worth going on: ten more answers are expected to raise the share of the headroom by "

@@ -264,6 +264,7 @@ def test_advice() -> None:
     assert advice(state)[0] == "continue"
     assert "3.0" in advice(state)[1]
     assert advice(state._replace(further=0.0049))[0] == "stop"
+    assert advice(state._replace(further=0.0, answers=9))[0] == "continue"  # the prior may be wrong
     assert advice(state._replace(predicted=10.0))[0] == "no-help"
     assert advice(state._replace(predicted_before=15.0))[0] == "no-help"
     assert advice(state._replace(predicted=10.0, random=19))[0] == "continue"
