@@ -77,7 +77,6 @@ def answers(options: Namespace) -> None:
         lists = random_lists(options.lists, options.features)
         session = Session(lists, journal=Path(folder) / "judgements.jsonl")
         asyncio.run(answer_all(options, session))
-        session.close()
 
 
 if __name__ == "__main__":

@@ -39,10 +39,8 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
 
 
 @pytest.fixture
-def session(tmp_path: Path) -> Iterator[Session]:
-    started = Session(judge_lists(), journal=tmp_path / "j.jsonl")
-    yield started
-    started.close()
+def session(tmp_path: Path) -> Session:
+    return Session(judge_lists(), journal=tmp_path / "j.jsonl")
 
 
 def text(page: Page, selector: str) -> str:
@@ -172,7 +170,6 @@ def test_a_killed_server_is_resumed(browser: Browser, tmp_path: Path) -> None:
         assert text(page, "#first-text") == asked
         page.key("u")
         wait_for(page, "#heading", "Question 2")
-    session.close()
 
 
 def test_a_telephone_and_dark_colours(browser: Browser, session: Session) -> None:
