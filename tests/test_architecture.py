@@ -37,6 +37,7 @@ LAYERS = (
     ("experiments", "demo"),
     ("bpa_ppl",),  # the top-level module
     ("serving",),
+    ("judging",),
     ("cli",),
     ("__main__",),
 )

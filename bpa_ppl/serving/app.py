@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
-from importlib.resources import files
 from time import perf_counter
 from typing import Any
 
@@ -27,12 +26,10 @@ from bpa_ppl.features.recipes import columns_of
 from bpa_ppl.nbest import NBest
 from bpa_ppl.notes import capture_notes
 from bpa_ppl.registry import RULES
+from bpa_ppl.serving.web import Refused, error_response, read_body, static_routes
 
 LOGGER = logging.getLogger("bpa_ppl.serving")
 _LINES = ("application/x-ndjson", "application/jsonl", "application/x-jsonlines")
-#: The page loads its own script and style only, and talks to this service only.
-_POLICY = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'"
-_STATIC = {"index.html": "text/html", "page.js": "text/javascript", "page.css": "text/css"}
 
 
 @dataclass(frozen=True)
@@ -52,20 +49,6 @@ class Limits:
     seconds: float = 30.0
     threads: int = 2
     waiting: int = 1000
-
-
-class Refused(Exception):
-    """A request that is answered with an error.
-
-    Args:
-        status: of HTTP.
-        message: what is wrong, in one sentence.
-        code: a short name of the kind of error.
-    """
-
-    def __init__(self, status: int, message: str, code: str):
-        super().__init__(message)
-        self.status, self.message, self.code = status, message, code
 
 
 @dataclass(eq=False)
@@ -127,22 +110,13 @@ class Service:
 
     async def _records(self, request: Request) -> tuple[list[dict[str, Any]], bool]:
         """Return the lists of a request, and whether it has a single one."""
-        body = bytearray()
-        async for part in request.stream():
-            body += part
-            if len(body) > self.limits.body:
-                raise Refused(
-                    413,
-                    f"the body is larger than {self.limits.body:,} bytes: send the lists in "
-                    "several requests",
-                    "too-large",
-                )
+        body = await read_body(request, self.limits.body, "send the lists in several requests")
         kind = request.headers.get("content-type", "").partition(";")[0].strip()
         try:
             if kind in _LINES:
-                content = msgspec.json.Decoder().decode_lines(bytes(body))
+                content = msgspec.json.Decoder().decode_lines(body)
             else:
-                content = msgspec.json.decode(bytes(body))
+                content = msgspec.json.decode(body)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise Refused(400, f"the body is not valid JSON: {error}", "bad-json") from error
         records = content if isinstance(content, list) else [content]
@@ -267,11 +241,11 @@ def application(
             result, fields = await service.rerank(request)
             response = Response(msgspec.json.encode(result), media_type="application/json")
         except Refused as error:
-            response = _error(error.status, error.message, error.code)
+            response = error_response(error.status, error.message, error.code)
         except BpaError as error:
-            response = _error(422, error.message, error.code, error.parameter)
+            response = error_response(422, error.message, error.code, error.parameter)
         except ClientDisconnect:
-            response = _error(499, "the client closed the connection", "closed")
+            response = error_response(499, "the client closed the connection", "closed")
         milliseconds = round(1000 * (perf_counter() - start), 2)
         log(event="rerank", status=response.status_code, ms=milliseconds, **fields)
         return response
@@ -291,24 +265,10 @@ def application(
             Route("/health", health),
             Route("/model", model),
             Route("/openapi.json", openapi),
-            *(Route("/" if n == "index.html" else f"/{n}", _static(n)) for n in _STATIC),
+            *static_routes("bpa_ppl.serving"),
         ],
         lifespan=lifespan,
     )
-
-
-def _static(name: str) -> Callable[[Request], Awaitable[Response]]:
-    content = files("bpa_ppl.serving").joinpath("static", name).read_text("utf-8")
-    headers = {"Content-Security-Policy": _POLICY, "X-Content-Type-Options": "nosniff"}
-
-    async def page(request: Request) -> Response:
-        return Response(content, media_type=_STATIC[name], headers=headers)
-
-    return page
-
-
-def _error(status: int, message: str, code: str, parameter: str | None = None) -> Response:
-    return JSONResponse({"error": message, "code": code, "parameter": parameter}, status)
 
 
 def log(**fields: Any) -> None:

@@ -5,14 +5,13 @@ from __future__ import annotations
 import asyncio
 import logging
 import signal
-import socket
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from bpa_ppl.decoding import Reranker
-from bpa_ppl.errors import UsageError
 from bpa_ppl.serving.app import LOGGER, Limits, Service, application
+from bpa_ppl.serving.web import listen, run
 
 
 def serve(
@@ -41,7 +40,6 @@ def serve(
         DataError: if the posterior cannot be read.
         UsageError: if the address cannot be used.
     """
-    import uvicorn
 
     def load() -> Reranker:
         reranker = Reranker(path, **options)
@@ -49,22 +47,14 @@ def serve(
         return reranker
 
     app = application(load, limits, started=_reload_on_hangup)
-    try:
-        listening = socket.create_server((host, port), backlog=2048)
-    except (OSError, OverflowError) as error:
-        raise UsageError(
-            f"cannot listen on {host}:{port} ({error}): choose another port, or 0 for a free one",
-            parameter="port",
-        ) from error
+    listening = listen(host, port)
     if not LOGGER.handlers:
         LOGGER.addHandler(logging.StreamHandler())
         LOGGER.propagate = False
     LOGGER.setLevel(logging.INFO)
     if ready is not None:
         ready(f"http://{host}:{listening.getsockname()[1]}")
-    config = uvicorn.Config(app, log_level="warning", access_log=False, timeout_keep_alive=30)
-    with listening:
-        uvicorn.Server(config).run(sockets=[listening])
+    run(app, listening)
 
 
 def _reload_on_hangup(service: Service) -> None:

@@ -1,0 +1,172 @@
+"""The web application of `bpa judge`: one question at a time, for one session."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Sequence
+from functools import partial
+from threading import Lock
+from typing import Any, Literal, TypeVar
+
+import msgspec
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.middleware import Middleware
+from starlette.middleware.trustedhost import TrustedHostMiddleware
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import Mount, Route
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from bpa_ppl.errors import BpaError, DataError
+from bpa_ppl.judging.session import Session
+from bpa_ppl.judging.view import panel, question_view
+from bpa_ppl.serving.web import Refused, error_response, read_body, static_routes
+
+#: How much better one candidate is, and the exponent of the likelihood of that answer.
+STRENGTHS = {"slightly": 0.3, "clearly": 1.0, "much": 2.5}
+#: Bytes of the body of a request; corrections are the only long part.
+_LIMIT = 2**18
+#: The address is a secret: it is neither stored nor sent to other sites.
+_HEADERS = {"Cache-Control": "no-store", "Referrer-Policy": "no-referrer"}
+
+
+class _Undo(msgspec.Struct, forbid_unknown_fields=True):
+    number: int
+
+
+class _Answer(msgspec.Struct, forbid_unknown_fields=True):
+    number: int
+    answer: Literal["first", "second", "tie", "skip"]
+    strength: Literal["slightly", "clearly", "much"] = "clearly"
+    correction: str | None = None
+
+
+_Body = TypeVar("_Body", _Undo, _Answer)
+
+
+class _TokenMiddleware:
+    """Middleware that refuses each request whose path does not begin with a token."""
+
+    def __init__(self, app: ASGIApp, token: str) -> None:
+        self.app, self.token = app, token.encode()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        app = self.app
+        if scope["type"] != "lifespan":
+            given = scope["path"].removeprefix("/").partition("/")[0]
+            if not secrets.compare_digest(given.encode(errors="replace"), self.token):
+                message = "This address has no valid token: open the one that the server printed."
+                app = PlainTextResponse(message, 403)
+        await app(scope, receive, send)
+
+
+def application(
+    session: Session,
+    token: str,
+    *,
+    strengths: bool = False,
+    hosts: Sequence[str] = ("127.0.0.1", "localhost"),
+) -> Starlette:
+    """Return the application of a session, for uvicorn or another ASGI server.
+
+    Args:
+        session: whose questions are answered. Requests wait for each other.
+        token: the first part of the path of every address, of letters, digits, `-` and `_`.
+        strengths: ask how much better a candidate is: slightly, clearly, or much.
+        hosts: names of the server; requests to other names are refused, because a page of
+            another site may have resolved its own name to this address.
+    """
+    lock = Lock()
+
+    def locked(work: Callable[[], tuple[int, dict[str, Any]]]) -> tuple[int, dict[str, Any]]:
+        with lock:
+            return work()
+
+    async def reply(work: Callable[[], tuple[int, dict[str, Any]]]) -> Response:
+        status, content = await run_in_threadpool(locked, work)
+        body = msgspec.json.encode(content)
+        return Response(body, status, media_type="application/json", headers=_HEADERS)
+
+    async def question(request: Request) -> Response:
+        return await reply(lambda: (200, {**question_view(session), "strengths": strengths}))
+
+    async def state(request: Request) -> Response:
+        return await reply(lambda: (200, panel(session)))
+
+    async def answer(request: Request) -> Response:
+        given = await _read(request, _Answer)
+
+        def work() -> None:
+            texts = session.next().texts
+            exponent, correction = 1.0, None
+            if given.answer in ("first", "second"):
+                exponent = STRENGTHS[given.strength]
+                preferred = texts[given.answer == "second"]
+                if (given.correction or "").strip() not in ("", preferred.strip()):
+                    correction = given.correction
+            session.answer(given.answer, strength=exponent, correction=correction)
+
+        return await reply(partial(_changed, session, given.number, work))
+
+    async def undo(request: Request) -> Response:
+        given = await _read(request, _Undo)
+        return await reply(partial(_changed, session, given.number, session.undo))
+
+    api = [
+        Route("/question", question),
+        Route("/state", state),
+        Route("/answer", answer, methods=["POST"]),
+        Route("/undo", undo, methods=["POST"]),
+    ]
+    pages = static_routes("bpa_ppl.judging", _HEADERS)
+    return Starlette(
+        routes=[Mount(f"/{token}", routes=[*api, *pages])],
+        middleware=[
+            Middleware(TrustedHostMiddleware, allowed_hosts=list(hosts), www_redirect=False),
+            Middleware(_TokenMiddleware, token=token),
+        ],
+        exception_handlers={Refused: _refused, BpaError: _failed, ClientDisconnect: _closed},
+    )
+
+
+def _changed(
+    session: Session, number: int, work: Callable[[], object]
+) -> tuple[int, dict[str, Any]]:
+    """Change a session if its question is still the one of a request; return the next question."""
+    if number != session.next().number:
+        problem = "the question was answered in another window"
+        return 409, {"error": problem, "code": "stale", "question": question_view(session)}
+    work()
+    return 200, question_view(session)
+
+
+async def _read(request: Request, kind: type[_Body]) -> _Body:
+    """Return the body of a request.
+
+    Raises:
+        Refused: if it is too large, or not JSON as expected.
+    """
+    media_type = request.headers.get("content-type", "").partition(";")[0].strip()
+    if media_type != "application/json":
+        raise Refused(415, "send application/json", "bad-type")
+    body = await read_body(request, _LIMIT, "write a shorter correction")
+    try:
+        return msgspec.json.decode(body, type=kind)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise Refused(400, f"the body is not as expected: {error}", "bad-json") from error
+
+
+async def _refused(request: Request, error: Exception) -> Response:
+    assert isinstance(error, Refused)
+    return error_response(error.status, error.message, error.code)
+
+
+async def _failed(request: Request, error: Exception) -> Response:
+    assert isinstance(error, BpaError)
+    status = 500 if isinstance(error, DataError) else 422
+    return error_response(status, error.message, error.code, error.parameter)
+
+
+async def _closed(request: Request, error: Exception) -> Response:
+    return error_response(499, "the client closed the connection", "closed")

@@ -1,0 +1,41 @@
+"""serve: the page of a session on this computer."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable
+
+from bpa_ppl.judging.app import application
+from bpa_ppl.judging.session import Session
+from bpa_ppl.serving.web import listen, run
+
+
+def serve(
+    session: Session,
+    *,
+    host: str = "127.0.0.1",
+    port: int = 8000,
+    strengths: bool = False,
+    ready: Callable[[str], None] | None = None,
+) -> None:
+    """Serve the page of a session until the process is stopped.
+
+    Args:
+        session: whose questions are answered.
+        host: the address to listen on; by default only this computer can connect. The browser must
+            use this name, 127.0.0.1 or localhost.
+        port: 0 chooses a free one.
+        strengths: ask how much better a candidate is: slightly, clearly, or much.
+        ready: called with the URL when connections are accepted. It contains a random token,
+            without which every request is refused.
+
+    Raises:
+        UsageError: if the address cannot be used.
+    """
+    token = secrets.token_urlsafe(24)
+    hosts = ("127.0.0.1", "localhost", host)
+    app = application(session, token, strengths=strengths, hosts=hosts)
+    listening = listen(host, port)
+    if ready is not None:
+        ready(f"http://{host}:{listening.getsockname()[1]}/{token}/")
+    run(app, listening)

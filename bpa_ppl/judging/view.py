@@ -1,0 +1,211 @@
+"""What the page of a session shows, as plain data: the question, and the state of the session."""
+
+from __future__ import annotations
+
+import unicodedata
+from typing import Any
+
+import numpy as np
+from rapidfuzz.distance import Indel
+
+from bpa_ppl.judging.outlook import Outlook
+from bpa_ppl.judging.session import Session
+from bpa_ppl.nbest import NBest
+
+#: Extras of sentences with the text before the source, and with the document it belongs to.
+CONTEXT, DOCUMENT = "context", "doc"
+#: Sentences of the document that are shown before the source, and weights.
+_PREVIOUS, _WEIGHTS = 2, 20
+#: Ten answers that win a smaller share of the headroom are not worth the time.
+_WORTHWHILE = 0.005
+#: Answers that test the prior, and answers to random pairs from which predictions are judged.
+_TEST, _ENOUGH = 10, 20
+#: Code points of scripts without blanks between words: Thai, Lao, Tibetan, Burmese, Khmer, CJK.
+_UNSPACED = (
+    (0x0E00, 0x0FFF),
+    (0x1000, 0x109F),
+    (0x1780, 0x17FF),
+    (0x2E80, 0x9FFF),
+    (0xF900, 0xFAFF),
+    (0x20000, 0x3FFFF),
+)
+
+
+def question_view(session: Session) -> dict[str, Any]:
+    """Return the question of a session as the page shows it.
+
+    Returns:
+        `number`, which the answer must repeat; `answers`, how many were given so far, and `last`,
+        the last of them or None; `context`, `source`; `first` and `second`, parts of the texts with
+        whether they differ.
+
+    >>> lists = NBest.from_lists([["a red cat", "a cat"]], [[[1.0], [0.0]]], ["lm"])
+    >>> view = question_view(Session(lists))
+    >>> view["number"], view["answers"], sorted([view["first"], view["second"]])
+    (2, 0, [[('a ', False), ('red', True), (' cat', False)], [('a cat', False)]])
+    """
+    question = session.next()
+    first, second = differences(*question.texts)
+    judgements = session.judgements
+    return {
+        "number": question.number,
+        "answers": len(judgements),
+        "last": judgements[-1].answer if judgements else None,
+        "context": context(session.lists, question.sentence),
+        "source": question.source,
+        "first": first,
+        "second": second,
+    }
+
+
+def context(lists: NBest, sentence: int) -> list[str]:
+    """Return the texts before a source: the extra `context`, or sources of the same `doc`.
+
+    >>> lists = NBest.from_lists([["a"]] * 3, [[[1.0]]] * 3, ["lm"], sources=["x", "y", "z"])
+    >>> context(lists.with_sentence_extras(doc=[1, 2, 2]), 2)
+    ['y']
+    """
+    given = lists.sentence_extras.get(CONTEXT)
+    if given is not None:
+        value = given[sentence]
+        values = value if isinstance(value, list | tuple) else [value]
+        return [str(text) for text in values if text is not None]
+    documents = lists.sentence_extras.get(DOCUMENT)
+    if documents is None or lists.sources is None or documents[sentence] is None:
+        return []
+    start = sentence
+    while start > max(0, sentence - _PREVIOUS) and documents[start - 1] == documents[sentence]:
+        start -= 1
+    return list(lists.sources[start:sentence])
+
+
+def differences(first: str, second: str) -> tuple[list[tuple[str, bool]], list[tuple[str, bool]]]:
+    """Split two texts into parts, each with whether it differs from the other text.
+
+    Words are compared, punctuation marks, and single characters of scripts without blanks.
+
+    >>> differences("a red cat", "a cat!")
+    ([('a ', False), ('red', True), (' cat', False)], [('a cat', False), ('!', True)])
+    >>> differences("我爱猫", "我爱狗")[1]
+    [('我爱', False), ('狗', True)]
+    """
+    tokens = _tokens(first), _tokens(second)
+    words = [[text.rstrip() for text in side] for side in tokens]
+    differs = [[True] * len(side) for side in words]
+    for part in Indel.opcodes(*words):
+        if part.tag == "equal":
+            differs[0][part.src_start : part.src_end] = [False] * (part.src_end - part.src_start)
+            differs[1][part.dest_start : part.dest_end] = [False] * (
+                part.dest_end - part.dest_start
+            )
+    left, right = map(_parts, tokens, differs)
+    return left, right
+
+
+def _tokens(text: str) -> list[str]:
+    """Return words, punctuation marks and characters without blanks, with the blanks after them.
+
+    >>> _tokens(" a cat's  hat")
+    [' ', 'a ', 'cat', "'", 's  ', 'hat']
+    >>> _tokens("สวัสดี")  # marks belong to the character before
+    ['ส', 'วั', 'ส', 'ดี']
+    """
+    tokens: list[str] = []
+    in_word = False  # whether the next letter belongs to the last token
+    for character in text:
+        category = unicodedata.category(character)[0]
+        blank = character.isspace()
+        if tokens and (blank or category in "MC" or (in_word and category in "LN")):
+            in_word = in_word and not blank
+            if not (category in "LN" and _unspaced(character)):
+                tokens[-1] += character
+                continue
+        tokens.append(character)
+        in_word = category in "LN" and not _unspaced(character)
+    return tokens
+
+
+def _unspaced(character: str) -> bool:
+    """Return whether a character is of a script without blanks between words."""
+    return any(low <= ord(character) <= high for low, high in _UNSPACED)
+
+
+def _parts(tokens: list[str], differs: list[bool]) -> list[tuple[str, bool]]:
+    """Join tokens to parts; blanks at the end of a part that differs belong to the next one."""
+    parts: list[tuple[str, bool]] = []
+    for token, different in zip(tokens, differs, strict=True):
+        if parts and parts[-1][1] == different:
+            parts[-1] = (parts[-1][0] + token, different)
+        elif parts and parts[-1][1]:
+            before = parts[-1][0]
+            kept = before.rstrip()
+            parts[-1:] = [(kept, True), (before[len(kept) :] + token, False)]
+        else:
+            parts.append((token, different))
+    return [part for part in parts if part[0]]
+
+
+def panel(session: Session) -> dict[str, Any]:
+    """Return the state of a session as the page shows it.
+
+    Returns:
+        the fields of `Outlook`; `advice`, see there; and `weights`, those with the largest means:
+        the name, and in standard deviations of the prior the mean of the posterior, half the width
+        of its 95 % interval, and the mean of the prior. `more_weights` is the number of the others.
+
+    >>> texts, table = [["a cat", "a dog"]] * 2, [[[1.0, 2.0], [0.0, 0.0]]] * 2
+    >>> lists = NBest.from_lists(texts, table, ["a", "b"])
+    >>> state = panel(Session(lists, {"b": 0.0}))
+    >>> state["answers"], state["lists"], state["advice"][0], state["weights"]
+    (0, 2, 'continue', [('a', 0.0, 1.96, 0.0), ('b', 0.0, 1.96, 0.0)])
+    """
+    state = session.outlook()
+    deviation = np.sqrt(np.diag(session.prior.full_covariance))
+    unit = np.where(deviation > 0, deviation, 1.0)
+    mean = session.weights.mean[:-1] / unit
+    half = 1.96 * session.weights.deviation / unit
+    start = np.asarray(session.prior.mean) / unit
+    largest = np.argsort(-np.abs(mean), kind="stable")[:_WEIGHTS]
+    weights = [
+        (session.features[k], *(round(float(x[k]), 4) for x in (mean, half, start)))
+        for k in largest
+    ]
+    return {
+        **state._asdict(),
+        "advice": advice(state),
+        "weights": weights,
+        "more_weights": len(mean) - len(weights),
+    }
+
+
+def advice(state: Outlook) -> tuple[str, str]:
+    """Return whether further answers are worth it: a code, and a sentence.
+
+    The code is `no-help` if the answers to 20 random pairs or more are predicted no better than by
+    the prior, or by chance; `stop` if ten answers or more were given, and ten more are expected to
+    raise the share of the headroom by less than 0.005; else `continue`.
+
+    >>> state = Outlook(30, 100, 40, 0.6, 0.7, 0.002, 12.0, 8.0, 15, 2, 2)
+    >>> advice(state)[0], advice(state._replace(further=0.02))[0]
+    ('stop', 'continue')
+    >>> advice(state._replace(random=20, predicted=9.5))
+    ('no-help', 'Of 20 answers to random pairs 9.5 were predicted, no better than by chance: ...')
+    """
+    if state.random >= _ENOUGH and state.predicted <= max(state.random / 2, state.predicted_before):
+        by_chance = state.predicted <= state.random / 2
+        rival = "by chance" if by_chance else f"by the start ({state.predicted_before:g})"
+        return "no-help", (
+            f"Of {state.random} answers to random pairs {state.predicted:g} were predicted, no "
+            f"better than {rival}: further clicks do not help here. Better features would."
+        )
+    if state.further < _WORTHWHILE:
+        little = f"raise the share of the headroom by less than {100 * _WORTHWHILE:g} points."
+        if state.answers >= _TEST:
+            return "stop", f"You can stop: ten more answers are expected to {little}"
+        return "continue", (
+            f"A few answers test the start: if it is right, ten more are expected to {little}"
+        )
+    return "continue", (
+        "Worth going on: ten more answers are expected to raise the share of the headroom by "
+        f"{100 * state.further:.1f} points."
+    )

@@ -1,0 +1,50 @@
+"""Lists to judge, and the page of a session that runs in this process."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from bpa_ppl import NBest
+from bpa_ppl.judging import Session
+
+TOKEN = "a-token_of-the-tests"
+
+
+def judge_lists(count: int = 8) -> NBest:
+    """Lists of three candidates, with a source and a document, of which `quality` is the truth."""
+    rng = np.random.default_rng(3)
+    texts = [
+        [f"the {word} cat sat on mat {s}" for word in ("red", "blue", "old")] for s in range(count)
+    ]
+    return NBest.from_lists(
+        texts,
+        rng.normal(size=(count, 3, 2)),
+        ["quality", "noise"],
+        sources=[f"die Katze {s}" for s in range(count)],
+        sentence_extras={"doc": [s // 4 for s in range(count)]},
+    )
+
+
+@contextmanager
+def running(session: Session, **options: Any) -> Iterator[str]:
+    """Run the page of a session in a thread, and yield its address."""
+    import uvicorn
+
+    from bpa_ppl.judging.app import application
+    from bpa_ppl.serving.web import listen
+
+    with listen("127.0.0.1", 0) as listening:
+        app = application(session, TOKEN, **options)
+        server = uvicorn.Server(uvicorn.Config(app, log_level="warning", access_log=False))
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{listening.getsockname()[1]}/{TOKEN}/"
+        finally:
+            server.should_exit = True
+            thread.join()

@@ -1,0 +1,288 @@
+"""The application of a session: questions, answers, and requests that are refused."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from judge_lists import TOKEN, judge_lists
+from raising import raises
+
+from bpa_ppl import NBest, UsageError
+from bpa_ppl.judging import Outlook, Session, read_journal
+from bpa_ppl.judging.view import advice, context, differences, panel
+
+testclient = pytest.importorskip("starlette.testclient", reason="httpx is not installed")
+pytest.importorskip("uvicorn", reason="the extra `serve` is not installed")
+
+ADDRESS = f"http://127.0.0.1:8000/{TOKEN}"
+Open = Callable[..., Any]
+
+
+@pytest.fixture
+def open_session(tmp_path: Path) -> Iterator[Open]:
+    """A function that starts a session with a journal, or resumes it, and returns a client."""
+    from bpa_ppl.judging.app import application
+
+    opened = ExitStack()
+
+    def start(lists: NBest | None = None, **options: Any) -> Any:
+        session = Session(lists or judge_lists(), journal=tmp_path / "j.jsonl", rater="ann")
+        app = application(session, TOKEN, **options)
+        client = opened.enter_context(testclient.TestClient(app, base_url=ADDRESS))
+        client.session, client.path = session, tmp_path / "j.jsonl"
+        return client
+
+    with opened:
+        yield start
+
+
+def answer(client: Any, name: str = "first", **more: Any) -> Any:
+    """Answer the current question."""
+    number = client.get("question").json()["number"]
+    return client.post("answer", json={"number": number, "answer": name, **more})
+
+
+def shown(view: dict[str, Any]) -> tuple[str, ...]:
+    """Return the texts of a question as the page shows them."""
+    return tuple("".join(text for text, _ in view[side]) for side in ("first", "second"))
+
+
+def test_every_request_needs_the_token(open_session: Open) -> None:
+    client = open_session()
+    paths = ("", "judge.js", "judge.css", "question", "state", "nothing")
+    for token in ("", TOKEN[:-1], f"{TOKEN}x", TOKEN.upper(), "ü", f"x/{TOKEN}"):
+        for path in paths[::3]:
+            response = client.get(f"http://127.0.0.1:8000/{token}/{path}")
+            assert (response.status_code, "token" in response.text) == (403, True), path
+        assert client.post(f"http://localhost/{token}/undo", json={}).status_code == 403
+    assert [client.get(path).status_code for path in paths] == [200, 200, 200, 200, 200, 404]
+
+
+def test_other_names_of_the_server_are_refused(open_session: Open) -> None:
+    client = open_session()
+    for host, status in {"localhost:9": 200, "evil.example": 400, "127.0.0.1.example": 400}.items():
+        assert client.get("question", headers={"Host": host}).status_code == status
+
+
+def test_the_page_loads_nothing_from_elsewhere(open_session: Open) -> None:
+    client = open_session()
+    for name in ("", "judge.js", "judge.css"):
+        page = client.get(name)
+        assert page.headers["content-security-policy"].startswith("default-src 'none'")
+        assert page.headers["cache-control"] == "no-store"
+        assert "http:" not in page.text.replace("http://www.w3.org/2000/svg", "")
+        assert "https:" not in page.text
+
+
+def test_answers_are_those_of_the_session(open_session: Open) -> None:
+    client = open_session()
+    alone = Session(judge_lists())
+    for name in ("first", "second", "tie", "skip", "first"):
+        question = client.get("question").json()
+        assert shown(question) == alone.next().texts
+        assert question["source"] == alone.next().source
+        reply = answer(client, name)
+        alone.answer(name)
+        assert (reply.status_code, reply.json()["number"]) == (200, alone.next().number)
+        assert shown(reply.json()) == alone.next().texts
+        assert read_journal(client.path).lines[-1].answer == name
+    assert client.get("state").json() == json.loads(json.dumps(panel(alone)))
+    np.testing.assert_allclose(client.session.weights.mean, alone.weights.mean)
+
+
+def test_undo_asks_again(open_session: Open) -> None:
+    client = open_session()
+    first = client.get("question").json()
+    assert client.post("undo", json={"number": first["number"]}).json()["code"] == "no-data"
+    second = answer(client).json()
+    assert second["last"] == "first"
+    again = client.post("undo", json={"number": second["number"]}).json()
+    assert (shown(again), again["last"], again["answers"]) == (shown(first), None, 0)
+    assert len(read_journal(client.path).kept) == 0
+    resumed = open_session().get("question").json()
+    assert resumed == {**again, "strengths": False}
+
+
+def test_a_question_is_answered_once(open_session: Open) -> None:
+    client = open_session()
+    number = client.get("question").json()["number"]
+    body = {"number": number, "answer": "second"}
+    with ThreadPoolExecutor(8) as threads:
+        replies = list(threads.map(lambda _: client.post("answer", json=body), range(16)))
+    assert sorted(reply.status_code for reply in replies) == [200] + [409] * 15
+    assert len(read_journal(client.path).lines) == 1
+    current = client.get("question").json()
+    for reply in replies:
+        question = reply.json().get("question", reply.json())
+        assert {**question, "strengths": False} == current
+    assert client.post("undo", json={"number": number}).status_code == 409
+
+
+def test_strengths_and_corrections(open_session: Open) -> None:
+    client = open_session(strengths=True)
+    question = client.get("question").json()
+    assert question["strengths"]
+    answer(client, "second", strength="much", correction="mine")
+    answer(client, "first", strength="slightly", correction=" \n")
+    answer(client, "tie", strength="much", correction="mine")
+    answer(client, "first", correction=shown(client.get("question").json())[0])
+    lines = read_journal(client.path).lines
+    assert [(line.strength, line.correction) for line in lines] == [
+        (2.5, "mine"),
+        (0.3, None),
+        (1.0, None),
+        (1.0, None),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "code"),
+    [
+        (b"", 400, "bad-json"),
+        (b"{", 400, "bad-json"),
+        (b'{"number": 2, "answer": "\xff"}', 400, "bad-json"),
+        ([], 400, "bad-json"),
+        ({"answer": "first"}, 400, "bad-json"),
+        ({"number": "2", "answer": "first"}, 400, "bad-json"),
+        ({"number": 2, "answer": "third"}, 400, "bad-json"),
+        ({"number": 2, "answer": "first", "strength": 7}, 400, "bad-json"),
+        ({"number": 2, "answer": "first", "more": 1}, 400, "bad-json"),
+        ({"number": 2, "answer": "first", "correction": "x" * 2**18}, 413, "too-large"),
+        ({"number": 3, "answer": "first"}, 409, "stale"),
+    ],
+    ids=lambda value: str(value)[:40],
+)
+def test_bad_requests(open_session: Open, body: Any, status: int, code: str) -> None:
+    client = open_session()
+    content = body if isinstance(body, bytes) else json.dumps(body).encode()
+    headers = {"Content-Type": "application/json; charset=utf-8"}
+    response = client.post("answer", content=content, headers=headers)
+    assert (response.status_code, response.json()["code"]) == (status, code)
+    assert client.get("question").json()["answers"] == 0
+
+
+def test_forms_and_other_methods(open_session: Open) -> None:
+    client = open_session()
+    body = {"number": 2, "answer": "first"}
+    assert client.post("answer", data=body).status_code == 415
+    headers = {"Content-Type": "text/plain"}  # what a page of another site may send
+    assert client.post("answer", content=json.dumps(body), headers=headers).status_code == 415
+    assert client.get("answer").status_code == 405
+    assert client.get("question").json()["answers"] == 0
+
+
+def test_a_full_disk(open_session: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    client = open_session()
+    question = client.get("question").json()
+
+    def full(descriptor: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", full)
+        reply = answer(client)
+    assert (reply.status_code, reply.json()["code"]) == (500, "file-error")
+    assert "No space left" in reply.json()["error"]
+    assert client.get("question").json() == question
+    assert read_journal(client.path).lines == ()
+    assert answer(client).status_code == 200
+
+
+def test_a_file_that_another_program_changed(open_session: Open) -> None:
+    client = open_session()
+    answer(client)
+    with client.path.open("a") as file:
+        file.write("more\n")
+    question = client.get("question").json()
+    reply = answer(client)
+    assert (reply.status_code, reply.json()["code"]) == (500, "mismatch")
+    assert client.get("question").json() == question
+
+
+def test_a_port_in_use(open_session: Open) -> None:
+    from bpa_ppl.judging.server import serve
+    from bpa_ppl.serving.web import listen
+
+    with listen("127.0.0.1", 0) as taken, raises(UsageError, parameter="port"):
+        serve(open_session().session, port=taken.getsockname()[1])
+
+
+def test_context() -> None:
+    lists = judge_lists()
+    assert context(lists, 4) == []  # the first of its document
+    assert context(lists, 5) == ["die Katze 4"]
+    assert context(lists, 7) == ["die Katze 5", "die Katze 6"]
+    given = lists.with_sentence_extras(context=["before", None, ["a", "b"], *[None] * 5])
+    assert [context(given, s) for s in range(4)] == [["before"], [], ["a", "b"], []]
+
+
+@settings(max_examples=30, deadline=None)
+@given(*[st.text(st.sampled_from("ab ,.'\n我爱หวัا\u0301"), max_size=12)] * 2)
+def test_differences_keep_the_texts(first: str, second: str) -> None:
+    parts = differences(first, second)
+    assert tuple("".join(text for text, _ in side) for side in parts) == (first, second)
+    common = ["".join(text for text, differs in side if not differs).split() for side in parts]
+    assert "".join(common[0]) == "".join(common[1])
+    for side in parts:
+        assert all(one[1] != other[1] for one, other in pairwise(side))
+        assert not any(differs and text != text.rstrip() for text, differs in side[:-1])
+
+
+def test_equal_texts_do_not_differ() -> None:
+    text = "The cat's hat, หวัดี 我爱猫 القطة"
+    assert differences(text, text) == ([(text, False)], [(text, False)])
+
+
+def test_differences_of_scripts() -> None:
+    marked = {
+        ("the القطة السوداء", "the القطة البيضاء"): ["البيضاء"],
+        ("वह किताब पढ़ता है", "वह किताबें पढ़ता है"): ["किताबें"],  # marks are no boundaries
+        ("我們周二批准了預算。", "我們周三批准了預算。"): ["三"],
+        ("고양이가 앉았다", "고양이는 앉았다"): ["고양이는"],
+        ("well-known facts", "well known facts"): [],
+        ("well known facts", "well-known facts"): ["-"],
+    }
+    for (first, second), expected in marked.items():
+        assert [text for text, differs in differences(first, second)[1] if differs] == expected
+
+
+def test_advice() -> None:
+    state = Outlook(40, 100, 10, 0.5, 0.6, 0.03, 15.0, 12.0, 20, 2, 2)
+    assert advice(state)[0] == "continue"
+    assert "3.0" in advice(state)[1]
+    assert advice(state._replace(further=0.0049))[0] == "stop"
+    assert advice(state._replace(further=0.0, answers=9))[0] == "continue"  # the prior may be wrong
+    assert advice(state._replace(predicted=10.0))[0] == "no-help"
+    assert advice(state._replace(predicted_before=15.0))[0] == "no-help"
+    assert advice(state._replace(predicted=10.0, random=19))[0] == "continue"
+
+
+def test_panel_shows_the_largest_weights_in_units_of_the_prior() -> None:
+    rng = np.random.default_rng(0)
+    names = [f"f{k}" for k in range(25)]
+    lists = NBest.from_lists([["a", "b", "c"]] * 9, rng.normal(size=(9, 3, 25)), names)
+    session = Session(lists)
+    for _ in range(6):
+        session.next()
+        session.answer("first")
+    state = panel(session)
+    deviation = np.sqrt(np.diag(session.prior.full_covariance))
+    expected = dict(zip(names, session.weights.mean[:-1] / deviation, strict=True))
+    assert [mean for _, mean, *_ in state["weights"]] == pytest.approx(
+        sorted(expected.values(), key=abs, reverse=True)[:20], abs=1e-4
+    )
+    assert all(mean == pytest.approx(expected[n], abs=1e-4) for n, mean, *_ in state["weights"])
+    assert all(0 < half < 1.96 + 1e-4 for *_, half, _ in state["weights"])
+    assert state["more_weights"] == 5

@@ -1,0 +1,206 @@
+"""The page of a session in Chromium: keys, undo, a killed server, a telephone, dark colours."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from browser import CHROMIUM, CTRL, SHIFT, Browser, Page
+from judge_lists import judge_lists, running
+
+from bpa_ppl.judging import Session, read_journal
+
+pytest.importorskip("starlette", reason="the extra `serve` is not installed")
+pytest.importorskip("uvicorn", reason="the extra `serve` is not installed")
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="needs chromium, which is not installed")
+
+#: A session in another process, which a test kills.
+SERVER = """
+import sys
+sys.path[:0] = sys.argv[2:]
+from judge_lists import judge_lists
+from bpa_ppl.judging import Session
+from bpa_ppl.judging.server import serve
+session = Session(judge_lists(), journal=sys.argv[1])
+serve(session, port=0, ready=lambda url: print(url, flush=True))
+"""
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    with Browser(tmp_path_factory.mktemp("profile")) as started:
+        yield started
+
+
+@pytest.fixture
+def session(tmp_path: Path) -> Session:
+    return Session(judge_lists(), journal=tmp_path / "j.jsonl")
+
+
+def text(page: Page, selector: str) -> str:
+    found = page.get(f"document.querySelector({json.dumps(selector)}).textContent")
+    assert isinstance(found, str)
+    return found
+
+
+def wait_for(page: Page, selector: str, part: str) -> None:
+    """Wait until an element contains a text."""
+    element = f"document.querySelector({json.dumps(selector)})"
+    page.wait(f"{element}?.textContent.includes({json.dumps(part)})")
+
+
+def opened(browser: Browser, url: str, question: int = 1) -> Page:
+    """Open the page, and wait until it shows a question and the state of the session."""
+    page = browser.open(url)
+    wait_for(page, "#heading", f"Question {question}")
+    wait_for(page, "#numbers", "Answers")
+    return page
+
+
+def test_keys(browser: Browser, session: Session, tmp_path: Path) -> None:
+    def recorded() -> list[Any]:
+        lines = read_journal(tmp_path / "j.jsonl").lines
+        return [x if isinstance(x, int) else (x.answer, x.strength, x.correction) for x in lines]
+
+    with running(session, strengths=True) as url:
+        page = opened(browser, url)
+        for number, key in enumerate(("ArrowLeft", "ArrowRight", "ArrowDown", "s"), 2):
+            first, second = session.next().texts
+            assert (text(page, "#first-text"), text(page, "#second-text")) == (first, second)
+            page.key(key)
+            wait_for(page, "#heading", f"Question {number}")
+        answers = ["first", "second", "tie", "skip"]
+        assert recorded() == [(name, 1.0, None) for name in answers]
+        assert page.get("document.activeElement.id") == "heading"
+
+        page.key("u")
+        wait_for(page, "#status", "Taken back: skipped")
+        page.key("3")
+        page.key("ArrowRight")
+        wait_for(page, "#status", "Saved: the second is better")
+        assert recorded()[4:] == [5, ("second", 2.5, None)]
+
+        page.key("ArrowLeft", SHIFT)
+        page.wait("document.activeElement.id === 'first-corrected'")
+        better = session.next().texts[0]
+        assert page.get("document.activeElement.value") == better
+        page.key("?")  # a character here, not help
+        page.key("Enter", CTRL)
+        wait_for(page, "#heading", "Question 6")
+        assert recorded()[-1] == ("first", 1.0, f"{better}?")
+
+        page.key("?")
+        page.wait("document.querySelector('#help').open")
+        page.key("ArrowLeft")  # no answer while the help is open
+        page.key("Escape")
+        page.wait("!document.querySelector('#help').open")
+        page.click("#second-buttons [data-answer]")
+        wait_for(page, "#heading", "Question 7")
+        wait_for(page, "#numbers dd", "6")
+        assert len(recorded()) == 8
+        assert page.messages == []
+        assert all(address.startswith(url) for address in page.requests)
+
+
+def test_differences_are_marked_and_named(browser: Browser, session: Session) -> None:
+    with running(session) as url:
+        page = opened(browser, url)
+        words = {side: text(page, f"#{side}-text mark") for side in ("first", "second")}
+        assert set(words.values()) < {"red", "blue", "old"}
+        style = "getComputedStyle(document.querySelector('mark')).textDecorationLine"
+        assert page.get(style) == "underline"
+        tree = page.call("Accessibility.getFullAXTree")["nodes"]
+        named = [(n["role"]["value"], n.get("name", {}).get("value", "").strip()) for n in tree]
+        for side, word in words.items():
+            assert ("StaticText", f"Only in the {side}: {word}.") in named
+            assert ("button", f"{side.title()} is better") in named
+            assert ("article", side.title()) in named
+        assert {"main", "status", "alert", "complementary"} <= {role for role, _ in named}
+
+
+def test_a_second_window(browser: Browser, session: Session) -> None:
+    with running(session) as url:
+        pages = [opened(browser, url) for _ in range(2)]
+        pages[0].key("ArrowLeft")
+        wait_for(pages[0], "#heading", "Question 2")
+        pages[1].get("send('answer', {answer: 'second'})")
+        wait_for(pages[1], "#error", "not kept: the question was answered in another window")
+        assert text(pages[1], "#first-text") == session.next().texts[0]
+        assert [judgement.answer for judgement in session.judgements] == ["first"]
+
+
+def test_an_answer_that_cannot_be_saved(browser: Browser, session: Session, tmp_path: Path) -> None:
+    with running(session) as url:
+        page = opened(browser, url)
+        with (tmp_path / "j.jsonl").open("a") as file:
+            file.write("\n")
+        page.key("ArrowLeft")
+        wait_for(page, "#error", "not kept")
+        assert "another program" in text(page, "#error")
+        assert text(page, "#heading") == "Question 1"
+
+
+def test_a_killed_server_is_resumed(browser: Browser, tmp_path: Path) -> None:
+    journal = tmp_path / "j.jsonl"
+    tests = Path(__file__).parent
+    command = [sys.executable, "-c", SERVER, str(journal), str(tests), str(tests.parent)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        url = process.stdout.readline().strip()
+        assert re.fullmatch(r"http://127\.0\.0\.1:\d+/[\w-]{32}/", url)
+        page = opened(browser, url)
+        for number in (2, 3):
+            page.key("ArrowLeft")
+            wait_for(page, "#heading", f"Question {number}")
+        asked = text(page, "#first-text")
+        process.kill()
+    page.key("ArrowRight")
+    wait_for(page, "#error", "not confirmed")
+    session = Session(judge_lists(), journal=journal)
+    assert [judgement.answer for judgement in session.judgements] == ["first", "first"]
+    with running(session) as url:
+        page.go(url)
+        wait_for(page, "#heading", "Question 3")
+        assert text(page, "#first-text") == asked
+        page.key("u")
+        wait_for(page, "#heading", "Question 2")
+
+
+def test_a_telephone_and_dark_colours(browser: Browser, session: Session) -> None:
+    long = "x" * 200
+    session.lists = session.lists.with_sources([long] * len(session.lists))
+    with running(session, strengths=True) as url:
+        page = opened(browser, url)
+        page.resize(390, 844)
+        page.wait("innerWidth === 390")
+        assert page.get("document.documentElement.scrollWidth") == 390
+        tops = [
+            page.get(f"document.querySelector('#{side}-text').getBoundingClientRect().top")
+            for side in ("first", "second")
+        ]
+        assert tops[0] + 50 < tops[1]  # stacked
+        page.key("?")
+        box = page.get("document.querySelector('#help').getBoundingClientRect().toJSON()")
+        assert 0 <= box["left"] < box["right"] <= 390
+        page.key("Escape")
+        light, dark = [
+            (page.prefer(scheme), page.get("getComputedStyle(document.body).color"))[1]
+            for scheme in ("light", "dark")
+        ]
+        values = [sum(map(int, re.findall(r"\d+", colour))) for colour in (light, dark)]
+        assert values[0] < 200 < 600 < values[1]
+        page.resize(1280, 800)
+        page.wait("innerWidth === 1280")
+        assert (
+            page.get(
+                "new Set([...document.querySelectorAll('article')]"
+                ".map(e => e.getBoundingClientRect().top)).size"
+            )
+            == 1
+        )
