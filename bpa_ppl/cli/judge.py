@@ -27,7 +27,6 @@ def judge(
     exclude: Annotated[list[str] | None, shared.Option(several=True)] = None,
     add: shared.Add = None,
     pairs: str = "mixed",
-    strengths: bool = False,
     slip: float = 0.05,
     simulate: str | None = None,
     noise: float = 0.0,
@@ -52,7 +51,6 @@ def judge(
         features: Use only this column as a feature.
         exclude: Do not use this column as a feature.
         pairs: How pairs are chosen: mixed, information or random.
-        strengths: Offer three strengths of a preference.
         slip: Probability of a random answer.
         simulate: Answer by this column of judgements instead of a rater, and print how much of the
             headroom is won on the other half of the lists.
@@ -87,7 +85,6 @@ def judge(
         session,
         host=host,
         port=port,
-        strengths=strengths,
         ready=lambda url: shared.echo_status(f"compare candidates at {url}", quiet),
     )
 

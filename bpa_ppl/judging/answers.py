@@ -88,7 +88,7 @@ class Weights(NamedTuple):
     @property
     def deviation(self) -> Float64:
         """(K,) standard deviations of the weights."""
-        return np.sqrt(np.diag(self.covariance)[:-1])
+        return np.asarray(np.sqrt(np.diag(self.covariance)[:-1]))
 
 
 def probabilities(u: Float64, log_nu: Float64, slip: float = 0.0) -> Float64:
@@ -139,7 +139,7 @@ def posterior(
     >>> prior = Weights.prior(np.zeros(1), np.eye(1))
     >>> answers = Answers.none(1).added(np.array([2.0]), 0.0, FIRST)
     >>> posterior(answers, prior).mean.round(2).tolist()
-    [0.44, -0.29]
+    [0.6, -0.25]
     """
     precision = np.linalg.inv(prior.covariance)
     theta = prior.mean if start is None else start

@@ -149,6 +149,10 @@ def read_journal(path: str | Path) -> Journal:
 
     Raises:
         DataError: with file and line, if the file is not one.
+
+    >>> read_journal("judgements.jsonl")
+    Traceback (most recent call last):
+    bpa_ppl.errors.DataError: judgements.jsonl: cannot be read (No such file or directory)
     """
     try:
         content = Path(path).read_bytes()

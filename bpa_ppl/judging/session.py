@@ -78,9 +78,9 @@ class Session:
 
     Args:
         lists: with features; a list of fewer than two different texts is never asked about.
-        prior: where the weights start. None is mean 0, and `"equal"` the mean of the standardised
-            features, both as in `adapt`; weights by feature are the mean of the same Gaussian; or a
-            `Prior`, or a posterior, whose mean and covariance are used.
+        prior: where the weights start. None is mean 0 but for log-probabilities, and `"equal"` the
+            mean of the standardised features, both as in `adapt`; weights by feature are the mean
+            of the same Gaussian; or a `Prior`, or a posterior, whose mean and covariance are used.
         journal: a file to which each answer is appended before `answer` returns. If it exists, the
             session goes on from its last answer.
         rater: the name of the rater, for the journal.
@@ -184,7 +184,8 @@ class Session:
 
         Args:
             answer: `first`, `second`, `tie` or `skip`.
-            strength: the exponent of its likelihood: more than 1 if one is much better.
+            strength: the exponent of its likelihood in `weights`: more than 1 if one is much
+                better. In `posterior` each answer counts once.
             correction: a text that the rater wrote for the source.
 
         Raises:

@@ -60,6 +60,11 @@ def learning_curve(
     Raises:
         DataError: if a candidate has no number in the column.
         UsageError: if the noise is not a probability.
+
+    >>> texts, features = [["a", "b"]] * 30, np.random.default_rng(0).normal(size=(30, 2, 1))
+    >>> lists = NBest.from_lists(texts, features, ["LM0"]).with_extras(score=features.ravel())
+    >>> learning_curve(Session(lists[:20]), lists[20:], "score", [10]).tolist()
+    [1.0]
     """
     if not 0 <= noise <= 1:
         raise UsageError(f"noise is a probability, not {noise:g}", parameter="noise")

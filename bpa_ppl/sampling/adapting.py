@@ -65,15 +65,15 @@ if TYPE_CHECKING:
     from bpa_ppl.posterior.arviz_functions import InferenceData
 
 _PRIOR_DRAWS = 1000
-#: The scale of the prior under preferences, in units of the expected one.
-_SHARE_OF_PREFERENCES = 0.5
+#: The scale τ of the prior under preferences.
+_SCALE_OF_PREFERENCES = 0.05
 #: Metrics with a margin: it is the best of the likelihoods on held-out sentences of translations,
 #: and was not compared with others by WER and CER.
 _WITH_MARGIN = ("ter", "bleu", "chrf", "ter+bleu", "wer", "cer")
 #: A weight is uninformed if λ·h of a list varies a priori by less than this, so that no choice
 #: depends on it; if its posterior is nearly as wide as its prior, and its mean has hardly shifted,
 #: in standard deviations of the prior; and if its feature is not rare, but varies in many lists.
-_NEGLIGIBLE, _MIN_WIDTH, _MAX_SHIFT, _MIN_VARYING = 0.02, 0.9, 0.25, 0.5
+_NEGLIGIBLE, _MIN_WIDTH, _MAX_SHIFT, _MIN_VARYING = 0.005, 0.9, 0.25, 0.5
 _PACKAGES = ("bpa_ppl", "numpyro", "jax", "arviz", "sacrebleu")
 
 
@@ -357,17 +357,18 @@ def _scale(
 ) -> float | None:
     """Return the scale of the prior learned from the sentences, or None.
 
-    It is not learned from preferences alone: their marginal likelihood prefers scales that are
-    three times as wide as those of the best choices on held-out sentences.
+    It is not learned from preferences alone: their marginal likelihood prefers scales that are much
+    wider than those of the best choices on held-out sentences. For up to 50 answers to pairs, 0.05
+    was as good as or better than 0.03, 0.07, 0.1 and half of the expected scale on held-out parts
+    of the pools of WMT 2021 to 2023, medical texts and talks.
     """
     features = isotropic.learns_scale(family, sentences.match)
     if not features:
         return None
-    expected = isotropic.expected_scale(len(features))
     if likelihood.observes == "preferences":
-        return float(f"{_SHARE_OF_PREFERENCES * expected:.3g}")
+        return _SCALE_OF_PREFERENCES
     if not len(sentences.nbest):
-        return expected
+        return isotropic.expected_scale(len(features))
     if likelihood.log_concave_start() is not None:
         likelihood = Oracle()
     if likelihood.observes == "oracles":
