@@ -23,8 +23,9 @@ class Outlook(NamedTuple):
         lists: of how many the choices are.
         changed: how many choices differ from those of the prior.
         best: the mean probability that a choice is the best of its list.
-        headroom: the expected share of the headroom between a random candidate and the best one
-            that the choices win.
+        headroom: the expected share that the choices win of what exact weights would win over a
+            random candidate. What the features do not see is not counted, so the share of the
+            headroom by the rater is smaller.
         further: by how much ten further answers are expected to raise it.
         predicted: of the decided answers to random pairs, how many the weights before predicted.
         predicted_before: the same of the prior.

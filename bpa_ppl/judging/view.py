@@ -16,7 +16,7 @@ from bpa_ppl.nbest import NBest
 CONTEXT, DOCUMENT = "context", "doc"
 #: Sentences of the document that are shown before the source, and weights.
 _PREVIOUS, _WEIGHTS = 2, 20
-#: Ten answers that win a smaller share of the headroom are not worth the time.
+#: Ten answers that raise the expected share by less than this are not worth the time.
 _WORTHWHILE = 0.005
 #: Answers that test the prior, and answers to random pairs from which predictions are judged.
 _TEST, _ENOUGH = 10, 20
@@ -183,7 +183,7 @@ def advice(state: Outlook) -> tuple[str, str]:
 
     The code is `no-help` if the answers to 20 random pairs or more are predicted no better than by
     the prior, or by chance; `stop` if ten answers or more were given, and ten more are expected to
-    raise the share of the headroom by less than 0.005; else `continue`.
+    raise the expected share by less than 0.005; else `continue`.
 
     >>> state = Outlook(30, 100, 40, 0.6, 0.7, 0.002, 12.0, 8.0, 15, 2, 2)
     >>> advice(state)[0], advice(state._replace(further=0.02))[0]
@@ -199,13 +199,13 @@ def advice(state: Outlook) -> tuple[str, str]:
             f"better than {rival}: further clicks do not help here. Better features would."
         )
     if state.further < _WORTHWHILE:
-        little = f"raise the share of the headroom by less than {100 * _WORTHWHILE:g} points."
+        little = f"raise the share that is won by less than {100 * _WORTHWHILE:g} points."
         if state.answers >= _TEST:
             return "stop", f"You can stop: ten more answers are expected to {little}"
         return "continue", (
             f"A few answers test the start: if it is right, ten more are expected to {little}"
         )
     return "continue", (
-        "Worth going on: ten more answers are expected to raise the share of the headroom by "
+        "Worth going on: ten more answers are expected to raise the share that is won by "
         f"{100 * state.further:.1f} points."
     )

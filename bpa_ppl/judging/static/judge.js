@@ -84,7 +84,7 @@ async function showState() {
     Answers: count(state.answers),
     "Choices changed": `${count(state.changed)} of ${count(state.lists)}`,
     "Choice is best, mean P": percent(state.best),
-    "Headroom won, expected": percent(state.headroom),
+    "Won of what exact weights win": percent(state.headroom),
     "… by ten more answers": `+${(100 * state.further).toFixed(1)} points`,
     "Random pairs predicted": state.random ? `${state.predicted} of ${state.random}` : "–",
     "… by the start": state.random ? `${state.predicted_before} of ${state.random}` : "–",
