@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import reprlib
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
-from itertools import chain
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence, Set
+from itertools import chain, count
 from numbers import Real
 from types import MappingProxyType
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from bpa_ppl.errors import DataError, NoSuchSentence, UsageError, quoted
 
+K = TypeVar("K", bound=Hashable)
 #: An array whose first dimension is the rows, or a tuple of any objects, one per row.
 Column: TypeAlias = npt.NDArray[Any] | tuple[Any, ...]
 #: Which rows: a slice gives a view of an array, positions a copy.
@@ -172,16 +174,16 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun if number == 1 else plural}"
 
 
-def intern(texts: Iterable[str]) -> tuple[tuple[str, ...], npt.NDArray[np.int32]]:
-    """Return the distinct texts, in order of first appearance, and the index of each into them.
+def intern(values: Iterable[K]) -> tuple[tuple[K, ...], npt.NDArray[np.int32]]:
+    """Return the distinct values, in order of first appearance, and the index of each into them.
 
     >>> strings, index = intern(["b", "a", "b"])
     >>> strings, index.tolist()
     (('b', 'a'), [0, 1, 0])
     """
-    numbers: dict[str, int] = {}
-    index = [numbers.setdefault(text, len(numbers)) for text in texts]
-    return tuple(numbers), np.array(index, dtype=np.int32)
+    numbers = defaultdict[K, int](count().__next__)  # a new value has the next number
+    index = np.fromiter(map(numbers.__getitem__, values), np.int32)
+    return tuple(numbers), index
 
 
 def offsets_of(sizes: npt.ArrayLike) -> npt.NDArray[np.int64]:

@@ -21,21 +21,24 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from operator import attrgetter
 from typing import Any, ClassVar, NamedTuple, TextIO, TypeVar
 
 import msgspec
 
 from bpa_ppl.errors import DataError, UsageError, quoted
 from bpa_ppl.formats.base import NBestFormat, ReadOptions, json_keys
-from bpa_ppl.formats.jsonl import strict_values
+from bpa_ppl.formats.jsonl import pieces_of, strict_values
 from bpa_ppl.formats.streams import line_count, origin_name, read_blocks
 from bpa_ppl.nbest import NBest
 from bpa_ppl.notes import warn_user
 from bpa_ppl.rows import Rows, SchemaReader
 from bpa_ppl.rows.base import TOO_LARGE
 from bpa_ppl.rows.samples import (
+    Answers,
     LeftOut,
     Prompt,
+    Statistics,
     extractor,
     named,
     sample_rows,
@@ -207,7 +210,9 @@ class _Reader:
         finished = format.finished
         self._finished = (finished,) if isinstance(finished, str) else finished
         self._requests = self._read_requests() if format.requests else None
-        self._prompts: dict[str | int, Prompt] = {}
+        self._numbers: dict[str | int, int] = {}  # of the prompts, by name
+        self._prompts: list[Prompt] = []
+        self._answers = Answers()
         self._left_out = LeftOut(options.origin, options.bad)
         self._named: bool | None = None  # whether lines have a custom_id
         self._batch = False
@@ -219,24 +224,17 @@ class _Reader:
         if not self._prompts:
             raise self._options.error("empty: there are no responses in it", code="no-data")
         self._left_out.report()
-        models = self._model_counts()
+        models = Counter(self._answers.origins)
+        del models[None]
         if len(models) > 1:
             counts = ", ".join(f"{quoted(n)[1:-1]}: {c:,}" for n, c in models.most_common())
             warn_user(
                 f"{self._options.origin}: answers of several models ({counts}): their "
                 f"log-probabilities may not be comparable; the extra {_MODEL} says which is whose"
             )
-        ids = self._ids()
-        pairs = sorted(zip(ids, self._prompts.values(), strict=True), key=lambda pair: pair[0])
         schema = SchemaReader(self._options.origin, first_id=self._options.first_id)
-        prompts = [prompt for _, prompt in pairs]
         origins = _MODEL if models else None
-        return sample_rows(prompts, sorted(ids), schema, origins=origins)
-
-    def _model_counts(self) -> Counter[str]:
-        """Return the number of candidates of each model."""
-        found = (model for one in self._prompts.values() for _, model in one.candidates)
-        return Counter(model for model in found if model is not None)
+        return sample_rows(self._answers, self._prompts, self._ids(), schema, origins=origins)
 
     def _read(self, line: _Line, number: int) -> None:
         """Collect the candidates of a line."""
@@ -244,7 +242,8 @@ class _Reader:
         if isinstance(answer, _Response) and answer.body is not None and answer.choices is None:
             answer = answer.body
         is_request = line.response is None and not isinstance(answer, str) and answer is not line
-        prompt = self._prompt(line, number)
+        place = self._place(line, number)
+        prompt = self._prompts[place]
         error = self._error(line, answer)
         if error is not None:
             self._left_out.add("errors instead of responses", prompt.label, number, error)
@@ -253,10 +252,10 @@ class _Reader:
         elif not answer.choices:
             self._left_out.add("responses without choices", prompt.label, number)
         else:
-            choices = answer.choices
-            if all(choice.index is not None for choice in choices):
-                choices = sorted(choices, key=lambda choice: choice.index or 0)
-            self._add(choices, answer.model, prompt, number)
+            indices = [choice.index for choice in answer.choices]
+            if None not in indices:
+                answer.choices.sort(key=attrgetter("index"))
+            self._add(answer.choices, answer.model, place, number)
 
     def _misfit(self, answer: Any, number: int, is_request: bool) -> DataError:
         problem = "no field choices, so this is not a response of a chat or completion API"
@@ -268,8 +267,8 @@ class _Reader:
             problem += " log-probabilities"
         return self._options.error(problem, number)
 
-    def _prompt(self, line: _Line, number: int) -> Prompt:
-        """Return the prompt that a line belongs to."""
+    def _place(self, line: _Line, number: int) -> int:
+        """Return the place of the prompt that a line belongs to, among all prompts."""
         has_name = line.custom_id is not None
         if self._named is None:
             self._named = has_name
@@ -279,14 +278,14 @@ class _Reader:
             raise self._options.error(f"{problem}: write all lines in the same way", number)
         self._batch = self._batch or line.response is not None
         name = self._name(line.custom_id, self._options, number) if has_name else None
-        prompt = self._prompts.get(number if name is None else name)
-        if prompt is None:
+        place = self._numbers.setdefault(number if name is None else name, len(self._prompts))
+        if place == len(self._prompts):
             if self._requests is not None:
                 source = self._requested(name, number)
             else:
-                source = self._text_of(line) or (self._text_of(line.request))
-            prompt = self._prompts[number if name is None else name] = Prompt(number, name, source)
-        return prompt
+                source = self._text_of(line) or self._text_of(line.request)
+            self._prompts.append(Prompt(number, name, source))
+        return place
 
     def _requested(self, name: str | None, number: int) -> str | None:
         """Return the source of a prompt in the file of requests."""
@@ -310,47 +309,51 @@ class _Reader:
 
     def _error(self, line: _Line, answer: _Body | str | None) -> str | None:
         """Return the message of an error that a line has instead of a response."""
-        if answer is line and line.error is None and line.status_code is None:
-            return None
-        parts = [line, line.response, answer]
-        found = [part.error for part in parts if isinstance(part, _Body) and part.error]
-        found += [part for part in parts if isinstance(part, str)]
-        status = [part.status_code for part in parts if isinstance(part, _Response)]
-        found += [f"status {code}" for code in status if code is not None and code >= 400]
+        parts = [line] if answer is line else [line, line.response, answer]
+        found = [e for one in parts if (e := one if isinstance(one, str) else one and one.error)]
+        if not found:
+            codes = [one.status_code for one in parts if isinstance(one, _Response)]
+            found = [f"status {code}" for code in codes if code is not None and code >= 400]
         if not found:
             return None
         message = found[0].get("message", found[0]) if isinstance(found[0], dict) else found[0]
         return str(message)
 
-    def _add(
-        self, choices: Sequence[_Choice], model: str | None, prompt: Prompt, number: int
-    ) -> None:
+    def _add(self, choices: Sequence[_Choice], model: str | None, place: int, number: int) -> None:
         """Add choices to the candidates of their prompt."""
-        finished, part_of = self._finished, self._part
+        finished, part_of, label = self._finished, self._part, self._prompts[place].label
+        texts: list[str] = []
+        found: list[Statistics | None] = []
         for choice in choices:
-            message, text, reason = choice.message, choice.text, choice.finish_reason
-            if message is not None and text is None:
-                text = message.content if isinstance(message.content, str) else message.text
+            message, text, reason, refusal = choice.message, choice.text, choice.finish_reason, None
+            if message is not None:
+                refusal = message.refusal
+                if text is None:
+                    text = message.content
+                    text = message.text if type(text) is list else text
             part = None if text is None else part_of(text)
-            logprobs = () if choice.logprobs is None else _logprobs_of(choice.logprobs)
-            statistics = token_statistics(logprobs)
-            if choice.delta is not None:
+            statistics = None
+            if choice.logprobs is not None:
+                statistics = token_statistics(_logprobs_of(choice.logprobs))
+            if text is None and choice.delta is not None:
                 problem = "a part of an answer that was streamed: join the parts, or do not stream"
                 raise self._options.error(problem, number, "not-supported")
-            if message is not None and message.refusal:
-                self._left_out.add("refusals", prompt.label, number)
+            if refusal:
+                self._left_out.add("refusals", label, number)
             elif reason is not None and reason not in finished:
-                self._left_out.add_unfinished(reason, prompt.label, number)
+                self._left_out.add_unfinished(reason, label, number)
             elif text is None:
-                self._left_out.add("answers without a text", prompt.label, number)
+                self._left_out.add("answers without a text", label, number)
             elif part is None:
                 field = self._format.field
                 wanted = f"the field {quoted(field)}" if field else "the pattern"
-                self._left_out.add(f"answers without {wanted}", prompt.label, number)
-            elif logprobs and not abs(statistics[0]) < TOO_LARGE:
-                self._left_out.add("log-probabilities that are not finite", prompt.label, number)
+                self._left_out.add(f"answers without {wanted}", label, number)
+            elif statistics is not None and not abs(statistics[0]) < TOO_LARGE:
+                self._left_out.add("log-probabilities that are not finite", label, number)
             else:
-                prompt.add(part, statistics, model)
+                texts.append(part)
+                found.append(statistics)
+        self._answers.add(place, texts, found, model)
 
     def _field(self, text: str) -> str | None:
         """Return the field of the candidate in an answer that is an object of JSON."""
@@ -393,10 +396,10 @@ class _Reader:
     def _ids(self) -> list[int]:
         """Return the ids of the sentences of the prompts."""
         first = self._options.first_id
-        names = [str(name) for name in self._prompts]
+        names = [str(name) for name in self._numbers]
         if self._requests is not None:
             places = {name: first + place for place, name in enumerate(self._requests.sources)}
-            if absent := [name for name in places if name not in self._prompts]:
+            if absent := [name for name in places if name not in self._numbers]:
                 problem = f"requests without a response: {named(absent)}"
                 warn_user(f"{self._options.origin}: {problem}: no list of them")
             return [places[name] for name in names]
@@ -437,7 +440,7 @@ def _decoded(blocks: Iterable[bytes], kind: type[L], origin: str) -> Iterator[tu
     """
     decoder = msgspec.json.Decoder(kind)
     first = 1
-    for block in blocks:
+    for block in pieces_of(blocks):
         count = line_count(block)
         try:
             values: list[L] = decoder.decode_lines(block)

@@ -143,6 +143,7 @@ class RecordReader:
 
     Attributes:
         keys: how many keys the objects of the last block have, with those of objects inside.
+        nested: whether a record is a sentence with its candidates; None before the first one.
 
     >>> reader = RecordReader(SchemaReader("dev.jsonl"))
     >>> candidates = [{"text": "a cat", "scores": {"lm": -1.5}}, {"text": "cat"}]
@@ -154,7 +155,7 @@ class RecordReader:
     def __init__(self, schema: SchemaReader):
         self.schema = schema
         self.keys = 0
-        self._nested: bool | None = None
+        self.nested: bool | None = None
 
     def rows(self, records: Sequence[Any], lines: Sequence[int]) -> Rows:
         """Return the rows of some records.
@@ -179,17 +180,17 @@ class RecordReader:
             if not isinstance(record, dict):
                 raise self.schema.error(f"{shown(record)} is not an object with fields", line)
             record = _with_candidates(record)
-            if self._nested and CANDIDATES not in record and TEXT not in record:
+            if self.nested and CANDIDATES not in record and TEXT not in record:
                 record = {**record, CANDIDATES: []}
             records.append(record)
             nested = CANDIDATES in record
-            self._nested = nested if self._nested is None else self._nested
-            if nested is not self._nested:
+            self.nested = nested if self.nested is None else self.nested
+            if nested is not self.nested:
                 form = "candidates" if nested else "no candidates"
                 problem = f"{form}, unlike the first line: use one form throughout"
                 raise self.schema.error(problem, line)
         numbers = np.array(lines, np.int64)
-        if not self._nested:
+        if not self.nested:
             columns = self._columns(records, lines)
             sentences = {n: v for n, v in columns.items() if is_of_sentence(n)}
             hypotheses = {n: v for n, v in columns.items() if n not in sentences}

@@ -268,7 +268,11 @@ class SchemaReader:
         first = self.first_id + self.records
         self.records += count
         values, lines = fields.sentences.get(ID, [None] * count), fields.lines.tolist()
-        if set(map(type, values)) <= {int, str}:  # repeated where records are hypotheses
+        types = set(map(type, values))
+        if types == {int} and self._id_type in (None, int) and max(map(abs, values)) <= _LARGEST_ID:
+            self._id_type = int
+            return np.array(values, np.int64)
+        if types <= {int, str}:  # repeated where records are hypotheses
             first_lines = dict(zip(reversed(values), reversed(lines), strict=True))
             numbers = {v: self._number_of_id(v, first_lines[v]) for v in dict.fromkeys(values)}
             return np.fromiter(map(numbers.__getitem__, values), np.int64, count)
