@@ -233,7 +233,7 @@ def pieces_of(blocks: Iterable[bytes]) -> Iterator[bytes]:
     r"""Yield blocks of whole lines in smaller ones, whose values fit into the processor's cache.
 
     >>> [len(piece) for piece in pieces_of([b'{"a": 1}\n' * 30_000])]
-    [65538, 65538, 65538, 65538, 7848]
+    [131076, 131076, 7848]
     """
     for block in blocks:
         end = 0

@@ -329,8 +329,8 @@ class _Reader:
             if message is not None:
                 refusal = message.refusal
                 if text is None:
-                    text = message.content
-                    text = message.text if type(text) is list else text
+                    content = message.content
+                    text = message.text if isinstance(content, list) else content
             part = None if text is None else part_of(text)
             statistics = None
             if choice.logprobs is not None:

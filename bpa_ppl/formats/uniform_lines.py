@@ -54,8 +54,8 @@ class UniformLines:
             self._hypothesis = _types(candidates[0], _KINDS)
             if TEXT not in self._hypothesis or any(map(is_of_sentence, self._hypothesis)):
                 raise TypeError("not a candidate with a text and numbers")
-            inside = list[_struct("Candidate", self._hypothesis)]  # type: ignore[misc]
-            self._record = {CANDIDATES: inside}
+            candidate: Any = _struct("Candidate", self._hypothesis)
+            self._record = {CANDIDATES: list[candidate]}
             others = {name: value for name, value in record.items() if name != CANDIDATES}
             self._record |= _types(others, _SENTENCE_KINDS)
         else:
