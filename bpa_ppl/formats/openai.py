@@ -172,7 +172,7 @@ class Openai(NBestFormat, frozen=True):
         >>> line = b'{"choices": [{"text": " a cat", "logprobs": {"token_logprobs": [-1, -3]}}]}\n'
         >>> rows = next(Openai().parse([line], ReadOptions("out.jsonl")))
         >>> rows.strings, rows.names[:2], rows.features[:, :2].tolist()
-        (['a cat'], ('logprob.sum', 'logprob.mean'), [[-4.0, -2.0]])
+        (('a cat',), ('logprob.sum', 'logprob.mean'), [[-4.0, -2.0]])
         """
         yield _Reader(self, options).rows(blocks)
 

@@ -87,7 +87,9 @@ class UniformLines:
         lists: list[list[Any]] = columns.pop(CANDIDATES)
         parents = np.repeat(parents, list(map(len, lists)))
         self.keys += len(parents) * len(self._hypothesis)
-        hypotheses = _columns(list(chain.from_iterable(lists)), self._hypothesis)
+        hypotheses: dict[str, Any] = {TEXT: []}
+        if len(parents):
+            hypotheses = _columns(list(chain.from_iterable(lists)), self._hypothesis)
         return Fields(hypotheses, columns, parents, numbers, nested=True)
 
 

@@ -14,6 +14,7 @@ from bpa_ppl.errors import DataError
 from bpa_ppl.formats.base import ReadOptions
 from bpa_ppl.formats.jsonl import json_rows
 from bpa_ppl.formats.uniform_lines import UniformLines
+from bpa_ppl.rows.gathering import joined
 
 VALUES = st.sampled_from(
     [-1.5, 2, 0, 1e39, 10**30, "a", "7", "", None, True, [], ["r"], {"x": 1}, [1], float("nan")]
@@ -53,9 +54,10 @@ def outcome(lines: list[str], bad: str, record_by_record: bool) -> Any:
         found = list(json_rows(blocks, ReadOptions("dev.jsonl", bad), change))
     except DataError as error:
         return error.code, error.line, error.parameter
-    arrays = [repr((rows.ids, rows.features.round(4), rows.totals)) for rows in found]
+    rows = joined(found)
     fields = ("names", "strings", "dropped", "extras", "sources", "references", "sentence_extras")
-    return arrays, [[plain(getattr(rows, name)) for name in fields] for rows in found]
+    arrays = repr((rows.ids, rows.features.round(4), rows.totals))
+    return arrays, [plain(getattr(rows, name)) for name in fields]
 
 
 def plain(values: Any) -> Any:
