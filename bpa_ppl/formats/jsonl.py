@@ -16,7 +16,7 @@ import msgspec
 import numpy as np
 
 from bpa_ppl.errors import DataError, quoted
-from bpa_ppl.formats.base import NBestFormat, ReadOptions, json_keys
+from bpa_ppl.formats.base import ReadOptions, TableFormat, json_keys
 from bpa_ppl.formats.numbers import printed
 from bpa_ppl.formats.streams import decoded, line_count
 from bpa_ppl.formats.uniform_lines import UniformLines
@@ -24,6 +24,7 @@ from bpa_ppl.labels import repeated
 from bpa_ppl.nbest import NBest
 from bpa_ppl.rows import Rows
 from bpa_ppl.rows.base import CANDIDATES, ID, OF_SENTENCE, REFERENCES, SOURCE, TEXT
+from bpa_ppl.rows.names import ColumnNames
 from bpa_ppl.rows.readers import RecordReader
 from bpa_ppl.rows.schema import NUMBER, SchemaReader, kind_of, looks_numeric
 from bpa_ppl.rows.writing import Written, written
@@ -32,16 +33,19 @@ _DECODER = msgspec.json.Decoder()
 _PIECE = 1 << 17  # bytes of lines that are decoded at once
 
 
-class Jsonl(NBestFormat, frozen=True):
+class Jsonl(TableFormat, frozen=True):
     """JSON lines, nested or long.
 
     Attributes:
+        candidates: the field of the candidates, in a file that is read; the names of other fields
+            are those of `TableFormat`.
         long: whether to write one hypothesis per line; both forms are read.
     """
 
     suffixes: ClassVar[tuple[str, ...]] = (".jsonl", ".ndjson")
     required: ClassVar[tuple[tuple[str, ...], ...]] = ((CANDIDATES,), (ID, TEXT))
 
+    candidates: str = CANDIDATES
     long: bool = False
 
     def detect(self, first_line: bytes) -> bool:
@@ -67,7 +71,7 @@ class Jsonl(NBestFormat, frozen=True):
         >>> rows.names, rows.ids.tolist(), rows.features.tolist()
         (('scores.lm',), [7], [[-1.0]])
         """
-        return json_rows(blocks, options)
+        return json_rows(blocks, options, names=self.names(options.origin))
 
     def write(self, nbest: NBest, file: TextIO) -> None:
         """Write the lists.
@@ -145,6 +149,7 @@ def json_rows(
     blocks: Iterable[bytes],
     options: ReadOptions,
     change: Callable[[Any, int], Any] | None = None,
+    names: ColumnNames | None = None,
 ) -> Iterator[Rows]:
     r"""Yield the rows of each block of lines with records, as `bpa_ppl.rows.readers` has them.
 
@@ -152,6 +157,7 @@ def json_rows(
         blocks: of whole lines.
         options: how to read.
         change: makes a record of what a line says, and of its number.
+        names: of the fields, if they differ from the usual ones.
 
     Raises:
         DataError: with file, line and field, if a line is not JSON, has a key twice, or is not
@@ -161,13 +167,15 @@ def json_rows(
     >>> next(json_rows([block], ReadOptions("dev"))).names
     ('lm',)
     """
-    schema = SchemaReader(options.origin, options.bad, options.first_id, nan_is_missing=False)
+    schema = SchemaReader(
+        options.origin, options.bad, options.first_id, nan_is_missing=False, names=names
+    )
     reader = RecordReader(schema)
     uniform: UniformLines | None = None
     first = 1
     for block in pieces_of(blocks):
         numbers = range(first, first + line_count(block))
-        if first == 1 and change is None:
+        if first == 1 and change is None and not schema.names.names:
             uniform = _uniform_lines(block)
         first = numbers.stop
         if uniform is not None:

@@ -13,13 +13,14 @@ import numpy as np
 
 from bpa_ppl.component import settings_in
 from bpa_ppl.errors import DataError, UsageError, one_of, quoted
-from bpa_ppl.formats.base import AUTO, NBestFormat, ReadOptions
+from bpa_ppl.formats.base import AUTO, NBestFormat, ReadOptions, TableFormat
 from bpa_ppl.formats.moses_lines import SHAPE
 from bpa_ppl.formats.references import AnyReferences, AnySources, references_of, sources_of
 from bpa_ppl.formats.streams import AnyInput, AnyPath, InputFile, ahead, file_suffix, origin_name
 from bpa_ppl.nbest import NBest
 from bpa_ppl.registry import NBEST_FORMATS
 from bpa_ppl.rows import Gatherer, Rows
+from bpa_ppl.rows.names import nearest
 from bpa_ppl.rows.schema import checked_first_id
 from bpa_ppl.weights import match
 
@@ -35,6 +36,7 @@ _SHAPES = (
     (rb"\S+ .*= ?[-+.\d]", "moses", f"no ` ||| ` separates its fields: a line reads {SHAPE}"),
     (rb"", "plain", "the size of its lists is not given: plain:list_size=50"),
 )
+_OTHER_NAME = 0.4  # what a field under another name counts, when the nearest format is chosen
 # Endings that do not name a format: `dev.nbest`, `dev.100best`, `dev.txt`.
 _OF_LISTS = re.compile(r"\.txt|\.out|\..*best.*")
 
@@ -170,7 +172,7 @@ def format_for(path: AnyPath) -> NBestFormat:
         UsageError: if the name has another ending.
 
     >>> format_for("dev.jsonl.gz"), format_for("dev.nbest100.gz")
-    (Jsonl(long=False), Moses())
+    (Jsonl(), Moses())
     >>> format_for("dev.tab")
     Traceback (most recent call last):
     bpa_ppl.errors.UsageError: dev.tab: no format of lists has the ending .tab: choose ...
@@ -277,7 +279,13 @@ def nearest_format(line: bytes, suffix: str = "") -> tuple[str, str]:
         for fields in kind.required if names else ():
             missing = [field for field in fields if field not in names]
             problem = f"it has no field {missing[0]} (its fields are {quoted(', '.join(names))})"
-            share = len({n.lower() for n in names}.intersection(fields)) / len(fields)
+            columns = issubclass(kind, TableFormat)
+            near = {field: nearest(field, names) for field in missing if columns}
+            if near and all(near.values()):
+                settings = ",".join(f"{field}={near[field]}" for field in missing)
+                problem += f"; if it has other names, write them as {name}:{settings}"
+            present = len({n.lower() for n in names}.intersection(fields))
+            share = (present + _OTHER_NAME * sum(map(bool, near.values()))) / len(fields)
             fits.append((share, suffix in kind.suffixes, name == shape[0], name, problem))
     best = max(fits, default=None, key=lambda fit: fit[:3])
     return shape if best is None or not any(best[:3]) else best[3:]

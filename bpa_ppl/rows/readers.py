@@ -35,6 +35,7 @@ from bpa_ppl.rows.base import (
     SentenceLines,
 )
 from bpa_ppl.rows.gathering import Gatherer
+from bpa_ppl.rows.names import ColumnNames
 from bpa_ppl.rows.schema import Fields, SchemaReader, checked_first_id, shown
 
 if TYPE_CHECKING:
@@ -179,7 +180,9 @@ class RecordReader:
         for record, line in zip(given, lines, strict=True):
             if not isinstance(record, dict):
                 raise self.schema.error(f"{shown(record)} is not an object with fields", line)
-            record = _with_candidates(record)
+            record = _with_candidates(self._renamed(record))
+            if not records and ID in self.schema.names.names:
+                self.schema.names.require([ID], record, line)
             if self.nested and CANDIDATES not in record and TEXT not in record:
                 record = {**record, CANDIDATES: []}
             records.append(record)
@@ -207,6 +210,13 @@ class RecordReader:
         self.keys += sum(map(len, records)) + sum(map(_key_count, sentences.values()))
         return Fields(hypotheses, sentences, parents, numbers, nested=True)
 
+    def _renamed(self, record: dict[Any, Any]) -> dict[Any, Any]:
+        """Return an object with the usual names of its fields."""
+        names = self.schema.names
+        if not names.names:
+            return record
+        return {usual: record[name] for name, usual in names.usual(record).items()}
+
     def _candidates(self, given: Any, line: int) -> list[dict[str, Any]]:
         candidates = given
         if isinstance(given, dict):  # columns, as some libraries keep lists of objects
@@ -219,7 +229,7 @@ class RecordReader:
             if not isinstance(candidate, dict):
                 problem = f"{CANDIDATES}[{place}] is {shown(candidate)}, not an object with a text"
                 raise self.schema.error(problem, line)
-        return list(candidates)
+        return list(map(self._renamed, candidates))
 
     def _columns(
         self, objects: Sequence[dict[str, Any]], lines: Sequence[int], prefix: str = ""
@@ -345,6 +355,7 @@ def table_rows(schema: SchemaReader, table: pa.Table) -> Rows:
     if twice := repeated(table.column_names):
         problem = f"two columns {min(twice)}: rename one"
         raise DataError(problem, schema.origin, code="duplicate")
+    table = _renamed(table, schema.names)
     names = [TEXT if _is_list_of_texts(field) else field.name for field in table.schema]
     if not repeated(names):
         table = table.rename_columns(names)
@@ -362,7 +373,8 @@ def table_rows(schema: SchemaReader, table: pa.Table) -> Rows:
         sizes = values_of(pc.list_value_length(lists), missing=0)
         parents = np.repeat(np.arange(len(table)), sizes)
         if CANDIDATES in columns:
-            inside = _flat(pa.Table.from_struct_array(columns.pop(CANDIDATES).flatten()))
+            inside = pa.Table.from_struct_array(columns.pop(CANDIDATES).flatten())
+            inside = _flat(_renamed(inside, schema.names))
             hypotheses = {name: single_array(inside[name]) for name in inside.column_names}
         else:
             names = [n for n, of in columns.items() if _is_list(of.type) and n not in _LISTS]
@@ -379,6 +391,14 @@ def table_rows(schema: SchemaReader, table: pa.Table) -> Rows:
             nested,
         )
     )
+
+
+def _renamed(table: pa.Table, names: ColumnNames) -> pa.Table:
+    """Return a table with the usual names of its columns."""
+    if not names.names:
+        return table
+    usual = names.usual(table.column_names)
+    return table.select(list(usual)).rename_columns(list(usual.values()))
 
 
 def _flattened(lists: pa.Array, name: str, sizes: Int64, origin: str) -> pa.Array:
