@@ -36,7 +36,6 @@ _SHAPES = (
     (rb"\S+ .*= ?[-+.\d]", "moses", f"no ` ||| ` separates its fields: a line reads {SHAPE}"),
     (rb"", "plain", "the size of its lists is not given: plain:list_size=50"),
 )
-_OTHER_NAME = 0.4  # what a field under another name counts, when the nearest format is chosen
 # Endings that do not name a format: `dev.nbest`, `dev.100best`, `dev.txt`.
 _OF_LISTS = re.compile(r"\.txt|\.out|\..*best.*")
 
@@ -260,8 +259,9 @@ def _detected(file: InputFile, line: bytes) -> NBestFormat:
 def nearest_format(line: bytes, suffix: str = "") -> tuple[str, str]:
     """Return the format that a first line fits best, and the first thing that does not fit.
 
-    Formats with named fields are ranked by the share of their required fields that the line has,
-    then by the ending of the file. Other lines are recognised by their shape.
+    A table that has the required columns under other names comes first. Formats with named fields
+    are ranked by the share of their required fields that the line has, then by the ending of the
+    file. Other lines are recognised by their shape.
 
     Args:
         line: a first line that no format detects.
@@ -279,13 +279,12 @@ def nearest_format(line: bytes, suffix: str = "") -> tuple[str, str]:
         for fields in kind.required if names else ():
             missing = [field for field in fields if field not in names]
             problem = f"it has no field {missing[0]} (its fields are {quoted(', '.join(names))})"
-            columns = issubclass(kind, TableFormat)
-            near = {field: nearest(field, names) for field in missing if columns}
-            if near and all(near.values()):
-                settings = ",".join(f"{field}={near[field]}" for field in missing)
+            near = {field: nearest(field, names) for field in missing}
+            table = issubclass(kind, TableFormat) and all(near.values())
+            if table:
+                settings = ",".join(f"{field}={column}" for field, column in near.items())
                 problem += f"; if it has other names, write them as {name}:{settings}"
-            present = len({n.lower() for n in names}.intersection(fields))
-            share = (present + _OTHER_NAME * sum(map(bool, near.values()))) / len(fields)
-            fits.append((share, suffix in kind.suffixes, name == shape[0], name, problem))
-    best = max(fits, default=None, key=lambda fit: fit[:3])
-    return shape if best is None or not any(best[:3]) else best[3:]
+            share = len({n.lower() for n in names}.intersection(fields)) / len(fields)
+            fits.append((table, share, suffix in kind.suffixes, name == shape[0], name, problem))
+    best = max(fits, default=None, key=lambda fit: fit[:4])
+    return shape if best is None or not any(best[:4]) else best[4:]

@@ -11,7 +11,7 @@ from bpa_ppl.rows.base import CANDIDATES, ID, TEXT
 
 #: What other programs call columns.
 _ALIASES = {
-    ID: ("segment", "sentence", "seg", "line", "index", "idx", "custom_id", "key"),
+    ID: ("segment", "sentence", "seg", "line", "index", "idx", "key"),
     TEXT: (
         *("hypothesis", "hyp", "hypo", "translation", "target", "tgt", "mt", "system_output"),
         *("output", "candidate", "prediction", "response", "answer", "completion", "sample"),
@@ -19,8 +19,8 @@ _ALIASES = {
     CANDIDATES: ("hypotheses", "nbest", "outputs", "predictions", "samples", "translations"),
 }
 
-#: Words in the names of columns with other texts.
-_OTHERS = ("source", "src", "reference", "ref")
+#: Words in the names of other columns: `source_text`, `custom_id` of responses.
+_OTHERS = ("source", "src", "reference", "ref", "custom")
 
 
 class ColumnNames:
