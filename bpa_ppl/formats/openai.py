@@ -22,7 +22,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from operator import attrgetter
-from typing import Any, ClassVar, NamedTuple, TextIO, TypeVar
+from typing import Any, ClassVar, TextIO, TypeVar
 
 import msgspec
 
@@ -186,13 +186,6 @@ class Openai(NBestFormat, frozen=True):
         raise UsageError(problem, parameter="format", code="not-supported")
 
 
-class _Prompts(NamedTuple):
-    """The prompts of a file of requests, by name."""
-
-    origin: str
-    sources: dict[str, str | None]
-
-
 class _Reader:
     """Collects the answers of one file.
 
@@ -209,9 +202,13 @@ class _Reader:
         self._part = self._field if format.field else self._extract
         finished = format.finished
         self._finished = (finished,) if isinstance(finished, str) else finished
-        self._requests = self._read_requests() if format.requests else None
-        self._numbers: dict[str | int, int] = {}  # of the prompts, by name
         self._prompts: list[Prompt] = []
+        if format.requests:
+            sources = self._read_requests()
+            self._prompts = [Prompt(0, name, source) for name, source in sources.items()]
+        self._numbers: dict[str | int, int] = {
+            str(prompt.identifier): number for number, prompt in enumerate(self._prompts)
+        }
         self._answers = Answers()
         self._left_out = LeftOut(options.origin, options.bad)
         self._named: bool | None = None  # whether lines have a custom_id
@@ -221,9 +218,12 @@ class _Reader:
         """Return the rows of all answers."""
         for line, number in _decoded(blocks, _Line, self._options.origin):
             self._read(line, number)
-        if not self._prompts:
+        if self._named is None:
             raise self._options.error("empty: there are no responses in it", code="no-data")
         self._left_out.report()
+        if absent := [prompt.label for prompt in self._prompts if not prompt.line]:
+            problem = f"requests without a response: {named(absent)}"
+            warn_user(f"{self._options.origin}: {problem}: no list of them")
         models = Counter(self._answers.origins)
         del models[None]
         if len(models) > 1:
@@ -242,13 +242,14 @@ class _Reader:
         if isinstance(answer, _Response) and answer.body is not None and answer.choices is None:
             answer = answer.body
         is_request = line.response is None and not isinstance(answer, str) and answer is not line
+        error = self._error(line, answer)
+        has_choices = isinstance(answer, _Body) and answer.choices is not None
+        if error is None and not has_choices:
+            raise self._misfit(answer, number, is_request)
         place = self._place(line, number)
         prompt = self._prompts[place]
-        error = self._error(line, answer)
-        if error is not None:
-            self._left_out.add("errors instead of responses", prompt.label, number, error)
-        elif not isinstance(answer, _Body) or answer.choices is None:
-            raise self._misfit(answer, number, is_request)
+        if error is not None or not isinstance(answer, _Body) or answer.choices is None:
+            self._left_out.add("errors instead of responses", prompt.label, number, error or "")
         elif not answer.choices:
             self._left_out.add("responses without choices", prompt.label, number)
         else:
@@ -259,13 +260,14 @@ class _Reader:
 
     def _misfit(self, answer: Any, number: int, is_request: bool) -> DataError:
         problem = "no field choices, so this is not a response of a chat or completion API"
+        parameter = "requests" if is_request else "format"
         if is_request:
             problem = "a request, not a response: give the responses, and name the file of requests"
             problem += " by the setting requests"
         elif isinstance(answer, _Body) and answer.object == "response":
             problem = "a response of the Responses API: use chat completions, whose answers have"
             problem += " log-probabilities"
-        return self._options.error(problem, number)
+        return self._options.error(problem, number, parameter=parameter)
 
     def _place(self, line: _Line, number: int) -> int:
         """Return the place of the prompt that a line belongs to, among all prompts."""
@@ -278,24 +280,20 @@ class _Reader:
             raise self._options.error(f"{problem}: write all lines in the same way", number)
         self._batch = self._batch or line.response is not None
         name = self._name(line.custom_id, self._options, number) if has_name else None
-        place = self._numbers.setdefault(number if name is None else name, len(self._prompts))
-        if place == len(self._prompts):
-            if self._requests is not None:
-                source = self._requested(name, number)
-            else:
-                source = self._text_of(line) or self._text_of(line.request)
-            self._prompts.append(Prompt(number, name, source))
-        return place
-
-    def _requested(self, name: str | None, number: int) -> str | None:
-        """Return the source of a prompt in the file of requests."""
-        requests = self._requests
-        if requests is None or name is None or name not in requests.sources:
+        key = number if name is None else name
+        if self._format.requests and key not in self._numbers:
             shown = "no custom_id" if name is None else f"the custom_id {quoted(name)}"
-            origin = self._format.requests if requests is None else requests.origin
-            problem = f"{shown}, which is not in {origin}: give the requests of these responses"
-            raise self._options.error(problem, number, "mismatch", "requests")
-        return requests.sources[name]
+            problem = (
+                f"{shown}, which is not in {self._format.requests}: give the requests of these"
+            )
+            raise self._options.error(f"{problem} responses", number, "mismatch", "requests")
+        place = self._numbers.setdefault(key, len(self._prompts))
+        if place == len(self._prompts):
+            source = self._text_of(line) or self._text_of(line.request)
+            self._prompts.append(Prompt(number, name, source))
+        elif not self._prompts[place].line:
+            self._prompts[place] = self._prompts[place]._replace(line=number)
+        return place
 
     def _name(self, custom_id: str | int | None, options: ReadOptions, number: int) -> str:
         """Return the name of the prompt of a request."""
@@ -374,35 +372,37 @@ class _Reader:
             text = users[-1] if users else None
         return self._source(text) if isinstance(text, str) else None
 
-    def _read_requests(self) -> _Prompts:
-        """Return the prompts in the file of requests.
+    def _read_requests(self) -> dict[str, str | None]:
+        """Return the sources of the prompts in the file of requests, by name.
 
         Raises:
             DataError: with file and line, if a line is not a request.
         """
         options = ReadOptions(origin_name(self._format.requests))
         sources: dict[str, str | None] = {}
-        for line, number in _decoded(read_blocks(options.origin), _Request, options.origin):
-            prompted = line if line.body is None else line.body
-            if line.custom_id is None or (prompted.messages is None and prompted.prompt is None):
-                lacking = "custom_id" if line.custom_id is None else "body.messages or body.prompt"
-                raise options.error(f"no field {lacking}, so this is not a request", number)
-            name = self._name(line.custom_id, options, number)
-            sources.setdefault(name, self._text_of(prompted))
-        if not sources:
-            raise options.error("empty: there are no requests in it", code="no-data")
-        return _Prompts(options.origin, sources)
+        try:
+            for line, number in _decoded(read_blocks(options.origin), _Request, options.origin):
+                prompted = line if line.body is None else line.body
+                has_prompt = prompted.messages is not None or prompted.prompt is not None
+                if line.custom_id is None or not has_prompt:
+                    lacking = "body.messages or body.prompt" if not has_prompt else "custom_id"
+                    raise options.error(f"no field {lacking}, so this is not a request", number)
+                name = self._name(line.custom_id, options, number)
+                sources.setdefault(name, self._text_of(prompted))
+            if not sources:
+                raise options.error("empty: there are no requests in it", code="no-data")
+        except DataError as error:
+            if error.parameter in (None, "format"):
+                error.parameter = "requests"
+            raise
+        return sources
 
     def _ids(self) -> list[int]:
         """Return the ids of the sentences of the prompts."""
         first = self._options.first_id
         names = [str(name) for name in self._numbers]
-        if self._requests is not None:
-            places = {name: first + place for place, name in enumerate(self._requests.sources)}
-            if absent := [name for name in places if name not in self._numbers]:
-                problem = f"requests without a response: {named(absent)}"
-                warn_user(f"{self._options.origin}: {problem}: no list of them")
-            return [places[name] for name in names]
+        if self._format.requests:
+            return list(range(first, first + len(names)))
         if self._named:
             found = [_NUMBERED.fullmatch(name) for name in names]
             matches = [match for match in found if match]

@@ -220,7 +220,7 @@ def sample_rows(
 
     Args:
         answers: to the prompts.
-        prompts: those without an answer are left out, with a warning.
+        prompts: those without an answer are sentences without candidates.
         ids: the id of the sentence of each prompt.
         schema: checks the columns.
         names: of the statistics.
@@ -253,9 +253,6 @@ def sample_rows(
         what = f"{repeated} prompt: they are merged, and {COUNT} is their number"
         log_info(f"{schema.origin}: {what}")
     parents, index = parents[rows], index[rows]
-    empty = np.bincount(parents, minlength=len(order)) == 0
-    if absent := [prompts[number].label for number in order[empty].tolist()]:
-        warn_user(f"{schema.origin}: prompts without a candidate: {named(absent)}: no list of them")
     hypotheses: dict[str, Any] = {TEXT: list(map(strings.__getitem__, index.tolist()))}
     for name, column in zip(names, table[rows].T, strict=True):
         if not np.isnan(column).all():
@@ -267,18 +264,17 @@ def sample_rows(
             f"{schema.origin}: no log-probabilities in it, only {features}: request them, or add "
             "features such as consensus and length"
         )
-    kept = [prompts[number] for number in order[~empty].tolist()]
-    parents = (np.cumsum(~empty) - 1)[parents]
-    sentences: dict[str, Sequence[Any]] = {ID: np.asarray(ids)[order[~empty]].tolist()}
-    if any(prompt.source is not None for prompt in kept):
-        sentences[SOURCE] = [prompt.source for prompt in kept]
-    lines = np.array([prompt.line for prompt in kept], np.int64)
+    ordered = [prompts[number] for number in order.tolist()]
+    sentences: dict[str, Sequence[Any]] = {ID: np.asarray(ids)[order].tolist()}
+    if any(prompt.source is not None for prompt in ordered):
+        sentences[SOURCE] = [prompt.source for prompt in ordered]
+    lines = np.array([prompt.line for prompt in ordered], np.int64)
     result = schema.rows(Fields(hypotheses, sentences, parents, lines, nested=True))
     result = result._replace(strings=strings, string_index=index)
     if origins is not None:
         extras = {origins: tuple(map(answers.origins.__getitem__, rows.tolist()))}
         result = result._replace(extras=extras)
-    labels = [prompt.identifier for prompt in kept]
+    labels = [prompt.identifier for prompt in ordered]
     if not {None, *map(str, sentences[ID])}.issuperset(labels):
         of_rows = list(map(labels.__getitem__, parents.tolist()))
         result = result._replace(sentence_extras={**result.sentence_extras, ID: of_rows})
