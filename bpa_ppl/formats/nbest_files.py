@@ -30,6 +30,7 @@ _USUAL = "moses"
 _SHAPES = (
     (rb"PK\x03\x04", "csv", "it is a workbook of Excel or another zip archive: save it as CSV"),
     (rb"\xff\xfe|\xfe\xff", "tsv", "its text is UTF-16: save it as UTF-8"),
+    (rb"data: ", "openai", "it is a stream of parts of answers: join the parts, or do not stream"),
     (rb"\s*\[", "jsonl", "it is an array: write one object per line, as `jq -c .[]` does"),
     (rb"\s*\{", "jsonl", "its first line is not a whole object: `jq -c .` writes one per line"),
     (rb"[^\t]*\t", "tsv", "its first line does not name the columns (id, text, …)"),

@@ -146,7 +146,7 @@ class Openai(NBestFormat, frozen=True):
             extractor(getattr(self, name), name)
 
     def detect(self, first_line: bytes) -> bool:
-        """Return whether a line is a response, a request, or an error in place of a response.
+        """Return whether a line is a response of an API, a request, or an error in its place.
 
         >>> Openai().detect(b'{"id": "chatcmpl-1", "choices": []}')
         True
@@ -156,7 +156,8 @@ class Openai(NBestFormat, frozen=True):
         keys = set(json_keys(first_line))
         if keys or not first_line.lstrip().startswith(b"{"):
             batch = "custom_id" in keys and not keys.isdisjoint(("response", "error", "body"))
-            return batch or "choices" in keys or ("error" in keys and "text" not in keys)
+            other = {"object", "output"} <= keys or ("error" in keys and "text" not in keys)
+            return batch or "choices" in keys or other
         # Like a response, but not JSON: reading it says what is wrong.
         return b'"choices"' in first_line or b'"custom_id"' in first_line
 

@@ -322,7 +322,13 @@ def test_long_answers(write: Write) -> None:
 
 @pytest.mark.parametrize(
     "line",
-    [live(), '{"custom_id": "1", "error": {}}', '{"error": {"message": "x"}}', request("1", "a")],
+    [
+        live(),
+        '{"object": "response", "output": []}',
+        '{"custom_id": "1", "error": {}}',
+        '{"error": {"message": "x"}}',
+        request("1", "a"),
+    ],
 )
 def test_it_is_detected_by_its_fields(line: str) -> None:
     found = [n for n in NBEST_FORMATS if NBEST_FORMATS.resolve(n).detect(line.encode())]
