@@ -99,11 +99,15 @@ class _Body(_Prompted, gc=False):
     model: str | None = None
     error: Any = None
     object: str | None = None
+    status_code: int | None = None
+
+    @property
+    def is_error(self) -> bool:
+        return bool(self.error) or (self.status_code is not None and self.status_code >= 400)
 
 
 class _Response(_Body, gc=False):
     body: _Body | str | None = None
-    status_code: int | None = None
 
 
 class _Line(_Response, gc=False):
@@ -225,8 +229,10 @@ class _Reader:
         if absent := [prompt.label for prompt in self._prompts if not prompt.line]:
             problem = f"requests without a response: {named(absent)}"
             warn_user(f"{self._options.origin}: {problem}: no list of them")
-        models = Counter(self._answers.origins)
-        del models[None]
+        models = Counter[str]()
+        for _, size, model in self._answers.parts:
+            if model is not None and size:
+                models[model] += size
         if len(models) > 1:
             counts = ", ".join(f"{quoted(n)[1:-1]}: {c:,}" for n, c in models.most_common())
             warn_user(
@@ -309,12 +315,13 @@ class _Reader:
     def _error(self, line: _Line, answer: _Body | str | None) -> str | None:
         """Return the message of an error that a line has instead of a response."""
         parts = [line] if answer is line else [line, line.response, answer]
-        found = [e for one in parts if (e := one if isinstance(one, str) else one and one.error)]
-        if not found:
-            codes = [one.status_code for one in parts if isinstance(one, _Response)]
-            found = [f"status {code}" for code in codes if code is not None and code >= 400]
-        if not found:
+        if not any(isinstance(one, str) or (one and one.is_error) for one in parts):
             return None
+        found = [one if isinstance(one, str) else one and one.error for one in parts]
+        found = [one for one in found if one]
+        if not found:
+            codes = [one.status_code for one in parts if isinstance(one, _Body)]
+            found = [f"status {code}" for code in codes if code is not None and code >= 400]
         message = found[0].get("message", found[0]) if isinstance(found[0], dict) else found[0]
         return str(message)
 

@@ -72,22 +72,21 @@ class Answers:
     """Answers to prompts, in columns.
 
     Attributes:
-        prompts: the number of the prompt of each.
         texts: of the answers.
         statistics: numbers, of which the first one is the log-probability of the answer, or None.
-        origins: what equal answers must have in common to be merged, such as their model.
+        parts: consecutive answers: the number of their prompt, how many they are, and what equal
+            ones must have in common to be merged, such as their model.
 
     >>> answers = Answers()
     >>> answers.add(0, ["a cat", "cat"], [(-2.0,), None])
-    >>> answers.prompts, answers.origins
-    ([0, 0], [None, None])
+    >>> answers.texts, answers.parts
+    (['a cat', 'cat'], [(0, 2, None)])
     """
 
     def __init__(self) -> None:
-        self.prompts: list[int] = []
         self.texts: list[str] = []
         self.statistics: list[Statistics | None] = []
-        self.origins: list[str | None] = []
+        self.parts: list[tuple[int, int, str | None]] = []
 
     def add(
         self,
@@ -97,10 +96,9 @@ class Answers:
         origin: str | None = None,
     ) -> None:
         """Add answers to one prompt."""
-        self.prompts += [prompt] * len(texts)
         self.texts += texts
         self.statistics += statistics
-        self.origins += [origin] * len(texts)
+        self.parts.append((prompt, len(texts), origin))
 
 
 class LeftOut:
@@ -241,13 +239,16 @@ def sample_rows(
     order = np.argsort(ids, kind="stable")
     place = np.empty_like(order)  # of each prompt in this order
     place[order] = np.arange(len(order))
-    parents = place[answers.prompts]
+    of_parts, sizes, models = zip(*answers.parts, strict=True)
+    parents = np.repeat(place[list(of_parts)], sizes)
+    labels, numbers = intern(models)
+    origin = np.repeat(numbers, sizes)
     strings, index = intern(answers.texts)
     table = np.full((len(index), len(names)), np.nan)
     if any(answers.statistics):
         present = [row for row, values in enumerate(answers.statistics) if values is not None]
         table[present] = [answers.statistics[row] for row in present]
-    rows, counts = _merged(table[:, 0], parents, index, intern(answers.origins)[1])
+    rows, counts = _merged(table[:, 0], parents, index, origin)
     if repeats := len(index) - len(rows):
         repeated = f"{repeats:,} of {counted(len(index), 'answer')} repeat another one of their"
         what = f"{repeated} prompt: they are merged, and {COUNT} is their number"
@@ -272,11 +273,11 @@ def sample_rows(
     result = schema.rows(Fields(hypotheses, sentences, parents, lines, nested=True))
     result = result._replace(strings=strings, string_index=index)
     if origins is not None:
-        extras = {origins: tuple(map(answers.origins.__getitem__, rows.tolist()))}
+        extras = {origins: tuple(map(labels.__getitem__, origin[rows].tolist()))}
         result = result._replace(extras=extras)
-    labels = [prompt.identifier for prompt in ordered]
-    if not {None, *map(str, sentences[ID])}.issuperset(labels):
-        of_rows = list(map(labels.__getitem__, parents.tolist()))
+    names_of = [prompt.identifier for prompt in ordered]
+    if not {None, *map(str, sentences[ID])}.issuperset(names_of):
+        of_rows = list(map(names_of.__getitem__, parents.tolist()))
         result = result._replace(sentence_extras={**result.sentence_extras, ID: of_rows})
     return result
 
