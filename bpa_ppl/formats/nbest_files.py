@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -212,18 +213,30 @@ def _tables(
     if sources is not None:
         lines["source"] = sources_of(sources)
     rows = _parsed(InputFile(path), reader, options)
-    return Gatherer(options.origin, lines, first_id, empty).tables(rows, chunk)
+    tables = Gatherer(options.origin, lines, first_id, empty).tables(rows, chunk)
+    return _closing(rows, tables)
 
 
-def _parsed(file: InputFile, reader: NBestFormat | None, options: ReadOptions) -> Iterator[Rows]:
+def _closing(rows: Generator[Rows], tables: Iterator[NBest]) -> Iterator[NBest]:
+    """Yield the tables; an error in them also ends the threads that read the rows.
+
+    The error refers to the rows. If the garbage collector had to end these threads, it could do so
+    while a new thread holds the lock that they need to end.
+    """
+    with closing(rows):
+        yield from tables
+
+
+def _parsed(file: InputFile, reader: NBestFormat | None, options: ReadOptions) -> Generator[Rows]:
     if isinstance(file.path, str | Path) and os.path.isdir(file.path):
         kinds = [kind() for _, kind in NBEST_FORMATS.loaded()] if reader is None else [reader]
         for of_folder in kinds:
             if of_folder.detect_folder(Path(file.path)):
                 yield from of_folder.rows(file, options)
                 return
-    line = file.first_line  # also raises if the file is empty, or a folder
-    yield from (reader or _detected(file, line)).rows(file, options)
+    with closing(file):
+        line = file.first_line  # also raises if the file is empty, or a folder
+        yield from (reader or _detected(file, line)).rows(file, options)
 
 
 def _resolved(format: str | NBestFormat) -> NBestFormat:
