@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import reprlib
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
-from itertools import chain
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence, Set
+from itertools import chain, count
 from numbers import Real
 from types import MappingProxyType
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from bpa_ppl.errors import DataError, NoSuchSentence, UsageError, quoted
 
+K = TypeVar("K", bound=Hashable)
 #: An array whose first dimension is the rows, or a tuple of any objects, one per row.
 Column: TypeAlias = npt.NDArray[Any] | tuple[Any, ...]
 #: Which rows: a slice gives a view of an array, positions a copy.
@@ -128,38 +130,64 @@ def take(part: Any, which: Which) -> Any:
     return tuple(map(part.__getitem__, which.tolist()))
 
 
-def joined(name: str, parts: Sequence[Any], origins: Sequence[str]) -> Any:
+def joined(
+    name: str,
+    parts: Sequence[Any],
+    origins: Sequence[str],
+    sizes: Sequence[int] | None = None,
+) -> Any:
     """Return columns of several tables, one after the other.
 
     Args:
         name: of the column, for messages.
         parts: one per table: a column, several of them by name, or None.
         origins: where each table is from, for messages.
+        sizes: the number of values of each table, where a column that it lacks is missing: NaN
+            among numbers, an empty tuple among tuples, else None. By default that is an error.
 
     Raises:
         DataError: if a table lacks a column that another one has, or shapes differ.
 
     >>> joined("domain", [("news",), ("web", "web")], ["a", "b"])
     ('news', 'web', 'web')
+    >>> joined("lm", [np.array([0.5]), None], ["a", "b"], [1, 2])
+    array([0.5, nan, nan])
     """
     if isinstance(parts[0], Mapping):
         names = dict.fromkeys(chain.from_iterable(parts))
-        return {name: joined(name, [group.get(name) for group in parts], origins) for name in names}
-    columns = [part for part in parts if part is not None]
-    if not columns:
+        columns = {n: [group.get(n) for group in parts] for n in names}
+        return {n: joined(n, column, origins, sizes) for n, column in columns.items()}
+    present = [part for part in parts if part is not None]
+    if not present:
         return None
-    if len(columns) < len(parts):
-        present = [part is not None for part in parts]
-        lacking, having = (origins[present.index(is_present)] for is_present in (False, True))
-        problem = f"no {name}, which {having} has: add it, or use without({name!r})"
-        raise DataError(problem, lacking, code="missing-column")
-    arrays = [column for column in columns if isinstance(column, np.ndarray)]
+    if len(present) < len(parts) and sizes is not None:
+        missing = _missing_like(present[0])
+        parts = [
+            missing(size) if part is None else part for part, size in zip(parts, sizes, strict=True)
+        ]
+    elif len(present) < len(parts):
+        lacking, having = (
+            next(o for o, part in zip(origins, parts, strict=True) if (part is None) is absent)
+            for absent in (True, False)
+        )
+        problem = f"no {name}, which {having} has: add it, use without({name!r}), or concatenate "
+        raise DataError(f"{problem}with fill_missing=True", lacking, code="missing-column")
+    arrays = [column for column in parts if isinstance(column, np.ndarray)]
     if not arrays:
-        return tuple(chain.from_iterable(columns))
-    if len(arrays) < len(columns) or len({array.shape[1:] for array in arrays}) > 1:
+        return tuple(chain.from_iterable(parts))
+    if len(arrays) < len(parts) or len({array.shape[1:] for array in arrays}) > 1:
         problem = f"the columns {name} differ in shape: give each table the same"
         raise DataError(problem, origins[1], code="mismatch")
     return np.concatenate(arrays)
+
+
+def _missing_like(column: Column) -> Callable[[int], Column]:
+    """Return a function that makes columns of missing values like those of another column."""
+    if isinstance(column, np.ndarray):
+        kind = column.dtype if column.dtype.kind == "f" else np.float64
+        return lambda size: np.full((size, *column.shape[1:]), np.nan, kind)
+    value = () if column and all(isinstance(one, tuple) for one in column) else None
+    return lambda size: (value,) * size
 
 
 def counted(number: int, noun: str) -> str:
@@ -172,16 +200,16 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun if number == 1 else plural}"
 
 
-def intern(texts: Iterable[str]) -> tuple[tuple[str, ...], npt.NDArray[np.int32]]:
-    """Return the distinct texts, in order of first appearance, and the index of each into them.
+def intern(values: Iterable[K]) -> tuple[tuple[K, ...], npt.NDArray[np.int32]]:
+    """Return the distinct values, in order of first appearance, and the index of each into them.
 
     >>> strings, index = intern(["b", "a", "b"])
     >>> strings, index.tolist()
     (('b', 'a'), [0, 1, 0])
     """
-    numbers: dict[str, int] = {}
-    index = [numbers.setdefault(text, len(numbers)) for text in texts]
-    return tuple(numbers), np.array(index, dtype=np.int32)
+    numbers = defaultdict[K, int](count().__next__)  # a new value has the next number
+    index = np.fromiter(map(numbers.__getitem__, values), np.int32)
+    return tuple(numbers), index
 
 
 def offsets_of(sizes: npt.ArrayLike) -> npt.NDArray[np.int64]:

@@ -410,7 +410,9 @@ class NBest:
         return request_lists(requests, extract, references, sources, bad)
 
     @classmethod
-    def concatenate(cls, parts: Iterable[NBest], *, renumber: bool = False) -> NBest:
+    def concatenate(
+        cls, parts: Iterable[NBest], *, renumber: bool = False, fill_missing: bool = False
+    ) -> NBest:
         """Return the lists of several tables as one table, as `a + b` does for two.
 
         Features are matched by name, and have the order of the first table. A feature of some
@@ -419,10 +421,14 @@ class NBest:
         Args:
             parts: the tables; each has the same features and other columns.
             renumber: number the sentences from 0.
+            fill_missing: whether a table may lack a column that another one has, such as
+                references or judgements: its values are missing, as in one file where only some
+                lines have it, and a warning says for how many.
 
         Raises:
-            DataError: if a feature or another column is not in each of them, or if two tables
-                have a sentence id in common and `renumber` is false.
+            DataError: if a feature or another column is not in each of them and `fill_missing` is
+                false, if they have no feature in common, or if two tables have a sentence id in
+                common and `renumber` is false.
             UsageError: if there is no table.
 
         >>> one = NBest.from_lists([["a"]], [[[1.0]]], ["LM0"])
@@ -433,6 +439,8 @@ class NBest:
         if not tables:
             problem = "no tables to concatenate: give at least one"
             raise UsageError(problem, parameter="parts", code="no-data")
+        if fill_missing:
+            tables = _with_columns_of_all(tables)
         # A column that is missing for some hypotheses of one table is not a feature of the others.
         extras = {name for table in tables for name in table.extras}
         tables = [demote_to_extras(table, extras) for table in tables]
@@ -450,10 +458,11 @@ class NBest:
             raise DataError(f"{problem}: {remedy}", parameter="renumber", code="duplicate")
         strings, numbers = intern(chain.from_iterable(table.strings for table in tables))
         starts = np.cumsum([0, *(len(table.strings) for table in tables)])
-        joined: dict[str, Any] = {
-            name: cols.joined(name, [getattr(table, name) for table in tables], origins)
-            for name in _COLUMNS
-        }
+        joined: dict[str, Any] = {}
+        for name, (kind, _) in _COLUMNS.items():
+            sizes = [len(table if kind == "sentence" else table.features) for table in tables]
+            columns = [getattr(table, name) for table in tables]
+            joined[name] = cols.joined(name, columns, origins, sizes if fill_missing else None)
         index = [numbers[s + t.string_index] for s, t in zip(starts, tables, strict=False)]
         joined["string_index"] = np.concatenate(index)
         if renumber:
@@ -848,6 +857,48 @@ def demote_to_extras(nbest: NBest, columns: Iterable[str]) -> NBest:
         return nbest
     kept = [k for k, name in enumerate(names) if name not in moved]
     return replace(_features_at(nbest, kept), extras={**nbest.extras, **moved})
+
+
+def _with_columns_of_all(tables: Sequence[NBest]) -> list[NBest]:
+    """Return tables whose features, totals and sources are extras if another table has none.
+
+    A warning says how many values are missing when these tables are joined.
+
+    Raises:
+        DataError: if tables with features have none in common.
+    """
+    names = [set(table.feature_names) for table in tables]
+    common = set.intersection(*names)
+    if not common and any(names):
+        origins = ", ".join(dict.fromkeys(table.origin for table in tables))
+        problem = f"{origins} have no feature in common: give files of the same features"
+        raise DataError(problem, code="mismatch")
+    extended = []
+    lacks = {name for name in _CAN_LACK for one in tables if getattr(one, name) is None}
+    for table in tables:
+        one = demote_to_extras(table, set(table.feature_names) - common)
+        if one.totals is not None and "totals" in lacks:
+            one = one.with_extras(total=one.totals).without("totals")
+        if one.sources is not None and "sources" in lacks:
+            one = one.with_sentence_extras(source=one.sources).without("sources")
+        extended.append(one)
+    origin = " + ".join(dict.fromkeys(table.origin for table in tables))
+    present: dict[str, int] = {}
+    for name in dict.fromkeys(chain.from_iterable(one.extras for one in extended)):
+        found = [one.extras[name] for one in extended if name in one.extras]
+        numbers = [of for of in found if isinstance(of, np.ndarray) and of.dtype.kind == "f"]
+        if len(found) < len(extended) and len(numbers) == len(found):
+            present[name] = sum(int(np.count_nonzero(~np.isnan(of))) for of in numbers)
+    notes = cols.missing_value_notes(present, sum(len(table.features) for table in tables))
+    sentences = sum(map(len, tables))
+    for name in ("references", "sources"):
+        having = sum(len(table) for table in tables if getattr(table, name) is not None)
+        if having and name in lacks:
+            absent = f"no {name} for {sentences - having} of {cols.counted(sentences, 'sentence')}"
+            notes.append(f"{absent}, those of files without any")
+    for note in notes:
+        warn_user(f"{origin}: {note}")
+    return extended
 
 
 def _features_at(nbest: NBest, places: list[int]) -> NBest:

@@ -290,10 +290,11 @@ def match(
         check_features(nbest, untouched, "fixed")
     free = np.array([not matches(name, untouched) for name in nbest.feature_names], dtype=bool)
     if not free.any():
-        problem = "every feature is fixed: there is none to adapt"
+        problem, parameter = "every feature is fixed: there is none to adapt", "fixed"
         if not nbest.feature_names:
-            problem = "the lists have no feature: add some, such as length or consensus (add)"
-        raise DataError(problem, nbest.origin, parameter="fixed", code="no-data")
+            problem, parameter = "the lists have no feature", "add"
+            problem += ": add some that need only texts, such as length and consensus"
+        raise DataError(problem, nbest.origin, parameter=parameter, code="no-data")
     return Match(
         names=nbest.feature_names,
         values=np.array([values[name] for name in nbest.feature_names], dtype=np.float64),

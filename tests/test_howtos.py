@@ -85,6 +85,8 @@ def working_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     lists = read_nbest(data / "leaflet.nbest100.gz", references=data / "leaflet.ref")
     source = (data / "leaflet.src").read_text("utf-8").splitlines()
     references = [refs[0] for refs in lists.references or ()]
+    for path in data.glob("recipes.*"):
+        Path(path.name).write_bytes(path.read_bytes())
     for name in ("moses.ini", "leaflet.domain.txt"):
         Path(name.removeprefix("leaflet.")).write_text((data / name).read_text("utf-8"))
     for number, name in enumerate(["adapt", "test", "new", "dev", "pool", "lists"]):
@@ -180,7 +182,7 @@ BEFORE = {
     "phrases.md": f"{DEV}\n{OUT}\nphrases extract {MEMORY} -o in.parquet",
 }
 #: Pages that are tried each time; their posteriors are Laplace approximations.
-QUICK = ("decode-once.md", "README.md")
+QUICK = ("decode-once.md", "llm-tutorial.md", "README.md")
 
 
 def run_page(page: str, adapt_options: str = "") -> None:

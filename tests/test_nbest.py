@@ -274,6 +274,38 @@ class TestConcatenation:
             one + other.without(column)
         assert len(one.without(column) + other.without(column)) == 3
 
+    def test_missing_columns_are_filled_and_reported(self) -> None:
+        one = lists_with_all_columns([2, 1])
+        other = replace(lists_with_all_columns([1]), sentence_ids=[9])
+        bare = other.without("totals", "references", "sources", "gain", "title")
+        with pytest.warns(BpaWarning) as caught:
+            both = NBest.concatenate([one, bare], fill_missing=True)
+        told = "\n".join(str(note.message) for note in caught)
+        for part in (
+            "gain, total are missing for 1 of 4",
+            "no references for 1 of 3",
+            "no sources",
+        ):
+            assert part in told
+        assert both.references == (*(one.references or ()), ())
+        assert (both.totals, both.sources) == (None, None)
+        assert both.sentence_extras["source"] == (*(one.sources or ()), None)
+        assert both.sentence_extras["title"][-1] is None
+        assert np.array_equal(both.extras["total"][:3], one.totals)
+        assert np.isnan([both.extras["total"][3], both.extras["gain"][3]]).all()
+
+    def test_a_feature_of_some_tables_is_an_extra_of_all(self, toy: NBest) -> None:
+        other = replace(toy.without_features("TM0[1]"), sentence_ids=[5, 6, 7])
+        with pytest.warns(BpaWarning, match=r"TM0\[1\] is missing for 9 of 18 candidates"):
+            both = NBest.concatenate([other, toy], fill_missing=True)
+        assert both.feature_names == other.feature_names
+        assert np.isnan(both.extras["TM0[1]"][:9]).all()
+        column = toy.features[:, toy.feature_names.index("TM0[1]")]
+        assert np.array_equal(both.extras["TM0[1]"][9:], column)
+        none = other.without_features(other.feature_names).with_extras(x=np.zeros(9))
+        with raises(DataError, "mismatch"):
+            NBest.concatenate([toy, none], fill_missing=True)
+
     def test_rejects_columns_of_different_shape(self, toy: NBest) -> None:
         flat = toy.with_extras(gain=np.zeros(9))
         for gain in (np.zeros((9, 2)), ["x"] * 9):

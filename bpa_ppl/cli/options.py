@@ -363,7 +363,8 @@ class Reading:
         """Return the lists of several files as one table.
 
         Args:
-            paths: the files, with the same features; `dev/*.jsonl` names several.
+            paths: the files, of which some may lack columns such as references or judgements;
+                `dev/*.jsonl` names several.
             references: of all files, separated by commas, in their order; several of such.
             sources: likewise.
 
@@ -379,7 +380,7 @@ class Reading:
             self.read(path, [files[place] for files in refs], texts[place])
             for place, path in enumerate(paths)
         ]
-        return bpa.NBest.concatenate(parts, renumber=True)
+        return bpa.NBest.concatenate(parts, renumber=True, fill_missing=True)
 
     def stream(
         self,

@@ -16,9 +16,12 @@ from bpa_ppl.component import Component
 from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.formats.numbers import finite
 from bpa_ppl.formats.streams import AnyPath, InputFile, atomic_writer
+from bpa_ppl.labels import repeated
 from bpa_ppl.nbest import NBest
 from bpa_ppl.registry import WEIGHT_FORMATS
 from bpa_ppl.rows import Rows
+from bpa_ppl.rows.base import CANDIDATES, ID, REFERENCE, SOURCE, TEXT
+from bpa_ppl.rows.names import ColumnNames
 
 #: Instead of the name of a format: detect it from the content, or from the name of the file.
 AUTO = "auto"
@@ -153,6 +156,44 @@ class NBestFormat(Component, frozen=True):
             DataError: if a name or a text does not fit the format.
         """
         raise NotImplementedError
+
+
+class TableFormat(NBestFormat, frozen=True, repr_omit_defaults=True):
+    """A format with named columns, which may have other names in a file that is read.
+
+    Attributes:
+        id: the column of the ids of the sentences.
+        text: that of the candidates.
+        source: that of the source texts.
+        reference: that of the references.
+
+    >>> from bpa_ppl import read_nbest
+    >>> lines = ["segment,output,lm", "3,a cat,-1.5"]
+    >>> lists = read_nbest(lines, format="csv:id=segment,text=output")
+    >>> lists.ids, lists.texts(0), lists.feature_names
+    ((3,), ['a cat'], ('lm',))
+    """
+
+    id: str = ID
+    text: str = TEXT
+    source: str = SOURCE
+    reference: str = REFERENCE
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        names = self._names()
+        if "" in names.values() or repeated(names.values()):
+            problem = f"the columns must have names that differ, not {', '.join(names.values())}"
+            raise UsageError(problem, parameter="format", code="invalid-setting")
+
+    def names(self, origin: str) -> ColumnNames:
+        """Return the names of the columns of a file that differ from the usual ones."""
+        names = {usual: name for usual, name in self._names().items() if name != usual}
+        return ColumnNames(names, origin)
+
+    def _names(self) -> dict[str, str]:
+        fields = (ID, TEXT, SOURCE, REFERENCE, CANDIDATES)
+        return {field: getattr(self, field) for field in fields if hasattr(self, field)}
 
 
 def json_keys(line: bytes) -> list[str]:

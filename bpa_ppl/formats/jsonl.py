@@ -16,30 +16,36 @@ import msgspec
 import numpy as np
 
 from bpa_ppl.errors import DataError, quoted
-from bpa_ppl.formats.base import NBestFormat, ReadOptions, json_keys
+from bpa_ppl.formats.base import ReadOptions, TableFormat, json_keys
 from bpa_ppl.formats.numbers import printed
 from bpa_ppl.formats.streams import decoded, line_count
+from bpa_ppl.formats.uniform_lines import UniformLines
 from bpa_ppl.labels import repeated
 from bpa_ppl.nbest import NBest
 from bpa_ppl.rows import Rows
 from bpa_ppl.rows.base import CANDIDATES, ID, OF_SENTENCE, REFERENCES, SOURCE, TEXT
+from bpa_ppl.rows.names import ColumnNames
 from bpa_ppl.rows.readers import RecordReader
 from bpa_ppl.rows.schema import NUMBER, SchemaReader, kind_of, looks_numeric
 from bpa_ppl.rows.writing import Written, written
 
 _DECODER = msgspec.json.Decoder()
+_PIECE = 1 << 17  # bytes of lines that are decoded at once
 
 
-class Jsonl(NBestFormat, frozen=True):
+class Jsonl(TableFormat, frozen=True):
     """JSON lines, nested or long.
 
     Attributes:
+        candidates: the field of the candidates, in a file that is read; the names of other fields
+            are those of `TableFormat`.
         long: whether to write one hypothesis per line; both forms are read.
     """
 
     suffixes: ClassVar[tuple[str, ...]] = (".jsonl", ".ndjson")
     required: ClassVar[tuple[tuple[str, ...], ...]] = ((CANDIDATES,), (ID, TEXT))
 
+    candidates: str = CANDIDATES
     long: bool = False
 
     def detect(self, first_line: bytes) -> bool:
@@ -65,7 +71,7 @@ class Jsonl(NBestFormat, frozen=True):
         >>> rows.names, rows.ids.tolist(), rows.features.tolist()
         (('scores.lm',), [7], [[-1.0]])
         """
-        return json_rows(blocks, options)
+        return json_rows(blocks, options, names=self.names(options.origin))
 
     def write(self, nbest: NBest, file: TextIO) -> None:
         """Write the lists.
@@ -142,7 +148,8 @@ def _hypotheses(
 def json_rows(
     blocks: Iterable[bytes],
     options: ReadOptions,
-    change: Callable[[Any, int], Any] = lambda record, line: record,
+    change: Callable[[Any, int], Any] | None = None,
+    names: ColumnNames | None = None,
 ) -> Iterator[Rows]:
     r"""Yield the rows of each block of lines with records, as `bpa_ppl.rows.readers` has them.
 
@@ -150,6 +157,7 @@ def json_rows(
         blocks: of whole lines.
         options: how to read.
         change: makes a record of what a line says, and of its number.
+        names: of the fields, if they differ from the usual ones.
 
     Raises:
         DataError: with file, line and field, if a line is not JSON, has a key twice, or is not
@@ -159,18 +167,42 @@ def json_rows(
     >>> next(json_rows([block], ReadOptions("dev"))).names
     ('lm',)
     """
-    schema = SchemaReader(options.origin, options.bad, options.first_id, nan_is_missing=False)
+    schema = SchemaReader(
+        options.origin, options.bad, options.first_id, nan_is_missing=False, names=names
+    )
     reader = RecordReader(schema)
-    empty = True
-    for block, records, lines in json_values(blocks, options.origin):
-        empty = False
-        changed = [change(record, line) for record, line in zip(records, lines, strict=True)]
-        rows = reader.rows(changed, lines)
+    uniform: UniformLines | None = None
+    first = 1
+    for block in pieces_of(blocks):
+        numbers = range(first, first + line_count(block))
+        if first == 1 and change is None and not schema.names.names:
+            uniform = _uniform_lines(block)
+        first = numbers.stop
+        if uniform is not None:
+            fields = uniform.fields(block, numbers)
+            if fields is not None and uniform.keys == _key_count(block):
+                yield schema.rows(fields)
+                continue
+            reader.nested, uniform = uniform.nested, None
+        records, lines = _values(block, numbers, options.origin)
+        if not records:
+            continue
+        if change is not None:
+            records = [change(record, line) for record, line in zip(records, lines, strict=True)]
+        rows = reader.rows(records, lines)
         if reader.keys != _key_count(block):  # msgspec keeps the last of equal keys
             strict_values(block, options.origin, lines[0])
         yield rows
-    if empty:
+    if not schema.records:
         raise options.error("empty: there are no n-best lists in it", code="no-data")
+
+
+def _uniform_lines(block: bytes) -> UniformLines | None:
+    """Return a decoder of lines like the first one, if there can be one."""
+    try:
+        return UniformLines(_DECODER.decode(block[: block.index(b"\n")]))
+    except (ValueError, RecursionError, TypeError):
+        return None
 
 
 def json_values(
@@ -191,16 +223,31 @@ def json_values(
     first = 1
     for block in blocks:
         count = line_count(block)
-        lines: Sequence[int] = range(first, first + count)
-        try:
-            values: list[Any] = _DECODER.decode_lines(block)
-        except (ValueError, RecursionError):
-            values = []
-        if len(values) != count:
-            values, lines = strict_values(block, origin, first)
+        values, lines = _values(block, range(first, first + count), origin)
         if values:
             yield block, values, lines
         first += count
+
+
+def _values(block: bytes, lines: range, origin: str) -> tuple[list[Any], Sequence[int]]:
+    try:
+        values: list[Any] = _DECODER.decode_lines(block)
+    except (ValueError, RecursionError):
+        values = []
+    return (values, lines) if len(values) == len(lines) else strict_values(block, origin, lines[0])
+
+
+def pieces_of(blocks: Iterable[bytes]) -> Iterator[bytes]:
+    r"""Yield blocks of whole lines in smaller ones, whose values fit into the processor's cache.
+
+    >>> [len(piece) for piece in pieces_of([b'{"a": 1}\n' * 30_000])]
+    [131076, 131076, 7848]
+    """
+    for block in blocks:
+        end = 0
+        while end < len(block):
+            start, end = end, block.find(b"\n", end + _PIECE) + 1 or len(block)
+            yield block[start:end]
 
 
 def strict_values(block: bytes, origin: str, first: int) -> tuple[list[Any], list[int]]:
@@ -227,6 +274,8 @@ def _strict_value(line: bytes, origin: str, number: int) -> Any:
         return value
     except json.JSONDecodeError as error:
         message = f"not JSON: {error.msg} (column {error.colno}): correct the line"
+        if error.pos >= len(text.rstrip()) or error.msg.startswith("Unterminated"):
+            message = "not JSON: the line is cut off within an object: create the file again"
         parameter = "format"
     except UnicodeEncodeError:
         message = "a \\u escape is half a surrogate pair: write the text as UTF-8"

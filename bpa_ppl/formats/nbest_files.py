@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,13 +14,14 @@ import numpy as np
 
 from bpa_ppl.component import settings_in
 from bpa_ppl.errors import DataError, UsageError, one_of, quoted
-from bpa_ppl.formats.base import AUTO, NBestFormat, ReadOptions
+from bpa_ppl.formats.base import AUTO, NBestFormat, ReadOptions, TableFormat
 from bpa_ppl.formats.moses_lines import SHAPE
 from bpa_ppl.formats.references import AnyReferences, AnySources, references_of, sources_of
 from bpa_ppl.formats.streams import AnyInput, AnyPath, InputFile, ahead, file_suffix, origin_name
 from bpa_ppl.nbest import NBest
 from bpa_ppl.registry import NBEST_FORMATS
 from bpa_ppl.rows import Gatherer, Rows
+from bpa_ppl.rows.names import nearest
 from bpa_ppl.rows.schema import checked_first_id
 from bpa_ppl.weights import match
 
@@ -29,6 +31,7 @@ _USUAL = "moses"
 _SHAPES = (
     (rb"PK\x03\x04", "csv", "it is a workbook of Excel or another zip archive: save it as CSV"),
     (rb"\xff\xfe|\xfe\xff", "tsv", "its text is UTF-16: save it as UTF-8"),
+    (rb"data: ", "openai", "it is a stream of parts of answers: join the parts, or do not stream"),
     (rb"\s*\[", "jsonl", "it is an array: write one object per line, as `jq -c .[]` does"),
     (rb"\s*\{", "jsonl", "its first line is not a whole object: `jq -c .` writes one per line"),
     (rb"[^\t]*\t", "tsv", "its first line does not name the columns (id, text, …)"),
@@ -170,7 +173,7 @@ def format_for(path: AnyPath) -> NBestFormat:
         UsageError: if the name has another ending.
 
     >>> format_for("dev.jsonl.gz"), format_for("dev.nbest100.gz")
-    (Jsonl(long=False), Moses())
+    (Jsonl(), Moses())
     >>> format_for("dev.tab")
     Traceback (most recent call last):
     bpa_ppl.errors.UsageError: dev.tab: no format of lists has the ending .tab: choose ...
@@ -210,18 +213,30 @@ def _tables(
     if sources is not None:
         lines["source"] = sources_of(sources)
     rows = _parsed(InputFile(path), reader, options)
-    return Gatherer(options.origin, lines, first_id, empty).tables(rows, chunk)
+    tables = Gatherer(options.origin, lines, first_id, empty).tables(rows, chunk)
+    return _closing(rows, tables)
 
 
-def _parsed(file: InputFile, reader: NBestFormat | None, options: ReadOptions) -> Iterator[Rows]:
+def _closing(rows: Generator[Rows], tables: Iterator[NBest]) -> Iterator[NBest]:
+    """Yield the tables; an error in them also ends the threads that read the rows.
+
+    The error refers to the rows. If the garbage collector had to end these threads, it could do so
+    while a new thread holds the lock that they need to end.
+    """
+    with closing(rows):
+        yield from tables
+
+
+def _parsed(file: InputFile, reader: NBestFormat | None, options: ReadOptions) -> Generator[Rows]:
     if isinstance(file.path, str | Path) and os.path.isdir(file.path):
         kinds = [kind() for _, kind in NBEST_FORMATS.loaded()] if reader is None else [reader]
         for of_folder in kinds:
             if of_folder.detect_folder(Path(file.path)):
                 yield from of_folder.rows(file, options)
                 return
-    line = file.first_line  # also raises if the file is empty, or a folder
-    yield from (reader or _detected(file, line)).rows(file, options)
+    with closing(file):
+        line = file.first_line  # also raises if the file is empty, or a folder
+        yield from (reader or _detected(file, line)).rows(file, options)
 
 
 def _resolved(format: str | NBestFormat) -> NBestFormat:
@@ -258,8 +273,9 @@ def _detected(file: InputFile, line: bytes) -> NBestFormat:
 def nearest_format(line: bytes, suffix: str = "") -> tuple[str, str]:
     """Return the format that a first line fits best, and the first thing that does not fit.
 
-    Formats with named fields are ranked by the share of their required fields that the line has,
-    then by the ending of the file. Other lines are recognised by their shape.
+    A table that has the required columns under other names comes first. Formats with named fields
+    are ranked by the share of their required fields that the line has, then by the ending of the
+    file. Other lines are recognised by their shape.
 
     Args:
         line: a first line that no format detects.
@@ -277,7 +293,12 @@ def nearest_format(line: bytes, suffix: str = "") -> tuple[str, str]:
         for fields in kind.required if names else ():
             missing = [field for field in fields if field not in names]
             problem = f"it has no field {missing[0]} (its fields are {quoted(', '.join(names))})"
+            near = {field: nearest(field, names) for field in missing}
+            table = issubclass(kind, TableFormat) and all(near.values())
+            if table:
+                settings = ",".join(f"{field}={column}" for field, column in near.items())
+                problem += f"; if it has other names, write them as {name}:{settings}"
             share = len({n.lower() for n in names}.intersection(fields)) / len(fields)
-            fits.append((share, suffix in kind.suffixes, name == shape[0], name, problem))
-    best = max(fits, default=None, key=lambda fit: fit[:3])
-    return shape if best is None or not any(best[:3]) else best[3:]
+            fits.append((table, share, suffix in kind.suffixes, name == shape[0], name, problem))
+    best = max(fits, default=None, key=lambda fit: fit[:4])
+    return shape if best is None or not any(best[:4]) else best[4:]

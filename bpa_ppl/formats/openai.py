@@ -21,21 +21,24 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, ClassVar, NamedTuple, TextIO, TypeVar
+from operator import attrgetter
+from typing import Any, ClassVar, TextIO, TypeVar
 
 import msgspec
 
 from bpa_ppl.errors import DataError, UsageError, quoted
 from bpa_ppl.formats.base import NBestFormat, ReadOptions, json_keys
-from bpa_ppl.formats.jsonl import strict_values
+from bpa_ppl.formats.jsonl import pieces_of, strict_values
 from bpa_ppl.formats.streams import line_count, origin_name, read_blocks
 from bpa_ppl.nbest import NBest
 from bpa_ppl.notes import warn_user
 from bpa_ppl.rows import Rows, SchemaReader
 from bpa_ppl.rows.base import TOO_LARGE
 from bpa_ppl.rows.samples import (
+    Answers,
     LeftOut,
     Prompt,
+    Statistics,
     extractor,
     named,
     sample_rows,
@@ -96,11 +99,15 @@ class _Body(_Prompted, gc=False):
     model: str | None = None
     error: Any = None
     object: str | None = None
+    status_code: int | None = None
+
+    @property
+    def is_error(self) -> bool:
+        return bool(self.error) or (self.status_code is not None and self.status_code >= 400)
 
 
 class _Response(_Body, gc=False):
     body: _Body | str | None = None
-    status_code: int | None = None
 
 
 class _Line(_Response, gc=False):
@@ -143,7 +150,7 @@ class Openai(NBestFormat, frozen=True):
             extractor(getattr(self, name), name)
 
     def detect(self, first_line: bytes) -> bool:
-        """Return whether a line is a response, a request, or an error in place of a response.
+        """Return whether a line is a response of an API, a request, or an error in its place.
 
         >>> Openai().detect(b'{"id": "chatcmpl-1", "choices": []}')
         True
@@ -153,7 +160,8 @@ class Openai(NBestFormat, frozen=True):
         keys = set(json_keys(first_line))
         if keys or not first_line.lstrip().startswith(b"{"):
             batch = "custom_id" in keys and not keys.isdisjoint(("response", "error", "body"))
-            return batch or "choices" in keys or ("error" in keys and "text" not in keys)
+            other = {"object", "output"} <= keys or ("error" in keys and "text" not in keys)
+            return batch or "choices" in keys or other
         # Like a response, but not JSON: reading it says what is wrong.
         return b'"choices"' in first_line or b'"custom_id"' in first_line
 
@@ -169,7 +177,7 @@ class Openai(NBestFormat, frozen=True):
         >>> line = b'{"choices": [{"text": " a cat", "logprobs": {"token_logprobs": [-1, -3]}}]}\n'
         >>> rows = next(Openai().parse([line], ReadOptions("out.jsonl")))
         >>> rows.strings, rows.names[:2], rows.features[:, :2].tolist()
-        (['a cat'], ('logprob.sum', 'logprob.mean'), [[-4.0, -2.0]])
+        (('a cat',), ('logprob.sum', 'logprob.mean'), [[-4.0, -2.0]])
         """
         yield _Reader(self, options).rows(blocks)
 
@@ -181,13 +189,6 @@ class Openai(NBestFormat, frozen=True):
         """
         problem = "lists cannot be written as responses of an API: choose jsonl"
         raise UsageError(problem, parameter="format", code="not-supported")
-
-
-class _Prompts(NamedTuple):
-    """The prompts of a file of requests, by name."""
-
-    origin: str
-    sources: dict[str, str | None]
 
 
 class _Reader:
@@ -206,8 +207,14 @@ class _Reader:
         self._part = self._field if format.field else self._extract
         finished = format.finished
         self._finished = (finished,) if isinstance(finished, str) else finished
-        self._requests = self._read_requests() if format.requests else None
-        self._prompts: dict[str | int, Prompt] = {}
+        self._prompts: list[Prompt] = []
+        if format.requests:
+            sources = self._read_requests()
+            self._prompts = [Prompt(0, name, source) for name, source in sources.items()]
+        self._numbers: dict[str | int, int] = {
+            str(prompt.identifier): number for number, prompt in enumerate(self._prompts)
+        }
+        self._answers = Answers()
         self._left_out = LeftOut(options.origin, options.bad)
         self._named: bool | None = None  # whether lines have a custom_id
         self._batch = False
@@ -216,27 +223,25 @@ class _Reader:
         """Return the rows of all answers."""
         for line, number in _decoded(blocks, _Line, self._options.origin):
             self._read(line, number)
-        if not self._prompts:
+        if self._named is None:
             raise self._options.error("empty: there are no responses in it", code="no-data")
         self._left_out.report()
-        models = self._model_counts()
+        if absent := [prompt.label for prompt in self._prompts if not prompt.line]:
+            problem = f"requests without a response: {named(absent)}"
+            warn_user(f"{self._options.origin}: {problem}: no list of them")
+        models = Counter[str]()
+        for _, size, model in self._answers.parts:
+            if model is not None and size:
+                models[model] += size
         if len(models) > 1:
             counts = ", ".join(f"{quoted(n)[1:-1]}: {c:,}" for n, c in models.most_common())
             warn_user(
                 f"{self._options.origin}: answers of several models ({counts}): their "
                 f"log-probabilities may not be comparable; the extra {_MODEL} says which is whose"
             )
-        ids = self._ids()
-        pairs = sorted(zip(ids, self._prompts.values(), strict=True), key=lambda pair: pair[0])
         schema = SchemaReader(self._options.origin, first_id=self._options.first_id)
-        prompts = [prompt for _, prompt in pairs]
         origins = _MODEL if models else None
-        return sample_rows(prompts, sorted(ids), schema, origins=origins)
-
-    def _model_counts(self) -> Counter[str]:
-        """Return the number of candidates of each model."""
-        found = (model for one in self._prompts.values() for _, model in one.candidates)
-        return Counter(model for model in found if model is not None)
+        return sample_rows(self._answers, self._prompts, self._ids(), schema, origins=origins)
 
     def _read(self, line: _Line, number: int) -> None:
         """Collect the candidates of a line."""
@@ -244,32 +249,35 @@ class _Reader:
         if isinstance(answer, _Response) and answer.body is not None and answer.choices is None:
             answer = answer.body
         is_request = line.response is None and not isinstance(answer, str) and answer is not line
-        prompt = self._prompt(line, number)
         error = self._error(line, answer)
-        if error is not None:
-            self._left_out.add("errors instead of responses", prompt.label, number, error)
-        elif not isinstance(answer, _Body) or answer.choices is None:
+        has_choices = isinstance(answer, _Body) and answer.choices is not None
+        if error is None and not has_choices:
             raise self._misfit(answer, number, is_request)
+        place = self._place(line, number)
+        prompt = self._prompts[place]
+        if error is not None or not isinstance(answer, _Body) or answer.choices is None:
+            self._left_out.add("errors instead of responses", prompt.label, number, error or "")
         elif not answer.choices:
             self._left_out.add("responses without choices", prompt.label, number)
         else:
-            choices = answer.choices
-            if all(choice.index is not None for choice in choices):
-                choices = sorted(choices, key=lambda choice: choice.index or 0)
-            self._add(choices, answer.model, prompt, number)
+            indices = [choice.index for choice in answer.choices]
+            if None not in indices:
+                answer.choices.sort(key=attrgetter("index"))
+            self._add(answer.choices, answer.model, place, number)
 
     def _misfit(self, answer: Any, number: int, is_request: bool) -> DataError:
         problem = "no field choices, so this is not a response of a chat or completion API"
+        parameter = "requests" if is_request else "format"
         if is_request:
             problem = "a request, not a response: give the responses, and name the file of requests"
             problem += " by the setting requests"
         elif isinstance(answer, _Body) and answer.object == "response":
             problem = "a response of the Responses API: use chat completions, whose answers have"
             problem += " log-probabilities"
-        return self._options.error(problem, number)
+        return self._options.error(problem, number, parameter=parameter)
 
-    def _prompt(self, line: _Line, number: int) -> Prompt:
-        """Return the prompt that a line belongs to."""
+    def _place(self, line: _Line, number: int) -> int:
+        """Return the place of the prompt that a line belongs to, among all prompts."""
         has_name = line.custom_id is not None
         if self._named is None:
             self._named = has_name
@@ -279,24 +287,20 @@ class _Reader:
             raise self._options.error(f"{problem}: write all lines in the same way", number)
         self._batch = self._batch or line.response is not None
         name = self._name(line.custom_id, self._options, number) if has_name else None
-        prompt = self._prompts.get(number if name is None else name)
-        if prompt is None:
-            if self._requests is not None:
-                source = self._requested(name, number)
-            else:
-                source = self._text_of(line) or (self._text_of(line.request))
-            prompt = self._prompts[number if name is None else name] = Prompt(number, name, source)
-        return prompt
-
-    def _requested(self, name: str | None, number: int) -> str | None:
-        """Return the source of a prompt in the file of requests."""
-        requests = self._requests
-        if requests is None or name is None or name not in requests.sources:
+        key = number if name is None else name
+        if self._format.requests and key not in self._numbers:
             shown = "no custom_id" if name is None else f"the custom_id {quoted(name)}"
-            origin = self._format.requests if requests is None else requests.origin
-            problem = f"{shown}, which is not in {origin}: give the requests of these responses"
-            raise self._options.error(problem, number, "mismatch", "requests")
-        return requests.sources[name]
+            problem = (
+                f"{shown}, which is not in {self._format.requests}: give the requests of these"
+            )
+            raise self._options.error(f"{problem} responses", number, "mismatch", "requests")
+        place = self._numbers.setdefault(key, len(self._prompts))
+        if place == len(self._prompts):
+            source = self._text_of(line) or self._text_of(line.request)
+            self._prompts.append(Prompt(number, name, source))
+        elif not self._prompts[place].line:
+            self._prompts[place] = self._prompts[place]._replace(line=number)
+        return place
 
     def _name(self, custom_id: str | int | None, options: ReadOptions, number: int) -> str:
         """Return the name of the prompt of a request."""
@@ -310,47 +314,52 @@ class _Reader:
 
     def _error(self, line: _Line, answer: _Body | str | None) -> str | None:
         """Return the message of an error that a line has instead of a response."""
-        if answer is line and line.error is None and line.status_code is None:
+        parts = [line] if answer is line else [line, line.response, answer]
+        if not any(isinstance(one, str) or (one and one.is_error) for one in parts):
             return None
-        parts = [line, line.response, answer]
-        found = [part.error for part in parts if isinstance(part, _Body) and part.error]
-        found += [part for part in parts if isinstance(part, str)]
-        status = [part.status_code for part in parts if isinstance(part, _Response)]
-        found += [f"status {code}" for code in status if code is not None and code >= 400]
+        found = [one if isinstance(one, str) else one and one.error for one in parts]
+        found = [one for one in found if one]
         if not found:
-            return None
+            codes = [one.status_code for one in parts if isinstance(one, _Body)]
+            found = [f"status {code}" for code in codes if code is not None and code >= 400]
         message = found[0].get("message", found[0]) if isinstance(found[0], dict) else found[0]
         return str(message)
 
-    def _add(
-        self, choices: Sequence[_Choice], model: str | None, prompt: Prompt, number: int
-    ) -> None:
+    def _add(self, choices: Sequence[_Choice], model: str | None, place: int, number: int) -> None:
         """Add choices to the candidates of their prompt."""
-        finished, part_of = self._finished, self._part
+        finished, part_of, label = self._finished, self._part, self._prompts[place].label
+        texts: list[str] = []
+        found: list[Statistics | None] = []
         for choice in choices:
-            message, text, reason = choice.message, choice.text, choice.finish_reason
-            if message is not None and text is None:
-                text = message.content if isinstance(message.content, str) else message.text
+            message, text, reason, refusal = choice.message, choice.text, choice.finish_reason, None
+            if message is not None:
+                refusal = message.refusal
+                if text is None:
+                    content = message.content
+                    text = message.text if isinstance(content, list) else content
             part = None if text is None else part_of(text)
-            logprobs = () if choice.logprobs is None else _logprobs_of(choice.logprobs)
-            statistics = token_statistics(logprobs)
-            if choice.delta is not None:
+            statistics = None
+            if choice.logprobs is not None:
+                statistics = token_statistics(_logprobs_of(choice.logprobs))
+            if text is None and choice.delta is not None:
                 problem = "a part of an answer that was streamed: join the parts, or do not stream"
                 raise self._options.error(problem, number, "not-supported")
-            if message is not None and message.refusal:
-                self._left_out.add("refusals", prompt.label, number)
+            if refusal:
+                self._left_out.add("refusals", label, number)
             elif reason is not None and reason not in finished:
-                self._left_out.add_unfinished(reason, prompt.label, number)
+                self._left_out.add_unfinished(reason, label, number)
             elif text is None:
-                self._left_out.add("answers without a text", prompt.label, number)
+                self._left_out.add("answers without a text", label, number)
             elif part is None:
                 field = self._format.field
                 wanted = f"the field {quoted(field)}" if field else "the pattern"
-                self._left_out.add(f"answers without {wanted}", prompt.label, number)
-            elif logprobs and not abs(statistics[0]) < TOO_LARGE:
-                self._left_out.add("log-probabilities that are not finite", prompt.label, number)
+                self._left_out.add(f"answers without {wanted}", label, number)
+            elif statistics is not None and not abs(statistics[0]) < TOO_LARGE:
+                self._left_out.add("log-probabilities that are not finite", label, number)
             else:
-                prompt.add(part, statistics, model)
+                texts.append(part)
+                found.append(statistics)
+        self._answers.add(place, texts, found, model)
 
     def _field(self, text: str) -> str | None:
         """Return the field of the candidate in an answer that is an object of JSON."""
@@ -371,35 +380,37 @@ class _Reader:
             text = users[-1] if users else None
         return self._source(text) if isinstance(text, str) else None
 
-    def _read_requests(self) -> _Prompts:
-        """Return the prompts in the file of requests.
+    def _read_requests(self) -> dict[str, str | None]:
+        """Return the sources of the prompts in the file of requests, by name.
 
         Raises:
             DataError: with file and line, if a line is not a request.
         """
         options = ReadOptions(origin_name(self._format.requests))
         sources: dict[str, str | None] = {}
-        for line, number in _decoded(read_blocks(options.origin), _Request, options.origin):
-            prompted = line if line.body is None else line.body
-            if line.custom_id is None or (prompted.messages is None and prompted.prompt is None):
-                lacking = "custom_id" if line.custom_id is None else "body.messages or body.prompt"
-                raise options.error(f"no field {lacking}, so this is not a request", number)
-            name = self._name(line.custom_id, options, number)
-            sources.setdefault(name, self._text_of(prompted))
-        if not sources:
-            raise options.error("empty: there are no requests in it", code="no-data")
-        return _Prompts(options.origin, sources)
+        try:
+            for line, number in _decoded(read_blocks(options.origin), _Request, options.origin):
+                prompted = line if line.body is None else line.body
+                has_prompt = prompted.messages is not None or prompted.prompt is not None
+                if line.custom_id is None or not has_prompt:
+                    lacking = "body.messages or body.prompt" if not has_prompt else "custom_id"
+                    raise options.error(f"no field {lacking}, so this is not a request", number)
+                name = self._name(line.custom_id, options, number)
+                sources.setdefault(name, self._text_of(prompted))
+            if not sources:
+                raise options.error("empty: there are no requests in it", code="no-data")
+        except DataError as error:
+            if error.parameter in (None, "format"):
+                error.parameter = "requests"
+            raise
+        return sources
 
     def _ids(self) -> list[int]:
         """Return the ids of the sentences of the prompts."""
         first = self._options.first_id
-        names = [str(name) for name in self._prompts]
-        if self._requests is not None:
-            places = {name: first + place for place, name in enumerate(self._requests.sources)}
-            if absent := [name for name in places if name not in self._prompts]:
-                problem = f"requests without a response: {named(absent)}"
-                warn_user(f"{self._options.origin}: {problem}: no list of them")
-            return [places[name] for name in names]
+        names = [str(name) for name in self._numbers]
+        if self._format.requests:
+            return list(range(first, first + len(names)))
         if self._named:
             found = [_NUMBERED.fullmatch(name) for name in names]
             matches = [match for match in found if match]
@@ -437,7 +448,7 @@ def _decoded(blocks: Iterable[bytes], kind: type[L], origin: str) -> Iterator[tu
     """
     decoder = msgspec.json.Decoder(kind)
     first = 1
-    for block in blocks:
+    for block in pieces_of(blocks):
         count = line_count(block)
         try:
             values: list[L] = decoder.decode_lines(block)

@@ -12,11 +12,11 @@ from typing import Any, ClassVar
 
 from bpa_ppl.component import Count
 from bpa_ppl.errors import DataError
-from bpa_ppl.formats.base import NBestFormat, ReadOptions
+from bpa_ppl.formats.base import ReadOptions, TableFormat
 from bpa_ppl.formats.streams import AnyPath, InputFile, atomic_path
 from bpa_ppl.nbest import NBest
 from bpa_ppl.rows import Rows
-from bpa_ppl.rows.base import CANDIDATES, TEXT
+from bpa_ppl.rows.base import CANDIDATES
 from bpa_ppl.rows.readers import table_rows
 from bpa_ppl.rows.schema import SchemaReader
 from bpa_ppl.rows.writing import table_of
@@ -25,15 +25,18 @@ _MAGIC = b"PAR1"
 _SENTENCES = 64
 
 
-class Parquet(NBestFormat, frozen=True):
+class Parquet(TableFormat, frozen=True):
     """Parquet files.
 
     Attributes:
+        candidates: the column of the candidates, in a file that is read; the names of other columns
+            are those of `TableFormat`.
         batch: number of hypotheses that are read, or written as a group, at once.
     """
 
     suffixes: ClassVar[tuple[str, ...]] = (".parquet",)
 
+    candidates: str = CANDIDATES
     batch: Count = 32_768
 
     def detect(self, first_line: bytes) -> bool:
@@ -51,7 +54,8 @@ class Parquet(NBestFormat, frozen=True):
             DataError: with file and row, if it is not a valid Parquet file, or a value is wrong.
         """
         with file.on_disk() as path:
-            schema = SchemaReader(options.origin, options.bad, options.first_id)
+            names = self.names(options.origin)
+            schema = SchemaReader(options.origin, options.bad, options.first_id, names=names)
             for table in self._batches(path, options.origin):
                 yield table_rows(schema, table)
 
@@ -84,8 +88,8 @@ class Parquet(NBestFormat, frozen=True):
             # Arrow opens the file itself, so that its threads never wait for Python.
             opened = parquet.ParquetFile(path, pre_buffer=False)
             schema = opened.schema_arrow
-            nested = CANDIDATES in schema.names or any(
-                field.name == TEXT and pa.types.is_nested(field.type) for field in schema
+            nested = self.candidates in schema.names or any(
+                field.name == self.text and pa.types.is_nested(field.type) for field in schema
             )
             size = _SENTENCES if nested else self.batch
             for batch in opened.iter_batches(batch_size=size):

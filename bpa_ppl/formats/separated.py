@@ -19,7 +19,7 @@ from typing import Any, ClassVar, TextIO
 import numpy as np
 
 from bpa_ppl.errors import DataError, quoted
-from bpa_ppl.formats.base import NBestFormat, ReadOptions
+from bpa_ppl.formats.base import ReadOptions, TableFormat
 from bpa_ppl.formats.numbers import printed
 from bpa_ppl.formats.streams import ahead, arrow_file, decoded, line_count
 from bpa_ppl.labels import repeated
@@ -27,6 +27,7 @@ from bpa_ppl.nbest import Float64, Int64, NBest
 from bpa_ppl.notes import warn_user
 from bpa_ppl.rows import Rows, SchemaReader
 from bpa_ppl.rows.base import ID, OF_SENTENCE, SOURCE, TEXT, TOO_LARGE
+from bpa_ppl.rows.names import ColumnNames
 from bpa_ppl.rows.readers import columns_of, is_of_sentence
 from bpa_ppl.rows.schema import Fields, looks_numeric
 from bpa_ppl.rows.writing import all_texts, references_by_column, written
@@ -35,7 +36,7 @@ _DECIMAL_COMMA = re.compile(r"\s*[-+]?[0-9]*,[0-9]+([eE][-+]?[0-9]+)?\s*")
 _HEAD = 50  # lines that are read cell by cell, and show the kinds of the columns
 
 
-class Separated(NBestFormat, frozen=True):
+class Separated(TableFormat, frozen=True):
     """The base of both formats.
 
     Attributes:
@@ -72,7 +73,8 @@ class Separated(NBestFormat, frozen=True):
         (('lm',), [[-1.5]], {'system': ('ours',)})
         """
         schema = SchemaReader(options.origin, options.bad, options.first_id, typed=False)
-        for fields in ahead(_Reader(self._separators, options).fields(blocks)):
+        names = self.names(options.origin)
+        for fields in ahead(_Reader(self._separators, options, names).fields(blocks)):
             yield schema.rows(fields)
 
     def write(self, nbest: NBest, file: TextIO) -> None:
@@ -138,9 +140,11 @@ class _Reader:
     Args:
         separators: that may be between cells; the header shows which one is.
         options: how to read.
+        names: of the columns.
     """
 
-    def __init__(self, separators: str, options: ReadOptions):
+    def __init__(self, separators: str, options: ReadOptions, names: ColumnNames):
+        self._names, self._left_out = names, set[str]()
         self.separator, self._separators, self.options = separators[0], separators, options
         self._decimal = "."  # the decimal mark of numbers
         self._header: list[str] | None = None
@@ -169,7 +173,8 @@ class _Reader:
                 self._line += len(lines)
             if len(lines):
                 sentences = {n: v for n, v in columns.items() if is_of_sentence(n)}
-                hypotheses = {n: v for n, v in columns.items() if n not in sentences}
+                others = columns.keys() - sentences.keys() - self._left_out
+                hypotheses = {n: v for n, v in columns.items() if n in others}
                 yield Fields(hypotheses, sentences, np.arange(len(lines)), lines)
         if self._begun:
             problem = "a quoted cell that does not end: double the quotes inside it"
@@ -289,15 +294,14 @@ class _Reader:
         return records, np.array(begins, np.int64)
 
     def _checked_header(self, header: list[str], line: int) -> list[str]:
-        for name in (ID, TEXT):
-            if name not in header:
-                problem = f"no column {name} in the header, {self.separator.join(header)}"
-                advice = f"name the columns, as {self.separator.join((ID, TEXT, 'score'))} does"
-                raise self.options.error(f"{problem}: {advice}", line, "missing-column")
         for odd in [*([""] if "" in header else []), *repeated(header)]:
             what = f"two columns {odd}" if odd else "a column without a name"
             raise self.options.error(f"{what} in the header: rename one", line, "bad-name")
-        return header
+        usual = self._names.usual(header)
+        self._names.require((ID, TEXT, *self._names.names), usual.values(), line)
+        columns = [usual.get(name, f"{name} (left out)") for name in header]
+        self._left_out = set(columns).difference(usual.values())
+        return columns
 
     def _numbers(self, name: str, cells: Sequence[str], lines: Int64) -> Float64:
         def number(cell: str, line: int, what: str) -> float:

@@ -186,6 +186,10 @@ class InputFile:
         """
         return _blocks_of_text(self._all_chunks(), self.origin)
 
+    def close(self) -> None:
+        """Stop reading, which ends the thread that unpacks the file."""
+        self._chunks.close()
+
     @contextmanager
     def on_disk(self) -> Iterator[str]:
         """Provide the path of an uncompressed file: a copy if this one is compressed or a pipe."""

@@ -236,7 +236,8 @@ def with_judged(nbest: NBest, marked: npt.NDArray[np.bool_]) -> tuple[NBest, Int
 def judged_lists(nbest: NBest, metric: Metric) -> tuple[NBest, Int64]:
     """Return the lists of the hypotheses that the metric has a value for, and their rows.
 
-    Of a column, lists with fewer than two of them are left out; of other metrics, none.
+    Of a column, lists with fewer than two of them are left out; of a metric that needs references,
+    lists without any, if others have some.
 
     Raises:
         DataError: if no list is left.
@@ -248,6 +249,10 @@ def judged_lists(nbest: NBest, metric: Metric) -> tuple[NBest, Int64]:
     ([2], [0, 2])
     """
     lists, rows = nbest, np.arange(len(nbest.features))
+    having = [bool(references) for references in nbest.references or ()]
+    if "references" in metric.needs and any(having) and not all(having):
+        rows = rows[np.repeat(having, nbest.sizes)]
+        lists = nbest.select(np.flatnonzero(having))
     for name in metric.columns:
         lists, kept = only_judged(lists, name)
         rows = rows[kept]

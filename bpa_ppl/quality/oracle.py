@@ -117,7 +117,7 @@ class Headroom:
         policy = {"canonical": "broken by canonical scores", "shared": "shared"}
         notes = [f"{tied} of {count} oracles tied; ties {policy[self.oracles.ties]}"]
         if skipped:
-            reason = "fewer than two candidates are judged"
+            reason = "fewer than two candidates are judged, or no reference"
             notes.append(f"{counted(skipped, 'list')} left out: {reason}")
         return "\n".join([table, *notes, *(s.signature for s in self.choices[_ORACLE])])
 

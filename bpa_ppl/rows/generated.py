@@ -14,6 +14,7 @@ from bpa_ppl.rows.base import REFERENCE, SOURCE, TOO_LARGE, SentenceLines
 from bpa_ppl.rows.gathering import Gatherer
 from bpa_ppl.rows.samples import (
     STATISTICS,
+    Answers,
     LeftOut,
     Prompt,
     Statistics,
@@ -26,6 +27,7 @@ from bpa_ppl.rows.schema import SchemaReader
 _SCORE = "score"  # of a beam search: the log-probability, divided by a power of the length
 _ROUNDING = 1e-3  # by which log-probabilities of half precision may exceed 0
 _FINISHED = ("stop", None)
+_ABSENT = (np.nan,) * len(STATISTICS)
 
 
 def generated_lists(
@@ -68,12 +70,13 @@ def generated_lists(
         problem = f"sequences_scores of outputs must be one number for each of {len(answers)} texts"
         raise DataError(problem, parameter="outputs", code="wrong-length")
     prompts = [Prompt(place + 1) for place in range(len(answers) // int(n))]
+    candidates = Answers()
     for row, text in enumerate(answers):
-        statistics = token_statistics(scores[row, : lengths[row]].tolist())
+        statistics = token_statistics(scores[row, : lengths[row]].tolist()) or _ABSENT
         more = () if of_beams is None else (float(of_beams[row]),)
-        prompts[row // int(n)].add(text.strip(), (*statistics, *more))
+        candidates.add(row // int(n), [text.strip()], [(*statistics, *more)])
     names = STATISTICS if of_beams is None else (*STATISTICS, _SCORE)
-    return _gathered(prompts, names, references, sources)
+    return _gathered(candidates, prompts, names, references, sources)
 
 
 def _lengths(outputs: Any, eos_token_id: Any, scores: Float64) -> Int64:
@@ -141,7 +144,7 @@ def request_lists(
     """
     one_of(bad, ("error", "drop"), "policy", "bad")
     part_of, left_out = extractor(extract), LeftOut(NBest.origin, bad)
-    prompts = []
+    prompts, answers = list[Prompt](), Answers()
     for number, request in enumerate(cols.members(requests, "requests"), 1):
         outputs = getattr(request, "outputs", None)
         if not isinstance(outputs, Sequence) or isinstance(outputs, str):
@@ -169,9 +172,9 @@ def request_lists(
             elif not finite:
                 left_out.add("log-probabilities that are not finite", prompt.label, number)
             else:
-                prompt.add(part, statistics)
+                answers.add(number - 1, [part], [statistics])
     left_out.report()
-    return _gathered(prompts, STATISTICS, references, sources)
+    return _gathered(answers, prompts, STATISTICS, references, sources)
 
 
 def _statistics(output: Any) -> Statistics:
@@ -183,23 +186,25 @@ def _statistics(output: Any) -> Statistics:
         if all(value is not None for value in values):
             numbers = [float(value.logprob) for value in values]
             # NaN would be a missing value.
-            return token_statistics([-np.inf if np.isnan(number) else number for number in numbers])
+            numbers = [-np.inf if np.isnan(number) else number for number in numbers]
+            return token_statistics(numbers) or _ABSENT
     total, length = getattr(output, "cumulative_logprob", None), len(tokens)
     total = np.nan if total is None else float(total)
     return total, total / length if length else np.nan, np.nan, length or np.nan
 
 
 def _gathered(
+    answers: Answers,
     prompts: Sequence[Prompt],
     names: Sequence[str],
     references: Iterable[str | Sequence[str]] | None,
     sources: Iterable[str] | None,
 ) -> NBest:
-    """Return the candidates of prompts, which are counted from 0, as lists."""
+    """Return the answers to prompts, which are counted from 0, as lists."""
     lines: dict[str, SentenceLines] = {}
     if references is not None:
         lines[REFERENCE] = SentenceLines(cols.references(references), "the text")
     if sources is not None:
         lines[SOURCE] = SentenceLines(cols.texts(sources), "the text")
-    rows = sample_rows(prompts, range(len(prompts)), SchemaReader(NBest.origin), names)
+    rows = sample_rows(answers, prompts, range(len(prompts)), SchemaReader(NBest.origin), names)
     return next(Gatherer(NBest.origin, lines).tables([rows]))

@@ -35,6 +35,7 @@ from bpa_ppl.rows.base import (
     SentenceLines,
 )
 from bpa_ppl.rows.gathering import Gatherer
+from bpa_ppl.rows.names import ColumnNames
 from bpa_ppl.rows.schema import Fields, SchemaReader, checked_first_id, shown
 
 if TYPE_CHECKING:
@@ -143,6 +144,7 @@ class RecordReader:
 
     Attributes:
         keys: how many keys the objects of the last block have, with those of objects inside.
+        nested: whether a record is a sentence with its candidates; None before the first one.
 
     >>> reader = RecordReader(SchemaReader("dev.jsonl"))
     >>> candidates = [{"text": "a cat", "scores": {"lm": -1.5}}, {"text": "cat"}]
@@ -154,7 +156,7 @@ class RecordReader:
     def __init__(self, schema: SchemaReader):
         self.schema = schema
         self.keys = 0
-        self._nested: bool | None = None
+        self.nested: bool | None = None
 
     def rows(self, records: Sequence[Any], lines: Sequence[int]) -> Rows:
         """Return the rows of some records.
@@ -178,18 +180,20 @@ class RecordReader:
         for record, line in zip(given, lines, strict=True):
             if not isinstance(record, dict):
                 raise self.schema.error(f"{shown(record)} is not an object with fields", line)
-            record = _with_candidates(record)
-            if self._nested and CANDIDATES not in record and TEXT not in record:
+            record = _with_candidates(self._renamed(record))
+            if not records and ID in self.schema.names.names:
+                self.schema.names.require([ID], record, line)
+            if self.nested and CANDIDATES not in record and TEXT not in record:
                 record = {**record, CANDIDATES: []}
             records.append(record)
             nested = CANDIDATES in record
-            self._nested = nested if self._nested is None else self._nested
-            if nested is not self._nested:
+            self.nested = nested if self.nested is None else self.nested
+            if nested is not self.nested:
                 form = "candidates" if nested else "no candidates"
                 problem = f"{form}, unlike the first line: use one form throughout"
                 raise self.schema.error(problem, line)
         numbers = np.array(lines, np.int64)
-        if not self._nested:
+        if not self.nested:
             columns = self._columns(records, lines)
             sentences = {n: v for n, v in columns.items() if is_of_sentence(n)}
             hypotheses = {n: v for n, v in columns.items() if n not in sentences}
@@ -206,6 +210,13 @@ class RecordReader:
         self.keys += sum(map(len, records)) + sum(map(_key_count, sentences.values()))
         return Fields(hypotheses, sentences, parents, numbers, nested=True)
 
+    def _renamed(self, record: dict[Any, Any]) -> dict[Any, Any]:
+        """Return an object with the usual names of its fields."""
+        names = self.schema.names
+        if not names.names:
+            return record
+        return {usual: record[name] for name, usual in names.usual(record).items()}
+
     def _candidates(self, given: Any, line: int) -> list[dict[str, Any]]:
         candidates = given
         if isinstance(given, dict):  # columns, as some libraries keep lists of objects
@@ -218,7 +229,7 @@ class RecordReader:
             if not isinstance(candidate, dict):
                 problem = f"{CANDIDATES}[{place}] is {shown(candidate)}, not an object with a text"
                 raise self.schema.error(problem, line)
-        return list(candidates)
+        return list(map(self._renamed, candidates))
 
     def _columns(
         self, objects: Sequence[dict[str, Any]], lines: Sequence[int], prefix: str = ""
@@ -344,6 +355,7 @@ def table_rows(schema: SchemaReader, table: pa.Table) -> Rows:
     if twice := repeated(table.column_names):
         problem = f"two columns {min(twice)}: rename one"
         raise DataError(problem, schema.origin, code="duplicate")
+    table = _renamed(table, schema.names)
     names = [TEXT if _is_list_of_texts(field) else field.name for field in table.schema]
     if not repeated(names):
         table = table.rename_columns(names)
@@ -361,7 +373,8 @@ def table_rows(schema: SchemaReader, table: pa.Table) -> Rows:
         sizes = values_of(pc.list_value_length(lists), missing=0)
         parents = np.repeat(np.arange(len(table)), sizes)
         if CANDIDATES in columns:
-            inside = _flat(pa.Table.from_struct_array(columns.pop(CANDIDATES).flatten()))
+            inside = pa.Table.from_struct_array(columns.pop(CANDIDATES).flatten())
+            inside = _flat(_renamed(inside, schema.names))
             hypotheses = {name: single_array(inside[name]) for name in inside.column_names}
         else:
             names = [n for n, of in columns.items() if _is_list(of.type) and n not in _LISTS]
@@ -378,6 +391,14 @@ def table_rows(schema: SchemaReader, table: pa.Table) -> Rows:
             nested,
         )
     )
+
+
+def _renamed(table: pa.Table, names: ColumnNames) -> pa.Table:
+    """Return a table with the usual names of its columns."""
+    if not names.names:
+        return table
+    usual = names.usual(table.column_names)
+    return table.select(list(usual)).rename_columns(list(usual.values()))
 
 
 def _flattened(lists: pa.Array, name: str, sizes: Int64, origin: str) -> pa.Array:

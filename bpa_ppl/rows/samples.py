@@ -11,15 +11,15 @@ A column without any value is left out.
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from bpa_ppl.columns import counted
+from bpa_ppl.columns import counted, intern
 from bpa_ppl.errors import DataError, UsageError, quoted
+from bpa_ppl.nbest import Float64, Int32, Int64
 from bpa_ppl.notes import log_info, warn_user
 from bpa_ppl.rows.base import ID, SOURCE, TEXT, Rows
 from bpa_ppl.rows.schema import Fields, SchemaReader
@@ -27,67 +27,78 @@ from bpa_ppl.rows.schema import Fields, SchemaReader
 #: Names of the statistics of tokens.
 STATISTICS = ("logprob.sum", "logprob.mean", "logprob.min", "length")
 COUNT = "count"
-_ABSENT = (math.nan,) * len(STATISTICS)
 _SHOWN = 5  # names of prompts that a message lists
 
 Statistics = tuple[float, ...]
 
 
-def token_statistics(logprobs: Sequence[float]) -> Statistics:
+def token_statistics(logprobs: Sequence[float]) -> Statistics | None:
     """Return sum, mean and minimum of the log-probabilities of tokens, and their number.
 
-    Without any tokens all of them are missing.
+    None if there are no tokens.
 
     >>> token_statistics([-1.0, -0.5])
     (-1.5, -0.75, -1.0, 2)
     """
     if not logprobs:
-        return _ABSENT
+        return None
     total = sum(logprobs)
     return total, total / len(logprobs), min(logprobs), len(logprobs)
 
 
-class Prompt:
-    """The candidates of one prompt; equal ones are merged.
+class Prompt(NamedTuple):
+    """A prompt.
 
-    Args:
+    Attributes:
         line: the line, or the number, of its first answer.
-        identifier: the name of the prompt, or None.
+        identifier: its name, or None.
         source: the source text, or None.
 
-    >>> prompt = Prompt(1, "request-1")
-    >>> for text, logprobs in (("a cat", [-2.0]), ("a cat", [-1.0]), ("cat", [-3.0])):
-    ...     prompt.add(text, token_statistics(logprobs))
-    >>> prompt.candidates
-    {('a cat', None): ((-1.0, -1.0, -1.0, 1), 2), ('cat', None): ((-3.0, -3.0, -3.0, 1), 1)}
+    >>> Prompt(3).label, Prompt(3, "request-1").label
+    ('line 3', 'request-1')
     """
 
-    def __init__(self, line: int, identifier: str | None = None, source: str | None = None):
-        self.line, self.identifier, self.source = line, identifier, source
-        #: Text and origin of each candidate -> its statistics, and how often there is one.
-        self.candidates: dict[tuple[str, Any], tuple[Statistics, int]] = {}
+    line: int
+    identifier: str | None = None
+    source: str | None = None
 
     @property
     def label(self) -> str:
         """What messages call the prompt."""
         return f"line {self.line}" if self.identifier is None else self.identifier
 
-    def add(self, text: str, statistics: Statistics, origin: Any = None) -> None:
-        """Add an answer; of equal ones the statistics of the most probable are kept.
 
-        Args:
-            text: the answer.
-            statistics: numbers, of which the first one is its log-probability.
-            origin: what answers must have in common to be merged, such as their model.
-        """
-        key = (text, origin)
-        before = self.candidates.get(key)
-        if before is None:
-            self.candidates[key] = statistics, 1
-            return
-        best, count = before
-        better = statistics[0] > best[0] or math.isnan(best[0])
-        self.candidates[key] = statistics if better else best, count + 1
+class Answers:
+    """Answers to prompts, in columns.
+
+    Attributes:
+        texts: of the answers.
+        statistics: numbers, of which the first one is the log-probability of the answer, or None.
+        parts: consecutive answers: the number of their prompt, how many they are, and what equal
+            ones must have in common to be merged, such as their model.
+
+    >>> answers = Answers()
+    >>> answers.add(0, ["a cat", "cat"], [(-2.0,), None])
+    >>> answers.texts, answers.parts
+    (['a cat', 'cat'], [(0, 2, None)])
+    """
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+        self.statistics: list[Statistics | None] = []
+        self.parts: list[tuple[int, int, str | None]] = []
+
+    def add(
+        self,
+        prompt: int,
+        texts: Sequence[str],
+        statistics: Sequence[Statistics | None],
+        origin: str | None = None,
+    ) -> None:
+        """Add answers to one prompt."""
+        self.texts += texts
+        self.statistics += statistics
+        self.parts.append((prompt, len(texts), origin))
 
 
 class LeftOut:
@@ -196,69 +207,95 @@ def extractor(pattern: str, parameter: str = "extract") -> Callable[[str], str |
 
 
 def sample_rows(
+    answers: Answers,
     prompts: Sequence[Prompt],
     ids: Sequence[int],
     schema: SchemaReader,
     names: Sequence[str] = STATISTICS,
     origins: str | None = None,
 ) -> Rows:
-    """Return the candidates of prompts as rows.
+    """Return answers as rows; of equal ones to a prompt the most probable one is kept.
 
     Args:
-        prompts: those without a candidate are left out, with a warning.
-        ids: the id of the sentence of each.
+        answers: to the prompts.
+        prompts: those without an answer are sentences without candidates.
+        ids: the id of the sentence of each prompt.
         schema: checks the columns.
         names: of the statistics.
-        origins: the name of the extra with the origins of the candidates, or None.
+        origins: the name of the extra with the origins of the answers, or None.
 
     Raises:
-        DataError: if there are no candidates at all.
+        DataError: if there are no answers at all.
 
-    >>> prompt = Prompt(1, "request-1")
-    >>> prompt.add("a cat", token_statistics([-1.0, -2.0]))
-    >>> rows = sample_rows([prompt], [7], SchemaReader("out.jsonl"))
+    >>> answers, schema = Answers(), SchemaReader("out.jsonl")
+    >>> answers.add(0, ["a cat", "a cat"], [token_statistics([-1.0, -2.0]), None])
+    >>> rows = sample_rows(answers, [Prompt(1, "request-1")], [7], schema)
     >>> rows.names, rows.features.tolist()
-    (('logprob.sum', 'logprob.mean', 'logprob.min', 'length', 'count'), [[-3.0, -1.5, -2.0, 2.0, 1.0]])
+    (('logprob.sum', 'logprob.mean', 'logprob.min', 'length', 'count'), [[-3.0, -1.5, -2.0, 2.0, 2.0]])
     """  # noqa: E501
-    kept = [(one, number) for one, number in zip(prompts, ids, strict=True) if one.candidates]
-    absent = [one.label for one in prompts if not one.candidates]
-    if not kept:
+    if not answers.texts:
         problem = "no answer in it that can be a candidate: repeat the requests"
         raise DataError(problem, schema.origin, code="no-data")
-    if absent:
-        warn_user(f"{schema.origin}: prompts without a candidate: {named(absent)}: no list of them")
-    keys = [key for one, _ in kept for key in one.candidates]
-    values = [value for one, _ in kept for value in one.candidates.values()]
-    table = np.array([statistics for statistics, _ in values], np.float64)
-    counts = np.array([count for _, count in values], np.float64)
-    if repeats := int(counts.sum()) - len(counts):
-        answers = counted(int(counts.sum()), "answer")
-        repeated = f"{repeats:,} of {answers} repeat another one of their prompt"
-        log_info(f"{schema.origin}: {repeated}: they are merged, and {COUNT} is their number")
-    hypotheses: dict[str, Any] = {TEXT: [text for text, _ in keys]}
-    for name, column in zip(names, table.T, strict=True):
+    order = np.argsort(ids, kind="stable")
+    place = np.empty_like(order)  # of each prompt in this order
+    place[order] = np.arange(len(order))
+    of_parts, sizes, models = zip(*answers.parts, strict=True)
+    parents = np.repeat(place[list(of_parts)], sizes)
+    labels, numbers = intern(models)
+    origin = np.repeat(numbers, sizes)
+    strings, index = intern(answers.texts)
+    table = np.full((len(index), len(names)), np.nan)
+    if any(answers.statistics):
+        present = [row for row, values in enumerate(answers.statistics) if values is not None]
+        table[present] = [answers.statistics[row] for row in present]
+    rows, counts = _merged(table[:, 0], parents, index, origin)
+    if repeats := len(index) - len(rows):
+        repeated = f"{repeats:,} of {counted(len(index), 'answer')} repeat another one of their"
+        what = f"{repeated} prompt: they are merged, and {COUNT} is their number"
+        log_info(f"{schema.origin}: {what}")
+    parents, index = parents[rows], index[rows]
+    hypotheses: dict[str, Any] = {TEXT: list(map(strings.__getitem__, index.tolist()))}
+    for name, column in zip(names, table[rows].T, strict=True):
         if not np.isnan(column).all():
             hypotheses[name] = column
-    hypotheses[COUNT] = counts
+    hypotheses[COUNT] = counts.astype(np.float64)
     if names[0] not in hypotheses:
         features = " and ".join(list(hypotheses)[1:])
         warn_user(
             f"{schema.origin}: no log-probabilities in it, only {features}: request them, or add "
             "features such as consensus and length"
         )
-    sentences: dict[str, Sequence[Any]] = {ID: [number for _, number in kept]}
-    sources = [one.source for one, _ in kept]
-    if any(source is not None for source in sources):
-        sentences[SOURCE] = sources
-    parents = np.repeat(np.arange(len(kept)), [len(one.candidates) for one, _ in kept])
-    lines = np.array([one.line for one, _ in kept], np.int64)
-    rows = schema.rows(Fields(hypotheses, sentences, parents, lines, nested=True))
+    ordered = [prompts[number] for number in order.tolist()]
+    sentences: dict[str, Sequence[Any]] = {ID: np.asarray(ids)[order].tolist()}
+    if any(prompt.source is not None for prompt in ordered):
+        sentences[SOURCE] = [prompt.source for prompt in ordered]
+    lines = np.array([prompt.line for prompt in ordered], np.int64)
+    result = schema.rows(Fields(hypotheses, sentences, parents, lines, nested=True))
+    result = result._replace(strings=strings, string_index=index)
     if origins is not None:
-        rows = rows._replace(extras={origins: tuple(origin for _, origin in keys)})
-    names_of = [one.identifier for one, _ in kept]
-    if any(
-        name not in (None, str(number)) for name, (_, number) in zip(names_of, kept, strict=True)
-    ):
-        extras = {ID: [names_of[parent] for parent in parents.tolist()]}
-        rows = rows._replace(sentence_extras={**rows.sentence_extras, **extras})
-    return rows
+        extras = {origins: tuple(map(labels.__getitem__, origin[rows].tolist()))}
+        result = result._replace(extras=extras)
+    names_of = [prompt.identifier for prompt in ordered]
+    if not {None, *map(str, sentences[ID])}.issuperset(names_of):
+        of_rows = list(map(names_of.__getitem__, parents.tolist()))
+        result = result._replace(sentence_extras={**result.sentence_extras, ID: of_rows})
+    return result
+
+
+def _merged(logprobs: Float64, parents: Int64, index: Int32, origins: Int32) -> tuple[Int64, Int64]:
+    """Return the most probable of equal answers to each prompt, and the number of equal ones.
+
+    Args:
+        logprobs: (answers,) NaN is missing.
+        parents: (answers,) the prompt of each.
+        index: (answers,) the number of its text.
+        origins: (answers,) the number of its origin.
+
+    Returns:
+        rows, by prompt and then in the order in which texts first appear, and (rows,) counts.
+    """
+    order = np.lexsort((-np.nan_to_num(logprobs, nan=-np.inf), origins, index, parents))
+    same = [np.diff(key[order]) == 0 for key in (parents, index, origins)]
+    starts = np.flatnonzero(np.append(True, ~np.logical_and.reduce(same)))
+    first = np.lexsort((np.minimum.reduceat(order, starts), parents[order[starts]]))
+    return order[starts][first], np.diff(np.append(starts, len(order)))[first]

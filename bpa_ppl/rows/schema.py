@@ -50,6 +50,7 @@ from bpa_ppl.rows.base import (
     TOTAL,
     Rows,
 )
+from bpa_ppl.rows.names import ColumnNames
 
 #: Kinds of columns; a column is EMPTY as long as all its values are missing.
 NUMBER, WORDS, OBJECT, EMPTY = "number", "text", "object", "empty"
@@ -108,6 +109,7 @@ class SchemaReader:
         nan_is_missing: whether NaN is a missing number; otherwise it is a bad one.
         typed: whether the file distinguishes numbers from texts; in one that does not, ids of
             digits are integers.
+        names: of the columns in the file, if they differ from the usual ones.
 
     Attributes:
         records: the number of records so far.
@@ -129,7 +131,9 @@ class SchemaReader:
         *,
         nan_is_missing: bool = True,
         typed: bool = True,
+        names: ColumnNames | None = None,
     ):
+        self.names = ColumnNames({}, origin) if names is None else names
         self.origin, self.bad, self.first_id = origin, bad, first_id
         self.nan_is_missing, self.typed = nan_is_missing, typed
         self._kinds: dict[str, str] = {}
@@ -145,11 +149,10 @@ class SchemaReader:
                 kind than those before.
         """
         line = int(fields.lines[0]) if len(fields.lines) else None
-        if not fields.nested and ID not in fields.sentences:
-            raise self.error(f"no field {ID}, which says to which sentence it belongs", line)
-        if TEXT not in fields.hypotheses:
-            names = ", ".join(fields.hypotheses) or "none"
-            raise self.error(f"no field {TEXT}: fields are {names}", line)
+        columns = {**fields.sentences, **fields.hypotheses}
+        wanted = [TEXT] if fields.nested else [ID, TEXT]
+        if not columns.keys() >= set(wanted):
+            self.names.require([name for name in wanted if name not in columns], columns, line)
         ids = self._ids(fields)
         of_sentences = self._sentences(fields)
         known = dict(self._kinds)
@@ -269,7 +272,11 @@ class SchemaReader:
         first = self.first_id + self.records
         self.records += count
         values, lines = fields.sentences.get(ID, [None] * count), fields.lines.tolist()
-        if set(map(type, values)) <= {int, str}:  # repeated where records are hypotheses
+        types = set(map(type, values))
+        if types == {int} and self._id_type in (None, int) and max(map(abs, values)) <= _LARGEST_ID:
+            self._id_type = int
+            return np.array(values, np.int64)
+        if types <= {int, str}:  # repeated where records are hypotheses
             first_lines = dict(zip(reversed(values), reversed(lines), strict=True))
             numbers = {v: self._number_of_id(v, first_lines[v]) for v in dict.fromkeys(values)}
             return np.fromiter(map(numbers.__getitem__, values), np.int64, count)

@@ -132,7 +132,8 @@ def observe_sentences(
     judged = score_sentences(likelihood, lists, match, metric, oracle, **search)
     if not has_preferences(nbest):
         if (skipped := len(nbest) - len(lists)) > 0:
-            log_info(f"{counted(skipped, 'list')} left out: fewer than two candidates are judged")
+            reason = "fewer than two candidates are judged" if metric.columns else "no reference"
+            log_info(f"{counted(skipped, 'list')} left out: {reason}")
         return judged
     preferences = preference_sentences(nbest, match, Preference())
     log_info(

@@ -4,9 +4,10 @@
 
 Converts 500-best lists of medical to each format and prints the seconds of `read_nbest` and of
 `iter_nbest`, as multiples of the seconds of `gzip -dc` for text, of orjson for JSON, and of PyArrow
-for tables, whose results are thrown away. For Moses, `split and float` reads the same file as a
-short script would. All alternatives take turns; times are the best of the rounds, after a first
-reading that compiles.
+for tables, whose results are thrown away. The files called short have twelve candidates of at most
+six words in each list, and `openai-short` has no log-probabilities. For Moses, `split and float`
+reads the same file as a short script would. All alternatives take turns; times are the best of the
+rounds, after a first reading that compiles.
 """
 
 from __future__ import annotations
@@ -36,8 +37,11 @@ def run_orjson(path: Path) -> None:
     """Decode each line and discard it."""
     import orjson
 
-    command = ["gzip", "-dc" if path.suffix == ".gz" else "-dcf", path]
-    with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
+    if path.suffix != ".gz":
+        with path.open("rb") as file:
+            deque(map(orjson.loads, file), 0)
+        return
+    with subprocess.Popen(["gzip", "-dc", path], stdout=subprocess.PIPE) as process:
         deque(map(orjson.loads, process.stdout), 0)
 
 
@@ -81,8 +85,8 @@ def fairseq_lines(lists: NBest) -> str:
     return "\n".join([*lines, ""])
 
 
-def response_lines(lists: NBest) -> str:
-    """Return the output of a batch of chats, with the log-probability of each word."""
+def response_lines(lists: NBest, logprobs: bool = True) -> str:
+    """Return the output of a batch of chats, with the log-probability of each word or without."""
     rng, lines = np.random.default_rng(1), []
     for s, number in enumerate(lists.sentence_ids.tolist()):
         choices = []
@@ -93,7 +97,7 @@ def response_lines(lists: NBest) -> str:
                 for word, value in zip(words, -rng.exponential(size=len(words)), strict=True)
             ]
             message = {"role": "assistant", "content": text, "refusal": None}
-            logged = {"content": tokens, "refusal": None}
+            logged = {"content": tokens, "refusal": None} if logprobs else None
             choices.append({"message": message, "logprobs": logged, "finish_reason": "stop"})
         response = {"status_code": 200, "body": {"model": "m", "choices": choices}}
         lines.append(json.dumps({"custom_id": f"request-{number}", "response": response}))
@@ -101,13 +105,25 @@ def response_lines(lists: NBest) -> str:
 
 
 #: Formats that are only read -> what the programs print.
-PRINTED = {"fairseq": fairseq_lines, "openai": response_lines}
+PRINTED = {
+    "fairseq": fairseq_lines,
+    "openai": response_lines,
+    "openai-short": partial(response_lines, logprobs=False),
+}
 
 
 def with_names(lists: NBest, *names: str) -> NBest:
     """Return lists with the first features only, under other names."""
     lists = lists.without_features(lists.feature_names[len(names) :])
     return NBest(**{**vars(lists), "feature_names": names})
+
+
+def short_lists(lists: NBest) -> NBest:
+    """Return lists of 12 candidates with the first words of those of some lists."""
+    texts = [" ".join(lists.text(row).split()[:6]) for row in range(len(lists.features))]
+    parts = [texts[start : start + 12] for start in range(0, len(texts), 12)]
+    features = [[[float(place)] for place in range(len(part))] for part in parts]
+    return NBest.from_lists(parts, features, ["lm"])
 
 
 def write_files(lists: NBest) -> dict[Path, tuple[Any, Callable[[Path], None]]]:
@@ -130,8 +146,10 @@ def write_files(lists: NBest) -> dict[Path, tuple[Any, Callable[[Path], None]]]:
         "fairseq": ("fairseq", lists, run_gzip),
         "sockeye": ("sockeye", with_names(lists, "score").without("totals"), run_orjson),
         "openai": ("openai", lists, run_orjson),
+        "openai-short": ("openai", short_lists(lists), run_orjson),
         "kaldi": ("kaldi", with_names(lists, "score").without("totals"), run_gzip),
         "jsonl": ("jsonl", lists, run_orjson),
+        "jsonl-short": ("jsonl", short_lists(lists), run_orjson),
         "jsonl.gz": ("jsonl", lists, run_orjson),
         "jsonl-long": (Jsonl(long=True), lists, run_orjson),
         "tsv": ("tsv", lists, run_arrow),
@@ -141,8 +159,8 @@ def write_files(lists: NBest) -> dict[Path, tuple[Any, Callable[[Path], None]]]:
         "plain.gz": (plain, lists.without("totals"), run_arrow),
     }
     for name, (format, table, _) in files.items():
-        if format in PRINTED:
-            (folder / name).write_text(PRINTED[format](table))
+        if name in PRINTED:
+            (folder / name).write_text(PRINTED[name](table))
         else:
             write_nbest(table, folder / name, format=format)
     return {folder / name: (format, decode) for name, (format, _, decode) in files.items()}

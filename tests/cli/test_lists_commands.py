@@ -219,3 +219,24 @@ def test_texts_without_a_language_model(arguments: list[object], mention: str) -
     Path("empty.txt").write_text("", "utf-8")
     Path("broken.arpa").write_text("\\data\\\n", "utf-8")
     refused("lm", *arguments, mention=mention)
+
+
+def test_files_of_which_only_some_have_references_or_judgements(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for number, more in enumerate(({"references": ["a b"]}, {})):
+        judged = {"mqm": -1} if more else {}
+        lines = [
+            {"id": n, **more, "candidates": [{"text": t, "lm": n, **judged} for t in ("a b", "c")]}
+            for n in range(4)
+        ]
+        Path(f"part{number}.jsonl").write_text("".join(f"{json.dumps(x)}\n" for x in lines))
+    done = succeed("lists", "part*.jsonl", "--json")
+    found = json.loads(done.out)
+    assert "mqm is missing for 8 of 16" in done.err
+    assert "no references for 4 of 8 sentences" in done.err
+    assert found["plan"]["gain"] == "ter"
+    assert found["plan"]["judged"] == 4
+    adapt = ("adapt", "part*.jsonl", "--weights", "none", "--sampler", "laplace", "-o", "out.nc")
+    assert "4 lists left out: no reference" in succeed(*adapt).err

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import os
 import threading
 from collections.abc import Iterator
@@ -11,7 +12,7 @@ from pathlib import Path
 import pytest
 from raising import raises
 
-from bpa_ppl import BpaWarning, DataError, iter_nbest
+from bpa_ppl import BpaWarning, DataError, iter_nbest, read_nbest
 from bpa_ppl.formats.streams import ahead
 from bpa_ppl.notes import capture_notes, warn_user
 
@@ -92,6 +93,21 @@ def test_an_unfinished_stream_ends_its_thread_and_the_reader() -> None:
     del stream
     assert closed.wait(WAIT)
     assert threading.active_count() == before
+
+
+@pytest.mark.parametrize("name", ["lists.csv", "lists.csv.gz"])
+@pytest.mark.parametrize("last", ["0,b,2", "1,b,x"])
+def test_an_error_ends_all_threads_while_it_is_kept(tmp_path: Path, name: str, last: str) -> None:
+    """The second list of a sentence is found after the reader, a bad number by the reader."""
+    path = tmp_path / name
+    filler = [f"1,{'word ' * 40}{n},1" for n in range(20_000)]
+    content = "\n".join(["id,text,lm", "0,a,1", *filler, last, *filler, ""]).encode()
+    path.write_bytes(gzip.compress(content, 1) if name.endswith("gz") else content)
+    before = threading.active_count()
+    with pytest.raises(DataError) as caught:
+        read_nbest(path)
+    assert threading.active_count() == before
+    assert caught.value.line is not None
 
 
 def test_of_a_pipe_no_more_is_read_than_was_asked_for(tmp_path: Path) -> None:

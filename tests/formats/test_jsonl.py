@@ -239,5 +239,5 @@ def test_lists_without_numbers_get_features_from_texts(tmp_path: Path) -> None:
     assert bpa.add_features(lists, ["length"]).features.tolist() == [[2], [3], [3], [1]]
     posterior = bpa.adapt(lists, None, add=["length"], sampler="map")
     assert bpa.rerank(lists, posterior, unchecked=True).texts
-    with raises(DataError, "no-data", parameter="fixed"):
+    with raises(DataError, "no-data", parameter="add"):
         bpa.adapt(lists, None)

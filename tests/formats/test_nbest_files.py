@@ -325,6 +325,7 @@ class TestWhatLooksWrongWithReferences:
         ("a.jsonl", b'{"prompt": "hi", "chosen": "a"}', "preference-pairs", "rejected"),
         ("a.jsonl", b'{"sentence_id": 0, "score": 1}', "sockeye", "translation"),
         ("a.jsonl", b'{"custom_id": "1", "output": []}', "openai", "response"),
+        ("a.jsonl", b'data: {"choices": [{"delta": {}}]}', "openai", "stream"),
         ("a.json", b"{", "jsonl", "jq -c ."),
         ("a.json", b'[{"id": 0, "candidates": []}]', "jsonl", "jq -c .[]"),
         ("a.csv", b"PK\x03\x04\x14\x06[Content_Types].xml", "csv", "Excel"),

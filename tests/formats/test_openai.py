@@ -131,6 +131,23 @@ def test_requests_give_sources_and_order(write: Write) -> None:
     assert shifted.sentence_ids.tolist() == [1, 3]
 
 
+def test_prompts_without_a_candidate_keep_their_sources(write: Write) -> None:
+    sources = ["un", "deux", "trois", "quatre"]
+    names = [f"r-{n}" for n in range(4)]
+    requests = write(*map(request, names, sources), name="requests")
+    path = write(
+        batch("r-1", choice("two", -1)),
+        batch("r-0", choice("one", finish_reason="length")),
+        UNUSABLE["error"][0].replace("p-8", "r-3"),
+    )
+    empty: dict[int, str | None] = {}
+    format = Openai(requests=str(requests))
+    with warnings.catch_warnings(action="ignore"):
+        (lists,) = iter_nbest(path, format=format, bad="drop", empty=empty)
+    assert (lists.ids, lists.sources) == (("r-1",), ("deux",))
+    assert empty == {0: "un", 2: "trois", 3: "quatre"}
+
+
 def test_several_requests_of_one_prompt(write: Write) -> None:
     samples = ["d7-s1", "d8-s1", "d7-s2"]
     requests = write(*(request(name, f"Übersetze: {name[:2]}!") for name in samples), name="in")
@@ -207,7 +224,7 @@ def test_what_cannot_be_a_candidate_is_listed_or_dropped(write: Write, name: str
     lists, notes = notes_of(lambda: read_nbest(path, bad="drop"))
     assert lists.sentence_ids.tolist() == [7, 9]
     assert "left out: " in notes
-    assert "prompts without a candidate: 1 (p-8)" in notes
+    assert "1 sentence without candidates, the first of id 8" in notes
     with raises(DataError, "no-data"), warnings.catch_warnings(action="ignore"):
         read_nbest(write(line), bad="drop")
 
@@ -281,8 +298,9 @@ def test_a_truncated_file_names_its_last_line(write: Write) -> None:
 def test_a_file_of_requests_that_is_not_one(write: Write) -> None:
     path = write(batch("1", choice("a", -1)))
     for line in (batch("1"), "{}", '{"custom_id": "1", "body": {"input": "a"}}', "[", " "):
-        with pytest.raises(DataError, match=r"requests\.jsonl"):
+        with pytest.raises(DataError, match=r"requests\.jsonl") as caught:
             read_nbest(path, format=Openai(requests=str(write(line, name="requests.jsonl"))))
+        assert caught.value.parameter == "requests"
     with pytest.raises(DataError, match="absent"):
         read_nbest(path, format=Openai(requests="absent.jsonl"))
 
@@ -304,7 +322,13 @@ def test_long_answers(write: Write) -> None:
 
 @pytest.mark.parametrize(
     "line",
-    [live(), '{"custom_id": "1", "error": {}}', '{"error": {"message": "x"}}', request("1", "a")],
+    [
+        live(),
+        '{"object": "response", "output": []}',
+        '{"custom_id": "1", "error": {}}',
+        '{"error": {"message": "x"}}',
+        request("1", "a"),
+    ],
 )
 def test_it_is_detected_by_its_fields(line: str) -> None:
     found = [n for n in NBEST_FORMATS if NBEST_FORMATS.resolve(n).detect(line.encode())]

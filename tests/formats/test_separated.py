@@ -110,7 +110,6 @@ def test_a_column_of_numbers_is_one_throughout(write: Write, bad: str, place: in
         (["id,text,lm", "0,a,1", "0,b,1,2"], "wrong-length", 3),
         (["id,text,lm,lm", "0,a,1,2"], "bad-name", 1),
         (["id,text,,lm", "0,a,1,2"], "bad-name", 1),
-        (["id,words,lm", "0,a,1"], "missing-column", 1),
         (["id,text,lm", '0,"a,1', "0,b,2"], "bad-line", 2),
         (["id,text,lm"], "no-data", None),
         (["id,text,lm", "5,a,1", b"5,caf\xe9,2\n"], "bad-encoding", 3),

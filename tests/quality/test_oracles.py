@@ -198,3 +198,20 @@ def test_lists_without_references(toy: NBest) -> None:
                 call(bare)
     with raises(DataError, "no-data"):
         oracles(toy.select(np.zeros(3, dtype=bool)))
+
+
+@pytest.mark.parametrize("metric", ["ter", "chrf"])
+def test_lists_without_references_are_left_out_if_others_have_some(metric: str) -> None:
+    texts = [["a cat", "the cat"], ["a dog", "dog"], ["cat", "a bird"]]
+    lists = lists_of(texts, [["the cat"], [], ["a bird"]])
+    result, whole = oracles(lists, metric), oracles(lists.select([0, 2]), metric)
+    assert result.skipped == 1
+    assert result.index[[0, 2]].tolist() == whole.index.tolist() == [1, 1]
+    assert np.array_equal(result.score[[0, 2]], whole.score)
+    assert np.isnan(result.score[1])
+    assert (
+        headroom(lists, metric=metric).oracle
+        == headroom(lists.select([0, 2]), metric=metric).oracle
+    )
+    with raises(DataError, "missing-references", parameter="references"):
+        oracles(lists[1:2], metric)

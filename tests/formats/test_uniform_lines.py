@@ -1,0 +1,91 @@
+"""JSON lines with the same fields are read as the same lines read record by record."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bpa_ppl.errors import DataError
+from bpa_ppl.formats.base import ReadOptions
+from bpa_ppl.formats.jsonl import json_rows
+from bpa_ppl.formats.uniform_lines import UniformLines
+from bpa_ppl.rows.gathering import joined
+
+VALUES = st.sampled_from(
+    [-1.5, 2, 0, 1e39, 10**30, "a", "7", "", None, True, [], ["r"], {"x": 1}, [1], float("nan")]
+)
+NAMES = st.sampled_from(["lm", "by", "total", "id", "source", "references", "doc", "text", 'q"'])
+CANDIDATE = st.fixed_dictionaries({"text": st.sampled_from(["a cat", "été\n", ""])})
+
+
+@st.composite
+def files(draw: st.DrawFn) -> list[str]:
+    """Draw lines that mostly have the fields of the first one."""
+    more = draw(st.dictionaries(st.sampled_from(["lm", "by", "total"]), VALUES, max_size=2))
+    whole = draw(st.dictionaries(NAMES, VALUES, max_size=2))
+    long, lines = draw(st.booleans()), []
+    for number in range(draw(st.integers(1, 4))):
+        candidates = [{**draw(CANDIDATE), **more} for _ in range(draw(st.integers(0, 2)))]
+        if candidates and draw(st.integers(0, 3)) == 0:
+            candidates[-1][draw(NAMES)] = draw(VALUES)
+        record: dict[str, Any] = {"id": number, **whole, "candidates": candidates}
+        if long:
+            record = {"id": number, **whole, **(candidates or [{"text": "b", **more}])[0]}
+        if draw(st.integers(0, 5)) == 0:
+            record[draw(NAMES)] = draw(VALUES)
+        if draw(st.integers(0, 5)) == 0:
+            record.popitem()
+        line = json.dumps(record)
+        repeated = line.replace("{", '{"lm": 1, "lm": 1, ', 1)
+        lines.append(draw(st.sampled_from([line] * 9 + [repeated, "", line[:-1]])))
+    return lines
+
+
+def outcome(lines: list[str], bad: str, record_by_record: bool) -> Any:
+    """Return what is read, or the error."""
+    blocks = [f"{line}\n".encode() for line in lines]  # each of which may be read differently
+    change = (lambda record, line: record) if record_by_record else None
+    try:
+        found = list(json_rows(blocks, ReadOptions("dev.jsonl", bad), change))
+    except DataError as error:
+        return error.code, error.line, error.parameter
+    rows = joined(found)
+    fields = ("names", "strings", "dropped", "extras", "sources", "references", "sentence_extras")
+    arrays = repr((rows.ids, rows.features.round(4), rows.totals))
+    return arrays, [plain(getattr(rows, name)) for name in fields]
+
+
+def plain(values: Any) -> Any:
+    """Return columns as lists, so that they can be compared."""
+    if hasattr(values, "items"):
+        return {name: plain(column) for name, column in values.items()}
+    return values if values is None else [str(value) for value in values]
+
+
+@given(files(), st.sampled_from(["error", "drop"]))
+def test_they_are_read_as_records_are(lines: list[str], bad: str) -> None:
+    assert outcome(lines, bad, False) == outcome(lines, bad, True)
+
+
+@pytest.mark.parametrize("long", [False, True])
+def test_lines_of_the_same_fields_are_decoded_at_once(long: bool) -> None:
+    """In any order; other lines are not, and neither are other types."""
+    one = {"text": "a", "lm": -1, "by": "x"}
+    whole = {"id": 3, "source": "s", "references": ["r", "q"]}
+    uniform = UniformLines({**whole, **(one if long else {"candidates": [one]})})
+    other = {"by": "x", "lm": 2.5, "text": "a"}
+    line = json.dumps({**other, **whole} if long else {"candidates": [other], **whole})
+    fields = uniform.fields(f"{line}\n".encode() * 2, [5, 6])
+    assert fields is not None
+    assert fields.hypotheses["text"] == ["a", "a"]
+    assert fields.sentences["references"] == [["r", "q"]] * 2
+    assert np.array_equal(fields.hypotheses["lm"], [2.5, 2.5])
+    assert (fields.lines.tolist(), fields.parents.tolist()) == ([5, 6], [0, 1])
+    for old, new in (("2.5", "null"), ("2.5", '"2"'), ('"x"', "1"), ('"by"', '"bz"'), ("[", "[1")):
+        assert uniform.fields(f"{line.replace(old, new, 1)}\n".encode(), [5]) is None
+    assert uniform.fields(f"{line}\n\n".encode(), [5, 6]) is None
