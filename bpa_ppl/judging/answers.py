@@ -83,7 +83,7 @@ class Weights(NamedTuple):
         """Draw (count, K + 1) values."""
         values, vectors = np.linalg.eigh(self.covariance)
         root = vectors * np.sqrt(np.maximum(values, 0.0))
-        return self.mean + rng.normal(size=(count, len(self.mean))) @ root.T
+        return np.asarray(self.mean + rng.normal(size=(count, len(self.mean))) @ root.T)
 
     @property
     def deviation(self) -> Float64:

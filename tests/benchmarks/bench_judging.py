@@ -11,7 +11,7 @@ Tables:
     pairs     ways of choosing pairs, with all metrics as features
     noise     a fifth of the answers random
     six       the six features that most people have, from nothing and from one trusted metric
-    learned   a prior learned from the other domains
+    learned   priors learned from the other domains
     speed     milliseconds for the next pair, an answer and the outlook, on 10,000 lists of 20
 """
 
@@ -22,7 +22,7 @@ from time import perf_counter
 from typing import Any
 
 import numpy as np
-from bench_judged import SIX, WMT23, Half, cell, read_halves
+from bench_judged import SIX, WMT23, Half, answer_pairs, cell, read_halves
 from measuring import Table, run_tables
 
 import bpa_ppl as bpa
@@ -94,21 +94,34 @@ def six(options: Any) -> None:
 
 
 def learned(options: Any) -> None:
-    """Print the scores with a prior learned from the other domains."""
+    """Print the scores with a prior learned from answers in the other domains, or judgements."""
     print("\nall metrics, prior learned from the other domains")
     halves = read_halves(WMT23)
-    posteriors = {
-        half.name: bpa.adapt(
-            NBest.concatenate([half.pool, half.test], renumber=True), None, metric="mqm"
+    whole = {
+        half.name: Half(
+            half.name, NBest.concatenate([half.pool, half.test], renumber=True), half.test
         )
         for half in halves[::2]
     }
-    priors = {
-        name: bpa.learn_prior([one for other, one in posteriors.items() if other != name])
-        for name in posteriors
+    ways = {
+        "200 random pairs of each": {
+            name: bpa.adapt(answer_pairs(half, 200, 0), None, likelihood="preference")
+            for name, half in whole.items()
+        },
+        "all judgements": {
+            name: bpa.adapt(half.pool, None, metric="mqm") for name, half in whole.items()
+        },
     }
-    start = (0, *ANSWERS)
-    print_sessions("mixed", halves, options, prior=lambda half: priors[half.name], answers=start)
+    for way, posteriors in ways.items():
+        priors = {
+            name: bpa.learn_prior([one for other, one in posteriors.items() if other != name])
+            for name in posteriors
+        }
+
+        def learned_prior(half: Half, priors: dict[str, bpa.Prior] = priors) -> bpa.Prior:
+            return priors[half.name]
+
+        print_sessions(way, halves, options, prior=learned_prior, answers=(0, *ANSWERS))
 
 
 def speed(options: Any) -> None:
