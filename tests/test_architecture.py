@@ -33,7 +33,6 @@ LAYERS = (
     ("diagnostics",),
     ("sampling",),
     ("decoding",),
-    ("judging",),
     ("experiments", "demo"),
     ("bpa_ppl",),  # the top-level module
     ("serving",),

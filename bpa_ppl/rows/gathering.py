@@ -404,7 +404,7 @@ class _ReferenceNotes:
             yield f"{given}, are used instead of those in the file, {old} per sentence"
         if self._without and self._lists:
             absent = f"no reference for {counted(len(self._without), 'sentence')}"
-            yield f"{absent}, the first of id {self._without[0]}: a metric may need one for each"
+            yield f"{absent}, the first of id {self._without[0]}: `adapt` leaves such lists out"
         if self._blank:
             blank = f"{counted(len(self._blank), 'sentence')} with a blank reference"
             yield f"{blank}, the first of id {self._blank[0]}: a translation without words"
