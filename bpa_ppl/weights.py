@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from bpa_ppl.columns import to_floats
+from bpa_ppl.columns import counted, to_floats
 from bpa_ppl.errors import DataError, UsageError, quoted, require
 from bpa_ppl.labels import matches
 from bpa_ppl.nbest import Float64, NBest, check_features
@@ -257,7 +257,8 @@ def match(
             such a feature within the lists.
 
     Raises:
-        DataError: if a feature has no weight, or a name in `fixed` is not a feature.
+        DataError: if a feature has no weight, or a name in `fixed` is not a feature; or if a weight
+            is of a column with missing values.
         UsageError: if weights or lists have another type.
 
     >>> lists = NBest.from_lists([["a"]], [[[1.0, 2.0]]], ["LM0", "W0"])
@@ -281,7 +282,15 @@ def match(
         problem = f"no weight for {', '.join(missing)}, which {nbest.origin} prints: add it"
         code = "missing-weight"
         raise DataError(problem, canonical.origin, parameter="defaults", code=code)
-    if unused := canonical.keys() - set(nbest.feature_names):
+    unused = canonical.keys() - set(nbest.feature_names)
+    for name in sorted(unused & nbest.extras.keys()):
+        column = np.asarray(nbest.extras[name])
+        absent = np.count_nonzero(np.isnan(column)) if column.dtype.kind == "f" else 0
+        if absent:
+            problem = f"{name}, which {canonical.origin} has a weight for, is missing for "
+            problem += f"{absent:,} of {counted(len(column), 'candidate')}: add it to these lists"
+            raise DataError(f"{problem}, or leave its weight out", nbest.origin, code="bad-number")
+    if unused:
         names = ", ".join(name for name in canonical if name in unused)
         warn_user(f"{canonical.origin}: {names} left out, because {nbest.origin} does not have it")
     new = [name not in canonical for name in nbest.feature_names]

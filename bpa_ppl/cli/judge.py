@@ -75,9 +75,11 @@ def judge(
         raise UsageError("give a file for the judgements", parameter="output", code="missing")
     if find_spec("starlette") is None or find_spec("uvicorn") is None:
         raise UsageError("judging needs Starlette and uvicorn: run `pip install 'bpa_ppl[serve]'`")
+    from bpa_ppl.formats.streams import require_writable
     from bpa_ppl.judging import Session
     from bpa_ppl.judging.server import serve
 
+    require_writable(output)
     session = Session(
         lists, start, journal=output, rater=rater, seed=seed, slip=slip, pairs=pairs, **options
     )

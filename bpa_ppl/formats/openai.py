@@ -205,6 +205,7 @@ class _Reader:
         self._prompt_id = extractor(format.prompt_id, "prompt_id")
         self._extract = extractor(format.extract)
         self._part = self._field if format.field else self._extract
+        self._whole = not (format.field or format.extract)
         finished = format.finished
         self._finished = (finished,) if isinstance(finished, str) else finished
         self._prompts: list[Prompt] = []
@@ -328,6 +329,21 @@ class _Reader:
     def _add(self, choices: Sequence[_Choice], model: str | None, place: int, number: int) -> None:
         """Add choices to the candidates of their prompt."""
         finished, part_of, label = self._finished, self._part, self._prompts[place].label
+        if self._whole:  # most lines have finished answers alone, without log-probabilities
+            plain = [
+                choice.message.content
+                for choice in choices
+                if choice.message is not None
+                and isinstance(choice.message.content, str)
+                and not choice.message.refusal
+                and choice.text is None
+                and choice.logprobs is None
+                and (choice.finish_reason is None or choice.finish_reason in finished)
+            ]
+            if len(plain) == len(choices):
+                texts = list(map(str.strip, plain))
+                self._answers.add(place, texts, [None] * len(texts), model)
+                return
         texts: list[str] = []
         found: list[Statistics | None] = []
         for choice in choices:

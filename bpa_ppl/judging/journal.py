@@ -183,10 +183,10 @@ def read_journal(path: str | Path) -> Journal:
 
 
 class JournalFile:
-    """A file of judgements that a session appends to; a line is on the disk when `append` returns.
+    """A file of judgements that a session appends to; an answer is on the disk after `append`.
 
     Args:
-        path: of the file; it is created if there is none.
+        path: of the file; the first answer creates it if there is none.
         header: the first line of a new file.
         same: fields of the header that must not differ in a file that exists.
 
@@ -197,9 +197,7 @@ class JournalFile:
         DataError: if the file is of another session, or cannot be written.
     """
 
-    def __init__(
-        self, path: str | Path, header: Mapping[str, Any], same: Iterable[str] = ("sha256",)
-    ) -> None:
+    def __init__(self, path: str | Path, header: Mapping[str, Any], same: Iterable[str]) -> None:
         self.path = Path(path)
         if self.path.exists() and self.path.stat().st_size:
             self.journal = read_journal(path)
@@ -216,7 +214,6 @@ class JournalFile:
         else:
             self.journal = Journal(header)
             self._end = 0
-            self.append({"format": FORMAT, "version": VERSION, **header})
 
     def append(self, record: Mapping[str, Any]) -> None:
         """Write a line and wait until it is on the disk; if that fails, the file stays as it was.
@@ -224,12 +221,14 @@ class JournalFile:
         Raises:
             DataError: if it cannot be written, or another process has changed the file.
         """
-        line = json.dumps(record, ensure_ascii=False).encode() + b"\n"
-        self._write(line, self._end)
-        self._end += len(line)
+        header = {"format": FORMAT, "version": VERSION, **self.journal.header}
+        records = [record] if self._end else [header, record]
+        lines = "".join(f"{json.dumps(one, ensure_ascii=False)}\n" for one in records).encode()
+        self._write(lines, self._end)
+        self._end += len(lines)
 
-    def _write(self, line: bytes, size: int) -> None:
-        """Write a line at the end of the answers, if the file has the expected size."""
+    def _write(self, lines: bytes, size: int) -> None:
+        """Write lines at the end of the answers, if the file has the expected size."""
         try:
             with open(self.path, "r+b" if size else "ab", buffering=0) as file:
                 if (found := os.fstat(file.fileno()).st_size) != size:
@@ -238,7 +237,7 @@ class JournalFile:
                 try:
                     file.truncate(self._end)
                     file.seek(self._end)
-                    if file.write(line) != len(line):
+                    if file.write(lines) != len(lines):
                         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
                     os.fsync(file.fileno())
                 except OSError:

@@ -123,6 +123,15 @@ class Session:
         require(lists, NBest, "a session compares candidates of n-best lists (NBest)", "lists")
         self.lists, self.rater, self.seed, self.slip = lists, rater, checked_seed(seed), slip
         self.pairs = one_of(pairs, PAIRS, "way of choosing pairs", "pairs")
+        header = {
+            "lists": Path(lists.origin).name,
+            "sha256": content_hash(lists),
+            "seed": self.seed,
+        }
+        if rater is not None:
+            header["rater"] = rater
+        same = [name for name in ("sha256", "rater") if name in header]
+        self._file = None if journal is None else JournalFile(journal, header, same)
         self._likelihood = Preference(slip=slip)
         self._options = options
         self._start, self.prior, self._recorded = _prior_of(lists, prior, self._likelihood, options)
@@ -139,14 +148,6 @@ class Session:
         self._position = {identifier: s for s, identifier in enumerate(lists.ids)}
         self._before = Weights.prior(np.asarray(self.prior.mean), self.prior.full_covariance)
         self._choices_before = self._candidates.choices(self._before)
-        header = {
-            "lists": Path(lists.origin).name,
-            "sha256": content_hash(lists),
-            "seed": self.seed,
-        }
-        if rater is not None:
-            header["rater"] = rater
-        self._file = None if journal is None else JournalFile(journal, header)
         self._restore(Journal(header) if self._file is None else self._file.journal)
 
     def _restore(self, journal: Journal) -> None:

@@ -33,7 +33,7 @@ class Rows(NamedTuple):
         lines: (rows,) int64, the 1-based lines of the file.
         features: (rows, features) float32; NaN is missing.
         totals: (rows,) float32, or None where the file has none; NaN is missing.
-        strings: hypothesis texts, not necessarily distinct.
+        strings: hypothesis texts, not necessarily distinct unless `distinct` is true.
         string_index: (rows,) int32 into `strings`.
         dropped: the sentence ids of hypotheses left out for a bad value.
         extras: more columns by name, one value per row: arrays, or sequences in which None is
@@ -45,6 +45,7 @@ class Rows(NamedTuple):
         totals_normalised: whether the totals may be divided by a length.
         empty: the ids of sentences without candidates, and the source of each where it has one.
         any_order: whether the rows of a sentence need not be adjacent.
+        distinct: whether the strings are known to be distinct, and all used.
     """
 
     names: tuple[str, ...]
@@ -62,16 +63,20 @@ class Rows(NamedTuple):
     totals_normalised: bool = False
     empty: tuple[tuple[int, str | None], ...] = ()
     any_order: bool = False
+    distinct: bool = False
 
     def part(self, start: int, stop: int | None = None) -> Rows:
         """Return consecutive rows."""
+        if start == 0 and (stop is None or stop >= len(self.ids)):
+            return self
         return self.select(slice(start, stop))
 
     def select(self, rows: slice | npt.NDArray[np.int64]) -> Rows:
         """Return some of the rows, in that order."""
         whole = ("names", "strings", "dropped", "empty", "totals_normalised", "any_order")
-        columns = {n: take(v, rows) for n, v in self._asdict().items() if n not in whole}
-        return self._replace(**columns)
+        fields = {n: v for n, v in self._asdict().items() if n not in (*whole, "distinct")}
+        columns = {n: take(v, rows) for n, v in fields.items()}
+        return self._replace(**columns, distinct=False)
 
 
 class SentenceLines(NamedTuple):

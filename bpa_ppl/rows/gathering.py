@@ -295,9 +295,11 @@ def joined(parts: Sequence[Rows]) -> Rows:
     """
     names = tuple(dict.fromkeys(chain.from_iterable(part.names for part in parts)))
     sizes = [len(part.ids) for part in parts]
-    numbers = defaultdict[str, int](count().__next__)  # a new text has the next number
-    index = np.concatenate([_numbered(part, numbers) for part in parts])
-    features = parts[0].features
+    strings, index, features = parts[0].strings, parts[0].string_index, parts[0].features
+    if len(parts) > 1 or not parts[0].distinct:
+        numbers = defaultdict[str, int](count().__next__)  # a new text has the next number
+        index = np.concatenate([_numbered(part, numbers) for part in parts])
+        strings = tuple(numbers)
     if len(parts) > 1:
         features = np.concatenate([_with_columns(part, names) for part in parts])
     single = ("ids", "lines", "totals", "sources", "references")
@@ -308,7 +310,7 @@ def joined(parts: Sequence[Rows]) -> Rows:
     return parts[0]._replace(
         names=names,
         features=features,
-        strings=tuple(numbers),
+        strings=strings,
         string_index=index,
         dropped=tuple(chain.from_iterable(part.dropped for part in parts)),
         empty=tuple(chain.from_iterable(part.empty for part in parts)),

@@ -271,7 +271,7 @@ def sample_rows(
         sentences[SOURCE] = [prompt.source for prompt in ordered]
     lines = np.array([prompt.line for prompt in ordered], np.int64)
     result = schema.rows(Fields(hypotheses, sentences, parents, lines, nested=True))
-    result = result._replace(strings=strings, string_index=index)
+    result = result._replace(strings=strings, string_index=index, distinct=True)
     if origins is not None:
         extras = {origins: tuple(map(labels.__getitem__, origin[rows].tolist()))}
         result = result._replace(extras=extras)

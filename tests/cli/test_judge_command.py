@@ -52,6 +52,7 @@ def test_what_is_missing_is_said(file: Path) -> None:
     refused("judge", file.name, mention="--output")
     refused("judge", file.name, "--simulate", "quality2", mention="quality2")
     refused("judge", file.name, "--simulate", "score", "-o", "a.jsonl", mention="--output")
+    refused("judge", file.name, "-o", "absent/a.jsonl", mention="absent")
     Path("other.jsonl").write_text("{}\n")
     refused("judge", file.name, "-o", "other.jsonl", mention="other.jsonl:1")
     adapt = ("adapt", file.name, "-w", "none", "-o", "p.nc", "--judgements", "other.jsonl")

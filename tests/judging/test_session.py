@@ -177,6 +177,9 @@ def test_a_journal_of_other_lists_is_refused(tmp_path: Path) -> None:
     answered(Session(compared_lists(), journal=path), 1)
     with raises(DataError, "mismatch", match=str(path)):
         Session(compared_lists(count=39), journal=path)
+    answered(Session(compared_lists(), journal=tmp_path / "ann.jsonl", rater="ann"), 1)
+    with raises(DataError, "mismatch", match="ann"):
+        Session(compared_lists(), journal=tmp_path / "ann.jsonl", rater="bob")
 
 
 def test_two_programs_do_not_write_one_journal(tmp_path: Path) -> None:
