@@ -46,6 +46,9 @@ class Judgement:
         rater: who gave it, if known.
         correction: a text that the rater wrote for the source, or None.
         time: of the answer, as ISO 8601 prints it.
+
+    >>> Judgement("a", (1, 0), "first", rater="ann").candidates[0]  # the better one
+    1
     """
 
     id: int | str
@@ -83,6 +86,9 @@ class Judgement:
 
         Raises:
             ValueError: if a field is missing or invalid.
+
+        >>> Judgement.parse({"id": "a", "candidates": [1, 0], "answer": "tie"}).answer
+        'tie'
         """
         pair, answer = record.get("candidates"), record.get("answer")
         if not isinstance(record.get("id"), int | str):
@@ -117,6 +123,10 @@ class Journal:
         header: of the session.
         lines: of the file after the header, in order: a judgement, or the number of the line whose
             judgement is taken back.
+
+    >>> one, other = Judgement("a", (1, 0), "tie"), Judgement("b", (0, 2), "first")
+    >>> Journal({}, (one, other, 3)).kept == {2: one}, Journal({}, (one, other, 3)).undone == other
+    (True, True)
     """
 
     header: Mapping[str, Any]

@@ -74,6 +74,9 @@ class Agreement(NamedTuple):
         pairs: that at least two of them answered.
         alike: pairs of which all answers are the same.
         alpha: Krippendorff's α of the ordered answers first, tie, second; NaN if all are alike.
+
+    >>> print(Agreement(raters=2, pairs=30, alike=21, alpha=0.58))
+    2 raters answered 30 pairs in common, and 21 alike (Krippendorff's α 0.58)
     """
 
     raters: int

@@ -32,6 +32,10 @@ class Outlook(NamedTuple):
         random: how many such answers there are.
         repeated: pairs that were asked twice, and decided or not both times.
         agreed: how many of them were answered alike.
+
+    >>> state = Outlook(30, 100, 40, 0.6, 0.7, 0.002, 12.0, 8.0, 15, 2, 2)
+    >>> state.changed / state.lists, state.predicted > state.predicted_before
+    (0.4, True)
     """
 
     answers: int

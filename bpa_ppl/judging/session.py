@@ -57,6 +57,9 @@ class Question:
         source: of the list, or None.
         asked: why: `random`, `information` or `repeat`.
         number: of the line of the journal that the answer will have, which identifies it.
+
+    >>> Question(7, 0, (1, 0), ("a cat", "cat"), "un chat", "random", 2).texts[0]
+    'a cat'
     """
 
     id: int | str
@@ -104,8 +107,18 @@ class Session:
     >>> for _ in range(4):
     ...     better = session.next().candidates.index(0)
     ...     _ = session.answer(("first", "second")[better])
-    >>> bool(session.weights.mean[0] > 0), len(session.judgements)
-    (True, 4)
+    >>> bool(session.weights.mean[0] > 0), session.choices().tolist(), len(session.judgements)
+    (True, [0, 0], 4)
+    >>> session.outlook().answers, bool(session.probabilities(0)[0] > 0.5)
+    (4, True)
+    >>> session.undo().answer in ("first", "second"), len(session.judgements)
+    (True, 3)
+    >>> for question in session.batch(2):  # for another annotation tool
+    ...     _ = session.add(Judgement(question.id, question.candidates, "tie"))
+    >>> sum(map(len, filter(None, session.judged.sentence_extras["ties"])))
+    2
+    >>> session.posterior.posterior["weights"].shape, session.restarted(seed=1).judgements
+    ((4, 1000, 1), ())
     """
 
     def __init__(

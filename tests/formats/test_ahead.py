@@ -96,9 +96,9 @@ def test_an_unfinished_stream_ends_its_thread_and_the_reader() -> None:
 
 
 @pytest.mark.parametrize("name", ["lists.csv", "lists.csv.gz"])
-@pytest.mark.parametrize("last", ["0,b,2", "1,b,x"])
+@pytest.mark.parametrize("last", ["-1,b,2", "1,b,x"])
 def test_an_error_ends_all_threads_while_it_is_kept(tmp_path: Path, name: str, last: str) -> None:
-    """The second list of a sentence is found after the reader, a bad number by the reader."""
+    """An id below the first one is found after the reader, a bad number by the reader."""
     path = tmp_path / name
     filler = [f"1,{'word ' * 40}{n},1" for n in range(20_000)]
     content = "\n".join(["id,text,lm", "0,a,1", *filler, last, *filler, ""]).encode()

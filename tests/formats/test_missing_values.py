@@ -250,7 +250,7 @@ def test_the_long_form_states_what_belongs_to_a_sentence_once(write: Write) -> N
 def test_sentences_without_references(write: Write, none: dict[str, Any]) -> None:
     lines = list(map(json.loads, nested([(s, {**of, "mqm": 0}) for s, of in PARTLY], None)))
     known = [{**lines[0], "references": ["r"]}, {**lines[1], **none}, {**lines[2], **none}]
-    with pytest.warns(BpaWarning, match="no reference for 2 sentences, the first of id 1: a met"):
+    with pytest.warns(BpaWarning, match="no reference for 2 sentences, the first of id 1: `adapt`"):
         assert read_nbest(write(*map(json.dumps, known))).references == (("r",), (), ())
     unknown = [{**line, **none} for line in lines]
     assert read_nbest(write(*map(json.dumps, unknown))).references is None
