@@ -341,8 +341,8 @@ class _Reader:
                 and (choice.finish_reason is None or choice.finish_reason in finished)
             ]
             if len(plain) == len(choices):
-                texts = list(map(str.strip, plain))
-                self._answers.add(place, texts, [None] * len(texts), model)
+                parts = list(map(str.strip, plain))
+                self._answers.add(place, parts, [None] * len(parts), model)
                 return
         texts: list[str] = []
         found: list[Statistics | None] = []
