@@ -54,6 +54,17 @@ def log_probabilities(features: Any, weights: Any, base: Any = None) -> Any:
     return scores - normalised(scores, axis=0)[0]
 
 
+def entropy(p: Any, axis: int = 0) -> Any:
+    """Return the entropy of distributions over one axis, in nats; 0 log 0 is 0.
+
+    >>> import numpy as np
+    >>> entropy(np.array([[0.5, 0.25], [0.5, 0.75], [0.0, 0.0]])).round(3).tolist()
+    [0.693, 0.562]
+    """
+    arrays = p.__array_namespace__()
+    return -(p * arrays.log(arrays.maximum(p, arrays.finfo(p.dtype).tiny))).sum(axis=axis)
+
+
 def exp2(values: jax.Array) -> jax.Array:
     """Return 2**x of 32-bit floats with a relative error of 3e-7; x is clipped to [−126, 127].
 

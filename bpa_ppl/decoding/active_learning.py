@@ -12,7 +12,7 @@ from bpa_ppl.decoding.reranking import with_defaults
 from bpa_ppl.diagnostics import refuse_unconverged
 from bpa_ppl.errors import UsageError, one_of
 from bpa_ppl.models import Preparation
-from bpa_ppl.models.probabilities import normalised
+from bpa_ppl.models.probabilities import entropy, normalised
 from bpa_ppl.nbest import Float64, Int64, NBest
 from bpa_ppl.posterior import as_draws
 from bpa_ppl.progress import Reporter, reporter
@@ -149,6 +149,5 @@ def information_and_entropy(features: np.ndarray, weights: np.ndarray) -> tuple[
     scores = (features - features[:1]) @ weights.T
     log_total, p = normalised(scores, axis=0)
     entropies = log_total[0].astype(np.float64) - np.einsum("nd,nd->d", p, scores, dtype=np.float64)
-    mean = p.mean(axis=1, dtype=np.float64)
-    entropy = float(-np.sum(mean * np.log(np.maximum(mean, np.finfo(np.float64).tiny))))
-    return max(entropy - float(entropies.mean()), 0.0), entropy
+    total = float(entropy(p.mean(axis=1, dtype=np.float64)))
+    return max(total - float(entropies.mean()), 0.0), total

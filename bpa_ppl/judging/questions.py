@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bpa_ppl.judging.answers import Weights, probabilities
+from bpa_ppl.models.probabilities import entropy
 from bpa_ppl.nbest import Float64, Int64
 
 #: What an answer may inform about.
@@ -130,11 +131,6 @@ def informative_pair(
         information = entropy(p.mean(axis=-1)) - entropy(p).mean(axis=-1)
     chosen = int(np.argmax(information))
     return int(lists[chosen]), int(first[chosen]), int(second[chosen])
-
-
-def entropy(p: Float64) -> Float64:
-    """Return the entropy of distributions over the first axis, in nats."""
-    return np.asarray(-(p * np.log(np.maximum(p, np.finfo(float).tiny))).sum(axis=0))
 
 
 def information_about_choices(p: Float64, best: Int64) -> Float64:
