@@ -23,8 +23,6 @@ OPTIONS = (
     "--disable-background-networking",
     "--disable-component-update",
     "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
-    "--hide-scrollbars",
-    "--remote-debugging-pipe",
 )
 #: The browser reads from descriptor 3 and writes to descriptor 4.
 START = "import os, sys; [os.dup2(int(sys.argv[n]), n + 2) for n in (1, 2)]; "
@@ -49,7 +47,13 @@ class Browser:
         (read, self._out), (self._in, write) = os.pipe(), os.pipe()
         command = [sys.executable, "-S", "-c", START, str(read), str(write), str(CHROMIUM)]
         self._process = subprocess.Popen(
-            [*command, *OPTIONS, f"--user-data-dir={profile}"],
+            [
+                *command,
+                *OPTIONS,
+                "--hide-scrollbars",
+                "--remote-debugging-pipe",
+                f"--user-data-dir={profile}",
+            ],
             pass_fds=(read, write),
             stderr=subprocess.DEVNULL,
         )

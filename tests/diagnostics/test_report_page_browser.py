@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 import subprocess
 from html import unescape
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
+from browser import CHROMIUM, OPTIONS
 from external_posterior import autoregressive, external_posterior
 
 from bpa_ppl.diagnostics.baselines.table import SYSTEM, BaselineComparison, BaselineRow, Baselines
@@ -20,18 +20,6 @@ from bpa_ppl.diagnostics.report_page import posterior_page
 from bpa_ppl.diagnostics.subdomains import subdomains_page
 from bpa_ppl.phrases import NumberedText, Subdomains
 
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser"))), None)
-OPTIONS = (
-    "--headless=new",
-    "--no-sandbox",  # which root has no use of
-    "--disable-gpu",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--host-resolver-rules=MAP * ~NOTFOUND",
-    "--enable-logging=stderr",
-    "--window-size=1280,900",
-)
 #: Measures the page, and writes what it finds into it.
 MEASURE = """<script>window.onload = () => {
   const width = e => e.getBoundingClientRect().width;
@@ -62,7 +50,14 @@ class Visit(NamedTuple):
 def visit(page: Path, *more: str) -> Visit:
     folder = page.parent
     log = folder / "net.json"
-    options = [*OPTIONS, *more, f"--user-data-dir={folder / 'profile'}", f"--log-net-log={log}"]
+    options = [
+        *OPTIONS,
+        "--enable-logging=stderr",
+        "--window-size=1280,900",
+        *more,
+        f"--user-data-dir={folder / 'profile'}",
+        f"--log-net-log={log}",
+    ]
     done = subprocess.run(
         [str(CHROMIUM), *options, "--dump-dom", page.as_uri()],
         capture_output=True,
