@@ -31,21 +31,18 @@ class Answers(NamedTuple):
         difference: (n, K) features of the first candidate minus those of the second.
         base: (n,) the same difference of the score of features with a fixed weight.
         answer: (n,) positions in `ANSWERS`.
-        strength: (n,) the exponent of the likelihood of each answer; 1 is an ordinary answer.
     """
 
     difference: Float64
     base: Float64
     answer: Int64
-    strength: Float64
 
     @classmethod
     def none(cls, features: int) -> Self:
         """Return no answers."""
-        none = np.zeros(0)
-        return cls(np.zeros((0, features)), none, np.zeros(0, np.int64), none)
+        return cls(np.zeros((0, features)), np.zeros(0), np.zeros(0, np.int64))
 
-    def added(self, difference: Float64, base: float, answer: str, strength: float = 1.0) -> Self:
+    def added(self, difference: Float64, base: float, answer: str) -> Self:
         """Return these answers and one more.
 
         >>> answers = Answers.none(2).added(np.array([1.0, 0.0]), 0.0, TIE)
@@ -56,11 +53,10 @@ class Answers(NamedTuple):
             difference=np.vstack([self.difference, difference]),
             base=np.append(self.base, base),
             answer=np.append(self.answer, ANSWERS.index(answer)),
-            strength=np.append(self.strength, strength),
         )
 
 
-class Weights(NamedTuple):
+class Gaussian(NamedTuple):
     """A Gaussian of λ and log ν, K + 1 values.
 
     Attributes:
@@ -110,7 +106,7 @@ def _scores(u: Float64, log_nu: Float64) -> Float64:
     return np.stack(np.broadcast_arrays(u / 2, -u / 2, log_nu))
 
 
-def log_density(answers: Answers, prior: Weights, theta: Float64, slip: float = 0.0) -> float:
+def log_density(answers: Answers, prior: Gaussian, theta: Float64, slip: float = 0.0) -> float:
     """Return the log posterior density of λ and log ν, (K + 1,), up to a constant."""
     shift = theta - prior.mean
     u = answers.difference @ theta[:-1] + answers.base
@@ -118,13 +114,12 @@ def log_density(answers: Answers, prior: Weights, theta: Float64, slip: float = 
     log_p = scores[answers.answer, np.arange(len(u))] - logsumexp(scores, axis=0)
     if slip:
         log_p = np.logaddexp(np.log1p(-slip) + log_p, np.log(slip / len(ANSWERS)))
-    log_likelihood = answers.strength @ log_p
-    return float(log_likelihood - 0.5 * shift @ np.linalg.solve(prior.covariance, shift))
+    return float(log_p.sum() - 0.5 * shift @ np.linalg.solve(prior.covariance, shift))
 
 
 def posterior(
-    answers: Answers, prior: Weights, slip: float = 0.0, start: Float64 | None = None
-) -> Weights:
+    answers: Answers, prior: Gaussian, slip: float = 0.0, start: Float64 | None = None
+) -> Gaussian:
     """Return Laplace's approximation of the posterior of λ and log ν.
 
     The curvature is that of expectation maximisation, in which an answer counts as much as it is
@@ -136,7 +131,7 @@ def posterior(
         slip: ε, from 0 to below 1.
         start: (K + 1,) where the search begins; None is the mean of the prior.
 
-    >>> prior = Weights.prior(np.zeros(1), np.eye(1))
+    >>> prior = Gaussian.prior(np.zeros(1), np.eye(1))
     >>> answers = Answers.none(1).added(np.array([2.0]), 0.0, FIRST)
     >>> posterior(answers, prior).mean.round(2).tolist()
     [0.6, -0.25]
@@ -159,7 +154,7 @@ def posterior(
                 break
         theta, value = theta + scale * step, reached
     covariance = np.linalg.inv(curvature)
-    return Weights(theta, (covariance + covariance.T) / 2)
+    return Gaussian(theta, (covariance + covariance.T) / 2)
 
 
 def _derivatives(answers: Answers, theta: Float64, slip: float) -> tuple[Float64, Float64]:
@@ -169,7 +164,7 @@ def _derivatives(answers: Answers, theta: Float64, slip: float) -> tuple[Float64
     p = probabilities(u, theta[-1])
     first, second, tie = np.arange(3)[:, None] == answers.answer
     own = np.maximum(p[answers.answer, np.arange(len(u))], np.finfo(float).tiny)
-    weight = answers.strength * (1 - slip) * own / ((1 - slip) * own + slip / len(ANSWERS))
+    weight = (1 - slip) * own / ((1 - slip) * own + slip / len(ANSWERS))
     # The scores have the derivatives (1/2, -1/2, 0) by u and (0, 0, 1) by log ν.
     by_u = weight * 0.5 * (1.0 * first - second - p[0] + p[1])
     gradient = np.append(by_u @ features, weight @ (tie - p[2]))

@@ -23,8 +23,6 @@ from bpa_ppl.judging.session import Session
 from bpa_ppl.judging.view import panel, question_view
 from bpa_ppl.serving.web import Refused, error_response, read_body, static_routes
 
-#: How much better one candidate is, and the exponent of the likelihood of that answer.
-STRENGTHS = {"slightly": 0.3, "clearly": 1.0, "much": 2.5}
 #: Bytes of the body of a request; corrections are the only long part.
 _LIMIT = 2**18
 #: The address is a secret: it is neither stored nor sent to other sites.
@@ -38,7 +36,6 @@ class _Undo(msgspec.Struct, forbid_unknown_fields=True):
 class _Answer(msgspec.Struct, forbid_unknown_fields=True):
     number: int
     answer: Literal["first", "second", "tie", "skip"]
-    strength: Literal["slightly", "clearly", "much"] = "clearly"
     correction: str | None = None
 
 
@@ -65,7 +62,6 @@ def application(
     session: Session,
     token: str,
     *,
-    strengths: bool = False,
     hosts: Sequence[str] = ("127.0.0.1", "localhost"),
 ) -> Starlette:
     """Return the application of a session, for uvicorn or another ASGI server.
@@ -73,7 +69,6 @@ def application(
     Args:
         session: whose questions are answered. Requests wait for each other.
         token: the first part of the path of every address, of letters, digits, `-` and `_`.
-        strengths: ask how much better a candidate is: slightly, clearly, or much.
         hosts: names of the server; requests to other names are refused, because a page of
             another site may have resolved its own name to this address.
     """
@@ -89,7 +84,7 @@ def application(
         return Response(body, status, media_type="application/json", headers=_HEADERS)
 
     async def question(request: Request) -> Response:
-        return await reply(lambda: (200, {**question_view(session), "strengths": strengths}))
+        return await reply(lambda: (200, question_view(session)))
 
     async def state(request: Request) -> Response:
         return await reply(lambda: (200, panel(session)))
@@ -99,13 +94,12 @@ def application(
 
         def work() -> None:
             texts = session.next().texts
-            exponent, correction = 1.0, None
+            correction = None
             if given.answer in ("first", "second"):
-                exponent = STRENGTHS[given.strength]
                 preferred = texts[given.answer == "second"]
                 if (given.correction or "").strip() not in ("", preferred.strip()):
                     correction = given.correction
-            session.answer(given.answer, strength=exponent, correction=correction)
+            session.answer(given.answer, correction=correction)
 
         return await reply(partial(_changed, session, given.number, work))
 

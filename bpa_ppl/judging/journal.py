@@ -9,8 +9,8 @@ The first line describes the session, and each other line is an answer:
     {"undo": 2}
 
 (each on one line). `candidates` are positions in the list, in the order in which they were shown;
-`answer` is `first`, `second`, `tie`, or `skip`, which says nothing. `strength` is an exponent of
-the likelihood, 1 if it is absent. `undo` takes the answer in that line of the file back.
+`answer` is `first`, `second`, `tie`, or `skip`, which says nothing. `undo` takes the answer in that
+line of the file back.
 """
 
 from __future__ import annotations
@@ -41,7 +41,6 @@ class Judgement:
         candidates: positions of the first and the second candidate.
         answer: `first`, `second`, `tie` or `skip`.
         asked: why the pair was shown: `random`, `information` or `repeat`.
-        strength: the exponent of the likelihood of the answer.
         predicted: the probability of `first` rather than `second` by the weights before it.
         rater: who gave it, if known.
         correction: a text that the rater wrote for the source, or None.
@@ -55,7 +54,6 @@ class Judgement:
     candidates: tuple[int, int]
     answer: str
     asked: str = RANDOM
-    strength: float = 1.0
     predicted: float | None = None
     rater: str | None = None
     correction: str | None = None
@@ -73,8 +71,6 @@ class Judgement:
             "answer": self.answer,
             "asked": self.asked,
         }
-        if self.strength != 1.0:
-            fields["strength"] = self.strength
         for name in ("predicted", "correction", "time"):
             if (value := getattr(self, name)) not in (None, ""):
                 fields[name] = value
@@ -99,15 +95,11 @@ class Judgement:
             raise ValueError("candidates are not two positions, such as [3, 0]")
         if answer not in (*ANSWERS, SKIP):
             raise ValueError(f"the answer {quoted(answer)} is not first, second, tie or skip")
-        strength = record.get("strength", 1.0)
-        if not isinstance(strength, int | float) or not 0 < strength < 1e6:
-            raise ValueError(f"the strength {quoted(strength)} is not a number above 0")
         return cls(
             id=record["id"],
             candidates=(pair[0], pair[1]),
             answer=answer,
             asked=str(record.get("asked", RANDOM)),
-            strength=float(strength),
             predicted=record.get("predicted"),
             rater=rater,
             correction=record.get("correction"),

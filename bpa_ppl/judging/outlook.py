@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bpa_ppl.judging.answers import ANSWERS, FIRST, TIE, Weights, probabilities
+from bpa_ppl.judging.answers import ANSWERS, FIRST, TIE, Gaussian, probabilities
 from bpa_ppl.judging.journal import RANDOM, REPEAT, Judgement
 from bpa_ppl.judging.questions import Candidates, random_pairs
 from bpa_ppl.nbest import Int64
@@ -88,7 +88,7 @@ class Tally:
 
 
 def outlook(
-    candidates: Candidates, pool: Int64, choices_before: Int64, weights: Weights, tally: Tally
+    candidates: Candidates, pool: Int64, choices_before: Int64, weights: Gaussian, tally: Tally
 ) -> Outlook:
     """Return what the answers of a session have changed, and what further ones would.
 
@@ -131,7 +131,7 @@ def _hit(score: float, first: bool) -> float:
 
 
 def _expected(
-    table: Candidates, weights: Weights, rng: np.random.Generator
+    table: Candidates, weights: Gaussian, rng: np.random.Generator
 ) -> tuple[float, float, float]:
     """Return P(best), the share of the headroom, and its growth by further answers.
 
@@ -161,7 +161,7 @@ def _expected(
     covariance = weights.covariance[:size, :size]
     gain = np.eye(len(u)) / curvature + difference @ covariance @ difference.T
     slope = covariance @ difference.T
-    lost = Weights(weights.mean, np.zeros((size + 1,) * 2))
+    lost = Gaussian(weights.mean, np.zeros((size + 1,) * 2))
     lost.covariance[:size, :size] = slope @ np.linalg.solve(gain, slope.T)
     later = table.scores(lost.sample(rng, _DRAWS)[:, :size])
     growth = (np.maximum.reduceat(later, starts, axis=0) - later[chosen]).mean(axis=1).sum()

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bpa_ppl.judging.answers import Weights, probabilities
+from bpa_ppl.judging.answers import Gaussian, probabilities
 from bpa_ppl.models.probabilities import entropy
 from bpa_ppl.nbest import Float64, Int64
 
@@ -47,7 +47,7 @@ class Candidates(NamedTuple):
         offsets = np.append(0, ends)
         return Candidates(self.features[rows], self.base[rows], offsets, self.text[rows])
 
-    def choices(self, weights: Weights) -> Int64:
+    def choices(self, weights: Gaussian) -> Int64:
         """Return the position of the candidate of each list that the mean weights choose, (S,)."""
         return self.best(self.scores(weights.mean[None, :-1]))[:, 0]
 
@@ -89,14 +89,18 @@ def random_pair(
     for _ in range(_ATTEMPTS):
         lists, first, second = random_pairs(candidates, rng.choice(pool, 1), rng)
         if len(lists):
-            break
-    return int(lists[0]), int(first[0]), int(second[0])
+            return int(lists[0]), int(first[0]), int(second[0])
+    # Nearly all candidates are alike: the first one, and one that differs from it.
+    chosen = int(rng.choice(pool))
+    start, end = candidates.offsets[chosen : chosen + 2]
+    different = np.flatnonzero(candidates.text[start:end] != candidates.text[start])
+    return chosen, int(start), int(start + rng.choice(different))
 
 
 def informative_pair(
     candidates: Candidates,
     pool: Int64,
-    weights: Weights,
+    weights: Gaussian,
     rng: np.random.Generator,
     slip: float = 0.0,
     about: str = "choices",

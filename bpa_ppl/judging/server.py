@@ -15,7 +15,6 @@ def serve(
     *,
     host: str = "127.0.0.1",
     port: int = 8000,
-    strengths: bool = False,
     ready: Callable[[str], None] | None = None,
 ) -> None:
     """Serve the page of a session until the process is stopped.
@@ -25,7 +24,6 @@ def serve(
         host: the address to listen on; by default only this computer can connect. The browser must
             use this name, 127.0.0.1 or localhost.
         port: 0 chooses a free one.
-        strengths: ask how much better a candidate is: slightly, clearly, or much.
         ready: called with the URL when connections are accepted. It contains a random token,
             without which every request is refused.
 
@@ -34,7 +32,7 @@ def serve(
     """
     token = secrets.token_urlsafe(24)
     hosts = ("127.0.0.1", "localhost", host)
-    app = application(session, token, strengths=strengths, hosts=hosts)
+    app = application(session, token, hosts=hosts)
     listening = listen(host, port)
     if ready is not None:
         ready(f"http://{host}:{listening.getsockname()[1]}/{token}/")

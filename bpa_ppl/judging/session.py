@@ -15,7 +15,7 @@ from scipy.special import expit
 
 from bpa_ppl.columns import counted
 from bpa_ppl.errors import DataError, UsageError, checked_seed, one_of, quoted, require
-from bpa_ppl.judging.answers import ANSWERS, Answers, Weights, posterior
+from bpa_ppl.judging.answers import ANSWERS, Answers, Gaussian, posterior
 from bpa_ppl.judging.journal import (
     INFORMATION,
     RANDOM,
@@ -159,7 +159,7 @@ class Session:
                 f"{counted(skipped, 'list')} of {len(lists)} left out: all candidates are alike"
             )
         self._position = {identifier: s for s, identifier in enumerate(lists.ids)}
-        self._before = Weights.prior(np.asarray(self.prior.mean), self.prior.full_covariance)
+        self._before = Gaussian.prior(np.asarray(self.prior.mean), self.prior.full_covariance)
         self._choices_before = self._candidates.choices(self._before)
         self._restore(Journal(header) if self._file is None else self._file.journal)
 
@@ -191,32 +191,24 @@ class Session:
             self._question = self._choose(self._lines)
         return self._question
 
-    def answer(
-        self, answer: str, *, strength: float = 1.0, correction: str | None = None
-    ) -> Judgement:
+    def answer(self, answer: str, *, correction: str | None = None) -> Judgement:
         """Record the answer to the question that `next` returned, and update the posterior.
 
         Args:
             answer: `first`, `second`, `tie` or `skip`.
-            strength: the exponent of its likelihood in `weights`: more than 1 if one is much
-                better. In `posterior` each answer counts once.
             correction: a text that the rater wrote for the source.
 
         Raises:
             DataError: if the journal cannot be written; the answer then does not count.
-            UsageError: if there is no such answer, or the strength is not a number above 0.
+            UsageError: if there is no such answer.
         """
         one_of(answer, (*ANSWERS, SKIP), "answer")
-        if not 0 < strength < 1e6:
-            problem = f"a strength is a number above 0, not {strength!r}"
-            raise UsageError(problem, parameter="strength")
         question = self.next()
         judgement = Judgement(
             id=question.id,
             candidates=question.candidates,
             answer=answer,
             asked=question.asked,
-            strength=strength,
             rater=self.rater,
             correction=correction,
         )
@@ -337,9 +329,7 @@ class Session:
         difference, base = self._difference(*self._rows(judgement))
         self._tally.add(judgement, float(difference @ self._before.mean[:-1] + base))
         if judgement.answer in ANSWERS:
-            self._answers = self._answers.added(
-                difference, base, judgement.answer, judgement.strength
-            )
+            self._answers = self._answers.added(difference, base, judgement.answer)
 
     def _update(self) -> None:
         self.weights = posterior(self._answers, self._before, self.slip, self.weights.mean)

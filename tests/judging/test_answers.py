@@ -14,22 +14,22 @@ from bpa_ppl.judging.answers import (
     SECOND,
     TIE,
     Answers,
-    Weights,
+    Gaussian,
     log_density,
     posterior,
     probabilities,
 )
 from bpa_ppl.models import Preference, Prior
 
-PRIOR = Weights.prior(np.array([0.2, -0.1]), np.array([[0.5, 0.1], [0.1, 0.3]]))
+PRIOR = Gaussian.prior(np.array([0.2, -0.1]), np.array([[0.5, 0.1], [0.1, 0.3]]))
 
 
 def some_answers(count: int = 30) -> Answers:
-    """Answers with a base and strengths."""
+    """Answers with a base."""
     rng, answers = np.random.default_rng(1), Answers.none(2)
     for _ in range(count):
         answer = ANSWERS[rng.integers(3)]
-        answers = answers.added(rng.normal(size=2), rng.normal(), answer, rng.choice([0.3, 1, 2.5]))
+        answers = answers.added(rng.normal(size=2), rng.normal(), answer)
     return answers
 
 
@@ -82,7 +82,7 @@ def test_the_covariance_is_the_inverse_hessian_without_slips() -> None:
 def test_the_moments_are_nearly_those_of_quadrature() -> None:
     """With ten answers about one feature, Laplace's approximation is close."""
     rng = np.random.default_rng(3)
-    prior, answers = Weights.prior(np.zeros(1), np.eye(1)), Answers.none(1)
+    prior, answers = Gaussian.prior(np.zeros(1), np.eye(1)), Answers.none(1)
     for difference in rng.normal(size=10):
         answers = answers.added(np.array([difference]), 0.0, FIRST if difference > 0 else SECOND)
     grid, log_nu = np.meshgrid(np.linspace(-6, 6, 61), np.linspace(-6, 4, 61), indexing="ij")
@@ -97,14 +97,6 @@ def test_the_moments_are_nearly_those_of_quadrature() -> None:
     np.testing.assert_allclose(np.sqrt(np.diag(weights.covariance)), deviation, rtol=0.15)
 
 
-def test_an_answer_of_strength_two_counts_twice() -> None:
-    """As the same answer given twice."""
-    difference = np.array([1.0, -0.5])
-    strong = Answers.none(2).added(difference, 0.1, FIRST, 2.0)
-    twice = Answers.none(2).added(difference, 0.1, FIRST).added(difference, 0.1, FIRST)
-    np.testing.assert_allclose(posterior(strong, PRIOR).mean, posterior(twice, PRIOR).mean)
-
-
 def test_probabilities_by_hand() -> None:
     """Davidson's formula, and slips to any of three answers."""
     p = probabilities(np.array([np.log(4.0)]), np.array([np.log(0.5)]), slip=0.3)[:, 0]
@@ -114,7 +106,7 @@ def test_probabilities_by_hand() -> None:
 def test_a_million_to_one_does_not_overflow() -> None:
     """Neither does the search from far away."""
     answers = Answers.none(1).added(np.array([1e4]), 0.0, SECOND)
-    prior = Weights.prior(np.array([50.0]), np.eye(1))
+    prior = Gaussian.prior(np.array([50.0]), np.eye(1))
     weights = posterior(answers, prior)
     assert np.isfinite(weights.mean).all()
     assert weights.mean[0] < 1

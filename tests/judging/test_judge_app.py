@@ -112,7 +112,7 @@ def test_undo_asks_again(open_session: Open) -> None:
     assert (shown(again), again["last"], again["answers"]) == (shown(first), None, 0)
     assert len(read_journal(client.path).kept) == 0
     resumed = open_session().get("question").json()
-    assert resumed == {**again, "strengths": False}
+    assert resumed == again
 
 
 def test_a_question_is_answered_once(open_session: Open) -> None:
@@ -125,26 +125,18 @@ def test_a_question_is_answered_once(open_session: Open) -> None:
     assert len(read_journal(client.path).lines) == 1
     current = client.get("question").json()
     for reply in replies:
-        question = reply.json().get("question", reply.json())
-        assert {**question, "strengths": False} == current
+        assert reply.json().get("question", reply.json()) == current
     assert client.post("undo", json={"number": number}).status_code == 409
 
 
-def test_strengths_and_corrections(open_session: Open) -> None:
-    client = open_session(strengths=True)
-    question = client.get("question").json()
-    assert question["strengths"]
-    answer(client, "second", strength="much", correction="mine")
-    answer(client, "first", strength="slightly", correction=" \n")
-    answer(client, "tie", strength="much", correction="mine")
+def test_corrections(open_session: Open) -> None:
+    client = open_session()
+    answer(client, "second", correction="mine")
+    answer(client, "first", correction=" \n")
+    answer(client, "tie", correction="mine")
     answer(client, "first", correction=shown(client.get("question").json())[0])
     lines = read_journal(client.path).lines
-    assert [(line.strength, line.correction) for line in lines] == [
-        (2.5, "mine"),
-        (0.3, None),
-        (1.0, None),
-        (1.0, None),
-    ]
+    assert [line.correction for line in lines] == ["mine", None, None, None]
 
 
 @pytest.mark.parametrize(
@@ -157,7 +149,7 @@ def test_strengths_and_corrections(open_session: Open) -> None:
         ({"answer": "first"}, 400, "bad-json"),
         ({"number": "2", "answer": "first"}, 400, "bad-json"),
         ({"number": 2, "answer": "third"}, 400, "bad-json"),
-        ({"number": 2, "answer": "first", "strength": 7}, 400, "bad-json"),
+        ({"number": 2, "answer": "first", "correction": 7}, 400, "bad-json"),
         ({"number": 2, "answer": "first", "more": 1}, 400, "bad-json"),
         ({"number": 2, "answer": "first", "correction": "x" * 2**18}, 413, "too-large"),
         ({"number": 3, "answer": "first"}, 409, "stale"),

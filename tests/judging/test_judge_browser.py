@@ -66,9 +66,9 @@ def opened(browser: Browser, url: str, question: int = 1) -> Page:
 def test_keys(browser: Browser, session: Session, tmp_path: Path) -> None:
     def recorded() -> list[Any]:
         lines = read_journal(tmp_path / "j.jsonl").lines
-        return [x if isinstance(x, int) else (x.answer, x.strength, x.correction) for x in lines]
+        return [x if isinstance(x, int) else (x.answer, x.correction) for x in lines]
 
-    with running(session, strengths=True) as url:
+    with running(session) as url:
         page = opened(browser, url)
         for number, key in enumerate(("ArrowLeft", "ArrowRight", "ArrowDown", "s"), 2):
             first, second = session.next().texts
@@ -76,15 +76,14 @@ def test_keys(browser: Browser, session: Session, tmp_path: Path) -> None:
             page.key(key)
             wait_for(page, "#heading", f"Question {number}")
         answers = ["first", "second", "tie", "skip"]
-        assert recorded() == [(name, 1.0, None) for name in answers]
+        assert recorded() == [(name, None) for name in answers]
         assert page.get("document.activeElement.id") == "heading"
 
         page.key("u")
         wait_for(page, "#status", "Taken back: skipped")
-        page.key("3")
         page.key("ArrowRight")
         wait_for(page, "#status", "Saved: the second is better")
-        assert recorded()[4:] == [5, ("second", 2.5, None)]
+        assert recorded()[4:] == [5, ("second", None)]
 
         page.key("ArrowLeft", SHIFT)
         page.wait("document.activeElement.id === 'first-corrected'")
@@ -93,7 +92,7 @@ def test_keys(browser: Browser, session: Session, tmp_path: Path) -> None:
         page.key("?")  # a character here, not help
         page.key("Enter", CTRL)
         wait_for(page, "#heading", "Question 6")
-        assert recorded()[-1] == ("first", 1.0, f"{better}?")
+        assert recorded()[-1] == ("first", f"{better}?")
 
         page.key("?")
         page.wait("document.querySelector('#help').open")
@@ -151,15 +150,17 @@ def test_a_killed_server_is_resumed(browser: Browser, tmp_path: Path) -> None:
     tests = Path(__file__).parent
     command = [sys.executable, "-c", SERVER, str(journal), str(tests), str(tests.parent)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        url = process.stdout.readline().strip()
-        assert re.fullmatch(r"http://127\.0\.0\.1:\d+/[\w-]{32}/", url)
-        page = opened(browser, url)
-        for number in (2, 3):
-            page.key("ArrowLeft")
-            wait_for(page, "#heading", f"Question {number}")
-        asked = text(page, "#first-text")
-        process.kill()
+        try:
+            assert process.stdout is not None
+            url = process.stdout.readline().strip()
+            assert re.fullmatch(r"http://127\.0\.0\.1:\d+/[\w-]{32}/", url)
+            page = opened(browser, url)
+            for number in (2, 3):
+                page.key("ArrowLeft")
+                wait_for(page, "#heading", f"Question {number}")
+            asked = text(page, "#first-text")
+        finally:
+            process.kill()
     page.key("ArrowRight")
     wait_for(page, "#error", "not confirmed")
     session = Session(judge_lists(), journal=journal)
@@ -175,7 +176,7 @@ def test_a_killed_server_is_resumed(browser: Browser, tmp_path: Path) -> None:
 def test_a_telephone_and_dark_colours(browser: Browser, session: Session) -> None:
     long = "x" * 200
     session.lists = session.lists.with_sources([long] * len(session.lists))
-    with running(session, strengths=True) as url:
+    with running(session) as url:
         page = opened(browser, url)
         page.resize(390, 844)
         page.wait("innerWidth === 390")

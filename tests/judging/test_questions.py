@@ -6,11 +6,12 @@ from collections import Counter
 
 import numpy as np
 
-from bpa_ppl.judging.answers import Weights
+from bpa_ppl.judging.answers import Gaussian
 from bpa_ppl.judging.questions import (
     Candidates,
     information_about_choices,
     informative_pair,
+    random_pair,
     random_pairs,
 )
 
@@ -78,7 +79,14 @@ def test_a_pair_that_tells_nothing_is_not_asked() -> None:
     """Only the second list's candidates differ in an uncertain feature."""
     features = np.array([[1.0, 0.0], [2.0, 0.0], [0.0, 1.0], [0.0, 2.0]])
     candidates = table(features, [2, 2])
-    weights = Weights.prior(np.array([3.0, 0.0]), np.diag([1e-6, 1.0]))
+    weights = Gaussian.prior(np.array([3.0, 0.0]), np.diag([1e-6, 1.0]))
     pool, rng = np.arange(2), np.random.default_rng(0)
     asked = {informative_pair(candidates, pool, weights, rng)[0] for _ in range(20)}
     assert asked == {1}
+
+
+def test_a_list_of_which_nearly_all_candidates_are_alike_has_a_pair() -> None:
+    """The one that differs is found, however many there are."""
+    candidates = table(np.zeros((5000, 1)), [5000], [0] * 4999 + [1])
+    _, first, second = random_pair(candidates, np.arange(1), np.random.default_rng(0))
+    assert candidates.text[first] != candidates.text[second]

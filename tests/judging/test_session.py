@@ -22,7 +22,7 @@ from bpa_ppl.judging import (
     read_journal,
     with_judgements,
 )
-from bpa_ppl.judging.answers import Weights
+from bpa_ppl.judging.answers import Gaussian
 from bpa_ppl.judging.outlook import _expected
 from bpa_ppl.judging.questions import Candidates
 from bpa_ppl.judging.simulation import headroom, learning_curve
@@ -227,8 +227,6 @@ LINE = {"id": 0, "candidates": [0, 1], "answer": "first"}
         {"candidates": [0, -1]},
         {"candidates": "01"},
         {"id": None},
-        {"strength": 0},
-        {"strength": "much"},
     ],
 )
 def test_a_damaged_line_is_named(tmp_path: Path, change: dict[str, object]) -> None:
@@ -323,7 +321,7 @@ def test_the_gain_of_further_answers_in_closed_form() -> None:
     table = Candidates(
         features, np.zeros(len(features)), np.arange(count + 1) * 2, np.arange(len(features))
     )
-    weights = Weights.prior(np.array([0.3]), np.eye(1))
+    weights = Gaussian.prior(np.array([0.3]), np.eye(1))
     results = [_expected(table, weights, np.random.default_rng(seed)) for seed in range(40)]
     best, won, further = np.mean(results, axis=0)
     # λ ~ N(0.3, 1), so the choice is right with the probability that λ is positive.

@@ -8,12 +8,9 @@ const NAMES = {
   skip: "skipped",
 };
 const KEYS = { ArrowLeft: "first", ArrowRight: "second", ArrowDown: "tie", s: "skip" };
-const STRENGTHS = { 1: "slightly", 2: "clearly", 3: "much" };
 let number = null; // of the question on the page
 let last = null; // the last answer
 let busy = false; // while an answer is being sent
-let strengths = false; // whether they are asked for
-let strength = "clearly"; // of the next answer
 
 async function request(path, body) {
   const options = body && {
@@ -63,7 +60,6 @@ function showQuestion(question) {
     correct(side, false);
   }
   element("undo").disabled = last === null;
-  press("clearly");
   element("question").hidden = false;
   showState();
 }
@@ -158,21 +154,11 @@ async function send(path, body, done) {
 
 function answer(name, correction) {
   const body = { answer: name };
-  if (SIDES.includes(name)) {
-    body.strength = strength;
-    if (correction !== undefined) body.correction = correction;
-  }
+  if (correction !== undefined) body.correction = correction;
   return send("answer", body, `Saved: ${NAMES[name]}.`);
 }
 
 const undo = () => last !== null && send("undo", {}, `Taken back: ${NAMES[last]}.`);
-
-/** Choose how much better the candidate is that the next answer prefers. */
-function press(name) {
-  strength = name;
-  for (const button of document.querySelectorAll("[data-strength]"))
-    button.setAttribute("aria-pressed", button.dataset.strength === name);
-}
 
 /** Open or close the correction of a side. */
 function correct(side, open = true) {
@@ -208,7 +194,6 @@ document.addEventListener("click", (event) => {
   if (button.dataset.answer) answer(button.dataset.answer);
   if (button.dataset.correct) correct(button.dataset.correct);
   if (button.dataset.cancel) close(button.dataset.cancel);
-  if (button.dataset.strength) press(button.dataset.strength);
   if (button.id === "undo") undo();
   if (button.id === "help-button") element("help").showModal();
 });
@@ -223,7 +208,6 @@ document.addEventListener("keydown", (event) => {
   else if (event.shiftKey) return;
   else if (name) answer(name);
   else if (event.key === "u") undo();
-  else if (strengths && STRENGTHS[event.key]) press(STRENGTHS[event.key]);
   else return;
   event.preventDefault();
 });
@@ -235,8 +219,6 @@ async function refresh() {
   if (question.status !== 200) {
     element("error").textContent = question.error;
   } else if (question.number !== number) {
-    strengths = question.strengths;
-    for (const id of ["strengths", "help-strengths"]) element(id).hidden = !strengths;
     showQuestion(question);
   }
 }
