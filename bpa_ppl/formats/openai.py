@@ -101,10 +101,6 @@ class _Body(_Prompted, gc=False):
     object: str | None = None
     status_code: int | None = None
 
-    @property
-    def is_error(self) -> bool:
-        return bool(self.error) or (self.status_code is not None and self.status_code >= 400)
-
 
 class _Response(_Body, gc=False):
     body: _Body | str | None = None
@@ -316,7 +312,7 @@ class _Reader:
     def _error(self, line: _Line, answer: _Body | str | None) -> str | None:
         """Return the message of an error that a line has instead of a response."""
         parts = [line] if answer is line else [line, line.response, answer]
-        if not any(isinstance(one, str) or (one and one.is_error) for one in parts):
+        if not any(map(_is_error, parts)):
             return None
         found = [one if isinstance(one, str) else one and one.error for one in parts]
         found = [one for one in found if one]
@@ -441,6 +437,13 @@ class _Reader:
                     "setting requests"
                 )
         return list(range(first, first + len(names)))
+
+
+def _is_error(part: _Body | str | None) -> bool:
+    """Return whether a part of a line says that there is no response."""
+    if part is None or isinstance(part, str):
+        return part is not None
+    return bool(part.error) or (part.status_code is not None and part.status_code >= 400)
 
 
 def _logprobs_of(logprobs: _Logprobs) -> list[float]:
