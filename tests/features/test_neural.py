@@ -107,9 +107,8 @@ def tiny_model(package: Any, folder: Path) -> Path:
         vocab_size=8, hidden_size=8, num_hidden_layers=1, num_attention_heads=2, intermediate_size=8
     )
     transformers.BertModel(config).save_pretrained(folder / "bert")
-    words = package.models.Transformer(str(folder / "bert"))
-    pooling = package.models.Pooling(8)
-    package.SentenceTransformer(modules=[words, pooling], device="cpu").save(str(folder / "model"))
+    # With a model of transformers, sentence-transformers takes the mean over the tokens.
+    package.SentenceTransformer(str(folder / "bert"), device="cpu").save(str(folder / "model"))
     return folder / "model"
 
 
