@@ -28,6 +28,9 @@ def judge(
     add: shared.Add = None,
     pairs: str = "mixed",
     slip: float = 0.05,
+    show: int = 2,
+    strengths: bool = False,
+    rate: bool = False,
     simulate: str | None = None,
     noise: float = 0.0,
     clicks: str = "10,20,50",
@@ -37,7 +40,7 @@ def judge(
     seed: int = 0,
     quiet: shared.Quiet = False,
 ) -> None:
-    """Compare two candidates at a time in the browser, and watch the weights change.
+    """Compare candidates in the browser, two at a time, and watch the weights change.
 
     Each answer is in the output before the next question is shown; the same command goes on where
     it was stopped. `bpa adapt NBEST --judgements FILE` then adapts to the answers.
@@ -52,6 +55,9 @@ def judge(
         exclude: Do not use this column as a feature.
         pairs: How pairs are chosen: mixed, information or random.
         slip: Probability of a random answer.
+        show: How many candidates a question shows, from 2 to 6; of more than two the best is named.
+        strengths: Ask whether a candidate is slightly, clearly or much better than the other.
+        rate: Ask for a rating of each candidate from 1 to 5, instead of the best one.
         simulate: Answer by this column of judgements instead of a rater, and print how much of the
             headroom is won on the other half of the lists.
         noise: With --simulate: probability of a random answer.
@@ -62,14 +68,19 @@ def judge(
         seed: Seed of the questions.
     """
     lists = reading.read(nbest, None, sources)
-    options: dict[str, Any] = {"features": features, "exclude": exclude, "add": add}
+    if strengths and (rate or show > 2):
+        problem = "how much better is asked of two candidates: leave out the other option"
+        raise UsageError(problem, parameter="strengths", code="conflict")
+    options: dict[str, Any] = {"features": features, "exclude": exclude, "add": add, "show": show}
+    answers = {"strengths": strengths, "rate": rate}
     start = _start(weights, prior)
     if simulate is not None:
         if output is not None:
             problem = "a simulation prints a table: leave out the output"
             raise UsageError(problem, parameter="output", code="conflict")
         numbers = _numbers(clicks)
-        print(_simulated(lists, start, simulate, noise, numbers, sessions, slip, options, quiet))
+        answers["noise"] = noise
+        print(_simulated(lists, start, simulate, answers, numbers, sessions, slip, options, quiet))
         return
     if output is None:
         raise UsageError("give a file for the judgements", parameter="output", code="missing")
@@ -85,6 +96,8 @@ def judge(
     )
     serve(
         session,
+        **answers,
+        files=[Path(name) for name in (nbest, sources) if name is not None and name != "-"],
         host=host,
         port=port,
         ready=lambda url: shared.echo_status(f"compare candidates at {url}", quiet),
@@ -120,7 +133,7 @@ def _simulated(
     lists: bpa.NBest,
     start: Any,
     column: str,
-    noise: float,
+    answers: dict[str, Any],
     clicks: list[int],
     sessions: int,
     slip: float,
@@ -140,7 +153,7 @@ def _simulated(
             curves = []
             for seed in range(sessions):
                 run = session.restarted(seed, pairs)
-                curves.append(learning_curve(run, test, column, clicks, noise))
+                curves.append(learning_curve(run, test, column, clicks, **answers))
                 report(done * sessions + seed + 1, len(PAIRS) * sessions, "sessions")
             mean, spread = np.mean(curves, axis=0), 2 * np.std(curves, axis=0)
             cells = [f"{m:.3f} ± {s:.3f}" for m, s in zip(mean, spread, strict=True)]

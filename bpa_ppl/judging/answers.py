@@ -1,12 +1,14 @@
-"""The posterior of the weights given answers to pairs, by Laplace's approximation in NumPy.
+"""The posterior of the weights given answers to questions, by Laplace's approximation in NumPy.
 
-The model is that of the likelihood `preference`: with u = λ·(h_first − h_second),
+The model is that of the likelihood `preference`. The score of a candidate is s = λ·h. Of a pair,
 
-    p(first) : p(second) : p(tie) = e^{u/2} : e^{−u/2} : ν       (Davidson 1970)
+    p(first) : p(second) : p(tie) = e^{u/2} : e^{−u/2} : ν,   u = s_first − s_second
 
-and with probability ε one of the three answers is given at random. "No difference" is always a
-possible answer, log ν ~ N(0, 1), and the prior of λ is Gaussian. The mode takes a few Newton steps
-from the previous one, less than a millisecond for a hundred answers.
+(Davidson 1970), so that "no difference" is always a possible answer; log ν ~ N(0, 1). Of more
+candidates each is the best with a probability proportional to e^s (Luce 1959). With probability ε
+one of the possible answers is given at random, and an answer of weight w counts as p^w. The prior
+of λ is Gaussian. The mode takes a few Newton steps from the previous one, about a millisecond for
+a hundred answers.
 """
 
 from __future__ import annotations
@@ -18,42 +20,115 @@ from scipy.special import logsumexp, softmax
 
 from bpa_ppl.nbest import Float64, Int64
 
-#: The possible answers, and their numbers in arrays.
-FIRST, SECOND, TIE = "first", "second", "tie"
-ANSWERS = (FIRST, SECOND, TIE)
 _STEPS, _TOLERANCE = 100, 1e-8  # of Newton's method; a squared length in standard deviations
 
 
-class Answers(NamedTuple):
-    """Answers to n pairs of candidates with K weighted features.
+class Alternatives(NamedTuple):
+    """The possible answers to a question: its A candidates, and of a pair "no difference".
 
     Attributes:
-        difference: (n, K) features of the first candidate minus those of the second.
-        base: (n,) the same difference of the score of features with a fixed weight.
-        answer: (n,) positions in `ANSWERS`.
+        features: (A, K + 1) coefficients of λ and log ν in the score of each.
+        base: (A,) the rest of the score.
     """
 
-    difference: Float64
+    features: Float64
     base: Float64
-    answer: Int64
+
+    @classmethod
+    def of(cls, features: Float64, base: Float64) -> Self:
+        """Return the possible answers to a question about candidates.
+
+        Args:
+            features: (m, K) weighted features of the candidates.
+            base: (m,) their scores by the features with a fixed weight.
+
+        >>> pair = Alternatives.of(np.array([[3.0], [1.0]]), np.zeros(2))
+        >>> pair.features.tolist()  # half of u, minus half of u, and log ν
+        [[1.0, 0.0], [-1.0, 0.0], [0.0, 1.0]]
+        """
+        centred = np.column_stack([features - features.mean(axis=0), np.zeros(len(features))])
+        score = base - base.mean()
+        if len(score) == 2:
+            tie = np.append(np.zeros(features.shape[1]), 1.0)
+            centred, score = np.vstack([centred, tie]), np.append(score, 0.0)
+        return cls(centred, score)
+
+    def probabilities(self, theta: Float64, slip: float = 0.0) -> Float64:
+        """Return the probability of each answer given each of D values of λ and log ν, (A, D).
+
+        Args:
+            theta: (D, K + 1).
+            slip: ε.
+
+        >>> equal = Alternatives.of(np.zeros((2, 1)), np.zeros(2))
+        >>> equal.probabilities(np.zeros((1, 2))).round(3).ravel().tolist()
+        [0.333, 0.333, 0.333]
+        """
+        p = softmax(self.features @ theta.T + self.base[:, None], axis=0)
+        return np.asarray((1 - slip) * p + slip / len(p))
+
+    def information(self, theta: Float64) -> Float64:
+        """Return Fisher's information of the answer about λ and log ν, (K + 1, K + 1).
+
+        >>> equal = Alternatives.of(np.array([[1.0], [-1.0]]), np.zeros(2))
+        >>> equal.information(np.zeros(2)).round(3).tolist()
+        [[0.667, 0.0], [0.0, 0.222]]
+        """
+        p = self.probabilities(theta[None])
+        centred = self.features - p.T @ self.features
+        return np.asarray((centred * p).T @ centred)
+
+
+class Answers(NamedTuple):
+    """Answers to n questions of up to A alternatives each, about K weighted features.
+
+    Attributes:
+        features: (n, A, K + 1) as in `Alternatives`; 0 beyond those of a question.
+        base: (n, A); −∞ beyond those of a question.
+        chosen: (n,) positions of the answers.
+        weight: (n,) how much each counts.
+    """
+
+    features: Float64
+    base: Float64
+    chosen: Int64
+    weight: Float64
 
     @classmethod
     def none(cls, features: int) -> Self:
-        """Return no answers."""
-        return cls(np.zeros((0, features)), np.zeros(0), np.zeros(0, np.int64))
+        """Return no answers about some number of weighted features."""
+        nothing = np.zeros((0, 3, features + 1)), np.zeros((0, 3))
+        return cls(*nothing, np.zeros(0, np.int64), np.zeros(0))
 
-    def added(self, difference: Float64, base: float, answer: str) -> Self:
+    def added(self, question: Alternatives, chosen: int, weight: float = 1.0) -> Self:
         """Return these answers and one more.
 
-        >>> answers = Answers.none(2).added(np.array([1.0, 0.0]), 0.0, TIE)
-        >>> answers.difference.tolist(), answers.answer.tolist()
-        ([[1.0, 0.0]], [2])
+        >>> pair = Alternatives.of(np.array([[3.0], [1.0]]), np.zeros(2))
+        >>> answers = Answers.none(1).added(pair, 2, weight=0.5)
+        >>> answers.features.shape, answers.chosen.tolist(), answers.weight.tolist()
+        ((1, 3, 2), [2], [0.5])
         """
+        width = max(self.base.shape[1], len(question.base))
+        more, missing = width - self.base.shape[1], width - len(question.base)
+        features = np.pad(self.features, ((0, 0), (0, more), (0, 0)))
+        base = np.pad(self.base, ((0, 0), (0, more)), constant_values=-np.inf)
+        own = np.pad(question.features, ((0, missing), (0, 0)))
+        own_base = np.pad(question.base, (0, missing), constant_values=-np.inf)
         return self._replace(
-            difference=np.vstack([self.difference, difference]),
-            base=np.append(self.base, base),
-            answer=np.append(self.answer, ANSWERS.index(answer)),
+            features=np.concatenate([features, own[None]]),
+            base=np.concatenate([base, own_base[None]]),
+            chosen=np.append(self.chosen, chosen),
+            weight=np.append(self.weight, weight),
         )
+
+    def log_slip(self, slip: float) -> Float64:
+        """Return the logarithm of the probability of each answer by a slip, (n,).
+
+        >>> Answers.none(1).log_slip(0.1).shape
+        (0,)
+        """
+        with np.errstate(divide="ignore"):  # without slips it is −∞
+            return np.asarray(np.log(slip / np.isfinite(self.base).sum(axis=1)))
 
 
 class Gaussian(NamedTuple):
@@ -87,34 +162,13 @@ class Gaussian(NamedTuple):
         return np.asarray(np.sqrt(np.diag(self.covariance)[:-1]))
 
 
-def probabilities(u: Float64, log_nu: Float64, slip: float = 0.0) -> Float64:
-    """Return the probabilities of `ANSWERS` to pairs, (3, …).
-
-    Args:
-        u: (…) score of the first candidate minus that of the second.
-        log_nu: log ν, broadcast to them.
-        slip: ε.
-
-    >>> probabilities(np.zeros(1), np.zeros(1)).round(3).ravel().tolist()
-    [0.333, 0.333, 0.333]
-    """
-    return np.asarray((1 - slip) * softmax(_scores(u, log_nu), axis=0) + slip / len(ANSWERS))
-
-
-def _scores(u: Float64, log_nu: Float64) -> Float64:
-    """Return the logarithms of what the probabilities are proportional to, (3, …)."""
-    return np.stack(np.broadcast_arrays(u / 2, -u / 2, log_nu))
-
-
 def log_density(answers: Answers, prior: Gaussian, theta: Float64, slip: float = 0.0) -> float:
     """Return the log posterior density of λ and log ν, (K + 1,), up to a constant."""
     shift = theta - prior.mean
-    u = answers.difference @ theta[:-1] + answers.base
-    scores = _scores(u, theta[-1])
-    log_p = scores[answers.answer, np.arange(len(u))] - logsumexp(scores, axis=0)
-    if slip:
-        log_p = np.logaddexp(np.log1p(-slip) + log_p, np.log(slip / len(ANSWERS)))
-    return float(log_p.sum() - 0.5 * shift @ np.linalg.solve(prior.covariance, shift))
+    scores = answers.features @ theta + answers.base
+    log_p = scores[np.arange(len(scores)), answers.chosen] - logsumexp(scores, axis=1)
+    log_p = np.logaddexp(np.log1p(-slip) + log_p, answers.log_slip(slip))
+    return float(answers.weight @ log_p - 0.5 * shift @ np.linalg.solve(prior.covariance, shift))
 
 
 def posterior(
@@ -132,8 +186,8 @@ def posterior(
         start: (K + 1,) where the search begins; None is the mean of the prior.
 
     >>> prior = Gaussian.prior(np.zeros(1), np.eye(1))
-    >>> answers = Answers.none(1).added(np.array([2.0]), 0.0, FIRST)
-    >>> posterior(answers, prior).mean.round(2).tolist()
+    >>> pair = Alternatives.of(np.array([[2.0], [0.0]]), np.zeros(2))
+    >>> posterior(Answers.none(1).added(pair, 0), prior).mean.round(2).tolist()
     [0.6, -0.25]
     """
     precision = np.linalg.inv(prior.covariance)
@@ -159,19 +213,14 @@ def posterior(
 
 def _derivatives(answers: Answers, theta: Float64, slip: float) -> tuple[Float64, Float64]:
     """Return the gradient of the log-likelihood, (K + 1,), and its curvature, (K + 1, K + 1)."""
-    features = answers.difference
-    u = features @ theta[:-1] + answers.base
-    p = probabilities(u, theta[-1])
-    first, second, tie = np.arange(3)[:, None] == answers.answer
-    own = np.maximum(p[answers.answer, np.arange(len(u))], np.finfo(float).tiny)
-    weight = (1 - slip) * own / ((1 - slip) * own + slip / len(ANSWERS))
-    # The scores have the derivatives (1/2, -1/2, 0) by u and (0, 0, 1) by log ν.
-    by_u = weight * 0.5 * (1.0 * first - second - p[0] + p[1])
-    gradient = np.append(by_u @ features, weight @ (tie - p[2]))
-    variance = weight * 0.25 * (p[0] + p[1] - (p[0] - p[1]) ** 2)
-    covariance = weight * -0.5 * (p[0] - p[1]) * p[2]
-    curvature = np.empty((len(theta),) * 2)
-    curvature[:-1, :-1] = (features * variance[:, None]).T @ features
-    curvature[:-1, -1] = curvature[-1, :-1] = covariance @ features
-    curvature[-1, -1] = weight @ (p[2] * (1 - p[2]))
+    features = answers.features
+    p = softmax(features @ theta + answers.base, axis=1)
+    rows = np.arange(len(p))
+    own = np.maximum(p[rows, answers.chosen], np.finfo(float).tiny)
+    weight = answers.weight * (1 - slip) * own
+    weight /= (1 - slip) * own + np.exp(answers.log_slip(slip))
+    mean = np.einsum("na,nak->nk", p, features)
+    gradient = weight @ (features[rows, answers.chosen] - mean)
+    centred = (features - mean[:, None]).reshape(-1, features.shape[-1])
+    curvature = (centred * (weight[:, None] * p).reshape(-1, 1)).T @ centred
     return gradient, curvature

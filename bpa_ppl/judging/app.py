@@ -5,8 +5,9 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable, Sequence
 from functools import partial
+from pathlib import Path
 from threading import Lock
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 from starlette.applications import Starlette
@@ -19,6 +20,7 @@ from starlette.routing import Mount, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from bpa_ppl.errors import BpaError, DataError
+from bpa_ppl.judging.journal import PLACES
 from bpa_ppl.judging.session import Session
 from bpa_ppl.judging.view import panel, question_view
 from bpa_ppl.serving.web import Refused, error_response, read_body, static_routes
@@ -35,11 +37,18 @@ class _Undo(msgspec.Struct, forbid_unknown_fields=True):
 
 class _Answer(msgspec.Struct, forbid_unknown_fields=True):
     number: int
-    answer: Literal["first", "second", "tie", "skip"]
+    answer: str
+    strength: str | None = None
     correction: str | None = None
 
 
-_Body = TypeVar("_Body", _Undo, _Answer)
+class _Ratings(msgspec.Struct, forbid_unknown_fields=True):
+    number: int
+    ratings: list[int]
+
+
+_Body = TypeVar("_Body", _Undo, _Answer, _Ratings)
+_Content = dict[str, Any]
 
 
 class _TokenMiddleware:
@@ -62,6 +71,9 @@ def application(
     session: Session,
     token: str,
     *,
+    strengths: bool = False,
+    rate: bool = False,
+    files: Sequence[Path] = (),
     hosts: Sequence[str] = ("127.0.0.1", "localhost"),
 ) -> Starlette:
     """Return the application of a session, for uvicorn or another ASGI server.
@@ -69,22 +81,41 @@ def application(
     Args:
         session: whose questions are answered. Requests wait for each other.
         token: the first part of the path of every address, of letters, digits, `-` and `_`.
+        strengths: whether the page asks how much better the best candidate is.
+        rate: whether it asks for a rating of each candidate instead of the best one.
+        files: of the lists; if one changes, answers are refused.
         hosts: names of the server; requests to other names are refused, because a page of
             another site may have resolved its own name to this address.
     """
     lock = Lock()
+    states = {path: _file_state(path) for path in files}
 
-    def locked(work: Callable[[], tuple[int, dict[str, Any]]]) -> tuple[int, dict[str, Any]]:
+    def view() -> _Content:
+        return {**question_view(session), "strengths": strengths, "rate": rate}
+
+    def changed(number: int, work: Callable[[], object]) -> tuple[int, _Content]:
+        """Change the session if its question is still the one of a request."""
+        for path, state in states.items():
+            if _file_state(path) != state:
+                problem = "the lists have changed since the session began: start again"
+                raise DataError(problem, path, code="mismatch")
+        if number != session.next().number:
+            problem = "the question was answered in another window"
+            return 409, {"error": problem, "code": "stale", "question": view()}
+        work()
+        return 200, view()
+
+    def locked(work: Callable[[], tuple[int, _Content]]) -> tuple[int, _Content]:
         with lock:
             return work()
 
-    async def reply(work: Callable[[], tuple[int, dict[str, Any]]]) -> Response:
+    async def reply(work: Callable[[], tuple[int, _Content]]) -> Response:
         status, content = await run_in_threadpool(locked, work)
         body = msgspec.json.encode(content)
         return Response(body, status, media_type="application/json", headers=_HEADERS)
 
     async def question(request: Request) -> Response:
-        return await reply(lambda: (200, question_view(session)))
+        return await reply(lambda: (200, view()))
 
     async def state(request: Request) -> Response:
         return await reply(lambda: (200, panel(session)))
@@ -93,24 +124,28 @@ def application(
         given = await _read(request, _Answer)
 
         def work() -> None:
-            texts = session.next().texts
             correction = None
-            if given.answer in ("first", "second"):
-                preferred = texts[given.answer == "second"]
+            if given.answer in PLACES[: len(session.next().texts)]:
+                preferred = session.next().texts[PLACES.index(given.answer)]
                 if (given.correction or "").strip() not in ("", preferred.strip()):
                     correction = given.correction
-            session.answer(given.answer, correction=correction)
+            session.answer(given.answer, strength=given.strength, correction=correction)
 
-        return await reply(partial(_changed, session, given.number, work))
+        return await reply(partial(changed, given.number, work))
+
+    async def ratings(request: Request) -> Response:
+        given = await _read(request, _Ratings)
+        return await reply(partial(changed, given.number, partial(session.rate, given.ratings)))
 
     async def undo(request: Request) -> Response:
         given = await _read(request, _Undo)
-        return await reply(partial(_changed, session, given.number, session.undo))
+        return await reply(partial(changed, given.number, session.undo))
 
     api = [
         Route("/question", question),
         Route("/state", state),
         Route("/answer", answer, methods=["POST"]),
+        Route("/ratings", ratings, methods=["POST"]),
         Route("/undo", undo, methods=["POST"]),
     ]
     pages = static_routes("bpa_ppl.judging", _HEADERS)
@@ -124,15 +159,13 @@ def application(
     )
 
 
-def _changed(
-    session: Session, number: int, work: Callable[[], object]
-) -> tuple[int, dict[str, Any]]:
-    """Change a session if its question is still the one of a request; return the next question."""
-    if number != session.next().number:
-        problem = "the question was answered in another window"
-        return 409, {"error": problem, "code": "stale", "question": question_view(session)}
-    work()
-    return 200, question_view(session)
+def _file_state(path: Path) -> tuple[int, int] | None:
+    """Return what changes when a file is written; None if there is no file."""
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return status.st_mtime_ns, status.st_size
 
 
 async def _read(request: Request, kind: type[_Body]) -> _Body:

@@ -9,8 +9,9 @@ The first line describes the session, and each other line is an answer:
     {"undo": 2}
 
 (each on one line). `candidates` are positions in the list, in the order in which they were shown;
-`answer` is `first`, `second`, `tie`, or `skip`, which says nothing. `undo` takes the answer in that
-line of the file back.
+`answer` is `first`, `second` and so on, the best of them; `tie`; `skip`, which says nothing; or
+`rated`, and `ratings` has a number from 1 to 5 for each. `strength` may say how much better the
+best one is: `slightly`, `clearly` or `much`. `undo` takes the answer in that line of the file back.
 """
 
 from __future__ import annotations
@@ -20,16 +21,41 @@ import json
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from itertools import combinations
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
-from bpa_ppl.errors import DataError, quoted
-from bpa_ppl.judging.answers import ANSWERS
+from bpa_ppl.errors import DataError, UsageError, one_of, quoted
 
 FORMAT, VERSION = "judgements", 1
-SKIP = "skip"
+#: The possible answers: the best candidate by its place, no difference, none, and ratings.
+PLACES = ("first", "second", "third", "fourth", "fifth", "sixth")
+FIRST, SECOND = PLACES[:2]
+TIE, SKIP, RATED = "tie", "skip", "rated"
+#: How much better the best one is, and how much such an answer counts.
+STRENGTHS = {"slightly": 0.3, "clearly": 1.0, "much": 2.5}
+#: The lowest and the highest rating, and how much a difference of 1, 2 and more counts.
+RATINGS = (1, 5)
+_DIFFERENCES = (0.3, 1.0, 2.5)
 #: Why a pair was asked.
 RANDOM, INFORMATION, REPEAT = "random", "information", "repeat"
+
+
+class Choice(NamedTuple):
+    """What an answer says about some candidates of a list.
+
+    Attributes:
+        candidates: their positions in the list.
+        chosen: the number of the best of them; 2 if there is no difference between two.
+        weight: how much it counts.
+
+    >>> Choice((3, 0), 0).candidates
+    (3, 0)
+    """
+
+    candidates: tuple[int, ...]
+    chosen: int
+    weight: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -38,42 +64,84 @@ class Judgement:
 
     Attributes:
         id: of the list.
-        candidates: positions of the first and the second candidate.
-        answer: `first`, `second`, `tie` or `skip`.
-        asked: why the pair was shown: `random`, `information` or `repeat`.
-        predicted: the probability of `first` rather than `second` by the weights before it.
+        candidates: the positions of two candidates or more in the list, as they were shown.
+        answer: the place of the best one, `first`, `second` and so on; of two also `tie`; `skip`;
+            or `rated`.
+        asked: why they were shown: `random`, `information` or `repeat`.
+        strength: how much better the best one is: `slightly`, `clearly`, `much`, or None, which
+            counts as `clearly`.
+        ratings: a number from 1 to 5 of each candidate, or None.
+        predicted: the probability of each to be the best of them by the weights before the answer.
         rater: who gave it, if known.
         correction: a text that the rater wrote for the source, or None.
         time: of the answer, as ISO 8601 prints it.
 
-    >>> Judgement("a", (1, 0), "first", rater="ann").candidates[0]  # the better one
+    Raises:
+        UsageError: if the answer makes no sense.
+
+    >>> Judgement("a", (1, 0), "first", rater="ann").best
     1
+    >>> Judgement("a", (1, 0, 2), "rated", ratings=(2, 5, 2)).choices[0]
+    Choice(candidates=(1, 0), chosen=1, weight=2.5)
     """
 
     id: int | str
-    candidates: tuple[int, int]
+    candidates: tuple[int, ...]
     answer: str
     asked: str = RANDOM
-    predicted: float | None = None
+    strength: str | None = None
+    ratings: tuple[int, ...] | None = None
+    predicted: tuple[float, ...] | None = None
     rater: str | None = None
     correction: str | None = None
     time: str = ""
+
+    def __post_init__(self) -> None:
+        one_of(self.answer, (*answers_to(len(self.candidates)), RATED), "answer")
+        if self.strength is not None:
+            one_of(self.strength, tuple(STRENGTHS), "strength", "strength")
+        if (self.answer == RATED) is not (self.ratings is not None):
+            raise UsageError("ratings belong to the answer rated", parameter="ratings")
+        low, high = RATINGS
+        if self.ratings is not None and (
+            len(self.ratings) != len(self.candidates)
+            or not all(type(rating) is int and low <= rating <= high for rating in self.ratings)
+        ):
+            problem = f"give a whole number from {low} to {high} for each candidate"
+            raise UsageError(f"{problem}, not {self.ratings}", parameter="ratings")
+
+    @property
+    def choices(self) -> list[Choice]:
+        """What the answer says: one choice, none if it was skipped, or one of each rated pair."""
+        if self.ratings is not None:
+            rated = zip(self.candidates, self.ratings, strict=True)
+            return [_compared(one, other) for one, other in combinations(rated, 2)]
+        if self.answer == SKIP:
+            return []
+        if self.answer == TIE:
+            return [Choice(self.candidates, 2)]
+        weight = STRENGTHS[self.strength or "clearly"]
+        return [Choice(self.candidates, PLACES.index(self.answer), weight)]
+
+    @property
+    def best(self) -> int | None:
+        """The position of the best candidate in its list; None if the answer names none."""
+        if self.ratings is not None:
+            highest = max(self.ratings)
+            unique = self.ratings.count(highest) == 1
+            return self.candidates[self.ratings.index(highest)] if unique else None
+        if self.answer in PLACES:
+            return self.candidates[PLACES.index(self.answer)]
+        return None
 
     def record(self) -> dict[str, Any]:
         """Return the fields of its line.
 
         >>> Judgement("a", (1, 0), "tie").record()
-        {'id': 'a', 'candidates': [1, 0], 'answer': 'tie', 'asked': 'random'}
+        {'id': 'a', 'candidates': (1, 0), 'answer': 'tie', 'asked': 'random'}
         """
-        fields: dict[str, Any] = {
-            "id": self.id,
-            "candidates": list(self.candidates),
-            "answer": self.answer,
-            "asked": self.asked,
-        }
-        for name in ("predicted", "correction", "time"):
-            if (value := getattr(self, name)) not in (None, ""):
-                fields[name] = value
+        fields = {name: value for name, value in vars(self).items() if value not in (None, "")}
+        fields.pop("rater", None)  # the header has it
         return fields
 
     @classmethod
@@ -81,30 +149,53 @@ class Judgement:
         """Return the judgement of a line.
 
         Raises:
+            UsageError: if the answer makes no sense.
             ValueError: if a field is missing or invalid.
 
         >>> Judgement.parse({"id": "a", "candidates": [1, 0], "answer": "tie"}).answer
         'tie'
         """
-        pair, answer = record.get("candidates"), record.get("answer")
+        shown = record.get("candidates")
         if not isinstance(record.get("id"), int | str):
             raise ValueError("no id of a list")
-        if not (isinstance(pair, list) and len(pair) == 2 and pair[0] != pair[1]) or not all(
-            isinstance(position, int) and position >= 0 for position in pair
-        ):
-            raise ValueError("candidates are not two positions, such as [3, 0]")
-        if answer not in (*ANSWERS, SKIP):
-            raise ValueError(f"the answer {quoted(answer)} is not first, second, tie or skip")
+        if not isinstance(shown, list) or not all(type(n) is int and n >= 0 for n in shown):
+            raise ValueError("candidates are not positions, such as [3, 0]")
+        if not 2 <= len(shown) == len(set(shown)) <= len(PLACES):
+            raise ValueError(f"candidates are not two to {len(PLACES)} different ones")
+        lists = {name: record.get(name) for name in ("ratings", "predicted")}
+        for name, values in lists.items():
+            numbers = isinstance(values, list) and all(type(v) in (int, float) for v in values)
+            if values is not None and not (numbers and len(values) == len(shown)):
+                raise ValueError(f"{name} is not a number for each candidate")
         return cls(
             id=record["id"],
-            candidates=(pair[0], pair[1]),
-            answer=answer,
+            candidates=tuple(shown),
+            answer=str(record.get("answer")),
             asked=str(record.get("asked", RANDOM)),
-            predicted=record.get("predicted"),
+            strength=record.get("strength"),
             rater=rater,
             correction=record.get("correction"),
             time=str(record.get("time", "")),
+            **{name: values and tuple(values) for name, values in lists.items()},
         )
+
+
+def answers_to(count: int) -> tuple[str, ...]:
+    """Return the possible answers to a question about some number of candidates.
+
+    >>> answers_to(2), answers_to(3)
+    (('first', 'second', 'tie', 'skip'), ('first', 'second', 'third', 'skip'))
+    """
+    return (*PLACES[:count], *([TIE] if count == 2 else []), SKIP)
+
+
+def _compared(one: tuple[int, int], other: tuple[int, int]) -> Choice:
+    """Return the choice between two candidates, given the position and the rating of each."""
+    (first, left), (second, right) = one, other
+    if left == right:
+        return Choice((first, second), 2)
+    weight = _DIFFERENCES[min(abs(left - right), len(_DIFFERENCES)) - 1]
+    return Choice((first, second), int(right > left), weight)
 
 
 @dataclass(frozen=True)
@@ -175,7 +266,7 @@ def read_journal(path: str | Path) -> Journal:
                 lines.append(int(record["undo"]))
             else:
                 lines.append(Judgement.parse(record, rater))
-        except (ValueError, TypeError, UnicodeDecodeError) as error:
+        except (UsageError, ValueError, TypeError, UnicodeDecodeError) as error:
             problem = f"not a line of judgements ({error}): correct it, or remove the line"
             raise DataError(problem, path, number) from error
     if header is None:

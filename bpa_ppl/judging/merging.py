@@ -5,28 +5,27 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import krippendorff
 import numpy as np
 
 from bpa_ppl.columns import counted
 from bpa_ppl.errors import DataError, quoted
-from bpa_ppl.judging.answers import FIRST, TIE
-from bpa_ppl.judging.journal import SKIP, Journal
+from bpa_ppl.judging.journal import FIRST, SKIP, TIE, Choice, Journal
 from bpa_ppl.nbest import NBest
-from bpa_ppl.quality.preferences import PREFERENCES, TIES
+from bpa_ppl.quality.preferences import PREFERENCES, RANKINGS, TIES
 
 
 def with_judgements(nbest: NBest, journals: Iterable[Journal]) -> NBest:
-    """Return lists with the answers of some raters as `preferences` and `ties`.
+    """Return lists with the answers of some raters as `preferences`, `ties` and `rankings`.
 
-    Preferences that the lists have already are kept, and skipped pairs are left out. Corrections
-    become references.
+    Entries that the lists have already are kept, and skipped questions are left out. Each pair of
+    rated candidates becomes a preference or a tie, and corrections become references.
 
     Args:
         nbest: the lists that were judged.
-        journals: of the raters.
+        journals: of the raters. Those without a name are numbered, if there are several.
 
     Raises:
         DataError: if the answers are about other lists.
@@ -39,31 +38,47 @@ def with_judgements(nbest: NBest, journals: Iterable[Journal]) -> NBest:
     (([[2, 0]],), ([[0, 1]],), (('A',),))
     """
     position = {identifier: s for s, identifier in enumerate(nbest.ids)}
-    columns: dict[str, list[list[list[int]]]] = {}
-    for name in (PREFERENCES, TIES):
+    columns: dict[str, list[list[Any]]] = {}
+    for name in (PREFERENCES, TIES, RANKINGS):
         given = nbest.sentence_extras.get(name, [None] * len(nbest))
         columns[name] = [list(entries or []) for entries in given]
     references = list(nbest.references or [()] * len(nbest))
-    for journal in journals:
+    several = list(journals)
+    for number, journal in enumerate(several, 1):
         recorded = journal.header.get("sha256")
         if recorded is not None and recorded != content_hash(nbest):
             problem = f"the judgements are about other lists ({quoted(journal.header['lists'])})"
             raise DataError(f"{problem}: give the lists that were judged", nbest.origin)
+        unnamed = f"rater {number}" if len(several) > 1 else None
+        rater = journal.header.get("rater", unnamed)
         for judgement in journal.kept.values():
-            pair, sentence = list(judgement.candidates), position.get(judgement.id)
-            if sentence is None or max(pair) >= nbest.sizes[sentence]:
-                problem = f"the list {quoted(judgement.id)} has no candidates {pair}"
+            shown, sentence = list(judgement.candidates), position.get(judgement.id)
+            if sentence is None or max(shown) >= nbest.sizes[sentence]:
+                problem = f"the list {quoted(judgement.id)} has no candidates {shown}"
                 raise DataError(f"{problem}: give the lists that were judged", nbest.origin)
-            if judgement.answer == TIE:
-                columns[TIES][sentence].append(pair)
-            elif judgement.answer != SKIP:
-                winner = pair if judgement.answer == FIRST else pair[::-1]
-                columns[PREFERENCES][sentence].append(winner)
+            for choice in judgement.choices:
+                name, entry = _entry(choice, rater)
+                columns[name][sentence].append(entry)
             if judgement.correction:
                 references[sentence] = (*references[sentence], judgement.correction)
     filled = {name: [entries or None for entries in column] for name, column in columns.items()}
     judged = nbest.with_sentence_extras(**{n: c for n, c in filled.items() if any(c)})
     return judged.with_references(references) if any(references) else judged
+
+
+def _entry(choice: Choice, rater: str | None) -> tuple[str, Any]:
+    """Return the name of the column that a choice belongs to, and its entry there."""
+    candidates = list(choice.candidates)
+    if choice.chosen == len(candidates):
+        name, entry = TIES, candidates
+    else:
+        best = candidates.pop(choice.chosen)
+        name = PREFERENCES if len(candidates) == 1 else RANKINGS
+        entry = [best, candidates if name == RANKINGS else candidates[0]]
+    if rater is None and choice.weight == 1:
+        return name, entry
+    fields = {"candidates": entry, "weight": choice.weight, "rater": rater}
+    return name, {key: value for key, value in fields.items() if value not in (None, 1)}
 
 
 class Agreement(NamedTuple):
@@ -104,7 +119,7 @@ def agreement(journals: Sequence[Journal]) -> Agreement:
     table: dict[tuple[int | str, int, int], dict[int, int]] = {}
     for rater, journal in enumerate(journals):
         for judgement in journal.kept.values():
-            if judgement.answer != SKIP:
+            if len(judgement.candidates) == 2 and judgement.answer != SKIP:
                 low, high = sorted(judgement.candidates)
                 value = {FIRST: -1, TIE: 0}.get(judgement.answer, 1)
                 turned = 1 if judgement.candidates == (low, high) else -1

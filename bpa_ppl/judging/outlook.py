@@ -6,10 +6,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bpa_ppl.judging.answers import ANSWERS, FIRST, TIE, Gaussian, probabilities
-from bpa_ppl.judging.journal import RANDOM, REPEAT, Judgement
-from bpa_ppl.judging.questions import Candidates, random_pairs
-from bpa_ppl.nbest import Int64
+from bpa_ppl.judging.answers import Gaussian
+from bpa_ppl.judging.journal import RANDOM, REPEAT, SKIP, Judgement
+from bpa_ppl.judging.questions import Candidates
+from bpa_ppl.nbest import Float64, Int64
 
 #: Lists and draws that expectations are computed from, and further answers.
 _LISTS, _DRAWS, _FURTHER = 200, 100, 10
@@ -27,13 +27,15 @@ class Outlook(NamedTuple):
             random candidate. What the features do not see is not counted, so the share of the
             headroom by the rater is smaller.
         further: by how much ten further answers are expected to raise it.
-        predicted: of the decided answers to random pairs, how many the weights before predicted.
+        predicted: of the answers to random questions that name a best candidate, how many the
+            weights before predicted.
         predicted_before: the same of the prior.
+        by_chance: how many a guess would predict.
         random: how many such answers there are.
-        repeated: pairs that were asked twice, and decided or not both times.
+        repeated: questions that were asked twice.
         agreed: how many of them were answered alike.
 
-    >>> state = Outlook(30, 100, 40, 0.6, 0.7, 0.002, 12.0, 8.0, 15, 2, 2)
+    >>> state = Outlook(30, 100, 40, 0.6, 0.7, 0.002, 12.0, 8.0, 7.5, 15, 2, 2)
     >>> state.changed / state.lists, state.predicted > state.predicted_before
     (0.4, True)
     """
@@ -46,49 +48,57 @@ class Outlook(NamedTuple):
     further: float
     predicted: float
     predicted_before: float
+    by_chance: float
     random: int
     repeated: int
     agreed: int
 
 
 class Tally:
-    """Counts of answers: to random pairs, that were predicted or not, and to repeated pairs.
+    """Counts of answers: to random questions, that were predicted or not, and to repeated ones.
 
     Attributes:
         answers: all but those that were skipped.
-        random, predicted, predicted_before, repeated, agreed: as in `Outlook`.
+        random, predicted, predicted_before, by_chance, repeated, agreed: as in `Outlook`.
     """
 
     def __init__(self) -> None:
         self.answers = self.random = self.repeated = self.agreed = 0
-        self.predicted = self.predicted_before = 0.0
-        self._winners: dict[tuple[int | str, frozenset[int]], int | None] = {}
+        self.predicted = self.predicted_before = self.by_chance = 0.0
+        self._best: dict[tuple[int | str, frozenset[int]], int | None] = {}
 
-    def add(self, judgement: Judgement, score_before: float) -> None:
+    def add(self, judgement: Judgement, scores_before: Float64) -> None:
         """Count an answer.
 
         Args:
             judgement: the answer.
-            score_before: the score of its first candidate minus that of the second by the prior.
+            scores_before: of its candidates by the prior.
         """
-        if judgement.answer not in ANSWERS:
+        if judgement.answer == SKIP:
             return
         self.answers += 1
-        pair, winner = (judgement.id, frozenset(judgement.candidates)), _winner(judgement)
-        if judgement.asked == REPEAT and pair in self._winners:
+        question, best = (judgement.id, frozenset(judgement.candidates)), judgement.best
+        if judgement.asked == REPEAT and question in self._best:
             self.repeated += 1
-            self.agreed += self._winners[pair] == winner
-        self._winners.setdefault(pair, winner)
-        if judgement.asked == RANDOM and winner is not None:
+            self.agreed += self._best[question] == best
+        self._best.setdefault(question, best)
+        if judgement.asked == RANDOM and best is not None:
             self.random += 1
-            first = judgement.answer == FIRST
-            predicted = 0.5 if judgement.predicted is None else judgement.predicted
-            self.predicted += _hit(predicted - 0.5, first)
-            self.predicted_before += _hit(score_before, first)
+            number = judgement.candidates.index(best)
+            equal = np.zeros(len(judgement.candidates))
+            predicted = equal if judgement.predicted is None else np.array(judgement.predicted)
+            self.predicted += _hit(predicted, number)
+            self.predicted_before += _hit(scores_before, number)
+            self.by_chance += _hit(equal, number)
 
 
 def outlook(
-    candidates: Candidates, pool: Int64, choices_before: Int64, weights: Gaussian, tally: Tally
+    candidates: Candidates,
+    pool: Int64,
+    choices_before: Int64,
+    weights: Gaussian,
+    tally: Tally,
+    count: int = 2,
 ) -> Outlook:
     """Return what the answers of a session have changed, and what further ones would.
 
@@ -98,11 +108,12 @@ def outlook(
         choices_before: (S,) those of the prior.
         weights: the posterior.
         tally: of the answers.
+        count: how many candidates a further question compares.
     """
     choices = candidates.choices(weights)
     rng = np.random.default_rng(0)
     table = candidates.lists(rng.choice(pool, min(_LISTS, len(pool)), replace=False))
-    best, headroom, further = _expected(table, weights, rng)
+    best, headroom, further = _expected(table, weights, rng, count)
     return Outlook(
         answers=tally.answers,
         lists=len(choices),
@@ -112,39 +123,32 @@ def outlook(
         further=further,
         predicted=tally.predicted,
         predicted_before=tally.predicted_before,
+        by_chance=tally.by_chance,
         random=tally.random,
         repeated=tally.repeated,
         agreed=tally.agreed,
     )
 
 
-def _winner(judgement: Judgement) -> int | None:
-    """Return the position of the better candidate, or None for a tie."""
-    if judgement.answer == TIE:
-        return None
-    return judgement.candidates[judgement.answer != FIRST]
-
-
-def _hit(score: float, first: bool) -> float:
-    """Return whether the sign of a score predicts the answer; a half if it is 0."""
-    return 0.5 if score == 0 else float((score > 0) == first)
+def _hit(scores: Float64, best: int) -> float:
+    """Return whether the highest score is that of the best candidate; 1/n if n scores are it."""
+    highest = scores == scores.max()
+    return float(highest[best] / highest.sum())
 
 
 def _expected(
-    table: Candidates, weights: Gaussian, rng: np.random.Generator
+    table: Candidates, weights: Gaussian, rng: np.random.Generator, count: int = 2
 ) -> tuple[float, float, float]:
     """Return P(best), the share of the headroom, and its growth by further answers.
 
     The growth is the expected value of sample information (Raiffa & Schlaifer 1961). The posterior
     mean after further answers is normal around the present one, and its covariance is what the
-    posterior loses: S − (S⁻¹ + Σ v d dᵀ)⁻¹ for random pairs with differences d, where v is the
-    expected curvature of the log-likelihood.
+    posterior loses: S − (S⁻¹ + I)⁻¹ = (1 + S I)⁻¹ S I S, where I is the expected information of
+    the answers to random questions.
     """
-    size, starts = len(weights.mean) - 1, table.offsets[:-1]
-    now = weights.mean[None, :size]
-    scores = table.scores(weights.sample(rng, _DRAWS)[:, :size])
-    mean = table.scores(now)[:, 0]
-    chosen = starts + table.best(mean[:, None])[:, 0]
+    starts = table.offsets[:-1]
+    scores = table.scores(weights.sample(rng, _DRAWS)[:, :-1])
+    chosen = starts + table.choices(weights)
     top = np.maximum.reduceat(scores, starts, axis=0)
     average = np.add.reduceat(scores, starts, axis=0) / np.diff(table.offsets)[:, None]
     total = float((top - average).mean(axis=1).sum())
@@ -152,17 +156,12 @@ def _expected(
         return 1.0, 1.0, 0.0
     probability = float((scores[chosen] == top).mean())
     won = float((scores[chosen] - average).mean(axis=1).sum())
-    lists = rng.integers(len(starts), size=_FURTHER)
-    _, first, second = random_pairs(table, lists, rng)
-    difference = table.features[first] - table.features[second]
-    u = difference @ weights.mean[:size] + table.base[first] - table.base[second]
-    p = probabilities(u, weights.mean[-1])
-    curvature = 0.25 * (p[0] + p[1] - (p[0] - p[1]) ** 2)
-    covariance = weights.covariance[:size, :size]
-    gain = np.eye(len(u)) / curvature + difference @ covariance @ difference.T
-    slope = covariance @ difference.T
-    lost = Gaussian(weights.mean, np.zeros((size + 1,) * 2))
-    lost.covariance[:size, :size] = slope @ np.linalg.solve(gain, slope.T)
-    later = table.scores(lost.sample(rng, _DRAWS)[:, :size])
+    information = np.zeros_like(weights.covariance)
+    for sentence in rng.integers(len(starts), size=_FURTHER):
+        question = table.alternatives(table.random(sentence, count, rng))
+        information += question.information(weights.mean)
+    told = weights.covariance @ information
+    lost = np.linalg.solve(np.eye(len(told)) + told, told @ weights.covariance)
+    later = table.scores(Gaussian(weights.mean, (lost + lost.T) / 2).sample(rng, _DRAWS)[:, :-1])
     growth = (np.maximum.reduceat(later, starts, axis=0) - later[chosen]).mean(axis=1).sum()
     return probability, won / total, float(growth) / total

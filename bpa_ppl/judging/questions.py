@@ -1,4 +1,4 @@
-"""Which two candidates to compare next."""
+"""Which candidates to compare next."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bpa_ppl.judging.answers import Gaussian, probabilities
+from bpa_ppl.judging.answers import Alternatives, Gaussian
 from bpa_ppl.models.probabilities import entropy
 from bpa_ppl.nbest import Float64, Int64
 
@@ -14,10 +14,8 @@ from bpa_ppl.nbest import Float64, Int64
 ABOUT = ("weights", "choices")
 #: Draws of the weights, and lists whose choices the information is about.
 _DRAWS, _LISTS = 200, 100
-#: Pairs that are compared, from this number of lists.
-_PAIRS, _LISTS_OF_PAIRS = 120, 20
-#: Attempts to find a pair of texts that differ.
-_ATTEMPTS = 200
+#: Questions that are compared, from this number of lists.
+_QUESTIONS, _LISTS_OF_QUESTIONS = 120, 20
 
 
 class Candidates(NamedTuple):
@@ -39,6 +37,10 @@ class Candidates(NamedTuple):
         """Return the score of each candidate given each draw (D, K) of the weights, (R, D)."""
         return self.features @ weights.T + self.base[:, None]
 
+    def alternatives(self, rows: Int64) -> Alternatives:
+        """Return the possible answers to a question about some candidates."""
+        return Alternatives.of(self.features[rows], self.base[rows])
+
     def lists(self, chosen: Int64) -> Candidates:
         """Return some of the lists."""
         sizes = np.diff(self.offsets)[chosen]
@@ -59,73 +61,51 @@ class Candidates(NamedTuple):
         where = np.where(scores == np.repeat(top, sizes, axis=0), position[:, None], len(scores))
         return np.asarray(np.minimum.reduceat(where, self.offsets[:-1], axis=0))
 
+    def random(self, sentence: int, count: int, rng: np.random.Generator) -> Int64:
+        """Return the rows of random candidates of a list whose texts differ.
 
-def random_pairs(
-    candidates: Candidates, lists: Int64, rng: np.random.Generator
-) -> tuple[Int64, Int64, Int64]:
-    """Return a random pair of each of some lists.
-
-    Args:
-        candidates: of all lists.
-        lists: (n,) positions of lists with two candidates or more.
-        rng: of the pairs.
-
-    Returns:
-        the lists and the rows of the two candidates, where their texts differ.
-    """
-    start, size = candidates.offsets[lists], np.diff(candidates.offsets)[lists]
-    one = (rng.random(len(lists)) * size).astype(np.int64)
-    other = (rng.random(len(lists)) * (size - 1)).astype(np.int64)
-    other += other >= one
-    first, second = start + one, start + other
-    different = candidates.text[first] != candidates.text[second]
-    return lists[different], first[different], second[different]
+        Args:
+            sentence: the position of the list.
+            count: how many candidates; fewer if the list does not have as many texts.
+            rng: of the candidates.
+        """
+        start, end = self.offsets[sentence : sentence + 2]
+        order = start + rng.permutation(end - start)
+        _, first = np.unique(self.text[order], return_index=True)
+        return np.asarray(order[np.sort(first)[:count]])
 
 
-def random_pair(
-    candidates: Candidates, pool: Int64, rng: np.random.Generator
-) -> tuple[int, int, int]:
-    """Return a list of a pool, and two of its candidates, at random."""
-    for _ in range(_ATTEMPTS):
-        lists, first, second = random_pairs(candidates, rng.choice(pool, 1), rng)
-        if len(lists):
-            return int(lists[0]), int(first[0]), int(second[0])
-    # Nearly all candidates are alike: the first one, and one that differs from it.
-    chosen = int(rng.choice(pool))
-    start, end = candidates.offsets[chosen : chosen + 2]
-    different = np.flatnonzero(candidates.text[start:end] != candidates.text[start])
-    return chosen, int(start), int(start + rng.choice(different))
-
-
-def informative_pair(
+def informative(
     candidates: Candidates,
     pool: Int64,
     weights: Gaussian,
     rng: np.random.Generator,
     slip: float = 0.0,
     about: str = "choices",
-) -> tuple[int, int, int]:
-    """Return a list, and two of its candidates whose comparison is expected to tell much.
+    count: int = 2,
+) -> tuple[int, Int64]:
+    """Return a list, and rows of its candidates whose comparison is expected to tell much.
 
-    It is the best of random pairs from a few lists.
+    It is the best of random questions about a few lists.
 
     Args:
         candidates: of all lists.
         pool: lists with candidates that differ.
         weights: their distribution now.
-        rng: of the pairs and draws.
+        rng: of the questions and draws.
         slip: the probability of a random answer.
         about: what the answer is to inform about: the `weights`, or the best candidates of some
             other lists, their `choices`.
+        count: how many candidates to compare.
     """
-    lists = rng.choice(pool, min(_LISTS_OF_PAIRS, len(pool)), replace=False)
-    lists, first, second = random_pairs(candidates, rng.choice(lists, _PAIRS), rng)
-    if not len(lists):
-        return random_pair(candidates, pool, rng)
+    few = rng.choice(pool, min(_LISTS_OF_QUESTIONS, len(pool)), replace=False)
+    lists = rng.choice(few, _QUESTIONS)
+    questions = [candidates.random(sentence, count, rng) for sentence in lists]
     draws = weights.sample(rng, _DRAWS)
-    u = candidates.features[first] - candidates.features[second]
-    base = candidates.base[first] - candidates.base[second]
-    p = probabilities(u @ draws[:, :-1].T + base[:, None], draws[:, -1], slip)
+    parts = [candidates.alternatives(rows).probabilities(draws, slip) for rows in questions]
+    p = np.zeros((max(map(len, parts)), len(parts), _DRAWS))
+    for number, part in enumerate(parts):
+        p[: len(part), number] = part
     information = np.zeros(len(lists))
     if about == "choices":
         others = candidates.lists(rng.choice(pool, min(_LISTS, len(pool)), replace=False))
@@ -134,7 +114,7 @@ def informative_pair(
     if not information.any():  # also if no choice of these lists is in doubt
         information = entropy(p.mean(axis=-1)) - entropy(p).mean(axis=-1)
     chosen = int(np.argmax(information))
-    return int(lists[chosen]), int(first[chosen]), int(second[chosen])
+    return int(lists[chosen]), questions[chosen]
 
 
 def information_about_choices(p: Float64, best: Int64) -> Float64:
@@ -143,7 +123,7 @@ def information_about_choices(p: Float64, best: Int64) -> Float64:
     It is H[answer] − E H[answer | best candidate of the list], over draws of the weights.
 
     Args:
-        p: (3, n, D) the probabilities of the answers to n pairs given each draw.
+        p: (A, n, D) the probabilities of the answers to n questions given each draw.
         best: (S, D) the best candidate of each list given each draw.
 
     >>> p = np.array([[[1.0, 0.0]], [[0.0, 1.0]], [[0.0, 0.0]]])  # one pair, two draws

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from pathlib import Path
 
 from bpa_ppl.judging.app import application
 from bpa_ppl.judging.session import Session
@@ -13,6 +14,9 @@ from bpa_ppl.serving.web import listen, run
 def serve(
     session: Session,
     *,
+    strengths: bool = False,
+    rate: bool = False,
+    files: Sequence[Path] = (),
     host: str = "127.0.0.1",
     port: int = 8000,
     ready: Callable[[str], None] | None = None,
@@ -21,6 +25,9 @@ def serve(
 
     Args:
         session: whose questions are answered.
+        strengths: whether the page asks how much better the best candidate is.
+        rate: whether it asks for a rating of each candidate instead of the best one.
+        files: of the lists; if one changes, answers are refused.
         host: the address to listen on; by default only this computer can connect. The browser must
             use this name, 127.0.0.1 or localhost.
         port: 0 chooses a free one.
@@ -32,7 +39,7 @@ def serve(
     """
     token = secrets.token_urlsafe(24)
     hosts = ("127.0.0.1", "localhost", host)
-    app = application(session, token, hosts=hosts)
+    app = application(session, token, strengths=strengths, rate=rate, files=files, hosts=hosts)
     listening = listen(host, port)
     if ready is not None:
         ready(f"http://{host}:{listening.getsockname()[1]}/{token}/")

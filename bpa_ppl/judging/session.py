@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -11,23 +11,26 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from scipy.special import expit
+from scipy.special import softmax
 
 from bpa_ppl.columns import counted
 from bpa_ppl.errors import DataError, UsageError, checked_seed, one_of, quoted, require
-from bpa_ppl.judging.answers import ANSWERS, Answers, Gaussian, posterior
+from bpa_ppl.judging.answers import Answers, Gaussian, posterior
 from bpa_ppl.judging.journal import (
     INFORMATION,
+    PLACES,
     RANDOM,
+    RATED,
     REPEAT,
     SKIP,
     Journal,
     JournalFile,
     Judgement,
+    answers_to,
 )
 from bpa_ppl.judging.merging import content_hash, with_judgements
 from bpa_ppl.judging.outlook import Outlook, Tally, outlook
-from bpa_ppl.judging.questions import ABOUT, Candidates, informative_pair, random_pair
+from bpa_ppl.judging.questions import ABOUT, Candidates, informative
 from bpa_ppl.models import Preference, Preparation, Prior
 from bpa_ppl.nbest import Float64, Int64, NBest
 from bpa_ppl.notes import log_info
@@ -47,13 +50,13 @@ _REPEAT_EVERY = 12
 
 @dataclass(frozen=True)
 class Question:
-    """Two candidates to compare.
+    """Candidates to compare.
 
     Attributes:
         id: of the list.
         sentence: its position.
-        candidates: positions of the first and the second candidate in the list.
-        texts: of the two.
+        candidates: their positions in the list, in the order in which they are shown.
+        texts: of the candidates.
         source: of the list, or None.
         asked: why: `random`, `information` or `repeat`.
         number: of the line of the journal that the answer will have, which identifies it.
@@ -64,20 +67,20 @@ class Question:
 
     id: int | str
     sentence: int
-    candidates: tuple[int, int]
-    texts: tuple[str, str]
+    candidates: tuple[int, ...]
+    texts: tuple[str, ...]
     source: str | None
     asked: str
     number: int
 
 
 class Session:
-    """Comparisons of two candidates at a time, and the posterior of the weights after each.
+    """Comparisons of two candidates or more, and the posterior of the weights after each.
 
-    Every other question is the one of some random pairs from which most is expected to be learned
+    Every other question is the one of some random ones from which most is expected to be learned
     (Lindley 1956), in turn about the weights and about the choices of all lists. The others are
     random, so that predictions of their answers are an unbiased test of the weights. Every twelfth
-    question repeats an earlier one with the sides exchanged.
+    question repeats an earlier one in the opposite order.
 
     Args:
         lists: with features; a list of fewer than two different texts is never asked about.
@@ -89,7 +92,10 @@ class Session:
         rater: the name of the rater, for the journal.
         seed: of the questions.
         slip: the probability of a random answer, see `bpa_ppl.models.Preference`.
-        pairs: how they are chosen: `mixed`, as above, or all by `information`, or all at `random`.
+        pairs: how questions are chosen: `mixed`, as above, or all by `information`, or all at
+            `random`.
+        show: how many candidates a question compares, from 2 to 6; fewer if a list has fewer
+            different texts.
         **options: options of `adapt` that say what the features are: `features`, `exclude`,
             `categorical`, `add`, `fixed`, `defaults`, `lower_is_better`.
 
@@ -131,11 +137,16 @@ class Session:
         seed: int = 0,
         slip: float = 0.05,
         pairs: str = "mixed",
+        show: int = 2,
         **options: Any,
     ) -> None:
         require(lists, NBest, "a session compares candidates of n-best lists (NBest)", "lists")
         self.lists, self.rater, self.seed, self.slip = lists, rater, checked_seed(seed), slip
         self.pairs = one_of(pairs, PAIRS, "way of choosing pairs", "pairs")
+        self.show = show
+        if not 2 <= show <= len(PLACES):
+            problem = f"a question shows 2 to {len(PLACES)} candidates, not {show}"
+            raise UsageError(problem, parameter="show", code="invalid-setting")
         header = {
             "lists": Path(lists.origin).name,
             "sha256": content_hash(lists),
@@ -191,31 +202,54 @@ class Session:
             self._question = self._choose(self._lines)
         return self._question
 
-    def answer(self, answer: str, *, correction: str | None = None) -> Judgement:
+    def answer(
+        self, answer: str, *, strength: str | None = None, correction: str | None = None
+    ) -> Judgement:
         """Record the answer to the question that `next` returned, and update the posterior.
 
         Args:
-            answer: `first`, `second`, `tie` or `skip`.
+            answer: the place of the best candidate, `first`, `second` and so on; of two candidates
+                also `tie`; or `skip`.
+            strength: how much better it is: `slightly`, `clearly` or `much`.
             correction: a text that the rater wrote for the source.
 
         Raises:
             DataError: if the journal cannot be written; the answer then does not count.
             UsageError: if there is no such answer.
         """
-        one_of(answer, (*ANSWERS, SKIP), "answer")
+        one_of(answer, answers_to(len(self.next().candidates)), "answer")
+        return self._answered(answer=answer, strength=strength, correction=correction)
+
+    def rate(self, ratings: Sequence[int]) -> Judgement:
+        """Record a rating of each candidate of the question that `next` returned.
+
+        Each pair of them counts as a comparison: a difference of 1 as a slight preference, of 2 as
+        a clear one, and of more as a strong one.
+
+        Args:
+            ratings: whole numbers from 1, bad, to 5, excellent.
+
+        Raises:
+            DataError: if the journal cannot be written; the ratings then do not count.
+            UsageError: if there is not such a number for each candidate.
+        """
+        return self._answered(answer=RATED, ratings=tuple(ratings))
+
+    def _answered(self, **fields: Any) -> Judgement:
+        """Record what was answered to the question."""
         question = self.next()
-        judgement = Judgement(
-            id=question.id,
-            candidates=question.candidates,
-            answer=answer,
-            asked=question.asked,
-            rater=self.rater,
-            correction=correction,
+        return self.add(
+            Judgement(
+                id=question.id,
+                candidates=question.candidates,
+                asked=question.asked,
+                rater=self.rater,
+                **fields,
+            )
         )
-        return self.add(judgement)
 
     def add(self, judgement: Judgement) -> Judgement:
-        """Record an answer about any pair, such as one of another annotation tool.
+        """Record an answer to any question, such as one of another annotation tool.
 
         Args:
             judgement: its prediction is computed, and its time is now if it has none.
@@ -224,15 +258,14 @@ class Session:
             the judgement as it was recorded.
 
         Raises:
-            DataError: if the lists do not have the pair, or the journal cannot be written; the
-                answer then does not count.
+            DataError: if the lists do not have the candidates, or the journal cannot be written;
+                the answer then does not count.
         """
         self._check(judgement)
-        difference, base = self._difference(*self._rows(judgement))
-        u = float(difference @ self.weights.mean[:-1] + base)
+        predicted = softmax(self._scores(judgement, self.weights))
         judgement = replace(
             judgement,
-            predicted=round(float(expit(u)), 4),
+            predicted=tuple(predicted.round(4).tolist()),
             time=judgement.time or datetime.now(UTC).isoformat(timespec="seconds"),
         )
         self._judgements[self._append(judgement.record())] = judgement
@@ -286,11 +319,11 @@ class Session:
     def outlook(self) -> Outlook:
         """Return what the answers so far have changed, and what further ones would."""
         table, before = self._candidates, self._choices_before
-        return outlook(table, self._pool, before, self.weights, self._tally)
+        return outlook(table, self._pool, before, self.weights, self._tally, self.show)
 
     @property
     def judged(self) -> NBest:
-        """The lists with the answers so far as `preferences` and `ties`."""
+        """The lists with the answers so far as `preferences`, `ties` and `rankings`."""
         return with_judgements(self.lists, [Journal({}, self.judgements)])
 
     @property
@@ -326,25 +359,23 @@ class Session:
 
     def _observe(self, judgement: Judgement) -> None:
         """Add an answer to those of the posterior."""
-        difference, base = self._difference(*self._rows(judgement))
-        self._tally.add(judgement, float(difference @ self._before.mean[:-1] + base))
-        if judgement.answer in ANSWERS:
-            self._answers = self._answers.added(difference, base, judgement.answer)
+        self._tally.add(judgement, self._scores(judgement, self._before))
+        for choice in judgement.choices:
+            question = self._candidates.alternatives(self._rows(judgement.id, choice.candidates))
+            self._answers = self._answers.added(question, choice.chosen, choice.weight)
 
     def _update(self) -> None:
         self.weights = posterior(self._answers, self._before, self.slip, self.weights.mean)
 
-    def _rows(self, pair: Judgement | Question) -> tuple[int, int]:
-        """Return the rows of two candidates."""
-        start = int(self._candidates.offsets[self._position[pair.id]])
-        first, second = pair.candidates
-        return start + first, start + second
+    def _rows(self, identifier: int | str, candidates: Sequence[int]) -> Int64:
+        """Return the rows of some candidates of a list."""
+        start = self._candidates.offsets[self._position[identifier]]
+        return np.asarray(start + np.array(candidates, np.int64))
 
-    def _difference(self, first: int, second: int) -> tuple[Float64, float]:
-        """Return the features of one row minus those of another, and the same of the base."""
-        table = self._candidates
-        difference = table.features[first] - table.features[second]
-        return difference, float(table.base[first] - table.base[second])
+    def _scores(self, judgement: Judgement, weights: Gaussian) -> Float64:
+        """Return the scores of the candidates of an answer by the mean of the weights."""
+        rows, table = self._rows(judgement.id, judgement.candidates), self._candidates
+        return np.asarray(table.features[rows] @ weights.mean[:-1] + table.base[rows])
 
     def _check(self, judgement: Judgement, line: int | None = None) -> None:
         """Raise a DataError if an answer is not about the lists."""
@@ -358,34 +389,34 @@ class Session:
         """Return the question after some number of lines of the journal."""
         rng = np.random.default_rng([self.seed, lines])
         if lines % _REPEAT_EVERY == 0:
-            earlier = [j for j in self.judgements if j.answer in ANSWERS and j.asked != REPEAT]
+            earlier = [j for j in self.judgements if j.answer != SKIP and j.asked != REPEAT]
             if earlier:
                 repeated = earlier[rng.integers(len(earlier))]
-                second, first = repeated.candidates
-                return self._asked(repeated.id, (first, second), REPEAT)
+                return self._asked(repeated.id, repeated.candidates[::-1], REPEAT)
+        table, pool = self._candidates, self._pool
         if self.pairs == INFORMATION or (self.pairs == "mixed" and lines % 2):
             asked, about = INFORMATION, ABOUT[lines // 2 % 2]
-            pair = informative_pair(
-                self._candidates, self._pool, self.weights, rng, self.slip, about
+            sentence, rows = informative(
+                table, pool, self.weights, rng, self.slip, about, self.show
             )
         else:
-            asked, pair = RANDOM, random_pair(self._candidates, self._pool, rng)
-        sentence, *rows = pair
-        first, second = rng.permutation(rows) - self._candidates.offsets[sentence]
-        return self._asked(self.lists.ids[sentence], (int(first), int(second)), asked)
+            asked, sentence = RANDOM, int(rng.choice(pool))
+            rows = table.random(sentence, self.show, rng)
+        shown = rng.permutation(rows) - table.offsets[sentence]
+        return self._asked(self.lists.ids[sentence], tuple(shown.tolist()), asked)
 
     def _question_of(self, judgement: Judgement) -> Question:
         return self._asked(judgement.id, judgement.candidates, judgement.asked)
 
-    def _asked(self, identifier: int | str, pair: tuple[int, int], asked: str) -> Question:
+    def _asked(self, identifier: int | str, shown: tuple[int, ...], asked: str) -> Question:
         sentence = self._position[identifier]
         texts = self.lists.texts(sentence)
         sources = self.lists.sources
         return Question(
             id=identifier,
             sentence=sentence,
-            candidates=pair,
-            texts=(texts[pair[0]], texts[pair[1]]),
+            candidates=shown,
+            texts=tuple(texts[position] for position in shown),
             source=None if sources is None else sources[sentence],
             asked=asked,
             number=self._lines + 1,

@@ -7,10 +7,13 @@ from collections.abc import Iterable
 import numpy as np
 
 from bpa_ppl.errors import DataError, UsageError
-from bpa_ppl.judging.answers import FIRST, SECOND, TIE
+from bpa_ppl.judging.journal import PLACES, RATINGS, STRENGTHS, TIE
 from bpa_ppl.judging.session import Session
 from bpa_ppl.nbest import Float64, Int64, NBest
 from bpa_ppl.quality import column_of
+
+#: Differences, in standard deviations within lists, between slight, clear and strong preferences.
+_LIMITS = (0.5, 1.5)
 
 
 def headroom(lists: NBest, choices: Int64, column: str) -> float:
@@ -40,19 +43,30 @@ def headroom(lists: NBest, choices: Int64, column: str) -> float:
 
 
 def learning_curve(
-    session: Session, test: NBest, column: str, clicks: Iterable[int], noise: float = 0.0
+    session: Session,
+    test: NBest,
+    column: str,
+    clicks: Iterable[int],
+    noise: float = 0.0,
+    *,
+    strengths: bool = False,
+    rate: bool = False,
 ) -> Float64:
     """Return the headroom that a session wins on other lists after some numbers of answers.
 
-    The rater prefers the candidate with the larger number in a column of the session's lists, and
-    says that there is no difference where they are equal.
+    The rater prefers the candidate with the largest number in a column of the session's lists, and
+    of two that are equal says that there is no difference.
 
     Args:
         session: without answers, whose lists have the column as an extra.
         test: other lists, with the column.
         column: of the judgements.
         clicks: ascending numbers of answers, from 0.
-        noise: the probability that an answer to a pair is `first` or `second` at random.
+        noise: the probability that an answer names any of the candidates at random.
+        strengths: whether the rater says how much better the best candidate is than the others on
+            average: in units of the standard deviation within lists, slightly below 0.5, much above
+            1.5.
+        rate: whether the rater rates each candidate by fifths of all numbers in the column.
 
     Returns:
         (numbers,) the share of the headroom.
@@ -68,15 +82,26 @@ def learning_curve(
     """
     if not 0 <= noise <= 1:
         raise UsageError(f"noise is a probability, not {noise:g}", parameter="noise")
-    values = np.asarray(column_of(session.lists, column), np.float64)
+    lists = session.lists
+    values = np.asarray(column_of(lists, column), np.float64)
+    means = np.add.reduceat(values, lists.offsets[:-1]) / lists.sizes
+    unit = (values - np.repeat(means, lists.sizes)).std() or 1.0
+    fifths = np.quantile(values, np.arange(1, RATINGS[1]) / RATINGS[1])
     rng, result = np.random.default_rng([session.seed, 1]), []
     for count in clicks:
         while len(session.judgements) < count:
             question = session.next()
-            first, second = session.lists.offsets[question.sentence] + question.candidates
-            difference = values[first] - values[second]
+            shown = values[lists.offsets[question.sentence] + np.array(question.candidates)]
             if rng.random() < noise:
-                difference = rng.choice([-1.0, 1.0])
-            session.answer(FIRST if difference > 0 else SECOND if difference < 0 else TIE)
+                shown = unit * rng.permutation(len(shown))
+            best = int(np.argmax(shown))
+            if rate:
+                session.rate((RATINGS[0] + np.searchsorted(fifths, shown)).tolist())
+            elif len(shown) == 2 and shown[0] == shown[1]:
+                session.answer(TIE)
+            else:
+                better = (shown[best] - np.delete(shown, best).mean()) / unit
+                strength = tuple(STRENGTHS)[int(np.searchsorted(_LIMITS, better))]
+                session.answer(PLACES[best], strength=strength if strengths else None)
         result.append(headroom(test, session.choices(test), column))
     return np.array(result)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import unicodedata
+from collections.abc import Sequence
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -18,7 +20,7 @@ CONTEXT, DOCUMENT = "context", "doc"
 _PREVIOUS, _WEIGHTS = 2, 20
 #: Ten answers that raise the expected share by less than this are not worth the time.
 _WORTHWHILE = 0.005
-#: Answers that test the prior, and answers to random pairs from which predictions are judged.
+#: Answers that test the prior, and answers to random questions from which predictions are judged.
 _TEST, _ENOUGH = 10, 20
 #: Code points of scripts without blanks between words: Thai, Lao, Tibetan, Burmese, Khmer, CJK.
 _UNSPACED = (
@@ -36,16 +38,15 @@ def question_view(session: Session) -> dict[str, Any]:
 
     Returns:
         `number`, which the answer must repeat; `answers`, how many were given so far, and `last`,
-        the last of them or None; `context`, `source`; `first` and `second`, parts of the texts with
+        the last of them or None; `context`, `source`; and `candidates`, parts of each text with
         whether they differ.
 
     >>> lists = NBest.from_lists([["a red cat", "a cat"]], [[[1.0], [0.0]]], ["lm"])
     >>> view = question_view(Session(lists))
-    >>> view["number"], view["answers"], sorted([view["first"], view["second"]])
+    >>> view["number"], view["answers"], sorted(view["candidates"])
     (2, 0, [[('a ', False), ('red', True), (' cat', False)], [('a cat', False)]])
     """
     question = session.next()
-    first, second = differences(*question.texts)
     judgements = session.judgements
     return {
         "number": question.number,
@@ -53,8 +54,7 @@ def question_view(session: Session) -> dict[str, Any]:
         "last": judgements[-1].answer if judgements else None,
         "context": context(session.lists, question.sentence),
         "source": question.source,
-        "first": first,
-        "second": second,
+        "candidates": differences(question.texts),
     }
 
 
@@ -79,27 +79,28 @@ def context(lists: NBest, sentence: int) -> list[str]:
     return list(lists.sources[start:sentence])
 
 
-def differences(first: str, second: str) -> tuple[list[tuple[str, bool]], list[tuple[str, bool]]]:
-    """Split two texts into parts, each with whether it differs from the other text.
+def differences(texts: Sequence[str]) -> list[list[tuple[str, bool]]]:
+    """Split texts into parts, each with whether at least half of the other texts do not have it.
 
     Words are compared, punctuation marks, and single characters of scripts without blanks.
 
-    >>> differences("a red cat", "a cat!")
-    ([('a ', False), ('red', True), (' cat', False)], [('a cat', False), ('!', True)])
-    >>> differences("我爱猫", "我爱狗")[1]
+    >>> differences(["a red cat", "a cat!"])
+    [[('a ', False), ('red', True), (' cat', False)], [('a cat', False), ('!', True)]]
+    >>> differences(["我爱猫", "我爱狗"])[1]
     [('我爱', False), ('狗', True)]
     """
-    tokens = _tokens(first), _tokens(second)
-    words = [[text.rstrip() for text in side] for side in tokens]
-    differs = [[True] * len(side) for side in words]
-    for part in Indel.opcodes(*words):
-        if part.tag == "equal":
-            differs[0][part.src_start : part.src_end] = [False] * (part.src_end - part.src_start)
-            differs[1][part.dest_start : part.dest_end] = [False] * (
-                part.dest_end - part.dest_start
-            )
-    left, right = map(_parts, tokens, differs)
-    return left, right
+    tokens = [_tokens(text) for text in texts]
+    words = [[token.rstrip() for token in side] for side in tokens]
+    missing = [np.zeros(len(side), np.int64) for side in words]  # in how many other texts
+    for one, other in combinations(range(len(texts)), 2):
+        for part in Indel.opcodes(words[one], words[other]):
+            if part.tag != "equal":
+                missing[one][part.src_start : part.src_end] += 1
+                missing[other][part.dest_start : part.dest_end] += 1
+    half = (len(texts) - 1) / 2
+    return [
+        _parts(side, (count >= half).tolist()) for side, count in zip(tokens, missing, strict=True)
+    ]
 
 
 def _tokens(text: str) -> list[str]:
@@ -181,21 +182,21 @@ def panel(session: Session) -> dict[str, Any]:
 def advice(state: Outlook) -> tuple[str, str]:
     """Return whether further answers are worth it: a code, and a sentence.
 
-    The code is `no-help` if the answers to 20 random pairs or more are predicted no better than by
-    the prior, or by chance; `stop` if ten answers or more were given, and ten more are expected to
-    raise the expected share by less than 0.005; else `continue`.
+    The code is `no-help` if the answers to 20 random questions or more are predicted no better
+    than by the prior, or by chance; `stop` if ten answers or more were given, and ten more are
+    expected to raise the expected share by less than 0.005; else `continue`.
 
-    >>> state = Outlook(30, 100, 40, 0.6, 0.7, 0.002, 12.0, 8.0, 15, 2, 2)
+    >>> state = Outlook(30, 100, 40, 0.6, 0.7, 0.002, 12.0, 8.0, 7.5, 15, 2, 2)
     >>> advice(state)[0], advice(state._replace(further=0.02))[0]
     ('stop', 'continue')
-    >>> advice(state._replace(random=20, predicted=9.5))
-    ('no-help', 'Of 20 answers to random pairs 9.5 were predicted, no better than by chance: ...')
+    >>> advice(state._replace(random=20, predicted=9.5, by_chance=10))[1]
+    'Of 20 answers to random questions 9.5 were predicted, no better than by chance: ...'
     """
-    if state.random >= _ENOUGH and state.predicted <= max(state.random / 2, state.predicted_before):
-        by_chance = state.predicted <= state.random / 2
+    if state.random >= _ENOUGH and state.predicted <= max(state.by_chance, state.predicted_before):
+        by_chance = state.predicted <= state.by_chance
         rival = "by chance" if by_chance else f"by the start ({state.predicted_before:g})"
         return "no-help", (
-            f"Of {state.random} answers to random pairs {state.predicted:g} were predicted, no "
+            f"Of {state.random} answers to random questions {state.predicted:g} were predicted, no "
             f"better than {rival}: further clicks do not help here. Better features would."
         )
     if state.further < _WORTHWHILE:

@@ -9,6 +9,7 @@ deviations over the sessions, by the number of answers.
 
 Tables:
     pairs     ways of choosing pairs, with all metrics as features
+    kinds     strengths of preference, the best of four, and ratings
     noise     a fifth of the answers random
     six       the six features that most people have, from nothing and from one trusted metric
     learned   priors learned from the other domains
@@ -43,6 +44,8 @@ def print_sessions(
     noise: float = 0.0,
     prior: Any = lambda half: None,
     answers: tuple[int, ...] = ANSWERS,
+    show: int = 2,
+    **kind: bool,
 ) -> None:
     """Print the headroom that sessions win.
 
@@ -54,12 +57,16 @@ def print_sessions(
         noise: the probability of a random answer.
         prior: returns the prior of a half.
         answers: their numbers.
+        show: how many candidates a question shows.
+        kind: what the rater says, as in `learning_curve`.
     """
     curves = []
     for half in halves:
-        session = Session(half.pool, prior(half), slip=options.slip)
+        session = Session(half.pool, prior(half), slip=options.slip, show=show)
         runs = [session.restarted(seed, pairs) for seed in range(options.draws)]
-        curves.append([learning_curve(run, half.test, "mqm", answers, noise) for run in runs])
+        curves.append(
+            [learning_curve(run, half.test, "mqm", answers, noise, **kind) for run in runs]
+        )
     means = np.mean(curves, axis=0).T
     cells = [cell(size, list(values)) for size, values in zip(answers, means, strict=True)]
     print(f"{name:<34} " + "   ".join(cells), flush=True)
@@ -70,6 +77,17 @@ def pairs(options: Any) -> None:
     print("\nall metrics")
     for way in ("mixed", "information", "random"):
         print_sessions(way, read_halves(WMT23), options, pairs=way)
+
+
+def kinds(options: Any) -> None:
+    """Print what other kinds of answers teach."""
+    print("\nall metrics")
+    halves = read_halves(WMT23)
+    print_sessions("the better of two", halves, options)
+    print_sessions("with three strengths", halves, options, strengths=True)
+    print_sessions("the best of four", halves, options, show=4)
+    print_sessions("ratings of two", halves, options, rate=True)
+    print_sessions("ratings of four", halves, options, show=4, rate=True)
 
 
 def noise(options: Any) -> None:
@@ -146,7 +164,14 @@ def speed(options: Any) -> None:
 if __name__ == "__main__":
     run_tables(
         __doc__,
-        {"pairs": pairs, "noise": noise, "six": six, "learned": learned, "speed": speed},
+        {
+            "pairs": pairs,
+            "kinds": kinds,
+            "noise": noise,
+            "six": six,
+            "learned": learned,
+            "speed": speed,
+        },
         draws=10,
         slip=0.05,
     )

@@ -8,44 +8,43 @@ from scipy.optimize import approx_fprime, minimize
 
 from bpa_ppl import NBest
 from bpa_ppl import log_density as model_density
-from bpa_ppl.judging.answers import (
-    ANSWERS,
-    FIRST,
-    SECOND,
-    TIE,
-    Answers,
-    Gaussian,
-    log_density,
-    posterior,
-    probabilities,
-)
+from bpa_ppl.judging.answers import Alternatives, Answers, Gaussian, log_density, posterior
 from bpa_ppl.models import Preference, Prior
 
 PRIOR = Gaussian.prior(np.array([0.2, -0.1]), np.array([[0.5, 0.1], [0.1, 0.3]]))
+FIRST, SECOND, TIE = range(3)
+
+
+def question(rng: np.random.Generator, count: int = 2) -> Alternatives:
+    """A question about candidates with two features and a base."""
+    return Alternatives.of(rng.normal(size=(count, 2)), rng.normal(size=count))
 
 
 def some_answers(count: int = 30) -> Answers:
-    """Answers with a base."""
+    """Weighted answers about pairs, and about four candidates."""
     rng, answers = np.random.default_rng(1), Answers.none(2)
-    for _ in range(count):
-        answer = ANSWERS[rng.integers(3)]
-        answers = answers.added(rng.normal(size=2), rng.normal(), answer)
+    for number in range(count):
+        asked = question(rng, 4 if number % 3 == 0 else 2)
+        answers = answers.added(asked, rng.integers(len(asked.base)), rng.uniform(0.3, 2.5))
     return answers
 
 
 @pytest.mark.parametrize("slip", [0.0, 0.2])
 def test_the_density_is_that_of_the_likelihood_preference(slip: float) -> None:
-    """Differences of the log density are those of the NumPyro program, with ν."""
+    """Differences of the log density are those of the NumPyro program, with ν and rankings."""
     rng = np.random.default_rng(0)
     lists = NBest.from_lists([["a", "b", "c"]] * 4, rng.normal(size=(4, 3, 2)), ["x", "y"])
     preferences, ties = [[[0, 1], [2, 0]], [[1, 2]], None, [[0, 2]]], [None, None, [[0, 1]], None]
-    lists = lists.with_sentence_extras(preferences=preferences, ties=ties)
+    lists = lists.with_sentence_extras(
+        preferences=preferences, ties=ties, rankings=[None, [[2, [0, 1]]], None, None]
+    )
     answers, table = Answers.none(2), lists.features.reshape(4, 3, 2).astype(np.float64)
     for s, (pairs, tied) in enumerate(zip(preferences, ties, strict=True)):
-        for i, j in pairs or ():
-            answers = answers.added(table[s, j] - table[s, i], 0.0, SECOND)
-        for i, j in tied or ():
-            answers = answers.added(table[s, i] - table[s, j], 0.0, TIE)
+        for pair in pairs or ():
+            answers = answers.added(Alternatives.of(table[s, pair[::-1]], np.zeros(2)), SECOND)
+        for pair in tied or ():
+            answers = answers.added(Alternatives.of(table[s, pair], np.zeros(2)), TIE)
+    answers = answers.added(Alternatives.of(table[1], np.zeros(3)), 2)
     names = {"x": 0.2, "y": -0.1}
     model = model_density(
         lists,
@@ -57,6 +56,19 @@ def test_the_density_is_that_of_the_likelihood_preference(slip: float) -> None:
     expected = [model(np.array([*point[2:], *point[:2]])) for point in points]
     computed = [log_density(answers, PRIOR, point, slip) for point in points]
     np.testing.assert_allclose(np.diff(computed), np.diff(expected), rtol=1e-4, atol=1e-5)
+
+
+def test_the_density_by_hand() -> None:
+    """Of one answer among four, with a slip and a weight."""
+    rng, point = np.random.default_rng(5), np.array([0.7, -0.4, 1.3])
+    features, base = rng.normal(size=(4, 2)), rng.normal(size=4)
+    answers = Answers.none(2).added(Alternatives.of(features, base), 3, weight=2.5)
+    score = np.exp(features @ point[:2] + base)
+    likelihood = (0.9 * score[3] / score.sum() + 0.1 / 4) ** 2.5
+    change = log_density(answers, PRIOR, point, 0.1) - log_density(
+        Answers.none(2), PRIOR, point, 0.1
+    )
+    assert change == pytest.approx(np.log(likelihood))
 
 
 @pytest.mark.parametrize("slip", [0.0, 0.2])
@@ -79,12 +91,24 @@ def test_the_covariance_is_the_inverse_hessian_without_slips() -> None:
     np.testing.assert_allclose(weights.covariance, -np.linalg.inv(hessian), rtol=0.02, atol=1e-3)
 
 
+def test_the_information_is_the_expected_curvature() -> None:
+    """Of a pair with its tie, and of four candidates, by the covariance of the score."""
+    rng, theta = np.random.default_rng(2), np.array([0.5, -1.0, 0.4])
+    for count in (2, 4):
+        asked = question(rng, count)
+        p = asked.probabilities(theta[None])[:, 0]
+        np.testing.assert_allclose(
+            asked.information(theta), np.cov(asked.features.T, aweights=p, ddof=0), atol=1e-12
+        )
+
+
 def test_the_moments_are_nearly_those_of_quadrature() -> None:
     """With ten answers about one feature, Laplace's approximation is close."""
     rng = np.random.default_rng(3)
     prior, answers = Gaussian.prior(np.zeros(1), np.eye(1)), Answers.none(1)
     for difference in rng.normal(size=10):
-        answers = answers.added(np.array([difference]), 0.0, FIRST if difference > 0 else SECOND)
+        pair = Alternatives.of(np.array([[difference], [0.0]]), np.zeros(2))
+        answers = answers.added(pair, FIRST if difference > 0 else SECOND)
     grid, log_nu = np.meshgrid(np.linspace(-6, 6, 61), np.linspace(-6, 4, 61), indexing="ij")
     points = np.stack([grid, log_nu], axis=-1).reshape(-1, 2)
     density = np.array([log_density(answers, prior, point) for point in points])
@@ -98,14 +122,19 @@ def test_the_moments_are_nearly_those_of_quadrature() -> None:
 
 
 def test_probabilities_by_hand() -> None:
-    """Davidson's formula, and slips to any of three answers."""
-    p = probabilities(np.array([np.log(4.0)]), np.array([np.log(0.5)]), slip=0.3)[:, 0]
-    np.testing.assert_allclose(p, 0.7 * np.array([2.0, 0.5, 0.5]) / 3 + 0.1)
+    """Davidson's formula, and slips to any of three answers; Luce's of four candidates."""
+    pair = Alternatives.of(np.array([[3.0], [1.0]]), np.zeros(2))
+    point = np.array([[np.log(2.0), np.log(0.5)]])
+    expected = 0.7 * np.array([2.0, 0.5, 0.5]) / 3 + 0.1
+    np.testing.assert_allclose(pair.probabilities(point, slip=0.3)[:, 0], expected)
+    four = Alternatives.of(np.array([[0.0], [1.0], [0.0], [2.0]]), np.zeros(4))
+    np.testing.assert_allclose(four.probabilities(point)[:, 0], np.array([1, 2, 1, 4]) / 8)
 
 
 def test_a_million_to_one_does_not_overflow() -> None:
     """Neither does the search from far away."""
-    answers = Answers.none(1).added(np.array([1e4]), 0.0, SECOND)
+    pair = Alternatives.of(np.array([[1e4], [0.0]]), np.zeros(2))
+    answers = Answers.none(1).added(pair, SECOND)
     prior = Gaussian.prior(np.array([50.0]), np.eye(1))
     weights = posterior(answers, prior)
     assert np.isfinite(weights.mean).all()

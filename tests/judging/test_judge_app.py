@@ -56,7 +56,7 @@ def answer(client: Any, name: str = "first", **more: Any) -> Any:
 
 def shown(view: dict[str, Any]) -> tuple[str, ...]:
     """Return the texts of a question as the page shows them."""
-    return tuple("".join(text for text, _ in view[side]) for side in ("first", "second"))
+    return tuple("".join(text for text, _ in parts) for parts in view["candidates"])
 
 
 def test_every_request_needs_the_token(open_session: Open) -> None:
@@ -148,7 +148,8 @@ def test_corrections(open_session: Open) -> None:
         ([], 400, "bad-json"),
         ({"answer": "first"}, 400, "bad-json"),
         ({"number": "2", "answer": "first"}, 400, "bad-json"),
-        ({"number": 2, "answer": "third"}, 400, "bad-json"),
+        ({"number": 2, "answer": "third"}, 422, "unknown-name"),
+        ({"number": 2, "answer": "first", "strength": "very"}, 422, "unknown-name"),
         ({"number": 2, "answer": "first", "correction": 7}, 400, "bad-json"),
         ({"number": 2, "answer": "first", "more": 1}, 400, "bad-json"),
         ({"number": 2, "answer": "first", "correction": "x" * 2**18}, 413, "too-large"),
@@ -203,6 +204,33 @@ def test_a_file_that_another_program_changed(open_session: Open) -> None:
     assert client.get("question").json() == question
 
 
+def test_lists_that_change_are_refused(open_session: Open, tmp_path: Path) -> None:
+    lists = tmp_path / "lists.jsonl"
+    lists.write_text("{}\n")
+    client = open_session(files=[lists])
+    assert answer(client).status_code == 200
+    lists.write_text("{}\n{}\n")
+    reply = answer(client)
+    assert (reply.status_code, reply.json()["code"]) == (500, "mismatch")
+    assert str(lists) in reply.json()["error"] or "lists" in reply.json()["error"]
+    lists.unlink()
+    assert client.post("undo", json={"number": 3}).status_code == 500
+    assert client.get("question").json()["answers"] == 1
+
+
+def test_strengths_and_ratings(open_session: Open) -> None:
+    client = open_session(strengths=True, rate=True)
+    question = client.get("question").json()
+    assert question["strengths"] is question["rate"] is True
+    assert answer(client, "second", strength="much").json()["last"] == "second"
+    for ratings, status in (([5], 422), ([0, 5], 422), ([2, 5], 200)):
+        reply = client.post("ratings", json={"number": 3, "ratings": ratings})
+        assert reply.status_code == status
+    assert reply.json()["last"] == "rated"
+    lines = read_journal(client.path).lines
+    assert [(line.strength, line.ratings) for line in lines] == [("much", None), (None, (2, 5))]
+
+
 def test_a_port_in_use(open_session: Open) -> None:
     from bpa_ppl.judging.server import serve
     from bpa_ppl.serving.web import listen
@@ -223,7 +251,7 @@ def test_context() -> None:
 @settings(max_examples=30, deadline=None)
 @given(*[st.text(st.sampled_from("ab ,.'\n我爱หวัا\u0301"), max_size=12)] * 2)
 def test_differences_keep_the_texts(first: str, second: str) -> None:
-    parts = differences(first, second)
+    parts = differences([first, second])
     assert tuple("".join(text for text, _ in side) for side in parts) == (first, second)
     common = ["".join(text for text, differs in side if not differs).split() for side in parts]
     assert "".join(common[0]) == "".join(common[1])
@@ -234,7 +262,13 @@ def test_differences_keep_the_texts(first: str, second: str) -> None:
 
 def test_equal_texts_do_not_differ() -> None:
     text = "The cat's hat, หวัดี 我爱猫 القطة"
-    assert differences(text, text) == ([(text, False)], [(text, False)])
+    assert differences([text, text]) == [[(text, False)], [(text, False)]]
+
+
+def test_words_that_most_texts_have_are_not_marked() -> None:
+    parts = differences(["a red cat", "a red cat", "a blue cat", "a red dog"])
+    marked = [[text for text, differs in side if differs] for side in parts]
+    assert marked == [[], [], ["blue"], ["dog"]]
 
 
 def test_differences_of_scripts() -> None:
@@ -247,11 +281,11 @@ def test_differences_of_scripts() -> None:
         ("well known facts", "well-known facts"): ["-"],
     }
     for (first, second), expected in marked.items():
-        assert [text for text, differs in differences(first, second)[1] if differs] == expected
+        assert [text for text, differs in differences([first, second])[1] if differs] == expected
 
 
 def test_advice() -> None:
-    state = Outlook(40, 100, 10, 0.5, 0.6, 0.03, 15.0, 12.0, 20, 2, 2)
+    state = Outlook(40, 100, 10, 0.5, 0.6, 0.03, 15.0, 12.0, 10.0, 20, 2, 2)
     assert advice(state)[0] == "continue"
     assert "3.0" in advice(state)[1]
     assert advice(state._replace(further=0.0049))[0] == "stop"

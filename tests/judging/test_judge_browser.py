@@ -49,6 +49,11 @@ def text(page: Page, selector: str) -> str:
     return found
 
 
+def article(place: int, part: str = ".text") -> str:
+    """Return the selector of a part of a candidate."""
+    return f"article:nth-child({place + 1}) {part}"
+
+
 def wait_for(page: Page, selector: str, part: str) -> None:
     """Wait until an element contains a text."""
     element = f"document.querySelector({json.dumps(selector)})"
@@ -72,7 +77,7 @@ def test_keys(browser: Browser, session: Session, tmp_path: Path) -> None:
         page = opened(browser, url)
         for number, key in enumerate(("ArrowLeft", "ArrowRight", "ArrowDown", "s"), 2):
             first, second = session.next().texts
-            assert (text(page, "#first-text"), text(page, "#second-text")) == (first, second)
+            assert (text(page, article(0)), text(page, article(1))) == (first, second)
             page.key(key)
             wait_for(page, "#heading", f"Question {number}")
         answers = ["first", "second", "tie", "skip"]
@@ -86,7 +91,7 @@ def test_keys(browser: Browser, session: Session, tmp_path: Path) -> None:
         assert recorded()[4:] == [5, ("second", None)]
 
         page.key("ArrowLeft", SHIFT)
-        page.wait("document.activeElement.id === 'first-corrected'")
+        page.wait("document.activeElement.matches('textarea')")
         better = session.next().texts[0]
         assert page.get("document.activeElement.value") == better
         page.key("?")  # a character here, not help
@@ -99,7 +104,7 @@ def test_keys(browser: Browser, session: Session, tmp_path: Path) -> None:
         page.key("ArrowLeft")  # no answer while the help is open
         page.key("Escape")
         page.wait("!document.querySelector('#help').open")
-        page.click("#second-buttons [data-answer]")
+        page.click(article(1, ".best"))
         wait_for(page, "#heading", "Question 7")
         wait_for(page, "#numbers dd", "6")
         assert len(recorded()) == 8
@@ -110,7 +115,8 @@ def test_keys(browser: Browser, session: Session, tmp_path: Path) -> None:
 def test_differences_are_marked_and_named(browser: Browser, session: Session) -> None:
     with running(session) as url:
         page = opened(browser, url)
-        words = {side: text(page, f"#{side}-text mark") for side in ("first", "second")}
+        sides = ("first", "second")
+        words = {side: text(page, article(place, "mark")) for place, side in enumerate(sides)}
         assert set(words.values()) < {"red", "blue", "old"}
         style = "getComputedStyle(document.querySelector('mark')).textDecorationLine"
         assert page.get(style) == "underline"
@@ -123,6 +129,68 @@ def test_differences_are_marked_and_named(browser: Browser, session: Session) ->
         assert {"main", "status", "alert", "complementary"} <= {role for role, _ in named}
 
 
+def test_strengths(browser: Browser, session: Session) -> None:
+    with running(session, strengths=True) as url:
+        page = opened(browser, url)
+        for number, keys in enumerate((["3", "ArrowLeft"], ["ArrowRight"], ["1", "ArrowDown"]), 2):
+            for key in keys:
+                page.key(key)
+            wait_for(page, "#heading", f"Question {number}")
+        page.click("[data-strength=slightly]")
+        page.click(article(0, ".best"))
+        wait_for(page, "#status", "Saved: the first is better, slightly")
+    answers = [(judgement.answer, judgement.strength) for judgement in session.judgements]
+    assert answers == [
+        ("first", "much"),
+        ("second", "clearly"),
+        ("tie", None),
+        ("first", "slightly"),
+    ]
+
+
+def test_the_best_of_three(browser: Browser, tmp_path: Path) -> None:
+    session = Session(judge_lists(), journal=tmp_path / "j.jsonl", show=3)
+    with running(session) as url:
+        page = opened(browser, url)
+        assert [text(page, article(place)) for place in range(3)] == list(session.next().texts)
+        page.key("ArrowDown")  # there are more than two
+        page.key("4")
+        page.key("3")
+        wait_for(page, "#status", "Saved: the third is the best")
+        page.click(article(1, ".best"))
+        wait_for(page, "#heading", "Question 3")
+        page.get("correct(0)")
+        page.wait("document.activeElement.matches('textarea')")
+        page.key("!")
+        page.key("Enter", CTRL)
+        wait_for(page, "#heading", "Question 4")
+        page.resize(390, 844)
+        page.wait("innerWidth === 390")
+        assert page.get("document.documentElement.scrollWidth") == 390
+        assert page.messages == []
+    assert [judgement.answer for judgement in session.judgements] == ["third", "second", "first"]
+    assert session.judgements[-1].correction is not None
+
+
+def test_ratings(browser: Browser, session: Session) -> None:
+    with running(session, rate=True) as url:
+        page = opened(browser, url)
+        assert not page.get("document.querySelector('.choose').checkVisibility()")
+        page.key("4")
+        wait_for(page, "#status", "Rate the second")
+        page.key("ArrowLeft")
+        page.key("2")
+        page.key("5")
+        wait_for(page, "#status", "Saved: the ratings")
+        page.click(article(1, "[title=fair]"))
+        page.click(article(0, "[title=bad]"))
+        wait_for(page, "#heading", "Question 3")
+        page.key("u")
+        wait_for(page, "#status", "Taken back: the ratings")
+        assert page.messages == []
+    assert [judgement.ratings for judgement in session.judgements] == [(2, 5)]
+
+
 def test_a_second_window(browser: Browser, session: Session) -> None:
     with running(session) as url:
         pages = [opened(browser, url) for _ in range(2)]
@@ -130,7 +198,7 @@ def test_a_second_window(browser: Browser, session: Session) -> None:
         wait_for(pages[0], "#heading", "Question 2")
         pages[1].get("send('answer', {answer: 'second'})")
         wait_for(pages[1], "#error", "not kept: the question was answered in another window")
-        assert text(pages[1], "#first-text") == session.next().texts[0]
+        assert text(pages[1], article(0)) == session.next().texts[0]
         assert [judgement.answer for judgement in session.judgements] == ["first"]
 
 
@@ -158,7 +226,7 @@ def test_a_killed_server_is_resumed(browser: Browser, tmp_path: Path) -> None:
             for number in (2, 3):
                 page.key("ArrowLeft")
                 wait_for(page, "#heading", f"Question {number}")
-            asked = text(page, "#first-text")
+            asked = text(page, article(0))
         finally:
             process.kill()
     page.key("ArrowRight")
@@ -168,7 +236,7 @@ def test_a_killed_server_is_resumed(browser: Browser, tmp_path: Path) -> None:
     with running(session) as url:
         page.go(url)
         wait_for(page, "#heading", "Question 3")
-        assert text(page, "#first-text") == asked
+        assert text(page, article(0)) == asked
         page.key("u")
         wait_for(page, "#heading", "Question 2")
 
@@ -182,8 +250,8 @@ def test_a_telephone_and_dark_colours(browser: Browser, session: Session) -> Non
         page.wait("innerWidth === 390")
         assert page.get("document.documentElement.scrollWidth") == 390
         tops = [
-            page.get(f"document.querySelector('#{side}-text').getBoundingClientRect().top")
-            for side in ("first", "second")
+            page.get(f"document.querySelector('{article(side)}').getBoundingClientRect().top")
+            for side in range(2)
         ]
         assert tops[0] + 50 < tops[1]  # stacked
         page.key("?")

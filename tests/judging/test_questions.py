@@ -5,15 +5,10 @@ from __future__ import annotations
 from collections import Counter
 
 import numpy as np
+from scipy.stats import entropy
 
 from bpa_ppl.judging.answers import Gaussian
-from bpa_ppl.judging.questions import (
-    Candidates,
-    information_about_choices,
-    informative_pair,
-    random_pair,
-    random_pairs,
-)
+from bpa_ppl.judging.questions import Candidates, information_about_choices, informative
 
 
 def mutual_information(joint: np.ndarray) -> float:
@@ -64,15 +59,23 @@ def test_some_lists_keep_their_candidates() -> None:
     assert part.offsets.tolist() == [0, 3, 4]
 
 
-def test_random_pairs_are_uniform_and_differ() -> None:
-    """Each ordered pair of different texts is equally frequent."""
-    candidates = table(np.zeros((4, 1)), [4], [0, 1, 1, 2])
-    lists = np.zeros(40_000, np.int64)
-    _, first, second = random_pairs(candidates, lists, np.random.default_rng(0))
-    counts = Counter(zip(first.tolist(), second.tolist(), strict=True))
+def test_random_candidates_differ() -> None:
+    """Each is equally often the first, and each that differs from it the second."""
+    candidates, rng = table(np.zeros((4, 1)), [4], [0, 1, 1, 2]), np.random.default_rng(0)
+    pairs = [tuple(candidates.random(0, 2, rng).tolist()) for _ in range(20_000)]
+    first = Counter(pair[0] for pair in pairs)
+    assert all(abs(first[row] - 5000) < 5 * np.sqrt(5000) for row in range(4))
+    counts = Counter(pairs)
     assert set(counts) == {(i, j) for i in range(4) for j in range(4) if i != j} - {(1, 2), (2, 1)}
-    expected = 40_000 / 12
-    assert all(abs(count - expected) < 5 * np.sqrt(expected) for count in counts.values())
+    others = np.array([counts[0, row] for row in (1, 2, 3)])
+    assert np.all(np.abs(others - 5000 / 3) < 5 * np.sqrt(5000 / 3))
+
+
+def test_a_question_has_as_many_texts_as_the_list() -> None:
+    """Three of three, though four are asked for; and those after the first list's."""
+    candidates = table(np.zeros((5, 1)), [1, 4], [9, 0, 1, 1, 2])
+    rows = candidates.random(1, 4, np.random.default_rng(1))
+    assert sorted(candidates.text[rows]) == [0, 1, 2]
 
 
 def test_a_pair_that_tells_nothing_is_not_asked() -> None:
@@ -81,12 +84,28 @@ def test_a_pair_that_tells_nothing_is_not_asked() -> None:
     candidates = table(features, [2, 2])
     weights = Gaussian.prior(np.array([3.0, 0.0]), np.diag([1e-6, 1.0]))
     pool, rng = np.arange(2), np.random.default_rng(0)
-    asked = {informative_pair(candidates, pool, weights, rng)[0] for _ in range(20)}
+    asked = {informative(candidates, pool, weights, rng)[0] for _ in range(20)}
     assert asked == {1}
+
+
+def test_the_question_tells_the_most_of_random_ones() -> None:
+    """About the weights: of questions of several sizes the one with the largest information."""
+    rng = np.random.default_rng(4)
+    candidates = table(rng.normal(size=(9, 2)), [2, 3, 4])
+    weights = Gaussian.prior(np.array([1.0, -1.0]), np.eye(2))
+    _, rows = informative(candidates, np.arange(3), weights, rng, about="weights", count=4)
+    draws = weights.sample(np.random.default_rng(6), 4000)
+
+    def information(rows: np.ndarray) -> float:
+        p = candidates.alternatives(rows).probabilities(draws)
+        return float(entropy(p.mean(axis=1)) - entropy(p).mean())
+
+    others = [candidates.random(s, 4, rng) for s in range(3)]
+    assert information(rows) >= 0.9 * max(map(information, others))
 
 
 def test_a_list_of_which_nearly_all_candidates_are_alike_has_a_pair() -> None:
     """The one that differs is found, however many there are."""
     candidates = table(np.zeros((5000, 1)), [5000], [0] * 4999 + [1])
-    _, first, second = random_pair(candidates, np.arange(1), np.random.default_rng(0))
+    first, second = candidates.random(0, 2, np.random.default_rng(0))
     assert candidates.text[first] != candidates.text[second]

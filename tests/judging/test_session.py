@@ -226,7 +226,16 @@ LINE = {"id": 0, "candidates": [0, 1], "answer": "first"}
         {"candidates": [1, 1]},
         {"candidates": [0, -1]},
         {"candidates": "01"},
+        {"candidates": [0, 1, 2, 3, 4, 5, 6]},
         {"id": None},
+        {"answer": "third"},
+        {"candidates": [0, 1, 2], "answer": "tie"},
+        {"strength": "very"},
+        {"answer": "rated"},
+        {"answer": "rated", "ratings": [1, 6]},
+        {"answer": "rated", "ratings": [1, 2, 3]},
+        {"ratings": [1, 2]},
+        {"predicted": 0.7},
     ],
 )
 def test_a_damaged_line_is_named(tmp_path: Path, change: dict[str, object]) -> None:
@@ -255,13 +264,73 @@ def test_lists_with_nothing_to_compare_are_refused() -> None:
 
 
 def test_answers_of_several_raters_are_merged() -> None:
-    """Skipped pairs and answers that were taken back are left out."""
+    """Skipped pairs and answers that were taken back are left out; the second has no name."""
     lists = compared_lists(2, 3)
-    ann = Journal({}, (Judgement(0, (0, 1), "first"), Judgement(0, (2, 1), "second"), 3))
+    answers = Judgement(0, (0, 1), "first"), Judgement(0, (2, 1), "second")
+    ann = Journal({"rater": "ann"}, (*answers, 3))
     bob = Journal({}, (Judgement(0, (0, 1), "tie"), Judgement(1, (2, 0), "skip")))
     judged = with_judgements(lists, [ann, bob])
-    assert judged.sentence_extras["preferences"] == ([[0, 1]], None)
-    assert judged.sentence_extras["ties"] == ([[0, 1]], None)
+    preference, tie = ({"candidates": [0, 1], "rater": rater} for rater in ("ann", "rater 2"))
+    assert judged.sentence_extras["preferences"] == ([preference], None)
+    assert judged.sentence_extras["ties"] == ([tie], None)
+
+
+def test_strengths_ratings_and_the_best_of_four_are_merged() -> None:
+    """As weights, as all pairs, and as a ranking of the first."""
+    lists = compared_lists(1, 4)
+    answers = (
+        Judgement(0, (1, 0), "second", strength="much"),
+        Judgement(0, (0, 1, 2, 3), "third"),
+        Judgement(0, (3, 2, 0), "rated", ratings=(2, 4, 2)),
+    )
+    extras = with_judgements(lists, [Journal({}, answers)]).sentence_extras
+    assert extras["preferences"] == ([{"candidates": [0, 1], "weight": 2.5}, [2, 3], [2, 0]],)
+    assert extras["rankings"] == ([[2, [0, 1, 3]]],)
+    assert extras["ties"] == ([[3, 0]],)
+
+
+def test_four_candidates_are_compared_at_once(tmp_path: Path) -> None:
+    """Of a list of three all; the answers move the weights, also after a restart."""
+    lists = bpa.NBest.concatenate([compared_lists(20, 5), compared_lists(1, 3)], renumber=True)
+    path = tmp_path / "answers.jsonl"
+    session = Session(lists, journal=path, show=4)
+    shown = set()
+    for _ in range(24):
+        question = session.next()
+        shown.add(len(question.candidates))
+        rows = lists.offsets[question.sentence] + np.array(question.candidates)
+        best = int(np.argmax(lists.features[rows] @ TRUE))
+        judgement = session.answer(("first", "second", "third", "fourth")[best])
+        assert judgement.predicted is not None
+        assert sum(judgement.predicted) == pytest.approx(1, abs=0.01)
+    assert 4 in shown
+    assert shown <= {3, 4}
+    outlook = session.outlook()
+    assert (outlook.repeated, outlook.agreed) == (2, 2)
+    assert outlook.by_chance == pytest.approx(outlook.random / 4, abs=0.2)
+    assert session.weights.mean[:-1] @ TRUE > 0
+    again = Session(lists, journal=path, show=4)
+    assert again.judgements == session.judgements
+    np.testing.assert_allclose(again.weights.mean, session.weights.mean, atol=1e-4)
+    with raises(UsageError, "unknown-name", parameter="answer"):
+        session.answer("tie")
+    with raises(UsageError, "invalid-setting", parameter="show"):
+        Session(lists, show=7)
+
+
+def test_ratings_and_strengths_count_as_weighted_answers(session: Session) -> None:
+    """A difference of one rating as a slight preference, of two as a clear one."""
+    rated, compared = session.restarted(8), session.restarted(8)
+    for ratings, strength in (([2, 3], "slightly"), ([3, 1], "clearly"), ([1, 5], "much")):
+        rated.next(), compared.next()
+        rated.rate(ratings)
+        compared.answer("first" if ratings[0] > ratings[1] else "second", strength=strength)
+    rated.rate([4, 4])
+    compared.answer("tie")
+    np.testing.assert_allclose(rated.weights.mean, compared.weights.mean, atol=1e-6)
+    assert rated.weights.mean[:-1] == pytest.approx(compared.weights.mean[:-1], abs=1e-6)
+    with raises(UsageError, parameter="ratings"):
+        rated.rate([1, 2, 3])
 
 
 def test_answers_about_other_lists_are_not_merged() -> None:
@@ -331,7 +400,7 @@ def test_the_gain_of_further_answers_in_closed_form() -> None:
     assert won == pytest.approx(0.3 / absolute, abs=0.03)
     # Ten pairs leave little doubt about the sign: nearly all of E |λ| − E λ is gained, over 2
     # because the gain is relative to the mean of a list.
-    lost = 1 - 1 / (1 + 10 * np.mean((features[::2] - features[1::2]) ** 2) * 2 / 9)
+    lost = 1 - 1 / (1 + 10 * np.mean((features[::2] - features[1::2]) ** 2) / 6)
     spread = np.sqrt(lost)
     later = 2 * spread * norm.pdf(0.3 / spread) + 0.3 * (2 * norm.cdf(0.3 / spread) - 1)
     assert further == pytest.approx((later - 0.3) / absolute, abs=0.05)
