@@ -71,16 +71,16 @@ def judge(
     if strengths and (rate or show > 2):
         problem = "how much better is asked of two candidates: leave out the other option"
         raise UsageError(problem, parameter="strengths", code="conflict")
-    options: dict[str, Any] = {"features": features, "exclude": exclude, "add": add, "show": show}
-    answers = {"strengths": strengths, "rate": rate}
+    options: dict[str, Any] = {"features": features, "exclude": exclude, "add": add}
+    options |= {"slip": slip, "show": show}
+    kind = {"strengths": strengths, "rate": rate}
     start = _start(weights, prior)
     if simulate is not None:
         if output is not None:
             problem = "a simulation prints a table: leave out the output"
             raise UsageError(problem, parameter="output", code="conflict")
-        numbers = _numbers(clicks)
-        answers["noise"] = noise
-        print(_simulated(lists, start, simulate, answers, numbers, sessions, slip, options, quiet))
+        rules = {"noise": noise, **kind}
+        print(_simulated(lists, start, simulate, options, rules, _numbers(clicks), sessions, quiet))
         return
     if output is None:
         raise UsageError("give a file for the judgements", parameter="output", code="missing")
@@ -91,12 +91,10 @@ def judge(
     from bpa_ppl.judging.server import serve
 
     require_writable(output)
-    session = Session(
-        lists, start, journal=output, rater=rater, seed=seed, slip=slip, pairs=pairs, **options
-    )
+    session = Session(lists, start, journal=output, rater=rater, seed=seed, pairs=pairs, **options)
     serve(
         session,
-        **answers,
+        **kind,
         files=[Path(name) for name in (nbest, sources) if name is not None and name != "-"],
         host=host,
         port=port,
@@ -133,11 +131,10 @@ def _simulated(
     lists: bpa.NBest,
     start: Any,
     column: str,
-    answers: dict[str, Any],
+    options: dict[str, Any],
+    rules: dict[str, Any],
     clicks: list[int],
     sessions: int,
-    slip: float,
-    options: dict[str, Any],
     quiet: bool,
 ) -> str:
     """Return a table of the headroom that simulated sessions win, by how pairs are chosen."""
@@ -147,13 +144,13 @@ def _simulated(
     order = np.random.default_rng(5).permutation(len(lists))
     pool, test = (lists[np.sort(half)] for half in np.array_split(order, 2))
     options["exclude"] = [*(options["exclude"] or ()), column]
-    session, rows = Session(pool, start, slip=slip, **options), []
+    session, rows = Session(pool, start, **options), []
     with reporter(not quiet, "judge") as report:
         for done, pairs in enumerate(PAIRS):
             curves = []
             for seed in range(sessions):
                 run = session.restarted(seed, pairs)
-                curves.append(learning_curve(run, test, column, clicks, **answers))
+                curves.append(learning_curve(run, test, column, clicks, **rules))
                 report(done * sessions + seed + 1, len(PAIRS) * sessions, "sessions")
             mean, spread = np.mean(curves, axis=0), 2 * np.std(curves, axis=0)
             cells = [f"{m:.3f} ± {s:.3f}" for m, s in zip(mean, spread, strict=True)]

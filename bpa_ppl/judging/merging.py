@@ -68,13 +68,15 @@ def with_judgements(nbest: NBest, journals: Iterable[Journal]) -> NBest:
 
 def _entry(choice: Choice, rater: str | None) -> tuple[str, Any]:
     """Return the name of the column that a choice belongs to, and its entry there."""
-    candidates = list(choice.candidates)
+    candidates: list[Any] = list(choice.candidates)
     if choice.chosen == len(candidates):
         name, entry = TIES, candidates
     else:
         best = candidates.pop(choice.chosen)
-        name = PREFERENCES if len(candidates) == 1 else RANKINGS
-        entry = [best, candidates if name == RANKINGS else candidates[0]]
+        several = len(candidates) > 1
+        name, entry = (
+            (RANKINGS, [best, candidates]) if several else (PREFERENCES, [best, *candidates])
+        )
     if rater is None and choice.weight == 1:
         return name, entry
     fields = {"candidates": entry, "weight": choice.weight, "rater": rater}

@@ -57,3 +57,13 @@ def test_what_is_missing_is_said(file: Path) -> None:
     refused("judge", file.name, "-o", "other.jsonl", mention="other.jsonl:1")
     adapt = ("adapt", file.name, "-w", "none", "-o", "p.nc", "--judgements", "other.jsonl")
     refused(*adapt, mention="other.jsonl:1")
+
+
+@pytest.mark.parametrize("options", [("--rate",), ("--show", "3"), ("--strengths",)])
+def test_other_kinds_of_answers_are_simulated(file: Path, options: tuple[str, ...]) -> None:
+    """Ratings, the best of three, and strengths of preference; not the last with the others."""
+    command = ("judge", file.name, "--simulate", "score", "--sessions", "1", "--clicks", "6")
+    outcome = run(*command, *options)
+    assert outcome.code == 0, outcome.err
+    if options != ("--strengths",):
+        refused(*command, *options, "--strengths", mention="--strengths")
