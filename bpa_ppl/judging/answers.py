@@ -71,8 +71,8 @@ class Alternatives(NamedTuple):
         """Return Fisher's information of the answer about λ and log ν, (K + 1, K + 1).
 
         >>> equal = Alternatives.of(np.array([[1.0], [-1.0]]), np.zeros(2))
-        >>> equal.information(np.zeros(2)).round(3).tolist()
-        [[0.667, 0.0], [0.0, 0.222]]
+        >>> equal.information(np.zeros(2)).diagonal().round(3).tolist()
+        [0.667, 0.222]
         """
         p = self.probabilities(theta[None])
         centred = self.features - p.T @ self.features

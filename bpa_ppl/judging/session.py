@@ -123,6 +123,9 @@ class Session:
     ...     _ = session.add(Judgement(question.id, question.candidates, "tie"))
     >>> sum(map(len, filter(None, session.judged.sentence_extras["ties"])))
     2
+    >>> better = session.next().candidates.index(0)
+    >>> session.rate([5, 2] if better == 0 else [2, 5]).best  # the position in the list
+    0
     >>> session.posterior.posterior["weights"].shape, session.restarted(seed=1).judgements
     ((4, 1000, 1), ())
     """
