@@ -34,9 +34,8 @@ FIRST, SECOND = PLACES[:2]
 TIE, SKIP, RATED = "tie", "skip", "rated"
 #: How much better the best one is, and how much such an answer counts.
 STRENGTHS = {"slightly": 0.3, "clearly": 1.0, "much": 2.5}
-#: The lowest and the highest rating, and how much a difference of 1, 2 and more counts.
+#: The lowest and the highest rating.
 RATINGS = (1, 5)
-_DIFFERENCES = (0.3, 1.0, 2.5)
 #: Why a pair was asked.
 RANDOM, INFORMATION, REPEAT = "random", "information", "repeat"
 
@@ -82,7 +81,7 @@ class Judgement:
     >>> Judgement("a", (1, 0), "first", rater="ann").best
     1
     >>> Judgement("a", (1, 0, 2), "rated", ratings=(2, 5, 2)).choices[0]
-    Choice(candidates=(1, 0), chosen=1, weight=2.5)
+    Choice(candidates=(1, 0), chosen=1, weight=1.0)
     """
 
     id: int | str
@@ -192,10 +191,7 @@ def answers_to(count: int) -> tuple[str, ...]:
 def _compared(one: tuple[int, int], other: tuple[int, int]) -> Choice:
     """Return the choice between two candidates, given the position and the rating of each."""
     (first, left), (second, right) = one, other
-    if left == right:
-        return Choice((first, second), 2)
-    weight = _DIFFERENCES[min(abs(left - right), len(_DIFFERENCES)) - 1]
-    return Choice((first, second), int(right > left), weight)
+    return Choice((first, second), 2 if left == right else int(right > left))
 
 
 @dataclass(frozen=True)

@@ -226,8 +226,7 @@ class Session:
     def rate(self, ratings: Sequence[int]) -> Judgement:
         """Record a rating of each candidate of the question that `next` returned.
 
-        Each pair of them counts as a comparison: a difference of 1 as a slight preference, of 2 as
-        a clear one, and of more as a strong one.
+        Each pair of them counts as a comparison; equal ratings as no difference.
 
         Args:
             ratings: whole numbers from 1, bad, to 5, excellent.

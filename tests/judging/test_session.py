@@ -318,19 +318,21 @@ def test_four_candidates_are_compared_at_once(tmp_path: Path) -> None:
         Session(lists, show=7)
 
 
-def test_ratings_and_strengths_count_as_weighted_answers(session: Session) -> None:
-    """A difference of one rating as a slight preference, of two as a clear one."""
+def test_ratings_count_as_comparisons(session: Session) -> None:
+    """Of all pairs; a strong preference counts more than a clear one."""
     rated, compared = session.restarted(8), session.restarted(8)
-    for ratings, strength in (([2, 3], "slightly"), ([3, 1], "clearly"), ([1, 5], "much")):
-        rated.next(), compared.next()
+    for ratings in ([2, 3], [3, 1], [4, 4]):
         rated.rate(ratings)
-        compared.answer("first" if ratings[0] > ratings[1] else "second", strength=strength)
-    rated.rate([4, 4])
-    compared.answer("tie")
+        difference = ratings[0] - ratings[1]
+        compared.answer("tie" if not difference else ("first", "second")[difference < 0])
     np.testing.assert_allclose(rated.weights.mean, compared.weights.mean, atol=1e-6)
-    assert rated.weights.mean[:-1] == pytest.approx(compared.weights.mean[:-1], abs=1e-6)
     with raises(UsageError, parameter="ratings"):
         rated.rate([1, 2, 3])
+    one, other = session.restarted(9), session.restarted(9)
+    one.answer("first")
+    other.answer("first", strength="much")
+    moved = [new.weights.mean[:-1] - session.restarted(9).weights.mean[:-1] for new in (one, other)]
+    np.testing.assert_allclose(moved[1] / moved[0], 2.5, atol=0.5)
 
 
 def test_answers_about_other_lists_are_not_merged() -> None:
