@@ -16,11 +16,12 @@ from __future__ import annotations
 from typing import NamedTuple, Self
 
 import numpy as np
-from scipy.special import logsumexp, softmax
+from scipy.special import softmax
 
+from bpa_ppl.models.probabilities import normalised
 from bpa_ppl.nbest import Float64, Int64
 
-_STEPS, _TOLERANCE = 100, 1e-8  # of Newton's method; a squared length in standard deviations
+_STEPS, _TOLERANCE = 100, 1e-7  # of Newton's method; a squared length in standard deviations
 
 
 class Alternatives(NamedTuple):
@@ -85,20 +86,22 @@ class Answers(NamedTuple):
     Attributes:
         features: (n, A, K + 1) as in `Alternatives`; 0 beyond those of a question.
         base: (n, A); −∞ beyond those of a question.
+        count: (n,) how many alternatives each question has.
         chosen: (n,) positions of the answers.
         weight: (n,) how much each counts.
     """
 
     features: Float64
     base: Float64
+    count: Int64
     chosen: Int64
     weight: Float64
 
     @classmethod
     def none(cls, features: int) -> Self:
         """Return no answers about some number of weighted features."""
-        nothing = np.zeros((0, 3, features + 1)), np.zeros((0, 3))
-        return cls(*nothing, np.zeros(0, np.int64), np.zeros(0))
+        none = np.zeros(0, np.int64)
+        return cls(np.zeros((0, 3, features + 1)), np.zeros((0, 3)), none, none, np.zeros(0))
 
     def added(self, question: Alternatives, chosen: int, weight: float = 1.0) -> Self:
         """Return these answers and one more.
@@ -117,18 +120,10 @@ class Answers(NamedTuple):
         return self._replace(
             features=np.concatenate([features, own[None]]),
             base=np.concatenate([base, own_base[None]]),
+            count=np.append(self.count, len(question.base)),
             chosen=np.append(self.chosen, chosen),
             weight=np.append(self.weight, weight),
         )
-
-    def log_slip(self, slip: float) -> Float64:
-        """Return the logarithm of the probability of each answer by a slip, (n,).
-
-        >>> Answers.none(1).log_slip(0.1).shape
-        (0,)
-        """
-        with np.errstate(divide="ignore"):  # without slips it is −∞
-            return np.asarray(np.log(slip / np.isfinite(self.base).sum(axis=1)))
 
 
 class Gaussian(NamedTuple):
@@ -162,22 +157,58 @@ class Gaussian(NamedTuple):
         return np.asarray(np.sqrt(np.diag(self.covariance)[:-1]))
 
 
-def log_density(answers: Answers, prior: Gaussian, theta: Float64, slip: float = 0.0) -> float:
-    """Return the log posterior density of λ and log ν, (K + 1,), up to a constant."""
-    shift = theta - prior.mean
-    scores = answers.features @ theta + answers.base
-    log_p = scores[np.arange(len(scores)), answers.chosen] - logsumexp(scores, axis=1)
-    log_p = np.logaddexp(np.log1p(-slip) + log_p, answers.log_slip(slip))
-    return float(answers.weight @ log_p - 0.5 * shift @ np.linalg.solve(prior.covariance, shift))
+class Density(NamedTuple):
+    """The log posterior density of λ and log ν at a point, up to a constant.
+
+    Attributes:
+        value: the log density.
+        gradient: (K + 1,).
+        curvature: (K + 1, K + 1) minus the second derivative, or that of expectation maximisation
+            if there are slips: an answer counts as much as it is probable not to be a slip. It is
+            always positive definite.
+    """
+
+    value: float
+    gradient: Float64
+    curvature: Float64
+
+    @classmethod
+    def at(cls, theta: Float64, answers: Answers, prior: Gaussian, slip: float = 0.0) -> Self:
+        """Return the density given some answers.
+
+        Args:
+            theta: (K + 1,) the point.
+            answers: so far.
+            prior: of λ and log ν.
+            slip: ε, from 0 to below 1.
+
+        >>> prior = Gaussian.prior(np.zeros(1), np.eye(1))
+        >>> Density.at(np.array([0.0, 2.0]), Answers.none(1), prior).value
+        -2.0
+        """
+        features, rows = answers.features, np.arange(len(answers.base))
+        scores = features @ theta + answers.base
+        log_total, p = normalised(scores, axis=1)
+        log_own = np.log1p(-slip) + scores[rows, answers.chosen] - log_total[:, 0]
+        with np.errstate(divide="ignore"):  # without slips it is −∞
+            log_p = np.logaddexp(log_own, np.log(slip / answers.count))
+        weight = answers.weight * np.exp(log_own - log_p)  # of answers that are no slips
+        mean = np.einsum("na,nak->nk", p, features)
+        scaled = (features * np.sqrt(weight[:, None] * p)[..., None]).reshape(-1, len(theta))
+        centre = mean * np.sqrt(weight)[:, None]
+        precision = np.linalg.inv(prior.covariance)
+        pull = precision @ (prior.mean - theta)
+        return cls(
+            float(answers.weight @ log_p - 0.5 * pull @ (prior.mean - theta)),
+            weight @ (features[rows, answers.chosen] - mean) + pull,
+            scaled.T @ scaled - centre.T @ centre + precision,
+        )
 
 
 def posterior(
     answers: Answers, prior: Gaussian, slip: float = 0.0, start: Float64 | None = None
 ) -> Gaussian:
     """Return Laplace's approximation of the posterior of λ and log ν.
-
-    The curvature is that of expectation maximisation, in which an answer counts as much as it is
-    probable not to be a slip. It is exact without slips, and always positive definite.
 
     Args:
         answers: so far.
@@ -190,37 +221,18 @@ def posterior(
     >>> posterior(Answers.none(1).added(pair, 0), prior).mean.round(2).tolist()
     [0.6, -0.25]
     """
-    precision = np.linalg.inv(prior.covariance)
     theta = prior.mean if start is None else start
-    value = log_density(answers, prior, theta, slip)
-    curvature = precision
+    density = Density.at(theta, answers, prior, slip)
     for _ in range(_STEPS):
-        slope, curvature = _derivatives(answers, theta, slip)
-        gradient = slope - precision @ (theta - prior.mean)
-        curvature = curvature + precision
-        step = np.linalg.solve(curvature, gradient)
-        if gradient @ step < _TOLERANCE:
+        step = np.linalg.solve(density.curvature, density.gradient)
+        if density.gradient @ step < _TOLERANCE:
             break
         scale = 1.0
-        while (reached := log_density(answers, prior, theta + scale * step, slip)) < value:
-            scale /= 2
-            if scale < _TOLERANCE:
+        while scale > _TOLERANCE:
+            reached = Density.at(theta + scale * step, answers, prior, slip)
+            if reached.value >= density.value:
                 break
-        theta, value = theta + scale * step, reached
-    covariance = np.linalg.inv(curvature)
+            scale /= 2
+        theta, density = theta + scale * step, reached
+    covariance = np.linalg.inv(density.curvature)
     return Gaussian(theta, (covariance + covariance.T) / 2)
-
-
-def _derivatives(answers: Answers, theta: Float64, slip: float) -> tuple[Float64, Float64]:
-    """Return the gradient of the log-likelihood, (K + 1,), and its curvature, (K + 1, K + 1)."""
-    features = answers.features
-    p = softmax(features @ theta + answers.base, axis=1)
-    rows = np.arange(len(p))
-    own = np.maximum(p[rows, answers.chosen], np.finfo(float).tiny)
-    weight = answers.weight * (1 - slip) * own
-    weight /= (1 - slip) * own + np.exp(answers.log_slip(slip))
-    mean = np.einsum("na,nak->nk", p, features)
-    gradient = weight @ (features[rows, answers.chosen] - mean)
-    centred = (features - mean[:, None]).reshape(-1, features.shape[-1])
-    curvature = (centred * (weight[:, None] * p).reshape(-1, 1)).T @ centred
-    return gradient, curvature

@@ -8,11 +8,15 @@ from scipy.optimize import approx_fprime, minimize
 
 from bpa_ppl import NBest
 from bpa_ppl import log_density as model_density
-from bpa_ppl.judging.answers import Alternatives, Answers, Gaussian, log_density, posterior
+from bpa_ppl.judging.answers import Alternatives, Answers, Density, Gaussian, posterior
 from bpa_ppl.models import Preference, Prior
 
 PRIOR = Gaussian.prior(np.array([0.2, -0.1]), np.array([[0.5, 0.1], [0.1, 0.3]]))
 FIRST, SECOND, TIE = range(3)
+
+
+def log_density(answers: Answers, prior: Gaussian, theta: np.ndarray, slip: float = 0.0) -> float:
+    return Density.at(theta, answers, prior, slip).value
 
 
 def question(rng: np.random.Generator, count: int = 2) -> Alternatives:
@@ -77,6 +81,15 @@ def test_the_mean_is_the_mode(slip: float) -> None:
     answers = some_answers()
     found = minimize(lambda theta: -log_density(answers, PRIOR, theta, slip), np.zeros(3), tol=1e-9)
     np.testing.assert_allclose(posterior(answers, PRIOR, slip).mean, found.x, atol=1e-4)
+
+
+@pytest.mark.parametrize("slip", [0.0, 0.2])
+def test_the_gradient_is_that_of_the_density(slip: float) -> None:
+    """Compared with differences."""
+    answers, point = some_answers(), np.array([0.4, -1.0, 0.5])
+    density = Density.at(point, answers, PRIOR, slip)
+    expected = approx_fprime(point, lambda x: log_density(answers, PRIOR, x, slip), 1e-6)
+    np.testing.assert_allclose(density.gradient, expected, rtol=1e-4)
 
 
 def test_the_covariance_is_the_inverse_hessian_without_slips() -> None:
