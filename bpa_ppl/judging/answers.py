@@ -28,8 +28,9 @@ class Alternatives(NamedTuple):
     """The possible answers to a question: its A candidates, and of a pair "no difference".
 
     Attributes:
-        features: (A, K + 1) coefficients of λ and log ν in the score of each.
-        base: (A,) the rest of the score.
+        features: (…, A, K + 1) coefficients of λ and log ν in the score of each; several questions
+            have more axes in front.
+        base: (…, A) the rest of the score.
     """
 
     features: Float64
@@ -40,22 +41,25 @@ class Alternatives(NamedTuple):
         """Return the possible answers to a question about candidates.
 
         Args:
-            features: (m, K) weighted features of the candidates.
-            base: (m,) their scores by the features with a fixed weight.
+            features: (…, m, K) weighted features of the candidates.
+            base: (…, m) their scores by the features with a fixed weight.
 
         >>> pair = Alternatives.of(np.array([[3.0], [1.0]]), np.zeros(2))
         >>> pair.features.tolist()  # half of u, minus half of u, and log ν
         [[1.0, 0.0], [-1.0, 0.0], [0.0, 1.0]]
         """
-        centred = np.column_stack([features - features.mean(axis=0), np.zeros(len(features))])
-        score = base - base.mean()
-        if len(score) == 2:
-            tie = np.append(np.zeros(features.shape[1]), 1.0)
-            centred, score = np.vstack([centred, tie]), np.append(score, 0.0)
+        centred = np.zeros((*features.shape[:-1], features.shape[-1] + 1))
+        centred[..., :-1] = features - features.mean(axis=-2, keepdims=True)
+        score = base - base.mean(axis=-1, keepdims=True)
+        if score.shape[-1] == 2:
+            tie = np.zeros_like(centred[..., :1, :])
+            tie[..., -1] = 1.0
+            centred = np.concatenate([centred, tie], axis=-2)
+            score = np.concatenate([score, np.zeros_like(score[..., :1])], axis=-1)
         return cls(centred, score)
 
     def probabilities(self, theta: Float64, slip: float = 0.0) -> Float64:
-        """Return the probability of each answer given each of D values of λ and log ν, (A, D).
+        """Return the probability of each answer given each of D values of λ and log ν, (…, A, D).
 
         Args:
             theta: (D, K + 1).
@@ -65,8 +69,8 @@ class Alternatives(NamedTuple):
         >>> equal.probabilities(np.zeros((1, 2))).round(3).ravel().tolist()
         [0.333, 0.333, 0.333]
         """
-        p = softmax(self.features @ theta.T + self.base[:, None], axis=0)
-        return np.asarray((1 - slip) * p + slip / len(p))
+        p = softmax(self.features @ theta.T + self.base[..., None], axis=-2)
+        return np.asarray((1 - slip) * p + slip / p.shape[-2])
 
     def information(self, theta: Float64) -> Float64:
         """Return Fisher's information of the answer about λ and log ν, (K + 1, K + 1).
@@ -86,14 +90,14 @@ class Answers(NamedTuple):
     Attributes:
         features: (n, A, K + 1) as in `Alternatives`; 0 beyond those of a question.
         base: (n, A); −∞ beyond those of a question.
-        count: (n,) how many alternatives each question has.
+        size: (n,) how many alternatives each question has.
         chosen: (n,) positions of the answers.
         weight: (n,) how much each counts.
     """
 
     features: Float64
     base: Float64
-    count: Int64
+    size: Int64
     chosen: Int64
     weight: Float64
 
@@ -120,7 +124,7 @@ class Answers(NamedTuple):
         return self._replace(
             features=np.concatenate([features, own[None]]),
             base=np.concatenate([base, own_base[None]]),
-            count=np.append(self.count, len(question.base)),
+            size=np.append(self.size, len(question.base)),
             chosen=np.append(self.chosen, chosen),
             weight=np.append(self.weight, weight),
         )
@@ -191,7 +195,7 @@ class Density(NamedTuple):
         log_total, p = normalised(scores, axis=1)
         log_own = np.log1p(-slip) + scores[rows, answers.chosen] - log_total[:, 0]
         with np.errstate(divide="ignore"):  # without slips it is −∞
-            log_p = np.logaddexp(log_own, np.log(slip / answers.count))
+            log_p = np.logaddexp(log_own, np.log(slip / answers.size))
         weight = answers.weight * np.exp(log_own - log_p)  # of answers that are no slips
         mean = np.einsum("na,nak->nk", p, features)
         scaled = (features * np.sqrt(weight[:, None] * p)[..., None]).reshape(-1, len(theta))

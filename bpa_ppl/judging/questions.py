@@ -38,7 +38,7 @@ class Candidates(NamedTuple):
         return self.features @ weights.T + self.base[:, None]
 
     def alternatives(self, rows: Int64) -> Alternatives:
-        """Return the possible answers to a question about some candidates."""
+        """Return the possible answers to questions about candidates with these rows, (…, m)."""
         return Alternatives.of(self.features[rows], self.base[rows])
 
     def lists(self, chosen: Int64) -> Candidates:
@@ -102,10 +102,13 @@ def informative(
     lists = rng.choice(few, _QUESTIONS)
     questions = [candidates.random(sentence, count, rng) for sentence in lists]
     draws = weights.sample(rng, _DRAWS)
-    parts = [candidates.alternatives(rows).probabilities(draws, slip) for rows in questions]
-    p = np.zeros((max(map(len, parts)), len(parts), _DRAWS))
-    for number, part in enumerate(parts):
-        p[: len(part), number] = part
+    sizes = np.array(list(map(len, questions)))
+    p = np.zeros((sizes.max() + 1, len(lists), _DRAWS))
+    for size in np.unique(sizes):
+        equal = np.flatnonzero(sizes == size)
+        rows = np.array([questions[number] for number in equal])
+        of_size = candidates.alternatives(rows).probabilities(draws, slip)
+        p[: of_size.shape[1], equal] = of_size.swapaxes(0, 1)
     information = np.zeros(len(lists))
     if about == "choices":
         others = candidates.lists(rng.choice(pool, min(_LISTS, len(pool)), replace=False))
