@@ -22,7 +22,7 @@ LAYERS = (
     ("notes",),
     ("columns", "component", "workers"),
     ("nbest", "registry"),
-    ("caching", "pretrained", "rows", "weights"),
+    ("caching", "rows", "weights"),
     ("options",),
     ("formats",),
     ("text",),

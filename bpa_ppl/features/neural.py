@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import lru_cache
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -12,9 +13,8 @@ from bpa_ppl.component import Count, CountOrNone
 from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.features.base import Features, FeatureSource
 from bpa_ppl.nbest import Float32, NBest
-from bpa_ppl.pretrained import call_package
 from bpa_ppl.progress import reporter
-from bpa_ppl.quality.comet import CometKiwi
+from bpa_ppl.quality.comet import CometKiwi, CpuOrGpu
 from bpa_ppl.quality.scoring import sentence_scores
 
 _CHUNK = 64  # sentences between two reports of progress
@@ -34,18 +34,18 @@ class _NeuralSource(FeatureSource, frozen=True):
 class QualityEstimate(_NeuralSource, frozen=True):
     """The quality of each hypothesis as COMETKiwi estimates it from the source, without references.
 
-    It needs the extra `comet`. Scores are kept in the cache folder.
+    It needs the program `comet-score`. Scores are kept in the cache folder.
 
     Attributes:
         model: a name that unbabel-comet can download, or the path of a checkpoint (`….ckpt`).
         batch: the number of hypotheses scored together.
-        gpus: the number of GPUs; 0 computes on the CPU.
+        gpus: 0 computes on the CPU, 1 on the GPU.
         name: the name of the column.
     """
 
     model: str = "Unbabel/wmt22-cometkiwi-da"
     batch: Count = 8
-    gpus: CountOrNone = 0
+    gpus: CpuOrGpu = 0
     name: str = "qe"
 
     def columns(self, nbest: NBest) -> Features:
@@ -121,14 +121,14 @@ class EmbeddingSimilarity(_NeuralSource, frozen=True):
 @lru_cache(1)
 def _loaded(model: str, device: str) -> Any:
     """Return a model of sentence-transformers, loaded once."""
-    problem = "sentence-transformers is not installed: install bpa_ppl[embed]"
-    missing = UsageError(problem, parameter="add", code="not-supported")
-    remedy = "name a model of sentence-transformers that you may download, or a folder"
-    return call_package(
-        "sentence_transformers",
-        "SentenceTransformer",
-        model,
-        missing=missing,
-        remedy=remedy,
-        device=device,
-    )
+    try:
+        load = import_module("sentence_transformers").SentenceTransformer
+    except (ImportError, AttributeError) as error:
+        problem = "sentence-transformers is not installed: install bpa_ppl[embed]"
+        raise UsageError(problem, parameter="add", code="not-supported") from error
+    try:
+        return load(model, device=device)
+    except Exception as error:  # torch, the hub and the network have no common error class
+        remedy = "name a model of sentence-transformers that you may download, or a folder"
+        message = f"the model cannot be loaded ({error}): {remedy}"
+        raise DataError(message, model, code="damaged") from error

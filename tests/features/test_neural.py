@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from comet_environment import install
 from raising import raises
 
 from bpa_ppl import Draws, NBest, add_features, rerank
 from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.features import EmbeddingSimilarity, QualityEstimate, neural
 from bpa_ppl.models import Preparation
-from bpa_ppl.quality import comet
 from bpa_ppl.registry import FEATURES
 
 LISTS = NBest.from_lists(
@@ -113,30 +113,17 @@ def tiny_model(package: Any, folder: Path) -> Path:
 
 
 class TestQualityEstimate:
-    def test_scores_are_those_of_the_metric(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        scored: list[dict[str, str]] = []
-
-        class Kiwi(ModuleType):
-            """A stub of unbabel-comet that scores lengths."""
-
-            def download_model(self, name: str) -> str:
-                return f"{name}.ckpt"
-
-            def load_from_checkpoint(self, path: str) -> Kiwi:
-                return self
-
-            def predict(self, data: list[dict[str, str]], **options: Any) -> Any:
-                scored.extend(data)
-                self.scores = [len(one["mt"]) / 10 for one in data]
-                return self
-
-        monkeypatch.setitem(sys.modules, "comet", Kiwi("comet"))
-        comet._checkpoint.cache_clear()
-        comet._loaded.cache_clear()
-        lists = add_features(LISTS, QualityEstimate(name="kiwi"))
+    def test_scores_are_those_of_the_metric(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        environment = install(tmp_path, monkeypatch)
+        model = str(environment.checkpoint("kiwi"))
+        lists = add_features(LISTS, QualityEstimate(model=model, name="kiwi"))
         assert lists.feature_names == ("LM0", "kiwi")
         assert lists.features[:, 1] == pytest.approx([0.3, 0.1, 0.3, 0.1])
+        ((scored, options),) = environment.called("predict")
         assert scored == [{"src": s, "mt": t} for s, t in [("a", "a b"), ("a", "b"), ("c", "c")]]
+        assert options == [8, 0, False]
 
 
 def test_progress_is_shown_if_asked_for(

@@ -1,9 +1,7 @@
-"""Columns of lists, functions and COMET as metrics."""
+"""Columns of lists and functions as metrics."""
 
 from __future__ import annotations
 
-import sys
-from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -21,7 +19,6 @@ from bpa_ppl.quality import (
     resolve,
     statistics,
 )
-from bpa_ppl.quality.comet import Comet, CometKiwi, _checkpoint, _loaded
 
 LISTS = NBest.from_lists(
     [["a", "b", "a"], ["c", "d"]],
@@ -149,104 +146,3 @@ class TestFunctions:
     def test_rejects_other_objects(self, wrong: Any) -> None:
         with raises(UsageError, "wrong-type", parameter="metric" if callable(wrong) else None):
             oracles(LISTS, wrong)
-
-
-class CometStub(ModuleType):
-    """A stub of unbabel-comet whose model scores lengths."""
-
-    def __init__(self) -> None:
-        super().__init__("comet")
-        self.calls: list[Any] = []
-
-    def download_model(self, name: str) -> str:
-        self.calls.append(("download", name))
-        return f"{name}.ckpt"
-
-    def load_from_checkpoint(self, path: str) -> CometStub:
-        self.calls.append(("load", path))
-        if "broken" in path:
-            raise KeyError("state_dict")
-        return self
-
-    def predict(self, data: list[dict], **options: Any) -> SimpleNamespace:
-        self.calls.append((data, options))
-        return SimpleNamespace(scores=[len(one["mt"]) / 10 for one in data])
-
-
-@pytest.fixture
-def comet_stub(monkeypatch: pytest.MonkeyPatch) -> CometStub:
-    """The stub as an importable package `comet`."""
-    module = CometStub()
-    monkeypatch.setitem(sys.modules, "comet", module)
-    _checkpoint.cache_clear()
-    _loaded.cache_clear()
-    return module
-
-
-class TestCOMET:
-    lists = NBest.from_lists(
-        [["ab", "abc"]], [[[0.0], [1.0]]], ["LM0"], references=[("r", "s")], sources=["q"]
-    )
-
-    def test_model_is_loaded_once(self, comet_stub: CometStub) -> None:
-        assert oracles(self.lists, "unbabel-comet").score.tolist() == [0.3]
-        chosen = Comet(model="Unbabel/wmt20-comet-da", batch=2, gpus=1)
-        assert choice_score(self.lists, [0], chosen).value == 0.2
-        assert choice_score(self.lists, [1], chosen).value == 0.3
-        downloads = [call[1] for call in comet_stub.calls if call[0] == "download"]
-        assert downloads == ["Unbabel/wmt22-comet-da", "Unbabel/wmt20-comet-da"]
-        data, options = comet_stub.calls[-1]
-        assert data == [{"src": "q", "mt": "abc", "ref": "r"}]
-        assert options == {"batch_size": 2, "gpus": 1, "progress_bar": False}
-
-    def test_without_references(self, comet_stub: CometStub) -> None:
-        oracles(self.lists.without("references"), CometKiwi())
-        assert comet_stub.calls[-1][0] == [{"src": "q", "mt": "ab"}, {"src": "q", "mt": "abc"}]
-        with raises(DataError, "missing-sources", parameter="sources"):
-            oracles(self.lists.without("sources"), "unbabel-cometkiwi")
-
-    def test_local_checkpoint(self, comet_stub: CometStub, tmp_path: Any) -> None:
-        path = tmp_path / "mine.ckpt"
-        with raises(DataError, "missing-file", match=r"mine\.ckpt"):
-            oracles(self.lists, Comet(model=str(path)))
-        path.write_bytes(b"")
-        oracles(self.lists, Comet(model=str(path)))
-        assert ("load", str(path)) in comet_stub.calls
-        assert not [call for call in comet_stub.calls if call[0] == "download"]
-        with raises(DataError, "damaged", match="broken"):
-            oracles(self.lists, Comet(model="broken"))
-
-    def test_scores_are_cached_by_checkpoint_and_text(
-        self, comet_stub: CometStub, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setenv("BPA_PPL_CACHE", str(tmp_path / "cache"))
-        path = tmp_path / "mine.ckpt"
-        path.write_bytes(b"1")
-        lists = NBest.from_lists(
-            [[f"{i}", "text"] for i in range(20)],
-            [[[0.0], [1.0]]] * 20,
-            ["LM0"],
-            sources=[f"s{i}" for i in range(20)],
-        )
-        metric = CometKiwi(model=str(path))
-
-        def predicted(of: NBest) -> int:
-            """Return how many texts the model scores."""
-            comet_stub.calls.clear()
-            assert gains(of, metric).tolist() == [
-                len(t) / 10 for i in range(len(of)) for t in of.texts(i)
-            ]
-            return sum(len(call[0]) for call in comet_stub.calls if isinstance(call[0], list))
-
-        assert [predicted(lists), predicted(lists)] == [40, 0]
-        longer = NBest.concatenate([lists, lists.select([0]).with_sources(["new"])], renumber=True)
-        assert predicted(longer) == 10  # the five lists of the last chunk
-        path.write_bytes(b"22")
-        assert predicted(lists) == 40
-
-    def test_error_without_unbabel_comet(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setitem(sys.modules, "comet", None)
-        _checkpoint.cache_clear()
-        _loaded.cache_clear()
-        with raises(UsageError, "not-supported", parameter="metric"):
-            oracles(self.lists, "unbabel-comet")
