@@ -30,6 +30,7 @@ import numpy as np
 from measuring import DATA, best_time, run_tables
 
 import bpa_ppl as bpa
+from bpa_ppl.judging import headroom
 from bpa_ppl.nbest import Int64, NBest
 from bpa_ppl.quality import column_of
 from bpa_ppl.weights import spread_within
@@ -65,10 +66,7 @@ class Half:
 
     def headroom(self, choice: Int64) -> float:
         """Return the share of the way from a random candidate to the best one."""
-        mqm, starts = column_of(self.test, "mqm"), self.test.offsets[:-1]
-        random = float((np.add.reduceat(mqm, starts) / self.test.sizes).mean())
-        best = float(np.maximum.reduceat(mqm, starts).mean())
-        return (self.mean_mqm(choice) - random) / (best - random)
+        return headroom(self.test, choice, "mqm")
 
 
 def read_halves(
