@@ -27,15 +27,15 @@ from bpa_ppl.weights import match
 
 # The format without a named one.
 _USUAL = "moses"
-# Files that no format can read: a format to write them in, and what is wrong.
-_SPOILED = (
-    (rb"PK\x03\x04", "csv", "it is a workbook of Excel or another zip archive: save it as CSV"),
-    (rb"\xff\xfe|\xfe\xff|[^\0]\0[^\0]\0", "tsv", "its text is UTF-16: save it as UTF-8"),
-    (rb"\s*$", "jsonl", "its first line is blank: remove it"),
-    (rb"[^\0]*\r[^\0]", "csv", "its lines end with carriage returns alone: use `tr '\\r' '\\n'`"),
-    (rb"\"?sep=", "csv", "its first line is not the header, but a setting for Excel: remove it"),
-    (rb"\s*\{'", "jsonl", "its first line is an object of Python, not of JSON: use json.dumps"),
-)
+# Files that no format reads, by their first line: what is wrong.
+_SPOILED = {
+    rb"PK\x03\x04": "this is a workbook of Excel or another zip archive: save it as CSV",
+    rb"\xff\xfe|\xfe\xff|[^\0]?\0[^\0]\0": "the text is UTF-16: save it as UTF-8",
+    rb"\s*$": "the first line is blank: remove it",
+    rb"[^\0]*\r[^\0]": "the lines end with carriage returns alone: use `tr '\\r' '\\n'`",
+    rb"\"?sep=": "the first line is not the header, but a setting for Excel: remove it",
+    rb"\s*\{'": "the first line is an object of Python, not of JSON: write it by json.dumps",
+}
 # Files that no format detects, by their first line.
 _SHAPES = (
     (rb"data: ", "openai", "it is a stream of parts of answers: join the parts, or do not stream"),
@@ -265,6 +265,9 @@ def _detected(file: InputFile, line: bytes) -> NBestFormat:
     for _, kind in NBEST_FORMATS.loaded():
         if kind().detect_within(file.beginning):
             return kind()
+    for regex, problem in _SPOILED.items():
+        if re.match(regex, line):
+            raise DataError(problem, file.origin, 1, code="unknown-format")
     suffix = file_suffix(file.path) if isinstance(file.path, str | Path) else ""
     nearest, problem = nearest_format(line, suffix)
     raise DataError(
@@ -295,9 +298,6 @@ def nearest_format(line: bytes, suffix: str = "") -> tuple[str, str]:
     (('csv', "it has no field text (its fields are 'id, lm')"), 'plain')
     """
     usual = next((name for name, kind in NBEST_FORMATS.loaded() if suffix in kind.suffixes), "")
-    for regex, other, problem in _SPOILED:
-        if re.match(regex, line):
-            return usual or other, problem
     shape = next((name, problem) for regex, name, problem in _SHAPES if re.match(regex, line))
     if shape[0] == "plain" and usual in ("csv", "tsv"):
         shape = usual, "its first line does not name the columns (id, text, …)"

@@ -299,11 +299,7 @@ def joined(parts: Sequence[Rows]) -> Rows:
     >>> rows.names, rows.features.tolist(), rows.strings
     (('lm', 'tm'), [[1.0, nan], [nan, 1.0]], ('a',))
     """
-    complete = [
-        dict.fromkeys(compress(part.names, ~np.isnan(part.features).any(axis=0)))
-        for part in parts
-        if len(part.ids)
-    ] or [dict.fromkeys(parts[0].names)]
+    complete = [_complete(part) for part in parts if len(part.ids)] or [parts[0].names]
     every = [name for name in complete[0] if all(name in of for of in complete)]
     others = set(chain.from_iterable(part.names for part in parts)).difference(every)
     names = (*every, *sorted(others))
@@ -332,6 +328,13 @@ def joined(parts: Sequence[Rows]) -> Rows:
         sentence_extras=_joined_columns([part.sentence_extras for part in parts], sizes),
         **columns,
     )
+
+
+def _complete(rows: Rows) -> tuple[str, ...]:
+    """Return the features that no row lacks."""
+    if not np.isnan(rows.features.min(initial=0)):  # faster than column by column
+        return rows.names
+    return tuple(compress(rows.names, ~np.isnan(rows.features).any(axis=0)))
 
 
 def _with_columns(rows: Rows, names: tuple[str, ...]) -> Float32:
