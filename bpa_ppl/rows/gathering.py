@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import chain, compress, count, pairwise
+from itertools import chain, count, pairwise
 from typing import Any
 
 import numpy as np
@@ -334,7 +334,8 @@ def _complete(rows: Rows) -> tuple[str, ...]:
     """Return the features that no row lacks."""
     if not np.isnan(rows.features.min(initial=0)):  # faster than column by column
         return rows.names
-    return tuple(compress(rows.names, ~np.isnan(rows.features).any(axis=0)))
+    columns = zip(rows.names, rows.features.T, strict=True)
+    return tuple(name for name, column in columns if not np.isnan(column).any())
 
 
 def _with_columns(rows: Rows, names: tuple[str, ...]) -> Float32:
