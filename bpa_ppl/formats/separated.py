@@ -313,7 +313,8 @@ class _Reader:
             if self._decimal == "," and printed == cell and "." in cell:
                 problem = f"{what}{quoted(cell)} has a decimal point, but numbers before it a comma"
                 raise self.options.error(f"{problem}: write one of both", line, "bad-number")
-            return self.options.number(printed, line, what)
+            remedy = "correct it, leave the cell empty if there is no value"
+            return self.options.number(printed, line, what, remedy)
 
         pairs = zip(cells, lines.tolist(), strict=True)
         return np.array([number(c, n, f"{name}: ") if c.strip() else np.nan for c, n in pairs])

@@ -131,6 +131,8 @@ def test_what_is_wrong_is_named_with_its_line(
         (["id,text,source,lm", "0,a,s,1", "0,b,t,2"], ":3: .*source .* the same one"),
         (["id,text,lm", "0,a;1"], ":2: 2 cells, but the header has 3: separate cells by ','"),
         (["id,text,lm", "0"], ":2: 1 cell, but"),
+        (["id,text,mqm", "0,a,1", "0,b,nan"], ":3: mqm: 'nan' .* leave the cell empty"),
+        (["id,text,mqm", "0,a,1", "0,b,NA"], ":3: mqm: 'NA' .* leave the cell empty"),
         ([",id,text,lm", "0,0,a,1"], ":1: a column without a name .* index=False"),
     ],
 )
