@@ -36,7 +36,7 @@ import typer
 import bpa_ppl as bpa
 from bpa_ppl.component import Component, number_or_text, settings_in
 from bpa_ppl.errors import UsageError
-from bpa_ppl.notes import log_info
+from bpa_ppl.notes import log_info, warn_user
 from bpa_ppl.options import AdaptOptions, RerankOptions, descriptions
 from bpa_ppl.registry import (
     FEATURES,
@@ -372,6 +372,9 @@ class Reading:
             UsageError: if there are not as many files of references or of sources.
         """
         paths = expanded(paths)
+        for path in dict.fromkeys(paths):
+            if paths.count(path) > 1:
+                warn_user(f"{path}: given {paths.count(path)} times, and its lists count as often")
         if len(paths) == 1:
             return self.read(paths[0], references, sources)
         refs = [one_per_list(str(names), paths, "references") for names in references or ()]

@@ -52,13 +52,16 @@ class ReadOptions(NamedTuple):
         """Return the error that names the file, and one of its lines."""
         return DataError(message, self.origin, line, parameter=parameter, code=code)
 
-    def number(self, token: str | bytes, line: int, what: str = "") -> float:
+    def number(
+        self, token: str | bytes, line: int, what: str = "", remedy: str = "correct it"
+    ) -> float:
         """Return the number that a token prints; infinity for a bad one if `bad` is "drop".
 
         Args:
             token: as printed.
             line: the number of the line.
             what: words before the message of the error.
+            remedy: words after it.
 
         Raises:
             DataError: with file and line, if it is not a finite number and `bad` is "error".
@@ -71,7 +74,7 @@ class ReadOptions(NamedTuple):
         except ValueError as error:
             if self.bad == "drop":
                 return math.inf
-            advice = "correct it, or drop such hypotheses (bad: drop)"
+            advice = f"{remedy}, or drop such hypotheses (bad: drop)"
             raise self.error(f"{what}{error}: {advice}", line, "bad-number", "bad") from error
 
 

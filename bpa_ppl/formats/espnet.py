@@ -31,6 +31,7 @@ from bpa_ppl.rows.base import ID, REFERENCE, TEXT
 from bpa_ppl.rows.schema import Fields
 
 _RANK, _TOKEN, _TOKENS = "{}best_recog", "token", "tokens"
+_FOLDER = re.compile(r"(\d{1,9})best_recog")
 _JOB = re.compile(r"output\.(\d{1,9})")
 _TENSOR = re.compile(rb"tensor\(([^,()]*)(?:,[^()]*)?\)")
 
@@ -109,6 +110,11 @@ def _fields(part: Path, options: ReadOptions) -> Fields:
     """Return the hypotheses of one job, sentence by sentence."""
     folders = map(part.joinpath, map(_RANK.format, count(1)))
     ranks = list(takewhile(Path.is_dir, folders))
+    for folder in part.iterdir():
+        rank = _FOLDER.fullmatch(folder.name)
+        if rank is not None and int(rank[1]) > len(ranks):
+            problem = f"there is {folder.name}, but no {_RANK.format(len(ranks) + 1)}"
+            raise DataError(f"{problem}: give whole results", str(part), code="mismatch")
     texts = [keyed_lines(str(folder / TEXT)) for folder in ranks]
     first = texts[0]
     for folder, table in zip(ranks[1:], texts[1:], strict=True):
@@ -117,7 +123,7 @@ def _fields(part: Path, options: ReadOptions) -> Fields:
     chosen = [(key, n) for key in first for n, table in enumerate(texts) if key in table]
     columns: dict[str, Any] = {TEXT: [""] * len(chosen)}
     for name, read in ((SCORE, _number), (_TOKEN, _length)):
-        if not (ranks[0] / name).is_file():
+        if not any((folder / name).is_file() for folder in ranks):
             continue
         values = []
         tables = [keyed_lines(str(folder / name)) for folder in ranks]

@@ -275,7 +275,8 @@ def _strict_value(line: bytes, origin: str, number: int) -> Any:
     except json.JSONDecodeError as error:
         message = f"not JSON: {error.msg} (column {error.colno}): correct the line"
         if error.pos >= len(text.rstrip()) or error.msg.startswith("Unterminated"):
-            message = "not JSON: the line is cut off within an object: create the file again"
+            message = "not JSON: the line is cut off within an object: remove it, or create the "
+            message += "file again"
         parameter = "format"
     except UnicodeEncodeError:
         message = "a \\u escape is half a surrogate pair: write the text as UTF-8"

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from bpa_ppl.columns import counted
 from bpa_ppl.errors import quoted
 from bpa_ppl.formats.base import ReadOptions
 from bpa_ppl.formats.numbers import all_finite
@@ -207,7 +208,8 @@ class LineParser:
         fields = SEPARATOR.split(line)
         at = max((i for i, f in enumerate(fields) if i > 1 and FEATURES.match(f)), default=0)
         if not at:
-            found = f"only {len(fields)} fields" if len(fields) < 3 else "no feature field"
+            few = len(fields) < 3
+            found = f"only {counted(len(fields), 'field')}" if few else "no feature field"
             raise self.error(f"{found}, but a line must read {self.shape}", number)
         return Fields(fields[0], fields[1:at], fields[at], fields[at + 1 :])
 

@@ -27,13 +27,21 @@ from bpa_ppl.weights import match
 
 # The format without a named one.
 _USUAL = "moses"
-# Files that no format detects: the format to write them in, and what is wrong.
+# Files that no format reads, by their first line: what is wrong.
+_SPOILED = {
+    rb"PK\x03\x04": "this is a workbook of Excel or another zip archive: save it as CSV",
+    rb"\xff\xfe|\xfe\xff|[^\0]?\0[^\0]\0": "the text is UTF-16: save it as UTF-8",
+    rb"\s*$": "the first line is blank: remove it",
+    rb"[^\0]*\r[^\0]": "the lines end with carriage returns alone: use `tr '\\r' '\\n'`",
+    rb"\"?sep=": "the first line is not the header, but a setting for Excel: remove it",
+    rb"\s*\{'": "the first line is an object of Python, not of JSON: write it by json.dumps",
+}
+# Files that no format detects, by their first line.
 _SHAPES = (
-    (rb"PK\x03\x04", "csv", "it is a workbook of Excel or another zip archive: save it as CSV"),
-    (rb"\xff\xfe|\xfe\xff", "tsv", "its text is UTF-16: save it as UTF-8"),
     (rb"data: ", "openai", "it is a stream of parts of answers: join the parts, or do not stream"),
-    (rb"\s*\[", "jsonl", "it is an array: write one object per line, as `jq -c .[]` does"),
+    (rb"\s*\[", "jsonl", "it is an array: write one object per line, as `jq -c '.[]'` does"),
     (rb"\s*\{", "jsonl", "its first line is not a whole object: `jq -c .` writes one per line"),
+    (rb"\S+-1[ \t]", "kaldi", "it has no scores: kaldi:scores=FILE, or kaldi:score=false"),
     (rb"[^\t]*\t", "tsv", "its first line does not name the columns (id, text, …)"),
     (rb"\S+ .*= ?[-+.\d]", "moses", f"no ` ||| ` separates its fields: a line reads {SHAPE}"),
     (rb"", "plain", "the size of its lists is not given: plain:list_size=50"),
@@ -257,6 +265,9 @@ def _detected(file: InputFile, line: bytes) -> NBestFormat:
     for _, kind in NBEST_FORMATS.loaded():
         if kind().detect_within(file.beginning):
             return kind()
+    for regex, problem in _SPOILED.items():
+        if re.match(regex, line):
+            raise DataError(problem, file.origin, 1, code="unknown-format")
     suffix = file_suffix(file.path) if isinstance(file.path, str | Path) else ""
     nearest, problem = nearest_format(line, suffix)
     raise DataError(
@@ -286,7 +297,10 @@ def nearest_format(line: bytes, suffix: str = "") -> tuple[str, str]:
     >>> nearest_format(b"id,lm"), nearest_format(b"a cat")[0]
     (('csv', "it has no field text (its fields are 'id, lm')"), 'plain')
     """
+    usual = next((name for name, kind in NBEST_FORMATS.loaded() if suffix in kind.suffixes), "")
     shape = next((name, problem) for regex, name, problem in _SHAPES if re.match(regex, line))
+    if shape[0] == "plain" and usual in ("csv", "tsv"):
+        shape = usual, "its first line does not name the columns (id, text, …)"
     fits = []
     for name, kind in NBEST_FORMATS.loaded():
         names = kind().field_names(line)

@@ -49,6 +49,7 @@ L = TypeVar("L")
 #: Values of `finish_reason` for complete answers, by server.
 _FINISHED = ("stop", "eos", "eos_token", "end_turn", "stop_sequence")
 _MODEL = "model"
+_ERRORS = "errors instead of responses"
 _NUMBERED = re.compile(r"(.*?)([0-9]{1,18})", re.DOTALL)
 _FENCE = re.compile(r"\s*```\w*\n(.*?)\n?```\s*", re.DOTALL)
 
@@ -95,7 +96,7 @@ class _Prompted(msgspec.Struct, gc=False):
 
 
 class _Body(_Prompted, gc=False):
-    choices: list[_Choice] | None = None
+    choices: list[_Choice] | msgspec.UnsetType | None = msgspec.UNSET
     model: str | None = None
     error: Any = None
     object: str | None = None
@@ -214,14 +215,16 @@ class _Reader:
         self._answers = Answers()
         self._left_out = LeftOut(options.origin, options.bad)
         self._named: bool | None = None  # whether lines have a custom_id
+        self._nameless: list[tuple[int, str]] = []  # errors before it is known: line, message
         self._batch = False
 
     def rows(self, blocks: Iterable[bytes]) -> Rows:
         """Return the rows of all answers."""
         for line, number in _decoded(blocks, _Line, self._options.origin):
             self._read(line, number)
-        if self._named is None:
+        if self._named is None and not self._nameless:
             raise self._options.error("empty: there are no responses in it", code="no-data")
+        self._enter_nameless()
         self._left_out.report()
         if absent := [prompt.label for prompt in self._prompts if not prompt.line]:
             problem = f"requests without a response: {named(absent)}"
@@ -243,17 +246,19 @@ class _Reader:
     def _read(self, line: _Line, number: int) -> None:
         """Collect the candidates of a line."""
         answer: _Body | str | None = line if line.response is None else line.response
-        if isinstance(answer, _Response) and answer.body is not None and answer.choices is None:
+        if isinstance(answer, _Response) and answer.body is not None and not _has_choices(answer):
             answer = answer.body
         is_request = line.response is None and not isinstance(answer, str) and answer is not line
         error = self._error(line, answer)
-        has_choices = isinstance(answer, _Body) and answer.choices is not None
-        if error is None and not has_choices:
+        if error is None and not _has_choices(answer):
             raise self._misfit(answer, number, is_request)
+        if error is not None and line.custom_id is None and self._named is not False:
+            self._nameless.append((number, error))
+            return
         place = self._place(line, number)
         prompt = self._prompts[place]
-        if error is not None or not isinstance(answer, _Body) or answer.choices is None:
-            self._left_out.add("errors instead of responses", prompt.label, number, error or "")
+        if error is not None or not isinstance(answer, _Body):
+            self._left_out.add(_ERRORS, prompt.label, number, error or "")
         elif not answer.choices:
             self._left_out.add("responses without choices", prompt.label, number)
         else:
@@ -278,9 +283,11 @@ class _Reader:
         has_name = line.custom_id is not None
         if self._named is None:
             self._named = has_name
+            self._enter_nameless()
         if has_name is not self._named:
-            one, other = ("a", "no") if has_name else ("no", "a")
-            problem = f"{one} custom_id, but the lines before have {other} one"
+            problem = "a custom_id, but the lines before have none"
+            if not has_name:
+                problem = "no custom_id, but the lines before have one"
             raise self._options.error(f"{problem}: write all lines in the same way", number)
         self._batch = self._batch or line.response is not None
         name = self._name(line.custom_id, self._options, number) if has_name else None
@@ -298,6 +305,15 @@ class _Reader:
         elif not self._prompts[place].line:
             self._prompts[place] = self._prompts[place]._replace(line=number)
         return place
+
+    def _enter_nameless(self) -> None:
+        """Enter errors without a custom_id: as prompts, unless prompts are known by names."""
+        for number, error in self._nameless:
+            if not (self._named or self._format.requests):
+                self._numbers[number] = len(self._prompts)
+                self._prompts.append(Prompt(number))
+            self._left_out.add(_ERRORS, Prompt(number).label, number, error)
+        self._nameless = []
 
     def _name(self, custom_id: str | int | None, options: ReadOptions, number: int) -> str:
         """Return the name of the prompt of a request."""
@@ -439,6 +455,11 @@ class _Reader:
         return list(range(first, first + len(names)))
 
 
+def _has_choices(answer: _Body | str | None) -> bool:
+    """Return whether a part of a line has the field of the answers, which may be null."""
+    return isinstance(answer, _Body) and answer.choices is not msgspec.UNSET
+
+
 def _is_error(part: _Body | str | None) -> bool:
     """Return whether a part of a line says that there is no response."""
     if part is None or isinstance(part, str):
@@ -497,5 +518,5 @@ def _one(decode: Callable[[bytes], L], kind: type[L], line: bytes, origin: str, 
     except (msgspec.ValidationError, OverflowError) as error:
         problem, _, place = str(error).partition(" - at `$")
         where = f"{place.strip('.`')}: " if place else ""
-        advice = "not as chat and completion APIs write it"
+        advice = "write it as chat and completion APIs do"
         raise DataError(f"{where}{problem}: {advice}", origin, number, code="bad-line") from error

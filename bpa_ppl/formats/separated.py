@@ -12,12 +12,12 @@ gives the same rows or says what is wrong.
 from __future__ import annotations
 
 import csv
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, ClassVar, TextIO
 
 import numpy as np
 
+from bpa_ppl.columns import counted
 from bpa_ppl.errors import DataError, quoted
 from bpa_ppl.formats.base import ReadOptions, TableFormat
 from bpa_ppl.formats.numbers import printed
@@ -29,10 +29,9 @@ from bpa_ppl.rows import Rows, SchemaReader
 from bpa_ppl.rows.base import ID, OF_SENTENCE, SOURCE, TEXT, TOO_LARGE
 from bpa_ppl.rows.names import ColumnNames
 from bpa_ppl.rows.readers import columns_of, is_of_sentence
-from bpa_ppl.rows.schema import Fields, looks_numeric
+from bpa_ppl.rows.schema import DECIMAL_COMMA, Fields, looks_numeric
 from bpa_ppl.rows.writing import all_texts, references_by_column, written
 
-_DECIMAL_COMMA = re.compile(r"\s*[-+]?[0-9]*,[0-9]+([eE][-+]?[0-9]+)?\s*")
 _HEAD = 50  # lines that are read cell by cell, and show the kinds of the columns
 
 
@@ -248,8 +247,10 @@ class _Reader:
         header = self._header or []
         for record, line in zip(records, lines.tolist(), strict=True):
             if len(record) != len(header):
-                problem = f"{len(record)} cells, but the header has {len(header)}"
-                raise self.options.error(problem, line, "wrong-length")
+                problem = f"{counted(len(record), 'cell')}, but the header has {len(header)}"
+                mark = quoted(self.separator)
+                remedy = f"separate cells by {mark}, and quote a cell that contains {mark}"
+                raise self.options.error(f"{problem}: {remedy}", line, "wrong-length")
         columns: dict[str, Any] = {}
         for name, cells in zip(header, zip(*records, strict=True), strict=False):
             if self._numeric.get(name) is None:
@@ -295,8 +296,11 @@ class _Reader:
 
     def _checked_header(self, header: list[str], line: int) -> list[str]:
         for odd in [*([""] if "" in header else []), *repeated(header)]:
-            what = f"two columns {odd}" if odd else "a column without a name"
-            raise self.options.error(f"{what} in the header: rename one", line, "bad-name")
+            problem = f"two columns {odd} in the header: rename one"
+            if not odd:
+                problem = "a column without a name in the header: name or remove it (pandas: "
+                problem += "to_csv with index=False)"
+            raise self.options.error(problem, line, "bad-name")
         usual = self._names.usual(header)
         self._names.require((ID, TEXT, *self._names.names), usual.values(), line)
         columns = [usual.get(name, f"{name} (left out)") for name in header]
@@ -309,7 +313,8 @@ class _Reader:
             if self._decimal == "," and printed == cell and "." in cell:
                 problem = f"{what}{quoted(cell)} has a decimal point, but numbers before it a comma"
                 raise self.options.error(f"{problem}: write one of both", line, "bad-number")
-            return self.options.number(printed, line, what)
+            remedy = "correct it, leave the cell empty if there is no value"
+            return self.options.number(printed, line, what, remedy)
 
         pairs = zip(cells, lines.tolist(), strict=True)
         return np.array([number(c, n, f"{name}: ") if c.strip() else np.nan for c, n in pairs])
@@ -323,7 +328,7 @@ class _Reader:
 
     def _with_point(self, cell: str) -> str:
         """Return a number that has a decimal comma with a point instead, and any other cell."""
-        if self.separator == self._separators[0] or not _DECIMAL_COMMA.fullmatch(cell):
+        if self.separator == self._separators[0] or not DECIMAL_COMMA.fullmatch(cell):
             return cell
         self._decimal = ","
         return cell.replace(",", ".")

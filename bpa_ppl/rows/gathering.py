@@ -99,7 +99,10 @@ class Gatherer:
         table = self._table(parts) if parts else None
         self._finish()
         if table is None or not self._first_lines:
-            raise DataError("empty: there are no n-best lists in it", self.origin, code="no-data")
+            problem = "empty: there are no n-best lists in it"
+            if self._empty:
+                problem = "no sentence in it has candidates: create the lists again"
+            raise DataError(problem, self.origin, code="no-data")
         yield table
 
     def _count_odd_texts(self, rows: Rows) -> None:
@@ -129,11 +132,10 @@ class Gatherer:
                     continue
                 problem = f"a second list of sentence {identifier}; the first one begins at line "
                 problem += str(self._first_lines[identifier])
-                remedy = "sort the file by sentences"
+                remedy = "give it another id, or put the lines of a sentence together, with"
+                remedy += " `sort -s -n -k1,1` where lines begin with the id"
                 if rows.any_order:
                     remedy = "sort the rows by id, or read the whole file at once (read_nbest)"
-                else:
-                    remedy += ", with `sort -s -n -k1,1` where lines begin with the id"
                 raise DataError(f"{problem}: {remedy}", self.origin, line)
             if identifier < first:
                 problem = f"sentence id {identifier} is below the first id, {first}"
@@ -250,6 +252,7 @@ class Gatherer:
                 for i in stated:
                     if of_list[i] is not value and of_list[i] != value:
                         problem = f"another {name} than before for sentence {rows.ids[start]}"
+                        problem += ": write the same one in all its rows, or give it another id"
                         raise DataError(problem, self.origin, int(rows.lines[start + i]))
             kept.append(value)
         return tuple(kept)
@@ -287,20 +290,26 @@ class Gatherer:
 def joined(parts: Sequence[Rows]) -> Rows:
     """Return rows of one file as one; a column that a part lacks is missing there.
 
+    Columns without missing values come first, in the order of the file, then the others by name:
+    that order does not depend on the parts.
+
     >>> ids, index = np.array([4]), np.array([0], np.int32)
     >>> one = Rows(("lm",), ids, ids, np.ones((1, 1), np.float32), None, ["a"], index)
     >>> rows = joined([one, one._replace(names=("tm",))])
     >>> rows.names, rows.features.tolist(), rows.strings
     (('lm', 'tm'), [[1.0, nan], [nan, 1.0]], ('a',))
     """
-    names = tuple(dict.fromkeys(chain.from_iterable(part.names for part in parts)))
+    complete = [_complete(part) for part in parts if len(part.ids)] or [parts[0].names]
+    every = [name for name in complete[0] if all(name in of for of in complete)]
+    others = set(chain.from_iterable(part.names for part in parts)).difference(every)
+    names = (*every, *sorted(others))
     sizes = [len(part.ids) for part in parts]
     strings, index, features = parts[0].strings, parts[0].string_index, parts[0].features
     if len(parts) > 1 or not parts[0].distinct:
         numbers = defaultdict[str, int](count().__next__)  # a new text has the next number
         index = np.concatenate([_numbered(part, numbers) for part in parts])
         strings = tuple(numbers)
-    if len(parts) > 1:
+    if len(parts) > 1 or names != parts[0].names:
         features = np.concatenate([_with_columns(part, names) for part in parts])
     single = ("ids", "lines", "totals", "sources", "references")
     columns = _joined_columns([{n: getattr(part, n) for n in single} for part in parts], sizes)
@@ -319,6 +328,14 @@ def joined(parts: Sequence[Rows]) -> Rows:
         sentence_extras=_joined_columns([part.sentence_extras for part in parts], sizes),
         **columns,
     )
+
+
+def _complete(rows: Rows) -> tuple[str, ...]:
+    """Return the features that no row lacks."""
+    if not np.isnan(rows.features.min(initial=0)):  # faster than column by column
+        return rows.names
+    columns = zip(rows.names, rows.features.T, strict=True)
+    return tuple(name for name, column in columns if not np.isnan(column).any())
 
 
 def _with_columns(rows: Rows, names: tuple[str, ...]) -> Float32:

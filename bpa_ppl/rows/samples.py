@@ -12,7 +12,7 @@ A column without any value is left out.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,6 +28,8 @@ from bpa_ppl.rows.schema import Fields, SchemaReader
 STATISTICS = ("logprob.sum", "logprob.mean", "logprob.min", "length")
 COUNT = "count"
 _SHOWN = 5  # names of prompts that a message lists
+_ROUNDING = 0.01  # by which sums of log-probabilities may be positive
+_UNLIKELY = -9999.0  # what OpenAI writes for a token that is not among the most probable ones
 
 Statistics = tuple[float, ...]
 
@@ -248,6 +250,7 @@ def sample_rows(
     if any(answers.statistics):
         present = [row for row, values in enumerate(answers.statistics) if values is not None]
         table[present] = [answers.statistics[row] for row in present]
+    _warn_about(dict(zip(names, table.T, strict=True)), schema.origin)
     rows, counts = _merged(table[:, 0], parents, index, origin)
     if repeats := len(index) - len(rows):
         repeated = f"{repeats:,} of {counted(len(index), 'answer')} repeat another one of their"
@@ -280,6 +283,20 @@ def sample_rows(
         of_rows = list(map(names_of.__getitem__, parents.tolist()))
         result = result._replace(sentence_extras={**result.sentence_extras, ID: of_rows})
     return result
+
+
+def _warn_about(columns: Mapping[str, Float64], origin: str) -> None:
+    """Warn about log-probabilities that cannot be, or that stand for an unknown one."""
+    none = np.empty(0)
+    sums, minima = (columns.get(STATISTICS[place], none) for place in (0, 2))
+    answers = counted(len(sums), "answer")
+    if number := np.count_nonzero(sums > _ROUNDING):
+        problem = f"the log-probabilities of {number:,} of {answers} are positive"
+        warn_user(f"{origin}: {problem}: check whether the server writes costs in their place")
+    if number := np.count_nonzero(minima == _UNLIKELY):
+        problem = f"{number:,} of {answers} have a token of log-probability {_UNLIKELY:g}"
+        remedy = "repeat these requests, or exclude the columns logprob.sum, .mean and .min"
+        warn_user(f"{origin}: {problem}, which servers write for an unknown one: {remedy}")
 
 
 def _merged(logprobs: Float64, parents: Int64, index: Int32, origins: Int32) -> tuple[Int64, Int64]:

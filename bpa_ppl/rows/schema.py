@@ -35,9 +35,10 @@ import numpy as np
 import numpy.typing as npt
 
 from bpa_ppl.columns import is_missing
-from bpa_ppl.errors import DataError, UsageError, quoted
+from bpa_ppl.errors import DataError, UsageError, printable, quoted
 from bpa_ppl.labels import label_of
 from bpa_ppl.nbest import Float64, Int64
+from bpa_ppl.notes import warn_user
 from bpa_ppl.rows.base import (
     CANDIDATES,
     ID,
@@ -54,6 +55,8 @@ from bpa_ppl.rows.names import ColumnNames
 
 #: Kinds of columns; a column is EMPTY as long as all its values are missing.
 NUMBER, WORDS, OBJECT, EMPTY = "number", "text", "object", "empty"
+#: A number with a decimal comma.
+DECIMAL_COMMA = re.compile(r"\s*[-+]?[0-9]*,[0-9]+([eE][-+]?[0-9]+)?\s*")
 _JSON_NAMES = {True: "true", False: "false", None: "null"}
 _INTEGER = re.compile(r"-?[0-9]{1,18}")
 _LARGEST_ID = 2**63 - 1
@@ -140,6 +143,7 @@ class SchemaReader:
         self.records = 0
         self._id_type: type | None = None  # int or str, or NoneType where there are no ids
         self._id_numbers: dict[str, int] = {}
+        self._sentence_lines: dict[str, int] = {}  # where extras of sentences begin
 
     def rows(self, fields: Fields) -> Rows:
         """Return the rows of some records.
@@ -153,10 +157,19 @@ class SchemaReader:
         wanted = [TEXT] if fields.nested else [ID, TEXT]
         if not columns.keys() >= set(wanted):
             self.names.require([name for name in wanted if name not in columns], columns, line)
+        together = "".join(columns)
+        if printable(together) != together:
+            name = next(printable(name) for name in columns if printable(name) != name)
+            problem = f"the name of the column {name} has a control character: rename it"
+            raise DataError(problem, self.origin, code="bad-name")
         ids = self._ids(fields)
         of_sentences = self._sentences(fields)
         known = dict(self._kinds)
         numbers, extras = self._hypotheses(fields)
+        for name in self._sentence_lines.keys() & self._kinds.keys():
+            problem = f"{name} is a field of the sentence here, and of candidates elsewhere: rename"
+            problem += " one of them, or give a list with one value for each candidate"
+            raise self.error(problem, self._sentence_lines[name])
         without = np.flatnonzero(np.bincount(fields.parents, minlength=len(ids)) == 0).tolist()
         bad = np.zeros(len(fields.parents), bool)
         for values in numbers.values():
@@ -240,6 +253,11 @@ class SchemaReader:
                 if kind == WORDS and self.typed and looks_numeric(value):
                     problem = f"is {shown(value)}, a number as a text: write it as a number"
                     raise self._error_at(fields, name, row, problem)
+                if kind == WORDS and DECIMAL_COMMA.fullmatch(value):
+                    warn_user(
+                        f"{self.origin}:{fields.lines[fields.parents[row]]}: {name} is a column of "
+                        f"texts, since {quoted(value)} has a decimal comma: write a point"
+                    )
                 known = kind
             elif kind == NUMBER:
                 problem = f"is {shown(value)}, a number, where the hypotheses before have none"
@@ -290,10 +308,13 @@ class SchemaReader:
         if not self.typed and self._id_type is not str and _INTEGER.fullmatch(str(given)):
             value = int(given)
         integer = isinstance(value, Integral) and not isinstance(value, bool)
-        if not (value is None or isinstance(value, str) or integer) or value == "":
+        if value == "":
+            raise self.error("sentence id '' is empty: give each row one", line)
+        if not (value is None or isinstance(value, str) or integer):
             raise self.error(f"sentence id {quoted(given)} is not an integer or a text", line)
         if integer and abs(int(value)) > _LARGEST_ID:
-            raise self.error(f"sentence id {quoted(given)} is not an integer of 64 bits", line)
+            problem = f"sentence id {quoted(given)} is not an integer of 64 bits"
+            raise self.error(f"{problem}: write it as a text", line)
         kind = int if integer else str if isinstance(value, str) else type(None)
         self._id_type = self._id_type or kind
         if kind is not self._id_type:
@@ -320,7 +341,12 @@ class SchemaReader:
                         raise self.error(f"{name} is {shown(value)}, not a text", line)
                 (columns if name == SOURCE else references)[name] = values
             elif name != ID:
-                columns[name.removeprefix(OF_SENTENCE)] = self._finite(fields, name, values)
+                given = self._finite(fields, name, values)
+                name = name.removeprefix(OF_SENTENCE)
+                columns[name] = given
+                first = next((n for n, v in enumerate(given) if v is not None), None)
+                if first is not None:
+                    self._sentence_lines.setdefault(name, int(fields.lines[first]))
         if self._id_type is str:
             columns[ID] = fields.sentences[ID]
         if references:

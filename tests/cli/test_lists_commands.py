@@ -46,6 +46,9 @@ def test_lists_are_described(folder: Path) -> None:
     shutil.copy("nbest", "nbest2")
     both = json.loads(succeed("lists", "nbes*", "-r", "ref,ref", "--json").out)
     assert (both["sentences"], both["references"]) == (24, 24)
+    twice = run("lists", "nbest", "nbest", "--json")
+    assert json.loads(twice.out)["sentences"] == 24
+    assert "note: nbest: given 2 times" in twice.err
     assert "(--metric)" in refused("lists", "nbest", "--gain", "none", mention="'none'")
     refused("lists", "no*", mention="no*")
 

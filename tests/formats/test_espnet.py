@@ -82,6 +82,14 @@ def test_bad_files_are_named(
     assert str(refused.value).startswith(f"{folder / named}:{line}:")
 
 
+@pytest.mark.parametrize("absent", ["2best_recog", "1best_recog/score", "2best_recog/token"])
+def test_results_that_are_not_whole_are_refused(tmp_path: Path, absent: str) -> None:
+    files = {**FILES, "3best_recog/text": "", "3best_recog/score": "", "3best_recog/token": ""}
+    write_files(tmp_path, {name: text for name, text in files.items() if absent not in name})
+    with pytest.raises(DataError, match=absent):
+        read_nbest(tmp_path)
+
+
 def test_bad_scores_can_be_dropped(tmp_path: Path) -> None:
     write_files(tmp_path, {**FILES, "2best_recog/score": "u-a inf\n"})
     with pytest.warns(BpaWarning, match="1 hypothesis dropped"):

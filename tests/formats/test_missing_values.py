@@ -135,6 +135,57 @@ def test_tables_of_a_stream_have_the_features_that_are_whole_there(write: Write,
     np.testing.assert_array_equal(joined.extras["mqm"], [np.nan, 0, -5, -1])
 
 
+@pytest.mark.usefixtures("blocks")
+@pytest.mark.filterwarnings("ignore:.*missing for:bpa_ppl.errors.BpaWarning")
+def test_the_order_of_columns_does_not_depend_on_blocks(write: Write) -> None:
+    scores: list[dict[str, Any]] = [
+        {"of": {"b": 1}, "z": 1, "lm": 1},
+        {"of": {"b": 1, "c": 1}, "a": 1, "z": 1, "lm": 1},
+        {"of": {"a": 1}, "z": None, "lm": 1},
+    ]
+    path = write(*(json.dumps({"id": 0, "text": "t", **of}) for of in scores * 9))
+    nbest = read_nbest(path)
+    assert nbest.feature_names == ("lm",)
+    assert list(nbest.extras) == ["a", "of.a", "of.b", "of.c", "z"]
+
+
+@pytest.mark.usefixtures("blocks")
+@pytest.mark.parametrize("level", ["candidates", "sentences"])
+@pytest.mark.parametrize("value", [1, "x"])
+def test_a_control_character_in_the_name_of_a_column(
+    write: Write, level: str, value: float | str
+) -> None:
+    odd = {"l\am": value}
+    good = {"id": 0, "candidates": [{"text": "a", "lm": 1}]}
+    inside = [{"text": "a", "lm": 1, **(odd if level == "candidates" else {})}]
+    bad = {"id": 5, "candidates": inside, **(odd if level == "sentences" else {})}
+    path = write(*map(json.dumps, [good, {**good, "id": 1}, bad, {**good, "id": 6}]))
+    for read in (read_nbest, lambda path: list(iter_nbest(path, chunk=1))):
+        with raises(DataError, "bad-name", match=r"the column l\\x07m has a control character"):
+            read(path)
+
+
+@pytest.mark.usefixtures("blocks")
+@pytest.mark.parametrize("order", [1, -1])
+def test_a_field_of_sentences_and_of_candidates(write: Write, order: int) -> None:
+    lines = [
+        {"candidates": ["a", "b"], "logprob": [-1, -2]},
+        {"candidates": ["a", "b"], "logprob": [-1]},
+    ][::order]
+    path = write(*map(json.dumps, lines))
+    for read in (read_nbest, lambda path: list(iter_nbest(path, chunk=1))):
+        with raises(DataError, line=2 if order == 1 else 1, match="logprob is a field of the sen"):
+            read(path)
+
+
+@pytest.mark.filterwarnings("ignore:.*without candidates:bpa_ppl.errors.BpaWarning")
+def test_a_file_of_sentences_without_candidates(write: Write) -> None:
+    path = write('{"id": 0, "candidates": []}', '{"id": 1, "candidates": []}')
+    for read in (read_nbest, lambda path: list(iter_nbest(path, chunk=1))):
+        with raises(DataError, "no-data", match="no sentence in it has candidates"):
+            read(path)
+
+
 @pytest.mark.parametrize("value", [None, "", ...])
 def test_a_column_without_any_value_is_an_extra(write: Write, value: Any) -> None:
     rows = [(s, {**of, "mqm": None}) for s, of in PARTLY]

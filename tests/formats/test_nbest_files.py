@@ -314,6 +314,25 @@ class TestWhatLooksWrongWithReferences:
 
 
 @pytest.mark.parametrize(
+    ("content", "named"),
+    [
+        (b"PK\x03\x04\x14\x06[Content_Types].xml", "Excel"),
+        ("id\ttext\n".encode("utf-16"), "UTF-16"),
+        ("id\ttext\tlm\n".encode("utf-16-le"), "UTF-16"),
+        ('{"id": 0}\n'.encode("utf-16-be"), "UTF-16"),
+        (b"id,text,lm\r0,a,1\r", "carriage returns alone"),
+        (b"sep=;\r\nid;text;lm\r\n0;a;1\r\n", "a setting for Excel"),
+        (b"\r\nid,text,lm\r\n0,a,1\r\n", "blank"),
+        (b'\n{"id": 0, "text": "a"}\n', "blank"),
+        (b"{'id': 0, 'candidates': [{'text': 'a'}]}\n", "json.dumps"),
+    ],
+)
+def test_files_that_no_format_reads_are_named(write: Write, content: bytes, named: str) -> None:
+    with raises(DataError, "unknown-format", line=1, match=named):
+        read_nbest(write(content))
+
+
+@pytest.mark.parametrize(
     ("name", "first", "nearest", "named"),
     [
         ("a.csv", b"segment,text,lm", "csv", "id"),
@@ -327,9 +346,9 @@ class TestWhatLooksWrongWithReferences:
         ("a.jsonl", b'{"custom_id": "1", "output": []}', "openai", "response"),
         ("a.jsonl", b'data: {"choices": [{"delta": {}}]}', "openai", "stream"),
         ("a.json", b"{", "jsonl", "jq -c ."),
-        ("a.json", b'[{"id": 0, "candidates": []}]', "jsonl", "jq -c .[]"),
-        ("a.csv", b"PK\x03\x04\x14\x06[Content_Types].xml", "csv", "Excel"),
-        ("a.txt", "id\ttext".encode("utf-16"), "tsv", "UTF-16"),
+        ("a.json", b'[{"id": 0, "candidates": []}]', "jsonl", "jq -c '.[]'"),
+        ("a.csv", b"id|text|lm", "csv", "does not name the columns"),
+        ("words", b"utt-1 a cat", "kaldi", "no scores"),
         ("a.tsv", b"0\ta cat\t-1", "tsv", "id"),
         ("a.nbest", b"0 | a cat | LM0= -1 | -1", "moses", "` ||| `"),
         ("a.txt", b"a cat sat, at last.", "plain", "list_size"),

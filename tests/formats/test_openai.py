@@ -274,7 +274,7 @@ def test_without_any_log_probability_count_is_the_only_feature(write: Write) -> 
         (batch("8", choice("a", "x")), "bad-line", r"content\[0\]\.logprob"),  # type: ignore[arg-type]
         (batch("8", "a"), "bad-line", r"choices\[0\]"),
         (batch([8], choice("a")), "bad-line", "custom_id"),
-        (live(choice("a")), "bad-line", "no custom_id"),
+        (live(choice("a")), "bad-line", "no custom_id, but the lines before have one"),
         (request("8", "hello"), "bad-line", "a request"),
         ('{"custom_id": "8", "response": {"body": {"object": "response"}}}', "bad-line", "chat"),
         ('{"custom_id": "8", "response": {"body": {"data": []}}}', "bad-line", "choices"),
@@ -286,6 +286,51 @@ def test_a_bad_line_is_named(write: Write, bad: str | bytes, code: str, shown: s
     with pytest.raises(DataError, match=rf"dev\.nbest:2: .*{shown}") as caught:
         read_nbest(path, bad="drop")
     assert caught.value.code == code
+
+
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_errors_without_a_custom_id_among_responses(write: Write, place: int) -> None:
+    error = json.dumps({"error": {"message": "slow down"}})
+    named_lines = [batch(f"r-{n}", choice("a", -1)) for n in (3, 5)]
+    bare = [live(choice("a", -1)), live(choice("b", -1))]
+    for lines, ids in ((named_lines, [3, 5]), (bare, [n for n in range(3) if n != place])):
+        path = write(*lines[:place], error, *lines[place:])
+        problem = rf"errors instead of responses: 1 \(line {place + 1}\); .* 'slow down'"
+        with raises(DataError, "bad-response", parameter="bad", line=place + 1, match=problem):
+            read_nbest(path)
+        lists, notes = notes_of(lambda path=path: read_nbest(path, bad="drop"))
+        assert lists.sentence_ids.tolist() == ids
+        assert "left out: errors instead of responses: 1" in notes
+    path = write(error, error)
+    with raises(DataError, "no-data"), pytest.warns(BpaWarning, match="2 .line 1, line 2.;"):
+        read_nbest(path, bad="drop")
+
+
+def test_null_instead_of_choices_is_a_response_without_any(write: Write) -> None:
+    null = json.dumps({"custom_id": "2", "response": {"body": {"model": "m", "choices": None}}})
+    path = write(batch("1", choice("a", -1)), null)
+    with raises(DataError, "bad-response", parameter="bad", line=2, match="without choices: 1"):
+        read_nbest(path)
+    lists, _ = notes_of(lambda: read_nbest(path, bad="drop"))
+    assert lists.sentence_ids.tolist() == [1]
+
+
+@pytest.mark.parametrize(
+    ("logprobs", "note"),
+    [
+        ((0.5, 1.5), "the log-probabilities of 1 of 3 answers are positive"),
+        ((-1, -9999.0), "1 of 3 answers have a token of log-probability -9999"),
+        ((1e-6, 0.0), ""),
+        ((-9998.0, -9998.0), ""),
+    ],
+)
+def test_log_probabilities_that_cannot_be(
+    write: Write, logprobs: tuple[float, ...], note: str
+) -> None:
+    path = write(live(choice("a", *logprobs), choice("b", -1)), live(choice("c", -2)))
+    _, notes = notes_of(lambda: read_nbest(path))
+    assert note in notes
+    assert bool(note) is bool(notes)
 
 
 def test_a_truncated_file_names_its_last_line(write: Write) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -127,7 +128,12 @@ def test_what_is_wrong_is_named_with_its_line(
     [
         (["id,text,lm", "x,a,1", ",b,2"], ":3: .*''"),
         (["id,text,lm", "5,a,1", "x,b,2"], ":3: .*'x'"),
-        (["id,text,source,lm", "0,a,s,1", "0,b,t,2"], ":3: .*source"),
+        (["id,text,source,lm", "0,a,s,1", "0,b,t,2"], ":3: .*source .* the same one"),
+        (["id,text,lm", "0,a;1"], ":2: 2 cells, but the header has 3: separate cells by ','"),
+        (["id,text,lm", "0"], ":2: 1 cell, but"),
+        (["id,text,mqm", "0,a,1", "0,b,nan"], ":3: mqm: 'nan' .* leave the cell empty"),
+        (["id,text,mqm", "0,a,1", "0,b,NA"], ":3: mqm: 'NA' .* leave the cell empty"),
+        ([",id,text,lm", "0,0,a,1"], ":1: a column without a name .* index=False"),
     ],
 )
 def test_what_does_not_fit_the_schema_is_named_with_its_line(
@@ -135,6 +141,27 @@ def test_what_does_not_fit_the_schema_is_named_with_its_line(
 ) -> None:
     with pytest.raises(DataError, match=match):
         read_nbest(write(*lines), format="csv")
+
+
+@pytest.mark.parametrize("cell", ["-1,5", "2,5e3"])
+def test_a_column_with_decimal_commas_is_noted(write: Write, cell: str) -> None:
+    tables = {
+        "tsv": write("id\ttext\tlm", "0\ta\t", f"0\tb\t{cell}", "0\tc\t1,5", name="tsv"),
+        "csv": write("id,text,lm", "0,a,", f'0,b,"{cell}"', '0,c,"1,5"', name="csv"),
+        "jsonl": write(
+            '{"id": 0, "text": "a"}',
+            f'{{"id": 0, "text": "b", "lm": "{cell}"}}',
+            '{"id": 0, "text": "c", "lm": "1,5"}',
+            name="jsonl",
+        ),
+    }
+    for format, path in tables.items():
+        line = 2 if format == "jsonl" else 3
+        note = f"{path}:{line}: lm is a column of texts, since '{cell}' has a decimal comma"
+        with pytest.warns(BpaWarning, match=f"^{re.escape(note)}") as notes:
+            lists = read_nbest(path, format=format)
+        assert len(notes) == 1
+        assert (lists.feature_names, len(lists.extras["lm"])) == ((), 3)
 
 
 def test_ids_that_are_texts(write: Write) -> None:
