@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import krippendorff
 import numpy as np
 
 from bpa_ppl.columns import counted
+from bpa_ppl.errors import DataError
 from bpa_ppl.nbest import NBest
 from bpa_ppl.quality.preferences import UNNAMED, all_choices
+
+#: The attribute of a posterior that records it.
+AGREEMENT = "agreement"
 
 
 class Agreement(NamedTuple):
@@ -37,6 +42,23 @@ class Agreement(NamedTuple):
         {'raters': 2, 'pairs': 1, 'alike': 1, 'alpha': None}
         """
         return {**self._asdict(), "alpha": None if np.isnan(self.alpha) else self.alpha}
+
+    @classmethod
+    def of_record(cls, record: Mapping[str, Any]) -> Agreement:
+        """Return the agreement that a posterior records.
+
+        Raises:
+            DataError: if it is not one.
+
+        >>> print(Agreement.of_record({"raters": 2, "pairs": 1, "alike": 1, "alpha": None}))
+        2 raters answered 1 pair in common, and 1 alike
+        """
+        try:
+            counts = (int(record[name]) for name in ("raters", "pairs", "alike"))
+            return cls(*counts, np.nan if record["alpha"] is None else float(record["alpha"]))
+        except (KeyError, TypeError, ValueError) as error:
+            problem = "the posterior records no valid agreement of raters: adapt again"
+            raise DataError(problem, parameter="posterior", code="damaged") from error
 
     def __str__(self) -> str:
         both = f"{self.raters} raters answered {counted(self.pairs, 'pair')} in common"

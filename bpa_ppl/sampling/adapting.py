@@ -6,8 +6,8 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache as cached
-from itertools import chain
 from importlib import metadata
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import jax

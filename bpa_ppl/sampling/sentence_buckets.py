@@ -80,7 +80,6 @@ class ObservedSentences:
         columns: tuple[Any, ...] = (self.index, self.score, self.ids, self.weight, self.rater)
         return ObservedSentences((), *(column[part] for column in columns))
 
-
     def constants(self) -> dict[str, npt.NDArray[Any]]:
         """Return scores, weights and raters as a posterior stores them."""
         constants = {SCORE: self.score} if np.isfinite(self.score).all() else {}

@@ -34,6 +34,7 @@ from bpa_ppl.quality import (
     oracles,
     resolve,
 )
+from bpa_ppl.quality.agreement import AGREEMENT
 from bpa_ppl.quality.scoring import no_references
 from bpa_ppl.registry import LIKELIHOODS, METRICS
 from bpa_ppl.sampling.sentence_buckets import (
@@ -49,8 +50,6 @@ if TYPE_CHECKING:
 
 #: The sentence extra that names the domain of a sentence.
 DOMAIN = "domain"
-#: The attribute with the agreement of raters.
-AGREEMENT = "agreement"
 
 
 class Sentences(NamedTuple):
@@ -444,9 +443,7 @@ class ObservationRecipe:
         """
         if self.likelihood.observes == "preferences" or not self.canonical:
             again = self.observe(nbest, training=True, **search)
-            return replace(
-                recorded, buckets=again.buckets, weight=again.weight, rater=again.rater
-            )
+            return replace(recorded, buckets=again.buckets, weight=again.weight, rater=again.rater)
         lists, values = self._prepare(nbest, training=True), None
         if self.likelihood.observes == "gains":
             metric = self._resolve_metric(lists)

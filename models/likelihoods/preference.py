@@ -196,9 +196,7 @@ class SlippingChoice(OracleChoice):
 
     pytree_data_fields = ("slip",)
 
-    def __init__(
-        self, lists: Lists, weights: Any, slip: Any, *, validate_args: bool | None = None
-    ):
+    def __init__(self, lists: Lists, weights: Any, slip: Any, *, validate_args: bool | None = None):
         self.slip = slip
         super().__init__(lists, weights, validate_args=validate_args)
 
