@@ -26,6 +26,7 @@ _BLOCK_ROWS = 4096
 _STORED = "added_{}"
 #: The constants of a posterior with one value per observation; the last two only if they matter.
 SCORE, WEIGHT, RATER_NUMBER = "oracle_score", "observation_weight", "observation_rater"
+OF_OBSERVATIONS = (SCORE, WEIGHT, RATER_NUMBER)
 #: The stored columns of a bucket, with type and value of padding; the last three are optional.
 _COLUMNS: dict[str, tuple[type, float]] = {
     "features": (np.float32, 0.0),

@@ -40,6 +40,7 @@ from bpa_ppl.sampling.adapting import draws_of, initialise_target
 from bpa_ppl.sampling.base import Data, Program
 from bpa_ppl.sampling.density import evaluate
 from bpa_ppl.sampling.sentence_buckets import (
+    OF_OBSERVATIONS,
     RATER_NUMBER,
     SCORE,
     WEIGHT,
@@ -301,8 +302,7 @@ class Sequential:
         draws = self._weighted.draws
         since = sum(part.shape[1] for part in self._weighted.added)
         sentences = _recorded_sentences(draws) + self._added[len(self._added) - since :]
-        of_sentences = (SCORE, WEIGHT, RATER_NUMBER)
-        constants = {n: v for n, v in draws.constants.items() if n not in of_sentences}
+        constants = {n: v for n, v in draws.constants.items() if n not in OF_OBSERVATIONS}
         constants |= sentences.constants()
         if self._base.kind == "Gaussian" and isinstance(self._base.prior, Prior):
             constants[_MEAN], constants[_COVARIANCE] = self._base.prior[0], self._base.prior[2]
@@ -375,7 +375,8 @@ class Sequential:
                 f"the first {self._first} sentences are represented by the mean and the covariance "
                 "of the posterior's draws: give the adaptation lists for exact draws"
             )
-        constants = {name: value for name, value in old.constants.items() if name != "mode"}
+        replaced = ("mode", *OF_OBSERVATIONS)
+        constants = {name: value for name, value in old.constants.items() if name not in replaced}
         constants |= {name: value for name, value in draws.constants.items() if name == "mode"}
         return _WeightedDraws.of(
             replace(
@@ -385,7 +386,7 @@ class Sequential:
                 sentence_ids=sentences.ids,
                 fixed=old.fixed,
                 coords=old.coords,
-                constants=constants | {SCORE: sentences.score},
+                constants=constants | sentences.constants(),
                 attrs={
                     **{name: value for name, value in old.attrs.items() if name not in _STALE},
                     "sampler": SAMPLERS.name_of(self._sampler),

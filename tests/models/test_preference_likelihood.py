@@ -16,13 +16,14 @@ from raising import raises
 from reference_model import Array, log_prior
 from scipy.optimize import approx_fprime
 from scipy.special import expit, logit
-from scipy.stats import kstest, norm
+from scipy.stats import kstest, multivariate_normal, norm
 from targets import integrated
 
-from bpa_ppl import NBest, UsageError, adapt
+from bpa_ppl import DataError, NBest, UsageError, adapt
 from bpa_ppl.experiments.samplers import calibrate_sampler
-from bpa_ppl.models import Hierarchical, Lists, Preference, Prior, in_order
-from bpa_ppl.posterior import as_draws
+from bpa_ppl.models import Hierarchical, Lists, Preference, Prior, in_order, tabulate
+from bpa_ppl.posterior import as_draws, kish
+from bpa_ppl.posterior.statistics import ess
 from bpa_ppl.registry import LIKELIHOODS
 from bpa_ppl.sampling import target_of
 from bpa_ppl.sampling.base import Target
@@ -287,6 +288,63 @@ def test_posterior_of_weight_and_tie_parameter_agrees_with_quadrature(lists: NBe
     assert_moments_agree(rng.choice(values, 4000, p=posterior.importance), mean, deviation)
 
 
+@pytest.mark.parametrize("sampler", ["laplace", pytest.param("nuts", marks=pytest.mark.slow)])
+def test_posterior_of_slip_rates_agrees_with_quadrature(sampler: str) -> None:
+    """Of one weight and the rates of two raters; m is integrated out analytically."""
+    rng = np.random.default_rng(3)
+    x, features = 1.5 * np.abs(rng.normal(size=40)), np.zeros((40, 2, 1), np.float32)
+    features[:, 0, 0] = x
+    best, rater = rng.uniform(size=40) < 0.8, np.repeat(["ann", "bob"], 20)
+    best[:18] = True
+    entries = [
+        {"candidates": [0, 1] if first else [1, 0], "rater": str(name)}
+        for first, name in zip(best, rater, strict=True)
+    ]
+    pairs = NBest.from_lists([["a", "b"]] * 40, features, ["LM0"])
+    judged = pairs.with_sentence_extras(preferences=[[e] for e in entries])
+    options: dict[str, Any] = {"prior_variance": VARIANCE, "sampler": sampler, "seed": 4}
+    options |= {"draws": 10_000} if sampler == "laplace" else {"draws": 500, "target_accept": 0.9}
+    posterior = as_draws(adapt(judged, {"LM0": 0.4}, **options))
+    assert posterior.coords["rater"] == ("ann", "bob")
+    weight, odds = np.linspace(-1.8, 4.2, 61), np.linspace(-8.0, 3.0, 67)
+    p = expit(weight[:, None] * np.where(best, x, -x))[:, None]  # (weights, 1, answers)
+    slip = expit(odds)[None, :, None]
+    log_p = np.log((1 - slip) * p + slip / 2)
+    each = [log_p[..., rater == name].sum(axis=-1) for name in ("ann", "bob")]
+    grid = np.stack(np.meshgrid(odds, odds, indexing="ij"), axis=-1)
+    covariance = 0.75**2 * np.eye(2) + 1.0
+    total = each[0][:, :, None] + each[1][:, None, :]
+    total += multivariate_normal(np.full(2, logit(0.05)), covariance).logpdf(grid)
+    total += norm.logpdf(weight, 0.4, np.sqrt(VARIANCE))[:, None, None]
+    mass = np.exp(total - total.max())
+    mass /= mass.sum()
+    axes = np.meshgrid(weight, expit(odds), expit(odds), indexing="ij")
+    draws = np.stack([posterior.weights[..., 0], *np.moveaxis(posterior.values["slip"], -1, 0)], -1)
+    sizes = [kish(posterior.importance)] * 3
+    if sampler == "nuts":
+        sizes = np.minimum(ess(draws, "bulk"), ess(draws, "tail")).tolist()
+    flat = draws.reshape(-1, 3)
+    ours = np.average(flat, axis=0, weights=posterior.importance)
+    spread = np.sqrt(np.average((flat - ours) ** 2, axis=0, weights=posterior.importance))
+    for i, values in enumerate(axes):
+        mean = float((mass * values).sum())
+        deviation = np.sqrt((mass * (values - mean) ** 2).sum())
+        assert sizes[i] > 300
+        assert abs(ours[i] - mean) < 5 * deviation / np.sqrt(sizes[i])
+        assert abs(spread[i] - deviation) < 5 * deviation / np.sqrt(sizes[i])
+
+
+def test_an_answer_of_weight_two_is_two_answers(lists: NBest) -> None:
+    once = {"preferences": [[{"candidates": [2, 0], "weight": 2}], None, None, None]}
+    twice = {"preferences": [[[2, 0], [2, 0]], None, None, None]}
+    energies = []
+    for extras in (once, twice):
+        likelihood = Preference(slip=0.1)
+        posterior = posterior_target(lists.with_sentence_extras(**extras), likelihood)
+        energies.append(potential(posterior.program, posterior.data, {"weights": WEIGHTS}))
+    np.testing.assert_allclose(*energies, rtol=1e-6)
+
+
 @pytest.mark.parametrize("name", [n for n in CASES if "slips" in n and "weights" not in n])
 def test_simulated_answers_have_model_frequencies(lists: NBest, name: str) -> None:
     judgements, likelihood = CASES[name]
@@ -312,23 +370,31 @@ def test_simulated_answers_have_model_frequencies(lists: NBest, name: str) -> No
 
 
 @pytest.mark.parametrize(
-    ("likelihood", "replications"),
+    ("likelihood", "raters", "replications"),
     [
-        (Preference(slip=0.1), 60),  # the test below finds a wrong prior with fewer
-        pytest.param(Preference(), 200, marks=pytest.mark.slow),
-        pytest.param(Preference(slip=0.1), 200, marks=pytest.mark.slow),
+        (Preference(slip=0.1), False, 60),  # the test below finds a wrong prior with fewer
+        pytest.param(Preference(), False, 200, marks=pytest.mark.slow),
+        pytest.param(Preference(), True, 200, marks=pytest.mark.slow),
+        pytest.param(Preference(slip=0.1), False, 200, marks=pytest.mark.slow),
     ],
 )
-def test_weights_and_ties_are_calibrated(
-    lists: NBest, likelihood: Preference, replications: int
+def test_weights_ties_and_slips_are_calibrated(
+    lists: NBest, likelihood: Preference, raters: bool, replications: int
 ) -> None:
-    judged_lists = with_judgements(lists, ties=True)
+    judged_lists = with_judgements(lists, ties=True, raters=raters)
     options: dict[str, Any] = {"prior_variance": VARIANCE, "seed": 1, "draws": 300}
     result = calibrate_sampler(
         judged_lists, CANONICAL, "imh", replications=replications, likelihood=likelihood, **options
     )
-    assert result.names == ("LM0", "WP0", "log_nu", "log p(A|λ)")
+    slips = ("slip_location", *(f"slip_offset[{r}]" for r in range(3))) if raters else ()
+    assert result.names == ("LM0", "WP0", "log_nu", *slips, "log p(A|λ)")
     assert result, str(result)
+
+
+def test_answers_with_weights_are_not_simulated(lists: NBest) -> None:
+    judged_lists = with_judgements(lists, ties=True, strengths=True)
+    with raises(UsageError, "not-supported", parameter="likelihood"):
+        calibrate_sampler(judged_lists, CANONICAL, "imh", likelihood="preference")
 
 
 def test_calibration_detects_wrong_tie_prior(lists: NBest, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -352,7 +418,7 @@ def test_calibration_detects_wrong_tie_prior(lists: NBest, monkeypatch: pytest.M
 @pytest.mark.parametrize(
     ("likelihood", "setting", "values"),
     [
-        ("preference", "slip", (1.0, -0.1)),
+        ("preference", "slip", (1.0, -0.1, "rater")),
         ("preference", "nu", (0.0, "many")),
         ("margin", "gamma", (-1.0, float("inf"))),
     ],
@@ -367,3 +433,25 @@ def test_rejects_model_without_tie_parameter(lists: NBest) -> None:
     judged_lists = with_judgements(lists, ties=True).with_sentence_extras(domain=list("abab"))
     with raises(UsageError, "not-supported", parameter="model"):
         adapt(judged_lists, CANONICAL, model=Hierarchical(2), sampler="nuts")
+    judged_lists = with_judgements(lists, ties=False, raters=True)
+    with raises(UsageError, "not-supported", parameter="model"):
+        adapt(
+            judged_lists.with_sentence_extras(domain=list("abab")),
+            CANONICAL,
+            model=Hierarchical(2),
+            sampler="nuts",
+        )
+
+
+def test_slip_rates_of_raters_need_raters(lists: NBest) -> None:
+    table = tabulate(lists, match(CANONICAL, lists), gains=np.zeros(sum(SIZES)))
+    with raises(UsageError, "missing-setting", parameter="rater"):
+        Preference(slip="raters").prepare(table)
+
+
+@pytest.mark.parametrize("name", ["weight", "rater"])
+def test_table_refuses_numbers_out_of_bounds(lists: NBest, name: str) -> None:
+    with raises(DataError, "mismatch", parameter=name):
+        tabulate(lists, match(CANONICAL, lists), **{name: [1.0, 1.0, -1.0, 1.0]})
+    with raises(DataError, "wrong-length", parameter=name):
+        tabulate(lists, match(CANONICAL, lists), **{name: [1.0]})
