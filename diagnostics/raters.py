@@ -10,8 +10,7 @@ import numpy as np
 
 from bpa_ppl.diagnostics.pages.page import Section, Table, Text
 from bpa_ppl.models.likelihoods.preference import RATER, RATERS, SLIP
-from bpa_ppl.nbest import Float64
-from bpa_ppl.posterior import Draws, as_draws, quantiles
+from bpa_ppl.posterior import as_draws, quantiles
 from bpa_ppl.quality.agreement import AGREEMENT, Agreement
 from bpa_ppl.tables import text_table
 
@@ -105,14 +104,10 @@ def raters_of(posterior: Posterior) -> Raters | None:
         rates = np.asarray(draws.values[SLIP], np.float64).reshape(len(draws.flat), -1)
         names = draws.coords.get(RATER) or tuple(map(str, range(rates.shape[1])))
         mean = np.average(rates, axis=0, weights=draws.importance)
-        ends = _interval(rates, draws)
-        slips = {n: (float(mean[i]), *map(float, ends[:, i])) for i, n in enumerate(names)}
+        tail = (1 - _PROBABILITY) / 2
+        low, high = quantiles(rates, (tail, 1 - tail), draws.importance).tolist()
+        slips = dict(zip(names, zip(mean.tolist(), low, high, strict=True), strict=True))
     if not isinstance(choices, Mapping) and not slips:
         return None
     agreement = Agreement.of_record(recorded) if isinstance(recorded, Mapping) else None
     return Raters(choices if isinstance(choices, Mapping) else {}, agreement, slips)
-
-
-def _interval(values: Float64, draws: Draws) -> Float64:
-    tail = (1 - _PROBABILITY) / 2
-    return quantiles(values, (tail, 1 - tail), draws.importance)

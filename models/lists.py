@@ -188,7 +188,7 @@ def one_hot(number: npt.NDArray[np.integer], count: int | None = None) -> Float3
     [[0.0, 1.0, 0.0], [1.0, 0.0, 1.0]]
     """
     raters = np.arange(int(number.max(initial=0)) + 1 if count is None else count)
-    return (raters[:, None] == number).astype(np.float32)
+    return np.asarray(raters[:, None] == number, np.float32)
 
 
 def in_order(lists: Lists) -> Int64:

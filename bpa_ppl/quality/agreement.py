@@ -54,11 +54,12 @@ class Agreement(NamedTuple):
         2 raters answered 1 pair in common, and 1 alike
         """
         try:
-            counts = (int(record[name]) for name in ("raters", "pairs", "alike"))
-            return cls(*counts, np.nan if record["alpha"] is None else float(record["alpha"]))
+            raters, pairs, alike = (int(record[name]) for name in ("raters", "pairs", "alike"))
+            alpha = np.nan if record["alpha"] is None else float(record["alpha"])
         except (KeyError, TypeError, ValueError) as error:
             problem = "the posterior records no valid agreement of raters: adapt again"
             raise DataError(problem, parameter="posterior", code="damaged") from error
+        return cls(raters, pairs, alike, alpha)
 
     def __str__(self) -> str:
         both = f"{self.raters} raters answered {counted(self.pairs, 'pair')} in common"

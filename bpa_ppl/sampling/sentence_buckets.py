@@ -163,13 +163,15 @@ def stack_buckets(
     sentence = np.arange(blocks * per_block, dtype=np.int32)
     sentence[len(buckets) :] = -1
     zeros, unused = np.zeros_like(sentence), len(sentence) - len(buckets)
-    weighted = weight is not None and (weight != 1).any()
+    exponents = None
+    if weight is not None and (weight != 1).any():
+        exponents = np.append(weight, np.ones(unused)).astype(np.float32)
     return Lists(
         (Bucket(hypothesis=hypothesis, **columns),),
         zeros,
         sentence,
         zeros,
-        np.append(weight, np.ones(unused)).astype(np.float32) if weighted else None,
+        exponents,
         one_hot(zeros if rater is None else np.pad(rater, (0, unused)), raters),
     )
 

@@ -26,7 +26,8 @@ SLIP_LOCATION, SLIP_OFFSET, SLIP = "slip_location", "slip_offset", "slip"
 #: The sampled sites that the likelihood may have.
 SITES = frozenset({LOG_NU, SLIP_LOCATION, SLIP_OFFSET})
 #: The value of `slip` for a rate of each rater, and the dimension of their rates.
-RATERS, RATER = "raters", "rater"
+RATERS: Literal["raters"] = "raters"
+RATER = "rater"
 #: A typical rater slips in 5 % of the answers: 0.7 % to 27 % with a probability of 95 %.
 _LOCATION, _LOCATION_SCALE = float(np.log(0.05 / 0.95)), 1.0
 #: s, the standard deviation of raters around m. Two or three raters, as judgements usually have,
