@@ -52,6 +52,10 @@ from .predictive_checks import (
     temperature as temperature,
     with_predictions as with_predictions,
 )
+from .raters import (
+    Raters as Raters,
+    raters_of as raters_of,
+)
 from .report_page import (
     plot_trace as plot_trace,
     posterior_page as posterior_page,

@@ -34,6 +34,7 @@ from bpa_ppl.diagnostics.pages.page import (
     page,
 )
 from bpa_ppl.diagnostics.provenance import attributes, reproduction, signature
+from bpa_ppl.diagnostics.raters import raters_of
 from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.nbest import Float64
 from bpa_ppl.posterior import Draws, as_draws, quantiles
@@ -139,11 +140,13 @@ def posterior_page(
     report = check(draws, thresholds)
     verdicts = [*([] if answer is None else [answer[0]]), _verdict(report)]
     chains = not draws.weighted and draws.shape[1] >= _MIN_DRAWS
+    raters = raters_of(draws)
     sections = [
         *(() if answer is None else answer[1]),
         *_comparison(draws),
         _weights(draws, report),
         *more,
+        *([] if raters is None else [raters.section()]),
         *_others(draws),
         _diagnostics(report),
         *([_chains(draws, top)] if chains else []),

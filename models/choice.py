@@ -56,7 +56,7 @@ class OracleChoice(dist.Distribution):  # type: ignore[misc] # NumPyro has no ty
 
     arg_constraints = {"weights": constraints.real_vector}  # noqa: RUF012
     support = constraints.nonnegative_integer
-    pytree_data_fields = ("lists", "weights")
+    pytree_data_fields: tuple[str, ...] = ("lists", "weights")
 
     def __init__(self, lists: Lists, weights: Any, *, validate_args: bool | None = None):
         self.lists, self.weights = lists, weights

@@ -70,6 +70,10 @@ class Lists(NamedTuple):
         oracle: (S,) int32, the row of the observed choice in its list: 0.
         sentence: (S,) int32, the position of each sentence in the n-best table, or −1.
         domain: (S,) int32, the number of the domain of each sentence, from 0.
+        weight: (S,) float32, the exponent of the probability of each observation; None if all are
+            1.
+        rater: (R, S) float32, 1 where one of R raters made an observation, else 0, so that the
+            product with R values is the value of each observation; None if raters are not given.
 
     >>> from bpa_ppl.weights import match
     >>> nbest = NBest.from_lists([["a b", "a"]], [[[1.0], [3.0]]], ["LM0"])
@@ -82,6 +86,8 @@ class Lists(NamedTuple):
     oracle: Any
     sentence: Any
     domain: Any
+    weight: Any = None
+    rater: Any = None
 
     @property
     def features(self) -> int:
@@ -97,6 +103,8 @@ def tabulate(
     gains: npt.ArrayLike | None = None,
     share: npt.ArrayLike | None = None,
     domain: npt.ArrayLike | None = None,
+    weight: npt.ArrayLike | None = None,
+    rater: npt.ArrayLike | None = None,
     multiple: int = 1,
 ) -> Lists:
     """Convert n-best lists into the tables of a model.
@@ -112,10 +120,13 @@ def tabulate(
         share: (hypotheses,) the share of the observation of each, see `Oracles.share`; None gives
             all of it to the oracle.
         domain: (sentences,) number of the domain of each; None is one domain, 0.
+        weight: (sentences,) the exponent of the probability of each observation; None is 1.
+        rater: (sentences,) number of the rater of each, for likelihoods that need it; every number
+            from 0 to the largest stands for a rater.
         multiple: the number of sentences in a block is a multiple of this.
 
     Raises:
-        DataError: if an oracle is out of range, gains or domains do not fit the lists, or the table
+        DataError: if an oracle is out of range, another array does not fit the lists, or the table
             does not fit into memory.
         UsageError: if an argument has another type.
 
@@ -135,10 +146,9 @@ def tabulate(
     count, zeros = len(nbest.features), np.zeros(len(nbest))
     given = {"gain": gains, "share": share}
     columns = {n: _checked(c, count, n, nbest) for n, c in given.items() if c is not None}
-    domains = _checked(zeros if domain is None else domain, len(nbest), "domain", nbest)
-    if (domains < 0).any():
-        problem = f"domains are numbered from 0: there is {domains.min():g}"
-        raise DataError(problem, nbest.origin, parameter="domain", code="mismatch")
+    domains = _numbers(zeros if domain is None else domain, "domain", nbest)
+    raters = None if rater is None else _numbers(rater, "rater", nbest)
+    weights = None if weight is None else _exponents(weight, nbest)
     index = _checked(zeros if oracle is None else oracle, len(nbest), "oracle", nbest)
     best = index.astype(int)
     if len(outside := np.flatnonzero((best < 0) | (best >= nbest.sizes) | (best != index))):
@@ -156,8 +166,29 @@ def tabulate(
         unused = shape[0] * shape[1] - len(members)
         members_of_buckets.append(np.pad(members, (0, unused), constant_values=-1))
     sentence = np.concatenate(members_of_buckets).astype(np.int32)
-    padded = np.append(domains, 0).astype(np.int32)  # padding sentences, −1, are of domain 0
-    return Lists(tuple(buckets), np.zeros_like(sentence), sentence, padded[sentence])
+    # Padding sentences, −1, are of domain and rater 0 and have weight 1.
+    return Lists(
+        tuple(buckets),
+        np.zeros_like(sentence),
+        sentence,
+        np.append(domains, 0).astype(np.int32)[sentence],
+        None if weights is None else np.append(weights, np.float32(1))[sentence],
+        None if raters is None else one_hot(np.append(raters, 0)[sentence]),
+    )
+
+
+def one_hot(number: npt.NDArray[np.integer], count: int | None = None) -> Float32:
+    """Return the raters of some observations, (S,), in the form of `Lists.rater`, (R, S).
+
+    Args:
+        number: of the rater of each.
+        count: R; None is the largest number plus one.
+
+    >>> one_hot(np.array([1, 0, 1])).tolist()
+    [[0.0, 1.0, 0.0], [1.0, 0.0, 1.0]]
+    """
+    raters = np.arange(int(number.max(initial=0)) + 1 if count is None else count)
+    return np.asarray(raters[:, None] == number, np.float32)
 
 
 def in_order(lists: Lists) -> Int64:
@@ -179,6 +210,24 @@ def _checked(column: npt.ArrayLike, count: int, name: str, nbest: NBest) -> Floa
         problem = f"{name} must be {count} finite numbers, not an array of shape {values.shape}"
         raise DataError(problem, nbest.origin, parameter=name, code="wrong-length")
     return values
+
+
+def _numbers(column: npt.ArrayLike, name: str, nbest: NBest) -> npt.NDArray[np.int32]:
+    """Return the number of the domain or the rater of each sentence."""
+    values = _checked(column, len(nbest), name, nbest)
+    if (values < 0).any():
+        problem = f"{name}s are numbered from 0: there is {values.min():g}"
+        raise DataError(problem, nbest.origin, parameter=name, code="mismatch")
+    return values.astype(np.int32)
+
+
+def _exponents(column: npt.ArrayLike, nbest: NBest) -> Float32 | None:
+    """Return the weight of each sentence; None if all are 1."""
+    values = _checked(column, len(nbest), "weight", nbest)
+    if (values <= 0).any():
+        problem = f"weights of observations are above 0: there is {values.min():g}"
+        raise DataError(problem, nbest.origin, parameter="weight", code="mismatch")
+    return None if (values == 1).all() else values.astype(np.float32)
 
 
 def _bucket(

@@ -52,12 +52,9 @@ def adapt(
     require_writable(output)  # before the sampling, which takes a while
     lists = reading.read_together(nbest, references, sources)
     if judgements:
-        from bpa_ppl.judging import agreement, read_journal, with_judgements
+        from bpa_ppl.judging import read_journal, with_judgements
 
-        journals = [read_journal(path) for path in judgements]
-        lists = with_judgements(lists, journals)
-        if len(journals) > 1:
-            shared.echo_status(agreement(journals), quiet)
+        lists = with_judgements(lists, [read_journal(path) for path in judgements])
     posterior = bpa.sampling.adapt_draws(lists, shared.canonical(weights), options)
     if fit_temperature:
         fitted = bpa.diagnostics.temperature(posterior, lists)

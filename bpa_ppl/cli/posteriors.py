@@ -24,11 +24,20 @@ def check(
 ) -> None:
     """Print the diagnostics of a posterior; exit with 3 if it has not converged.
 
+    For preferences, also the agreement and the slip rates of the raters.
+
     Args:
         as_json: Print JSON instead of a table.
     """
-    report = bpa.check(bpa.posterior.read_draws(posterior))
-    print(json.dumps(report.as_dict(), indent=2) if as_json else report)
+    draws = bpa.posterior.read_draws(posterior)
+    report, raters = bpa.check(draws), bpa.diagnostics.raters_of(draws)
+    if as_json:
+        of_raters = {} if raters is None else {"raters": raters.as_dict()}
+        print(json.dumps({**report.as_dict(), **of_raters}, indent=2))
+    else:
+        print(report)
+        if raters is not None:
+            print(raters)
     if not report:
         raise typer.Exit(NotConverged.exit_code)
 

@@ -333,7 +333,7 @@ def calibrate_sampler(
     Args:
         nbest: lists; references are needed only for a likelihood that uses gains, because oracles
             are simulated. For `preference` the preferences of the lists say which candidates are
-            compared, and the answers are simulated.
+            compared and who answered, and the answers are simulated.
         weights: the canonical weights λ_T.
         sampler: a name, or a sampler with its settings, such as one of your own.
         replications: the number of simulated data sets.
@@ -356,9 +356,13 @@ def calibrate_sampler(
         name = LIKELIHOODS.name_of(resolved)
         message = f"oracles cannot be simulated from {name}: choose oracle or preference"
         raise UsageError(message, parameter="likelihood", code="not-supported")
-    seed = checked_seed(seed)
+    seed, rater = checked_seed(seed), None
     if resolved.observes == "preferences":
         choices = preference_sentences(nbest, matched, resolved)
+        if choices.weight is not None and (choices.weight != 1).any():
+            problem = "answers with weights other than 1 cannot be simulated: leave out the weights"
+            raise UsageError(problem, parameter="likelihood", code="not-supported")
+        resolved, rater = choices.resolve_defaults(resolved), choices.rater
         nbest, gain = choices.nbest, choices.gains
     else:
         gain = gains(nbest, metric) if resolved.observes == "gains" else None
@@ -366,7 +370,9 @@ def calibrate_sampler(
     prepare_jax()
     with tracing(), jax.enable_x64(True):
         prior = Prior.isotropic(free, prior_variance)
-        target = target_of(nbest, matched, prior, likelihood=resolved, gains=gain, model=model)
+        target = target_of(
+            nbest, matched, prior, likelihood=resolved, gains=gain, rater=rater, model=model
+        )
         labels = _labels(target)
     return calibrate(
         partial(_replicated, engine, target, seed),

@@ -1,19 +1,17 @@
 """Comparisons of candidates by people: which pair to ask next, the posterior, files, the page."""
 
 from bpa_ppl.judging.journal import Journal, Judgement, read_journal
-from bpa_ppl.judging.merging import Agreement, agreement, with_judgements
+from bpa_ppl.judging.merging import with_judgements
 from bpa_ppl.judging.outlook import Outlook
 from bpa_ppl.judging.session import Question, Session
 from bpa_ppl.judging.simulation import headroom, learning_curve
 
 __all__ = [
-    "Agreement",
     "Journal",
     "Judgement",
     "Outlook",
     "Question",
     "Session",
-    "agreement",
     "headroom",
     "learning_curve",
     "read_journal",

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterable
+from typing import Any
 
-import krippendorff
 import numpy as np
 
-from bpa_ppl.columns import counted
 from bpa_ppl.errors import DataError, quoted
-from bpa_ppl.judging.journal import FIRST, SKIP, TIE, Choice, Journal
+from bpa_ppl.judging.journal import Choice, Journal
 from bpa_ppl.nbest import NBest
 from bpa_ppl.quality.preferences import PREFERENCES, RANKINGS, TIES
 
@@ -81,58 +79,6 @@ def _entry(choice: Choice, rater: str | None) -> tuple[str, Any]:
         return name, entry
     fields = {"candidates": entry, "weight": choice.weight, "rater": rater}
     return name, {key: value for key, value in fields.items() if value not in (None, 1)}
-
-
-class Agreement(NamedTuple):
-    """How raters agree on the pairs that several of them answered.
-
-    Attributes:
-        raters: how many.
-        pairs: that at least two of them answered.
-        alike: pairs of which all answers are the same.
-        alpha: Krippendorff's α of the ordered answers first, tie, second; NaN if all are alike.
-
-    >>> print(Agreement(raters=2, pairs=30, alike=21, alpha=0.58))
-    2 raters answered 30 pairs in common, and 21 alike (Krippendorff's α 0.58)
-    """
-
-    raters: int
-    pairs: int
-    alike: int
-    alpha: float
-
-    def __str__(self) -> str:
-        both = f"{self.raters} raters answered {counted(self.pairs, 'pair')} in common"
-        if not self.pairs:
-            return both
-        alpha = "" if np.isnan(self.alpha) else f" (Krippendorff's α {self.alpha:.2f})"
-        return f"{both}, and {self.alike} alike{alpha}"
-
-
-def agreement(journals: Sequence[Journal]) -> Agreement:
-    """Return how raters agree; of a pair that a rater answered twice, the first answer counts.
-
-    >>> from bpa_ppl.judging import Judgement
-    >>> answers = [Judgement(s, (0, 1), answer) for s, answer in enumerate(["first", "tie"])]
-    >>> turned = [Judgement(0, (1, 0), "second"), Judgement(1, (0, 1), "second")]
-    >>> print(agreement([Journal({}, tuple(answers)), Journal({}, tuple(turned))]))
-    2 raters answered 2 pairs in common, and 1 alike (Krippendorff's α 0.83)
-    """
-    table: dict[tuple[int | str, int, int], dict[int, int]] = {}
-    for rater, journal in enumerate(journals):
-        for judgement in journal.kept.values():
-            if len(judgement.candidates) == 2 and judgement.answer != SKIP:
-                low, high = sorted(judgement.candidates)
-                value = {FIRST: -1, TIE: 0}.get(judgement.answer, 1)
-                turned = 1 if judgement.candidates == (low, high) else -1
-                table.setdefault((judgement.id, low, high), {}).setdefault(rater, value * turned)
-    common = [answers for answers in table.values() if len(answers) > 1]
-    alike = sum(len(set(answers.values())) == 1 for answers in common)
-    values = [[answers.get(rater, np.nan) for answers in common] for rater in range(len(journals))]
-    alpha = np.nan
-    if len({value for answers in common for value in answers.values()}) > 1:
-        alpha = krippendorff.alpha(values, level_of_measurement="ordinal")
-    return Agreement(len(journals), len(common), alike, float(alpha))
 
 
 def content_hash(nbest: NBest) -> str:

@@ -47,6 +47,8 @@ _FEATURE_DIMS = {
     "mode": ["feature"],
     _FIXED: ["fixed_feature"],
     "oracle_score": ["sentence"],
+    "observation_weight": ["sentence"],
+    "observation_rater": ["sentence"],
 }
 
 

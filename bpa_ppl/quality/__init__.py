@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bpa_ppl.nbest import demote_to_extras
+from bpa_ppl.quality.agreement import Agreement, agreement
 from bpa_ppl.quality.base import Averaged, Metric, Score, counted_metrics, resolve
 from bpa_ppl.quality.bleu import BLEU
 from bpa_ppl.quality.chrf import CHRF
@@ -30,6 +31,7 @@ __all__ = [
     "CHRF",
     "TER",
     "WER",
+    "Agreement",
     "Averaged",
     "ChoiceSets",
     "Column",
@@ -40,6 +42,7 @@ __all__ = [
     "Oracles",
     "Score",
     "Scoreboard",
+    "agreement",
     "by_name",
     "choice_score",
     "choice_sets",

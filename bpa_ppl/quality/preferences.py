@@ -10,6 +10,13 @@ A candidate is given by its position in the list (an integer), or by its `id` (a
 the candidates. The last member of a ranking may be a list of candidates without an order:
 `[2, [0, 1, 3]]` says that 2 was chosen among four.
 
+An entry may also be an object, with the strength of the judgement or the name of the rater:
+
+    {"candidates": [winner, loser], "weight": 0.3, "rater": "ann"}
+
+The probability of a choice is raised to the power of its weight (default 1): a judgement of weight
+2 counts like two equal ones.
+
 Each of them is the choice of one row among a few. A pair is a choice among two (Bradley & Terry
 1952), or among three if "no difference" is an answer (Davidson 1970). A ranking of m candidates is
 a sequence of m − 1 choices, each among the remaining ones (Plackett 1975; Luce 1959).
@@ -17,6 +24,8 @@ a sequence of m − 1 choices, each among the remaining ones (Plackett 1975; Luc
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import chain
@@ -33,6 +42,10 @@ from bpa_ppl.notes import log_info
 PREFERENCES, TIES, RANKINGS = "preferences", "ties", "rankings"
 #: The text of the row that means "no difference".
 NO_DIFFERENCE = "(no difference)"
+#: All raters without a name.
+UNNAMED = "(unnamed)"
+#: The fields of an entry that is an object.
+_CANDIDATES, _WEIGHT, _RATER = "candidates", "weight", "rater"
 
 
 class ChoiceSets(NamedTuple):
@@ -44,26 +57,57 @@ class ChoiceSets(NamedTuple):
         chosen: (C,) the position in its list of the row that was chosen.
         tie: (R,) 1 for rows that mean "no difference", 0 for candidates.
         counts: the numbers of lists, preferences, ties and rankings.
+        weight: (C,) the exponent of the probability of each choice.
+        rater: (C,) the number of the rater who made it, a position in `raters`.
+        raters: their names in alphabetical order; those without a name are one, `(unnamed)`.
 
     >>> lists = NBest.from_lists([["a", "b"]], [[[0.0], [1.0]]], ["LM0"])
     >>> choices = choice_sets(lists.with_sentence_extras(ties=[[[0, 1]]]))
     >>> choices.nbest.texts(0), choices.tie.tolist(), choices.chosen.tolist()
     (['a', 'b', '(no difference)'], [0.0, 0.0, 1.0], [2])
+    >>> slightly = {"candidates": [1, 0], "weight": 0.3, "rater": "ann"}
+    >>> choices = choice_sets(lists.with_sentence_extras(preferences=[[slightly, [0, 1]]]))
+    >>> choices.weight.tolist(), choices.rater.tolist(), choices.raters, choices.named_raters
+    ([0.3, 1.0], [1, 0], ('(unnamed)', 'ann'), {'ann': 1})
     """
 
     nbest: NBest
     chosen: Int64
     tie: Float64
     counts: dict[str, int]
+    weight: Float64
+    rater: Int64
+    raters: tuple[str, ...]
+
+    @property
+    def named_raters(self) -> dict[str, int]:
+        """The number of choices of each rater who has a name."""
+        choices = Counter(self.rater.tolist())
+        return {name: choices[i] for i, name in enumerate(self.raters) if name != UNNAMED}
 
 
-class _Choice(NamedTuple):
-    """One choice among the candidates of a list; of a pair, 2 means "no difference"."""
+class Choice(NamedTuple):
+    """One choice among some candidates of a list.
+
+    Attributes:
+        sentence: the position of the list.
+        candidates: their positions in it.
+        chosen: the position of the chosen one among the candidates; of a pair, 2 means "no
+            difference".
+        pair: whether it is a preference or a tie, not a part of a ranking.
+        weight: the exponent of its probability.
+        rater: the name of the rater, or `(unnamed)`.
+
+    >>> Choice(0, (2, 1), 0, pair=True)
+    Choice(sentence=0, candidates=(2, 1), chosen=0, pair=True, weight=1.0, rater='(unnamed)')
+    """
 
     sentence: int
     candidates: tuple[int, ...]
     chosen: int
     pair: bool
+    weight: float = 1.0
+    rater: str = UNNAMED
 
 
 def has_preferences(nbest: NBest) -> bool:
@@ -102,12 +146,7 @@ def choice_sets(nbest: NBest, *, ties: bool | None = None) -> ChoiceSets:
     [['c', 'a', 'b'], ['a', 'b']]
     """
     require(nbest, NBest, "preferences are extras of n-best lists (NBest)", "nbest")
-    choices = [
-        choice
-        for name in (PREFERENCES, TIES, RANKINGS)
-        for sentence, entries in enumerate(nbest.sentence_extras.get(name, ()))
-        for choice in _Entries(nbest, sentence, name).choices(entries)
-    ]
+    choices = list(all_choices(nbest))
     if not choices and len(nbest):
         example = "preferences, such as [[2, 0]] if candidate 2 was preferred to candidate 0"
         message = f"no sentence has preferences: give {example}, ties or rankings"
@@ -135,8 +174,23 @@ def choice_sets(nbest: NBest, *, ties: bool | None = None) -> ChoiceSets:
     return _laid_out(nbest, choices, tied > 0 if ties is None else ties, counts)
 
 
+def all_choices(nbest: NBest) -> Iterator[Choice]:
+    """Yield the choices of all preferences, then of all ties, then of all rankings.
+
+    Raises:
+        DataError: as `choice_sets`, for an entry that is not valid.
+
+    >>> lists = NBest.from_lists([["a", "b"]], [[[0.0], [1.0]]], ["LM0"])
+    >>> list(all_choices(lists.with_sentence_extras(preferences=[[[1, 0]]])))[0].candidates
+    (1, 0)
+    """
+    for name in (PREFERENCES, TIES, RANKINGS):
+        for sentence, entries in enumerate(nbest.sentence_extras.get(name, ())):
+            yield from _Entries(nbest, sentence, name).choices(entries)
+
+
 def _laid_out(
-    nbest: NBest, choices: list[_Choice], ties: bool, counts: dict[str, int]
+    nbest: NBest, choices: list[Choice], ties: bool, counts: dict[str, int]
 ) -> ChoiceSets:
     """Return choices as lists: the candidates, then the row of "no difference" for a pair."""
     rows, sizes, tie = list[int](), list[int](), list[bool]()
@@ -160,8 +214,17 @@ def _laid_out(
             strings=(*lists.strings, NO_DIFFERENCE),
             string_index=texts,
         )
-    chosen = np.array([choice.chosen for choice in choices], np.int64)
-    return ChoiceSets(lists, chosen, np.array(tie, np.float64), counts)
+    raters = tuple(sorted({choice.rater for choice in choices}))
+    number = {name: i for i, name in enumerate(raters)}
+    return ChoiceSets(
+        lists,
+        np.array([choice.chosen for choice in choices], np.int64),
+        np.array(tie, np.float64),
+        counts,
+        np.array([choice.weight for choice in choices], np.float64),
+        np.array([number[choice.rater] for choice in choices], np.int64),
+        raters,
+    )
 
 
 class _Entries(NamedTuple):
@@ -171,24 +234,58 @@ class _Entries(NamedTuple):
     sentence: int
     name: str
 
-    def choices(self, entries: Any) -> Iterator[_Choice]:
+    def choices(self, entries: Any) -> Iterator[Choice]:
         """Yield the choices that the entries represent; of a ranking, the best among all first."""
         listed = _listed(entries)
         if entries is not None and listed is None:
             self.fail(None, f"is {quoted(entries)}, not a list")
         for index, entry in enumerate(listed or ()):
-            members = _listed(entry)
-            if members is None:
-                self.fail(index, f"is {quoted(entry)}, not a list of candidates")
-            if self.name == RANKINGS:
-                yield from self.ranking(members, index)
-                continue
-            if len(members) != 2:
-                self.fail(index, f"is {quoted(members)}, not a pair of candidates")
-            chosen = 2 if self.name == TIES else 0
-            yield _Choice(self.sentence, self.positions(members, index), chosen, pair=True)
+            fields = entry if isinstance(entry, dict) else {_CANDIDATES: entry}
+            members, weight, rater = self.members(fields, index), 1.0, UNNAMED
+            if fields.get(_WEIGHT) is not None:
+                weight = self.weight(fields[_WEIGHT], index)
+            if fields.get(_RATER) is not None:
+                rater = self.rater(fields[_RATER], index)
+            for choice in self.made(members, index):
+                yield choice._replace(weight=weight, rater=rater)
 
-    def ranking(self, members: list[Any], index: int) -> Iterator[_Choice]:
+    def members(self, fields: dict[Any, Any], index: int) -> list[Any]:
+        """Return the candidates of an entry."""
+        for name in fields:
+            if name not in (_CANDIDATES, _WEIGHT, _RATER):
+                known = f"{_CANDIDATES}, {_WEIGHT} and {_RATER}"
+                self.fail(index, f"has a field {quoted(name)}: its fields are {known}", "bad-name")
+        candidates = fields.get(_CANDIDATES)
+        members = _listed(candidates)
+        if members is None:
+            self.fail(index, f"is {quoted(candidates)}, not a list of candidates")
+        return members
+
+    def weight(self, value: Any, index: int) -> float:
+        """Return the weight of an entry."""
+        number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
+        if not number or not 0 < value < math.inf:
+            problem = f"has the weight {quoted(value)}, not a finite number above 0"
+            self.fail(index, problem, "bad-number")
+        return float(value)
+
+    def rater(self, value: Any, index: int) -> str:
+        """Return the name of the rater of an entry."""
+        if not isinstance(value, str) or not value:
+            self.fail(index, f"has the rater {quoted(value)}, not a name", "bad-name")
+        return value
+
+    def made(self, members: list[Any], index: int) -> Iterator[Choice]:
+        """Yield the choices that some candidates represent, without weight and rater."""
+        if self.name == RANKINGS:
+            yield from self.ranking(members, index)
+            return
+        if len(members) != 2:
+            self.fail(index, f"is {quoted(members)}, not a pair of candidates")
+        chosen = 2 if self.name == TIES else 0
+        yield Choice(self.sentence, self.positions(members, index), chosen, pair=True)
+
+    def ranking(self, members: list[Any], index: int) -> Iterator[Choice]:
         """Yield the choices of one ranking."""
         rest = _listed(members[-1]) if members else None
         ordered = members if rest is None else members[:-1]
@@ -198,7 +295,7 @@ class _Entries(NamedTuple):
             self.fail(index, f"is {quoted(members)}: only the last of a ranking may be a list")
         candidates = self.positions([*ordered, *(rest or ())], index)
         for first in range(len(ordered) - (rest is None)):
-            yield _Choice(self.sentence, candidates[first:], 0, pair=False)
+            yield Choice(self.sentence, candidates[first:], 0, pair=False)
 
     def positions(self, candidates: list[Any], index: int) -> tuple[int, ...]:
         """Return the positions of several different candidates, given by position or id."""

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache as cached
 from importlib import metadata
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import jax
@@ -32,6 +33,7 @@ from bpa_ppl.models import (
     tabulate,
 )
 from bpa_ppl.models.likelihoods.mixed import Mixed, join_lists
+from bpa_ppl.models.likelihoods.preference import RATER
 from bpa_ppl.models.priors import isotropic
 from bpa_ppl.nbest import NBest
 from bpa_ppl.notes import log_info, warn_user
@@ -151,7 +153,7 @@ class Prepared:
             observed={"oracle": sentences.observed},
             constants={**draws.constants, **self.constants},
             sentence_ids=sentences.sentence_ids,
-            coords=_domain_labels(draws, sentences.nbest),
+            coords=_labels(draws, sentences),
             attrs={**sampler, **self.attrs, **draws.attrs},
         )
         _warn_uninformed(draws, sentences.nbest)
@@ -391,6 +393,8 @@ def _target(sentences: Sentences, prior: Prior, likelihood: Likelihood, **option
         oracle=sentences.oracles.index,
         gains=sentences.gains,
         share=sentences.oracles.share,
+        weight=sentences.weight,
+        rater=sentences.rater,
         preferences=sentences.preferences,
         **options,
     )
@@ -405,6 +409,8 @@ def target_of(
     oracle: npt.ArrayLike | None = None,
     gains: npt.ArrayLike | None = None,
     share: npt.ArrayLike | None = None,
+    weight: npt.ArrayLike | None = None,
+    rater: npt.ArrayLike | None = None,
     preferences: Sentences | None = None,
     model: Model = log_linear,
     seed: int = 0,
@@ -420,6 +426,8 @@ def target_of(
         oracle: (sentences,) position of e* in each list.
         gains: (hypotheses,) the gain of each, for likelihoods that need it.
         share: (hypotheses,) the share of the observation of each, see `Oracles.share`.
+        weight: (sentences,) the exponent of the probability of each, for `preference`.
+        rater: (sentences,) the number of the rater of each, for `preference`.
         preferences: preferences that are observed in addition.
         model: the NumPyro program.
         seed: of the sampler.
@@ -455,7 +463,15 @@ def target_of(
     domain, multiple = domain_numbers(nbest, preferences), len(jax.devices())
     judged, rest = (None, None) if domain is None else np.split(domain, [len(nbest)])
     lists = tabulate(
-        nbest, matched, oracle, gains=gains, share=share, domain=judged, multiple=multiple
+        nbest,
+        matched,
+        oracle,
+        gains=gains,
+        share=share,
+        domain=judged,
+        weight=weight,
+        rater=rater,
+        multiple=multiple,
     )
     likelihood = likelihood or Oracle()
     if preferences is not None:
@@ -465,10 +481,15 @@ def target_of(
             preferences.oracles.index,
             gains=preferences.gains,
             domain=rest,
+            weight=preferences.weight,
+            rater=preferences.rater,
             multiple=multiple,
         )
-        buckets = len(lists.buckets)
-        likelihood = Mixed(judged=likelihood, preferences=Preference(), buckets=buckets)
+        likelihood = Mixed(
+            judged=likelihood,
+            preferences=preferences.resolve_defaults(Preference()),
+            buckets=len(lists.buckets),
+        )
         lists = join_lists(lists, choices)
     return initialise_target(
         lists, prior, matched, likelihood, model=model, seed=seed, progress=progress, put=place
@@ -510,8 +531,11 @@ def initialise_target(
     density.require_weights(program, data)
     start, log_concave = density.starting_point(program, data), likelihood.log_concave_start()
     if log_concave is not None:
-        mode = find_mode(*build(log_concave), start)
-        start = density.unflatten(mode.position, start) if mode.converged else start
+        simple = build(log_concave)
+        common = {name: start[name] for name in density.model_info(*simple).latent}
+        mode = find_mode(*simple, common)
+        if mode.converged:
+            start = {**start, **density.unflatten(mode.position, common)}
     return Target(program, data, start, seed, progress, matched)
 
 
@@ -570,7 +594,7 @@ def draws_of(target: Target, sampled: Sampled) -> Draws:
         sentence_sites=info.per_sentence,
         statistics=sampled.statistics,
         sites=info.latent,
-        dims=_declared_dimensions(program.model, arrays["values"], len(match.free_names)),
+        dims=_declared_dimensions(program, arrays["values"], len(match.free_names)),
         fixed=Weights(zip(match.fixed_names, match.fixed_values.tolist(), strict=True)),
         attrs=sampled.attrs,
         **arrays,
@@ -583,15 +607,15 @@ def _not_a_model(model: Any) -> UsageError:
 
 
 def _declared_dimensions(
-    model: Model, values: Mapping[str, Any], features: int
+    program: Program, values: Mapping[str, Any], features: int
 ) -> dict[str, tuple[str, ...]]:
-    """Return the dimensions of the sites that a model names in its attribute `dims`.
+    """Return the dimensions of the sites that model and likelihood name in their attribute `dims`.
 
     Raises:
         UsageError: if they do not fit the sites.
     """
     sizes, dims = {"feature": features, "other_feature": features}, dict[str, tuple[str, ...]]()
-    for site, names in dict(getattr(model, "dims", {})).items():
+    for site, names in {**getattr(program.model, "dims", {}), **program.likelihood.dims}.items():
         if site not in values:
             continue
         shape, dims[site] = np.shape(values[site])[2:], tuple(names)
@@ -608,12 +632,14 @@ def _declared_dimensions(
     return dims
 
 
-def _domain_labels(draws: Draws, nbest: NBest) -> dict[str, tuple[str, ...]]:
-    """Return the labels of dimensions called `domain`, and of those with one more, new, domain."""
-    if DOMAIN not in nbest.sentence_extras or not draws.dims:
-        return {}
-    names = tuple(map(str, np.unique(np.asarray(nbest.sentence_extras[DOMAIN]))))
-    return {"domain": names, "domain_or_new": (*names, "new")}
+def _labels(draws: Draws, sentences: Sentences) -> dict[str, tuple[str, ...]]:
+    """Return the labels of `rater`, `domain` and, with one more, new, domain, `domain_or_new`."""
+    used, extras = set(chain.from_iterable(draws.dims.values())), sentences.nbest.sentence_extras
+    labels = {RATER: sentences.all_raters()} if RATER in used else {}
+    if DOMAIN in extras and used - {RATER}:
+        names = tuple(map(str, np.unique(np.asarray(extras[DOMAIN]))))
+        labels |= {"domain": names, "domain_or_new": (*names, "new")}
+    return labels
 
 
 def _family(options: AdaptOptions) -> PriorFamily | Prior:

@@ -14,10 +14,8 @@ from bpa_ppl.sampling.base import Sampled, Sampler, Target
 from bpa_ppl.sampling.density import constrained_draws, model_info
 from bpa_ppl.sampling.imh import IndependenceMetropolis
 from bpa_ppl.sampling.nuts import Nuts
-from bpa_ppl.sampling.proposals import assess_proposals
+from bpa_ppl.sampling.proposals import GOOD_PARETO_K, assess_proposals
 
-#: Above it, before importance ratios become unreliable, an independence sampler gets stuck.
-GOOD_PARETO_K = 0.5
 #: With fewer draws per chain the result is not checked: such runs are trials.
 MIN_CHECKED_DRAWS = 100
 #: Draws that fail their check are repeated with this many times as many.

@@ -173,7 +173,8 @@ class NumpyroKernel(NumpyroSampler, frozen=True):
             chains = self._members(target.dimension)
         else:
             chains = self.chains or _CHAINS
-        start, mode, _ = starting_points(target, chains)
+        start, fit = starting_points(target, chains)
+        mode = fit.mode
         sampled = run_chains(msgspec.structs.replace(run, chains=chains), target, None, start)
         log_density, log_likelihood = evaluate(target.program, target.data, sampled.z)
         return replace(

@@ -17,8 +17,8 @@ from bpa_ppl.posterior.statistics import POOR_PARETO_K
 from bpa_ppl.sampling.base import Program, Sampled, Sites, Target
 from bpa_ppl.sampling.chains import ChainSampler, repeat_start, run_chains
 from bpa_ppl.sampling.density import model_info
-from bpa_ppl.sampling.mode import Mode, dispersed_starts, mode_of
-from bpa_ppl.sampling.proposals import assess_proposals
+from bpa_ppl.sampling.mode import dispersed_starts, mode_of
+from bpa_ppl.sampling.proposals import GOOD_PARETO_K, ProposalFit, assess_proposals
 from bpa_ppl.sampling.whitening import WhitenedProgram, original, whitened
 
 #: Target acceptance of a warm-up that tunes the step: hierarchies have narrow regions. With many
@@ -41,7 +41,8 @@ class Nuts(ChainSampler, frozen=True):
     Each chain starts at a draw of N(mode, 2 × Laplace). In that metric the posterior is nearly a
     standard Gaussian, so the best step is known: with a step of `step_size` standard deviations a
     trajectory turns after three steps. The warm-up only has to forget the start. With a
-    `target_accept` it tunes the step instead, for other posteriors.
+    `target_accept` it tunes the step instead, for other posteriors; it does so, too, if a pilot
+    sample shows that the Laplace approximation is rough (Pareto k̂ above 0.5).
 
     A hierarchy, or a prior that is not Gaussian, may differ from its Laplace approximation, which a
     pilot sample detects, and a custom model may have no mode. Then chains start near the medians of
@@ -90,38 +91,41 @@ class Nuts(ChainSampler, frozen=True):
             warmup=max(self.warmup, _MIN_TUNING),
             target_accept=self.target_accept or (_TARGET if small else _TARGET_OF_MANY),
         )
-        start, mode, reason = starting_points(target, self.chains)
+        start, (mode, pareto_k, reason) = starting_points(target, self.chains)
         if mode is None and (simpler := whitened(target)) is not None:
             sampled = original(simpler, run_chains(tuning, simpler, None, start))
             return replace(sampled, attrs={"metric": "found in the warm-up, domains whitened"})
         if mode is None:
             sampled = run_chains(tuning, target, None, start)
             return replace(sampled, attrs={"metric": f"found in the warm-up: {reason}"})
-        sampled = run_chains(self if small else tuning, target, mode.covariance, start)
+        near = small and pareto_k <= GOOD_PARETO_K
+        sampled = run_chains(self if near else tuning, target, mode.covariance, start)
         return replace(sampled, mode=mode.position, attrs=mode.attrs())
 
 
-def starting_points(target: Target, chains: int) -> tuple[Sites, Mode | None, str]:
+def starting_points(target: Target, chains: int) -> tuple[Sites, ProposalFit]:
     """Return z of a start for each chain, and the mode around which they are, if there is one.
 
     Without a mode whose Laplace covariance is a good metric they are near the medians of the prior,
-    and the reason is returned too.
+    and the result has no mode.
     """
-    mode, reason = _laplace_metric(target)
-    if mode is not None:
-        return dispersed_starts(target, mode, chains), mode, reason
+    fit = _laplace_metric(target)
+    if fit.mode is not None:
+        return dispersed_starts(target, fit.mode, chains), fit
     rng = np.random.default_rng([target.seed, 3])
     start = jax.tree.map(
         lambda x: x + _JITTER * rng.normal(size=x.shape), repeat_start(target.start, chains)
     )
-    return start, None, reason
+    return start, fit
 
 
-def _laplace_metric(target: Target) -> tuple[Mode | None, str]:
-    """Return the mode whose Laplace covariance is a good metric, or None and the reason."""
+def _laplace_metric(target: Target) -> ProposalFit:
+    """Return the mode, or none if its Laplace covariance is no good metric, with the reason."""
     latent = model_info(target.program, target.data).latent
     if latent == (WEIGHTS,) and target.data.prior.other is None:
         mode = mode_of(target)
-        return (mode, "") if mode.converged else (None, "there is no mode")
+        if mode.converged:
+            return ProposalFit(mode, 0.0, "")
+        return ProposalFit(None, np.inf, "there is no mode")
     fit = assess_proposals(target)
-    return (fit.mode if fit.pareto_k <= POOR_PARETO_K else None), fit.reason
+    return fit if fit.pareto_k <= POOR_PARETO_K else fit._replace(mode=None)

@@ -26,6 +26,9 @@ from bpa_ppl.sampling.mode import Mode, mode_of, require_mode
 #: The mode of a hierarchy of more values is not searched: its Hessian is expensive, and in so many
 #: dimensions the typical draws lie far from the mode.
 MAX_SEARCHED = 100
+#: Above it, before importance ratios become unreliable, an independence sampler gets stuck, and a
+#: posterior is so far from a Gaussian that the steps of NUTS have to be tuned.
+GOOD_PARETO_K = 0.5
 #: Draws of a pilot sample that assesses proposals, and of one that only tunes the mixture.
 _PILOT, TUNING_DRAWS = 1000, 256
 _PILOT_DEGREES = 20.0

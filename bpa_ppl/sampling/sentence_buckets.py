@@ -17,13 +17,16 @@ import numpy.typing as npt
 
 from bpa_ppl.errors import DataError
 from bpa_ppl.models import Bucket, Lists, tabulate
-from bpa_ppl.models.lists import PADDING
+from bpa_ppl.models.lists import PADDING, one_hot
 from bpa_ppl.nbest import Float64, Int64, NBest
 from bpa_ppl.weights import Match
 
 #: Rows of a block: a processor's cache holds one block.
 _BLOCK_ROWS = 4096
 _STORED = "added_{}"
+#: The constants of a posterior with one value per observation; the last two only if they matter.
+SCORE, WEIGHT, RATER_NUMBER = "oracle_score", "observation_weight", "observation_rater"
+OF_OBSERVATIONS = (SCORE, WEIGHT, RATER_NUMBER)
 #: The stored columns of a bucket, with type and value of padding; the last three are optional.
 _COLUMNS: dict[str, tuple[type, float]] = {
     "features": (np.float32, 0.0),
@@ -43,17 +46,22 @@ class ObservedSentences:
         index: (S,) the observed hypothesis.
         score: (S,) the sentence score of the oracle, nan if it is not recorded.
         ids: (S,) of the sentences, as in the file.
+        weight: (S,) the exponent of the probability of each.
+        rater: (S,) the number of the rater of each.
     """
 
     buckets: Sequence[Bucket]
     index: Int64
     score: Float64
     ids: npt.NDArray[Any]
+    weight: Float64
+    rater: Int64
 
     @classmethod
     def empty(cls) -> Self:
         """Return no sentences."""
-        return cls((), np.zeros(0, np.int64), np.zeros(0), np.zeros(0, np.int64))
+        none = np.zeros(0, np.int64)
+        return cls((), none, np.zeros(0), none, np.ones(0), none)
 
     def __len__(self) -> int:
         return len(self.index)
@@ -64,11 +72,29 @@ class ObservedSentences:
             np.concatenate([self.index, other.index]),
             np.concatenate([self.score, other.score]),
             np.concatenate([self.ids, other.ids]),
+            np.concatenate([self.weight, other.weight]),
+            np.concatenate([self.rater, other.rater]),
         )
 
     def __getitem__(self, part: slice) -> ObservedSentences:
         """Return some of the sentences, without their lists."""
-        return ObservedSentences((), self.index[part], self.score[part], self.ids[part])
+        columns: tuple[Any, ...] = (self.index, self.score, self.ids, self.weight, self.rater)
+        return ObservedSentences((), *(column[part] for column in columns))
+
+    def constants(self) -> dict[str, npt.NDArray[Any]]:
+        """Return scores, weights and raters as a posterior stores them."""
+        constants = {SCORE: self.score} if np.isfinite(self.score).all() else {}
+        return constants | weight_constants(self.weight, self.rater)
+
+
+def weight_constants(weight: Float64, rater: Int64) -> dict[str, npt.NDArray[Any]]:
+    """Return the weights and raters of observations as a posterior stores them.
+
+    >>> sorted(weight_constants(np.ones(2), np.array([0, 1])))
+    ['observation_rater']
+    """
+    constants: dict[str, npt.NDArray[Any]] = {WEIGHT: weight} if (weight != 1).any() else {}
+    return {**constants, RATER_NUMBER: rater} if rater.any() else constants
 
 
 def sentence_buckets(
@@ -98,12 +124,22 @@ def sentence_buckets(
     return buckets
 
 
-def stack_buckets(buckets: Sequence[Bucket], features: int) -> Lists:
+def stack_buckets(
+    buckets: Sequence[Bucket],
+    features: int,
+    *,
+    weight: Float64 | None = None,
+    rater: Int64 | None = None,
+    raters: int = 1,
+) -> Lists:
     """Combine the buckets of single sentences for a model, in order, padded to one of few shapes.
 
     Args:
         buckets: at least one, all with gains or all without.
         features: Q.
+        weight: (sentences,) the exponent of the probability of each; None is 1.
+        rater: (sentences,) the number of the rater of each; None is 0.
+        raters: how many there are.
 
     >>> one = Bucket(np.zeros((1, 1, 2, 3), np.float32), np.zeros((1, 1, 3), np.float32), None)
     >>> [stack_buckets([one] * n, 2).buckets[0].features.shape for n in (1, 2, 1024)]
@@ -126,8 +162,18 @@ def stack_buckets(buckets: Sequence[Bucket], features: int) -> Lists:
     hypothesis = np.where(used, np.arange(width), -1).astype(np.int32)
     sentence = np.arange(blocks * per_block, dtype=np.int32)
     sentence[len(buckets) :] = -1
-    zeros = np.zeros_like(sentence)
-    return Lists((Bucket(hypothesis=hypothesis, **columns),), zeros, sentence, zeros)
+    zeros, unused = np.zeros_like(sentence), len(sentence) - len(buckets)
+    exponents = None
+    if weight is not None and (weight != 1).any():
+        exponents = np.append(weight, np.ones(unused)).astype(np.float32)
+    return Lists(
+        (Bucket(hypothesis=hypothesis, **columns),),
+        zeros,
+        sentence,
+        zeros,
+        exponents,
+        one_hot(zeros if rater is None else np.pad(rater, (0, unused)), raters),
+    )
 
 
 def _column(bucket: Bucket, name: str) -> Any:

@@ -6,23 +6,27 @@ in the way that a posterior records.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from bpa_ppl.columns import counted
-from bpa_ppl.errors import DataError, UsageError, require
+from bpa_ppl.errors import DataError, UsageError, quoted, require
 from bpa_ppl.models import Likelihood, Preference, Preparation
-from bpa_ppl.models.likelihoods.preference import LOG_NU
+from bpa_ppl.models.likelihoods.preference import LOG_NU, RATER, RATERS
 from bpa_ppl.nbest import Float64, Int64, NBest
 from bpa_ppl.notes import log_info
 from bpa_ppl.posterior import Draws
 from bpa_ppl.progress import Reporter, inherited_progress, reporter
 from bpa_ppl.quality import (
     TER,
+    Agreement,
     Metric,
     Oracles,
+    agreement,
     choice_sets,
     gains,
     has_preferences,
@@ -30,9 +34,15 @@ from bpa_ppl.quality import (
     oracles,
     resolve,
 )
+from bpa_ppl.quality.agreement import AGREEMENT
 from bpa_ppl.quality.scoring import no_references
 from bpa_ppl.registry import LIKELIHOODS, METRICS
-from bpa_ppl.sampling.sentence_buckets import ObservedSentences, sentence_buckets
+from bpa_ppl.sampling.sentence_buckets import (
+    SCORE,
+    ObservedSentences,
+    sentence_buckets,
+    weight_constants,
+)
 from bpa_ppl.weights import Match, deviation_within
 
 if TYPE_CHECKING:
@@ -53,6 +63,11 @@ class Sentences(NamedTuple):
         gains: (hypotheses,) the gain of each; None if not needed.
         counts: of the preferences that the lists were made from; None for sentences.
         preferences: the preferences of the same lists in addition to gains, or None.
+        weight: (observations,) the exponent of the probability of each preference, or None.
+        rater: (observations,) the number of the rater of each preference, or None.
+        raters: the names of the raters, by number.
+        named_raters: the number of choices of each rater who has a name.
+        agreement: of the raters; None if fewer than two have names.
     """
 
     nbest: NBest
@@ -62,9 +77,16 @@ class Sentences(NamedTuple):
     gains: Float64 | None
     counts: dict[str, int] | None = None
     preferences: Sentences | None = None
+    weight: Float64 | None = None
+    rater: Int64 | None = None
+    raters: tuple[str, ...] = ()
+    named_raters: Mapping[str, int] = MappingProxyType({})
+    agreement: Agreement | None = None
 
     def resolve_defaults(self, likelihood: Likelihood) -> Likelihood:
-        """Return the likelihood with its default settings derived from the gains."""
+        """Return the likelihood with its default settings derived from the gains or the raters."""
+        if isinstance(likelihood, Preference):
+            return likelihood.for_raters(len(self.named_raters))
         if self.gains is None or likelihood.observes == "oracles":
             return likelihood
         edit = 1.0
@@ -76,7 +98,7 @@ class Sentences(NamedTuple):
         """Return the attributes of a posterior that describe criterion and preferences."""
         count = {"adaptation_sentences": len(self.observed)}
         if self.counts is not None:
-            return {"comparisons": self.counts, **count}
+            return {"comparisons": self.counts, **self._raters_record(), **count}
         return {
             "oracle_metric": self.oracles.metric,
             "oracle_ties": self.oracles.ties,
@@ -84,6 +106,15 @@ class Sentences(NamedTuple):
             **({} if self.preferences is None else self.preferences.record()),
             **count,
         }
+
+    def _raters_record(self) -> dict[str, Any]:
+        """Return the attributes that describe the raters, if any has a name."""
+        record: dict[str, Any] = {RATERS: dict(self.named_raters)} if self.named_raters else {}
+        return record | ({} if self.agreement is None else {AGREEMENT: self.agreement.record()})
+
+    def all_raters(self) -> tuple[str, ...]:
+        """Return the names of the raters of all preferences."""
+        return self.raters if self.preferences is None else self.preferences.raters
 
     @property
     def observed(self) -> Int64:
@@ -98,9 +129,10 @@ class Sentences(NamedTuple):
         return np.concatenate([self.nbest.sentence_ids, *preferences])
 
     def scores(self) -> dict[str, Float64]:
-        """Return the sentence scores of the oracles by name; empty with preferences."""
-        with_preferences = self.counts is not None or self.preferences is not None
-        return {} if with_preferences else {"oracle_score": self.oracles.score}
+        """Return the sentence scores of the oracles, or weights and raters of preferences."""
+        if self.weight is not None and self.rater is not None:
+            return weight_constants(self.weight, self.rater)
+        return {SCORE: self.oracles.score} if self.preferences is None else {}
 
 
 def observe_sentences(
@@ -125,7 +157,10 @@ def observe_sentences(
         DataError: if a sentence lacks data that the metric needs, or a preference is invalid.
     """
     if likelihood.observes == "preferences":
-        return preference_sentences(nbest, match, likelihood)
+        sentences = preference_sentences(nbest, match, likelihood)
+        if sentences.agreement is not None:
+            log_info(str(sentences.agreement))
+        return sentences
     if oracle is not None:
         return score_sentences(likelihood, nbest, match, metric, oracle, **search)
     lists = judged_lists(nbest, metric)[0] if len(nbest) else nbest
@@ -136,6 +171,8 @@ def observe_sentences(
             log_info(f"{counted(skipped, 'list')} left out: {reason}")
         return judged
     preferences = preference_sentences(nbest, match, Preference())
+    if preferences.agreement is not None:
+        log_info(str(preferences.agreement))
     log_info(
         f"{nbest.origin}: {len(judged.nbest)} judged lists and {len(preferences.nbest)} choices "
         "between candidates are observed together"
@@ -144,7 +181,11 @@ def observe_sentences(
 
 
 def preference_sentences(
-    nbest: NBest, match: Match, likelihood: Likelihood, ties: bool | None = None
+    nbest: NBest,
+    match: Match,
+    likelihood: Likelihood,
+    ties: bool | None = None,
+    raters: tuple[str, ...] = (),
 ) -> Sentences:
     """Return the choices that the preferences of some lists represent, as sentences.
 
@@ -154,9 +195,10 @@ def preference_sentences(
         likelihood: of preferences.
         ties: whether "no difference" is a possible answer; None infers it from the likelihood, or
             else from the data.
+        raters: the names of the raters of a posterior, by number; none takes those of the lists.
 
     Raises:
-        DataError: if there is no preference, or one is invalid.
+        DataError: if there is no preference, one is invalid, or its rater is not one of these.
 
     >>> from bpa_ppl.weights import match
     >>> lists = NBest.from_lists([["a", "b", "c"]], [[[0.0], [1.0], [5.0]]], ["LM0"])
@@ -170,7 +212,32 @@ def preference_sentences(
     choices = choice_sets(nbest, ties=ties)
     no_score = np.full(len(choices.chosen), np.nan)
     chosen = Oracles(choices.chosen, no_score, np.ones_like(choices.chosen), "", "", "")
-    return Sentences(choices.nbest, match, None, chosen, choices.tie, choices.counts)
+    rater = choices.rater
+    if raters:
+        for name in choices.raters:
+            if name not in raters:
+                raise DataError(
+                    f"the posterior has no slip rate of the rater {quoted(name)}: adapt to all "
+                    "answers together",
+                    nbest.origin,
+                    parameter=RATER,
+                    code="mismatch",
+                )
+        rater = np.array([raters.index(name) for name in choices.raters])[rater]
+    named = choices.named_raters
+    return Sentences(
+        choices.nbest,
+        match,
+        None,
+        chosen,
+        choices.tie,
+        choices.counts,
+        weight=choices.weight,
+        rater=rater,
+        raters=raters or choices.raters,
+        named_raters=named,
+        agreement=agreement(nbest) if len(named) > 1 else None,
+    )
 
 
 def domain_numbers(nbest: NBest, preferences: Sentences | None = None) -> Int64 | None:
@@ -254,6 +321,7 @@ class ObservationRecipe:
             the order of the posterior, then the fixed ones.
         signature: of the metric, or an empty string.
         sites: the sampled sites of the posterior.
+        raters: the names of the raters who have own slip rates in the posterior.
         canonical: whether there were canonical weights, whose scores break ties.
     """
 
@@ -264,6 +332,7 @@ class ObservationRecipe:
     match: Match
     signature: str
     sites: tuple[str, ...] = ()
+    raters: tuple[str, ...] = ()
     canonical: bool = True
 
     @classmethod
@@ -304,6 +373,7 @@ class ObservationRecipe:
             match=Match(names, np.append(canonical, draws.fixed.values_array), free),
             signature=str(draws.attrs.get("oracle_signature", "")),
             sites=draws.sites,
+            raters=draws.coords.get(RATER, ()),
             canonical="canonical_weights" not in draws.attrs,
         )
 
@@ -332,7 +402,9 @@ class ObservationRecipe:
             lists = self._prepare(nbest, training)
         if self.likelihood.observes == "preferences":
             ties = self.likelihood.settings().get("nu") is not None or LOG_NU in self.sites
-            sentences = preference_sentences(lists, self.match, self.likelihood, ties=ties)
+            sentences = preference_sentences(
+                lists, self.match, self.likelihood, ties=ties, raters=self.raters
+            )
         else:
             if has_preferences(lists):
                 log_info(
@@ -352,6 +424,8 @@ class ObservationRecipe:
             best.index,
             best.score,
             sentences.nbest.sentence_ids,
+            np.ones(len(best.index)) if sentences.weight is None else sentences.weight,
+            np.zeros(len(best.index), np.int64) if sentences.rater is None else sentences.rater,
         )
 
     def observe_again(
@@ -368,7 +442,8 @@ class ObservationRecipe:
             DataError, UsageError: as `observe`.
         """
         if self.likelihood.observes == "preferences" or not self.canonical:
-            return replace(recorded, buckets=self.observe(nbest, training=True, **search).buckets)
+            again = self.observe(nbest, training=True, **search)
+            return replace(recorded, buckets=again.buckets, weight=again.weight, rater=again.rater)
         lists, values = self._prepare(nbest, training=True), None
         if self.likelihood.observes == "gains":
             metric = self._resolve_metric(lists)

@@ -26,8 +26,8 @@ from bpa_ppl.columns import counted
 from bpa_ppl.diagnostics import refuse_unconverged
 from bpa_ppl.diagnostics.checks import checked
 from bpa_ppl.errors import BpaError, DataError, UsageError, require
-from bpa_ppl.models import Prior, log_linear
-from bpa_ppl.models.likelihoods.preference import LOG_NU
+from bpa_ppl.models import Lists, Prior, log_linear
+from bpa_ppl.models.likelihoods.preference import SITES
 from bpa_ppl.nbest import Float64, NBest
 from bpa_ppl.notes import warn_user
 from bpa_ppl.options import UpdateOptions, with_options
@@ -40,6 +40,10 @@ from bpa_ppl.sampling.adapting import draws_of, initialise_target
 from bpa_ppl.sampling.base import Data, Program
 from bpa_ppl.sampling.density import evaluate
 from bpa_ppl.sampling.sentence_buckets import (
+    OF_OBSERVATIONS,
+    RATER_NUMBER,
+    SCORE,
+    WEIGHT,
     ObservedSentences,
     bucket_arrays,
     buckets_from,
@@ -56,7 +60,7 @@ if TYPE_CHECKING:
 #: New draws are made if the weights leave fewer than this share of the draws, or this number.
 _MIN_SHARE, _MIN_DRAWS = 0.1, 100.0
 _RATIO, _MEAN, _COVARIANCE = "log_ratio", "summary_mean", "summary_covariance"
-_SITES = {WEIGHTS, LOG_NU}  # that a likelihood depends on
+_SITES = {WEIGHTS, *SITES}  # that a likelihood depends on
 _SITE, _COUNT = "oracle", "adaptation_sentences"
 #: Attributes of draws that have been replaced.
 _STALE = ("chosen", "chosen_because", "step_setting", "pareto_k", SAMPLING_TIME)
@@ -298,9 +302,8 @@ class Sequential:
         draws = self._weighted.draws
         since = sum(part.shape[1] for part in self._weighted.added)
         sentences = _recorded_sentences(draws) + self._added[len(self._added) - since :]
-        constants = {n: v for n, v in draws.constants.items() if n != "oracle_score"}
-        if np.isfinite(sentences.score).all():
-            constants["oracle_score"] = sentences.score
+        constants = {n: v for n, v in draws.constants.items() if n not in OF_OBSERVATIONS}
+        constants |= sentences.constants()
         if self._base.kind == "Gaussian" and isinstance(self._base.prior, Prior):
             constants[_MEAN], constants[_COVARIANCE] = self._base.prior[0], self._base.prior[2]
         attrs = {**draws.attrs, _COUNT: self._first + len(self._added)}
@@ -324,13 +327,23 @@ class Sequential:
     def _log_likelihoods(self, sentences: ObservedSentences, draws: Draws) -> np.ndarray:
         """Return the log-likelihood of each of some sentences under every draw, (n, S)."""
         mean = self._recipe.match.free_values
-        stacked = stack_buckets(sentences.buckets, len(mean))
+        stacked = self._stacked(sentences)
         lists, observing = self._recipe.likelihood.prepare(stacked)
         # Only the likelihood matters: a program needs a prior, whatever it is.
         data = jax.device_put(Data(lists, Prior(mean, np.ones_like(mean))))
         sites = {name: draws.values[name] for name in _SITES & set(draws.values)}
         result = evaluate(Program(log_linear, observing), data, sites)[1][_SITE]
         return result.reshape(len(draws.flat), -1)
+
+    def _stacked(self, sentences: ObservedSentences) -> Lists:
+        """Return the lists of some sentences in one table."""
+        return stack_buckets(
+            sentences.buckets,
+            len(self._recipe.match.free_values),
+            weight=sentences.weight,
+            rater=sentences.rater,
+            raters=max(len(self._recipe.raters), 1),
+        )
 
     def _new_draws(self, added: ObservedSentences, report: Reporter) -> _WeightedDraws:
         """Draw from the posterior given all added sentences and the earlier ones."""
@@ -349,7 +362,7 @@ class Sequential:
             )
         sentences = self._base.sentences + added
         target = initialise_target(
-            stack_buckets(sentences.buckets, len(prior.mean)),
+            self._stacked(sentences),
             prior,
             self._recipe.match,
             self._recipe.likelihood,
@@ -362,7 +375,8 @@ class Sequential:
                 f"the first {self._first} sentences are represented by the mean and the covariance "
                 "of the posterior's draws: give the adaptation lists for exact draws"
             )
-        constants = {name: value for name, value in old.constants.items() if name != "mode"}
+        replaced = ("mode", *OF_OBSERVATIONS)
+        constants = {name: value for name, value in old.constants.items() if name not in replaced}
         constants |= {name: value for name, value in draws.constants.items() if name == "mode"}
         return _WeightedDraws.of(
             replace(
@@ -371,7 +385,8 @@ class Sequential:
                 observed={_SITE: sentences.index},
                 sentence_ids=sentences.ids,
                 fixed=old.fixed,
-                constants=constants | {"oracle_score": sentences.score},
+                coords=old.coords,
+                constants=constants | sentences.constants(),
                 attrs={
                     **{name: value for name, value in old.attrs.items() if name not in _STALE},
                     "sampler": SAMPLERS.name_of(self._sampler),
@@ -472,12 +487,15 @@ def _recorded_sentences(draws: Draws) -> ObservedSentences:
     count = 0 if draws.pointwise is None else draws.pointwise.shape[-1]
     ids = np.arange(count) if draws.sentence_ids is None else np.asarray(draws.sentence_ids)
     index = np.asarray(draws.observed.get(_SITE, np.zeros(count))).astype(np.int64)
-    score = np.asarray(draws.constants.get("oracle_score", np.full(count, np.nan)))
-    if not len(ids) == len(index) == len(score) == count:
+    score = np.asarray(draws.constants.get(SCORE, np.full(count, np.nan)))
+    weight = np.asarray(draws.constants.get(WEIGHT, np.ones(count)), np.float64)
+    rater = np.asarray(draws.constants.get(RATER_NUMBER, np.zeros(count)), np.int64)
+    columns = (index, score, ids, weight, rater)
+    if any(len(column) != count for column in columns):
         raise DataError(
             f"the posterior has {len(ids)} sentences, {len(index)} oracles and {count} "
             "log-likelihoods, which must be equally many: adapt again",
             parameter="posterior",
             code="damaged",
         )
-    return ObservedSentences((), index, score, ids)
+    return ObservedSentences((), *columns)

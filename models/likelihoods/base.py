@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -22,6 +24,7 @@ class Likelihood(Component, frozen=True):
             `preferences`, tabulated by `bpa_ppl.quality.choice_sets`, in place of oracles.
         generative: whether it is a distribution of the observed row, which can be simulated; it
             then observes a site `oracle`.
+        dims: the names of the dimensions of its own sites, by site.
 
     >>> from bpa_ppl.registry import LIKELIHOODS
     >>> likelihood = LIKELIHOODS.resolve("margin", {"gamma": 1.5})
@@ -31,6 +34,7 @@ class Likelihood(Component, frozen=True):
 
     observes: ClassVar[Literal["oracles", "gains", "preferences"]] = "oracles"
     generative: ClassVar[bool] = False
+    dims: ClassVar[Mapping[str, tuple[str, ...]]] = MappingProxyType({})
 
     def with_defaults(self, edit: float) -> Likelihood:
         """Return the likelihood with a number for every setting that is None.

@@ -12,6 +12,7 @@ from numpyro import handlers
 
 from bpa_ppl.component import Count
 from bpa_ppl.models.likelihoods.base import Likelihood
+from bpa_ppl.models.likelihoods.preference import Preference
 from bpa_ppl.models.lists import Lists
 
 
@@ -19,19 +20,20 @@ class Mixed(Likelihood, frozen=True):
     """log p = log p(judged lists | λ) + log p(preferences | λ), each with its own likelihood.
 
     For lists from `join_lists`. `adapt` uses it for lists that have both gains and preferences; it
-    cannot be chosen by name.
+    cannot be chosen by name. Weights and raters are those of the preferences.
 
     Args:
         judged: the likelihood of the judged lists.
         preferences: that of the preferences.
         buckets: how many buckets hold judged lists: the first ones.
 
-    >>> from bpa_ppl.models import Margin, Preference
+    >>> from bpa_ppl.models import Margin
     >>> mixed = Mixed(judged=Margin(gamma=2.0), preferences=Preference(), buckets=1)
     >>> mixed.log_concave_start() is None
     True
     """
 
+    dims = Preference.dims
     judged: Any
     preferences: Any
     buckets: Count
@@ -54,7 +56,9 @@ class Mixed(Likelihood, frozen=True):
         judged, of_judged = self.judged.prepare(judged)
         preferences, of_preferences = self.preferences.prepare(preferences)
         buckets = (*judged.buckets, *preferences.buckets)
-        return lists._replace(buckets=buckets), self._with(of_judged, of_preferences)
+        rater = None if preferences.rater is None else lists.rater
+        prepared = lists._replace(buckets=buckets, rater=rater)
+        return prepared, self._with(of_judged, of_preferences)
 
     def sample_parameters(self) -> Likelihood:
         """Sample the parameters of both likelihoods."""
@@ -78,10 +82,10 @@ class Mixed(Likelihood, frozen=True):
         """Return the judged lists and the preferences."""
         first, last = lists.buckets[: self.buckets], lists.buckets[self.buckets :]
         count = sum(bucket.base.shape[0] * bucket.base.shape[1] for bucket in first)
-        columns = lists[1:]
+        columns = {n: c for n, c in lists._asdict().items() if n != "buckets" and c is not None}
         return (
-            Lists(first, *(column[:count] for column in columns)),
-            Lists(last, *(column[count:] for column in columns)),
+            Lists(first, **{name: column[..., :count] for name, column in columns.items()}),
+            Lists(last, **{name: column[..., count:] for name, column in columns.items()}),
         )
 
 
@@ -99,9 +103,12 @@ def join_lists(judged: Lists, preferences: Lists) -> Lists:
     """
     count = int(np.max(judged.sentence)) + 1
     shifted = np.where(preferences.sentence < 0, -1, preferences.sentence + count)
+    weight, rater = preferences.weight, preferences.rater
     return Lists(
         (*judged.buckets, *preferences.buckets),
         np.concatenate([judged.oracle, preferences.oracle]),
         np.concatenate([judged.sentence, shifted]).astype(np.int32),
         np.concatenate([judged.domain, preferences.domain]),
+        None if weight is None else np.append(np.ones(len(judged.oracle), weight.dtype), weight),
+        None if rater is None else np.pad(rater, ((0, 0), (len(judged.oracle), 0))),
     )

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from types import MappingProxyType
+from typing import Annotated, Any, Literal
 
 import jax
 import jax.numpy as jnp
@@ -12,7 +13,7 @@ import numpyro.distributions as dist
 from msgspec import Meta
 from numpyro.distributions.util import validate_sample
 
-from bpa_ppl.component import NotNegative, Positive
+from bpa_ppl.component import CountOrNone, Positive
 from bpa_ppl.errors import UsageError
 from bpa_ppl.models.choice import OracleChoice
 from bpa_ppl.models.likelihoods.base import Likelihood, buckets_with_gains
@@ -20,6 +21,18 @@ from bpa_ppl.models.lists import Lists
 
 #: The site of the logarithm of Davidson's ν.
 LOG_NU = "log_nu"
+#: The sites of the slip rates of raters: m, the offsets z, and the rates ε, a function of both.
+SLIP_LOCATION, SLIP_OFFSET, SLIP = "slip_location", "slip_offset", "slip"
+#: The sampled sites that the likelihood may have.
+SITES = frozenset({LOG_NU, SLIP_LOCATION, SLIP_OFFSET})
+#: The value of `slip` for a rate of each rater, and the dimension of their rates.
+RATERS: Literal["raters"] = "raters"
+RATER = "rater"
+#: A typical rater slips in 5 % of the answers: 0.7 % to 27 % with a probability of 95 %.
+_LOCATION, _LOCATION_SCALE = float(np.log(0.05 / 0.95)), 1.0
+#: s, the standard deviation of raters around m. Two or three raters, as judgements usually have,
+#: say nothing about it, so it is fixed: 95 % of the odds of a slip are within a factor of 4.3.
+_SPREAD = 0.75
 #: Below 1: answers that are always random carry no information.
 Slip = Annotated[float, Meta(ge=0, lt=1)]
 
@@ -33,34 +46,56 @@ class Preference(Likelihood, frozen=True):
     probability ε the judge slips and gives one of the n possible answers at random: p is then
     (1 − ε) p + ε / n. Log-concave in λ and log ν if ε is 0.
 
+    With `slip="raters"` each rater r has an own rate, logit ε_r = m + 0.75 z_r, with
+    m ~ N(logit 0.05, 1) and z_r ~ N(0, 1). The sites are `slip_location` (m), `slip_offset` (z) and
+    `slip` (ε); all answers without the name of a rater have one rate.
+
+    An answer of weight w contributes w log p. With other weights than 1 the posterior is a power
+    posterior, as if answers were repeated w times: they cannot be simulated.
+
     Lists come from `bpa_ppl.quality.choice_sets`: the gain of a row is 1 if it stands for "no
     difference", else 0.
 
     Args:
-        slip: ε, from 0 to below 1.
+        slip: ε, from 0 to below 1; or `raters`. None is `raters` in `adapt` if the answers name two
+            raters or more, else 0.
         nu: ν; twice the odds of a tie between equals. None infers it from the ties, with a standard
             normal prior of its logarithm, the site `log_nu`; without any tie in the data "no
             difference" then is not a possible answer.
 
     >>> Preference(slip=0.1).log_concave_start(), Preference(nu=0.5).log_concave_start()
     (Preference(slip=0.0, nu=None), None)
+    >>> Preference().for_raters(1).slip, Preference().for_raters(2).slip
+    (0.0, 'raters')
     """
 
     observes = "preferences"
     generative = True
-    slip: Slip = 0.0
+    dims = MappingProxyType({SLIP_OFFSET: (RATER,), SLIP: (RATER,)})
+    slip: Slip | Literal["raters"] | None = None
     nu: Positive | None = None
+
+    def for_raters(self, count: int) -> Preference:
+        """Return the likelihood with a value of `slip` for answers of so many named raters."""
+        if self.slip is not None:
+            return self
+        return Preference(slip=RATERS if count > 1 else 0.0, nu=self.nu)
 
     def log_concave_start(self) -> Likelihood | None:
         """Return the likelihood of a judge who never slips; None if this is one."""
-        return Preference(nu=self.nu) if self.slip else None
+        return Preference(slip=0.0, nu=self.nu) if self.slip else None
 
     def prepare(self, lists: Lists) -> tuple[Lists, Likelihood]:
         """Add log ν to the scores of ties, or replace the gains by the coefficient of log ν.
 
         Raises:
-            UsageError: if the lists were tabulated without gains.
+            UsageError: if the lists were tabulated without gains, or without raters and each has an
+                own rate of slips.
         """
+        by_rater = self.slip == RATERS
+        if by_rater and lists.rater is None:
+            problem = "slip rates of raters need raters: give them to tabulate"
+            raise UsageError(problem, parameter="rater", code="missing-setting")
         # 1 for ties if row 0 is not one, −1 for the others if it is one, else 0.
         ties = [
             bucket.gain.astype(np.float64) - bucket.gain[..., :1]
@@ -79,44 +114,61 @@ class Preference(Likelihood, frozen=True):
                     count=count if self.slip else None,
                 )
             )
-        return lists._replace(buckets=tuple(buckets)), _Observed(slip=self.slip, ties=infer_nu)
+        prepared = lists._replace(buckets=tuple(buckets), rater=lists.rater if by_rater else None)
+        raters = len(lists.rater) if by_rater else 0
+        slip = None if by_rater else self.slip or 0.0
+        return prepared, _Observed(slip=slip, raters=raters, ties=infer_nu)
 
 
 class _Observed(Likelihood, frozen=True):
     """Observes prepared lists.
 
     Args:
-        slip: ε.
+        slip: ε; if each rater has an own rate, (R,) within a run of the model, else None.
+        raters: R, the number of raters with own rates; 0 if all have the same.
         ties: whether log ν is a parameter; `Bucket.gain` then holds its coefficient in each score.
         log_nu: its value, within a run of the model.
     """
 
-    slip: NotNegative
+    dims = Preference.dims
+    slip: Any
+    raters: CountOrNone
     ties: bool
     log_nu: Any = None
 
     def sample_parameters(self) -> Likelihood:
-        """Sample log ν, if it is a parameter."""
-        if not self.ties:
-            return self
-        log_nu = numpyro.sample(LOG_NU, dist.Normal(0.0, 1.0))
-        return _Observed(slip=self.slip, ties=True, log_nu=log_nu)
+        """Sample log ν and the slip rates of raters, as far as they are parameters."""
+        slip, log_nu = self.slip, self.log_nu
+        if self.ties:
+            log_nu = numpyro.sample(LOG_NU, dist.Normal(0.0, 1.0))
+        if self.raters:
+            location = numpyro.sample(SLIP_LOCATION, dist.Normal(_LOCATION, _LOCATION_SCALE))
+            standard = dist.Normal(0.0, 1.0).expand((self.raters,)).to_event(1)
+            offset = numpyro.sample(SLIP_OFFSET, standard)
+            slip = numpyro.deterministic(SLIP, jax.nn.sigmoid(location + _SPREAD * offset))
+        return _Observed(slip=slip, raters=self.raters, ties=self.ties, log_nu=log_nu)
 
     def observe(self, lists: Lists, weights: Any) -> None:
         """Observe the chosen candidate of each list; the site is `oracle`, (S,)."""
+        if (self.ties and self.log_nu is None) or (self.raters and self.slip is None):
+            site, setting = (LOG_NU, "nu") if self.ties else (SLIP_LOCATION, "slip")
+            raise UsageError(
+                f"the likelihood preference has the parameter {site}: call likelihood = "
+                f"likelihood.sample_parameters() in the model before its plate, or set {setting}",
+                parameter="model",
+                code="not-supported",
+            )
         if self.ties:
-            if self.log_nu is None:
-                raise UsageError(
-                    "the likelihood preference has the parameter log_nu: call likelihood = "
-                    "likelihood.sample_parameters() in the model before its plate, or set nu",
-                    parameter="model",
-                    code="not-supported",
-                )
             lists, weights = self._with_log_nu(lists, weights)
-        choice = (
-            SlippingChoice(lists, weights, self.slip) if self.slip else OracleChoice(lists, weights)
-        )
-        numpyro.sample("oracle", choice, obs=lists.oracle)
+        choice = OracleChoice(lists, weights)
+        if self.raters:
+            choice = SlippingChoice(lists, weights, self.slip @ lists.rater)
+        elif self.slip:
+            choice = SlippingChoice(lists, weights, self.slip)
+        if lists.weight is None:
+            numpyro.sample("oracle", choice, obs=lists.oracle)
+        else:  # not a distribution
+            numpyro.factor("oracle", lists.weight * choice.log_prob(lists.oracle))
 
     def _with_log_nu(self, lists: Lists, weights: Any) -> tuple[Lists, jax.Array]:
         """Return lists with one more feature, the coefficient of log ν, and its weight log ν."""
@@ -140,14 +192,12 @@ class SlippingChoice(OracleChoice):
     Args:
         lists: from `tabulate`, with the number of derivations of each row.
         weights: as for `OracleChoice`.
-        slip: ε, above 0 and below 1.
+        slip: ε, above 0 and below 1: one for all, or (S,).
     """
 
-    pytree_aux_fields = ("slip",)
+    pytree_data_fields = ("slip",)
 
-    def __init__(
-        self, lists: Lists, weights: Any, slip: float, *, validate_args: bool | None = None
-    ):
+    def __init__(self, lists: Lists, weights: Any, slip: Any, *, validate_args: bool | None = None):
         self.slip = slip
         super().__init__(lists, weights, validate_args=validate_args)
 
@@ -161,7 +211,8 @@ class SlippingChoice(OracleChoice):
             ).reshape(*sample_shape, -1)
             for key, bucket in zip(keys, self.lists.buckets, strict=True)
         ]
-        slips = jax.random.bernoulli(slip_key, self.slip, chosen.shape)
+        slip = jnp.broadcast_to(self.slip, chosen.shape)
+        slips = jax.random.bernoulli(slip_key, slip, chosen.shape)
         return jnp.where(slips, jnp.concatenate(at_random, axis=-1), chosen)
 
     @validate_sample  # type: ignore[untyped-decorator]
@@ -176,4 +227,4 @@ class SlippingChoice(OracleChoice):
             count = jnp.take_along_axis(bucket.count, rows, axis=2)[..., 0]
             shares.append((count / bucket.count.sum(axis=-1)).reshape(-1))
         log_slip = jnp.log(self.slip * jnp.concatenate(shares)).astype(log_p.dtype)
-        return jnp.logaddexp(np.log1p(-self.slip) + log_p, log_slip)
+        return jnp.logaddexp(jnp.log1p(-self.slip) + log_p, log_slip)

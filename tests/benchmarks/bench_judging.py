@@ -13,6 +13,8 @@ Tables:
     noise     a fifth of the answers random
     six       the six features that most people have, from nothing and from one trusted metric
     learned   priors learned from the other domains
+    raters    two simulated raters who slip in 3 % and 30 % of 300 answers each: the error of the
+              weights with one slip rate and with a rate of each rater; draws × 4 data sets
     speed     milliseconds for the next pair, an answer and the outlook, on 10,000 lists of 20
 """
 
@@ -27,8 +29,11 @@ from bench_judged import SIX, WMT23, Half, answer_pairs, cell, read_halves
 from measuring import Table, run_tables
 
 import bpa_ppl as bpa
+from bpa_ppl.diagnostics import raters_of
 from bpa_ppl.judging import Session, learning_curve
+from bpa_ppl.models import Preference
 from bpa_ppl.nbest import NBest
+from bpa_ppl.posterior import as_draws
 from bpa_ppl.weights import spread_within
 
 ANSWERS = (10, 20, 50)
@@ -142,6 +147,62 @@ def learned(options: Any) -> None:
         print_sessions(way, halves, options, prior=learned_prior, answers=(0, *ANSWERS))
 
 
+SLIPS = {"ann": 0.03, "bob": 0.3}
+
+
+def two_raters(seed: int, answers: int = 300) -> tuple[NBest, np.ndarray]:
+    """Return lists of two candidates with the answers of two raters, and the true weights."""
+    rng = np.random.default_rng([seed, 7])
+    truth, features = rng.normal(size=6), rng.normal(size=(2 * answers, 2, 6))
+    entries = []
+    for s, (first, second) in enumerate(features.astype(np.float32) @ truth):
+        name = tuple(SLIPS)[s % 2]
+        weights = np.exp([first, second, (first + second) / 2])
+        at_random, answer = rng.uniform() < SLIPS[name], rng.choice(3, p=weights / weights.sum())
+        entries.append((rng.integers(3) if at_random else answer, {"rater": name}))
+    pairs = {0: [0, 1], 1: [1, 0]}
+    lists = NBest.from_lists([["a", "b"]] * len(entries), features, [f"F{k}" for k in range(6)])
+    judged = lists.with_sentence_extras(
+        preferences=[(a < 2 and [{"candidates": pairs[a], **e}]) or None for a, e in entries],
+        ties=[(a == 2 and [{"candidates": [0, 1], **e}]) or None for a, e in entries],
+    )
+    return judged, truth
+
+
+def raters(options: Any) -> None:
+    """Print the error of the weights, and how often intervals contain the slip rates."""
+    errors: dict[str, list[tuple[float, float]]] = {}
+    inside: dict[str, list[bool]] = {name: [] for name in SLIPS}
+    rates: dict[str, list[float]] = {name: [] for name in SLIPS}
+    ways: dict[str, Any] = {"none": 0.0, "one, 0.05": 0.05, "one, 0.165": 0.165, "two": "raters"}
+    for seed in range(4 * options.draws):
+        judged, truth = two_raters(seed)
+        zero = dict.fromkeys(judged.feature_names, 0.0)
+        for way, slip in ways.items():
+            posterior = as_draws(
+                bpa.adapt(
+                    judged, zero, likelihood=Preference(slip=slip), prior_variance=1.0, draws=500
+                )
+            )
+            mean = posterior.mean
+            angle = np.arccos(mean @ truth / np.linalg.norm(mean) / np.linalg.norm(truth))
+            error = float(np.sqrt(np.mean((mean - truth) ** 2)))
+            errors.setdefault(way, []).append((error, float(np.degrees(angle))))
+        found = raters_of(posterior)
+        assert found is not None
+        for name, slip in SLIPS.items():
+            mean, low, high = found.slips[name]
+            inside[name].append(low < slip < high)
+            rates[name].append(mean)
+    table = Table("slip rates", "RMSE of weights", "± 2 se", "angle, degrees", "± 2 se")
+    for way, values in errors.items():
+        mean, error = np.mean(values, axis=0), 2 * np.std(values, axis=0) / np.sqrt(len(values))
+        table.row(way, mean[0], error[0], mean[1], error[1])
+    for name, slip in SLIPS.items():
+        share, mean = np.mean(inside[name]), np.mean(rates[name])
+        print(f"{name} {slip}: mean {mean:.3f}, in the 95 % interval {share:.3f} of the time")
+
+
 def speed(options: Any) -> None:
     """Print the median and the longest time of each part of an answer."""
     rng = np.random.default_rng(0)
@@ -170,6 +231,7 @@ if __name__ == "__main__":
             "noise": noise,
             "six": six,
             "learned": learned,
+            "raters": raters,
             "speed": speed,
         },
         draws=10,

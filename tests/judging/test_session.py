@@ -18,7 +18,6 @@ from bpa_ppl.judging import (
     Journal,
     Judgement,
     Session,
-    agreement,
     read_journal,
     with_judgements,
 )
@@ -406,17 +405,3 @@ def test_the_gain_of_further_answers_in_closed_form() -> None:
     spread = np.sqrt(lost)
     later = 2 * spread * norm.pdf(0.3 / spread) + 0.3 * (2 * norm.cdf(0.3 / spread) - 1)
     assert further == pytest.approx((later - 0.3) / absolute, abs=0.05)
-
-
-def test_alpha_by_hand() -> None:
-    """Ordinal α by Krippendorff's formula; a repeated answer does not count again."""
-    ann = Journal({}, tuple(Judgement(s, (0, 1), a) for s, a in enumerate(["first", "tie"])))
-    answers = Judgement(0, (1, 0), "second"), Judgement(1, (0, 1), "second")
-    bob = Journal({}, (*answers, Judgement(0, (0, 1), "second"), Judgement(2, (0, 1), "tie")))
-    result = agreement([ann, bob])
-    assert (result.raters, result.pairs, result.alike) == (2, 2, 1)
-    # Two answers first, one tie and one second: the observed disagreement is that of tie and
-    # second, 1, in one of two pairs; the expected one is the mean over all pairs of answers.
-    observed, expected = 1 / 2, 2 * (2 * 1.5**2 + 2 * 2.5**2 + 1) / (4 * 3)
-    assert result.alpha == pytest.approx(1 - observed / expected)
-    assert np.isnan(agreement([ann, Journal({})]).alpha)

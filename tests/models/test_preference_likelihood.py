@@ -1,24 +1,29 @@
-"""Bradley–Terry, Plackett–Luce and Davidson, compared with NumPy, quadrature and simulation."""
+"""Bradley–Terry, Plackett–Luce, Davidson and slips, compared with formulas and simulation."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from itertools import count
 from typing import Any
 
 import jax
 import numpy as np
 import pytest
+from jax.flatten_util import ravel_pytree
 from numpyro import handlers
 from numpyro.infer import Predictive
 from raising import raises
 from reference_model import Array, log_prior
 from scipy.optimize import approx_fprime
-from scipy.stats import kstest, norm
+from scipy.special import expit, logit
+from scipy.stats import kstest, multivariate_normal, norm
 from targets import integrated
 
-from bpa_ppl import NBest, UsageError, adapt
+from bpa_ppl import DataError, NBest, UsageError, adapt
 from bpa_ppl.experiments.samplers import calibrate_sampler
-from bpa_ppl.models import Hierarchical, Lists, Preference, Prior, in_order
-from bpa_ppl.posterior import as_draws
+from bpa_ppl.models import Hierarchical, Lists, Preference, Prior, in_order, tabulate
+from bpa_ppl.posterior import as_draws, kish
+from bpa_ppl.posterior.statistics import ess
 from bpa_ppl.registry import LIKELIHOODS
 from bpa_ppl.sampling import target_of
 from bpa_ppl.sampling.base import Target
@@ -34,6 +39,10 @@ SIZES = (5, 2, 7, 3)
 PREFERENCES = [[[2, 0], [0, 2], [1, 4]], None, [[6, 5]], [[1, 0]]]
 RANKINGS = [None, [[1, 0]], [[3, 0, 2], [5, [6, 1, 3]], [6, 5, 4, 3, 2, 1, 0]], []]
 TIES = [[[3, 4]], [[0, 1]], None, [[2, 0], [2, 0]]]
+RATERS = ("ann", None, "bob")
+STRENGTHS = (1.0, 0.3, 2.5, None)
+#: Slip rates: of all raters, or of each; raters without a name come first.
+Slip = float | Mapping[str | None, float]
 
 
 @pytest.fixture(scope="module")
@@ -46,36 +55,58 @@ def lists() -> NBest:
     return NBest.from_lists([[str(i) for i in range(n)] for n in SIZES], features, NAMES)
 
 
-def with_judgements(lists: NBest, *, ties: bool) -> NBest:
-    """Return the lists with preferences, rankings and optionally ties."""
-    more = {"ties": TIES} if ties else {}
-    return lists.with_sentence_extras(preferences=PREFERENCES, rankings=RANKINGS, **more)
+def with_judgements(
+    lists: NBest, *, ties: bool, raters: bool = False, strengths: bool = False
+) -> NBest:
+    """Return the lists with preferences, rankings and, as asked for, ties, raters and weights."""
+    number = count()
+
+    def entry(candidates: list[Any]) -> Any:
+        i = next(number)
+        if not raters and not strengths:
+            return candidates
+        rater = {"rater": RATERS[i % 3]} if raters else {}
+        weight = {"weight": STRENGTHS[i % 4]} if strengths else {}
+        return {"candidates": candidates, **rater, **weight}
+
+    extras = {"preferences": PREFERENCES, "rankings": RANKINGS, **({"ties": TIES} if ties else {})}
+    return lists.with_sentence_extras(
+        **{n: [e and [entry(c) for c in e] for e in column] for n, column in extras.items()}
+    )
 
 
-def reference_log_likelihood(lists: NBest, weights: Array, nu: float | None, slip: float) -> Array:
+def reference_log_likelihood(lists: NBest, weights: Array, nu: float | None, slip: Slip) -> Array:
     """Return the log-likelihood of each choice by the formulas, in float64."""
     result = []
     for s in range(len(lists)):
         strength = np.exp(lists.features[lists.rows(s)].astype(np.float64) @ [*weights, 1.0])
 
-        def log_answer_probability(chosen: float, *others: float) -> float:
-            p = chosen / (chosen + sum(others))
-            return float(np.log((1 - slip) * p + slip / (1 + len(others))))
+        def add(entry: Any, chosen: float, *others: float) -> None:
+            fields = entry if isinstance(entry, dict) else {}
+            rate = slip[fields.get("rater")] if isinstance(slip, Mapping) else slip
+            p = (1 - rate) * chosen / (chosen + sum(others)) + rate / (1 + len(others))
+            result.append((fields.get("weight") or 1.0) * np.log(p))
+
+        def members(entry: Any) -> list[Any]:
+            candidates: list[Any] = entry["candidates"] if isinstance(entry, dict) else entry
+            return candidates
 
         extras = {name: column[s] or [] for name, column in lists.sentence_extras.items()}
-        for i, j in extras["preferences"]:
+        for entry in extras["preferences"]:
+            i, j = members(entry)
             middle = [] if nu is None else [nu * np.sqrt(strength[i] * strength[j])]
-            result.append(log_answer_probability(strength[i], strength[j], *middle))
-        for i, j in extras.get("ties", ()):
+            add(entry, strength[i], strength[j], *middle)
+        for entry in extras.get("ties", ()):
             assert nu is not None
-            tie = nu * np.sqrt(strength[i] * strength[j])
-            result.append(log_answer_probability(tie, strength[i], strength[j]))
-        for ranking in extras["rankings"]:
+            i, j = members(entry)
+            add(entry, nu * np.sqrt(strength[i] * strength[j]), strength[i], strength[j])
+        for entry in extras["rankings"]:
+            ranking = members(entry)
             rest = ranking[-1] if isinstance(ranking[-1], list) else []
             order = [k for k in ranking if k is not rest]
             while order and len(order) + len(rest) > 1:
                 best = order.pop(0)
-                result.append(log_answer_probability(strength[best], *strength[order + rest]))
+                add(entry, strength[best], *strength[order + rest])
     return np.array(result)
 
 
@@ -84,17 +115,26 @@ def posterior_target(lists: NBest, likelihood: Preference) -> Target:
     observed = preference_sentences(lists, match(CANONICAL, lists), likelihood)
     names, values = observed.match.free_names, observed.match.free_values.tolist()
     prior = Prior.isotropic(dict(zip(names, values, strict=True)), VARIANCE)
+    likelihood = observed.resolve_defaults(likelihood)
     options: dict[str, Any] = {"oracle": observed.oracles.index, "gains": observed.gains}
+    options |= {"weight": observed.weight, "rater": observed.rater}
     return target_of(observed.nbest, observed.match, prior, likelihood=likelihood, **options)
 
 
 CASES = {
-    "Bradley-Terry and Plackett-Luce": (False, Preference()),
-    "slips": (False, Preference(slip=0.2)),
-    "ties of a given ν": (True, Preference(nu=0.7)),
-    "no tie of a given ν": (False, Preference(nu=0.7, slip=0.1)),
-    "ties of any ν": (True, Preference()),
-    "ties of any ν and slips": (True, Preference(slip=0.2)),
+    "Bradley-Terry and Plackett-Luce": ({"ties": False}, Preference()),
+    "slips": ({"ties": False}, Preference(slip=0.2)),
+    "ties of a given ν": ({"ties": True}, Preference(nu=0.7)),
+    "no tie of a given ν": ({"ties": False}, Preference(nu=0.7, slip=0.1)),
+    "ties of any ν": ({"ties": True}, Preference()),
+    "ties of any ν and slips": ({"ties": True}, Preference(slip=0.2)),
+    "weights": ({"ties": True, "strengths": True}, Preference()),
+    "weights and slips": ({"ties": False, "strengths": True}, Preference(slip=0.2)),
+    "slips of raters": ({"ties": True, "raters": True}, Preference()),
+    "slips of raters and weights": (
+        {"ties": False, "raters": True, "strengths": True},
+        Preference(slip="raters", nu=0.7),
+    ),
 }
 
 
@@ -103,18 +143,30 @@ def preference_case(
     request: pytest.FixtureRequest, lists: NBest
 ) -> tuple[NBest, Preference, Target]:
     """Lists with judgements, a likelihood, and the posterior."""
-    ties, likelihood = CASES[request.param]
-    compared_lists = with_judgements(lists, ties=ties)
+    judgements, likelihood = CASES[request.param]
+    compared_lists = with_judgements(lists, **judgements)
     return compared_lists, likelihood, posterior_target(compared_lists, likelihood)
 
 
-def log_density(lists: NBest, likelihood: Preference, flat: Array, free: bool) -> float:
-    """Return log p(z, data) by the formulas, of z = (log ν, λ) where ν is free, else λ."""
-    log_nu, weights = (flat[0], flat[1:]) if free else (None, flat)
-    nu = likelihood.nu if log_nu is None else float(np.exp(log_nu))
-    prior = log_prior(weights, [0.4, -0.2], VARIANCE)
-    prior += 0.0 if log_nu is None else float(norm.logpdf(log_nu))
-    return float(reference_log_likelihood(lists, weights, nu, likelihood.slip).sum()) + prior
+def reference_values(
+    likelihood: Preference, z: Mapping[str, Array]
+) -> tuple[Array, float | None, Slip]:
+    """Return the weights, ν and the slip rates of some values of the sites."""
+    nu = float(np.exp(z["log_nu"])) if "log_nu" in z else likelihood.nu
+    slip: Slip = likelihood.slip if isinstance(likelihood.slip, float) else 0.0
+    if "slip_offset" in z:
+        rates = expit(z["slip_location"] + 0.75 * z["slip_offset"])
+        slip = dict(zip((None, "ann", "bob"), rates.tolist(), strict=True))
+    return z["weights"], nu, slip
+
+
+def log_density(lists: NBest, likelihood: Preference, z: Mapping[str, Array]) -> float:
+    """Return log p(z, data) by the formulas."""
+    prior = log_prior(z["weights"], [0.4, -0.2], VARIANCE)
+    for name, mean in (("log_nu", 0.0), ("slip_location", logit(0.05)), ("slip_offset", 0.0)):
+        prior += float(norm.logpdf(z[name], mean).sum()) if name in z else 0.0
+    values = reference_values(likelihood, z)
+    return float(reference_log_likelihood(lists, *values).sum()) + prior
 
 
 def test_density_gradient_and_log_likelihood_agree_with_formulas(
@@ -124,21 +176,23 @@ def test_density_gradient_and_log_likelihood_agree_with_formulas(
     free = "log_nu" in posterior.start
     assert free is ("ties" in lists.sentence_extras and likelihood.nu is None)
     value = jax.jit(jax.value_and_grad(lambda z: -potential(posterior.program, posterior.data, z)))
+    others = {
+        "log_nu": np.array(0.3),
+        "slip_location": np.array(-1.5),
+        "slip_offset": np.array([0.4, -1.2, 1.5]),
+    }
     for weights in (WEIGHTS, -4 * WEIGHTS):
-        flat = np.append(0.3, weights) if free else weights
-        z = {"weights": weights, **({"log_nu": np.array(0.3)} if free else {})}
+        z = {name: {"weights": weights, **others}[name] for name in posterior.start}
+        flat, unflat = ravel_pytree(z)
         ours, slope = value(z)
-        reference = lambda x: log_density(lists, likelihood, x, free)  # noqa: E731
-        np.testing.assert_allclose(ours, reference(flat), rtol=2e-5)
-        result = np.append(slope["log_nu"], slope["weights"]) if free else slope["weights"]
-        expected = approx_fprime(flat, reference, 1e-6)
-        np.testing.assert_allclose(result, expected, rtol=2e-4, atol=2e-4)
-    z = {"weights": WEIGHTS[None, None], "log_nu": np.full((1, 1), -0.4)}
-    z = {name: z[name] for name in posterior.start}
-    _, result = evaluate(posterior.program, posterior.data, z)
-    nu = np.exp(-0.4) if "log_nu" in z else likelihood.nu
-    expected = reference_log_likelihood(lists, WEIGHTS, nu, likelihood.slip)
-    np.testing.assert_allclose(result["oracle"][0, 0], expected, rtol=2e-5, atol=1e-6)
+        reference = lambda x, unflat=unflat: log_density(lists, likelihood, unflat(x))  # noqa: E731
+        np.testing.assert_allclose(ours, log_density(lists, likelihood, z), rtol=2e-5)
+        expected = approx_fprime(np.asarray(flat), reference, 1e-6)
+        np.testing.assert_allclose(ravel_pytree(slope)[0], expected, rtol=2e-4, atol=2e-4)
+        each = {name: np.asarray(values)[None, None] for name, values in z.items()}
+        _, result = evaluate(posterior.program, posterior.data, each)
+        expected = reference_log_likelihood(lists, *reference_values(likelihood, z))
+        np.testing.assert_allclose(result["oracle"][0, 0], expected, rtol=2e-5, atol=1e-6)
 
 
 def test_log_likelihood_of_domains_agrees_with_formulas(lists: NBest) -> None:
@@ -206,7 +260,9 @@ DRAWS: dict[str, Any] = {"prior_variance": VARIANCE, "sampler": "laplace", "draw
 def test_posterior_of_two_weights_agrees_with_quadrature(lists: NBest, slip: float) -> None:
     judged_lists, likelihood = with_judgements(lists, ties=False), Preference(slip=slip)
     posterior = as_draws(adapt(judged_lists, CANONICAL, likelihood=likelihood, **DRAWS))
-    log_p = lambda grid: np.array([log_density(judged_lists, likelihood, x, False) for x in grid])  # noqa: E731
+    log_p = lambda grid: np.array(  # noqa: E731
+        [log_density(judged_lists, likelihood, {"weights": x}) for x in grid]
+    )
     mean, deviation = grid_moments(log_p, np.array([0.4, -0.2]), 4.0, 33)
     rng = np.random.default_rng(0)
     assert_moments_agree(rng.choice(posterior.flat, 4000, p=posterior.importance), mean, deviation)
@@ -232,11 +288,70 @@ def test_posterior_of_weight_and_tie_parameter_agrees_with_quadrature(lists: NBe
     assert_moments_agree(rng.choice(values, 4000, p=posterior.importance), mean, deviation)
 
 
-@pytest.mark.parametrize("name", [n for n, (ties, _) in CASES.items() if "slips" in n])
+@pytest.mark.parametrize("sampler", ["laplace", pytest.param("nuts", marks=pytest.mark.slow)])
+def test_posterior_of_slip_rates_agrees_with_quadrature(sampler: str) -> None:
+    """Of one weight and the rates of two raters; m is integrated out analytically."""
+    rng = np.random.default_rng(3)
+    x, features = 1.5 * np.abs(rng.normal(size=40)), np.zeros((40, 2, 1), np.float32)
+    features[:, 0, 0] = x
+    best, rater = rng.uniform(size=40) < 0.8, np.repeat(["ann", "bob"], 20)
+    best[:18] = True
+    entries = [
+        {"candidates": [0, 1] if first else [1, 0], "rater": str(name)}
+        for first, name in zip(best, rater, strict=True)
+    ]
+    pairs = NBest.from_lists([["a", "b"]] * 40, features, ["LM0"])
+    judged = pairs.with_sentence_extras(preferences=[[e] for e in entries])
+    options: dict[str, Any] = {"prior_variance": VARIANCE, "sampler": sampler, "seed": 4}
+    options |= {"draws": 10_000} if sampler == "laplace" else {"draws": 500, "target_accept": 0.9}
+    posterior = as_draws(adapt(judged, {"LM0": 0.4}, **options))
+    assert posterior.coords["rater"] == ("ann", "bob")
+    weight, odds = np.linspace(-1.8, 4.2, 61), np.linspace(-8.0, 3.0, 67)
+    p = expit(weight[:, None] * np.where(best, x, -x))[:, None]  # (weights, 1, answers)
+    slip = expit(odds)[None, :, None]
+    log_p = np.log((1 - slip) * p + slip / 2)
+    each = [log_p[..., rater == name].sum(axis=-1) for name in ("ann", "bob")]
+    grid = np.stack(np.meshgrid(odds, odds, indexing="ij"), axis=-1)
+    covariance = 0.75**2 * np.eye(2) + 1.0
+    total = each[0][:, :, None] + each[1][:, None, :]
+    total += multivariate_normal(np.full(2, logit(0.05)), covariance).logpdf(grid)
+    total += norm.logpdf(weight, 0.4, np.sqrt(VARIANCE))[:, None, None]
+    mass = np.exp(total - total.max())
+    mass /= mass.sum()
+    axes = np.meshgrid(weight, expit(odds), expit(odds), indexing="ij")
+    draws = np.stack([posterior.weights[..., 0], *np.moveaxis(posterior.values["slip"], -1, 0)], -1)
+    sizes = [kish(posterior.importance)] * 3
+    if sampler == "nuts":
+        sizes = np.minimum(ess(draws, "bulk"), ess(draws, "tail")).tolist()
+    flat = draws.reshape(-1, 3)
+    ours = np.average(flat, axis=0, weights=posterior.importance)
+    spread = np.sqrt(np.average((flat - ours) ** 2, axis=0, weights=posterior.importance))
+    for i, values in enumerate(axes):
+        mean = float((mass * values).sum())
+        deviation = np.sqrt((mass * (values - mean) ** 2).sum())
+        assert sizes[i] > 300
+        assert abs(ours[i] - mean) < 5 * deviation / np.sqrt(sizes[i])
+        assert abs(spread[i] - deviation) < 5 * deviation / np.sqrt(sizes[i])
+
+
+def test_an_answer_of_weight_two_is_two_answers(lists: NBest) -> None:
+    once = {"preferences": [[{"candidates": [2, 0], "weight": 2}], None, None, None]}
+    twice = {"preferences": [[[2, 0], [2, 0]], None, None, None]}
+    energies = []
+    for extras in (once, twice):
+        likelihood = Preference(slip=0.1)
+        posterior = posterior_target(lists.with_sentence_extras(**extras), likelihood)
+        energies.append(potential(posterior.program, posterior.data, {"weights": WEIGHTS}))
+    np.testing.assert_allclose(*energies, rtol=1e-6)
+
+
+@pytest.mark.parametrize("name", [n for n in CASES if "slips" in n and "weights" not in n])
 def test_simulated_answers_have_model_frequencies(lists: NBest, name: str) -> None:
-    ties, likelihood = CASES[name]
-    posterior = posterior_target(with_judgements(lists, ties=ties), likelihood)
+    judgements, likelihood = CASES[name]
+    posterior = posterior_target(with_judgements(lists, **judgements), likelihood)
     sites = {"weights": np.broadcast_to(WEIGHTS, (4000, 2)), "log_nu": np.full(4000, 0.3)}
+    sites |= {"slip_location": np.full(4000, -1.0)}
+    sites |= {"slip_offset": np.broadcast_to([-3.0, 0.0, 2.0], (4000, 3))}
     sites = {n: sites[n] for n in posterior.start}
     data = posterior.data
     program = handlers.uncondition(posterior.program)
@@ -255,23 +370,31 @@ def test_simulated_answers_have_model_frequencies(lists: NBest, name: str) -> No
 
 
 @pytest.mark.parametrize(
-    ("likelihood", "replications"),
+    ("likelihood", "raters", "replications"),
     [
-        (Preference(slip=0.1), 60),  # the test below finds a wrong prior with fewer
-        pytest.param(Preference(), 200, marks=pytest.mark.slow),
-        pytest.param(Preference(slip=0.1), 200, marks=pytest.mark.slow),
+        (Preference(slip=0.1), False, 60),  # the test below finds a wrong prior with fewer
+        pytest.param(Preference(), False, 200, marks=pytest.mark.slow),
+        pytest.param(Preference(), True, 200, marks=pytest.mark.slow),
+        pytest.param(Preference(slip=0.1), False, 200, marks=pytest.mark.slow),
     ],
 )
-def test_weights_and_ties_are_calibrated(
-    lists: NBest, likelihood: Preference, replications: int
+def test_weights_ties_and_slips_are_calibrated(
+    lists: NBest, likelihood: Preference, raters: bool, replications: int
 ) -> None:
-    judged_lists = with_judgements(lists, ties=True)
+    judged_lists = with_judgements(lists, ties=True, raters=raters)
     options: dict[str, Any] = {"prior_variance": VARIANCE, "seed": 1, "draws": 300}
     result = calibrate_sampler(
         judged_lists, CANONICAL, "imh", replications=replications, likelihood=likelihood, **options
     )
-    assert result.names == ("LM0", "WP0", "log_nu", "log p(A|λ)")
+    slips = ("slip_location", *(f"slip_offset[{r}]" for r in range(3))) if raters else ()
+    assert result.names == ("LM0", "WP0", "log_nu", *slips, "log p(A|λ)")
     assert result, str(result)
+
+
+def test_answers_with_weights_are_not_simulated(lists: NBest) -> None:
+    judged_lists = with_judgements(lists, ties=True, strengths=True)
+    with raises(UsageError, "not-supported", parameter="likelihood"):
+        calibrate_sampler(judged_lists, CANONICAL, "imh", likelihood="preference")
 
 
 def test_calibration_detects_wrong_tie_prior(lists: NBest, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -295,7 +418,7 @@ def test_calibration_detects_wrong_tie_prior(lists: NBest, monkeypatch: pytest.M
 @pytest.mark.parametrize(
     ("likelihood", "setting", "values"),
     [
-        ("preference", "slip", (1.0, -0.1)),
+        ("preference", "slip", (1.0, -0.1, "rater")),
         ("preference", "nu", (0.0, "many")),
         ("margin", "gamma", (-1.0, float("inf"))),
     ],
@@ -310,3 +433,25 @@ def test_rejects_model_without_tie_parameter(lists: NBest) -> None:
     judged_lists = with_judgements(lists, ties=True).with_sentence_extras(domain=list("abab"))
     with raises(UsageError, "not-supported", parameter="model"):
         adapt(judged_lists, CANONICAL, model=Hierarchical(2), sampler="nuts")
+    judged_lists = with_judgements(lists, ties=False, raters=True)
+    with raises(UsageError, "not-supported", parameter="model"):
+        adapt(
+            judged_lists.with_sentence_extras(domain=list("abab")),
+            CANONICAL,
+            model=Hierarchical(2),
+            sampler="nuts",
+        )
+
+
+def test_slip_rates_of_raters_need_raters(lists: NBest) -> None:
+    table = tabulate(lists, match(CANONICAL, lists), gains=np.zeros(sum(SIZES)))
+    with raises(UsageError, "missing-setting", parameter="rater"):
+        Preference(slip="raters").prepare(table)
+
+
+@pytest.mark.parametrize("name", ["weight", "rater"])
+def test_table_refuses_numbers_out_of_bounds(lists: NBest, name: str) -> None:
+    with raises(DataError, "mismatch", parameter=name):
+        tabulate(lists, match(CANONICAL, lists), **{name: [1.0, 1.0, -1.0, 1.0]})
+    with raises(DataError, "wrong-length", parameter=name):
+        tabulate(lists, match(CANONICAL, lists), **{name: [1.0]})

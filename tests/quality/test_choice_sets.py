@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from raising import raises
 
-from bpa_ppl import NBest
+from bpa_ppl import NBest, read_nbest, write_nbest
 from bpa_ppl.errors import DataError
-from bpa_ppl.quality import choice_sets, has_preferences
+from bpa_ppl.quality import Agreement, agreement, choice_sets, has_preferences
 
 
 @pytest.fixture(scope="module")
@@ -99,6 +99,16 @@ def test_contradictory_preferences_are_kept(lists: NBest, caplog: pytest.LogCapt
         ("rankings", [[0, [1, 0]]], "duplicate"),
         ("rankings", [[[0, 1], 2]], "bad-line"),
         ("rankings", [[0, [1, [2]]]], "bad-name"),
+        ("preferences", [{"weight": 2.0}], "bad-line"),
+        ("preferences", [{"candidates": [0, 4]}], "bad-name"),
+        ("ties", [{"candidates": [0, 1], "rate": 1}], "bad-name"),
+        ("ties", [{"candidates": [0, 1], "weight": 0}], "bad-number"),
+        ("ties", [{"candidates": [0, 1], "weight": "2"}], "bad-number"),
+        ("ties", [{"candidates": [0, 1], "weight": True}], "bad-number"),
+        ("rankings", [{"candidates": [0, 1], "weight": float("nan")}], "bad-number"),
+        ("rankings", [{"candidates": [0, 1], "weight": float("inf")}], "bad-number"),
+        ("preferences", [{"candidates": [0, 1], "rater": 3}], "bad-name"),
+        ("preferences", [{"candidates": [0, 1], "rater": ""}], "bad-name"),
     ],
 )
 def test_rejects_invalid_entries(lists: NBest, name: str, entries: Any, code: str) -> None:
@@ -119,3 +129,62 @@ def test_lists_without_preferences(lists: NBest) -> None:
         assert not has_preferences(lists.with_sentence_extras(**extras))
         with raises(DataError, "no-data"):
             choices_by_text(lists, **extras)
+
+
+def entry(*candidates: Any, **fields: Any) -> dict[str, Any]:
+    return {"candidates": list(candidates), **fields}
+
+
+def test_entries_with_weights_and_raters(lists: NBest, tmp_path: Any) -> None:
+    judged = lists.with_sentence_extras(
+        preferences=[[[2, 0], entry("B", "D", weight=0.3, rater="bob")], None],
+        ties=[[entry(0, 1, rater=None, weight=None)], [entry(0, 1, rater="ann")]],
+        rankings=[[entry(2, [0, 1, 3], weight=2), entry(3, 2, 1, rater="ann")], None],
+    )
+    result = choice_sets(judged)
+    assert result.weight.tolist() == [1.0, 0.3, 1.0, 2.0, 1.0, 1.0, 1.0]
+    assert result.raters == ("(unnamed)", "ann", "bob")
+    assert result.rater.tolist() == [0, 2, 0, 0, 1, 1, 1]
+    assert result.named_raters == {"ann": 3, "bob": 1}
+    plain = lists.with_sentence_extras(
+        preferences=[[[2, 0], ["B", "D"]], None],
+        ties=[[[0, 1]], [[0, 1]]],
+        rankings=[[[2, [0, 1, 3]], [3, 2, 1]], None],
+    )
+    for ours, expected in zip(result[1:4], choice_sets(plain)[1:4], strict=True):
+        np.testing.assert_array_equal(ours, expected)
+    write_nbest(judged, tmp_path / "judged.jsonl")
+    again = choice_sets(read_nbest(tmp_path / "judged.jsonl"))
+    np.testing.assert_array_equal(again.weight, result.weight)
+    np.testing.assert_array_equal(again.rater, result.rater)
+
+
+def test_parquet_keeps_entries_with_weights_and_raters(lists: NBest, tmp_path: Any) -> None:
+    entries = [entry(2, 0, rater="ann"), entry(0, 1, weight=2.5)]
+    judged = lists.without("id").with_sentence_extras(preferences=[entries, None])
+    write_nbest(judged, tmp_path / "judged.parquet")
+    again = choice_sets(read_nbest(tmp_path / "judged.parquet"))
+    assert (again.weight.tolist(), again.rater.tolist()) == ([1.0, 2.5], [1, 0])
+
+
+def test_alpha_by_hand(lists: NBest) -> None:
+    """Ordinal α by Krippendorff's formula; a repeated answer does not count again."""
+    more = NBest.from_lists([["a", "b"]] * 3, [[[0.0], [1.0]]] * 3, ["LM0"])
+    first, second = [entry(0, 1, rater=name) for name in ("ann", "bob")]
+    judged = more.with_sentence_extras(
+        preferences=[[first, second, entry(1, 0, rater="bob")], [entry(1, 0, rater="bob")], None],
+        ties=[None, [entry(0, 1, rater="ann")], [entry(0, 1, rater="bob"), [0, 1]]],
+        rankings=[None, [entry(0, 1, rater="ann")], None],
+    )
+    result = agreement(judged)
+    assert (result.raters, result.pairs, result.alike) == (2, 2, 1)
+    # Two answers first, one tie and one second: the observed disagreement is that of tie and
+    # second, 1, in one of two pairs; the expected one is the mean over all pairs of answers.
+    observed, expected = 1 / 2, 2 * (2 * 1.5**2 + 2 * 2.5**2 + 1) / (4 * 3)
+    assert result.alpha == pytest.approx(1 - observed / expected)
+    assert Agreement.of_record(result.record()) == result
+    alike = agreement(more.with_sentence_extras(preferences=[[first, second], None, None]))
+    assert np.isnan(alike.alpha)
+    assert np.isnan(Agreement.of_record(alike.record()).alpha)
+    with raises(DataError, "damaged", parameter="posterior"):
+        Agreement.of_record({"raters": 2})

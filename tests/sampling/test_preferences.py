@@ -11,13 +11,13 @@ from raising import raises
 
 from bpa_ppl import NBest, adapt, check, rerank, update
 from bpa_ppl.decoding.report import report_page, texts_of
-from bpa_ppl.diagnostics import loo
+from bpa_ppl.diagnostics import loo, posterior_page, raters_of
 from bpa_ppl.diagnostics.leave_one_out import leave_one_out
 from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.models import Likelihood, Margin, Oracle, Preference, Prior, Risk
 from bpa_ppl.posterior import Draws, as_draws, read_posterior, write_posterior
-from bpa_ppl.quality import Column
-from bpa_ppl.sampling import evaluate, target_of
+from bpa_ppl.quality import Column, agreement
+from bpa_ppl.sampling import Sequential, evaluate, target_of
 from bpa_ppl.sampling.sentences import domain_numbers, observe_sentences, preference_sentences
 from bpa_ppl.weights import match
 
@@ -220,3 +220,120 @@ def test_no_sentence_gives_the_prior(lists: NBest) -> None:
 def test_invalid_arguments_are_refused(lists: NBest) -> None:
     with raises(UsageError, "unknown-setting", parameter="gamma"):
         adapt(lists, ZERO, likelihood="preference", gamma=1.0)
+
+
+def answers(slips: dict[str, float], count: int, seed: int) -> NBest:
+    """Return lists whose pairs were answered by raters with known weights and slip rates."""
+    rng = np.random.default_rng(seed)
+    features = rng.normal(size=(count, 2, 4)).astype(np.float32)
+    worth = features @ np.array([3.0, -2.0, 1.0, 0.0])
+    entries = []
+    for own in worth:
+        of_list = []
+        for name, slip in slips.items():
+            best = rng.uniform() < 1 / (1 + np.exp(own[1] - own[0]))
+            first = rng.uniform() < 0.5 if rng.uniform() < slip else best
+            of_list.append({"candidates": [0, 1] if first else [1, 0], "rater": name})
+        entries.append(of_list)
+    names = [f"F{k}" for k in range(4)]
+    lists = NBest.from_lists([["a", "b"]] * count, features, names)
+    return lists.with_sentence_extras(preferences=entries)
+
+
+def test_slip_rates_of_raters_are_found(tmp_path: Any) -> None:
+    judged = answers({"ann": 0.03, "bob": 0.3}, 300, 1)
+    zero = dict.fromkeys(judged.feature_names, 0.0)
+    options: dict[str, Any] = {"prior_variance": 4.0, "sampler": "laplace"}
+    posterior = as_draws(adapt(judged, zero, **options))
+    assert posterior.attrs["likelihood"]["slip"] == "raters"
+    assert posterior.attrs["raters"] == {"ann": 300, "bob": 300}
+    assert check(posterior)
+    raters = raters_of(posterior)
+    assert raters is not None
+    for name, slip in (("ann", 0.03), ("bob", 0.3)):
+        _, low, high = raters.slips[name]
+        assert low < slip < high
+    assert raters.slips["ann"][2] < raters.slips["bob"][1]
+    write_posterior(posterior, tmp_path / "p.nc")
+    again = raters_of(read_posterior(tmp_path / "p.nc"))
+    assert str(again) == str(raters)
+    assert raters.agreement == agreement(judged)
+    page = posterior_page(posterior)
+    assert str(raters.agreement) in page.replace("&#39;", "'")
+    assert all(f"{mean:.3f}" in page for mean, _, _ in raters.slips.values())
+
+
+def test_updates_have_slip_rates_of_raters_and_weights() -> None:
+    judged = answers({"ann": 0.05, "bob": 0.2}, 60, 2)
+    entries = [
+        [{**e, "weight": 0.5 + s % 3} for e in part]
+        for s, part in enumerate(judged.sentence_extras["preferences"])
+    ]
+    judged = judged.with_sentence_extras(preferences=entries)
+    zero = dict.fromkeys(judged.feature_names, 0.0)
+    options: dict[str, Any] = {"prior_variance": 1.0, "sampler": "imh", "draws": 500}
+    whole, part = (as_draws(adapt(lists, zero, **options)) for lists in (judged, judged[:50]))
+    rest = judged[50:]
+    only_bob = [[e for e in part if e["rater"] == "bob"] for part in entries[50:]]
+    grown = Sequential(part, unchecked=True)
+    grown.add(rest.with_sentence_extras(preferences=only_bob))
+    grown.add(
+        rest.with_sentence_extras(
+            preferences=[[e for e in part if e["rater"] == "ann"] for part in entries[50:]]
+        )
+    )
+    draws = grown.draws()
+    assert not any(step.afresh for step in grown.steps)
+    close(draws, whole)
+    order = [*range(100), *range(101, 120, 2), *range(100, 120, 2)]
+    for name in ("observation_weight", "observation_rater"):
+        np.testing.assert_array_equal(draws.constants[name], whole.constants[name][order])
+    exact = as_draws(update(part, rest, adaptation_lists=judged[:50], unchecked=True))
+    np.testing.assert_allclose(exact.mean, draws.mean, rtol=1e-5)
+    stranger = [[{**e, "rater": "eve"} for e in part] for part in entries[50:]]
+    with raises(DataError, "mismatch", parameter="rater"):
+        grown.add(rest.with_sentence_extras(preferences=stranger))
+
+
+def test_new_draws_after_an_update_have_the_raters_of_the_posterior() -> None:
+    judged = answers({"ann": 0.05, "bob": 0.2}, 60, 3)
+    zero = dict.fromkeys(judged.feature_names, 0.0)
+    options: dict[str, Any] = {"prior_variance": 1.0, "sampler": "imh", "draws": 500}
+    few, whole = (as_draws(adapt(lists, zero, **options)) for lists in (judged[:1], judged))
+    grown = as_draws(update(few, judged[1:], adaptation_lists=judged[:1], unchecked=True))
+    assert grown.attrs["updates"][0]["afresh"] == "exact"
+    assert grown.coords["rater"] == ("ann", "bob")
+    close(grown, whole)
+    rates = [draws.values["slip"].reshape(-1, 2).mean(axis=0) for draws in (grown, whole)]
+    np.testing.assert_allclose(*rates, atol=0.05)
+
+
+def test_one_rater_has_the_rate_of_the_setting() -> None:
+    judged = answers({"ann": 0.05}, 20, 4)
+    zero = dict.fromkeys(judged.feature_names, 0.0)
+    posterior = as_draws(adapt(judged, zero, prior_variance=1.0, sampler="map"))
+    assert posterior.sites == ("weights",)
+    assert posterior.attrs["likelihood"]["slip"] == 0.0
+    assert "agreement" not in posterior.attrs
+    plain = [[e["candidates"] for e in part] for part in judged.sentence_extras["preferences"]]
+    unnamed = as_draws(
+        adapt(
+            judged.with_sentence_extras(preferences=plain), zero, prior_variance=1.0, sampler="map"
+        )
+    )
+    np.testing.assert_array_equal(posterior.mean, unnamed.mean)
+    assert "raters" not in unnamed.attrs
+    assert raters_of(unnamed) is None
+
+
+def test_gains_and_answers_of_two_raters_together(lists: NBest) -> None:
+    named = [
+        [{"candidates": pair, "rater": "ann" if s % 2 else "bob"} for pair in part]
+        for s, part in enumerate(lists.sentence_extras["preferences"])
+    ]
+    judged = lists.with_sentence_extras(preferences=named)
+    posterior = adapted(judged, metric="mqm", likelihood="margin")
+    assert set(posterior.sites) == {"weights", "log_nu", "slip_location", "slip_offset"}
+    # The ties have no rater.
+    assert posterior.coords["rater"] == ("(unnamed)", "ann", "bob")
+    assert posterior.values["slip"].shape[2:] == (3,)
