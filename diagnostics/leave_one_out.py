@@ -275,10 +275,14 @@ def _check_same_oracles(posteriors: Sequence[Draws]) -> None:
 
 
 def _improper(draws: Draws) -> str:
-    """Return the name of the likelihood if it is recorded, registered and not a probability."""
+    """Return the name of the likelihood if it is recorded, registered and not a probability.
+
+    With weights of observations none is.
+    """
     recorded = draws.attrs.get("likelihood")
     name = str(recorded.get("name", "")) if isinstance(recorded, dict) else ""
-    return name if name in LIKELIHOODS and not LIKELIHOODS[name].generative else ""
+    proper = name not in LIKELIHOODS or LIKELIHOODS[name].generative
+    return "" if proper and "observation_weight" not in draws.constants else name
 
 
 @dataclass(frozen=True)

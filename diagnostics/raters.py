@@ -93,6 +93,7 @@ def raters_of(posterior: Posterior) -> Raters | None:
 
     >>> values = {"weights": np.zeros((1, 2, 1)), "slip": np.array([[[0.125], [0.375]]])}
     >>> coords, dims = {"rater": ("ann",)}, {"slip": ("rater",)}
+    >>> from bpa_ppl import Draws
     >>> draws = Draws(values, ("LM0",), coords=coords, dims=dims, attrs={"raters": {"ann": 12}})
     >>> raters_of(draws).slips["ann"][0]
     0.25

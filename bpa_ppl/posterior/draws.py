@@ -60,7 +60,8 @@ class Draws:
         coords: dimension -> its labels; other dimensions are numbered.
         observed: site -> what was observed.
         constants: `canonical` (Q,), `prior_mean` (Q,), `prior_variance` (Q,) or
-            `prior_covariance` (Q, Q), `mode` (Q,), `oracle_score` (S,); each if known.
+            `prior_covariance` (Q, Q), `mode` (Q,), `oracle_score` (S,), `observation_weight` (S,),
+            `observation_rater` (S,); each if known.
         fixed: weights that were not adapted.
         sentence_ids: (S,) of the adaptation sentences, or None.
         attrs: how the draws were made, as plain values.
