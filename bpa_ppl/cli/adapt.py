@@ -32,7 +32,8 @@ def adapt(
 
     Args:
         output: Posterior file (NetCDF).
-        judgements: Answers that `bpa judge` wrote about these lists; one file for each rater.
+        judgements: Answers that `bpa judge` wrote about these lists; one file for each rater. They
+            alone are observed, unless you choose a likelihood or a metric for the rest.
         fit_temperature: Fit a calibration temperature by leave-one-out; `bpa rerank` then reports
             calibrated probabilities.
         timed: Record the seconds that sampling took, for `bpa compare --posterior`. The file then
@@ -55,6 +56,8 @@ def adapt(
         from bpa_ppl.judging import read_journal, with_judgements
 
         lists = with_judgements(lists, [read_journal(path) for path in judgements])
+        if options.chosen()[1] is None and options.metric == AdaptOptions.metric:
+            options = replace(options, likelihood="preference")
     posterior = bpa.sampling.adapt_draws(lists, shared.canonical(weights), options)
     if fit_temperature:
         fitted = bpa.diagnostics.temperature(posterior, lists)
