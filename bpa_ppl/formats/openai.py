@@ -21,8 +21,9 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from operator import attrgetter
-from typing import Any, ClassVar, TextIO, TypeVar
+from typing import Annotated, Any, ClassVar, TextIO, TypeVar
 
 import msgspec
 
@@ -46,11 +47,14 @@ from bpa_ppl.rows.samples import (
 )
 
 L = TypeVar("L")
+U = TypeVar("U")
+C = TypeVar("C", "_Choice", "_PlainChoice")
 #: Values of `finish_reason` for complete answers, by server.
 _FINISHED = ("stop", "eos", "eos_token", "end_turn", "stop_sequence")
 _MODEL = "model"
 _ERRORS = "errors instead of responses"
-_NUMBERED = re.compile(r"(.*?)([0-9]{1,18})", re.DOTALL)
+_DIGITS = re.compile("[0-9]{1,18}")
+_NUMBERED = re.compile(rf"(.*?){_DIGITS.pattern}", re.DOTALL)
 _FENCE = re.compile(r"\s*```\w*\n(.*?)\n?```\s*", re.DOTALL)
 
 
@@ -111,6 +115,42 @@ class _Line(_Response, gc=False):
     custom_id: str | int | None = None
     response: _Response | str | None = None
     request: _Prompted | None = None
+
+
+class _PlainMessage(msgspec.Struct, gc=False):
+    content: str
+    refusal: None = None
+
+
+class _PlainChoice(msgspec.Struct, gc=False):
+    message: _PlainMessage
+    index: int | None = None
+    finish_reason: str | None = None
+    text: None = None
+    logprobs: None = None
+
+
+class _PlainBody(msgspec.Struct, gc=False):
+    choices: list[_PlainChoice]
+    model: str | None = None
+    error: None = None
+    status_code: None = None
+
+
+class _PlainResponse(msgspec.Struct, gc=False):
+    body: _PlainBody
+    error: None = None
+    status_code: Annotated[int, msgspec.Meta(lt=400)] | None = None
+
+
+class _PlainLine(_Prompted, kw_only=True, gc=False):
+    """A line of a batch with answers in one piece, without log-probabilities, as most are."""
+
+    response: _PlainResponse
+    custom_id: str | int
+    request: _Prompted | None = None
+    error: None = None
+    status_code: None = None
 
 
 class _Request(_Prompted, gc=False):
@@ -204,7 +244,8 @@ class _Reader:
         self._part = self._field if format.field else self._extract
         self._whole = not (format.field or format.extract)
         finished = format.finished
-        self._finished = (finished,) if isinstance(finished, str) else finished
+        reasons = (finished,) if isinstance(finished, str) else finished
+        self._finished = frozenset([None, *reasons])
         self._prompts: list[Prompt] = []
         if format.requests:
             sources = self._read_requests()
@@ -220,8 +261,12 @@ class _Reader:
 
     def rows(self, blocks: Iterable[bytes]) -> Rows:
         """Return the rows of all answers."""
-        for line, number in _decoded(blocks, _Line, self._options.origin):
-            self._read(line, number)
+        plain = _PlainLine if self._whole else None
+        for line, number in _decoded(blocks, _Line, self._options.origin, plain):
+            if isinstance(line, _PlainLine):
+                self._read_plain(line, number)
+            else:
+                self._read(line, number)
         if self._named is None and not self._nameless:
             raise self._options.error("empty: there are no responses in it", code="no-data")
         self._enter_nameless()
@@ -262,10 +307,22 @@ class _Reader:
         elif not answer.choices:
             self._left_out.add("responses without choices", prompt.label, number)
         else:
-            indices = [choice.index for choice in answer.choices]
-            if None not in indices:
-                answer.choices.sort(key=attrgetter("index"))
-            self._add(answer.choices, answer.model, place, number)
+            self._add(_ordered(answer.choices), answer.model, place, number)
+
+    def _read_plain(self, line: _PlainLine, number: int) -> None:
+        """Collect the candidates of a line in less time."""
+        place, answer = self._place(line, number), line.response.body
+        choices = _ordered(answer.choices)
+        finished = [choice for choice in choices if choice.finish_reason in self._finished]
+        label = self._prompts[place].label
+        if not choices:
+            self._left_out.add("responses without choices", label, number)
+        elif len(finished) < len(choices):
+            for choice in choices:
+                if choice.finish_reason not in self._finished:
+                    self._left_out.add_unfinished(str(choice.finish_reason), label, number)
+        texts = [choice.message.content.strip() for choice in finished]
+        self._answers.add(place, texts, [None] * len(texts), answer.model)
 
     def _misfit(self, answer: Any, number: int, is_request: bool) -> DataError:
         problem = "no field choices, so this is not a response of a chat or completion API"
@@ -278,7 +335,7 @@ class _Reader:
             problem += " log-probabilities"
         return self._options.error(problem, number, parameter=parameter)
 
-    def _place(self, line: _Line, number: int) -> int:
+    def _place(self, line: _Line | _PlainLine, number: int) -> int:
         """Return the place of the prompt that a line belongs to, among all prompts."""
         has_name = line.custom_id is not None
         if self._named is None:
@@ -341,21 +398,6 @@ class _Reader:
     def _add(self, choices: Sequence[_Choice], model: str | None, place: int, number: int) -> None:
         """Add choices to the candidates of their prompt."""
         finished, part_of, label = self._finished, self._part, self._prompts[place].label
-        if self._whole:  # most lines have finished answers alone, without log-probabilities
-            plain = [
-                choice.message.content
-                for choice in choices
-                if choice.message is not None
-                and isinstance(choice.message.content, str)
-                and not choice.message.refusal
-                and choice.text is None
-                and choice.logprobs is None
-                and (choice.finish_reason is None or choice.finish_reason in finished)
-            ]
-            if len(plain) == len(choices):
-                parts = list(map(str.strip, plain))
-                self._answers.add(place, parts, [None] * len(parts), model)
-                return
         texts: list[str] = []
         found: list[Statistics | None] = []
         for choice in choices:
@@ -374,8 +416,8 @@ class _Reader:
                 raise self._options.error(problem, number, "not-supported")
             if refusal:
                 self._left_out.add("refusals", label, number)
-            elif reason is not None and reason not in finished:
-                self._left_out.add_unfinished(reason, label, number)
+            elif reason not in finished:
+                self._left_out.add_unfinished(str(reason), label, number)
             elif text is None:
                 self._left_out.add("answers without a text", label, number)
             elif part is None:
@@ -440,12 +482,15 @@ class _Reader:
         if self._format.requests:
             return list(range(first, first + len(names)))
         if self._named:
-            found = [_NUMBERED.fullmatch(name) for name in names]
-            matches = [match for match in found if match]
-            numbers = [int(match[2]) for match in matches]
-            alike = len({match[1] for match in matches}) == 1
-            if alike and len(matches) == len(set(numbers)) == len(names):
-                return numbers
+            # All names between two that begin alike do so, too.
+            matched, lowest, highest = _NUMBERED.fullmatch(names[0]), min(names), max(names)
+            prefix = matched[1] if matched else ""
+            if lowest.startswith(prefix) and highest.startswith(prefix):
+                ends = [name[len(prefix) :] for name in names]
+                if all(map(_DIGITS.fullmatch, ends)):
+                    numbers = list(map(int, ends))
+                    if len(set(numbers)) == len(names):
+                        return numbers
             if self._batch:
                 warn_user(
                     f"{self._options.origin}: sentences are counted in the order of the responses, "
@@ -480,20 +525,33 @@ def _logprobs_of(logprobs: _Logprobs) -> list[float]:
     return present if len(present) == len(values) else []
 
 
-def _decoded(blocks: Iterable[bytes], kind: type[L], origin: str) -> Iterator[tuple[L, int]]:
+def _decoded(
+    blocks: Iterable[bytes], kind: type[L], origin: str, usual: type[U] | None = None
+) -> Iterator[tuple[L | U, int]]:
     """Yield what each line says, and its number; blank lines are left out.
+
+    Args:
+        blocks: of whole lines.
+        kind: what lines are.
+        origin: the name of the file, for messages.
+        usual: what most files have in all lines, if it takes less time.
 
     Raises:
         DataError: with file and line, if one is not JSON, or a field is of another type.
     """
     decoder = msgspec.json.Decoder(kind)
+    quick = None if usual is None else msgspec.json.Decoder(usual)
     first = 1
     for block in pieces_of(blocks):
         count = line_count(block)
-        try:
-            values: list[L] = decoder.decode_lines(block)
-        except (ValueError, RecursionError):
-            values = []
+        values: list[L] | list[U] = []
+        if quick is not None:
+            with suppress(ValueError, RecursionError):
+                values = quick.decode_lines(block)
+            quick = quick if len(values) == count else None
+        if len(values) != count:
+            with suppress(ValueError, RecursionError):
+                values = decoder.decode_lines(block)
         if len(values) == count:
             yield from zip(values, range(first, first + count), strict=True)
         else:
@@ -501,6 +559,13 @@ def _decoded(blocks: Iterable[bytes], kind: type[L], origin: str) -> Iterator[tu
                 if line.strip():
                     yield _one(decoder.decode, kind, line, origin, number), number
         first += count
+
+
+def _ordered(choices: list[C]) -> list[C]:
+    """Return choices in the order of their index, if they have one."""
+    if None not in [choice.index for choice in choices]:
+        choices.sort(key=attrgetter("index"))
+    return choices
 
 
 def _one(decode: Callable[[bytes], L], kind: type[L], line: bytes, origin: str, number: int) -> L:

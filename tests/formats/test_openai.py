@@ -333,6 +333,21 @@ def test_log_probabilities_that_cannot_be(
     assert bool(note) is bool(notes)
 
 
+@pytest.mark.parametrize("unusual", [{}, {"status_code": 200}], ids=["quick", "general"])
+def test_answers_without_log_probabilities(write: Write, unusual: dict[str, int]) -> None:
+    """All lines of a block are read in the general way as soon as one is unusual."""
+    choices = [choice(" a cat ", index=1), choice("café", index=0)]
+    choices.append(choice("a", index=2, finish_reason="length"))
+    lines = [batch("r-3", *choices), batch("r-1", choice("a dog"), model="n"), batch("r-2")]
+    path = write(*lines, batch("r-4", choice("x"), **unusual))
+    lists, notes = notes_of(lambda: read_nbest(path, format="openai", bad="drop"))
+    assert [lists.texts(s) for s in range(3)] == [["a dog"], ["café", "a cat"], ["x"]]
+    assert lists.sentence_ids.tolist() == [1, 3, 4]
+    assert lists.extras["model"] == ("n", "m", "m", "m")
+    assert "responses without choices: 1 (r-2)" in notes
+    assert "'length': 1 (r-3)" in notes
+
+
 def test_a_truncated_file_names_its_last_line(write: Write) -> None:
     whole = batch("1", choice("a", -1)).encode() + b"\n"
     for cut in range(len(whole) - 2, 20, -37):
