@@ -307,6 +307,7 @@ def test_updates_have_slip_rates_of_raters_and_weights(of_two_raters: tuple[NBes
         grown.add(rest.with_sentence_extras(preferences=stranger))
 
 
+@pytest.mark.slow
 def test_new_draws_have_the_raters_of_the_posterior(of_two_raters: tuple[NBest, Draws]) -> None:
     judged, whole = of_two_raters
     few, options = judged[:1], {"adaptation_lists": judged[:1], "unchecked": True}
