@@ -369,22 +369,18 @@ def test_simulated_answers_have_model_frequencies(lists: NBest, name: str) -> No
         np.testing.assert_array_less(np.abs(observed - p), 5 * np.sqrt(0.25 / 4000))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
-    ("likelihood", "raters", "replications"),
-    [
-        (Preference(slip=0.1), False, 60),  # the test below finds a wrong prior with fewer
-        pytest.param(Preference(), False, 200, marks=pytest.mark.slow),
-        pytest.param(Preference(), True, 200, marks=pytest.mark.slow),
-        pytest.param(Preference(slip=0.1), False, 200, marks=pytest.mark.slow),
-    ],
+    ("likelihood", "raters"),
+    [(Preference(), False), (Preference(), True), (Preference(slip=0.1), False)],
 )
 def test_weights_ties_and_slips_are_calibrated(
-    lists: NBest, likelihood: Preference, raters: bool, replications: int
+    lists: NBest, likelihood: Preference, raters: bool
 ) -> None:
     judged_lists = with_judgements(lists, ties=True, raters=raters)
     options: dict[str, Any] = {"prior_variance": VARIANCE, "seed": 1, "draws": 300}
     result = calibrate_sampler(
-        judged_lists, CANONICAL, "imh", replications=replications, likelihood=likelihood, **options
+        judged_lists, CANONICAL, "imh", replications=200, likelihood=likelihood, **options
     )
     slips = ("slip_location", *(f"slip_offset[{r}]" for r in range(3))) if raters else ()
     assert result.names == ("LM0", "WP0", "log_nu", *slips, "log p(A|λ)")
