@@ -62,7 +62,8 @@ def learning_curve(
         test: other lists, with the column.
         column: of the judgements.
         clicks: ascending numbers of answers, from 0.
-        noise: the probability that an answer names any of the candidates at random.
+        noise: the probability that an answer names any of the candidates at random, or that the
+            ratings belong to other candidates.
         strengths: whether the rater says how much better the best candidate is than the others on
             average: in units of the standard deviation within lists, slightly below 0.5, much above
             1.5.
@@ -93,7 +94,7 @@ def learning_curve(
             question = session.next()
             shown = values[lists.offsets[question.sentence] + np.array(question.candidates)]
             if rng.random() < noise:
-                shown = unit * rng.permutation(len(shown))
+                shown = rng.permutation(shown if rate else unit * np.arange(len(shown)))
             best = int(np.argmax(shown))
             if rate:
                 session.rate((RATINGS[0] + np.searchsorted(fifths, shown)).tolist())
