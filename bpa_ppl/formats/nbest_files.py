@@ -27,7 +27,7 @@ from bpa_ppl.weights import match
 
 # The format without a named one.
 _USUAL = "moses"
-# Files that no format reads, by their first line: what is wrong.
+# The first lines of files that no format reads, and what is wrong with them.
 _SPOILED = {
     rb"PK\x03\x04": "this is a workbook of Excel or another zip archive: save it as CSV",
     rb"\xff\xfe|\xfe\xff|[^\0]?\0[^\0]\0": "the text is UTF-16: save it as UTF-8",

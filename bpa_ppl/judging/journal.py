@@ -30,7 +30,6 @@ from bpa_ppl.errors import DataError, UsageError, one_of, quoted
 FORMAT, VERSION = "judgements", 1
 #: The possible answers: the best candidate by its place, no difference, none, and ratings.
 PLACES = ("first", "second", "third", "fourth", "fifth", "sixth")
-FIRST, SECOND = PLACES[:2]
 TIE, SKIP, RATED = "tie", "skip", "rated"
 #: How much better the best one is, and how much such an answer counts.
 STRENGTHS = {"slightly": 0.3, "clearly": 1.0, "much": 2.5}
