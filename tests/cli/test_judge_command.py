@@ -75,7 +75,9 @@ def test_what_is_missing_is_said(file: Path) -> None:
     refused(*adapt, mention="other.jsonl:1")
 
 
-@pytest.mark.parametrize("options", [("--rate", "--noise", "0.5"), ("--show", "3"), ("--strengths",)])
+@pytest.mark.parametrize(
+    "options", [("--rate", "--noise", "0.5"), ("--show", "3"), ("--strengths",)]
+)
 def test_other_kinds_of_answers_are_simulated(file: Path, options: tuple[str, ...]) -> None:
     """Ratings, the best of three, and strengths of preference; not the last with the others."""
     command = ("judge", file.name, "--simulate", "score", "--sessions", "1", "--clicks", "6")
