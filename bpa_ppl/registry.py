@@ -295,6 +295,7 @@ LIKELIHOODS: Registry[Likelihood] = Registry(
         "oracle": "bpa_ppl.models.likelihoods.oracle:Oracle",
         "margin": "bpa_ppl.models.likelihoods.margin:Margin",
         "risk": "bpa_ppl.models.likelihoods.risk:Risk",
+        "pairs": "bpa_ppl.models.likelihoods.pairs:Pairs",
         "preference": "bpa_ppl.models.likelihoods.preference:Preference",
     },
 )

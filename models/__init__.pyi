@@ -10,6 +10,7 @@ from .likelihoods import (
     Likelihood as Likelihood,
     Margin as Margin,
     Oracle as Oracle,
+    Pairs as Pairs,
     Preference as Preference,
     Risk as Risk,
 )

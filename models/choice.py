@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from operator import attrgetter
 from typing import Any
 
 import jax
@@ -116,18 +117,19 @@ def _shared_log_p(scores: jax.Array, share: jax.Array) -> tuple[jax.Array, jax.A
 
 
 def per_sentence(
-    function: ScoreFunction, lists: Lists, weights: Any, extra: str = "gain"
+    function: ScoreFunction, lists: Lists, weights: Any, extra: str | tuple[str, ...] = "gain"
 ) -> jax.Array:
-    """Return a function of the scores and one more value of each row, for each list, (S,).
+    """Return a function of the scores and more values of each row, for each list, (S,).
 
     Args:
         function: of the scores of a block, λ·h + base, and of the other values; see `per_list`.
         lists: from `tabulate`.
         weights: as for `OracleChoice`.
-        extra: the field of `Bucket` that holds the other values.
+        extra: the field of `Bucket` that holds the other values, or several.
     """
+    fields = attrgetter(*((extra,) if isinstance(extra, str) else extra))
     parts = [
-        per_list(function, bucket.features, bucket.base, getattr(bucket, extra), part).reshape(-1)
+        per_list(function, bucket.features, bucket.base, fields(bucket), part).reshape(-1)
         for bucket, _, part in _parts(lists, weights)
     ]
     return jnp.concatenate(parts).astype(weights.dtype)
@@ -148,7 +150,7 @@ def _parts(lists: Lists, weights: Any) -> list[tuple[Bucket, slice, jax.Array]]:
     return parts
 
 
-#: (scores, extra), (S, N) each, ↦ a value of each list, (S,), and its derivative by the scores,
+#: (scores, extra), (S, N) or a tuple of such, ↦ a value of each list, (S,), and its derivative by the scores,
 #: (S, N).
 ScoreFunction = Callable[[jax.Array, Any], tuple[jax.Array, jax.Array]]
 
@@ -168,7 +170,7 @@ def per_list(
         function: of the scores of one block, with its derivative.
         features: (B, S, Q, N).
         base: (B, S, N).
-        extra: (B, S, N) further values for the function, or None.
+        extra: (B, S, N) further values for the function, a tuple of such, or None.
         weights: (Q,), or (B, S, Q), one vector per sentence.
     """
 

@@ -24,6 +24,7 @@ from bpa_ppl.models import (
     Lists,
     Margin,
     Oracle,
+    Pairs,
     Preference,
     Prior,
     PriorFamily,
@@ -67,8 +68,6 @@ if TYPE_CHECKING:
     from bpa_ppl.posterior.arviz_functions import InferenceData
 
 _PRIOR_DRAWS = 1000
-#: The scale τ of the prior under preferences.
-_SCALE_OF_PREFERENCES = 0.05
 #: Metrics with a margin: it is the best of the likelihoods on held-out sentences of translations,
 #: and was not compared with others by WER and CER.
 _WITH_MARGIN = ("ter", "bleu", "chrf", "ter+bleu", "wer", "cer")
@@ -268,11 +267,9 @@ def prepare_target(nbest: NBest, weights: AnyWeights, options: AdaptOptions) -> 
     prepare_jax()
     _require_differences(sentences)
     likelihood = sentences.resolve_defaults(likelihood)
-    scale = _scale(family, sentences, intended, options.progress)
+    scale = _scale(family, sentences, intended, not started, options.progress)
     recorded, prior = _prior(family, matched, scale)
     require_usable_scale(prior, matched, sentences.nbest)
-    if intended.observes == "preferences" and scale is not None:
-        recorded["scale_learned"] = False
     with tracing(), jax.enable_x64(True):
         target = _target(sentences, prior, likelihood, model=model, seed=int(options.seed))
         info = density.model_info(target.program, target.data)
@@ -355,26 +352,25 @@ def _scale(
     family: PriorFamily | Prior,
     sentences: Sentences,
     likelihood: Likelihood,
+    canonical: bool,
     progress: bool | Reporter,
 ) -> float | None:
     """Return the scale of the prior learned from the sentences, or None.
 
-    It is not learned from preferences alone: their marginal likelihood prefers scales that are much
-    wider than those of the best choices on held-out sentences. For up to 50 answers to pairs, 0.05
-    was as good as or better than 0.03, 0.07, 0.1 and half of the expected scale on held-out parts
-    of the pools of WMT 2021 to 2023, medical texts and talks.
+    See `bpa_ppl.sampling.prior_scale` for the likelihood whose evidence is used.
+
+    Args:
+        canonical: whether there are canonical weights.
     """
     features = isotropic.learns_scale(family, sentences.match)
     if not features:
         return None
-    if likelihood.observes == "preferences":
-        return _SCALE_OF_PREFERENCES
     if not len(sentences.nbest):
         return isotropic.expected_scale(len(features))
-    if likelihood.log_concave_start() is not None:
+    if likelihood.observes != "preferences" and sentences.gains is None:
         likelihood = Oracle()
-    if likelihood.observes == "oracles":
-        sentences = sentences._replace(gains=None)
+    elif likelihood.observes == "gains" and not (canonical and isinstance(likelihood, Margin)):
+        likelihood = Pairs()
     with reporter(progress, "learn the scale of the prior"), tracing():
         return learn_scale(
             lambda prior: _target(sentences, prior, likelihood),

@@ -3,7 +3,8 @@
 from bpa_ppl.models.likelihoods.base import Likelihood
 from bpa_ppl.models.likelihoods.margin import Margin
 from bpa_ppl.models.likelihoods.oracle import Oracle
+from bpa_ppl.models.likelihoods.pairs import Pairs
 from bpa_ppl.models.likelihoods.preference import Preference
 from bpa_ppl.models.likelihoods.risk import Risk
 
-__all__ = ["Likelihood", "Margin", "Oracle", "Preference", "Risk"]
+__all__ = ["Likelihood", "Margin", "Oracle", "Pairs", "Preference", "Risk"]

@@ -1,0 +1,136 @@
+"""Pairs: a composite likelihood of graded gains, from the comparisons of all pairs of a list."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import numpyro
+
+from bpa_ppl.component import Positive
+from bpa_ppl.models.choice import per_sentence
+from bpa_ppl.models.likelihoods.base import Likelihood, buckets_with_gains
+from bpa_ppl.models.lists import Bucket, Lists
+from bpa_ppl.nbest import Float32, Int64
+
+#: Up to twice as many candidates are all compared with each other; of more, each is compared with
+#: at most twice as many others.
+_STEPS = 20
+
+
+class Pairs(Likelihood, frozen=True):
+    """log p_a = (2 c / k) Σ log σ(λ·(h_i − h_j)), over the pairs of a list with gain_i > gain_j.
+
+    A composite likelihood (Varin, Reid & Firth 2011) of Bradley–Terry comparisons: every pair of
+    the k candidates of a list counts, so that it uses which candidates are worse, and not only
+    which one is best. The comparisons of one list depend on each other. The weight of each, 2 c / k
+    with the exponent c = ½, makes a list of k candidates count as (k − 1) / 2 independent ones.
+    Log-concave in λ. Only the order of gains matters, not their differences. In lists of more than
+    40 candidates each is compared with at most 40 others, and those pairs stand for all.
+
+    Args:
+        exponent: c. See docs/model.md for the coverage of the intervals.
+
+    >>> import numpy as np
+    >>> from bpa_ppl import NBest
+    >>> from bpa_ppl.models import tabulate
+    >>> from bpa_ppl.weights import match
+    >>> nbest = NBest.from_lists([["a", "b"]], [[[0.0], [1.0]]], ["LM0"])
+    >>> lists = tabulate(nbest, match({"LM0": 1.0}, nbest), [1], gains=[-2.0, 0.0])
+    >>> prepared, observing = Pairs(exponent=1.0).prepare(lists)
+    >>> site = numpyro.handlers.trace(observing.observe).get_trace(prepared, np.ones(1))["oracle"]
+    >>> site["fn"].log_prob(site["value"]).round(3).tolist()  # log of e / (1 + e)
+    [-0.313]
+    """
+
+    observes = "gains"
+    exponent: Positive = 0.5
+
+    def prepare(self, lists: Lists) -> tuple[Lists, Likelihood]:
+        """Store a weight of each candidate, such that that of a pair is the product of two.
+
+        Raises:
+            UsageError: if the lists were tabulated without gains.
+        """
+        buckets = []
+        for bucket in map(_shuffled, buckets_with_gains(lists, "pairs")):
+            count = np.asarray(bucket.count, np.float64)
+            used = count > 0
+            # Derivations of a row are candidates of their own, so they do not add to its score.
+            base = np.where(used, bucket.base - np.log(np.where(used, count, 1.0)), bucket.base)
+            total = np.maximum(count.sum(axis=-1, keepdims=True), 1.0)
+            pairs = (total**2 - (count**2).sum(axis=-1, keepdims=True)) / 2
+            other, _, factor = _design(count.shape[-1])
+            compared = np.einsum("bsn,bsdn,d->bs", count, count[..., other], factor)[..., None]
+            represented = pairs / np.where(compared > 0, compared, 1.0)
+            share = count * np.sqrt(2 * self.exponent / total * represented)
+            buckets.append(
+                bucket._replace(
+                    base=base.astype(np.float32), count=None, share=share.astype(np.float32)
+                )
+            )
+        return lists._replace(buckets=tuple(buckets)), _Comparisons()
+
+
+def _shuffled(bucket: Bucket) -> Bucket:
+    """Return a bucket of long lists with its rows in random order, after the first of each list.
+
+    They come sorted by their content, so that neighbours would not represent all pairs.
+    """
+    width = bucket.base.shape[-1]
+    if width // 2 <= _STEPS:
+        return bucket
+    key = np.random.default_rng(0).random(bucket.base.shape)
+    key[..., 0] = -1.0
+    key[bucket.hypothesis < 0] = 2.0  # beyond the list
+    order = np.argsort(key, axis=-1, kind="stable")
+    rows = {
+        name: np.take_along_axis(values, order, axis=-1)
+        for name, values in bucket._asdict().items()
+        if values is not None and name != "features"
+    }
+    features = np.take_along_axis(bucket.features, order[:, :, None], axis=-1)
+    return Bucket(features=features, **rows)
+
+
+class _Comparisons(Likelihood, frozen=True):
+    """Observes lists with the weight of each candidate as its share."""
+
+    def observe(self, lists: Lists, weights: Any) -> None:
+        values = per_sentence(_log_p_of_pairs, lists, weights, ("gain", "share"))
+        numpyro.factor("oracle", values)
+
+
+def _log_p_of_pairs(
+    scores: jax.Array, extra: tuple[jax.Array, jax.Array]
+) -> tuple[jax.Array, jax.Array]:
+    """Return Σ w log σ(score of the better − score of the worse), and its derivative by scores."""
+    gain, share = extra
+    other, back, factor = _design(scores.shape[-1])
+    better = jnp.sign(gain[:, None] - gain[:, other])  # (S, D, N)
+    weight = share[:, None] * share[:, other] * factor[:, None] * better**2
+    lead = better * (scores[:, None] - scores[:, other])
+    log_p = -jnp.einsum("sdn,sdn->s", weight, jax.nn.softplus(-lead))  # not a sum, see choice.py
+    slope = weight * better * jax.nn.sigmoid(-lead)
+    returned = jnp.take_along_axis(slope, back[None], axis=2)
+    return log_p, (slope - returned).sum(axis=1)
+
+
+@cache
+def _design(width: int) -> tuple[Int64, Int64, Float32]:
+    """Return which rows of a table are compared, (D, N) each, and the factor of each step, (D,).
+
+    Row r is compared with row r + d, modulo the width, for the steps d from 1: up to half of the
+    width these are all pairs. `back` has the row whose comparison was with row r.
+
+    >>> other, back, factor = _design(4)
+    >>> other.tolist(), back.tolist(), factor.tolist()
+    ([[1, 2, 3, 0], [2, 3, 0, 1]], [[3, 0, 1, 2], [2, 3, 0, 1]], [1.0, 0.5])
+    """
+    steps, rows = np.arange(1, min(width // 2, _STEPS) + 1)[:, None], np.arange(width)
+    # A step of half the width reaches each pair twice.
+    factor = np.where(2 * steps[:, 0] == width, 0.5, 1.0)
+    return (rows + steps) % width, (rows - steps) % width, factor.astype(np.float32)
