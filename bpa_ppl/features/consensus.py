@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Annotated, Literal
 
 import numpy as np
@@ -10,49 +11,87 @@ from msgspec import Meta
 from bpa_ppl.component import NotNegative
 from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.features.base import Features, FeatureSource
-from bpa_ppl.nbest import Float64, NBest
-from bpa_ppl.quality.pairs import pairs_of
+from bpa_ppl.nbest import Float64, Int64, NBest
+from bpa_ppl.quality.pairs import TIE, NgramPairs, characters_of, pairs_of
 from bpa_ppl.quality.scoring import distinct
+from bpa_ppl.text.words import words_of
+
+_AGREEMENT = (
+    "chrf3",
+    "chrf5",
+    "words",
+    "weighted",
+    "lone_words",
+    "missed_words",
+    "length_gap",
+    "length",
+)
+_COMMON_TENTHS = 7  # a common word is one that 70 % of the hypotheses have
+#: The columns of the distinct texts of a list, given their numbers and how often each occurs.
+_OfList = Callable[[Int64, Int64], Float64]
 
 
 class Consensus(FeatureSource, frozen=True):
-    """Expected n-gram matches within the list, or the mean score against its other hypotheses.
+    """Agreement with the list: eight features of its texts, one metric, or n-gram matches.
 
-    Without a metric there is one feature for each order n. `consensus.n` is Σ_w #_w(e) p(w): the
+    Without settings the features are those below, of which none needs a score of the decoder.
+    Others are the other hypotheses of the list, those of equal text included. A list of one has the
+    value 0 in each column. Words are separated by spaces; characters of lengths include them.
+
+    | column | value |
+    |---|---|
+    | `consensus.chrf3` | mean chrF (percent) of n-grams up to 3 with each other as the reference |
+    | `consensus.chrf5` | the same with n-grams up to 5 |
+    | `consensus.words` | mean F1 (percent) of the bags of words; 0 for two without words |
+    | `consensus.weighted` | mean of the chrF of `chrf5`; each other has the weight exp(z) |
+    | `consensus.lone_words` | share of the words of the hypothesis that no other has |
+    | `consensus.missed_words` | share of common words that it lacks; at least 70 % have them |
+    | `consensus.length_gap` | distance to the median length in characters, relative to the median |
+    | `consensus.length` | log of (length + 1) / (median length + 1) |
+
+    Here z is the other's own `consensus.chrf5`, standardised within the list: outliers count less.
+    If all are equal, so are the weights. A median length of 0 counts as 1 in the gap.
+
+    With a metric there is one feature, such as `consensus.chrf`: the mean sentence score of the
+    hypothesis, in percent, with each of the others as the reference; higher is better, so that TER,
+    WER and CER are negated. It is the expected gain of the rule `mbr` if all other hypotheses are
+    equally probable.
+
+    With an order there is one feature for each n up to it. `consensus.n` is Σ_w #_w(e) p(w): the
     number of occurrences of each n-gram w in the hypothesis, times the posterior probability that a
     translation has w, p(w) = Σ_e' p(e') [w in e']. With a weight for each order these sums are the
     linear gain of Tromble, Kumar, Och and Macherey (2008), *Lattice Minimum Bayes-Risk Decoding for
     Statistical Machine Translation*.
 
-    With a metric there is one feature, such as `consensus.chrf`: the mean sentence score of the
-    hypothesis, in percent, with each of the other hypotheses of its list as the reference; higher
-    is better, so that TER, WER and CER are negated. Hypotheses of equal text count as others; a
-    list of one has the value 0. It is the expected gain of the rule `mbr` if all other hypotheses
-    are equally probable.
-
     Attributes:
-        metric: `ter`, `bleu`, `chrf`, `wer` or `cer`; None for n-gram matches. The settings
-            `order`, `scale` and `mean` are for n-gram matches only.
+        metric: `ter`, `bleu`, `chrf`, `wer` or `cer`.
         order: the length of the longest n-grams.
-        scale: p(e') ∝ exp(scale · total of the decoder); with 0 all hypotheses of a list are
-            equally probable, and a string that occurs twice counts twice.
-        mean: divide by the number of n-grams of the hypothesis, so that long ones have no
-            advantage.
+        scale: of n-gram matches, p(e') ∝ exp(scale · total of the decoder); with 0 all hypotheses
+            of a list are equally probable, and a string that occurs twice counts twice.
+        mean: divide n-gram matches by the number of n-grams of the hypothesis, so that long ones
+            have no advantage.
         name: the beginning of the names of the columns.
     """
 
     metric: Literal["ter", "bleu", "chrf", "wer", "cer"] | None = None
-    order: Annotated[int, Meta(ge=1, le=9)] = 4
+    order: Annotated[int, Meta(ge=1, le=9)] | None = None
     scale: NotNegative = 0.0
     mean: bool = False
     name: str = "consensus"
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.metric is not None and (self.order, self.scale, self.mean) != (4, 0.0, False):
+        # Posteriors also record an order of 4 with a metric: it was the default.
+        counting = self.order is not None and not (self.metric and self.order == 4)
+        if self.metric and (counting or self.scale or self.mean):
             problem = f"consensus by the metric {self.metric} does not count n-grams"
             remedy = "leave out order, scale and mean"
-            raise UsageError(f"{problem}: {remedy}", parameter="order", code="conflict")
+        elif (self.scale or self.mean) and not counting:
+            problem = "scale and mean of consensus are for n-gram matches"
+            remedy = "give the order too, as in consensus:order=4"
+        else:
+            return
+        raise UsageError(f"{problem}: {remedy}", parameter="order", code="conflict")
 
     def columns(self, nbest: NBest) -> Features:
         """Return the features, computed once for each distinct string of a list.
@@ -61,6 +100,9 @@ class Consensus(FeatureSource, frozen=True):
             DataError: if `scale` needs totals that the lists do not have.
 
         >>> lists = NBest.from_lists([["a b", "a c"]], [[[0.0]] * 2], ["LM0"])
+        >>> columns = Consensus().columns(lists)
+        >>> columns["consensus.words"].tolist(), columns["consensus.lone_words"].tolist()
+        ([50.0, 50.0], [0.5, 0.5])
         >>> columns = Consensus(order=2).columns(lists)
         >>> {name: column.tolist() for name, column in columns.items()}
         {'consensus.1': [1.5, 1.5], 'consensus.2': [0.5, 0.5]}
@@ -68,36 +110,31 @@ class Consensus(FeatureSource, frozen=True):
         {'consensus.ter': array([-50., -50.])}
         """
         if self.metric is not None:
-            return {f"{self.name}.{self.metric}": self._scores(nbest, self.metric)}
+            names: Sequence[str] = [self.metric]
+            values = _of_each_list(nbest, 1, _mean_scores(nbest, self.metric))
+        elif self.order is not None:
+            return self._matches(nbest, self.order)
+        else:
+            names = _AGREEMENT
+            values = _of_each_list(nbest, len(names), _agreement(nbest))
+        return {f"{self.name}.{name}": values[:, i] for i, name in enumerate(names)}
+
+    def _matches(self, nbest: NBest, order: int) -> Features:
+        """Return the expected n-gram matches of each order."""
         from bpa_ppl.text.ngrams import expected_matches
-        from bpa_ppl.text.words import Vocabulary, words_of
+        from bpa_ppl.text.words import Vocabulary
 
         group, string, inverse = distinct(nbest)
         weights = np.zeros(len(group))
         np.add.at(weights, inverse, self._probabilities(nbest))
         text = Vocabulary().number([words_of(string) for string in nbest.strings])
         columns = {}
-        orders = expected_matches(text, group, string, weights, self.order)
+        orders = expected_matches(text, group, string, weights, order)
         for n, matches in enumerate(orders, 1):
             if self.mean:
                 matches = matches / np.maximum(np.diff(text[1])[string] - n + 1, 1)
             columns[f"{self.name}.{n}"] = matches[inverse]
         return columns
-
-    def _scores(self, nbest: NBest, metric: str) -> Float64:
-        """Return the mean score against the other hypotheses of the list, (hypotheses,)."""
-        scores = np.zeros(len(nbest.string_index))
-        for s in range(len(nbest)):
-            rows = nbest.rows(s)
-            strings, inverse, count = np.unique(
-                nbest.string_index[rows], return_inverse=True, return_counts=True
-            )
-            if len(inverse) > 1:
-                index = np.arange(len(strings))
-                table = pairs_of([nbest.strings[i] for i in strings], metric).scores(index, index)
-                others = table @ count - np.diag(table)
-                scores[rows] = others[inverse] / (len(inverse) - 1)
-        return scores
 
     def _probabilities(self, nbest: NBest) -> Float64:
         """Return (hypotheses,) p(e), which sums to 1 over each list."""
@@ -112,3 +149,86 @@ class Consensus(FeatureSource, frozen=True):
         sums = np.bincount(np.repeat(np.arange(len(nbest)), nbest.sizes), weights, len(nbest))
         result: Float64 = weights / np.repeat(sums, nbest.sizes)
         return result
+
+
+def _of_each_list(nbest: NBest, width: int, columns: _OfList) -> Float64:
+    """Return (hypotheses, width) columns; the function computes those of a list of several."""
+    values = np.zeros((len(nbest.string_index), width))
+    for s in range(len(nbest)):
+        rows = nbest.rows(s)
+        strings, inverse, count = np.unique(
+            nbest.string_index[rows], return_inverse=True, return_counts=True
+        )
+        if len(inverse) > 1:
+            values[rows] = columns(strings.astype(np.int64), count)[inverse]
+    return values
+
+
+def _mean_scores(nbest: NBest, metric: str) -> _OfList:
+    """Return the function that computes the mean score against the others."""
+
+    def columns(strings: Int64, count: Int64) -> Float64:
+        index = np.arange(len(strings))
+        table = pairs_of([nbest.strings[i] for i in strings], metric).scores(index, index)
+        return _against_others(table, count, np.ones(len(count)))[:, None]
+
+    return columns
+
+
+def _agreement(nbest: NBest) -> _OfList:
+    """Return the function that computes the columns `_AGREEMENT`."""
+    characters = characters_of(nbest.strings)
+    words = list(map(words_of, nbest.strings))
+    lengths = np.fromiter(map(len, nbest.strings), np.int64, len(nbest.strings))
+
+    def columns(strings: Int64, count: Int64) -> Float64:
+        chrf = NgramPairs([characters[i] for i in strings], 5).f_scores([3, 5])
+        bags = NgramPairs([words[i] for i in strings], 1)
+        equal = np.ones(len(strings))
+        means = [
+            _against_others(table, count, equal) for table in (*chrf, *bags.f_scores([1], beta=1))
+        ]
+        weighted = _against_others(chrf[1], count, _weights(means[1], count))
+        median = np.median(np.repeat(lengths[strings], count))
+        gap = np.abs(lengths[strings] - median) / (median or 1)
+        relative = np.log((lengths[strings] + 1) / (median + 1))
+        return np.column_stack([*means, weighted, *_lone_and_missed(bags, count), gap, relative])
+
+    return columns
+
+
+def _against_others(table: Float64, count: Int64, weight: Float64) -> Float64:
+    """Return the weighted mean score of each text against the other members of its list.
+
+    Args:
+        table: (U, U) the score of each distinct text with each as the reference.
+        count: (U,) how often each text is in the list.
+        weight: (U,) of one member.
+    """
+    others = np.tile(weight * count, (len(count), 1))
+    np.fill_diagonal(others, weight * (count - 1))
+    mean: Float64 = (table * others).sum(axis=1) / others.sum(axis=1)
+    return mean
+
+
+def _weights(scores: Float64, count: Int64) -> Float64:
+    """Return exp of the scores standardised within the list, 1 if all are equal."""
+    deviation = scores - np.average(scores, weights=count)
+    spread = np.sqrt(np.average(deviation**2, weights=count))
+    return np.exp(deviation / spread) if spread > TIE else np.ones(len(scores))
+
+
+def _lone_and_missed(words: NgramPairs, count: Int64) -> tuple[Float64, Float64]:
+    """Return the shares of lone words and of missed words of each distinct text of a list."""
+    kinds, counts, begins, _, size = words.bags
+    text = np.repeat(np.arange(len(count)), np.diff(begins))
+    holders = np.bincount(kinds, count[text], len(size))  # how many members have each word
+
+    def summed(values: Float64) -> Float64:
+        return np.bincount(text, values * size[kinds], len(count)).astype(np.float64)
+
+    common = 10 * holders >= _COMMON_TENTHS * count.sum()
+    lone = summed(counts * (holders[kinds] == 1)) / np.maximum(words.lengths, 1)
+    known = max(int(size[common].sum()), 1)
+    missed = int(size[common].sum()) - summed(common[kinds])
+    return lone, missed / known

@@ -64,7 +64,20 @@ def pairs_of(texts: Sequence[str], metric: str = "ter") -> Pairs:
         from bpa_ppl.quality.wer import CER, WER, EditPairs
 
         return EditPairs(texts, WER() if metric == "wer" else CER())
-    return Edited(texts) if metric == "ter" else NgramPairs(texts, characters=metric == "chrf")
+    if metric == "ter":
+        return Edited(texts)
+    if metric == "chrf":
+        return NgramPairs(characters_of(texts), 6)
+    return NgramPairs([text.split() for text in texts], 4)
+
+
+def characters_of(texts: Sequence[str]) -> list[str]:
+    """Return the characters of each text that chrF compares: all but blanks.
+
+    >>> characters_of(["a cat  sat", ""])
+    ['acatsat', '']
+    """
+    return ["".join(text.split()) for text in texts]
 
 
 def most_probable(p: Float64) -> Int64:
@@ -161,32 +174,52 @@ class NgramPairs:
     """Texts compared by n-grams: BLEU (Papineni et al. 2002) or chrF (Popović 2015).
 
     Args:
-        texts: distinct texts.
-        characters: chrF, of characters, instead of BLEU.
+        units: the words of distinct texts for BLEU, their characters for chrF.
+        longest: the length of the longest n-grams: 4 for BLEU, 6 for chrF; any for `f_scores`.
+
+    Attributes:
+        lengths: (U,) in words or characters.
+        bags: the n-grams of each text, from `bags_of`.
     """
 
-    def __init__(self, texts: Sequence[str], *, characters: bool):
+    def __init__(self, units: Sequence[Sequence[str]], longest: int):
         from bpa_ppl.quality.pairs_compiled import bags_of
 
-        self._longest: int = 6 if characters else 4
-        words = [text.split() for text in texts]
-        units = [list("".join(parts)) for parts in words] if characters else words
+        self._longest = longest
         text = Vocabulary().number(units)
-        self._lengths: Int64 = np.diff(text[1])
-        self._bags = bags_of(*text, self._longest)
+        self.lengths: Int64 = np.diff(text[1])
+        self.bags = bags_of(*text, longest)
 
     def best(self, p: Float64) -> tuple[int, float]:
         """Return the best text and its expected score; see `Pairs`."""
         from bpa_ppl.quality.pairs_compiled import most_similar
 
-        best, score = most_similar(self._bags, self._lengths, self._longest, p, most_probable(p))
+        best, score = most_similar(self.bags, self.lengths, self._longest, p, most_probable(p))
         return int(best), float(score)
 
     def scores(self, rows: Int64, columns: Int64) -> Float64:
         """Return BLEU or chrF; see `Pairs`."""
         from bpa_ppl.quality.pairs_compiled import scores_between
 
-        return np.asarray(scores_between(self._bags, self._lengths, self._longest, rows, columns))
+        return np.asarray(scores_between(self.bags, self.lengths, self._longest, rows, columns))
+
+    def f_scores(self, orders: Sequence[int], beta: float = 2.0) -> Float64:
+        """Return F-scores in percent, (orders, U, U), of texts with all of them as references.
+
+        Of characters they are chrF with n-grams up to each order. With words, order 1 and β = 1
+        they are the F1 of bags of words. Texts without units have the score 0, with each other too.
+
+        Args:
+            orders: the longest n-grams of each table, at most `longest`.
+            beta: the weight of recall relative to precision.
+
+        >>> NgramPairs(["abc", "abd"], 3).f_scores([1, 3]).round(1).tolist()
+        [[[100.0, 66.7], [66.7, 100.0]], [[100.0, 38.9], [38.9, 100.0]]]
+        """
+        from bpa_ppl.quality.pairs_compiled import f_scores_between_all
+
+        longest = np.asarray(orders, np.int64)
+        return np.asarray(f_scores_between_all(self.bags, self.lengths, longest, beta))
 
 
 def take_sentences(text: Ragged, index: Int64) -> Ragged:

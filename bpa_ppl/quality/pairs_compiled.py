@@ -147,8 +147,8 @@ def _bleu(matches: Int64, hyp: int, ref: int) -> float:
 
 
 @njit
-def _chrf(matches: Int64, hyp: int, ref: int) -> float:
-    """Return sacreBLEU's sentence chrF, β = 2, of characters that are not spaces."""
+def _f_score(matches: Int64, hyp: int, ref: int, beta: float) -> float:
+    """Return F_β of mean precision and recall of n-grams; of characters, sacreBLEU's chrF."""
     precision, recall, orders = 0.0, 0.0, 0
     for n in range(len(matches)):
         if hyp - n > 0 and ref - n > 0:
@@ -158,7 +158,17 @@ def _chrf(matches: Int64, hyp: int, ref: int) -> float:
     if precision + recall == 0.0:
         return 0.0
     precision, recall = precision / orders, recall / orders
-    return 100.0 * 5.0 * precision * recall / (4.0 * precision + recall)
+    return 100.0 * (1.0 + beta**2) * precision * recall / (beta**2 * precision + recall)
+
+
+@njit
+def _match(bags: Bags, in_reference: Int32, matches: Int64, u: int) -> None:
+    """Set the matches of each order of text u with a reference that has kinds so often."""
+    kinds, counts, begins, order_of, size_of = bags
+    matches[:] = 0
+    for i in range(begins[u], begins[u + 1]):
+        kind = kinds[i]
+        matches[order_of[kind]] += size_of[kind] * min(counts[i], in_reference[kind])
 
 
 @njit
@@ -169,14 +179,39 @@ def _similar(
 
     `in_reference` is how often each kind occurs in v; `matches` is work space.
     """
-    kinds, counts, begins, order_of, size_of = bags
-    matches[:] = 0
-    for i in range(begins[u], begins[u + 1]):
-        kind = kinds[i]
-        matches[order_of[kind]] += size_of[kind] * min(counts[i], in_reference[kind])
+    _match(bags, in_reference, matches, u)
     if len(matches) > 4:
-        return _chrf(matches, lengths[u], lengths[v])
+        return _f_score(matches, lengths[u], lengths[v], 2.0)
     return _bleu(matches, lengths[u], lengths[v])
+
+
+@njit(nogil=True, cache=True)
+def f_scores_between_all(bags: Bags, lengths: Int64, orders: Int64, beta: float) -> Float64:
+    """Return F_β for some maximum orders, (orders, texts, texts), with each text as the reference.
+
+    Matches of two texts are the same in both directions, and are counted once for all orders.
+
+    Args:
+        bags: the n-grams of all texts, from `bags_of`, up to the longest of `orders`.
+        lengths: (texts,) in words or characters.
+        orders: the lengths of the longest n-grams.
+        beta: the weight of recall relative to precision.
+    """
+    kinds, counts, begins, order_of, _ = bags
+    in_reference = np.zeros(len(order_of), np.int32)
+    matches = np.zeros(orders.max(), np.int64)
+    scores = np.empty((len(orders), len(lengths), len(lengths)))
+    for v in range(len(lengths)):
+        for i in range(begins[v], begins[v + 1]):
+            in_reference[kinds[i]] = counts[i]
+        for u in range(v + 1):
+            _match(bags, in_reference, matches, u)
+            for k, n in enumerate(orders):
+                scores[k, u, v] = _f_score(matches[:n], lengths[u], lengths[v], beta)
+                scores[k, v, u] = _f_score(matches[:n], lengths[v], lengths[u], beta)
+        for i in range(begins[v], begins[v + 1]):
+            in_reference[kinds[i]] = 0
+    return scores
 
 
 @njit(nogil=True, cache=True)

@@ -74,7 +74,7 @@ def captions() -> Task:
         LanguageModel(text=caption_corpus()[1]),
         Lexicon(pairs=caption_corpus()),
         Lexicon(pairs=tuple(sides), name="lexicon500"),
-        Consensus(),
+        Consensus(order=4),
         phrase_mixture("linear"),
         phrase_mixture("map"),
     )

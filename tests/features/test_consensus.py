@@ -18,7 +18,8 @@ from bpa_ppl import NBest, add_features
 from bpa_ppl.decoding.rules import Mbr
 from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.features.consensus import Consensus
-from bpa_ppl.quality.pairs import pairs_of
+from bpa_ppl.features.recipes import sources_from_records
+from bpa_ppl.quality.pairs import NgramPairs, characters_of, pairs_of
 from bpa_ppl.registry import FEATURES
 
 
@@ -42,6 +43,10 @@ def plain(texts: list[str], probabilities: list[float], n: int, mean: bool) -> l
     return result
 
 
+COLUMNS = (
+    *("chrf3", "chrf5", "words", "weighted"),
+    *("lone_words", "missed_words", "length_gap", "length"),
+)
 sentence = st.lists(st.sampled_from("abc"), max_size=7).map(" ".join)
 tables = st.lists(st.lists(sentence, min_size=1, max_size=6), min_size=1, max_size=4)
 
@@ -54,7 +59,7 @@ def test_equals_brute_force(
     rows = sum(map(len, texts))
     totals = np.array(data.draw(st.lists(st.integers(-9, 9), min_size=rows, max_size=rows)))
     lists = replace(of_texts(texts), totals=totals)
-    result = Consensus(mean=mean, scale=scale).columns(lists)
+    result = Consensus(order=4, mean=mean, scale=scale).columns(lists)
     assert list(result) == [f"consensus.{n}" for n in (1, 2, 3, 4)]
     for n, column in enumerate(result.values(), 1):
         expected: list[float] = []
@@ -65,10 +70,12 @@ def test_equals_brute_force(
 
 
 def test_lists_are_independent(toy: NBest) -> None:
-    whole = add_features(toy, Consensus())
-    assert whole.feature_names[3:] == tuple(f"consensus.{n}" for n in (1, 2, 3, 4))
-    parts = NBest.concatenate([add_features(one, "consensus") for one in toy])
-    assert np.array_equal(whole.features, parts.features)
+    for source, names in ((Consensus(), COLUMNS), (Consensus(order=4), ("1", "2", "3", "4"))):
+        whole = add_features(toy, source)
+        assert whole.feature_names[3:] == tuple(f"consensus.{name}" for name in names)
+        parts = NBest.concatenate([add_features(one, source) for one in toy])
+        assert np.array_equal(whole.features, parts.features)
+    assert FEATURES.resolve("consensus") == Consensus()
 
 
 def test_a_high_scale_keeps_the_best_hypothesis_only() -> None:
@@ -94,14 +101,34 @@ def test_invalid_settings(toy: NBest) -> None:
     for counting in ({"order": 2}, {"scale": 0.1}, {"mean": True}):
         with raises(UsageError, "conflict", parameter="order"):
             Consensus(metric="chrf", **counting)
+    for alone in ({"scale": 0.1}, {"mean": True}):
+        with raises(UsageError, "conflict", parameter="order"):
+            Consensus(**alone)
     with raises(DataError, "missing-column", parameter="scale"):
-        add_features(toy, Consensus(scale=2.0))
+        add_features(toy, Consensus(order=4, scale=2.0))
+
+
+@pytest.mark.parametrize("metric", [None, "chrf"])
+def test_posteriors_with_the_former_settings_keep_their_features(
+    toy: NBest, metric: str | None
+) -> None:
+    """They record all settings; without a metric, an order of 4 was the default."""
+    settings = {"metric": metric, "order": 4, "scale": 0.0, "mean": False, "name": "consensus"}
+    (source,) = sources_from_records([{"source": "consensus", **settings}], {})
+    assert source.recipe() == {"source": "consensus", **settings}
+    expected = Consensus(metric=metric) if metric else Consensus(order=4)
+    assert np.array_equal(add_features(toy, source).features, add_features(toy, expected).features)
+
+
+def test_the_recipe_of_a_posterior_gives_the_same_source() -> None:
+    for source in (Consensus(), Consensus(order=2, mean=True), Consensus(metric="ter")):
+        assert sources_from_records([source.recipe()], {}) == (source,)
 
 
 def test_no_lists_at_all() -> None:
     lists = NBest.from_lists([["a"]], [[[0.0]]], ["LM0"], totals=[[1.0]])
-    for source in (Consensus(), Consensus(scale=1.0)):
-        assert add_features(lists[:0], source).features.shape == (0, 5)
+    for source, width in ((Consensus(), 8), (Consensus(order=4, scale=1.0), 4)):
+        assert add_features(lists[:0], source).features.shape == (0, 1 + width)
 
 
 THEIRS: dict[str, Callable[[], Any]] = {
@@ -153,3 +180,95 @@ def test_the_mean_chrf_is_that_computed_elsewhere(shared_data: Path) -> None:
     expected = lists.features[:, lists.feature_names.index("consensus_chrf")]
     result = Consensus(metric="chrf").columns(lists)["consensus.chrf"]
     np.testing.assert_allclose(result, expected, atol=6e-4)  # rounded to three decimals
+
+
+def f1(a: str, b: str) -> float:
+    """F1 of the bags of words, in percent."""
+    one, other = Counter(a.split()), Counter(b.split())
+    return 200 * (one & other).total() / max((one + other).total(), 1)
+
+
+def agreement(texts: list[str]) -> list[tuple[float, ...]]:
+    """All columns of each text of a list, by comparing all pairs with sacreBLEU."""
+    if len(texts) == 1:
+        return [(0.0,) * len(COLUMNS)]
+    of_order = [sacrebleu.CHRF(char_order=n).sentence_score for n in (3, 5)]
+
+    def chrf(k: int, i: int, j: int) -> float:
+        return of_order[k](texts[i], [texts[j]]).score
+
+    everyone = range(len(texts))
+    first = [np.mean([chrf(1, i, j) for j in everyone if j != i]) for i in everyone]
+    spread = np.std(first)
+    weights = np.exp((first - np.mean(first)) / (spread if spread > 1e-7 else np.inf))
+    words = [text.split() for text in texts]
+    common = {w for own in words for w in own if sum(w in o for o in words) / len(words) >= 0.7}
+    median = float(np.median([len(text) for text in texts]))
+    result = []
+    for i, text in enumerate(texts):
+        others = [j for j in everyone if j != i]
+        elsewhere = {w for j in others for w in words[j]}
+        result.append(
+            (
+                np.mean([chrf(0, i, j) for j in others]),
+                first[i],
+                np.mean([f1(text, texts[j]) for j in others]),
+                np.average([chrf(1, i, j) for j in others], weights=weights[others]),
+                sum(w not in elsewhere for w in words[i]) / max(len(words[i]), 1),
+                len(common - set(words[i])) / max(len(common), 1),
+                abs(len(text) - median) / (median or 1),
+                np.log((len(text) + 1) / (median + 1)),
+            )
+        )
+    return result
+
+
+def equals_brute_force(texts: list[list[str]]) -> np.ndarray:
+    columns = Consensus(name="own").columns(of_texts(texts))
+    assert list(columns) == [f"own.{name}" for name in COLUMNS]
+    expected = np.array([row for own in texts for row in agreement(own)], np.float64)
+    np.testing.assert_allclose(np.column_stack([*columns.values()]), expected, atol=1e-9)
+    return expected
+
+
+WORDS = ("Ab", "ab", "a\u00e9\u00e9", "\u307b\u3093\u3084", "\U0001f600", "hijklmnop", "c", ",")
+wild = st.lists(st.sampled_from(WORDS) | st.text("ab\u00e9\u0e01", min_size=1), max_size=9)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.lists(wild.map(" ".join), min_size=1, max_size=7), min_size=1, max_size=3))
+def test_agreement_equals_sacrebleu_and_brute_force(texts: list[list[str]]) -> None:
+    equals_brute_force(texts)
+
+
+def test_agreement_where_every_column_has_several_values() -> None:
+    texts = [
+        *("the cat sat on the mat", "the cat sat on a mat", "the cat sat on the mat", ""),
+        *("the cats sat on the mat , the dog", "the cat sat down", "the cat on the mat"),
+    ]
+    expected = equals_brute_force([texts, ["", ""], ["alone"], ["same", "same"], ["", "x"]])
+    assert all(len(set(np.round(column[: len(texts)], 6))) >= 3 for column in expected.T)
+
+
+def test_texts_that_all_agree_equally_have_equal_weights() -> None:
+    columns = Consensus().columns(of_texts([["abc x", "abc y", "abc z"]]))
+    np.testing.assert_allclose(
+        columns["consensus.weighted"], columns["consensus.chrf5"], rtol=1e-12
+    )
+
+
+def test_a_text_of_enormous_weight_does_not_hide_those_of_the_others() -> None:
+    """One text shares a character with each of the others, which share none: exp(z) is 10^17."""
+    signs = [chr(0x4E00 + n) for n in range(1600)]
+    columns = Consensus().columns(of_texts([["".join(signs), *signs]]))
+    assert columns["consensus.weighted"][0] == pytest.approx(columns["consensus.chrf5"][0])
+
+
+def test_tables_of_several_orders_are_sacrebleus() -> None:
+    rng = np.random.default_rng(4)
+    texts = ["", *{" ".join(rng.choice(WORDS, rng.integers(1, 12))) for _ in range(25)}]
+    tables = NgramPairs(characters_of(texts), 6).f_scores([1, 3, 5, 6])
+    for order, table in zip((1, 3, 5, 6), tables, strict=True):
+        score = sacrebleu.CHRF(char_order=order).sentence_score
+        expected = [[score(text, [other]).score for other in texts] for text in texts]
+        np.testing.assert_allclose(table, expected, atol=1e-9)
