@@ -162,6 +162,16 @@ def _chrf(matches: Int64, hyp: int, ref: int) -> float:
 
 
 @njit
+def _count_matches(bags: Bags, in_reference: Int32, matches: Int64, u: int) -> None:
+    """Set `matches`, (orders,), to those of text u; see `_similar`."""
+    kinds, counts, begins, order_of, size_of = bags
+    matches[:] = 0
+    for i in range(begins[u], begins[u + 1]):
+        kind = kinds[i]
+        matches[order_of[kind]] += size_of[kind] * min(counts[i], in_reference[kind])
+
+
+@njit
 def _similar(
     bags: Bags, lengths: Int64, in_reference: Int32, matches: Int64, u: int, v: int
 ) -> float:
@@ -169,14 +179,41 @@ def _similar(
 
     `in_reference` is how often each kind occurs in v; `matches` is work space.
     """
-    kinds, counts, begins, order_of, size_of = bags
-    matches[:] = 0
-    for i in range(begins[u], begins[u + 1]):
-        kind = kinds[i]
-        matches[order_of[kind]] += size_of[kind] * min(counts[i], in_reference[kind])
+    _count_matches(bags, in_reference, matches, u)
     if len(matches) > 4:
         return _chrf(matches, lengths[u], lengths[v])
     return _bleu(matches, lengths[u], lengths[v])
+
+
+@njit(nogil=True, cache=True)
+def matches_between(bags: Bags, longest: int, rows: Int64, columns: Int64) -> Int64:
+    """Return the matches of n-grams, (rows, columns, longest), of some texts with others.
+
+    An n-gram matches as often as it occurs in both texts.
+
+    Args:
+        bags: the n-grams of all texts, from `bags_of`.
+        longest: the length of the longest n-grams.
+        rows: the texts.
+        columns: the others.
+
+    >>> units, starts = np.array([0, 1, 0, 0, 1], np.int32), np.array([0, 3, 5])
+    >>> both = np.arange(2)
+    >>> matches_between(bags_of(units, starts, 2), 2, both, both).tolist()
+    [[[3, 2], [2, 1]], [[2, 1], [2, 1]]]
+    """
+    kinds, counts, begins, order_of, _ = bags
+    in_reference = np.zeros(len(order_of), np.int32)
+    matches = np.zeros((len(rows), len(columns), longest), np.int64)
+    for j in range(len(columns)):
+        v = columns[j]
+        for i in range(begins[v], begins[v + 1]):
+            in_reference[kinds[i]] = counts[i]
+        for i in range(len(rows)):
+            _count_matches(bags, in_reference, matches[i, j], rows[i])
+        for i in range(begins[v], begins[v + 1]):
+            in_reference[kinds[i]] = 0
+    return matches
 
 
 @njit(nogil=True, cache=True)
