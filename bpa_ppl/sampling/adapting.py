@@ -317,7 +317,7 @@ def gain_of(options: AdaptOptions, nbest: NBest, weights: AnyWeights) -> Metric:
     if options.oracle is not None and options.oracle.metric in METRICS:
         return resolve(options.oracle.metric)
     metric = resolve(default_metric(nbest, canonical=has_canonical(weights)))
-    if metric.key != "ter" and nbest.references is not None:
+    if metric.key != "ter" and nbest.references is not None and not options.prior_only:
         log_info('the gain is chrF, because there are no canonical weights; metric="ter" uses TER')
     return metric
 

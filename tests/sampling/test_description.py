@@ -111,7 +111,7 @@ def test_json_has_everything() -> None:
     assert plain["columns"][2] == {
         **dict.fromkeys(("minimum", "median", "maximum")),
         "name": "mqm",
-        "kind": "extra",
+        "kind": "gain",
         "within": 0.0,
         "missing": 6,
     }
