@@ -98,7 +98,8 @@ def evaluate_improvement(
     metrics = list(judging(goal))
     pairs = zip(lists.chosen(before), lists.chosen(after), strict=True)
     scores = Scoreboard(
-        *(tuple(choice_score(lists, c, m) for m in metrics) for c in (before, after)),
+        before=tuple(choice_score(lists, before, metric) for metric in metrics),
+        after=tuple(choice_score(lists, after, metric) for metric in metrics),
         changed=sum(old != new for old, new in pairs),
         sentences=len(lists),
     )
