@@ -112,7 +112,8 @@ class AdaptOptions:
             a canonical weight a scale that is learned from these sentences: see `Isotropic`.
         seed: The same seed gives the same draws, to the bit on the same machine.
         metric: what makes an oracle, and what a gain is in: `ter`, `bleu`, `chrf`, `wer`, a metric,
-            a function, or a column of the lists, which then is no feature: see `oracles`.
+            a function, or a column of the lists, which then is no feature: see `oracles`. None is
+            that of `oracle`, else `ter` where there are canonical weights or totals, else `chrf`.
         ties: How ties between oracles are broken: `canonical`, by the canonical scores or, without
             canonical weights, by the totals of the lists; or `shared`, where each of the k tied
             candidates counts 1/k. None is `canonical` where there are canonical weights or totals,
@@ -153,7 +154,7 @@ class AdaptOptions:
     prior: str | PriorFamily | Prior = "isotropic"
     prior_variance: npt.ArrayLike | Mapping[str, float] | PriorFamily | None = None
     seed: int = 0
-    metric: str | Metric | Callable[..., Any] = "ter"
+    metric: str | Metric | Callable[..., Any] | None = None
     ties: str | None = None
     lower_is_better: str | Iterable[str] | None = None
     oracle: Oracles | None = None

@@ -330,6 +330,15 @@ def initial_weights(nbest: NBest) -> Weights:
     return Weights(values, "no canonical weights")
 
 
+def has_canonical(weights: AnyWeights) -> bool:
+    """Return whether weights are canonical ones: neither None nor equal weights.
+
+    >>> has_canonical({"lm": 0.5}), has_canonical(None), has_canonical(EQUAL)
+    (True, False, False)
+    """
+    return weights is not None and not (isinstance(weights, str) and weights == EQUAL)
+
+
 def equal_weights(nbest: NBest, lower_is_better: Iterable[str] = ()) -> Weights:
     """Return weights that give every standardised feature the same weight.
 

@@ -12,13 +12,18 @@ from typing import NamedTuple
 import numpy as np
 
 from bpa_ppl.columns import counted
-from bpa_ppl.diagnostics.baselines.table import CANONICAL, BaselineComparison
+from bpa_ppl.diagnostics.baselines.table import (
+    CANONICAL,
+    RANDOM,
+    BaselineComparison,
+    BaselineRow,
+)
 from bpa_ppl.diagnostics.choices import ChoiceChanges
 from bpa_ppl.diagnostics.pages.page import Block, Section, Table, Text, Verdict
 from bpa_ppl.nbest import Int64, NBest
-from bpa_ppl.quality import Column, Metric, Score, Scoreboard
+from bpa_ppl.quality import Metric, Score, Scoreboard, choice_score
 from bpa_ppl.quality.bootstrap import ScoreDifference
-from bpa_ppl.quality.scoreboard import choice_scores, length_of, title_of
+from bpa_ppl.quality.scoreboard import judging, length_of, title_of
 
 PROBABILITY = 0.95
 BETTER, WORSE, UNCLEAR = "better", "worse", "unclear"
@@ -65,7 +70,7 @@ class Improvement:
         after: (S,) positions of the predictive decisions.
         scores: of both.
         changes: of each metric, the criterion first; the length last.
-        criterion: of the posterior, if it has corpus scores; else TER.
+        criterion: of the posterior; if the lists lack its column, the default gain of `adapt`.
         choices: all of them, with explanations and the shares of the systems.
         baseline: the canonical weights; if there are none, the best simple way to choose, as
             selected on the adaptation sentences.
@@ -100,19 +105,21 @@ class Improvement:
     def verdict(self) -> str:
         """`yes`, `no`, `both` if one metric improved and another got worse, or `unknown`.
 
-        If the criterion is a column of judgements, only it counts.
+        Without canonical weights, `yes` also needs choices that are better than random ones.
         """
         verdicts = {change.verdict for change in self._deciding}
         if not self.scores.changed:
             return "no"
+        if BETTER in verdicts and WORSE in verdicts:
+            return "both"
         if BETTER in verdicts:
-            return "both" if WORSE in verdicts else "yes"
+            return "yes" if self._random is None or self._random.low > 0 else "unknown"
         return "no" if WORSE in verdicts else "unknown"
 
     def __str__(self) -> str:
         count, changed = self.scores.sentences, self.scores.changed
         if not changed:
-            return f"No: none of {count} translations changed{self._against}."
+            return f"No: none of {count} translations changed{self._against}.{self._than_random}"
         by = {
             verdict: " and ".join(c.name for c in self._deciding if c.verdict == verdict)
             for verdict in (BETTER, WORSE, UNCLEAR)
@@ -124,17 +131,38 @@ class Improvement:
             "both": f"Better by {by[BETTER]}, worse by {by[WORSE]}{self._against}{unclear}",
             "unknown": f"No significant difference{self._against}",
         }[self.verdict]
+        if self.verdict == "unknown" and by[BETTER]:
+            answer = f"Better by {by[BETTER]}{self._against}, but not than a random candidate"
         changes = "; ".join(map(str, self._deciding))
         unjudged = f" {counted(self.left_out, 'sentence')} without a gain left out."
         return (
             f"{answer}: {changes}. {changed} of {count} translations changed."
-            f"{unjudged if self.left_out else ''}"
+            f"{unjudged if self.left_out else ''}{self._than_random}"
         )
 
     @property
     def _deciding(self) -> tuple[Change, ...]:
-        judged = isinstance(self.criterion, Column)
-        return self.changes[:1] if judged else tuple(c for c in self.changes if c.verdict)
+        return tuple(change for change in self.changes if change.verdict)
+
+    @property
+    def _random(self) -> BaselineRow | None:
+        """The comparison with a random candidate; None if there are canonical weights."""
+        if self.baseline == CANONICAL or self.comparison is None:
+            return None
+        return self.comparison.row(RANDOM)
+
+    @property
+    def _than_random(self) -> str:
+        """A sentence on the choices and a random candidate."""
+        row, comparison = self._random, self.comparison
+        if row is None or comparison is None:
+            return ""
+        verdict = "better" if row.low > 0 else "worse" if row.high < 0 else "not clearly better"
+        difference, interval = row.cells[-2:]
+        return (
+            f" The choices are {verdict} than a random candidate (mean {comparison.unit} "
+            f"{difference}, {100 * PROBABILITY:g}% interval {interval})."
+        )
 
     @property
     def _against(self) -> str:
@@ -190,7 +218,7 @@ def _first_listed(result: Improvement) -> Iterator[Block]:
     first = np.zeros(len(result.lists), np.int64)
     pairs = zip(result.lists.chosen(first), result.lists.chosen(result.before), strict=True)
     if others := sum(listed != before for listed, before in pairs):
-        scores = choice_scores(result.lists, first, result.criterion)
+        scores = [choice_score(result.lists, first, m) for m in judging(result.criterion)]
         shown = [
             f"{title_of(score)} {score.value:.{change.decimals}f}"
             for score, change in zip(scores, result.changes, strict=False)  # the length is no score

@@ -16,8 +16,8 @@ from bpa_ppl.labels import matches
 from bpa_ppl.nbest import NBest, demote_to_extras
 from bpa_ppl.notes import Note, capture_notes, replay, warn_user
 from bpa_ppl.progress import Reporter, inherited_progress
-from bpa_ppl.quality import Column, Metric, resolve
-from bpa_ppl.quality.base import reported_metrics
+from bpa_ppl.quality import Column, Metric
+from bpa_ppl.registry import METRICS
 
 if TYPE_CHECKING:
     from bpa_ppl.features.base import AnySource
@@ -187,19 +187,22 @@ class Preparation:
 
 
 def criterion_of(attrs: Mapping[str, Any]) -> Metric | None:
-    """Return the criterion of a posterior, if corpus scores can measure it: a column, or a metric.
+    """Return the criterion that a posterior records: a column, or a metric with its defaults.
 
-    None if the metric has no counts to sum, such as chrF, or is not installed here.
+    None if it records none, such as a posterior of preferences, or one that is not installed here.
 
     Raises:
         DataError: if the record is invalid.
 
-    >>> criterion_of({"oracle_metric": "bleu"}).key, criterion_of({"oracle_metric": "chrf"})
-    ('bleu', None)
+    >>> criterion_of({"oracle_metric": "chrf"}).key, criterion_of({"oracle_metric": "my_function"})
+    ('chrf', None)
     """
     name = str(attrs.get("oracle_metric"))
     with invalid_record_error():
-        return gain_column(attrs) or (resolve(name) if name in reported_metrics([name]) else None)
+        if (column := gain_column(attrs)) is not None:
+            return column
+        metric = METRICS.resolve(name) if name in METRICS else None
+    return metric if metric is not None and metric.installed else None
 
 
 def gain_column(attrs: Mapping[str, Any]) -> Column | None:

@@ -43,7 +43,7 @@ def oracle(
     sources: shared.Sources = None,
     output: shared.OptionalOutput = None,
     weights: Annotated[str | None, typer.Option("--weights", "-w")] = None,
-    metric: shared.Metric = "ter",
+    metric: shared.Metric = None,
     ties: shared.Ties = None,
     jobs: shared.Jobs = 1,
     cache: shared.Cache = True,
@@ -59,10 +59,12 @@ def oracle(
     """
     from bpa_ppl.formats.streams import atomic_writer
     from bpa_ppl.progress import reporter
+    from bpa_ppl.quality.base import default_metric
     from bpa_ppl.weights import match
 
     lists = reading.read(nbest, references, sources)
-    goal = bpa.quality.resolve(metric, lists)
+    known = weights is not None
+    goal = bpa.quality.resolve(metric or default_metric(lists, canonical=known), lists)
     scores = None
     if weights is not None:
         lists = bpa.quality.demote_to_extras(lists, goal.columns)

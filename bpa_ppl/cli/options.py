@@ -301,7 +301,8 @@ Metric = Annotated[
     Any,
     Option(
         f"Metric of the oracle: {names_in(METRICS)}; or a numeric column of the lists, such as "
-        "comet, or -ter if lower is better.",
+        "comet, or -ter if lower is better (default: ter if there are canonical weights or totals, "
+        "else chrf).",
         metric,
         names=METRIC,
         choices=lambda: list(METRICS),

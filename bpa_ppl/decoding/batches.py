@@ -269,7 +269,7 @@ class BatchDecider:
             by_draw,
             choice,
             canonical,
-            self.rule.criterion,
+            self.rule.criterion or self.settings.metric or "chrf",
             self.settings,
         )
 

@@ -46,6 +46,11 @@ class Confidence:
     are against these hypotheses, not against a reference: a reference is rarely in the list, and
     the errors of the oracle are not included.
 
+    The gain is that of the rule `mbr`, else the criterion of the posterior: TER, BLEU, chrF, WER or
+    CER. For any other criterion, such as a column of judgements, which has no value of one
+    candidate with another as the reference, it is chrF. Edits are NaN unless TER is the gain or the
+    criterion.
+
     Attributes:
         better: (S,) the probability that the rule's choice has a higher gain, with e' as the
             reference, than the canonical first-best; 0 where they are the same string.
@@ -137,7 +142,7 @@ def confidence_in(
         by_draw: (hypotheses, D) p(e|f,λ) for some draws of the weights.
         choice: (S,) the rule's choice from each list.
         canonical: (S,) the canonical first-best of each.
-        gain: by which a choice is better, such as `ter`.
+        gain: by which a choice is better, such as `ter`; see `Confidence`.
         settings: with `min_confidence`, `metric` and `column`.
     """
     parts, chosen, metric = [], choice.copy(), settings.metric
@@ -149,17 +154,20 @@ def confidence_in(
         strings, group = np.unique(lists.string_index[rows], return_inverse=True)
         p = np.bincount(group, weights=probabilities[rows])
         right = most_probable(np.where(p > _NEGLIGIBLE, p, 0.0))
+        share = p[right] / p[right].sum()
         texts, pair = [lists.strings[i] for i in strings], group[[choice[s], canonical[s]]]
-        edited = Edited(texts)
-        edits = np.zeros((2, len(texts)))
-        edits[:, right] = edited.edits(pair, right)
+        length, edits = np.nan, np.full((2, len(texts)), np.nan)
+        if "ter" in (gain, metric):
+            edited = Edited(texts)
+            edits = np.zeros((2, len(texts)))
+            edits[:, right] = edited.edits(pair, right)
+            length = float(share @ edited.lengths[right])
         gain_of_choice = -edits[:, right]
         if gain != "ter":
             gain_of_choice = pairs_of(texts, gain).scores(pair, right)
         score = gain_of_choice
         if metric not in (gain, "ter", None):
             score = pairs_of(texts, metric).scores(pair, right)
-        share = p[right] / p[right].sum()
         better = share @ (gain_of_choice[0] > gain_of_choice[1])
         worse = share @ (gain_of_choice[0] < gain_of_choice[1])
         if settings.min_confidence is not None and better <= settings.min_confidence:
@@ -167,7 +175,6 @@ def confidence_in(
         mean = edits[:, right] @ share
         edits_by_draw = edits[0, group] @ by_draw[rows]
         variance = np.mean(edits[0, group] ** 2 @ by_draw[rows] - edits_by_draw**2)
-        length = float(share @ edited.lengths[right])
         scores = 100 * mean / max(length, 1) if metric == "ter" else score @ share
         if metric is None:
             scores = np.full(2, np.nan)

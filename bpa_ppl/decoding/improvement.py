@@ -42,10 +42,10 @@ from bpa_ppl.features.recipes import columns_of
 from bpa_ppl.models import Preparation
 from bpa_ppl.nbest import Float64, Int64, NBest
 from bpa_ppl.posterior import Draws, as_draws
-from bpa_ppl.quality import Column, Metric, choice_score, compared, statistics
+from bpa_ppl.quality import Column, Metric, Scoreboard, choice_score, statistics
 from bpa_ppl.quality.bleu import LengthRatio
 from bpa_ppl.quality.bootstrap import score_difference
-from bpa_ppl.quality.scoreboard import reported, title_of
+from bpa_ppl.quality.scoreboard import judging, title_of
 
 if TYPE_CHECKING:
     from bpa_ppl.features.recipes import MovedFiles
@@ -64,11 +64,13 @@ def evaluate_improvement(
 
     The baseline are the canonical weights. Where none were given, it is the best of the simple
     ways to choose, as selected on the adaptation sentences: see `bpa_ppl.compare_baselines`.
-    A posterior that fails its check is used all the same.
+    A posterior that fails its check is used all the same. Scores are those by the criterion of the
+    posterior; with TER and BLEU comes the other one.
 
     Args:
-        nbest: lists with references, or with the column that the posterior was adapted to, which
-            then comes first; best ones that the posterior has not seen.
+        nbest: lists with what the criterion of the posterior needs, references or its column; best
+            ones that the posterior has not seen. Where they lack its column and have references,
+            the criterion is the default gain of `adapt`.
         posterior: from `adapt`, or another one with a variable `weights`.
         defaults: as for `rerank`.
         moved_files: as for `rerank`.
@@ -93,10 +95,16 @@ def evaluate_improvement(
     choices, comparison = _choices(nbest, draws, goal, moved_files)
     judged = _judged(nbest, goal, choices.before, choices.after)
     lists, before, after = nbest[judged], choices.before[judged], choices.after[judged]
-    scores = compared(lists, before, after, goal)
-    metrics = list(reported(lists, goal))
+    metrics = list(judging(goal))
+    pairs = zip(lists.chosen(before), lists.chosen(after), strict=True)
+    scores = Scoreboard(
+        before=tuple(choice_score(lists, before, metric) for metric in metrics),
+        after=tuple(choice_score(lists, after, metric) for metric in metrics),
+        changed=sum(old != new for old, new in pairs),
+        sentences=len(lists),
+    )
     names = [title_of(score) for score in scores.after]
-    if lists.references and all(lists.references):
+    if "references" in goal.needs:
         metrics, names = [*metrics, LengthRatio()], [*names, "length"]
     pair = _one_each(lists, before), _one_each(lists, after)
     changes = tuple(_change(n, pair, m, seed) for n, m in zip(names, metrics, strict=True))
@@ -217,7 +225,7 @@ def contributions(
     nbest: NBest,
     posterior: Posterior,
     *,
-    metrics: Sequence[str | Metric] = ("ter", "bleu"),
+    metrics: Sequence[str | Metric] | None = None,
     defaults: Mapping[str, float] | None = None,
     moved_files: MovedFiles | None = None,
 ) -> list[Contribution]:
@@ -229,9 +237,9 @@ def contributions(
     adapting again without a source gives, and within 0.5 where all sources are left out.)
 
     Args:
-        nbest: lists with references, best ones that the posterior has not seen.
+        nbest: lists as for `evaluate_improvement`.
         posterior: from `adapt(add=…)`.
-        metrics: in which the choices are scored.
+        metrics: in which the choices are scored; None is as in `evaluate_improvement`.
         defaults: as for `rerank`.
         moved_files: as for `rerank`.
 
@@ -248,6 +256,10 @@ def contributions(
         raise DataError(
             "the posterior has no added features: adapt with some (add)", code="missing-feature"
         )
+    if metrics is None:
+        if (goal := criterion(nbest, draws)) is None:
+            raise no_gains(nbest, draws)
+        metrics = judging(goal)
     lists = Preparation.recorded(draws, moved_files)(nbest)
     complete = lists.best(lists.scores(draws.aligned(lists, draws.mean[None])[0]))
 

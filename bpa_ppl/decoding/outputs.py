@@ -14,11 +14,14 @@ import numpy as np
 from bpa_ppl.decoding.confidence import Confidence, Expected, expected
 from bpa_ppl.decoding.reranking import Reranked, RerankedPart, reranker_with
 from bpa_ppl.diagnostics import RiskCoverage, risk_coverage
-from bpa_ppl.diagnostics.baselines.comparing import BaselineTally, recorded_comparison
+from bpa_ppl.diagnostics.baselines.comparing import (
+    BaselineTally,
+    criterion,
+    recorded_comparison,
+)
 from bpa_ppl.diagnostics.baselines.table import BaselineComparison
 from bpa_ppl.errors import DataError, UsageError, one_of
 from bpa_ppl.formats.streams import AnyPath, atomic_writer, atomic_writers, file_suffix
-from bpa_ppl.models.preparing import criterion_of
 from bpa_ppl.nbest import Float64, Int64, NBest
 from bpa_ppl.notes import warn_user
 from bpa_ppl.options import RerankOptions
@@ -28,10 +31,10 @@ from bpa_ppl.quality import (
     Score,
     Scoreboard,
     corpus_score,
-    resolve,
     statistics,
     ter_edits,
 )
+from bpa_ppl.quality.scoreboard import judging
 
 if TYPE_CHECKING:
     from bpa_ppl.posterior.adapter import Posterior
@@ -387,8 +390,7 @@ def rerank_to(
     options = replace(options, confidence=options.confidence or details is not None)
     draws = as_draws(posterior)
     parts = reranker_with(draws, options).parts(nbest)
-    goal = criterion_of(draws.attrs)
-    tally = Tally(("ter", "bleu") if goal is None else (goal, "ter", "bleu"), draws)
+    tally = Tally(draws)
     paths = [path for path in (output, details, probabilities) if path is not None]
     with atomic_writers(*paths) as (texts, *others):
         for part in parts:
@@ -406,16 +408,18 @@ def rerank_to(
 class Tally:
     """Running sums of the counts of corpus scores, before and after reranking.
 
+    Scores are those by the criterion of the posterior, unless it is slow, such as COMET. They are
+    left out where a sentence lacks what they need.
+
     Args:
-        metrics: counted ones. Those that need references or columns are left out where a
-            sentence has none.
         draws: the posterior; the choices are compared with the baselines that it records.
     """
 
-    def __init__(self, metrics: Sequence[str | Metric], draws: Draws):
+    def __init__(self, draws: Draws):
         self.sentences = self.changed = 0
+        self._draws = draws
         #: The summed counts of the canonical and of the chosen translations.
-        self._sums = {resolve(metric): (np.zeros(()), np.zeros(())) for metric in metrics}
+        self._sums: dict[Metric, tuple[Float64, Float64]] = {}
         self._numbers: set[int] = set()  # of references
         self._expected: Float64 | None = None
         has_baselines = recorded_comparison(draws) is not None
@@ -426,6 +430,12 @@ class Tally:
     def add(self, part: RerankedPart) -> None:
         """Count the choices from some more lists."""
         lists, choices = part.lists, part.result
+        if not self.sentences:
+            goal = criterion(lists, self._draws)
+            if goal is not None and goal.slow:
+                goal = self._baselines = None
+            metrics = () if goal is None else judging(goal)
+            self._sums = {metric: (np.zeros(()), np.zeros(())) for metric in metrics}
         self.sentences += len(lists)
         self.changed += int(choices.changed.sum())
         self._numbers |= {len(refs) for refs in lists.references or ((),)}

@@ -11,7 +11,7 @@ from bpa_ppl.diagnostics.report_page import posterior_page
 from bpa_ppl.errors import DataError
 from bpa_ppl.nbest import NBest
 from bpa_ppl.posterior import Draws, as_draws
-from bpa_ppl.quality import Column, choice_sets, has_preferences, resolve
+from bpa_ppl.quality import choice_sets, has_preferences
 
 if TYPE_CHECKING:
     from bpa_ppl.features.recipes import MovedFiles
@@ -36,8 +36,9 @@ def report_page(
         posterior: from `adapt`, or anybody's with a variable `weights`.
         lists: new lists: the page shows which choices changed compared with the canonical weights
             or, where none were given, with the best simple baseline; what each feature contributed;
-            and the shares of the systems. With references, or with the column that it was adapted
-            to, it begins with whether it helped, and shows the contributions of added features.
+            and the shares of the systems. With what its criterion needs, references or the column
+            that it was adapted to, it begins with whether it helped by that criterion, and shows
+            the contributions of added features.
         adaptation_lists: the lists that it was adapted to: their sentences are then shown by
             their texts. Where `lists` are these, they need not be given again.
         moved_files: as for `rerank`.
@@ -93,13 +94,9 @@ def _of_lists(
         return (verdict, [*systems_section(changes), *changes_section(changes)]), []
     result = evaluate_improvement(lists, draws, moved_files=moved_files)
     verdict, section = improvement_section(result, caveats)
-    has_references = bool(lists.references) and all(lists.references or ())
-    metric = result.criterion
-    if has_references and not isinstance(metric, Column):
-        metric = resolve("ter")
-    systems = systems_section(result.choices, metric.title)
-    answer = verdict, [section, *systems, *changes_section(result.choices, metric)]
-    if not columns_of(draws.attrs) or not has_references:
+    systems = systems_section(result.choices, result.criterion.title)
+    answer = verdict, [section, *systems, *changes_section(result.choices, result.criterion)]
+    if not columns_of(draws.attrs):
         return answer, []
     rows = contributions(lists, draws, moved_files=moved_files)
     return answer, [contributions_section(rows, len(lists))]

@@ -163,7 +163,9 @@ class Reranker:
                 temperature = float(attrs.get("temperature", 1.0))
                 if not 0 < temperature < float("inf"):
                     raise ValueError(f"the temperature {temperature}")
-            gain, metric = gain_column(attrs), str(attrs.get("oracle_metric", "ter"))
+            gain = gain_column(attrs)
+            default = "chrf" if "canonical_weights" in attrs else "ter"
+            metric = str(attrs.get("oracle_metric", default))
             self.rule = options.rule_for(self.draws)
         self._settings = DecisionSettings(
             options.derivations,
@@ -171,7 +173,7 @@ class Reranker:
             options.min_confidence,
             options.confidence,
             # The texts of a list cannot be compared by other metrics, such as a column.
-            metric if metric in PAIRED else None,
+            metric if gain is None and metric in PAIRED else None,
             None if gain is None else gain.column,
             options.draws,
         )

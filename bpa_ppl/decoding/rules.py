@@ -112,9 +112,9 @@ class Rule(Component, frozen=True):
     takes_numpy: ClassVar[bool] = False
 
     @property
-    def criterion(self) -> str:
-        """The gain by which one choice is better than another, such as `ter`."""
-        return "ter"
+    def criterion(self) -> str | None:
+        """The gain by which it compares candidates, such as `ter`; None if it does not."""
+        return None
 
     def align(self, draws: Draws, nbest: NBest) -> AlignedDraws:
         """Return the draws that the rule uses, by default all of them.

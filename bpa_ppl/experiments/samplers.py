@@ -33,10 +33,10 @@ from bpa_ppl.options import AdaptOptions
 from bpa_ppl.posterior import Draws, as_draws
 from bpa_ppl.posterior.draws import WEIGHTS, total
 from bpa_ppl.progress import Reporter, reporter
-from bpa_ppl.quality import Metric, Oracles, demote_to_extras, gains, oracles, resolve
+from bpa_ppl.quality import Metric, Oracles, demote_to_extras, gains, oracles
 from bpa_ppl.registry import LIKELIHOODS, SAMPLERS
 from bpa_ppl.sampling import adapt_draws
-from bpa_ppl.sampling.adapting import default_likelihood, target_of
+from bpa_ppl.sampling.adapting import default_likelihood, gain_of, target_of
 from bpa_ppl.sampling.base import Data, Model, Program, Sampler, Target
 from bpa_ppl.sampling.density import constrained, constrained_draws, evaluate, model_info
 from bpa_ppl.sampling.sentences import preference_sentences
@@ -63,7 +63,7 @@ def compare_samplers(
     settings: Mapping[str, Mapping[str, Any]] | None = None,
     others: Mapping[str, Sequence[Posterior]] | None = None,
     test: NBest | None = None,
-    metric: str | Metric = "ter",
+    metric: str | Metric | None = None,
     progress: bool | Reporter = False,
     clock: Callable[[], float] = time.perf_counter,
     **options: Any,
@@ -84,7 +84,7 @@ def compare_samplers(
         settings: of each sampler, by its name.
         others: posteriors of the same data from elsewhere, by name.
         test: lists to be reranked with each posterior; None uses the adaptation lists.
-        metric: the criterion of the oracles.
+        metric: as for `adapt`.
         progress: True draws a bar on standard error.
         clock: returns the time in seconds.
         options: of `adapt`: `likelihood`, `prior_variance`, `fixed`, `defaults`, `ties`, …
@@ -106,7 +106,7 @@ def compare_samplers(
         runs_together(posteriors)
         for posterior in posteriors:
             seconds_of(as_draws(posterior))
-    goal = resolve(metric, nbest)
+    goal = gain_of(AdaptOptions(metric=metric), nbest, weights)
     nbest = demote_to_extras(nbest, goal.columns)
     options |= {"oracle": _oracles(nbest, weights, goal, options), "metric": goal}
     if options.get("likelihood") is None and options.get("preset") is None:
@@ -320,7 +320,7 @@ def calibrate_sampler(
     seed: int = 0,
     jobs: int = 1,
     likelihood: str | Likelihood = "oracle",
-    metric: str | Metric = "ter",
+    metric: str | Metric | None = None,
     model: Model = log_linear,
     progress: bool | Reporter = False,
     **settings: Any,
@@ -341,7 +341,7 @@ def calibrate_sampler(
         seed: of all random numbers.
         jobs: the number of threads.
         likelihood: one that is a distribution of the observations: `oracle` or `preference`.
-        metric: of the gains, if the likelihood uses them.
+        metric: of the gains, if the likelihood uses them; as for `adapt`.
         model: a NumPyro model with the sites `weights` and `oracle`.
         progress: True draws a bar on standard error.
         settings: of the sampler.
@@ -365,7 +365,9 @@ def calibrate_sampler(
         resolved, rater = choices.resolve_defaults(resolved), choices.rater
         nbest, gain = choices.nbest, choices.gains
     else:
-        gain = gains(nbest, metric) if resolved.observes == "gains" else None
+        gain = None
+        if resolved.observes == "gains":
+            gain = gains(nbest, gain_of(AdaptOptions(metric=metric), nbest, weights))
     free = dict(zip(matched.free_names, matched.free_values.tolist(), strict=True))
     prepare_jax()
     with tracing(), jax.enable_x64(True):

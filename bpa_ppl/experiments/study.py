@@ -424,7 +424,8 @@ def read_study(path: str | Path) -> Study:
     numbered from one. `columns = ["mqm"]` names scores in the lists, where higher is better
     (`-NAME`: lower): they are reported, and can be the `metric` of a method; if all methods have
     such a metric, no references are needed. `categorical = ["system"]` makes features of a text
-    column, for samplers. `weights = "none"` starts without canonical weights.
+    column, for samplers. `weights = "none"` starts without canonical weights; if no domain has any,
+    the metric of samplers is chrF unless they name another one.
 
     Raises:
         DataError: at the first mistake: an unknown key, method or setting, a missing file, or an
@@ -449,7 +450,12 @@ def read_study(path: str | Path) -> Study:
     except (RecursionError, ValueError) as error:  # too deep a nesting, too long a number
         message = "a value is too large to read: correct it"
         raise DataError(message, path, code="bad-number") from error
-    methods = named_methods()
+    without = all(domain.weights == "none" for domain in table.domains.values())
+    default = "chrf" if without else "ter"  # of samplers
+    methods = {
+        name: msgspec.structs.replace(method, metric=default) if method.kind == SAMPLER else method
+        for name, method in named_methods().items()
+    }
     for name, settings in table.variants.items():
         with _located(path, f"variants.{name}"):
             if name in methods:
@@ -462,7 +468,7 @@ def read_study(path: str | Path) -> Study:
             family = str(like).partition(":")[0]
             if like not in methods and family in methods and like in SAMPLERS:
                 # A name with a colon is no file name, so it is not a method itself.
-                base = Method(name=like, kind=SAMPLER, engine=like)
+                base = Method(name=like, kind=SAMPLER, engine=like, metric=default)
             else:
                 base = _named_method(like, methods)
             methods[name] = base.with_settings(settings, name)

@@ -27,6 +27,7 @@ from bpa_ppl.quality import Metric
 from bpa_ppl.quality.scoreboard import cells, choice_scores
 from bpa_ppl.registry import SAMPLERS
 from bpa_ppl.sampling import adapt_draws
+from bpa_ppl.sampling.adapting import gain_of
 from bpa_ppl.weights import AnyWeights
 
 if TYPE_CHECKING:
@@ -151,7 +152,7 @@ def sweep(
     seed: int = 0,
     settings: Mapping[str, Any] | None = None,
     test: NBest | None = None,
-    metric: str | Metric = "ter",
+    metric: str | Metric | None = None,
     progress: bool | Reporter = False,
     **options: Any,
 ) -> Sweep:
@@ -206,6 +207,7 @@ def sweep(
     grid = [dict(zip(values, one, strict=True)) for one in product(*values.values())]
     for combination in grid:  # find mistakes before the long work
         SAMPLERS.resolve(sampler, {**(settings or {}), **combination})
+    goal = gain_of(AdaptOptions(metric=metric), nbest, weights)
     rows: list[SweepRow] = []
     with reporter(progress, "sweep") as report:
         for combination in grid:
@@ -217,16 +219,16 @@ def sweep(
                     sampler=sampler,
                     settings={**(settings or {}), **combination},
                     seed=(seed + run) % SEEDS,
-                    metric=metric,
+                    metric=goal,
                     **options,
                 )
-                results.append(_results(adapt_draws(nbest, weights, adapting), test, metric))
+                results.append(_results(adapt_draws(nbest, weights, adapting), test, goal))
             columns = {name: tuple(one[name] for one in results) for name in results[0]}
             rows.append(SweepRow(combination, columns))
     return Sweep(sampler, tuple(rows))
 
 
-def _results(draws: Draws, test: NBest | None, metric: str | Metric) -> dict[str, float]:
+def _results(draws: Draws, test: NBest | None, metric: Metric) -> dict[str, float]:
     """Return the quantities of one run; those that it does not have are left out."""
     result = {}
     if not draws.weighted and draws.shape[1] >= _MIN_DRAWS:

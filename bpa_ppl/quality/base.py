@@ -10,7 +10,7 @@ from typing import Any, ClassVar, cast
 import numpy as np
 
 from bpa_ppl.component import Component
-from bpa_ppl.errors import DataError, UsageError
+from bpa_ppl.errors import DataError
 from bpa_ppl.nbest import Float64, Int64, NBest
 from bpa_ppl.registry import METRICS
 
@@ -49,9 +49,9 @@ class Score:
 class Metric(Component, frozen=True):
     """A metric with its settings, in a separate module; the fields are the settings.
 
-    A custom metric has at least a `key` and `sentences`, which is enough for oracles, `adapt` and
-    `headroom`. One that is `counted` also defines `counts` and `value`, and can be used by tuners,
-    studies and comparisons.
+    A custom metric has at least a `key` and `sentences`, which is enough for oracles, `adapt`,
+    `rerank` and reports: its corpus score is the mean of the sentence scores. One that is `counted`
+    also defines `counts` and `value`, and can be used by tuners, studies and comparisons.
 
     Attributes:
         key: the registered name of the metric.
@@ -67,7 +67,7 @@ class Metric(Component, frozen=True):
         decimals: how many of a score are printed.
         kept: whether scores may be cached on disk.
         slow: whether scores take so long that every few sentences are cached apart, so that
-            interrupted work continues where it was.
+            interrupted work continues where it was, and that `rerank` does not compute any.
         computed_by: the modules that its scores depend on, besides those of its classes: cached
             scores are computed again when one of them changes.
 
@@ -98,6 +98,11 @@ class Metric(Component, frozen=True):
         return ()
 
     @property
+    def installed(self) -> bool:
+        """Whether the programs that it needs are installed."""
+        return True
+
+    @property
     def threads(self) -> bool:
         """Whether threads can score in parallel; otherwise processes do."""
         return False
@@ -119,14 +124,20 @@ class Metric(Component, frozen=True):
         """
         raise NotImplementedError(f"{type(self).__name__} has no sentence scores")
 
-    def counts(self, lists: Lists, references: References) -> Float64:
-        """Return (hypotheses, S) counts, which are summed for a corpus score."""
-        message = f"{self.key} has no counts to sum: choose {' or '.join(counted_metrics())}"
-        raise UsageError(message, parameter="metric", code="not-supported")
+    def counts(self, lists: Lists, references: References, *_: Any, **more: Any) -> Float64:
+        """Return (hypotheses, S) counts, which are summed for a corpus score.
+
+        Unless a subclass has others, these are the sentence score and 1, (hypotheses, 2).
+        """
+        scores = self.sentences(lists, references, only_best=False, **more)
+        return np.column_stack([scores, np.ones(len(scores))])
 
     def value(self, sums: Float64) -> Float64:
-        """Return corpus scores, (…, S) ↦ (…), of counts summed over the sentences of a text."""
-        raise NotImplementedError(f"{type(self).__name__} has no value of counts")
+        """Return corpus scores, (…, S) ↦ (…), of counts summed over the sentences of a text.
+
+        Unless a subclass has other counts, these are means of sentence scores.
+        """
+        return np.asarray(sums[..., 0] / np.maximum(sums[..., 1], 1))
 
     def details_of(self, sums: Float64) -> dict[str, float]:
         """Return further numbers for tables, by name, from summed counts, (S,)."""
@@ -150,17 +161,10 @@ class Metric(Component, frozen=True):
         return self.signature(references, sentence=True)
 
     def corpus(self, hypotheses: Sequence[str], references: References, **more: Any) -> Score:
-        """Return the corpus score of one hypothesis per sentence.
-
-        Without counts it is the mean of the sentence scores.
-        """
-        lists, details = [[text] for text in hypotheses], {}
-        if self.counted:
-            sums = self.counts(lists, references, **more).sum(axis=0)
-            value, details = float(self.value(sums)), self.details_of(sums)
-        else:
-            value = float(self.sentences(lists, references, only_best=False, **more).mean())
-        signature = self.signature(references)
+        """Return the corpus score of one hypothesis per sentence."""
+        sums = self.counts([[text] for text in hypotheses], references, **more).sum(axis=0)
+        value, signature = float(self.value(sums)), self.signature(references)
+        details = self.details_of(sums)
         return Score(value, self.key, self.title, signature, details, self.decimals)
 
     @property
@@ -215,15 +219,6 @@ class Averaged(Metric, frozen=True):
     decimals: ClassVar[int] = 4
 
     width = 2
-
-    def counts(self, lists: Lists, references: References, **more: Any) -> Float64:
-        """Return (hypotheses, 2) the score and 1."""
-        scores = self.sentences(lists, references, only_best=False, **more)
-        return np.column_stack([scores, np.ones(len(scores))])
-
-    def value(self, sums: Float64) -> Float64:
-        """Return means, (…, 2) ↦ (…)."""
-        return np.asarray(sums[..., 0] / np.maximum(sums[..., 1], 1))
 
     def fraction(self, counts: Float64) -> Float64:
         """Return the scores of single sentences, (n, 2) ↦ (n,), higher is better."""
@@ -306,6 +301,24 @@ def resolve(metric: str | Metric | Callable[..., Any], nbest: NBest | None = Non
     return METRICS.resolve(cast("Metric", metric))
 
 
+def default_metric(nbest: NBest, *, canonical: bool) -> str:
+    """Return the name of the gain of lists with references where none is chosen.
+
+    TER if there are canonical weights or the lists have the totals of a decoder: they are
+    translations. Else chrF: on captions and summaries, weights that are adapted by TER choose worse
+    than no adaptation.
+
+    Args:
+        nbest: the lists.
+        canonical: whether there are canonical weights, other than equal ones.
+
+    >>> lists = NBest.from_lists([["a", "b"]], [[[0.5], [0.7]]], ["lm"])
+    >>> default_metric(lists, canonical=True), default_metric(lists, canonical=False)
+    ('ter', 'chrf')
+    """
+    return "ter" if canonical or nbest.totals is not None else "chrf"
+
+
 def counted_metrics(*, unreported: bool = False) -> tuple[str, ...]:
     """Return the names of the metrics that studies and comparisons report.
 
@@ -315,7 +328,7 @@ def counted_metrics(*, unreported: bool = False) -> tuple[str, ...]:
         unreported: include those that are not always reported, such as the mean of TER and BLEU.
 
     >>> counted_metrics(), counted_metrics(unreported=True)
-    (('ter', 'bleu'), ('ter', 'bleu', 'ter+bleu', 'wer', 'cer'))
+    (('ter', 'bleu'), ('ter', 'bleu', 'chrf', 'ter+bleu', 'wer', 'cer'))
     """
     return tuple(
         name

@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from string import punctuation
 from typing import Any, ClassVar
 
+import numpy as np
+
 from bpa_ppl.component import Count, CountOrNone
-from bpa_ppl.quality.base import SacreMetric
+from bpa_ppl.nbest import Float64
+from bpa_ppl.quality.base import Lists, References, SacreMetric
+from bpa_ppl.text.words import Vocabulary
 
 
 class CHRF(SacreMetric, frozen=True):
     """chrF, in percent.
+
+    The counts of a hypothesis are, for each order, the matches, its n-grams and those of the
+    reference, which is the one with the highest score; then the mean length of the references in
+    words.
 
     Args:
         char_order: length of the longest character n-grams, at least 1.
@@ -21,15 +31,104 @@ class CHRF(SacreMetric, frozen=True):
 
     >>> CHRF(word_order=2)
     CHRF(char_order=6, word_order=2, beta=2)
+    >>> CHRF(char_order=2).counts([["ab c"]], [("ab d",)]).tolist()
+    [[2.0, 3.0, 3.0, 1.0, 2.0, 2.0, 2.0]]
     """
 
     key: ClassVar[str] = "chrf"
+    counted: ClassVar[bool] = True
+    reported: ClassVar[bool] = False
+    computed_by: ClassVar[tuple[str, ...]] = (
+        "bpa_ppl.quality.pairs_compiled",
+        "bpa_ppl.text.words",
+    )
     char_order: Count = 6
     word_order: CountOrNone = 0
     beta: Count = 2
+
+    @property
+    def width(self) -> int:
+        """Three counts of each order, and the length of the references."""
+        return 3 * (self.char_order + self.word_order) + 1
 
     def scorer(self, streams: list[Any] | None = None, *, sentence: bool = False) -> Any:
         """Return sacreBLEU's chrF with these settings; it scores a sentence as a corpus."""
         from sacrebleu import metrics
 
         return metrics.CHRF(**self.settings(), references=streams)
+
+    def sentences(self, lists: Lists, references: References, *, only_best: bool) -> Float64:
+        """Return the sentence score of each hypothesis of some lists, one list after the other."""
+        return self.value(self.counts(lists, references))
+
+    def counts(self, lists: Lists, references: References) -> Float64:
+        """Return (hypotheses, 3N + 1) counts, one list after the other."""
+        rows = [
+            self._of_sentence(texts, refs)
+            for texts, refs in zip(lists, references, strict=True)
+            if len(texts)
+        ]
+        return np.concatenate(rows) if rows else np.zeros((0, self.width))
+
+    def value(self, sums: Float64) -> Float64:
+        """Return chrF in percent, (…, 3N + 1) ↦ (…): the F of mean precision and mean recall."""
+        matches, of_hypothesis, of_reference = (sums[..., k:-1:3] for k in range(3))
+        defined = (of_hypothesis > 0) & (of_reference > 0)
+        orders = np.maximum(defined.sum(axis=-1), 1)
+        precision, recall = (
+            np.where(defined, matches / np.maximum(total, 1), 0.0).sum(axis=-1) / orders
+            for total in (of_hypothesis, of_reference)
+        )
+        factor = self.beta**2
+        divisor = factor * precision + recall
+        score = (1 + factor) * precision * recall / np.where(divisor > 0, divisor, 1.0)
+        return np.asarray(100 * score)
+
+    def gain(self, counts: Float64) -> Float64:
+        """Return the score as a fraction times the mean reference length, (n, 3N + 1) ↦ (n,)."""
+        return np.asarray(self.fraction(counts) * counts[:, -1])
+
+    def _of_sentence(self, texts: Sequence[str], refs: Sequence[str]) -> Float64:
+        """Return the counts of the hypotheses of a sentence, (texts, 3N + 1)."""
+        strings = [*texts, *refs]
+        parts = [_ngrams(["".join(s.split()) for s in strings], len(texts), self.char_order)]
+        if self.word_order:
+            parts.append(_ngrams([_words(s) for s in strings], len(texts), self.word_order))
+        length = np.mean([len(text.split()) for text in refs])
+        flat = np.concatenate(parts, axis=2).reshape(len(texts), len(refs), -1)
+        each = np.concatenate([flat, np.full((*flat.shape[:2], 1), length)], axis=2)
+        best = self.value(each).argmax(axis=1)  # the first of equal ones, as in sacreBLEU
+        return np.asarray(each[np.arange(len(texts)), best])
+
+
+def _ngrams(units: Sequence[Sequence[str]], count: int, longest: int) -> Float64:
+    """Return (texts, references, orders, 3) matches and n-grams of both.
+
+    Args:
+        units: the characters or words of `count` texts, then those of the references.
+        count: the number of texts.
+        longest: the number of orders.
+    """
+    from bpa_ppl.quality.pairs_compiled import bags_of, matches_between
+
+    text = Vocabulary().number([list(sequence) for sequence in units])
+    rows, columns = np.arange(count), np.arange(count, len(units))
+    matches = matches_between(bags_of(*text, longest), longest, rows, columns)
+    totals = np.maximum(np.diff(text[1])[:, None] - np.arange(longest), 0)
+    both = np.broadcast_arrays(matches, totals[:count, None], totals[None, count:])
+    result = np.stack(both, axis=-1).astype(np.float64)
+    result[..., 1] *= result[..., 2] > 0  # sacreBLEU leaves out orders that the reference lacks
+    return result
+
+
+def _words(text: str) -> list[str]:
+    """Return the words of a text as chrF++ counts them: punctuation at one end is a word."""
+    words = list[str]()
+    for word in text.split():
+        if len(word) > 1 and word[-1] in punctuation:
+            words += [word[:-1], word[-1]]
+        elif len(word) > 1 and word[0] in punctuation:
+            words += [word[0], word[1:]]
+        else:
+            words.append(word)
+    return words

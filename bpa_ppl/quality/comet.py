@@ -58,6 +58,11 @@ class Comet(Averaged, frozen=True):
 
     title = "COMET"
 
+    @property
+    def installed(self) -> bool:
+        """Whether there is a program comet-score."""
+        return _program() is not None
+
     def signature(self, references: References, *, sentence: bool = False) -> str:
         """Return the model and the version of the package."""
         return f"{self.key}|model:{self.model}|version:{_ask('version', model=self.model)}"
@@ -152,12 +157,17 @@ def _ask(function: str, *arguments: Any, model: str) -> Any:
 
 def _python() -> Path:
     """Return the Python that has unbabel-comet: the one next to the program `comet-score`."""
-    folders = [os.environ.get("PATH", os.defpath), str(Path(sys.executable).parent)]
-    program = shutil.which("comet-score", path=os.pathsep.join(folders))
+    program = _program()
     if program is None:
         problem = f"there is no program comet-score: {_INSTALL}, or add scores as a column"
         raise UsageError(problem, parameter="metric", code="not-supported")
     return Path(program).resolve().with_name("python.exe" if os.name == "nt" else "python")
+
+
+def _program() -> str | None:
+    """Return the path of the program `comet-score`; None if there is none."""
+    folders = [os.environ.get("PATH", os.defpath), str(Path(sys.executable).parent)]
+    return shutil.which("comet-score", path=os.pathsep.join(folders))
 
 
 class _Worker:

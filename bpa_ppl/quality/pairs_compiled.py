@@ -162,7 +162,7 @@ def _f_score(matches: Int64, hyp: int, ref: int, beta: float) -> float:
 
 
 @njit
-def _match(bags: Bags, in_reference: Int32, matches: Int64, u: int) -> None:
+def _count_matches(bags: Bags, in_reference: Int32, matches: Int64, u: int) -> None:
     """Set the matches of each order of text u with a reference that has kinds so often."""
     kinds, counts, begins, order_of, size_of = bags
     matches[:] = 0
@@ -179,7 +179,7 @@ def _similar(
 
     `in_reference` is how often each kind occurs in v; `matches` is work space.
     """
-    _match(bags, in_reference, matches, u)
+    _count_matches(bags, in_reference, matches, u)
     if len(matches) > 4:
         return _f_score(matches, lengths[u], lengths[v], 2.0)
     return _bleu(matches, lengths[u], lengths[v])
@@ -205,13 +205,44 @@ def f_scores_between_all(bags: Bags, lengths: Int64, orders: Int64, beta: float)
         for i in range(begins[v], begins[v + 1]):
             in_reference[kinds[i]] = counts[i]
         for u in range(v + 1):
-            _match(bags, in_reference, matches, u)
+            _count_matches(bags, in_reference, matches, u)
             for k, n in enumerate(orders):
                 scores[k, u, v] = _f_score(matches[:n], lengths[u], lengths[v], beta)
                 scores[k, v, u] = _f_score(matches[:n], lengths[v], lengths[u], beta)
         for i in range(begins[v], begins[v + 1]):
             in_reference[kinds[i]] = 0
     return scores
+
+
+@njit(nogil=True, cache=True)
+def matches_between(bags: Bags, longest: int, rows: Int64, columns: Int64) -> Int64:
+    """Return the matches of n-grams, (rows, columns, longest), of some texts with others.
+
+    An n-gram matches as often as it occurs in both texts.
+
+    Args:
+        bags: the n-grams of all texts, from `bags_of`.
+        longest: the length of the longest n-grams.
+        rows: the texts.
+        columns: the others.
+
+    >>> units, starts = np.array([0, 1, 0, 0, 1], np.int32), np.array([0, 3, 5])
+    >>> both = np.arange(2)
+    >>> matches_between(bags_of(units, starts, 2), 2, both, both).tolist()
+    [[[3, 2], [2, 1]], [[2, 1], [2, 1]]]
+    """
+    kinds, counts, begins, order_of, _ = bags
+    in_reference = np.zeros(len(order_of), np.int32)
+    matches = np.zeros((len(rows), len(columns), longest), np.int64)
+    for j in range(len(columns)):
+        v = columns[j]
+        for i in range(begins[v], begins[v + 1]):
+            in_reference[kinds[i]] = counts[i]
+        for i in range(len(rows)):
+            _count_matches(bags, in_reference, matches[i, j], rows[i])
+        for i in range(begins[v], begins[v + 1]):
+            in_reference[kinds[i]] = 0
+    return matches
 
 
 @njit(nogil=True, cache=True)

@@ -94,6 +94,18 @@ def reported(nbest: NBest, metric: str | Metric) -> tuple[Metric, ...]:
     return config, *(resolve(name) for name in others if name != config.key)
 
 
+def judging(criterion: Metric) -> tuple[Metric, ...]:
+    """Return the metrics that choices by a posterior are judged by: its criterion comes first.
+
+    TER and BLEU come together, because a choice by one of them may lower the other.
+
+    >>> [[metric.key for metric in judging(resolve(name))] for name in ("chrf", "bleu", "ter+bleu")]
+    [['chrf'], ['bleu', 'ter'], ['ter+bleu', 'ter', 'bleu']]
+    """
+    others = ("ter", "bleu") if criterion.key in ("ter", "bleu", "ter+bleu") else ()
+    return criterion, *(resolve(name) for name in others if name != criterion.key)
+
+
 def choice_scores(nbest: NBest, choice: npt.ArrayLike, metric: str | Metric) -> tuple[Score, ...]:
     """Return the corpus scores of one hypothesis of each list: the metric, TER and BLEU.
 

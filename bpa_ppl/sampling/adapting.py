@@ -43,8 +43,9 @@ from bpa_ppl.posterior import Draws, to_arviz
 from bpa_ppl.posterior.draws import SAMPLING_TIME, WEIGHTS
 from bpa_ppl.progress import Reporter, inherited_progress, reporter
 from bpa_ppl.quality import Metric, has_preferences, resolve
+from bpa_ppl.quality.base import default_metric
 from bpa_ppl.quality.scoring import no_references
-from bpa_ppl.registry import LIKELIHOODS, PRIORS, SAMPLERS
+from bpa_ppl.registry import LIKELIHOODS, METRICS, PRIORS, SAMPLERS
 from bpa_ppl.sampling import density
 from bpa_ppl.sampling.base import Data, Model, Program, Sampled, Sampler, Target, place
 from bpa_ppl.sampling.mode import find_mode
@@ -59,6 +60,7 @@ from bpa_ppl.weights import (
     Weights,
     check_totals,
     equal_weights,
+    has_canonical,
     initial_weights,
     match,
     spread_within,
@@ -203,7 +205,9 @@ def prepare_target(nbest: NBest, weights: AnyWeights, options: AdaptOptions) -> 
         UsageError: if an option does not exist or makes no sense.
     """
     require(nbest, NBest, "adapt takes n-best lists (NBest): read a file with read_nbest", "nbest")
-    engine, goal = options.resolved_sampler(), resolve(options.metric, nbest)
+    engine, equal = options.resolved_sampler(), isinstance(weights, str) and weights == EQUAL
+    started = EQUAL if equal else "none" if weights is None else ""
+    goal = gain_of(options, nbest, weights)
     engine.require_packages()
     likelihood = _likelihood(options, engine, goal, nbest)
     if (
@@ -214,8 +218,6 @@ def prepare_target(nbest: NBest, weights: AnyWeights, options: AdaptOptions) -> 
     ):
         raise no_references(nbest.origin)
     family, defaults, lower = _family(options), options.defaults, options.lower_is_better
-    equal = isinstance(weights, str) and weights == EQUAL
-    started = EQUAL if equal else "none" if weights is None else ""
     if lower and not equal:
         problem = "features of which less is better are for equal weights alone"
         raise UsageError(problem, parameter="lower_is_better", code="conflict")
@@ -291,6 +293,30 @@ def prepare_target(nbest: NBest, weights: AnyWeights, options: AdaptOptions) -> 
     }
     constants = {**sentences.scores(), **stored(prepared.sources)}
     return Prepared(target, engine, sentences, attrs, constants)
+
+
+def gain_of(options: AdaptOptions, nbest: NBest, weights: AnyWeights) -> Metric:
+    """Return the gain that is chosen, else that of the oracles, or the default of the lists.
+
+    A default other than TER is logged.
+
+    Args:
+        options: of `adapt`.
+        nbest: the adaptation sentences.
+        weights: as for `adapt`.
+
+    >>> lists = NBest.from_lists([["a", "b"]], [[[0.5], [0.7]]], ["lm"], references=["a"])
+    >>> gain_of(AdaptOptions(), lists, None).key
+    'chrf'
+    """
+    if options.metric is not None:
+        return resolve(options.metric, nbest)
+    if options.oracle is not None and options.oracle.metric in METRICS:
+        return resolve(options.oracle.metric)
+    metric = resolve(default_metric(nbest, canonical=has_canonical(weights)))
+    if metric.key != "ter" and nbest.references is not None and not options.prior_only:
+        log_info('the gain is chrF, because there are no canonical weights; metric="ter" uses TER')
+    return metric
 
 
 def _likelihood(options: AdaptOptions, engine: Sampler, goal: Metric, nbest: NBest) -> Likelihood:

@@ -15,7 +15,9 @@ from bpa_ppl.errors import quoted, require
 from bpa_ppl.nbest import NBest, demote_to_extras
 from bpa_ppl.options import AdaptOptions
 from bpa_ppl.quality import Metric, oracles, resolve
+from bpa_ppl.quality.base import default_metric
 from bpa_ppl.quality.column import (
+    by_name,
     column_of,
     judged_lists,
     numeric_columns,
@@ -42,7 +44,8 @@ class ColumnSummary(NamedTuple):
 
     Attributes:
         name: of the column.
-        kind: "feature", or "extra", which has no weight and can be the gain.
+        kind: "feature"; "gain", the column that is the gain; or "extra", which has no weight and
+            can be the gain.
         minimum: the lowest value.
         median: of all values.
         maximum: the highest value.
@@ -79,7 +82,7 @@ class Plan(NamedTuple):
 
     >>> lists = NBest.from_lists([["a", "b"]], [[[0.5], [1.5]]], ["lm"], references=["b"])
     >>> describe(lists).plan.gain, describe(lists).plan.likelihood
-    ('ter', 'margin')
+    ('chrf', 'margin')
     """
 
     gain: str | None
@@ -209,8 +212,8 @@ def describe(nbest: NBest, metric: str | Metric | None = None) -> Description:
 
     Args:
         nbest: the lists.
-        metric: the gain, as for `adapt`. None is TER where there are references, else the
-            preferences of the lists, else their first column of judgements.
+        metric: the gain, as for `adapt`. None is, where there are references, chrF, or TER of lists
+            with totals; else the preferences of the lists, or their first column of judgements.
 
     Raises:
         UsageError: if there is no such metric or column.
@@ -238,8 +241,9 @@ def describe(nbest: NBest, metric: str | Metric | None = None) -> Description:
     references = nbest.references or ()
     texts = [nbest.texts(sentence) for sentence in range(len(nbest))]
     with_reference = [place for place, known in enumerate(references) if known]
-    columns = tuple(_summary(nbest, name) for name in numeric_columns(nbest))
     plan = _plan(nbest, metric, with_reference)
+    gain = () if plan is None or plan.gain is None else by_name(plan.gain).columns
+    columns = tuple(_summary(nbest, name, gain) for name in numeric_columns(nbest))
     ids = nbest.sentence_ids
     return Description(
         origin=nbest.origin,
@@ -263,7 +267,8 @@ def describe(nbest: NBest, metric: str | Metric | None = None) -> Description:
     )
 
 
-def _summary(nbest: NBest, name: str) -> ColumnSummary:
+def _summary(nbest: NBest, name: str, gain: tuple[str, ...]) -> ColumnSummary:
+    kind = "feature" if name in nbest.feature_names else "extra"
     values = column_of(nbest, name)
     is_known = ~np.isnan(values)
     lists, rows = with_judged(nbest, is_known)
@@ -272,7 +277,7 @@ def _summary(nbest: NBest, name: str) -> ColumnSummary:
     known = values[is_known] if is_known.any() else np.array([np.nan])
     return ColumnSummary(
         name,
-        "feature" if name in nbest.feature_names else "extra",
+        "gain" if name in gain else kind,
         float(known.min()),
         float(np.median(known)),
         float(known.max()),
@@ -287,7 +292,7 @@ def _plan(nbest: NBest, metric: str | Metric | None, with_reference: list[int]) 
     extras = [name for name in numeric_columns(nbest) if name not in nbest.feature_names]
     if metric is None:
         column = not with_reference and not has_preferences(nbest) and extras
-        metric = extras[0] if column else str(options.metric)
+        metric = extras[0] if column else default_metric(nbest, canonical=False)
     goal = resolve(metric, nbest)
     preferences = False
     if "references" in goal.needs:
@@ -339,9 +344,7 @@ def _warnings(
             yield f"{column.name} is constant within each list, so its weight has no effect"
         elif np.ptp(values - position) == 0:
             yield f"{column.name} is the position in the list: exclude it"
-        elif _JUDGEMENTS.intersection(re.findall("[a-z]+", column.name.lower())) and (
-            plan is None or plan.gain != column.name.lstrip("-")
-        ):
+        elif _JUDGEMENTS.intersection(re.findall("[a-z]+", column.name.lower())):
             yield f"{column.name} is a feature: if people judged so, name it as the gain"
         elif largest * np.finfo(np.float32).eps > _ROUNDING * column.within:
             yield f"{column.name} is too large for 32-bit numbers: subtract {column.median:.4g}"

@@ -34,6 +34,7 @@ from bpa_ppl.posterior import Draws, as_draws
 from bpa_ppl.posterior.statistics import POOR_PARETO_K
 from bpa_ppl.quality import Column, Metric, demote_to_extras, resolve
 from bpa_ppl.quality import gains as gains_in
+from bpa_ppl.quality.base import default_metric
 from bpa_ppl.quality.column import with_judged
 from bpa_ppl.quality.scoring import no_references
 from bpa_ppl.weights import spread_within
@@ -68,7 +69,8 @@ def compare_baselines(
         posterior: from `adapt`; None compares only the baselines.
         choice: (sentences,) the position that `rerank` chose from each new list; the baselines are
             then those selected on the adaptation sentences. None compares by leave-one-out.
-        metric: of the gains; None uses that of the posterior, or `ter`.
+        metric: of the gains; None uses that of the posterior, or the default of `adapt` without
+            canonical weights.
         moved_files: as for `rerank`.
 
     Raises:
@@ -85,7 +87,7 @@ def compare_baselines(
     """
     require(nbest, NBest, "baselines are compared on n-best lists (NBest)")
     if posterior is None:
-        gain = resolve(metric or "ter", nbest)
+        gain = resolve(metric or default_metric(nbest, canonical=False), nbest)
         return _compared(
             demote_to_extras(nbest, gain.columns), gains_of(nbest, gain), _name(gain), None
         )
@@ -142,27 +144,30 @@ def recorded_comparison(draws: Draws) -> BaselineComparison | None:
 
 
 def criterion(nbest: NBest, draws: Draws) -> Metric | None:
-    """Return the criterion of a posterior, or TER if lists lack its column.
+    """Return the criterion of a posterior, which choices from lists are judged by.
+
+    If the posterior records none that is installed, or the lists lack its column, it is the gain
+    that `adapt` uses by default.
 
     Returns:
-        None if the lists have neither the column nor references.
+        None if the lists lack what the criterion needs.
     """
     goal = criterion_of(draws.attrs)
-    if goal is not None and set(goal.columns) <= {*nbest.feature_names, *nbest.extras}:
-        return goal if _all_references(nbest) or "references" not in goal.needs else None
-    if goal is None or goal.columns:
-        goal = resolve("ter")
-    return goal if _all_references(nbest) else None
-
-
-def _all_references(nbest: NBest) -> bool:
-    return bool(nbest.references) and all(nbest.references or ())
+    if goal is None or not set(goal.columns) <= {*nbest.feature_names, *nbest.extras}:
+        canonical = "canonical_weights" not in draws.attrs
+        goal = resolve(default_metric(nbest, canonical=canonical))
+    lacks_references = not nbest.references or not all(nbest.references)
+    lacks = {"references": lacks_references, "sources": nbest.sources is None}
+    return None if any(lacks.get(name, False) for name in goal.needs) else goal
 
 
 def no_gains(nbest: NBest, draws: Draws) -> DataError:
     """Return the error for lists that cannot be evaluated: see `criterion`."""
     goal = criterion_of(draws.attrs)
     if goal is None or not goal.columns:
+        if goal is not None and "sources" in goal.needs and nbest.sources is None:
+            message = f"{goal.key} needs the source of each sentence"
+            return DataError(message, nbest.origin, parameter="sources", code="missing-sources")
         return no_references(nbest.origin)
     message = f"the lists have neither references nor the column {', '.join(goal.columns)}"
     code = "missing-references"
@@ -171,7 +176,7 @@ def no_gains(nbest: NBest, draws: Draws) -> DataError:
 
 def gains_of(nbest: NBest, metric: Metric) -> Float64:
     """Return the gain of every candidate, (hypotheses,); NaN if a column has no value."""
-    return gains_in(nbest, metric, cache=False)
+    return gains_in(nbest, metric, cache=metric.slow)
 
 
 def _compared(
@@ -252,7 +257,7 @@ class BaselineTally:
 
     Args:
         draws: the posterior.
-        metric: of the gains; None uses the criterion of the posterior, or TER.
+        metric: of the gains; None uses the criterion of the posterior: see `criterion`.
     """
 
     def __init__(self, draws: Draws, metric: Metric | None = None):

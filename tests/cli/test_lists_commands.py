@@ -239,7 +239,9 @@ def test_files_of_which_only_some_have_references_or_judgements(
     found = json.loads(done.out)
     assert "mqm is missing for 8 of 16" in done.err
     assert "no references for 4 of 8 sentences" in done.err
-    assert found["plan"]["gain"] == "ter"
+    assert found["plan"]["gain"] == "chrf"
     assert found["plan"]["judged"] == 4
     adapt = ("adapt", "part*.jsonl", "--weights", "none", "--sampler", "laplace", "-o", "out.nc")
-    assert "4 lists left out: no reference" in succeed(*adapt).err
+    done = succeed(*adapt)
+    assert "4 lists left out: no reference" in done.err
+    assert done.err.count("the gain is chrF, because there are no canonical weights") == 1

@@ -62,6 +62,37 @@ def reference_expectations(
     return actual
 
 
+@pytest.mark.parametrize("metric", ["chrf", "bleu", "mqm"])
+def test_better_is_by_the_criterion_of_the_posterior(
+    lists: NBest, weights: reference_model.Array, metric: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A column has no value of one candidate with another as the reference: chrF stands for it."""
+
+    def no_edits(*arguments: object) -> None:
+        raise AssertionError("no word edits are needed")
+
+    monkeypatch.setattr("bpa_ppl.decoding.confidence.Edited", no_edits)
+    attrs: dict[str, Any] = {"oracle_metric": metric}
+    if metric == "mqm":
+        attrs |= {"gain_column": {"column": "mqm", "negative": False}}
+    posterior = replace(as_draws(external_posterior(weights, NAMES)), attrs=attrs)
+    result = rerank(lists, posterior, unchecked=True, confidence=True)
+    assert result.confidence is not None
+    scorer: Any = BLEU(effective_order=True) if metric == "bleu" else CHRF()
+    for s, p in enumerate(reference_model.predictive(lists, weights[0])):
+        new, old = (
+            np.array([scorer.sentence_score(text, [right]).score for right in lists.texts(s)])
+            for text in (result.texts[s], result.canonical_texts[s])
+        )
+        assert result.confidence.better[s] == pytest.approx(p @ (new > old + 1e-9), abs=2e-5)
+        assert result.confidence.worse[s] == pytest.approx(p @ (new < old - 1e-9), abs=2e-5)
+    assert np.isnan(result.confidence.edits).all()
+    least = float(np.median(result.confidence.better[result.changed]))
+    kept = rerank(lists, posterior, unchecked=True, min_confidence=least)
+    takes = result.confidence.better > least
+    np.testing.assert_array_equal(kept.choice, np.where(takes, result.choice, result.canonical))
+
+
 @pytest.mark.parametrize("rule", ["predictive", "chrf"])
 def test_expectations_agree_with_loops(
     lists: NBest, weights: reference_model.Array, posterior: Any, rule: str

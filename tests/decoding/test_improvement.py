@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,11 +12,16 @@ from html_outline import Outline
 from raising import raises
 
 from bpa_ppl import DataError, Draws, NBest, adapt, corpus_score
+from bpa_ppl.decoding import rerank_to
 from bpa_ppl.decoding.improvement import evaluate_improvement
 from bpa_ppl.decoding.report import report_page, texts_of
 from bpa_ppl.diagnostics.choices import changes_section
 from bpa_ppl.diagnostics.comparison.comparison import changed_translations
 from bpa_ppl.diagnostics.improvement import Improvement, improvement_section
+from bpa_ppl.options import AdaptOptions, RerankOptions
+from bpa_ppl.quality import resolve
+from bpa_ppl.registry import LIKELIHOODS, METRICS
+from bpa_ppl.sampling import adapt_draws
 
 WORDS = np.array([f"word{k}" for k in range(14)])
 COUNT = "adaptation_sentences"
@@ -115,15 +121,68 @@ def test_baseline_without_canonical_weights() -> None:
     assert improvement.before.tolist() == [1] * 40
     assert improvement.comparison is not None
     assert improvement.verdict == "no"
-    assert str(improvement).endswith("changed compared with the best single feature (low LM0).")
+    assert "changed compared with the best single feature (low LM0). The" in str(improvement)
     table = Outline(improvement_section(improvement)[1].blocks[1].html())
-    gains = table.column(0, "mean ter gain")
+    gains = table.column(0, "mean chrf gain")
     assert gains["adapted weights"] == gains["best single feature (low LM0)"]
     known = adapt(pool, {"LM0": 2.0}, sampler="map")
     with_canonical = evaluate_improvement(pool, known)
     assert with_canonical.before.tolist() == [0] * 40
     assert with_canonical.baseline == "canonical weights"
     assert with_canonical.comparison is None
+
+
+@pytest.mark.parametrize("name", [*(name for name in METRICS if name != "column"), "comet"])
+def test_recorded_criterion_comes_first(name: str, tmp_path: Path) -> None:
+    pool = lists(10).with_extras(comet=np.tile([0.25, 0.75], 10))
+    metric = resolve(name, pool)
+    if metric.slow:
+        pytest.skip("unbabel-comet takes long, and downloads a model")
+    for likelihood in LIKELIHOODS:
+        if LIKELIHOODS[likelihood]().observes == "preferences":
+            continue
+        options = AdaptOptions(metric=name, likelihood=likelihood, sampler="map")
+        posterior = adapt_draws(pool, None, options)
+        improvement = evaluate_improvement(pool, posterior)
+        title = improvement.changes[0].name
+        assert title == (name if metric.columns else name.upper())
+        # The first metric that the verdict names, if it names one.
+        named = re.search(r"\b(TER\+BLEU|TER|BLEU|CHRF|WER|CER|comet)\b", str(improvement))
+        assert named is None or named[1] == title
+        unit = name if metric.columns else f"{name} gain"
+        assert f"than a random candidate (mean {unit} " in str(improvement)
+        paths, unchecked = (tmp_path / "out", tmp_path / "details"), RerankOptions(unchecked=True)
+        summary = rerank_to(pool, posterior, *paths, options=unchecked)
+        assert summary.scores is not None
+        keys = [score.metric for score in summary.scores.after]
+        related = {"ter", "bleu"} if name in ("ter", "bleu", "ter+bleu") else set()
+        assert (keys[0], set(keys[1:])) == (name, related - {name})
+        if likelihood != "oracle":
+            assert summary.baselines is not None
+            assert summary.baselines.unit == unit
+        verdict, section = improvement_section(improvement)
+        assert str(improvement) == verdict.text
+        assert Outline(section.blocks[0].html()).tables[0][1][0] == title
+
+
+def test_choices_that_are_not_better_than_random_have_not_helped(improvement: Improvement) -> None:
+    posterior = adapt(lists(), None, sampler="map")
+    found = evaluate_improvement(lists(), posterior)
+    assert found.comparison is not None
+    better = replace(found, changes=tuple(c._replace(verdict="better") for c in found.changes))
+    better = replace(better, scores=replace(found.scores, changed=1))
+    assert better.verdict == "yes"
+    assert "The choices are better than a random candidate" in str(better)
+    for low, high, words in ((-1.0, 1.0, "not clearly better"), (-2.0, -1.0, "worse")):
+        rows = tuple(
+            row._replace(low=low, high=high) if row.name == "random candidate" else row
+            for row in found.comparison.rows
+        )
+        other = replace(better, comparison=replace(found.comparison, rows=rows))
+        assert other.verdict == "unknown"
+        assert f"The choices are {words} than a random candidate" in str(other)
+        assert not str(other).startswith("Yes")
+    assert "random" not in str(improvement)  # canonical weights are the baseline
 
 
 def test_largest_changes_are_shown_and_escaped(improvement: Improvement) -> None:
@@ -160,12 +219,10 @@ def test_column_of_the_posterior_determines_the_verdict() -> None:
     pool = lists().with_extras(comet=np.tile([0.25, 0.75], 40))
     posterior = draws(-1.0, attrs={"gain_column": {"column": "comet"}})
     improvement = evaluate_improvement(pool, posterior)
-    assert [change.name for change in improvement.changes] == ["comet", "TER", "BLEU", "length"]
+    assert [change.name for change in improvement.changes] == ["comet"]
     assert improvement.changes[0].score.difference == pytest.approx(0.5)
-    worse = tuple(change._replace(verdict="worse") for change in improvement.changes[1:])
-    alone = replace(improvement, changes=(improvement.changes[0], *worse))
-    assert alone.verdict == "yes"
-    assert "TER" not in str(alone)
+    assert improvement.verdict == "yes"
+    assert "TER" not in str(improvement)
     without = evaluate_improvement(lists(), posterior)
     assert [change.name for change in without.changes] == ["TER", "BLEU", "length"]
     for draws_of_any in (posterior, draws(-1.0)):

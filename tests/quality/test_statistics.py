@@ -7,7 +7,7 @@ import pytest
 from sacrebleu import metrics
 
 from bpa_ppl import NBest, corpus_score
-from bpa_ppl.quality import BLEU, TER, Metric, gains, resolve, statistics
+from bpa_ppl.quality import BLEU, CHRF, TER, Metric, gains, resolve, statistics
 
 
 def sentence(rng: np.random.Generator, longest: int = 12) -> str:
@@ -45,6 +45,8 @@ COUNTED = [
     *(BLEU(smoothing=smoothing) for smoothing in ("floor", "add-k", "none")),
     BLEU(tokenize="13a", lowercase=True),
     BLEU(tokenize="char"),
+    "chrf",
+    CHRF(char_order=4, word_order=2, beta=3),
 ]
 
 

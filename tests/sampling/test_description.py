@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -38,7 +39,9 @@ def test_counts() -> None:
     within = np.concatenate([[0, 1, -1], [0.5, -0.5], [0]])
     assert logprob.within == pytest.approx(np.sqrt(np.mean(within**2)))
     assert comet[2:5] == (4, 6, 9)
-    assert judged[:5] == ("mqm", "extra", -5, -1, 0)
+    assert judged[:5] == ("mqm", "gain", -5, -1, 0)
+    named = bpa.describe(lists(mqm=mqm), "-comet").columns
+    assert [column.kind for column in named] == ["feature", "gain", "extra"]
     assert (judged.missing, judged.within) == (3, 2.5)
     assert found.plan is not None
     assert found.plan[:5] == ("mqm", "risk", "isotropic", "auto", "shared")
@@ -50,7 +53,7 @@ def test_references_and_ties() -> None:
     found = bpa.describe(lists().with_references([("the cat", "b"), (), ("y",)]))
     assert (found.references, found.among) == (2, 1)
     assert found.plan is not None
-    assert (found.plan.gain, found.plan.likelihood, found.plan.judged) == ("ter", "margin", 2)
+    assert (found.plan.gain, found.plan.likelihood, found.plan.judged) == ("chrf", "margin", 2)
     assert (found.plan.tied, found.plan.equal) == (1, 0)  # "the cat" twice
     assert any("reference" in warning for warning in found.warnings)
 
@@ -64,6 +67,30 @@ def test_what_adapt_does_is_what_is_described() -> None:
     assert attrs["prior"]["name"] == found.plan.prior
     assert attrs["oracle_ties"] == found.plan.ties
     assert (found.plan.judged, found.plan.equal) == (2, 1)
+
+
+@pytest.mark.parametrize("kind", ["none", "equal", "canonical", "totals", "chosen"])
+def test_default_gain(kind: str, caplog: pytest.LogCaptureFixture) -> None:
+    known = lists().with_references([("the cat", "b"), ("hey",), ("y",)])
+    if kind == "totals":
+        known = replace(known, totals=np.arange(6, dtype=np.float32))
+    weights: Any = {"none": None, "equal": "equal", "totals": None}.get(kind, {"logprob": 0.5})
+    options = AdaptOptions(metric="bleu" if kind == "chosen" else None, defaults={"comet": 0.0})
+    if weights is None or weights == "equal":
+        options = replace(options, defaults=None)
+    with caplog.at_level("INFO", logger="bpa_ppl"):
+        attrs = prepare_target(known, weights, options).attrs
+    expected = {"none": "chrf", "equal": "chrf", "chosen": "bleu"}.get(kind, "ter")
+    assert attrs["oracle_metric"] == expected
+    messages = [record.message for record in caplog.records if "the gain is" in record.message]
+    assert len(messages) == (expected == "chrf")
+    plan = bpa.describe(known).plan
+    assert plan is not None
+    assert plan.gain == ("ter" if kind == "totals" else "chrf")
+    if kind == "none":  # oracles that were found before have a metric of their own
+        found = bpa.quality.oracles(known, "ter", ties="shared")
+        options = AdaptOptions(oracle=found)
+        assert prepare_target(known, None, options).attrs["oracle_metric"] == "ter"
 
 
 def test_preferences_and_nothing() -> None:
@@ -84,7 +111,7 @@ def test_json_has_everything() -> None:
     assert plain["columns"][2] == {
         **dict.fromkeys(("minimum", "median", "maximum")),
         "name": "mqm",
-        "kind": "extra",
+        "kind": "gain",
         "within": 0.0,
         "missing": 6,
     }

@@ -79,7 +79,7 @@ def test_columns_of_the_second_set_may_be_ordered_differently(toy: NBest) -> Non
     ("arguments", "code", "parameter"),
     [
         ({"tuner": "powell"}, "unknown-name", "tuner"),
-        ({"metric": "chrf"}, "not-supported", "metric"),
+        ({"metric": "unbabel"}, "unknown-name", "metric"),
         ({"tuner": "pro", "epochs": 3}, "unknown-setting", "epochs"),
         ({"restarts": 0}, "invalid-setting", "restarts"),
         ({"tuner": "mert+"}, "missing-setting", "extra"),
