@@ -90,8 +90,8 @@ def adapt(nbest: NBest, weights: AnyWeights, options: AdaptOptions) -> Inference
 
     Args:
         nbest: n-best lists of the adaptation sentences, with references if the metric needs them;
-            with no sentence at all the posterior equals the prior. An extra `domain` of the
-            sentences numbers their domains.
+            with no sentence at all the posterior equals the prior, which is warned about unless
+            `prior_only` is chosen. An extra `domain` of the sentences numbers their domains.
         weights: the canonical weights λ_T, by feature name, or one for each column in their order.
             None starts at 0 for all features but those named as log-probabilities (see
             `initial_weights`); `"equal"` starts at the mean of the standardised features (see

@@ -373,7 +373,8 @@ def _ridge(
         """Return the weights from the other folds, (penalties, features)."""
         kept = [number for number in range(count) if number not in left_out]
         values, vectors = np.linalg.eigh(squares[kept].sum(axis=0))
-        return vectors.T @ products[kept].sum(axis=0) / (values + _PENALTIES[:, None]) @ vectors.T
+        along = vectors.T @ products[kept].sum(axis=0)
+        return np.asarray(along / (values + _PENALTIES[:, None]) @ vectors.T)
 
     # R² of the first fold of a pair, but for sign and a constant, if both are left out.
     error = np.zeros((count, count, len(_PENALTIES)))
@@ -515,7 +516,10 @@ class BaselineComparison:
 
     @property
     def warning(self) -> str:
-        """A warning if the best baseline is better than the adapted weights, or chance as good."""
+        """A warning if the best baseline is better than the adapted weights, or chance is as good.
+
+        Empty otherwise.
+        """
         row, chance = self.baseline, self.row(RANDOM)
         if row is not None and row.verdict == WORSE:
             return (

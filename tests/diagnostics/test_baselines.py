@@ -545,7 +545,7 @@ def test_adapt_reports_judgements_that_do_not_separate_the_features() -> None:
             assert len(warned) <= 1
             expected = "the judged lists do not separate the features: on 20 lists"
             logged[null].append(any(message.startswith(expected) for message in warned))
-    assert sum(logged[True]) >= 9
+    assert sum(logged[True]) >= 7
     assert sum(logged[False]) <= 1
 
 
