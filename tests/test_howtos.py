@@ -260,6 +260,7 @@ def test_python_example_for_neural_systems(
     assert "comet" not in example_scope["posterior"]["posterior"]["feature"].values
 
 
+@pytest.mark.filterwarnings("ignore:all choices from 40 adaptation lists")  # eve is the best
 def test_command_for_neural_systems(example_scope: dict[str, Any]) -> None:
     (line,) = re.findall(r"`bpa (adapt judged\.jsonl .*?)`", SECTION)
     app([*line.split(), "-q"], standalone_mode=False)

@@ -33,10 +33,10 @@ from bpa_ppl.judging.outlook import Outlook, Tally, outlook
 from bpa_ppl.judging.questions import ABOUT, Candidates, informative
 from bpa_ppl.models import Preference, Preparation, Prior
 from bpa_ppl.nbest import Float64, Int64, NBest
-from bpa_ppl.notes import log_info
+from bpa_ppl.notes import capture_notes, log_info, replay
 from bpa_ppl.options import AdaptOptions
 from bpa_ppl.posterior import Draws
-from bpa_ppl.sampling.adapting import adapt, adapt_draws
+from bpa_ppl.sampling.adapting import EQUALS_PRIOR, adapt, adapt_draws
 
 if TYPE_CHECKING:
     from bpa_ppl.posterior.adapter import Posterior
@@ -442,7 +442,9 @@ def _prior_of(
     settings = AdaptOptions(
         sampler="map", likelihood=likelihood, prior=given, prior_only=True, **options
     )
-    draws = adapt_draws(lists, start, settings)
+    with capture_notes() as notes:
+        draws = adapt_draws(lists, start, settings)
+    replay([note for note in notes if note.message != EQUALS_PRIOR])  # answers are added later
     recorded = Prior.recorded(draws)
     if isinstance(prior, Mapping):
         recorded = _centred(recorded, prior)

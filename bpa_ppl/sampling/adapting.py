@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from bpa_ppl.caching import prepare_jax
 from bpa_ppl.diagnostics.baselines.comparing import with_baselines
+from bpa_ppl.diagnostics.baselines.table import system_column
 from bpa_ppl.diagnostics.checks import checked, has_passed
 from bpa_ppl.errors import DataError, UsageError, checked_seed, require
 from bpa_ppl.features.recipes import stored
@@ -77,6 +78,10 @@ _WITH_MARGIN = ("ter", "bleu", "chrf", "ter+bleu", "wer", "cer")
 #: depends on it; if its posterior is nearly as wide as its prior, and its mean has hardly shifted,
 #: in standard deviations of the prior; and if its feature is not rare, but varies in many lists.
 _NEGLIGIBLE, _MIN_WIDTH, _MAX_SHIFT, _MIN_VARYING = 0.005, 0.9, 0.25, 0.5
+#: Fewer lists with several systems say little on a posterior that chooses one system.
+_MIN_LISTS = 5
+#: What is logged if nothing was observed.
+EQUALS_PRIOR = "the posterior equals its prior: no sentence was judged"
 _PACKAGES = ("bpa_ppl", "numpyro", "jax", "arviz", "sacrebleu")
 
 
@@ -86,8 +91,8 @@ def adapt(nbest: NBest, weights: AnyWeights, options: AdaptOptions) -> Inference
 
     Args:
         nbest: n-best lists of the adaptation sentences, with references if the metric needs them;
-            with no sentence at all the posterior equals the prior. An extra `domain` of the
-            sentences numbers their domains.
+            with no sentence at all the posterior equals the prior, which is warned about unless
+            `prior_only` is chosen. An extra `domain` of the sentences numbers their domains.
         weights: the canonical weights λ_T, by feature name, or one for each column in their order.
             None starts at 0 for all features but those named as log-probabilities (see
             `initial_weights`); `"equal"` starts at the mean of the standardised features (see
@@ -158,6 +163,7 @@ class Prepared:
             attrs={**sampler, **self.attrs, **draws.attrs},
         )
         _warn_uninformed(draws, sentences.nbest)
+        _warn_single_system(draws, sentences)
         return with_baselines(draws, sentences.nbest, sentences.metric, sentences.gains)
 
 
@@ -268,6 +274,7 @@ def prepare_target(nbest: NBest, weights: AnyWeights, options: AdaptOptions) -> 
     )
     prepare_jax()
     _require_differences(sentences)
+    _report_prior_alone(sentences, options.prior_only)
     likelihood = sentences.resolve_defaults(likelihood)
     scale = _scale(family, sentences, intended, not started, options.progress)
     recorded, prior = _prior(family, matched, scale)
@@ -372,6 +379,16 @@ def _require_differences(sentences: Sentences) -> None:
             f"{metric}, {shared.mean():.1f} of {sizes.mean():.1f} on average: they share the "
             "observation"
         )
+
+
+def _report_prior_alone(sentences: Sentences, intended: bool) -> None:
+    """Warn if nothing was observed, or log it if that is intended."""
+    if len(sentences.observed):
+        return
+    if intended:
+        log_info(EQUALS_PRIOR)
+    else:
+        warn_user(f"{EQUALS_PRIOR}; give lists with judgements, references or preferences")
 
 
 def _scale(
@@ -740,6 +757,28 @@ def _warn_uninformed(draws: Draws, nbest: NBest) -> None:
         f"the data could not change the weight of {', '.join(small)}: the feature hardly varies "
         "within lists compared with its prior (spread × standard deviation in brackets); multiply "
         "the feature by a number, or give it a larger prior variance"
+    )
+
+
+def _warn_single_system(draws: Draws, sentences: Sentences) -> None:
+    """Warn if the mean of the weights chooses candidates of one system from all lists."""
+    nbest, sources = sentences.nbest, draws.attrs.get("feature_sources", ())
+    categorical = [s["column"] for s in sources if s["source"] == "indicators"]
+    if sentences.counts is not None or len(nbest) < _MIN_LISTS:  # choices between two are no lists
+        return
+    if not (column := system_column(nbest, categorical)):
+        return
+    systems, first = np.array(nbest.extras[column], str), nbest.offsets[:-1]
+    several = np.logical_or.reduceat(systems != np.repeat(systems[first], nbest.sizes), first)
+    best = nbest.best(nbest.scores(draws.aligned(nbest, draws.mean[None])[0]))
+    chosen = set(systems[first + best][several].tolist())
+    if several.sum() < _MIN_LISTS or len(chosen) > 1:
+        return
+    remedy = f"leave out categorical {column}" if column in categorical else "add features"
+    warn_user(
+        f"all choices from {int(several.sum())} adaptation lists with several systems are those of "
+        f"{column} {chosen.pop()}: take its candidates alone, or, to let others be chosen, "
+        f"{remedy} or judge more lists"
     )
 
 

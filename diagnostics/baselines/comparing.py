@@ -29,7 +29,7 @@ from bpa_ppl.features.indicators import Indicators
 from bpa_ppl.models import Preparation
 from bpa_ppl.models.preparing import criterion_of
 from bpa_ppl.nbest import Float64, NBest
-from bpa_ppl.notes import warn_user
+from bpa_ppl.notes import log_info, warn_user
 from bpa_ppl.posterior import Draws, as_draws
 from bpa_ppl.posterior.statistics import POOR_PARETO_K
 from bpa_ppl.quality import Column, Metric, demote_to_extras, resolve
@@ -57,12 +57,14 @@ def compare_baselines(
     """Compare adapted weights with simple ways to choose, on lists with gains.
 
     The baselines are the first candidate, the total of the decoder, the canonical weights, the
-    mean of the standardised features, the best single feature and the best single system.
+    mean of the standardised features, the best single feature, the best single system, and a ridge
+    regression of the gains on all features.
 
     On the adaptation sentences everything is leave-one-out: feature, direction and system are
     selected on the other sentences, and the posterior is that without the sentence, by
-    Pareto-smoothed importance sampling (Vehtari et al. 2017). If the posterior is a single point,
-    or has no log-likelihood of the sentences, it is evaluated in-sample, which favours it.
+    Pareto-smoothed importance sampling (Vehtari et al. 2017). The ridge regression leaves a tenth
+    of the sentences out at a time. If the posterior is a single point, or has no log-likelihood of
+    the sentences, it is evaluated in-sample, which favours it.
 
     Args:
         nbest: the lists that the posterior was adapted to, in the same order; or new ones.
@@ -109,9 +111,10 @@ def compare_baselines(
 def with_baselines(
     draws: Draws, lists: NBest, metric: Metric | None, gains: Float64 | None
 ) -> Draws:
-    """Return a posterior with its comparison recorded, and warn where a baseline is better.
+    """Return a posterior with its comparison recorded, and log the result.
 
-    Only if gains are judgements or there are no canonical weights; otherwise the comparison with
+    It is a warning where a baseline is better, or the judgements do not separate the features. Only
+    if gains are judgements or there are no canonical weights; otherwise the comparison with
     the canonical weights is relevant. Never for a posterior of preferences.
 
     Args:
@@ -128,8 +131,10 @@ def with_baselines(
     if len(with_judged(lists, np.isfinite(gains))[0]) < 2:
         return draws
     comparison = _compared(lists, gains, _name(metric), draws)
-    if comparison.is_beaten:
+    if comparison.warning:
         warn_user(comparison.warning)
+    else:
+        log_info(comparison.summary)
     return draws.with_attrs(**{_RECORD: comparison.record()})
 
 

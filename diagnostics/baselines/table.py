@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from itertools import combinations_with_replacement
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,17 +24,29 @@ CANONICAL = "canonical weights"
 MEAN = "mean of the standardised features"
 FEATURE = "best single feature"
 SYSTEM = "best single system"
+RIDGE = "ridge regression"
 #: Extras that may name the system of each candidate.
 _SYSTEM_COLUMNS = ("system", "model")
 #: A system is considered if it has a candidate in at least this share of the lists.
 _MIN_SHARE = 0.5
+#: Parts of the lists that are left out in turn to evaluate the ridge regression.
+_FOLDS = 10
+#: Of the ridge regression of standardised gains on standardised features, the largest first.
+_PENALTIES = np.logspace(5, -1, 13)
 ADAPTED = "adapted weights"
 RANDOM = "random candidate"
 BEST = "best candidate"
+BETTER, WORSE, TIE = "better", "worse", "tie"
 LEFT_OUT, IN_SAMPLE, NEW = "leave-one-out", "in-sample", "new lists"
 PROBABILITY = 0.95
 _PERCENT = f"{100 * PROBABILITY:g}%"
 _MAX_FEATURES = 10  # in a printed table
+#: Fewer lists are not expected to separate the features.
+_MIN_LISTS = 10
+#: Adapted weights are no better than chance if the difference is below this share of the reach of
+#: its interval, which is about one standard error. So are about three quarters of the posteriors
+#: of 20 lists whose gains are permuted within lists.
+_CHANCE = 0.5
 _MINUS = str.maketrans("-", "−")
 
 
@@ -49,6 +62,7 @@ class Baselines:
         column: the extra that names the system of a candidate; empty if there is none.
         systems: the systems by mean gain, best first.
         best: the name of the baseline of the highest mean gain; empty if none was selected.
+        ridge: the weight of each feature by ridge regression; empty if it was not fitted.
 
     >>> lists = NBest.from_lists([["a", "b"]], [[[1.0, 0.0], [2.0, 3.0]]], ["LM0", "Length"])
     >>> baselines = Baselines({"LM0": 0.5, "Length": 1.5}, {"LM0": 1, "Length": 1}, {"Length": -1})
@@ -63,6 +77,7 @@ class Baselines:
     column: str = ""
     systems: Sequence[str] = ()
     best: str = ""
+    ridge: Mapping[str, float] = field(default_factory=dict)
 
     def scores(self, nbest: NBest, canonical: Float64 | None = None) -> dict[str, Float64]:
         """Return the scores by which each baseline chooses, (hypotheses,) by name.
@@ -89,6 +104,9 @@ class Baselines:
             names = {name: -rank for rank, name in enumerate(self.systems)}
             texts = nbest.extras[self.column]
             result[SYSTEM] = np.array([names.get(str(t), -len(names)) for t in texts], np.float64)
+        if self.ridge:
+            terms = (weight * _column(nbest, name) for name, weight in self.ridge.items())
+            result[RIDGE] = np.asarray(sum(terms))
         return result
 
     def feature_scores(self, nbest: NBest, name: str) -> Float64:
@@ -132,6 +150,8 @@ class Baselines:
             "(equal weights)",
             FEATURE: f"choose by the {direction} {self.feature} alone",
             SYSTEM: f"take the candidates of {self.detail(SYSTEM)}",
+            RIDGE: "choose by RidgeCV of scikit-learn, fitted to gains and features minus their "
+            "means of each list",
         }[name]
 
 
@@ -161,7 +181,8 @@ def select_baselines(
 ) -> Selected:
     """Select the best feature, its direction and the best system, and evaluate by leave-one-out.
 
-    For equal scores, the gain of a list is the mean over the candidates with the best score.
+    For equal scores, the gain of a list is the mean over the candidates with the best score. The
+    ridge regression is fitted too; with more than ten lists, a tenth of them is left out at a time.
 
     Args:
         nbest: at least two lists.
@@ -176,8 +197,9 @@ def select_baselines(
     >>> result.baselines.directions, result.gains["best single feature"].tolist()
     ({'TER': -1}, [1.0, 0.0, 1.0, 1.0])
     """
-    spread = dict(zip(nbest.feature_names, spread_within(nbest).tolist(), strict=True))
-    spread = {name: s for name, s in spread.items() if s > 0 and name not in ignore}
+    of_all = dict(zip(nbest.feature_names, spread_within(nbest).tolist(), strict=True))
+    of_all = {name: s for name, s in of_all.items() if s > 0}
+    spread = {name: s for name, s in of_all.items() if name not in ignore}
     by_sign = {
         name: np.column_stack(
             [gains_of_best(nbest, sign * _column(nbest, name), gains) for sign in _SIGNS]
@@ -186,6 +208,7 @@ def select_baselines(
     }
     means = {name: pair.mean(axis=0).max() for name, pair in by_sign.items()}
     ranking, by_system = _systems(nbest, gains, column)
+    ridge, left_out_scores = _ridge(nbest, gains, of_all)
     baselines = Baselines(
         spread=spread,
         signs={name: (signs or {}).get(name, 1) for name in spread},
@@ -193,6 +216,7 @@ def select_baselines(
         feature=max(means, key=lambda name: means[name], default=""),
         column=column if ranking else "",
         systems=ranking,
+        ridge=ridge,
     )
     gains_by_name = {
         name: gains_of_best(nbest, scores, gains)
@@ -202,6 +226,8 @@ def select_baselines(
         gains_by_name[FEATURE] = left_out_gains(np.column_stack(list(by_sign.values())))
     if by_system is not None:
         gains_by_name[SYSTEM] = by_system
+    if ridge:
+        gains_by_name[RIDGE] = gains_of_best(nbest, left_out_scores, gains)
     best = max(gains_by_name, key=lambda name: gains_by_name[name].mean())
     features = {name: left_out_gains(pair) for name, pair in by_sign.items()}
     return Selected(replace(baselines, best=best), gains_by_name, features)
@@ -308,7 +334,77 @@ def _systems(nbest: NBest, gains: Float64, column: str) -> tuple[list[str], Floa
     return [names[j] for j in ranking], gains_of_lists
 
 
+def _ridge(
+    nbest: NBest, gains: Float64, spread: Mapping[str, float]
+) -> tuple[dict[str, float], Float64]:
+    """Return the weight of each feature by ridge regression, and (hypotheses,) left-out scores.
+
+    Gains and features are regressed minus their means of each list, which the choice from a list
+    does not depend on, and divided by their spread within the lists. The penalty has the highest
+    mean R² on left-out folds of lists, as in `RidgeCV` of scikit-learn with folds of lists. The
+    same numbers are computed here from sums of squares, which is faster. Both penalty and weights
+    that score a list are from other folds.
+
+    With 10 judged lists and all metrics of WMT 2023, this penalty wins 0.60 of the headroom of
+    held-out lists, the one of the lowest mean squared error 0.55, and that of the highest evidence
+    (`BayesianRidge`) 0.49: few candidates with large errors determine them.
+
+    Args:
+        nbest: at least two lists.
+        gains: (hypotheses,) finite.
+        spread: of each feature that varies within the lists.
+
+    Returns:
+        no weights if neither features nor gains vary within the lists.
+    """
+    target, scores = _centred(nbest, gains), np.zeros(len(gains))
+    deviation = float(np.sqrt(np.mean(target**2)))
+    if not spread or not deviation:
+        return {}, scores
+    columns = [_centred(nbest, _column(nbest, name)) / s for name, s in spread.items()]
+    table, target = np.column_stack(columns), target / deviation
+    count = min(len(nbest), _FOLDS)
+    fold = np.repeat(np.arange(len(nbest)) % count, nbest.sizes)
+    rows = [fold == number for number in range(count)]
+    squares = np.stack([table[r].T @ table[r] for r in rows])
+    products = np.stack([table[r].T @ target[r] for r in rows])
+    total = [float(target[r] @ target[r]) or 1.0 for r in rows]
+
+    def weights(*left_out: int) -> Float64:
+        """Return the weights from the other folds, (penalties, features)."""
+        kept = [number for number in range(count) if number not in left_out]
+        values, vectors = np.linalg.eigh(squares[kept].sum(axis=0))
+        along = vectors.T @ products[kept].sum(axis=0)
+        return np.asarray(along / (values + _PENALTIES[:, None]) @ vectors.T)
+
+    # R² of the first fold of a pair, but for sign and a constant, if both are left out.
+    error = np.zeros((count, count, len(_PENALTIES)))
+    by_fold = [weights(number) for number in range(count)]
+    for one, other in combinations_with_replacement(range(count), 2):
+        w = by_fold[one] if one == other else weights(one, other)
+        for first, second in {(one, other), (other, one)}:
+            sums = np.sum((w @ squares[first] - 2 * products[first]) * w, axis=1)
+            error[first, second] = sums / total[first]
+    own = np.einsum("iip->ip", error)
+    best = np.argmin(error.sum(axis=0) - own, axis=1)
+    for number, row in enumerate(rows):
+        scores[row] = table[row] @ by_fold[number][best[number]]
+    of_all = weights()[np.argmin(own.sum(axis=0))] / list(spread.values())
+    return dict(zip(spread, of_all.tolist(), strict=True)), scores
+
+
+def _centred(nbest: NBest, column: Float64) -> Float64:
+    """Return one value per hypothesis minus the mean of its list."""
+    # Relative to the first hypothesis, so that a large constant costs no digits.
+    values = column - np.repeat(column[nbest.offsets[:-1]], nbest.sizes)
+    means = np.add.reduceat(values, nbest.offsets[:-1]) / nbest.sizes
+    return np.asarray(values - np.repeat(means, nbest.sizes))
+
+
 def _column(nbest: NBest, name: str) -> Float64:
+    """Return the values of a feature, (hypotheses,): 0 if no hypothesis has it, as in `rerank`."""
+    if name not in nbest.feature_names:
+        return np.zeros(len(nbest.features))
     return nbest.features[:, nbest.feature_names.index(name)].astype(np.float64)
 
 
@@ -328,8 +424,8 @@ class BaselineRow(NamedTuple):
         high: upper end.
 
     >>> row = BaselineRow("first candidate", "baseline", 40, 1.0, 0.2, 0.5, 0.25, 0.75)
-    >>> row.clear, row.cells
-    (True, ['first candidate', '1.000', '20%', '+0.500', '+0.250 to +0.750'])
+    >>> row.verdict, row.cells
+    ('better', ['first candidate', '1.000', '20%', '+0.500', '+0.250 to +0.750', 'better'])
     """
 
     name: str
@@ -342,9 +438,14 @@ class BaselineRow(NamedTuple):
     high: float = math.nan
 
     @property
-    def clear(self) -> bool:
-        """Whether the interval of the difference excludes 0."""
-        return self.low > 0 or self.high < 0
+    def verdict(self) -> str:
+        """Whether the adapted weights are `better` or `worse`, or `tie` if the interval has 0.
+
+        Empty if there is no difference.
+        """
+        if math.isnan(self.difference):
+            return ""
+        return BETTER if self.low > 0 else WORSE if self.high < 0 else TIE
 
     @property
     def cells(self) -> list[str]:
@@ -353,7 +454,7 @@ class BaselineRow(NamedTuple):
         if math.isfinite(self.low):
             interval = f"{self.low:+.3f} to {self.high:+.3f}"
         cells = [_number(self.gain, ".3f"), _number(100 * self.headroom, ".0f", "%")]
-        cells += [_number(self.difference, "+.3f"), interval]
+        cells += [_number(self.difference, "+.3f"), interval, self.verdict or "–"]
         return [self.name, *(text.translate(_MINUS) for text in cells)]
 
 
@@ -379,16 +480,14 @@ class BaselineComparison:
     >>> result = BaselineComparison(tuple(rows), selected, "mqm")
     >>> result.adapted.gain, result.baseline.gain, result.row("best single feature").headroom
     (1.0, 1.5, 0.75)
-    >>> result.verdict, result.is_beaten, result.notes
-    ('unclear', True, [])
-    >>> print(result.warning)
-    on 9 lists the best single feature (comet) has a higher mean mqm than the adapted weights, ...
+    >>> result.verdict, result.warning, result.notes
+    ('tie', '', [])
     >>> print(result.summary)
-    the adapted weights are not clearly different from the best single feature (comet) ...
+    the adapted weights are as good as the best single feature (comet), as far as 9 lists show ...
     >>> result.block().header == result.table()[0]
     True
     >>> result.table()[0]
-    ('choice', 'mean mqm', 'of headroom', 'adapted − it', '95% interval')
+    ('choice', 'mean mqm', 'of headroom', 'adapted − it', '95% interval', 'adapted is')
     """
 
     rows: tuple[BaselineRow, ...]
@@ -410,47 +509,50 @@ class BaselineComparison:
 
     @property
     def verdict(self) -> str:
-        """`better` or `worse` than the best baseline if the interval excludes 0, or `unclear`."""
-        row = self.baseline
-        if row is None or not row.clear:
-            return "unclear"
-        return "better" if row.difference > 0 else "worse"
+        """Whether the adapted weights are `better` or `worse` than the best baseline, or `tie`.
 
-    @property
-    def is_beaten(self) -> bool:
-        """Whether the best baseline has a higher mean gain than the adapted weights."""
-        return self.baseline is not None and self.baseline.difference < 0
+        Empty if they were not compared.
+        """
+        return "" if self.baseline is None else self.baseline.verdict
 
     @property
     def warning(self) -> str:
-        """A warning if the best baseline has a higher mean gain than the adapted weights."""
-        row = self.baseline
-        if row is None or not self.is_beaten:
+        """A warning if the best baseline is better than the adapted weights, or chance is as good.
+
+        Empty otherwise.
+        """
+        row, chance = self.baseline, self.row(RANDOM)
+        if row is not None and row.verdict == WORSE:
+            return (
+                f"on {counted(row.lists, 'list')} the {self._named(row)} has a higher mean "
+                f"{self.unit} than the adapted weights, by {-row.difference:.3g} ({_PERCENT} "
+                f"interval of adapted minus baseline {row.cells[-2]}; {self.evaluation}); to use "
+                f"it, {self.baselines.advice(row.name)}"
+            )
+        if self.evaluation == NEW or chance is None or chance.lists < _MIN_LISTS:
             return ""
-        advice = self.baselines.advice(row.name)
-        remedy = f"to use it, {advice}"
-        if not row.clear:
-            remedy = f"the difference may be chance: judge more sentences, or {advice}"
+        if not chance.difference < _CHANCE * (chance.high - chance.low) / 2:
+            return ""
         return (
-            f"on {counted(row.lists, 'list')} the {self._named(row)} has a higher mean {self.unit} "
-            f"than the adapted weights, by {-row.difference:.3g} ({_PERCENT} interval of adapted "
-            f"minus baseline {row.cells[-1]}; {self.evaluation}); {remedy}"
+            f"the judged lists do not separate the features: on {counted(chance.lists, 'list')} "
+            f"the adapted weights choose no better than chance (difference {chance.cells[-3]} "
+            f"{self.unit}, {_PERCENT} interval {chance.cells[-2]}; {self.evaluation}); judge more "
+            "lists, or add features"
         )
 
     @property
     def summary(self) -> str:
         """One sentence on the adapted weights and the best baseline."""
         row = self.baseline
-        if row is None or self.adapted is None:
+        if row is None or not row.verdict:
             return ""
-        baseline_gain = {
-            "better": "better than",
-            "worse": "worse than",
-            "unclear": "not clearly different from",
-        }[self.verdict]
+        compared = f"{row.verdict} than the {self._named(row)}"
+        if row.verdict == TIE:
+            lists = counted(row.lists, "list")
+            compared = f"as good as the {self._named(row)}, as far as {lists} show"
         return (
-            f"the adapted weights are {baseline_gain} the {self._named(row)} "
-            f"(difference {row.cells[-2]} {self.unit}, {_PERCENT} interval {row.cells[-1]})"
+            f"the adapted weights are {compared} "
+            f"(difference {row.cells[-3]} {self.unit}, {_PERCENT} interval {row.cells[-2]})"
         )
 
     @property
@@ -475,7 +577,8 @@ class BaselineComparison:
     def table(self) -> tuple[tuple[str, ...], list[list[str]]]:
         """Return the names of the columns, and the rows, with at most ten single features."""
         gains = (f"mean {self.unit}", "of headroom")
-        header: tuple[str, ...] = ("choice", *gains, "adapted − it", f"{_PERCENT} interval")
+        compared = ("adapted − it", f"{_PERCENT} interval", "adapted is")
+        header: tuple[str, ...] = ("choice", *gains, *compared)
         single = sorted((r for r in self.rows if r.kind == "feature"), key=lambda row: -row.gain)
         kept = {row.name for row in single[:_MAX_FEATURES]}
         shown = [row for row in self.rows if row.kind != "feature" or row.name in kept]
@@ -488,10 +591,13 @@ class BaselineComparison:
         explained = (
             f"Mean {self.unit} of each way to choose, its share of the difference between the "
             "random and the best candidate, and the difference of the adapted weights from it, "
-            "with a 95% interval (Student's t, paired over lists). Features and systems are those "
-            "selected on the adaptation sentences."
+            "with a 95% interval (Student's t, paired over lists), a tie if it contains 0. "
+            "Features, systems and the ridge regression are those of the adaptation sentences."
         )
         return Table(*self.table(), " ".join([explained, *self.notes]))
+
+    def _repr_html_(self) -> str:
+        return self.block().html()
 
     def __str__(self) -> str:
         header, rows = self.table()

@@ -45,6 +45,10 @@ def test_rerank_improves_the_column(lists: bpa.NBest) -> None:
 def test_commands_compare_with_simple_baselines(lists: bpa.NBest) -> None:
     done = succeed(*ADAPT, *SYSTEMS)
     assert "best single system (eve)" in done.err
+    (note,) = (line for line in done.err.splitlines() if line.startswith("note: "))
+    assert note.startswith("note: all choices from 30 adaptation lists with several systems are")
+    assert "system eve: take its candidates alone" in note
+    assert "leave out categorical system" in note
     pool, draws = bpa.read_nbest("lists.jsonl"), read_draws("p.nc")
     assert str(recorded_comparison(draws)) in done.err.replace("note: ", "")
     expected = bpa.compare_baselines(pool, draws, choice=bpa.rerank(pool, draws).choice)
@@ -235,7 +239,8 @@ def test_equal_weights_need_no_judgement(mqm: list[dict[str, Any]]) -> None:
     write("new.jsonl", [line | {"references": ["a"]} for line in records(20, seed=3)])
     equal = ("--weights", "equal", "-o", "p.nc", "--lower-is-better")
     without = ("adapt", "new.jsonl", "--no-sentences", *equal)
-    succeed(*without, "logprob", "--exclude", "mqm")
+    done = succeed(*without, "logprob", "--exclude", "mqm")
+    assert "\nthe posterior equals its prior: no sentence was judged\n" in f"\n{done.err}"
     assert read_draws("p.nc").attrs["adaptation_sentences"] == 0
     assert read_draws("p.nc").canonical[0] < 0
     succeed("rerank", "new.jsonl", "-p", "p.nc", "-o", "out")

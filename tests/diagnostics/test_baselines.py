@@ -1,8 +1,9 @@
-"""Baselines: plain loops, exact refits, and simulated coverage."""
+"""Baselines: plain loops, scikit-learn, exact refits, and simulated coverage."""
 
 from __future__ import annotations
 
 import json
+import logging
 from dataclasses import replace
 
 import numpy as np
@@ -12,6 +13,8 @@ from html_outline import Outline
 from raising import raises
 from scipy.special import logsumexp
 from scipy.stats import binom, ttest_rel
+from sklearn.linear_model import RidgeCV
+from sklearn.model_selection import PredefinedSplit
 
 from bpa_ppl import (
     BpaWarning,
@@ -36,6 +39,7 @@ from bpa_ppl.diagnostics.baselines.table import (
     FIRST,
     MEAN,
     RANDOM,
+    RIDGE,
     SYSTEM,
     TOTAL,
     BaselineComparison,
@@ -46,6 +50,7 @@ from bpa_ppl.diagnostics.baselines.table import (
 )
 from bpa_ppl.diagnostics.leave_one_out import leave_one_out
 from bpa_ppl.diagnostics.report_page import posterior_page
+from bpa_ppl.notes import Note, capture_notes
 from bpa_ppl.posterior.statistics import loo_log_weights
 from bpa_ppl.quality import Column
 
@@ -142,6 +147,21 @@ class Plain:
         spread = [np.sqrt(np.mean(np.concatenate(every[k::3]) ** 2)) for k in range(3)]
         return [shared((x / spread @ np.array(signs)).tolist(), g) for x, g, _ in self.lists]
 
+    def ridge(self) -> list[float]:
+        """By scikit-learn, with one fold a list for the penalty, and refitted without each list."""
+        table = np.concatenate([x - x.mean(axis=0) for x, *_ in self.lists])
+        target = np.concatenate([np.subtract(g, np.mean(g)) for _, g, _ in self.lists])
+        fold = np.repeat(np.arange(len(self.lists)), [len(g) for _, g, _ in self.lists])
+        table, target = table / table.std(axis=0), target / target.std()
+        found = []
+        for s, (_, gains, _) in enumerate(self.lists):
+            rest = fold != s
+            split = list(PredefinedSplit(fold[rest]).split())
+            model = RidgeCV(np.logspace(5, -1, 13), fit_intercept=False, cv=split)
+            scores = table[~rest] @ model.fit(table[rest], target[rest]).coef_
+            found.append(gains[int(np.argmax(scores))])
+        return found
+
     def system(self) -> list[float]:
         names = np.array(self.pool.extras["system"])
         held = [
@@ -199,6 +219,7 @@ def test_every_row_is_that_of_plain_loops(seed: int, missing: bool) -> None:
         MEAN: loops.mean((1, -1, 1)),
         FEATURE: loops.best_feature(),
         SYSTEM: loops.system(),
+        RIDGE: loops.ridge(),
         RANDOM: [float(np.mean(g)) for _, g, _ in loops.lists],
         BEST: [max(g) for _, g, _ in loops.lists],
         ADAPTED: adapted,
@@ -209,7 +230,7 @@ def test_every_row_is_that_of_plain_loops(seed: int, missing: bool) -> None:
     single = {row.name: row for row in found.rows if row.kind == "feature"}
     for name, gains in loops.single().items():
         check_row(single[name], gains, adapted, loops)
-    simple = (FIRST, TOTAL, CANONICAL, MEAN, FEATURE, SYSTEM)
+    simple = (FIRST, TOTAL, CANONICAL, MEAN, FEATURE, SYSTEM, RIDGE)
     best = max(simple, key=lambda name: np.mean(expected[name]))
     assert found.baseline is not None
     assert found.baseline.gain == pytest.approx(np.mean(expected[best]))
@@ -298,6 +319,7 @@ def test_new_lists_are_compared_with_the_recorded_baseline(missing: bool) -> Non
         FIRST: gains[rows],
         FEATURE: _best(new, selected.directions[selected.feature] * new.features[:, k]),
         SYSTEM: _best(new, system),
+        RIDGE: _best(new, new.features @ [selected.ridge[name] for name in NAMES]),
         CANONICAL: _best(new, new.scores([1.0, -1.0, 0.0])),
         TOTAL: _best(new, np.asarray(new.totals)),
     }
@@ -356,29 +378,83 @@ def test_a_record_is_read_back_as_it_was() -> None:
         recorded_comparison(draws.with_attrs(baselines={"rows": 3}))
 
 
+def test_a_record_without_ridge_regression_is_read() -> None:
+    pool, new = lists(1), lists(2, 30)
+    draws = recorded(pool)
+    record = json.loads(json.dumps(draws.attrs["baselines"]))
+    assert set(record["baselines"].pop("ridge")) == set(NAMES)
+    record["rows"] = [row for row in record["rows"] if row[0] != RIDGE]
+    old = draws.with_attrs(baselines=record)
+    found = compare_baselines(new, old, choice=np.zeros(30, int))
+    whole = compare_baselines(new, draws, choice=np.zeros(30, int))
+    assert found.rows == tuple(row for row in whole.rows if row.name != RIDGE)
+
+
+def test_ridge_regression_ignores_offsets_of_lists_and_the_unit_of_gains() -> None:
+    pool = lists(3, 12)
+    offset = np.repeat(1e3 * np.arange(12), pool.sizes)
+    table = pool.features * [4, 1, 1] + offset[:, None]
+    moved = pool.without_features(NAMES).with_features(NAMES, table)
+    moved = moved.with_extras(mqm=np.asarray(pool.extras["mqm"]) / 16 - offset)
+    one, other = (compare_baselines(each, metric="mqm").baselines.ridge for each in (pool, moved))
+    expected = [one["LM0"] / 4, one["TM0"], one["Length"]]
+    np.testing.assert_allclose([other[name] for name in NAMES], expected, rtol=1e-3)  # in float32
+
+
+def test_ridge_regression_where_nothing_varies() -> None:
+    pool = lists(3, 12)
+    equal = pool.with_extras(mqm=np.ones(len(pool.features)))
+    assert compare_baselines(equal, metric="mqm").row(RIDGE) is None
+    bare = pool.without_features(NAMES)
+    assert compare_baselines(bare, metric="mqm").row(RIDGE) is None
+    two = compare_baselines(pool[:2], metric="mqm").row(RIDGE)
+    assert two is not None
+    assert two.lists == 2
+
+
+@pytest.mark.filterwarnings("ignore:the posterior. Length left out")
+def test_new_lists_may_lack_a_feature() -> None:
+    draws, new = recorded(lists(1)), lists(2, 30)
+    choice = np.zeros(30, int)
+    less = new.without_features(["Length"])
+    zero = less.with_features("Length", np.zeros(len(new.features)))
+    found = compare_baselines(less, draws, choice=choice)
+    assert str(found) == str(compare_baselines(zero, draws, choice=choice))
+
+
+def test_a_notebook_shows_the_table() -> None:
+    pool = lists(1, missing=True)
+    found = compare_baselines(pool, posterior(pool))
+    header, rows = found.table()
+    html = found._repr_html_()
+    assert Outline(html).tables == [[list(header), *rows]]
+    assert all(note in html for note in found.notes)
+
+
 @pytest.mark.parametrize(
-    ("difference", "reach", "verdict", "beaten"),
+    ("difference", "reach", "verdict"),
     [
-        (-1.0, 0.5, "worse", True),
-        (-1.0, 2.0, "unclear", True),
-        (1.0, 2.0, "unclear", False),
-        (1.0, 0.5, "better", False),
-        (0.0, 0.0, "unclear", False),
+        (-1.0, 0.5, "worse"),
+        (-1.0, 2.0, "tie"),
+        (1.0, 2.0, "tie"),
+        (1.0, 0.5, "better"),
+        (0.0, 0.0, "tie"),
     ],
 )
-@pytest.mark.parametrize("name", [FIRST, TOTAL, CANONICAL, MEAN, FEATURE, SYSTEM])
-def test_verdicts(name: str, difference: float, reach: float, verdict: str, beaten: bool) -> None:
+@pytest.mark.parametrize("name", [FIRST, TOTAL, CANONICAL, MEAN, FEATURE, SYSTEM, RIDGE])
+def test_verdicts(name: str, difference: float, reach: float, verdict: str) -> None:
     selected = Baselines(feature="TER", directions={"TER": -1}, systems=["B", "A"], best=name)
     adapted = BaselineRow(ADAPTED, "adapted", 9, 1.0, 0.5)
     ends = difference - reach, difference + reach
     other = BaselineRow(name, "baseline", 9, 1.0, 0.5, difference, *ends)
     found = BaselineComparison((adapted, other), selected, "mqm")
-    assert (found.verdict, found.is_beaten) == (verdict, beaten)
-    assert bool(found.warning) == beaten
-    if beaten:
+    assert found.verdict == verdict
+    assert found.table()[1][1][-1] == verdict
+    assert bool(found.warning) == (verdict == "worse")
+    if verdict == "worse":
         assert selected.advice(name) in found.warning
-        assert ("may be chance" in found.warning) == (verdict == "unclear")
-    assert found.summary.startswith("the adapted weights are ")
+    words = {"tie": "as good as", "worse": "worse than", "better": "better than"}
+    assert found.summary.startswith(f"the adapted weights are {words[verdict]} the {name}")
 
 
 def judged(count: int, seed: int, *, noise: float) -> NBest:
@@ -405,7 +481,8 @@ def test_adapt_warns_only_if_a_baseline_is_better() -> None:
     noisy = noisy.with_extras(mqm=np.asarray(noisy.extras["mqm"]) + more)
     fine = recorded_comparison(as_draws(adapt(noisy, [0.0, 0.0, 0.0], **wide)))
     assert fine is not None
-    assert fine.verdict == "better"
+    verdicts = {name: row.verdict for name in (FEATURE, RIDGE) if (row := fine.row(name))}
+    assert verdicts == {FEATURE: "better", RIDGE: "tie"}
     assert fine.warning == ""
 
 
@@ -444,6 +521,43 @@ def test_indicators_of_a_categorical_column_are_not_baselines() -> None:
     assert comparison.baselines.column == "engine"
     assert set(comparison.baselines.systems) == set(NUMBERED)
     assert {r.name for r in comparison.rows if r.kind == "feature"} == set(NAMES)
+    # Only the ridge regression, which has the same data as the adapted weights, uses them.
+    assert set(comparison.baselines.ridge) == {*NAMES, *(f"engine={name}" for name in NUMBERED)}
+    new = judged(4, 7, noise=1.0).with_extras(engine=NUMBERED)
+    row = compare_baselines(new, draws, choice=rerank(new, draws).choice).row(RIDGE)
+    assert row is not None
+    assert row.lists == 4
+
+
+def test_adapt_reports_judgements_that_do_not_separate_the_features() -> None:
+    """On most of 12 simulations without any signal, and on few with one."""
+    logged = dict[bool, list[bool]]()
+    for null in (True, False):
+        logged[null] = []
+        for seed in range(12):
+            pool = judged(20, seed, noise=1.0)
+            if null:
+                noise = np.random.default_rng(seed + 50).normal(size=len(pool.features))
+                pool = pool.with_extras(mqm=noise)
+            with capture_notes() as notes:
+                adapt(pool, None, metric="mqm", sampler="laplace")
+            warned = [n.message for n in notes if n.level == logging.WARNING]
+            assert len(warned) <= 1
+            expected = "the judged lists do not separate the features: on 20 lists"
+            logged[null].append(any(message.startswith(expected) for message in warned))
+    assert sum(logged[True]) >= 7
+    assert sum(logged[False]) <= 1
+
+
+def test_adapt_reports_a_tie() -> None:
+    pool = judged(20, 3, noise=0.5)
+    with capture_notes() as notes:
+        draws = as_draws(adapt(pool, None, metric="mqm", sampler="laplace"))
+    comparison = recorded_comparison(draws)
+    assert comparison is not None
+    assert comparison.verdict == "tie"
+    assert Note(logging.INFO, comparison.summary) in notes
+    assert "as good as the best single feature (LM0), as far as 20 lists show" in comparison.summary
 
 
 @pytest.mark.usefixtures("without_drawing")

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from raising import raises
 
-from bpa_ppl import NBest, adapt, check, rerank, update
+from bpa_ppl import BpaWarning, NBest, adapt, check, rerank, update
 from bpa_ppl.decoding.report import report_page, texts_of
 from bpa_ppl.diagnostics import loo, posterior_page, raters_of
 from bpa_ppl.diagnostics.leave_one_out import leave_one_out
@@ -212,7 +212,8 @@ def test_domains_have_one_number_in_gains_and_preferences(lists: NBest) -> None:
 
 
 def test_no_sentence_gives_the_prior(lists: NBest) -> None:
-    posterior = adapted(lists[:0], likelihood="preference")
+    with pytest.warns(BpaWarning, match="equals its prior: no sentence was judged; give lists"):
+        posterior = adapted(lists[:0], likelihood="preference")
     assert posterior.attrs["comparisons"]["preferences"] == 0
     assert np.all(np.abs(posterior.mean) < 5 / np.sqrt(500))
 

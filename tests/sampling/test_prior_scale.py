@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from scipy.stats import norm
 from bpa_ppl import DataError, NBest, UsageError, adapt, as_draws, rerank
 from bpa_ppl.models import Prior
 from bpa_ppl.models.priors.isotropic import expected_scale
+from bpa_ppl.notes import Note, capture_notes
 from bpa_ppl.weights import equal_weights, spread_within
 
 SIZE = 6
@@ -97,7 +99,11 @@ def test_a_given_scale_is_not_learned() -> None:
     expected = 0.04 / spread_within(pool) ** 2
     np.testing.assert_allclose(draws.constants["prior_variance"], expected, rtol=1e-6)
     assert not draws.attrs["prior"]["scale_learned"]
-    empty = as_draws(adapt(pool, None, prior_only=True, **options))
+    with capture_notes() as notes:
+        empty = as_draws(adapt(pool, None, prior_only=True, **options))
+    expected_note = "the posterior equals its prior: no sentence was judged"
+    assert Note(logging.INFO, expected_note) in notes
+    assert all(note.level == logging.INFO for note in notes)
     assert empty.attrs["prior"]["scale"] == pytest.approx(expected_scale(2))
     assert empty.attrs["adaptation_sentences"] == 0
     whole = Prior.isotropic({"f0": 0.0, "f1": 1.0}, 0.5)
