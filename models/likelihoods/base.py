@@ -7,11 +7,16 @@ from types import MappingProxyType
 from typing import Any, ClassVar, Literal
 
 import numpy as np
+from scipy.special import ndtri
 
 from bpa_ppl.component import Component
 from bpa_ppl.errors import UsageError
 from bpa_ppl.models.lists import Bucket, Lists
-from bpa_ppl.nbest import Float64
+from bpa_ppl.nbest import Float64, Int64
+
+#: What counts as the gain: itself, its normal score within the list, or the mean of both, which
+#: suits gains with long tails or a ceiling.
+GainScale = Literal["raw", "ranked", "half"]
 
 
 class Likelihood(Component, frozen=True):
@@ -89,6 +94,11 @@ def round_setting(value: float) -> float:
     return float(f"{value:.3g}")
 
 
+def unit_of_scores(scale: GainScale, unit: float | None, edit: float) -> float | None:
+    """Return the difference in gain that a normal score of 1 stands for; None if not needed."""
+    return round_setting(edit) if scale != "raw" and unit is None else unit
+
+
 def buckets_with_gains(lists: Lists, name: str) -> tuple[Bucket, ...]:
     """Return the buckets of lists that were tabulated with gains.
 
@@ -101,13 +111,45 @@ def buckets_with_gains(lists: Lists, name: str) -> tuple[Bucket, ...]:
     return lists.buckets
 
 
-def gain_deficit(bucket: Bucket) -> Float64:
+def gain_deficit(bucket: Bucket, scale: GainScale = "raw", unit: float = 1.0) -> Float64:
     """Return the difference of the best gain in a list and each row's gain, (B, S, N).
 
     0 in rows beyond the list, so that nothing depends on them.
+
+    Args:
+        bucket: with gains.
+        scale: what counts as the gain, see `GainScale`.
+        unit: the difference in gain that a normal score of 1 stands for.
     """
     used = bucket.hypothesis >= 0
-    gain = np.where(used, bucket.gain.astype(np.float64), -np.inf)
+    gain = bucket.gain.astype(np.float64)
+    if scale != "raw":
+        ranked = unit * _normal_scores(gain, bucket.count)
+        gain = ranked if scale == "ranked" else (gain + ranked) / 2
+    gain = np.where(used, gain, -np.inf)
     best = gain.max(axis=-1, keepdims=True)
     with np.errstate(invalid="ignore"):  # padding sentences have no best hypothesis
         return np.asarray(np.where(used, best - gain, 0.0))
+
+
+def _normal_scores(gain: Float64, count: Int64) -> Float64:
+    """Return the normal score of each gain within its list, (B, S, N); 0 beyond the list.
+
+    It is Φ⁻¹((r − ½) / k) for rank r of k candidates, with the mean rank of equal gains.
+
+    Args:
+        gain: (B, S, N).
+        count: (B, S, N) the candidates that each row stands for.
+
+    >>> _normal_scores(np.array([[[3.0, 3.0, 7.0, 0.0]]]), np.array([[[1, 1, 1, 0]]])).round(2)
+    array([[[-0.43, -0.43,  0.97,  0.  ]]])
+    """
+    result = np.zeros(gain.shape)
+    for index in np.ndindex(gain.shape[:-1]):
+        used = count[index] > 0
+        if used.any():
+            _, level = np.unique(gain[index][used], return_inverse=True)
+            size = np.bincount(level, count[index][used])
+            below = np.cumsum(size) - size / 2
+            result[index][used] = ndtri(below / size.sum())[level]
+    return result

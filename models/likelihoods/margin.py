@@ -4,8 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from bpa_ppl.component import NotNegative
-from bpa_ppl.models.likelihoods.base import Likelihood, buckets_with_gains, round_setting
+from bpa_ppl.component import NotNegative, Positive
+from bpa_ppl.models.likelihoods.base import (
+    GainScale,
+    Likelihood,
+    buckets_with_gains,
+    gain_deficit,
+    round_setting,
+    unit_of_scores,
+)
 from bpa_ppl.models.likelihoods.oracle import Oracle
 from bpa_ppl.models.lists import Lists
 
@@ -25,17 +32,22 @@ class Margin(Likelihood, frozen=True):
         gamma: γ per unit of the gain: an edit of TER; a word of BLEU, chrF and `ter+bleu`, see
             `bpa_ppl.quality.gains`; the unit of a column. None is 2 per edit, and for other gains
             2 per standard deviation of the gain within the lists.
+        gain_scale: as for `risk`.
+        unit: as for `risk`.
 
-    >>> Margin().with_defaults(edit=1.0), Margin().with_defaults(edit=4.0)
-    (Margin(gamma=2.0), Margin(gamma=0.5))
+    >>> Margin().with_defaults(edit=1.0).gamma, Margin().with_defaults(edit=4.0).gamma
+    (2.0, 0.5)
     """
 
     observes = "gains"
     gamma: NotNegative | None = None
+    gain_scale: GainScale = "raw"
+    unit: Positive | None = None
 
     def with_defaults(self, edit: float) -> Margin:
-        """Return the margin with γ as a number."""
-        return self if self.gamma is not None else Margin(gamma=round_setting(GAMMA / edit))
+        """Return the margin with a number for γ and, if it is needed, for the unit."""
+        gamma = round_setting(GAMMA / edit) if self.gamma is None else self.gamma
+        return Margin(gamma, self.gain_scale, unit_of_scores(self.gain_scale, self.unit, edit))
 
     def prepare(self, lists: Lists) -> tuple[Lists, Likelihood]:
         """Add γ (gain(e*) − gain(e)) to the score of each row.
@@ -46,7 +58,8 @@ class Margin(Likelihood, frozen=True):
         gamma = self.with_defaults(1.0).gamma
         buckets = []
         for bucket in buckets_with_gains(lists, "margin"):
-            loss = bucket.gain[..., :1].astype(np.float64) - bucket.gain
+            loss = gain_deficit(bucket, self.gain_scale, self.unit or 1.0)
+            loss -= loss[..., :1]  # e* may be given, and not be the best
             used = bucket.hypothesis >= 0
             base = np.where(used, bucket.base + gamma * loss, bucket.base)
             buckets.append(bucket._replace(base=base.astype(np.float32), gain=None, count=None))
