@@ -134,6 +134,9 @@ class AdaptOptions:
         add: sources of further features with mean 0, by name or with their settings, such as
             `LanguageModel(text="domain.txt")`: the posterior records their recipe, with the hashes
             of their files, and `rerank` computes the same features of new lists.
+        pretrained: Without canonical weights, start the weights of the columns of the sources
+            `consensus` and `length` at values learned from public judged lists: see
+            `bpa_ppl.features.pretrained`. False starts them at 0.
         extra: lists, with references, of the out-of-domain set that the canonical weights were
             tuned on, for the sampler `weight-trace`.
         model: a NumPyro program of (lists, prior, likelihood) with a site `weights`; None is
@@ -167,6 +170,7 @@ class AdaptOptions:
     exclude: Iterable[str] | None = None
     categorical: str | Iterable[str] | None = None
     add: AnySource | Iterable[AnySource] | None = None
+    pretrained: bool = True
     extra: NBest | None = None
     model: Model | None = None
     progress: bool | Reporter = False

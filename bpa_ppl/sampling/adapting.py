@@ -19,6 +19,7 @@ from bpa_ppl.diagnostics.baselines.comparing import with_baselines
 from bpa_ppl.diagnostics.baselines.table import system_column
 from bpa_ppl.diagnostics.checks import checked, has_passed
 from bpa_ppl.errors import DataError, UsageError, checked_seed, require
+from bpa_ppl.features.pretrained import pretrained_weights
 from bpa_ppl.features.recipes import stored
 from bpa_ppl.models import (
     Likelihood,
@@ -244,6 +245,18 @@ def prepare_target(nbest: NBest, weights: AnyWeights, options: AdaptOptions) -> 
         nbest, columns = prepared.for_training(nbest)
     defaults = {**{name: 0.0 for names in columns for name in names}, **(defaults or {})}
     matched = match(weights, nbest, fixed=options.fixed, defaults=defaults)
+    learned: tuple[str, ...] = ()
+    if started and options.pretrained:
+        start = pretrained_weights(prepared.sources, columns, matched.free_spread)
+        learned = tuple(name for name in start.mean if name not in (options.defaults or {}))
+        if learned:
+            defaults |= {name: start.mean[name] for name in learned}
+            matched = match(weights, nbest, fixed=options.fixed, defaults=defaults)
+            family = isotropic.with_variances(family, {n: start.variance[n] for n in learned})
+            log_info(
+                f"the weights of {', '.join(learned)} start at values learned from public judged "
+                "lists; pretrained=False starts at 0"
+            )
     if options.extra is not None:
         canonical = Weights(zip(matched.names, matched.values.tolist(), strict=True))
         extra_fixed = [name for name in matched.fixed_names if name in options.extra.feature_names]
@@ -290,6 +303,7 @@ def prepare_target(nbest: NBest, weights: AnyWeights, options: AdaptOptions) -> 
         **({"likelihood": settings} if uses_likelihood else {}),
         **({"prior": recorded} if info.prior_fields - {"mean"} else {}),
         **({"canonical_weights": started, "rule": "mean"} if started else {}),
+        **({"pretrained": learned} if learned else {}),
         **({} if options.extra is None else {"extra": options.extra.origin}),
         "seed": int(options.seed),
         "model": getattr(model, "__name__", str(model)),
@@ -400,10 +414,8 @@ def _scale(
 ) -> float | None:
     """Return the scale of the prior learned from the sentences, or None.
 
-    See `bpa_ppl.sampling.prior_scale` for the likelihood whose evidence is used.
-
-    Args:
-        canonical: whether there are canonical weights.
+    See `bpa_ppl.sampling.prior_scale` for the likelihood whose evidence is used, which depends on
+    whether there are canonical weights.
     """
     features = isotropic.learns_scale(family, sentences.match)
     if not features:

@@ -92,6 +92,27 @@ class Isotropic(PriorFamily, frozen=True):
         Prior.isotropic(dict.fromkeys(self.single, 0.0), list(self.single.values()))
 
 
+def with_variances(family: PriorFamily | Prior, variances: Mapping[str, float]) -> Any:
+    """Return an isotropic prior of which some weights have given variances.
+
+    A variance or a scale that the user has chosen has precedence, and other priors stay as they
+    are.
+
+    >>> with_variances(Isotropic(single={"a": 2.0}), {"a": 1.0, "b": 3.0}).single
+    {'b': 3.0, 'a': 2.0}
+    >>> with_variances(Isotropic(scale=0.1), {"a": 1.0}).single
+    {}
+    """
+    if (
+        not isinstance(family, Isotropic)
+        or family.scale is not None
+        or _numbers(family.variance).ndim
+    ):
+        return family
+    rest = {n: v for n, v in variances.items() if not matches(n, family.single)}
+    return Isotropic(family.variance, {**rest, **family.single}, family.scale)
+
+
 def expected_scale(features: int) -> float:
     """Return the expected scale τ for a number of features without a canonical weight.
 

@@ -1,6 +1,6 @@
 """Choosing among the outputs of neural systems, after adaptation to expert judgements.
 
-    python tests/benchmarks/bench_judged.py [--tables NAME ...] [--draws 10]
+    python tests/benchmarks/bench_judged.py [--tables NAME ...] [--draws 10] [--collections all]
 
 The data and the protocol are those of `judged/` in the data folder: each half of a domain is once
 the pool that judged lists are drawn from, and once the test set. Printed is the share of the
@@ -8,6 +8,9 @@ headroom (a random candidate has 0, the best one 1), or the mean MQM for talks, 
 deviations over the draws, by the number of judged lists.
 
 Tables:
+    collections  the default on collections of every kind, with and without the systems, compared
+                 with the best single system, a ridge regression and the consensus; `--collections`
+                 selects some: many, six, consensus, summaries, preferences
     defaults     all quality metrics, or six common features; compared with simple alternatives
     equal        equal weights to start from
     references   the gain is a metric with references instead of judgements
@@ -28,16 +31,23 @@ from typing import Any
 
 import numpy as np
 from measuring import DATA, best_time, run_tables
+from scipy.stats import norm, rankdata
+from sklearn.linear_model import BayesianRidge
 
 import bpa_ppl as bpa
 from bpa_ppl.judging import headroom
-from bpa_ppl.nbest import Int64, NBest
+from bpa_ppl.nbest import Float64, Int64, NBest
 from bpa_ppl.quality import column_of
 from bpa_ppl.weights import spread_within
 
 WMT23 = ("wmt23.en-de", "wmt23.zh-en")
 OTHERS = ("bio.de-en", "bio.en-fr", "bio.fr-en", "wmt21.en-de")
 TED = ("ted.en-de", "ted.zh-en")
+#: Computed texts and summaries too, with other judgements than MQM.
+CONSENSUS_SETS = ("wmt21.en-de", *TED, *OTHERS[:3], "bio.es-en", "wmt24esa.en-cs", "webnlg2020")
+SUMMARIES = "thumb.summeval"
+JUDGEMENTS = {"wmt24esa.en-cs": "esa", "webnlg2020": "human", SUMMARIES: "human"}
+REWARDS, HARD = "rewardbench.dev", ("llmbar-adver-neighbor", "llmbar-adver-GPTInst")
 CONSENSUS, LENGTH_GAP = "consensus_chrf", "length_gap"
 COMPUTED = (CONSENSUS, LENGTH_GAP)
 SIX = ("qe_CometKiwi", "qe_prismSrc", "qe_KG-BERTScore", *COMPUTED, "chars")
@@ -54,11 +64,13 @@ class Half:
         name: the file and the domain.
         pool: the lists to draw from.
         test: the test lists.
+        judgement: the column of human judgements.
     """
 
     name: str
     pool: NBest
     test: NBest
+    judgement: str = "mqm"
 
     def mean_mqm(self, choice: Int64) -> float:
         """Return the mean MQM of the chosen test candidates."""
@@ -66,43 +78,53 @@ class Half:
 
     def headroom(self, choice: Int64) -> float:
         """Return the share of the way from a random candidate to the best one."""
-        return headroom(self.test, choice, "mqm")
+        return headroom(self.test, choice, self.judgement)
 
 
 def read_halves(
     files: tuple[str, ...],
     names: tuple[str, ...] = (),
     *,
-    folder: str = "judged",
+    folder: str | None = None,
     suffix: str = "",
-    gain: str = "mqm",
+    gain: str | None = None,
+    add: tuple[str, ...] = (),
 ) -> list[Half]:
     """Return the halves of every domain, each once as the pool and once as the test set.
+
+    The judgements are the column `gain`, too.
 
     Args:
         files: the names of the files.
         names: the features; none uses all metrics without references, and `COMPUTED`.
-        folder: the folder of the files.
+        folder: the folder of the files; None is that of the talks or of the others.
         suffix: the end of their names.
-        gain: the column by which the lists of the pool are judged.
+        gain: the column by which the lists of the pool are judged; None is the human judgement.
+        add: sources of features that are computed from the texts.
     """
     halves = []
     for file in files:
-        lists = bpa.read_nbest(DATA / folder / f"{file}{suffix}.jsonl.gz")
-        missing = np.add.reduceat(~np.isfinite(column_of(lists, "mqm")), lists.offsets[:-1])
+        judgement = JUDGEMENTS.get(file, "mqm")
+        path = DATA / (folder or ("mqm" if file in TED else "judged")) / f"{file}{suffix}.jsonl.gz"
+        lists = bpa.read_nbest(path)
+        values = column_of(lists, judgement)
+        missing = np.add.reduceat(~np.isfinite(values), lists.offsets[:-1])
         lists = lists[np.flatnonzero(missing == 0)]
         metrics = [name for name in lists.feature_names if name.startswith("qe_")]
         features = list(names) or [*metrics, *COMPUTED]
         columns = np.column_stack([column_of(lists, name) for name in features])
-        extras = {name: column_of(lists, name) for name in ("mqm", gain)}
+        extras = {name: column_of(lists, name) for name in (judgement, gain or judgement)}
+        extras["gain"] = extras[gain or judgement]
         domains = np.array(lists.sentence_extras.get("domain", ["all"] * len(lists)))
         lists = lists.without_features(lists.feature_names).without("sources", "references")
         lists = lists.with_features(features, columns).with_extras(**extras)
+        for source in add:
+            lists = bpa.add_features(lists, source)
         for domain in dict.fromkeys(domains.tolist()):
             positions = np.flatnonzero(domains == domain)
             order = positions[np.random.default_rng(5).permutation(len(positions))]
             parts = lists[order[: len(order) // 2]], lists[order[len(order) // 2 :]]
-            halves += [Half(f"{file} {domain}", *pair) for pair in (parts, parts[::-1])]
+            halves += [Half(f"{file} {domain}", *pair, judgement) for pair in (parts, parts[::-1])]
     return halves
 
 
@@ -116,21 +138,21 @@ def adapt(half: Half, lists: NBest, weights: Any = None, **options: Any) -> Int6
     """Adapt with a column of judgements as the gain, and rerank the test lists."""
     if not len(lists):  # the pool gives the spread of the features
         lists, options = half.pool, {**options, "prior_only": True}
-    posterior = bpa.adapt(lists, weights, **{"metric": "mqm", **options})
+    posterior = bpa.adapt(lists, weights, **{"metric": "gain", **options})
     return bpa.rerank(half.test, posterior, unchecked=True).choice
 
 
 def best_feature(half: Half, lists: NBest) -> Int64:
     """Choose by the feature that is best on the judged lists."""
-    mqm, starts = column_of(lists, "mqm"), lists.offsets[:-1]
-    means = [mqm[starts + lists.best(column)].mean() for column in lists.features.T]
+    gain, starts = column_of(lists, "gain"), lists.offsets[:-1]
+    means = [gain[starts + lists.best(column)].mean() for column in lists.features.T]
     return half.test.best(half.test.features[:, int(np.argmax(means))])
 
 
 def best_system(half: Half, lists: NBest) -> Int64:
     """Choose the candidate of the system that is best on the judged lists."""
-    systems, mqm = np.array(lists.extras["system"]), column_of(lists, "mqm")
-    best = max(sorted(set(systems.tolist())), key=lambda name: mqm[systems == name].mean())
+    systems, gain = np.array(lists.extras["system"]), column_of(lists, "gain")
+    best = max(sorted(set(systems.tolist())), key=lambda name: gain[systems == name].mean())
     return half.test.best(np.array(half.test.extras["system"]) == best)
 
 
@@ -173,6 +195,167 @@ def cell(size: int, means: list[Any]) -> str:
     return f"{size:>4}: {np.mean(means):.3f} ± {spread:.3f}"
 
 
+def ridge(half: Half, lists: NBest, systems: bool = False) -> Int64:
+    """Choose by a ridge regression of list-centred gains on standardised features."""
+    both = [with_indicators(part) if systems else part for part in (lists, half.test)]
+    if systems:
+        names = sorted({*both[0].feature_names, *both[1].feature_names})
+        both = [select_columns(part, names) for part in both]
+    table, gain = both[0].features.astype(np.float64), column_of(lists, "gain")
+    spread = spread_within(both[0])
+    unit = np.where(spread > 0, spread, 1.0)
+    scores = np.concatenate([normal_scores(gain[lists.rows(s)]) for s in range(len(lists))])
+    centred = np.concatenate(
+        [table[lists.rows(s)] - table[lists.rows(s)].mean(axis=0) for s in range(len(lists))]
+    )
+    fitted = BayesianRidge(fit_intercept=False).fit(centred / unit, scores)
+    return half.test.best(both[1].features @ (fitted.coef_ / unit))
+
+
+def normal_scores(values: Float64) -> Float64:
+    """Return the normal scores of values, with the mean rank of equal ones."""
+    return np.asarray(norm.ppf((rankdata(values) - 0.5) / len(values)))
+
+
+def with_indicators(lists: NBest) -> NBest:
+    """Return lists with an indicator of each system as a feature."""
+    systems = np.array(lists.extras["system"])
+    names = sorted(set(systems.tolist()))
+    return lists.with_features(
+        [f"system={name}" for name in names], (systems[:, None] == names).astype(np.float32)
+    )
+
+
+def select_columns(lists: NBest, names: list[str]) -> NBest:
+    """Return lists with some features in this order; 0 for those they lack."""
+    zeros = np.zeros(len(lists.features))
+    columns = [column_of(lists, n) if n in lists.feature_names else zeros for n in names]
+    return lists.without_features(lists.feature_names).with_features(
+        names, np.column_stack(columns)
+    )
+
+
+def collections(options: Any) -> None:
+    """Print the scores of the default on collections of every kind."""
+    selected, draws = options.collections.split(","), options.draws
+    for name, work in COLLECTIONS.items():
+        if name in selected or "all" in selected:
+            work(draws)
+
+
+def metrics_and_systems(title: str, names: tuple[str, ...], draws: int) -> None:
+    """Print the scores on WMT 2023 with quality metrics, with and without the systems."""
+    halves = read_halves(WMT23, names)
+    print(f"\nWMT 2023, {title}: {len(halves)} halves")
+    print_row("best feature on judged lists", best_feature, halves, SIZES, draws)
+    print_row("ridge", ridge, halves, SIZES, draws)
+    print_row("default", adapt, halves, SIZES, draws)
+    print_row("best system on judged lists", best_system, halves, SIZES, draws)
+    print_row("ridge, with systems", partial(ridge, systems=True), halves, SIZES, draws)
+    print_row("default, with systems", partial(adapt, categorical="system"), halves, SIZES, draws)
+
+
+def consensus_alone(draws: int, files: tuple[str, ...] = (*CONSENSUS_SETS, SUMMARIES)) -> None:
+    """Print the scores with features of the texts only, with and without the systems, by file."""
+    for systems in (False, True):
+        rows: dict[str, list[list[list[float]]]] = {}
+        sizes = SIZES if systems else (0, *SIZES)
+        for file in files:
+            halves = read_halves((file,), (CONSENSUS,))
+            choosers: dict[str, Chooser] = {"consensus by chrF": consensus}
+            if systems:
+                choosers["best system on judged lists"] = best_system
+                choosers["ridge"] = partial(ridge, systems=True)
+            choosers["default"] = partial(
+                adapt,
+                add=["consensus", "length"],
+                exclude=[CONSENSUS],
+                categorical="system" if systems else None,
+            )
+            for name, choose in choosers.items():
+                scores = [
+                    [
+                        float(
+                            np.mean([h.headroom(choose(h, draw_lists(h, n, seed))) for h in halves])
+                        )
+                        for seed in range(draws if n and name != "consensus by chrF" else 1)
+                    ]
+                    for n in sizes
+                ]
+                rows.setdefault(name, []).append(scores)
+                means = "  ".join(
+                    f"{n:>2}: {np.mean(s):.3f}" for n, s in zip(sizes, scores, strict=True)
+                )
+                print(f"{file:<16} {name:<28} {means}", flush=True)
+        print(f"mean of {len(files)} files{', with the systems' if systems else ''}")
+        for name, of_files in rows.items():
+            cells = [
+                cell(n, np.mean([scores[k] for scores in of_files], axis=0).tolist())
+                for k, n in enumerate(sizes)
+            ]
+            print(f"{name:<34} " + "   ".join(cells), flush=True)
+
+
+def summaries(draws: int) -> None:
+    """Print the scores for summaries with three features of the texts and the systems."""
+    halves = read_halves((SUMMARIES,), (*COMPUTED, "chars"))
+    print("\nsummaries, consensus, length gap, length and the systems")
+    print_row("best system on judged lists", best_system, halves, SIZES, draws)
+    print_row("ridge", partial(ridge, systems=True), halves, SIZES, draws)
+    print_row("default", partial(adapt, categorical="system"), halves, SIZES, draws)
+
+
+def rewards(draws: int) -> None:
+    """Print the accuracy of reward models on pairs, by subset, and that of their mean."""
+    lists = bpa.read_nbest(DATA / "judged" / f"{REWARDS}.jsonl.gz")
+    domains = np.array(lists.sentence_extras["domain"])
+    better = np.array([pairs[0][0] for pairs in lists.sentence_extras["preferences"]])
+    subsets = {"LLMBar, neighbour and GPTInst": np.isin(domains, HARD)}
+    subsets |= {n: domains == n for n in dict.fromkeys(domains.tolist()) if n not in HARD}
+    print("\naccuracy on pairs of answers, nine reward models")
+    for name, members in subsets.items():
+        if members.sum() < 30:
+            continue
+        positions = np.flatnonzero(members)
+        order = positions[np.random.default_rng(5).permutation(len(positions))]
+        halves = order[: len(order) // 2], order[len(order) // 2 :]
+        cells: dict[str, dict[int, list[float]]] = {}
+        for pool, test in (halves, halves[::-1]):
+            standardised = lists[test].features / spread_within(lists[pool])
+            mean = lists[test].best(standardised.sum(axis=1))
+            cells.setdefault("mean", {}).setdefault(0, []).append(
+                float((mean == better[test]).mean())
+            )
+            for size in SIZES:
+                for seed in range(draws):
+                    chosen = np.random.default_rng(seed).choice(
+                        pool, min(size, len(pool)), replace=False
+                    )
+                    for label, weights in (("default", None), ("equal", "equal")):
+                        posterior = bpa.adapt(
+                            lists[chosen], weights, likelihood="preference", seed=seed
+                        )
+                        choice = bpa.rerank(lists[test], posterior, unchecked=True).choice
+                        cells.setdefault(label, {}).setdefault(size, []).append(
+                            float((choice == better[test]).mean())
+                        )
+        shown = (
+            f"{label} " + "  ".join(f"{n}: {np.mean(v):.3f}" for n, v in sizes.items())
+            for label, sizes in cells.items()
+        )
+        print(f"{name:<32} " + "   ".join(shown), flush=True)
+
+
+#: The collections of the table, by their names on the command line.
+COLLECTIONS: dict[str, Callable[[int], None]] = {
+    "many": partial(metrics_and_systems, "all metrics", ()),
+    "six": partial(metrics_and_systems, "six features", SIX),
+    "consensus": consensus_alone,
+    "summaries": summaries,
+    "preferences": rewards,
+}
+
+
 def defaults(options: Any) -> None:
     """Print the scores of the default and of simple alternatives."""
     for title, names in (("all metrics", ()), ("six features", SIX)):
@@ -197,7 +380,7 @@ def references(options: Any) -> None:
     print("\nthe gain is a metric with references")
     for metric in ("ref_COMET", "ref_BLEURT-20", "ref_MetricX-23", "ref_chrF"):
         halves = read_halves(WMT23, suffix=".ref", gain=metric)
-        print_row(metric, partial(adapt, metric=metric), halves, SIZES, options.draws)
+        print_row(metric, adapt, halves, SIZES, options.draws)
 
 
 def learned(options: Any) -> None:
@@ -335,5 +518,16 @@ def checks(options: Any) -> None:
 
 
 if __name__ == "__main__":
-    tables = (defaults, equal, references, learned, preferences, ted, others, likelihoods, checks)
-    run_tables(__doc__, {table.__name__: table for table in tables}, draws=10)
+    tables = (
+        collections,
+        defaults,
+        equal,
+        references,
+        learned,
+        preferences,
+        ted,
+        others,
+        likelihoods,
+        checks,
+    )
+    run_tables(__doc__, {table.__name__: table for table in tables}, draws=10, collections="all")
