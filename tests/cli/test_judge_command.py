@@ -31,6 +31,19 @@ def test_a_simulation_prints_how_pairs_compare(file: Path) -> None:
     assert all(-3 <= float(row[1]) <= 1 for row in rows)
 
 
+def test_values_of_a_column_become_features(file: Path) -> None:
+    """The systems, which no other feature shows, are learned."""
+    lists = bpa.read_nbest(file)
+    names = ["good", "bad", "other"] * len(lists)
+    lists = lists.with_extras(system=names, mqm=[float(name == "good") for name in names])
+    bpa.write_nbest(lists, file)
+    command = ("judge", file.name, "--simulate", "mqm", "--features", "noise", "--sessions", "2")
+    outcome = run(*command, "--clicks", "30", "--categorical", "system")
+    assert outcome.code == 0, outcome.err
+    rows = [line.split() for line in outcome.out.splitlines()[2:]]
+    assert all(float(row[4]) > 0.9 for row in rows)  # of 30 answers
+
+
 def test_answers_are_adapted_to(file: Path) -> None:
     """Of two raters."""
     lists = bpa.read_nbest(file)
