@@ -130,6 +130,8 @@ class Prepared:
         sentences: the adaptation sentences, with their oracles.
         attrs: the record of the posterior.
         constants: arrays that the posterior keeps.
+        prior_of: returns the prior with another scale τ.
+        scaled: how many features have a prior with a learned scale.
     """
 
     target: Target
@@ -137,6 +139,8 @@ class Prepared:
     sentences: Sentences
     attrs: dict[str, Any]
     constants: dict[str, Any]
+    prior_of: Callable[[float], Prior]
+    scaled: int
 
     def draws(self, sampled: Sampled, sampler: Mapping[str, Any]) -> Draws:
         """Return the result of a sampler with everything that `adapt` records.
@@ -293,7 +297,15 @@ def prepare_target(nbest: NBest, weights: AnyWeights, options: AdaptOptions) -> 
         **prepared.record(columns),
     }
     constants = {**sentences.scores(), **stored(prepared.sources)}
-    return Prepared(target, engine, sentences, attrs, constants)
+    return Prepared(
+        target,
+        engine,
+        sentences,
+        attrs,
+        constants,
+        prior_of=lambda scale: isotropic.build_prior(family, matched, scale),
+        scaled=len(isotropic.learns_scale(family, matched)),
+    )
 
 
 def _likelihood(options: AdaptOptions, engine: Sampler, goal: Metric, nbest: NBest) -> Likelihood:
