@@ -76,6 +76,7 @@ def read_halves(
     folder: str = "judged",
     suffix: str = "",
     gain: str = "mqm",
+    judgement: str = "mqm",
 ) -> list[Half]:
     """Return the halves of every domain, each once as the pool and once as the test set.
 
@@ -85,10 +86,12 @@ def read_halves(
         folder: the folder of the files.
         suffix: the end of their names.
         gain: the column by which the lists of the pool are judged.
+        judgement: the column of the files that becomes `mqm`.
     """
     halves = []
     for file in files:
         lists = bpa.read_nbest(DATA / folder / f"{file}{suffix}.jsonl.gz")
+        lists = lists.with_extras(mqm=column_of(lists, judgement))
         missing = np.add.reduceat(~np.isfinite(column_of(lists, "mqm")), lists.offsets[:-1])
         lists = lists[np.flatnonzero(missing == 0)]
         metrics = [name for name in lists.feature_names if name.startswith("qe_")]
