@@ -147,7 +147,7 @@ class Answers(NamedTuple):
 
     def first(self, count: int) -> Self:
         """Return the first of these answers."""
-        return type(self)(*(values[:count] for values in self))
+        return self._replace(**{name: values[:count] for name, values in self._asdict().items()})
 
 
 class Gaussian(NamedTuple):
