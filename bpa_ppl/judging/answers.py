@@ -36,7 +36,7 @@ from bpa_ppl.nbest import Float64, Int64
 #: The median of τ a priori, in units of τ₀, and the standard deviation of log τ.
 CENTRE, DEVIATION = 0.2, 0.35
 #: Values of log τ that are tried, in standard deviations from the median.
-_GRID = np.linspace(-3.0, 5.0, 9)
+_GRID = np.linspace(-2.0, 4.0, 7)
 _STEPS, _TOLERANCE = 100, 1e-7  # of Newton's method; a squared length in standard deviations
 
 

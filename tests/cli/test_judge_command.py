@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -33,10 +34,14 @@ def test_a_simulation_prints_how_pairs_compare(file: Path) -> None:
 
 def test_values_of_a_column_become_features(file: Path) -> None:
     """The systems, which no other feature shows, are learned."""
-    lists = bpa.read_nbest(file)
-    names = ["good", "bad", "other"] * len(lists)
-    lists = lists.with_extras(system=names, mqm=[float(name == "good") for name in names])
-    bpa.write_nbest(lists, file)
+    systems = {"good": 1.0, "bad": 0.0, "other": 0.0}
+    with file.open("w") as lines:
+        for s in range(20):
+            candidates = [
+                {"text": f"{name} {s}", "noise": len(name) + s % 3, "system": name, "mqm": quality}
+                for name, quality in systems.items()
+            ]
+            print(json.dumps({"id": s, "candidates": candidates}), file=lines)
     command = ("judge", file.name, "--simulate", "mqm", "--features", "noise", "--sessions", "2")
     outcome = run(*command, "--clicks", "30", "--categorical", "system")
     assert outcome.code == 0, outcome.err
