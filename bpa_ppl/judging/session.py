@@ -373,11 +373,12 @@ class Session:
     def _update(self) -> None:
         """Compute the posterior, after the scale of the prior if its turn has come.
 
-        It is learned after each of the first 15 answers, then at the latest when an eighth more
-        have been given, so that a session that goes on from a journal has the same scale.
+        It is learned after each of the first seven answers, then whenever a quarter more or less
+        have been given: it depends on their number alone, so that a session that goes on from a
+        journal has the same scale.
         """
         count, scaled = len(self._answers.base), self._start.scaled
-        rounded = count - count % (1 << max(0, count.bit_length() - 4))
+        rounded = count - count % (1 << max(0, count.bit_length() - 3))
         if scaled and rounded != self._learned:
             scale = learn_scale(
                 self._answers.first(rounded),
