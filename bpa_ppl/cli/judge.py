@@ -25,6 +25,7 @@ def judge(
     sources: shared.Sources = None,
     features: Annotated[list[str] | None, shared.Option(several=True)] = None,
     exclude: Annotated[list[str] | None, shared.Option(several=True)] = None,
+    categorical: Annotated[list[str] | None, shared.Option(several=True)] = None,
     add: shared.Add = None,
     pairs: str = "mixed",
     slip: float = 0.05,
@@ -53,6 +54,7 @@ def judge(
         rater: Name of the rater, for the file of judgements.
         features: Use only this column as a feature.
         exclude: Do not use this column as a feature.
+        categorical: Make a feature of each value of this text column, such as the system.
         pairs: How pairs are chosen: mixed, information or random.
         slip: Probability of a random answer.
         show: How many candidates a question shows, from 2 to 6; of more than two the best is named.
@@ -72,7 +74,7 @@ def judge(
         problem = "how much better is asked of two candidates: leave out the other option"
         raise UsageError(problem, parameter="strengths", code="conflict")
     options: dict[str, Any] = {"features": features, "exclude": exclude, "add": add}
-    options |= {"slip": slip, "show": show}
+    options |= {"categorical": categorical, "slip": slip, "show": show}
     kind = {"strengths": strengths, "rate": rate}
     start = _start(weights, prior)
     if simulate is not None:

@@ -13,6 +13,8 @@ from bpa_ppl.nbest import Float64, Int64
 
 #: Lists and draws that expectations are computed from, and further answers.
 _LISTS, _DRAWS, _FURTHER = 200, 100, 10
+#: The share that is won is larger than `least` with a probability of 95 %.
+_LOW = 0.05
 
 
 class Outlook(NamedTuple):
@@ -26,6 +28,8 @@ class Outlook(NamedTuple):
         headroom: the expected share that the choices win of what exact weights would win over a
             random candidate. What the features do not see is not counted, so the share of the
             headroom by the rater is smaller.
+        least: what that share is at least with a probability of 95 %, by the uncertainty of the
+            weights.
         further: by how much ten further answers are expected to raise it.
         predicted: of the answers to random questions that name a best candidate, how many the
             weights before predicted.
@@ -35,7 +39,7 @@ class Outlook(NamedTuple):
         repeated: questions that were asked twice.
         agreed: how many of them were answered alike.
 
-    >>> state = Outlook(30, 100, 40, 0.6, 0.7, 0.002, 12.0, 8.0, 7.5, 15, 2, 2)
+    >>> state = Outlook(30, 100, 40, 0.6, 0.7, 0.5, 0.002, 12.0, 8.0, 7.5, 15, 2, 2)
     >>> state.changed / state.lists, state.predicted > state.predicted_before
     (0.4, True)
     """
@@ -45,6 +49,7 @@ class Outlook(NamedTuple):
     changed: int
     best: float
     headroom: float
+    least: float
     further: float
     predicted: float
     predicted_before: float
@@ -113,13 +118,14 @@ def outlook(
     choices = candidates.choices(weights)
     rng = np.random.default_rng(0)
     table = candidates.lists(rng.choice(pool, min(_LISTS, len(pool)), replace=False))
-    best, headroom, further = _expected(table, weights, rng, count)
+    best, headroom, least, further = _expected(table, weights, rng, count)
     return Outlook(
         answers=tally.answers,
         lists=len(choices),
         changed=int((choices != choices_before).sum()),
         best=best,
         headroom=headroom,
+        least=least,
         further=further,
         predicted=tally.predicted,
         predicted_before=tally.predicted_before,
@@ -138,8 +144,8 @@ def _hit(scores: Float64, best: int) -> float:
 
 def _expected(
     table: Candidates, weights: Gaussian, rng: np.random.Generator, count: int = 2
-) -> tuple[float, float, float]:
-    """Return P(best), the share of the headroom, and its growth by further answers.
+) -> tuple[float, float, float, float]:
+    """Return P(best), the share of the headroom, its low quantile, and its growth by answers.
 
     The growth is the expected value of sample information (Raiffa & Schlaifer 1961). The posterior
     mean after further answers is normal around the present one, and its covariance is what the
@@ -151,11 +157,14 @@ def _expected(
     chosen = starts + table.choices(weights)
     top = np.maximum.reduceat(scores, starts, axis=0)
     average = np.add.reduceat(scores, starts, axis=0) / np.diff(table.offsets)[:, None]
-    total = float((top - average).mean(axis=1).sum())
-    if total <= 0:
-        return 1.0, 1.0, 0.0
+    # By each draw, over all lists: (D,) what exact weights would win, and what the choices do.
+    total = (top - average).sum(axis=0)
+    won = (scores[chosen] - average).sum(axis=0)
+    mean = float(total.mean())
+    if mean <= 0:
+        return 1.0, 1.0, 1.0, 0.0
     probability = float((scores[chosen] == top).mean())
-    won = float((scores[chosen] - average).mean(axis=1).sum())
+    share = np.divide(won, total, out=np.ones_like(won), where=total > 0)
     information = np.zeros_like(weights.covariance)
     for sentence in rng.integers(len(starts), size=_FURTHER):
         question = table.alternatives(table.random(sentence, count, rng))
@@ -164,4 +173,5 @@ def _expected(
     lost = np.linalg.solve(np.eye(len(told)) + told, told @ weights.covariance)
     later = table.scores(Gaussian(weights.mean, (lost + lost.T) / 2).sample(rng, _DRAWS)[:, :-1])
     growth = (np.maximum.reduceat(later, starts, axis=0) - later[chosen]).mean(axis=1).sum()
-    return probability, won / total, float(growth) / total
+    least = float(np.quantile(share, _LOW))
+    return probability, float(won.mean()) / mean, least, float(growth) / mean

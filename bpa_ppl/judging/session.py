@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 from scipy.special import softmax
 
 from bpa_ppl.columns import counted
 from bpa_ppl.errors import DataError, UsageError, checked_seed, one_of, quoted, require
-from bpa_ppl.judging.answers import Answers, Gaussian, posterior
+from bpa_ppl.judging.answers import Answers, Gaussian, learn_scale, posterior, start_scale
 from bpa_ppl.judging.journal import (
     INFORMATION,
     PLACES,
@@ -36,7 +36,13 @@ from bpa_ppl.nbest import Float64, Int64, NBest
 from bpa_ppl.notes import capture_notes, log_info, replay
 from bpa_ppl.options import AdaptOptions
 from bpa_ppl.posterior import Draws
+<<<<<<< HEAD
 from bpa_ppl.sampling.adapting import EQUALS_PRIOR, adapt, adapt_draws
+=======
+from bpa_ppl.posterior.draws import WEIGHTS
+from bpa_ppl.sampling.adapting import adapt, prepare_target
+from bpa_ppl.sampling.base import Sampled
+>>>>>>> judge
 
 if TYPE_CHECKING:
     from bpa_ppl.posterior.adapter import Posterior
@@ -161,9 +167,10 @@ class Session:
         self._file = None if journal is None else JournalFile(journal, header, same)
         self._likelihood = Preference(slip=slip)
         self._options = options
-        self._start, self.prior, self._recorded = _prior_of(lists, prior, self._likelihood, options)
+        self._start = _start(lists, prior, self._likelihood, options)
+        self.prior = self._start.prior(start_scale(self._start.scaled))
         self.features = tuple(self.prior.names or ())
-        self._candidates = _candidates(lists, self._recorded)
+        self._candidates = _candidates(lists, self._start.draws)
         self._pool = _comparable(self._candidates)
         if not len(self._pool):
             problem = "no list has two different candidates: there is nothing to compare"
@@ -173,7 +180,7 @@ class Session:
                 f"{counted(skipped, 'list')} of {len(lists)} left out: all candidates are alike"
             )
         self._position = {identifier: s for s, identifier in enumerate(lists.ids)}
-        self._before = Gaussian.prior(np.asarray(self.prior.mean), self.prior.full_covariance)
+        self._before = _gaussian(self.prior)
         self._choices_before = self._candidates.choices(self._before)
         self._restore(Journal(header) if self._file is None else self._file.journal)
 
@@ -315,7 +322,7 @@ class Session:
         Raises:
             DataError: if they do not have the features.
         """
-        table = self._candidates if lists is None else _candidates(lists, self._recorded)
+        table = self._candidates if lists is None else _candidates(lists, self._start.draws)
         return table.choices(self.weights)
 
     def outlook(self) -> Outlook:
@@ -337,7 +344,7 @@ class Session:
         """
         return adapt(
             self.judged,
-            self._start,
+            self._start.weights,
             likelihood=self._likelihood,
             prior=self.prior,
             seed=self.seed,
@@ -354,7 +361,8 @@ class Session:
     def _recompute(self) -> None:
         """Compute the posterior from the prior and all answers."""
         self.weights, self._answers = self._before, Answers.none(len(self.features))
-        self._tally = Tally()
+        self._tally, self._learned = Tally(), 0
+        self.prior = self._start.prior(start_scale(self._start.scaled))
         for judgement in self._judgements.values():
             self._observe(judgement)
         self._update()
@@ -367,7 +375,24 @@ class Session:
             self._answers = self._answers.added(question, choice.chosen, choice.weight)
 
     def _update(self) -> None:
-        self.weights = posterior(self._answers, self._before, self.slip, self.weights.mean)
+        """Compute the posterior, after the scale of the prior if its turn has come.
+
+        It is learned after each of the first seven answers, then whenever a quarter more or less
+        have been given: it depends on their number alone, so that a session that goes on from a
+        journal has the same scale.
+        """
+        count, scaled = len(self._answers.base), self._start.scaled
+        rounded = count - count % (1 << max(0, count.bit_length() - 3))
+        if scaled and rounded != self._learned:
+            scale = learn_scale(
+                self._answers.first(rounded),
+                lambda scale: _gaussian(self._start.prior(scale)),
+                scaled,
+                self.slip,
+            )
+            self.prior, self._learned = self._start.prior(scale), rounded
+        start = self.weights.mean
+        self.weights = posterior(self._answers, _gaussian(self.prior), self.slip, start)
 
     def _rows(self, identifier: int | str, candidates: Sequence[int]) -> Int64:
         """Return the rows of some candidates of a list."""
@@ -425,10 +450,24 @@ class Session:
         )
 
 
-def _prior_of(
-    lists: NBest, prior: Any, likelihood: Preference, options: Mapping[str, Any]
-) -> tuple[Any, Prior, Draws]:
-    """Return the initial weights for `adapt`, the prior of the free weights, and how to get both.
+class _Start(NamedTuple):
+    """Where the weights of a session start.
+
+    Attributes:
+        weights: the initial weights for `adapt`.
+        prior: returns the prior of the free weights with a scale τ of those that it scales.
+        scaled: how many these are.
+        draws: record how the features of the lists are made.
+    """
+
+    weights: str | None
+    prior: Callable[[float], Prior]
+    scaled: int
+    draws: Draws
+
+
+def _start(lists: NBest, prior: Any, likelihood: Preference, options: Mapping[str, Any]) -> _Start:
+    """Return where the weights start: the prior is the one that `adapt` builds.
 
     Raises:
         UsageError: if the prior is of another type.
@@ -442,13 +481,24 @@ def _prior_of(
     settings = AdaptOptions(
         sampler="map", likelihood=likelihood, prior=given, prior_only=True, **options
     )
+<<<<<<< HEAD
     with capture_notes() as notes:
         draws = adapt_draws(lists, start, settings)
     replay([note for note in notes if note.message != EQUALS_PRIOR])  # answers are added later
     recorded = Prior.recorded(draws)
+=======
+    prepared = prepare_target(lists, start, settings)
+    mean = np.asarray(prepared.target.data.prior.mean, np.float64)
+    draws = prepared.draws(Sampled({WEIGHTS: mean[None, None]}, kind="point"), {})
+    prior_of = prepared.prior_of
+>>>>>>> judge
     if isinstance(prior, Mapping):
-        recorded = _centred(recorded, prior)
-    return start, recorded, draws
+        return _Start(start, lambda scale: _centred(prior_of(scale), prior), prepared.scaled, draws)
+    return _Start(start, prior_of, prepared.scaled, draws)
+
+
+def _gaussian(prior: Prior) -> Gaussian:
+    return Gaussian.prior(np.asarray(prior.mean), prior.full_covariance)
 
 
 def _centred(prior: Prior, weights: Mapping[str, float]) -> Prior:

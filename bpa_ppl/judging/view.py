@@ -18,8 +18,9 @@ from bpa_ppl.nbest import NBest
 CONTEXT, DOCUMENT = "context", "doc"
 #: Sentences of the document that are shown before the source, and weights.
 _PREVIOUS, _WEIGHTS = 2, 20
-#: Ten answers that raise the expected share by less than this are not worth the time.
-_WORTHWHILE = 0.005
+#: Ten answers that raise the expected share by less than this are not worth the time, if that share
+#: is certainly at least this.
+_WORTHWHILE, _CERTAIN = 0.005, 0.7
 #: Answers that test the prior, and answers to random questions from which predictions are judged.
 _TEST, _ENOUGH = 10, 20
 #: Code points of scripts without blanks between words: Thai, Lao, Tibetan, Burmese, Khmer, CJK.
@@ -183,12 +184,16 @@ def advice(state: Outlook) -> tuple[str, str]:
     """Return whether further answers are worth it: a code, and a sentence.
 
     The code is `no-help` if the answers to 20 random questions or more are predicted no better
-    than by the prior, or by chance; `stop` if ten answers or more were given, and ten more are
-    expected to raise the expected share by less than 0.005; else `continue`.
+    than by the prior, or by chance. It is `stop` if ten answers or more were given, ten more are
+    expected to raise the expected share by less than 0.005, that share is at least 0.7 by the
+    uncertainty of the weights, and more answers to random questions were predicted than by chance,
+    by a standard deviation of chance. Else it is `continue`.
 
-    >>> state = Outlook(30, 100, 40, 0.6, 0.7, 0.002, 12.0, 8.0, 7.5, 15, 2, 2)
+    >>> state = Outlook(30, 100, 40, 0.6, 0.9, 0.8, 0.002, 12.0, 8.0, 7.5, 15, 2, 2)
     >>> advice(state)[0], advice(state._replace(further=0.02))[0]
     ('stop', 'continue')
+    >>> advice(state._replace(least=0.3))[1]
+    'Worth going on: the choices may still win only 30 % of what exact weights win.'
     >>> advice(state._replace(random=20, predicted=9.5, by_chance=10))[1]
     'Of 20 answers to random questions 9.5 were predicted, no better than by chance: ...'
     """
@@ -201,11 +206,21 @@ def advice(state: Outlook) -> tuple[str, str]:
         )
     if state.further < _WORTHWHILE:
         little = f"raise the share that is won by less than {100 * _WORTHWHILE:g} points."
-        if state.answers >= _TEST:
-            return "stop", f"You can stop: ten more answers are expected to {little}"
-        return "continue", (
-            f"A few answers test the start: if it is right, ten more are expected to {little}"
-        )
+        if state.answers < _TEST:
+            return "continue", (
+                f"A few answers test the start: if it is right, ten more are expected to {little}"
+            )
+        if state.least < _CERTAIN:
+            return "continue", (
+                f"Worth going on: the choices may still win only {100 * state.least:.0f} % of what "
+                "exact weights win."
+            )
+        if state.predicted - state.by_chance < np.sqrt(state.random) / 2:
+            return "continue", (
+                f"Worth going on: of {state.random} answers to random questions "
+                f"{state.predicted:g} were predicted, which may be chance."
+            )
+        return "stop", f"You can stop: ten more answers are expected to {little}"
     return "continue", (
         "Worth going on: ten more answers are expected to raise the share that is won by "
         f"{100 * state.further:.1f} points."

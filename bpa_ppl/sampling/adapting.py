@@ -137,6 +137,8 @@ class Prepared:
         sentences: the adaptation sentences, with their oracles.
         attrs: the record of the posterior.
         constants: arrays that the posterior keeps.
+        prior_of: returns the prior with another scale τ.
+        scaled: how many features have a prior with a learned scale.
     """
 
     target: Target
@@ -144,6 +146,8 @@ class Prepared:
     sentences: Sentences
     attrs: dict[str, Any]
     constants: dict[str, Any]
+    prior_of: Callable[[float], Prior]
+    scaled: int
 
     def draws(self, sampled: Sampled, sampler: Mapping[str, Any]) -> Draws:
         """Return the result of a sampler with everything that `adapt` records.
@@ -313,7 +317,15 @@ def prepare_target(nbest: NBest, weights: AnyWeights, options: AdaptOptions) -> 
         **prepared.record(columns),
     }
     constants = {**sentences.scores(), **stored(prepared.sources)}
-    return Prepared(target, engine, sentences, attrs, constants)
+    return Prepared(
+        target,
+        engine,
+        sentences,
+        attrs,
+        constants,
+        prior_of=lambda scale: isotropic.build_prior(family, matched, scale),
+        scaled=len(isotropic.learns_scale(family, matched)),
+    )
 
 
 def gain_of(options: AdaptOptions, nbest: NBest, weights: AnyWeights) -> Metric:
@@ -420,8 +432,11 @@ def _scale(
     features = isotropic.learns_scale(family, sentences.match)
     if not features:
         return None
+    scale_prior = isotropic.OF_LISTS
+    if likelihood.observes == "preferences":
+        scale_prior = isotropic.OF_ANSWERS
     if not len(sentences.nbest):
-        return isotropic.expected_scale(len(features))
+        return scale_prior.median(len(features))
     if likelihood.observes != "preferences" and sentences.gains is None:
         likelihood = Oracle()
     elif likelihood.observes == "gains" and not (canonical and isinstance(likelihood, Margin)):
@@ -431,6 +446,7 @@ def _scale(
             lambda prior: _target(sentences, prior, likelihood),
             lambda scale: isotropic.build_prior(family, sentences.match, scale),
             len(features),
+            scale_prior,
         )
 
 

@@ -3,9 +3,10 @@
 A wide prior suits 500-best lists of a decoder; a narrow one suits ten candidates of neural systems
 that differ little. The scale τ (see `Isotropic`) maximises the marginal likelihood
 
-    log p(A | τ) + log p(τ),   log τ ~ N(log τ₀, ½²),   τ₀² = 1 / (2 K) for K such features,
+    log p(A | τ) + log p(τ),   log τ ~ N(log τ₀, ½²),   τ₀² = 1 / (2 K) for K such features
 
-with Laplace's approximation of p(A | τ) (MacKay 1992). The likelihood in it is
+(and another prior of τ for answers, see `ScalePrior`), with Laplace's approximation of p(A | τ)
+(MacKay 1992). The likelihood in it is
 
 * that of the answers, if preferences are observed;
 * `pairs`, where candidates have gains. How much worse the others are shows in the order of all
@@ -15,8 +16,8 @@ with Laplace's approximation of p(A | τ) (MacKay 1992). The likelihood in it is
   which suit the features that text of the domain adds to 500-best lists (0.1 to 0.4 TER);
 * `oracle`, if gains are unknown.
 
-One number, chosen before sampling, keeps the posterior
-log-concave. A site for τ would give it the shape of a funnel, which fast samplers cannot follow.
+One number, chosen before sampling, keeps the posterior log-concave. A site for τ would give it the
+shape of a funnel, which fast samplers cannot follow.
 """
 
 from __future__ import annotations
@@ -30,19 +31,16 @@ from scipy.optimize import minimize_scalar
 
 from bpa_ppl.errors import DataError
 from bpa_ppl.models import Prior
-from bpa_ppl.models.priors.isotropic import expected_scale
+from bpa_ppl.models.priors.isotropic import OF_LISTS, ScalePrior
 from bpa_ppl.nbest import NBest
 from bpa_ppl.sampling.base import Target
 from bpa_ppl.sampling.density import unflatten
 from bpa_ppl.sampling.mode import Mode, mode_of
 from bpa_ppl.weights import Match, spread_within
 
-#: The first scales to try, as multiples of τ₀; the neighbours of the best bound the search.
+#: The first scales to try, as multiples of the median; the neighbours of the best bound the search.
 _GRID = np.geomspace(1 / 30, 100, 9)
 _TOLERANCE = 0.02  # of log τ
-#: The standard deviation of log τ a priori. 0.5 and 1 do the same on held-out judged lists, on
-#: average over five data sets; 0.5 keeps τ away from 0 where features say little.
-_DEVIATION = 0.5
 #: Bounds of the standard deviation of a weight, and of the scores that it gives within a list: no
 #: sampler reaches the end beyond them, and no list needs them.
 _LEAST, _MOST, _LARGEST_EFFECT = 1e-20, 1e20, 1e4
@@ -71,7 +69,10 @@ def require_usable_scale(prior: Prior, match: Match, nbest: NBest) -> None:
 
 
 def learn_scale(
-    target_of: Callable[[Prior], Target], prior_of: Callable[[float], Prior], features: int
+    target_of: Callable[[Prior], Target],
+    prior_of: Callable[[float], Prior],
+    features: int,
+    scale_prior: ScalePrior = OF_LISTS,
 ) -> float:
     """Return the scale τ that maximises the marginal likelihood of the adaptation sentences.
 
@@ -79,8 +80,9 @@ def learn_scale(
         target_of: returns the posterior with a prior.
         prior_of: returns the prior with a scale.
         features: K, how many features the prior scales.
+        scale_prior: of τ.
     """
-    expected = expected_scale(features)
+    expected = scale_prior.median(features)
     with jax.enable_x64(True):
         target = target_of(prior_of(expected))
 
@@ -91,7 +93,7 @@ def learn_scale(
             mode = mode_of(target)
             if not mode.converged:
                 return np.inf
-            distance = (log_scale - np.log(expected)) / _DEVIATION
+            distance = (log_scale - np.log(expected)) / scale_prior.deviation
             # The search for the next mode begins at this one.
             target = replace(target, start=unflatten(mode.position, target.start))
             return float(distance**2 / 2 - log_evidence(mode))

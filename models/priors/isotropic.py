@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -61,7 +61,7 @@ class Isotropic(PriorFamily, frozen=True):
         base, spread = _numbers(self.variance), self.scaled(match)
         if not (spread or self.single):
             return Prior.isotropic(mean, base)
-        scale = expected_scale(len(spread)) if self.scale is None else self.scale
+        scale = OF_LISTS.median(len(spread)) if self.scale is None else self.scale
         values = np.array(np.broadcast_to(base, len(names)))
         for k, name in enumerate(names):
             if name in spread:
@@ -113,13 +113,33 @@ def with_variances(family: PriorFamily | Prior, variances: Mapping[str, float]) 
     return Isotropic(family.variance, {**rest, **family.single}, family.scale)
 
 
-def expected_scale(features: int) -> float:
-    """Return the expected scale τ for a number of features without a canonical weight.
+class ScalePrior(NamedTuple):
+    """log τ ~ N(log(factor τ₀), deviation²), with τ₀² = 1 / (2 K) for K features.
 
-    >>> round(expected_scale(2), 2), round(expected_scale(50), 2)
+    A priori, the score of K uncorrelated features with τ₀ has the variance ½ within a list.
+
+    Attributes:
+        factor: the median of τ, in units of τ₀.
+        deviation: the standard deviation of log τ.
+
+    >>> round(OF_LISTS.median(2), 2), round(OF_ANSWERS.median(2), 2)
     (0.5, 0.1)
     """
-    return float(np.sqrt(_SCORE_VARIANCE / max(features, 1)))
+
+    factor: float
+    deviation: float
+
+    def median(self, features: int) -> float:
+        """Return the median of τ for a number of features without a canonical weight."""
+        return self.factor * float(np.sqrt(_SCORE_VARIANCE / max(features, 1)))
+
+
+#: Deviations of 0.5 and 1 do the same on held-out judged lists, on average over five data sets; 0.5
+#: keeps τ away from 0 where features say little.
+OF_LISTS = ScalePrior(1.0, 0.5)
+#: Of about 36 rules the best on average for 10 to 100 answers to pairs of reward models and of WMT
+#: 2023: answers that name the better one say less than grades, and prefer scales that are too wide.
+OF_ANSWERS = ScalePrior(0.2, 0.35)
 
 
 def complete_prior(

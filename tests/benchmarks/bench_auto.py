@@ -99,7 +99,7 @@ def judged(table: Table, draws: int, weights: str | None = None) -> None:
         "WMT 2023": read_halves(WMT23),
         "WMT 2023, six features": read_halves(WMT23, SIX),
         "medical, WMT 2021": read_halves(OTHERS, COMPUTED),
-        "TED talks": read_halves(TED, COMPUTED, folder="mqm"),
+        "TED talks": read_halves(TED, COMPUTED),
     }
     for name, halves in sets.items():
         calls = (

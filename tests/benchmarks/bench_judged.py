@@ -64,13 +64,11 @@ class Half:
         name: the file and the domain.
         pool: the lists to draw from.
         test: the test lists.
-        judgement: the column of human judgements.
     """
 
     name: str
     pool: NBest
     test: NBest
-    judgement: str = "mqm"
 
     def mean_mqm(self, choice: Int64) -> float:
         """Return the mean MQM of the chosen test candidates."""
@@ -78,43 +76,39 @@ class Half:
 
     def headroom(self, choice: Int64) -> float:
         """Return the share of the way from a random candidate to the best one."""
-        return headroom(self.test, choice, self.judgement)
+        return headroom(self.test, choice, "mqm")
 
 
 def read_halves(
     files: tuple[str, ...],
     names: tuple[str, ...] = (),
     *,
-    folder: str | None = None,
     suffix: str = "",
     gain: str | None = None,
     add: tuple[str, ...] = (),
 ) -> list[Half]:
     """Return the halves of every domain, each once as the pool and once as the test set.
 
-    The judgements are the column `gain`, too.
+    The human judgements are the column `mqm`, whatever they are, and those to adapt to `gain`.
 
     Args:
         files: the names of the files.
         names: the features; none uses all metrics without references, and `COMPUTED`.
-        folder: the folder of the files; None is that of the talks or of the others.
         suffix: the end of their names.
         gain: the column by which the lists of the pool are judged; None is the human judgement.
         add: sources of features that are computed from the texts.
     """
     halves = []
     for file in files:
-        judgement = JUDGEMENTS.get(file, "mqm")
-        path = DATA / (folder or ("mqm" if file in TED else "judged")) / f"{file}{suffix}.jsonl.gz"
+        path = DATA / ("mqm" if file in TED else "judged") / f"{file}{suffix}.jsonl.gz"
         lists = bpa.read_nbest(path)
-        values = column_of(lists, judgement)
-        missing = np.add.reduceat(~np.isfinite(values), lists.offsets[:-1])
+        lists = lists.with_extras(mqm=column_of(lists, JUDGEMENTS.get(file, "mqm")))
+        missing = np.add.reduceat(~np.isfinite(column_of(lists, "mqm")), lists.offsets[:-1])
         lists = lists[np.flatnonzero(missing == 0)]
         metrics = [name for name in lists.feature_names if name.startswith("qe_")]
         features = list(names) or [*metrics, *COMPUTED]
         columns = np.column_stack([column_of(lists, name) for name in features])
-        extras = {name: column_of(lists, name) for name in (judgement, gain or judgement)}
-        extras["gain"] = extras[gain or judgement]
+        extras = {"mqm": column_of(lists, "mqm"), "gain": column_of(lists, gain or "mqm")}
         domains = np.array(lists.sentence_extras.get("domain", ["all"] * len(lists)))
         lists = lists.without_features(lists.feature_names).without("sources", "references")
         lists = lists.with_features(features, columns).with_extras(**extras)
@@ -124,7 +118,7 @@ def read_halves(
             positions = np.flatnonzero(domains == domain)
             order = positions[np.random.default_rng(5).permutation(len(positions))]
             parts = lists[order[: len(order) // 2]], lists[order[len(order) // 2 :]]
-            halves += [Half(f"{file} {domain}", *pair, judgement) for pair in (parts, parts[::-1])]
+            halves += [Half(f"{file} {domain}", *pair) for pair in (parts, parts[::-1])]
     return halves
 
 
@@ -429,7 +423,7 @@ def preferences(options: Any) -> None:
 
 def ted(options: Any) -> None:
     """Print the mean MQM for talks."""
-    halves = read_halves(TED, COMPUTED, folder="mqm")
+    halves = read_halves(TED, COMPUTED)
     draws, mean, sizes = options.draws, Half.mean_mqm, (20, 100)
     print("\nTED talks, mean MQM")
     print_row("consensus alone", consensus, halves, (0,), draws, score=mean)
@@ -480,7 +474,7 @@ def likelihoods(options: Any) -> None:
     sets = {
         "WMT 2023, all metrics": read_halves(WMT23),
         "WMT 2023, six features": read_halves(WMT23, SIX),
-        "TED talks": read_halves(TED, COMPUTED, folder="mqm"),
+        "TED talks": read_halves(TED, COMPUTED),
         "medical texts and WMT 2021": read_halves(OTHERS, COMPUTED),
     }
     for title, halves in sets.items():
@@ -506,7 +500,7 @@ def split_pool(half: Half, size: int, seed: int) -> Half:
 def checks(options: Any) -> None:
     """Print how many posteriors of 5 to 100 lists pass their check, over all data."""
     halves = [*read_halves(WMT23), *read_halves(WMT23, SIX), *read_halves(OTHERS, COMPUTED)]
-    halves += read_halves(TED, COMPUTED, folder="mqm")
+    halves += read_halves(TED, COMPUTED)
     passed, seconds = [], []
     for seed in range(options.draws):
         for number, half in enumerate(halves):

@@ -9,6 +9,8 @@ deviations over the sessions, by the number of answers.
 
 Tables:
     pairs     ways of choosing pairs, with all metrics as features
+    collections  mixed and random pairs by other judgements: summaries, texts from data, medical
+              texts, talks and WMT, with computed features alone and with the systems; reward models
     kinds     strengths of preference, the best of four, and ratings
     noise     a fifth of the answers random
     six       the six features that most people have, from nothing and from one trusted metric
@@ -25,8 +27,8 @@ from time import perf_counter
 from typing import Any
 
 import numpy as np
-from bench_judged import SIX, WMT23, Half, answer_pairs, cell, read_halves
-from measuring import Table, run_tables
+from bench_judged import COMPUTED, SIX, WMT23, Half, answer_pairs, cell, read_halves
+from measuring import DATA, Table, run_tables
 
 import bpa_ppl as bpa
 from bpa_ppl.diagnostics import raters_of
@@ -50,6 +52,7 @@ def print_sessions(
     prior: Any = lambda half: None,
     answers: tuple[int, ...] = ANSWERS,
     show: int = 2,
+    categorical: str | None = None,
     **kind: bool,
 ) -> None:
     """Print the headroom that sessions win.
@@ -63,11 +66,14 @@ def print_sessions(
         prior: returns the prior of a half.
         answers: their numbers.
         show: how many candidates a question shows.
+        categorical: a column whose values become features.
         kind: what the rater says, as in `learning_curve`.
     """
     curves = []
     for half in halves:
-        session = Session(half.pool, prior(half), slip=options.slip, show=show)
+        session = Session(
+            half.pool, prior(half), slip=options.slip, show=show, categorical=categorical
+        )
         runs = [session.restarted(seed, pairs) for seed in range(options.draws)]
         curves.append(
             [learning_curve(run, half.test, "mqm", answers, noise, **kind) for run in runs]
@@ -82,6 +88,32 @@ def pairs(options: Any) -> None:
     print("\nall metrics")
     for way in ("mixed", "information", "random"):
         print_sessions(way, read_halves(WMT23), options, pairs=way)
+
+
+def collections(options: Any) -> None:
+    """Print how mixed and random pairs compare on other collections."""
+    for file in (*CONSENSUS_SETS, SUMMARIES, *WMT23):
+        halves = read_halves((file,), (*COMPUTED, "chars"))
+        for name, categorical in ((file, None), (f"{file}, systems", "system")):
+            for way in ("mixed", "random"):
+                print_sessions(
+                    f"{name}, {way}", halves, options, pairs=way, categorical=categorical
+                )
+    for way in ("mixed", "random"):
+        print_sessions(f"reward models, {way}", reward_models(), options, pairs=way)
+
+
+def reward_models() -> list[Half]:
+    """Return the halves of hard pairs of answers, with the scores of reward models."""
+    lists = bpa.read_nbest(DATA / "judged" / f"{REWARDS}.jsonl.gz")
+    lists = lists[np.flatnonzero(np.isin(lists.sentence_extras["domain"], HARD))]
+    gain = np.zeros(len(lists.features))
+    for start, entries in zip(lists.offsets, lists.sentence_extras["preferences"], strict=False):
+        gain[start + entries[0][0]] = 1.0
+    lists = lists.without("preferences").with_extras(mqm=gain)
+    order = np.random.default_rng(5).permutation(len(lists))
+    parts = lists[order[: len(order) // 2]], lists[order[len(order) // 2 :]]
+    return [Half("rewardbench", *pair) for pair in (parts, parts[::-1])]
 
 
 def kinds(options: Any) -> None:
@@ -227,6 +259,7 @@ if __name__ == "__main__":
         __doc__,
         {
             "pairs": pairs,
+            "collections": collections,
             "kinds": kinds,
             "noise": noise,
             "six": six,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -29,6 +30,23 @@ def test_a_simulation_prints_how_pairs_compare(file: Path) -> None:
     rows = [line.split() for line in outcome.out.splitlines()[2:]]
     assert [row[0] for row in rows] == ["mixed", "information", "random"]
     assert all(-3 <= float(row[1]) <= 1 for row in rows)
+
+
+def test_values_of_a_column_become_features(file: Path) -> None:
+    """The systems, which no other feature shows, are learned."""
+    systems = {"good": 1.0, "bad": 0.0, "other": 0.0}
+    with file.open("w") as lines:
+        for s in range(20):
+            candidates = [
+                {"text": f"{name} {s}", "noise": len(name) + s % 3, "system": name, "mqm": quality}
+                for name, quality in systems.items()
+            ]
+            print(json.dumps({"id": s, "candidates": candidates}), file=lines)
+    command = ("judge", file.name, "--simulate", "mqm", "--features", "noise", "--sessions", "2")
+    outcome = run(*command, "--clicks", "30", "--categorical", "system")
+    assert outcome.code == 0, outcome.err
+    rows = [line.split() for line in outcome.out.splitlines()[2:]]
+    assert all(float(row[4]) > 0.9 for row in rows)  # of 30 answers
 
 
 def test_answers_are_adapted_to(file: Path) -> None:

@@ -2,14 +2,30 @@
 
 from __future__ import annotations
 
+import jax
 import numpy as np
 import pytest
-from scipy.optimize import approx_fprime, minimize
+from scipy.optimize import approx_fprime, minimize, minimize_scalar
 
 from bpa_ppl import NBest
 from bpa_ppl import log_density as model_density
-from bpa_ppl.judging.answers import Alternatives, Answers, Density, Gaussian, posterior
+from bpa_ppl.judging.answers import (
+    CENTRE,
+    DEVIATION,
+    Alternatives,
+    Answers,
+    Density,
+    Gaussian,
+    learn_scale,
+    log_evidence,
+    posterior,
+    start_scale,
+)
 from bpa_ppl.models import Preference, Prior
+from bpa_ppl.options import AdaptOptions
+from bpa_ppl.sampling.adapting import prepare_target
+from bpa_ppl.sampling.mode import mode_of
+from bpa_ppl.sampling.prior_scale import log_evidence as evidence_of_mode
 
 PRIOR = Gaussian.prior(np.array([0.2, -0.1]), np.array([[0.5, 0.1], [0.1, 0.3]]))
 FIRST, SECOND, TIE = range(3)
@@ -132,6 +148,85 @@ def test_the_moments_are_nearly_those_of_quadrature() -> None:
     weights = posterior(answers, prior)
     assert np.all(np.abs(weights.mean - mean) < 0.25 * deviation)
     np.testing.assert_allclose(np.sqrt(np.diag(weights.covariance)), deviation, rtol=0.15)
+
+
+def clear_answers(count: int) -> Answers:
+    """About one feature, which three of four answers follow."""
+    rng, answers = np.random.default_rng(3), Answers.none(1)
+    for number, difference in enumerate(rng.normal(size=count)):
+        pair = Alternatives.of(np.array([[difference], [0.0]]), np.zeros(2))
+        follows = (difference > 0) == (number % 4 > 0)
+        answers = answers.added(pair, FIRST if follows else SECOND)
+    return answers
+
+
+def of_scale(scale: float) -> Gaussian:
+    """A prior of one weight."""
+    return Gaussian.prior(np.zeros(1), scale**2 * np.eye(1))
+
+
+@pytest.mark.parametrize("slip", [0.0, 0.2])
+@pytest.mark.parametrize("scale", [0.1, 0.6, 2.0])
+def test_the_evidence_is_nearly_that_of_quadrature(scale: float, slip: float) -> None:
+    """Of 30 answers about one feature, relative to a narrow prior."""
+    answers, grid = clear_answers(30), np.linspace(-8, 8, 161)
+    weight, log_nu = np.meshgrid(grid, np.linspace(-6, 4, 61), indexing="ij")
+    log_p = []
+    for prior in (of_scale(scale), of_scale(0.01)):
+        root = np.sqrt(np.diag(prior.covariance))
+        points = np.stack([weight * root[0], log_nu], axis=-1).reshape(-1, 2)
+        values = [log_density(answers, prior, point, slip) for point in points]
+        log_p.append(np.logaddexp.reduce(values))  # steps of the grid and normaliser cancel
+    computed = [
+        log_evidence(answers, prior, posterior(answers, prior, slip), slip)
+        for prior in (of_scale(scale), of_scale(0.01))
+    ]
+    # With slips the curvature is that of expectation maximisation, which is larger.
+    assert computed[0] - computed[1] == pytest.approx(
+        log_p[0] - log_p[1], abs=0.35 if slip else 0.1
+    )
+
+
+def test_the_evidence_is_that_of_adapt() -> None:
+    """Without slips, compared with the mode and curvature that JAX finds."""
+    rng = np.random.default_rng(0)
+    lists = NBest.from_lists([["a", "b"]] * 20, rng.normal(size=(20, 2, 2)), ["x", "y"])
+    lists = lists.with_sentence_extras(
+        preferences=[[[0, 1]] if s % 4 else None for s in range(20)],
+        ties=[None if s % 4 else [[0, 1]] for s in range(20)],
+    )
+    answers = Answers.none(2)
+    for s, table in enumerate(lists.features.reshape(20, 2, 2).astype(np.float64)):
+        answers = answers.added(Alternatives.of(table, np.zeros(2)), FIRST if s % 4 else TIE)
+    expected, computed = [], []
+    for scale in (0.2, 1.0):
+        variance = scale**2
+        prior = Gaussian.prior(np.zeros(2), variance * np.eye(2))
+        weights = posterior(answers, prior)
+        computed.append(log_evidence(answers, prior, weights))
+        options = AdaptOptions(
+            likelihood=Preference(slip=0.0),
+            prior=Prior.isotropic({"x": 0.0, "y": 0.0}, variance),
+        )
+        with jax.enable_x64(True):
+            target = prepare_target(lists, {"x": 0.0, "y": 0.0}, options).target
+            expected.append(evidence_of_mode(mode_of(target)))
+    assert np.diff(computed) == pytest.approx(np.diff(expected), abs=1e-3)
+
+
+def test_the_scale_maximises_the_posterior() -> None:
+    """Compared with SciPy; of no answers it is the median of the prior."""
+    answers, centre = clear_answers(60), start_scale(1)
+
+    def loss(log_scale: float) -> float:
+        prior = of_scale(float(np.exp(log_scale)))
+        distance = (log_scale - np.log(centre)) / DEVIATION
+        return distance**2 / 2 - log_evidence(answers, prior, posterior(answers, prior, 0.05), 0.05)
+
+    best = minimize_scalar(loss, bounds=(np.log(centre) - 2, np.log(centre) + 3)).x
+    assert learn_scale(answers, of_scale, 1, 0.05) == pytest.approx(np.exp(best), rel=0.05)
+    assert learn_scale(Answers.none(1), of_scale, 1) == pytest.approx(centre)
+    assert centre == pytest.approx(CENTRE * np.sqrt(0.5))
 
 
 def test_probabilities_by_hand() -> None:

@@ -285,11 +285,16 @@ def test_differences_of_scripts() -> None:
 
 
 def test_advice() -> None:
-    state = Outlook(40, 100, 10, 0.5, 0.6, 0.03, 15.0, 12.0, 10.0, 20, 2, 2)
+    state = Outlook(40, 100, 10, 0.5, 0.9, 0.8, 0.03, 15.0, 12.0, 10.0, 20, 2, 2)
     assert advice(state)[0] == "continue"
     assert "3.0" in advice(state)[1]
     assert advice(state._replace(further=0.0049))[0] == "stop"
     assert advice(state._replace(further=0.0, answers=9))[0] == "continue"  # the prior may be wrong
+    assert advice(state._replace(further=0.0, least=0.5))[0] == "continue"  # choices are uncertain
+    assert "50 %" in advice(state._replace(further=0.0, least=0.5))[1]
+    few = state._replace(further=0.0, predicted=5.0, predicted_before=4.0, by_chance=4.0, random=8)
+    assert advice(few)[0] == "continue"  # may be chance
+    assert advice(few._replace(predicted=6.0))[0] == "stop"
     assert advice(state._replace(predicted=10.0))[0] == "no-help"
     assert advice(state._replace(predicted_before=15.0))[0] == "no-help"
     assert advice(state._replace(predicted=10.0, random=19))[0] == "continue"

@@ -14,6 +14,7 @@ import pytest
 from browser import CHROMIUM, CTRL, SHIFT, Browser, Page
 from judge_lists import judge_lists, running
 
+from bpa_ppl import NBest
 from bpa_ppl.judging import Session, read_journal
 
 pytest.importorskip("starlette", reason="the extra `serve` is not installed")
@@ -239,6 +240,21 @@ def test_a_killed_server_is_resumed(browser: Browser, tmp_path: Path) -> None:
         assert text(page, article(0)) == asked
         page.key("u")
         wait_for(page, "#heading", "Question 2")
+
+
+def test_buttons_stay_in_sight_with_long_candidates(browser: Browser) -> None:
+    long = [["one " * 3000, "two " * 3000]] * 3
+    session = Session(NBest.from_lists(long, [[[1.0], [0.0]]] * 3, ["quality"]))
+    with running(session) as url:
+        page = opened(browser, url)
+        page.resize(1280, 800)
+        page.wait("innerWidth === 1280")
+        assert page.get("document.documentElement.scrollHeight") > 1600
+        choose, answers = (
+            page.get(f"document.querySelector('{part}').getBoundingClientRect().toJSON()")
+            for part in ("article .choose", ".answers")
+        )
+        assert 0 < choose["top"] < choose["bottom"] <= answers["top"] < answers["bottom"] <= 800
 
 
 def test_a_telephone_and_dark_colours(browser: Browser, session: Session) -> None:

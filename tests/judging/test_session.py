@@ -25,6 +25,8 @@ from bpa_ppl.judging.answers import Gaussian
 from bpa_ppl.judging.outlook import _expected
 from bpa_ppl.judging.questions import Candidates
 from bpa_ppl.judging.simulation import headroom, learning_curve
+from bpa_ppl.judging.view import advice
+from bpa_ppl.weights import spread_within
 
 
 @pytest.fixture(scope="module")
@@ -46,15 +48,62 @@ def answered(session: Session, count: int) -> Session:
 
 
 def test_the_prior_is_that_of_adapt() -> None:
-    """Of lists with preferences and without canonical weights."""
+    """With the scale that the answers of the session have."""
     lists = compared_lists()
-    posterior = as_draws(answered(Session(lists), 3).posterior)
-    recorded = Prior.recorded(posterior)
-    judged = lists.with_sentence_extras(preferences=[[[0, 1]], *[None] * (len(lists) - 1)])
-    options = {"sampler": "map", "likelihood": "preference", "prior_only": True}
-    expected = Prior.recorded(as_draws(bpa.adapt(judged, None, **options)))
-    np.testing.assert_allclose(recorded.mean, expected.mean)
-    np.testing.assert_allclose(recorded.full_covariance, expected.full_covariance)
+    session = answered(Session(lists), 3)
+    expected = bpa.adapt(
+        session.judged,
+        None,
+        likelihood="preference",
+        prior_variance=_scale(session) ** 2,
+        prior_only=True,
+        sampler="map",
+    )
+    for posterior in (session.posterior, expected):
+        recorded = Prior.recorded(as_draws(posterior))
+        np.testing.assert_allclose(recorded.mean, session.prior.mean)
+        np.testing.assert_allclose(recorded.full_covariance, session.prior.full_covariance)
+
+
+def _scale(session: Session) -> float:
+    """The scale of the prior of a session."""
+    deviation = np.sqrt(session.prior.full_covariance[0, 0])
+    return float(deviation * spread_within(session.lists)[0])
+
+
+def test_the_scale_of_the_prior_is_learned() -> None:
+    """A rater who follows the features widens it, and one who does not keeps it narrow."""
+    session = Session(compared_lists())
+    start = _scale(session)
+    clear, careless = answered(session.restarted(1), 40), session.restarted(1)
+    rng = np.random.default_rng(0)
+    for _ in range(40):
+        careless.next()
+        careless.answer(("first", "second")[rng.integers(2)])
+    assert _scale(clear) > 2 * start
+    assert _scale(careless) < 1.3 * start
+    assert start == pytest.approx(np.sqrt(1 / 6) / 5)
+
+
+def test_the_scale_is_the_same_after_a_restart(tmp_path: Path) -> None:
+    """It depends on the answers alone, not on when they came, or were taken back."""
+    path = tmp_path / "answers.jsonl"
+    session = answered(Session(compared_lists(), journal=path), 21)
+    session.undo()
+    again = Session(compared_lists(), journal=path)
+    assert _scale(again) == pytest.approx(_scale(session), rel=1e-6)
+    np.testing.assert_allclose(again.weights.mean, session.weights.mean, atol=1e-4)
+
+
+def test_a_given_prior_keeps_its_scale() -> None:
+    """Of weights alone the mean is given, and the scale learned."""
+    covariance = np.eye(3) / 7
+    given = Prior.gaussian(dict.fromkeys(NAMES, 0.0), covariance)
+    session = answered(Session(compared_lists(), given), 12)
+    np.testing.assert_array_equal(session.prior.full_covariance, covariance)
+    centred = answered(Session(compared_lists(), {"quality": 1.0}), 12)
+    np.testing.assert_allclose(centred.prior.mean, [1.0, 0.0, 0.0])
+    assert _scale(centred) != _scale(centred.restarted(0))
 
 
 def test_the_posterior_of_adapt_agrees_with_the_approximation() -> None:
@@ -354,6 +403,20 @@ def test_a_correction_becomes_a_reference(session: Session) -> None:
     assert sum(map(bool, references)) == 1
 
 
+@pytest.mark.parametrize("noise", [0.0, 1.0])
+def test_it_says_stop_to_a_clear_rater_alone(noise: float) -> None:
+    """Not to one whose answers have nothing to do with the features, however often it looks."""
+    lists = compared_lists(100)
+    session = Session(lists)
+    for seed in range(3):
+        run, codes = session.restarted(seed), []
+        for count in range(10, 61, 10):
+            learning_curve(run, lists, "score", [count], noise)
+            codes.append(advice(run.outlook())[0])
+        assert codes[0] == "continue"
+        assert ("stop" in codes) is (noise == 0)
+
+
 def test_headroom_by_hand() -> None:
     """Means over lists are taken before the division."""
     lists = NBest.from_lists([["a", "b"], ["c", "d"]], np.zeros((2, 2, 1)), ["x"])
@@ -393,7 +456,7 @@ def test_the_gain_of_further_answers_in_closed_form() -> None:
     )
     weights = Gaussian.prior(np.array([0.3]), np.eye(1))
     results = [_expected(table, weights, np.random.default_rng(seed)) for seed in range(40)]
-    best, won, further = np.mean(results, axis=0)
+    best, won, _, further = np.mean(results, axis=0)
     # λ ~ N(0.3, 1), so the choice is right with the probability that λ is positive.
     assert best == pytest.approx(norm.cdf(0.3), abs=0.02)
     # Half of |d| |λ| is to be won, and half of |d| λ is: E λ / E |λ|.

@@ -154,6 +154,7 @@ async function showState() {
     "Choices changed": `${count(state.changed)} of ${count(state.lists)}`,
     "Choice is best, mean P": percent(state.best),
     "Won of what exact weights win": percent(state.headroom),
+    "… at least, with P 95 %": percent(state.least),
     "… by ten more answers": `+${(100 * state.further).toFixed(1)} points`,
     "Random questions predicted": state.random ? `${state.predicted} of ${state.random}` : "–",
     "… by the start": state.random ? `${state.predicted_before} of ${state.random}` : "–",
