@@ -14,7 +14,8 @@ from bpa_ppl.sampling.base import (
     require_memory,
     with_evaluations,
 )
-from bpa_ppl.sampling.proposals import pilot_proposal, propose, with_tuned_mixture
+from bpa_ppl.sampling.mode import require_mode
+from bpa_ppl.sampling.proposals import Proposal, pilot_proposal, propose, with_tuned_mixture
 
 _NEVER = -1e300
 
@@ -38,11 +39,17 @@ class IndependenceMetropolis(Sampler, frozen=True):
     chains: Count = 4
     degrees_of_freedom: Positive = 20.0
 
-    def sample(self, target: Target) -> Sampled:
-        """Draw from the posterior by independence Metropolis–Hastings."""
+    def sample(self, target: Target, proposal: Proposal | None = None) -> Sampled:
+        """Draw from the posterior by independence Metropolis–Hastings.
+
+        Args:
+            target: the posterior.
+            proposal: with half of the draws from each component; None is the one around the mode.
+        """
         require_memory(target, self.chains * (self.warmup + self.draws))
         rng = np.random.default_rng([target.seed, 1])
-        proposal, chain = pilot_proposal(target, self.degrees_of_freedom), np.arange(self.chains)
+        proposal = proposal or pilot_proposal(target, self.degrees_of_freedom)
+        mode, chain = require_mode(target), np.arange(self.chains)
         pilot, last = None, None
         warmup: Sites = {}
         if self.warmup:
@@ -64,9 +71,9 @@ class IndependenceMetropolis(Sampler, frozen=True):
             log_density=proposals.log_density[index],
             statistics={"acceptance_rate": acceptance},
             warmup=warmup,
-            mode=proposal.mode.position,
+            mode=mode.position,
             log_likelihood={name: v[index] for name, v in proposals.log_likelihood.items()},
-            attrs={**proposal.mode.attrs(), "student_share": proposal.share},
+            attrs={**mode.attrs(), "student_share": proposal.share},
         )
         return with_evaluations(sampled)
 

@@ -40,6 +40,14 @@ _SCALE = 1.1
 _SHARES = (0.03, 0.1, 0.3, 1.0)
 #: A pilot sample with fewer finite draws is too small to tune the share.
 _MIN_TUNING_DRAWS = 50
+#: Rounds of adaptive importance sampling at most, and the effective share of a round's draws that
+#: ends them: more rounds would improve the proposal by less than they cost.
+_ROUNDS, _ENOUGH = 16, 0.6
+#: With a larger share k̂ is not estimated: that of nearly equal weights means nothing.
+_MOST = 0.5
+#: Draws of a round for each value, and effective draws for each value that a mean and a covariance are estimated from.
+_PER_VALUE, _EFFECTIVE = 64, 10
+_HALVINGS = 20  # of the interval of the power that keeps them
 
 
 #: Up to this many values all third derivatives are estimated, from d + d²/4 directions; and up to
@@ -220,6 +228,14 @@ class Proposal(NamedTuple):
             student = np.sqrt(_SCALE / scale)[:, None] * u
         return np.where(tail[:, None], student, self.skewed.from_standard_normal(u))
 
+    def log_density(self, flat: Float64) -> Float64:
+        """Return log q of flat z, (n, d) ↦ (n,), with its constant."""
+        factor = np.linalg.cholesky(self.mode.covariance)
+        with np.errstate(all="ignore"):  # draws may be infinitely far
+            x = (flat - self.mode.position) @ np.linalg.inv(factor).T
+        mixture = log_mixture(*self.log_components(x), self.share)
+        return np.asarray(mixture - np.log(np.diag(factor)).sum())
+
     def log_components(self, x: Float64) -> tuple[Float64, Float64]:
         """Return the log density of draws under the skewed Gaussian and the t, (n,) each."""
         size, degrees = x.shape[1], self.degrees_of_freedom
@@ -299,6 +315,63 @@ def pilot_proposal(target: Target, degrees_of_freedom: float) -> Proposal:
     """
     mode = require_mode(target)
     return Proposal(mode, fit_skewed(target, mode), degrees_of_freedom, 0.5)
+
+
+def fit_moments(target: Target, mode: Mode) -> tuple[Proposal, float]:
+    """Fit a proposal to the mean and the covariance of a posterior.
+
+    Each round of adaptive importance sampling draws from a Student t with the current moments. The
+    draws of all rounds, weighted by the ratio of p to the mixture of their proposals, give the next
+    moments (AMIS, Cornuet et al. 2012). While these weights are too uneven, they are raised to a
+    power below 1, which keeps enough of them effective. The third derivatives at the mode are left
+    out: so far from a Gaussian they say little about the posterior elsewhere.
+
+    Args:
+        target: the posterior.
+        mode: its mode, where the first round is.
+
+    Returns:
+        the proposal, with half of the draws from each component, and k̂ of the importance ratios of
+        the last round; it is 0 if most of these draws are effective.
+    """
+    separate = replace(target, seed=target.seed + _PILOT_SEED)
+    student, students = Proposal(mode, Skewed(), _PILOT_DEGREES, 1.0), list[Proposal]()
+    flat, log_p, log_q = np.empty((0, len(mode.position))), np.empty(0), np.empty(0)
+    count, k_hat = max(_PILOT, _PER_VALUE * len(mode.position)), np.inf
+    for number in range(_ROUNDS):
+        if number:
+            weight = _tempered(log_p - log_q, _EFFECTIVE * (flat.shape[1] + 1))
+            mean = weight @ flat
+            covariance = (flat - mean).T @ ((flat - mean) * weight[:, None])
+            student = student._replace(mode=mode._replace(position=mean, covariance=covariance))
+        drawn = propose(separate, student, 1, count, stream=number)
+        factor = np.linalg.cholesky(student.mode.covariance)
+        new = student.mode.position + drawn.position[0] @ factor.T
+        students.append(student)
+        # Of the sum of the densities of all rounds: at the previous draws, and at the new ones.
+        log_q = np.logaddexp(log_q, student.log_density(flat))
+        log_q = np.append(log_q, np.logaddexp.reduce([s.log_density(new) for s in students]))
+        flat, log_p = np.concatenate([flat, new]), np.append(log_p, drawn.log_density[0])
+        effective = 1 / np.sum(_tempered(drawn.log_ratio[0], 0) ** 2) / count
+        k_hat = 0.0 if effective > _MOST else pareto_smoothed(drawn.log_ratio)[1]
+        if effective >= _ENOUGH:
+            break
+    return student._replace(share=0.5), k_hat
+
+
+def _tempered(log_weight: Float64, effective: float) -> Float64:
+    """Return normalised weights; to a power below 1 if too few of them would be effective."""
+    finite = np.where(np.isfinite(log_weight), log_weight, -np.inf)
+    low, power, high = 0.0, 1.0, 1.0
+    for _ in range(_HALVINGS):
+        weight = np.exp(power * (finite - finite.max()))
+        weight /= weight.sum()
+        enough = 1 / np.sum(weight**2) >= effective
+        if enough and power == 1.0:
+            break
+        low, high = (power, high) if enough else (low, power)
+        power = (low + high) / 2
+    return weight
 
 
 def with_tuned_mixture(proposal: Proposal, pilot: Proposals | None) -> Proposal:
