@@ -28,6 +28,8 @@ from bpa_ppl.sampling.proposals import (
 MIN_CHECKED_DRAWS = 100
 #: Draws that fail their check are repeated with this many times as many.
 _MORE = 4
+#: Steps for each kept draw of fitted proposals, so many that one proposal is effective, at most.
+_MAX_THINNING = 8
 #: The last attempts: NUTS with a longer warm-up and shorter steps.
 _WARMUP, _TARGET_ACCEPT = 1000, 0.99
 
@@ -77,14 +79,16 @@ class Auto(Sampler, frozen=True):
             and target.program.model is log_linear
             and target.dimension <= MAX_SEARCHED
         ):
-            proposal, pareto_k = fit_moments(target, fit.mode)
+            proposal, pareto_k, effective = fit_moments(target, fit.mode)
             fits_now = pareto_k <= POOR_PARETO_K
             side = "≤" if fits_now else ">"
             reason += f", {pareto_k:.2f} {side} {POOR_PARETO_K} of those with fitted moments"
             if fits_now:
                 fits = True
+                # Fewer kept draws cost less in the check, and in everything that uses them.
+                thinning = min(int(1 / effective), _MAX_THINNING)
                 for imh in independence:
-                    yield "imh", reason, imh.sample(target, proposal)
+                    yield "imh", reason, imh.sample(target, proposal, thinning)
         if not fits:
             yield "nuts", reason, Nuts(draws=self.draws, chains=self.chains).sample(target)
         for draws in (count, _MORE * count):
