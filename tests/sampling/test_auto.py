@@ -79,22 +79,25 @@ def test_draws_that_auto_has_checked_are_not_checked_again(
     assert again.attrs["passed_check"] == post.attrs["passed_check"]
 
 
-def _of_systems() -> tuple[NBest, dict[str, Any]]:
+def _of_systems(likelihood: str) -> tuple[NBest, dict[str, Any]]:
     """Lists whose posterior is far from the Gaussian at its mode, and the options of `adapt`."""
-    lists = judged_lists(20, names=tuple("abcdefgh"))
+    lists = judged_lists(20, names=(*"abcdef", "eve"))
     gain = lists.features[:, 1]
     lists = lists.without_features(["comet"]).with_extras(gain=gain)
     return lists, {
         "metric": "gain",
-        "likelihood": "risk",
+        "likelihood": likelihood,
         "categorical": "system",
         "prior_variance": 4.0,
         "seed": 1,
     }
 
 
-def test_proposals_are_fitted_to_a_posterior_far_from_its_laplace_approximation() -> None:
-    lists, options = _of_systems()
+@pytest.mark.parametrize("likelihood", ["risk", "margin"])
+def test_proposals_are_fitted_to_a_posterior_far_from_its_laplace_approximation(
+    likelihood: str,
+) -> None:
+    lists, options = _of_systems(likelihood)
     post = adapt(lists, None, **options)
     assert post.attrs["chosen"] == "imh"
     assert "> 0.5 of proposals around the mode" in post.attrs["chosen_because"]
@@ -103,9 +106,10 @@ def test_proposals_are_fitted_to_a_posterior_far_from_its_laplace_approximation(
 
 
 @pytest.mark.slow
-def test_draws_of_fitted_proposals_agree_with_a_long_run_of_nuts() -> None:
+@pytest.mark.parametrize("likelihood", ["risk", "margin"])
+def test_draws_of_fitted_proposals_agree_with_a_long_run_of_nuts(likelihood: str) -> None:
     """The means and variances of all weights, within their Monte Carlo errors."""
-    lists, options = _of_systems()
+    lists, options = _of_systems(likelihood)
     long = {"sampler": "nuts", "draws": 4000, "target_accept": 0.95}
     both = []
     for settings in ({}, long):
