@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -9,17 +10,26 @@ import jax
 
 from bpa_ppl.component import Count
 from bpa_ppl.diagnostics.checks import checked
+from bpa_ppl.models import log_linear
 from bpa_ppl.posterior import Draws
+from bpa_ppl.posterior.statistics import POOR_PARETO_K
 from bpa_ppl.sampling.base import Sampled, Sampler, Target
 from bpa_ppl.sampling.density import constrained_draws, model_info
 from bpa_ppl.sampling.imh import IndependenceMetropolis
 from bpa_ppl.sampling.nuts import Nuts
-from bpa_ppl.sampling.proposals import GOOD_PARETO_K, assess_proposals
+from bpa_ppl.sampling.proposals import (
+    GOOD_PARETO_K,
+    MAX_SEARCHED,
+    assess_proposals,
+    fit_moments,
+)
 
 #: With fewer draws per chain the result is not checked: such runs are trials.
 MIN_CHECKED_DRAWS = 100
 #: Draws that fail their check are repeated with this many times as many.
 _MORE = 4
+#: Steps for each kept draw of fitted proposals, so many that one proposal is effective, at most.
+_MAX_THINNING = 8
 #: The last attempts: NUTS with a longer warm-up and shorter steps.
 _WARMUP, _TARGET_ACCEPT = 1000, 0.99
 
@@ -27,8 +37,10 @@ _WARMUP, _TARGET_ACCEPT = 1000, 0.99
 class Auto(Sampler, frozen=True):
     """`imh` if a pilot sample shows that its proposals fit the posterior, else `nuts`.
 
-    If the draws fail their check, `imh` draws four times as many. If these fail too, or if the
-    proposals do not fit, NUTS draws with shorter steps, and at last four times as many again.
+    If proposals around the mode do not fit, they are fitted to the mean and the covariance of the
+    posterior (see `fit_moments`), and assessed again. If the draws fail their check, `imh` draws
+    four times as many. If these fail too, or if the fitted proposals do not fit either, NUTS draws
+    with shorter steps, and at last four times as many again.
     """
 
     draws: Count = 1000
@@ -36,23 +48,9 @@ class Auto(Sampler, frozen=True):
 
     def sample(self, target: Target) -> Sampled:
         """Draw with the sampler that suits the posterior, and record which and why."""
-        fit = assess_proposals(target)
-        fits = fit.pareto_k <= GOOD_PARETO_K
-        side, count = "≤" if fits else ">", _MORE * self.draws
-        independence = [
-            IndependenceMetropolis(draws=draws, chains=self.chains) for draws in (self.draws, count)
-        ]
-        last = [
-            Nuts(draws=draws, chains=self.chains, warmup=_WARMUP, target_accept=_TARGET_ACCEPT)
-            for draws in (count, _MORE * count)
-        ]
-        first = independence if fits else [Nuts(draws=self.draws, chains=self.chains)]
-        reason = fit.reason.replace(" of proposals", f" {side} {GOOD_PARETO_K} of proposals")
-        attrs, failed = {"chosen": "", "chosen_because": reason}, list[str]()
-        samplers: list[Sampler] = [*first, *last]
-        for sampler in samplers:
-            sampled = sampler.sample(target)
-            attrs["chosen"] = "nuts" if isinstance(sampler, Nuts) else "imh"
+        failed, attrs = list[str](), dict[str, Any]()
+        for chosen, reason, sampled in self._attempts(target):
+            attrs |= {"chosen": chosen, "chosen_because": reason}
             if failed:
                 attrs["drawn_again_because"] = ", ".join(failed)
             if self.draws < MIN_CHECKED_DRAWS:
@@ -62,6 +60,42 @@ class Auto(Sampler, frozen=True):
             if not failed:
                 break
         return replace(sampled, attrs={**sampled.attrs, **attrs})
+
+    def _attempts(self, target: Target) -> Iterator[tuple[str, str, Sampled]]:
+        """Draw again and again: yield the name of the sampler, why it was chosen, and the draws."""
+        fit, count = assess_proposals(target), _MORE * self.draws
+        fits = fit.pareto_k <= GOOD_PARETO_K
+        side = "≤" if fits else ">"
+        reason = fit.reason.replace(" of proposals", f" {side} {GOOD_PARETO_K} of proposals")
+        independence = [
+            IndependenceMetropolis(draws=draws, chains=self.chains) for draws in (self.draws, count)
+        ]
+        if fits:
+            for imh in independence:
+                yield "imh", reason, imh.sample(target)
+        # Other models, such as hierarchies, have shapes that mean and covariance do not describe.
+        if (
+            fit.mode is not None
+            and target.program.model is log_linear
+            and target.dimension <= MAX_SEARCHED
+        ):
+            proposal, pareto_k, effective = fit_moments(target, fit.mode)
+            fits_now = pareto_k <= POOR_PARETO_K
+            side = "≤" if fits_now else ">"
+            reason += f", {pareto_k:.2f} {side} {POOR_PARETO_K} of those with fitted moments"
+            if fits_now:
+                fits = True
+                # Fewer kept draws cost less in the check, and in everything that uses them.
+                thinning = min(int(1 / effective), _MAX_THINNING)
+                for imh in independence:
+                    yield "imh", reason, imh.sample(target, proposal, thinning)
+        if not fits:
+            yield "nuts", reason, Nuts(draws=self.draws, chains=self.chains).sample(target)
+        for draws in (count, _MORE * count):
+            nuts = Nuts(
+                draws=draws, chains=self.chains, warmup=_WARMUP, target_accept=_TARGET_ACCEPT
+            )
+            yield "nuts", reason, nuts.sample(target)
 
 
 def failures(target: Target, sampled: Sampled) -> tuple[list[str], dict[str, Any]]:

@@ -14,7 +14,8 @@ from bpa_ppl.sampling.base import (
     require_memory,
     with_evaluations,
 )
-from bpa_ppl.sampling.proposals import pilot_proposal, propose, with_tuned_mixture
+from bpa_ppl.sampling.mode import require_mode
+from bpa_ppl.sampling.proposals import Proposal, pilot_proposal, propose, with_tuned_mixture
 
 _NEVER = -1e300
 
@@ -38,11 +39,20 @@ class IndependenceMetropolis(Sampler, frozen=True):
     chains: Count = 4
     degrees_of_freedom: Positive = 20.0
 
-    def sample(self, target: Target) -> Sampled:
-        """Draw from the posterior by independence Metropolis–Hastings."""
-        require_memory(target, self.chains * (self.warmup + self.draws))
+    def sample(
+        self, target: Target, proposal: Proposal | None = None, thinning: int = 1
+    ) -> Sampled:
+        """Draw from the posterior by independence Metropolis–Hastings.
+
+        Args:
+            target: the posterior.
+            proposal: with half of the draws from each component; None is the one around the mode.
+            thinning: steps for each kept draw.
+        """
+        require_memory(target, self.chains * (self.warmup + thinning * self.draws))
         rng = np.random.default_rng([target.seed, 1])
-        proposal, chain = pilot_proposal(target, self.degrees_of_freedom), np.arange(self.chains)
+        proposal = proposal or pilot_proposal(target, self.degrees_of_freedom)
+        mode, chain = require_mode(target), np.arange(self.chains)
         pilot, last = None, None
         warmup: Sites = {}
         if self.warmup:
@@ -51,24 +61,25 @@ class IndependenceMetropolis(Sampler, frozen=True):
             warmup = {name: np.asarray(value)[index] for name, value in pilot.z.items()}
             last = pilot.position[index][:, -1]
         proposal = with_tuned_mixture(proposal, pilot)
-        count = 2 * ((self.draws + 1) // 2 + 1)
+        steps = thinning * self.draws
+        count = 2 * ((steps + 1) // 2 + 1)
         proposals = propose(target, proposal, self.chains, count, first=last, antithetic=True)
         position, acceptance = accept_pairs(
-            proposals.log_ratio, proposals.log_ratio_skewed, self.draws, rng
+            proposals.log_ratio, proposals.log_ratio_skewed, steps, rng
         )
-        steps = self.warmup + self.draws
+        steps += self.warmup
         target.progress(steps, steps, f"acceptance {acceptance.mean():.2f}")
-        index = chain[:, None], position
+        index = chain[:, None], position[:, thinning - 1 :: thinning]
         sampled = Sampled(
             z={name: np.asarray(value)[index] for name, value in proposals.z.items()},
             log_density=proposals.log_density[index],
-            statistics={"acceptance_rate": acceptance},
+            statistics={"acceptance_rate": acceptance[:, thinning - 1 :: thinning]},
             warmup=warmup,
-            mode=proposal.mode.position,
+            mode=mode.position,
             log_likelihood={name: v[index] for name, v in proposals.log_likelihood.items()},
-            attrs={**proposal.mode.attrs(), "student_share": proposal.share},
+            attrs={**mode.attrs(), "student_share": proposal.share},
         )
-        return with_evaluations(sampled)
+        return with_evaluations(sampled, thinning)
 
 
 def accept(log_ratio: Float64, rng: np.random.Generator) -> tuple[Int64, Float64]:

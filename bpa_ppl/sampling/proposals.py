@@ -40,6 +40,14 @@ _SCALE = 1.1
 _SHARES = (0.03, 0.1, 0.3, 1.0)
 #: A pilot sample with fewer finite draws is too small to tune the share.
 _MIN_TUNING_DRAWS = 50
+#: Rounds of adaptive importance sampling: at least and at most. They end when this share of the
+#: draws of a round is effective: more would improve the proposal by less than they cost.
+_MIN_ROUNDS, _MAX_ROUNDS, _ENOUGH = 4, 16, 0.6
+#: k̂ of nearly equal weights, of which none is more than so many times their mean, means nothing.
+_NEARLY_EQUAL = 3.0
+#: For each value, draws of a round, and effective draws that estimate mean and covariance.
+_PER_VALUE, _EFFECTIVE = 64, 10
+_HALVINGS = 20  # of the interval of the power that keeps so many effective
 
 
 #: Up to this many values all third derivatives are estimated, from d + d²/4 directions; and up to
@@ -220,6 +228,14 @@ class Proposal(NamedTuple):
             student = np.sqrt(_SCALE / scale)[:, None] * u
         return np.where(tail[:, None], student, self.skewed.from_standard_normal(u))
 
+    def log_density(self, flat: Float64) -> Float64:
+        """Return log q of flat z, (n, d) ↦ (n,), with its constant."""
+        factor = np.linalg.cholesky(self.mode.covariance)
+        with np.errstate(all="ignore"):  # draws may be infinitely far
+            x = (flat - self.mode.position) @ np.linalg.inv(factor).T
+        mixture = log_mixture(*self.log_components(x), self.share)
+        return np.asarray(mixture - np.log(np.diag(factor)).sum())
+
     def log_components(self, x: Float64) -> tuple[Float64, Float64]:
         """Return the log density of draws under the skewed Gaussian and the t, (n,) each."""
         size, degrees = x.shape[1], self.degrees_of_freedom
@@ -299,6 +315,78 @@ def pilot_proposal(target: Target, degrees_of_freedom: float) -> Proposal:
     """
     mode = require_mode(target)
     return Proposal(mode, fit_skewed(target, mode), degrees_of_freedom, 0.5)
+
+
+class FittedProposal(NamedTuple):
+    """A proposal that was fitted to the moments of a posterior, and how well it fits.
+
+    Attributes:
+        proposal: with half of the draws from each component.
+        pareto_k: k̂ of the importance ratios of the last round; 0 if they are nearly equal.
+        effective: the share of the last round's draws that are effective.
+    """
+
+    proposal: Proposal
+    pareto_k: float
+    effective: float
+
+
+def fit_moments(target: Target, mode: Mode) -> FittedProposal:
+    """Fit a proposal to the mean and the covariance of a posterior.
+
+    Each round of adaptive importance sampling draws from a Student t with the current moments. The
+    draws of all rounds, weighted by the ratio of p to the mixture of their proposals, give the next
+    moments (AMIS, Cornuet et al. 2012). While these weights are too uneven, they are raised to a
+    power below 1, which keeps enough of them effective. The third derivatives at the mode are left
+    out: so far from a Gaussian they say little about the posterior elsewhere.
+
+    Args:
+        target: the posterior.
+        mode: its mode, where the first round is.
+    """
+    separate = replace(target, seed=target.seed + _PILOT_SEED)
+    student, students = Proposal(mode, Skewed(), _PILOT_DEGREES, 1.0), list[Proposal]()
+    flat, log_p, log_q = np.empty((0, len(mode.position))), np.empty(0), np.empty(0)
+    count, k_hat, effective = max(_PILOT, _PER_VALUE * len(mode.position)), np.inf, 0.0
+    for number in range(_MAX_ROUNDS):
+        if number:
+            weight = _tempered(log_p - log_q, _EFFECTIVE * (flat.shape[1] + 1))
+            mean = weight @ flat
+            covariance = (flat - mean).T @ ((flat - mean) * weight[:, None])
+            student = student._replace(mode=mode._replace(position=mean, covariance=covariance))
+        drawn = propose(separate, student, 1, count, stream=number)
+        factor = np.linalg.cholesky(student.mode.covariance)
+        new = student.mode.position + drawn.position[0] @ factor.T
+        students.append(student)
+        # Of the sum of the densities of all rounds: at the previous draws, and at the new ones.
+        log_q = np.logaddexp(log_q, student.log_density(flat))
+        log_q = np.append(log_q, np.logaddexp.reduce([s.log_density(new) for s in students]))
+        flat, log_p = np.concatenate([flat, new]), np.append(log_p, drawn.log_density[0])
+        weight = count * _tempered(drawn.log_ratio[0], 0)
+        effective = float(1 / np.mean(weight**2))
+        k_hat = 0.0 if weight.max() < _NEARLY_EQUAL else pareto_smoothed(drawn.log_ratio)[1]
+        if number + 1 >= _MIN_ROUNDS and effective >= _ENOUGH and k_hat <= GOOD_PARETO_K:
+            break
+    return FittedProposal(student._replace(share=0.5), k_hat, effective)
+
+
+def _tempered(log_weight: Float64, effective: float) -> Float64:
+    """Return normalised weights; to a power below 1 if too few of them would be effective."""
+    finite = np.where(np.isfinite(log_weight), log_weight, -np.inf)
+
+    def weights(power: float) -> Float64:
+        with np.errstate(invalid="ignore"):  # 0 × −∞
+            weight = np.exp(np.where(finite > -np.inf, power * (finite - finite.max()), -np.inf))
+        return np.asarray(weight / weight.sum())
+
+    low, high = 0.0, 1.0
+    if 1 / np.sum(weights(high) ** 2) >= effective:
+        return weights(high)
+    for _ in range(_HALVINGS):
+        power = (low + high) / 2
+        enough = 1 / np.sum(weights(power) ** 2) >= effective
+        low, high = (power, high) if enough else (low, power)
+    return weights(low)
 
 
 def with_tuned_mixture(proposal: Proposal, pilot: Proposals | None) -> Proposal:

@@ -8,10 +8,13 @@ Tables:
     judged       lists judged by experts, from no canonical weights
     equal        the same from equal weights
     preferences  answers to random pairs of their candidates
+    likelihoods-judged  10 to 100 judged lists of every collection with each likelihood, with and
+                 without an indicator feature of each system, and priors from narrow to wide
 
-With ten draws these are 520 calls. Printed are the calls, how many of them fail, how many passed
-after a failure of the first sampler, the samplers in the end, and the times. Each failure is
-printed in full.
+With ten draws these are 1480 calls. Printed are the calls, how many of them fail, how many passed
+after a failure of the first sampler, the samplers in the end, and the times; `fitted` counts the
+draws of `imh` with proposals that were fitted to the moments. Each failure is printed in full. The
+last table times each call again, with compiled programs.
 """
 
 from __future__ import annotations
@@ -31,27 +34,32 @@ from bpa_ppl.features import LanguageModel
 from bpa_ppl.features.lexicon import Lexicon
 from bpa_ppl.models import Margin
 from bpa_ppl.nbest import NBest
+from bpa_ppl.quality import column_of
 
 SIZES = (5, 10, 20, 50, 100)
 #: Lists, canonical weights, and options of `adapt`.
 Call = tuple[NBest, Any, dict[str, Any]]
 
 
-def print_row(table: Table, name: str, calls: Iterable[Call]) -> None:
-    """Adapt in each way, check, and print what happened."""
+def print_row(table: Table, name: str, calls: Iterable[Call], *, warm: bool = False) -> None:
+    """Adapt in each way, check, and print what happened; `warm` times a second call."""
     samplers, seconds, failed, again = Counter[str](), list[float](), 0, 0
     for nbest, weights, options in calls:
-        start = perf_counter()
-        posterior = bpa.adapt(nbest, weights, **options)
-        seconds.append(perf_counter() - start)
-        samplers[posterior.attrs["chosen"]] += 1
+        for _ in range(1 + warm):
+            start = perf_counter()
+            posterior = bpa.adapt(nbest, weights, **options)
+            elapsed = perf_counter() - start
+        seconds.append(elapsed)
+        chosen, reason = posterior.attrs["chosen"], posterior.attrs["chosen_because"]
+        fitted = chosen == "imh" and "fitted" in reason
+        samplers["imh, fitted" if fitted else chosen] += 1
         again += "drawn_again_because" in posterior.attrs
         if not (report := bpa.check(posterior)):
             failed += 1
             print(f"{len(nbest)} lists, {options}\n{report}", flush=True)
-    chosen = ", ".join(f"{sampler} {count}" for sampler, count in samplers.items())
+    counts = "; ".join(f"{sampler} {count}" for sampler, count in samplers.items())
     times = f"{np.median(seconds):.1f} / {max(seconds):.1f}"
-    table.row(name, str(len(seconds)), str(failed), str(again), times, chosen)
+    table.row(name, str(len(seconds)), str(failed), str(again), times, counts)
 
 
 @cache
@@ -106,8 +114,8 @@ def judged(table: Table, draws: int, weights: str | None = None) -> None:
             (draw_lists(halves[k % len(halves)], SIZES[k % len(SIZES)], k), weights, {"seed": k})
             for k in range(3 * draws)
         )
-        with_gain = ((nbest, start, {**o, "metric": "mqm"}) for nbest, start, o in calls)
-        print_row(table, f"{'equal weights' if weights else 'judged'}, {name}", with_gain)
+        complete = ((nbest, start, {**o, "metric": "mqm"}) for nbest, start, o in calls)
+        print_row(table, f"{'equal weights' if weights else 'judged'}, {name}", complete)
 
 
 def preferences(table: Table, draws: int) -> None:
@@ -121,6 +129,46 @@ def preferences(table: Table, draws: int) -> None:
     print_row(table, "preferences", ((nbest, w, {**o, **options}) for nbest, w, o in calls))
 
 
+@cache
+def with_gain(path: str, gain: str) -> NBest:
+    """Return the completely judged lists of a collection, with the metrics and consensus."""
+    lists = bpa.read_nbest(DATA / f"{path}.jsonl.gz")
+    missing = np.add.reduceat(~np.isfinite(column_of(lists, gain)), lists.offsets[:-1])
+    lists = lists[np.flatnonzero(missing == 0)]
+    names = [*(name for name in lists.feature_names if name.startswith("qe_")), *COMPUTED]
+    columns = np.column_stack([column_of(lists, name) for name in names])
+    judgements = column_of(lists, gain)
+    lists = lists.without_features(lists.feature_names).without("sources", "references")
+    return lists.with_features(names, columns).with_extras(**{gain: judgements})
+
+
+def likelihoods_judged(table: Table, draws: int) -> None:
+    """Print the row of each likelihood on judged lists of every collection."""
+    gains = {
+        **{f"judged/{file}": "mqm" for file in (*WMT23, *OTHERS, "bio.es-en")},
+        **{f"mqm/{file}": "mqm" for file in TED},
+        "judged/wmt24esa.en-cs": "esa",
+        "judged/webnlg2020": "human",
+        "judged/thumb.summeval": "human",
+    }
+    variances = (None, 0.003, 0.1, 1.0)
+
+    def calls(likelihood: str, categorical: str | None) -> Iterator[Call]:
+        for seed in range(draws):
+            for number, (path, gain) in enumerate(gains.items()):
+                size = (10, 20, 50, 100)[(seed + number) % 4]
+                variance = variances[(seed + number // 4) % 4]
+                chosen: dict[str, Any] = {} if variance is None else {"prior_variance": variance}
+                options = {"likelihood": likelihood, "categorical": categorical, "seed": seed}
+                lists = draw(with_gain(path, gain), size, seed)
+                yield lists, None, {**options, **chosen, "metric": gain}
+
+    for likelihood in ("risk", "margin", "oracle"):
+        for categorical in (None, "system"):
+            name = f"{likelihood}{', systems' if categorical else ''}, time of a second call"
+            print_row(table, name, calls(likelihood, categorical), warm=True)
+
+
 def main() -> None:
     """Print the selected tables as one."""
     parts = {
@@ -129,6 +177,7 @@ def main() -> None:
         "judged": judged,
         "equal": partial(judged, weights="equal"),
         "preferences": preferences,
+        "likelihoods-judged": likelihoods_judged,
     }
     columns = ("calls", "failed", "repeated", "median / max s", "sampler in the end")
     table: Table | None = None

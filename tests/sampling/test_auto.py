@@ -8,11 +8,13 @@ import numpy as np
 import numpyro
 import numpyro.distributions as dist
 import pytest
+from judged_lists import judged_lists
 from raising import raises
 
 from bpa_ppl import DataError, NBest, adapt, as_draws, check
 from bpa_ppl.diagnostics.checks import checked, refuse_unconverged
 from bpa_ppl.models import Likelihood, Lists, OracleChoice, Prior
+from bpa_ppl.posterior import import_arviz
 from bpa_ppl.sampling import auto
 
 
@@ -51,10 +53,10 @@ def test_a_failed_check_is_followed_by_four_times_as_many_draws(pool: NBest) -> 
     np.testing.assert_array_equal(enough["posterior"]["weights"], few["posterior"]["weights"])
 
 
-def test_nuts_is_used_after_two_failures_of_imh(
+def test_nuts_is_used_after_all_failures_of_imh(
     pool: NBest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    found = iter([["R-hat"], ["R-hat"], ["tail ESS"], []])
+    found = iter([["R-hat"], ["R-hat"], ["R-hat"], ["R-hat"], ["tail ESS"], []])
     monkeypatch.setattr(auto, "failures", lambda target, sampled: (next(found), {}))
     post = adapt(pool, {"A": 0.1, "B": 0.2}, sampler="auto", seed=1, draws=100)
     assert post.attrs["chosen"] == "nuts"
@@ -75,6 +77,53 @@ def test_draws_that_auto_has_checked_are_not_checked_again(
     monkeypatch.undo()
     again = checked(as_draws(post))[0]
     assert again.attrs["passed_check"] == post.attrs["passed_check"]
+
+
+def _of_systems(likelihood: str) -> tuple[NBest, dict[str, Any]]:
+    """Lists whose posterior is far from the Gaussian at its mode, and the options of `adapt`."""
+    lists = judged_lists(20, names=(*"abcdef", "eve"))
+    gain = lists.features[:, 1]
+    lists = lists.without_features(["comet"]).with_extras(gain=gain)
+    return lists, {
+        "metric": "gain",
+        "likelihood": likelihood,
+        "categorical": "system",
+        "prior_variance": 4.0,
+        "seed": 1,
+    }
+
+
+@pytest.mark.parametrize("likelihood", ["risk", "margin"])
+def test_proposals_are_fitted_to_a_posterior_far_from_its_laplace_approximation(
+    likelihood: str,
+) -> None:
+    lists, options = _of_systems(likelihood)
+    post = adapt(lists, None, **options)
+    assert post.attrs["chosen"] == "imh"
+    assert "> 0.5 of proposals around the mode" in post.attrs["chosen_because"]
+    assert "≤ 0.7 of those with fitted moments" in post.attrs["chosen_because"]
+    assert check(post)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("likelihood", ["risk", "margin"])
+def test_draws_of_fitted_proposals_agree_with_a_long_run_of_nuts(likelihood: str) -> None:
+    """The means and variances of all weights, within their Monte Carlo errors."""
+    lists, options = _of_systems(likelihood)
+    long = {"sampler": "nuts", "draws": 4000, "target_accept": 0.95}
+    both = []
+    for settings in ({}, long):
+        post = adapt(lists, None, **options, **settings)
+        both.append(post["posterior"]["weights"].values)
+    centre, ess = both[1].mean((0, 1)), import_arviz().ess
+    moments = []
+    for weights in both:
+        powers = np.concatenate([weights, (weights - centre) ** 2], axis=-1)
+        effective = [ess(powers[..., k], method="mean") for k in range(powers.shape[-1])]
+        assert min(effective) > 200, "too few effective draws to tell"
+        moments.append((powers.mean((0, 1)), powers.std((0, 1)) / np.sqrt(effective)))
+    (ours, error), (truth, error_of_truth) = moments
+    assert np.all(np.abs(ours - truth) < 5 * np.hypot(error, error_of_truth))
 
 
 @pytest.mark.slow

@@ -1,13 +1,21 @@
-"""The independence sampler: its walk against a plain loop."""
+"""The independence sampler: its walk against a plain loop, and draws of fitted proposals."""
 
 from __future__ import annotations
 
+import jax
 import numpy as np
 import pytest
+from moment_checks import assert_moments
 from scipy.stats import gamma, norm
 from scipy.stats import t as student_t
+from targets import SENTENCES, TARGETS
 
-from bpa_ppl.sampling.imh import accept, accept_pairs
+from bpa_ppl.models import Prior
+from bpa_ppl.sampling import target_of
+from bpa_ppl.sampling.imh import IndependenceMetropolis, accept, accept_pairs
+from bpa_ppl.sampling.mode import mode_of
+from bpa_ppl.sampling.proposals import fit_moments
+from bpa_ppl.weights import match
 
 
 def test_the_chain_over_given_proposals_equals_a_plain_loop() -> None:
@@ -67,3 +75,30 @@ def test_the_walk_over_pairs_leaves_a_skewed_target_as_it_is() -> None:
         error = each.std(ddof=1) / np.sqrt(chains)
         assert abs(each.mean() - known.moment(power)) < 4 * error
         assert error < 0.03 * known.moment(power)
+
+
+@pytest.mark.parametrize("thinning", [1, 3])
+def test_fitted_proposals_give_the_moments_of_quadrature(thinning: int) -> None:
+    """Of an asymmetric posterior, whose mean is not its mode."""
+    known = TARGETS["plane"]()
+    with jax.enable_x64(True):
+        posterior = target_of(
+            known.pool,
+            match(known.canonical, known.pool),
+            Prior.isotropic(known.canonical, known.variance),
+            oracle=[0] * SENTENCES,
+        )
+        fitted = fit_moments(posterior, mode_of(posterior))
+        moments = fitted.proposal.mode
+        sampled = IndependenceMetropolis(draws=4000).sample(posterior, fitted.proposal, thinning)
+    deviation = np.sqrt(np.diag(known.covariance))
+    laplace = mode_of(posterior)
+    assert np.abs(laplace.position - known.mean).max() > 0.2 * deviation.max()
+    # At least 2000 effective draws: five standard errors of the means and of the deviations.
+    np.testing.assert_allclose(moments.position, known.mean, atol=0.11 * deviation.min())
+    np.testing.assert_allclose(np.sqrt(np.diag(moments.covariance)), deviation, rtol=0.1)
+    assert fitted.pareto_k < 0.5
+    assert sampled.z["weights"].shape == (4, 4000, 2)
+    assert (sampled.statistics["n_steps"] == thinning).all()
+    np.testing.assert_array_equal(sampled.mode, laplace.position)
+    assert_moments(sampled.z["weights"], known.mean, known.covariance)
