@@ -15,7 +15,7 @@ from scipy.special import softmax
 
 from bpa_ppl.columns import counted
 from bpa_ppl.errors import DataError, UsageError, checked_seed, one_of, quoted, require
-from bpa_ppl.judging.answers import Answers, Gaussian, learn_scale, posterior, start_scale
+from bpa_ppl.judging.answers import Answers, Gaussian, learn_scale, posterior
 from bpa_ppl.judging.journal import (
     INFORMATION,
     PLACES,
@@ -32,17 +32,14 @@ from bpa_ppl.judging.merging import content_hash, with_judgements
 from bpa_ppl.judging.outlook import Outlook, Tally, outlook
 from bpa_ppl.judging.questions import ABOUT, Candidates, informative
 from bpa_ppl.models import Preference, Preparation, Prior
+from bpa_ppl.models.priors.isotropic import OF_ANSWERS
 from bpa_ppl.nbest import Float64, Int64, NBest
 from bpa_ppl.notes import capture_notes, log_info, replay
 from bpa_ppl.options import AdaptOptions
 from bpa_ppl.posterior import Draws
-<<<<<<< HEAD
-from bpa_ppl.sampling.adapting import EQUALS_PRIOR, adapt, adapt_draws
-=======
 from bpa_ppl.posterior.draws import WEIGHTS
-from bpa_ppl.sampling.adapting import adapt, prepare_target
+from bpa_ppl.sampling.adapting import EQUALS_PRIOR, adapt, prepare_target
 from bpa_ppl.sampling.base import Sampled
->>>>>>> judge
 
 if TYPE_CHECKING:
     from bpa_ppl.posterior.adapter import Posterior
@@ -168,7 +165,7 @@ class Session:
         self._likelihood = Preference(slip=slip)
         self._options = options
         self._start = _start(lists, prior, self._likelihood, options)
-        self.prior = self._start.prior(start_scale(self._start.scaled))
+        self.prior = self._start.prior(OF_ANSWERS.median(self._start.scaled))
         self.features = tuple(self.prior.names or ())
         self._candidates = _candidates(lists, self._start.draws)
         self._pool = _comparable(self._candidates)
@@ -362,7 +359,7 @@ class Session:
         """Compute the posterior from the prior and all answers."""
         self.weights, self._answers = self._before, Answers.none(len(self.features))
         self._tally, self._learned = Tally(), 0
-        self.prior = self._start.prior(start_scale(self._start.scaled))
+        self.prior = self._start.prior(OF_ANSWERS.median(self._start.scaled))
         for judgement in self._judgements.values():
             self._observe(judgement)
         self._update()
@@ -481,17 +478,12 @@ def _start(lists: NBest, prior: Any, likelihood: Preference, options: Mapping[st
     settings = AdaptOptions(
         sampler="map", likelihood=likelihood, prior=given, prior_only=True, **options
     )
-<<<<<<< HEAD
     with capture_notes() as notes:
-        draws = adapt_draws(lists, start, settings)
+        prepared = prepare_target(lists, start, settings)
     replay([note for note in notes if note.message != EQUALS_PRIOR])  # answers are added later
-    recorded = Prior.recorded(draws)
-=======
-    prepared = prepare_target(lists, start, settings)
     mean = np.asarray(prepared.target.data.prior.mean, np.float64)
     draws = prepared.draws(Sampled({WEIGHTS: mean[None, None]}, kind="point"), {})
     prior_of = prepared.prior_of
->>>>>>> judge
     if isinstance(prior, Mapping):
         return _Start(start, lambda scale: _centred(prior_of(scale), prior), prepared.scaled, draws)
     return _Start(start, prior_of, prepared.scaled, draws)

@@ -27,7 +27,19 @@ from time import perf_counter
 from typing import Any
 
 import numpy as np
-from bench_judged import COMPUTED, SIX, WMT23, Half, answer_pairs, cell, read_halves
+from bench_judged import (
+    COMPUTED,
+    CONSENSUS_SETS,
+    HARD,
+    REWARDS,
+    SIX,
+    SUMMARIES,
+    WMT23,
+    Half,
+    answer_pairs,
+    cell,
+    read_halves,
+)
 from measuring import DATA, Table, run_tables
 
 import bpa_ppl as bpa

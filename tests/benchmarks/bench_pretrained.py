@@ -2,9 +2,9 @@
 
     python tests/benchmarks/bench_pretrained.py [--tables NAME ...] [--draws 10]
 
-The features are those of `consensus` and `length` alone. Weights maximise the expected gain, half of it by rank,
-of up to 300 lists of each group of collections; features and gains are in units of their spread
-within the lists of a collection. Only their direction is kept.
+The features are those of `consensus` and `length` alone. Weights maximise the expected gain, half
+of it by rank, of 300 lists of each group of collections; features and gains are in units of their
+spread within the lists of a collection. Only their direction is kept.
 
 Tables:
     learn     writes the weights from all collections to bpa_ppl/features/pretrained.json

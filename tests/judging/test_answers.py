@@ -19,9 +19,9 @@ from bpa_ppl.judging.answers import (
     learn_scale,
     log_evidence,
     posterior,
-    start_scale,
 )
 from bpa_ppl.models import Preference, Prior
+from bpa_ppl.models.priors.isotropic import OF_ANSWERS
 from bpa_ppl.options import AdaptOptions
 from bpa_ppl.sampling.adapting import prepare_target
 from bpa_ppl.sampling.mode import mode_of
@@ -216,7 +216,7 @@ def test_the_evidence_is_that_of_adapt() -> None:
 
 def test_the_scale_maximises_the_posterior() -> None:
     """Compared with SciPy; of no answers it is the median of the prior."""
-    answers, centre = clear_answers(60), start_scale(1)
+    answers, centre = clear_answers(60), OF_ANSWERS.median(1)
 
     def loss(log_scale: float) -> float:
         prior = of_scale(float(np.exp(log_scale)))

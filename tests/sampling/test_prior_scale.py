@@ -15,7 +15,7 @@ from scipy.stats import norm
 
 from bpa_ppl import DataError, NBest, UsageError, adapt, as_draws, rerank
 from bpa_ppl.models import Prior
-from bpa_ppl.models.priors.isotropic import expected_scale
+from bpa_ppl.models.priors.isotropic import OF_LISTS
 from bpa_ppl.notes import Note, capture_notes
 from bpa_ppl.weights import equal_weights, spread_within
 
@@ -48,7 +48,7 @@ def scale_of(pool: NBest, **options: Any) -> float:
 def test_one_feature_against_quadrature(weight: float) -> None:
     """The learned scale maximises ∫ p(A | λ) p(λ | τ) dλ · p(τ), computed on a grid of λ."""
     pool, gain = simulated(30, np.array([weight]))
-    spread, expected = float(spread_within(pool)[0]), expected_scale(1)
+    spread, expected = float(spread_within(pool)[0]), OF_LISTS.median(1)
     grid = np.linspace(-12, 12, 24_001)
     log_p = np.zeros_like(grid)
     for s in range(len(pool)):
@@ -77,7 +77,7 @@ def test_it_behaves_with_few_sentences(features: int) -> None:
     weights = np.zeros(features)
     weights[0] = 1.0
     found = [scale_of(simulated(5, weights, seed)[0]) for seed in range(4)]
-    expected = expected_scale(features)
+    expected = OF_LISTS.median(features)
     assert expected / 10 < min(found) <= max(found) < 10 * expected
 
 
@@ -104,7 +104,7 @@ def test_a_given_scale_is_not_learned() -> None:
     expected_note = "the posterior equals its prior: no sentence was judged"
     assert Note(logging.INFO, expected_note) in notes
     assert all(note.level == logging.INFO for note in notes)
-    assert empty.attrs["prior"]["scale"] == pytest.approx(expected_scale(2))
+    assert empty.attrs["prior"]["scale"] == pytest.approx(OF_LISTS.median(2))
     assert empty.attrs["adaptation_sentences"] == 0
     whole = Prior.isotropic({"f0": 0.0, "f1": 1.0}, 0.5)
     known = as_draws(adapt(pool, None, prior=whole, **options))
