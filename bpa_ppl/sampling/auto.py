@@ -19,7 +19,6 @@ from bpa_ppl.sampling.imh import IndependenceMetropolis
 from bpa_ppl.sampling.nuts import Nuts
 from bpa_ppl.sampling.proposals import (
     GOOD_PARETO_K,
-    MAX_SEARCHED,
     assess_proposals,
     fit_moments,
 )
@@ -28,6 +27,8 @@ from bpa_ppl.sampling.proposals import (
 MIN_CHECKED_DRAWS = 100
 #: Draws that fail their check are repeated with this many times as many.
 _MORE = 4
+#: Proposals for more values are not fitted: a covariance needs too many draws.
+_MAX_FITTED = 50
 #: Steps for each kept draw of fitted proposals, so many that one proposal is effective, at most.
 _MAX_THINNING = 8
 #: The last attempts: NUTS with a longer warm-up and shorter steps.
@@ -77,7 +78,7 @@ class Auto(Sampler, frozen=True):
         if (
             fit.mode is not None
             and target.program.model is log_linear
-            and target.dimension <= MAX_SEARCHED
+            and target.dimension <= _MAX_FITTED
         ):
             proposal, pareto_k, effective = fit_moments(target, fit.mode)
             fits_now = pareto_k <= POOR_PARETO_K

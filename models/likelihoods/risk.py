@@ -37,8 +37,9 @@ class Risk(Likelihood, frozen=True):
     It is not a distribution of data and not log-concave: the search for the mode begins at that of
     `margin`. `nuts` and `rwm` need only a start; `imh` and `laplace` draw around one mode, and
     their acceptance, or Pareto k̂, shows if that is not enough (k̂ is 0.96 for 14 weights, κ = 1 and
-    100 sentences of one domain); `auto` detects this and uses `nuts`. If chains end in different
-    modes, their R̂ fails the check. `map` returns the mode near that of the margin.
+    100 sentences of one domain); `auto` detects this and fits the proposals to the posterior, or
+    uses `nuts`. If chains end in different modes, their R̂ fails the check. `map` returns the mode
+    near that of the margin.
 
     Args:
         kappa: κ per unit of the gain, as γ of the margin. None is 1 per edit, and for other gains
