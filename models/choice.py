@@ -150,8 +150,8 @@ def _parts(lists: Lists, weights: Any) -> list[tuple[Bucket, slice, jax.Array]]:
     return parts
 
 
-#: (scores, extra), (S, N) or a tuple of such, ↦ a value of each list, (S,), and its derivative by
-#: the scores, (S, N).
+#: (scores, extra), (S, N) each or a tuple of such, ↦ a value of each list, (S,), and its derivative
+#: by the scores, (S, N).
 ScoreFunction = Callable[[jax.Array, Any], tuple[jax.Array, jax.Array]]
 
 

@@ -34,7 +34,7 @@ class Likelihood(Component, frozen=True):
     >>> from bpa_ppl.registry import LIKELIHOODS
     >>> likelihood = LIKELIHOODS.resolve("margin", {"gamma": 1.5})
     >>> likelihood.settings(), likelihood.observes, likelihood.generative
-    ({'gamma': 1.5}, 'gains', False)
+    ({'gamma': 1.5, 'gain_scale': 'raw', 'unit': None}, 'gains', False)
     """
 
     observes: ClassVar[Literal["oracles", "gains", "preferences"]] = "oracles"

@@ -76,15 +76,15 @@ class Pairs(Likelihood, frozen=True):
 
 
 def _shuffled(bucket: Bucket) -> Bucket:
-    """Return a bucket of long lists with its rows in random order, after the first of each list.
+    """Return a bucket of long lists with the rows of each list in random order.
 
-    They come sorted by their content, so that neighbours would not represent all pairs.
+    They come sorted by their content and the best one first, so that neighbours would not represent
+    all pairs: in a bucket that is wider than the list, the first row has fewer of them.
     """
     width = bucket.base.shape[-1]
     if width // 2 <= _STEPS:
         return bucket
     key = np.random.default_rng(0).random(bucket.base.shape)
-    key[..., 0] = -1.0
     key[bucket.hypothesis < 0] = 2.0  # beyond the list
     order = np.argsort(key, axis=-1, kind="stable")
     rows = {
@@ -111,7 +111,7 @@ def _log_p_of_pairs(
     gain, share = extra
     other, back, factor = _design(scores.shape[-1])
     better = jnp.sign(gain[:, None] - gain[:, other])  # (S, D, N)
-    weight = share[:, None] * share[:, other] * factor[:, None] * better**2
+    weight = share[:, None] * share[:, other] * factor[None, :, None] * better**2
     lead = better * (scores[:, None] - scores[:, other])
     log_p = -jnp.einsum("sdn,sdn->s", weight, jax.nn.softplus(-lead))  # not a sum, see choice.py
     slope = weight * better * jax.nn.sigmoid(-lead)

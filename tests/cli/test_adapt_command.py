@@ -11,7 +11,7 @@ from command_line import refused, run, succeed
 
 import bpa_ppl as bpa
 from bpa_ppl.diagnostics import temperature
-from bpa_ppl.models import Margin
+from bpa_ppl.models import Margin, Pairs, Risk
 from bpa_ppl.posterior import read_draws
 
 ADAPT = ("adapt", "nbest", "-r", "ref", "-w", "moses.ini", "-q")
@@ -29,6 +29,12 @@ def adapted(**options: object) -> bpa.Draws:
     [
         ((), {}),
         (("--likelihood", "margin:gamma=4"), {"likelihood": Margin(gamma=4.0)}),
+        (("--likelihood", "pairs"), {"likelihood": Pairs()}),
+        (("--likelihood", "risk:gain_scale=half"), {"likelihood": Risk(gain_scale="half")}),
+        (
+            ("--likelihood", "margin:gain_scale=ranked,unit=2"),
+            {"likelihood": Margin(gain_scale="ranked", unit=2.0)},
+        ),
         (("--prior", "isotropic:variance=0.3"), {"prior_variance": 0.3}),
     ],
 )
@@ -101,6 +107,8 @@ def test_weight_trace_takes_the_second_set(folder: Path) -> None:
         (("--sampler", "rwm", "--set", "draws=many"), "many"),
         (("--default", "LM0=big"), "'big' (--default)"),
         (("--likelihood", "margin:gamma"), "'gamma' (--likelihood)"),
+        (("--likelihood", "risk:gain_scale=rank"), "gain_scale"),
+        (("--likelihood", "pairs:exponent=0"), "exponent"),
         (("--preset", "paper"), "paper"),
         (("--prior", "none.json"), "none.json: "),
         (("--extra", "nbest"), "--extra-references"),

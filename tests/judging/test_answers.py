@@ -10,8 +10,6 @@ from scipy.optimize import approx_fprime, minimize, minimize_scalar
 from bpa_ppl import NBest
 from bpa_ppl import log_density as model_density
 from bpa_ppl.judging.answers import (
-    CENTRE,
-    DEVIATION,
     Alternatives,
     Answers,
     Density,
@@ -220,13 +218,13 @@ def test_the_scale_maximises_the_posterior() -> None:
 
     def loss(log_scale: float) -> float:
         prior = of_scale(float(np.exp(log_scale)))
-        distance = (log_scale - np.log(centre)) / DEVIATION
+        distance = (log_scale - np.log(centre)) / OF_ANSWERS.deviation
         return distance**2 / 2 - log_evidence(answers, prior, posterior(answers, prior, 0.05), 0.05)
 
     best = minimize_scalar(loss, bounds=(np.log(centre) - 2, np.log(centre) + 3)).x
     assert learn_scale(answers, of_scale, 1, 0.05) == pytest.approx(np.exp(best), rel=0.05)
     assert learn_scale(Answers.none(1), of_scale, 1) == pytest.approx(centre)
-    assert centre == pytest.approx(CENTRE * np.sqrt(0.5))
+    assert centre == pytest.approx(OF_ANSWERS.factor * np.sqrt(0.5))
 
 
 def test_probabilities_by_hand() -> None:

@@ -1,9 +1,10 @@
-"""The likelihoods that use gains, margin and risk, compared with SciPy."""
+"""The likelihoods that use gain differences, margin and risk, compared with SciPy."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from functools import lru_cache
+from itertools import product
 from typing import Any
 
 import jax
@@ -15,12 +16,13 @@ from raising import raises
 from reference_model import Array
 from scipy.optimize import approx_fprime, minimize
 from scipy.special import logsumexp
-from scipy.stats import norm
+from scipy.stats import norm, rankdata
 
 from bpa_ppl import NBest, UsageError, adapt
 from bpa_ppl.experiments.samplers import calibrate_sampler
 from bpa_ppl.models import Likelihood, Lists, Margin, Oracle, Risk, in_order, tabulate
 from bpa_ppl.posterior import as_draws
+from bpa_ppl.registry import LIKELIHOODS
 from bpa_ppl.weights import deviation_within, match
 
 NAMES = ("LM0", "WP0", "UnknownWordPenalty0")
@@ -59,12 +61,17 @@ def oracle(lists: NBest, gain_values: Array) -> Array:
 def reference(lists: NBest, gain_values: Array, oracle: Array) -> Any:
     """The function (name, setting, weights) ↦ log-likelihood of each sentence, by the formulas."""
 
-    def log_likelihood(name: str, setting: float, weights: Array) -> Array:
+    def log_likelihood(
+        name: str, setting: float, weights: Array, scale: str = "raw", unit: float = 1.0
+    ) -> Array:
         result = []
         for s, best in enumerate(oracle):
             rows = lists.rows(s)
             log_p = reference_model.log_choice(lists.features[rows], [*weights, 1.0])
-            loss = gain_values[rows].max() - gain_values[rows]
+            gain = gain_values[rows]
+            ranked = unit * norm.ppf((rankdata(gain) - 0.5) / len(gain))
+            gain = {"raw": gain, "ranked": ranked, "half": (gain + ranked) / 2}[scale]
+            loss = gain.max() - gain
             margin = log_p[best] - logsumexp(log_p + setting * loss)
             result.append(margin if name == "margin" else -setting * np.exp(log_p) @ loss)
         return np.array(result)
@@ -97,17 +104,29 @@ def evaluate_likelihood(
 
 
 @pytest.mark.parametrize(
-    ("name", "likelihood"), [("margin", Margin(gamma=0.7)), ("risk", Risk(kappa=1.5))]
+    ("name", "likelihood"),
+    [
+        ("margin", Margin(gamma=0.7)),
+        ("risk", Risk(kappa=1.5)),
+        ("margin", Margin(gamma=0.7, gain_scale="ranked", unit=2.0)),
+        ("margin", Margin(gamma=0.7, gain_scale="half")),
+        ("risk", Risk(kappa=1.5, gain_scale="ranked")),
+        ("risk", Risk(kappa=1.5, gain_scale="half", unit=0.3)),
+    ],
 )
 def test_density_and_gradient_agree_with_scipy(
     lists: NBest, gain_values: Array, oracle: Array, reference: Any, name: str, likelihood: Any
 ) -> None:
-    (setting,) = likelihood.settings().values()
+    setting, scale, unit = likelihood.settings().values()
+
+    def expected(weights: Array) -> Array:
+        return np.asarray(reference(name, setting, weights, scale, unit or 1.0))
+
     for weights in (WEIGHTS, -4 * WEIGHTS):
         each, empty, gradient = evaluate_likelihood(likelihood, lists, gain_values, oracle, weights)
-        np.testing.assert_allclose(each, reference(name, setting, weights), rtol=2e-5, atol=2e-5)
+        np.testing.assert_allclose(each, expected(weights), rtol=2e-5, atol=2e-5)
         assert empty.tolist() == [0.0] * 6
-        slope = approx_fprime(weights, lambda w: reference(name, setting, w).sum(), 1e-6)
+        slope = approx_fprime(weights, lambda w: expected(w).sum(), 1e-6)
         np.testing.assert_allclose(gradient, slope, rtol=1e-4, atol=1e-4)
     # A constant gain of a list has no effect.
     shifted = gain_values + np.repeat([8.0, -3.0, 0.5, 64.0], SIZES)
@@ -175,14 +194,41 @@ def test_margins_share_one_compiled_program(lists: NBest, gain_values: Array) ->
 def test_default_settings_are_derived_from_gains(lists_with_gain_column: NBest) -> None:
     spread = deviation_within(lists_with_gain_column, lists_with_gain_column.extras["quality"])
     per_unit = {"margin": ("gamma", 2 / spread), "risk": ("kappa", 1 / spread)}
-    for name, (setting, value) in per_unit.items():
+    scales = {"raw": None, "half": pytest.approx(spread, rel=0.005)}
+    for (name, (setting, value)), (scale, unit) in product(per_unit.items(), scales.items()):
         posterior = adapt(
-            lists_with_gain_column, CANONICAL, likelihood=name, metric="quality", sampler="map"
+            lists_with_gain_column,
+            CANONICAL,
+            likelihood=LIKELIHOODS.resolve(name, {"gain_scale": scale}),
+            metric="quality",
+            sampler="map",
         )
-        recorded = as_draws(posterior).attrs["likelihood"]
-        assert recorded == {"name": name, setting: pytest.approx(value, rel=0.005)}
+        assert as_draws(posterior).attrs["likelihood"] == {
+            "name": name,
+            setting: pytest.approx(value, rel=0.005),
+            "gain_scale": scale,
+            "unit": unit,
+        }
+    assert Risk(gain_scale="half").with_defaults(4.0) == Risk(0.25, "half", 4.0)
+    assert Risk(2.0, "ranked", 3.0).log_concave_start() == Margin(4.0, "ranked", 3.0)
+    assert Margin(gain_scale="ranked", unit=3.0).with_defaults(4.0) == Margin(0.5, "ranked", 3.0)
     assert Risk().with_defaults(4.0) == Risk(kappa=0.25)
     assert Margin(gamma=3.0).with_defaults(4.0) == Margin(gamma=3.0)
+
+
+def test_ranks_do_not_depend_on_the_scale_of_the_gain(
+    lists: NBest, gain_values: Array, oracle: Array
+) -> None:
+    """One bad outlier counts no more than the last rank, and another unit changes nothing."""
+    outlier = gain_values.copy()
+    outlier[gain_values == gain_values.min()] = -1000.0
+    likelihood = Risk(kappa=1.0, gain_scale="ranked", unit=1.0)
+    first, other, cubed = (
+        evaluate_likelihood(likelihood, lists, gain, oracle, WEIGHTS)[0]
+        for gain in (gain_values, outlier, gain_values**3)
+    )
+    np.testing.assert_allclose(first, other, rtol=1e-5)
+    np.testing.assert_allclose(first, cubed, rtol=1e-5)
 
 
 @pytest.mark.parametrize("likelihood", [Margin(), Risk()])

@@ -14,11 +14,13 @@ from moment_checks import assert_weighted_moments
 from raising import raises
 from sacrebleu.metrics import TER
 from scipy.special import log_expit, logsumexp, softmax
+from scipy.stats import norm, rankdata
 
 import bpa_ppl as bpa
 from bpa_ppl import BpaWarning, DataError, Draws, NBest, UsageError
+from bpa_ppl.diagnostics import loo
 from bpa_ppl.errors import NotConverged
-from bpa_ppl.models import Likelihood, Margin, Risk
+from bpa_ppl.models import Likelihood, Margin, Pairs, Risk
 from bpa_ppl.registry import LIKELIHOODS
 from bpa_ppl.sampling import Sequential
 
@@ -168,7 +170,7 @@ def texts(seed: int, sentences: int = 6) -> NBest:
     return NBest.from_lists(strings, features, NAMES, references=references)
 
 
-def drawn(likelihood: str, **settings: float) -> Draws:
+def drawn(likelihood: str, **settings: object) -> Draws:
     """Draws that record a likelihood, as many chains leave them."""
     centre = np.array(list(CANONICAL.values()))
     weights = centre + 0.3 * np.random.default_rng(5).normal(size=(2, 500, 2))
@@ -178,33 +180,66 @@ def drawn(likelihood: str, **settings: float) -> Draws:
     return Draws({"weights": weights}, tuple(NAMES), constants=constants, attrs=attrs)
 
 
-def log_likelihood(one: NBest, weights: np.ndarray, likelihood: str, setting: float) -> float:
+def log_likelihood(one: NBest, weights: np.ndarray, likelihood: Likelihood) -> float:
     """The likelihood of a sentence by its formula; what counts is the TER edits of sacreBLEU."""
     reference = one.references[0][0]
     words = len(reference.split())
     metric = TER()
     edits = [metric.sentence_score(text, [reference]).score * words / 100 for text in one.texts(0)]
     scores, loss = one.features.astype(np.float64) @ weights, np.array(edits) - min(edits)
+    if isinstance(likelihood, Pairs):
+        better, worse = np.nonzero(loss[:, None] < loss - 1e-9)
+        weight = 2 * likelihood.exponent / len(loss)
+        return float(weight * log_expit(scores[better] - scores[worse]).sum())
+    if likelihood.gain_scale == "half":
+        ranked = norm.ppf((rankdata(-loss.round(6)) - 0.5) / len(loss))
+        gain = (likelihood.unit * ranked - loss) / 2
+        loss = gain.max() - gain
     best = np.flatnonzero(loss < 1e-9)
     canonical = one.scores(list(CANONICAL.values()))
     oracle = best[np.argmax(canonical[best])]
-    if likelihood == "margin":
-        return float(scores[oracle] - logsumexp(scores + setting * loss))
-    return float(-setting * softmax(scores) @ loss)
+    if isinstance(likelihood, Margin):
+        return float(scores[oracle] - logsumexp(scores + likelihood.gamma * loss))
+    return float(-likelihood.kappa * softmax(scores) @ loss)
 
 
-@pytest.mark.parametrize("likelihood", [Margin(gamma=1.5), Risk(kappa=0.7)])
+@pytest.mark.parametrize(
+    "likelihood",
+    [
+        Margin(gamma=1.5),
+        Risk(kappa=0.7),
+        Margin(gamma=1.5, gain_scale="half", unit=1.2),
+        Risk(kappa=0.7, gain_scale="half", unit=0.8),
+        Pairs(exponent=0.7),
+    ],
+    ids=str,
+)
 def test_the_recorded_likelihood_is_that_of_the_formula(likelihood: Likelihood) -> None:
-    ((name, setting),) = likelihood.settings().items()
-    kind = LIKELIHOODS.name_of(likelihood)
-    start, pool = drawn(kind, **{name: setting}), texts(0)
+    start = drawn(LIKELIHOODS.name_of(likelihood), **likelihood.settings())
+    pool = texts(0)
     growing = Sequential(start)
     growing.add(pool)
     found = growing.draws().pointwise.reshape(1000, -1)
     for sentence, one in enumerate(pool):
         for draw in (0, 250, 251, 999):  # of several blocks
-            expected = log_likelihood(one, start.flat[draw], kind, setting)
+            expected = log_likelihood(one, start.flat[draw], likelihood)
             assert found[draw, sentence] == pytest.approx(expected, abs=1e-4)
+
+
+@pytest.mark.parametrize("likelihood", [Pairs(), Risk(kappa=0.7, gain_scale="half")], ids=str)
+def test_an_update_agrees_with_adapting_to_all_by_gains(likelihood: Likelihood) -> None:
+    pool = texts(3, 12)
+    options = {"likelihood": likelihood, "sampler": "imh", "draws": 1000, "metric": "ter"}
+    whole = bpa.as_draws(bpa.adapt(pool, CANONICAL, **options))
+    part = bpa.adapt(pool[:9], CANONICAL, **options)
+    more = bpa.as_draws(bpa.update(part, pool[9:]))
+    error = np.hypot(more.deviation, whole.deviation) / np.sqrt(800)
+    assert np.all(np.abs(more.mean - whole.mean) < 5 * error)
+    assert np.all(np.abs(more.deviation - whole.deviation) < 5 * error)
+    assert bpa.check(whole)
+    found = loo(whole)
+    assert len(found.pointwise) == 12
+    assert "not a probability" in str(found)
 
 
 def test_a_recorded_column_is_the_criterion_and_not_a_feature() -> None:
