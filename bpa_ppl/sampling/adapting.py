@@ -400,10 +400,8 @@ def _scale(
 ) -> float | None:
     """Return the scale of the prior learned from the sentences, or None.
 
-    See `bpa_ppl.sampling.prior_scale` for the likelihood whose evidence is used.
-
-    Args:
-        canonical: whether there are canonical weights.
+    See `bpa_ppl.sampling.prior_scale` for the likelihood whose evidence is used; it depends on
+    whether there are canonical weights.
     """
     features = isotropic.learns_scale(family, sentences.match)
     if not features:

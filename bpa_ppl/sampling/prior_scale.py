@@ -13,10 +13,10 @@ with Laplace's approximation of p(A | τ) (MacKay 1992). The likelihood in it is
   finds τ of several times the best value;
 * `margin`, if that is the likelihood and there are canonical weights. It calls for larger weights,
   which suit the features that text of the domain adds to 500-best lists (0.1 to 0.4 TER);
-* `oracle`, if gains are unknown.
+* `oracle`, if gains are unknown or the likelihood does not use them.
 
-One number, chosen before sampling, keeps the posterior
-log-concave. A site for τ would give it the shape of a funnel, which fast samplers cannot follow.
+One number, chosen before sampling, keeps the posterior log-concave. A site for τ would give it the
+shape of a funnel, which fast samplers cannot follow.
 """
 
 from __future__ import annotations

@@ -29,10 +29,13 @@ class Pairs(Likelihood, frozen=True):
     which one is best. The comparisons of one list depend on each other. The weight of each, 2 c / k
     with the exponent c = ½, makes a list of k candidates count as (k − 1) / 2 independent ones.
     Log-concave in λ. Only the order of gains matters, not their differences. In lists of more than
-    40 candidates each is compared with at most 40 others, and those pairs stand for all.
+    40 candidates, and shorter ones in the same table, each is compared with at most 40 others at
+    random, and those pairs stand for all.
 
     Args:
-        exponent: c. See docs/model.md for the coverage of the intervals.
+        exponent: c. In simulated rankings intervals are wider than necessary with ½: those of 90 %
+            have the true weight in 92 to 99 %. With 1 it is 88 to 97 %, with 1.5 81 to 94 %, and
+            with k / 2, as if pairs were independent, 47 to 80 %. docs/model.md has a table.
 
     >>> import numpy as np
     >>> from bpa_ppl import NBest
