@@ -101,9 +101,9 @@ class AdaptOptions:
             sampler with its settings. None is `auto`. The published 100 samples of `heuristic` with
             delta=8 cannot pass `check`, which needs 100 effective ones: draws=1000 with delta=50
             pass.
-        likelihood: `oracle`, as published, `margin`, `risk`, `preference`, or a likelihood with its
-            settings. Settings that are left open are derived from the gain, and recorded. None is
-            `oracle` for a published sampler, `margin` where the metric is TER, BLEU, chrF,
+        likelihood: `oracle`, as published, `margin`, `risk`, `pairs`, `preference`, or a likelihood
+            with its settings. Settings that are left open are derived from the gain, and recorded.
+            None is `oracle` for a published sampler, `margin` where the metric is TER, BLEU, chrF,
             `ter+bleu`, WER or CER, `risk` for any other gain, and `preference` for lists without
             references that carry preferences: see `default_likelihood`.
         prior: `isotropic`, as published; a `Prior`; or a family of priors.

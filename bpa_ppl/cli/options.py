@@ -289,9 +289,9 @@ Fixed = Annotated[
 Likelihood = Annotated[
     Any,
     Option(
-        f"{names_in(LIKELIHOODS)}, with settings as in margin:gamma=4 (default: margin if --metric "
-        "is ter, bleu, chrf, ter+bleu, wer or cer, else risk; preference for lists with "
-        "preferences and no references).",
+        f"{names_in(LIKELIHOODS)}, with settings as in margin:gamma=4 or risk:gain_scale=half "
+        "(default: margin if --metric is ter, bleu, chrf, ter+bleu, wer or cer, else risk; "
+        "preference for lists with preferences and no references).",
         likelihood,
     ),
 ]

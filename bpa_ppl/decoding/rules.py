@@ -55,8 +55,8 @@ class AlignedDraws(NamedTuple):
 
         >>> draws = AlignedDraws(np.array([[0.0], [2.0], [7.0]]), np.zeros(3), np.zeros(3), 1.0)
         >>> few = AlignedDraws(np.array([[0.0], [2.0]]), np.zeros(2), np.zeros(2), 1.0)
-        >>> few.with_moments_of(draws).weights.mean(), draws.weights.mean()
-        (np.float64(3.0), np.float64(3.0))
+        >>> float(few.with_moments_of(draws).weights.mean().round(9)), float(draws.weights.mean())
+        (3.0, 3.0)
         """
         (mean, covariance), (own_mean, own_covariance) = other._moments(), self._moments()
         centred = self.weights - own_mean

@@ -14,7 +14,7 @@ that differ little. The scale τ (see `Isotropic`) maximises the marginal likeli
   finds τ of several times the best value;
 * `margin`, if that is the likelihood and there are canonical weights. It calls for larger weights,
   which suit the features that text of the domain adds to 500-best lists (0.1 to 0.4 TER);
-* `oracle`, if gains are unknown.
+* `oracle`, if gains are unknown or the likelihood does not use them.
 
 One number, chosen before sampling, keeps the posterior log-concave. A site for τ would give it the
 shape of a funnel, which fast samplers cannot follow.

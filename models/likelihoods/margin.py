@@ -55,7 +55,7 @@ class Margin(Likelihood, frozen=True):
         Raises:
             UsageError: if the lists were tabulated without gains.
         """
-        gamma = self.with_defaults(1.0).gamma
+        gamma = GAMMA if self.gamma is None else self.gamma
         buckets = []
         for bucket in buckets_with_gains(lists, "margin"):
             loss = gain_deficit(bucket, self.gain_scale, self.unit or 1.0)

@@ -3,13 +3,14 @@
     python tests/benchmarks/bench_calibration.py [--tables samplers|pairs]
         [--replications 200] [--samplers NAME,NAME]
 
-samplers: weights are drawn from the prior and oracles from the model, on random lists of 5 hypotheses with
-3 features. Ranks of the true weights, and of their log-likelihood, among the draws of an exact
-sampler are uniform: the smallest adjusted p-value is below 1% for one exact sampler in a hundred.
+samplers: weights are drawn from the prior and oracles from the model, on random lists of 5
+hypotheses with 3 features. Ranks of the true weights, and of their log-likelihood, among the draws
+of an exact sampler are uniform: the smallest adjusted p-value is below 1% for one exact sampler in
+a hundred.
 
 pairs: the share of 50% and 90% intervals that have the true weight, for exponents c of the
-composite likelihood; with k / 2 all pairs of a list count as independent. Gains are scores plus Gumbel noise (a Plackett-Luce ranking) or normal noise;
-weights are drawn from the prior N(0, s² I).
+composite likelihood; with k / 2 all pairs of a list count as independent. Gains are scores plus
+Gumbel noise (a Plackett-Luce ranking) or normal noise; weights are drawn from the prior N(0, s² I).
 """
 
 from __future__ import annotations

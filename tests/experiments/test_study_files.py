@@ -12,7 +12,7 @@ from raising import raises
 from bpa_ppl import DataError
 from bpa_ppl.experiments import read_study, run_study
 from bpa_ppl.experiments.study import Cell, draw_sentences, methods_by_cell, named_methods, seed_of
-from bpa_ppl.models import Margin, Oracle
+from bpa_ppl.models import Margin, Oracle, Pairs, Risk
 from bpa_ppl.registry import RULES, SAMPLERS, TUNERS
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -147,6 +147,16 @@ def test_methods_have_likelihoods_with_settings(study_file: Path) -> None:
     }
     expected = {"": 4, "gamma=1": 1, "gamma=8": 8}
     assert likelihoods == {name: Margin(gamma=gamma) for name, gamma in expected.items()}
+    ranked = '[variants.ranked]\nlike = "map"\nlikelihood = "risk"\ngain_scale = "half"\n'
+    pairs = '[variants.pairs]\nlike = "map"\nlikelihood = "pairs"\nexponent = 1\n'
+    path = edited_study(study_file, "[variants.mert-ter]", f"{ranked}{pairs}[variants.mert-ter]")
+    study = read_study(edited_study(path, 'methods = ["', 'methods = ["ranked", "pairs", "'))
+    likelihoods = {
+        method.resolved_likelihood()
+        for cell, method in methods_by_cell(study).items()
+        if cell.method in {"ranked", "pairs"}
+    }
+    assert likelihoods == {Risk(gain_scale="half"), Pairs(exponent=1.0)}
     methods = named_methods()
     published = [methods[name] for name in ("mcmc", "heur-vit", "rwm-isotropic")]
     assert {method.resolved_likelihood() for method in published} == {Oracle()}

@@ -32,7 +32,12 @@ def lists() -> NBest:
 
 
 def prior_of(lists: NBest, **options: Any) -> Prior:
-    settings: dict[str, Any] = {"metric": "judgement", "sampler": "map", "prior_only": True, "add": ["consensus", "length"]}
+    settings: dict[str, Any] = {
+        "metric": "judgement",
+        "sampler": "map",
+        "prior_only": True,
+        "add": ["consensus", "length"],
+    }
     settings |= options
     return Prior.recorded(adapt(lists, settings.pop("weights", None), **settings))
 

@@ -95,7 +95,9 @@ def test_density_and_gradient_of_all_pairs(exponent: float) -> None:
     merged = sum(int((bucket.hypothesis >= 0).sum()) for bucket in prepared.buckets)
     assert merged < len(gain)  # several candidates are one row
     for weights in (WEIGHTS, -4 * WEIGHTS, np.zeros(2)):
-        each, slope = (np.asarray(f(weights)) for f in (log_likelihood, jax.jacobian(log_likelihood)))
+        each, slope = (
+            np.asarray(f(weights)) for f in (log_likelihood, jax.jacobian(log_likelihood))
+        )
         expected, gradient = by_hand(lists, gain, weights, exponent)
         order = in_order(prepared)
         np.testing.assert_allclose(each[order], expected, rtol=2e-5, atol=2e-5)

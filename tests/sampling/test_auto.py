@@ -93,6 +93,7 @@ def _of_systems(likelihood: str) -> tuple[NBest, dict[str, Any]]:
     }
 
 
+@pytest.mark.filterwarnings("ignore:all choices")  # the last one is the best by construction
 @pytest.mark.parametrize("likelihood", ["risk", "margin"])
 def test_proposals_are_fitted_to_a_posterior_far_from_its_laplace_approximation(
     likelihood: str,
@@ -106,6 +107,7 @@ def test_proposals_are_fitted_to_a_posterior_far_from_its_laplace_approximation(
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:all choices")
 @pytest.mark.parametrize("likelihood", ["risk", "margin"])
 def test_draws_of_fitted_proposals_agree_with_a_long_run_of_nuts(likelihood: str) -> None:
     """The means and variances of all weights, within their Monte Carlo errors."""

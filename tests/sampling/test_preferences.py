@@ -14,7 +14,7 @@ from bpa_ppl.decoding.report import report_page, texts_of
 from bpa_ppl.diagnostics import loo, posterior_page, raters_of
 from bpa_ppl.diagnostics.leave_one_out import leave_one_out
 from bpa_ppl.errors import DataError, UsageError
-from bpa_ppl.models import Likelihood, Margin, Oracle, Preference, Prior, Risk
+from bpa_ppl.models import Likelihood, Margin, Oracle, Pairs, Preference, Prior, Risk
 from bpa_ppl.posterior import Draws, as_draws, read_posterior, write_posterior
 from bpa_ppl.quality import Column, agreement
 from bpa_ppl.sampling import Sequential, evaluate, target_of
@@ -152,7 +152,17 @@ def test_the_prior_is_scaled_to_the_whole_lists(lists: NBest) -> None:
     np.testing.assert_allclose(spread, values.std(axis=1).mean(axis=0), rtol=0.1)
 
 
-@pytest.mark.parametrize("likelihood", [Margin(gamma=0.5), Oracle(), Risk(kappa=1.0)])
+@pytest.mark.parametrize(
+    "likelihood",
+    [
+        Margin(gamma=0.5),
+        Oracle(),
+        Risk(kappa=1.0),
+        Risk(kappa=1.0, gain_scale="half", unit=2.0),
+        Pairs(),
+    ],
+    ids=str,
+)
 def test_gains_and_preferences_together_are_the_sum_of_both(
     lists: NBest, likelihood: Likelihood
 ) -> None:

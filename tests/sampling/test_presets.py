@@ -47,7 +47,8 @@ def test_any_other_gain_has_the_risk() -> None:
     lists = judged_lists(20)
     found = made(lists, {"logprob": 0.1}, metric="comet", categorical="system")
     kappa = 1 / deviation_within(lists, column_of(lists, "comet"))
-    assert found.attrs["likelihood"] == {"name": "risk", "kappa": pytest.approx(kappa, rel=0.005)}
+    settings = {"kappa": pytest.approx(kappa, rel=0.005), "gain_scale": "raw", "unit": None}
+    assert found.attrs["likelihood"] == {"name": "risk", **settings}
 
 
 def test_the_published_model_and_sampler(toy: NBest) -> None:

@@ -10,11 +10,11 @@ import pytest
 import reference_model
 from raising import raises
 from scipy.optimize import minimize_scalar
-from scipy.special import logsumexp
+from scipy.special import expit, log_expit, logsumexp
 from scipy.stats import norm
 
 from bpa_ppl import DataError, NBest, UsageError, adapt, as_draws, rerank
-from bpa_ppl.models import Prior
+from bpa_ppl.models import Margin, Prior
 from bpa_ppl.models.priors.isotropic import OF_LISTS
 from bpa_ppl.notes import Note, capture_notes
 from bpa_ppl.weights import equal_weights, spread_within
@@ -44,24 +44,105 @@ def scale_of(pool: NBest, **options: Any) -> float:
     return float(as_draws(adapt(pool, None, **options)).attrs["prior"]["scale"])
 
 
-@pytest.mark.parametrize("weight", [0.1, 0.6, 2.5])
-def test_one_feature_against_quadrature(weight: float) -> None:
-    """The learned scale maximises ∫ p(A | λ) p(λ | τ) dλ · p(τ), computed on a grid of λ."""
-    pool, gain = simulated(30, np.array([weight]))
-    spread, expected = float(spread_within(pool)[0]), OF_LISTS.median(1)
-    grid = np.linspace(-12, 12, 24_001)
-    log_p = np.zeros_like(grid)
-    for s in range(len(pool)):
-        scores = np.outer(grid, pool.features[pool.rows(s), 0].astype(np.float64))
-        log_p += scores[:, gain[s].argmax()] - logsumexp(scores, axis=1)
+GRID = np.linspace(-12, 12, 4_001)
+#: The median of τ for one feature, √½ or a fifth of it, and the standard deviation of log τ.
+LISTS, ANSWERS = (np.sqrt(0.5), 0.5), (np.sqrt(0.5) / 5, 0.35)
+
+
+def best_log_scale(log_p: np.ndarray, spread: float, median: float, deviation: float) -> float:
+    """Return the log τ that maximises ∫ p(A | λ) p(λ | τ) dλ · p(τ), by log p(A | λ) on `GRID`."""
 
     def loss(log_scale: float) -> float:
-        prior = norm.logpdf(grid, 0.0, np.exp(log_scale) / spread)
-        return float(-logsumexp(log_p + prior) - norm.logpdf(log_scale, np.log(expected), 0.5))
+        prior = norm.logpdf(GRID, 0.0, np.exp(log_scale) / spread)
+        return float(-logsumexp(log_p + prior) - norm.logpdf(log_scale, np.log(median), deviation))
 
     best = minimize_scalar(loss, bounds=(-4, 3), method="bounded", options={"xatol": 1e-4})
-    # Laplace's approximation of the integral is good to 1 % here, and the optimum is flat.
-    assert np.log(scale_of(pool)) == pytest.approx(best.x, abs=0.05)
+    return float(best.x)
+
+
+def scores_of(pool: NBest, s: int) -> np.ndarray:
+    """Return the scores of the candidates of a list for each weight of `GRID`."""
+    return np.outer(GRID, pool.features[pool.rows(s), 0].astype(np.float64))
+
+
+# Laplace's approximation of the integrals is good to 1 % here, and the optima are flat.
+
+
+@pytest.mark.filterwarnings("ignore:the judged lists do not separate the features")
+@pytest.mark.parametrize("weight", [0.1, 0.6, 2.5])
+def test_one_feature_against_quadrature(weight: float) -> None:
+    pool, gain = simulated(30, np.array([weight]))
+    log_p = np.zeros_like(GRID)
+    for s in range(len(pool)):
+        scores = scores_of(pool, s)
+        log_p += scores[:, gain[s].argmax()] - logsumexp(scores, axis=1)
+    expected = best_log_scale(log_p, float(spread_within(pool)[0]), *LISTS)
+    assert np.log(scale_of(pool)) == pytest.approx(expected, abs=0.05)
+
+
+def graded(sentences: int, weight: float) -> tuple[NBest, np.ndarray]:
+    """Lists of one feature whose candidates all have gains, which are scores with noise."""
+    rng = np.random.default_rng(4)
+    features = rng.normal(size=(sentences, SIZE, 1))
+    gain = weight * features[..., 0] + rng.gumbel(size=features.shape[:2])
+    texts = [[f"{s} {e}" for e in range(SIZE)] for s in range(sentences)]
+    return NBest.from_lists(texts, list(features), ["f0"], extras={"gain": gain.tolist()}), gain
+
+
+@pytest.mark.parametrize("likelihood", ["risk", "margin", "pairs"])
+@pytest.mark.parametrize("weight", [0.1, 1.0])
+def test_all_pairs_of_graded_gains_determine_the_scale(weight: float, likelihood: str) -> None:
+    pool, gain = graded(30, weight)
+    log_p = np.zeros_like(GRID)
+    for s, values in enumerate(gain):
+        better, worse = np.nonzero(values[:, None] > values)
+        scores = scores_of(pool, s)
+        log_p += log_expit(scores[:, better] - scores[:, worse]).sum(axis=1) / SIZE
+    expected = best_log_scale(log_p, float(spread_within(pool)[0]), *LISTS)
+    assert np.log(scale_of(pool, likelihood=likelihood)) == pytest.approx(expected, abs=0.05)
+
+
+def test_with_canonical_weights_a_margin_determines_the_scale() -> None:
+    pool, gain = graded(30, 0.5)
+    pool = pool.with_features(["model"], np.random.default_rng(5).normal(size=(30 * SIZE, 1)))
+    model, gamma = pool.features[:, 1].astype(np.float64), 0.8
+    log_p = np.zeros_like(GRID)
+    for s, values in enumerate(gain):
+        scores = scores_of(pool, s) + model[pool.rows(s)]
+        loss = values.max() - values
+        log_p += scores[:, values.argmax()] - logsumexp(scores + gamma * loss, axis=1)
+    posterior = adapt(
+        pool,
+        {"model": 1.0},
+        fixed=["model"],
+        defaults={"f0": 0.0},
+        metric="gain",
+        likelihood=Margin(gamma=gamma),
+        sampler="map",
+    )
+    found = as_draws(posterior).attrs["prior"]["scale"]
+    expected = best_log_scale(log_p, float(spread_within(pool)[0]), *LISTS)
+    assert np.log(found) == pytest.approx(expected, abs=0.05)
+
+
+@pytest.mark.parametrize("weight", [0.1, 0.6, 2.5])
+def test_answers_determine_the_scale_of_preferences(weight: float) -> None:
+    rng = np.random.default_rng(6)
+    pool, _ = simulated(40, np.array([weight]))
+    answers, log_p = [], np.zeros_like(GRID)
+    for s in range(len(pool)):
+        scores = scores_of(pool, s)
+        pair = rng.choice(SIZE, 2, replace=False)
+        lead = weight * np.diff(pool.features[pool.rows(s), 0][pair[::-1]])[0]
+        winner, loser = pair if rng.uniform() < expit(lead) else pair[::-1]
+        answers.append([[int(winner), int(loser)]])
+        log_p += log_expit(scores[:, winner] - scores[:, loser])
+    judged = pool.without("gain").with_sentence_extras(preferences=answers)
+    draws = as_draws(adapt(judged, None, sampler="map"))
+    assert draws.attrs["likelihood"]["name"] == "preference"
+    assert draws.attrs["prior"]["scale_learned"]
+    expected = best_log_scale(log_p, float(spread_within(judged)[0]), *ANSWERS)
+    assert np.log(draws.attrs["prior"]["scale"]) == pytest.approx(expected, abs=0.05)
 
 
 @pytest.mark.filterwarnings("ignore:.*higher mean gain")  # of the best single feature

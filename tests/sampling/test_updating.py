@@ -82,6 +82,7 @@ def test_weights_are_the_likelihood_of_the_new_sentences() -> None:
     assert_posterior(found, 5)
 
 
+@pytest.mark.filterwarnings("ignore:the posterior equals its prior")
 def test_updates_of_the_prior_are_exact() -> None:
     growing = grown(adapted(0), SENTENCES)
     assert {step.afresh for step in growing.steps} == {"", "exact"}
