@@ -89,7 +89,7 @@ class Auto(Sampler, frozen=True):
                 # Fewer kept draws cost less in the check, and in everything that uses them.
                 thinning = min(int(1 / effective), _MAX_THINNING)
                 for imh in independence:
-                    yield "imh", reason, imh.sample(target, proposal, thinning)
+                    yield "imh", reason, imh.sample_by(target, proposal, thinning)
         if not fits:
             yield "nuts", reason, Nuts(draws=self.draws, chains=self.chains).sample(target)
         for draws in (count, _MORE * count):

@@ -39,19 +39,20 @@ class IndependenceMetropolis(Sampler, frozen=True):
     chains: Count = 4
     degrees_of_freedom: Positive = 20.0
 
-    def sample(
-        self, target: Target, proposal: Proposal | None = None, thinning: int = 1
-    ) -> Sampled:
-        """Draw from the posterior by independence Metropolis–Hastings.
+    def sample(self, target: Target) -> Sampled:
+        """Draw from the posterior by independence Metropolis–Hastings."""
+        return self.sample_by(target, pilot_proposal(target, self.degrees_of_freedom))
+
+    def sample_by(self, target: Target, proposal: Proposal, thinning: int = 1) -> Sampled:
+        """Draw from the posterior with proposals of a given distribution.
 
         Args:
             target: the posterior.
-            proposal: with half of the draws from each component; None is the one around the mode.
+            proposal: with half of the draws from each component; the warm-up tunes their shares.
             thinning: steps for each kept draw.
         """
         require_memory(target, self.chains * (self.warmup + thinning * self.draws))
         rng = np.random.default_rng([target.seed, 1])
-        proposal = proposal or pilot_proposal(target, self.degrees_of_freedom)
         mode, chain = require_mode(target), np.arange(self.chains)
         pilot, last = None, None
         warmup: Sites = {}

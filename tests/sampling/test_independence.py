@@ -90,7 +90,7 @@ def test_fitted_proposals_give_the_moments_of_quadrature(thinning: int) -> None:
         )
         fitted = fit_moments(posterior, mode_of(posterior))
         moments = fitted.proposal.mode
-        sampled = IndependenceMetropolis(draws=4000).sample(posterior, fitted.proposal, thinning)
+        sampled = IndependenceMetropolis(draws=4000).sample_by(posterior, fitted.proposal, thinning)
     deviation = np.sqrt(np.diag(known.covariance))
     laplace = mode_of(posterior)
     assert np.abs(laplace.position - known.mean).max() > 0.2 * deviation.max()
