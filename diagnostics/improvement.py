@@ -158,7 +158,7 @@ class Improvement:
         if row is None or comparison is None:
             return ""
         verdict = "better" if row.low > 0 else "worse" if row.high < 0 else "not clearly better"
-        difference, interval = row.cells[-2:]
+        difference, interval, _ = row.cells[-3:]
         return (
             f" The choices are {verdict} than a random candidate (mean {comparison.unit} "
             f"{difference}, {100 * PROBABILITY:g}% interval {interval})."

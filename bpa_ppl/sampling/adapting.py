@@ -259,7 +259,7 @@ def prepare_target(nbest: NBest, weights: AnyWeights, options: AdaptOptions) -> 
             family = isotropic.with_variances(family, {n: start.variance[n] for n in learned})
             log_info(
                 f"the weights of {', '.join(learned)} start at values learned from public judged "
-                "lists; pretrained=False starts at 0"
+                "lists; to start at 0: pretrained=False, --no-pretrained"
             )
     if options.extra is not None:
         canonical = Weights(zip(matched.names, matched.values.tolist(), strict=True))
@@ -348,7 +348,7 @@ def gain_of(options: AdaptOptions, nbest: NBest, weights: AnyWeights) -> Metric:
         return resolve(options.oracle.metric)
     metric = resolve(default_metric(nbest, canonical=has_canonical(weights)))
     if metric.key != "ter" and nbest.references is not None and not options.prior_only:
-        log_info('the gain is chrF, because there are no canonical weights; metric="ter" uses TER')
+        log_info("the gain is chrF, because there are no canonical weights; choose ter for TER")
     return metric
 
 

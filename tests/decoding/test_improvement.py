@@ -181,6 +181,8 @@ def test_choices_that_are_not_better_than_random_have_not_helped(improvement: Im
         other = replace(better, comparison=replace(found.comparison, rows=rows))
         assert other.verdict == "unknown"
         assert f"The choices are {words} than a random candidate" in str(other)
+        interval = f"95% interval {low:+.3f} to {high:+.3f})".replace("-", "−")
+        assert interval in str(other)
         assert not str(other).startswith("Yes")
     assert "random" not in str(improvement)  # canonical weights are the baseline
 
