@@ -122,7 +122,7 @@ def left_out(options: Any) -> None:
         means = learned_weights(tuple(other for other in GROUPS if other != group))
         for half in group_halves(group):
             chrf = half.headroom(half.test.best(column_of(half.test, "consensus_chrf")))
-            rows["consensus by chrF"][0].append(chrf)
+            rows["consensus by chrF"][0].append([chrf])
             for size in (0, *SIZES):
                 for name in ("mean 0", "learned from the others"):
                     scores = [
