@@ -13,7 +13,7 @@ a hundred answers.
 The scale τ of the prior of features without a canonical weight is learned from the answers. It
 maximises
 
-    log p(answers | τ) + log p(τ),   log τ ~ N(log (τ₀ / 5), 0.35²),   τ₀² = 1 / (2 K),
+    log p(answers | τ) + log p(τ),   log τ ~ N(log (0.3 τ₀), 0.3²),   τ₀² = 1 / (2 K),
 
 for K such features, with Laplace's approximation of the first term (MacKay 1992). The evidence
 alone prefers scales that are too wide for the best choices where features explain the answers

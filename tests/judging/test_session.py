@@ -82,7 +82,7 @@ def test_the_scale_of_the_prior_is_learned() -> None:
         careless.answer(("first", "second")[rng.integers(2)])
     assert _scale(clear) > 2 * start
     assert _scale(careless) < 1.3 * start
-    assert start == pytest.approx(np.sqrt(1 / 6) / 5)
+    assert start == pytest.approx(0.3 * np.sqrt(1 / 6))
 
 
 def test_the_scale_is_the_same_after_a_restart(tmp_path: Path) -> None:

@@ -45,8 +45,8 @@ def scale_of(pool: NBest, **options: Any) -> float:
 
 
 GRID = np.linspace(-12, 12, 4_001)
-#: The median of τ for one feature, √½ or a fifth of it, and the standard deviation of log τ.
-LISTS, ANSWERS = (np.sqrt(0.5), 0.5), (np.sqrt(0.5) / 5, 0.35)
+#: The median of τ for one feature, √½ or 0.3 of it, and the standard deviation of log τ.
+LISTS, ANSWERS = (np.sqrt(0.5), 0.5), (0.3 * np.sqrt(0.5), 0.3)
 
 
 def best_log_scale(log_p: np.ndarray, spread: float, median: float, deviation: float) -> float:
