@@ -23,7 +23,7 @@ from bpa_ppl.diagnostics.pages.page import Block, Section, Table, Text, Verdict
 from bpa_ppl.nbest import Int64, NBest
 from bpa_ppl.quality import Metric, Score, Scoreboard, choice_score
 from bpa_ppl.quality.bootstrap import ScoreDifference
-from bpa_ppl.quality.scoreboard import judging, length_of, title_of
+from bpa_ppl.quality.scoreboard import length_of, metrics_of, title_of
 
 PROBABILITY = 0.95
 BETTER, WORSE, UNCLEAR = "better", "worse", "unclear"
@@ -218,7 +218,7 @@ def _first_listed(result: Improvement) -> Iterator[Block]:
     first = np.zeros(len(result.lists), np.int64)
     pairs = zip(result.lists.chosen(first), result.lists.chosen(result.before), strict=True)
     if others := sum(listed != before for listed, before in pairs):
-        scores = [choice_score(result.lists, first, m) for m in judging(result.criterion)]
+        scores = [choice_score(result.lists, first, m) for m in metrics_of(result.criterion)]
         shown = [
             f"{title_of(score)} {score.value:.{change.decimals}f}"
             for score, change in zip(scores, result.changes, strict=False)  # the length is no score

@@ -63,8 +63,8 @@ def oracle(
     from bpa_ppl.weights import match
 
     lists = reading.read(nbest, references, sources)
-    known = weights is not None
-    goal = bpa.quality.resolve(metric or default_metric(lists, canonical=known), lists)
+    default = default_metric(lists, canonical=weights is not None)
+    goal = bpa.quality.resolve(metric or default, lists)
     scores = None
     if weights is not None:
         lists = bpa.quality.demote_to_extras(lists, goal.columns)

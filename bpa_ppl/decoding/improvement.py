@@ -45,7 +45,7 @@ from bpa_ppl.posterior import Draws, as_draws
 from bpa_ppl.quality import Column, Metric, Scoreboard, choice_score, statistics
 from bpa_ppl.quality.bleu import LengthRatio
 from bpa_ppl.quality.bootstrap import score_difference
-from bpa_ppl.quality.scoreboard import judging, title_of
+from bpa_ppl.quality.scoreboard import metrics_of, title_of
 
 if TYPE_CHECKING:
     from bpa_ppl.features.recipes import MovedFiles
@@ -95,7 +95,7 @@ def evaluate_improvement(
     choices, comparison = _choices(nbest, draws, goal, moved_files)
     judged = _judged(nbest, goal, choices.before, choices.after)
     lists, before, after = nbest[judged], choices.before[judged], choices.after[judged]
-    metrics = list(judging(goal))
+    metrics = list(metrics_of(goal))
     pairs = zip(lists.chosen(before), lists.chosen(after), strict=True)
     scores = Scoreboard(
         before=tuple(choice_score(lists, before, metric) for metric in metrics),
@@ -259,7 +259,7 @@ def contributions(
     if metrics is None:
         if (goal := criterion(nbest, draws)) is None:
             raise no_gains(nbest, draws)
-        metrics = judging(goal)
+        metrics = metrics_of(goal)
     lists = Preparation.recorded(draws, moved_files)(nbest)
     complete = lists.best(lists.scores(draws.aligned(lists, draws.mean[None])[0]))
 

@@ -34,7 +34,7 @@ from bpa_ppl.quality import (
     statistics,
     ter_edits,
 )
-from bpa_ppl.quality.scoreboard import judging
+from bpa_ppl.quality.scoreboard import metrics_of
 
 if TYPE_CHECKING:
     from bpa_ppl.posterior.adapter import Posterior
@@ -434,7 +434,7 @@ class Tally:
             goal = criterion(lists, self._draws)
             if goal is not None and goal.slow:
                 goal = self._baselines = None
-            metrics = () if goal is None else judging(goal)
+            metrics = () if goal is None else metrics_of(goal)
             self._sums = {metric: (np.zeros(()), np.zeros(())) for metric in metrics}
         self.sentences += len(lists)
         self.changed += int(choices.changed.sum())

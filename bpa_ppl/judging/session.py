@@ -372,11 +372,11 @@ class Session:
             self._answers = self._answers.added(question, choice.chosen, choice.weight)
 
     def _update(self) -> None:
-        """Compute the posterior, after the scale of the prior if its turn has come.
+        """Compute the posterior; learn the scale of the prior again if it is due.
 
-        It is learned after each of the first seven answers, then whenever a quarter more or less
-        have been given: it depends on their number alone, so that a session that goes on from a
-        journal has the same scale.
+        The scale is learned after each of the first seven answers, then each time their number has
+        grown by an eighth to a quarter. This depends on the number alone, so that a session that is
+        resumed from a journal has the same scale.
         """
         count, scaled = len(self._answers.base), self._start.scaled
         rounded = count - count % (1 << max(0, count.bit_length() - 3))

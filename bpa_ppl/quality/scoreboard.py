@@ -94,12 +94,12 @@ def reported(nbest: NBest, metric: str | Metric) -> tuple[Metric, ...]:
     return config, *(resolve(name) for name in others if name != config.key)
 
 
-def judging(criterion: Metric) -> tuple[Metric, ...]:
-    """Return the metrics that choices by a posterior are judged by: its criterion comes first.
+def metrics_of(criterion: Metric) -> tuple[Metric, ...]:
+    """Return the metrics that choices by a posterior are scored with: its criterion comes first.
 
     TER and BLEU come together, because a choice by one of them may lower the other.
 
-    >>> [[metric.key for metric in judging(resolve(name))] for name in ("chrf", "bleu", "ter+bleu")]
+    >>> [[one.key for one in metrics_of(resolve(name))] for name in ("chrf", "bleu", "ter+bleu")]
     [['chrf'], ['bleu', 'ter'], ['ter+bleu', 'ter', 'bleu']]
     """
     others = ("ter", "bleu") if criterion.key in ("ter", "bleu", "ter+bleu") else ()

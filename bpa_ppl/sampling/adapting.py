@@ -81,7 +81,7 @@ _WITH_MARGIN = ("ter", "bleu", "chrf", "ter+bleu", "wer", "cer")
 _NEGLIGIBLE, _MIN_WIDTH, _MAX_SHIFT, _MIN_VARYING = 0.005, 0.9, 0.25, 0.5
 #: Fewer lists with several systems say little on a posterior that chooses one system.
 _MIN_LISTS = 5
-#: What is logged if nothing was observed.
+#: The message if the posterior has no observation.
 EQUALS_PRIOR = "the posterior equals its prior: no sentence was judged"
 _PACKAGES = ("bpa_ppl", "numpyro", "jax", "arviz", "sacrebleu")
 
@@ -432,12 +432,11 @@ def _scale(
     features = isotropic.learns_scale(family, sentences.match)
     if not features:
         return None
-    scale_prior = isotropic.OF_LISTS
-    if likelihood.observes == "preferences":
-        scale_prior = isotropic.OF_ANSWERS
+    of_answers = likelihood.observes == "preferences"
+    scale_prior = isotropic.OF_ANSWERS if of_answers else isotropic.OF_LISTS
     if not len(sentences.nbest):
         return scale_prior.median(len(features))
-    if likelihood.observes != "preferences" and sentences.gains is None:
+    if sentences.gains is None and not of_answers:
         likelihood = Oracle()
     elif likelihood.observes == "gains" and not (canonical and isinstance(likelihood, Margin)):
         likelihood = Pairs()

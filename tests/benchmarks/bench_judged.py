@@ -35,6 +35,7 @@ from scipy.stats import norm, rankdata
 from sklearn.linear_model import BayesianRidge
 
 import bpa_ppl as bpa
+from bpa_ppl.features.indicators import Indicators
 from bpa_ppl.judging import headroom
 from bpa_ppl.nbest import Float64, Int64, NBest
 from bpa_ppl.quality import column_of
@@ -191,10 +192,8 @@ def cell(size: int, means: list[Any]) -> str:
 
 def ridge(half: Half, lists: NBest, systems: bool = False) -> Int64:
     """Choose by a ridge regression of list-centred gains on standardised features."""
-    both = [with_indicators(part) if systems else part for part in (lists, half.test)]
-    if systems:
-        names = sorted({*both[0].feature_names, *both[1].feature_names})
-        both = [select_columns(part, names) for part in both]
+    source = Indicators(column="system").fitted(lists)
+    both = [bpa.add_features(part, source) if systems else part for part in (lists, half.test)]
     table, gain = both[0].features.astype(np.float64), column_of(lists, "gain")
     spread = spread_within(both[0])
     unit = np.where(spread > 0, spread, 1.0)
@@ -209,24 +208,6 @@ def ridge(half: Half, lists: NBest, systems: bool = False) -> Int64:
 def normal_scores(values: Float64) -> Float64:
     """Return the normal scores of values, with the mean rank of equal ones."""
     return np.asarray(norm.ppf((rankdata(values) - 0.5) / len(values)))
-
-
-def with_indicators(lists: NBest) -> NBest:
-    """Return lists with an indicator of each system as a feature."""
-    systems = np.array(lists.extras["system"])
-    names = sorted(set(systems.tolist()))
-    return lists.with_features(
-        [f"system={name}" for name in names], (systems[:, None] == names).astype(np.float32)
-    )
-
-
-def select_columns(lists: NBest, names: list[str]) -> NBest:
-    """Return lists with some features in this order; 0 for those they lack."""
-    zeros = np.zeros(len(lists.features))
-    columns = [column_of(lists, n) if n in lists.feature_names else zeros for n in names]
-    return lists.without_features(lists.feature_names).with_features(
-        names, np.column_stack(columns)
-    )
 
 
 def collections(options: Any) -> None:
