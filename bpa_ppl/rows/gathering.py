@@ -15,7 +15,8 @@ from bpa_ppl.errors import DataError
 from bpa_ppl.labels import places_of
 from bpa_ppl.nbest import Float32, Int32, Int64, NBest
 from bpa_ppl.notes import warn_user
-from bpa_ppl.rows.base import REFERENCE, SOURCE, TOTAL, Rows, SentenceLines
+from bpa_ppl.rows.base import ID, REFERENCE, SOURCE, TOTAL, Rows, SentenceLines
+from bpa_ppl.rows.pairing import Pairing
 
 _BREAKS = "\0\r\n"
 # Texts that do not look like translations.
@@ -55,8 +56,10 @@ class Gatherer:
         empty: dict[int, str | None] | None = None,
     ):
         self.origin = origin
-        self.lines = lines
         self.first_id = first_id
+        self._pairings = {
+            what: Pairing(what, known, origin, first_id) for what, known in lines.items()
+        }
         self._first_lines: dict[int, int] = {}  # of each list, by sentence id
         self._scattered: tuple[int, int] | None = None  # lines of one sentence
         self._dropped: list[int] = []
@@ -81,22 +84,23 @@ class Gatherer:
         """
         parts: list[Rows] = []
         last: int | None = None
+        whole = sentences == sys.maxsize
         for rows in blocks:
             lists = len(self._first_lines)
             starts = _starts(rows.ids, last)
             self._count_odd_texts(rows)
-            self._enter(rows, starts, whole=sentences == sys.maxsize)
+            self._enter(rows, starts, whole=whole)
             done = 0
             for start in starts[(lists + np.arange(len(starts))) % sentences == 0]:
                 if start > done:
                     parts.append(rows.part(done, start))
                     done = start
                 if parts:
-                    yield self._table(parts)
+                    yield self._table(parts, whole=whole)
                     parts = []
             parts.append(rows.part(done))
             last = int(rows.ids[-1]) if len(rows.ids) else last
-        table = self._table(parts) if parts else None
+        table = self._table(parts, whole=whole) if parts else None
         self._finish()
         if table is None or not self._first_lines:
             problem = "empty: there are no n-best lists in it"
@@ -141,17 +145,6 @@ class Gatherer:
                 problem = f"sentence id {identifier} is below the first id, {first}"
                 remedy = f"set the first id to {identifier} if that is the first sentence"
                 raise DataError(f"{problem}: {remedy}", self.origin, line, parameter="first_id")
-            for what, known in self.lines.items():
-                end = first + len(known.lines)
-                if identifier < end:
-                    continue
-                parameter, remedy = f"{what}s", f"give the {what}s of the same text"
-                if identifier == end and first not in self._first_lines:
-                    parameter = "first_id"
-                    remedy = f"if ids are counted from {first + 1}, set the first id to {first + 1}"
-                problem = f"no {what} for sentence id {identifier}: {known.origin} has "
-                problem += f"{len(known.lines)} lines, for ids {first} to {end - 1}; {remedy}"
-                raise DataError(problem, self.origin, line, parameter=parameter)
             self._first_lines[identifier] = line
 
     def _finish(self) -> None:
@@ -178,19 +171,14 @@ class Gatherer:
         for what, (number, sentence) in self._odd_texts.items():
             notes.append(f"{counted(number, 'hypothesis')} {what.format(sentence)}")
         notes += self._references.notes()
-        one = self.first_id + 1
-        for what, known in self.lines.items():
-            if min(self._first_lines, default=None) == one:
-                absent = f"no list for the first {what}, id {self.first_id}"
-                notes.append(f"{absent}: if ids are counted from {one}, set the first id to {one}")
-                break
-            if len(known.lines) > len(self._first_lines) > 0:
-                lines = f"lists for {lists}, but {known.origin} has {len(known.lines)} {what}s"
-                notes.append(f"{lines}: the others are not used")
+        if self._first_lines:
+            count = len(self._first_lines.keys() | self._empty)
+            for pairing in self._pairings.values():
+                notes += pairing.notes(count, scattered=self._scattered is not None)
         for note in notes:
             warn_user(f"{self.origin}: {note}")
 
-    def _table(self, parts: Sequence[Rows]) -> NBest:
+    def _table(self, parts: Sequence[Rows], *, whole: bool) -> NBest:
         """Return the lists of some rows with their references and sources."""
         rows = joined(parts)
         if self._scattered:
@@ -206,13 +194,17 @@ class Gatherer:
             if values is not None
         }
         sources, references = extras.pop(SOURCE, None), extras.pop(REFERENCE, None)
-        places = (ids - self.first_id).tolist()
-        if REFERENCE in self.lines:
-            given = tuple(self.lines[REFERENCE].lines[place] for place in places)
-            self._references.replace(references or (), given)
-            references = given
-        if SOURCE in self.lines:
-            sources = tuple(self.lines[SOURCE].lines[place] for place in places)
+        numbers = ids.tolist()
+        pairs = zip(extras.get(ID, numbers), numbers, strict=True)
+        names = [number if name is None else name for name, number in pairs]
+        lists = [numbers, names, rows.lines[starts].tolist()]
+        given = {
+            what: pairing.entries(*lists, by_text=rows.counted, whole=whole)
+            for what, pairing in self._pairings.items()
+        }
+        if REFERENCE in given:
+            self._references.replace(references or (), given[REFERENCE])
+        references, sources = given.get(REFERENCE, references), given.get(SOURCE, sources)
         if references is not None:
             references = tuple(refs or () for refs in references)
             self._references.add(references, ids, rows, offsets)

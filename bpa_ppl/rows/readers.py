@@ -50,7 +50,7 @@ _UNNAMED_INDEX = re.compile(r"__index_level_\d+__")
 def lists_of(
     read: Callable[[SchemaReader, Any], Rows],
     data: Any,
-    references: Iterable[str | Sequence[str]] | None,
+    references: cols.AnyReferences | None,
     sources: Iterable[str] | None,
     bad: str,
     first_id: int,
@@ -72,7 +72,7 @@ def lists_of(
     schema = SchemaReader(NBest.origin, bad, checked_first_id(first_id))
     rows, lines = read(schema, data), dict[str, SentenceLines]()
     if references is not None:
-        lines[REFERENCE] = SentenceLines(cols.references(references), "the text")
+        lines[REFERENCE] = SentenceLines.of_references(references)
     if sources is not None:
         lines[SOURCE] = SentenceLines(cols.texts(sources), "the text")
     return next(Gatherer(NBest.origin, lines, first_id).tables([rows]))

@@ -34,7 +34,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from bpa_ppl.columns import is_missing
+from bpa_ppl.columns import id_key, is_missing
 from bpa_ppl.errors import DataError, UsageError, printable, quoted
 from bpa_ppl.labels import label_of
 from bpa_ppl.nbest import Float64, Int64
@@ -58,7 +58,6 @@ NUMBER, WORDS, OBJECT, EMPTY = "number", "text", "object", "empty"
 #: A number with a decimal comma.
 DECIMAL_COMMA = re.compile(r"\s*[-+]?[0-9]*,[0-9]+([eE][-+]?[0-9]+)?\s*")
 _JSON_NAMES = {True: "true", False: "false", None: "null"}
-_INTEGER = re.compile(r"-?[0-9]{1,18}")
 _LARGEST_ID = 2**63 - 1
 _LARGEST_FIRST_ID = 10**18  # an id beyond it would not fit 64 bits with the number of a list added
 _IDS = {int: "integers", str: "texts", type(None): "missing"}
@@ -208,6 +207,7 @@ class SchemaReader:
             {name: _spread(values, parents) for name, values in of_sentences.items()},
             empty=tuple(empty),
             any_order=not fields.nested,
+            counted=self._id_type is str,
         )
 
     def error(self, message: str, line: int | None, *, parameter: str | None = None) -> DataError:
@@ -305,8 +305,8 @@ class SchemaReader:
     def _number_of_id(self, given: Any, line: int) -> int:
         """Return an id as an integer; ids that are texts are counted as they appear."""
         value = given
-        if not self.typed and self._id_type is not str and _INTEGER.fullmatch(str(given)):
-            value = int(given)
+        if isinstance(given, float) or not (self.typed or self._id_type is str):
+            value = id_key(given)
         integer = isinstance(value, Integral) and not isinstance(value, bool)
         if value == "":
             raise self.error("sentence id '' is empty: give each row one", line)
