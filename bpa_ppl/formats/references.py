@@ -92,7 +92,7 @@ def _pairs(lines: Sequence[str], origin: str) -> list[tuple[Any, tuple[str, ...]
         records, numbers = strict_values("\n".join([*lines, ""]).encode(), origin, 1)
         return [_pair(record, origin, n) for record, n in zip(records, numbers, strict=True)]
     cells = [line.split("\t") for line in lines if line.strip()]
-    if not all(len(of_line) == 2 and of_line[0].strip() for of_line in cells):
+    if not cells or not all(len(of_line) == 2 and of_line[0].strip() for of_line in cells):
         return []
     header = cells[:1] if cells[0][0] == ID else []
     return [(cols.id_key(key.strip()), (text.strip(),)) for key, text in cells[len(header) :]]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import unicodedata
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, count, pairwise
@@ -25,8 +26,12 @@ _BROKEN = (
     "with a line break or NUL inside, the first of sentence {}: kept, and a line break is written "
     "as a space"
 )
-# Lists needed before references that share no word with them are reported.
-_MIN_LISTS = 10
+# Lists needed before references that do not fit them are reported, and those that are compared with
+# the references of their neighbours.
+_MIN_LISTS, _COMPARED = 10, 200
+# By this factor the first candidates fit their references better than those of neighbours: in all
+# collections of translations, summaries and transcripts, and in each 10 consecutive lists of them.
+_FIT = 1.5
 
 
 class Gatherer:
@@ -198,10 +203,10 @@ class Gatherer:
         pairs = zip(extras.get(ID, numbers), numbers, strict=True)
         names = [number if name is None else name for name, number in pairs]
         lists = [numbers, names, rows.lines[starts].tolist()]
-        given = {
-            what: pairing.entries(*lists, by_text=rows.counted, whole=whole)
-            for what, pairing in self._pairings.items()
-        }
+        given: dict[str, Any] = {}
+        for what, pairing in self._pairings.items():
+            given[what], numbers = pairing.entries(*lists, by_text=rows.counted, whole=whole)
+            ids = ids if numbers is lists[0] else np.array(numbers, np.int64)
         if REFERENCE in given:
             self._references.replace(references or (), given[REFERENCE])
         references, sources = given.get(REFERENCE, references), given.get(SOURCE, sources)
@@ -378,6 +383,10 @@ class _ReferenceNotes:
         self._blank: list[int] = []  # ids of sentences
         self._without: list[int] = []
         self._replaced: tuple[int, int] | None = None
+        #: How well candidates fit the references before theirs, their own, and those after.
+        self._fits: list[list[float]] = []
+        #: Unicode forms of the candidates, and of the references.
+        self._forms = [{"NFC", "NFD"}, {"NFC", "NFD"}]
 
     def replace(self, printed: Sequence[Any], given: Sequence[Any]) -> None:
         """Compare the numbers of references in the file and of those used instead."""
@@ -389,6 +398,18 @@ class _ReferenceNotes:
         self, references: Sequence[tuple[str, ...]], ids: Int64, rows: Rows, offsets: Int64
     ) -> None:
         """Count sentences without references, blank ones, and those unlike their lists."""
+        count = min(len(references), max(0, _COMPARED - len(self._fits)))
+        first = [rows.strings[rows.string_index[start]] for start in offsets[:count]]
+        for forms, texts in zip(self._forms, (first, chain(*references[:count])), strict=True):
+            whole = "\n".join(texts)
+            forms &= {form for form in forms if unicodedata.is_normalized(form, whole)}
+        words = [set(_words(text)) for text in first]
+        of_references = [[set(_words(text)) for text in texts] for texts in references[:count]]
+        for place in range(1, count - 1):
+            three = range(place - 1, place + 2)
+            if all(references[p] for p in three) and len({references[p] for p in three}) == 3:
+                fits = [_fit(words[place], of_references[p]) for p in three]
+                self._fits += [fits] if any(fits) else []
         for place, known in enumerate(references):
             if not known:
                 self._without.append(int(ids[place]))
@@ -424,6 +445,25 @@ class _ReferenceNotes:
                 f"{self._strange} of {self._lists} lists have no word in common with their "
                 f"references in {self.origin}: are they of another text, or of another language?"
             )
+        elif self._lists >= _MIN_LISTS and len(self._fits) >= _MIN_LISTS / 2:
+            before, own, after = np.mean(self._fits, axis=0)
+            if max(before, after) > _FIT * own:
+                side = "before" if before > after else "after"
+                yield (
+                    f"candidates fit the references of the sentence {side} theirs better than "
+                    f"their own in {self.origin}: is a line missing, or one too many?"
+                )
+            elif own < _FIT * (before + after) / 2:
+                yield (
+                    "candidates hardly fit their own references better than those of neighbouring "
+                    f"sentences in {self.origin}: are they in the same order as the lists?"
+                )
+        if all(self._forms) and self._forms[0].isdisjoint(self._forms[1]):
+            (of_candidates,), (of_references,) = self._forms
+            yield (
+                f"the references in {self.origin} are {of_references} (Unicode), and the "
+                f"candidates {of_candidates}, so their accented letters differ: convert both to NFC"
+            )
 
 
 def _related(references: Iterable[str], texts: Sequence[str]) -> bool:
@@ -434,6 +474,12 @@ def _related(references: Iterable[str], texts: Sequence[str]) -> bool:
     whole = "\n".join(texts).lower()
     inside = {word for word in words if word in whole}  # perhaps as a part of another one
     return bool(inside) and not all(map(inside.isdisjoint, map(_words, texts)))
+
+
+def _fit(words: set[str], references: Iterable[set[str]]) -> float:
+    """Return the share of words in common with the nearest of several references."""
+    shares = (2 * len(words & other) / max(len(words) + len(other), 1) for other in references)
+    return max(shares)
 
 
 def _words(text: str) -> Iterable[str]:

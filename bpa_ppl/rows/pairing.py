@@ -26,7 +26,7 @@ class Pairing:
 
     >>> pairing = Pairing("reference", SentenceLines(["a", "b", "c"], "dev.ref"), "dev.jsonl", 0)
     >>> pairing.entries([0, 1], ["2", "0"], [1, 2], by_text=True, whole=True)
-    ('c', 'a')
+    (('c', 'a'), [2, 0])
     """
 
     def __init__(self, what: str, given: SentenceLines, origin: str, first_id: int):
@@ -46,8 +46,8 @@ class Pairing:
         *,
         by_text: bool,
         whole: bool,
-    ) -> tuple[Any, ...]:
-        """Return the entries of some lists.
+    ) -> tuple[tuple[Any, ...], Sequence[int]]:
+        """Return the entries of some lists, and the ids that name the lines.
 
         Args:
             ids: of the lists.
@@ -63,9 +63,9 @@ class Pairing:
         if isinstance(known, Mapping):
             keys = [k if by_text or k in known else i for k, i in zip(keys, ids, strict=True)]
             self._used.update(known.keys() & set(keys))
-            return tuple(known.get(key, ()) for key in keys)
+            return tuple(known.get(key, ()) for key in keys), ids
         if not ids:
-            return ()
+            return (), ids
         first = self.first_id
         if by_text:
             numeric = [isinstance(key, int) for key in keys]
@@ -81,13 +81,13 @@ class Pairing:
                 places = keys
                 every = range(min(keys), min(keys) + len(known))
                 first = every[0] if whole and sorted(keys) == list(every) else first
-        least, end = min(places), first + len(known)
-        least += self.first_id - first
-        self._least = least if self._least is None else min(least, self._least)
+        places = [place - first + self.first_id for place in places]
+        self._least = min(places) if self._least is None else min(*places, self._least)
+        end = self.first_id + len(known)
         for place, line in zip(places, lines, strict=True):
-            if not first <= place < end:
+            if not self.first_id <= place < end:
                 raise self._no_entry(place, line)
-        return tuple(known[place - first] for place in places)
+        return tuple(known[place - self.first_id] for place in places), places
 
     def notes(self, count: int, *, scattered: bool) -> Iterator[str]:
         """Yield one sentence for each thing that looks wrong.
@@ -143,6 +143,8 @@ class Pairing:
         """Return the error of an id beyond the lines."""
         first, count, one = self.first_id, len(self.given.lines), self.first_id + 1
         parameter, remedy = f"{self.what}s", f"give the {self.what}s of the same text"
+        if self._by_value:
+            remedy += f", or {self._remedy}"
         if place == first + count and self._least != first:
             parameter, remedy = (
                 "first_id",
