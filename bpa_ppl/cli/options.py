@@ -34,6 +34,7 @@ from typing import (
 import typer
 
 import bpa_ppl as bpa
+from bpa_ppl.columns import natural_order
 from bpa_ppl.component import Component, number_or_text, settings_in
 from bpa_ppl.errors import UsageError
 from bpa_ppl.notes import log_info, warn_user
@@ -268,6 +269,14 @@ Defaults = Annotated[
         names=("--default",),
     ),
 ]
+Without = Annotated[
+    list[str] | None,
+    Option(
+        "A feature of the posterior, or the label of several, that the lists lack (by default an "
+        "error).",
+        several=True,
+    ),
+]
 Add = Annotated[
     list[Any] | None,
     Option(
@@ -468,7 +477,10 @@ def expanded(paths: Sequence[str]) -> list[str]:
     >>> expanded(["-", "none-of-these-*.jsonl"])
     ['-', 'none-of-these-*.jsonl']
     """
-    files = [[path] if Path(path).exists() else sorted(glob(path)) or [path] for path in paths]
+    files = [
+        [path] if Path(path).exists() else sorted(glob(path), key=natural_order) or [path]
+        for path in paths
+    ]
     return list(chain.from_iterable(files))
 
 
@@ -567,6 +579,7 @@ SHELL: dict[type, dict[str, Any]] = {
         "confidence": None,
         "defaults": Defaults,
         "moved_files": MovedFiles,
+        "without": Without,
     },
 }
 

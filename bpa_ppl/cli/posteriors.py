@@ -51,6 +51,7 @@ def report(
     sources: shared.Sources = None,
     adaptation_lists: str | None = None,
     moved_files: shared.MovedFiles = None,
+    without: shared.Without = None,
     phrases: str | None = None,
     min_count: int = 50,
     top: int = 8,
@@ -121,6 +122,7 @@ def report(
             new,
             adaptation_lists=None if adaptation_lists is None else reading.read(adaptation_lists),
             moved_files=moved_files,
+            without=without,
             title=f"Posterior {posterior.name}",
             top=top,
         )

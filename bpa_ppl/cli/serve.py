@@ -18,6 +18,7 @@ def serve(
     draws: int | None = None,
     defaults: shared.Defaults = None,
     moved_files: shared.MovedFiles = None,
+    without: shared.Without = None,
     max_body: int = 2**24,
     max_candidates: int = 100_000,
     timeout: float = 30.0,
@@ -55,4 +56,5 @@ def serve(
         draws=draws,
         defaults=defaults,
         moved_files=moved_files,
+        without=without,
     )
