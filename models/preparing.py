@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +18,7 @@ from bpa_ppl.notes import Note, capture_notes, replay, warn_user
 from bpa_ppl.progress import Reporter, inherited_progress
 from bpa_ppl.quality import Column, Metric
 from bpa_ppl.registry import METRICS
+from bpa_ppl.weights import check_scales
 
 if TYPE_CHECKING:
     from bpa_ppl.features.base import AnySource
@@ -39,6 +40,7 @@ class Preparation:
         fixed: further features with a fixed weight. Columns of new lists that are neither become
             extras, with a warning; None leaves lists as they are.
         absent: free features that new lists may lack, by name or label.
+        scales: how large the features of the adaptation lists are (`weights.feature_scales`).
 
     >>> lists = NBest.from_lists([["a b", "a"]], [[[1.0, 0.8], [2.0, 0.6]]], ["LM0", "comet"])
     >>> prepare = Preparation(Column(column="comet"))
@@ -59,6 +61,7 @@ class Preparation:
     free: tuple[str, ...] = ()
     fixed: tuple[str, ...] | None = None
     absent: tuple[str, ...] = ()
+    scales: Mapping[str, Sequence[float]] = field(default_factory=dict)
 
     def __call__(self, nbest: NBest) -> NBest:
         """Return new lists with the features of the posterior.
@@ -132,9 +135,11 @@ class Preparation:
             progress: of slow sources.
         """
         logged: set[Note] = set()
-        for lists in nbest:
+        for place, lists in enumerate(nbest):
             with capture_notes() as notes, inherited_progress(progress):
                 prepared = self(lists)
+                if not place:
+                    check_scales(prepared, self.scales)
             unseen_notes = [note for note in dict.fromkeys(notes) if note not in logged]
             logged.update(unseen_notes)
             replay(unseen_notes)
@@ -189,6 +194,7 @@ class Preparation:
                 draws.features,
                 tuple(draws.fixed),
                 tuple(attrs.get("absent_features", ())),
+                {n: (*map(float, of),) for n, of in attrs.get("feature_scales", {}).items()},
             )
 
 

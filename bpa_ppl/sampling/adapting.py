@@ -62,6 +62,7 @@ from bpa_ppl.weights import (
     Weights,
     check_totals,
     equal_weights,
+    feature_scales,
     has_canonical,
     initial_weights,
     match,
@@ -313,6 +314,7 @@ def prepare_target(nbest: NBest, weights: AnyWeights, options: AdaptOptions) -> 
         "model": getattr(model, "__name__", str(model)),
         **sentences.record(),
         "lists": sentences.nbest.origin,
+        "feature_scales": feature_scales(nbest),
         "versions": {name: _version(name) for name in _PACKAGES},
         **prepared.record(columns),
     }
