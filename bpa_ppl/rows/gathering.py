@@ -32,6 +32,7 @@ _MIN_LISTS, _COMPARED = 10, 200
 # By this factor the first candidates fit their references better than those of neighbours: in all
 # collections of translations, summaries and transcripts, and in each 10 consecutive lists of them.
 _FIT = 1.5
+_MOST = 0.8  # of the lists: if so many fit their own references better, these may all be alike
 
 
 class Gatherer:
@@ -447,13 +448,14 @@ class _ReferenceNotes:
             )
         elif self._lists >= _MIN_LISTS and len(self._fits) >= _MIN_LISTS / 2:
             before, own, after = np.mean(self._fits, axis=0)
+            better = np.mean([2 * fit > one + other for one, fit, other in self._fits])
             if max(before, after) > _FIT * own:
                 side = "before" if before > after else "after"
                 yield (
                     f"candidates fit the references of the sentence {side} theirs better than "
                     f"their own in {self.origin}: is a line missing, or one too many?"
                 )
-            elif own < _FIT * (before + after) / 2:
+            elif 2 * own < _FIT * (before + after) and better < _MOST:
                 yield (
                     "candidates hardly fit their own references better than those of neighbouring "
                     f"sentences in {self.origin}: are they in the same order as the lists?"

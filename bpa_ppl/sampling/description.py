@@ -333,7 +333,8 @@ def _warnings(
         missing = counted(len(nbest) - len(with_reference), "sentence")
         yield f"no reference for {missing}: adapt to the others, or name a column as the gain"
     equal: dict[bytes, str] = {}
-    for name, values in zip(nbest.feature_names, nbest.features.T, strict=True):
+    for name in (column.name for column in features):
+        values = column_of(nbest, name)
         if (other := equal.setdefault(values.tobytes(), name)) != name:
             yield f"{name} is equal to {other}: exclude one"
     position = np.arange(len(nbest.features)) - np.repeat(nbest.offsets[:-1], nbest.sizes)

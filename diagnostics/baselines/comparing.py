@@ -44,6 +44,8 @@ if TYPE_CHECKING:
     from bpa_ppl.posterior.adapter import Posterior
 
 _RECORD = "baselines"
+#: Metrics whose gains are numbers of words.
+_IN_WORDS = ("ter", "bleu", "chrf", "ter+bleu", "wer")
 
 
 def compare_baselines(
@@ -312,4 +314,5 @@ def _name(metric: Metric) -> str:
     """Return the name of a gain, as tables print it."""
     if isinstance(metric, Column):
         return f"−{metric.title}" if metric.negative else metric.title
-    return f"{metric.key} gain"
+    unit = " in words" if metric.key in _IN_WORDS else ""
+    return f"{metric.key} gain{unit}"

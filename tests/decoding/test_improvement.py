@@ -123,7 +123,7 @@ def test_baseline_without_canonical_weights() -> None:
     assert improvement.verdict == "no"
     assert "changed compared with the best single feature (low LM0). The" in str(improvement)
     table = Outline(improvement_section(improvement)[1].blocks[1].html())
-    gains = table.column(0, "mean chrf gain")
+    gains = table.column(0, "mean chrf gain in words")
     assert gains["adapted weights"] == gains["best single feature (low LM0)"]
     known = adapt(pool, {"LM0": 2.0}, sampler="map")
     with_canonical = evaluate_improvement(pool, known)
