@@ -233,7 +233,11 @@ Weights = Annotated[
 ]
 References = Annotated[
     list[Path] | None,
-    typer.Option("--references", "-r", help="Reference translations, one per line."),
+    typer.Option(
+        "--references",
+        "-r",
+        help="Reference translations, one per line; or of some sentences, as id<TAB>text.",
+    ),
 ]
 Sources = Annotated[
     Path | None, typer.Option("--sources", "-s", help="Source sentences, one per line.")

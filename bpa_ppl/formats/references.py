@@ -101,7 +101,7 @@ def _pairs(lines: Sequence[str], origin: str) -> list[tuple[Any, tuple[str, ...]
 def _pair(record: Any, origin: str, line: int) -> tuple[Any, tuple[str, ...]]:
     key = cols.id_key(record.get(ID)) if isinstance(record, dict) else None
     texts = record.get(REFERENCES, record.get(REFERENCE)) if key is not None else None
-    several = [texts] if isinstance(texts, str) else texts
+    several: Any = [texts] if isinstance(texts, str) else texts
     is_valid = isinstance(several, list) and all(isinstance(text, str) for text in several)
     if not isinstance(key, int | str) or not is_valid:
         problem = f"no {ID} with a {REFERENCE}, a text, or {REFERENCES}, a list of texts: add them"

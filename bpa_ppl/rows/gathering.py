@@ -7,7 +7,7 @@ import unicodedata
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, count, pairwise
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from bpa_ppl.notes import warn_user
 from bpa_ppl.rows.base import ID, REFERENCE, SOURCE, TOTAL, Rows, SentenceLines
 from bpa_ppl.rows.pairing import Pairing
 
+_Form = Literal["NFC", "NFD"]
 _BREAKS = "\0\r\n"
 # Texts that do not look like translations.
 _BLANK = "without words, the first of sentence {}: kept, and written as an empty line if chosen"
@@ -387,7 +388,7 @@ class _ReferenceNotes:
         #: How well candidates fit the references before theirs, their own, and those after.
         self._fits: list[list[float]] = []
         #: Unicode forms of the candidates, and of the references.
-        self._forms = [{"NFC", "NFD"}, {"NFC", "NFD"}]
+        self._forms: list[set[_Form]] = [{"NFC", "NFD"}, {"NFC", "NFD"}]
 
     def replace(self, printed: Sequence[Any], given: Sequence[Any]) -> None:
         """Compare the numbers of references in the file and of those used instead."""

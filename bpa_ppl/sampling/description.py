@@ -334,8 +334,7 @@ def _warnings(
         yield f"no reference for {missing}: adapt to the others, or name a column as the gain"
     equal: dict[bytes, str] = {}
     for name in (column.name for column in features):
-        values = column_of(nbest, name)
-        if (other := equal.setdefault(values.tobytes(), name)) != name:
+        if (other := equal.setdefault(column_of(nbest, name).tobytes(), name)) != name:
             yield f"{name} is equal to {other}: exclude one"
     position = np.arange(len(nbest.features)) - np.repeat(nbest.offsets[:-1], nbest.sizes)
     for column in features:

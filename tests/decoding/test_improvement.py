@@ -149,7 +149,8 @@ def test_recorded_criterion_comes_first(name: str, tmp_path: Path) -> None:
         # The first metric that the verdict names, if it names one.
         named = re.search(r"\b(TER\+BLEU|TER|BLEU|CHRF|WER|CER|comet)\b", str(improvement))
         assert named is None or named[1] == title
-        unit = name if metric.columns else f"{name} gain"
+        words = " in words" if name in ("ter", "bleu", "chrf", "ter+bleu", "wer") else ""
+        unit = name if metric.columns else f"{name} gain{words}"
         assert f"than a random candidate (mean {unit} " in str(improvement)
         paths, unchecked = (tmp_path / "out", tmp_path / "details"), RerankOptions(unchecked=True)
         summary = rerank_to(pool, posterior, *paths, options=unchecked)
