@@ -156,7 +156,7 @@ def rerank(
     """
     from bpa_ppl.formats.references import sources_of
 
-    lines = None if sources is None else sources_of(sources).lines
+    lines = None if sources is None else tuple(sources_of(sources).lines)
     empty: dict[int, str | None] = {}
     aligned = bpa.decoding.AlignedWriter(gaps, lines, reading.first_id, empty)
     summary = bpa.decoding.rerank_to(

@@ -355,8 +355,8 @@ def _warnings(
             f"within lists {other} varies {high / low:,.0f} times as much as {one}: with canonical "
             "weights give each a prior variance, or scale it"
         )
-    for name, values in nbest.extras.items():
-        words = [value for value in values if isinstance(value, str) and value.strip()]
+    for name, cells in nbest.extras.items():
+        words = [value for value in cells if isinstance(value, str) and value.strip()]
         others = [word for word in words if not looks_numeric(word)]
         if others and len(others) < len(words) / 2:
             yield f"{name} is of texts because of {quoted(others[0])}: leave such cells empty"
