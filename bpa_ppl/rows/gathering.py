@@ -411,7 +411,7 @@ class _ReferenceNotes:
             three = range(place - 1, place + 2)
             if all(references[p] for p in three) and len({references[p] for p in three}) == 3:
                 fits = [_fit(words[place], of_references[p]) for p in three]
-                self._fits += [fits] if any(fits) else []
+                self._fits += [fits] if len(set(fits)) > 1 else []
         for place, known in enumerate(references):
             if not known:
                 self._without.append(int(ids[place]))
