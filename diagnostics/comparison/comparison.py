@@ -27,7 +27,6 @@ from bpa_ppl.diagnostics.comparison.statistics import (
 )
 from bpa_ppl.diagnostics.estimates import (
     largest_r_hat,
-    moving_chains,
     runs_together,
     smallest_ess,
 )
@@ -35,6 +34,7 @@ from bpa_ppl.diagnostics.pages.page import Outcome, Table
 from bpa_ppl.errors import DataError, NotConverged
 from bpa_ppl.nbest import NBest
 from bpa_ppl.posterior import Draws, as_draws
+from bpa_ppl.posterior.statistics import copied_chains
 from bpa_ppl.quality import counted_metrics, resolve, statistics
 from bpa_ppl.quality.bleu import LengthRatio
 from bpa_ppl.quality.bootstrap import ScoreDifference, score_difference
@@ -236,7 +236,8 @@ def compare(
         draws = together.reordered((truth or expected).features)
         result = SamplerResult(name, efficiency(runs, draws, truth or draws))
         if truth is not None:
-            if set(moving_chains(draws)) & set(moving_chains(truth)) - {b""}:
+            copies = copied_chains([*draws.weights, *truth.weights])
+            if any(i < len(draws.weights) <= j for i, j in copies):
                 problem = (
                     f"{name} has the draws of the reference, which they cannot be compared with"
                 )
@@ -308,10 +309,17 @@ def _differences(properties: Sequence[Discrepancy], distance: Distance) -> Itera
             f"(z = {worst.z:+.1f}, p = {worst.p_value:.2g} after Holm)"
         )
     if distance.p_value < LEVEL / 2:
-        if distance.moment_p_value <= distance.distance_p_value:
+        least = min(distance.moment_p_value, distance.distance_p_value, distance.neighbours_p_value)
+        if distance.moment_p_value <= least:
             yield (
                 f"the joint distribution is off, most of all {distance.moment}: by "
                 f"{distance.difference:+.2f} (p = {distance.p_value:.2g})"
+            )
+        elif distance.distance_p_value > least:
+            yield (
+                f"the joint distribution is off: {distance.neighbours:.1%} of the nearest "
+                "neighbours are draws of the same run, not of the other "
+                f"(p = {distance.p_value:.2g})"
             )
         else:
             yield (
