@@ -141,9 +141,9 @@ def copied_chains(chains: Iterable[Float64]) -> list[tuple[int, int]]:
 
     Draws, (D, Q) in each chain, are compared wherever they are in the chain, so that a run is
     recognised after thinning or with another warm-up, and up to 1e-5 interquartile ranges, so that
-    it is recognised in single precision. A chain that returns to its own draws is a pair with itself;
-    equal draws in succession, as after rejected proposals, are one. Chains with fewer than ten
-    different draws are left out: they may not have left a common start.
+    it is recognised in single precision. A chain that returns to its own draws is a pair with
+    itself; equal draws in succession, as after rejected proposals, are one. Chains with fewer than
+    ten different draws are left out: they may not have left a common start.
 
     >>> chains = np.random.default_rng(0).normal(size=(2, 20, 1))
     >>> copied_chains(chains[[0, 1, 0]]), copied_chains(np.tile(chains[:1], (1, 2, 1)))
