@@ -194,7 +194,7 @@ def test_largest_changes_are_shown_and_escaped(improvement: Improvement) -> None
     html = "".join(block.html() for block in section.blocks)
     assert html.count("<article>") == 10
     assert "Of 40 choices that changed, 32 got better by TER, 8 worse and 0 neither." in html
-    titles = re.findall(r"<h3>(\d+) edits? (fewer|more) \(sentence (\d+)\)</h3>", html)
+    titles = re.findall(r"<h3>(\d+) edits? (fewer|more) \(list (\d+)\)</h3>", html)
     assert len(titles) == 10
     edits = [int(count) for count, *_ in titles]
     assert edits == sorted(edits, reverse=True)
