@@ -223,11 +223,11 @@ def describe(nbest: NBest, metric: str | Metric | None = None) -> Description:
     ...     references=["the cat", "hello"],
     ... )
     >>> print(describe(lists))
-    <memory>: 2 sentences, 5 candidates, 2 to 3, median 2.5, per list
+    <memory>: 2 lists, 5 candidates, 2 to 3, median 2.5, per list
     column   kind     min  median  max  within lists  missing
     logprob  feature  -4   -2      -1   1.017         0%
     comet    feature  0.5  0.6     0.8  0.07071       0%
-    - sources for 0 of 2 sentences
+    - sources for 0 of 2 lists
     ...
     >>> describe(lists).plan.likelihood, describe(lists, "comet").plan.likelihood
     ('margin', 'risk')
