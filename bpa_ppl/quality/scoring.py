@@ -225,7 +225,7 @@ def no_references(origin: str | None) -> DataError:
     >>> no_references("dev.nbest").code
     'missing-references'
     """
-    message = "the lists have no references: give them, or name a column of judgements as the gain"
+    message = "the lists have no references: give the references"
     return DataError(message, origin, parameter="references", code="missing-references")
 
 
