@@ -195,6 +195,11 @@ def check(posterior: Posterior, thresholds: Thresholds | None = None) -> Report:
     finite, that are fewer than four per chain or the same in all chains fail without further
     diagnostics.
 
+    A pass is no proof. A check sees the draws alone, so it cannot find modes and tails that no
+    chain has visited, a wrong model or wrong data, a sampler of another density that mixes well
+    (`bpa calibrate` finds it), or chains that are nearly but not exactly equal. The limits are
+    those of `Thresholds`, by which at most 1 % of good posteriors are refused.
+
     Args:
         posterior: draws with a site `weights`, from this library or another.
         thresholds: limits, if not the default ones.

@@ -220,6 +220,8 @@ def loo(posterior: Posterior, seed: int = 0) -> Loo:
 def compare_loo(posteriors: Mapping[str, Posterior], seed: int = 0) -> tuple[Ranked, ...]:
     """Rank posteriors of the same sentences, such as of several σ_T or models, by PSIS-LOO.
 
+    Use it instead of `arviz.compare`, which does not know whether likelihoods are comparable.
+
     Args:
         posteriors: by name; of the same sentences with the same oracles.
         seed: of the resampling of weighted draws.

@@ -99,6 +99,17 @@ def test_all_packages_are_declared() -> None:
     assert set(PROJECT["tool"]["setuptools"]["packages"]) == packages_in_sources()
 
 
+def test_extras_that_messages_and_pages_name_exist() -> None:
+    """The package is on no index, so nothing says that pip finds an extra there."""
+    sources = [*ROOT.glob("bpa_ppl/**/*.py"), *ROOT.glob("docs/**/*.md"), ROOT / "README.md"]
+    text = "".join(path.read_text("utf-8") for path in sources)
+    in_messages = re.findall(r'missing_extra\([^)]*?"(\w+)"(?:, "\w+")?\)', text)
+    named = {*in_messages, *re.findall(r"pip install '\.\[(\w+)\]", text)}
+    assert named == {"serve", "dask", "embed", "kenlm", "compare"}
+    assert named <= set(PROJECT["project"]["optional-dependencies"])
+    assert not re.search(r"bpa_ppl\[\w", text)
+
+
 def test_content_of_the_wheel(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         names = set(archive.namelist())

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import reference_model
 from external_posterior import external_posterior
+from html_outline import Outline
 from moment_checks import assert_moments
 from raising import raises
 from scipy.optimize import minimize_scalar
@@ -25,12 +26,14 @@ from bpa_ppl.diagnostics.leave_one_out import (
     loo,
     power_sensitivity,
 )
-from bpa_ppl.diagnostics.pages.page import Section
-from bpa_ppl.diagnostics.predictive_checks import predictive_check, reliability
+from bpa_ppl.diagnostics.pages.page import Section, Tabular
+from bpa_ppl.diagnostics.predictive_checks import Reliability, predictive_check, reliability
+from bpa_ppl.diagnostics.raters import Raters
 from bpa_ppl.diagnostics.report_page import model_sections
 from bpa_ppl.errors import BpaWarning
 from bpa_ppl.posterior import as_draws, import_arviz
 from bpa_ppl.posterior.arviz_functions import InferenceData, generation
+from bpa_ppl.quality import Agreement
 
 NAMES = ("LM0", "WP0")
 TRUTH = np.array([1.0, -0.5])
@@ -473,6 +476,23 @@ def test_risk_and_coverage_are_those_of_a_plain_loop() -> None:
         expected = made.sum() / changed.sum(), worse, 100 * edits.sum() / lengths.sum()
         assert found.at(sure) == pytest.approx(expected)
     assert len(str(found).splitlines()) == 6
+
+
+@pytest.mark.parametrize(
+    "result",
+    [
+        risk_coverage([0.6, 0.4], [3, 2], [1, 4], [10, 5]),
+        Raters({"<b>": 3}, Agreement(2, 5, 4, 0.6), {"<b>": (0.1, 0.0, 0.2)}),
+        Reliability(*np.full((4, 1), 0.75), np.array([40]), 0.05, 0.2),
+    ],
+    ids=lambda result: type(result).__name__,
+)
+def test_a_notebook_shows_the_table_of_a_terminal(result: Tabular) -> None:
+    outline = Outline(result._repr_html_())
+    (table,) = outline.tables
+    assert len(table) in (2, 6)
+    assert all(cell in str(result) for row in table for cell in row)
+    assert "b" not in outline.tags
 
 
 def test_a_text_without_changes_has_no_risk() -> None:
