@@ -84,11 +84,11 @@ class Kaldi(NBestFormat, frozen=True):
                 problem = "an empty line: each line begins with a key such as utt-1"
                 raise options.error(problem, numbers[at])
             keys = [parts[0] for parts in cut]
-            if len(set(keys)) < len(keys) or not known.isdisjoint(keys):
-                again = next(n for n, key in enumerate(keys) if key in known or known.add(key))
-                problem = f"the key {quoted(keys[again])} occurs twice: leave one out"
-                raise options.error(problem, numbers[again], "duplicate")
-            known.update(keys)
+            for key, number in zip(keys, numbers, strict=True):
+                if key in known:
+                    problem = f"the key {quoted(key)} occurs twice: leave one out"
+                    raise options.error(problem, number, "duplicate")
+                known.add(key)
             ids = decoded_lines(_utterances(keys, numbers, options), options.origin, numbers)
             hypotheses: dict[str, Any] = {}
             if has_score:

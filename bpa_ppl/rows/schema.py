@@ -455,7 +455,7 @@ def looks_numeric(text: str | bytes) -> bool:
     return True
 
 
-def _like_numbers(first: str, values: Sequence[Any]) -> bool:
+def _like_numbers(first: str, values: Float64 | Sequence[Any]) -> bool:
     """Return whether a text looks like a number, or most of the first texts print one."""
     texts = [v for v in values[:_SHOWING] if isinstance(v, str) and v.strip()]
     printed = sum(map(looks_numeric, texts))
