@@ -104,7 +104,7 @@ def differences(texts: Sequence[str]) -> list[list[tuple[str, bool]]]:
                 missing[one][part.src_start : part.src_end] += 1
                 missing[other][part.dest_start : part.dest_end] += 1
     differs = [count >= (len(texts) - 1) / 2 for count in missing]
-    if np.concatenate(differs).mean() > _UNRELATED:
+    if sum(marked.sum() for marked in differs) > _UNRELATED * sum(map(len, tokens)):
         return [[(text, False)] for text in texts]
     return [_parts(side, marked.tolist()) for side, marked in zip(tokens, differs, strict=True)]
 
