@@ -306,8 +306,8 @@ def tune(
         template: moses.ini to copy, with the new weights filled in.
         setting: Setting of the tuner, as NAME=VALUE: restarts, epochs, …
         seed: The same seed gives the same weights.
-        decoder: Shell command that decodes the sentences again, with {weights} and {nbest} for files, and
-            {sources} for one with the source texts.
+        decoder: Shell command that decodes the sentences again, with {weights} and {nbest} for
+            files, and {sources} for one with the source texts.
         iterations: Maximum number of decoding runs.
         returned: Weights to return: best (on all lists of the loop) or last.
         folder: Folder that keeps the weights and lists of each iteration, so that the same command
