@@ -31,6 +31,7 @@ from bpa_ppl.diagnostics.estimates import (
     smallest_ess,
 )
 from bpa_ppl.diagnostics.pages.page import Outcome, Table
+from bpa_ppl.diagnostics.provenance import different_data
 from bpa_ppl.errors import DataError, NotConverged
 from bpa_ppl.nbest import NBest
 from bpa_ppl.posterior import Draws, as_draws
@@ -414,6 +415,8 @@ def _data_differences(draws: Draws, expected: Draws) -> Iterator[str]:
         elif count := int(np.sum(a != b)):
             metric = draws.attrs.get("oracle_metric", "a metric that it does not record")
             yield f"{count} of its {a.size} oracles, by {metric}, are different"
+    if different := different_data(draws, expected):
+        yield f"it was made from other {', '.join(different)}, which may be in files of equal names"
 
 
 def _model_differences(draws: Draws, expected: Draws) -> Iterator[str]:

@@ -312,6 +312,17 @@ def test_values_of_a_margin_are_not_called_probabilities() -> None:
     assert {one.name for one in compare_loo({"one": margin, "other": margin})} == {"one", "other"}
 
 
+def test_leave_one_out_ranks_features_and_no_other_data() -> None:
+    draws = of_likelihood("margin", gamma=2.0)
+    one, other, third = (
+        draws.with_attrs(data={"features": name, "gains": gains})
+        for name, gains in (("a", "x"), ("b", "x"), ("a", "y"))
+    )
+    assert len(compare_loo({"one": one, "other": other, "unrecorded": draws})) == 3
+    with raises(DataError, "mismatch", match="gains"):
+        compare_loo({"one": one, "third": third})
+
+
 def test_sums_over_plain_arrays_are_those_of_arviz() -> None:
     rng = np.random.default_rng(6)
     weights = rng.normal(size=(4, 500, 2))
