@@ -251,9 +251,10 @@ class NBest:
         """Build an NBest from dictionaries as lines of JSON would have them.
 
         A record is a sentence, `{"id", "source", "references", "candidates": [{"text", …}]}`, or a
-        hypothesis, `{"id", "text", …}`. Numbers become features, all other fields extras; so do
-        numbers that are missing (absent, None, NaN or an empty text) for some hypotheses. A column
-        of a Hugging Face data set works as well as a list of dictionaries.
+        hypothesis, `{"id", "text", …}`, or a pair, `{"prompt", "chosen", "rejected"}`. Numbers
+        become features, all other fields extras; so do numbers that are missing (absent, None, NaN
+        or an empty text) for some hypotheses. A column of a Hugging Face data set works as well as
+        a list of dictionaries.
 
         Args:
             records: dictionaries, or columns by name.

@@ -13,7 +13,7 @@ from itertools import islice
 from numbers import Integral
 from typing import Any, TypeVar
 
-from bpa_ppl.errors import UsageError, one_of, quoted
+from bpa_ppl.errors import UsageError, missing_extra, one_of, quoted
 from bpa_ppl.notes import Note, capture_notes, replay
 
 BACKENDS = ("local", "dask")
@@ -36,8 +36,7 @@ def check_backend(backend: str, scheduler: str | None) -> None:
         problem = "the backend dask and the address of a scheduler go together: give both"
         raise UsageError(problem, parameter="scheduler", code="conflict")
     if backend == "dask" and find_spec("distributed") is None:
-        problem = "the backend dask needs Dask: install bpa_ppl[dask]"
-        raise UsageError(problem, parameter="backend", code="not-supported")
+        raise missing_extra("the backend dask needs Dask", "dask", "backend")
 
 
 def check_jobs(jobs: Any) -> None:

@@ -175,7 +175,7 @@ def rerank(
     if summary.scores is not None:
         print(summary.scores, file=file)
     else:
-        changed = f"{summary.changed} of {summary.sentences} translations changed"
+        changed = f"{summary.changed} of {summary.sentences} choices changed"
         shared.echo_status(changed, quiet)
     if summary.baselines is not None:
         print(f"\n{summary.baselines}\n{summary.baselines.summary}", file=file)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib.util import find_spec
 
 from bpa_ppl.cli import options as shared
-from bpa_ppl.errors import UsageError
+from bpa_ppl.errors import missing_extra
 
 
 def serve(
@@ -41,7 +41,7 @@ def serve(
         timeout: Seconds until a request is given up.
     """
     if find_spec("starlette") is None or find_spec("uvicorn") is None:
-        raise UsageError("serving needs Starlette and uvicorn: run `pip install 'bpa_ppl[serve]'`")
+        raise missing_extra("serving needs Starlette and uvicorn", "serve")
     from bpa_ppl.serving import Limits, serve
 
     serve(

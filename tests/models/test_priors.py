@@ -120,6 +120,12 @@ def test_rejects_invalid_prior_files(content: str, tmp_path: Path) -> None:
         Prior.read(tmp_path / "prior.json")
 
 
+def test_rejects_repeated_names(tmp_path: Path) -> None:
+    (tmp_path / "prior.json").write_text('{"mean": {"a": 1, "a": 2}, "variance": {"a": 1}}')
+    with raises(DataError, "duplicate", match=r"prior\.json: the field 'a' occurs twice"):
+        Prior.read(tmp_path / "prior.json")
+
+
 def test_rejects_other_distributions(tmp_path: Path) -> None:
     with raises(UsageError, "not-supported", parameter="prior"):
         HEAVY.write(tmp_path / "prior.json")
