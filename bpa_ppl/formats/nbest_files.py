@@ -41,7 +41,12 @@ _SHAPES = (
     (rb"data: ", "openai", "it is a stream of parts of answers: join the parts, or do not stream"),
     (rb"\s*\[", "jsonl", "it is an array: write one object per line, as `jq -c '.[]'` does"),
     (rb"\s*\{", "jsonl", "its first line is not a whole object: `jq -c .` writes one per line"),
-    (rb"\S+-1[ \t]", "kaldi", "it has no scores: kaldi:scores=FILE, or kaldi:score=false"),
+    (
+        rb"\S+-1[ \t]",
+        "kaldi",
+        "it has no scores with a decimal point: kaldi:scores=FILE, or kaldi:score=false; or "
+        "kaldi:score=true if they have none",
+    ),
     (rb"[^\t]*\t", "tsv", "its first line does not name the columns (id, text, …)"),
     (rb"\S+ .*= ?[-+.\d]", "moses", f"no ` ||| ` separates its fields: a line reads {SHAPE}"),
     (rb"", "plain", "the size of its lists is not given: plain:list_size=50"),

@@ -17,13 +17,9 @@ from bpa_ppl.nbest import Float32, Int32, Int64, NBest
 from bpa_ppl.notes import warn_user
 from bpa_ppl.rows.base import REFERENCE, SOURCE, TOTAL, Rows, SentenceLines
 
-_BREAKS = "\0\r\n"
 # Texts that do not look like translations.
 _BLANK = "without words, the first of sentence {}: kept, and written as an empty line if chosen"
-_BROKEN = (
-    "with a line break or NUL inside, the first of sentence {}: kept, and a line break is written "
-    "as a space"
-)
+_NUL = "with a NUL inside, the first of sentence {}: kept"
 # Lists needed before references that share no word with them are reported.
 _MIN_LISTS = 10
 
@@ -115,9 +111,8 @@ class Gatherer:
         # These checks are fast, and hardly any text is odd.
         if "" in rows.strings or any(map(str.isspace, rows.strings)):
             count(_BLANK, lambda text: not text.strip())
-        whole = "".join(rows.strings)
-        if any(mark in whole for mark in _BREAKS):
-            count(_BROKEN, lambda text: any(mark in text for mark in _BREAKS))
+        if "\0" in "".join(rows.strings):
+            count(_NUL, lambda text: "\0" in text)
 
     def _enter(self, rows: Rows, starts: Int64, *, whole: bool) -> None:
         """Record the lists that begin in some rows; `whole` if they make a single table."""

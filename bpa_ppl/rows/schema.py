@@ -57,6 +57,12 @@ from bpa_ppl.rows.names import ColumnNames
 NUMBER, WORDS, OBJECT, EMPTY = "number", "text", "object", "empty"
 #: A number with a decimal comma.
 DECIMAL_COMMA = re.compile(r"\s*[-+]?[0-9]*,[0-9]+([eE][-+]?[0-9]+)?\s*")
+# A number as people write it: −1.5 with a Unicode minus, 1.234,5, 1 234, 15 %.
+_LIKE_NUMBER = re.compile(
+    r"\s*[-+\u2212\u2013]?(?=.*[0-9])([0-9]*|[0-9]{1,3}([.,'\s][0-9]{3})+)([.,][0-9]+)?"
+    r"([eE][-+]?[0-9]+)?\s*%?\s*"
+)
+_SHOWING = 100  # texts that show whether a column of texts was meant to be one of numbers
 _JSON_NAMES = {True: "true", False: "false", None: "null"}
 _INTEGER = re.compile(r"-?[0-9]{1,18}")
 _LARGEST_ID = 2**63 - 1
@@ -143,6 +149,7 @@ class SchemaReader:
         self.records = 0
         self._id_type: type | None = None  # int or str, or NoneType where there are no ids
         self._id_numbers: dict[str, int] = {}
+        self._last_id: int | None = None  # of the record before
         self._sentence_lines: dict[str, int] = {}  # where extras of sentences begin
 
     def rows(self, fields: Fields) -> Rows:
@@ -163,6 +170,14 @@ class SchemaReader:
             problem = f"the name of the column {name} has a control character: rename it"
             raise DataError(problem, self.origin, code="bad-name")
         ids = self._ids(fields)
+        if fields.nested and len(ids):
+            before = ids[0] - 1 if self._last_id is None else self._last_id
+            again = np.flatnonzero(np.diff(ids, prepend=before) == 0)
+            if len(again):
+                identifier = fields.sentences[ID][again[0]]
+                problem = f"a second list of sentence {identifier}: give each list its own id"
+                raise self.error(problem, fields.lines[again[0]], code="duplicate")
+            self._last_id = int(ids[-1])
         of_sentences = self._sentences(fields)
         known = dict(self._kinds)
         numbers, extras = self._hypotheses(fields)
@@ -210,10 +225,17 @@ class SchemaReader:
             any_order=not fields.nested,
         )
 
-    def error(self, message: str, line: int | None, *, parameter: str | None = None) -> DataError:
+    def error(
+        self,
+        message: str,
+        line: int | None,
+        *,
+        parameter: str | None = None,
+        code: str | None = None,
+    ) -> DataError:
         """Return the error that names one line of the file."""
         number = None if line is None else int(line)
-        return DataError(message, self.origin, number, parameter=parameter)
+        return DataError(message, self.origin, number, parameter=parameter, code=code)
 
     def _hypotheses(self, fields: Fields) -> tuple[dict[str, Float64], dict[str, tuple[Any, ...]]]:
         """Return the numbers, infinite where they are bad, and the other columns, by name."""
@@ -253,10 +275,11 @@ class SchemaReader:
                 if kind == WORDS and self.typed and looks_numeric(value):
                     problem = f"is {shown(value)}, a number as a text: write it as a number"
                     raise self._error_at(fields, name, row, problem)
-                if kind == WORDS and DECIMAL_COMMA.fullmatch(value):
+                if kind == WORDS and _like_numbers(value, values[row:]):
                     warn_user(
                         f"{self.origin}:{fields.lines[fields.parents[row]]}: {name} is a column of "
-                        f"texts, since {quoted(value)} has a decimal comma: write a point"
+                        f"texts, since {quoted(value)} is not a number: write numbers like -1234.5,"
+                        " and nothing where there is none"
                     )
                 known = kind
             elif kind == NUMBER:
@@ -430,6 +453,13 @@ def looks_numeric(text: str | bytes) -> bool:
     except ValueError:
         return False
     return True
+
+
+def _like_numbers(first: str, values: Sequence[Any]) -> bool:
+    """Return whether a text looks like a number, or most of the first texts print one."""
+    texts = [v for v in values[:_SHOWING] if isinstance(v, str) and v.strip()]
+    printed = sum(map(looks_numeric, texts))
+    return _LIKE_NUMBER.fullmatch(first) is not None or printed > len(texts) / 2
 
 
 def shown(value: Any) -> str:

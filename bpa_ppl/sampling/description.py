@@ -11,7 +11,7 @@ import numpy as np
 
 from bpa_ppl.columns import as_numbers, counted
 from bpa_ppl.diagnostics.pages.page import Outcome, Table
-from bpa_ppl.errors import quoted, require
+from bpa_ppl.errors import require
 from bpa_ppl.nbest import NBest, demote_to_extras
 from bpa_ppl.options import AdaptOptions
 from bpa_ppl.quality import Metric, oracles, resolve
@@ -26,7 +26,6 @@ from bpa_ppl.quality.column import (
 )
 from bpa_ppl.quality.preferences import has_preferences
 from bpa_ppl.registry import LIKELIHOODS, SAMPLERS
-from bpa_ppl.rows.schema import looks_numeric
 from bpa_ppl.sampling.adapting import default_likelihood
 from bpa_ppl.weights import deviation_within, initial_weights
 
@@ -355,10 +354,5 @@ def _warnings(
             f"within lists {other} varies {high / low:,.0f} times as much as {one}: with canonical "
             "weights give each a prior variance, or scale it"
         )
-    for name, values in nbest.extras.items():
-        words = [value for value in values if isinstance(value, str) and value.strip()]
-        others = [word for word in words if not looks_numeric(word)]
-        if others and len(others) < len(words) / 2:
-            yield f"{name} is of texts because of {quoted(others[0])}: leave such cells empty"
     if plan is not None and plan.gain is not None and not plan.judged:
         yield f"no list has two candidates with a value of {plan.gain}: judge more"

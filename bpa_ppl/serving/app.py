@@ -23,6 +23,7 @@ import bpa_ppl
 from bpa_ppl.decoding import Reranker
 from bpa_ppl.errors import BpaError, DataError, quoted
 from bpa_ppl.features.recipes import columns_of
+from bpa_ppl.formats.jsonl import has_all_keys, unique_fields
 from bpa_ppl.nbest import NBest
 from bpa_ppl.notes import capture_notes
 from bpa_ppl.registry import RULES
@@ -117,6 +118,9 @@ class Service:
                 content = msgspec.json.Decoder().decode_lines(body)
             else:
                 content = msgspec.json.decode(body)
+            if not has_all_keys(body, content):
+                for part in body.splitlines() if kind in _LINES else [body]:
+                    json.loads(part or "null", object_pairs_hook=unique_fields)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise Refused(400, f"the body is not valid JSON: {error}", "bad-json") from error
         records = content if isinstance(content, list) else [content]

@@ -14,6 +14,7 @@ import numpyro.distributions as dist
 from bpa_ppl.columns import to_floats
 from bpa_ppl.component import Component
 from bpa_ppl.errors import DataError, UsageError, require
+from bpa_ppl.formats.jsonl import unique_fields
 from bpa_ppl.formats.streams import atomic_writer, read_text
 from bpa_ppl.nbest import Float64
 from bpa_ppl.posterior import as_draws
@@ -352,12 +353,14 @@ class Prior(NamedTuple):
             DataError: if the file cannot be read, or is not a prior.
         """
         try:
-            content = json.loads(read_text(path))
+            content = json.loads(read_text(path), object_pairs_hook=unique_fields)
             mean = {str(name): float(value) for name, value in content["mean"].items()}
             if "covariance" in content:
                 return cls.gaussian(mean, content["covariance"])
             return cls.isotropic(mean, [float(content["variance"][name]) for name in mean])
-        except DataError:
+        except DataError as error:
+            if error.path is None:
+                raise DataError(error.message, path, code=error.code) from error
             raise
         except (
             *(ValueError, TypeError, KeyError, AttributeError, RecursionError),

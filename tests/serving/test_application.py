@@ -75,6 +75,7 @@ def candidate(**changed: Any) -> dict[str, Any]:
         (b'"\xff"', 400, "bad-json", ""),
         (b"[" * 10_000, 400, "bad-json", ""),
         (b'{"candidates": [{"text": "a", "lm": NaN, "tm": 0}]}', 400, "bad-json", ""),
+        (b'{"candidates": [{"text": "a", "lm": 1, "tm": 0, "lm": 2}]}', 422, "duplicate", "'lm'"),
         (b"x" * 20_001, 413, "too-large", "20,000"),
         ([], 422, "no-data", ""),
         ({"candidates": []}, 422, "no-data", "list 1"),
