@@ -112,7 +112,9 @@ def test_texts_wider_than_the_beam(sizes: tuple[int, int]) -> None:
     words = rng.integers(0, 90, max(sizes))
     long = words.copy()
     long[::7], long[20:30] = -1, long[30:40].copy()  # substitutions and a repeated block
-    texts = [" ".join(map(str, text[:size])) for text, size in zip((words, long), sizes)]
+    texts = [
+        " ".join(map(str, text[:size])) for text, size in zip((words, long), sizes, strict=True)
+    ]
     assert_same([texts[0]], [[texts[1]]])
 
 
