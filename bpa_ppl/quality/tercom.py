@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 
+from bpa_ppl.compiling import compiled
 from bpa_ppl.nbest import Int32, Int64
 
 #: In place of the edits of a hypothesis that cannot be the best of its list.
@@ -254,7 +255,7 @@ def _edits(
         shifts += 1
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def lower_bounds(
     text: Int32, starts: Int64, hyps: tuple[int, int], refs: tuple[int, int], occurs: Int32
 ) -> Int64:
@@ -287,7 +288,7 @@ def lower_bounds(
     return bounds
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def count_edits(
     text: Int32, starts: Int64, hyps_of: Int64, refs_of: Int64, vocabulary: int, only_best: bool
 ) -> Int64:

@@ -128,7 +128,7 @@ class Service:
         finally:
             self._waiting -= 1
 
-    def _answer(self, kind: str, body: bytearray) -> tuple[bytes, dict[str, Any]]:
+    def _answer(self, kind: str, body: bytes) -> tuple[bytes, dict[str, Any]]:
         """Return the answer to the body of a request, and what is logged of it."""
         records, single = _records(kind, body)
         count = sum(len(record["candidates"]) for record in records)
@@ -166,7 +166,7 @@ class Service:
         }
 
 
-def _records(kind: str, body: bytearray) -> tuple[list[dict[str, Any]], bool]:
+def _records(kind: str, body: bytes) -> tuple[list[dict[str, Any]], bool]:
     """Return the lists of a request, and whether it has a single one."""
     try:
         if kind == JSON:

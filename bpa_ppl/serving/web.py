@@ -30,7 +30,9 @@ POLICY = (
 )
 JSON = "application/json"
 _PATIENCE = 30.0  # seconds for the headers of a request, for its body, and until the next one
-_CONNECTIONS = 512  # at once: fewer than the files that a process may open
+# Connections at once, and those that are accepted before one of them is served: together fewer than
+# the 1024 files that a process may usually open.
+_CONNECTIONS, _BACKLOG = 512, 256
 _TYPES = {"html": "text/html", "js": "text/javascript", "css": "text/css"}
 
 
@@ -130,7 +132,7 @@ async def read_body(
     remedy: str,
     types: Collection[str] = (JSON,),
     hold: Callable[[int], None] = lambda size: None,
-) -> tuple[str, bytearray]:
+) -> tuple[str, bytes]:
     """Return the media type and the body of a request.
 
     Pages of other sites can send forms and plain text here, but not JSON.
@@ -160,7 +162,7 @@ async def read_body(
     except TimeoutError as error:
         problem = f"the body did not arrive within {_PATIENCE:g} seconds: send a smaller one"
         raise Refused(408, problem, "timeout") from error
-    return kind, body
+    return kind, bytes(body)
 
 
 def static_routes(package: str, headers: Mapping[str, str] | None = None) -> list[Route]:
@@ -200,7 +202,7 @@ def listen(host: str, port: int) -> socket.socket:
         UsageError: if the address cannot be used.
     """
     try:
-        return socket.create_server((host, port), backlog=2048)
+        return socket.create_server((host, port), backlog=_BACKLOG)
     except (OSError, OverflowError) as error:
         raise UsageError(
             f"cannot listen on {host}:{port} ({error}): choose another port, or 0 for a free one",
@@ -239,6 +241,7 @@ def server_of(app: ASGIApp) -> uvicorn.Server:
             app,
             http=_Connection,
             ws="none",
+            backlog=_BACKLOG,
             log_level="warning",
             access_log=False,
             timeout_keep_alive=int(_PATIENCE),
