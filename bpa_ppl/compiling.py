@@ -18,8 +18,9 @@ def compiled(function: F) -> F:
 
     Numba keeps the code in `NUMBA_CACHE_DIR`, beside the source, or in the user's cache folder.
 
-    >>> compiled(lambda x: x + 1)(2)
-    3
+    >>> from bpa_ppl.quality.tercom import lower_bounds
+    >>> lower_bounds.py_func.__name__  # the function as it is written
+    'lower_bounds'
     """
     numba: Any = partial(njit, nogil=True)
     try:
