@@ -21,6 +21,7 @@ import pytest
 from packaging.requirements import Requirement
 
 import bpa_ppl
+from bpa_ppl import compiling
 
 ROOT = Path(__file__).resolve().parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
@@ -218,3 +219,25 @@ def test_pinned_packages_are_required() -> None:
 
 def _canonical(name: str) -> str:
     return re.sub("[._-]+", "-", name).lower()
+
+
+def test_code_is_compiled_where_no_folder_can_be_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    njit = compiling.njit
+
+    def refused(**options: Any) -> Any:
+        if options.get("cache"):
+            raise RuntimeError("cannot cache function: no locator available")
+        return njit(**options)
+
+    monkeypatch.setattr(compiling, "njit", refused)
+    with pytest.warns(bpa_ppl.BpaWarning, match="NUMBA_CACHE_DIR") as notes:
+        assert [compiling.compiled(function)(2) for function in (_increment, _double)] == [3, 4]
+    assert len(notes) == 1
+
+
+def _increment(value: int) -> int:
+    return value + 1
+
+
+def _double(value: int) -> int:
+    return 2 * value

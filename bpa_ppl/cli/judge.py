@@ -38,6 +38,7 @@ def judge(
     sessions: int = 10,
     host: str = "127.0.0.1",
     port: int = 8000,
+    allowed_hosts: shared.AllowedHosts = None,
     seed: int = 0,
     quiet: shared.Quiet = False,
 ) -> None:
@@ -100,6 +101,7 @@ def judge(
         files=[Path(name) for name in (nbest, sources) if name is not None and name != "-"],
         host=host,
         port=port,
+        allowed_hosts=allowed_hosts or (),
         ready=lambda url: shared.echo_status(f"compare candidates at {url}", quiet),
     )
 

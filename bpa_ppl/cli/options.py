@@ -267,6 +267,10 @@ MovedFiles = Annotated[
         names=("--moved-file",),
     ),
 ]
+AllowedHosts = Annotated[
+    list[str] | None,
+    Option("Name that requests may use besides the host; * stands for any.", several=True),
+]
 Defaults = Annotated[
     dict[str, float] | None,
     Option(

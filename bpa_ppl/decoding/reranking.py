@@ -117,6 +117,8 @@ class Reranker:
         draws: the draws of the posterior.
         required_features: the columns that lists must have: features with adapted weights that are
             not computed from texts or categories.
+        needs: what else they must have, to compute the other features from: `sources`, or names of
+            columns of texts.
         feature_names: these, and those with fixed weights: the order of the columns of `choose`.
         rule: by which it chooses.
 
@@ -180,6 +182,7 @@ class Reranker:
             options.draws,
         )
         self._preparation = Preparation.recorded(self.draws, options.moved_files)
+        self.needs = tuple(sorted({n for s in self._preparation.sources for n in s.needs}))
         computed = set(chain.from_iterable(columns_of(attrs).values()))
         absent = self._preparation.absent
         used = (name for name in self.draws.features if not matches(name, absent))
