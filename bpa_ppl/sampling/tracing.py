@@ -35,23 +35,3 @@ def tracing() -> Iterator[None]:
             yield
         finally:
             _THREAD.holds = False
-
-
-@contextmanager
-def not_tracing() -> Iterator[None]:
-    """Release the lock while a compiled program runs, so that other threads can trace.
-
-    >>> with tracing(), not_tracing():
-    ...     _LOCK.locked()
-    False
-    """
-    if not getattr(_THREAD, "holds", False):
-        yield
-        return
-    _THREAD.holds = False
-    _LOCK.release()
-    try:
-        yield
-    finally:
-        _LOCK.acquire()
-        _THREAD.holds = True
