@@ -97,8 +97,7 @@ def run_chains(sampler: ChainSampler, target: Target, covariance: Any, start: Si
     The chains run side by side, in pieces of equal length, so that progress is reported and
     Ctrl-C works; the draws do not depend on the pieces. NumPyro's MCMC would compile its loop
     again for each piece; here one compilation serves all pieces, and all data of the same shapes.
-    They are one program: two that call LAPACK at the same time can wait for each other forever,
-    because JAX up to 0.10 splits each batch of matrices over the threads that run the programs.
+    They are one program, since two may not run at the same time (see `may_overlap`).
 
     Args:
         sampler: makes the kernel.
