@@ -80,6 +80,8 @@ def _problem_of(folder: Path) -> str:
 def prepare_jax() -> None:
     """Keep JAX's compiled programs in the cache folder, unless JAX has been given another one.
 
+    These are settings of the whole process. They stay, because JAX opens its cache only once.
+
     Raises:
         UsageError: if this process was forked from one that had used JAX: its threads are missing
             here, so that programs would wait for them forever.
