@@ -515,9 +515,10 @@ def _named_errors(*paths: AnyPath) -> Iterator[None]:
     except BrokenPipeError:
         raise  # the reader of the pipe needs no more
     except OSError as error:
-        if (named := error.filename) is not None and not is_part(named):
-            if str(named) not in {*map(str, paths), *map(os.path.realpath, paths)}:
-                raise  # the error is about another file
+        named = error.filename
+        ours = () if named is None else {*map(str, paths), *map(os.path.realpath, paths)}
+        if named is not None and not is_part(named) and str(named) not in ours:
+            raise  # the error is about another file
         names = ("<standard output>" if str(path) == STANDARD else str(path) for path in paths)
         raise denied(", ".join(names), error, "written") from error
 
