@@ -233,6 +233,11 @@ def test_gap_raises_without_replacement(ids: tuple[int, ...], missing: int) -> N
         written_lines(AlignedWriter("error", SOURCES), choices(*ids))
 
 
+def test_the_first_id_is_named_if_the_first_list_is_missing() -> None:
+    with raises(DataError, parameter="gaps", match=r"empty line, or give the first id, 40$"):
+        written_lines(AlignedWriter("error"), choices(40, 41))
+
+
 def test_rejects_a_second_list_of_a_sentence() -> None:
     for parts in [(0, 1), (1,)], [(0, 2), (3, 2)]:
         with raises(DataError, "duplicate", match=f"sentence {parts[1][-1]}"):
