@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib.util import find_spec
 
 from bpa_ppl.cli import options as shared
-from bpa_ppl.errors import UsageError
+from bpa_ppl.errors import missing_extra
 
 
 def serve(
@@ -19,6 +19,7 @@ def serve(
     draws: int | None = None,
     defaults: shared.Defaults = None,
     moved_files: shared.MovedFiles = None,
+    without: shared.Without = None,
     max_body: int = 2**24,
     max_candidates: int = 100_000,
     timeout: float = 30.0,
@@ -41,7 +42,7 @@ def serve(
         timeout: Seconds until a request is given up.
     """
     if find_spec("starlette") is None or find_spec("uvicorn") is None:
-        raise UsageError("serving needs Starlette and uvicorn: run `pip install 'bpa_ppl[serve]'`")
+        raise missing_extra("serving needs Starlette and uvicorn", "serve")
     from bpa_ppl.serving import Limits, serve
 
     serve(
@@ -57,4 +58,5 @@ def serve(
         draws=draws,
         defaults=defaults,
         moved_files=moved_files,
+        without=without,
     )

@@ -64,7 +64,7 @@ def scoreboard(result: Reranked, metrics: tuple[str, ...] = ("ter", "bleu")) -> 
     >>> print(scoreboard(result, ("ter",)))  # doctest: +NORMALIZE_WHITESPACE
                canonical    adapted     change
           TER      50.00       0.00     -50.00
-    1 of 1 translations changed
+    1 of 1 choices changed
     nrefs:1|case:lc|tok:tercom|norm:no|punct:yes|asian:no|version:...
     """
     if len(result.references) != len(result.texts):

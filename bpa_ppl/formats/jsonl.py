@@ -26,7 +26,7 @@ from bpa_ppl.nbest import NBest
 from bpa_ppl.rows import Rows
 from bpa_ppl.rows.base import CANDIDATES, ID, OF_SENTENCE, REFERENCES, SOURCE, TEXT
 from bpa_ppl.rows.names import ColumnNames
-from bpa_ppl.rows.readers import RecordReader
+from bpa_ppl.rows.readers import RecordReader, key_count
 from bpa_ppl.rows.schema import NUMBER, SchemaReader, kind_of, looks_numeric
 from bpa_ppl.rows.writing import Written, written
 
@@ -186,7 +186,10 @@ def json_rows(
         records, lines = _values(block, numbers, options.origin)
         if not records:
             continue
-        yield reader.rows(records, lines)
+        rows = reader.rows(records, lines)
+        if reader.keys != _key_count(block):  # msgspec keeps the last of equal keys
+            strict_values(block, options.origin, lines[0])
+        yield rows
     if not schema.records:
         raise options.error("empty: there are no n-best lists in it", code="no-data")
 
@@ -219,6 +222,8 @@ def json_values(
         count = line_count(block)
         values, lines = _values(block, range(first, first + count), origin)
         if values:
+            if not has_all_keys(block, values):
+                strict_values(block, origin, lines[0])
             yield block, values, lines
         first += count
 
@@ -226,7 +231,7 @@ def json_values(
 def _values(block: bytes, lines: range, origin: str) -> tuple[list[Any], Sequence[int]]:
     with suppress(ValueError, RecursionError):
         values: list[Any] = _DECODER.decode_lines(block)
-        if len(values) == len(lines) and has_all_keys(block, values):
+        if len(values) == len(lines):
             return values, lines
     return strict_values(block, origin, lines[0])
 
@@ -312,7 +317,7 @@ def has_all_keys(data: bytes, values: Any) -> bool:
     >>> has_all_keys(b'{"a": 1, "a": 2}', {"a": 2})
     False
     """
-    return _key_count(msgspec.json.encode(values)) == _key_count(data)
+    return key_count(values) == _key_count(data)
 
 
 def _key_count(data: bytes) -> int:

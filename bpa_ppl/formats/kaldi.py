@@ -18,6 +18,7 @@ from typing import Any, TextIO
 
 import numpy as np
 
+from bpa_ppl.columns import no_common_id
 from bpa_ppl.errors import DataError, UsageError, quoted
 from bpa_ppl.formats.base import NBestFormat, ReadOptions
 from bpa_ppl.formats.numbers import all_finite
@@ -84,10 +85,12 @@ class Kaldi(NBestFormat, frozen=True):
                 problem = "an empty line: each line begins with a key such as utt-1"
                 raise options.error(problem, numbers[at])
             keys = [parts[0] for parts in cut]
-            if len(set(keys)) < len(keys) or not known.isdisjoint(keys):
-                again = next(n for n, key in enumerate(keys) if key in known or known.add(key))
-                problem = f"the key {quoted(keys[again])} occurs twice: leave one out"
-                raise options.error(problem, numbers[again], "duplicate")
+            repeats = not known.isdisjoint(keys) or len(set(keys)) < len(keys)
+            for key, number in zip(keys, numbers, strict=True) if repeats else ():
+                if key in known:
+                    problem = f"the key {quoted(key)} occurs twice: leave one out"
+                    raise options.error(problem, number, "duplicate")
+                known.add(key)
             known.update(keys)
             ids = decoded_lines(_utterances(keys, numbers, options), options.origin, numbers)
             hypotheses: dict[str, Any] = {}
@@ -105,7 +108,7 @@ class Kaldi(NBestFormat, frozen=True):
             yield schema.rows(Fields(hypotheses, sentences, np.arange(count), np.array(numbers)))
             first += count
         if self.references and not has_reference:
-            raise no_reference(options.origin, self.references)
+            raise no_common_id(options.origin, self.references, references)
 
     def write(self, nbest: NBest, file: TextIO) -> None:
         """Write lists with one feature, with the ids that they were read with.
@@ -172,12 +175,6 @@ def references_by_key(path: str) -> Mapping[str, str]:
         decoded(key, path, number): decoded(rest, path, number)
         for key, (rest, number) in table.items()
     }
-
-
-def no_reference(origin: str, path: str) -> DataError:
-    """Return the error of lists none of whose utterances is in the file of references."""
-    problem = f"none of its utterances is in {path}: give the references of the same utterances"
-    return DataError(problem, origin, parameter="references", code="mismatch")
 
 
 def _utterances(keys: list[bytes], numbers: Sequence[int], options: ReadOptions) -> list[bytes]:

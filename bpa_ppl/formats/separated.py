@@ -316,9 +316,9 @@ class _Reader:
         if not self._quoted:
             cells = [line[:-1].removesuffix("\r").split(self.separator) for line in lines]
             filled = [place for place, of_line in enumerate(cells) if any(of_line)]
+            numbers = self._line + np.array(filled, np.int64)
             self._line += len(lines)
-            begins = np.array(filled, np.int64) + self._line - len(lines)
-            return [cells[place] for place in filled], begins
+            return [cells[place] for place in filled], numbers
         csv.field_size_limit(max(csv.field_size_limit(), len(text)))
         # A quoted cell that continues in the next block takes in the line that is added here.
         reader = csv.reader([*lines, "end"], delimiter=self.separator)

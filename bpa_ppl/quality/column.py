@@ -104,11 +104,14 @@ def named_column(name: str, nbest: NBest | None = None) -> Metric:
     column = name if name in names else name.removeprefix("-")
     if column in names:
         return Column(column=column, negative=column != name)
-    if nbest is not None and column in nbest.extras:
+    if nbest is not None and any(isinstance(v, int | float) for v in nbest.extras.get(column, ())):
         column_of(nbest, column)  # raises an error that names the value that is not a number
     metrics = ", ".join(metric for metric in METRICS if metric != "column")
     columns = f", or a column of the lists: {', '.join(names)}" if names else ""
     message = f"unknown metric {name!r}: choose one of {metrics}{columns}"
+    values = () if nbest is None else nbest.extras.get(column, ())
+    if texts := [value for value in values if isinstance(value, str) and value]:
+        message += f" ({column} is a column of texts, such as {quoted(texts[0])})"
     raise UsageError(message, parameter="metric", code="unknown-name")
 
 

@@ -52,7 +52,7 @@ _UNNAMED_INDEX = re.compile(r"__index_level_\d+__")
 def lists_of(
     read: Callable[[SchemaReader, Any], Rows],
     data: Any,
-    references: Iterable[str | Sequence[str]] | None,
+    references: cols.AnyReferences | None,
     sources: Iterable[str] | None,
     bad: str,
     first_id: int,
@@ -74,7 +74,7 @@ def lists_of(
     schema = SchemaReader(NBest.origin, bad, checked_first_id(first_id))
     rows, lines = read(schema, data), dict[str, SentenceLines]()
     if references is not None:
-        lines[REFERENCE] = SentenceLines(cols.references(references), "the text")
+        lines[REFERENCE] = SentenceLines.of_references(references)
     if sources is not None:
         lines[SOURCE] = SentenceLines(cols.texts(sources), "the text")
     return next(Gatherer(NBest.origin, lines, first_id).tables([rows]))
@@ -145,17 +145,19 @@ class RecordReader:
         schema: checks their columns.
 
     Attributes:
+        keys: how many keys the objects of the last block have, with those of objects inside.
         nested: whether a record is a sentence with its candidates; None before the first one.
 
     >>> reader = RecordReader(SchemaReader("dev.jsonl"))
     >>> candidates = [{"text": "a cat", "scores": {"lm": -1.5}}, {"text": "cat"}]
     >>> rows = reader.rows([{"id": 3, "candidates": candidates}], [1])
-    >>> rows.names, rows.ids.tolist(), rows.features.tolist(), rows.strings
-    (('scores.lm',), [3, 3], [[-1.5], [nan]], ['a cat', 'cat'])
+    >>> rows.names, rows.ids.tolist(), rows.features.tolist(), rows.strings, reader.keys
+    (('scores.lm',), [3, 3], [[-1.5], [nan]], ['a cat', 'cat'], 6)
     """
 
     def __init__(self, schema: SchemaReader):
         self.schema = schema
+        self.keys = 0
         self.nested: bool | None = None
 
     def rows(self, records: Sequence[Any], lines: Sequence[int]) -> Rows:
@@ -175,6 +177,7 @@ class RecordReader:
 
     def _fields(self, records: Sequence[Any], lines: Sequence[int]) -> Fields:
         """Return the columns of some records."""
+        self.keys = 0
         given, records = records, []
         for record, line in zip(given, lines, strict=True):
             if not isinstance(record, dict):
@@ -206,6 +209,7 @@ class RecordReader:
         if len(parents):
             hypotheses = self._columns(list(chain.from_iterable(lists)), numbers[parents].tolist())
         sentences = {n: v for n, v in self._values(records, lines) if n != CANDIDATES}
+        self.keys += sum(map(len, records)) + sum(map(key_count, sentences.values()))
         return Fields(hypotheses, sentences, parents, numbers, nested=True)
 
     def _renamed(self, record: dict[Any, Any]) -> dict[Any, Any]:
@@ -254,6 +258,7 @@ class RecordReader:
         self, objects: Sequence[dict[str, Any]], lines: Sequence[int], prefix: str = ""
     ) -> dict[str, Any]:
         """Return a column for each field; a field of an object inside has a name with a dot."""
+        self.keys += sum(map(len, objects))
         columns: dict[str, Any] = {}
         for name, values in self._values(objects, lines):
             column = prefix + name
@@ -268,6 +273,8 @@ class RecordReader:
                 values = [None if isinstance(v, dict) and v else v for v in values]
                 if all(value is None for value in values):
                     continue
+            if types & {dict, list, tuple}:
+                self.keys += key_count(values)
             self._add(columns, column, values, lines)
         return columns
 
@@ -323,6 +330,19 @@ def is_of_sentence(name: str) -> bool:
     """
     known = (ID, SOURCE, REFERENCES)
     return name in known or label_of(name) == REFERENCE or name.startswith(OF_SENTENCE)
+
+
+def key_count(value: Any) -> int:
+    """Return how many keys there are in the objects inside a value.
+
+    >>> key_count([{"a": 1, "b": {"c": 2}}, 3])
+    3
+    """
+    if isinstance(value, dict):
+        return len(value) + key_count(list(value.values()))
+    if not isinstance(value, list | tuple) or not {dict, list, tuple} & set(map(type, value)):
+        return 0
+    return sum(map(key_count, value))
 
 
 def table_rows(schema: SchemaReader, table: pa.Table) -> Rows:

@@ -34,7 +34,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from bpa_ppl.columns import is_missing
+from bpa_ppl.columns import id_key, is_missing
 from bpa_ppl.errors import DataError, UsageError, printable, quoted
 from bpa_ppl.labels import label_of
 from bpa_ppl.nbest import Float64, Int64
@@ -64,7 +64,6 @@ _LIKE_NUMBER = re.compile(
 )
 _SHOWING = 100  # texts that show whether a column of texts was meant to be one of numbers
 _JSON_NAMES = {True: "true", False: "false", None: "null"}
-_INTEGER = re.compile(r"-?[0-9]{1,18}")
 _LARGEST_ID = 2**63 - 1
 _LARGEST_FIRST_ID = 10**18  # an id beyond it would not fit 64 bits with the number of a list added
 _IDS = {int: "integers", str: "texts", type(None): "missing"}
@@ -223,6 +222,7 @@ class SchemaReader:
             {name: _spread(values, parents) for name, values in of_sentences.items()},
             empty=tuple(empty),
             any_order=not fields.nested,
+            counted=self._id_type is str,
         )
 
     def error(
@@ -328,8 +328,8 @@ class SchemaReader:
     def _number_of_id(self, given: Any, line: int) -> int:
         """Return an id as an integer; ids that are texts are counted as they appear."""
         value = given
-        if not self.typed and self._id_type is not str and _INTEGER.fullmatch(str(given)):
-            value = int(given)
+        if isinstance(given, float) or not (self.typed or self._id_type is str):
+            value = id_key(given)
         integer = isinstance(value, Integral) and not isinstance(value, bool)
         if value == "":
             raise self.error("sentence id '' is empty: give each row one", line)
@@ -455,7 +455,7 @@ def looks_numeric(text: str | bytes) -> bool:
     return True
 
 
-def _like_numbers(first: str, values: Sequence[Any]) -> bool:
+def _like_numbers(first: str, values: Float64 | Sequence[Any]) -> bool:
     """Return whether a text looks like a number, or most of the first texts print one."""
     texts = [v for v in values[:_SHOWING] if isinstance(v, str) and v.strip()]
     printed = sum(map(looks_numeric, texts))

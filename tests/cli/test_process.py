@@ -291,7 +291,7 @@ def test_quiet_leaves_warnings_alone() -> None:
     assert run(*ADAPT, "-r", "long", "-q").err == f"note: {NOTE}\n"
     assert run(*RERANK, "-o", "out") == (0, "", "")
     done = run(*RERANK[:-1], "-o", "out")
-    assert re.fullmatch(r"\d+ of 12 translations changed\n", done.err)
+    assert re.fullmatch(r"\d+ of 12 choices changed\n", done.err)
 
 
 @pytest.mark.filterwarnings("ignore::bpa_ppl.BpaWarning")

@@ -59,7 +59,7 @@ def test_scores_agree_with_sacrebleu(reranked: Reranked) -> None:
     assert board.after[0].value == TER().corpus_score(reranked.texts, references).score
     assert board.before[0].value == TER().corpus_score(reranked.canonical_texts, references).score
     assert board.changed == int(reranked.changed.sum())
-    assert f"{board.changed} of 3 translations changed" in str(board)
+    assert f"{board.changed} of 3 choices changed" in str(board)
 
 
 def test_length_is_reported_with_bleu(reranked: Reranked) -> None:
