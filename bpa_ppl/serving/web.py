@@ -225,6 +225,11 @@ class _Connection(H11Protocol):
         super().data_received(data)
         self._limit_headers()
 
+    def send_400_response(self, msg: str) -> None:
+        super().send_400_response(msg)
+        if self.cycle is not None:
+            self.cycle.disconnected = True  # it cannot answer any more: its body is no HTTP
+
     def _limit_headers(self) -> None:
         waiting = self.cycle is None or self.cycle.response_complete
         if waiting and self._deadline is None:

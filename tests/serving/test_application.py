@@ -220,7 +220,9 @@ def test_bodies_are_read_in_the_threads_which_stay_busy_after_a_timeout(
     assert (codes, len(calls)) == (["timeout"] * 3, 1)
 
 
-def test_connections_are_bounded(posterior: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_connections_are_bounded(
+    posterior: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.setattr(web, "_PATIENCE", 1.0)
     monkeypatch.setattr(web, "_CONNECTIONS", 2)
     server = web.server_of(application(partial(Reranker, posterior)))
@@ -243,9 +245,14 @@ def test_connections_are_bounded(posterior: Path, monkeypatch: pytest.MonkeyPatc
             assert [client.recv(1) for client in clients[:2]] == [b"", b""]
             url = f"http://127.0.0.1:{place[1]}/health"
             assert stack.enter_context(urlopen(url, timeout=5)).status == 200
+            with socket.create_connection(place, 5) as malformed:
+                head = b"POST /rerank HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked"
+                malformed.sendall(head + b"\r\n\r\nno chunk\r\n")
+                assert b" 400 " in malformed.recv(99)
         finally:
             server.should_exit = True
         running.result(10)
+    assert "Traceback" not in capsys.readouterr().err
 
 
 def test_what_the_model_expects(client: Any) -> None:

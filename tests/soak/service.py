@@ -19,6 +19,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -142,9 +143,12 @@ def good_bytes() -> bytes:
 
 
 def slow_client(url: str, seconds: float) -> None:
-    """Send a good request, a byte a second, and give up after some seconds."""
+    """Send a good request, a byte a second, until the service closes the connection."""
     place = urlsplit(url)
-    with socket.create_connection((place.hostname, place.port), TIMEOUT) as connection:
+    with (
+        socket.create_connection((place.hostname, place.port), TIMEOUT) as connection,
+        suppress(ConnectionError),
+    ):
         end = time.monotonic() + seconds
         for value in good_bytes():
             if time.monotonic() > end:
