@@ -235,17 +235,16 @@ def test_fewer_draws_make_nearly_the_same_choices(draws: Draws, rng: np.random.G
         Reranker(draws, draws=0)
 
 
-def test_features_of_the_posterior_are_computed(tmp_path: Path) -> None:
-    lists = NBest.from_lists(
-        [["a cat", "a black cat"]] * 30,
-        [[[1.0], [0.5]]] * 30,
-        ["LM0"],
-        references=[("a black cat",)] * 30,
-    )
-    posterior = bpa.adapt(lists, {"LM0": 0.1}, add=["length"], sampler="laplace")
+@pytest.mark.parametrize("add", [["length"], ["consensus", "length"]])
+def test_features_of_the_posterior_are_computed(add: list[str]) -> None:
+    texts, lm = ["a cat", "a black cat", "the black cat"], [1.0, 0.5, 0.2]
+    references = [("a black cat",)] * 30
+    table = np.array(lm)[:, None]
+    lists = NBest.from_lists([texts] * 30, [table] * 30, ["LM0"], references=references)
+    posterior = bpa.adapt(lists, {"LM0": 0.1}, add=add, sampler="laplace")
     reranker = Reranker(posterior, unchecked=True)
     whole = reranker(lists)
-    one = reranker.choose(["a cat", "a black cat"], {"LM0": [1.0, 0.5]})
+    one = reranker.choose(texts, {"LM0": lm})
     assert (one.text, one.probability) == (whole.texts[0], pytest.approx(whole.probability[0]))
 
 
