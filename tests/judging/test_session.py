@@ -356,14 +356,17 @@ def damage(content: bytes, rng: random.Random) -> bytes:
     return b"".join(lines)
 
 
-def test_a_damaged_journal_is_used_or_refused(tmp_path: Path, session: Session) -> None:
+@pytest.mark.parametrize("count", [400, pytest.param(8000, marks=pytest.mark.slow)])
+def test_a_damaged_journal_is_used_or_refused(
+    tmp_path: Path, session: Session, count: int
+) -> None:
     """Whatever the damage; the error names the file."""
     path, lists, results = tmp_path / "answers.jsonl", compared_lists(), Counter[str]()
     whole, fresh = answered(Session(lists, journal=path), 2), session.restarted(0)
     whole.undo()
     whole.add(Judgement(3, (0, 2, 1), "rated", ratings=(1, 5, 3), correction="better"))
     content = path.read_bytes()
-    for seed in range(400):
+    for seed in range(count):
         path.write_bytes(damage(content, random.Random(seed)))
         try:
             journal = read_journal(path)

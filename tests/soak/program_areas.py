@@ -322,10 +322,27 @@ def lists():
     tables = [rng.normal(size=(6, 2)) for _ in range(12)]
     return bpa.NBest.from_lists(texts, tables, ["A", "B"], references=["w0 x"] * 12)
 
+def hierarchy(lists, prior, likelihood):
+    import numpyro
+    import numpyro.distributions as dist
+    base = prior.distribution()
+    mean = numpyro.sample("mean", base)
+    scale = numpyro.sample("scale", dist.HalfNormal(base.variance**0.5).to_event(1))
+    unit = numpyro.sample("unit", dist.Normal(0.0, 1.0).expand((3, 2)).to_event(2))
+    domains = mean[None] + scale[None] * unit
+    numpyro.deterministic("weights", domains[-1])
+    with numpyro.plate("sentence", len(lists.oracle)):
+        likelihood.observe(lists, domains[:-1])
+
 def work(kind):
     try:
         if kind == "adapt":
             bpa.adapt(lists(), {"A": 0.1, "B": 0.2}, sampler="imh", draws=50)
+        elif kind == "hierarchy":
+            domains = lists().with_sentence_extras(domain=list("ab") * 6)
+            from bpa_ppl.sampling.nuts import Nuts
+            nuts = Nuts(draws=20, warmup=20)
+            bpa.adapt(domains, {"A": 0.1, "B": 0.2}, model=hierarchy, sampler=nuts)
         elif kind == "mode":
             bpa.adapt(lists(), {"A": 0.1, "B": 0.2}, sampler="map")
         elif kind == "rerank":
@@ -381,7 +398,7 @@ else:
     with ThreadPoolExecutor(len(kinds)) as threads:
         print([0], [list(threads.map(together, kinds))])
 """
-_KINDS = ("adapt", "mode", "rerank", "check", "gains", "files", "prior")
+_KINDS = ("adapt", "hierarchy", "mode", "rerank", "check", "gains", "files", "prior")
 
 
 def _process(code: str, folder: Path) -> str:
