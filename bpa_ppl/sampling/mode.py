@@ -42,9 +42,24 @@ class Mode(NamedTuple):
     iterations: int
     converged: bool
 
+    @property
+    def log_evidence(self) -> float:
+        """The evidence, log p(A), by Laplace's approximation, log p(A, z*) + ½ log |2π Σ|.
+
+        z* is the mode of the posterior in unconstrained space and Σ the inverse of the negative
+        Hessian there (Tierney & Kadane 1986; MacKay 1992).
+
+        >>> standard_normal = Mode(np.zeros(1), np.log(2 * np.pi) / 2, np.eye(1), 0.0, 1, True)
+        >>> bool(abs(standard_normal.log_evidence) < 1e-12)
+        True
+        """
+        return float(np.linalg.slogdet(2 * np.pi * self.covariance)[1] / 2 - self.potential_energy)
+
     def attrs(self) -> dict[str, float]:
-        """Return how the search ended, for a posterior's attributes."""
-        return {"newton_iterations": self.iterations, "newton_decrement": self.decrement}
+        """Return the evidence and how the search ended, for a posterior's attributes."""
+        found = {"log_evidence": self.log_evidence} if self.converged else {}
+        ended = {"newton_iterations": self.iterations, "newton_decrement": self.decrement}
+        return {**found, **ended}
 
 
 class _Point(NamedTuple):

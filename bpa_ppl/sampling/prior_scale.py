@@ -35,7 +35,7 @@ from bpa_ppl.models.priors.isotropic import OF_LISTS, ScalePrior
 from bpa_ppl.nbest import NBest
 from bpa_ppl.sampling.base import Target
 from bpa_ppl.sampling.density import unflatten
-from bpa_ppl.sampling.mode import Mode, mode_of
+from bpa_ppl.sampling.mode import mode_of
 from bpa_ppl.weights import Match, spread_within
 
 #: The first scales to try, as multiples of the median; the neighbours of the best bound the search.
@@ -96,7 +96,7 @@ def learn_scale(
             distance = (log_scale - np.log(expected)) / scale_prior.deviation
             # The search for the next mode begins at this one.
             target = replace(target, start=unflatten(mode.position, target.start))
-            return float(distance**2 / 2 - log_evidence(mode))
+            return float(distance**2 / 2 - mode.log_evidence)
 
         grid = np.log(expected * _GRID)
         values = [loss(log_scale) for log_scale in grid]
@@ -105,16 +105,3 @@ def learn_scale(
         result = minimize_scalar(loss, bounds=bounds, options={"xatol": _TOLERANCE})
     log_scale = result.x if result.fun < values[best] else grid[best]
     return float(f"{np.exp(log_scale):.3g}")
-
-
-def log_evidence(mode: Mode) -> float:
-    """Return log p(A) by Laplace's approximation, log p(A, z*) + ½ log |2π Σ|.
-
-    z* is the mode of the posterior in unconstrained space and Σ the inverse of the negative Hessian
-    there (Tierney & Kadane 1986; MacKay 1992).
-
-    >>> standard_normal = Mode(np.zeros(1), np.log(2 * np.pi) / 2, np.eye(1), 0.0, 1, True)
-    >>> bool(abs(log_evidence(standard_normal)) < 1e-12)
-    True
-    """
-    return float(np.linalg.slogdet(2 * np.pi * mode.covariance)[1] / 2 - mode.potential_energy)

@@ -357,9 +357,7 @@ def damage(content: bytes, rng: random.Random) -> bytes:
 
 
 @pytest.mark.parametrize("count", [400, pytest.param(8000, marks=pytest.mark.slow)])
-def test_a_damaged_journal_is_used_or_refused(
-    tmp_path: Path, session: Session, count: int
-) -> None:
+def test_a_damaged_journal_is_used_or_refused(tmp_path: Path, session: Session, count: int) -> None:
     """Whatever the damage; the error names the file."""
     path, lists, results = tmp_path / "answers.jsonl", compared_lists(), Counter[str]()
     whole, fresh = answered(Session(lists, journal=path), 2), session.restarted(0)
