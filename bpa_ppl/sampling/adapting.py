@@ -537,7 +537,8 @@ def target_of(
     ):
         problem = f"the prior must be of the free features {', '.join(matched.free_names)}"
         raise UsageError(f"{problem}: see Prior.matched", parameter="prior", code="mismatch")
-    domain, multiple = domain_numbers(nbest, preferences), len(jax.devices())
+    multiple = len(jax.devices())
+    domain = None if model is log_linear else domain_numbers(nbest, preferences)
     judged, rest = (None, None) if domain is None else np.split(domain, [len(nbest)])
     lists = tabulate(
         nbest,
