@@ -10,17 +10,18 @@ _PAUSE = 0.1  # seconds, in which the callback ends
 
 
 def main() -> None:
-    """Run `bpa`; Ctrl-C ends it in the same way while modules are imported as later."""
+    """Run `bpa`; Ctrl-C ends it in the same way whenever it comes."""
     sys.unraisablehook = repeat_interrupt
     try:
-        from bpa_ppl.cli import main as run
+        try:
+            from bpa_ppl.cli import main as run
+        except (ImportError, MemoryError) as error:
+            print(f"error: bpa cannot start: {str(error) or 'out of memory'}", file=sys.stderr)
+            sys.exit(2)
+        run()
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         sys.exit(130)
-    except (ImportError, MemoryError) as error:
-        print(f"error: bpa cannot start: {str(error) or 'out of memory'}", file=sys.stderr)
-        sys.exit(2)
-    run()
 
 
 def repeat_interrupt(unraisable: sys.UnraisableHookArgs) -> None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 import reprlib
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence, Set
 from itertools import chain, count
-from numbers import Real
+from numbers import Integral, Real
 from types import MappingProxyType
 from typing import Any, TypeAlias, TypeVar
 
@@ -18,8 +19,11 @@ from bpa_ppl.errors import DataError, NoSuchSentence, UsageError, quoted
 K = TypeVar("K", bound=Hashable)
 #: An array whose first dimension is the rows, or a tuple of any objects, one per row.
 Column: TypeAlias = npt.NDArray[Any] | tuple[Any, ...]
+#: References: a text, or several, for each sentence, or by id for some of them.
+AnyReferences: TypeAlias = Iterable[str | Sequence[str]] | Mapping[Any, str | Sequence[str]]
 #: Which rows: a slice gives a view of an array, positions a copy.
 Which: TypeAlias = slice | npt.NDArray[np.int64]
+_INTEGER = re.compile(r"(-?[0-9]{1,18})(?:\.0*)?")
 
 
 def frozen(
@@ -76,6 +80,60 @@ def references(values: Any) -> tuple[tuple[str, ...], ...]:
             problem = f"{rule}, not {reprlib.repr(entry)}"
             raise UsageError(problem, parameter="references", code="wrong-type")
     return tuple(map(tuple, tuples))
+
+
+def references_by_id(values: Mapping[Any, Any]) -> dict[int | str, tuple[str, ...]]:
+    """Return the references of some sentences by the keys of their ids.
+
+    Raises:
+        UsageError: if a key is no id, or a value is neither a text nor several.
+
+    >>> references_by_id({"7": "the cat", "doc-1": ["a dog", "one dog"]})
+    {7: ('the cat',), 'doc-1': ('a dog', 'one dog')}
+    """
+    found: dict[int | str, tuple[str, ...]] = {}
+    for identifier, entry in values.items():
+        if not isinstance(key := id_key(identifier), int | str):
+            problem = (
+                f"the id of a reference must be an integer or a text, not {quoted(identifier)}"
+            )
+            raise UsageError(problem, parameter="references", code="wrong-type")
+        found[key] = (*found.get(key, ()), *references([entry])[0])
+    return found
+
+
+def id_key(value: Any) -> Any:
+    """Return the id of a sentence; an integer is the same id however it is written.
+
+    >>> id_key("07"), id_key(2.0), id_key("2.0"), id_key("doc-7")
+    (7, 2, 2, 'doc-7')
+    """
+    if isinstance(value, str):
+        number = _INTEGER.fullmatch(value)
+        return value if number is None else int(number[1])
+    whole = isinstance(value, Integral) or (isinstance(value, float) and value.is_integer())
+    return int(value) if whole else value
+
+
+def no_common_id(origin: str | None, references: str, by_id: Mapping[Any, Any]) -> DataError:
+    """Return the error of lists of which none has a reference.
+
+    >>> print(no_common_id("dev.jsonl", "dev.tsv", {"doc-1": ("a",)}))
+    dev.jsonl: none of its ids is in dev.tsv, which has 'doc-1': give the references of the same ids
+    """
+    has = f", which has {quoted(next(iter(by_id)))}" if by_id else ""
+    problem = f"none of its ids is in {references}{has}: give the references of the same ids"
+    return DataError(problem, origin, parameter="references", code="mismatch")
+
+
+def natural_order(text: str) -> list[Any]:
+    """Return a key that sorts texts by the numbers in them.
+
+    >>> sorted(["d10", "d2", "d1"], key=natural_order)
+    ['d1', 'd2', 'd10']
+    """
+    parts = re.split(r"([0-9]+)", text)
+    return [int(part) if place % 2 else part for place, part in enumerate(parts)]
 
 
 def _listed(values: Any) -> tuple[Any, ...] | None:

@@ -198,6 +198,21 @@ def one_of(value: str, allowed: Collection[str], what: str, parameter: str | Non
     return value
 
 
+def missing_extra(problem: str, extra: str, parameter: str | None = None) -> UsageError:
+    """Return the error that packages of an optional extra are not installed.
+
+    Args:
+        problem: what needs which package.
+        extra: the name of the extra in `pyproject.toml`.
+        parameter: the parameter, where there is one.
+
+    >>> print(missing_extra("serving needs Starlette", "serve"))
+    serving needs Starlette: install the extra serve (in a clone: pip install '.[serve]')
+    """
+    remedy = f"install the extra {extra} (in a clone: pip install '.[{extra}]')"
+    return UsageError(f"{problem}: {remedy}", parameter=parameter, code="missing-package")
+
+
 def require(
     value: Any, kind: type | tuple[type, ...], what: str, parameter: str | None = None
 ) -> None:

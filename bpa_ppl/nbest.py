@@ -114,7 +114,7 @@ class NBest:
         features: Sequence[npt.ArrayLike],
         feature_names: Sequence[str],
         *,
-        references: Iterable[str | Sequence[str]] | None = None,
+        references: cols.AnyReferences | None = None,
         totals: Sequence[npt.ArrayLike] | None = None,
         sources: Iterable[str] | None = None,
         extras: Mapping[str, Sequence[Any]] | None = None,
@@ -127,7 +127,8 @@ class NBest:
             texts: the hypotheses of each sentence.
             features: their features; a column with None or NaN, missing, becomes an extra.
             feature_names: one name per column.
-            references: for each sentence a tuple of references, or one text.
+            references: for each sentence a tuple of references, or one text; or those of some
+                sentences by id.
             totals: the decoder's total scores, one sequence per sentence.
             sources: one source text per sentence.
             extras: by name, one sequence per sentence with one value per hypothesis.
@@ -170,7 +171,7 @@ class NBest:
         feature_names: Sequence[str],
         sizes: int | npt.ArrayLike,
         *,
-        references: Iterable[str | Sequence[str]] | None = None,
+        references: cols.AnyReferences | None = None,
         totals: npt.ArrayLike | None = None,
         sources: Iterable[str] | None = None,
         extras: Mapping[str, Any] | None = None,
@@ -184,7 +185,8 @@ class NBest:
             features: (hypotheses, features); a column with None or NaN, missing, becomes an extra.
             feature_names: one name per column.
             sizes: (sentences,) the number of hypotheses of each, or one number for all.
-            references: for each sentence a tuple of references, or one text.
+            references: for each sentence a tuple of references, or one text; or those of some
+                sentences by id.
             totals: (hypotheses,) the decoder's total scores.
             sources: one source text per sentence.
             extras: by name, (hypotheses,) each.
@@ -218,7 +220,7 @@ class NBest:
             warn_user(f"{cls.origin}: {note}")
         complete = [k for k, count in enumerate(present) if count == len(texts)]
         missing = {n: table[:, k] for k, n in enumerate(names) if k not in complete}
-        return cls(
+        lists = cls(
             offsets=cols.offsets_of(counts),
             features=table[:, complete] if missing else table,
             feature_names=tuple(names[k] for k in complete),
@@ -228,20 +230,20 @@ class NBest:
             strings=strings,
             string_index=index,
             totals=scores,
-            references=None if references is None else cols.references(references),
             sources=None if sources is None else cols.texts(sources),
             extras={**_by_name(extras), **missing},
             sentence_extras={
                 n: tuple(cols.members(column, n)) for n, column in _by_name(sentence_extras).items()
             },
         )
+        return lists if references is None else lists.with_references(references)
 
     @classmethod
     def from_records(
         cls,
         records: Iterable[Mapping[str, Any]] | Mapping[str, Sequence[Any]],
         *,
-        references: Iterable[str | Sequence[str]] | None = None,
+        references: cols.AnyReferences | None = None,
         sources: Iterable[str] | None = None,
         bad: str = "error",
         first_id: int = 0,
@@ -249,14 +251,15 @@ class NBest:
         """Build an NBest from dictionaries as lines of JSON would have them.
 
         A record is a sentence, `{"id", "source", "references", "candidates": [{"text", …}]}`, or a
-        hypothesis, `{"id", "text", …}`. Numbers become features, all other fields extras; so do
-        numbers that are missing (absent, None, NaN or an empty text) for some hypotheses. A column
-        of a Hugging Face data set works as well as a list of dictionaries.
+        hypothesis, `{"id", "text", …}`, or a pair, `{"prompt", "chosen", "rejected"}`. Numbers
+        become features, all other fields extras; so do numbers that are missing (absent, None, NaN
+        or an empty text) for some hypotheses. A column of a Hugging Face data set works as well as
+        a list of dictionaries.
 
         Args:
             records: dictionaries, or columns by name.
             references: used instead of those in the records: for each sentence, in the order of
-                the ids, a tuple of references, or one text.
+                the ids, a tuple of references, or one text; or those of some sentences by id.
             sources: used instead of those in the records, one text for each sentence.
             bad: "error", or "drop" to leave out hypotheses with a value that is not a finite
                 number.
@@ -279,7 +282,7 @@ class NBest:
         cls,
         frame: Any,
         *,
-        references: Iterable[str | Sequence[str]] | None = None,
+        references: cols.AnyReferences | None = None,
         sources: Iterable[str] | None = None,
         bad: str = "error",
         first_id: int = 0,
@@ -319,7 +322,7 @@ class NBest:
         *,
         transition_scores: Any,
         eos_token_id: int | Sequence[int] | None = None,
-        references: Iterable[str | Sequence[str]] | None = None,
+        references: cols.AnyReferences | None = None,
         sources: Iterable[str] | None = None,
     ) -> NBest:
         """Build an NBest from what `generate` of Hugging Face Transformers returns.
@@ -371,7 +374,7 @@ class NBest:
         requests: Iterable[Any],
         *,
         extract: str = "",
-        references: Iterable[str | Sequence[str]] | None = None,
+        references: cols.AnyReferences | None = None,
         sources: Iterable[str] | None = None,
         bad: str = "error",
     ) -> NBest:
@@ -597,12 +600,24 @@ class NBest:
         offsets = cols.offsets_of(sizes)
         return replace(self, offsets=offsets, string_index=index, strings=strings, **parts)
 
-    def with_references(self, references: Iterable[str | Sequence[str]]) -> NBest:
-        """Return the same lists with other references: a tuple, or one text, for each sentence.
+    def with_references(self, references: cols.AnyReferences) -> NBest:
+        """Return the same lists with other references.
+
+        Args:
+            references: a tuple, or one text, for each sentence; or those of some sentences by id.
 
         Raises:
-            DataError: if there are not as many as sentences.
+            DataError: if there are not as many as sentences, or none for any of the ids.
+
+        >>> lists = NBest.from_lists([["a"], ["b"]], [[[1.0]], [[2.0]]], ["LM0"])
+        >>> lists.with_references({1: "B"}).references
+        ((), ('B',))
         """
+        if isinstance(references, Mapping):
+            by_id = cols.references_by_id(references)
+            references = [by_id.get(cols.id_key(identifier), ()) for identifier in self.ids]
+            if not any(references):
+                raise cols.no_common_id(self.origin, "the references", by_id)
         return replace(self, references=cols.references(references))
 
     def with_sources(self, sources: Iterable[str]) -> NBest:

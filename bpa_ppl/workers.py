@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures.process import BrokenProcessPool
@@ -11,13 +13,15 @@ from importlib import import_module
 from importlib.util import find_spec
 from itertools import islice
 from numbers import Integral
+from threading import Thread
 from typing import Any, TypeVar
 
-from bpa_ppl.errors import UsageError, one_of, quoted
+from bpa_ppl.errors import UsageError, missing_extra, one_of, quoted
 from bpa_ppl.notes import Note, capture_notes, replay
 
 BACKENDS = ("local", "dask")
 _AHEAD = 4  # calls for each worker that are read at once
+_WATCH = 0.5  # seconds between two looks whether the parent of a worker is still there
 
 T = TypeVar("T")
 
@@ -36,8 +40,7 @@ def check_backend(backend: str, scheduler: str | None) -> None:
         problem = "the backend dask and the address of a scheduler go together: give both"
         raise UsageError(problem, parameter="scheduler", code="conflict")
     if backend == "dask" and find_spec("distributed") is None:
-        problem = "the backend dask needs Dask: install bpa_ppl[dask]"
-        raise UsageError(problem, parameter="backend", code="not-supported")
+        raise missing_extra("the backend dask needs Dask", "dask", "backend")
 
 
 def check_jobs(jobs: Any) -> None:
@@ -67,6 +70,19 @@ def number_of(jobs: int) -> int:
     from joblib import effective_n_jobs
 
     return int(effective_n_jobs(jobs))
+
+
+def _follow(pid: int) -> None:
+    """End this process soon after its parent has ended, even if that was killed."""
+    import psutil
+
+    def watch() -> None:
+        process = psutil.Process()
+        while (parent := process.parent()) and parent.pid == pid:
+            time.sleep(_WATCH)
+        process.kill()  # its main thread may be in compiled code
+
+    Thread(target=watch, daemon=True).start()
 
 
 def _captured(function: Callable[..., T], args: Any, options: Any) -> tuple[T, list[Note]]:
@@ -160,6 +176,9 @@ def parallel_workers(
             return_as="generator" if ordered else "generator_unordered",
             batch_size=1,
             max_nbytes=None,  # arrays are sent without temporary files
+            **(
+                {} if backend == "threads" else {"initializer": _follow, "initargs": (os.getpid(),)}
+            ),
         ) as pool:
             yield Parallel(lambda calls: pool(joblib.delayed(_captured)(*c) for c in calls), width)
     except BrokenProcessPool as error:

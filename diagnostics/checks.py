@@ -20,6 +20,7 @@ from bpa_ppl.posterior.draws import WEIGHTS
 from bpa_ppl.posterior.statistics import (
     POOR_PARETO_K,
     bfmi,
+    copied_chains,
     ess,
     mcse,
     pareto_smoothed,
@@ -39,6 +40,7 @@ _SAMPLES, _DELTA = 1000, 50.0  # of the heuristic sample, with which it passes
 _STEP = 2.0  # factor for a step size that is too small or too large
 _ACCEPT, _MAX_ACCEPT = 0.9, 0.99  # target acceptance of NUTS
 _WARMUP = 1000  # draws that NUTS needs to adapt its metric and step size
+_FEWEST = 4  # draws per chain, whose halves have a variance
 _MARKOV_CHAIN = "use a Markov-chain sampler (nuts, rwm)"
 
 
@@ -49,8 +51,9 @@ class Thresholds:
     Attributes:
         r_hat: maximum rank-normalised split R-hat (Vehtari et al. 2021); a single chain is compared
             with itself, in four parts.
-        ess_per_chain: minimum bulk and tail effective sample size: 100 per chain, 400 for four
-            chains (Vehtari et al. 2021); importance samples need 100.
+        ess: minimum bulk and tail effective sample size of all chains together (Vehtari et al.
+            2021).
+        importance_ess: minimum effective sample size of importance weights.
         mcse: maximum Monte-Carlo standard error of a mean, in posterior standard deviations.
         acceptance_low: minimum acceptance rate; a random walk in many dimensions is best near
             0.234 (Roberts, Gelman & Gilks 1997), and NUTS near its target.
@@ -61,19 +64,21 @@ class Thresholds:
         drift: level of the tests that the halves of the kept draws have the same mean (after
             Geweke 1992), and each chain that of the others, with Bonferroni correction for their
             number. All diagnostics together may fail 1% of good posteriors; these take half of it.
-        equal_draws: maximum length of a sequence of equal draws, as a share of the chain. Chains
-            with 100 effective draws have a longer one in fewer than 1% of runs.
+        equal_draws: maximum length of a sequence of equal draws, as a share of the chain, or of 100
+            draws where it is shorter. Chains with 100 effective draws have a longer one in fewer
+            than 1% of runs.
 
     >>> import numpy as np
     >>> from bpa_ppl import Draws, check
     >>> drawn = np.random.default_rng(0).normal(size=(4, 50, 1))
     >>> draws = Draws({"weights": drawn}, ("LM0",))
-    >>> bool(check(draws)), bool(check(draws, Thresholds(ess_per_chain=30)))
+    >>> bool(check(draws)), bool(check(draws, Thresholds(ess=120)))
     (False, True)
     """
 
     r_hat: float = 1.01
-    ess_per_chain: float = 100.0
+    ess: float = 400.0
+    importance_ess: float = 100.0
     mcse: float = 0.1
     acceptance_low: float = 0.1
     acceptance_high: float = 0.9
@@ -172,8 +177,8 @@ class Report(Outcome):
 _PASSED = "passed_check"
 #: Maximum squared length of the last Newton step, in posterior standard deviations.
 _DECREMENT = 1e-6
-#: Chains are copies if they share this share of their draws, of at least so many.
-_COPIED, _MIN_DIFFERENT = 0.5, 10
+#: A sequence of equal draws may be as long in a short chain as in one of so many draws.
+_SHORT = 100
 #: Effective draws per degree of freedom of an estimated Monte-Carlo error.
 _WINDOW = 10.0
 
@@ -184,9 +189,16 @@ def check(posterior: Posterior, thresholds: Thresholds | None = None) -> Report:
     For chains: rank-normalised split R-hat, bulk and tail ESS, MCSE, drift and differences between
     chains of all components of all sites; tails and equal draws in succession of the weights; and
     acceptance, divergences and BFMI, as far as they are recorded. Chains that are copies of one
-    another fail, because their draws would be counted twice. For weighted samples: the effective
-    sample size of the importance weights and Pareto k̂. For a mode: the convergence of the
-    optimisation. A recorded log density must be finite.
+    another, or repeat their own draws, fail, because draws would be counted twice. For weighted
+    samples: the effective sample size of the importance weights and Pareto k̂. For a mode: the
+    convergence of the optimisation. A recorded log density must be finite. Draws that are not
+    finite, that are fewer than four per chain or the same in all chains fail without further
+    diagnostics.
+
+    A pass is no proof. A check sees the draws alone, so it cannot find modes and tails that no
+    chain has visited, a wrong model or wrong data, a sampler of another density that mixes well
+    (`bpa calibrate` finds it), or chains that are nearly but not exactly equal. The limits are
+    those of `Thresholds`, by which at most 1 % of good posteriors are refused.
 
     Args:
         posterior: draws with a site `weights`, from this library or another.
@@ -216,10 +228,9 @@ def check(posterior: Posterior, thresholds: Thresholds | None = None) -> Report:
         advice = "the optimisation did not converge: is the density of the model smooth?"
         limit, passed = f"≤ {_DECREMENT:g}", 0 <= decrement <= _DECREMENT
         findings = [Finding("Newton decrement", decrement, "", limit, passed, advice)]
-    else:
-        findings = _of_components(draws, limits, remedies)
+    elif not (findings := list(_of_unusable_draws(draws))):
+        findings = [*_of_copies(draws), *_of_components(draws, limits, remedies)]
         findings += _of_statistics(draws, limits, remedies)
-        findings += _of_copies(draws)
     findings += _of_density(draws)
     return Report(sampler, draws.shape, tuple(findings))
 
@@ -395,10 +406,37 @@ class Remedies:
         return f" ({name}={raised:.10g})"
 
 
+def _of_unusable_draws(draws: Draws) -> Iterator[Finding]:
+    """Yield the findings on draws to which the other diagnostics cannot be applied."""
+    chains, count = draws.shape
+    if count < _FEWEST:
+        limit = f"≥ {_FEWEST}"
+        advice = f"{count} draws per chain cannot be checked: draw at least {_SHORT}"
+        yield Finding("draws per chain", float(count), "", limit, False, advice)
+        return
+    names, values = sampled_components(draws)
+    flat = values.reshape(chains * count, -1)
+    broken = np.isnan(flat).sum(axis=0)
+    if broken.any():
+        worst = int(broken.argmax())
+        advice = (
+            f"{broken[worst]} of {len(flat)} draws of {names[worst]} are NaN or infinite: the "
+            "sampler or the model that produced them is wrong, and more draws do not help"
+        )
+        yield Finding("not finite", float(broken.sum()), names[worst], "= 0", False, advice)
+    elif (constant := np.flatnonzero(np.ptp(flat, axis=0) == 0)).size:
+        name = names[constant[0]]
+        advice = (
+            f"all draws of {name} are equal: if its value is known, fix it instead of sampling it, "
+            "otherwise the sampler does not move"
+        )
+        yield Finding("constant", float(constant.size), name, "= 0", False, advice)
+
+
 def _of_components(draws: Draws, limits: Thresholds, remedies: Remedies) -> list[Finding]:
     names, values = sampled_components(draws)
     chains, count = draws.shape
-    min_ess = limits.ess_per_chain * chains
+    min_ess = limits.ess
     deviation = _deviation(values)
     error = mcse(values) / np.where(deviation > 0, deviation, np.nan)
     bulk, tail = ess(values), ess(values, "tail")
@@ -415,7 +453,7 @@ def _of_components(draws: Draws, limits: Thresholds, remedies: Remedies) -> list
     apart = f"the mean of {{where}} differs between chains: {longer_warmup}"
     heavy = (
         "the tails of {where} are so heavy (k̂ {value:.2f}) that its mean is unreliable or does not "
-        "exist: use a prior with lighter tails"
+        "exist: draw more, or use a prior with lighter tails"
     )
     stuck = f"{{where}} stays where it is for {{value:.0%}} of its draws: {longer_warmup}"
     tests = len(names) * (1 + chains if chains > 1 else 1)
@@ -434,7 +472,7 @@ def _of_components(draws: Draws, limits: Thresholds, remedies: Remedies) -> list
     # Of other sites, such as scales of a horseshoe prior, the means need not exist.
     k_hat = tail_shapes(draws.weights, bulk / (chains * count))
     findings.append(_worst("tails (Pareto k̂)", k_hat, names, limits.pareto_k, heavy))
-    stays = longest_equal(draws.weights) / count
+    stays = longest_equal(draws.weights) / max(count, _SHORT)
     labels = [f"chain {c}" for c in range(chains)]
     findings.append(_worst("equal draws", stays, labels, limits.equal_draws, stuck))
     return findings
@@ -612,41 +650,25 @@ def _of_density(draws: Draws) -> Iterator[Finding]:
 
 
 def _of_copies(draws: Draws) -> Iterator[Finding]:
-    """Yield a finding if some chains are copies of others."""
-    if pairs := copied_chains(draws):
+    """Yield a finding if some chains are copies of others, or repeat their own draws."""
+    if pairs := copied_chains(draws.weights):
         first, second = pairs[0]
         advice = (
             f"chains {first} and {second} have the same draws: they are one run, read or passed "
             "more than once; keep each run once, or give each its own seed"
         )
+        if first == second:
+            advice = (
+                f"chain {first} returns to its earlier draws, as no sampler does: its draws were "
+                "joined or resampled; pass each draw once"
+            )
         where = f"chain {second}"
         yield Finding("copied chains", float(len(pairs)), where, "= 0", False, advice)
 
 
-def copied_chains(draws: Draws) -> list[tuple[int, int]]:
-    """Return the pairs of chains of which one repeats at least half of the draws of the other.
-
-    Draws of the weights are compared exactly, wherever they are in the chain, so that a run is
-    recognised after thinning or with another warm-up. Chains with fewer than ten different draws
-    are left out: they may not have left a common start.
-
-    >>> chains = np.random.default_rng(0).normal(size=(2, 20, 1))
-    >>> copied_chains(Draws({"weights": chains[[0, 1, 0]]}, ("LM0",)))
-    [(0, 2)]
-    """
-    sets = [set(map(bytes, np.ascontiguousarray(chain))) for chain in draws.weights]
-    return [
-        (i, j)
-        for j in range(len(sets))
-        for i in range(j)
-        if min(len(sets[i]), len(sets[j])) >= _MIN_DIFFERENT
-        and len(sets[i] & sets[j]) >= _COPIED * min(len(sets[i]), len(sets[j]))
-    ]
-
-
 def _of_importance(draws: Draws, limits: Thresholds, remedies: Remedies) -> list[Finding]:
     """Return the findings on importance weights: Kish's effective sample size, Pareto k̂."""
-    size, min_ess = kish(draws.importance), limits.ess_per_chain
+    size, min_ess = kish(draws.importance), limits.importance_ess
     # Smoothed weights record the k̂ of the raw ones, which may be larger.
     computed = pareto_smoothed(np.asarray(draws.log_weight))[1]
     k_hat = float(np.fmax(draws.attrs.get("pareto_k", computed), computed))

@@ -414,7 +414,7 @@ def changes_section(changes: ChoiceChanges, metric: Metric | None = None) -> lis
         counts = [int(np.sum(signs == sign)) for sign in (1, -1, 0)]
         unjudged = len(explained) - sum(counts)
         words = (
-            f"Of {len(explained)} translations that changed, {counts[0]} got better by "
+            f"Of {len(explained)} choices that changed, {counts[0]} got better by "
             f"{metric.title}, {counts[1]} worse and {counts[2]} neither"
             f"{f'; {unjudged} are not judged' if unjudged else ''}."
         )
@@ -427,7 +427,7 @@ def changes_section(changes: ChoiceChanges, metric: Metric | None = None) -> lis
         words += " Where another candidate is judged best, the words that it adds are underlined."
     blocks: list[Block] = [Text(words), Text(_TERMS)]
     for k in order:
-        sentence = f"sentence {lists.ids[explained[k].sentence]}"
+        sentence = f"list {lists.ids[explained[k].sentence]}"
         if metric is not None and np.isfinite(gained[k]):
             sentence = f"{gain_in_words(gained[k], metric.title)} ({sentence})"
         blocks.append(_side_by_side(sentence, changes, explained[k], metric, gains, values))

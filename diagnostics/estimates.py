@@ -16,7 +16,7 @@ from bpa_ppl.errors import DataError
 from bpa_ppl.nbest import Float64, Int64
 from bpa_ppl.posterior import Draws, as_draws, kish, pooled
 from bpa_ppl.posterior.draws import WEIGHTS, Arrays
-from bpa_ppl.posterior.statistics import ess, r_hat
+from bpa_ppl.posterior.statistics import copied_chains, ess, r_hat
 
 if TYPE_CHECKING:
     from bpa_ppl.posterior.adapter import Posterior
@@ -58,12 +58,11 @@ def runs_together(posteriors: Sequence[Posterior]) -> Draws:
         message = f"{draws.shape[1]} draws per chain are too few to compare: raise draws"
         raise DataError(message, code="wrong-length")
     names = [f"chain {c} of run {r}" for r, run in enumerate(runs) for c in range(run.shape[0])]
-    first: dict[bytes, str] = {}
-    for name, chain in zip(names, moving_chains(draws), strict=True):
-        if chain and first.setdefault(chain, name) != name:
+    for first, second in copied_chains(draws.weights):
+        if first != second:
             raise DataError(
-                f"{first[chain]} and {name} have the same draws, which do not count twice: pass "
-                "each run once, with a seed of its own",
+                f"{names[first]} and {names[second]} have the same draws, which do not count twice:"
+                " pass each run once, with a seed of its own",
                 code="duplicate",
             )
 
@@ -103,17 +102,6 @@ def _thinned(draws: Draws, length: int) -> Draws:
         coords=draws.coords,
         attrs=draws.attrs,
     )
-
-
-def moving_chains(draws: Draws) -> list[bytes]:
-    """Return the draws of each chain as bytes; nothing for a chain that never moves.
-
-    >>> draws = Draws({"weights": [[[1.0], [2.0]], [[3.0], [3.0]]]}, ("LM0",))
-    >>> [len(chain) for chain in moving_chains(draws)]
-    [16, 0]
-    """
-    chains = draws.weights
-    return [chain.tobytes() if np.ptp(chain, axis=0).any() else b"" for chain in chains]
 
 
 def mean_of(draws: Draws, function_values: npt.ArrayLike) -> Estimate:

@@ -119,7 +119,7 @@ class Improvement:
     def __str__(self) -> str:
         count, changed = self.scores.sentences, self.scores.changed
         if not changed:
-            return f"No: none of {count} translations changed{self._against}.{self._than_random}"
+            return f"No: none of {count} choices changed{self._against}.{self._than_random}"
         by = {
             verdict: " and ".join(c.name for c in self._deciding if c.verdict == verdict)
             for verdict in (BETTER, WORSE, UNCLEAR)
@@ -136,7 +136,7 @@ class Improvement:
         changes = "; ".join(map(str, self._deciding))
         unjudged = f" {counted(self.left_out, 'sentence')} without a gain left out."
         return (
-            f"{answer}: {changes}. {changed} of {count} translations changed."
+            f"{answer}: {changes}. {changed} of {count} choices changed."
             f"{unjudged if self.left_out else ''}{self._than_random}"
         )
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain, combinations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from bpa_ppl.diagnostics.provenance import different_data
 from bpa_ppl.errors import DataError
 from bpa_ppl.nbest import Float64, NBest
 from bpa_ppl.posterior import Draws, as_draws, importance_weights
@@ -220,6 +222,8 @@ def loo(posterior: Posterior, seed: int = 0) -> Loo:
 def compare_loo(posteriors: Mapping[str, Posterior], seed: int = 0) -> tuple[Ranked, ...]:
     """Rank posteriors of the same sentences, such as of several σ_T or models, by PSIS-LOO.
 
+    Use it instead of `arviz.compare`, which does not know whether likelihoods are comparable.
+
     Args:
         posteriors: by name; of the same sentences with the same oracles.
         seed: of the resampling of weighted draws.
@@ -267,6 +271,10 @@ def _check_same_oracles(posteriors: Sequence[Draws]) -> None:
     if len(sizes) > 1 or any(not np.array_equal(first, observed[0]) for first in observed):
         message = "the posteriors are not of the same sentences and oracles"
         raise DataError(message, code="mismatch")
+    different = chain.from_iterable(different_data(*pair) for pair in combinations(posteriors, 2))
+    if others := sorted({*different} - {"features"}):
+        message = f"the posteriors were made from different {', '.join(others)}"
+        raise DataError(f"{message}: adapt all to the same lists", code="mismatch")
     several = [_recorded_likelihood(draws) for draws in posteriors]
     improper = [name for draws in posteriors if (name := _improper(draws))]
     if improper and any(likelihood != several[0] for likelihood in several):

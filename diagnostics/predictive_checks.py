@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -13,6 +13,7 @@ from scipy.stats import binom
 
 from bpa_ppl.diagnostics.estimates import uniformity
 from bpa_ppl.diagnostics.leave_one_out import leave_one_out
+from bpa_ppl.diagnostics.pages.page import Table, Tabular
 from bpa_ppl.errors import DataError, checked_seed, one_of
 from bpa_ppl.models import Preparation
 from bpa_ppl.nbest import Float32, Float64, Int64, NBest
@@ -20,7 +21,6 @@ from bpa_ppl.posterior import Draws, as_draws, to_arviz
 from bpa_ppl.posterior.draws import WEIGHTS
 from bpa_ppl.posterior.statistics import POOR_PARETO_K
 from bpa_ppl.quality import judged_lists
-from bpa_ppl.tables import text_table
 
 if TYPE_CHECKING:
     from bpa_ppl.posterior.adapter import Posterior
@@ -77,7 +77,7 @@ class PredictiveCheck:
 
 
 @dataclass(frozen=True, eq=False)
-class Reliability:
+class Reliability(Tabular):
     """Predicted probabilities against observed frequencies, in B bins of equal size.
 
     Attributes:
@@ -92,8 +92,8 @@ class Reliability:
     >>> one, count = np.ones(1), np.array([40])
     >>> print(Reliability(0.75 * one, 0.7 * one, 0.6 * one, 0.9 * one, count, 0.05, 0.2))
     calibration error 0.050, Brier score 0.200
-    predicted  observed  expected (95%)   count
-        0.750     0.700  0.600 to 0.900      40
+    predicted  observed  expected (95%)  count
+    0.750      0.700     0.600 to 0.900  40
     """
 
     predicted: Float64
@@ -104,7 +104,7 @@ class Reliability:
     error: float
     brier: float
 
-    def __str__(self) -> str:
+    def _shown(self) -> tuple[str, Table, Sequence[str]]:
         columns = (self.predicted, self.observed, self.low, self.high, self.count)
         rows = [
             (f"{p:.3f}", f"{o:.3f}", f"{a:.3f} to {b:.3f}", f"{n:d}")
@@ -112,7 +112,7 @@ class Reliability:
         ]
         header = ("predicted", "observed", "expected (95%)", "count")
         title = f"calibration error {self.error:.3f}, Brier score {self.brier:.3f}"
-        return "\n".join([title, text_table(rows, header, align="rrlr", least=6)])
+        return title, Table(header, rows), ()
 
 
 def predictive_check(
@@ -473,7 +473,7 @@ _SHOWN = (0.9, 0.7, 0.5)  # confidences in the printed table
 
 
 @dataclass(frozen=True, eq=False)
-class RiskCoverage:
+class RiskCoverage(Tabular):
     """Risk and TER of a text if only the most confident changes are made.
 
     Attributes:
@@ -498,13 +498,13 @@ class RiskCoverage:
         count = int(np.sum(self.better > min_confidence))
         return float(self.coverage[count]), float(self.risk[count]), float(self.ter[count])
 
-    def __str__(self) -> str:
+    def _shown(self) -> tuple[str, Table, Sequence[str]]:
         named = {"never": 1.0, **{f"> {c:g}": c for c in _SHOWN}, "always": -1.0}
         rows = []
         for name, confidence in named.items():
             coverage, risk, ter = self.at(confidence)
             rows.append((name, f"{coverage:.3f}", f"{risk:.3f}", f"{ter:.2f}"))
-        return text_table(rows, ("confidence", "coverage", "risk", "TER"), align="rrrr", least=8)
+        return "", Table(("confidence", "coverage", "risk", "TER"), rows), ()
 
 
 def risk_coverage(

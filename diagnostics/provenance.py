@@ -33,6 +33,18 @@ def attributes(draws: Draws) -> dict[str, str]:
     return {key: value for key, value in result.items() if value}
 
 
+def different_data(draws: Draws, other: Draws) -> list[str]:
+    """Return the kinds of data that two posteriors have other hashes of, see `Sentences.hashes`.
+
+    >>> zeros, data = {"weights": np.zeros((2, 10, 1))}, {"texts": "5f", "gains": "a0"}
+    >>> one, other = (Draws(zeros, ("LM0",), attrs={"data": data | {"gains": g}}) for g in "ab")
+    >>> different_data(one, other)
+    ['gains']
+    """
+    ours, theirs = (_mapping(one.attrs.get("data")) for one in (draws, other))
+    return [name for name, value in ours.items() if theirs.get(name, value) != value]
+
+
 def signature(draws: Draws) -> str:
     """Return a signature of a posterior, similar to those of sacreBLEU.
 

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bpa_ppl.diagnostics.pages.page import Section, Table, Text
+from bpa_ppl.diagnostics.pages.page import Section, Table, Tabular, Text
 from bpa_ppl.models.likelihoods.preference import RATER, RATERS, SLIP
 from bpa_ppl.posterior import as_draws, quantiles
 from bpa_ppl.quality.agreement import AGREEMENT, Agreement
-from bpa_ppl.tables import text_table
 
 if TYPE_CHECKING:
     from bpa_ppl.posterior.adapter import Posterior
@@ -21,7 +20,7 @@ _PROBABILITY = 0.95
 
 
 @dataclass(frozen=True)
-class Raters:
+class Raters(Tabular):
     """The raters of a posterior; `str` gives a table.
 
     Attributes:
@@ -42,10 +41,8 @@ class Raters:
     agreement: Agreement | None
     slips: Mapping[str, tuple[float, float, float]]
 
-    def __str__(self) -> str:
-        table = self.table()
-        text = text_table([list(map(str, row)) for row in table.rows], table.header)
-        return text if self.agreement is None else f"{self.agreement}\n{text}"
+    def _shown(self) -> tuple[str, Table, Sequence[str]]:
+        return "" if self.agreement is None else str(self.agreement), self.table(), ()
 
     def table(self) -> Table:
         """Return one row for each rater.

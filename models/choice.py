@@ -36,6 +36,9 @@ class OracleChoice(dist.Distribution):  # type: ignore[misc] # NumPyro has no ty
     p(e | f, λ) = exp(λ·h(f,e)) / Σ_{e' ∈ Γ_n(f)} exp(λ·h(f,e')); batch shape (S,). A row that
     stands for several equal derivations has the probability of all of them together.
 
+    If k hypotheses of a list share the oracle (`Bucket.share` is 1/k for each), the log-probability
+    of the observed row is the mean of theirs, Σ_e share(e) log p(e | f, λ).
+
     Scores and normalisers are computed in the precision of the table, log-probabilities are
     returned in that of the weights, so that sums over sentences can be float64.
 
@@ -77,7 +80,12 @@ class OracleChoice(dist.Distribution):  # type: ignore[misc] # NumPyro has no ty
 
     @validate_sample  # type: ignore[untyped-decorator]
     def log_prob(self, value: jax.Array) -> jax.Array:
-        """Return log p of the rows at the positions `value`, (S,)."""
+        """Return log p of the rows at the positions `value`, (S,).
+
+        With shared oracles `value` has the observed rows, each for all that are tied with it.
+        """
+        if self.lists.buckets[0].share is not None:
+            return per_sentence(_shared_log_p, self.lists, self.weights, "share")
         parts = []
         for bucket, members, weights in _parts(self.lists, self.weights):
             rows = value[members].reshape(bucket.base.shape[:2])
@@ -89,23 +97,6 @@ class OracleChoice(dist.Distribution):  # type: ignore[misc] # NumPyro has no ty
             log_total = per_list(_log_total, bucket.features, bucket.base, None, weights)
             parts.append((score - log_total).reshape(-1))
         return jnp.concatenate(parts).astype(self.weights.dtype)
-
-
-class SharedChoice(OracleChoice):
-    """The distribution of a choice where several hypotheses share the oracle.
-
-    log p = Σ_e share(e) log p(e | f, λ), with share 1/k for each of the k best hypotheses: the mean
-    log-probability of the tied ones. Without ties it is `OracleChoice`.
-    """
-
-    @validate_sample  # type: ignore[untyped-decorator]
-    def log_prob(self, value: jax.Array) -> jax.Array:
-        """Return the mean log-probability of the tied hypotheses, (S,).
-
-        Args:
-            value: (S,) the observed rows, each of which represents all that are tied with it.
-        """
-        return per_sentence(_shared_log_p, self.lists, self.weights, "share")
 
 
 def _shared_log_p(scores: jax.Array, share: jax.Array) -> tuple[jax.Array, jax.Array]:

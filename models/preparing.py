@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +18,7 @@ from bpa_ppl.notes import Note, capture_notes, replay, warn_user
 from bpa_ppl.progress import Reporter, inherited_progress
 from bpa_ppl.quality import Column, Metric
 from bpa_ppl.registry import METRICS
+from bpa_ppl.weights import check_scales
 
 if TYPE_CHECKING:
     from bpa_ppl.features.base import AnySource
@@ -38,6 +39,8 @@ class Preparation:
         free: the features of the posterior.
         fixed: further features with a fixed weight. Columns of new lists that are neither become
             extras, with a warning; None leaves lists as they are.
+        absent: free features that new lists may lack, by name or label.
+        scales: how large the features of the adaptation lists are (`weights.feature_scales`).
 
     >>> lists = NBest.from_lists([["a b", "a"]], [[[1.0, 0.8], [2.0, 0.6]]], ["LM0", "comet"])
     >>> prepare = Preparation(Column(column="comet"))
@@ -57,6 +60,8 @@ class Preparation:
     exclude: tuple[str, ...] = ()
     free: tuple[str, ...] = ()
     fixed: tuple[str, ...] | None = None
+    absent: tuple[str, ...] = ()
+    scales: Mapping[str, Sequence[float]] = field(default_factory=dict)
 
     def __call__(self, nbest: NBest) -> NBest:
         """Return new lists with the features of the posterior.
@@ -95,17 +100,20 @@ class Preparation:
         if self.fixed is None:
             return nbest
         missing = [name for name in self.free if name not in nbest.feature_names]
+        absent = [name for name in missing if matches(name, self.absent)]
+        nbest = nbest.without(*(name for name in absent if name in nbest.extras))
+        missing = [name for name in missing if name not in absent]
         unknown = [n for n in nbest.feature_names if n not in self.free and n not in self.fixed]
-        partial = [name for name in missing if name in nbest.extras]
-        # A feature that no hypothesis has may be 0 throughout; if there are unknown features, it
-        # may have another name.
-        if partial or (missing and unknown):
+        if missing:
+            partial = [name for name in missing if name in nbest.extras]
             suffix = f" ({', '.join(partial)}: missing for some candidates)" if partial else ""
             raise DataError(
                 f"no feature {', '.join(missing)}{suffix}, which the posterior has weights for: "
                 f"the lists have {', '.join(nbest.feature_names) or 'no features'}; give lists "
-                "with the features that the weights were adapted with",
+                "with the features that the weights were adapted with, or leave out their "
+                f"weights (without: {missing[0]})",
                 nbest.origin,
+                parameter="without",
                 code="missing-feature",
             )
         if unknown:
@@ -127,9 +135,11 @@ class Preparation:
             progress: of slow sources.
         """
         logged: set[Note] = set()
-        for lists in nbest:
+        for place, lists in enumerate(nbest):
             with capture_notes() as notes, inherited_progress(progress):
                 prepared = self(lists)
+                if not place:
+                    check_scales(prepared, self.scales)
             unseen_notes = [note for note in dict.fromkeys(notes) if note not in logged]
             logged.update(unseen_notes)
             replay(unseen_notes)
@@ -183,6 +193,8 @@ class Preparation:
                 tuple(attrs.get("excluded_features", ())),
                 draws.features,
                 tuple(draws.fixed),
+                tuple(attrs.get("absent_features", ())),
+                {n: (*map(float, of),) for n, of in attrs.get("feature_scales", {}).items()},
             )
 
 

@@ -103,6 +103,36 @@ def test_recipe_works_in_another_package(
         exec(compile(RECIPES[kind][1], f"CONTRIBUTING.md, {kind}", "exec"), scope)
 
 
+@pytest.mark.filterwarnings("ignore::bpa_ppl.errors.BpaWarning")
+@pytest.mark.parametrize(
+    ("installed_recipe", "recipe", "built_in", "tolerance"),
+    [
+        ("likelihood", ("tempered", {"temperature": 1.0}), "oracle", 1e-4),
+        ("sampler", ("from-the-prior", {"draws": 5000}), "imh", 0.1),
+    ],
+    indirect=["installed_recipe"],
+)
+def test_recipe_agrees_with_built_in_one_on_tied_oracles_and_weighted_preferences(
+    installed_recipe: Path,
+    lists: NBest,
+    recipe: tuple[str, dict[str, Any]],
+    built_in: str,
+    tolerance: float,
+) -> None:
+    gain = np.random.default_rng(3).integers(0, 2, size=60).astype(float)
+    answers = [[{"candidates": [0, 3], "weight": 2.5}, [4, 1]]] * 5 + [None] * 5
+    judged = lists.with_extras(gain=gain).with_sentence_extras(preferences=answers)
+    kind = registry.LIKELIHOODS if built_in == "oracle" else registry.SAMPLERS
+    options: dict[str, Any] = {"metric": "gain", "likelihood": "oracle", "sampler": "map"}
+    with ordinary_jax():
+        one, other = (
+            bpa.adapt(judged, None, prior_variance=0.2, **options | {kind.kind: member})
+            for member in (kind.resolve(*recipe), built_in)
+        )
+    weights = dict(bpa.point_weights(other))
+    assert dict(bpa.point_weights(one)) == pytest.approx(weights, abs=tolerance)
+
+
 @pytest.mark.parametrize("installed_recipe", ["sampler"], indirect=True)
 def test_command_line_offers_the_new_sampler(
     installed_recipe: Path, lists: NBest, caplog: pytest.LogCaptureFixture

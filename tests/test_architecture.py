@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parent.parent
 LAYERS = (
     ("errors", "labels", "progress", "tables"),
     ("notes",),
-    ("columns", "component", "workers"),
+    ("columns", "compiling", "component", "workers"),
     ("nbest", "registry"),
     ("caching", "rows", "weights"),
     ("options",),

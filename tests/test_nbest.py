@@ -365,7 +365,16 @@ class TestColumns:
             ),
             *(
                 (lambda n, v=v: n.with_references(v), "wrong-type", "references")
-                for v in ("a", 3, None, [1, 2, 3], [["a"], ["b"], [3]], {"a", "b", "c"}, {0: "a"})
+                for v in (
+                    "a",
+                    3,
+                    None,
+                    [1, 2, 3],
+                    [["a"], ["b"], [3]],
+                    {"a", "b", "c"},
+                    {0: 1},
+                    {1.5: "a"},
+                )
             ),
             *(
                 (lambda n, v=v: n[v], code, "sentences")

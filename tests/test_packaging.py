@@ -1,4 +1,4 @@
-"""The package as a wheel and in a clone without installation."""
+"""The package as a wheel, as a source archive, and in a clone without installation."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 import sysconfig
+import tarfile
 import tomllib
 import venv
 import zipfile
@@ -20,10 +21,12 @@ import pytest
 from packaging.requirements import Requirement
 
 import bpa_ppl
+from bpa_ppl import compiling
 
 ROOT = Path(__file__).resolve().parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-SOURCES = ("bpa_ppl", "models", "diagnostics", "examples", "pyproject.toml", "LICENSE", "README.md")
+FOLDERS = ("bpa_ppl", "models", "diagnostics", "examples")
+SOURCES = (*FOLDERS, "pyproject.toml", "LICENSE", "MANIFEST.in", "README.md")
 VERSION = f"bpa_ppl {bpa_ppl.__version__}\n"
 DEPENDENCIES = sysconfig.get_paths()["purelib"]
 PIP = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check"]
@@ -99,6 +102,17 @@ def test_all_packages_are_declared() -> None:
     assert set(PROJECT["tool"]["setuptools"]["packages"]) == packages_in_sources()
 
 
+def test_extras_that_messages_and_pages_name_exist() -> None:
+    """The package is on no index, so nothing says that pip finds an extra there."""
+    sources = [*ROOT.glob("bpa_ppl/**/*.py"), *ROOT.glob("docs/**/*.md"), ROOT / "README.md"]
+    text = "".join(path.read_text("utf-8") for path in sources)
+    in_messages = re.findall(r'missing_extra\([^)]*?"(\w+)"(?:, "\w+")?\)', text)
+    named = {*in_messages, *re.findall(r"pip install '\.\[(\w+)\]", text)}
+    assert named == {"serve", "dask", "embed", "kenlm", "compare"}
+    assert named <= set(PROJECT["project"]["optional-dependencies"])
+    assert not re.search(r"bpa_ppl\[\w", text)
+
+
 def test_content_of_the_wheel(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         names = set(archive.namelist())
@@ -110,6 +124,19 @@ def test_content_of_the_wheel(wheel: Path) -> None:
     }
     assert data | stubs | {"bpa_ppl/py.typed"} <= names
     assert any(name.endswith(".dist-info/licenses/LICENSE") for name in names)
+
+
+def test_a_source_archive_has_the_package_and_no_tests(clone: Path, tmp_path: Path) -> None:
+    source = shutil.copytree(clone, tmp_path / "source")
+    (source / "tests").mkdir()
+    (source / "tests" / "test_demo.py").touch()  # setuptools adds files of such names by default
+    build = f"import setuptools.build_meta as b; b.build_sdist({str(tmp_path)!r})"
+    subprocess.run([sys.executable, "-c", build], cwd=source, check=True, capture_output=True)
+    with tarfile.open(next(tmp_path.glob("*.tar.gz"))) as archive:
+        names = {name.partition("/")[2] for name in archive.getnames()}
+    sources = [path for folder in FOLDERS[:3] for path in (clone / folder).rglob("*.py")]
+    assert {str(path.relative_to(clone)) for path in sources} <= names
+    assert not [name for name in names if name.startswith("tests")]
 
 
 def test_installed_wheel_is_importable(environment: Path, tmp_path: Path) -> None:
@@ -192,3 +219,25 @@ def test_pinned_packages_are_required() -> None:
 
 def _canonical(name: str) -> str:
     return re.sub("[._-]+", "-", name).lower()
+
+
+def test_code_is_compiled_where_no_folder_can_be_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    njit = compiling.njit
+
+    def refused(**options: Any) -> Any:
+        if options.get("cache"):
+            raise RuntimeError("cannot cache function: no locator available")
+        return njit(**options)
+
+    monkeypatch.setattr(compiling, "njit", refused)
+    with pytest.warns(bpa_ppl.BpaWarning, match="NUMBA_CACHE_DIR") as notes:
+        assert [compiling.compiled(function)(2) for function in (_increment, _double)] == [3, 4]
+    assert len(notes) == 1
+
+
+def _increment(value: int) -> int:
+    return value + 1
+
+
+def _double(value: int) -> int:
+    return 2 * value

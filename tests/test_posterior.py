@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -27,7 +28,9 @@ from bpa_ppl import (
     rerank,
     write_posterior,
 )
-from bpa_ppl.posterior import Draws, import_arviz, inference_data
+from bpa_ppl.diagnostics.comparison.comparison import check_same_posterior
+from bpa_ppl.diagnostics.provenance import different_data
+from bpa_ppl.posterior import Draws, as_draws, import_arviz, inference_data
 from bpa_ppl.posterior.arviz_functions import data_tree
 
 if TYPE_CHECKING:
@@ -83,7 +86,40 @@ def test_groups_coordinates_and_attributes(
     assert (attrs["sampler"], attrs["seed"], attrs["model"]) == (name, 0, "log_linear")
     assert attrs["adaptation_sentences"] == 6
     assert ("draws" in json.loads(attrs["settings"])) == (name != "map")
-    assert {"bpa_ppl", "numpyro", "jax", "arviz"} <= set(json.loads(attrs["versions"]))
+    versions = {"bpa_ppl", "numpyro", "jax", "jaxlib", "numpy", "python", "arviz"}
+    assert versions <= set(json.loads(attrs["versions"]))
+    assert "cpu" in attrs["machine"]
+
+
+def test_posteriors_of_other_data_are_not_compared() -> None:
+    """Whatever the name of the file and the order of the columns; the same data are the same."""
+    rng = np.random.default_rng(5)
+    names, features = ("a", "b"), rng.normal(size=(12, 2)).astype(np.float32)
+    texts = [[f"{s} {word}" for word in ("cat", "dog", "red")] for s in range(4)]
+
+    def adapted(
+        texts: list[list[str]] = texts, change: float = 0, gain: float = 0, **fields: Any
+    ) -> Draws:
+        changed, gains = features.copy(), np.arange(12) % 5 + 0.0
+        changed[7, 1] += change
+        gains[7] += gain
+        lists = NBest.from_lists(texts, np.split(changed, 4), names).with_extras(score=gains)
+        lists = replace(lists, **fields)
+        return as_draws(adapt(lists, {"a": 1, "b": 1}, metric="score", sampler="map"))
+
+    one = adapted()
+    assert set(one.attrs["data"]) == {"texts", "features", "oracles", "gains"}
+    reversed_columns = adapted(features=features[:, ::-1], feature_names=names[::-1], origin="x")
+    check_same_posterior("other", reversed_columns, one)
+    others = {
+        "texts": adapted([[*texts[0][:2], "0 mouse"], *texts[1:]]),
+        "features": adapted(change=1e-3),
+        "gains": adapted(gain=1e-3),
+    }
+    for name, other in others.items():
+        assert different_data(one, other) == [name]
+        with raises(DataError, "mismatch", match=name):
+            check_same_posterior("other", other, one)
 
 
 @pytest.mark.parametrize("name", SAMPLERS)

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 
+import psutil
 import pytest
 from joblib import delayed
 from raising import raises
@@ -99,3 +100,14 @@ def test_ctrl_c_stops_the_workers() -> None:
     _, err = process.communicate(timeout=60)
     assert process.returncode
     assert "KeyboardInterrupt" in err
+
+
+def test_workers_end_with_a_killed_parent() -> None:
+    program = [sys.executable, "-c", _ENDLESS]
+    with subprocess.Popen(program, stdout=subprocess.PIPE, encoding="utf-8") as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "0\n"
+        children = psutil.Process(process.pid).children()
+        process.kill()
+    assert len(children) >= 2
+    assert psutil.wait_procs(children, timeout=10)[1] == []

@@ -18,7 +18,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from bpa_ppl import __version__
 from bpa_ppl.cli import adapt, experiments, judge, lists, phrases, posteriors, serve, texts
-from bpa_ppl.cli.options import as_command
+from bpa_ppl.cli.options import as_command, outputs_of
 from bpa_ppl.errors import BpaError, UsageError, printable, quoted
 from bpa_ppl.notes import LOGGER
 from bpa_ppl.registry import SAMPLERS, TUNERS
@@ -33,6 +33,7 @@ class Command(TyperCommand):
     def invoke(self, ctx: Any) -> Any:
         """Run the command; print an error with the option of its parameter."""
         try:
+            ctx.params |= outputs_of(ctx.params, ["posterior"] if self.name == "update" else [])
             return super().invoke(ctx)
         except BpaError as error:
             print(f"error: {self.message(error)}", file=sys.stderr)

@@ -306,8 +306,8 @@ def tune(
         template: moses.ini to copy, with the new weights filled in.
         setting: Setting of the tuner, as NAME=VALUE: restarts, epochs, …
         seed: The same seed gives the same weights.
-        decoder: Command that decodes the sentences again, with {weights} and {nbest} for files, and
-            {sources} for one with the source texts.
+        decoder: Shell command that decodes the sentences again, with {weights} and {nbest} for
+            files, and {sources} for one with the source texts.
         iterations: Maximum number of decoding runs.
         returned: Weights to return: best (on all lists of the loop) or last.
         folder: Folder that keeps the weights and lists of each iteration, so that the same command
@@ -360,7 +360,7 @@ def experiment(
     """Compare methods over numbers of adaptation sentences (learning curves).
 
     Args:
-        study: Study file (TOML).
+        study: Study file (TOML). A shell runs its decoder command, if it has one.
         output: Folder of the results; an unfinished run resumes.
         jobs: Number of processes; -1 uses every core.
     """

@@ -10,7 +10,7 @@ import numpy as np
 
 import bpa_ppl as bpa
 from bpa_ppl.cli import options as shared
-from bpa_ppl.errors import UsageError
+from bpa_ppl.errors import UsageError, missing_extra
 from bpa_ppl.progress import reporter
 from bpa_ppl.tables import text_table
 
@@ -38,6 +38,7 @@ def judge(
     sessions: int = 10,
     host: str = "127.0.0.1",
     port: int = 8000,
+    allowed_hosts: shared.AllowedHosts = None,
     seed: int = 0,
     quiet: shared.Quiet = False,
 ) -> None:
@@ -87,7 +88,7 @@ def judge(
     if output is None:
         raise UsageError("give a file for the judgements", parameter="output", code="missing")
     if find_spec("starlette") is None or find_spec("uvicorn") is None:
-        raise UsageError("judging needs Starlette and uvicorn: run `pip install 'bpa_ppl[serve]'`")
+        raise missing_extra("judging needs Starlette and uvicorn", "serve")
     from bpa_ppl.formats.streams import require_writable
     from bpa_ppl.judging import Session
     from bpa_ppl.judging.server import serve
@@ -100,6 +101,7 @@ def judge(
         files=[Path(name) for name in (nbest, sources) if name is not None and name != "-"],
         host=host,
         port=port,
+        allowed_hosts=allowed_hosts or (),
         ready=lambda url: shared.echo_status(f"compare candidates at {url}", quiet),
     )
 

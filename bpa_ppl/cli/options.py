@@ -11,10 +11,12 @@ from __future__ import annotations
 
 import functools
 import inspect
+import os
 import re
 import shlex
+import stat
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from glob import glob
@@ -25,6 +27,7 @@ from typing import (
     Annotated,
     Any,
     NamedTuple,
+    TextIO,
     TypeVar,
     get_args,
     get_origin,
@@ -34,6 +37,7 @@ from typing import (
 import typer
 
 import bpa_ppl as bpa
+from bpa_ppl.columns import natural_order
 from bpa_ppl.component import Component, number_or_text, settings_in
 from bpa_ppl.errors import UsageError
 from bpa_ppl.notes import log_info, warn_user
@@ -232,7 +236,11 @@ Weights = Annotated[
 ]
 References = Annotated[
     list[Path] | None,
-    typer.Option("--references", "-r", help="Reference translations, one per line."),
+    typer.Option(
+        "--references",
+        "-r",
+        help="Reference translations, one per line; or of some sentences, as id<TAB>text.",
+    ),
 ]
 Sources = Annotated[
     Path | None, typer.Option("--sources", "-s", help="Source sentences, one per line.")
@@ -259,6 +267,10 @@ MovedFiles = Annotated[
         names=("--moved-file",),
     ),
 ]
+AllowedHosts = Annotated[
+    list[str] | None,
+    Option("Name that requests may use besides the host; * stands for any.", several=True),
+]
 Defaults = Annotated[
     dict[str, float] | None,
     Option(
@@ -266,6 +278,14 @@ Defaults = Annotated[
         numbers,
         several=True,
         names=("--default",),
+    ),
+]
+Without = Annotated[
+    list[str] | None,
+    Option(
+        "A feature of the posterior, or the label of several, that the lists lack (by default an "
+        "error).",
+        several=True,
     ),
 ]
 Add = Annotated[
@@ -468,7 +488,10 @@ def expanded(paths: Sequence[str]) -> list[str]:
     >>> expanded(["-", "none-of-these-*.jsonl"])
     ['-', 'none-of-these-*.jsonl']
     """
-    files = [[path] if Path(path).exists() else sorted(glob(path)) or [path] for path in paths]
+    files = [
+        [path] if Path(path).exists() else sorted(glob(path), key=natural_order) or [path]
+        for path in paths
+    ]
     return list(chain.from_iterable(files))
 
 
@@ -506,11 +529,58 @@ def echo_status(message: object, quiet: bool = False) -> None:
         log_info(str(message))
 
 
+def outputs_of(values: Mapping[str, Any], replaced: Iterable[str] = ()) -> dict[str, Any]:
+    """Return the files that a command writes, where `/dev/stdout` is `-`.
+
+    Args:
+        values: of the parameters of the command, as they were given.
+        replaced: parameters with inputs that an output may replace.
+
+    Raises:
+        UsageError: if one is also an input or another output, under any name.
+
+    >>> outputs_of({"output": "new.nc", "details": Path("./new.nc")})
+    Traceback (most recent call last):
+    bpa_ppl.errors.UsageError: new.nc is also the file of details: choose another name
+    """
+    from bpa_ppl.formats.streams import open_descriptor
+
+    outputs = {name: values[name] for name in _OUTPUTS if values.get(name) is not None}
+    for name, path in outputs.items():
+        if open_descriptor(path) == 1:
+            outputs[name] = type(path)("-")
+        ours = _file_identity(path, sys.__stdout__)
+        for other, value in values.items():
+            if other in (name, "rater", *replaced) or ours is None:
+                continue
+            texts = map(str, value if isinstance(value, list | tuple) else [value])
+            words = chain.from_iterable([text, *re.split("[,=:]", text)] for text in texts)
+            stream = sys.__stdout__ if other in outputs else sys.__stdin__
+            if any(_file_identity(word, stream) == ours for word in expanded(list(words))):
+                problem = f"{path} is also the file of {other}: choose another name"
+                raise UsageError(problem, parameter=name, code="conflict")
+    return outputs
+
+
+def _file_identity(path: str | Path, standard: TextIO | None) -> object:
+    """Return what all names of a regular file have in common; None for devices, pipes, folders."""
+    is_standard = str(path) == "-"
+    try:
+        status = os.stat(standard.fileno() if is_standard and standard else path)
+    except (OSError, ValueError):
+        return os.path.realpath(path) if "\0" not in str(path) else None
+    if not stat.S_ISREG(status.st_mode):
+        return standard if is_standard else None
+    return status.st_dev, status.st_ino
+
+
 def command_line() -> str:
     """Return the command that is running, as one would type it again."""
     return shlex.join(["bpa", *sys.argv[1:]])
 
 
+#: The parameters of all commands that name files to be written.
+_OUTPUTS = ("output", "details", "probabilities", "report")
 #: Types of fields that are options as they are; others are Python's alone, unless in `SHELL`.
 _SIMPLE: dict[str, Any] = {
     "str": str,
@@ -567,6 +637,7 @@ SHELL: dict[type, dict[str, Any]] = {
         "confidence": None,
         "defaults": Defaults,
         "moved_files": MovedFiles,
+        "without": Without,
     },
 }
 

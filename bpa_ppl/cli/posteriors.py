@@ -51,6 +51,7 @@ def report(
     sources: shared.Sources = None,
     adaptation_lists: str | None = None,
     moved_files: shared.MovedFiles = None,
+    without: shared.Without = None,
     phrases: str | None = None,
     min_count: int = 50,
     top: int = 8,
@@ -121,6 +122,7 @@ def report(
             new,
             adaptation_lists=None if adaptation_lists is None else reading.read(adaptation_lists),
             moved_files=moved_files,
+            without=without,
             title=f"Posterior {posterior.name}",
             top=top,
         )
@@ -154,7 +156,7 @@ def rerank(
     """
     from bpa_ppl.formats.references import sources_of
 
-    lines = None if sources is None else sources_of(sources).lines
+    lines = None if sources is None else tuple(sources_of(sources).lines)
     empty: dict[int, str | None] = {}
     aligned = bpa.decoding.AlignedWriter(gaps, lines, reading.first_id, empty)
     summary = bpa.decoding.rerank_to(
@@ -173,7 +175,7 @@ def rerank(
     if summary.scores is not None:
         print(summary.scores, file=file)
     else:
-        changed = f"{summary.changed} of {summary.sentences} translations changed"
+        changed = f"{summary.changed} of {summary.sentences} choices changed"
         shared.echo_status(changed, quiet)
     if summary.baselines is not None:
         print(f"\n{summary.baselines}\n{summary.baselines.summary}", file=file)

@@ -5,19 +5,21 @@ from __future__ import annotations
 from importlib.util import find_spec
 
 from bpa_ppl.cli import options as shared
-from bpa_ppl.errors import UsageError
+from bpa_ppl.errors import missing_extra
 
 
 def serve(
     posterior: shared.PosteriorPath,
     host: str = "127.0.0.1",
     port: int = 8000,
+    allowed_hosts: shared.AllowedHosts = None,
     rule: str | None = None,
     derivations: str = "separate",
     temperature: float | None = None,
     draws: int | None = None,
     defaults: shared.Defaults = None,
     moved_files: shared.MovedFiles = None,
+    without: shared.Without = None,
     max_body: int = 2**24,
     max_candidates: int = 100_000,
     timeout: float = 30.0,
@@ -40,13 +42,14 @@ def serve(
         timeout: Seconds until a request is given up.
     """
     if find_spec("starlette") is None or find_spec("uvicorn") is None:
-        raise UsageError("serving needs Starlette and uvicorn: run `pip install 'bpa_ppl[serve]'`")
+        raise missing_extra("serving needs Starlette and uvicorn", "serve")
     from bpa_ppl.serving import Limits, serve
 
     serve(
         posterior,
         host=host,
         port=port,
+        allowed_hosts=allowed_hosts or (),
         limits=Limits(body=max_body, candidates=max_candidates, seconds=timeout),
         ready=lambda url: shared.echo_status(f"serving {posterior} at {url}", quiet),
         rule=rule,
@@ -55,4 +58,5 @@ def serve(
         draws=draws,
         defaults=defaults,
         moved_files=moved_files,
+        without=without,
     )

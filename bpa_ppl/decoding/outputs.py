@@ -64,7 +64,7 @@ def scoreboard(result: Reranked, metrics: tuple[str, ...] = ("ter", "bleu")) -> 
     >>> print(scoreboard(result, ("ter",)))  # doctest: +NORMALIZE_WHITESPACE
                canonical    adapted     change
           TER      50.00       0.00     -50.00
-    1 of 1 translations changed
+    1 of 1 choices changed
     nrefs:1|case:lc|tok:tercom|norm:no|punct:yes|asian:no|version:...
     """
     if len(result.references) != len(result.texts):
@@ -310,9 +310,12 @@ class AlignedWriter:
             description = f"line {index + 1} of the sources, after sentence {self._after}"
             sentence = description if isinstance(self._after, str) else f"sentence {number}"
             if self._gaps == "error":
+                remedy = "correct the first id"
+                if not index and self._waiting:
+                    remedy = f"give the first id, {min(self._waiting)}"
                 raise DataError(
                     f"no list for {sentence}, so the lines of the output would not match those of "
-                    "the source: write its source or an empty line, or correct the first id",
+                    f"the source: write its source or an empty line, or {remedy}",
                     parameter="gaps",
                 )
             source = self._sources[index] if number < self._end else self._empty.get(number)

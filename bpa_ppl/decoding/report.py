@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -27,6 +28,7 @@ def report_page(
     *,
     adaptation_lists: NBest | None = None,
     moved_files: MovedFiles | None = None,
+    without: Iterable[str] | None = None,
     title: str = "Posterior of the weights",
     top: int = 8,
 ) -> str:
@@ -42,6 +44,7 @@ def report_page(
         adaptation_lists: the lists that it was adapted to: their sentences are then shown by
             their texts. Where `lists` are these, they need not be given again.
         moved_files: as for `rerank`.
+        without: as for `rerank`.
         title: of the page.
         top: draw the chains of at most this many weights or other variables, those that mix worst.
 
@@ -54,7 +57,9 @@ def report_page(
     >>> "Did it help?" in report_page(data, new), "Did it help?" in report_page(data)
     (True, False)
     """
-    draws = as_draws(posterior)
+    from bpa_ppl.decoding.reranking import without_features
+
+    draws = without_features(as_draws(posterior), without)
     answer, sections = None, list[Section]()
     if lists is not None:
         answer, sections = _of_lists(draws, lists, moved_files)

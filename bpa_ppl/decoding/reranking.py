@@ -21,6 +21,7 @@ from bpa_ppl.decoding.predictions import Candidate, Predictions
 from bpa_ppl.diagnostics import refuse_unconverged
 from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.features.recipes import columns_of
+from bpa_ppl.labels import matches
 from bpa_ppl.models import Preparation
 from bpa_ppl.models.preparing import gain_column, invalid_record_error
 from bpa_ppl.nbest import Float32, Float64, Int64, NBest
@@ -116,6 +117,8 @@ class Reranker:
         draws: the draws of the posterior.
         required_features: the columns that lists must have: features with adapted weights that are
             not computed from texts or categories.
+        needs: what else they must have, to compute the other features from: `sources`, or names of
+            columns of texts.
         feature_names: these, and those with fixed weights: the order of the columns of `choose`.
         rule: by which it chooses.
 
@@ -153,7 +156,8 @@ class Reranker:
         if isinstance(posterior, str | Path):
             posterior = read_draws(posterior)
         self.options = options
-        self.draws = with_defaults(as_draws(posterior), options.defaults)
+        draws = without_features(as_draws(posterior), options.without)
+        self.draws = with_defaults(draws, options.defaults)
         if not options.unchecked:
             refuse_unconverged(self.draws)
         attrs = self.draws.attrs
@@ -178,8 +182,11 @@ class Reranker:
             options.draws,
         )
         self._preparation = Preparation.recorded(self.draws, options.moved_files)
+        self.needs = tuple(sorted({n for s in self._preparation.sources for n in s.needs}))
         computed = set(chain.from_iterable(columns_of(attrs).values()))
-        self.required_features = tuple(n for n in self.draws.features if n not in computed)
+        absent = self._preparation.absent
+        used = (name for name in self.draws.features if not matches(name, absent))
+        self.required_features = tuple(name for name in used if name not in computed)
         fixed = (name for name in self.draws.fixed if name not in computed)
         self.feature_names = (*self.required_features, *fixed)
         self._deciders: dict[tuple[str, ...], BatchDecider] = {}
@@ -464,6 +471,29 @@ def with_defaults(draws: Draws, defaults: Mapping[str, float] | None) -> Draws:
             code="duplicate",
         )
     return replace(draws, fixed=draws.fixed.updated(weights)) if weights else draws
+
+
+def without_features(draws: Draws, names: str | Iterable[str] | None) -> Draws:
+    """Return draws that also serve for lists without some features.
+
+    Args:
+        draws: of a posterior.
+        names: of these features, or labels of several.
+
+    Raises:
+        DataError: if the posterior has no such feature.
+
+    >>> draws = Draws({"weights": np.zeros((1, 4, 2))}, ("lm", "tm"))
+    >>> without_features(draws, ["tm"]).attrs
+    {'absent_features': ['tm']}
+    """
+    absent = [names] if isinstance(names, str) else list(names or ())
+    for name in absent:
+        if not any(matches(feature, [name]) for feature in draws.features):
+            features = ", ".join(draws.features)
+            problem = f"the posterior has no weight for {name}: choose from {features}"
+            raise DataError(problem, parameter="without", code="missing-feature")
+    return draws.with_attrs(absent_features=absent) if absent else draws
 
 
 def _tables(nbest: NBest | Iterable[NBest]) -> Iterator[NBest]:

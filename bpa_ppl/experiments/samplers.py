@@ -342,13 +342,20 @@ def calibrate_sampler(
         jobs: the number of threads.
         likelihood: one that is a distribution of the observations: `oracle` or `preference`.
         metric: of the gains, if the likelihood uses them; as for `adapt`.
-        model: a NumPyro model with the sites `weights` and `oracle`.
+        model: a NumPyro model with the sites `weights` and `oracle`, such as one of your own; its
+            other sampled sites are calibrated, too.
         progress: True draws a bar on standard error.
         settings: of the sampler.
 
     Raises:
         DataError: if lists and weights do not fit together.
         UsageError: if there is no such sampler or setting, or the likelihood cannot be simulated.
+
+    >>> texts, features = [["a", "b"]] * 8, [[[1.0], [0.0]], [[0.0], [2.0]]] * 4
+    >>> lists = NBest.from_lists(texts, features, ["LM0"])
+    >>> result = calibrate_sampler(lists, {"LM0": 0.5}, "laplace", replications=20, draws=200)
+    >>> result.names, bool(result)
+    (('LM0', 'log p(A|λ)'), True)
     """
     engine, matched = SAMPLERS.resolve(sampler, settings), match(weights, nbest)
     resolved = LIKELIHOODS.resolve(likelihood)

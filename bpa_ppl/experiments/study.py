@@ -416,7 +416,8 @@ def read_study(path: str | Path) -> Study:
     ```
 
     A decoder needs sources: `adapt_sources` and `test_sources` of each domain, or lists with
-    sources. Its command runs in the folder of the study. Its time is a part of that of a tuner.
+    sources. A shell runs its command in the folder of the study, as the user of this process, so
+    run only studies that you trust. Its time is a part of that of a tuner.
     `ties = "shared"`, `prior = "horseshoe"` and the settings of a prior are settings of samplers.
     `published`, `published-2010` and `published-2009` are methods, as the presets of `adapt`.
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from bpa_ppl.component import Count, CountOrNone
-from bpa_ppl.errors import DataError, UsageError
+from bpa_ppl.errors import DataError, missing_extra
 from bpa_ppl.features.base import Features, FeatureSource
 from bpa_ppl.nbest import Float32, NBest
 from bpa_ppl.progress import reporter
@@ -124,8 +124,7 @@ def _loaded(model: str, device: str) -> Any:
     try:
         load = import_module("sentence_transformers").SentenceTransformer
     except (ImportError, AttributeError) as error:
-        problem = "sentence-transformers is not installed: install bpa_ppl[embed]"
-        raise UsageError(problem, parameter="add", code="not-supported") from error
+        raise missing_extra("embed needs sentence-transformers", "embed", "add") from error
     try:
         return load(model, device=device)
     except Exception as error:  # torch, the hub and the network have no common error class

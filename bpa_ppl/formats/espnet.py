@@ -21,9 +21,10 @@ from typing import Any, TextIO
 
 import numpy as np
 
+from bpa_ppl.columns import no_common_id
 from bpa_ppl.errors import DataError, UsageError, quoted
 from bpa_ppl.formats.base import NBestFormat, ReadOptions
-from bpa_ppl.formats.kaldi import SCORE, keyed_lines, no_reference, references_by_key
+from bpa_ppl.formats.kaldi import SCORE, keyed_lines, references_by_key
 from bpa_ppl.formats.streams import InputFile, decoded
 from bpa_ppl.nbest import NBest
 from bpa_ppl.rows import Rows, SchemaReader
@@ -77,7 +78,7 @@ class Espnet(NBestFormat, frozen=True):
                 fields.sentences[REFERENCE] = known
             yield schema.rows(fields)
         if self.references and not has_reference:
-            raise no_reference(options.origin, self.references)
+            raise no_common_id(options.origin, self.references, references)
 
     def write_file(self, nbest: NBest, path: Any) -> None:
         """Raise an error: lists are not written as folders.

@@ -9,7 +9,8 @@ See `bpa_ppl.rows.schema` for the meaning of the fields.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, ClassVar, TextIO
 
 import msgspec
@@ -25,7 +26,7 @@ from bpa_ppl.nbest import NBest
 from bpa_ppl.rows import Rows
 from bpa_ppl.rows.base import CANDIDATES, ID, OF_SENTENCE, REFERENCES, SOURCE, TEXT
 from bpa_ppl.rows.names import ColumnNames
-from bpa_ppl.rows.readers import RecordReader
+from bpa_ppl.rows.readers import RecordReader, key_count
 from bpa_ppl.rows.schema import NUMBER, SchemaReader, kind_of, looks_numeric
 from bpa_ppl.rows.writing import Written, written
 
@@ -148,7 +149,6 @@ def _hypotheses(
 def json_rows(
     blocks: Iterable[bytes],
     options: ReadOptions,
-    change: Callable[[Any, int], Any] | None = None,
     names: ColumnNames | None = None,
 ) -> Iterator[Rows]:
     r"""Yield the rows of each block of lines with records, as `bpa_ppl.rows.readers` has them.
@@ -156,7 +156,6 @@ def json_rows(
     Args:
         blocks: of whole lines.
         options: how to read.
-        change: makes a record of what a line says, and of its number.
         names: of the fields, if they differ from the usual ones.
 
     Raises:
@@ -175,7 +174,7 @@ def json_rows(
     first = 1
     for block in pieces_of(blocks):
         numbers = range(first, first + line_count(block))
-        if first == 1 and change is None and not schema.names.names:
+        if first == 1 and not schema.names.names:
             uniform = _uniform_lines(block)
         first = numbers.stop
         if uniform is not None:
@@ -187,8 +186,6 @@ def json_rows(
         records, lines = _values(block, numbers, options.origin)
         if not records:
             continue
-        if change is not None:
-            records = [change(record, line) for record, line in zip(records, lines, strict=True)]
         rows = reader.rows(records, lines)
         if reader.keys != _key_count(block):  # msgspec keeps the last of equal keys
             strict_values(block, options.origin, lines[0])
@@ -215,7 +212,7 @@ def json_values(
         origin: the name of the file, for messages.
 
     Raises:
-        DataError: with file and line, if one is not JSON.
+        DataError: with file and line, if one is not JSON, or an object has a key twice.
 
     >>> [found[1:] for found in json_values([b'{"a": 1}\n\n[2]\n'], "dev.jsonl")]
     [([{'a': 1}, [2]], [1, 3])]
@@ -225,16 +222,18 @@ def json_values(
         count = line_count(block)
         values, lines = _values(block, range(first, first + count), origin)
         if values:
+            if not has_all_keys(block, values):
+                strict_values(block, origin, lines[0])
             yield block, values, lines
         first += count
 
 
 def _values(block: bytes, lines: range, origin: str) -> tuple[list[Any], Sequence[int]]:
-    try:
+    with suppress(ValueError, RecursionError):
         values: list[Any] = _DECODER.decode_lines(block)
-    except (ValueError, RecursionError):
-        values = []
-    return (values, lines) if len(values) == len(lines) else strict_values(block, origin, lines[0])
+        if len(values) == len(lines):
+            return values, lines
+    return strict_values(block, origin, lines[0])
 
 
 def pieces_of(blocks: Iterable[bytes]) -> Iterator[bytes]:
@@ -268,7 +267,7 @@ def _strict_value(line: bytes, origin: str, number: int) -> Any:
     text = decoded(line, origin, number)
     code, parameter = "bad-line", None
     try:
-        value = json.loads(text, object_pairs_hook=_unique)
+        value = json.loads(text, object_pairs_hook=unique_fields)
         if "\\u" in text:
             json.dumps(value, ensure_ascii=False).encode()  # fails at half a surrogate pair
         return value
@@ -283,25 +282,42 @@ def _strict_value(line: bytes, origin: str, number: int) -> Any:
         code = "bad-encoding"
     except RecursionError:
         message = "objects or lists inside one another without an end"
-    except KeyError as error:
-        message = f"the field {quoted(error.args[0])} occurs twice in one object: rename one"
-        code = "duplicate"
+    except DataError as error:
+        message, code = error.message, error.code
     except ValueError:  # Python reads no integers of thousands of digits
         message = "an integer has more than 4,000 digits: correct it"
         code = "bad-number"
     raise DataError(message, origin, number, parameter=parameter, code=code)
 
 
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return an object of JSON.
+def unique_fields(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return an object of JSON, for `json.loads`.
 
     Raises:
-        KeyError: with a key that occurs twice.
+        DataError: with a key that occurs twice.
+
+    >>> json.loads('{"a": 1, "b": 2}', object_pairs_hook=unique_fields)
+    {'a': 1, 'b': 2}
     """
     fields = dict(pairs)
     if len(fields) != len(pairs):
-        raise KeyError(repeated(name for name, _ in pairs)[0])
+        name = quoted(repeated(name for name, _ in pairs)[0])
+        problem = f"the field {name} occurs twice in one object: rename one"
+        raise DataError(problem, code="duplicate")
     return fields
+
+
+def has_all_keys(data: bytes, values: Any) -> bool:
+    """Return whether values have all keys of their JSON: of equal keys msgspec keeps the last.
+
+    It may return false because of blanks before colons.
+
+    >>> has_all_keys(b'[{"a": 1}, {"b": 2}]', [{"a": 1}, {"b": 2}])
+    True
+    >>> has_all_keys(b'{"a": 1, "a": 2}', {"a": 2})
+    False
+    """
+    return key_count(values) == _key_count(data)
 
 
 def _key_count(data: bytes) -> int:

@@ -18,9 +18,10 @@ from typing import Any, TextIO
 
 import numpy as np
 
+from bpa_ppl.columns import no_common_id
 from bpa_ppl.errors import DataError, UsageError, quoted
 from bpa_ppl.formats.base import NBestFormat, ReadOptions
-from bpa_ppl.formats.numbers import all_finite, shortest
+from bpa_ppl.formats.numbers import all_finite
 from bpa_ppl.formats.streams import decoded, decoded_lines, read_blocks, unpacked_name
 from bpa_ppl.labels import repeated
 from bpa_ppl.nbest import NBest
@@ -29,7 +30,8 @@ from bpa_ppl.rows.base import ID, REFERENCE, TEXT
 from bpa_ppl.rows.schema import Fields
 
 SCORE = "score"
-_FIRST = re.compile(rb"\S+-1[ \t]+-?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?(?:[ \t\r]|$)")
+# Without a sign, a point or an exponent a number may be the first word.
+_FIRST = re.compile(rb"\S+-1[ \t]+(?=\S*[-.eE])-?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?(?:[ \t\r]|$)")
 
 
 class Kaldi(NBestFormat, frozen=True):
@@ -48,10 +50,10 @@ class Kaldi(NBestFormat, frozen=True):
     references: str = ""
 
     def detect(self, first_line: bytes) -> bool:
-        """Return whether a line has a key of rank 1 and a number.
+        """Return whether a line has a key of rank 1 and a score with a sign or a decimal point.
 
-        >>> Kaldi().detect(b"utt-1 -35.2 the words"), Kaldi().detect(b"utt-1 the words")
-        (True, False)
+        >>> [Kaldi().detect(b"utt-1 " + rest) for rest in (b"-35.2 the words", b"35 people came")]
+        [True, False]
         """
         return _FIRST.match(first_line) is not None
 
@@ -59,8 +61,8 @@ class Kaldi(NBestFormat, frozen=True):
         r"""Yield the rows of each block of whole lines.
 
         Raises:
-            DataError: with file and line, if a line has no key or no number, or another file lacks
-                the key of a hypothesis.
+            DataError: with file and line, if a line has no key or no number, a key occurs twice,
+                or another file lacks the key of a hypothesis.
 
         >>> lines = b"a-1 -1.5 the cat\na-2 -2 a cat\nb-1 -1 hello\n"
         >>> rows = next(Kaldi().parse([lines], ReadOptions("nbest")))
@@ -73,6 +75,7 @@ class Kaldi(NBestFormat, frozen=True):
         columns = _columns_of(tuple(files), options, (SCORE,) if has_score else ())
         references = references_by_key(self.references)
         first, has_reference = 1, False
+        known = set[bytes]()
         for block in blocks:
             lines = block[:-1].split(b"\n")
             numbers = range(first, first + len(lines))
@@ -82,6 +85,13 @@ class Kaldi(NBestFormat, frozen=True):
                 problem = "an empty line: each line begins with a key such as utt-1"
                 raise options.error(problem, numbers[at])
             keys = [parts[0] for parts in cut]
+            repeats = not known.isdisjoint(keys) or len(set(keys)) < len(keys)
+            for key, number in zip(keys, numbers, strict=True) if repeats else ():
+                if key in known:
+                    problem = f"the key {quoted(key)} occurs twice: leave one out"
+                    raise options.error(problem, number, "duplicate")
+                known.add(key)
+            known.update(keys)
             ids = decoded_lines(_utterances(keys, numbers, options), options.origin, numbers)
             hypotheses: dict[str, Any] = {}
             if has_score:
@@ -98,7 +108,7 @@ class Kaldi(NBestFormat, frozen=True):
             yield schema.rows(Fields(hypotheses, sentences, np.arange(count), np.array(numbers)))
             first += count
         if self.references and not has_reference:
-            raise no_reference(options.origin, self.references)
+            raise no_common_id(options.origin, self.references, references)
 
     def write(self, nbest: NBest, file: TextIO) -> None:
         """Write lists with one feature, with the ids that they were read with.
@@ -111,7 +121,7 @@ class Kaldi(NBestFormat, frozen=True):
         >>> lists = NBest.from_lists([["the cat", "a cat"]], [[[-1.5], [-2]]], ["score"])
         >>> Kaldi().write(lists, sys.stdout)
         0-1 -1.5 the cat
-        0-2 -2 a cat
+        0-2 -2.0 a cat
         """
         names = nbest.feature_names
         if len(names) != 1 or nbest.totals is not None:
@@ -129,7 +139,7 @@ class Kaldi(NBestFormat, frozen=True):
                 if any(mark in text for mark in "\n\r"):
                     problem = f"a text of sentence {identifier} has a line break: write jsonl"
                     raise DataError(problem, nbest.origin, code="not-supported")
-                score = shortest(nbest.features[row, 0])
+                score = str(nbest.features[row, 0])  # with a point, by which it is detected
                 file.write(f"{identifier}-{rank} {score} {text}".rstrip() + "\n")
 
 
@@ -165,12 +175,6 @@ def references_by_key(path: str) -> Mapping[str, str]:
         decoded(key, path, number): decoded(rest, path, number)
         for key, (rest, number) in table.items()
     }
-
-
-def no_reference(origin: str, path: str) -> DataError:
-    """Return the error of lists none of whose utterances is in the file of references."""
-    problem = f"none of its utterances is in {path}: give the references of the same utterances"
-    return DataError(problem, origin, parameter="references", code="mismatch")
 
 
 def _utterances(keys: list[bytes], numbers: Sequence[int], options: ReadOptions) -> list[bytes]:

@@ -17,6 +17,7 @@ import numpy.typing as npt
 from numba import njit
 
 from bpa_ppl.columns import take
+from bpa_ppl.compiling import compiled
 from bpa_ppl.formats.moses_lines import (
     ALIGNMENT,
     SEGMENTATION,
@@ -233,7 +234,7 @@ def _selected(rows: Rows, which: Int64) -> Rows:
     return rows._replace(**{name: take(getattr(rows, name), which) for name in names})
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def _parse(data: UInt8, columns: _Columns, table: _Table) -> int:
     """Fill the rows of the lines that are as the first one; return the number of distinct texts."""
     distinct = at = 0 * len(table.ids)  # not a literal, which has another type

@@ -41,7 +41,12 @@ _SHAPES = (
     (rb"data: ", "openai", "it is a stream of parts of answers: join the parts, or do not stream"),
     (rb"\s*\[", "jsonl", "it is an array: write one object per line, as `jq -c '.[]'` does"),
     (rb"\s*\{", "jsonl", "its first line is not a whole object: `jq -c .` writes one per line"),
-    (rb"\S+-1[ \t]", "kaldi", "it has no scores: kaldi:scores=FILE, or kaldi:score=false"),
+    (
+        rb"\S+-1[ \t]",
+        "kaldi",
+        "it has no scores with a decimal point: kaldi:scores=FILE, or kaldi:score=false; or "
+        "kaldi:score=true if they have none",
+    ),
     (rb"[^\t]*\t", "tsv", "its first line does not name the columns (id, text, …)"),
     (rb"\S+ .*= ?[-+.\d]", "moses", f"no ` ||| ` separates its fields: a line reads {SHAPE}"),
     (rb"", "plain", "the size of its lists is not given: plain:list_size=50"),
@@ -67,13 +72,15 @@ def read_nbest(
             `io.StringIO`, the bytes of a file, or an iterable of its lines.
         references: one file or several, with a line for each sentence of the text, or the
             references themselves as one tuple for each sentence; texts in a list are names of
-            files. The list with id i has reference number i − `first_id`. They are used instead of
+            files. The list with id i has reference number i − `first_id`. A dictionary, or a file
+            with lines `id<TAB>text` or of JSON, has those of some ids. They are used instead of
             references in the file itself.
         sources: a file of source sentences, one per line, or a list of the sentences.
         format: the name of a format, with settings as in "plain:list_size=50", or the format
             itself; "auto" detects it from the content.
         first_id: the id of the first sentence of the text, usually 0 or 1. Ids that are texts are
-            counted from here, and kept as the sentence extra `id`.
+            counted from here, and kept as the sentence extra `id`; those that are integers are
+            numbers of lines of the references or sources.
         bad: what to do about a value that is not a finite 32-bit number, or about errors, refusals
             and unfinished answers in responses of an API: "error", or "drop" to leave the
             hypothesis out, with a warning.

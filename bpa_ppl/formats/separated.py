@@ -1,9 +1,10 @@
 """Tables as text, separated by tabs, commas or semicolons: a header, then a hypothesis per line.
 
-See `bpa_ppl.rows.schema` for the meaning of the columns. Cells are quoted as by Python's csv
-module. The first cell of a column that is not empty shows whether the column is of numbers or of
-texts; an empty cell among numbers is a missing number. Lines whose cells are all empty are left
-out. Where a comma is the decimal mark, Excel separates the cells of CSV by semicolons.
+See `bpa_ppl.rows.schema` for the meaning of the columns. Cells of CSV are quoted as by Python's csv
+module; those of TSV are not, as programs of translation write them, unless the name of the first
+column is quoted. A cell that is empty or `NA` is missing; the first other cell of a column shows
+whether it is of numbers or of texts. Lines whose cells are all empty are left out. Where a comma is
+the decimal mark, Excel separates the cells of CSV by semicolons.
 
 Most blocks of lines are read by PyArrow. Those that it cannot read are read cell by cell, which
 gives the same rows or says what is wrong.
@@ -12,6 +13,7 @@ gives the same rows or says what is wrong.
 from __future__ import annotations
 
 import csv
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, ClassVar, TextIO
 
@@ -33,6 +35,9 @@ from bpa_ppl.rows.schema import DECIMAL_COMMA, Fields, looks_numeric
 from bpa_ppl.rows.writing import all_texts, references_by_column, written
 
 _HEAD = 50  # lines that are read cell by cell, and show the kinds of the columns
+_MISSING = "NA"  # like an empty cell, outside texts
+#: A cell with quotation marks around it, and doubled ones inside it.
+_QUOTED = re.compile(rb'(?<![^\t\n])"[^"\t\n]*""[^\t\n]*"(?=[\t\r\n])')
 
 
 class Separated(TableFormat, frozen=True):
@@ -41,11 +46,14 @@ class Separated(TableFormat, frozen=True):
     Attributes:
         separator: between cells, in files that are written.
         alternative: another one that is read; then numbers may have decimal commas.
+        quoted: whether cells may be quoted; they also are if the name of the first column is.
     """
 
     separator: ClassVar[str]
     alternative: ClassVar[str] = ""
     required: ClassVar[tuple[tuple[str, ...], ...]] = ((ID, TEXT),)
+
+    quoted: bool = True
 
     def field_names(self, first_line: bytes) -> list[str]:
         r"""Return the cells of a header.
@@ -73,15 +81,16 @@ class Separated(TableFormat, frozen=True):
         """
         schema = SchemaReader(options.origin, options.bad, options.first_id, typed=False)
         names = self.names(options.origin)
-        for fields in ahead(_Reader(self._separators, options, names).fields(blocks)):
+        reader = _Reader(self._separators, self.quoted, options, names)
+        for fields in ahead(reader.fields(blocks)):
             yield schema.rows(fields)
 
     def write(self, nbest: NBest, file: TextIO) -> None:
         """Write the lists.
 
         Raises:
-            DataError: if a name has another meaning, or an empty reference cannot be distinguished
-                from a missing one.
+            DataError: if a name has another meaning, an empty reference cannot be distinguished
+                from a missing one, or a cell that is not quoted has a separator or a line break.
 
         >>> import sys
         >>> lists = NBest.from_lists([["a, b"]], [[[-1.5]]], ["lm"], references=["the cat"])
@@ -108,21 +117,30 @@ class Separated(TableFormat, frozen=True):
             columns_of = (of[rows] for of in of_rows)
             for text, *others in zip(nbest.texts(sentence), *columns_of, strict=True):
                 lines.append([first, text, *known, *others])
-            file.writelines(self.separator.join(map(self._quoted, cells)) + "\n" for cells in lines)
+            try:
+                file.writelines(self.separator.join(map(self._cell, of)) + "\n" for of in lines)
+            except ValueError as error:
+                problem = f"sentence {first} has {error}: write csv or jsonl"
+                raise DataError(problem, nbest.origin, code="not-supported") from error
             lines = []
 
-    def _quoted(self, cell: str) -> str:
+    def _cell(self, text: str) -> str:
         # The csv module leaves a carriage return as it is, and then refuses to read it.
-        if not any(mark in cell for mark in (self.separator, '"', "\n", "\r")):
-            return cell
-        return '"' + cell.replace('"', '""') + '"'
+        odd = any(mark in text for mark in (self.separator, "\n", "\r"))
+        if odd and not self.quoted:
+            raise ValueError(f"{quoted(text)}, with {quoted(self.separator)} or a line break in it")
+        if not self.quoted or not (odd or '"' in text):
+            return text
+        return '"' + text.replace('"', '""') + '"'
 
 
 class Tsv(Separated, frozen=True):
-    """Cells separated by tabs."""
+    """Cells separated by tabs, not quoted unless the setting says so."""
 
     suffixes: ClassVar[tuple[str, ...]] = (".tsv",)
     separator: ClassVar[str] = "\t"
+
+    quoted: bool = False
 
 
 class Csv(Separated, frozen=True):
@@ -138,14 +156,16 @@ class _Reader:
 
     Args:
         separators: that may be between cells; the header shows which one is.
+        quoted: whether cells may be quoted.
         options: how to read.
         names: of the columns.
     """
 
-    def __init__(self, separators: str, options: ReadOptions, names: ColumnNames):
+    def __init__(self, separators: str, quoted: bool, options: ReadOptions, names: ColumnNames):
         self._names, self._left_out = names, set[str]()
         self.separator, self._separators, self.options = separators[0], separators, options
-        self._decimal = "."  # the decimal mark of numbers
+        self._quoted, self._looks_quoted = quoted, False
+        self._decimal = "."  # the decimal mark of numbers; empty until one of them has any
         self._header: list[str] | None = None
         # Whether each column is of numbers; None while all of its cells are empty.
         self._numeric: dict[str, bool | None] = {}
@@ -164,7 +184,8 @@ class _Reader:
             if self._header is None and not self._begun:
                 self._choose_separator(block.partition(b"\n")[0])
             data, self._begun = self._begun + block, b""
-            columns = self._regular(data) if self._numeric else None
+            self._note_quotes(data)
+            columns = self._regular(data) if self._numeric and self._decimal else None
             if columns is None:
                 columns, lines = self._irregular(data)
             else:
@@ -173,7 +194,7 @@ class _Reader:
             if len(lines):
                 sentences = {n: v for n, v in columns.items() if is_of_sentence(n)}
                 others = columns.keys() - sentences.keys() - self._left_out
-                hypotheses = {n: v for n, v in columns.items() if n in others}
+                hypotheses = {n: _present(n, v) for n, v in columns.items() if n in others}
                 yield Fields(hypotheses, sentences, np.arange(len(lines)), lines)
         if self._begun:
             problem = "a quoted cell that does not end: double the quotes inside it"
@@ -183,10 +204,23 @@ class _Reader:
 
     def _choose_separator(self, first_line: bytes) -> None:
         self.separator = max(self._separators, key=lambda mark: len(_header(first_line, mark)))
+        self._quoted = self._quoted or first_line.startswith(b'"')
         if self.separator != self._separators[0]:
+            self._decimal = ""
             warn_user(
                 f"{self.options.origin}: the cells are separated by {quoted(self.separator)}, as "
                 "Excel writes them in some languages, where numbers have decimal commas"
+            )
+
+    def _note_quotes(self, data: bytes) -> None:
+        if self._quoted or self._looks_quoted or b'""' not in data:
+            return
+        if cell := _QUOTED.search(data):
+            self._looks_quoted = True
+            line = self._line + data.count(b"\n", 0, cell.start())
+            warn_user(
+                f"{self.options.origin}:{line}: a cell looks quoted, but its quotation marks are "
+                "read as part of the text: if they are not, read the file as tsv:quoted=true"
             )
 
     def _regular(self, data: bytes) -> dict[str, Any] | None:
@@ -208,12 +242,15 @@ class _Reader:
                     arrow_file(data),
                     arrow.ReadOptions(column_names=list(types), block_size=len(data) + 1),
                     arrow.ParseOptions(
-                        delimiter=self.separator, newlines_in_values=True, ignore_empty_lines=False
+                        delimiter=self.separator,
+                        quote_char='"' if self._quoted else False,
+                        newlines_in_values=self._quoted,
+                        ignore_empty_lines=False,
                     ),
                     arrow.ConvertOptions(
                         column_types=types,
                         decimal_point=self._decimal,
-                        null_values=[""] if some_missing else [],
+                        null_values=["", _MISSING] if some_missing else [],
                         strings_can_be_null=False,
                     ),
                 )
@@ -250,6 +287,8 @@ class _Reader:
                 problem = f"{counted(len(record), 'cell')}, but the header has {len(header)}"
                 mark = quoted(self.separator)
                 remedy = f"separate cells by {mark}, and quote a cell that contains {mark}"
+                if not self._quoted:
+                    remedy = f"separate cells by {mark}, or read quoted cells as tsv:quoted=true"
                 raise self.options.error(f"{problem}: {remedy}", line, "wrong-length")
         columns: dict[str, Any] = {}
         for name, cells in zip(header, zip(*records, strict=True), strict=False):
@@ -262,7 +301,7 @@ class _Reader:
     def _whole_end(self, data: bytes) -> bool:
         """Return whether the last line does not end inside a quoted cell."""
         last = data[data.rfind(b"\n", 0, -1) + 1 :]
-        if b'"' not in last:
+        if not self._quoted or b'"' not in last:
             return True
         try:
             list(csv.reader([last.decode()], delimiter=self.separator, strict=True))
@@ -274,6 +313,12 @@ class _Reader:
         """Return the cells of each record, and the line that it begins in."""
         text = decoded(data, self.options.origin, self._line)
         lines = [f"{line}\n" for line in text[:-1].split("\n")]
+        if not self._quoted:
+            cells = [line[:-1].removesuffix("\r").split(self.separator) for line in lines]
+            filled = [place for place, of_line in enumerate(cells) if any(of_line)]
+            numbers = self._line + np.array(filled, np.int64)
+            self._line += len(lines)
+            return [cells[place] for place in filled], numbers
         csv.field_size_limit(max(csv.field_size_limit(), len(text)))
         # A quoted cell that continues in the next block takes in the line that is added here.
         reader = csv.reader([*lines, "end"], delimiter=self.separator)
@@ -310,17 +355,22 @@ class _Reader:
     def _numbers(self, name: str, cells: Sequence[str], lines: Int64) -> Float64:
         def number(cell: str, line: int, what: str) -> float:
             printed = self._with_point(cell)
-            if self._decimal == "," and printed == cell and "." in cell:
-                problem = f"{what}{quoted(cell)} has a decimal point, but numbers before it a comma"
-                raise self.options.error(f"{problem}: write one of both", line, "bad-number")
+            mark = "," if printed != cell else "." if "." in cell else ""
+            if mark and self._decimal not in ("", mark):
+                this, other = ("a point", "commas") if mark == "." else ("a comma", "points")
+                problem = f"{what}{quoted(cell)} has {this}, but numbers before it have decimal "
+                problem += f"{other}: write one decimal mark, and no separators of thousands"
+                raise self.options.error(problem, line, "bad-number")
             remedy = "correct it, leave the cell empty if there is no value"
-            return self.options.number(printed, line, what, remedy)
+            value = self.options.number(printed, line, what, remedy)
+            self._decimal = self._decimal or mark
+            return value
 
         pairs = zip(cells, lines.tolist(), strict=True)
-        return np.array([number(c, n, f"{name}: ") if c.strip() else np.nan for c, n in pairs])
+        return np.array([np.nan if _is_missing(c) else number(c, n, f"{name}: ") for c, n in pairs])
 
     def _is_numeric(self, name: str, cells: Sequence[str]) -> bool | None:
-        """Return whether the first cell that is not empty is a number; None if all are empty."""
+        """Return whether the first cell that is not missing is a number; None if all are."""
         if name == TEXT or is_of_sentence(name):
             return False
         first = _first(cells)
@@ -328,10 +378,8 @@ class _Reader:
 
     def _with_point(self, cell: str) -> str:
         """Return a number that has a decimal comma with a point instead, and any other cell."""
-        if self.separator == self._separators[0] or not DECIMAL_COMMA.fullmatch(cell):
-            return cell
-        self._decimal = ","
-        return cell.replace(",", ".")
+        commas = self.separator != self._separators[0] and DECIMAL_COMMA.fullmatch(cell)
+        return cell.replace(",", ".") if commas else cell
 
 
 def _header(line: bytes, separator: str) -> list[str]:
@@ -354,8 +402,20 @@ def _with_short_head(blocks: Iterable[bytes]) -> Iterator[bytes]:
 
 def _fits(values: Sequence[Any]) -> bool:
     """Return whether a column of hypotheses reads back as texts."""
-    return all_texts(values) and bool(_first(values)) and not looks_numeric(_first(values))
+    texts = all_texts(values) and _MISSING not in values
+    return texts and bool(_first(values)) and not looks_numeric(_first(values))
 
 
 def _first(values: Sequence[str]) -> str:
-    return next((value for value in values if value.strip()), "")
+    return next((value for value in values if not _is_missing(value)), "")
+
+
+def _is_missing(cell: str) -> bool:
+    return cell == _MISSING or not cell.strip()
+
+
+def _present(name: str, values: Any) -> Any:
+    """Return a column of texts in which missing ones are empty, and any other column."""
+    if name == TEXT or isinstance(values, np.ndarray) or _MISSING not in values:
+        return values
+    return ["" if value == _MISSING else value for value in values]

@@ -62,19 +62,19 @@ class Sockeye(NBestFormat, frozen=True):
         (('score',), [1], ['a cat'], [[0.5]])
         """
         schema = SchemaReader(options.origin, options.bad, options.first_id, nan_is_missing=False)
-        last: Any = None
         width = 0
         for _, records, numbers in json_values(blocks, options.origin):
-            each = zip(records, [last, *records], numbers, strict=False)
-            lists = [_checked_list(*record, options) for record in each]
+            pairs = zip(records, numbers, strict=True)
+            lists = [_checked_list(record, number, options) for record, number in pairs]
             sizes = [len(scores) for _, scores in lists]
             parents = np.repeat(np.arange(len(records)), sizes)
             lines = np.array(numbers, np.int64)
             listed = list(chain.from_iterable(scores for _, scores in lists))
+            begins = not width
             width = width or (len(listed[0]) or 1 if isinstance(listed[0], list) else 1)
             columns = _columns(listed, width, options, lines[parents])
             if self.costs:
-                if last is None:
+                if begins:
                     _note_sign(columns[0], sizes, options.origin)
                 columns = [list(map(neg, column)) for column in columns]
             texts = list(chain.from_iterable(texts for texts, _ in lists))
@@ -83,7 +83,6 @@ class Sockeye(NBestFormat, frozen=True):
             others = [n for n in dict.fromkeys(chain.from_iterable(records)) if n not in _OWN]
             sentences: dict[str, Any] = {n: [of.get(n) for of in records] for n in others}
             sentences["id"] = [of["sentence_id"] for of in records]
-            last = records[-1]
             yield schema.rows(Fields(hypotheses, sentences, parents, lines, nested=True))
 
     def write(self, nbest: NBest, file: TextIO) -> None:
@@ -137,17 +136,13 @@ def _exact(values: np.ndarray) -> list[Any]:
     return [_exact(v) if np.ndim(v) else float(str(v)) for v in values]
 
 
-def _checked_list(
-    record: Any, before: Any, number: int, options: ReadOptions
-) -> tuple[list[Any], list[Any]]:
-    """Return texts and scores of a line with the fields of Sockeye, not the id of that before."""
+def _checked_list(record: Any, number: int, options: ReadOptions) -> tuple[list[Any], list[Any]]:
+    """Return texts and scores of a line with the fields of Sockeye."""
     message, code = "", "bad-line"
     if not isinstance(record, dict) or not {"sentence_id", "translation", "score"} <= record.keys():
         message = f"not a line of Sockeye: a line reads {_SHAPE}"
     elif not isinstance(record["translation"], str):
         message = f"translation is {shown(record['translation'])}, not a text"
-    elif before is not None and record["sentence_id"] == before["sentence_id"]:
-        message, code = f"a second list of sentence {record['sentence_id']}", "duplicate"
     elif "id" in record and isinstance(record["sentence_id"], str):
         message, code = "a field id next to a sentence_id that is a text: rename it", "bad-name"
     else:

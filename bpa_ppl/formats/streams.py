@@ -8,11 +8,13 @@ import gzip
 import io
 import lzma
 import os
+import shutil
+import stat
 import sys
 import tempfile
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from contextvars import copy_context
 from functools import partial
 from itertools import chain, islice, repeat
@@ -41,6 +43,7 @@ _BLOCK = 1 << 20  # bytes of text in a block
 _STREAM_GIB, _WHOLE_GIB, _LIMIT = 16.0, 1.0, "BPA_PPL_UNPACKED_LIMIT"
 _BOM = b"\xef\xbb\xbf"
 _MAGIC = 8  # bytes that identify compressed files
+_MAX_LINKS = 40  # that are followed one after another, as Linux does
 
 
 class Codec(NamedTuple):
@@ -407,8 +410,9 @@ def atomic_path(path: AnyPath) -> Iterator[Path]:
 
     After an error, or Ctrl-C, the temporary file is removed and `path` is as before; the file of a
     killed process is removed by the next one that writes into the folder. The temporary name ends
-    as `path` does. `-` copies the file to the standard output; pipes and devices are written to
-    directly.
+    as `path` does, and the mode of an existing file is kept. Pipes and devices are written to
+    directly. `-` copies the file to the standard output, and a name such as `/dev/stdout` or
+    `/dev/fd/3` to a file that is open already, at its present position.
 
     Raises:
         DataError: at the start if `path` cannot be written, or later if the disk is full.
@@ -443,35 +447,64 @@ def _atomic_paths(*paths: AnyPath) -> Iterator[tuple[Path, ...]]:
     with ExitStack() as stack, _named_errors(*paths):
         parts = [stack.enter_context(_part(path)) for path in paths]
         yield tuple(temporary for temporary, _ in parts)
-        for path, (temporary, _) in zip(paths, parts, strict=True):
-            if str(path) == STANDARD:
-                with standard_output() as text:
-                    text.buffer.write(temporary.read_bytes())
-        for part, target in parts:
-            if target is not None:
-                part.replace(target)
+        for _, finish in parts:
+            finish()
 
 
 @contextmanager
-def _part(path: AnyPath) -> Iterator[tuple[Path, Path | None]]:
-    """Provide the path to write to, and the one to rename it to, or None."""
-    if str(path) == STANDARD:
-        with tempfile.TemporaryDirectory() as folder:
-            yield Path(folder) / "output", None
-        return
+def _part(path: AnyPath) -> Iterator[tuple[Path, Callable[[], object]]]:
+    """Provide the path to write to, and what puts its content in place when all is written."""
     try:
-        target = Path(os.path.realpath(path))
+        target, is_open = Path(os.path.realpath(path)), open_descriptor(path)
+        status = os.stat(path) if os.path.exists(path) else None
     except ValueError as error:  # no file can have this name
         raise OSError(errno.EINVAL, str(error)) from error
-    if target.exists() and not target.is_file() and not target.is_dir():
-        yield target, None
+    is_file = status is not None and stat.S_ISREG(status.st_mode)
+    if str(path) == STANDARD or (is_open is not None and is_file):
+        with tempfile.TemporaryDirectory() as folder:
+            temporary = Path(folder) / "output"
+            yield temporary, partial(_copy, temporary, is_open)
         return
     if target.is_dir():
         raise IsADirectoryError
-    if target.exists() and not os.access(target, os.W_OK):
-        raise PermissionError  # renaming would replace the file without one
+    if status is not None and not is_file:
+        yield Path(path), lambda: None
+        return
+    if is_file:
+        os.close(os.open(target, os.O_WRONLY))  # renaming would replace a file set read-only
     with part_of(target) as temporary:
-        yield temporary, target
+        if is_file:
+            with suppress(OSError):  # some drives have no modes
+                shutil.copymode(target, temporary)
+        yield temporary, partial(temporary.replace, target)
+
+
+def open_descriptor(path: AnyPath) -> int | None:
+    """Return the number of the open file that a name such as `/dev/stdout` or `/dev/fd/3` means.
+
+    >>> open_descriptor("/dev/fd/1"), open_descriptor("posterior.nc")
+    (1, None)
+    """
+    for _ in range(_MAX_LINKS):
+        folder, name = os.path.split(os.path.abspath(path))
+        if os.path.realpath(folder) in ("/dev/fd", f"/proc/{os.getpid()}/fd"):
+            return int(name) if name.isdecimal() else None
+        if not os.path.islink(path):
+            return None
+        path = os.path.join(folder, os.readlink(path))
+    return None
+
+
+def _copy(file: Path, descriptor: int | None) -> None:
+    """Write a file to an open one; None is the standard output."""
+    if descriptor is None:
+        with standard_output() as text:
+            text.buffer.write(file.read_bytes())
+        return
+    if sys.stdout is not None:
+        sys.stdout.flush()
+    with open(descriptor, "wb", closefd=False) as target:
+        target.write(file.read_bytes())
 
 
 @contextmanager
@@ -483,7 +516,8 @@ def _named_errors(*paths: AnyPath) -> Iterator[None]:
         raise  # the reader of the pipe needs no more
     except OSError as error:
         named = error.filename
-        if named is not None and not is_part(named) and named not in map(os.path.realpath, paths):
+        ours = () if named is None else {*map(str, paths), *map(os.path.realpath, paths)}
+        if named is not None and not is_part(named) and str(named) not in ours:
             raise  # the error is about another file
         names = ("<standard output>" if str(path) == STANDARD else str(path) for path in paths)
         raise denied(", ".join(names), error, "written") from error

@@ -12,7 +12,8 @@ from bpa_ppl.formats.base import WeightFormat
 from bpa_ppl.formats.numbers import finite, shortest
 from bpa_ppl.labels import expand
 
-_LINE = re.compile(r"""(?:[^\s#=:'"\[{][^#=:]*|"(?:[^"\\]|\\.)*"|'[^']*')\s*:(?:\s|$)|-\s|---""")
+_LINE = re.compile(r"""(?:[^\s#=:'"\[{][^#=:]*|"(?:[^"\\]|\\.)*"|'[^']*')\s*:(?:\s|$)|[-?]\s|---""")
+_LONGEST = 1000  # characters of a name before a colon; YAML allows 1024, with quotes
 #: Names that need no quotes.
 _PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9_]*(\[\d+\])?")
 _NOT_PLAIN = {"y", "n", "yes", "no", "on", "off", "true", "false", "null"}
@@ -120,7 +121,9 @@ class YamlWeights(WeightFormat, frozen=True):
         "system=A": 1
         """
         for name, value in weights.items():
-            file.write(f"{_quoted(name)}: {shortest(float(value))}\n")
+            key = _quoted(name)
+            key = f"? {key}\n" if len(key) > _LONGEST else key
+            file.write(f"{key}: {shortest(float(value))}\n")
 
 
 def _entries(text: str, origin: str) -> tuple[tuple[str, Any], ...] | list[Any]:

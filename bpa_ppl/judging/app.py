@@ -13,17 +13,22 @@ import msgspec
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.middleware import Middleware
-from starlette.middleware.trustedhost import TrustedHostMiddleware
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Mount, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from bpa_ppl.errors import BpaError, DataError
+from bpa_ppl.errors import DataError
 from bpa_ppl.judging.journal import PLACES
 from bpa_ppl.judging.session import Session
 from bpa_ppl.judging.view import panel, question_view
-from bpa_ppl.serving.web import Refused, error_response, read_body, static_routes
+from bpa_ppl.serving.web import (
+    Refused,
+    error_response,
+    read_body,
+    static_routes,
+    web_application,
+)
 
 #: Bytes of the body of a request; corrections are the only long part.
 _LIMIT = 2**18
@@ -74,7 +79,7 @@ def application(
     strengths: bool = False,
     rate: bool = False,
     files: Sequence[Path] = (),
-    hosts: Sequence[str] = ("127.0.0.1", "localhost"),
+    hosts: Sequence[str] = (),
 ) -> Starlette:
     """Return the application of a session, for uvicorn or another ASGI server.
 
@@ -84,8 +89,8 @@ def application(
         strengths: whether the page asks how much better the best candidate is.
         rate: whether it asks for a rating of each candidate instead of the best one.
         files: of the lists; if one changes, answers are refused.
-        hosts: names of the server; requests to other names are refused, because a page of
-            another site may have resolved its own name to this address.
+        hosts: names of the server, besides 127.0.0.1 and localhost; requests to other names are
+            refused.
     """
     lock = Lock()
     states = {path: _file_state(path) for path in files}
@@ -149,13 +154,11 @@ def application(
         Route("/undo", undo, methods=["POST"]),
     ]
     pages = static_routes("bpa_ppl.judging", _HEADERS)
-    return Starlette(
-        routes=[Mount(f"/{token}", routes=[*api, *pages])],
-        middleware=[
-            Middleware(TrustedHostMiddleware, allowed_hosts=list(hosts), www_redirect=False),
-            Middleware(_TokenMiddleware, token=token),
-        ],
-        exception_handlers={Refused: _refused, BpaError: _failed, ClientDisconnect: _closed},
+    return web_application(
+        [Mount(f"/{token}", routes=[*api, *pages])],
+        hosts,
+        [Middleware(_TokenMiddleware, token=token)],
+        {DataError: _failed},
     )
 
 
@@ -174,26 +177,15 @@ async def _read(request: Request, kind: type[_Body]) -> _Body:
     Raises:
         Refused: if it is too large, or not JSON as expected.
     """
-    media_type = request.headers.get("content-type", "").partition(";")[0].strip()
-    if media_type != "application/json":
-        raise Refused(415, "send application/json", "bad-type")
-    body = await read_body(request, _LIMIT, "write a shorter correction")
+    _, body = await read_body(request, _LIMIT, "write a shorter correction")
     try:
         return msgspec.json.decode(body, type=kind)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise Refused(400, f"the body is not as expected: {error}", "bad-json") from error
 
 
-async def _refused(request: Request, error: Exception) -> Response:
-    assert isinstance(error, Refused)
-    return error_response(error.status, error.message, error.code)
-
-
 async def _failed(request: Request, error: Exception) -> Response:
-    assert isinstance(error, BpaError)
-    status = 500 if isinstance(error, DataError) else 422
-    return error_response(status, error.message, error.code, error.parameter)
-
-
-async def _closed(request: Request, error: Exception) -> Response:
-    return error_response(499, "the client closed the connection", "closed")
+    """Return an error of the files of the session, which is not one of the request."""
+    response = error_response(error)
+    response.status_code = 500
+    return response

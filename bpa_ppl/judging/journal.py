@@ -19,13 +19,17 @@ from __future__ import annotations
 import errno
 import json
 import os
+import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import Annotated, Any, TypeAlias
+
+import msgspec
 
 from bpa_ppl.errors import DataError, UsageError, one_of, quoted
+from bpa_ppl.notes import log_info
 
 FORMAT, VERSION = "judgements", 1
 #: The possible answers: the best candidate by its place, no difference, none, and ratings.
@@ -39,21 +43,10 @@ RATINGS = (1, 5)
 RANDOM, INFORMATION, REPEAT = "random", "information", "repeat"
 
 
-class Choice(NamedTuple):
-    """What an answer says about some candidates of a list.
-
-    Attributes:
-        candidates: their positions in the list.
-        chosen: the number of the best of them; 2 if there is no difference between two.
-        weight: how much it counts.
-
-    >>> Choice((3, 0), 0).candidates
-    (3, 0)
-    """
-
-    candidates: tuple[int, ...]
-    chosen: int
-    weight: float = 1.0
+#: What corrections may not contain: it is neither shown nor stored.
+_NO_TEXT = re.compile("[\0\ud800-\udfff]")
+_MALFORMED = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+_Position: TypeAlias = Annotated[int, msgspec.Meta(ge=0)]
 
 
 @dataclass(frozen=True)
@@ -80,11 +73,11 @@ class Judgement:
     >>> Judgement("a", (1, 0), "first", rater="ann").best
     1
     >>> Judgement("a", (1, 0, 2), "rated", ratings=(2, 5, 2)).choices[0]
-    Choice(candidates=(1, 0), chosen=1, weight=1.0)
+    ((1, 0), 1, 1.0)
     """
 
     id: int | str
-    candidates: tuple[int, ...]
+    candidates: tuple[_Position, ...]
     answer: str
     asked: str = RANDOM
     strength: str | None = None
@@ -95,31 +88,47 @@ class Judgement:
     time: str = ""
 
     def __post_init__(self) -> None:
-        one_of(self.answer, (*answers_to(len(self.candidates)), RATED), "answer")
+        count = len(self.candidates)
+        if not 2 <= count == len(set(self.candidates)) <= len(PLACES):
+            problem = f"candidates are not two to {len(PLACES)} different ones"
+            raise UsageError(problem, parameter="candidates")
+        one_of(self.answer, (*answers_to(count), RATED), "answer")
         if self.strength is not None:
             one_of(self.strength, tuple(STRENGTHS), "strength", "strength")
         if (self.answer == RATED) is not (self.ratings is not None):
             raise UsageError("ratings belong to the answer rated", parameter="ratings")
         low, high = RATINGS
         if self.ratings is not None and (
-            len(self.ratings) != len(self.candidates)
+            len(self.ratings) != count
             or not all(type(rating) is int and low <= rating <= high for rating in self.ratings)
         ):
             problem = f"give a whole number from {low} to {high} for each candidate"
             raise UsageError(f"{problem}, not {self.ratings}", parameter="ratings")
+        if self.predicted is not None and len(self.predicted) != count:
+            raise UsageError("predicted is not a number for each candidate", parameter="predicted")
+        if self.correction is not None and _NO_TEXT.search(self.correction):
+            problem = "a correction is a text without NUL: write it again"
+            raise UsageError(problem, parameter="correction")
 
     @property
-    def choices(self) -> list[Choice]:
-        """What the answer says: one choice, none if it was skipped, or one of each rated pair."""
+    def choices(self) -> list[tuple[tuple[int, ...], int, float]]:
+        """What the answer says: one choice, none if it was skipped, or one of each rated pair.
+
+        A choice is among candidates, given by their positions in the list; the number of the best
+        of them, or 2 if there is no difference between two; and how much it counts.
+        """
         if self.ratings is not None:
             rated = zip(self.candidates, self.ratings, strict=True)
-            return [_compared(one, other) for one, other in combinations(rated, 2)]
+            return [
+                ((one, other), 2 if left == right else int(right > left), 1.0)
+                for (one, left), (other, right) in combinations(rated, 2)
+            ]
         if self.answer == SKIP:
             return []
         if self.answer == TIE:
-            return [Choice(self.candidates, 2)]
+            return [(self.candidates, 2, 1.0)]
         weight = STRENGTHS[self.strength or "clearly"]
-        return [Choice(self.candidates, PLACES.index(self.answer), weight)]
+        return [(self.candidates, PLACES.index(self.answer), weight)]
 
     @property
     def best(self) -> int | None:
@@ -142,41 +151,6 @@ class Judgement:
         fields.pop("rater", None)  # the header has it
         return fields
 
-    @classmethod
-    def parse(cls, record: Mapping[str, Any], rater: str | None = None) -> Self:
-        """Return the judgement of a line.
-
-        Raises:
-            UsageError: if the answer makes no sense.
-            ValueError: if a field is missing or invalid.
-
-        >>> Judgement.parse({"id": "a", "candidates": [1, 0], "answer": "tie"}).answer
-        'tie'
-        """
-        shown = record.get("candidates")
-        if not isinstance(record.get("id"), int | str):
-            raise ValueError("no id of a list")
-        if not isinstance(shown, list) or not all(type(n) is int and n >= 0 for n in shown):
-            raise ValueError("candidates are not positions, such as [3, 0]")
-        if not 2 <= len(shown) == len(set(shown)) <= len(PLACES):
-            raise ValueError(f"candidates are not two to {len(PLACES)} different ones")
-        lists = {name: record.get(name) for name in ("ratings", "predicted")}
-        for name, values in lists.items():
-            numbers = isinstance(values, list) and all(type(v) in (int, float) for v in values)
-            if values is not None and not (numbers and len(values) == len(shown)):
-                raise ValueError(f"{name} is not a number for each candidate")
-        return cls(
-            id=record["id"],
-            candidates=tuple(shown),
-            answer=str(record.get("answer")),
-            asked=str(record.get("asked", RANDOM)),
-            strength=record.get("strength"),
-            rater=rater,
-            correction=record.get("correction"),
-            time=str(record.get("time", "")),
-            **{name: values and tuple(values) for name, values in lists.items()},
-        )
-
 
 def answers_to(count: int) -> tuple[str, ...]:
     """Return the possible answers to a question about some number of candidates.
@@ -187,12 +161,6 @@ def answers_to(count: int) -> tuple[str, ...]:
     return (*PLACES[:count], *([TIE] if count == 2 else []), SKIP)
 
 
-def _compared(one: tuple[int, int], other: tuple[int, int]) -> Choice:
-    """Return the choice between two candidates, given the position and the rating of each."""
-    (first, left), (second, right) = one, other
-    return Choice((first, second), 2 if left == right else int(right > left))
-
-
 @dataclass(frozen=True)
 class Journal:
     """The content of a file of judgements.
@@ -201,6 +169,7 @@ class Journal:
         header: of the session.
         lines: of the file after the header, in order: a judgement, or the number of the line whose
             judgement is taken back.
+        path: of the file, for messages.
 
     >>> one, other = Judgement("a", (1, 0), "tie"), Judgement("b", (0, 2), "first")
     >>> Journal({}, (one, other, 3)).kept == {2: one}, Journal({}, (one, other, 3)).undone == other
@@ -209,6 +178,7 @@ class Journal:
 
     header: Mapping[str, Any]
     lines: tuple[Judgement | int, ...] = ()
+    path: str | Path | None = None
 
     @property
     def kept(self) -> dict[int, Judgement]:
@@ -224,16 +194,17 @@ class Journal:
     @property
     def undone(self) -> Judgement | None:
         """The judgement that the last line takes back, if it does."""
-        if not self.lines or isinstance(self.lines[-1], Judgement):
-            return None
-        judgement = self.lines[self.lines[-1] - 2]
+        line = self.lines[-1] if self.lines else None
+        judgements = dict[Any, Judgement | int](enumerate(self.lines, 2))
+        judgement = None if isinstance(line, Judgement) else judgements.get(line)
         return judgement if isinstance(judgement, Judgement) else None
 
 
 def read_journal(path: str | Path) -> Journal:
     """Read a file of judgements.
 
-    A last line without its end, which a crash left, is ignored: its answer was not confirmed.
+    An incomplete last line, which a crash left, is ignored with a note: its answer was not
+    confirmed.
 
     Raises:
         DataError: with file and line, if the file is not one.
@@ -247,27 +218,53 @@ def read_journal(path: str | Path) -> Journal:
     except OSError as error:
         message = f"cannot be read ({error.strerror})"
         raise DataError(message, path, code="file-error") from error
-    lines, header, rater = list[Judgement | int](), None, None
-    for number, line in enumerate(content.split(b"\n")[:-1], 1):
+    return _parsed(content, path)[0]
+
+
+class _Header(msgspec.Struct):
+    """The types of the fields of the first line."""
+
+    lists: str = ""
+    sha256: str | None = None
+    rater: str | None = None
+
+
+def _parsed(content: bytes, path: str | Path) -> tuple[Journal, int]:
+    """Return a file of judgements, and the length of its complete lines without the last end."""
+    *lines, last = content.split(b"\n")
+    if last:
         try:
-            record = json.loads(line)
-            if not isinstance(record, dict):
-                raise ValueError("not an object")
-            if header is None:
+            msgspec.json.decode(last)
+            lines.append(last)
+        except _MALFORMED:  # a part of an object never is one
+            where = f"{path}:{len(lines) + 1}"
+            log_info(f"{where}: the line is incomplete, as after a crash, and is left out")
+    for number, line in enumerate(lines, 1):
+        try:
+            record = msgspec.json.decode(line, type=dict[str, Any])
+            if number == 1:
                 if record.get("format") != FORMAT or record.get("version") != VERSION:
                     raise ValueError(f"the first line is not that of {FORMAT}, version {VERSION}")
-                header, rater = record, record.get("rater")
+                msgspec.convert(record, _Header)
+                header, entries, kept = record, list[Judgement | int](), set[int]()
             elif "undo" in record:
-                lines.append(int(record["undo"]))
+                undone = msgspec.convert(record["undo"], int)
+                kept.remove(undone)
+                entries.append(undone)
             else:
-                lines.append(Judgement.parse(record, rater))
-        except (UsageError, ValueError, TypeError, UnicodeDecodeError) as error:
+                judgement = msgspec.convert(record, Judgement)
+                entries.append(replace(judgement, rater=header.get("rater")))
+                kept.add(number)
+        except KeyError as error:
+            problem = f"there is no answer in line {error} to take back: correct or remove it"
+            raise DataError(problem, path, number) from error
+        except (ValueError, *_MALFORMED) as error:
             problem = f"not a line of judgements ({error}): correct it, or remove the line"
             raise DataError(problem, path, number) from error
-    if header is None:
+    if not lines:
         problem = "no judgements: `bpa judge` writes such a file"
         raise DataError(problem, path, code="no-data")
-    return Journal(header, tuple(lines))
+    return Journal(header, tuple(entries), path), len(b"\n".join(lines))
 
 
 class JournalFile:
@@ -287,18 +284,17 @@ class JournalFile:
 
     def __init__(self, path: str | Path, header: Mapping[str, Any], same: Iterable[str]) -> None:
         self.path = Path(path)
-        if self.path.exists() and self.path.stat().st_size:
-            self.journal = read_journal(path)
+        content = self.path.read_bytes() if self.path.is_file() else b""
+        if content:
+            self.journal, self._end = _parsed(content, path)
             for name in same:
                 if (old := self.journal.header.get(name)) != header.get(name):
                     what = {"sha256": "other lists"}.get(name, f"another {name} ({quoted(old)})")
                     problem = f"judgements of {what}: continue with those, or choose a new file"
                     raise DataError(problem, path, code="mismatch")
-            # A last line without its end is overwritten: its answer was not confirmed.
-            content = self.path.read_bytes()
-            self._end = content.rfind(b"\n") + 1
-            if self._end < len(content):
-                self._write(b"", len(content))
+            if content[self._end :] != b"\n":  # the last line has no end, or is incomplete
+                self._write(b"\n", len(content))
+            self._end += 1
         else:
             self.journal = Journal(header)
             self._end = 0

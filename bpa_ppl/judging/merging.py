@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
 from bpa_ppl.errors import DataError, quoted
-from bpa_ppl.judging.journal import Choice, Journal
+from bpa_ppl.judging.journal import Journal
 from bpa_ppl.nbest import NBest
 from bpa_ppl.quality.preferences import PREFERENCES, RANKINGS, TIES
 
@@ -45,17 +45,19 @@ def with_judgements(nbest: NBest, journals: Iterable[Journal]) -> NBest:
     for number, journal in enumerate(several, 1):
         recorded = journal.header.get("sha256")
         if recorded is not None and recorded != content_hash(nbest):
-            problem = f"the judgements are about other lists ({quoted(journal.header['lists'])})"
-            raise DataError(f"{problem}: give the lists that were judged", nbest.origin)
+            others = quoted(journal.header.get("lists", "without a name"))
+            problem = f"the judgements are about other lists ({others}) than {nbest.origin}"
+            raise DataError(f"{problem}: give the lists that were judged", journal.path)
         unnamed = f"rater {number}" if len(several) > 1 else None
         rater = journal.header.get("rater", unnamed)
-        for judgement in journal.kept.values():
+        for line, judgement in journal.kept.items():
             shown, sentence = list(judgement.candidates), position.get(judgement.id)
             if sentence is None or max(shown) >= nbest.sizes[sentence]:
-                problem = f"the list {quoted(judgement.id)} has no candidates {shown}"
-                raise DataError(f"{problem}: give the lists that were judged", nbest.origin)
+                problem = f"the list {quoted(judgement.id)} of {nbest.origin} has no candidates "
+                problem += f"{shown}: give the lists that were judged"
+                raise DataError(problem, journal.path, line if journal.path else None)
             for choice in judgement.choices:
-                name, entry = _entry(choice, rater)
+                name, entry = _entry(*choice, rater)
                 columns[name][sentence].append(entry)
             if judgement.correction:
                 references[sentence] = (*references[sentence], judgement.correction)
@@ -64,20 +66,20 @@ def with_judgements(nbest: NBest, journals: Iterable[Journal]) -> NBest:
     return judged.with_references(references) if any(references) else judged
 
 
-def _entry(choice: Choice, rater: str | None) -> tuple[str, Any]:
+def _entry(
+    candidates: Sequence[int], chosen: int, weight: float, rater: str | None
+) -> tuple[str, Any]:
     """Return the name of the column that a choice belongs to, and its entry there."""
-    candidates: list[Any] = list(choice.candidates)
-    if choice.chosen == len(candidates):
-        name, entry = TIES, candidates
+    others: list[Any] = list(candidates)
+    if chosen == len(others):
+        name, entry = TIES, others
     else:
-        best = candidates.pop(choice.chosen)
-        several = len(candidates) > 1
-        name, entry = (
-            (RANKINGS, [best, candidates]) if several else (PREFERENCES, [best, *candidates])
-        )
-    if rater is None and choice.weight == 1:
+        best = others.pop(chosen)
+        several = len(others) > 1
+        name, entry = (RANKINGS, [best, others]) if several else (PREFERENCES, [best, *others])
+    if rater is None and weight == 1:
         return name, entry
-    fields = {"candidates": entry, "weight": choice.weight, "rater": rater}
+    fields = {"candidates": entry, "weight": weight, "rater": rater}
     return name, {key: value for key, value in fields.items() if value not in (None, 1)}
 
 

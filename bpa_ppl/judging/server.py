@@ -19,6 +19,7 @@ def serve(
     files: Sequence[Path] = (),
     host: str = "127.0.0.1",
     port: int = 8000,
+    allowed_hosts: Sequence[str] = (),
     ready: Callable[[str], None] | None = None,
 ) -> None:
     """Serve the page of a session until the process is stopped.
@@ -31,6 +32,7 @@ def serve(
         host: the address to listen on; by default only this computer can connect. The browser must
             use this name, 127.0.0.1 or localhost.
         port: 0 chooses a free one.
+        allowed_hosts: other names that the browser may use; `*` stands for any.
         ready: called with the URL when connections are accepted. It contains a random token,
             without which every request is refused.
 
@@ -38,7 +40,7 @@ def serve(
         UsageError: if the address cannot be used.
     """
     token = secrets.token_urlsafe(24)
-    hosts = ("127.0.0.1", "localhost", host)
+    hosts = [host, *allowed_hosts]
     app = application(session, token, strengths=strengths, rate=rate, files=files, hosts=hosts)
     listening = listen(host, port)
     if ready is not None:

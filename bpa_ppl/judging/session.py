@@ -367,9 +367,9 @@ class Session:
     def _observe(self, judgement: Judgement) -> None:
         """Add an answer to those of the posterior."""
         self._tally.add(judgement, self._scores(judgement, self._before))
-        for choice in judgement.choices:
-            question = self._candidates.alternatives(self._rows(judgement.id, choice.candidates))
-            self._answers = self._answers.added(question, choice.chosen, choice.weight)
+        for candidates, chosen, weight in judgement.choices:
+            question = self._candidates.alternatives(self._rows(judgement.id, candidates))
+            self._answers = self._answers.added(question, chosen, weight)
 
     def _update(self) -> None:
         """Compute the posterior; learn the scale of the prior again if it is due.

@@ -23,6 +23,8 @@ _PREVIOUS, _WEIGHTS = 2, 20
 _WORTHWHILE, _CERTAIN = 0.005, 0.7
 #: Answers that test the prior, and answers to random questions from which predictions are judged.
 _TEST, _ENOUGH = 10, 20
+#: The share of words that differ above which marks would not help.
+_UNRELATED = 0.5
 #: Code points of scripts without blanks between words: Thai, Lao, Tibetan, Burmese, Khmer, CJK.
 _UNSPACED = (
     (0x0E00, 0x0FFF),
@@ -83,12 +85,15 @@ def context(lists: NBest, sentence: int) -> list[str]:
 def differences(texts: Sequence[str]) -> list[list[tuple[str, bool]]]:
     """Split texts into parts, each with whether at least half of the other texts do not have it.
 
-    Words are compared, punctuation marks, and single characters of scripts without blanks.
+    Words are compared, punctuation marks, and single characters of scripts without blanks. Texts
+    that share less than half of them are not split.
 
     >>> differences(["a red cat", "a cat!"])
     [[('a ', False), ('red', True), (' cat', False)], [('a cat', False), ('!', True)]]
     >>> differences(["我爱猫", "我爱狗"])[1]
     [('我爱', False), ('狗', True)]
+    >>> differences(["a cat sat", "one dog"])
+    [[('a cat sat', False)], [('one dog', False)]]
     """
     tokens = [_tokens(text) for text in texts]
     words = [[token.rstrip() for token in side] for side in tokens]
@@ -98,10 +103,10 @@ def differences(texts: Sequence[str]) -> list[list[tuple[str, bool]]]:
             if part.tag != "equal":
                 missing[one][part.src_start : part.src_end] += 1
                 missing[other][part.dest_start : part.dest_end] += 1
-    half = (len(texts) - 1) / 2
-    return [
-        _parts(side, (count >= half).tolist()) for side, count in zip(tokens, missing, strict=True)
-    ]
+    differs = [count >= (len(texts) - 1) / 2 for count in missing]
+    if sum(marked.sum() for marked in differs) > _UNRELATED * sum(map(len, tokens)):
+        return [[(text, False)] for text in texts]
+    return [_parts(side, marked.tolist()) for side, marked in zip(tokens, differs, strict=True)]
 
 
 def _tokens(text: str) -> list[str]:

@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
+from bpa_ppl.compiling import compiled
 from bpa_ppl.nbest import Int32, Int64
 
 #: Kinds of errors in a line of alignment points, or of spans.
@@ -15,7 +16,7 @@ _SPACE, _NEWLINE, _RETURN, _TAB, _ZERO, _NINE, _HYPHEN, _EQUALS = 32, 10, 13, 9,
 _LARGEST = 1 << 24  # larger positions are clipped: they are outside any sentence
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def parse_points(
     text: npt.NDArray[np.uint8], source_starts: Int64, target_starts: Int64
 ) -> tuple[Int32, Int32, Int64, int, int]:
@@ -68,7 +69,7 @@ def _number(text: npt.NDArray[np.uint8], i: int) -> tuple[int, int]:
     return value, i
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def extract_spans(
     lengths: tuple[Int64, Int64], points: tuple[Int32, Int32, Int64], longest: tuple[int, int]
 ) -> tuple[Int64, Int32]:
@@ -143,7 +144,7 @@ def _consistent(
     return True
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def parse_segmentations(
     text: npt.NDArray[np.uint8], source_lengths: Int64, target_lengths: Int64
 ) -> tuple[Int32, Int64, int, int]:

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numba import njit
 
+from bpa_ppl.compiling import compiled
 from bpa_ppl.nbest import Float32, Float64, Int32, Int64
 from bpa_ppl.text.words import Ragged, starts_of
 
@@ -142,7 +143,7 @@ def _numbered(lines: Iterable[bytes], number: Callable[[bytes], int]) -> Ragged:
     return np.fromiter(numbers, dtype=np.int32, count=starts[-1]), starts
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def _number_spans(
     sentences: Ragged,
     span_starts: Int64,
@@ -179,7 +180,7 @@ def _number_spans(
     return numbers, size
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def _count_phrases(
     sentences: Ragged,
     groups: npt.NDArray[np.int16],
@@ -227,7 +228,7 @@ def _slot(slots: Int64, key: int, mask: np.uint64) -> np.uint64:
     return slot
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def _fill_slots(slots: Int64, nodes: Int32, parents: Int32, branches: Int32, size: int) -> None:
     """Fill an empty hash table with the nodes of a tree."""
     mask = np.uint64(len(slots) - 1)

@@ -2,11 +2,13 @@
 
 HDF5 cannot recover from a full disk, so files are made in memory and written as a whole. All arrays
 of numbers carry HDF5's Fletcher-32 checksums, and reading loads everything, so that a damaged
-file is detected at once.
+file is detected at once. The file ends with a checksum of all its bytes, also of names and
+attributes; HDF5 ignores it, and removes it when another program changes the file.
 """
 
 from __future__ import annotations
 
+import hashlib
 import io
 import math
 import os
@@ -36,6 +38,8 @@ _SIZES = b"\x08\x08"
 _COLLECTION, _MIN_COLLECTION = re.compile(rb"GCOL\x01...(.{8})", re.DOTALL), 4096
 #: The size of the Fletcher-32 checksum at the end of each chunk, in bytes.
 _CHECKSUM = 4
+#: What precedes the checksum of the whole file at its end, and the length of both.
+_SEAL, _SEALED = b"\nsha256 ", 72
 #: zlib compresses by at most 1032 to 1; small files may lack some of their blocks.
 _MAX_RATIO, _SMALL = 1100, 1 << 26
 
@@ -63,7 +67,7 @@ def write_posterior(posterior: Posterior, path: str | Path, *, timed: bool = Fal
     tree = to_tree(posterior) if isinstance(posterior, Draws) else data_tree(posterior).copy()
     if not timed:
         tree.attrs.pop(SAMPLING_TIME, None)
-    content = to_bytes(tree)
+    content = sealed(to_bytes(tree))
     with atomic_path(path) as temporary:
         temporary.write_bytes(content)
 
@@ -99,7 +103,7 @@ def _read(path: str | Path) -> tuple[DataTree, Draws]:
         problem = f"{what}: give the posterior that `bpa adapt` wrote"
         raise DataError(problem, path, code="missing-file")
     try:
-        tree = from_bytes(Path(path).read_bytes())
+        tree = from_bytes(unsealed(Path(path).read_bytes()))
         return tree, as_draws(from_tree(tree))
     except OSError as error:
         raise denied(path, error, "read") from error
@@ -109,6 +113,29 @@ def _read(path: str | Path) -> tuple[DataTree, Draws]:
     except (TypeError, ValueError, KeyError, AttributeError, IndexError, OverflowError) as error:
         problem = f"not a posterior ({_first_line(error)}): give the file that `bpa adapt` wrote"
         raise DataError(problem, path, code="damaged") from error
+
+
+def sealed(content: bytes) -> bytes:
+    """Return the content of a file with its checksum at the end.
+
+    >>> unsealed(sealed(b"draws"))
+    b'draws'
+    """
+    return content + _SEAL + hashlib.sha256(content).hexdigest().encode()
+
+
+def unsealed(content: bytes) -> bytes:
+    """Return the content of a file without its checksum, which older files do not have.
+
+    Raises:
+        DataError: if the checksum is wrong.
+    """
+    body, seal = content[:-_SEALED], content[-_SEALED:]
+    if not seal.startswith(_SEAL):
+        return content
+    if sealed(body) != content:
+        raise _unreadable("its checksum is wrong")
+    return body
 
 
 def to_bytes(tree: DataTree) -> bytes:

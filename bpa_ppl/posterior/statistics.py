@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import logging
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,14 @@ _DELTA = 0.01
 POOR_PARETO_K = 0.7
 #: With fewer importance weights, their tail cannot be fitted.
 _MIN_WEIGHTS = 25
+#: A tail is fitted if one draw makes up this share of the sum of absolute deviations: of draws of a
+#: Cauchy distribution it does in 19 of 20 sets of 4000, of a mixture of normals that is as long-
+#: tailed in none.
+_LARGE_SHARE = 0.04
+#: Chains are copies if they have this share of their draws in common, of at least so many.
+_COPIED, _MIN_DIFFERENT = 0.25, 10
+#: Draws nearer than this, in interquartile ranges, are one: copies in single precision are.
+_NEAR = 1e-5
 _TINY = np.finfo(np.float64).tiny
 
 
@@ -127,13 +136,51 @@ def pareto_smoothed(log_ratio: npt.ArrayLike) -> tuple[Float64, float]:
     return smoothed.reshape(np.shape(log_ratio)), np.inf if few else k_hat
 
 
+def copied_chains(chains: Iterable[Float64]) -> list[tuple[int, int]]:
+    """Return the pairs of chains that have at least a quarter of the shorter one in common.
+
+    Draws, (D, Q) in each chain, are compared wherever they are in the chain, so that a run is
+    recognised after thinning or with another warm-up, and up to 1e-5 interquartile ranges, so that
+    it is recognised in single precision. A chain that returns to its own draws is a pair with
+    itself; equal draws in succession, as after rejected proposals, are one. Chains with fewer than
+    ten different draws are left out: they may not have left a common start.
+
+    >>> chains = np.random.default_rng(0).normal(size=(2, 20, 1))
+    >>> copied_chains(chains[[0, 1, 0]]), copied_chains(np.tile(chains[:1], (1, 2, 1)))
+    ([(0, 2)], [(0, 0)])
+    """
+    chains = list(chains)
+    flat = np.concatenate(chains)
+    spread = np.subtract(*np.quantile(flat, (0.75, 0.25), axis=0))
+    spread = np.where(spread > 0, spread, np.ptp(flat, axis=0))
+    moving = spread > 0
+    # On a line in a random direction, draws that are not copies are farther apart.
+    direction = np.random.default_rng(0).normal(size=np.count_nonzero(moving)) / spread[moving]
+    line = (flat - np.median(flat, axis=0))[:, moving] @ direction
+    order = np.argsort(line)
+    label = np.empty(len(line), np.int64)
+    label[order] = np.cumsum(np.diff(line[order], prepend=-np.inf) > min(_NEAR, 0.1 / len(line)))
+    ends = np.cumsum([len(chain) for chain in chains])
+    runs = [chain[np.diff(chain, prepend=-1) != 0] for chain in np.split(label, ends[:-1])]
+    sets = [set(run.tolist()) for run in runs]
+    long = [c for c, labels in enumerate(sets) if len(labels) >= _MIN_DIFFERENT]
+    again = [(c, c) for c in long if len(sets[c]) <= (1 - _COPIED) * len(runs[c])]
+    return again + [
+        (i, j)
+        for i, j in combinations(long, 2)
+        if len(sets[i] & sets[j]) >= _COPIED * min(len(sets[i]), len(sets[j]))
+    ]
+
+
 def tail_shapes(values: npt.ArrayLike, efficiency: Float64) -> Float64:
     """Return the Pareto k̂ of the heavier tail of each component, (C, D, Q) ↦ (Q,).
 
     The generalised Pareto distribution is fitted to both tails, as to importance weights. The mean
     is unreliable above 0.7 (Vehtari et al. 2024, Section 4): k is 0 for the normal distribution, 1
-    / ν for Student's t with ν degrees of freedom, 1 for the Cauchy distribution. Where a tail is
-    one number, or there are too few draws, it is 0.
+    / ν for Student's t with ν degrees of freedom, 1 for the Cauchy distribution. It is 0 where a
+    tail is one number, there are too few draws, or no draw makes up 4 % of the sum of absolute
+    deviations from the median: if the mean did not exist, one would (O'Brien 1980). A mixture of a
+    narrow and a wide normal distribution has a large k̂, too, but its mean exists.
 
     Args:
         values: the draws.
@@ -142,13 +189,14 @@ def tail_shapes(values: npt.ArrayLike, efficiency: Float64) -> Float64:
     >>> rng = np.random.default_rng(0)
     >>> values = np.stack([rng.normal(size=(4, 1000)), rng.standard_cauchy((4, 1000))], axis=-1)
     >>> tail_shapes(values, np.ones(2)).round(1).tolist()
-    [-0.0, 0.9]
+    [0.0, 0.9]
     """
     cells = np.asarray(values, np.float64)
     columns = cells.reshape(-1, cells.shape[-1]).T
     shapes = np.zeros(len(columns))
     for k, (column, share) in enumerate(zip(columns, efficiency, strict=False)):
-        if len(column) < _MIN_WEIGHTS or not np.ptp(column) > 0:
+        deviations = np.abs(column - np.median(column))
+        if len(column) < _MIN_WEIGHTS or not deviations.max() > _LARGE_SHARE * deviations.sum():
             continue
         r_eff = min(float(share), 1.0) if share > 0 else 1.0
         tails = column - column.min(), column.max() - column

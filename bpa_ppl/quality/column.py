@@ -109,6 +109,9 @@ def named_column(name: str, nbest: NBest | None = None) -> Metric:
     metrics = ", ".join(metric for metric in METRICS if metric != "column")
     columns = f", or a column of the lists: {', '.join(names)}" if names else ""
     message = f"unknown metric {name!r}: choose one of {metrics}{columns}"
+    values = () if nbest is None else nbest.extras.get(column, ())
+    if texts := [value for value in values if isinstance(value, str) and value]:
+        message += f" ({column} is a column of texts, such as {quoted(texts[0])})"
     raise UsageError(message, parameter="metric", code="unknown-name")
 
 

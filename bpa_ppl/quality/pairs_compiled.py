@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
+from bpa_ppl.compiling import compiled
 from bpa_ppl.nbest import Float64, Int32, Int64
 from bpa_ppl.quality.pairs import TIE
 
@@ -37,7 +38,7 @@ def _slot(keys: UInt64, key: np.uint64) -> np.int64:
     return slot
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def bags_of(units: Int32, starts: Int64, longest: int) -> Bags:
     """Return the kinds of n-grams of some texts.
 
@@ -185,7 +186,7 @@ def _similar(
     return _bleu(matches, lengths[u], lengths[v])
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def f_scores_between_all(bags: Bags, lengths: Int64, orders: Int64, beta: float) -> Float64:
     """Return F_β for some maximum orders, (orders, texts, texts), with each text as the reference.
 
@@ -214,7 +215,7 @@ def f_scores_between_all(bags: Bags, lengths: Int64, orders: Int64, beta: float)
     return scores
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def matches_between(bags: Bags, longest: int, rows: Int64, columns: Int64) -> Int64:
     """Return the matches of n-grams, (rows, columns, longest), of some texts with others.
 
@@ -245,7 +246,7 @@ def matches_between(bags: Bags, longest: int, rows: Int64, columns: Int64) -> In
     return matches
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def scores_between(
     bags: Bags, lengths: Int64, longest: int, rows: Int64, columns: Int64
 ) -> Float64:
@@ -273,7 +274,7 @@ def scores_between(
     return scores
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def most_similar(
     bags: Bags, lengths: Int64, longest: int, p: Float64, references: Int64
 ) -> tuple[int, float]:

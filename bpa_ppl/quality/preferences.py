@@ -14,8 +14,8 @@ An entry may also be an object, with the strength of the judgement or the name o
 
     {"candidates": [winner, loser], "weight": 0.3, "rater": "ann"}
 
-The probability of a choice is raised to the power of its weight (default 1): a judgement of weight
-2 counts like two equal ones.
+The probability of a choice is raised to the power of its weight (default 1, from 1e-6 to 1e6): a
+judgement of weight 2 counts like two equal ones.
 
 Each of them is the choice of one row among a few. A pair is a choice among two (Bradley & Terry
 1952), or among three if "no difference" is an answer (Davidson 1970). A ranking of m candidates is
@@ -24,7 +24,6 @@ a sequence of m − 1 choices, each among the remaining ones (Plackett 1975; Luc
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
@@ -44,6 +43,8 @@ PREFERENCES, TIES, RANKINGS = "preferences", "ties", "rankings"
 NO_DIFFERENCE = "(no difference)"
 #: All raters without a name.
 UNNAMED = "(unnamed)"
+#: Weights that 32-bit numbers can add up.
+_WEIGHTS = (1e-6, 1e6)
 #: The fields of an entry that is an object.
 _CANDIDATES, _WEIGHT, _RATER = "candidates", "weight", "rater"
 
@@ -264,8 +265,9 @@ class _Entries(NamedTuple):
     def weight(self, value: Any, index: int) -> float:
         """Return the weight of an entry."""
         number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
-        if not number or not 0 < value < math.inf:
-            problem = f"has the weight {quoted(value)}, not a finite number above 0"
+        low, high = _WEIGHTS
+        if not number or not low <= value <= high:
+            problem = f"has the weight {quoted(value)}, not a number from {low:g} to {high:g}"
             self.fail(index, problem, "bad-number")
         return float(value)
 

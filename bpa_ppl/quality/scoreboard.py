@@ -37,7 +37,7 @@ class Scoreboard:
 
     def __str__(self) -> str:
         table = text_table(self._rows(), ("", *self.titles, "change"), align="rrrr", least=9)
-        lines = [table, f"{self.changed} of {self.sentences} translations changed"]
+        lines = [table, f"{self.changed} of {self.sentences} choices changed"]
         for before, after in zip(self.before, self.after, strict=True):
             details: list[Any] = [before.details, after.details]
             counts = [int(d.get(f"{after.name}.judged", self.sentences)) for d in details]

@@ -225,7 +225,10 @@ def no_references(origin: str | None) -> DataError:
     >>> no_references("dev.nbest").code
     'missing-references'
     """
-    message = "the lists have no references: give the references"
+    message = (
+        "the lists have no references: give the references, or name a column of judgements as the "
+        "gain (--gain COLUMN, or metric=COLUMN in Python)"
+    )
     return DataError(message, origin, parameter="references", code="missing-references")
 
 

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 
+from bpa_ppl.compiling import compiled
 from bpa_ppl.nbest import Int32, Int64
 
 #: In place of the edits of a hypothesis that cannot be the best of its list.
@@ -33,7 +34,7 @@ class _Workspace(NamedTuple):
     """Arrays that are reused for all pairs of a hypothesis and a reference.
 
     Attributes:
-        table: the costs of the edit distance, row by row, n_ref + 1 in each.
+        table: the costs of the edit distance within the beam, row by row; see `_band`.
         row: the costs of one row.
         words: (3, longest + 1): rows 0 and 1 alternate between the hypothesis and the hypothesis
             with a block moved; row 2 is the reference, from column 1.
@@ -49,27 +50,59 @@ class _Workspace(NamedTuple):
 
 
 @njit
+def _beam(n_hyp: int, n_ref: int) -> int:
+    """Return how far from the diagonal costs are computed."""
+    half = n_ref / n_hyp / 2
+    return math.ceil(half + _BEAM_WIDTH) if half > _BEAM_WIDTH else _BEAM_WIDTH
+
+
+@njit
+def _band(i: int, ratio: float, beam: int) -> tuple[int, int, int]:
+    """Return the first column of row i in the beam, the end, and where the table has column 0.
+
+    A row has 2 · beam costs in the table, so that all rows have about n_ref + 50 · n_hyp.
+    """
+    low = math.floor(i * ratio) - beam
+    return low, low + 2 * beam, 2 * beam * i - low
+
+
+@njit
+def _cost(space: _Workspace, i: int, j: int, ratio: float, beam: int) -> int:
+    """Return a cost that has been computed; the first row is not in the table."""
+    low, high, place = _band(i, ratio, beam)
+    if i == 0:
+        return j if j < _band(1, ratio, beam)[1] else _OUTSIDE
+    return space.table[place + j] if low <= j < high else _OUTSIDE
+
+
+@njit
 def _distance(space: _Workspace, hyp: int, n_hyp: int, n_ref: int, first: int, kept: int) -> int:
     """Return the edit distance; the costs up to the row `first` are in the table already.
 
     Each row is computed in place of the one above; those up to `kept` are written to the table.
     """
     table, row, words = space.table, space.row, space.words
-    ratio = n_ref / n_hyp
-    beam = _BEAM_WIDTH
-    if beam < ratio / 2:
-        beam = math.ceil(ratio / 2 + _BEAM_WIDTH)
-    reach = math.floor((first + 1) * ratio) + beam
-    for j in range(n_ref + 1):
-        row[j] = table[first * (n_ref + 1) + j] if j < reach else _OUTSIDE
+    ratio, beam = n_ref / n_hyp, _beam(n_hyp, n_ref)
+    low, high, place = _band(max(first, 1), ratio, beam)
+    low, high = max(low, 0), min(high, n_ref + 1)
+    if first == 0:
+        for j in range(high):
+            row[j] = j
+    else:
+        for j in range(low, high):
+            row[j] = table[place + j]
+        if low > 0:
+            row[low - 1] = _OUTSIDE
+    for j in range(high, n_ref + 1):
+        row[j] = _OUTSIDE
     for i in range(first + 1, n_hyp + 1):
-        diagonal = math.floor(i * ratio)
-        low, high = max(diagonal - beam, 0), min(diagonal + beam, n_ref + 1)
+        low, high, place = _band(i, ratio, beam)
         word = words[hyp, i - 1]
         corner = left = _OUTSIDE
         if low > 0:  # the beam moves right: no later row reads cells further left
             corner = row[low - 1]
             row[low - 1] = _OUTSIDE
+        low, high = max(low, 0), min(high, n_ref + 1)
         for j in range(low, high):
             above = row[j]
             cost = corner + 1 if word != words[_REF, j] else corner
@@ -80,8 +113,8 @@ def _distance(space: _Workspace, hyp: int, n_hyp: int, n_ref: int, first: int, k
             row[j] = left = cost
             corner = above
         if i <= kept:
-            for j in range(n_ref + 1):
-                table[i * (n_ref + 1) + j] = row[j]
+            for j in range(low, high):
+                table[place + j] = row[j]
     result: int = row[n_ref]
     return result
 
@@ -92,19 +125,19 @@ def _align(space: _Workspace, hyp: int, n_hyp: int, n_ref: int) -> None:
 
     A match or substitution is preferred to a deletion, and a deletion to an insertion.
     """
-    table, words, align, wrong = space.table, space.words, space.align, space.wrong
+    words, align, wrong = space.words, space.align, space.wrong
+    ratio, beam = n_ref / n_hyp, _beam(n_hyp, n_ref)
     i, j = n_hyp, n_ref
     while i > 0 or j > 0:
-        cell = i * (n_ref + 1) + j
-        above = cell - n_ref - 1
+        cost = _cost(space, i, j, ratio, beam)
         if i > 0 and j > 0:
             differs = 1 if words[hyp, i - 1] != words[_REF, j] else 0
-            if table[cell] == table[above - 1] + differs:
+            if cost == _cost(space, i - 1, j - 1, ratio, beam) + differs:
                 i, j = i - 1, j - 1
                 align[j] = i
                 wrong[0, i] = wrong[1, j] = differs
                 continue
-        if j == 0 or (i > 0 and table[cell] == table[above] + 1):
+        if j == 0 or (i > 0 and cost == _cost(space, i - 1, j, ratio, beam) + 1):
             i -= 1
             wrong[0, i] = 1
         else:
@@ -137,15 +170,14 @@ def _move(words: Int32, hyp: int, n_hyp: int, start: int, length: int, target: i
 
 @njit
 def _best_shift(
-    space: _Workspace, hyp: int, n_hyp: int, n_ref: int, checked: int
+    space: _Workspace, hyp: int, n_hyp: int, n_ref: int, distance: int, checked: int
 ) -> tuple[int, int, int, int]:
     """Return the best shift as (rank, start, target), and the number of shifts tried so far.
 
     Its rank is (_MAX_SHIFT_SIZE + 1) · gain + length. Of shifts with the same rank the first start
     wins, then the first target, as in Tercom.
     """
-    table, words, align, wrong = space.table, space.words, space.align, space.wrong
-    distance = table[n_hyp * (n_ref + 1) + n_ref]
+    words, align, wrong = space.words, space.align, space.wrong
     best = best_start = best_target = 0
     for start in range(n_hyp):
         for ref_start in range(
@@ -203,8 +235,6 @@ def _edits(
     space.words[_REF, 0] = -1  # equal to no word
     for j in range(n_ref):
         space.words[_REF, j + 1] = text[starts[r] + j]
-    for j in range(n_ref + 1):
-        space.table[j] = j
     # For a literal 0 Numba would compile another version of each function that it is passed to.
     zero: Any = np.int64(0)
     shifts: int
@@ -216,7 +246,7 @@ def _edits(
         if shifts + distance > limit and shifts + 1 + fewest > limit:
             return PRUNED
         _align(space, hyp, n_hyp, n_ref)
-        rank, start, target, checked = _best_shift(space, hyp, n_hyp, n_ref, checked)
+        rank, start, target, checked = _best_shift(space, hyp, n_hyp, n_ref, distance, checked)
         gain, length = rank // (_MAX_SHIFT_SIZE + 1), rank % (_MAX_SHIFT_SIZE + 1)
         if gain == 0 or checked >= _MAX_SHIFT_CANDIDATES:
             return shifts + distance
@@ -225,7 +255,7 @@ def _edits(
         shifts += 1
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def lower_bounds(
     text: Int32, starts: Int64, hyps: tuple[int, int], refs: tuple[int, int], occurs: Int32
 ) -> Int64:
@@ -258,15 +288,14 @@ def lower_bounds(
     return bounds
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def count_edits(
     text: Int32, starts: Int64, hyps_of: Int64, refs_of: Int64, vocabulary: int, only_best: bool
 ) -> Int64:
     """Return the edits of every hypothesis to the nearest of its references.
 
-    They are computed from the most promising hypothesis of each list on. The work space is (longest
-    hypothesis + 1) · (longest reference + 1) · 4 bytes, for the sentence where this is largest;
-    each call has its own, so that threads can call in parallel.
+    They are computed from the most promising hypothesis of each list on. The work space grows with
+    the length of the texts; each call has its own, so that threads can call in parallel.
 
     Args:
         text: the words of all hypotheses, then of all references, numbered from 0.
@@ -292,7 +321,8 @@ def count_edits(
             n_hyp = max(n_hyp, starts[h + 1] - starts[h])
         for r in range(refs_of[s], refs_of[s + 1]):
             n_ref = max(n_ref, starts[r + 1] - starts[r])
-        longest, cells = max(longest, n_hyp, n_ref), max(cells, (n_hyp + 1) * (n_ref + 1))
+        longest = max(longest, n_hyp, n_ref)
+        cells = max(cells, 2 * (n_ref + (_BEAM_WIDTH + 1) * (n_hyp + 1)))
     space = _Workspace(
         np.empty(cells, np.int32),
         np.empty(longest + 1, np.int32),

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from bpa_ppl.columns import take
+from bpa_ppl.columns import references, references_by_id, take
 
 # Features are stored as 32-bit floats, and numbers from here on are rounded to infinity: half a
 # unit of the last place above the largest of them.
@@ -45,6 +45,7 @@ class Rows(NamedTuple):
         totals_normalised: whether the totals may be divided by a length.
         empty: the ids of sentences without candidates, and the source of each where it has one.
         any_order: whether the rows of a sentence need not be adjacent.
+        counted: whether the ids number texts, the extra `id` of the sentences, as they appear.
         distinct: whether the strings are known to be distinct, and all used.
     """
 
@@ -63,6 +64,7 @@ class Rows(NamedTuple):
     totals_normalised: bool = False
     empty: tuple[tuple[int, str | None], ...] = ()
     any_order: bool = False
+    counted: bool = False
     distinct: bool = False
 
     def part(self, start: int, stop: int | None = None) -> Rows:
@@ -73,19 +75,31 @@ class Rows(NamedTuple):
 
     def select(self, rows: slice | npt.NDArray[np.int64]) -> Rows:
         """Return some of the rows, in that order."""
-        whole = ("names", "strings", "dropped", "empty", "totals_normalised", "any_order")
-        fields = {n: v for n, v in self._asdict().items() if n not in (*whole, "distinct")}
+        whole = {"names", "strings", "dropped", "empty", "totals_normalised", "any_order"}
+        whole |= {"counted", "distinct"}
+        fields = {n: v for n, v in self._asdict().items() if n not in whole}
         columns = {n: take(v, rows) for n, v in fields.items()}
         return self._replace(**columns, distinct=False)
 
 
 class SentenceLines(NamedTuple):
-    """One entry for each sentence of a whole text, such as its references.
+    """One entry for each sentence of a whole text, or of some of it, such as its references.
 
     Attributes:
-        lines: one entry per sentence.
+        lines: one entry per sentence; or entries by id, as `columns.id_key` returns it.
         origin: where they are from, for messages.
     """
 
-    lines: Sequence[Any]
+    lines: Sequence[Any] | Mapping[Any, Any]
     origin: str
+
+    @classmethod
+    def of_references(cls, given: Any) -> SentenceLines:
+        """Return references: a text or several for each sentence, or by id for some.
+
+        Raises:
+            UsageError: if they are anything else.
+        """
+        if isinstance(given, Mapping):
+            return cls(references_by_id(given), "the references")
+        return cls(references(given), "the text")

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import sys
+import unicodedata
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, count, pairwise
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -15,17 +16,20 @@ from bpa_ppl.errors import DataError
 from bpa_ppl.labels import places_of
 from bpa_ppl.nbest import Float32, Int32, Int64, NBest
 from bpa_ppl.notes import warn_user
-from bpa_ppl.rows.base import REFERENCE, SOURCE, TOTAL, Rows, SentenceLines
+from bpa_ppl.rows.base import ID, REFERENCE, SOURCE, TOTAL, Rows, SentenceLines
+from bpa_ppl.rows.pairing import Pairing
 
-_BREAKS = "\0\r\n"
+_Form = Literal["NFC", "NFD"]
 # Texts that do not look like translations.
 _BLANK = "without words, the first of sentence {}: kept, and written as an empty line if chosen"
-_BROKEN = (
-    "with a line break or NUL inside, the first of sentence {}: kept, and a line break is written "
-    "as a space"
-)
-# Lists needed before references that share no word with them are reported.
-_MIN_LISTS = 10
+_NUL = "with a NUL inside, the first of sentence {}: kept"
+# Lists needed before references that do not fit them are reported, and those that are compared with
+# the references of their neighbours.
+_MIN_LISTS, _COMPARED = 10, 200
+# By this factor the first candidates fit their references better than those of neighbours: in all
+# collections of translations, summaries and transcripts, and in each 10 consecutive lists of them.
+_FIT = 1.5
+_MOST = 0.8  # of the lists: if so many fit their own references better, these may all be alike
 
 
 class Gatherer:
@@ -55,8 +59,10 @@ class Gatherer:
         empty: dict[int, str | None] | None = None,
     ):
         self.origin = origin
-        self.lines = lines
         self.first_id = first_id
+        self._pairings = {
+            what: Pairing(what, known, origin, first_id) for what, known in lines.items()
+        }
         self._first_lines: dict[int, int] = {}  # of each list, by sentence id
         self._scattered: tuple[int, int] | None = None  # lines of one sentence
         self._dropped: list[int] = []
@@ -81,22 +87,23 @@ class Gatherer:
         """
         parts: list[Rows] = []
         last: int | None = None
+        whole = sentences == sys.maxsize
         for rows in blocks:
             lists = len(self._first_lines)
             starts = _starts(rows.ids, last)
             self._count_odd_texts(rows)
-            self._enter(rows, starts, whole=sentences == sys.maxsize)
+            self._enter(rows, starts, whole=whole)
             done = 0
             for start in starts[(lists + np.arange(len(starts))) % sentences == 0]:
                 if start > done:
                     parts.append(rows.part(done, start))
                     done = start
                 if parts:
-                    yield self._table(parts)
+                    yield self._table(parts, whole=whole)
                     parts = []
             parts.append(rows.part(done))
             last = int(rows.ids[-1]) if len(rows.ids) else last
-        table = self._table(parts) if parts else None
+        table = self._table(parts, whole=whole) if parts else None
         self._finish()
         if table is None or not self._first_lines:
             problem = "empty: there are no n-best lists in it"
@@ -115,9 +122,8 @@ class Gatherer:
         # These checks are fast, and hardly any text is odd.
         if "" in rows.strings or any(map(str.isspace, rows.strings)):
             count(_BLANK, lambda text: not text.strip())
-        whole = "".join(rows.strings)
-        if any(mark in whole for mark in _BREAKS):
-            count(_BROKEN, lambda text: any(mark in text for mark in _BREAKS))
+        if "\0" in "".join(rows.strings):
+            count(_NUL, lambda text: "\0" in text)
 
     def _enter(self, rows: Rows, starts: Int64, *, whole: bool) -> None:
         """Record the lists that begin in some rows; `whole` if they make a single table."""
@@ -141,17 +147,6 @@ class Gatherer:
                 problem = f"sentence id {identifier} is below the first id, {first}"
                 remedy = f"set the first id to {identifier} if that is the first sentence"
                 raise DataError(f"{problem}: {remedy}", self.origin, line, parameter="first_id")
-            for what, known in self.lines.items():
-                end = first + len(known.lines)
-                if identifier < end:
-                    continue
-                parameter, remedy = f"{what}s", f"give the {what}s of the same text"
-                if identifier == end and first not in self._first_lines:
-                    parameter = "first_id"
-                    remedy = f"if ids are counted from {first + 1}, set the first id to {first + 1}"
-                problem = f"no {what} for sentence id {identifier}: {known.origin} has "
-                problem += f"{len(known.lines)} lines, for ids {first} to {end - 1}; {remedy}"
-                raise DataError(problem, self.origin, line, parameter=parameter)
             self._first_lines[identifier] = line
 
     def _finish(self) -> None:
@@ -178,19 +173,14 @@ class Gatherer:
         for what, (number, sentence) in self._odd_texts.items():
             notes.append(f"{counted(number, 'hypothesis')} {what.format(sentence)}")
         notes += self._references.notes()
-        one = self.first_id + 1
-        for what, known in self.lines.items():
-            if min(self._first_lines, default=None) == one:
-                absent = f"no list for the first {what}, id {self.first_id}"
-                notes.append(f"{absent}: if ids are counted from {one}, set the first id to {one}")
-                break
-            if len(known.lines) > len(self._first_lines) > 0:
-                lines = f"lists for {lists}, but {known.origin} has {len(known.lines)} {what}s"
-                notes.append(f"{lines}: the others are not used")
+        if self._first_lines:
+            count = len(self._first_lines.keys() | self._empty)
+            for pairing in self._pairings.values():
+                notes += pairing.notes(count, scattered=self._scattered is not None)
         for note in notes:
             warn_user(f"{self.origin}: {note}")
 
-    def _table(self, parts: Sequence[Rows]) -> NBest:
+    def _table(self, parts: Sequence[Rows], *, whole: bool) -> NBest:
         """Return the lists of some rows with their references and sources."""
         rows = joined(parts)
         if self._scattered:
@@ -206,13 +196,17 @@ class Gatherer:
             if values is not None
         }
         sources, references = extras.pop(SOURCE, None), extras.pop(REFERENCE, None)
-        places = (ids - self.first_id).tolist()
-        if REFERENCE in self.lines:
-            given = tuple(self.lines[REFERENCE].lines[place] for place in places)
-            self._references.replace(references or (), given)
-            references = given
-        if SOURCE in self.lines:
-            sources = tuple(self.lines[SOURCE].lines[place] for place in places)
+        numbers = ids.tolist()
+        pairs = zip(extras.get(ID, numbers), numbers, strict=True)
+        names = [number if name is None else name for name, number in pairs]
+        lists = [numbers, names, rows.lines[starts].tolist()]
+        given: dict[str, Any] = {}
+        for what, pairing in self._pairings.items():
+            given[what], numbers = pairing.entries(*lists, by_text=rows.counted, whole=whole)
+            ids = ids if numbers is lists[0] else np.array(numbers, np.int64)
+        if REFERENCE in given:
+            self._references.replace(references or (), given[REFERENCE])
+        references, sources = given.get(REFERENCE, references), given.get(SOURCE, sources)
         if references is not None:
             references = tuple(refs or () for refs in references)
             self._references.add(references, ids, rows, offsets)
@@ -386,6 +380,10 @@ class _ReferenceNotes:
         self._blank: list[int] = []  # ids of sentences
         self._without: list[int] = []
         self._replaced: tuple[int, int] | None = None
+        #: How well candidates fit the references before theirs, their own, and those after.
+        self._fits: list[list[float]] = []
+        #: Unicode forms of the candidates, and of the references.
+        self._forms: list[set[_Form]] = [{"NFC", "NFD"}, {"NFC", "NFD"}]
 
     def replace(self, printed: Sequence[Any], given: Sequence[Any]) -> None:
         """Compare the numbers of references in the file and of those used instead."""
@@ -397,6 +395,18 @@ class _ReferenceNotes:
         self, references: Sequence[tuple[str, ...]], ids: Int64, rows: Rows, offsets: Int64
     ) -> None:
         """Count sentences without references, blank ones, and those unlike their lists."""
+        count = min(len(references), max(0, _COMPARED - len(self._fits)))
+        first = [rows.strings[rows.string_index[start]] for start in offsets[:count]]
+        for forms, texts in zip(self._forms, (first, chain(*references[:count])), strict=True):
+            whole = "\n".join(texts)
+            forms &= {form for form in forms if unicodedata.is_normalized(form, whole)}
+        words = [set(_words(text)) for text in first]
+        of_references = [[set(_words(text)) for text in texts] for texts in references[:count]]
+        for place in range(1, count - 1):
+            three = range(place - 1, place + 2)
+            if all(references[p] for p in three) and len({references[p] for p in three}) == 3:
+                fits = [_fit(words[place], of_references[p]) for p in three]
+                self._fits += [fits] if len(set(fits)) > 1 else []
         for place, known in enumerate(references):
             if not known:
                 self._without.append(int(ids[place]))
@@ -432,6 +442,26 @@ class _ReferenceNotes:
                 f"{self._strange} of {self._lists} lists have no word in common with their "
                 f"references in {self.origin}: are they of another text, or of another language?"
             )
+        elif self._lists >= _MIN_LISTS and len(self._fits) >= _MIN_LISTS / 2:
+            before, own, after = np.mean(self._fits, axis=0)
+            better = np.mean([2 * fit > one + other for one, fit, other in self._fits])
+            if max(before, after) > _FIT * own:
+                side = "before" if before > after else "after"
+                yield (
+                    f"candidates fit the references of the sentence {side} theirs better than "
+                    f"their own in {self.origin}: is a line missing, or one too many?"
+                )
+            elif 2 * own < _FIT * (before + after) and better < _MOST:
+                yield (
+                    "candidates hardly fit their own references better than those of neighbouring "
+                    f"sentences in {self.origin}: are they in the same order as the lists?"
+                )
+        if all(self._forms) and self._forms[0].isdisjoint(self._forms[1]):
+            (of_candidates,), (of_references,) = self._forms
+            yield (
+                f"the references in {self.origin} are {of_references} (Unicode), and the "
+                f"candidates {of_candidates}, so their accented letters differ: convert both to NFC"
+            )
 
 
 def _related(references: Iterable[str], texts: Sequence[str]) -> bool:
@@ -442,6 +472,12 @@ def _related(references: Iterable[str], texts: Sequence[str]) -> bool:
     whole = "\n".join(texts).lower()
     inside = {word for word in words if word in whole}  # perhaps as a part of another one
     return bool(inside) and not all(map(inside.isdisjoint, map(_words, texts)))
+
+
+def _fit(words: set[str], references: Iterable[set[str]]) -> float:
+    """Return the share of words in common with the nearest of several references."""
+    shares = (2 * len(words & other) / max(len(words) + len(other), 1) for other in references)
+    return max(shares)
 
 
 def _words(text: str) -> Iterable[str]:

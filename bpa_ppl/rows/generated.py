@@ -36,7 +36,7 @@ def generated_lists(
     n: Any,
     transition_scores: Any,
     eos_token_id: Any,
-    references: Iterable[str | Sequence[str]] | None,
+    references: cols.AnyReferences | None,
     sources: Iterable[str] | None,
 ) -> NBest:
     """Return the lists of `NBest.from_generate`, whose arguments these are.
@@ -128,7 +128,7 @@ def _array(values: Any, parameter: str) -> Float64:
 def request_lists(
     requests: Any,
     extract: str,
-    references: Iterable[str | Sequence[str]] | None,
+    references: cols.AnyReferences | None,
     sources: Iterable[str] | None,
     bad: str,
 ) -> NBest:
@@ -197,13 +197,13 @@ def _gathered(
     answers: Answers,
     prompts: Sequence[Prompt],
     names: Sequence[str],
-    references: Iterable[str | Sequence[str]] | None,
+    references: cols.AnyReferences | None,
     sources: Iterable[str] | None,
 ) -> NBest:
     """Return the answers to prompts, which are counted from 0, as lists."""
     lines: dict[str, SentenceLines] = {}
     if references is not None:
-        lines[REFERENCE] = SentenceLines(cols.references(references), "the text")
+        lines[REFERENCE] = SentenceLines.of_references(references)
     if sources is not None:
         lines[SOURCE] = SentenceLines(cols.texts(sources), "the text")
     rows = sample_rows(answers, prompts, range(len(prompts)), SchemaReader(NBest.origin), names)

@@ -6,6 +6,7 @@ import difflib
 from collections.abc import Collection, Iterable, Mapping
 
 from bpa_ppl.errors import DataError, quoted
+from bpa_ppl.nbest import NBest
 from bpa_ppl.notes import warn_user
 from bpa_ppl.rows.base import CANDIDATES, ID, TEXT
 
@@ -73,15 +74,15 @@ class ColumnNames:
             name = self.names.get(usual, usual)
             if name not in names:
                 problem = f"no column {name} (the columns are {quoted(', '.join(names))})"
-                near = nearest(usual, names) or "NAME"
-                remedy = f"rename that of the {usual}, or name it in the format: {usual}={near}"
-                raise DataError(
-                    f"{problem}: {remedy}",
-                    self._origin,
-                    line,
-                    parameter="format",
-                    code="missing-column",
-                )
+                near = nearest(usual, names)
+                remedy = f"rename {near or f'that of the {usual}'} to {usual}"
+                parameter = None
+                if self._origin != NBest.origin:  # a file
+                    remedy += f", or name it in the format: {usual}={near or 'NAME'}"
+                    parameter = "format"
+                message = f"{problem}: {remedy}"
+                code = "missing-column"
+                raise DataError(message, self._origin, line, parameter=parameter, code=code)
 
 
 def nearest(usual: str, names: Iterable[str]) -> str | None:

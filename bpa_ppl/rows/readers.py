@@ -1,7 +1,8 @@
 """Records and tables of Arrow taken apart into columns: see `schema` for what they mean.
 
-A record, or a row of a table, is a hypothesis with the `id` of its sentence, or a sentence with its
-hypotheses: `candidates`, a list of objects or of texts, or `text` and other lists of equal length.
+A record, or a row of a table, is a hypothesis with the `id` of its sentence, a sentence with its
+hypotheses: `candidates`, a list of objects or of texts, or `text` and other lists of equal length;
+or a pair of preferences.
 
 Columns of Arrow become arrays without `to_numpy` of PyArrow, which imports pandas wherever it is
 installed; that takes longer than reading most files.
@@ -36,7 +37,8 @@ from bpa_ppl.rows.base import (
 )
 from bpa_ppl.rows.gathering import Gatherer
 from bpa_ppl.rows.names import ColumnNames
-from bpa_ppl.rows.schema import Fields, SchemaReader, checked_first_id, shown
+from bpa_ppl.rows.preference_pairs import CHOSEN, REJECTED, pair_of
+from bpa_ppl.rows.schema import NUMBER, Fields, SchemaReader, checked_first_id, kind_of, shown
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -50,7 +52,7 @@ _UNNAMED_INDEX = re.compile(r"__index_level_\d+__")
 def lists_of(
     read: Callable[[SchemaReader, Any], Rows],
     data: Any,
-    references: Iterable[str | Sequence[str]] | None,
+    references: cols.AnyReferences | None,
     sources: Iterable[str] | None,
     bad: str,
     first_id: int,
@@ -72,7 +74,7 @@ def lists_of(
     schema = SchemaReader(NBest.origin, bad, checked_first_id(first_id))
     rows, lines = read(schema, data), dict[str, SentenceLines]()
     if references is not None:
-        lines[REFERENCE] = SentenceLines(cols.references(references), "the text")
+        lines[REFERENCE] = SentenceLines.of_references(references)
     if sources is not None:
         lines[SOURCE] = SentenceLines(cols.texts(sources), "the text")
     return next(Gatherer(NBest.origin, lines, first_id).tables([rows]))
@@ -180,7 +182,7 @@ class RecordReader:
         for record, line in zip(given, lines, strict=True):
             if not isinstance(record, dict):
                 raise self.schema.error(f"{shown(record)} is not an object with fields", line)
-            record = _with_candidates(self._renamed(record))
+            record = self._with_candidates(self._renamed(record), line)
             if not records and ID in self.schema.names.names:
                 self.schema.names.require([ID], record, line)
             if self.nested and CANDIDATES not in record and TEXT not in record:
@@ -207,7 +209,7 @@ class RecordReader:
         if len(parents):
             hypotheses = self._columns(list(chain.from_iterable(lists)), numbers[parents].tolist())
         sentences = {n: v for n, v in self._values(records, lines) if n != CANDIDATES}
-        self.keys += sum(map(len, records)) + sum(map(_key_count, sentences.values()))
+        self.keys += sum(map(len, records)) + sum(map(key_count, sentences.values()))
         return Fields(hypotheses, sentences, parents, numbers, nested=True)
 
     def _renamed(self, record: dict[Any, Any]) -> dict[Any, Any]:
@@ -217,10 +219,31 @@ class RecordReader:
             return record
         return {usual: record[name] for name, usual in names.usual(record).items()}
 
+    def _with_candidates(self, record: dict[Any, Any], line: int) -> dict[Any, Any]:
+        """Return a record with a list of candidates in place of parallel lists of their fields."""
+        if not {TEXT, CANDIDATES} & record.keys() and {CHOSEN, REJECTED} & record.keys():
+            return pair_of(record, self.schema.error, line)
+        name = TEXT if TEXT in record else CANDIDATES
+        texts = record.get(name)
+        if not isinstance(texts, list | tuple) or (name == CANDIDATES and not _are_texts(texts)):
+            return record
+        lists = {n: v for n, v in record.items() if isinstance(v, list | tuple) and n not in _LISTS}
+        for field in [n for n, values in lists.items() if len(values) != len(texts)]:
+            values = lists.pop(field)  # of the sentence, unless they are numbers
+            if values and {kind_of(value) for value in values if value is not None} == {NUMBER}:
+                numbers = cols.counted(len(values), "number")
+                problem = f"{numbers} in {field} for {cols.counted(len(texts), 'candidate')}"
+                raise self.schema.error(f"{problem}: give each candidate one", line)
+        lists[TEXT] = lists.pop(name)
+        rows = zip(*lists.values(), strict=True)
+        candidates = [dict(zip(lists, row, strict=True)) for row in rows]
+        others = {n: v for n, v in record.items() if n not in (name, *lists)}
+        return {**others, CANDIDATES: candidates}
+
     def _candidates(self, given: Any, line: int) -> list[dict[str, Any]]:
         candidates = given
         if isinstance(given, dict):  # columns, as some libraries keep lists of objects
-            candidates = _with_candidates({TEXT: None, **given}).get(CANDIDATES)
+            candidates = self._with_candidates({TEXT: None, **given}, line).get(CANDIDATES)
         if given is None:
             return []
         if not isinstance(candidates, list | tuple):
@@ -251,7 +274,7 @@ class RecordReader:
                 if all(value is None for value in values):
                     continue
             if types & {dict, list, tuple}:
-                self.keys += _key_count(values)
+                self.keys += key_count(values)
             self._add(columns, column, values, lines)
         return columns
 
@@ -295,23 +318,6 @@ class RecordReader:
         columns[name] = values
 
 
-def _with_candidates(record: dict[str, Any]) -> dict[str, Any]:
-    """Return a record with a list of candidates in place of parallel lists of their fields."""
-    name = TEXT if TEXT in record else CANDIDATES
-    texts = record.get(name)
-    if not isinstance(texts, list | tuple) or (name == CANDIDATES and not _are_texts(texts)):
-        return record
-    lists = {n: v for n, v in record.items() if isinstance(v, list | tuple) and n not in _LISTS}
-    if {len(values) for values in lists.values()} != {len(texts)}:
-        if name == TEXT:
-            return record
-        lists = {name: texts}
-    lists[TEXT] = lists.pop(name)
-    candidates = [dict(zip(lists, row, strict=True)) for row in zip(*lists.values(), strict=True)]
-    others = {n: v for n, v in record.items() if n not in lists}
-    return {**others, CANDIDATES: candidates}
-
-
 def _are_texts(candidates: Sequence[Any]) -> bool:
     return bool(candidates) and all(isinstance(candidate, str) for candidate in candidates)
 
@@ -326,11 +332,17 @@ def is_of_sentence(name: str) -> bool:
     return name in known or label_of(name) == REFERENCE or name.startswith(OF_SENTENCE)
 
 
-def _key_count(value: Any) -> int:
-    """Return how many keys there are in the objects inside a value."""
+def key_count(value: Any) -> int:
+    """Return how many keys there are in the objects inside a value.
+
+    >>> key_count([{"a": 1, "b": {"c": 2}}, 3])
+    3
+    """
     if isinstance(value, dict):
-        return len(value) + sum(map(_key_count, value.values()))
-    return sum(map(_key_count, value)) if isinstance(value, list | tuple) else 0
+        return len(value) + key_count(list(value.values()))
+    if not isinstance(value, list | tuple) or not {dict, list, tuple} & set(map(type, value)):
+        return 0
+    return sum(map(key_count, value))
 
 
 def table_rows(schema: SchemaReader, table: pa.Table) -> Rows:
@@ -356,6 +368,10 @@ def table_rows(schema: SchemaReader, table: pa.Table) -> Rows:
         problem = f"two columns {min(twice)}: rename one"
         raise DataError(problem, schema.origin, code="duplicate")
     table = _renamed(table, schema.names)
+    lines = schema.records + 1 + np.arange(len(table))
+    known = set(table.column_names)
+    if {CHOSEN, REJECTED} <= known and not {TEXT, CANDIDATES} & known:
+        return RecordReader(schema).rows(table.to_pylist(), lines.tolist())
     names = [TEXT if _is_list_of_texts(field) else field.name for field in table.schema]
     if not repeated(names):
         table = table.rename_columns(names)
@@ -364,7 +380,6 @@ def table_rows(schema: SchemaReader, table: pa.Table) -> Rows:
     columns = {name: single_array(table[name]) for name in table.column_names}
     lists: Any = columns.get(CANDIDATES, columns.get(TEXT))
     nested = CANDIDATES in columns or (lists is not None and _is_list(lists.type))
-    lines = schema.records + 1 + np.arange(len(table))
     if nested:
         structs = _is_list(lists.type) and pa.types.is_struct(lists.type.value_type)
         if CANDIDATES in columns and not structs:

@@ -34,7 +34,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from bpa_ppl.columns import is_missing
+from bpa_ppl.columns import id_key, is_missing
 from bpa_ppl.errors import DataError, UsageError, printable, quoted
 from bpa_ppl.labels import label_of
 from bpa_ppl.nbest import Float64, Int64
@@ -57,8 +57,13 @@ from bpa_ppl.rows.names import ColumnNames
 NUMBER, WORDS, OBJECT, EMPTY = "number", "text", "object", "empty"
 #: A number with a decimal comma.
 DECIMAL_COMMA = re.compile(r"\s*[-+]?[0-9]*,[0-9]+([eE][-+]?[0-9]+)?\s*")
+# A number as people write it: −1.5 with a Unicode minus, 1.234,5, 1 234, 15 %.
+_LIKE_NUMBER = re.compile(
+    r"\s*[-+\u2212\u2013]?(?=.*[0-9])([0-9]*|[0-9]{1,3}([.,'\s][0-9]{3})+)([.,][0-9]+)?"
+    r"([eE][-+]?[0-9]+)?\s*%?\s*"
+)
+_SHOWING = 100  # texts that show whether a column of texts was meant to be one of numbers
 _JSON_NAMES = {True: "true", False: "false", None: "null"}
-_INTEGER = re.compile(r"-?[0-9]{1,18}")
 _LARGEST_ID = 2**63 - 1
 _LARGEST_FIRST_ID = 10**18  # an id beyond it would not fit 64 bits with the number of a list added
 _IDS = {int: "integers", str: "texts", type(None): "missing"}
@@ -143,6 +148,7 @@ class SchemaReader:
         self.records = 0
         self._id_type: type | None = None  # int or str, or NoneType where there are no ids
         self._id_numbers: dict[str, int] = {}
+        self._last_id: int | None = None  # of the record before
         self._sentence_lines: dict[str, int] = {}  # where extras of sentences begin
 
     def rows(self, fields: Fields) -> Rows:
@@ -163,6 +169,14 @@ class SchemaReader:
             problem = f"the name of the column {name} has a control character: rename it"
             raise DataError(problem, self.origin, code="bad-name")
         ids = self._ids(fields)
+        if fields.nested and len(ids):
+            before = ids[0] - 1 if self._last_id is None else self._last_id
+            again = np.flatnonzero(np.diff(ids, prepend=before) == 0)
+            if len(again):
+                identifier = fields.sentences[ID][again[0]]
+                problem = f"a second list of sentence {identifier}: give each list its own id"
+                raise self.error(problem, fields.lines[again[0]], code="duplicate")
+            self._last_id = int(ids[-1])
         of_sentences = self._sentences(fields)
         known = dict(self._kinds)
         numbers, extras = self._hypotheses(fields)
@@ -208,12 +222,20 @@ class SchemaReader:
             {name: _spread(values, parents) for name, values in of_sentences.items()},
             empty=tuple(empty),
             any_order=not fields.nested,
+            counted=self._id_type is str,
         )
 
-    def error(self, message: str, line: int | None, *, parameter: str | None = None) -> DataError:
+    def error(
+        self,
+        message: str,
+        line: int | None,
+        *,
+        parameter: str | None = None,
+        code: str | None = None,
+    ) -> DataError:
         """Return the error that names one line of the file."""
         number = None if line is None else int(line)
-        return DataError(message, self.origin, number, parameter=parameter)
+        return DataError(message, self.origin, number, parameter=parameter, code=code)
 
     def _hypotheses(self, fields: Fields) -> tuple[dict[str, Float64], dict[str, tuple[Any, ...]]]:
         """Return the numbers, infinite where they are bad, and the other columns, by name."""
@@ -253,10 +275,11 @@ class SchemaReader:
                 if kind == WORDS and self.typed and looks_numeric(value):
                     problem = f"is {shown(value)}, a number as a text: write it as a number"
                     raise self._error_at(fields, name, row, problem)
-                if kind == WORDS and DECIMAL_COMMA.fullmatch(value):
+                if kind == WORDS and _like_numbers(value, values[row:]):
                     warn_user(
                         f"{self.origin}:{fields.lines[fields.parents[row]]}: {name} is a column of "
-                        f"texts, since {quoted(value)} has a decimal comma: write a point"
+                        f"texts, since {quoted(value)} is not a number: write numbers like -1234.5,"
+                        " and nothing where there is none"
                     )
                 known = kind
             elif kind == NUMBER:
@@ -305,8 +328,8 @@ class SchemaReader:
     def _number_of_id(self, given: Any, line: int) -> int:
         """Return an id as an integer; ids that are texts are counted as they appear."""
         value = given
-        if not self.typed and self._id_type is not str and _INTEGER.fullmatch(str(given)):
-            value = int(given)
+        if isinstance(given, float) or not (self.typed or self._id_type is str):
+            value = id_key(given)
         integer = isinstance(value, Integral) and not isinstance(value, bool)
         if value == "":
             raise self.error("sentence id '' is empty: give each row one", line)
@@ -430,6 +453,13 @@ def looks_numeric(text: str | bytes) -> bool:
     except ValueError:
         return False
     return True
+
+
+def _like_numbers(first: str, values: Float64 | Sequence[Any]) -> bool:
+    """Return whether a text looks like a number, or most of the first texts print one."""
+    texts = [v for v in values[:_SHOWING] if isinstance(v, str) and v.strip()]
+    printed = sum(map(looks_numeric, texts))
+    return _LIKE_NUMBER.fullmatch(first) is not None or printed > len(texts) / 2
 
 
 def shown(value: Any) -> str:

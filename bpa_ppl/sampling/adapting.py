@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import platform
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -64,6 +65,7 @@ from bpa_ppl.weights import (
     Weights,
     check_totals,
     equal_weights,
+    feature_scales,
     has_canonical,
     initial_weights,
     match,
@@ -89,7 +91,7 @@ _NEGLIGIBLE, _MIN_WIDTH, _MAX_SHIFT, _MIN_VARYING = 0.005, 0.9, 0.25, 0.5
 _MIN_LISTS = 5
 #: The message if the posterior has no observation.
 EQUALS_PRIOR = "the posterior equals its prior: no sentence was judged"
-_PACKAGES = ("bpa_ppl", "numpyro", "jax", "arviz", "sacrebleu")
+_PACKAGES = ("bpa_ppl", "numpyro", "jax", "jaxlib", "numpy", "arviz", "sacrebleu")
 
 
 @with_options_and_settings(AdaptOptions)
@@ -319,7 +321,13 @@ def prepare_target(nbest: NBest, weights: AnyWeights, options: AdaptOptions) -> 
         "model": getattr(model, "__name__", str(model)),
         **sentences.record(),
         "lists": sentences.nbest.origin,
-        "versions": {name: _version(name) for name in _PACKAGES},
+        "feature_scales": feature_scales(nbest),
+        "data": sentences.hashes(),
+        "versions": {
+            **{name: _version(name) for name in (*_PACKAGES, *engine.packages)},
+            "python": platform.python_version(),
+        },
+        "machine": f"{platform.system()} {platform.machine()}, {jax.default_backend()}",
         **prepared.record(columns),
     }
     constants = {**sentences.scores(), **stored(prepared.sources)}

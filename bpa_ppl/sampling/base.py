@@ -13,7 +13,7 @@ import psutil
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
 from bpa_ppl.component import Component
-from bpa_ppl.errors import UsageError
+from bpa_ppl.errors import UsageError, missing_extra
 from bpa_ppl.models import Likelihood, Lists, Prior
 from bpa_ppl.nbest import Float64, NBest
 from bpa_ppl.progress import Reporter
@@ -154,7 +154,7 @@ class Sampler(Component, frozen=True):
     Attributes:
         exact: whether the draws, with their importance weights, follow the posterior.
         takes_extra: whether it needs lists of the out-of-domain set (see `fitted`).
-        packages: the optional packages that it runs, which `bpa_ppl[compare]` installs.
+        packages: the optional packages that it runs, which the extra `compare` installs.
         likelihood: the name of the likelihood that it was published with, which is then its
             default; None takes the default of the gain.
 
@@ -188,12 +188,7 @@ class Sampler(Component, frozen=True):
         """
         for package in self.packages:
             if find_spec(package) is None:
-                raise UsageError(
-                    f"this sampler needs the package {package}: run `pip install "
-                    "'bpa_ppl[compare]'`, or choose another sampler",
-                    parameter="sampler",
-                    code="missing-package",
-                )
+                raise missing_extra(f"this sampler needs {package}", "compare", "sampler")
 
     def fitted(
         self, lists: NBest, weights: Mapping[str, float], *, fixed: list[str] | None, seed: int

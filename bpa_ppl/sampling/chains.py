@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any, ClassVar, NamedTuple, TypeVar
@@ -14,7 +14,6 @@ from numpyro.infer.mcmc import MCMCKernel
 
 from bpa_ppl.component import Count, CountOrNone
 from bpa_ppl.sampling.base import Data, Program, Sampled, Sampler, Sites, Target, require_memory
-from bpa_ppl.sampling.tracing import not_tracing
 
 T = TypeVar("T")
 
@@ -50,12 +49,9 @@ class ChainSampler(Sampler, frozen=True):
 
     Attributes:
         collected: the fields of the kernel's state to collect.
-        threads: the number of threads that share the chains, if it divides their number. Chains
-            that run together wait for the longest trajectory among them.
     """
 
     collected: ClassVar[tuple[str, ...]] = ("accept_prob", "potential_energy")
-    threads: ClassVar[int] = 1
     warmup: CountOrNone = 100
     draws: Count = 1000
     chains: Count = 4
@@ -87,8 +83,12 @@ class ChainSampler(Sampler, frozen=True):
         return Chains(
             kernel.init(keys, self.warmup * self.thinning, z, arguments, {}),
             lambda state: kernel.sample(state, arguments, {}),
-            lambda state: {name: getattr(state, name) for name in ("z", *self.collected)},
+            self.collect,
         )
+
+    def collect(self, state: Any) -> dict[str, Any]:
+        """Return the fields of a state of the kernel that are kept."""
+        return {name: getattr(state, name) for name in ("z", *self.collected)}
 
 
 def run_chains(sampler: ChainSampler, target: Target, covariance: Any, start: Sites) -> Sampled:
@@ -97,7 +97,7 @@ def run_chains(sampler: ChainSampler, target: Target, covariance: Any, start: Si
     The chains run side by side, in pieces of equal length, so that progress is reported and
     Ctrl-C works; the draws do not depend on the pieces. NumPyro's MCMC would compile its loop
     again for each piece; here one compilation serves all pieces, and all data of the same shapes.
-    With `threads`, groups of chains run at the same time once everything is compiled.
+    They are one program, since two may not run at the same time (see `may_overlap`).
 
     Args:
         sampler: makes the kernel.
@@ -110,27 +110,12 @@ def run_chains(sampler: ChainSampler, target: Target, covariance: Any, start: Si
     length = min(-(-total // _PIECES), max(_PIECE_STEPS // sampler.thinning, 1))
     keys = jax.random.split(jax.random.key(target.seed), sampler.chains)
     target.progress(0, total, "compiling")
-    groups = sampler.threads if sampler.chains % sampler.threads == 0 else 1
-    given = [
-        (data, covariance, keys[group], {name: z[group] for name, z in start.items()})
-        for group in np.split(np.arange(sampler.chains), groups)
-    ]
-    starts = [partial(_initial_state, sampler, program, *arguments) for arguments in given]
-    states = [state for call in starts for state in in_threads([call])]
+    arguments = (data, covariance, keys, start)
+    state = in_thread(partial(_initial_state, sampler, program, *arguments))
     pieces: list[dict[str, Any]] = []
     for done in range(length, total + length, length):
-        calls = [
-            partial(_advance, sampler, program, length, state, *arguments)
-            for state, arguments in zip(states, given, strict=True)
-        ]
-        if len(pieces) > 1:  # now all is compiled, for the types of both possible states
-            with not_tracing():
-                advanced = in_threads(calls)
-        else:
-            advanced = [result for call in calls for result in in_threads([call])]
-        states = [state for state, _ in advanced]
-        collected = jax.device_get([values for _, values in advanced])
-        pieces.append(jax.tree.map(lambda *parts: np.concatenate(parts, axis=1), *collected))
+        state, collected = in_thread(partial(_advance, sampler, program, length, state, *arguments))
+        pieces.append(jax.device_get(collected))
         rate = pieces[-1].get("accept_prob")
         note = "" if rate is None else f"acceptance {float(np.mean(rate)):.2f}"
         target.progress(min(done, total), total, note)
@@ -146,24 +131,24 @@ def run_chains(sampler: ChainSampler, target: Target, covariance: Any, start: Si
     )
 
 
-def in_threads(calls: Sequence[Callable[[], T]]) -> list[T]:
-    """Return the results of compiled programs, each run by a thread of its own.
+def in_thread(call: Callable[[], T]) -> T:
+    """Return the result of a compiled program, run by another thread.
 
     Python handles Ctrl-C in the main thread, which only waits meanwhile. If it ran the program, the
     interrupt could come up inside a callback of JAX's for garbage collection, and be lost.
 
-    >>> [int(x) for x in in_threads([partial(jnp.add, 1, 2), partial(jnp.add, 3, 4)])]
-    [3, 7]
+    >>> int(in_thread(partial(jnp.add, 1, 2)))
+    3
     """
     x64 = jax.dtypes.canonicalize_dtype(np.float64) == np.float64
 
-    def run(call: Callable[[], T]) -> T:
+    def run() -> T:
         with jax.enable_x64(x64):  # a setting of each thread
             result: T = jax.block_until_ready(call())
             return result
 
-    with ThreadPoolExecutor(len(calls)) as threads:
-        return list(threads.map(run, calls))
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(run).result()
 
 
 def repeat_start(z: Sites, chains: int) -> Sites:

@@ -29,7 +29,7 @@ from bpa_ppl.sampling.base import Data, Program, Sites
 
 #: Draws evaluated side by side: the scores of one block of lists still fit into a cache.
 _DRAWS = 128
-#: Blocks of draws evaluated in parallel: XLA computes parts of a block on one core.
+#: Blocks of draws evaluated in parallel, if they may be: XLA computes parts of a block on one core.
 _THREADS = 2
 #: For code that runs once and briefly: optimisation would take longer than it saves.
 _RUN_ONCE = {"xla_backend_optimization_level": 0, "xla_llvm_disable_expensive_passes": True}
@@ -102,6 +102,14 @@ def _model_info(program: Program, structure: Any, shapes: tuple[Any, ...]) -> Mo
     data = jax.tree.unflatten(structure, shapes)
     jax.eval_shape(run, data)
     sampled = {name: site for name, site in sites.items() if site["type"] == "sample"}
+    for name, site in sampled.items():
+        if site["fn"].support.is_discrete and not site["is_observed"]:
+            raise UsageError(
+                f"the site {name} of the model is discrete, and samplers need a density of real "
+                "values: sum over its values, for example by numpyro.distributions.MixtureGeneral",
+                parameter="model",
+                code="not-supported",
+            )
     observed = tuple(name for name, site in sampled.items() if site["is_observed"])
     latent = tuple(name for name in sampled if name not in observed)
     deterministic = any(site["type"] == "deterministic" for site in sites.values())
@@ -366,7 +374,7 @@ def evaluate(program: Program, data: Data, z: Sites) -> tuple[Float64, dict[str,
 
     # The last block is moved back so that all blocks have one shape and share one compilation.
     starts = (*range(0, count - size, size), count - size)
-    with ThreadPoolExecutor(_THREADS) as threads:
+    with ThreadPoolExecutor(_THREADS if may_overlap(program, data) else 1) as threads:
         blocks = threads.map(evaluate_block, [slice(start, start + size) for start in starts])
         for block, potentials, sites in blocks:
             log_density[block] = -potentials
@@ -376,6 +384,16 @@ def evaluate(program: Program, data: Data, z: Sites) -> tuple[Float64, dict[str,
                 likelihoods[name][block] = values
     reshaped = {name: v.reshape(*shape, *v.shape[1:]) for name, v in likelihoods.items()}
     return log_density.reshape(shape), reshaped
+
+
+def may_overlap(program: Program, data: Data) -> bool:
+    """Return whether a program may run twice at the same time: whether it is known to be safe.
+
+    JAX up to 0.10 splits each batch of matrices that LAPACK factorises or solves over the threads
+    that run the programs, and waits for them. Two such programs can wait forever, on one or two
+    cores. Models and distributions of users may contain such operations.
+    """
+    return program.model is log_linear and data.prior.other is None
 
 
 def log_priors(program: Program, data: Data, values: Sites) -> dict[str, np.ndarray]:

@@ -163,10 +163,8 @@ class Description(Outcome):
         """Return the sizes, the columns, and the rest as notes."""
         low, median, high = self.sizes
         each = f"{low}" if low == high else f"{low} to {high}, median {median:g},"
-        sentences = counted(self.sentences, "sentence")
-        title = (
-            f"{self.origin}: {sentences}, {counted(self.candidates, 'candidate')}, {each} per list"
-        )
+        lists = counted(self.sentences, "list")
+        title = f"{self.origin}: {lists}, {counted(self.candidates, 'candidate')}, {each} per list"
         rows = [
             (c.name, c.kind, *(f"{v:.4g}" for v in c[2:6]), f"{c.missing / self.candidates:.0%}")
             for c in self.columns
@@ -174,14 +172,14 @@ class Description(Outcome):
         return title, Table(_HEADER, rows), [*self._notes(), *self._plan_notes()]
 
     def _notes(self) -> Iterator[str]:
-        sentences = counted(self.sentences, "sentence")
-        yield f"sources for {self.sources} of {sentences}"
+        lists = counted(self.sentences, "list")
+        yield f"sources for {self.sources} of {lists}"
         among = f", which is a candidate in {self.among}" if self.references else ""
-        yield f"a reference for {self.references} of {sentences}{among}"
+        yield f"a reference for {self.references} of {lists}{among}"
         for name, values in self.texts.items():
             yield f"{name}: {counted(values, 'different text')}"
         if self.of_sentences:
-            yield f"of sentences: {', '.join(self.of_sentences)}"
+            yield f"columns of whole lists: {', '.join(self.of_sentences)}"
         if self.missing_ids:
             yield f"{counted(self.missing_ids, 'id')} between the first and the last without a list"
         if self.duplicates:
@@ -191,7 +189,7 @@ class Description(Outcome):
     def _plan_notes(self) -> Iterator[str]:
         plan = self.plan
         if plan is None:
-            yield "adapt needs references, preferences or judgements: a column to use as the gain"
+            yield "adapt needs judgements: preferences, a column to use as the gain, or references"
             return
         gain = "preferences" if plan.gain is None else f"gain {plan.gain}"
         yield (
@@ -225,11 +223,11 @@ def describe(nbest: NBest, metric: str | Metric | None = None) -> Description:
     ...     references=["the cat", "hello"],
     ... )
     >>> print(describe(lists))
-    <memory>: 2 sentences, 5 candidates, 2 to 3, median 2.5, per list
+    <memory>: 2 lists, 5 candidates, 2 to 3, median 2.5, per list
     column   kind     min  median  max  within lists  missing
     logprob  feature  -4   -2      -1   1.017         0%
     comet    feature  0.5  0.6     0.8  0.07071       0%
-    - sources for 0 of 2 sentences
+    - sources for 0 of 2 lists
     ...
     >>> describe(lists).plan.likelihood, describe(lists, "comet").plan.likelihood
     ('margin', 'risk')
@@ -330,11 +328,11 @@ def _warnings(
     if singles := int(np.count_nonzero(nbest.sizes == 1)):
         yield f"{counted(singles, 'list')} of one candidate: nothing can be chosen or learned"
     if 0 < len(with_reference) < len(nbest):
-        missing = counted(len(nbest) - len(with_reference), "sentence")
+        missing = counted(len(nbest) - len(with_reference), "list")
         yield f"no reference for {missing}: adapt to the others, or name a column as the gain"
     equal: dict[bytes, str] = {}
-    for name, values in zip(nbest.feature_names, nbest.features.T, strict=True):
-        if (other := equal.setdefault(values.tobytes(), name)) != name:
+    for name in (column.name for column in features):
+        if (other := equal.setdefault(column_of(nbest, name).tobytes(), name)) != name:
             yield f"{name} is equal to {other}: exclude one"
     position = np.arange(len(nbest.features)) - np.repeat(nbest.offsets[:-1], nbest.sizes)
     for column in features:
@@ -355,8 +353,8 @@ def _warnings(
             f"within lists {other} varies {high / low:,.0f} times as much as {one}: with canonical "
             "weights give each a prior variance, or scale it"
         )
-    for name, values in nbest.extras.items():
-        words = [value for value in values if isinstance(value, str) and value.strip()]
+    for name, cells in nbest.extras.items():
+        words = [value for value in cells if isinstance(value, str) and value.strip()]
         others = [word for word in words if not looks_numeric(word)]
         if others and len(others) < len(words) / 2:
             yield f"{name} is of texts because of {quoted(others[0])}: leave such cells empty"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
@@ -22,7 +23,8 @@ from bpa_ppl.posterior import to_arviz
 from bpa_ppl.posterior.statistics import pareto_smoothed
 from bpa_ppl.sampling.adapting import Prepared, prepare_target
 from bpa_ppl.sampling.base import Data, Program, Sampled, Sites, Target
-from bpa_ppl.sampling.density import constrained, evaluate, potential, unflatten
+from bpa_ppl.sampling.density import constrained, evaluate, may_overlap, potential, unflatten
+from bpa_ppl.sampling.tracing import tracing
 from bpa_ppl.weights import AnyWeights
 
 if TYPE_CHECKING:
@@ -30,7 +32,8 @@ if TYPE_CHECKING:
 
 #: Standard deviation of the starts of chains around the initial position.
 _JITTER = 0.1
-#: One thread compiles, the others wait: NumPyro programs cannot be traced by two threads at once.
+#: One thread compiles, or runs a program of which two may not overlap, and the others wait: two
+#: threads cannot trace NumPyro programs at once.
 _COMPILING = threading.Lock()
 #: The fields of `AdaptOptions` that a density does not depend on.
 _OF_SAMPLERS = ("sampler", "extra", "settings")
@@ -184,8 +187,9 @@ class LogDensity:
             self.unflatten(point)
             with _COMPILING:
                 compiled = self._compiled
-            value, gradient = compiled(self, point)
-            return float(value), np.asarray(gradient)
+            with nullcontext() if may_overlap(self.program, self.data) else _COMPILING:
+                value, gradient = compiled(self, point)
+                return float(value), np.asarray(gradient)
 
     @cached_property
     def _compiled(self) -> Any:
@@ -235,7 +239,7 @@ class LogDensity:
             weights, attrs["pareto_k"] = pareto_smoothed(_columns("log_weight", log_weight, shape))
         arrays = {n: _columns(n, v, shape) for n, v in (statistics or {}).items()}
         sites = unflatten(values, self.start)
-        with jax.enable_x64(True):
+        with tracing(), jax.enable_x64(True):
             log_density, log_likelihood = evaluate(self.program, self.data, sites)
         sampled = Sampled(
             z=sites,

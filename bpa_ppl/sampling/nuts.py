@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import Annotated, Any
 
 import jax
@@ -14,8 +15,8 @@ from numpyro.infer import NUTS
 from bpa_ppl.component import Positive
 from bpa_ppl.posterior.draws import WEIGHTS
 from bpa_ppl.posterior.statistics import POOR_PARETO_K
-from bpa_ppl.sampling.base import Program, Sampled, Sites, Target
-from bpa_ppl.sampling.chains import ChainSampler, repeat_start, run_chains
+from bpa_ppl.sampling.base import Data, Program, Sampled, Sites, Target
+from bpa_ppl.sampling.chains import Chains, ChainSampler, repeat_start, run_chains
 from bpa_ppl.sampling.density import model_info
 from bpa_ppl.sampling.mode import dispersed_starts, mode_of
 from bpa_ppl.sampling.proposals import GOOD_PARETO_K, ProposalFit, assess_proposals
@@ -27,7 +28,9 @@ from bpa_ppl.sampling.whitening import WhitenedProgram, original, whitened
 _TARGET, _TARGET_OF_MANY = 0.9, 0.8
 _TUNED_FOR = 14  # dimensions
 _MIN_TUNING = 500  # warm-up steps that find a metric
-_DENSE = 100  # values; a full metric of more needs more draws than a warm-up has
+#: Values up to which the step of a known metric is known, too, and up to which a warm-up has enough
+#: draws for a full metric: ten a value. With 84 it took three times as long as a diagonal one.
+_FEW, _DENSE = 100, 50
 _JITTER = 0.1
 #: Maximum depth of a tree in the warm-up, and afterwards (NumPyro's). The first steps of a warm-up
 #: are far too short: with trees of up to 1023 of them, a hierarchy of four domains spent half the
@@ -52,7 +55,6 @@ class Nuts(ChainSampler, frozen=True):
     """
 
     collected = ("accept_prob", "potential_energy", "energy", "num_steps", "diverging")
-    threads = 2
     step_size: Positive = 1.1
     target_accept: Annotated[float, Meta(gt=0, lt=1)] | None = None
 
@@ -65,7 +67,7 @@ class Nuts(ChainSampler, frozen=True):
                 # Sites that depend on one another, such as a scale and what it scales, need a full
                 # metric; a model names them in its attribute `together`.
                 sites = tuple(getattr(program.model, "together", ()))
-                dense = [sites] if 0 < sum(sizes[site] for site in sites) <= _DENSE else False
+                dense = [sites] if 0 < sum(sizes[site] for site in sites) <= _FEW else False
             return NUTS(
                 program,
                 dense_mass=dense,
@@ -83,9 +85,27 @@ class Nuts(ChainSampler, frozen=True):
             target_accept_prob=self.target_accept or _TARGET,
         )
 
+    def initialise(
+        self, program: Program, data: Data, covariance: Any, keys: jax.Array, z: Sites
+    ) -> Chains:
+        """Return the chains at their starting points; each step moves one chain after the other.
+
+        Chains in a batch would wait for the longest trajectory among them, and at each step they
+        would compute what only the end of a window of the warm-up needs.
+        """
+        kernel, arguments = self.kernel(program, covariance, z), tuple(data)
+
+        def initial(chain: tuple[jax.Array, Sites]) -> Any:
+            return kernel.init(chain[0], self.warmup * self.thinning, chain[1], arguments, {})
+
+        def step(state: Any) -> Any:
+            return kernel.sample(state, arguments, {})
+
+        return Chains(jax.lax.map(initial, (keys, z)), partial(jax.lax.map, step), self.collect)
+
     def sample(self, target: Target) -> Sampled:
         """Draw from the posterior by NUTS."""
-        small = target.dimension <= _DENSE
+        small = target.dimension <= _FEW
         tuning = msgspec.structs.replace(
             self,
             warmup=max(self.warmup, _MIN_TUNING),

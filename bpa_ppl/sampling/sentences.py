@@ -6,13 +6,15 @@ in the way that a posterior records.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import hashlib
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from bpa_ppl.caching import key_of
 from bpa_ppl.columns import counted
 from bpa_ppl.errors import DataError, UsageError, quoted, require
 from bpa_ppl.models import Likelihood, Preference, Preparation
@@ -107,6 +109,31 @@ class Sentences(NamedTuple):
             **count,
         }
 
+    def hashes(self) -> dict[str, str]:
+        """Return short hashes of the data: the same for other file names, formats or compression.
+
+        `texts` are the ids and candidates of the lists, `features` the values that are adapted;
+        the others are what was observed, and the references that it was scored with.
+        """
+        nbest = self.nbest
+        order = np.argsort(nbest.feature_names)
+        names = [nbest.feature_names[column] for column in order]
+        oracles = [self.oracles.index, self.oracles.share, self.weight, self.rater]
+        texts = "".join(nbest.strings).encode(errors="surrogatepass")
+        lengths = np.fromiter(map(len, nbest.strings), np.int64, len(nbest.strings))
+        content: dict[str, list[Any]] = {
+            "texts": [key_of(nbest.ids), nbest.sizes, lengths, texts, nbest.string_index],
+            "features": [key_of(names), nbest.features[:, order]],
+            "oracles": [*oracles, key_of(self.raters)],
+        }
+        if self.gains is not None and self.counts is None:
+            content["gains"] = [self.gains]
+        if self.metric is not None and "references" in self.metric.needs and nbest.references:
+            content["references"] = [key_of(nbest.references)]
+        if self.preferences is not None:
+            content["preferences"] = [key_of(sorted(self.preferences.hashes().items()))]
+        return {name: _short_hash(parts) for name, parts in content.items()}
+
     def _raters_record(self) -> dict[str, Any]:
         """Return the attributes that describe the raters, if any has a name."""
         record: dict[str, Any] = {RATERS: dict(self.named_raters)} if self.named_raters else {}
@@ -133,6 +160,18 @@ class Sentences(NamedTuple):
         if self.weight is not None and self.rater is not None:
             return weight_constants(self.weight, self.rater)
         return {SCORE: self.oracles.score} if self.preferences is None else {}
+
+
+def _short_hash(parts: Iterable[Any]) -> str:
+    """Return a hash of texts, bytes and arrays; None is skipped."""
+    content = hashlib.sha256()
+    for part in parts:
+        if isinstance(part, np.ndarray):
+            content.update(f"{part.dtype.str}{part.shape}".encode())
+            content.update(np.ascontiguousarray(part).data)
+        elif part is not None:
+            content.update(part.encode() if isinstance(part, str) else part)
+    return content.hexdigest()[:16]
 
 
 def observe_sentences(

@@ -2,8 +2,8 @@
 
 NumPyro has one stack of effect handlers for all threads, and JAX runs a program to trace it when a
 function is compiled. Two threads that trace at once see the handlers of each other, and fail with
-"all sites must have unique names". So a thread holds the lock from the target to the draws, and
-releases it only while a compiled program runs for long.
+"all sites must have unique names". So a thread holds the lock from the target to the draws. Two
+programs that run at once could also wait for each other forever (see `may_overlap`).
 """
 
 from __future__ import annotations
@@ -35,23 +35,3 @@ def tracing() -> Iterator[None]:
             yield
         finally:
             _THREAD.holds = False
-
-
-@contextmanager
-def not_tracing() -> Iterator[None]:
-    """Release the lock while a compiled program runs, so that other threads can trace.
-
-    >>> with tracing(), not_tracing():
-    ...     _LOCK.locked()
-    False
-    """
-    if not getattr(_THREAD, "holds", False):
-        yield
-        return
-    _THREAD.holds = False
-    _LOCK.release()
-    try:
-        yield
-    finally:
-        _LOCK.acquire()
-        _THREAD.holds = True

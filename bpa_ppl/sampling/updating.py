@@ -311,8 +311,9 @@ class Sequential:
         steps = [{**step._asdict(), "sampler": sampler} for step in self._steps]
         if steps:
             attrs["updates"] = [*attrs.get("updates", ()), *steps]
-            # The comparison with simple baselines was of the adaptation sentences alone.
+            # The comparison with simple baselines and the hashes are of the first sentences alone.
             attrs.pop("baselines", None)
+            attrs.pop("data", None)
         return self._weighted.reweighted(
             replace(
                 draws,

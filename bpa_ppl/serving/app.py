@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from time import perf_counter
-from typing import Any
+from typing import Any, TypeVar
 
 import anyio
 import anyio.to_thread
@@ -23,13 +24,24 @@ import bpa_ppl
 from bpa_ppl.decoding import Reranker
 from bpa_ppl.errors import BpaError, DataError, quoted
 from bpa_ppl.features.recipes import columns_of
+from bpa_ppl.formats.jsonl import has_all_keys, unique_fields
 from bpa_ppl.nbest import NBest
 from bpa_ppl.notes import capture_notes
 from bpa_ppl.registry import RULES
-from bpa_ppl.serving.web import Refused, error_response, read_body, static_routes
+from bpa_ppl.serving.web import (
+    JSON,
+    Refused,
+    error_response,
+    read_body,
+    static_routes,
+    web_application,
+)
 
 LOGGER = logging.getLogger("bpa_ppl.serving")
-_LINES = ("application/x-ndjson", "application/jsonl", "application/x-jsonlines")
+_TYPES = (JSON, "application/x-ndjson", "application/jsonl", "application/x-jsonlines")
+_BODIES = 2**27  # bytes of all bodies that are in memory at once
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -65,8 +77,8 @@ class Service:
 
     def __post_init__(self) -> None:
         self.reranker = self.load()
-        self._threads = anyio.CapacityLimiter(self.limits.threads)
-        self._waiting = 0
+        self._threads = asyncio.Semaphore(self.limits.threads)
+        self._waiting = self._held = 0
 
     async def reload(self) -> None:
         """Load the posterior again; keep the one in use if that fails."""
@@ -76,27 +88,36 @@ class Service:
         except BpaError as error:
             log(event="reload", status="failed", error=error.message)
 
-    async def rerank(self, request: Request) -> tuple[Any, dict[str, Any]]:
-        """Return the answer to a request, and what is logged of it."""
-        records, single = await self._records(request)
-        count = sum(len(record["candidates"]) for record in records)
-        log_fields = {"lists": len(records), "candidates": count}
-        if count > self.limits.candidates:
-            raise Refused(
-                413,
-                f"{count:,} candidates: a request may have {self.limits.candidates:,}; send the "
-                "lists in several requests",
-                "too-many-candidates",
-            )
+    async def rerank(self, request: Request) -> tuple[bytes, dict[str, Any]]:
+        """Return the answer to a request as JSON, and what is logged of it."""
+        held = 0
+
+        def hold(size: int) -> None:
+            nonlocal held
+            held += size
+            self._held += size
+            if self._held > max(_BODIES, self.limits.body):
+                raise Refused(503, "too many bodies are in memory: try again later", "busy")
+
+        try:
+            remedy = "send the lists in several requests"
+            kind, body = await read_body(request, self.limits.body, remedy, _TYPES, hold)
+            return await self._answered(partial(self._answer, kind, body))
+        finally:
+            self._held -= held
+
+    async def _answered(self, work: Callable[[], T]) -> T:
+        """Return the result of some work in a thread, when one is free."""
         if self._waiting >= self.limits.waiting:
             raise Refused(503, "too many requests are waiting: try again later", "busy")
         self._waiting += 1
         try:
             with anyio.fail_after(self.limits.seconds):
-                work = partial(answers, self.reranker, records)
-                result = await anyio.to_thread.run_sync(
-                    work, limiter=self._threads, abandon_on_cancel=True
-                )
+                await self._threads.acquire()
+                # The thread cannot be stopped: it is free again when its work has ended.
+                task = asyncio.create_task(anyio.to_thread.run_sync(work, abandon_on_cancel=True))
+                task.add_done_callback(lambda task: self._threads.release())
+                return await asyncio.shield(task)
         except TimeoutError as error:
             raise Refused(
                 503,
@@ -106,33 +127,21 @@ class Service:
             ) from error
         finally:
             self._waiting -= 1
-        return (result[0] if single else result), log_fields
 
-    async def _records(self, request: Request) -> tuple[list[dict[str, Any]], bool]:
-        """Return the lists of a request, and whether it has a single one."""
-        body = await read_body(request, self.limits.body, "send the lists in several requests")
-        kind = request.headers.get("content-type", "").partition(";")[0].strip()
-        try:
-            if kind in _LINES:
-                content = msgspec.json.Decoder().decode_lines(body)
-            else:
-                content = msgspec.json.decode(body)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            raise Refused(400, f"the body is not valid JSON: {error}", "bad-json") from error
-        records = content if isinstance(content, list) else [content]
-        if not records:
-            raise Refused(422, "there is no list to rerank", "no-data")
-        for number, record in enumerate(records, 1):
-            if not (isinstance(record, dict) and isinstance(record.get("candidates"), list)):
-                raise Refused(
-                    422,
-                    f"list {number} is not an object with candidates: send "
-                    '{"candidates": [{"text": "a cat", "lm": -1.5}]}, or an array of such objects',
-                    "bad-list",
-                )
-            if not record["candidates"]:
-                raise Refused(422, f"list {number} has no candidates", "no-data")
-        return records, not isinstance(content, list)
+    def _answer(self, kind: str, body: bytes) -> tuple[bytes, dict[str, Any]]:
+        """Return the answer to the body of a request, and what is logged of it."""
+        records, single = _records(kind, body)
+        count = sum(len(record["candidates"]) for record in records)
+        if count > self.limits.candidates:
+            raise Refused(
+                413,
+                f"{count:,} candidates: a request may have {self.limits.candidates:,}; send the "
+                "lists in several requests",
+                "too-many-candidates",
+            )
+        result = answers(self.reranker, records)
+        content = msgspec.json.encode(result[0] if single else result)
+        return content, {"lists": len(records), "candidates": count}
 
     def description(self) -> dict[str, Any]:
         """Return what the model expects, as plain data."""
@@ -140,6 +149,7 @@ class Service:
         attrs = reranker.draws.attrs
         return {
             "features": list(reranker.required_features),
+            "needs": list(reranker.needs),
             "optional_features": reranker.feature_names[len(reranker.required_features) :],
             "computed_features": list(columns_of(attrs)),
             "metric": attrs.get("oracle_metric"),
@@ -154,6 +164,34 @@ class Service:
                 "seconds": self.limits.seconds,
             },
         }
+
+
+def _records(kind: str, body: bytes) -> tuple[list[dict[str, Any]], bool]:
+    """Return the lists of a request, and whether it has a single one."""
+    try:
+        if kind == JSON:
+            content = msgspec.json.decode(body)
+        else:
+            content = msgspec.json.Decoder().decode_lines(body)
+        if not has_all_keys(body, content):
+            for part in [body] if kind == JSON else body.splitlines():
+                json.loads(part or "null", object_pairs_hook=unique_fields)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise Refused(400, f"the body is not valid JSON: {error}", "bad-json") from error
+    records = content if isinstance(content, list) else [content]
+    if not records:
+        raise Refused(422, "there is no list to rerank", "no-data")
+    for number, record in enumerate(records, 1):
+        if not (isinstance(record, dict) and isinstance(record.get("candidates"), list)):
+            raise Refused(
+                422,
+                f"list {number} is not an object with candidates: send "
+                '{"candidates": [{"text": "a cat", "lm": -1.5}]}, or an array of such objects',
+                "bad-list",
+            )
+        if not record["candidates"]:
+            raise Refused(422, f"list {number} has no candidates", "no-data")
+    return records, not isinstance(content, list)
 
 
 def answers(reranker: Reranker, records: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -214,6 +252,7 @@ def application(
     load: Callable[[], Reranker],
     limits: Limits | None = None,
     *,
+    hosts: Sequence[str] = (),
     started: Callable[[Service], None] | None = None,
 ) -> Starlette:
     """Return the application of the service, for uvicorn or another ASGI server.
@@ -221,6 +260,8 @@ def application(
     Args:
         load: returns the reranker, now and at each reload.
         limits: what a request may take.
+        hosts: names of the server, besides 127.0.0.1 and localhost, and `*` for any; requests to
+            other names are refused.
         started: called with the service when the event loop runs.
 
     Raises:
@@ -238,14 +279,10 @@ def application(
         start = perf_counter()
         fields: dict[str, Any] = {}
         try:
-            result, fields = await service.rerank(request)
-            response = Response(msgspec.json.encode(result), media_type="application/json")
-        except Refused as error:
-            response = error_response(error.status, error.message, error.code)
-        except BpaError as error:
-            response = error_response(422, error.message, error.code, error.parameter)
-        except ClientDisconnect:
-            response = error_response(499, "the client closed the connection", "closed")
+            content, fields = await service.rerank(request)
+            response = Response(content, media_type=JSON)
+        except (Refused, BpaError, ClientDisconnect, MemoryError) as error:
+            response = error_response(error)
         milliseconds = round(1000 * (perf_counter() - start), 2)
         log(event="rerank", status=response.status_code, ms=milliseconds, **fields)
         return response
@@ -259,16 +296,14 @@ def application(
     async def openapi(request: Request) -> Response:
         return JSONResponse(openapi_description(service))
 
-    return Starlette(
-        routes=[
-            Route("/rerank", rerank, methods=["POST"]),
-            Route("/health", health),
-            Route("/model", model),
-            Route("/openapi.json", openapi),
-            *static_routes("bpa_ppl.serving"),
-        ],
-        lifespan=lifespan,
-    )
+    routes = [
+        Route("/rerank", rerank, methods=["POST"]),
+        Route("/health", health),
+        Route("/model", model),
+        Route("/openapi.json", openapi),
+        *static_routes("bpa_ppl.serving"),
+    ]
+    return web_application(routes, hosts, lifespan=lifespan)
 
 
 def log(**fields: Any) -> None:
@@ -278,15 +313,17 @@ def log(**fields: Any) -> None:
 
 def openapi_description(service: Service) -> dict[str, Any]:
     """Return the OpenAPI description of the service."""
-    numbers = {name: {"type": "number"} for name in service.reranker.required_features}
+    reranker = service.reranker
+    columns: dict[str, Any] = {name: {"type": "number"} for name in reranker.required_features}
+    columns |= {name: {} for name in reranker.needs if name != "sources"}
     candidate = {
         "type": "object",
-        "required": ["text", *numbers],
-        "properties": {"text": {"type": "string"}, **numbers},
+        "required": ["text", *columns],
+        "properties": {"text": {"type": "string"}, **columns},
     }
     nbest = {
         "type": "object",
-        "required": ["candidates"],
+        "required": ["candidates", *["source"] * ("sources" in reranker.needs)],
         "properties": {
             "id": {"description": "returned with the answer"},
             "source": {"type": "string"},
@@ -320,10 +357,12 @@ def openapi_description(service: Service) -> dict[str, Any]:
     failures = {
         status: {"description": text, "content": {"application/json": {"schema": error}}}
         for status, text in {
-            "400": "not JSON",
+            "400": "not JSON, or sent to another name than those of the server",
+            "408": "the body did not arrive in time",
             "413": "too large",
+            "415": "another Content-Type than JSON or lines of JSON",
             "422": "a list does not fit the posterior",
-            "503": "busy, or not answered in time",
+            "503": "busy, out of memory, or not answered in time",
         }.items()
     }
     done = {"description": "the choice and the probabilities of each list"}

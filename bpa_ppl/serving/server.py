@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ def serve(
     *,
     host: str = "127.0.0.1",
     port: int = 8000,
+    allowed_hosts: Sequence[str] = (),
     limits: Limits | None = None,
     ready: Callable[[str], None] | None = None,
     **options: Any,
@@ -31,6 +32,8 @@ def serve(
         path: the file of the posterior.
         host: the address to listen on; by default only this machine can connect.
         port: 0 chooses a free one.
+        allowed_hosts: names that requests may use, besides the host, 127.0.0.1 and localhost; `*`
+            stands for any.
         limits: what a request may take.
         ready: called with the URL when connections are accepted.
         options: of `Reranker`.
@@ -46,7 +49,7 @@ def serve(
         reranker.warm_up()
         return reranker
 
-    app = application(load, limits, started=_reload_on_hangup)
+    app = application(load, limits, hosts=[host, *allowed_hosts], started=_reload_on_hangup)
     listening = listen(host, port)
     if not LOGGER.handlers:
         LOGGER.addHandler(logging.StreamHandler())

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
+from bpa_ppl.compiling import compiled
 from bpa_ppl.nbest import Float32, Float64, Int32, Int64
 from bpa_ppl.text.words import BEGIN, END
 
@@ -54,7 +55,7 @@ def _find_slot(slots: Int32, keys: Int64, key: int) -> int:
     return slot
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def hashed(keys: Int64, size: int) -> Int32:
     """Return a hash table of keys; its size is a power of two, above the number of keys.
 
@@ -72,7 +73,7 @@ def hashed(keys: Int64, size: int) -> Int32:
     return slots
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def numbers_of(keys: Int64, slots: Int32, queries: Int64) -> Int64:
     """Return the numbers of some keys; −1 for a missing one.
 
@@ -108,7 +109,7 @@ def framed(words: Int32, starts: Int64) -> tuple[Int32, Int32]:
     return text, (np.arange(len(text)) - begins).astype(np.int32)
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def longer(ids: Int32, text: Int32, position: Int32, n: int) -> tuple[tuple[Any, ...], Int32]:
     """Number and count the n-grams of a text with numbered (n−1)-grams.
 
@@ -175,7 +176,7 @@ def _find(tables: Tables, n: int, context: int, word: int) -> int:
     return int(slots[_find_slot(slots, keys, (context << 32) | word)])
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def word_scores(tables: Tables, words: Int32, starts: Int64) -> Float64:
     """Return log10 p of each word, and of the end of each sentence, given the preceding words.
 

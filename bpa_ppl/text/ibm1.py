@@ -24,6 +24,7 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
+from bpa_ppl.compiling import compiled
 from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.nbest import Float64, Int32, Int64
 from bpa_ppl.progress import Reporter, reporter
@@ -276,7 +277,7 @@ def _sums(values: Float64, starts: Int64) -> Float64:
     return np.bincount(owner, values, minlength=len(starts) - 1).astype(np.float64)
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def _sums_of_tokens(
     rows: Rows, values: Float64, occurrences: Rows, target: Ragged, size: int
 ) -> Float64:
@@ -294,7 +295,7 @@ def _sums_of_tokens(
     return sums
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def _re_estimate(
     rows: Rows, values: Float64, occurrences: Rows, target: Ragged, shares: Float64, size: int
 ) -> None:
@@ -325,7 +326,7 @@ def longest_run(starts: Int64) -> int:
     return longest
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def _entry(table: Table, f: int, e: int) -> float:
     """Return t(e | f); 0 if it is not in the table."""
     starts, columns, values = table
@@ -341,7 +342,7 @@ def _entry(table: Table, f: int, e: int) -> float:
     return values[low] if low < starts[f + 1] and columns[low] == e else 0.0
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def _score_by_source(table: Table, pairs: _Pairs) -> Float64:
     """Return 1/(l + 1) Σ_i t(t_j | s_i) of each token, sharing work in runs of one source."""
     source, target, source_of, target_of, begins = pairs
@@ -368,7 +369,7 @@ def _score_by_source(table: Table, pairs: _Pairs) -> Float64:
     return scores
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def _score_by_target(table: Table, words: Int32, index: Int64, pairs: _Pairs) -> Float64:
     """Return the scores of `_score_by_source`, sharing work in runs of one target.
 

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
+from bpa_ppl.compiling import compiled
 from bpa_ppl.nbest import Float32, Float64, Int32, Int64
 from bpa_ppl.text.gram_tables import Grams, framed, longer
 from bpa_ppl.text.words import BEGIN, SPECIAL, Corpus, Ragged
@@ -277,7 +278,7 @@ def _add_event(moments: Float64, p: float) -> None:
     moments[5] += p
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def counted(longest: Int32, starts: Int64, weights: Float64, grams: int) -> Float64:
     """Return (n-grams, 6) P(count = 0 … 4) and the mean count.
 
@@ -294,7 +295,7 @@ def counted(longest: Int32, starts: Int64, weights: Float64, grams: int) -> Floa
     return counts
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def extend(counts: Float64, suffix: Int32, firsts: Int64) -> None:
     """Add the adjusted counts of shorter n-grams: numbers of different preceding words.
 
@@ -313,7 +314,7 @@ def extend(counts: Float64, suffix: Int32, firsts: Int64) -> None:
                 _add_event(counts[firsts[n - 1] + suffix[gram]], present)
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def summed(logs: Float64, longest: Int32, starts: Int64, chosen: npt.NDArray[np.bool_]) -> Float64:
     """Return (sentences,) the sums of the logs of their n-grams; 0 if not chosen.
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from bpa_ppl.errors import DataError, UsageError
+from bpa_ppl.errors import DataError, UsageError, missing_extra
 from bpa_ppl.formats.streams import AnyPath, InputFile, beginning_of, origin_name
 from bpa_ppl.nbest import Float64, Int64
 from bpa_ppl.progress import Reporter
@@ -39,9 +39,8 @@ class KenlmModel(TextModel):
         try:
             kenlm = import_module("kenlm")
         except ImportError as error:
-            remedy = "`pip install bpa_ppl[kenlm]`, or give an ARPA file"
-            problem = f"{path}: binary files of KenLM need its Python module: {remedy}"
-            raise UsageError(problem, code="not-supported") from error
+            problem = f"{path} is not an ARPA file, and binary ones need the Python module of KenLM"
+            raise missing_extra(problem, "kenlm") from error
         opened = InputFile(path)
         with opened.on_disk() as file:
             try:

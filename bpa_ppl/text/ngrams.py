@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 from numba import njit
 
+from bpa_ppl.compiling import compiled
 from bpa_ppl.nbest import Float64, Int32, Int64
 from bpa_ppl.text.words import Ragged
 
@@ -43,7 +44,7 @@ def _nearest_length(length: int, starts: Int64) -> int:
     return int(best)
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def count_matches(
     hyps: Ragged, refs: Ragged, owner: Int64, ref_list_starts: Int64, longest: int
 ) -> Float64:
@@ -115,7 +116,7 @@ def expected_matches(
         yield _matches(grams, starts, group, sentence, weights)
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def _matches(
     grams: Int64, starts: Int64, group: Int64, sentence: Int64, weights: Float64
 ) -> Float64:

@@ -13,6 +13,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from numba import njit
 
+from bpa_ppl.compiling import compiled
 from bpa_ppl.component import Count, CountOrNone, NotNegative
 from bpa_ppl.errors import UsageError
 from bpa_ppl.nbest import Float64, Int64
@@ -170,7 +171,7 @@ def _next_line(heights: Float64, slopes: Float64, current: int) -> tuple[float, 
     return crossing, best
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def envelopes(
     heights: Float64, slopes: Float64, offsets: Int64
 ) -> tuple[Int64, Float64, Int64, Int64]:

@@ -38,7 +38,6 @@ from bpa_ppl.quality import Column, Metric, demote_to_extras, resolve
 from bpa_ppl.quality import gains as gains_in
 from bpa_ppl.quality.base import default_metric
 from bpa_ppl.quality.column import with_judged
-from bpa_ppl.quality.scoring import no_references
 from bpa_ppl.weights import spread_within
 
 if TYPE_CHECKING:
@@ -48,6 +47,8 @@ if TYPE_CHECKING:
 _RECORD = "baselines"
 #: Fewer lists are not expected to separate the features.
 _MIN_LISTS = 10
+#: Metrics whose gains are numbers of words.
+_IN_WORDS = ("ter", "bleu", "chrf", "ter+bleu", "wer")
 
 
 def compare_baselines(
@@ -177,10 +178,13 @@ def no_gains(nbest: NBest, draws: Draws) -> DataError:
         if goal is not None and "sources" in goal.needs and nbest.sources is None:
             message = f"{goal.key} needs the source of each sentence"
             return DataError(message, nbest.origin, parameter="sources", code="missing-sources")
-        return no_references(nbest.origin)
-    message = f"the lists have neither references nor the column {', '.join(goal.columns)}"
+        message = "the lists have no references, and the posterior has no column of judgements"
+        remedy = "give references"
+    else:
+        message = f"the lists have neither references nor the column {', '.join(goal.columns)}"
+        remedy = "add one"
     code = "missing-references"
-    return DataError(f"{message}: add one", nbest.origin, parameter="references", code=code)
+    return DataError(f"{message}: {remedy}", nbest.origin, parameter="references", code=code)
 
 
 def gains_of(nbest: NBest, metric: Metric) -> Float64:
@@ -339,4 +343,5 @@ def _name(metric: Metric) -> str:
     """Return the name of a gain, as tables print it."""
     if isinstance(metric, Column):
         return f"−{metric.title}" if metric.negative else metric.title
-    return f"{metric.key} gain"
+    unit = " in words" if metric.key in _IN_WORDS else ""
+    return f"{metric.key} gain{unit}"

@@ -27,14 +27,15 @@ from bpa_ppl.diagnostics.comparison.statistics import (
 )
 from bpa_ppl.diagnostics.estimates import (
     largest_r_hat,
-    moving_chains,
     runs_together,
     smallest_ess,
 )
 from bpa_ppl.diagnostics.pages.page import Outcome, Table
+from bpa_ppl.diagnostics.provenance import different_data
 from bpa_ppl.errors import DataError, NotConverged
 from bpa_ppl.nbest import NBest
 from bpa_ppl.posterior import Draws, as_draws
+from bpa_ppl.posterior.statistics import copied_chains
 from bpa_ppl.quality import counted_metrics, resolve, statistics
 from bpa_ppl.quality.bleu import LengthRatio
 from bpa_ppl.quality.bootstrap import ScoreDifference, score_difference
@@ -236,7 +237,8 @@ def compare(
         draws = together.reordered((truth or expected).features)
         result = SamplerResult(name, efficiency(runs, draws, truth or draws))
         if truth is not None:
-            if set(moving_chains(draws)) & set(moving_chains(truth)) - {b""}:
+            copies = copied_chains([*draws.weights, *truth.weights])
+            if any(i < len(draws.weights) <= j for i, j in copies):
                 problem = (
                     f"{name} has the draws of the reference, which they cannot be compared with"
                 )
@@ -308,10 +310,17 @@ def _differences(properties: Sequence[Discrepancy], distance: Distance) -> Itera
             f"(z = {worst.z:+.1f}, p = {worst.p_value:.2g} after Holm)"
         )
     if distance.p_value < LEVEL / 2:
-        if distance.moment_p_value <= distance.distance_p_value:
+        least = min(distance.moment_p_value, distance.distance_p_value, distance.neighbours_p_value)
+        if distance.moment_p_value <= least:
             yield (
                 f"the joint distribution is off, most of all {distance.moment}: by "
                 f"{distance.difference:+.2f} (p = {distance.p_value:.2g})"
+            )
+        elif distance.distance_p_value > least:
+            yield (
+                f"the joint distribution is off: {distance.neighbours:.1%} of the nearest "
+                "neighbours are draws of the same run, not of the other "
+                f"(p = {distance.p_value:.2g})"
             )
         else:
             yield (
@@ -406,6 +415,8 @@ def _data_differences(draws: Draws, expected: Draws) -> Iterator[str]:
         elif count := int(np.sum(a != b)):
             metric = draws.attrs.get("oracle_metric", "a metric that it does not record")
             yield f"{count} of its {a.size} oracles, by {metric}, are different"
+    if different := different_data(draws, expected):
+        yield f"it was made from other {', '.join(different)}, which may be in files of equal names"
 
 
 def _model_differences(draws: Draws, expected: Draws) -> Iterator[str]:

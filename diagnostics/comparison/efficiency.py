@@ -255,6 +255,7 @@ class Rank:
 
     Attributes:
         sampler: its name.
+        place: from 1; samplers are tied with the fastest if the interval of their ratio contains 1.
         ess_per_second: for the posterior mean of the worst weight.
         interval: of 95 %, or None with one run.
         ratio: to the effective draws per second of the fastest.
@@ -264,6 +265,7 @@ class Rank:
     """
 
     sampler: str
+    place: int
     ess_per_second: float
     interval: Bounds | None
     ratio: float
@@ -280,17 +282,19 @@ def ranking(costs: Mapping[str, Efficiency]) -> tuple[Rank, ...]:
     >>> runs = [RunCost(None, 1.0, 100.0 * k, 100.0 * k, None) for k in (1, 4)]
     >>> slow = Efficiency(ess_per_second=100.0, per_run=(runs[0],))
     >>> fast = Efficiency(ess_per_second=400.0, per_run=(runs[1],))
-    >>> [(rank.sampler, rank.ratio) for rank in ranking({"slow": slow, "fast": fast})]
-    [('fast', 1.0), ('slow', 0.25)]
+    >>> [(rank.sampler, rank.place, rank.ratio) for rank in ranking({"slow": slow, "fast": fast})]
+    [('fast', 1, 1.0), ('slow', 2, 0.25)]
     """
     timed = {name: cost for name, cost in costs.items() if cost.ess_per_second}
     names = sorted(timed, key=lambda name: -(timed[name].ess_per_second or 0.0))
     result = []
-    for name in names:
+    for place, name in enumerate(names, 1):
         cost = timed[name]
         ratio, bounds = (1.0, None) if name == names[0] else _ratio_of(cost, timed[names[0]])
         rate = cost.ess_per_second or 0.0
-        result.append(Rank(name, rate, cost.ess_per_second_interval, ratio, bounds))
+        tied = bounds is not None and bounds[1] >= 1
+        interval = cost.ess_per_second_interval
+        result.append(Rank(name, 1 if tied else place, rate, interval, ratio, bounds))
     return tuple(result)
 
 

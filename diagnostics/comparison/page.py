@@ -70,7 +70,7 @@ _HEADERS = {
     "ranking": ("sampler", "rank", "ess_per_second", *_BOUNDS, "ratio", "ratio_low", "ratio_high"),
     "efficiency": ("sampler", *_EFFICIENCY, *_BOUNDS),
     "runs": ("sampler", "run", *_RUN),
-    "mcse": ("sampler", "weight", "mcse"),
+    "mcse": ("sampler", "verdict", "weight", "mcse"),
     "accuracy": ("sampler", *_DISCREPANCY),
     "distance": ("sampler", "verdict", "distance", "largest_null", "p_value", "draws"),
     "downstream": ("sampler", "changed", "sentences", *_SCORE),
@@ -101,7 +101,8 @@ _RANKING_TEXT = (
     "sd² / MCSE², which is defined alike for chains and for weighted draws. The rate is the "
     "geometric mean over runs. The effective sample size of one run is itself an estimate: the 95% "
     "intervals are those of the spread over runs, on the logarithmic scale, by Student's t, and "
-    "there is none with one run. Ratios to the fastest compare runs of the same round. A sampler "
+    "there is none with one run. Ratios to the fastest compare runs of the same round; where the "
+    "interval of a ratio contains 1, the sampler shares the first rank. A sampler "
     "whose draws differ from the reference, have not converged, or that failed, is not ranked; its "
     "rate is in brackets."
 )
@@ -131,7 +132,7 @@ _ACCURACY_CAPTION = (
 _DISTANCE_CAPTION = (
     "Bars: energy distances of random splits of the pooled draws, the central 99%. A dot to the "
     "right of its bar is a joint distribution that differs from the reference; p may also come "
-    "from a second moment, such as a correlation."
+    "from a moment, such as a correlation, or from nearest neighbours."
 )
 _TRANSLATIONS_TEXT = (
     "Translations chosen with the first run of each sampler, compared with those chosen with the "
@@ -147,15 +148,15 @@ def tables(comparison: Comparison) -> dict[str, _Numbers]:
     They are `ranking`, `efficiency`, `runs`, `mcse`, `accuracy`, `distance` and `downstream`.
     """
     rows: dict[str, list[_Row]] = {name: [] for name in _HEADERS}
-    for place, rank in enumerate(_ranks(comparison), 1):
+    for rank in _ranks(comparison):
         bounds = *_two(rank.interval), rank.ratio, *_two(rank.ratio_interval)
-        rows["ranking"].append([rank.sampler, place, rank.ess_per_second, *bounds])
+        rows["ranking"].append([rank.sampler, rank.place, rank.ess_per_second, *bounds])
     for result in comparison.samplers:
         name, cost = result.sampler, result.efficiency
         values = (getattr(cost, key) for key in _EFFICIENCY)
         rows["efficiency"].append([name, *values, *_two(cost.ess_per_second_interval)])
         rows["runs"] += [[name, run, *astuple(one)] for run, one in enumerate(cost.per_run)]
-        rows["mcse"] += [[name, *pair] for pair in cost.mcse.items()]
+        rows["mcse"] += [[name, result.verdict, *pair] for pair in cost.mcse.items()]
         rows["accuracy"] += [[name, *astuple(discrepancy)] for discrepancy in result.discrepancies]
         if (d := result.distance) is not None:
             numbers = (d.value, d.null[-1], d.p_value, float(d.draws))
@@ -232,12 +233,12 @@ def _ranking(comparison: Comparison, picture: Block) -> Section:
     """Return the section with the ranked samplers, then those that are not ranked."""
     results = {result.sampler: result for result in comparison.samplers}
     rows: list[tuple[str, ...]] = []
-    for place, rank in enumerate(_ranks(comparison), 1):
+    for rank in _ranks(comparison):
         result = results.pop(rank.sampler)
         rate = shown(rank.ess_per_second), shown_interval(rank.interval)
         ratio = f"{rank.ratio:.3g}", shown_interval(rank.ratio_interval)
         needed = shown(result.efficiency.seconds_to_enough)
-        rows.append((rank.sampler, str(place), result.verdict, *rate, *ratio, needed))
+        rows.append((rank.sampler, str(rank.place), result.verdict, *rate, *ratio, needed))
     for name, result in results.items():
         rate = shown(result.efficiency.ess_per_second), "–"
         if not result.ranked and result.efficiency.ess_per_second is not None:

@@ -19,15 +19,16 @@ from bpa_ppl.diagnostics.estimates import (
     nearly_independent,
     share_of,
 )
-from bpa_ppl.nbest import Float64
+from bpa_ppl.nbest import Float32, Float64
 from bpa_ppl.posterior import Draws, quantiles
 
 QUANTILES = (0.05, 0.5, 0.95)
 #: Random splits of the pooled draws; p-values are multiples of 1 / (SPLITS + 1).
-SPLITS = 499
+SPLITS = 699
 #: The probability that the bound of the bias holds.
 PROBABILITY = 0.95
 _MAX_DRAWS, _MAX_REFERENCE_DRAWS = 1000, 1500  # in the joint test, whose time is quadratic
+_NEIGHBOURS = 10  # nearest draws of each draw, in the joint test
 
 
 @dataclass(frozen=True)
@@ -182,14 +183,15 @@ class Distance:
         value: the energy distance, in coordinates in which the draws have the identity as
             covariance: about 0.75 times a difference of means, in posterior standard deviations.
         null: the distances of random splits of the same draws, sorted.
-        p_value: the probability that random splits differ as much in the distance, or in a second
-            moment, adjusted for both.
+        p_value: the probability that random splits differ as much in the distance, in a moment or
+            in the nearest neighbours, adjusted for the three.
         draws: the number of nearly independent draws of the sampler that were compared.
         distance_p_value: of the distance alone.
-        moment: the second moment that differs most; a correlation of weights if it is as
-            significant.
+        moment: the moment that differs most; a correlation of weights if it is as significant.
         difference: of this moment, where the pooled draws have the variance 1.
         moment_p_value: of this moment, adjusted for all of them.
+        neighbours: the share of the nearest neighbours of all draws that are of the same group.
+        neighbours_p_value: of this share.
     """
 
     value: float
@@ -200,18 +202,21 @@ class Distance:
     moment: str
     difference: float
     moment_p_value: float
+    neighbours: float
+    neighbours_p_value: float
 
 
 def joint_distance(draws: Draws, reference: Draws, seed: int = 0) -> Distance:
     """Test whether a sampler and a reference have the same joint distribution.
 
     Both are thinned to nearly independent draws, which can be exchanged if the distributions are
-    the same. Two statistics are compared with their values for random splits of the pooled draws:
-    the energy distance (Székely & Rizzo 2013), for any difference, and the largest difference of a
-    second moment in standard errors, for correlations, to which the distance is insensitive in many
-    dimensions. The second moments are correlations of weights, and variances and correlations of
-    principal components. The smaller of both p-values is adjusted by the same splits (Westfall &
-    Young 1993).
+    the same. Three statistics are compared with their values for random splits of the pooled draws:
+    the energy distance (Székely & Rizzo 2013), for any difference; the largest difference of a
+    moment in standard errors, for correlations, to which the distance is insensitive in many
+    dimensions; and the share of nearest neighbours that are of the same group (Schilling 1986), for
+    dependence that correlations do not show. The moments are correlations of weights and of their
+    squares, and variances and correlations of principal components. The smallest of the p-values is
+    adjusted by the same splits (Westfall & Young 1993).
 
     Args:
         draws: of a sampler, with the features of the reference in the same order.
@@ -236,18 +241,26 @@ def joint_distance(draws: Draws, reference: Draws, seed: int = 0) -> Distance:
     standard = _scaled(values)
     _, directions = np.linalg.eigh(standard.T @ standard)
     components = _scaled(standard @ directions[:, ::-1])  # the widest first
-    distances = _energy_distances(components, splits)
+    between = cdist(components, components).astype(np.float32)
+    distances = _energy_distances(between, splits)
+    neighbours = _same_neighbours(between, splits)
     weights = _covariance_differences(standard, splits, diagonal=False)
+    squares = _covariance_differences(_scaled(np.minimum(standard**2, 9)), splits, diagonal=False)
     of_components = _covariance_differences(components, splits, diagonal=True)
-    differences, errors = (np.hstack(p) for p in zip(weights, of_components, strict=True))
+    moments = zip(weights, squares, of_components, strict=True)
+    differences, errors = (np.hstack(parts) for parts in moments)
     largest = np.abs(differences / errors).max(axis=1)
-    p_values = np.array([_p_values(distances), _p_values(largest)])
-    both = p_values.min(axis=0)
+    p_values = np.array([_p_values(x) for x in (distances, largest, neighbours)])
+    smallest = p_values.min(axis=0)
     found = np.abs(differences[0] / errors)
     worst, pairs = int(found.argmax()), len(weights[1])
     if pairs and np.mean(largest >= found[:pairs].max()) <= p_values[1, 0]:
         worst = int(found[:pairs].argmax())  # as significant, and easier to understand
-    names = [f"correlation of {a} and {b}" for a, b in combinations(draws.features, 2)]
+    names = [
+        f"correlation of {of}{a} and {b}"
+        for of in ("", "the squares of ")
+        for a, b in combinations(draws.features, 2)
+    ]
     names += [
         f"variance of principal component {a}"
         if a == b
@@ -257,12 +270,14 @@ def joint_distance(draws: Draws, reference: Draws, seed: int = 0) -> Distance:
     return Distance(
         value=float(distances[0]),
         null=tuple(np.sort(distances[1:]).tolist()),
-        p_value=float(np.mean(both <= both[0])),
+        p_value=float(np.mean(smallest <= smallest[0])),
         draws=count,
         distance_p_value=float(p_values[0, 0]),
         moment=f"the {names[worst]}",
         difference=float(differences[0, worst]),
         moment_p_value=float(p_values[1, 0]),
+        neighbours=float(neighbours[0]),
+        neighbours_p_value=float(p_values[2, 0]),
     )
 
 
@@ -275,15 +290,26 @@ def _scaled(values: Float64) -> Float64:
     return np.asarray(np.where(constant, 0.0, centred / np.where(constant, 1.0, deviation)))
 
 
-def _energy_distances(values: Float64, splits: npt.NDArray[np.bool_]) -> Float64:
+def _same_neighbours(distances: Float32, splits: npt.NDArray[np.bool_]) -> Float64:
+    """Return the share of the nearest neighbours of all draws in the same group, (splits,)."""
+    nearest = np.argpartition(distances + np.diag(np.full(len(distances), np.inf)), _NEIGHBOURS)
+    columns = nearest[:, :_NEIGHBOURS].T
+    shares = [(splits == splits[:, other]).mean(axis=1) for other in columns]
+    return np.asarray(np.mean(shares, axis=0))
+
+
+def _energy_distances(distances: Float32, splits: npt.NDArray[np.bool_]) -> Float64:
     """Return the energy distance of the two groups of each split, (splits,).
 
     It is the square root of 2 E|X − Y| − E|X − X'| − E|Y − Y'|, as in SciPy.
+
+    Args:
+        distances: (n, n) between draws.
+        splits: (splits, n).
     """
-    distances = cdist(values, values).astype(np.float32)
     groups = splits.astype(np.float32)
     count = splits[0].sum()
-    rest = len(values) - count
+    rest = len(distances) - count
     from_group = groups @ distances  # the sum of the distances of each draw to those of the group
     total = distances.sum(dtype=np.float64)
     of_group = from_group.sum(axis=1, dtype=np.float64)

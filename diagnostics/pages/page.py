@@ -240,20 +240,12 @@ def _marked(before: str, after: str) -> tuple[list[tuple[str, bool]], list[tuple
     return result[0], result[1]
 
 
-class Outcome:
-    """A result with a verdict, shown as a table with notes in a terminal and in a notebook."""
-
-    @property
-    def passed(self) -> bool:
-        """The verdict, which is also that of `bool`."""
-        raise NotImplementedError
+class Tabular:
+    """A result that is shown as a table with notes, in a terminal and in a notebook."""
 
     def _shown(self) -> tuple[str, Table, Sequence[str]]:
         """Return a title, or an empty text, the table, and notes on it."""
         raise NotImplementedError
-
-    def __bool__(self) -> bool:
-        return self.passed
 
     def __str__(self) -> str:
         title, table, notes = self._shown()
@@ -265,6 +257,18 @@ class Outcome:
         before: list[Block] = [Text(title)] if title else []
         after: list[Block] = [Items(notes)] if notes else []
         return "".join(block.html() for block in [*before, table, *after])
+
+
+class Outcome(Tabular):
+    """A result with a verdict."""
+
+    @property
+    def passed(self) -> bool:
+        """The verdict, which is also that of `bool`."""
+        raise NotImplementedError
+
+    def __bool__(self) -> bool:
+        return self.passed
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpyro
 
-from bpa_ppl.models.choice import OracleChoice, SharedChoice
+from bpa_ppl.models.choice import OracleChoice
 from bpa_ppl.models.likelihoods.base import Likelihood
 from bpa_ppl.models.lists import Lists
 
@@ -32,6 +32,4 @@ class Oracle(Likelihood, frozen=True):
 
     def observe(self, lists: Lists, weights: Any) -> None:
         """Observe the oracle of each list; the site is `oracle`, (S,)."""
-        shared = lists.buckets[0].share is not None
-        choice = SharedChoice(lists, weights) if shared else OracleChoice(lists, weights)
-        numpyro.sample("oracle", choice, obs=lists.oracle)
+        numpyro.sample("oracle", OracleChoice(lists, weights), obs=lists.oracle)

@@ -14,6 +14,7 @@ import numpyro.distributions as dist
 from bpa_ppl.columns import to_floats
 from bpa_ppl.component import Component
 from bpa_ppl.errors import DataError, UsageError, require
+from bpa_ppl.formats.jsonl import unique_fields
 from bpa_ppl.formats.streams import atomic_writer, read_text
 from bpa_ppl.nbest import Float64
 from bpa_ppl.posterior import as_draws
@@ -133,12 +134,17 @@ class Prior(NamedTuple):
     def named(cls, names: Sequence[str], distribution: dist.Distribution) -> Prior:
         """Return a prior from a NumPyro distribution over the weights of some features.
 
+        Samplers start at its mean, or at its `loc` where there is no finite mean.
+
         Raises:
-            UsageError: if it is not a distribution of one vector with a value per feature.
+            UsageError: if it is not a distribution of one vector with a value per feature, or has
+                neither a mean nor a `loc`.
 
         >>> laplace = dist.Laplace(np.zeros(2), 0.3).to_event(1)
         >>> Prior.named(["LM0", "WP0"], laplace).mean.tolist()
         [0.0, 0.0]
+        >>> Prior.named(["LM0"], dist.Cauchy(np.ones(1), 0.3).to_event(1)).mean.tolist()
+        [1.0]
         """
         require(distribution, dist.Distribution, "the prior is a NumPyro distribution", "prior")
         if isinstance(names, str):
@@ -147,7 +153,17 @@ class Prior(NamedTuple):
             shape = tuple(distribution.event_shape)
             problem = f"a distribution of one vector of {len(names)} weights, not {shape}"
             raise _invalid("prior", f"{problem}: use to_event(1)", "wrong-length")
-        mean = np.asarray(distribution.mean, np.float64)
+        base = distribution
+        while isinstance(base, dist.Independent | dist.ExpandedDistribution):
+            base = base.base_dist
+        try:
+            mean = np.asarray(distribution.mean, np.float64)
+        except NotImplementedError:
+            mean = np.full(len(names), np.nan)
+        mean = np.where(np.isfinite(mean), mean, getattr(base, "loc", np.nan))
+        if not np.isfinite(mean).all():
+            problem = "a distribution with a finite mean, where samplers start, or with a loc"
+            raise _invalid("prior", problem, "bad-number")
         return cls(mean, other=distribution, names=tuple(names))
 
     @classmethod
@@ -352,12 +368,14 @@ class Prior(NamedTuple):
             DataError: if the file cannot be read, or is not a prior.
         """
         try:
-            content = json.loads(read_text(path))
+            content = json.loads(read_text(path), object_pairs_hook=unique_fields)
             mean = {str(name): float(value) for name, value in content["mean"].items()}
             if "covariance" in content:
                 return cls.gaussian(mean, content["covariance"])
             return cls.isotropic(mean, [float(content["variance"][name]) for name in mean])
-        except DataError:
+        except DataError as error:
+            if error.path is None:
+                raise DataError(error.message, path, code=error.code) from error
             raise
         except (
             *(ValueError, TypeError, KeyError, AttributeError, RecursionError),

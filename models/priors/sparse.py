@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from bpa_ppl.models.likelihoods.base import Likelihood
     from bpa_ppl.models.lists import Lists
 
-#: τ of sparse features: wide, because the prior itself shrinks most of them.
+#: s of sparse features, in nats within a list: wide, because the prior itself shrinks most of them.
 _SCALE = 6 * math.sqrt(0.1)
 
 
@@ -37,15 +37,20 @@ def is_sparse(match: Match) -> tuple[bool, ...]:
 
 
 class Horseshoe(PriorFamily, frozen=True):
-    """The regularised horseshoe for features without a canonical weight: see `SparseLogLinear`.
+    """The regularised horseshoe: most weights are near their prior mean, and a few may be far away.
 
-    The others have the isotropic prior, which also sets the unit of each feature. Weights are then
-    a function of several sites, which needs the sampler `nuts`, or `auto`, which chooses it.
+    It is the prior of the features without a canonical weight, or of all features if each has one;
+    the others have the isotropic prior (see `SparseLogLinear`). Weights are a function of several
+    sites, which needs the sampler `nuts`, or `auto`, which chooses it.
+
+    The overall scale τ ~ C⁺(0, τ₀) has the median τ₀ = p₀ / (D − p₀) for D sparse features of which
+    p₀ = `relevant` are expected to matter (Piironen & Vehtari 2017); D − p₀ is at least 1. Their
+    factor σ / √n is left out: τ₀ is in units of s, whatever the number of sentences.
 
     Args:
-        relevant: how many of the sparse features are expected to matter; τ is then about
-            relevant / (features − relevant).
-        variance: σ_T of the isotropic prior.
+        relevant: p₀.
+        variance: the variance of the isotropic prior, σ_T. For sparse features with a canonical
+            weight it is s²; s of those without one is 1.9 / (their standard deviation in a list).
 
     >>> match = Match(("LM0", "talks"), np.zeros(2), np.ones(2, bool), np.array([np.nan, 1.0]))
     >>> family = Horseshoe(relevant=0.5)
@@ -103,11 +108,12 @@ class SpikeSlab(PriorFamily, frozen=True):
 
 @dataclass(frozen=True)
 class SparseLogLinear:
-    """λ_q = m_q + s_q z_q for dense weights, m_q + s_q τ κ_q z_q for sparse ones (z ~ N(0, I)).
+    """λ_q = m_q + s_q z_q for dense weights, m_q + s_q τ l̃_q z_q for sparse ones (z ~ N(0, I)).
 
-    m and s are mean and standard deviation of the prior; κ_q² = c² l_q² / (c² + τ² l_q²) with
+    m and s are mean and standard deviation of the prior; l̃_q² = c² l_q² / (c² + τ² l_q²) with
     l_q ~ C⁺(0, 1), τ ~ C⁺(0, `scale`) and c² ~ Inv-Γ(2, 2): the regularised horseshoe (Piironen &
-    Vehtari 2017) in its non-centred form, in units of s.
+    Vehtari 2017) in its non-centred form, in units of s. Where τ l_q is large, the weight has the
+    Student t of 4 degrees of freedom and scale s_q.
 
     Sites: `unit` (Q,) is z, `local` (sparse,) l, `overall` () τ, `slab` () c²; `weights` (Q,) is a
     function of them.

@@ -13,7 +13,7 @@ import numpy as np
 from msgspec.structs import fields
 
 from bpa_ppl import __version__
-from bpa_ppl.caching import key_of
+from bpa_ppl.caching import key_of, load_arrays
 from bpa_ppl.columns import counted
 from bpa_ppl.errors import DataError, UsageError, one_of
 from bpa_ppl.formats.streams import AnyPath, atomic_path, origin_name
@@ -192,9 +192,9 @@ class _State:
         if self._path is None or not self._path.exists():
             return []
         try:
-            with self._path.open("rb") as file, np.load(file) as arrays:
-                if str(arrays["key"]) == self._key:
-                    return [self._iteration(arrays, n) for n in range(int(arrays["steps"]))]
+            arrays = load_arrays(self._path)
+            if str(arrays["key"]) == self._key:
+                return [self._iteration(arrays, n) for n in range(int(arrays["steps"]))]
             reason = "belongs to other text or other settings"
         except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error):
             reason = "is damaged"

@@ -62,6 +62,42 @@ def test_files_in_the_wrong_place(folder: Path, arguments: tuple[str, ...], ment
     refused("adapt", "nbest", *options, "--sampler", "map", mention=mention)
 
 
+@pytest.mark.parametrize(
+    ("command", "name"),
+    [
+        ("rerank nbest -p good.nc -o", "nbest"),
+        ("rerank nbest -p good.nc -o", "./good.nc"),
+        ("rerank nbest -p good.nc -o", "hard-link"),
+        ("rerank nbest -p good.nc -o", "soft-link"),
+        ("rerank nbest -p good.nc -o a --details", "./a"),
+        ("rerank nbest -p good.nc -o - --details", "nbest"),
+        ("adapt nbest -w moses.ini -r other,ref -o", "ref"),
+        ("adapt nb*t -w moses.ini -r ref -o", "nbest"),
+        ("features nbest --add lm=ref,order=2 -o", "ref"),
+        ("weights good.nc --template moses.ini -o", "moses.ini"),
+        ("judge nbest -o", "nbest"),
+        ("lm ref -o", "ref"),
+        ("learn-prior good.nc -o prior.json --report", "good.nc"),
+    ],
+)
+def test_an_output_that_is_an_input_or_another_output(
+    folder: Path, command: str, name: str
+) -> None:
+    os.link("nbest", "hard-link")
+    Path("soft-link").symlink_to("nbest")
+    content = {path: path.read_bytes() for path in Path().iterdir()}
+    refused(*command.split(), name, mention=f"{Path(name)} is also the file of")
+    assert {path: path.read_bytes() for path in Path().iterdir()} == content
+
+
+def test_outputs_that_only_look_like_an_input(folder: Path) -> None:
+    os.mkdir("out")
+    assert run(*RERANK[:4], "-o", "out/nbest", "-q", "--details", os.devnull).code == 0
+    assert run(*RERANK[:4], "-o", os.devnull, "-q", "--details", os.devnull).code == 0
+    assert run(*RERANK[:4], "-o", "/dev/stdout", "-q") == run(*RERANK[:4], "-q")
+    assert run("update", "good.nc", "nbest", "-r", "ref", "-o", "good.nc", "--unchecked").code != 1
+
+
 def test_no_references(folder: Path) -> None:
     refused("oracle", "nbest", mention="(--references)")
     refused(*ADAPT[:2], *ADAPT[4:], mention="(--references)")

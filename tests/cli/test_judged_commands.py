@@ -63,7 +63,7 @@ def test_rerank_of_lists_without_the_column(lists: bpa.NBest) -> None:
     write_json_lines(lists.without_features("comet"), Path("new.jsonl"))
     shown = succeed("rerank", "new.jsonl", "-p", "p.nc", "-o", "out")
     assert shown.out == ""
-    assert "of 30 translations changed" in shown.err
+    assert "of 30 choices changed" in shown.err
     write_json_lines(judged_lists(30, names=("ann", "zoe")), Path("zoe.jsonl"))
     notes = succeed("rerank", "zoe.jsonl", "-p", "p.nc", "-o", "out").err
     assert notes.count("note: zoe.jsonl: system zoe did not occur in the adaptation lists") == 1

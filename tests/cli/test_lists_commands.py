@@ -39,7 +39,7 @@ def test_oracle_scores_and_texts(folder: Path) -> None:
 def test_lists_are_described(folder: Path) -> None:
     sizes = bpa.read_nbest("nbest").sizes.tolist()
     shown = succeed("lists", "nbest", "-r", "ref")
-    assert "12 sentences, 120 candidates, 10 per list" in shown.out
+    assert "12 lists, 120 candidates, 10 per list" in shown.out
     plain = json.loads(succeed("lists", "nbest", "-r", "ref", "--json", "--gain", "bleu").out)
     assert (plain["sizes"], plain["references"]) == ([min(sizes), 10, max(sizes)], 12)
     assert plain["plan"]["gain"] == "bleu"

@@ -19,6 +19,7 @@ from unittest.mock import patch
 import pytest
 from command_line import PROGRAM, run, start, succeed
 
+from bpa_ppl import __main__
 from bpa_ppl.cli import main, options
 from bpa_ppl.cli.app import shown_messages
 from bpa_ppl.notes import LOGGER, log_info, warn_user
@@ -102,6 +103,19 @@ def test_what_ends_the_imports_has_no_traceback(error: str, code: int, shown: st
     done = subprocess.run(program, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (code, "")
     assert re.fullmatch(f"{shown}.*\n", done.stderr)
+
+
+def test_ctrl_c_around_the_command(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted() -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(sys, "unraisablehook", sys.unraisablehook)  # restored afterwards
+    monkeypatch.setattr("bpa_ppl.cli.main", interrupted)
+    with pytest.raises(SystemExit) as ending:
+        __main__.main()
+    assert (ending.value.code, capsys.readouterr().err) == (130, "interrupted\n")
 
 
 IGNORED_INTERRUPT = """
@@ -277,7 +291,7 @@ def test_quiet_leaves_warnings_alone() -> None:
     assert run(*ADAPT, "-r", "long", "-q").err == f"note: {NOTE}\n"
     assert run(*RERANK, "-o", "out") == (0, "", "")
     done = run(*RERANK[:-1], "-o", "out")
-    assert re.fullmatch(r"\d+ of 12 translations changed\n", done.err)
+    assert re.fullmatch(r"\d+ of 12 choices changed\n", done.err)
 
 
 @pytest.mark.filterwarnings("ignore::bpa_ppl.BpaWarning")

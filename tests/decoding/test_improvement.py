@@ -69,7 +69,7 @@ def test_verdicts(improvement: Improvement) -> None:
     assert improvement.verdict == "yes"
     pattern = r"Yes, it helped by TER and BLEU: TER \d+\.\d\d → \d+\.\d\d \(−"
     assert re.match(pattern, str(improvement))
-    assert "40 of 40 translations changed" in str(improvement)
+    assert "40 of 40 choices changed" in str(improvement)
     ter, bleu, length = improvement.changes
     worse, unknown = bleu._replace(verdict="worse"), bleu._replace(verdict="unclear")
 
@@ -88,7 +88,7 @@ def test_verdicts(improvement: Improvement) -> None:
 def test_canonical_weights_change_nothing() -> None:
     same = evaluate_improvement(lists(), draws(1.0))
     assert (same.verdict, same.changes[0].score.difference) == ("no", 0.0)
-    assert str(same) == "No: none of 40 translations changed."
+    assert str(same) == "No: none of 40 choices changed."
     verdict, _ = improvement_section(same)
     assert verdict.passed is False
     assert changes_section(same.choices, same.criterion) == []
@@ -123,7 +123,7 @@ def test_baseline_without_canonical_weights() -> None:
     assert improvement.verdict == "no"
     assert "changed compared with the best single feature (low LM0). The" in str(improvement)
     table = Outline(improvement_section(improvement)[1].blocks[1].html())
-    gains = table.column(0, "mean chrf gain")
+    gains = table.column(0, "mean chrf gain in words")
     assert gains["adapted weights"] == gains["best single feature (low LM0)"]
     known = adapt(pool, {"LM0": 2.0}, sampler="map")
     with_canonical = evaluate_improvement(pool, known)
@@ -149,7 +149,8 @@ def test_recorded_criterion_comes_first(name: str, tmp_path: Path) -> None:
         # The first metric that the verdict names, if it names one.
         named = re.search(r"\b(TER\+BLEU|TER|BLEU|CHRF|WER|CER|comet)\b", str(improvement))
         assert named is None or named[1] == title
-        unit = name if metric.columns else f"{name} gain"
+        words = " in words" if name in ("ter", "bleu", "chrf", "ter+bleu", "wer") else ""
+        unit = name if metric.columns else f"{name} gain{words}"
         assert f"than a random candidate (mean {unit} " in str(improvement)
         paths, unchecked = (tmp_path / "out", tmp_path / "details"), RerankOptions(unchecked=True)
         summary = rerank_to(pool, posterior, *paths, options=unchecked)
@@ -193,8 +194,8 @@ def test_largest_changes_are_shown_and_escaped(improvement: Improvement) -> None
     (section,) = changes_section(improvement.choices, improvement.criterion)
     html = "".join(block.html() for block in section.blocks)
     assert html.count("<article>") == 10
-    assert "Of 40 translations that changed, 32 got better by TER, 8 worse and 0 neither." in html
-    titles = re.findall(r"<h3>(\d+) edits? (fewer|more) \(sentence (\d+)\)</h3>", html)
+    assert "Of 40 choices that changed, 32 got better by TER, 8 worse and 0 neither." in html
+    titles = re.findall(r"<h3>(\d+) edits? (fewer|more) \(list (\d+)\)</h3>", html)
     assert len(titles) == 10
     edits = [int(count) for count, *_ in titles]
     assert edits == sorted(edits, reverse=True)
@@ -234,7 +235,7 @@ def test_column_of_the_posterior_determines_the_verdict() -> None:
     improvement = evaluate_improvement(alone, posterior)
     (section,) = changes_section(improvement.choices, improvement.criterion)
     html = "".join(block.html() for block in section.blocks)
-    assert "comet better by 0.5 (sentence 0)" in html
+    assert "comet better by 0.5 (list 0)" in html
     assert "before, comet 0.25<" in html
 
 

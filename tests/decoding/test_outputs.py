@@ -59,7 +59,7 @@ def test_scores_agree_with_sacrebleu(reranked: Reranked) -> None:
     assert board.after[0].value == TER().corpus_score(reranked.texts, references).score
     assert board.before[0].value == TER().corpus_score(reranked.canonical_texts, references).score
     assert board.changed == int(reranked.changed.sum())
-    assert f"{board.changed} of 3 translations changed" in str(board)
+    assert f"{board.changed} of 3 choices changed" in str(board)
 
 
 def test_length_is_reported_with_bleu(reranked: Reranked) -> None:
@@ -231,6 +231,11 @@ def test_lines_are_in_the_order_of_ids(gaps: str) -> None:
 def test_gap_raises_without_replacement(ids: tuple[int, ...], missing: int) -> None:
     with raises(DataError, parameter="gaps", match=f"sentence {missing}"):
         written_lines(AlignedWriter("error", SOURCES), choices(*ids))
+
+
+def test_the_first_id_is_named_if_the_first_list_is_missing() -> None:
+    with raises(DataError, parameter="gaps", match=r"empty line, or give the first id, 40$"):
+        written_lines(AlignedWriter("error"), choices(40, 41))
 
 
 def test_rejects_a_second_list_of_a_sentence() -> None:

@@ -103,7 +103,7 @@ def test_small_input_starts_no_process(
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::ResourceWarning")  # sockets of the cluster, closed late
 def test_dask_cluster_gives_the_same_choices(lists: NBest, posterior: Any) -> None:
-    distributed = pytest.importorskip("distributed", reason="needs Dask: install bpa_ppl[dask]")
+    distributed = pytest.importorskip("distributed", reason="needs Dask: install the extra dask")
     local_result = rerank(lists, posterior, unchecked=True)
     with distributed.LocalCluster(
         n_workers=1, threads_per_worker=2, dashboard_address=None, processes=True
@@ -120,9 +120,9 @@ def test_dask_cluster_gives_the_same_choices(lists: NBest, posterior: Any) -> No
 
 
 def test_unreachable_scheduler_raises(lists: NBest, posterior: Any) -> None:
-    dask = pytest.importorskip("dask", reason="needs Dask: install bpa_ppl[dask]")
+    dask = pytest.importorskip("dask", reason="needs Dask: install the extra dask")
     # Dask is loaded before, and its settings are restored afterwards.
-    pytest.importorskip("distributed", reason="needs Dask: install bpa_ppl[dask]")
+    pytest.importorskip("distributed", reason="needs Dask: install the extra dask")
     address = "tcp://127.0.0.1:1"
     with (
         dask.config.set({"distributed.comm.timeouts.connect": "1s"}),

@@ -24,6 +24,7 @@ from bpa_ppl.decoding.batches import _log_scores, padded_size
 from bpa_ppl.decoding.rules import AlignedDraws, Mbr
 from bpa_ppl.diagnostics import checks
 from bpa_ppl.diagnostics.checks import checked
+from bpa_ppl.notes import capture_notes
 from bpa_ppl.posterior import Draws, write_posterior
 
 NAMES = ("LM0", "TM0", "WordPenalty0")
@@ -234,17 +235,16 @@ def test_fewer_draws_make_nearly_the_same_choices(draws: Draws, rng: np.random.G
         Reranker(draws, draws=0)
 
 
-def test_features_of_the_posterior_are_computed(tmp_path: Path) -> None:
-    lists = NBest.from_lists(
-        [["a cat", "a black cat"]] * 30,
-        [[[1.0], [0.5]]] * 30,
-        ["LM0"],
-        references=[("a black cat",)] * 30,
-    )
-    posterior = bpa.adapt(lists, {"LM0": 0.1}, add=["length"], sampler="laplace")
+@pytest.mark.parametrize("add", [["length"], ["consensus", "length"]])
+def test_features_of_the_posterior_are_computed(add: list[str]) -> None:
+    texts, lm = ["a cat", "a black cat", "the black cat"], [1.0, 0.5, 0.2]
+    references = [("a black cat",)] * 30
+    table = np.array(lm)[:, None]
+    lists = NBest.from_lists([texts] * 30, [table] * 30, ["LM0"], references=references)
+    posterior = bpa.adapt(lists, {"LM0": 0.1}, add=add, sampler="laplace")
     reranker = Reranker(posterior, unchecked=True)
     whole = reranker(lists)
-    one = reranker.choose(["a cat", "a black cat"], {"LM0": [1.0, 0.5]})
+    one = reranker.choose(texts, {"LM0": lm})
     assert (one.text, one.probability) == (whole.texts[0], pytest.approx(whole.probability[0]))
 
 
@@ -321,3 +321,56 @@ def test_few_draws_choose_as_all_do(lists: NBest, draws: Draws) -> None:
     for few in (100, 400):
         probability = Reranker(draws, draws=few).predict(lists).probability
         np.testing.assert_allclose(probability, every, atol=1.5 / few)
+
+
+@pytest.mark.parametrize("names", [["LM0"], ["TM0[1]"], ["TM0[0]", "TM0[1]"]])
+def test_a_feature_that_new_lists_lack_is_an_error_unless_named(
+    lists: NBest, names: list[str]
+) -> None:
+    features = ("TM0[0]", "TM0[1]", "LM0")
+    weights = np.random.default_rng(1).normal(1, 0.1, (4, 500, 3))
+    posterior = Draws({"weights": weights}, features, attrs={"rule": "mean"})
+    whole = replace(lists, feature_names=features)
+    lacking = whole.without_features(names)
+    with raises(DataError, "missing-feature", parameter="without", match=names[0][:3]):
+        rerank(lacking, posterior)
+    label = names[0].partition("[")[0]
+    reranker = Reranker(posterior, without=[label])
+    kept = [k for k, name in enumerate(features) if name not in names]
+    mean = weights.mean(axis=(0, 1))[kept]
+    scores = lacking.features @ mean
+    with pytest.warns(bpa.BpaWarning, match="left out"):
+        result = pickle.loads(pickle.dumps(reranker))(lacking)
+    assert result.choice.tolist() == lacking.best(scores).tolist()
+    assert label not in {name.partition("[")[0] for name in reranker.required_features}
+    some = lacking.with_extras(**{names[0]: np.r_[np.nan, np.ones(len(lists.features) - 1)]})
+    with raises(DataError, "missing-feature", parameter="without"):
+        rerank(some, posterior)
+    with pytest.warns(bpa.BpaWarning, match="left out"):
+        assert rerank(some, posterior, without=label).choice.tolist() == result.choice.tolist()
+    with raises(DataError, "missing-feature", parameter="without"):
+        Reranker(posterior, without=["LM1"])
+
+
+@pytest.mark.parametrize(
+    ("factor", "told"),
+    [
+        (1, None),
+        (15, None),
+        (-1, "LM0 have the sign opposite"),
+        (100, "LM0 are more than 20 times"),
+        (1e-2, "LM0 are less than 1/20"),
+    ],
+)
+def test_features_in_another_unit_are_reported(
+    rng: np.random.Generator, factor: float, told: str | None
+) -> None:
+    values = rng.uniform(-9, -1, (80, 1))
+    adapted = NBest.from_arrays(["a b", "b", "c", "d"] * 20, values, ["LM0"], 4)
+    adapted = adapted.with_references(["a b"] * 20)
+    posterior = bpa.adapt(adapted, {"LM0": 1.0}, sampler="map")
+    new = replace(adapted, features=adapted.features * factor)
+    with capture_notes() as notes:
+        rerank(new, posterior)
+        rerank(new[:3], posterior)  # too few
+    assert [told in note.message for note in notes] == ([True] if told else [])

@@ -133,19 +133,43 @@ def test_divergences_and_an_energy_that_hardly_moves_are_found() -> None:
 
 
 @pytest.mark.parametrize(
-    ("where", "value"),
+    ("where", "value", "name", "advice"),
     [
-        *(((slice(None), slice(None), 1), value) for value in (0.0, np.nan)),
-        *(((0, slice(None), 1), value) for value in (0.0, np.nan)),
-        ((1, 7, 1), np.nan),
+        ((slice(None), slice(None), 1), 0.0, "constant", "fix it instead"),
+        ((0, slice(None), 1), 0.0, "R-hat", "raise warmup"),
+        ((slice(None), slice(None), 1), np.nan, "not finite", "4000 of 4000 draws of TM0"),
+        ((1, 7, 1), np.inf, "not finite", "1 of 4000 draws of TM0"),
     ],
 )
-def test_a_constant_or_broken_chain_fails(value: float, where: tuple) -> None:
+def test_a_constant_or_broken_chain_fails(
+    where: tuple, value: float, name: str, advice: str
+) -> None:
     draws = good()
     draws[where] = value
     failures = failed(external_posterior(draws, NAMES))
-    assert failures.keys() & {"R-hat", "bulk ESS"}
+    assert advice in failures[name].advice
     assert all(finding.where == "TM0" for finding in failures.values())
+    assert len(failures) == 1 or name == "R-hat"
+
+
+def test_two_draws_are_too_few_for_diagnostics() -> None:
+    (finding,) = check(Draws({"weights": good()[:, :2]}, NAMES)).failures
+    assert finding.advice == "2 draws per chain cannot be checked: draw at least 100"
+
+
+@pytest.mark.parametrize("shape", [(1, 1000), (50, 40), (500, 10)])
+def test_the_required_effective_draws_do_not_depend_on_the_number_of_chains(
+    shape: tuple[int, int],
+) -> None:
+    drawn = np.random.default_rng(4).normal(size=(*shape, 2))
+    report = check(Draws({"weights": drawn}, NAMES[:2]))
+    assert report, str(report)
+    assert found(report, "bulk ESS").limit == "≥ 400"
+
+
+def test_one_chain_of_few_effective_draws_fails() -> None:
+    drawn = np.random.default_rng(4).normal(size=(1, 200, 2))
+    assert "bulk ESS" in failed(Draws({"weights": drawn}, NAMES[:2]))
 
 
 STUCK = np.repeat(np.arange(CHAINS, dtype=float), DRAWS).reshape(CHAINS, DRAWS)
@@ -229,6 +253,15 @@ def test_means_that_hardly_exist_are_found(degrees: float) -> None:
     assert finding.value == pytest.approx(1 / degrees, abs=0.3)
     draws[..., 2] = np.random.default_rng(3).standard_t(4.0, size=(CHAINS, DRAWS))
     assert check(Draws({"weights": draws}, NAMES))
+
+
+@pytest.mark.parametrize(("share", "spike"), [(0.01, 0.02), (0.05, 0.05), (0.2, 0.02)])
+def test_mixtures_of_normals_have_means(share: float, spike: float) -> None:
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        draws = rng.normal(size=(CHAINS, DRAWS, 1))
+        draws *= np.where(rng.random(draws.shape) < share, 1.0, spike)
+        assert "tails (Pareto k̂)" not in failed(Draws({"weights": draws}, NAMES[:1]))
 
 
 @pytest.mark.parametrize("length", [DRAWS // 5, DRAWS])
@@ -459,6 +492,27 @@ def test_copied_chains_are_found(copied: slice, tmp_path: Path) -> None:
     write_posterior(Draws({"weights": first[:2]}, NAMES), tmp_path / "run.nc")
     runs = [read_draws(tmp_path / "run.nc")] * 2
     assert failed(pooled(runs))["copied chains"].value == 2
+
+
+@pytest.mark.parametrize("features", [1, 14])
+def test_near_copies_and_repeated_draws_are_found(features: int) -> None:
+    rng = np.random.default_rng(6)
+    values = rng.normal(3.0, 0.1, (CHAINS, DRAWS, features))
+    names = tuple(f"f{k}" for k in range(features))
+
+    def count(draws: np.ndarray) -> float:
+        finding = failed(Draws({"weights": draws}, names)).get("copied chains")
+        return finding.value if finding else 0
+
+    def with_last(chain: np.ndarray) -> np.ndarray:
+        return np.concatenate([values[:3], chain[None]])
+
+    assert count(values) == 0
+    assert count(with_last(values[0].astype(np.float32))) == 1
+    assert count(with_last(values[0] + rng.normal(0, 1e-9, values[0].shape))) == 1
+    assert count(values[[0, 0, 0, 0]] + rng.normal(0, 1e-12, values.shape)) == 6
+    assert count(np.tile(values[:, : DRAWS // 2], (1, 2, 1))) == CHAINS
+    assert count(values[:, rng.integers(DRAWS // 2, size=DRAWS)]) == CHAINS
 
 
 def test_chains_that_rest_at_one_start_are_no_copies() -> None:

@@ -188,7 +188,7 @@ def test_page_of_judged_lists() -> None:
     assert HOSTILE not in html
     assert Outline(html).tables
     assert "Choices by system" in html
-    assert "Of 8 translations that changed, 8 got better by mqm, 0 worse and 0 neither." in html
+    assert "Of 8 choices that changed, 8 got better by mqm, 0 worse and 0 neither." in html
     assert html.count("<article>") == 8
     assert html.count("mqm better by 1.5") == 8
     for title in ("before: X, mqm −4<", "best judged: Z, mqm 0<"):

@@ -84,6 +84,8 @@ def test_the_tables_can_be_read_back(comparison: Comparison, tmp_path: Path) -> 
     assert [rank["sampler"] for rank in data["ranking"]] == ["<b>right"]
     with (folder / "ranking.csv").open(newline="", encoding="utf-8") as file:
         assert [row["sampler"] for row in csv.DictReader(file)] == ["<b>right"]
+    with (folder / "mcse.csv").open(newline="", encoding="utf-8") as file:
+        assert [row["verdict"] for row in csv.DictReader(file)] == ["agrees"] * 2 + ["DIFFERS"] * 2
     assert (folder / "distance.pdf").read_bytes().startswith(b"%PDF")
 
 

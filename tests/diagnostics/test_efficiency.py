@@ -258,3 +258,9 @@ def test_a_sampler_that_differs_is_not_ranked(verdict: str) -> None:
     cost = replace(result["some"].efficiency, ess_per_second=1234.0)
     one = replace(result, samplers=(replace(result["some"], verdict=verdict, efficiency=cost),))
     assert "(1234)" in str(one)
+
+
+def test_a_sampler_that_may_be_the_fastest_shares_the_first_rank() -> None:
+    fast, near, slow = (np.array(rates) for rates in ([4.0, 5.0], [3.0, 5.5], [1.0, 1.2]))
+    ranks = ranking({"slow": cost_of(slow), "near": cost_of(near), "fast": cost_of(fast)})
+    assert [(rank.sampler, rank.place) for rank in ranks] == [("fast", 1), ("near", 1), ("slow", 3)]

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import reference_model
 from external_posterior import external_posterior
+from html_outline import Outline
 from moment_checks import assert_moments
 from raising import raises
 from scipy.optimize import minimize_scalar
@@ -26,12 +27,14 @@ from bpa_ppl.diagnostics.leave_one_out import (
     loo,
     power_sensitivity,
 )
-from bpa_ppl.diagnostics.pages.page import Section
-from bpa_ppl.diagnostics.predictive_checks import predictive_check, reliability
+from bpa_ppl.diagnostics.pages.page import Section, Tabular
+from bpa_ppl.diagnostics.predictive_checks import Reliability, predictive_check, reliability
+from bpa_ppl.diagnostics.raters import Raters
 from bpa_ppl.diagnostics.report_page import model_sections
 from bpa_ppl.errors import BpaWarning
 from bpa_ppl.posterior import as_draws, import_arviz
 from bpa_ppl.posterior.arviz_functions import InferenceData, generation
+from bpa_ppl.quality import Agreement
 
 NAMES = ("LM0", "WP0")
 TRUTH = np.array([1.0, -0.5])
@@ -312,6 +315,17 @@ def test_values_of_a_margin_are_not_called_probabilities() -> None:
         assert {one.name for one in compare_loo({"one": margin, "other": same})} == {"one", "other"}
 
 
+def test_leave_one_out_ranks_features_and_no_other_data() -> None:
+    draws = of_likelihood("margin", gamma=2.0)
+    one, other, third = (
+        draws.with_attrs(data={"features": name, "gains": gains})
+        for name, gains in (("a", "x"), ("b", "x"), ("a", "y"))
+    )
+    assert len(compare_loo({"one": one, "other": other, "unrecorded": draws})) == 3
+    with raises(DataError, "mismatch", match="gains"):
+        compare_loo({"one": one, "third": third})
+
+
 def test_sums_over_plain_arrays_are_those_of_arviz() -> None:
     rng = np.random.default_rng(6)
     weights = rng.normal(size=(4, 500, 2))
@@ -476,6 +490,23 @@ def test_risk_and_coverage_are_those_of_a_plain_loop() -> None:
         expected = made.sum() / changed.sum(), worse, 100 * edits.sum() / lengths.sum()
         assert found.at(sure) == pytest.approx(expected)
     assert len(str(found).splitlines()) == 6
+
+
+@pytest.mark.parametrize(
+    "result",
+    [
+        risk_coverage([0.6, 0.4], [3, 2], [1, 4], [10, 5]),
+        Raters({"<b>": 3}, Agreement(2, 5, 4, 0.6), {"<b>": (0.1, 0.0, 0.2)}),
+        Reliability(*np.full((4, 1), 0.75), np.array([40]), 0.05, 0.2),
+    ],
+    ids=lambda result: type(result).__name__,
+)
+def test_a_notebook_shows_the_table_of_a_terminal(result: Tabular) -> None:
+    outline = Outline(result._repr_html_())
+    (table,) = outline.tables
+    assert len(table) in (2, 6)
+    assert all(cell in str(result) for row in table for cell in row)
+    assert "b" not in outline.tags
 
 
 def test_a_text_without_changes_has_no_risk() -> None:

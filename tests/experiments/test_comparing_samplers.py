@@ -67,7 +67,7 @@ class Missing(Sleeper, frozen=True):
     """A package that is not installed."""
 
     def sample(self, target: Target) -> Sampled:
-        raise UsageError("install nutpie: pip install 'bpa_ppl[compare]'", parameter="sampler")
+        raise UsageError("install the extra compare", parameter="sampler")
 
 
 class LongOnly(Sleeper, frozen=True):
@@ -146,7 +146,7 @@ def test_a_sampler_that_fails_does_not_stop_the_others(toy: NBest) -> None:
     assert list(verdicts) == ["imh", "Missing", "Raising", "map"]
     assert verdicts.pop("imh") != "failed"
     assert set(verdicts.values()) == {"failed"}
-    assert found["Missing"].reason == "install nutpie: pip install 'bpa_ppl[compare]'"
+    assert found["Missing"].reason == "install the extra compare"
     assert found["Raising"].reason == "FloatingPointError: the kernel"
     assert "1 draws per chain" in found["map"].reason
     assert not found

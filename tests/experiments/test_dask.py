@@ -16,7 +16,7 @@ from bpa_ppl.experiments import read_study, run_study
 @pytest.fixture(autouse=True)
 def distributed() -> Any:
     """Dask's scheduler, which takes a second to import."""
-    return pytest.importorskip("distributed", reason="needs Dask: install bpa_ppl[dask]")
+    return pytest.importorskip("distributed", reason="needs Dask: install the extra dask")
 
 
 def _has_worked() -> bool:

@@ -79,7 +79,7 @@ class TestEmbeddingSimilarity:
     def test_package_is_not_installed(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setitem(sys.modules, "sentence_transformers", None)
         neural._loaded.cache_clear()
-        with raises(UsageError, "not-supported", parameter="add", match=r"bpa_ppl\[embed\]"):
+        with raises(UsageError, "missing-package", parameter="add", match="extra embed"):
             add_features(LISTS, "embed")
 
     def test_a_tiny_model(self, tmp_path: Path) -> None:

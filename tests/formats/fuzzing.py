@@ -46,6 +46,8 @@ _TOKENS = [
     *(b"S-0\t", b"H-0\t-1\ta", b"D-0\t", b"P-1\t-1", b"T-0\t", b"id", b"text", b"score"),
     *(b'"id": 1, ', b'"text": "a", ', b'{"a": 1}', b"[1, 2]", b"\xef\xbb\xbf", b"\xe2\x80\xa8"),
     *(b"[weight]\n", b"- 1", b"&a ", b"*a", b"!!float ", b"? ", b"1:2:3", b"\x1f\x8b", b"PAR1"),
+    *(b"NA", b"\tNA\t", b",NA,", b"0,5", b"1.234", b"15%", b"\xe2\x88\x921.5", b"1.234,5"),
+    *(b'\t"', b'"\t', b'\t"""Yes"" b"\t', b'"\n', b'"chosen": "a", ', b'"rejected": "b", '),
 ]
 _NUMBER = re.compile(rb"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
 _BETWEEN = re.compile(rb"""[\s=,;:"'|{}\[\]()]+|\xc2\xa0""")
@@ -108,6 +110,7 @@ KINDS: dict[str, Callable[[bytes, int, Edit], bytes]] = {
     "cut": lambda data, at, edit: data[:at],
     "copy": lambda data, at, edit: data[:at] + data[at // 2 :][: edit.other % 41] + data[at:],
     "repeat line": _of_lines(lambda lines, one, two: lines.insert(two, lines[one])),
+    "double line": _of_lines(lambda lines, one, two: lines.insert(one, lines[one])),
     "drop line": _of_lines(lambda lines, one, two: lines.__delitem__(one)),
 }
 
@@ -133,7 +136,7 @@ def random_edits(rng: random.Random) -> list[Edit]:
 
 def _table(names: list[str], totals: bool, known: bool) -> NBest:
     rng = np.random.default_rng(5)
-    texts = [["un café noir", "a cat", "a cat"], ["the|dog = 3", "日本 ok"], ["last, one"]]
+    texts = [["un café noir", "a cat", "a cat"], ["the|dog = 3", "日本 ok"], ['"last", one']]
     return NBest.from_lists(
         texts,
         [rng.normal(-3, 9, size=(len(t), len(names))).astype(np.float32) for t in texts],

@@ -109,6 +109,15 @@ def test_a_file_without_a_known_format_is_answered_with_the_setting(
         read_nbest(write(line))
 
 
+@pytest.mark.parametrize(
+    "build", [NBest.from_records, lambda rows: NBest.from_dataframe(pa.Table.from_pylist(rows))]
+)
+def test_in_memory_columns_are_to_be_renamed(build: Callable[[Any], NBest]) -> None:
+    for row, remedy in (({"segment": 7, "output": "a"}, "segment"), ({"id": 7, "mt": "a"}, "mt")):
+        with raises(DataError, "missing-column", line=1, match=f": rename {remedy} to (id|text)$"):
+            build([row])
+
+
 @pytest.mark.parametrize("settings", [{"id": "text"}, {"id": ""}, {"id": "a", "text": "a"}])
 def test_names_differ(settings: dict[str, str]) -> None:
     with raises(UsageError, "invalid-setting", parameter="format"):

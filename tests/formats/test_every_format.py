@@ -20,6 +20,7 @@ from bpa_ppl.formats.base import NBestFormat
 from bpa_ppl.formats.jsonl import Jsonl
 from bpa_ppl.formats.moses import Marian
 from bpa_ppl.formats.parquet import Parquet
+from bpa_ppl.formats.separated import Tsv
 from bpa_ppl.formats.sockeye import Sockeye
 
 Write = Callable[..., Path]
@@ -28,7 +29,8 @@ Format = str | NBestFormat
 SCORED: list[Format] = ["moses", Marian(normalised=False), "travatar", "cdec"]
 SOCKEYE: list[Format] = [Sockeye(), Sockeye(costs=False)]
 #: Formats that keep everything.
-WHOLE: list[Format] = ["jsonl", Jsonl(long=True), "tsv", "csv", Parquet(batch=1), "parquet"]
+TABLES: list[Format] = [Tsv(quoted=True), "csv"]
+WHOLE: list[Format] = ["jsonl", Jsonl(long=True), *TABLES, Parquet(batch=1), "parquet"]
 
 
 @pytest.mark.filterwarnings("ignore:.*costs:bpa_ppl.errors.BpaWarning")
@@ -81,14 +83,15 @@ def test_odd_texts_and_all_columns_read_back(tmp_path: Path, format: Format, suf
         sentence_extras={"doc": ["d", "e"]},
         sentence_ids=[7, 3],
     )
-    if format not in ("tsv", "csv"):
+    if format not in TABLES:
         spans = ([[1, 2], [3]], [], [[4]])
         nbest = nbest.with_extras(spans=spans).with_sentence_extras(n=[1, 2], share=[0.5, 0.25])
     path = tmp_path / f"out{suffix}"
     write_nbest(nbest, path, format=format)
-    for read in (read_nbest, lambda path: NBest.concatenate(iter_nbest(path, chunk=1))):
+    reader = format if isinstance(format, Tsv) else "auto"
+    for read in (read_nbest, lambda *a, **k: NBest.concatenate(iter_nbest(*a, **k, chunk=1))):
         with pytest.warns(BpaWarning, match="1 sentence with a blank reference, the first of id 3"):
-            assert table_content(read(path)) == table_content(nbest)
+            assert table_content(read(path, format=reader)) == table_content(nbest)
 
 
 @pytest.mark.parametrize("format", SCORED, ids=repr)
@@ -116,7 +119,7 @@ NUMBERS = {
     "cdec": ("cdec", [], "0 ||| {text} ||| lm={value} ||| -1"),
     "cdec, score": ("cdec", [], "0 ||| {text} ||| lm=-1 ||| {value}"),
     "fairseq": ("fairseq", ["log"], "H-0\t{value}\t{text}"),
-    "kaldi": ("kaldi", [], "u-1 {value} {text}"),
+    "kaldi": ("kaldi", [], "u-{rank} {value} {text}"),
     "tsv": ("tsv", ["id\ttext\tlm"], "0\t{text}\t{value}"),
     "csv": ("csv", ["id,text,lm"], '0,{text},"{value}"'),
 }
@@ -126,7 +129,10 @@ NUMBERS = {
 @pytest.mark.parametrize("kind", NUMBERS)
 def test_a_bad_number_is_named_or_dropped(write: Write, kind: str, value: str) -> None:
     format, header, line = NUMBERS[kind]
-    rows = [line.format(text=text, value=value if text == "b" else 1) for text in "abca"]
+    rows = [
+        line.format(text=text, value=value if text == "b" else 1, rank=rank)
+        for rank, text in enumerate("abca", 1)
+    ]
     path = write(*header, *rows)
     number = len(header) + 2
     with raises(DataError, "bad-number", parameter="bad", line=number, match=f"'{value}'"):
@@ -163,7 +169,8 @@ def test_records_with_a_bad_number_are_dropped(write: Write, format: str, value:
 def test_good_numbers_of_any_shape(write: Write) -> None:
     for format, header, line in NUMBERS.values():
         values = ["-1.5e-05", "-3", "0", "1E2", "+1", ".75"]
-        path = write(*header, *(line.format(text="t", value=value) for value in values))
+        rows = [line.format(text="t", value=v, rank=n) for n, v in enumerate(values, 1)]
+        path = write(*header, *rows)
         with warnings.catch_warnings(action="error"):
             nbest = read_nbest(path, format=format)
         columns = [*nbest.features.T, nbest.totals]

@@ -40,10 +40,24 @@ def test_semicolons_and_decimal_commas(write: Write, end: str, mark: str) -> Non
 
 
 @pytest.mark.filterwarnings("ignore:.*separated by")
-@pytest.mark.parametrize("number", ["2.5", "1.234,5", "1,234,5"])
-def test_numbers_with_both_marks(write: Write, number: str) -> None:
-    with raises(DataError, "bad-number", line=3, parameter=None if "." in number else "bad"):
-        read_nbest(write("id;text;lm", "0;a;1,5", f"0;b;{number}"))
+@pytest.mark.usefixtures("blocks")
+@pytest.mark.parametrize("rows", [1, 120])
+@pytest.mark.parametrize(
+    ("first", "number", "parameter"),
+    [
+        ("1,5", "2.5", None),
+        ("1,5", "1.234,5", None),
+        ("1,5", "1,234,5", "bad"),
+        ("1.234", "0,5", None),
+        ("7", "1,234.5", "bad"),
+    ],
+)
+def test_numbers_with_both_marks(
+    write: Write, first: str, number: str, parameter: str | None, rows: int
+) -> None:
+    lines = [f"{k // 2};a;{first}" for k in range(rows)]
+    with raises(DataError, "bad-number", line=rows + 2, parameter=parameter, match=number):
+        read_nbest(write("id;text;lm", *lines, f"{rows};b;{number}"))
 
 
 @pytest.mark.usefixtures("blocks")

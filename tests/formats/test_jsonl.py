@@ -12,7 +12,7 @@ import pytest
 from raising import raises
 
 import bpa_ppl as bpa
-from bpa_ppl import NBest, read_nbest, write_nbest
+from bpa_ppl import NBest, iter_nbest, read_nbest, write_nbest
 from bpa_ppl.errors import BpaWarning, DataError
 from bpa_ppl.formats.jsonl import Jsonl
 
@@ -80,6 +80,30 @@ def test_ids_that_are_texts_are_counted_and_kept(write: Write) -> None:
     again = write(*lines(*({**GOOD, "id": name} for name in "aba")))
     with raises(DataError, line=3):
         read_nbest(again)
+
+
+@pytest.mark.usefixtures("blocks")
+@pytest.mark.parametrize("ids", ["d", 7])
+@pytest.mark.parametrize("more", [[{"text": "a", "lm": 1}], []])
+def test_sentences_next_to_each_other_have_different_ids(
+    write: Write, ids: str | int, more: list[dict[str, Any]]
+) -> None:
+    before = [type(ids)(k) for k in range(3)]
+    records = [{"id": k, "candidates": [{"text": "a", "lm": 1}]} for k in (*before, ids)]
+    path = write(*map(json.dumps, [*records, {"id": ids, "candidates": more}]))
+    for read in (read_nbest, lambda path: list(iter_nbest(path, chunk=1))):
+        with raises(DataError, "duplicate", line=5, match=f"a second list of sentence {ids}"):
+            read(path)
+
+
+@pytest.mark.usefixtures("blocks")
+def test_integers_with_zeros_before_them(write: Write) -> None:
+    """`01` is the number 1, and as a text another id than `1`."""
+    numbers = [("id,text,lm", "01,a,1", "1,b,1"), ("01 ||| a ||| lm= 1", "1 ||| b ||| lm= 1")]
+    assert [read_nbest(write(*lines)).ids for lines in numbers] == [(1,), (1,)]
+    texts = [json.dumps({"id": k, "text": "a", "lm": 1}) for k in ("01", "1")]
+    for lines in (texts, ("01-1 -1.5 a", "1-1 -1.5 b")):
+        assert read_nbest(write(*lines)).ids == ("01", "1")
 
 
 def test_sentences_without_ids_are_counted(write: Write) -> None:

@@ -32,10 +32,17 @@ def test_scores_before_the_words_are_detected(write: Write, chunk: int) -> None:
 
 
 @pytest.mark.parametrize(
-    "line", ["a-2 -1 THE CAT", "a-1 THE CAT", "a -1 THE CAT", "a-1", "a-1 1 ||| b ||| c= 1 ||| 2"]
+    "line",
+    [
+        *("a-2 -1 THE CAT", "a-1 THE CAT", "a -1 THE CAT", "a-1", "a-1 1 ||| b ||| c= 1 ||| 2"),
+        *("a-1 35 PEOPLE CAME", "a-1 35", "a-1 3.5E CAT"),
+    ],
 )
-def test_other_lines_are_not_detected(line: str) -> None:
+def test_other_lines_are_not_detected(write: Write, line: str) -> None:
     assert not Kaldi().detect(line.encode()) or "|||" in line
+    if line == "a-1 35 PEOPLE CAME":
+        with raises(DataError, "unknown-format", parameter="format", line=1, match="score=false"):
+            read_nbest(write(line, "a-2 5 PEOPLE CAME"))
 
 
 @pytest.mark.filterwarnings("ignore:.*without words:bpa_ppl.errors.BpaWarning")
@@ -60,7 +67,8 @@ def test_what_is_written_reads_back(write: Write, tmp_path: Path) -> None:
     assert table_content(read_nbest(tmp_path / "again")) == table_content(lists)
     numbered = NBest.from_lists([["a", "b"]], [[[1], [2]]], ["am"], sentence_ids=[7])
     write_nbest(numbered, tmp_path / "again", format="kaldi")
-    assert (tmp_path / "again").read_text() == "7-1 1 a\n7-2 2 b\n"
+    assert (tmp_path / "again").read_text() == "7-1 1.0 a\n7-2 2.0 b\n"
+    assert read_nbest(tmp_path / "again").texts(0) == ["a", "b"]
     for two in (lists.with_features(["x"], np.zeros((3, 1))), lists.without_features(["score"])):
         with raises(UsageError, "not-supported", parameter="format"):
             write_nbest(two, tmp_path / "two", format="kaldi")
@@ -83,6 +91,7 @@ def test_what_is_written_reads_back(write: Write, tmp_path: Path) -> None:
         ("u-2 A CAT", "bad-number", "bad"),
         ("u-2 nan CAT", "bad-number", "bad"),
         ("u-2 1_0 CAT", "bad-number", "bad"),
+        ("u-1 2 A CAT", "duplicate", None),
     ],
 )
 def test_a_bad_line_is_named(write: Write, line: str, code: str, parameter: str | None) -> None:
@@ -108,6 +117,13 @@ def test_bad_files_of_scores_are_named(
     with raises(DataError, code, parameter=parameter, line=line) as refused:
         read_nbest(words, format=f"kaldi:scores={file}")
     assert "acwt" in str(refused.value)
+
+
+@pytest.mark.usefixtures("blocks")
+def test_a_key_that_occurs_twice_is_named(write: Write) -> None:
+    lines = [f"u{k}-{rank} -{k}.5 A" for k in range(9) for rank in (2, 1)]
+    with raises(DataError, "duplicate", line=19, match="the key 'u3-1' occurs twice"):
+        read_nbest(write(*lines, "u3-1 -1 B", "v-1 -1.5 B"), format="kaldi")
 
 
 def test_files_that_do_not_fit(write: Write, tmp_path: Path) -> None:

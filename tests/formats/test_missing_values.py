@@ -167,15 +167,31 @@ def test_a_control_character_in_the_name_of_a_column(
 
 @pytest.mark.usefixtures("blocks")
 @pytest.mark.parametrize("order", [1, -1])
-def test_a_field_of_sentences_and_of_candidates(write: Write, order: int) -> None:
+@pytest.mark.parametrize(
+    ("value", "match"),
+    [("x", "logprob is a field of the sen"), (-1, "1 number in logprob for 2 candidates: give")],
+)
+def test_a_field_of_sentences_and_of_candidates(
+    write: Write, order: int, value: Any, match: str
+) -> None:
     lines = [
         {"candidates": ["a", "b"], "logprob": [-1, -2]},
-        {"candidates": ["a", "b"], "logprob": [-1]},
+        {"candidates": ["a", "b"], "logprob": [value]},
     ][::order]
     path = write(*map(json.dumps, lines))
     for read in (read_nbest, lambda path: list(iter_nbest(path, chunk=1))):
-        with raises(DataError, line=2 if order == 1 else 1, match="logprob is a field of the sen"):
+        with raises(DataError, line=2 if order == 1 else 1, match=match):
             read(path)
+
+
+@pytest.mark.parametrize("name", ["candidates", "text"])
+def test_parallel_lists_of_other_lengths(write: Write, name: str) -> None:
+    record = {"id": 0, name: ["a", "b"], "lm": [-1, -2], "tags": ["x"], "none": []}
+    lists = read_nbest(write(json.dumps(record)))
+    assert lists.features.tolist() == [[-1], [-2]]
+    assert lists.sentence_extras == {"tags": (["x"],), "none": ([],)}
+    with raises(DataError, line=1, match="3 numbers in lm for 2 candidates"):
+        read_nbest(write(*[json.dumps(record | {"lm": [1, 2, None]})] * 2), format="jsonl")
 
 
 @pytest.mark.filterwarnings("ignore:.*without candidates:bpa_ppl.errors.BpaWarning")

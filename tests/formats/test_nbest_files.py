@@ -5,7 +5,8 @@ import re
 import subprocess
 import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -296,6 +297,29 @@ class TestWhatLooksWrongWithReferences:
         strange[6:11] = [("A CAT",)] * 5
         with warnings.catch_warnings(action="error"):
             read_nbest(path, references=strange)
+
+    @pytest.mark.parametrize(
+        ("order", "told"),
+        [
+            (range(10), None),
+            (range(1, 11), "fit the references of the sentence before theirs better"),
+            ([0, *range(9)], "fit the references of the sentence after theirs better"),
+            ([*range(5, 30), *range(5)], "hardly fit their own"),
+        ],
+    )
+    def test_references_in_another_order(
+        self, write: Write, demo_data: Path, order: Sequence[int], told: str | None
+    ) -> None:
+        texts = (demo_data / "leaflet.ref").read_text().splitlines()
+        path = write(*(line(i, f"{text} indeed") for i, text in enumerate(texts[: len(order)])))
+        references = [(texts[i],) for i in order]
+        with pytest.warns(BpaWarning, match=told) if told else nullcontext():
+            read_nbest(path, references=references)
+
+    def test_other_unicode_forms(self, write: Write) -> None:
+        told = "references in the text are NFD .* candidates NFC"
+        with pytest.warns(BpaWarning, match=told):
+            read_nbest(write(line(0, "un caf\u00e9")), references=[("un cafe\u0301",)])
 
     def test_texts_without_spaces_are_compared_by_characters(self, write: Write) -> None:
         path = write(*(line(i, "我们是猫") for i in range(12)))

@@ -8,11 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from raising import raises
 from table_content import table_content
 
-from bpa_ppl import adapt, point_weights, read_nbest, write_nbest
+from bpa_ppl import NBest, adapt, point_weights, read_nbest, write_nbest
 from bpa_ppl.errors import DataError
 
 GOLDEN = Path(__file__).parent / "golden" / "preference-pairs.jsonl"
@@ -52,6 +54,30 @@ def test_of_a_conversation_the_last_turn_is_the_answer(write: Write) -> None:
     assert lists.sentence_extras["score_chosen"] == (5.0,)
 
 
+@pytest.mark.parametrize("other", [False, True])
+def test_the_turns_before_both_answers_are_the_prompt(write: Write, other: bool) -> None:
+    system, hello = {"role": "system", "content": "s"}, {"role": "user", "content": "hello"}
+    chosen = [system, hello, {"role": "assistant", "content": "hi"}]
+    rejected = [system, {**hello, "content": "bye"} if other else hello, {"content": "no"}]
+    lists = read_nbest(write(line(chosen, rejected)))
+    assert (lists.texts(0), lists.sources) == (["hi", "no"], None if other else ("hello",))
+
+
+def test_in_memory_and_in_parquet(tmp_path: Path) -> None:
+    turns = [{"role": "user", "content": "Un chat"}]
+    answer = {"role": "assistant", "content": "a cat"}
+    rows = [{"prompt": turns, "chosen": [answer], "rejected": [{**answer, "content": "cat"}]}] * 3
+    pq.write_table(pa.Table.from_pylist(rows), tmp_path / "pairs.parquet")
+    for lists in (
+        NBest.from_records(rows),
+        NBest.from_dataframe(pa.Table.from_pylist(rows)),
+        read_nbest(tmp_path / "pairs.parquet"),
+    ):
+        assert (lists.sizes.tolist(), lists.sources) == ([2] * 3, ("Un chat",) * 3)
+        assert lists.texts(2) == ["a cat", "cat"]
+        assert lists.sentence_extras["preferences"] == ([[0, 1]],) * 3
+
+
 def test_written_as_jsonl_they_read_back(write: Write, tmp_path: Path) -> None:
     lists = read_nbest(GOLDEN)
     write_nbest(lists, tmp_path / "lists.jsonl")
@@ -61,7 +87,7 @@ def test_written_as_jsonl_they_read_back(write: Write, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("second", "code", "parameter"),
     [
-        ("[1]", "bad-line", None),
+        ("[1]", None, None),
         ('{"chosen": {"text": "a", "lm": 1}}', "missing-column", None),
         (line(3, "b"), "bad-line", None),
         (line("a", []), "bad-line", None),
@@ -71,7 +97,7 @@ def test_written_as_jsonl_they_read_back(write: Write, tmp_path: Path) -> None:
     ],
 )
 def test_what_is_wrong_is_named(
-    write: Write, second: str, code: str, parameter: str | None
+    write: Write, second: str, code: str | None, parameter: str | None
 ) -> None:
     first = line({"text": "a", "lm": 1}, {"text": "b", "lm": 2})
     with raises(DataError, code, parameter=parameter, line=2):

@@ -9,10 +9,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 from raising import raises
+from table_content import table_content
 
 from bpa_ppl import NBest, read_nbest, write_nbest
 from bpa_ppl.errors import BpaWarning, DataError
 from bpa_ppl.formats import separated
+from bpa_ppl.formats.separated import Csv, Tsv
 
 Write = Callable[..., Path]
 HEADER = "id,text,reference,lm,system"
@@ -33,9 +35,56 @@ def test_columns_have_their_places(write: Write, separator: str) -> None:
 @pytest.mark.usefixtures("small_blocks")
 def test_cells_are_quoted_as_by_the_csv_module(write: Write) -> None:
     rows = ['0,"a, ""b""\nc",1', '0,5" disk,2', '0,"d"e,"3"', '1,"\n\n",4', "1,  f ,5", "1,,6"]
-    nbest = read_nbest(write("id,text,lm", *rows))
-    assert [nbest.text(h) for h in range(6)] == ['a, "b"\nc', '5" disk', "de", "\n\n", "  f ", ""]
-    assert nbest.features[:, 0].tolist() == [1, 2, 3, 4, 5, 6]
+    texts = ['a, "b"\nc', '5" disk', "de", "\n\n", "  f ", ""]
+    tabs = [row.replace(",", "\t").replace("a\t", "a,") for row in rows]
+    for nbest in (
+        read_nbest(write("id,text,lm", *rows)),
+        read_nbest(write("id\ttext\tlm", *tabs), format="tsv:quoted=true"),
+        read_nbest(write('"id"\ttext\tlm', *tabs)),
+    ):
+        assert [nbest.text(h) for h in range(6)] == texts
+        assert nbest.features[:, 0].tolist() == [1, 2, 3, 4, 5, 6]
+
+
+@pytest.mark.usefixtures("blocks")
+@pytest.mark.parametrize("end", ["", "\r"])
+def test_cells_of_tsv_are_not_quoted(write: Write, end: str) -> None:
+    texts = ['"Yes" he said', '"a', "b", '"c', '""', 'say ""', '"Yes."'] * 12
+    rows = ["id\ttext\tlm", *(f"{k}\t{text}\t{k}" for k, text in enumerate(texts))]
+    nbest = read_nbest(write(*(row + end for row in rows)))
+    assert [nbest.text(h) for h in range(len(texts))] == texts
+    assert nbest.features[:, 0].tolist() == list(range(len(texts)))
+
+
+@pytest.mark.usefixtures("blocks")
+def test_cells_of_tsv_that_look_quoted_are_noted(write: Write, tmp_path: Path) -> None:
+    path = write("id\ttext\tlm", "0\ta\t1", '0\t"""Yes"" he said"\t2', '0\t"a ""b"""\t2')
+    with pytest.warns(BpaWarning, match=f"^{path}:3: .* as tsv:quoted=true$") as notes:
+        nbest = read_nbest(path)
+    assert (len(notes), nbest.texts(0)[1]) == (1, '"""Yes"" he said"')
+    assert read_nbest(path, format="tsv:quoted=true").texts(0)[1] == '"Yes" he said'
+    with pytest.raises(DataError, match=r":3: 2 cells, .* as tsv:quoted=true"):
+        read_nbest(write("id\ttext\tlm", "0\ta\t1", '0\t"a', 'b"\t2'))
+    quotes = NBest.from_lists([['"a" b', '"', '""c""']], [[[1], [2], [3]]], ["lm"])
+    write_nbest(quotes, tmp_path / "out.tsv")
+    assert table_content(read_nbest(tmp_path / "out.tsv")) == table_content(quotes)
+    for odd in "\t\n\r":
+        broken = NBest.from_lists([["a", f"b{odd}c"]], [[[1], [2]]], ["lm"], sentence_ids=[7])
+        with raises(DataError, "not-supported", match="sentence 7 has .* write csv or jsonl"):
+            write_nbest(broken, tmp_path / "other.tsv")
+
+
+@pytest.mark.usefixtures("blocks")
+@pytest.mark.parametrize("place", [0, 1, 59])
+def test_na_is_a_missing_value(write: Write, place: int) -> None:
+    rows = [f"{k // 2},NA,{k},{k},ours" for k in range(60)]
+    rows[place] = f"{place // 2},NA,{place},NA,NA"
+    with pytest.warns(BpaWarning, match="mqm is missing for 1 of 60") as notes:
+        nbest = read_nbest(write("id,text,lm,mqm,system", *rows))
+    assert len(notes) == 1
+    assert (nbest.feature_names, nbest.strings) == (("lm",), ("NA",))
+    assert np.flatnonzero(np.isnan(nbest.extras["mqm"])).tolist() == [place]
+    assert nbest.extras["system"] == tuple("" if k == place else "ours" for k in range(60))
 
 
 def test_ends_of_lines_marks_and_blank_lines(write: Write) -> None:
@@ -47,6 +96,10 @@ def test_ends_of_lines_marks_and_blank_lines(write: Write) -> None:
 def test_a_column_is_of_texts_if_its_first_cell_is(write: Write) -> None:
     nbest = read_nbest(write("id,text,by,lm", "0,a,n/a,1", "0,b,3,2"))
     assert (nbest.feature_names, nbest.extras["by"]) == (("lm",), ("n/a", "3"))
+    with pytest.warns(BpaWarning, match=":2: by is a column of texts, since '-' is not a number"):
+        read_nbest(write("id,text,by,lm", "0,a,-,1", "0,b,3,2", "0,c,4,2"))
+    for version in ("1.2.3", "2021-05-03", "v1", "5a", "-", "."):
+        read_nbest(write("id,text,by,lm", f"0,a,{version},1", "0,b,x,2"))
     late = read_nbest(write("id,text,by,lm", "0,a,,1", "0,b,me,2"))
     assert late.extras["by"] == ("", "me")
 
@@ -96,7 +149,8 @@ def test_a_column_of_numbers_is_one_throughout(write: Write, bad: str, place: in
     rows.insert(place, f"0,odd,{bad}")
     path = write("id,text,lm", *rows)
     if place == 0 and bad in ("x", "0x1", "true", "1_0"):
-        assert read_nbest(path).feature_names == ()
+        with pytest.warns(BpaWarning, match=f"^{path}:2: lm is a column of texts, since '{bad}' "):
+            assert read_nbest(path).feature_names == ()
         return
     with raises(DataError, "bad-number", parameter="bad", line=place + 2, match=f"lm: '{bad}'"):
         read_nbest(path)
@@ -132,7 +186,7 @@ def test_what_is_wrong_is_named_with_its_line(
         (["id,text,lm", "0,a;1"], ":2: 2 cells, but the header has 3: separate cells by ','"),
         (["id,text,lm", "0"], ":2: 1 cell, but"),
         (["id,text,mqm", "0,a,1", "0,b,nan"], ":3: mqm: 'nan' .* leave the cell empty"),
-        (["id,text,mqm", "0,a,1", "0,b,NA"], ":3: mqm: 'NA' .* leave the cell empty"),
+        (["id,text,mqm", "0,a,1", "0,b,N/A"], ":3: mqm: 'N/A' .* leave the cell empty"),
         ([",id,text,lm", "0,0,a,1"], ":1: a column without a name .* index=False"),
     ],
 )
@@ -143,21 +197,24 @@ def test_what_does_not_fit_the_schema_is_named_with_its_line(
         read_nbest(write(*lines), format="csv")
 
 
-@pytest.mark.parametrize("cell", ["-1,5", "2,5e3"])
-def test_a_column_with_decimal_commas_is_noted(write: Write, cell: str) -> None:
+@pytest.mark.parametrize(
+    "cell",
+    [*("-1,5", "2,5e3", "15%", "15 %", "\u22121.5", "1.234,5", "1,234.5", "1 234", "12.345.678")],
+)
+def test_a_column_that_looks_like_numbers_is_noted(write: Write, cell: str) -> None:
     tables = {
-        "tsv": write("id\ttext\tlm", "0\ta\t", f"0\tb\t{cell}", "0\tc\t1,5", name="tsv"),
-        "csv": write("id,text,lm", "0,a,", f'0,b,"{cell}"', '0,c,"1,5"', name="csv"),
+        "tsv": write("id\ttext\tlm", "0\ta\tNA", f"0\tb\t{cell}", "0\tc\tx", name="tsv"),
+        "csv": write("id,text,lm", "0,a,", f'0,b,"{cell}"', "0,c,x", name="csv"),
         "jsonl": write(
             '{"id": 0, "text": "a"}',
             f'{{"id": 0, "text": "b", "lm": "{cell}"}}',
-            '{"id": 0, "text": "c", "lm": "1,5"}',
+            '{"id": 0, "text": "c", "lm": "x"}',
             name="jsonl",
         ),
     }
     for format, path in tables.items():
         line = 2 if format == "jsonl" else 3
-        note = f"{path}:{line}: lm is a column of texts, since '{cell}' has a decimal comma"
+        note = f"{path}:{line}: lm is a column of texts, since '{cell}' is not a number"
         with pytest.warns(BpaWarning, match=f"^{re.escape(note)}") as notes:
             lists = read_nbest(path, format=format)
         assert len(notes) == 1
@@ -171,9 +228,11 @@ def test_ids_that_are_texts(write: Write) -> None:
 
 
 def test_what_would_not_read_back(tmp_path: Path) -> None:
-    nbest = NBest.from_lists([["a"], ["b"]], [[[1]], [[2]]], ["lm"]).with_extras(year=("1", "x"))
-    with pytest.warns(BpaWarning, match="year left out, which would not read back unchanged$"):
-        write_nbest(nbest, tmp_path / "out.csv")
+    nbest = NBest.from_lists([["a"], ["b"]], [[[1]], [[2]]], ["lm"])
+    for year in (("1", "x"), ("x", "NA")):
+        nbest = nbest.with_extras(year=year)
+        with pytest.warns(BpaWarning, match="year left out, which would not read back unchanged$"):
+            write_nbest(nbest, tmp_path / "out.csv")
     with pytest.warns(BpaWarning, match=r"numbers of hypotheses .* \(with_features\)$"):
         write_nbest(nbest.with_extras(year=np.ones(2)), tmp_path / "out.csv")
     empty = nbest.without("year").with_references([("x",), ("y", "")])
@@ -189,4 +248,5 @@ def test_cells_of_any_length_are_read(tmp_path: Path, separator: str, quoted: bo
     cell = '"' + text.replace('"', '""') + '"' if quoted else text
     lines = [["id", "text", "lm"], ["0", cell, "1"], ["0", "b", "2"]]
     (tmp_path / "lists").write_text("".join(separator.join(line) + "\n" for line in lines))
-    assert read_nbest(tmp_path / "lists").texts(0) == [text, "b"]
+    read = read_nbest(tmp_path / "lists", format=Csv() if separator == "," else Tsv(quoted=True))
+    assert read.texts(0) == [text, "b"]

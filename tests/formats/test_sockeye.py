@@ -150,6 +150,7 @@ GOOD = line(7, ("a", 0.5), ("b", 1))
         (line(8, ("a", [])), "wrong-length"),
         (line(8, ("a", [[1]])), "bad-number"),
         (line(7, ("a", 1)), "duplicate"),
+        (line(8, ("a", 1)).replace("{", '{"score": 1, '), "duplicate"),
         (line("x", ("a", 1), id=4), "bad-name"),
         (line(8, ("a", 1), scores=5, translations=["a"]), "wrong-length"),
         (line(8, ("a", 1), scores={"a": 1}), "bad-line"),

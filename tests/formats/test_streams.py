@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import bz2
+import errno
 import gzip
 import io
 import lzma
@@ -261,16 +262,57 @@ def test_unwritable_output_is_an_error_at_once(tmp_path: Path, writer: Callable)
     assert os.listdir(tmp_path) == []
 
 
-def test_a_file_set_read_only_is_not_replaced(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("number", [errno.EACCES, errno.EROFS])
+def test_a_file_that_cannot_be_written_is_not_replaced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
 ) -> None:
     path = tmp_path / "out"
     path.write_text("old")
-    monkeypatch.setattr(os, "access", lambda *args: False)  # the superuser may write anything
-    with raises(DataError, "cannot-write"):  # noqa: SIM117
-        with atomic_writer(path) as file:
-            file.write("new")
+
+    def refuse(name: Path, flags: int, mode: int = 0o777) -> int:
+        if Path(name) == path:
+            raise OSError(number, os.strerror(number), str(path))
+        return real(name, flags, mode)
+
+    real = os.open
+    monkeypatch.setattr(os, "open", refuse)  # the superuser may write anything
+    with raises(DataError, "cannot-write") as caught, atomic_writer(path) as file:
+        file.write("new")
     assert path.read_text() == "old"
+    assert ("chmod" in caught.value.message) is (number == errno.EACCES)
+
+
+@pytest.mark.parametrize("mode", [0o600, 0o664])
+def test_the_mode_of_a_file_is_kept(tmp_path: Path, mode: int) -> None:
+    path = tmp_path / "out"
+    path.touch()
+    path.chmod(mode)
+    with atomic_path(path) as temporary:
+        assert temporary.stat().st_mode & 0o777 == mode  # as soon as there is anything to read
+        temporary.write_text("new")
+    assert (path.stat().st_mode & 0o777, path.read_text()) == (mode, "new")
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/fd"), reason="the system has no /dev/fd")
+@pytest.mark.parametrize("linked", [False, True])
+def test_an_open_file_is_written_at_its_position(tmp_path: Path, linked: bool) -> None:
+    """As with `-o /dev/stdout >> log`, and into a pipe."""
+    (tmp_path / "log").write_text("old, ")
+    with open(tmp_path / "log", "ab") as log:
+        reading, writing = os.pipe()
+        for descriptor in (log.fileno(), writing):
+            path = Path(f"/dev/fd/{descriptor}")
+            if linked:
+                (tmp_path / str(descriptor)).symlink_to(path)
+                path = tmp_path / str(descriptor)
+            with atomic_path(path) as temporary:
+                temporary.write_text("one, ")
+            with atomic_writer(path) as file:
+                file.write("two")
+    os.close(writing)
+    with open(reading) as pipe:
+        assert pipe.read() == "one, two"
+    assert (tmp_path / "log").read_text() == "old, one, two"
 
 
 def test_a_full_disk_is_a_data_error(tmp_path: Path) -> None:

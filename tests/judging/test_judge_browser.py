@@ -242,19 +242,22 @@ def test_a_killed_server_is_resumed(browser: Browser, tmp_path: Path) -> None:
         wait_for(page, "#heading", "Question 2")
 
 
-def test_buttons_stay_in_sight_with_long_candidates(browser: Browser) -> None:
+@pytest.mark.parametrize(("width", "height"), [(1280, 800), (390, 844)])
+def test_buttons_stay_in_sight_with_long_candidates(
+    browser: Browser, width: int, height: int
+) -> None:
     long = [["one " * 3000, "two " * 3000]] * 3
     session = Session(NBest.from_lists(long, [[[1.0], [0.0]]] * 3, ["quality"]))
     with running(session) as url:
         page = opened(browser, url)
-        page.resize(1280, 800)
-        page.wait("innerWidth === 1280")
-        assert page.get("document.documentElement.scrollHeight") > 1600
+        page.resize(width, height)
+        page.wait(f"innerWidth === {width}")
+        assert page.get("document.documentElement.scrollHeight") > 2 * height
         choose, answers = (
             page.get(f"document.querySelector('{part}').getBoundingClientRect().toJSON()")
             for part in ("article .choose", ".answers")
         )
-        assert 0 < choose["top"] < choose["bottom"] <= answers["top"] < answers["bottom"] <= 800
+        assert 0 < choose["top"] < choose["bottom"] <= answers["top"] < answers["bottom"] <= height
 
 
 def test_a_telephone_and_dark_colours(browser: Browser, session: Session) -> None:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import random
+from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -22,6 +25,7 @@ from bpa_ppl.judging import (
     with_judgements,
 )
 from bpa_ppl.judging.answers import Gaussian
+from bpa_ppl.judging.journal import JournalFile
 from bpa_ppl.judging.outlook import _expected
 from bpa_ppl.judging.questions import Candidates
 from bpa_ppl.judging.simulation import headroom, learning_curve
@@ -284,6 +288,13 @@ LINE = {"id": 0, "candidates": [0, 1], "answer": "first"}
         {"answer": "rated", "ratings": [1, 2, 3]},
         {"ratings": [1, 2]},
         {"predicted": 0.7},
+        {"predicted": [1e999, 0]},
+        {"correction": "a\0b"},
+        {"correction": 7},
+        {"asked": []},
+        {"undo": 99},
+        {"undo": 3},
+        {"undo": "2"},
     ],
 )
 def test_a_damaged_line_is_named(tmp_path: Path, change: dict[str, object]) -> None:
@@ -293,6 +304,80 @@ def test_a_damaged_line_is_named(tmp_path: Path, change: dict[str, object]) -> N
     path.write_text("".join(json.dumps(line) + "\n" for line in (header, LINE, {**LINE, **change})))
     with raises(DataError, line=3, match=str(path)):
         read_journal(path)
+
+
+@pytest.mark.parametrize("end", ["", "\r"])
+def test_a_complete_last_line_needs_no_end(tmp_path: Path, end: str) -> None:
+    """Its answer counts, and the next one is in a line of its own."""
+    path = tmp_path / "answers.jsonl"
+    session = answered(Session(compared_lists(), journal=path), 3)
+    path.write_text(path.read_text().removesuffix("\n") + end)
+    assert tuple(read_journal(path).kept.values()) == session.judgements
+    answered(Session(compared_lists(), journal=path), 1)
+    assert tuple(read_journal(path).kept.values())[:3] == session.judgements
+    assert len(read_journal(path).kept) == 4
+
+
+def test_an_incomplete_line_is_left_out_with_a_note(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Which names it."""
+    path = tmp_path / "answers.jsonl"
+    answered(Session(compared_lists(), journal=path), 2)
+    path.write_bytes(path.read_bytes()[:-2])
+    with caplog.at_level("INFO", "bpa_ppl"):
+        assert len(read_journal(path).kept) == 1
+    assert f"{path}:3: " in caplog.text
+
+
+VALUES: list[Any] = [None, True, -1, 0, 2.5, 99, 1e300, 2**70, "", "x", "\0", "first", "tie"]
+VALUES += ["skip", "rated", [], [0], [0, 1], [2, 1, 0], [1, 1], [5, 1], [[0], 1], {}, {"a": 1}]
+BYTES = [b"", b"\n", b"{", b'"', b"\0", b"\xff", b"NaN", b"-Infinity", b"1e999", b"[" * 5000]
+
+
+def damage(content: bytes, rng: random.Random) -> bytes:
+    """Return a journal with a change in one line, or in its bytes."""
+    if rng.random() < 0.4:
+        start = rng.randrange(len(content))
+        return content[:start] + rng.choice(BYTES) + content[start + rng.randrange(3) :]
+    lines = content.splitlines(keepends=True)
+    number = rng.randrange(len(lines))
+    record = json.loads(lines[number])
+    if rng.random() < 0.2:
+        record = {"undo": rng.choice(VALUES)}
+    for _ in range(rng.randrange(3)):
+        record[rng.choice([*record, "strength", "ratings", "correction"])] = rng.choice(VALUES)
+    if rng.random() < 0.2:
+        record.pop(rng.choice([*record]))
+    new = record if rng.random() < 0.9 else rng.choice(VALUES)
+    lines[number] = json.dumps(new).encode() + rng.choice([b"", *[b"\n"] * 9])
+    other = rng.randrange(len(lines))
+    lines[other : other + rng.randrange(2)] = [lines[rng.randrange(len(lines))]] * rng.randrange(3)
+    return b"".join(lines)
+
+
+def test_a_damaged_journal_is_used_or_refused(tmp_path: Path, session: Session) -> None:
+    """Whatever the damage; the error names the file."""
+    path, lists, results = tmp_path / "answers.jsonl", compared_lists(), Counter[str]()
+    whole, fresh = answered(Session(lists, journal=path), 2), session.restarted(0)
+    whole.undo()
+    whole.add(Judgement(3, (0, 2, 1), "rated", ratings=(1, 5, 3), correction="better"))
+    content = path.read_bytes()
+    for seed in range(400):
+        path.write_bytes(damage(content, random.Random(seed)))
+        try:
+            journal = read_journal(path)
+            with_judgements(lists, [journal])
+            if seed % 4 == 0:  # which takes most of the time
+                fresh._restore(journal)
+                fresh.next()
+            JournalFile(path, journal.header, ["sha256"]).append({})
+            results[str(path.read_bytes().endswith(b"}\n{}\n"))] += 1
+        except DataError as error:
+            results["refused" if str(path) in str(error) else str(error)] += 1
+    fresh_errors = {name for name in results if "has no candidates" in name}
+    assert set(results) - fresh_errors == {"True", "refused"}
+    assert min(results["True"], results["refused"]) > 50
 
 
 @pytest.mark.parametrize("content", ["[1]\n", '{"a": 1}\n', "not JSON\n"])

@@ -120,14 +120,34 @@ def test_rejects_invalid_prior_files(content: str, tmp_path: Path) -> None:
         Prior.read(tmp_path / "prior.json")
 
 
+def test_rejects_repeated_names(tmp_path: Path) -> None:
+    (tmp_path / "prior.json").write_text('{"mean": {"a": 1, "a": 2}, "variance": {"a": 1}}')
+    with raises(DataError, "duplicate", match=r"prior\.json: the field 'a' occurs twice"):
+        Prior.read(tmp_path / "prior.json")
+
+
 def test_rejects_other_distributions(tmp_path: Path) -> None:
     with raises(UsageError, "not-supported", parameter="prior"):
         HEAVY.write(tmp_path / "prior.json")
     with raises(UsageError, "wrong-length", parameter="prior"):
         Prior.named(CANONICAL, dist.Normal(np.zeros(2), 1.0))
+    with raises(UsageError, "bad-number", parameter="prior"):  # neither a mean nor a loc
+        Prior.named(CANONICAL, dist.HalfCauchy(np.ones(2)).to_event(1))
     full = Prior.gaussian(CANONICAL, COVARIANCE)
     with raises(UsageError, "conflict", parameter="prior_variance"):
         adapt(LISTS, CANONICAL, prior=full, prior_variance=0.1, oracle=ORACLE)
+
+
+@pytest.mark.parametrize(
+    "heavy",
+    [
+        dist.Cauchy(np.array([1.0, -2.0]), 0.3),
+        dist.StudentT(np.array([0.5, 2.0]), np.array([1.0, -2.0]), 0.3),
+    ],
+)
+def test_samplers_start_at_the_location_of_a_prior_without_a_mean(heavy: dist.Distribution) -> None:
+    prior = Prior.named(CANONICAL, heavy.to_event(1))
+    assert prior.mean.tolist() == [1.0, -2.0]
 
 
 @pytest.mark.parametrize(

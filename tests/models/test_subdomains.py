@@ -304,7 +304,7 @@ def test_rejects_invalid_settings(settings: dict, code: str, parameter: str) -> 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::ResourceWarning")  # sockets of the cluster, closed late
 def test_dask_cluster_gives_the_same_result() -> None:
-    distributed = pytest.importorskip("distributed", reason="needs Dask: install bpa_ppl[dask]")
+    distributed = pytest.importorskip("distributed", reason="needs Dask: install the extra dask")
     with distributed.LocalCluster(
         n_workers=2, threads_per_worker=1, dashboard_address=None, processes=True
     ) as cluster:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import os
 import resource
@@ -24,7 +25,7 @@ from bpa_ppl.errors import BpaError
 from bpa_ppl.posterior import Draws, import_arviz, read_draws, to_arviz
 from bpa_ppl.posterior.adapter import SCHEMA_VERSION, as_draws, from_tree, to_tree
 from bpa_ppl.posterior.arviz_functions import arviz_data, data_tree
-from bpa_ppl.posterior.files import from_bytes, to_bytes
+from bpa_ppl.posterior.files import from_bytes, sealed, to_bytes, unsealed
 from bpa_ppl.weights import Weights
 
 NAMES = ("LM0", "TM0", "WP0")
@@ -70,11 +71,11 @@ def small_content() -> bytes:
 def test_equal_draws_and_arviz_data_give_equal_bytes(content: bytes, tmp_path: Path) -> None:
     assert to_bytes(to_tree(draws_of_all_kinds())) == content
     write_posterior(to_arviz(draws_of_all_kinds()), tmp_path / "posterior.nc")
-    assert (tmp_path / "posterior.nc").read_bytes() == content
+    assert (tmp_path / "posterior.nc").read_bytes() == sealed(content)
 
 
 def test_arviz_reads_the_file(content: bytes, tmp_path: Path) -> None:
-    (tmp_path / "posterior.nc").write_bytes(content)
+    (tmp_path / "posterior.nc").write_bytes(sealed(content))
     opened = import_arviz().from_netcdf(str(tmp_path / "posterior.nc"))
     theirs, ours = data_tree(opened), from_bytes(content)
     assert list(theirs.children) == list(ours.children)
@@ -83,11 +84,28 @@ def test_arviz_reads_the_file(content: bytes, tmp_path: Path) -> None:
         opened[group].close()
 
 
-def test_reads_file_changed_by_another_program(content: bytes, tmp_path: Path) -> None:
-    (tmp_path / "posterior.nc").write_bytes(content)
+def test_every_flipped_bit_is_detected(small_content: bytes) -> None:
+    """In the whole file; the checksum is that of `sha256sum`."""
+    content = sealed(small_content)
+    assert content.endswith(hashlib.sha256(small_content).hexdigest().encode())
+    assert unsealed(content) == unsealed(small_content) == small_content
+    mark = range(len(small_content), len(small_content) + 8)
+    for place, bit in enumerate(np.random.default_rng(1).integers(0, 8, len(content)).tolist()):
+        damaged = bytearray(content)
+        damaged[place] ^= 1 << bit
+        if place in mark:  # a file without a checksum, with unused bytes at its end
+            assert from_bytes(unsealed(bytes(damaged))).identical(from_bytes(small_content))
+        else:
+            with raises(DataError, "damaged"):
+                unsealed(bytes(damaged))
+
+
+@pytest.mark.parametrize("note", ["changed on purpose", "x" * 60_000])
+def test_reads_file_changed_by_another_program(content: bytes, tmp_path: Path, note: str) -> None:
+    (tmp_path / "posterior.nc").write_bytes(sealed(content))
     with h5py.File(tmp_path / "posterior.nc", "a") as file:
-        file.attrs["note"] = "changed on purpose"
-    assert read_posterior(tmp_path / "posterior.nc").attrs["note"] == "changed on purpose"
+        file.attrs["note"] = note
+    assert read_posterior(tmp_path / "posterior.nc").attrs["note"] == note
 
 
 def test_rejects_flipped_bits_in_numbers(content: bytes, tmp_path: Path) -> None:

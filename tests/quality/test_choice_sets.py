@@ -104,6 +104,8 @@ def test_contradictory_preferences_are_kept(lists: NBest, caplog: pytest.LogCapt
         ("ties", [{"candidates": [0, 1], "rate": 1}], "bad-name"),
         ("ties", [{"candidates": [0, 1], "weight": 0}], "bad-number"),
         ("ties", [{"candidates": [0, 1], "weight": "2"}], "bad-number"),
+        ("ties", [{"candidates": [0, 1], "weight": 1e308}], "bad-number"),
+        ("ties", [{"candidates": [0, 1], "weight": 1e-60}], "bad-number"),
         ("ties", [{"candidates": [0, 1], "weight": True}], "bad-number"),
         ("rankings", [{"candidates": [0, 1], "weight": float("nan")}], "bad-number"),
         ("rankings", [{"candidates": [0, 1], "weight": float("inf")}], "bad-number"),

@@ -76,7 +76,7 @@ class TestColumns:
     def test_invalid_values_are_located(self) -> None:
         with raises(DataError, "missing-column", match="bleurt: .* comet, LM0, mqm"):
             oracles(LISTS, Column(column="bleurt"))
-        with raises(UsageError, "unknown-name", parameter="metric"):
+        with raises(UsageError, "unknown-name", parameter="metric", match="texts, such as '1'"):
             oracles(LISTS.with_extras(mqm=["1", "2", "3", "4", "5"]), "mqm")
         for values in ([1, 2, 3, True, 4], [None, 1, 2, "4", 4], np.array([1, 2, 3, np.inf, 5])):
             where = "mqm of hypothesis 0 of sentence 1 is ('4'|True|inf)"

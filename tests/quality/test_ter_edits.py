@@ -106,6 +106,23 @@ def test_limits_of_one_shift(distance: int, length: int) -> None:
     assert_same([" ".join(rest + block)], [[" ".join(block + rest)]])
 
 
+@pytest.mark.parametrize("sizes", [(150, 150), (40, 260), (260, 40), (1, 120), (120, 1), (3, 200)])
+def test_texts_wider_than_the_beam(sizes: tuple[int, int]) -> None:
+    rng = np.random.default_rng(sum(sizes))
+    words = rng.integers(0, 90, max(sizes))
+    long = words.copy()
+    long[::7], long[20:30] = -1, long[30:40].copy()  # substitutions and a repeated block
+    texts = [
+        " ".join(map(str, text[:size])) for text, size in zip((words, long), sizes, strict=True)
+    ]
+    assert_same([texts[0]], [[texts[1]]])
+
+
+def test_memory_grows_with_the_length_of_texts() -> None:
+    size = 400_000  # a table of all pairs of words would have 640 GB
+    assert ter_edits(["a " * size], [("b " * size,)])[0].tolist() == [size]
+
+
 def test_empty_texts() -> None:
     references = [["a b c"], [""], [""], ["", "a c"], ["a b "], ["", ""]]
     assert_same(["", "a b c", "", "a b", "  a \t b  ", ""], references)

@@ -23,6 +23,7 @@ from bpa_ppl.models import OracleChoice, Prior, log_linear
 from bpa_ppl.posterior import as_draws
 from bpa_ppl.sampling import target_of
 from bpa_ppl.sampling.density import model_info
+from bpa_ppl.sampling.nuts import Nuts
 from bpa_ppl.weights import match
 
 LENGTHS = np.array([0.3, -0.2, 0.9, 0.1, 0.4])
@@ -274,3 +275,45 @@ def test_rejects_models_without_arguments_or_weights(model: Any, code: str) -> N
     for sampler in ("nuts", "map"):
         with raises(UsageError, code, parameter="model"):
             draws_of(model, sampler)
+
+
+def noncentred(lists: Any, prior: Any, likelihood: Any) -> None:
+    """λ_d = μ + τ z_d of three domains, and of a domain without sentences."""
+    base = prior.distribution()
+    shared = numpyro.sample("mu", base)
+    scale = numpyro.sample("tau", dist.HalfNormal(0.5 * base.variance**0.5).to_event(1))
+    shape = (4, *base.event_shape)
+    unit = numpyro.sample("z", dist.Normal(0.0, 1.0).expand(shape).to_event(2))
+    domains = shared[None] + scale[None] * unit
+    numpyro.deterministic("weights", domains[-1])
+    with numpyro.plate("sentence", len(lists.oracle)):
+        likelihood.observe(lists, domains[:-1])
+
+
+def test_nuts_ends_for_an_own_hierarchy_of_84_values() -> None:
+    """Its warm-up calls no LAPACK: the metric of so many values is diagonal."""
+    rng, names = np.random.default_rng(3), [f"F{k}" for k in range(14)]
+    lists = reference_model.pairs(rng.normal(size=(30, 14)), names)
+    lists = lists.with_sentence_extras(domain=list("abc") * 10)
+    found = adapt(
+        lists,
+        dict.fromkeys(names, 0.1),
+        model=noncentred,
+        sampler=Nuts(draws=20, warmup=20, chains=2),
+        oracle=reference_model.given(*[0] * 30),
+    )
+    draws = as_draws(found)
+    assert sum(draws.values[site][0, 0].size for site in draws.sites) == 84
+    assert np.isfinite(draws.values["weights"]).all()
+
+
+def with_a_discrete_site(lists: Any, prior: Any, likelihood: Any) -> None:
+    numpyro.sample("group", dist.Bernoulli(0.5))
+    log_linear(lists, prior, likelihood)
+
+
+@pytest.mark.parametrize("sampler", ["nuts", "auto", "map"])
+def test_a_discrete_site_is_refused(sampler: str) -> None:
+    with raises(UsageError, "not-supported", parameter="model") as caught:
+        TARGETS["plane"]().adapt(sampler, model=with_a_discrete_site)
+    assert "the site group of the model is discrete" in str(caught.value)

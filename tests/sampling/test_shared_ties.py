@@ -27,8 +27,7 @@ from bpa_ppl import (
     update,
     write_nbest,
 )
-from bpa_ppl.models import Bucket, Lists, Margin, Oracle, tabulate
-from bpa_ppl.models.choice import SharedChoice
+from bpa_ppl.models import Bucket, Lists, Margin, Oracle, OracleChoice, tabulate
 from bpa_ppl.notes import capture_notes
 from bpa_ppl.registry import NBEST_FORMATS
 from bpa_ppl.weights import match
@@ -121,7 +120,7 @@ def test_many_draws_side_by_side_have_the_density_of_each() -> None:
     bucket = Bucket(np.moveaxis(features, 0, 1)[None], base, np.zeros_like(base), share=share[None])
     oracle = np.zeros(lists, np.int32)
     table = Lists((bucket,), oracle, oracle, oracle)
-    log_p = jax.vmap(lambda vector: SharedChoice(table, vector).log_prob(oracle))
+    log_p = jax.vmap(lambda vector: OracleChoice(table, vector).log_prob(oracle))
     found = np.asarray(jax.jit(log_p)(weights))
     scores = np.einsum("dq,qsn->dsn", weights.astype(np.float64), features)
     expected = scores[..., :2].mean(axis=-1) - np.logaddexp.reduce(scores, axis=-1)

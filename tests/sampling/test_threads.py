@@ -6,11 +6,14 @@ import asyncio
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
+import jax
 import numpy as np
 import pytest
 
 from bpa_ppl import NBest, adapt, as_draws
+from bpa_ppl.sampling import chains
 from bpa_ppl.sampling.nuts import Nuts
 
 CANONICAL = {"A": 0.1, "B": 0.2}
@@ -85,6 +88,25 @@ def test_threads_draw_the_same_as_one(pool: NBest) -> None:
         together = list(threads.map(run, range(4)))
     for seed, values in enumerate(together):
         np.testing.assert_array_equal(values, run(seed))
+
+
+def test_one_program_runs_at_a_time(pool: NBest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """JAX's thread pool may not hold two programs that call LAPACK: they wait forever."""
+    advance, running, most = chains._advance, list[int](), list[int]()
+
+    def counted(*arguments: Any) -> Any:
+        running.append(1)
+        most.append(len(running))
+        try:
+            return jax.block_until_ready(advance(*arguments))
+        finally:
+            running.pop()
+
+    monkeypatch.setattr(chains, "_advance", counted)
+    sampler = Nuts(draws=40, warmup=20)
+    with ThreadPoolExecutor(2) as threads:
+        list(threads.map(lambda seed: adapt(pool, CANONICAL, sampler=sampler, seed=seed), (0, 1)))
+    assert max(most) == 1
 
 
 def test_adapt_runs_in_threads_of_asyncio(pool: NBest) -> None:

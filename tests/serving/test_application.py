@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
+import socket
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
+from urllib.request import urlopen
 
 import numpy as np
 import pytest
 
 from bpa_ppl import Draws, NBest, NotConverged, Reranker, rerank, write_posterior
 from bpa_ppl.posterior import read_draws
-from bpa_ppl.serving import Limits, application
+from bpa_ppl.serving import Limits, app, application, web
 
 testclient = pytest.importorskip("starlette.testclient", reason="httpx is not installed")
 
@@ -22,12 +28,19 @@ GOOD = {
     "id": "news-1",
     "candidates": [{"text": "a cat", "lm": -1.5, "tm": 2}, {"text": "the cat", "lm": 0, "tm": 1}],
 }
+TYPE = {"Content-Type": "application/json"}
+
+
+def client_of(posterior: Path, limits: Limits, **options: Any) -> Any:
+    """Return a client that sends JSON to a service."""
+    app = application(partial(Reranker, posterior), limits)
+    return testclient.TestClient(app, "http://localhost", headers=TYPE, **options)
 
 
 @pytest.fixture(scope="module")
 def client(posterior: Path) -> Iterator[Any]:
     limits = Limits(body=20_000, candidates=100)
-    with testclient.TestClient(application(partial(Reranker, posterior), limits)) as client:
+    with client_of(posterior, limits) as client:
         yield client
 
 
@@ -75,6 +88,7 @@ def candidate(**changed: Any) -> dict[str, Any]:
         (b'"\xff"', 400, "bad-json", ""),
         (b"[" * 10_000, 400, "bad-json", ""),
         (b'{"candidates": [{"text": "a", "lm": NaN, "tm": 0}]}', 400, "bad-json", ""),
+        (b'{"candidates": [{"text": "a", "lm": 1, "tm": 0, "lm": 2}]}', 422, "duplicate", "'lm'"),
         (b"x" * 20_001, 413, "too-large", "20,000"),
         ([], 422, "no-data", ""),
         ({"candidates": []}, 422, "no-data", "list 1"),
@@ -102,17 +116,170 @@ def test_bad_requests(client: Any, body: Any, status: int, code: str, named: str
 
 
 def test_other_methods_and_paths(client: Any) -> None:
-    assert client.get("/rerank").status_code == 405
-    assert client.get("/nothing").status_code == 404
+    response = client.get("/rerank")
+    assert (response.status_code, response.headers["allow"]) == (405, "POST")
+    error = {"error": "Method Not Allowed: use POST", "code": "method-not-allowed"}
+    assert response.json() == {**error, "parameter": None}
+    response = client.get("/nothing")
+    assert (response.status_code, response.json()["code"]) == (404, "not-found")
+
+
+@pytest.mark.parametrize(
+    ("host", "status"),
+    {
+        "localhost:9": 200,
+        "127.0.0.1": 200,
+        "LOCALHOST": 200,
+        "evil.example": 400,
+        "127.0.0.1.example": 400,
+        "a@localhost": 400,
+        "": 400,
+        "[": 400,
+    }.items(),
+)
+def test_other_names_of_the_server_are_refused(client: Any, host: str, status: int) -> None:
+    response = client.post("/rerank", json=GOOD, headers={"Host": host})
+    assert response.status_code == status
+    assert response.json().get("code") == (None if status == 200 else "bad-host")
+
+
+def test_other_names_can_be_allowed(posterior: Path) -> None:
+    for allowed, host in (("nbest.example", "NBest.example:80"), ("[::1]", "[::1]:1"), ("*", "a")):
+        app = application(partial(Reranker, posterior), hosts=[allowed])
+        assert testclient.TestClient(app).get("/health", headers={"Host": host}).is_success
+
+
+@pytest.mark.parametrize(
+    "kind",
+    ["", "text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x"],
+)
+def test_what_pages_of_other_sites_can_send_is_refused(client: Any, kind: str) -> None:
+    response = client.post("/rerank", content=json.dumps(GOOD), headers={"Content-Type": kind})
+    assert (response.status_code, response.json()["code"]) == (415, "bad-type")
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "code"),
+    [(MemoryError(), 503, "out-of-memory"), (ValueError("a defect"), 500, "internal")],
+)
+def test_failures_are_json(
+    posterior: Path, monkeypatch: pytest.MonkeyPatch, error: Exception, status: int, code: str
+) -> None:
+    def answers(*_: object) -> None:
+        raise error
+
+    monkeypatch.setattr(app, "answers", answers)
+    with client_of(posterior, Limits(), raise_server_exceptions=False) as client:
+        response = client.post("/rerank", json=GOOD)
+    assert (response.status_code, response.json()["code"]) == (status, code)
+
+
+def test_unfinished_bodies_are_bounded(
+    posterior: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(web, "_PATIENCE", 0.2)
+    monkeypatch.setattr(app, "_BODIES", 150)
+    service = application(partial(Reranker, posterior), Limits(body=100))
+
+    async def status() -> int:
+        sent: list[Any] = []
+        parts = [{"type": "http.request", "body": b" " * 90, "more_body": True}]
+
+        async def receive() -> Any:
+            return parts.pop() if parts else await asyncio.sleep(9)
+
+        async def send(message: Any) -> None:
+            sent.append(message)
+
+        headers = [(b"host", b"localhost"), (b"content-type", b"application/json")]
+        scope = {"type": "http", "method": "POST", "path": "/rerank", "headers": headers}
+        await service(scope | {"query_string": b""}, receive, send)
+        return int(sent[0]["status"])
+
+    async def both() -> list[int]:
+        return [*await asyncio.gather(status(), status()), await status()]
+
+    assert asyncio.run(both()) == [408, 503, 408]
+
+
+def test_bodies_are_read_in_the_threads_which_stay_busy_after_a_timeout(
+    posterior: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls = []
+
+    def slow(kind: str, body: bytearray) -> None:
+        with pytest.raises(RuntimeError):
+            asyncio.get_running_loop()
+        calls.append(body)
+        time.sleep(0.5)
+        raise MemoryError
+
+    monkeypatch.setattr(app, "_records", slow)
+    with client_of(posterior, Limits(seconds=0.1, threads=1)) as client:
+        codes = [client.post("/rerank", json=GOOD).json()["code"] for _ in range(3)]
+    assert (codes, len(calls)) == (["timeout"] * 3, 1)
+
+
+def test_connections_are_bounded(
+    posterior: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(web, "_PATIENCE", 1.0)
+    monkeypatch.setattr(web, "_CONNECTIONS", 2)
+    server = web.server_of(application(partial(Reranker, posterior)))
+    with (
+        web.listen("127.0.0.1", 0) as listening,
+        ThreadPoolExecutor(1) as thread,
+        ExitStack() as stack,
+    ):
+        running = thread.submit(server.run, [listening])
+        try:
+            place = listening.getsockname()
+            clients = [socket.create_connection(place, 5) for _ in range(3)]
+            for client in clients:
+                stack.callback(client.close)
+            with suppress(ConnectionResetError):
+                assert clients[2].recv(1) == b""
+            for _ in range(3):  # bytes of headers do not extend the time
+                clients[1].sendall(b"G")
+                time.sleep(0.3)
+            assert [client.recv(1) for client in clients[:2]] == [b"", b""]
+            url = f"http://127.0.0.1:{place[1]}/health"
+            assert stack.enter_context(urlopen(url, timeout=5)).status == 200
+            with socket.create_connection(place, 5) as malformed:
+                head = b"POST /rerank HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked"
+                malformed.sendall(head + b"\r\n\r\nno chunk\r\n")
+                assert b" 400 " in malformed.recv(99)
+        finally:
+            server.should_exit = True
+        running.result(10)
+    assert "Traceback" not in capsys.readouterr().err
 
 
 def test_what_the_model_expects(client: Any) -> None:
     assert client.get("/health").json() == {"status": "ok"}
     model = client.get("/model").json()
-    assert model["features"] == ["lm", "tm"]
+    assert (model["features"], model["needs"]) == (["lm", "tm"], [])
     assert (model["rule"], model["draws"], model["check"]) == ("predictive", 2000, "passed")
     description = client.get("/openapi.json").json()
     assert set(description["paths"]) == {"/rerank", "/health", "/model"}
+
+
+def test_columns_of_texts_are_required(tmp_path: Path) -> None:
+    weights = np.random.default_rng(0).normal(size=(4, 500, 2))
+    source = {"source": "indicators", "column": "system", "values": ["X"]}
+    attrs = {"feature_sources": [{**source, "feature_names": ["system=X"]}]}
+    draws = Draws({"weights": weights}, ("lm", "system=X"), attrs=attrs)
+    service = application(lambda: Reranker(draws))
+    client = testclient.TestClient(service, "http://localhost")
+    model = client.get("/model").json()
+    assert (model["features"], model["needs"]) == (["lm"], ["system"])
+    description = client.get("/openapi.json").json()["paths"]["/rerank"]["post"]
+    nbest = description["requestBody"]["content"]["application/json"]["schema"]["anyOf"][0]
+    assert nbest["properties"]["candidates"]["items"]["required"] == ["text", "lm", "system"]
+    candidates = [{"text": "a", "lm": 0, "system": "X"}, {"text": "b", "lm": 0, "system": "Y"}]
+    assert client.post("/rerank", json={"candidates": candidates}).is_success
+    del candidates[0]["system"], candidates[1]["system"]
+    assert "system" in client.post("/rerank", json={"candidates": candidates}).json()["error"]
 
 
 def test_the_page_loads_nothing_from_elsewhere(client: Any) -> None:
@@ -137,7 +304,7 @@ def test_logs_have_no_texts(client: Any, caplog: pytest.LogCaptureFixture) -> No
 
 def test_slow_requests_and_full_queues_are_refused(posterior: Path) -> None:
     for limits, code in ((Limits(seconds=0), "timeout"), (Limits(waiting=0), "busy")):
-        with testclient.TestClient(application(partial(Reranker, posterior), limits)) as client:
+        with client_of(posterior, limits) as client:
             response = client.post("/rerank", json=GOOD)
             assert (response.status_code, response.json()["code"]) == (503, code)
 

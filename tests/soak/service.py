@@ -19,6 +19,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -98,6 +99,7 @@ def request_of(rng: random.Random) -> bytes:
     body = body_of(rng)
     method, path, version = "POST", "/rerank", "HTTP/1.1"
     headers = ["Host: localhost", "Connection: close"]
+    headers += ["Content-Type: application/json"] * (rng.random() < 0.9)
     kind = rng.randrange(4)
     if kind == 0:
         method, path = rng.choice(METHODS), rng.choice(PATHS)
@@ -136,14 +138,17 @@ def send(url: str, content: bytes) -> str:
 def good_bytes() -> bytes:
     """Return a good request."""
     body = json.dumps(GOOD).encode()
-    head = f"POST /rerank HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n\r\n"
-    return head.encode() + body
+    head = "POST /rerank HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+    return f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body
 
 
 def slow_client(url: str, seconds: float) -> None:
-    """Send a good request, a byte a second, and give up after some seconds."""
+    """Send a good request, a byte a second, until the service closes the connection."""
     place = urlsplit(url)
-    with socket.create_connection((place.hostname, place.port), TIMEOUT) as connection:
+    with (
+        socket.create_connection((place.hostname, place.port), TIMEOUT) as connection,
+        suppress(ConnectionError),
+    ):
         end = time.monotonic() + seconds
         for value in good_bytes():
             if time.monotonic() > end:

@@ -84,8 +84,12 @@ def references(rng: random.Random, folder: Path) -> str:
     """References and sources: other encodings and line ends, long lines, objects in memory."""
     (folder / "lists").write_bytes(LISTS)
     path = folder / "ref"
-    path.write_bytes(_text(rng, REFERENCES))
-    kind = rng.randrange(6)
+    with_ids = b'{"id": "1", "reference": "a"}\n{"id": 0, "references": ["b"]}\n'
+    samples = REFERENCES, b"id\ttext\n1\tthe cat\n\n0\tun caf\xc3\xa9\n", with_ids
+    path.write_bytes(_text(rng, rng.choice(samples)))
+    kind = rng.randrange(7)
+    written = rng.choice((int, str, float, "s{}".format))
+    records = [{"id": written(n), "text": "a"} for n in rng.sample(range(4), 3)]
 
     def use() -> None:
         if kind == 0:
@@ -97,6 +101,10 @@ def references(rng: random.Random, folder: Path) -> str:
         elif kind == 3:
             read_nbest(folder / "lists", sources=path)
         elif kind == 4:
+            some = {rng.choice((0, "1", 2.0, "s3", odd_value(rng, 0))): odd_value(rng)}
+            references = rng.choice((some, ["a"] * rng.randint(2, 5)))
+            NBest.from_records(records, references=references, first_id=rng.randint(0, 1))
+        elif kind == 5:
             list(iter_nbest(folder / "lists", references=odd_value(rng), chunk=1))
         else:
             read_references(odd_path(rng, folder, endless=False))

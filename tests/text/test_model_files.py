@@ -80,7 +80,7 @@ def test_rejects_damaged_binary_file(tmp_path: Path) -> None:
 
 
 def test_binary_files_require_kenlm() -> None:
-    with patch.dict(sys.modules, kenlm=None), raises(UsageError, "not-supported"):
+    with patch.dict(sys.modules, kenlm=None), raises(UsageError, "missing-package"):
         model_of([BINARY])
 
 

@@ -5,10 +5,12 @@ async function showModel() {
   const model = await (await fetch("model")).json();
   element("model").textContent =
     `Features: ${model.features.join(", ")}. Rule: ${model.rule}, ${model.draws} draws.`;
-  const numbers = (value) => Object.fromEntries(model.features.map((name) => [name, value]));
+  const texts = model.needs.filter((name) => name !== "sources").map((name) => [name, ""]);
+  const columns = (value) =>
+    Object.fromEntries([...model.features.map((name) => [name, value]), ...texts]);
   const candidates = [
-    { text: "a cat", ...numbers(-1) },
-    { text: "the cat", ...numbers(-0.5) },
+    { text: "a cat", ...columns(-1) },
+    { text: "the cat", ...columns(-0.5) },
   ];
   element("list").value = JSON.stringify({ candidates }, null, 1);
 }
@@ -18,7 +20,11 @@ async function rerank() {
   element("result").hidden = true;
   let body;
   try {
-    const response = await fetch("rerank", { method: "POST", body: element("list").value });
+    const response = await fetch("rerank", {
+      method: "POST",
+      headers: { "Content-Type": "application/json" },
+      body: element("list").value,
+    });
     body = await response.json();
     if (!response.ok) throw new Error(body.error);
     if (Array.isArray(body)) throw new Error("the page shows one list: give one object");

@@ -1,0 +1,161 @@
+"""References and sources of a text, paired with the lists of its sentences by their ids."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from bpa_ppl.columns import counted, id_key, natural_order, no_common_id
+from bpa_ppl.errors import DataError, quoted
+from bpa_ppl.notes import log_info
+from bpa_ppl.rows.base import REFERENCE, SentenceLines
+
+
+class Pairing:
+    """Pairs references, or sources, with lists.
+
+    Those with ids are paired by id. Of those without, an id that is an integer, perhaps as a text,
+    names the line. If that is not possible because the ids are other texts, the lines are in the
+    order in which these appear, which is logged, or refused where it cannot be their order.
+
+    Args:
+        what: "reference" or "source".
+        given: the references or sources.
+        origin: the name of the n-best file, for messages.
+        first_id: the id of the first line.
+
+    >>> pairing = Pairing("reference", SentenceLines(["a", "b", "c"], "dev.ref"), "dev.jsonl", 0)
+    >>> pairing.entries([0, 1], ["2", "0"], [1, 2], by_text=True, whole=True)
+    (('c', 'a'), [2, 0])
+    """
+
+    def __init__(self, what: str, given: SentenceLines, origin: str, first_id: int):
+        self.what, self.given, self.origin, self.first_id = what, given, origin, first_id
+        self._used: set[Any] = set()  # ids with an entry
+        self._by_value: bool | None = None  # whether ids that are texts are integers
+        self._first: Any = None  # the first and the last text, where lines are in their order
+        self._last: Any = None
+        self._sorted = True  # whether these texts are in their natural order
+        self._least: int | None = None  # the first id that names a line
+
+    def entries(
+        self,
+        ids: Sequence[int],
+        names: Sequence[Any],
+        lines: Sequence[int],
+        *,
+        by_text: bool,
+        whole: bool,
+    ) -> tuple[tuple[Any, ...], Sequence[int]]:
+        """Return the entries of some lists, and the ids that name the lines.
+
+        Args:
+            ids: of the lists.
+            names: the ids as in the file, texts or integers.
+            lines: where the lists begin.
+            by_text: whether `ids` number the texts in `names`, as these appear.
+            whole: whether there are no other lists.
+
+        Raises:
+            DataError: if there is none for a list, or it is not known which one is.
+        """
+        known, keys, places = self.given.lines, list(map(id_key, names)), ids
+        if isinstance(known, Mapping):
+            keys = [k if by_text or k in known else i for k, i in zip(keys, ids, strict=True)]
+            self._used.update(known.keys() & set(keys))
+            return tuple(known.get(key, ()) for key in keys), ids
+        if not ids:
+            return (), ids
+        first = self.first_id
+        if by_text:
+            numeric = [isinstance(key, int) for key in keys]
+            if self._by_value is None:
+                self._by_value = numeric[0]
+            if not self._by_value:
+                self._sort(names)
+            elif not all(numeric):
+                place = numeric.index(False)
+                odd = f"the id {quoted(names[place])} is not an integer, as others are"
+                raise self._unknown(odd, lines[place])
+            else:
+                places = keys
+                every = range(min(keys), min(keys) + len(known))
+                first = every[0] if whole and sorted(keys) == list(every) else first
+        places = [place - first + self.first_id for place in places]
+        self._least = min(places) if self._least is None else min(*places, self._least)
+        end = self.first_id + len(known)
+        for place, line in zip(places, lines, strict=True):
+            if not self.first_id <= place < end:
+                raise self._no_entry(place, line)
+        return tuple(known[place - self.first_id] for place in places), places
+
+    def notes(self, count: int, *, scattered: bool) -> Iterator[str]:
+        """Yield one sentence for each thing that looks wrong.
+
+        Args:
+            count: the number of sentences.
+            scattered: whether the rows of a sentence are not adjacent.
+
+        Raises:
+            DataError: if no list has an entry, or it is not known which one is whose.
+        """
+        known, origin = self.given.lines, self.given.origin
+        if isinstance(known, Mapping):
+            if not self._used:
+                raise no_common_id(self.origin, origin, known)
+            if others := [key for key in known if key not in self._used]:
+                absent = f"no list for {len(others)} of {len(known)} ids in {origin}"
+                yield f"{absent}, the first of them {quoted(others[0])}"
+            return
+        one = self.first_id + 1
+        if self._least == one:
+            absent = f"no list for the first {self.what}, id {self.first_id}"
+            yield f"{absent}: if ids are counted from {one}, set the first id to {one}"
+        elif self._first is None and len(known) > count > 0:
+            lists = f"lists for {counted(count, 'sentence')}, but {origin} has {len(known)}"
+            yield f"{lists} {self.what}s: the others are not used"
+        if self._first is None:
+            return
+        if len(known) != count:
+            raise self._unknown(f"the ids are texts, {count}, and {origin} has {len(known)} lines")
+        if scattered and not self._sorted:
+            raise self._unknown("the ids are texts, not in order, and their rows are not adjacent")
+        order = f"the {self.what}s in {origin} are paired in the order in which ids appear, "
+        order += f"{quoted(self._first)} with line 1, …, {quoted(self._last)} with line {count}"
+        if self._sorted:
+            log_info(f"{self.origin}: {order}")
+        else:
+            yield f"{order}: check this, or {self._remedy}"
+
+    @property
+    def _remedy(self) -> str:
+        if self.what == REFERENCE:
+            return "give references with ids (lines `id<TAB>text`)"
+        return f"give each list its {self.what} in the file"
+
+    def _sort(self, names: Sequence[str]) -> None:
+        """Record texts whose order is that of the lines."""
+        order = [*filter(None, [self._last]), *names]
+        self._sorted = self._sorted and order == sorted(order, key=natural_order)
+        self._first, self._last = self._first or names[0], names[-1]
+
+    def _no_entry(self, place: int, line: int) -> DataError:
+        """Return the error of an id beyond the lines."""
+        first, count, one = self.first_id, len(self.given.lines), self.first_id + 1
+        parameter, remedy = f"{self.what}s", f"give the {self.what}s of the same text"
+        if self._by_value:
+            remedy += f", or {self._remedy}"
+        if place == first + count and self._least != first:
+            parameter, remedy = (
+                "first_id",
+                f"if ids are counted from {one}, set the first id to {one}",
+            )
+        problem = f"no {self.what} for sentence id {place}: {self.given.origin} has {count} lines, "
+        problem += f"for ids {first} to {first + count - 1}; {remedy}"
+        return DataError(problem, self.origin, line, parameter=parameter)
+
+    def _unknown(self, reason: str, line: int | None = None) -> DataError:
+        """Return the error of ids that do not show which line is whose."""
+        problem = f"{reason}, so it is not known which {self.what} belongs to which list"
+        parameter = f"{self.what}s"
+        return DataError(f"{problem}: {self._remedy}", self.origin, line, parameter=parameter)
