@@ -104,8 +104,9 @@ class AdaptOptions:
         likelihood: `oracle`, as published, `margin`, `risk`, `pairs`, `preference`, or a likelihood
             with its settings. Settings that are left open are derived from the gain, and recorded.
             None is `oracle` for a published sampler, `margin` where the metric is TER, BLEU, chrF,
-            `ter+bleu`, WER or CER, `risk` for any other gain, and `preference` for lists without
-            references that carry preferences: see `default_likelihood`.
+            `ter+bleu`, WER or CER, `risk` for any other gain, or `pairs` if there are indicators
+            such as those of systems, and `preference` for lists without references that carry
+            preferences: see `default_likelihood`.
         prior: `isotropic`, as published; a `Prior`; or a family of priors.
         prior_variance: σ_T of the isotropic prior, a variance: one number, one for each free
             feature, or {name: variance} of some features. None means 0.1, and for features without

@@ -111,7 +111,7 @@ def compare_samplers(
     options |= {"oracle": _oracles(nbest, weights, goal, options), "metric": goal}
     if options.get("likelihood") is None and options.get("preset") is None:
         # One for all samplers: published ones would take another by default.
-        options["likelihood"] = default_likelihood(goal, nbest)
+        options["likelihood"] = default_likelihood(goal, nbest, AdaptOptions(**options))
     if extra:  # runs on other data are refused before the long computation
         quick = adapt_draws(nbest, weights, AdaptOptions(sampler="map", **options))
         for name, posteriors in extra.items():

@@ -79,30 +79,21 @@ def length_of(score: Score) -> float | None:
     return ratio if isinstance(ratio, float) else None
 
 
-def reported(nbest: NBest, metric: str | Metric) -> tuple[Metric, ...]:
-    """Return a metric, then TER and BLEU if there are references.
+def metrics_of(criterion: Metric, nbest: NBest | None = None) -> tuple[Metric, ...]:
+    """Return the metrics that choices are scored with: the criterion comes first.
 
-    >>> bare = NBest.from_lists([["a"]], [[[0.5]]], ["comet"])
-    >>> [one.key for one in reported(bare, "comet")]
-    ['comet']
-    >>> [one.key for one in reported(bare.with_references([("a",)]), "bleu")]
-    ['bleu', 'ter']
-    """
-    config = resolve(metric, nbest)
-    # A choice by one of them may lower the others.
-    others = ("ter", "bleu") if nbest.references and all(nbest.references) else ()
-    return config, *(resolve(name) for name in others if name != config.key)
-
-
-def metrics_of(criterion: Metric) -> tuple[Metric, ...]:
-    """Return the metrics that choices by a posterior are scored with: its criterion comes first.
-
-    TER and BLEU come together, because a choice by one of them may lower the other.
+    TER and BLEU come together, because a choice by one of them may lower the other, and with every
+    criterion if lists with references are given.
 
     >>> [[one.key for one in metrics_of(resolve(name))] for name in ("chrf", "bleu", "ter+bleu")]
     [['chrf'], ['bleu', 'ter'], ['ter+bleu', 'ter', 'bleu']]
+    >>> lists = NBest.from_lists([["a"]], [[[0.5]]], ["comet"], references=["a"])
+    >>> [one.key for one in metrics_of(resolve("comet", lists), lists)]
+    ['comet', 'ter', 'bleu']
     """
-    others = ("ter", "bleu") if criterion.key in ("ter", "bleu", "ter+bleu") else ()
+    has_references = nbest is not None and nbest.references and all(nbest.references)
+    together = has_references or criterion.key in ("ter", "bleu", "ter+bleu")
+    others = ("ter", "bleu") if together else ()
     return criterion, *(resolve(name) for name in others if name != criterion.key)
 
 
@@ -118,7 +109,7 @@ def choice_scores(nbest: NBest, choice: npt.ArrayLike, metric: str | Metric) -> 
         DataError: if a sentence lacks what the metric needs.
         UsageError: if the metric is unknown.
     """
-    return tuple(choice_score(nbest, choice, m) for m in reported(nbest, metric))
+    return tuple(choice_score(nbest, choice, m) for m in metrics_of(resolve(metric, nbest), nbest))
 
 
 def compared(

@@ -38,10 +38,10 @@ _WARMUP, _TARGET_ACCEPT = 1000, 0.99
 class Auto(Sampler, frozen=True):
     """`imh` if a pilot sample shows that its proposals fit the posterior, else `nuts`.
 
-    If proposals around the mode do not fit, they are fitted to the mean and the covariance of the
-    posterior (see `fit_moments`), and assessed again. If the draws fail their check, `imh` draws
-    four times as many. If these fail too, or if the fitted proposals do not fit either, NUTS draws
-    with shorter steps, and at last four times as many again.
+    If proposals around the mode do not fit, or their draws fail their check, they are fitted to the
+    mean and the covariance of the posterior (see `fit_moments`), and assessed again. If these draws
+    fail, `imh` draws four times as many. If these fail too, or if the fitted proposals do not fit
+    either, NUTS draws, then with shorter steps, and at last four times as many.
     """
 
     draws: Count = 1000
@@ -71,21 +71,19 @@ class Auto(Sampler, frozen=True):
         independence = [
             IndependenceMetropolis(draws=draws, chains=self.chains) for draws in (self.draws, count)
         ]
-        if fits:
-            for imh in independence:
-                yield "imh", reason, imh.sample(target)
         # Other models, such as hierarchies, have shapes that mean and covariance do not describe.
-        if (
-            fit.mode is not None
-            and target.program.model is log_linear
-            and target.dimension <= _MAX_FITTED
-        ):
+        simple = target.program.model is log_linear and target.dimension <= _MAX_FITTED
+        if fits:
+            # Where these draws fail, fitted proposals need less time than more draws.
+            for imh in independence[: 1 if simple else None]:
+                yield "imh", reason, imh.sample(target)
+        if simple and fit.mode is not None:
             proposal, pareto_k, effective = fit_moments(target, fit.mode)
             fits_now = pareto_k <= POOR_PARETO_K
             side = "≤" if fits_now else ">"
             reason += f", {pareto_k:.2f} {side} {POOR_PARETO_K} of those with fitted moments"
-            if fits_now:
-                fits = True
+            fits = fits_now
+            if fits:
                 # Fewer kept draws cost less in the check, and in everything that uses them.
                 thinning = min(int(1 / effective), _MAX_THINNING)
                 for imh in independence:

@@ -299,7 +299,7 @@ def _plan(nbest: NBest, metric: str | Metric | None, with_reference: list[int]) 
         nbest = nbest.select(with_reference) if with_reference else nbest
     weights = initial_weights(demote_to_extras(nbest, goal.columns))
     start = tuple(name for name, value in weights.items() if value)
-    likelihood = default_likelihood(goal, nbest)
+    likelihood = default_likelihood(goal, nbest, options)
     plan = Plan(
         gain=None if preferences else goal.key,
         likelihood=LIKELIHOODS.name_of(likelihood),

@@ -284,6 +284,9 @@ def domain_numbers(nbest: NBest, preferences: Sentences | None = None) -> Int64 
 
     None if the lists name no domains.
 
+    Raises:
+        DataError: if some lists name one and others do not.
+
     >>> lists = NBest.from_lists([["a"], ["b"]], [[[0.0]], [[1.0]]], ["LM0"])
     >>> domain_numbers(lists.with_sentence_extras(domain=["web", "news"]))
     array([1, 0])
@@ -291,6 +294,15 @@ def domain_numbers(nbest: NBest, preferences: Sentences | None = None) -> Int64 
     if DOMAIN not in nbest.sentence_extras:
         return None
     tables = [nbest] if preferences is None else [nbest, preferences.nbest]
+    for table in tables:
+        for ident, name in zip(table.sentence_ids, table.sentence_extras[DOMAIN], strict=True):
+            if name is None or name != name:
+                raise DataError(
+                    f"list {ident} has no {DOMAIN}, which the model needs: give it to every list",
+                    table.origin,
+                    parameter=DOMAIN,
+                    code="missing-column",
+                )
     names = np.concatenate([np.asarray(table.sentence_extras[DOMAIN]) for table in tables])
     return np.asarray(np.unique(names, return_inverse=True)[1])
 

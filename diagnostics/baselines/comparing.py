@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
+from scipy.stats import rankdata
 
 from bpa_ppl.diagnostics.baselines.table import (
     BEST,
@@ -28,7 +30,7 @@ from bpa_ppl.errors import DataError, require
 from bpa_ppl.features.indicators import Indicators
 from bpa_ppl.models import Preparation
 from bpa_ppl.models.preparing import criterion_of
-from bpa_ppl.nbest import Float64, NBest
+from bpa_ppl.nbest import Float64, Int64, NBest
 from bpa_ppl.notes import log_info, warn_user
 from bpa_ppl.posterior import Draws, as_draws
 from bpa_ppl.posterior.statistics import POOR_PARETO_K
@@ -43,6 +45,8 @@ if TYPE_CHECKING:
     from bpa_ppl.posterior.adapter import Posterior
 
 _RECORD = "baselines"
+#: Fewer lists are not expected to separate the features.
+_MIN_LISTS = 10
 #: Metrics whose gains are numbers of words.
 _IN_WORDS = ("ter", "bleu", "chrf", "ter+bleu", "wer")
 
@@ -211,21 +215,44 @@ def _compared(
         column=system_column(nbest, [source.column for source in indicators]),
         ignore=[f"{source.column}={value}" for source in indicators for value in source.values],
     )
-    adapted, exact, doubtful = None, False, 0
+    adapted, exact, doubtful, related = None, False, 0, None
     if draws is not None:
         exact = draws.kind != "point" and draws.pointwise is not None
         posterior = leave_one_out(draws, nbest) if exact else in_sample(draws, nbest)
         by_mean = draws.attrs.get("rule") == "mean"
         scores = posterior.mean_scores(nbest) if by_mean else posterior.probabilities(nbest)
         adapted = gains_of_best(nbest, np.concatenate(scores), gains)
+        if exact and len(nbest) >= _MIN_LISTS:
+            related = association(np.concatenate(scores), gains, nbest.offsets)
         doubtful = int(np.sum(posterior.pareto_k > POOR_PARETO_K))
     sums = GainSums()
     sums.add(_bounds(nbest, gains), selected.gains, selected.features, adapted)
     unjudged = int(np.sum(~np.isfinite(all_gains)))
     evaluation = LEFT_OUT if exact or draws is None else IN_SAMPLE
     return BaselineComparison(
-        tuple(sums.rows()), selected.baselines, unit, evaluation, unjudged, doubtful
+        tuple(sums.rows()), selected.baselines, unit, evaluation, unjudged, doubtful, related
     )
+
+
+def association(scores: Float64, gains: Float64, offsets: Int64) -> float:
+    """Return how far scores explain gains within lists, in standard errors.
+
+    The sum of the products of standardised scores and ranks of gains, over its standard deviation
+    if the gains of each list were permuted: the stratified rank test of van Elteren (1960).
+
+    >>> offsets = np.array([0, 3, 6])
+    >>> association(np.arange(6.0), np.array([1.0, 2.0, 3.0, 0.0, 0.5, 9.0]), offsets)
+    2.0
+    """
+    total, variance = 0.0, 0.0
+    for first, end in pairwise(offsets.tolist()):
+        ranked = rankdata(gains[first:end]) - (end - first + 1) / 2
+        centred = scores[first:end] - scores[first:end].mean()
+        unit = np.sqrt(centred @ centred * (ranked @ ranked) / max(end - first - 1, 1))
+        if unit > 0:
+            total += float(centred @ ranked / unit)
+            variance += 1.0
+    return total / np.sqrt(variance) if variance else 0.0
 
 
 def _bounds(nbest: NBest, gains: Float64) -> dict[str, Float64]:

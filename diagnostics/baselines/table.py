@@ -41,12 +41,10 @@ LEFT_OUT, IN_SAMPLE, NEW = "leave-one-out", "in-sample", "new lists"
 PROBABILITY = 0.95
 _PERCENT = f"{100 * PROBABILITY:g}%"
 _MAX_FEATURES = 10  # in a printed table
-#: Fewer lists are not expected to separate the features.
-_MIN_LISTS = 10
-#: Adapted weights are no better than chance if the difference is below this share of the reach of
-#: its interval, which is about one standard error. So are about three quarters of the posteriors
-#: of 20 lists whose gains are permuted within lists.
-_CHANCE = 0.5
+#: Scores do not explain the gains if their association is below this. So it is for six of seven
+#: samples of gains permuted within lists, and for fewer than one of ten of real collections, where
+#: it is 2 to 8.
+_CHANCE = 1.5
 _MINUS = str.maketrans("-", "−")
 
 
@@ -471,6 +469,8 @@ class BaselineComparison:
             of the adapted weights do; or `new lists`.
         unjudged: the number of candidates without a gain.
         doubtful: the number of lists where leave-one-out is unreliable (Pareto k̂ > 0.7).
+        association: of the scores of the adapted weights and the gains, in standard errors, by
+            leave-one-out; None if it was not computed.
 
     >>> rows = [
     ...     BaselineRow("adapted weights", "adapted", 9, 1.0, 0.5),
@@ -496,6 +496,7 @@ class BaselineComparison:
     evaluation: str = NEW
     unjudged: int = 0
     doubtful: int = 0
+    association: float | None = None
 
     @property
     def adapted(self) -> BaselineRow | None:
@@ -517,11 +518,11 @@ class BaselineComparison:
 
     @property
     def warning(self) -> str:
-        """A warning if the best baseline is better than the adapted weights, or chance is as good.
+        """A warning if the best baseline is better than the adapted weights, or nothing is learned.
 
         Empty otherwise.
         """
-        row, chance = self.baseline, self.row(RANDOM)
+        row = self.baseline
         if row is not None and row.verdict == WORSE:
             return (
                 f"on {counted(row.lists, 'list')} the {self._named(row)} has a higher mean "
@@ -529,15 +530,12 @@ class BaselineComparison:
                 f"interval of adapted minus baseline {row.cells[-2]}; {self.evaluation}); to use "
                 f"it, {self.baselines.advice(row.name)}"
             )
-        if self.evaluation == NEW or chance is None or chance.lists < _MIN_LISTS:
-            return ""
-        if not chance.difference < _CHANCE * (chance.high - chance.low) / 2:
+        if self.association is None or self.association >= _CHANCE:
             return ""
         return (
-            f"the judged lists do not separate the features: on {counted(chance.lists, 'list')} "
-            f"the adapted weights choose no better than chance (difference {chance.cells[-3]} "
-            f"{self.unit}, {_PERCENT} interval {chance.cells[-2]}; {self.evaluation}); judge more "
-            "lists, or add features"
+            "the judged lists do not separate the features: the scores of the adapted weights say "
+            f"hardly more on the {self.unit} of their candidates than chance ({self.evaluation}, "
+            f"{self.association:.1f} standard errors); judge more lists, or add features"
         )
 
     @property
@@ -614,6 +612,7 @@ class BaselineComparison:
             "evaluation": self.evaluation,
             "unjudged": self.unjudged,
             "doubtful": self.doubtful,
+            "association": self.association,
             "baselines": asdict(self.baselines),
             "rows": rows,
         }
@@ -634,6 +633,7 @@ class BaselineComparison:
             cells = [[math.nan if cell is None else cell for cell in row] for row in record["rows"]]
             rows = tuple(BaselineRow._make(row) for row in cells)
             rest = {name: record[name] for name in ("unit", "evaluation", "unjudged", "doubtful")}
+            rest["association"] = record.get("association")  # not in older records
             return cls(rows=rows, baselines=Baselines(**record["baselines"]), **rest)
         except (KeyError, TypeError) as error:
             message = f"the comparison with baselines cannot be read ({error}): adapt again"

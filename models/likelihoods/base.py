@@ -7,9 +7,10 @@ from types import MappingProxyType
 from typing import Any, ClassVar, Literal
 
 import numpy as np
+from msgspec.structs import replace
 from scipy.special import ndtri
 
-from bpa_ppl.component import Component
+from bpa_ppl.component import Component, Positive
 from bpa_ppl.errors import UsageError
 from bpa_ppl.models.lists import Bucket, Lists
 from bpa_ppl.nbest import Float64, Int64
@@ -94,11 +95,6 @@ def round_setting(value: float) -> float:
     return float(f"{value:.3g}")
 
 
-def unit_of_scores(scale: GainScale, unit: float | None, edit: float) -> float | None:
-    """Return the difference in gain that a normal score of 1 stands for; None if not needed."""
-    return round_setting(edit) if scale != "raw" and unit is None else unit
-
-
 def buckets_with_gains(lists: Lists, name: str) -> tuple[Bucket, ...]:
     """Return the buckets of lists that were tabulated with gains.
 
@@ -111,25 +107,45 @@ def buckets_with_gains(lists: Lists, name: str) -> tuple[Bucket, ...]:
     return lists.buckets
 
 
-def gain_deficit(bucket: Bucket, scale: GainScale = "raw", unit: float = 1.0) -> Float64:
-    """Return the difference of the best gain in a list and each row's gain, (B, S, N).
-
-    0 in rows beyond the list, so that nothing depends on them.
+class OfLoss(Likelihood, frozen=True, kw_only=True):
+    """A likelihood of how much worse the candidates of a list are than the best one.
 
     Args:
-        bucket: with gains.
-        scale: what counts as the gain, see `GainScale`.
-        unit: the difference in gain that a normal score of 1 stands for.
+        gain_scale: `raw`; `ranked`, the normal score of the gain within its list; or `half`, the
+            mean of both.
+        unit: the difference in gain that a normal score of 1 stands for. None is 1 edit, and for
+            other gains their standard deviation within the lists.
     """
-    used = bucket.hypothesis >= 0
-    gain = bucket.gain.astype(np.float64)
-    if scale != "raw":
-        ranked = unit * _normal_scores(gain, bucket.count)
-        gain = ranked if scale == "ranked" else (gain + ranked) / 2
-    gain = np.where(used, gain, -np.inf)
-    best = gain.max(axis=-1, keepdims=True)
-    with np.errstate(invalid="ignore"):  # padding sentences have no best hypothesis
-        return np.asarray(np.where(used, best - gain, 0.0))
+
+    observes = "gains"
+    #: The setting that multiplies the loss, and its default per edit.
+    factor: ClassVar[tuple[str, float]]
+    gain_scale: GainScale = "raw"
+    unit: Positive | None = None
+
+    def with_defaults(self, edit: float) -> OfLoss:
+        """Return the likelihood with a number for its factor and, if it is needed, the unit."""
+        name, value = self.factor
+        settings = {} if getattr(self, name) is not None else {name: round_setting(value / edit)}
+        if self.gain_scale != "raw" and self.unit is None:
+            settings["unit"] = round_setting(edit)
+        return replace(self, **settings)
+
+    def loss(self, bucket: Bucket) -> Float64:
+        """Return the best gain of a list minus that of each row, times the factor, (B, S, N).
+
+        0 in rows beyond the list, so that nothing depends on them.
+        """
+        used, factor = bucket.hypothesis >= 0, getattr(self, self.factor[0])
+        gain = bucket.gain.astype(np.float64)
+        if self.gain_scale != "raw":
+            ranked = (self.unit or 1.0) * _normal_scores(gain, bucket.count)
+            gain = ranked if self.gain_scale == "ranked" else (gain + ranked) / 2
+        gain = np.where(used, gain, -np.inf)
+        best = gain.max(axis=-1, keepdims=True)
+        with np.errstate(invalid="ignore"):  # padding sentences have no best hypothesis
+            deficit = np.where(used, best - gain, 0.0)
+        return np.asarray((self.factor[1] if factor is None else factor) * deficit)
 
 
 def _normal_scores(gain: Float64, count: Int64) -> Float64:

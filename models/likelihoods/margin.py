@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import numpy as np
 
-from bpa_ppl.component import NotNegative, Positive
-from bpa_ppl.models.likelihoods.base import (
-    GainScale,
-    Likelihood,
-    buckets_with_gains,
-    gain_deficit,
-    round_setting,
-    unit_of_scores,
-)
+from bpa_ppl.component import NotNegative
+from bpa_ppl.models.likelihoods.base import Likelihood, OfLoss, buckets_with_gains
 from bpa_ppl.models.likelihoods.oracle import Oracle
 from bpa_ppl.models.lists import Lists
 
@@ -21,7 +16,7 @@ from bpa_ppl.models.lists import Lists
 GAMMA = 2.0
 
 
-class Margin(Likelihood, frozen=True):
+class Margin(OfLoss, frozen=True):
     """log p_a = λ·h(e*) − log Σ_e exp(λ·h(e) + γ (gain(e*) − gain(e))) (Gimpel & Smith 2010).
 
     Log-concave in λ, and as fast as the published likelihood, because the margin is a constant of
@@ -32,22 +27,13 @@ class Margin(Likelihood, frozen=True):
         gamma: γ per unit of the gain: an edit of TER; a word of BLEU, chrF and `ter+bleu`, see
             `bpa_ppl.quality.gains`; the unit of a column. None is 2 per edit, and for other gains
             2 per standard deviation of the gain within the lists.
-        gain_scale: as for `risk`.
-        unit: as for `risk`.
 
     >>> Margin().with_defaults(edit=1.0).gamma, Margin().with_defaults(edit=4.0).gamma
     (2.0, 0.5)
     """
 
-    observes = "gains"
+    factor: ClassVar[tuple[str, float]] = ("gamma", GAMMA)
     gamma: NotNegative | None = None
-    gain_scale: GainScale = "raw"
-    unit: Positive | None = None
-
-    def with_defaults(self, edit: float) -> Margin:
-        """Return the margin with a number for γ and, if it is needed, for the unit."""
-        gamma = round_setting(GAMMA / edit) if self.gamma is None else self.gamma
-        return Margin(gamma, self.gain_scale, unit_of_scores(self.gain_scale, self.unit, edit))
 
     def prepare(self, lists: Lists) -> tuple[Lists, Likelihood]:
         """Add γ (gain(e*) − gain(e)) to the score of each row.
@@ -55,12 +41,11 @@ class Margin(Likelihood, frozen=True):
         Raises:
             UsageError: if the lists were tabulated without gains.
         """
-        gamma = GAMMA if self.gamma is None else self.gamma
         buckets = []
         for bucket in buckets_with_gains(lists, "margin"):
-            loss = gain_deficit(bucket, self.gain_scale, self.unit or 1.0)
+            loss = self.loss(bucket)
             loss -= loss[..., :1]  # e* may be given, and not be the best
             used = bucket.hypothesis >= 0
-            base = np.where(used, bucket.base + gamma * loss, bucket.base)
+            base = np.where(used, bucket.base + loss, bucket.base)
             buckets.append(bucket._replace(base=base.astype(np.float32), gain=None, count=None))
         return lists._replace(buckets=tuple(buckets)), Oracle()

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from functools import cache
-from typing import Any
+from functools import cache, partial
+from typing import Any, Literal
 
 import jax
 import jax.numpy as jnp
@@ -12,7 +12,7 @@ import numpyro
 
 from bpa_ppl.component import Positive
 from bpa_ppl.models.choice import per_sentence
-from bpa_ppl.models.likelihoods.base import Likelihood, buckets_with_gains
+from bpa_ppl.models.likelihoods.base import Likelihood, buckets_with_gains, round_setting
 from bpa_ppl.models.lists import Bucket, Lists
 from bpa_ppl.nbest import Float32
 
@@ -28,14 +28,17 @@ class Pairs(Likelihood, frozen=True):
     the k candidates of a list counts, so that it uses which candidates are worse, and not only
     which one is best. The comparisons of one list depend on each other. The weight of each, 2 c / k
     with the exponent c = ½, makes a list of k candidates count as (k − 1) / 2 independent ones.
-    Log-concave in λ. Only the order of gains matters, not their differences. In lists of more than
-    40 candidates, and shorter ones in the same table, each is compared with at most 40 others at
-    random, and those pairs stand for all.
+    Log-concave in λ. In lists of more than 40 candidates, and shorter ones in the same table, each
+    is compared with at most 40 others at random, and those pairs stand for all.
 
     Args:
         exponent: c. In simulated rankings intervals are wider than necessary with ½: those of 90 %
             have the true weight in 92 to 99 %. With 1 it is 88 to 97 %, with 1.5 81 to 94 %, and
             with k / 2, as if pairs were independent, 47 to 80 %. docs/model.md has a table.
+        gain_scale: `ranked`: only the order of gains matters. `raw`: the weight of a comparison is
+            also multiplied by √((gain_i − gain_j) / unit).
+        unit: the difference in gain that has the weight 1. None is 1 edit, and for other gains
+            their standard deviation within the lists.
 
     >>> import numpy as np
     >>> from bpa_ppl import NBest
@@ -51,9 +54,16 @@ class Pairs(Likelihood, frozen=True):
 
     observes = "gains"
     exponent: Positive = 0.5
+    gain_scale: Literal["ranked", "raw"] = "ranked"
+    unit: Positive | None = None
+
+    def with_defaults(self, edit: float) -> Pairs:
+        """Return the likelihood with a number for the unit, if it is needed."""
+        unit = round_setting(edit) if self.gain_scale == "raw" and not self.unit else self.unit
+        return Pairs(self.exponent, self.gain_scale, unit)
 
     def prepare(self, lists: Lists) -> tuple[Lists, Likelihood]:
-        """Store a weight of each candidate, such that that of a pair is the product of two.
+        """Store gains in units, and weights of candidates; that of a pair is the product of two.
 
         Raises:
             UsageError: if the lists were tabulated without gains.
@@ -72,12 +82,10 @@ class Pairs(Likelihood, frozen=True):
                 compared += reached.sum(axis=-1, keepdims=True)
             represented = pairs / np.where(compared > 0, compared, 1.0)
             share = count * np.sqrt(2 * self.exponent / total * represented)
-            buckets.append(
-                bucket._replace(
-                    base=base.astype(np.float32), count=None, share=share.astype(np.float32)
-                )
-            )
-        return lists._replace(buckets=tuple(buckets)), _Comparisons()
+            tables = {"base": base, "gain": bucket.gain / (self.unit or 1.0), "share": share}
+            tables = {name: table.astype(np.float32) for name, table in tables.items()}
+            buckets.append(bucket._replace(count=None, **tables))
+        return lists._replace(buckets=tuple(buckets)), _Comparisons(self.gain_scale)
 
 
 def _shuffled(bucket: Bucket) -> Bucket:
@@ -104,15 +112,21 @@ def _shuffled(bucket: Bucket) -> Bucket:
 class _Comparisons(Likelihood, frozen=True):
     """Observes lists with the weight of each candidate as its share."""
 
+    gain_scale: str
+
     def observe(self, lists: Lists, weights: Any) -> None:
-        values = per_sentence(_log_p_of_pairs, lists, weights, ("gain", "share"))
+        log_p = partial(_log_p_of_pairs, power=0.5 if self.gain_scale == "raw" else 0.0)
+        values = per_sentence(log_p, lists, weights, ("gain", "share"))
         numpyro.factor("oracle", values)
 
 
 def _log_p_of_pairs(
-    scores: jax.Array, extra: tuple[jax.Array, jax.Array]
+    scores: jax.Array, extra: tuple[jax.Array, jax.Array], power: float
 ) -> tuple[jax.Array, jax.Array]:
-    """Return Σ w log σ(score of the better − score of the worse), and its derivative by scores."""
+    """Return Σ w log σ(score of the better − score of the worse), and its derivative by scores.
+
+    w also has the difference of the gains to a power as a factor.
+    """
     gain, share = extra
     width = scores.shape[-1]
     factor = _factors(width)
@@ -123,7 +137,7 @@ def _log_p_of_pairs(
         d, of_step = step
         other, other_gain, other_share = (_rows(values, d, width) for values in twice)
         better = jnp.sign(gain - other_gain)
-        weight = of_step * share * other_share * better**2
+        weight = of_step * share * other_share * better**2 * jnp.abs(gain - other_gain) ** power
         lead = better * (scores - other)
         # Not a sum, see choice.py.
         log_p = total[0] - jnp.einsum("sn,sn->s", weight, jax.nn.softplus(-lead))

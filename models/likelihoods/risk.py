@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -12,14 +11,7 @@ import numpyro
 
 from bpa_ppl.component import Positive
 from bpa_ppl.models.choice import per_sentence
-from bpa_ppl.models.likelihoods.base import (
-    GainScale,
-    Likelihood,
-    buckets_with_gains,
-    gain_deficit,
-    round_setting,
-    unit_of_scores,
-)
+from bpa_ppl.models.likelihoods.base import Likelihood, OfLoss, buckets_with_gains
 from bpa_ppl.models.likelihoods.margin import GAMMA, Margin
 from bpa_ppl.models.lists import Lists
 from bpa_ppl.models.probabilities import normalised
@@ -29,7 +21,7 @@ from bpa_ppl.models.probabilities import normalised
 KAPPA = 1.0
 
 
-class Risk(Likelihood, frozen=True):
+class Risk(OfLoss, frozen=True):
     """log p_a = −κ Σ_e p(e | f_a, λ) loss(e), with loss(e) = max gain − gain(e) over the list.
 
     The posterior is proportional to p(λ) exp(−κ Σ_a E_λ[loss]) (Bissiri, Holmes & Walker 2016): it
@@ -44,29 +36,18 @@ class Risk(Likelihood, frozen=True):
     Args:
         kappa: κ per unit of the gain, as γ of the margin. None is 1 per edit, and for other gains
             1 per standard deviation within the lists.
-        gain_scale: `raw`; `ranked`, the normal score of the gain within its list; or `half`, the
-            mean of both.
-        unit: the difference in gain that a normal score of 1 stands for. None is 1 edit, and for
-            other gains their standard deviation within the lists.
 
     >>> Risk().with_defaults(edit=4.0).kappa, Risk(kappa=2.0).log_concave_start().gamma
     (0.25, 4.0)
     """
 
-    observes = "gains"
+    factor: ClassVar[tuple[str, float]] = ("kappa", KAPPA)
     kappa: Positive | None = None
-    gain_scale: GainScale = "raw"
-    unit: Positive | None = None
-
-    def with_defaults(self, edit: float) -> Risk:
-        """Return the likelihood with a number for κ and, if it is needed, for the unit."""
-        kappa = round_setting(KAPPA / edit) if self.kappa is None else self.kappa
-        return Risk(kappa, self.gain_scale, unit_of_scores(self.gain_scale, self.unit, edit))
 
     def log_concave_start(self) -> Likelihood:
         """Return a margin whose γ is proportional to κ; the default κ gives the default γ."""
         gamma = GAMMA * (self.kappa or KAPPA) / KAPPA
-        return Margin(gamma, self.gain_scale, self.unit)
+        return Margin(gamma, gain_scale=self.gain_scale, unit=self.unit)
 
     def prepare(self, lists: Lists) -> tuple[Lists, Likelihood]:
         """Store κ loss(e) in place of each gain.
@@ -74,10 +55,9 @@ class Risk(Likelihood, frozen=True):
         Raises:
             UsageError: if the lists were tabulated without gains.
         """
-        deficit = partial(gain_deficit, scale=self.gain_scale, unit=self.unit or 1.0)
         buckets = tuple(
             bucket._replace(
-                gain=((self.kappa or KAPPA) * deficit(bucket)).astype(np.float32),
+                gain=self.loss(bucket).astype(np.float32),
                 count=None,
                 share=None,
             )

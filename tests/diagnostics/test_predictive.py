@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cache
+from typing import Any
 
 import numpy as np
 import pytest
@@ -293,7 +294,7 @@ def test_power_scaling_is_of_all_that_was_observed() -> None:
     assert parts[0].likelihood != pytest.approx(alone[0].likelihood, rel=1e-3)
 
 
-def of_likelihood(name: str, **settings: float) -> Draws:
+def of_likelihood(name: str, **settings: Any) -> Draws:
     draws = as_draws(observing(oracle=log_p(6)))
     return replace(draws, attrs={**draws.attrs, "likelihood": {"name": name, **settings}})
 
@@ -309,7 +310,9 @@ def test_values_of_a_margin_are_not_called_probabilities() -> None:
     for other in (proper, of_likelihood("margin", gamma=1.0)):
         with raises(DataError, "mismatch", match="likelihood margin"):
             compare_loo({"one": margin, "other": other})
-    assert {one.name for one in compare_loo({"one": margin, "other": margin})} == {"one", "other"}
+    # Older versions recorded no scale of the gain.
+    for same in (margin, of_likelihood("margin", gamma=2.0, gain_scale="raw", unit=None)):
+        assert {one.name for one in compare_loo({"one": margin, "other": same})} == {"one", "other"}
 
 
 def test_leave_one_out_ranks_features_and_no_other_data() -> None:

@@ -184,10 +184,12 @@ def test_the_evidence_is_nearly_that_of_quadrature(scale: float, slip: float) ->
     )
 
 
-def test_the_evidence_is_that_of_adapt() -> None:
+def test_the_evidence_and_the_learned_scale_are_those_of_adapt() -> None:
     """Without slips, compared with the mode and curvature that JAX finds."""
     rng = np.random.default_rng(0)
-    lists = NBest.from_lists([["a", "b"]] * 20, rng.normal(size=(20, 2, 2)), ["x", "y"])
+    features = rng.normal(size=(20, 2, 2))
+    features[:, 0, 0] += 2
+    lists = NBest.from_lists([["a", "b"]] * 20, features, ["x", "y"])
     lists = lists.with_sentence_extras(
         preferences=[[[0, 1]] if s % 4 else None for s in range(20)],
         ties=[None if s % 4 else [[0, 1]] for s in range(20)],
@@ -209,6 +211,15 @@ def test_the_evidence_is_that_of_adapt() -> None:
             target = prepare_target(lists, {"x": 0.0, "y": 0.0}, options).target
             expected.append(mode_of(target).log_evidence)
     assert np.diff(computed) == pytest.approx(np.diff(expected), abs=1e-3)
+    adapted = prepare_target(lists, None, AdaptOptions(likelihood=Preference(slip=0.0)))
+
+    def prior_of(scale: float) -> Gaussian:
+        prior = adapted.prior_of(scale)
+        return Gaussian.prior(np.asarray(prior.mean), prior.full_covariance)
+
+    scale = learn_scale(answers, prior_of, adapted.scaled)
+    assert scale == pytest.approx(adapted.attrs["prior"]["scale"], rel=0.05)
+    assert abs(np.log(scale / OF_ANSWERS.median(2))) > 0.1
 
 
 def test_the_scale_maximises_the_posterior() -> None:

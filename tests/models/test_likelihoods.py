@@ -209,9 +209,10 @@ def test_default_settings_are_derived_from_gains(lists_with_gain_column: NBest) 
             "gain_scale": scale,
             "unit": unit,
         }
-    assert Risk(gain_scale="half").with_defaults(4.0) == Risk(0.25, "half", 4.0)
-    assert Risk(2.0, "ranked", 3.0).log_concave_start() == Margin(4.0, "ranked", 3.0)
-    assert Margin(gain_scale="ranked", unit=3.0).with_defaults(4.0) == Margin(0.5, "ranked", 3.0)
+    assert Risk(gain_scale="half").with_defaults(4.0) == Risk(0.25, gain_scale="half", unit=4.0)
+    ranked: dict[str, Any] = {"gain_scale": "ranked", "unit": 3.0}
+    assert Risk(2.0, **ranked).log_concave_start() == Margin(4.0, **ranked)
+    assert Margin(**ranked).with_defaults(4.0) == Margin(0.5, **ranked)
     assert Risk().with_defaults(4.0) == Risk(kappa=0.25)
     assert Margin(gamma=3.0).with_defaults(4.0) == Margin(gamma=3.0)
 

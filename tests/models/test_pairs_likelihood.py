@@ -42,17 +42,22 @@ def made(sizes: tuple[int, ...], seed: int) -> tuple[NBest, Array]:
 
 
 def by_hand(
-    lists: NBest, gain: Array, weights: Array, exponent: float = 0.5
+    lists: NBest, gain: Array, weights: Array, exponent: float = 0.5, unit: float | None = None
 ) -> tuple[Array, Array]:
-    """Return (2 c / k) Σ log σ(s_i − s_j) over the pairs with gain_i > gain_j, and its gradient."""
+    """Return (2 c / k) Σ log σ(s_i − s_j) over the pairs with gain_i > gain_j, and its gradient.
+
+    With a unit each pair counts √((gain_i − gain_j) / unit).
+    """
     log_p, gradient = [], []
     for s, own in enumerate(np.broadcast_to(weights, (len(lists), 2))):
         table = lists.features[lists.rows(s)].astype(np.float64)
-        better, worse = np.nonzero(gain[lists.rows(s)][:, None] > gain[lists.rows(s)])
+        difference = gain[lists.rows(s)][:, None] - gain[lists.rows(s)]
+        better, worse = np.nonzero(difference > 0)
         lead = table[better] - table[worse]
-        scores, factor = lead @ [*own, 1.0], 2 * exponent / len(table)
-        log_p.append(factor * log_expit(scores).sum())
-        gradient.append(factor * expit(-scores) @ lead[:, :2])
+        scores, factor = lead @ [*own, 1.0], np.full(len(lead), 2 * exponent / len(table))
+        factor *= 1.0 if unit is None else np.sqrt(difference[better, worse] / unit)
+        log_p.append(factor @ log_expit(scores))
+        gradient.append((factor * expit(-scores)) @ lead[:, :2])
     return np.array(log_p), np.array(gradient)
 
 
@@ -87,10 +92,11 @@ def tabulated(
     return prepared, log_likelihood
 
 
-@pytest.mark.parametrize("exponent", [0.5, 1.5])
-def test_density_and_gradient_of_all_pairs(exponent: float) -> None:
+@pytest.mark.parametrize(("exponent", "unit"), [(0.5, None), (1.5, None), (0.25, 0.7)])
+def test_density_and_gradient_of_all_pairs(exponent: float, unit: float | None) -> None:
     lists, gain = made(SIZES, 1)
-    prepared, log_likelihood = tabulated(lists, gain, Pairs(exponent=exponent))
+    scale = Pairs().gain_scale if unit is None else "raw"
+    prepared, log_likelihood = tabulated(lists, gain, Pairs(exponent, scale, unit))
     assert len(prepared.buckets) == 4
     merged = sum(int((bucket.hypothesis >= 0).sum()) for bucket in prepared.buckets)
     assert merged < len(gain)  # several candidates are one row
@@ -98,7 +104,7 @@ def test_density_and_gradient_of_all_pairs(exponent: float) -> None:
         each, slope = (
             np.asarray(f(weights)) for f in (log_likelihood, jax.jacobian(log_likelihood))
         )
-        expected, gradient = by_hand(lists, gain, weights, exponent)
+        expected, gradient = by_hand(lists, gain, weights, exponent, unit)
         order = in_order(prepared)
         np.testing.assert_allclose(each[order], expected, rtol=2e-5, atol=2e-5)
         np.testing.assert_allclose(slope[order], gradient, rtol=1e-4, atol=1e-4)
@@ -177,7 +183,12 @@ def test_only_judged_candidates_of_a_list_are_compared() -> None:
     gain[[1, 9, 10, 20]] = np.nan
     judged = replace(lists, extras={"quality": gain})
     draws = as_draws(adapt(judged, CANONICAL, likelihood="pairs", metric="quality", sampler="map"))
-    assert draws.attrs["likelihood"] == {"name": "pairs", "exponent": 0.5}
+    assert draws.attrs["likelihood"] == {
+        "name": "pairs",
+        "exponent": 0.5,
+        "gain_scale": "ranked",
+        "unit": None,
+    }
     rows = np.split(np.arange(len(gain)), lists.offsets[1:-1])
     rows = [own[~np.isnan(gain[own])] for own in rows]
     rest = NBest.from_lists(

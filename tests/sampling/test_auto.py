@@ -43,20 +43,23 @@ def test_auto_chooses_imh_if_its_proposals_fit(pool: NBest) -> None:
     assert check(post)
 
 
-def test_a_failed_check_is_followed_by_four_times_as_many_draws(pool: NBest) -> None:
-    few = adapt(pool, {"A": 0.1, "B": 0.2}, sampler="auto", seed=1, draws=100)
-    assert "ESS" in few.attrs["drawn_again_because"]
-    assert few["posterior"]["weights"].shape[:2] == (4, 400)
-    assert check(few)
-    enough = adapt(pool, {"A": 0.1, "B": 0.2}, sampler="auto", seed=1, draws=400)
-    assert "drawn_again_because" not in enough.attrs
-    np.testing.assert_array_equal(enough["posterior"]["weights"], few["posterior"]["weights"])
+@pytest.mark.parametrize(("failures", "count"), [(0, 100), (1, 100), (2, 400)])
+def test_a_failed_check_is_followed_by_fitted_proposals_and_then_by_more_draws(
+    pool: NBest, monkeypatch: pytest.MonkeyPatch, failures: int, count: int
+) -> None:
+    found = iter([*[["R-hat"], ["bulk ESS"]][:failures], []])
+    monkeypatch.setattr(auto, "failures", lambda target, sampled: (next(found), {}))
+    post = adapt(pool, {"A": 0.1, "B": 0.2}, sampler="auto", seed=1, draws=100)
+    assert post.attrs["chosen"] == "imh"
+    assert ("fitted moments" in post.attrs["chosen_because"]) == (failures > 0)
+    assert ("drawn_again_because" in post.attrs) == (failures > 0)
+    assert post["posterior"]["weights"].shape[:2] == (4, count)
 
 
 def test_nuts_is_used_after_all_failures_of_imh(
     pool: NBest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    found = iter([["R-hat"], ["R-hat"], ["R-hat"], ["R-hat"], ["tail ESS"], []])
+    found = iter([["R-hat"], ["R-hat"], ["R-hat"], ["tail ESS"], []])
     monkeypatch.setattr(auto, "failures", lambda target, sampled: (next(found), {}))
     post = adapt(pool, {"A": 0.1, "B": 0.2}, sampler="auto", seed=1, draws=100)
     assert post.attrs["chosen"] == "nuts"

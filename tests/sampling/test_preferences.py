@@ -14,7 +14,7 @@ from bpa_ppl.decoding.report import report_page, texts_of
 from bpa_ppl.diagnostics import loo, posterior_page, raters_of
 from bpa_ppl.diagnostics.leave_one_out import leave_one_out
 from bpa_ppl.errors import DataError, UsageError
-from bpa_ppl.models import Likelihood, Margin, Oracle, Pairs, Preference, Prior, Risk
+from bpa_ppl.models import Hierarchical, Likelihood, Margin, Oracle, Pairs, Preference, Prior, Risk
 from bpa_ppl.posterior import Draws, as_draws, read_posterior, write_posterior
 from bpa_ppl.quality import Column, agreement
 from bpa_ppl.sampling import Sequential, evaluate, target_of
@@ -219,6 +219,18 @@ def test_domains_have_one_number_in_gains_and_preferences(lists: NBest) -> None:
     numbers = domain_numbers(rated, choices)
     assert numbers is not None
     assert numbers.tolist() == [2] * 20 + [1] * 40 + [0] * 40
+
+
+@pytest.mark.parametrize("domain", [["web", None], [1.0, np.nan]], ids=str)
+def test_only_models_of_domains_need_the_domain_of_each_list(
+    lists: NBest, domain: list[Any]
+) -> None:
+    named = lists[:2].with_sentence_extras(domain=domain)
+    arguments = named, match(ZERO, named), Prior.isotropic(ZERO, 0.1)
+    with jax.enable_x64(True):
+        assert not np.any(target_of(*arguments, oracle=[0, 0]).data.lists.domain)
+        with raises(DataError, "missing-column", parameter="domain", match="list 1"):
+            target_of(*arguments, oracle=[0, 0], model=Hierarchical(domains=2))
 
 
 def test_no_sentence_gives_the_prior(lists: NBest) -> None:

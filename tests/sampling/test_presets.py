@@ -12,6 +12,7 @@ from raising import raises
 
 from bpa_ppl import NBest, UsageError, adapt, as_draws, oracles
 from bpa_ppl.experiments.samplers import compare_samplers
+from bpa_ppl.features import Indicators
 from bpa_ppl.models import Margin
 from bpa_ppl.options import AdaptOptions
 from bpa_ppl.quality import column_of
@@ -43,12 +44,18 @@ def test_without_gains_the_default_likelihood_is_oracle(toy: NBest) -> None:
     np.testing.assert_array_equal(found.mean, made(toy, likelihood="oracle").mean)
 
 
-def test_any_other_gain_has_the_risk() -> None:
+@pytest.mark.parametrize(
+    "options", [{}, {"categorical": "system"}, {"add": Indicators(column="system")}], ids=str
+)
+def test_any_other_gain_has_the_risk_or_pairs_with_indicators(options: dict[str, Any]) -> None:
     lists = judged_lists(20)
-    found = made(lists, {"logprob": 0.1}, metric="comet", categorical="system")
-    kappa = 1 / deviation_within(lists, column_of(lists, "comet"))
-    settings = {"kappa": pytest.approx(kappa, rel=0.005), "gain_scale": "raw", "unit": None}
-    assert found.attrs["likelihood"] == {"name": "risk", **settings}
+    found = made(lists, {"logprob": 0.1}, metric="comet", **options)
+    unit = deviation_within(lists, column_of(lists, "comet"))
+    risk = {"name": "risk", "kappa": pytest.approx(1 / unit, rel=0.005), "unit": None}
+    pairs = {"name": "pairs", "exponent": 0.25, "unit": pytest.approx(unit, rel=0.005)}
+    assert found.attrs["likelihood"] == {**(pairs if options else risk), "gain_scale": "raw"}
+    published = made(lists, {"logprob": 0.1}, metric="comet", sampler="heuristic", **options)
+    assert published.attrs["likelihood"] == {"name": "oracle"}
 
 
 def test_the_published_model_and_sampler(toy: NBest) -> None:
