@@ -193,7 +193,7 @@ def check(posterior: Posterior, thresholds: Thresholds | None = None) -> Report:
     samples: the effective sample size of the importance weights and Pareto k̂. For a mode: the
     convergence of the optimisation. A recorded log density must be finite. Draws that are not
     finite, that are fewer than four per chain or the same in all chains fail without further
-    diagnostics.
+    diagnostics of the draws.
 
     A pass is no proof. A check sees the draws alone, so it cannot find modes and tails that no
     chain has visited, a wrong model or wrong data, a sampler of another density that mixes well
@@ -228,8 +228,9 @@ def check(posterior: Posterior, thresholds: Thresholds | None = None) -> Report:
         advice = "the optimisation did not converge: is the density of the model smooth?"
         limit, passed = f"≤ {_DECREMENT:g}", 0 <= decrement <= _DECREMENT
         findings = [Finding("Newton decrement", decrement, "", limit, passed, advice)]
-    elif not (findings := list(_of_unusable_draws(draws))):
-        findings = [*_of_copies(draws), *_of_components(draws, limits, remedies)]
+    else:
+        findings = list(_of_unusable_draws(draws))
+        findings = findings or [*_of_copies(draws), *_of_components(draws, limits, remedies)]
         findings += _of_statistics(draws, limits, remedies)
     findings += _of_density(draws)
     return Report(sampler, draws.shape, tuple(findings))

@@ -111,7 +111,7 @@ class Preparation:
                 f"no feature {', '.join(missing)}{suffix}, which the posterior has weights for: "
                 f"the lists have {', '.join(nbest.feature_names) or 'no features'}; give lists "
                 "with the features that the weights were adapted with, or leave out their "
-                f"weights (without: {missing[0]})",
+                f"weights in reranking (without: {missing[0]})",
                 nbest.origin,
                 parameter="without",
                 code="missing-feature",

@@ -131,8 +131,9 @@ def adapt(nbest: NBest, weights: AnyWeights, options: AdaptOptions) -> Inference
     (True, ['the cat', 'the dog'])
     """
     draws = adapt_draws(nbest, weights, options)
-    # The sampler `auto` has checked its draws.
-    return to_arviz(draws if has_passed(draws) else checked(draws)[0])
+    with tracing():  # SciPy fails in a thread while xarray imports Dask in another
+        # The sampler `auto` has checked its draws.
+        return to_arviz(draws if has_passed(draws) else checked(draws)[0])
 
 
 @dataclass(frozen=True, eq=False)

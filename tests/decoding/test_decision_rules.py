@@ -375,7 +375,7 @@ def test_features_without_weights_and_weights_without_features(toy: NBest) -> No
         result = rerank(toy, posterior("LM0", "TM0[0]"))
     fewer = rerank(toy.without_features("TM0[1]"), posterior("LM0", "TM0[0]"))
     assert result.texts == fewer.texts
-    with pytest.warns(BpaWarning, match="Distortion0"):
+    with pytest.raises(DataError, match="Distortion0"):
         rerank(toy, posterior(*toy.feature_names, "Distortion0"))
     with pytest.raises(DataError, match="Distortion0"):
         rerank(toy, posterior("LM0", "TM0[0]", "Distortion0"))

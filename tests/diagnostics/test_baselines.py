@@ -26,6 +26,7 @@ from bpa_ppl import (
     compare_baselines,
     rerank,
 )
+from bpa_ppl.decoding.reranking import without_features
 from bpa_ppl.diagnostics.baselines.comparing import (
     BaselineTally,
     association,
@@ -419,7 +420,9 @@ def test_new_lists_may_lack_a_feature() -> None:
     choice = np.zeros(30, int)
     less = new.without_features(["Length"])
     zero = less.with_features("Length", np.zeros(len(new.features)))
-    found = compare_baselines(less, draws, choice=choice)
+    with raises(DataError, "missing-feature"):
+        compare_baselines(less, draws, choice=choice)
+    found = compare_baselines(less, without_features(draws, "Length"), choice=choice)
     assert str(found) == str(compare_baselines(zero, draws, choice=choice))
 
 

@@ -191,7 +191,7 @@ def test_settings_versions_seed_and_signature_are_stated(page_of_chains: Outline
 
 @pytest.mark.usefixtures("without_drawing")
 def test_a_failed_check_is_reported_first() -> None:
-    posterior, strict = external(1000), Thresholds(ess_per_chain=10_000)
+    posterior, strict = external(1000), Thresholds(ess=40_000)
     assert "NOT converged" not in posterior_page(posterior, top=1)
     html = posterior_page(posterior, top=1, thresholds=strict)
     outline = Outline(html)

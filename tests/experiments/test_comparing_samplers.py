@@ -155,7 +155,7 @@ def test_a_sampler_that_fails_does_not_stop_the_others(toy: NBest) -> None:
     assert "Missing, round 1 of 2" not in messages
     html = comparison_page(found)
     assert "failed: Missing, Raising, map" in html
-    assert "install nutpie" in html
+    assert "install the extra compare" in html
     assert found["imh"].efficiency.seconds_to_enough is not None
 
 

@@ -34,7 +34,8 @@ def test_damaged_lists(name: str, folder: Path) -> None:
         sample = rng.choice(tried.samples)
         content = fuzzing.edited(sample, fuzzing.random_edits(rng))
         counts[fuzzing.examine(tried, sample, content, folder)] += 1
-    assert counts[fuzzing.ACCEPTED] or name == "parquet"  # hardly any edit keeps it whole
+    # Hardly any edit keeps a file of these whole.
+    assert counts[fuzzing.ACCEPTED] or name in ("parquet", "kaldi acwt")
     assert counts[fuzzing.REFUSED]
 
 

@@ -36,7 +36,7 @@ def test_viterbi_needs_densities() -> None:
 
 def test_draws_without_feature_names_fit_no_list() -> None:
     unnamed = inference_data({"posterior": {"weights": autoregressive(0, 4, 500, 1, 0)}})
-    with raises(DataError, "missing-feature"):
+    with raises(DataError, "missing-feature", parameter="without"):
         rerank(POOL, unnamed)
 
 

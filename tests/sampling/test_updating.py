@@ -312,7 +312,7 @@ def test_what_does_not_fit_is_refused_with_the_remedy() -> None:
     named = one.with_references(["oracle"])
     damaged = {**start.constants, "added_size": np.array([3])}
     calls = [
-        (lambda: Sequential(start).add(other[3:4]), "missing-feature", None),
+        (lambda: Sequential(start).add(other[3:4]), "missing-feature", "without"),
         (lambda: Sequential(start).add(pool[:0]), "no-data", "nbest"),
         (lambda: Sequential(foreign(oracle_signature="")).add(one), *NO_REFERENCES),
         (lambda: Sequential(start).add(named), "mismatch", "metric"),
