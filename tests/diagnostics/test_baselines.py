@@ -420,7 +420,7 @@ def test_new_lists_may_lack_a_feature() -> None:
     choice = np.zeros(30, int)
     less = new.without_features(["Length"])
     zero = less.with_features("Length", np.zeros(len(new.features)))
-    with raises(DataError, "missing-feature"):
+    with raises(DataError, "missing-feature", parameter="without"):
         compare_baselines(less, draws, choice=choice)
     found = compare_baselines(less, without_features(draws, "Length"), choice=choice)
     assert str(found) == str(compare_baselines(zero, draws, choice=choice))
