@@ -241,7 +241,7 @@ def association(scores: Float64, gains: Float64, offsets: Int64) -> float:
     if the gains of each list were permuted: the stratified rank test of van Elteren (1960).
 
     >>> offsets = np.array([0, 3, 6])
-    >>> association(np.arange(6.0), np.array([1.0, 2.0, 3.0, 0.0, 0.5, 9.0]), offsets)
+    >>> round(association(np.arange(6.0), np.array([1.0, 2.0, 3.0, 0.0, 0.5, 9.0]), offsets), 6)
     2.0
     """
     total, variance = 0.0, 0.0
@@ -252,7 +252,7 @@ def association(scores: Float64, gains: Float64, offsets: Int64) -> float:
         if unit > 0:
             total += float(centred @ ranked / unit)
             variance += 1.0
-    return total / np.sqrt(variance) if variance else 0.0
+    return float(total / np.sqrt(variance)) if variance else 0.0
 
 
 def _bounds(nbest: NBest, gains: Float64) -> dict[str, Float64]:

@@ -22,7 +22,7 @@ def single_system(lists: NBest, **options: Any) -> list[str]:
 
 
 def test_choices_of_a_single_system_are_reported() -> None:
-    (message,) = single_system(judged_lists(20), categorical="system")
+    (message,) = single_system(judged_lists(20), categorical="system", likelihood="risk")
     assert message == (
         "all choices from 20 adaptation lists with several systems are those of system eve: take "
         "its candidates alone, or, to let others be chosen, leave out categorical system or judge "
