@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from bpa_ppl.errors import UsageError
-from bpa_ppl.nbest import Float64
+from bpa_ppl.nbest import Float64, NBest
 from bpa_ppl.notes import warn_user
 
 _LIMIT = 1024  # MiB
@@ -113,6 +113,18 @@ def key_of(content: object) -> str:
     False
     """
     return hashlib.sha256(json.dumps(content).encode()).hexdigest()
+
+
+def content_hash(nbest: NBest) -> str:
+    """Return a hash of the ids and texts of lists.
+
+    >>> content_hash(NBest.from_lists([["a", "b"]], [[[0.0], [1.0]]], ["LM0"]))
+    '5730911cdc265d21'
+    """
+    content = hashlib.sha256(json.dumps([list(map(str, nbest.ids)), nbest.sizes.tolist()]).encode())
+    content.update(json.dumps(nbest.strings).encode())
+    content.update(np.ascontiguousarray(nbest.string_index, np.int64).tobytes())
+    return content.hexdigest()[:16]
 
 
 def key_of_code(modules: Iterable[str]) -> str | None:

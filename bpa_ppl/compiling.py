@@ -16,7 +16,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 def compiled(function: F) -> F:
     """Return a function that Numba compiles at its first call, without the interpreter's lock.
 
-    Numba keeps the code in `NUMBA_CACHE_DIR`, beside the source, or in the user's cache folder.
+    Numba keeps the code in `NUMBA_CACHE_DIR`, in `__pycache__` next to the module, or in the user's
+    cache folder.
 
     >>> from bpa_ppl.quality.tercom import lower_bounds
     >>> lower_bounds.py_func.__name__  # the function as it is written

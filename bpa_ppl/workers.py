@@ -21,7 +21,7 @@ from bpa_ppl.notes import Note, capture_notes, replay
 
 BACKENDS = ("local", "dask")
 _AHEAD = 4  # calls for each worker that are read at once
-_WATCH = 0.5  # seconds between two looks whether the parent of a worker is still there
+_WATCH = 0.5  # seconds between checks that the parent of a worker is running
 
 T = TypeVar("T")
 
@@ -169,6 +169,7 @@ def parallel_workers(
     import joblib
 
     width = number_of(jobs)
+    of_processes = {"initializer": _follow, "initargs": (os.getpid(),)}
     try:
         with joblib.Parallel(
             width,
@@ -176,9 +177,7 @@ def parallel_workers(
             return_as="generator" if ordered else "generator_unordered",
             batch_size=1,
             max_nbytes=None,  # arrays are sent without temporary files
-            **(
-                {} if backend == "threads" else {"initializer": _follow, "initargs": (os.getpid(),)}
-            ),
+            **({} if backend == "threads" else of_processes),
         ) as pool:
             yield Parallel(lambda calls: pool(joblib.delayed(_captured)(*c) for c in calls), width)
     except BrokenProcessPool as error:

@@ -196,9 +196,8 @@ def check(posterior: Posterior, thresholds: Thresholds | None = None) -> Report:
     diagnostics of the draws.
 
     A pass is no proof. A check sees the draws alone, so it cannot find modes and tails that no
-    chain has visited, a wrong model or wrong data, a sampler of another density that mixes well
-    (`bpa calibrate` finds it), or chains that are nearly but not exactly equal. The limits are
-    those of `Thresholds`, by which at most 1 % of good posteriors are refused.
+    chain has visited, a wrong model or wrong data, or a sampler of another density that mixes well
+    (`bpa calibrate` finds it). At most 1 % of good posteriors fail with the default `Thresholds`.
 
     Args:
         posterior: draws with a site `weights`, from this library or another.

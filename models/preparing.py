@@ -99,10 +99,10 @@ class Preparation:
         """Return the lists with the features of the posterior only."""
         if self.fixed is None:
             return nbest
-        missing = [name for name in self.free if name not in nbest.feature_names]
-        absent = [name for name in missing if matches(name, self.absent)]
-        nbest = nbest.without(*(name for name in absent if name in nbest.extras))
-        missing = [name for name in missing if name not in absent]
+        lacking = [name for name in self.free if name not in nbest.feature_names]
+        missing = [name for name in lacking if not matches(name, self.absent)]
+        unused = set(lacking) - set(missing)
+        nbest = nbest.without(*(name for name in nbest.extras if name in unused))
         unknown = [n for n in nbest.feature_names if n not in self.free and n not in self.fixed]
         if missing:
             partial = [name for name in missing if name in nbest.extras]

@@ -551,7 +551,7 @@ def outputs_of(values: Mapping[str, Any], replaced: Iterable[str] = ()) -> dict[
             outputs[name] = type(path)("-")
         ours = _file_identity(path, sys.__stdout__)
         for other, value in values.items():
-            if other in (name, "rater", *replaced) or ours is None:
+            if ours is None or other in (name, *_NO_FILES, *replaced):
                 continue
             texts = map(str, value if isinstance(value, list | tuple) else [value])
             words = chain.from_iterable([text, *re.split("[,=:]", text)] for text in texts)
@@ -581,6 +581,8 @@ def command_line() -> str:
 
 #: The parameters of all commands that name files to be written.
 _OUTPUTS = ("output", "details", "probabilities", "report")
+#: Free texts, which may be the names of files by chance.
+_NO_FILES = ("rater",)
 #: Types of fields that are options as they are; others are Python's alone, unless in `SHELL`.
 _SIMPLE: dict[str, Any] = {
     "str": str,

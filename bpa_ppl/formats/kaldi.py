@@ -85,13 +85,11 @@ class Kaldi(NBestFormat, frozen=True):
                 problem = "an empty line: each line begins with a key such as utt-1"
                 raise options.error(problem, numbers[at])
             keys = [parts[0] for parts in cut]
-            repeats = not known.isdisjoint(keys) or len(set(keys)) < len(keys)
-            for key, number in zip(keys, numbers, strict=True) if repeats else ():
+            for key, number in zip(keys, numbers, strict=True):
                 if key in known:
                     problem = f"the key {quoted(key)} occurs twice: leave one out"
                     raise options.error(problem, number, "duplicate")
                 known.add(key)
-            known.update(keys)
             ids = decoded_lines(_utterances(keys, numbers, options), options.origin, numbers)
             hypotheses: dict[str, Any] = {}
             if has_score:

@@ -455,15 +455,15 @@ def _atomic_paths(*paths: AnyPath) -> Iterator[tuple[Path, ...]]:
 def _part(path: AnyPath) -> Iterator[tuple[Path, Callable[[], object]]]:
     """Provide the path to write to, and what puts its content in place when all is written."""
     try:
-        target, is_open = Path(os.path.realpath(path)), open_descriptor(path)
+        target, descriptor = Path(os.path.realpath(path)), open_descriptor(path)
         status = os.stat(path) if os.path.exists(path) else None
     except ValueError as error:  # no file can have this name
         raise OSError(errno.EINVAL, str(error)) from error
     is_file = status is not None and stat.S_ISREG(status.st_mode)
-    if str(path) == STANDARD or (is_open is not None and is_file):
+    if str(path) == STANDARD or (descriptor is not None and is_file):
         with tempfile.TemporaryDirectory() as folder:
             temporary = Path(folder) / "output"
-            yield temporary, partial(_copy, temporary, is_open)
+            yield temporary, partial(_copy, temporary, descriptor)
         return
     if target.is_dir():
         raise IsADirectoryError

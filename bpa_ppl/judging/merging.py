@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-import numpy as np
-
+from bpa_ppl.caching import content_hash
 from bpa_ppl.errors import DataError, quoted
 from bpa_ppl.judging.journal import Journal
 from bpa_ppl.nbest import NBest
@@ -81,15 +78,3 @@ def _entry(
         return name, entry
     fields = {"candidates": entry, "weight": weight, "rater": rater}
     return name, {key: value for key, value in fields.items() if value not in (None, 1)}
-
-
-def content_hash(nbest: NBest) -> str:
-    """Return a hash of the ids and texts of lists.
-
-    >>> content_hash(NBest.from_lists([["a", "b"]], [[[0.0], [1.0]]], ["LM0"]))
-    '5730911cdc265d21'
-    """
-    content = hashlib.sha256(json.dumps([list(map(str, nbest.ids)), nbest.sizes.tolist()]).encode())
-    content.update(json.dumps(nbest.strings).encode())
-    content.update(np.ascontiguousarray(nbest.string_index, np.int64).tobytes())
-    return content.hexdigest()[:16]

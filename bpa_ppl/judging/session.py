@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 import numpy as np
 from scipy.special import softmax
 
+from bpa_ppl.caching import content_hash
 from bpa_ppl.columns import counted
 from bpa_ppl.errors import DataError, UsageError, checked_seed, one_of, quoted, require
 from bpa_ppl.judging.answers import Answers, Gaussian, learn_scale, posterior
@@ -28,7 +29,7 @@ from bpa_ppl.judging.journal import (
     Judgement,
     answers_to,
 )
-from bpa_ppl.judging.merging import content_hash, with_judgements
+from bpa_ppl.judging.merging import with_judgements
 from bpa_ppl.judging.outlook import Outlook, Tally, outlook
 from bpa_ppl.judging.questions import ABOUT, Candidates, informative
 from bpa_ppl.models import Preference, Preparation, Prior

@@ -399,7 +399,7 @@ class _ReferenceNotes:
         first = [rows.strings[rows.string_index[start]] for start in offsets[:count]]
         for forms, texts in zip(self._forms, (first, chain(*references[:count])), strict=True):
             whole = "\n".join(texts)
-            forms &= {form for form in forms if unicodedata.is_normalized(form, whole)}
+            forms.intersection_update(f for f in list(forms) if unicodedata.is_normalized(f, whole))
         words = [set(_words(text)) for text in first]
         of_references = [[set(_words(text)) for text in texts] for texts in references[:count]]
         for place in range(1, count - 1):

@@ -97,7 +97,7 @@ class Pairing:
             scattered: whether the rows of a sentence are not adjacent.
 
         Raises:
-            DataError: if no list has an entry, or it is not known which one is whose.
+            DataError: if no list has an entry, or the ids do not show which list it belongs to.
         """
         known, origin = self.given.lines, self.given.origin
         if isinstance(known, Mapping):
@@ -134,7 +134,7 @@ class Pairing:
         return f"give each list its {self.what} in the file"
 
     def _sort(self, names: Sequence[str]) -> None:
-        """Record texts whose order is that of the lines."""
+        """Record ids that are in the order of the lines."""
         order = [*filter(None, [self._last]), *names]
         self._sorted = self._sorted and order == sorted(order, key=natural_order)
         self._first, self._last = self._first or names[0], names[-1]
@@ -155,7 +155,7 @@ class Pairing:
         return DataError(problem, self.origin, line, parameter=parameter)
 
     def _unknown(self, reason: str, line: int | None = None) -> DataError:
-        """Return the error of ids that do not show which line is whose."""
+        """Return the error of ids that do not show which line belongs to which list."""
         problem = f"{reason}, so it is not known which {self.what} belongs to which list"
         parameter = f"{self.what}s"
         return DataError(f"{problem}: {self._remedy}", self.origin, line, parameter=parameter)

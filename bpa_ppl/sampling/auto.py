@@ -63,11 +63,10 @@ class Auto(Sampler, frozen=True):
         return replace(sampled, attrs={**sampled.attrs, **attrs})
 
     def _attempts(self, target: Target) -> Iterator[tuple[str, str, Sampled]]:
-        """Draw again and again: yield the name of the sampler, why it was chosen, and the draws."""
+        """Yield the name of a sampler, why it was chosen, and its draws, until they are good."""
         fit, count = assess_proposals(target), _MORE * self.draws
-        fits = fit.pareto_k <= GOOD_PARETO_K
-        side = "≤" if fits else ">"
-        reason = fit.reason.replace(" of proposals", f" {side} {GOOD_PARETO_K} of proposals")
+        fits, limit = _compared(fit.pareto_k, GOOD_PARETO_K)
+        reason = fit.reason.replace(" of proposals", f" {limit} of proposals")
         independence = [
             IndependenceMetropolis(draws=draws, chains=self.chains) for draws in (self.draws, count)
         ]
@@ -79,10 +78,8 @@ class Auto(Sampler, frozen=True):
                 yield "imh", reason, imh.sample(target)
         if simple and fit.mode is not None:
             proposal, pareto_k, effective = fit_moments(target, fit.mode)
-            fits_now = pareto_k <= POOR_PARETO_K
-            side = "≤" if fits_now else ">"
-            reason += f", {pareto_k:.2f} {side} {POOR_PARETO_K} of those with fitted moments"
-            fits = fits_now
+            fits, limit = _compared(pareto_k, POOR_PARETO_K)
+            reason += f", {pareto_k:.2f} {limit} of those with fitted moments"
             if fits:
                 # Fewer kept draws cost less in the check, and in everything that uses them.
                 thinning = min(int(1 / effective), _MAX_THINNING)
@@ -95,6 +92,12 @@ class Auto(Sampler, frozen=True):
                 draws=draws, chains=self.chains, warmup=_WARMUP, target_accept=_TARGET_ACCEPT
             )
             yield "nuts", reason, nuts.sample(target)
+
+
+def _compared(value: float, limit: float) -> tuple[bool, str]:
+    """Return whether a value is within its limit, and the comparison as text."""
+    within = value <= limit
+    return within, f"{'≤' if within else '>'} {limit}"
 
 
 def failures(target: Target, sampled: Sampled) -> tuple[list[str], dict[str, Any]]:

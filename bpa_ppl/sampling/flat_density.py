@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 
 #: Standard deviation of the starts of chains around the initial position.
 _JITTER = 0.1
-#: One thread compiles, or runs a program of which two may not overlap, and the others wait: two
-#: threads cannot trace NumPyro programs at once.
+#: Held to compile, since two threads cannot trace NumPyro programs at once, and to run a program
+#: that may not overlap with another.
 _COMPILING = threading.Lock()
 #: The fields of `AdaptOptions` that a density does not depend on.
 _OF_SAMPLERS = ("sampler", "extra", "settings")

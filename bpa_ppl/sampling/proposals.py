@@ -43,7 +43,7 @@ _MIN_TUNING_DRAWS = 50
 #: Rounds of adaptive importance sampling: at least and at most. They end when this share of the
 #: draws of a round is effective: more would improve the proposal by less than they cost.
 _MIN_ROUNDS, _MAX_ROUNDS, _ENOUGH = 4, 16, 0.6
-#: k̂ of nearly equal weights, of which none is more than so many times their mean, means nothing.
+#: k̂ is not used for nearly equal weights: those of at most this multiple of their mean.
 _NEARLY_EQUAL = 3.0
 #: For each value, draws of a round, and effective draws that estimate mean and covariance.
 _PER_VALUE, _EFFECTIVE = 64, 10

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from bpa_ppl.caching import key_of
+from bpa_ppl.caching import content_hash, key_of
 from bpa_ppl.columns import counted
 from bpa_ppl.errors import DataError, UsageError, quoted, require
 from bpa_ppl.models import Likelihood, Preference, Preparation
@@ -119,10 +119,7 @@ class Sentences(NamedTuple):
         order = np.argsort(nbest.feature_names)
         names = [nbest.feature_names[column] for column in order]
         oracles = [self.oracles.index, self.oracles.share, self.weight, self.rater]
-        texts = "".join(nbest.strings).encode(errors="surrogatepass")
-        lengths = np.fromiter(map(len, nbest.strings), np.int64, len(nbest.strings))
         content: dict[str, list[Any]] = {
-            "texts": [key_of(nbest.ids), nbest.sizes, lengths, texts, nbest.string_index],
             "features": [key_of(names), nbest.features[:, order]],
             "oracles": [*oracles, key_of(self.raters)],
         }
@@ -132,7 +129,8 @@ class Sentences(NamedTuple):
             content["references"] = [key_of(nbest.references)]
         if self.preferences is not None:
             content["preferences"] = [key_of(sorted(self.preferences.hashes().items()))]
-        return {name: _short_hash(parts) for name, parts in content.items()}
+        others = {name: _short_hash(parts) for name, parts in content.items()}
+        return {"texts": content_hash(nbest), **others}
 
     def _raters_record(self) -> dict[str, Any]:
         """Return the attributes that describe the raters, if any has a name."""
@@ -163,14 +161,14 @@ class Sentences(NamedTuple):
 
 
 def _short_hash(parts: Iterable[Any]) -> str:
-    """Return a hash of texts, bytes and arrays; None is skipped."""
+    """Return a hash of texts and arrays; None is skipped."""
     content = hashlib.sha256()
     for part in parts:
         if isinstance(part, np.ndarray):
             content.update(f"{part.dtype.str}{part.shape}".encode())
             content.update(np.ascontiguousarray(part).data)
         elif part is not None:
-            content.update(part.encode() if isinstance(part, str) else part)
+            content.update(part.encode())
     return content.hexdigest()[:16]
 
 

@@ -96,7 +96,9 @@ class _HostMiddleware:
             host = Headers(scope=scope).get("host", "").lower()
             name = re.fullmatch(r"([^/?#@:]*|\[[^]]*\])(:\d+)?", host)
             if name is None or name[1] not in self.hosts:
-                problem = f"{quoted(host)} is no name of this server: start it with --allowed-hosts"
+                problem = (
+                    f"{quoted(host)} is not a name of this server: start it with --allowed-hosts"
+                )
                 app = error_response(Refused(400, problem, "bad-host"))
         await app(scope, receive, send)
 

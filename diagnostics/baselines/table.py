@@ -533,9 +533,9 @@ class BaselineComparison:
         if self.association is None or self.association >= _CHANCE:
             return ""
         return (
-            "the judged lists do not separate the features: the scores of the adapted weights say "
-            f"hardly more on the {self.unit} of their candidates than chance ({self.evaluation}, "
-            f"{self.association:.1f} standard errors); judge more lists, or add features"
+            "the judged lists do not separate the features: the adapted weights hardly explain the "
+            f"gains of their candidates ({self.association:.1f} standard errors above chance, "
+            f"{self.evaluation}); judge more lists, or add features"
         )
 
     @property

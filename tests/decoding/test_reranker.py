@@ -353,7 +353,7 @@ def test_a_feature_that_new_lists_lack_is_an_error_unless_named(
 
 
 @pytest.mark.parametrize(
-    ("factor", "told"),
+    ("factor", "expected"),
     [
         (1, None),
         (15, None),
@@ -363,7 +363,7 @@ def test_a_feature_that_new_lists_lack_is_an_error_unless_named(
     ],
 )
 def test_features_in_another_unit_are_reported(
-    rng: np.random.Generator, factor: float, told: str | None
+    rng: np.random.Generator, factor: float, expected: str | None
 ) -> None:
     values = rng.uniform(-9, -1, (80, 1))
     adapted = NBest.from_arrays(["a b", "b", "c", "d"] * 20, values, ["LM0"], 4)
@@ -373,4 +373,4 @@ def test_features_in_another_unit_are_reported(
     with capture_notes() as notes:
         rerank(new, posterior)
         rerank(new[:3], posterior)  # too few
-    assert [told in note.message for note in notes] == ([True] if told else [])
+    assert [expected in note.message for note in notes] == ([True] if expected else [])

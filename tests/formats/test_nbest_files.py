@@ -299,7 +299,7 @@ class TestWhatLooksWrongWithReferences:
             read_nbest(path, references=strange)
 
     @pytest.mark.parametrize(
-        ("order", "told"),
+        ("order", "expected"),
         [
             (range(10), None),
             (range(1, 11), "fit the references of the sentence before theirs better"),
@@ -308,17 +308,17 @@ class TestWhatLooksWrongWithReferences:
         ],
     )
     def test_references_in_another_order(
-        self, write: Write, demo_data: Path, order: Sequence[int], told: str | None
+        self, write: Write, demo_data: Path, order: Sequence[int], expected: str | None
     ) -> None:
         texts = (demo_data / "leaflet.ref").read_text().splitlines()
         path = write(*(line(i, f"{text} indeed") for i, text in enumerate(texts[: len(order)])))
         references = [(texts[i],) for i in order]
-        with pytest.warns(BpaWarning, match=told) if told else nullcontext():
+        with pytest.warns(BpaWarning, match=expected) if expected else nullcontext():
             read_nbest(path, references=references)
 
     def test_other_unicode_forms(self, write: Write) -> None:
-        told = "references in the text are NFD .* candidates NFC"
-        with pytest.warns(BpaWarning, match=told):
+        expected = "references in the text are NFD .* candidates NFC"
+        with pytest.warns(BpaWarning, match=expected):
             read_nbest(write(line(0, "un caf\u00e9")), references=[("un cafe\u0301",)])
 
     def test_texts_without_spaces_are_compared_by_characters(self, write: Write) -> None:
