@@ -11,7 +11,7 @@ import inspect
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from numbers import Integral, Real
+from numbers import Integral
 from types import MappingProxyType
 from typing import (
     TYPE_CHECKING,
@@ -25,7 +25,7 @@ from typing import (
     overload,
 )
 
-from bpa_ppl.errors import UsageError, checked_seed, one_of, require
+from bpa_ppl.errors import UsageError, checked_seed, one_of, quoted
 from bpa_ppl.registry import RULES, SAMPLERS
 from bpa_ppl.weights import check_named
 from bpa_ppl.workers import check_backend, number_of
@@ -269,17 +269,10 @@ class RerankOptions:
             were no canonical weights.
         derivations: How equal strings are scored: `separate`, each derivation separately, as
             published, or `summed`.
-        min_confidence: Keep the baseline choice unless P(better) exceeds this value (0 to 1). The
-            probability that the choice has a higher gain than the canonical first-best is that of
-            `Confidence`. None always takes the choice.
-        temperature: Softmax temperature of the probabilities; by default the recorded one, else 1.
-            Probabilities of derivations are raised to the power of 1 / temperature, before
-            those of equal strings are added up. The order of derivations stays, so that
-            `predictive` chooses the same; sums over strings, and `mbr`, may choose others.
         confidence: also return what is expected of the choices: `Reranked.confidence`.
-        draws: Number of draws to use; None uses all. They are taken evenly, then moved and
-            stretched so that their mean and covariance are those of all. With 400 of 4000 draws,
-            98 to 100% of the choices stay the same.
+        draws: Number of draws to use, or `all`. They are taken evenly, then moved and stretched so
+            that their mean and covariance are those of all. By default the rules that average over
+            draws, `predictive` and `mbr`, use 800, and the others use all.
         defaults: Weights of features that the posterior does not know, such as one that was
             fixed when somebody else made it.
         moved_files: new paths of files that features are computed from, by the label of the feature
@@ -306,10 +299,8 @@ class RerankOptions:
 
     rule: str | Rule | None = None
     derivations: str = "separate"
-    min_confidence: float | None = None
-    temperature: float | None = None
     confidence: bool = False
-    draws: int | None = None
+    draws: int | str | None = None
     defaults: Mapping[str, float] | None = None
     moved_files: MovedFiles | None = None
     without: Iterable[str] | None = None
@@ -323,22 +314,12 @@ class RerankOptions:
         one_of(self.derivations, DERIVATIONS, "treatment of derivations", "derivations")
         check_backend(self.backend, self.scheduler)
         number_of(self.jobs)
-        numbers = {"min_confidence": Real, "temperature": Real, "draws": Integral}
-        for name, kind in numbers.items():
-            if (value := getattr(self, name)) is not None:
-                require(value, kind, f"{name} must be a number", name)
-        if self.min_confidence is not None and not 0 <= self.min_confidence <= 1:
-            raise UsageError(
-                f"a probability is between 0 and 1, not {self.min_confidence}",
-                parameter="min_confidence",
-            )
-        if self.temperature is not None and not 0 < self.temperature < float("inf"):
-            raise UsageError(
-                f"a temperature must be a number > 0, not {self.temperature}",
-                parameter="temperature",
-            )
-        if self.draws is not None and self.draws < 1:
-            raise UsageError(f"draws must be at least 1, got {self.draws}", parameter="draws")
+        if isinstance(self.draws, str) and self.draws.isdecimal():  # from the command line
+            object.__setattr__(self, "draws", int(self.draws))
+        is_count = isinstance(self.draws, Integral) and self.draws >= 1
+        if not is_count and self.draws not in (None, "all"):
+            problem = f"draws must be an integer ≥ 1, or all, not {quoted(self.draws)}"
+            raise UsageError(problem, parameter="draws")
         if self.rule is not None:
             RULES.resolve(self.rule)
 

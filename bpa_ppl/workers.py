@@ -67,6 +67,8 @@ def number_of(jobs: int) -> int:
     2
     """
     check_jobs(jobs)
+    if jobs > 0:
+        return int(jobs)
     from joblib import effective_n_jobs
 
     return int(effective_n_jobs(jobs))

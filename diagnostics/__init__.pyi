@@ -43,13 +43,8 @@ from .pages.page import (
 from .predictive_checks import (
     PredictiveCheck as PredictiveCheck,
     Reliability as Reliability,
-    RiskCoverage as RiskCoverage,
-    Temperature as Temperature,
-    calibrated as calibrated,
     predictive_check as predictive_check,
     reliability as reliability,
-    risk_coverage as risk_coverage,
-    temperature as temperature,
     with_predictions as with_predictions,
 )
 from .raters import (

@@ -34,6 +34,3 @@ from .priors import (
     PriorFamily as PriorFamily,
     SpikeSlab as SpikeSlab,
 )
-from .probabilities import (
-    log_probabilities as log_probabilities,
-)

@@ -24,7 +24,6 @@ def adapt(
     references: shared.References = None,
     sources: shared.Sources = None,
     judgements: Annotated[list[Path] | None, shared.Option(several=True)] = None,
-    fit_temperature: bool = False,
     timed: bool = False,
     quiet: shared.Quiet = False,
 ) -> None:
@@ -34,8 +33,6 @@ def adapt(
         output: Posterior file (NetCDF).
         judgements: Answers that `bpa judge` wrote about these lists; one file for each rater. They
             alone are observed, unless you choose a likelihood or a metric for the rest.
-        fit_temperature: Fit a calibration temperature by leave-one-out; `bpa rerank` then reports
-            calibrated probabilities.
         timed: Record the seconds that sampling took, for `bpa compare --posterior`. The file then
             differs from run to run.
     """
@@ -59,10 +56,6 @@ def adapt(
         if options.chosen()[1] is None and options.metric == AdaptOptions.metric:
             options = replace(options, likelihood="preference")
     posterior = bpa.sampling.adapt_draws(lists, shared.canonical(weights), options)
-    if fit_temperature:
-        fitted = bpa.diagnostics.temperature(posterior, lists)
-        shared.echo_status(fitted, quiet)
-        posterior = posterior.with_attrs(temperature=fitted.value)
     posterior, report = checked(posterior.with_attrs(command=shared.command_line()))
     bpa.write_posterior(posterior, output, timed=timed)
     # Not in the file, which is the same whenever it is written.

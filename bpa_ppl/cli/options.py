@@ -588,6 +588,7 @@ _SIMPLE: dict[str, Any] = {
     "str": str,
     "int": int,
     "int | None": int | None,
+    "int | str | None": str | None,
     "float": float,
     "bool": bool,
     "str | None": str | None,

@@ -15,8 +15,7 @@ def serve(
     allowed_hosts: shared.AllowedHosts = None,
     rule: str | None = None,
     derivations: str = "separate",
-    temperature: float | None = None,
-    draws: int | None = None,
+    draws: str | None = None,
     defaults: shared.Defaults = None,
     moved_files: shared.MovedFiles = None,
     without: shared.Without = None,
@@ -35,8 +34,7 @@ def serve(
         port: Port; 0 chooses a free one.
         rule: predictive, viterbi, map, mean or mbr (default: the recorded one).
         derivations: separate, or summed: add up equal strings.
-        temperature: Softmax temperature (default: the recorded one).
-        draws: Number of draws that are used (default: all).
+        draws: Number of draws to use, or all (default: 800 where the rule averages over draws).
         max_body: Largest body of a request, in bytes.
         max_candidates: Largest number of candidates of a request.
         timeout: Seconds until a request is given up.
@@ -54,7 +52,6 @@ def serve(
         ready=lambda url: shared.echo_status(f"serving {posterior} at {url}", quiet),
         rule=rule,
         derivations=derivations,
-        temperature=temperature,
         draws=draws,
         defaults=defaults,
         moved_files=moved_files,

@@ -8,12 +8,11 @@ from bpa_ppl.decoding.outputs import (
     Summary,
     rerank_to,
     scoreboard,
-    selective,
     write_details,
     write_texts,
 )
 from bpa_ppl.decoding.predictions import Candidate, Predictions
-from bpa_ppl.decoding.reranking import Reranked, Reranker, rerank, rerank_stream
+from bpa_ppl.decoding.reranking import Reranked, Reranker, rerank
 from bpa_ppl.decoding.rules import AlignedDraws, Rule
 from bpa_ppl.diagnostics import refuse_unconverged
 from bpa_ppl.options import RerankOptions
@@ -38,10 +37,8 @@ __all__ = [
     "next_sentences",
     "refuse_unconverged",
     "rerank",
-    "rerank_stream",
     "rerank_to",
     "scoreboard",
-    "selective",
     "write_details",
     "write_texts",
 ]

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from bpa_ppl.decoding.rules import AlignedDraws
 from bpa_ppl.nbest import Float64, Int64, NBest
 from bpa_ppl.quality import column_of
 from bpa_ppl.quality.pairs import Edited, most_probable, pairs_of
-
-if TYPE_CHECKING:
-    from bpa_ppl.decoding.batches import DecisionSettings
 
 # Translations that are less probable are left out: too few to matter, too many to be compared.
 _NEGLIGIBLE = 1e-6
@@ -128,26 +125,26 @@ def expected(sums: Float64) -> Expected:
 def confidence_in(
     lists: NBest,
     probabilities: Float64,
-    by_draw: Float64,
-    choice: Int64,
-    canonical: Int64,
+    draws: AlignedDraws,
+    chosen: Int64,
+    *,
     gain: str,
-    settings: DecisionSettings,
-) -> tuple[Int64, Confidence]:
-    """Return the choices that are confident enough, and their expected scores.
+    metric: str | None,
+    column: str | None,
+) -> Confidence:
+    """Return the expected scores of choices.
 
     Args:
         lists: some lists.
         probabilities: (hypotheses,) of the posterior predictive distribution.
-        by_draw: (hypotheses, D) p(e|f,λ) for some draws of the weights.
-        choice: (S,) the rule's choice from each list.
-        canonical: (S,) the canonical first-best of each.
+        draws: some draws of the weights, of equal importance.
+        chosen: (S, 2) the choice from each list, and the canonical first-best.
         gain: by which a choice is better, such as `ter`; see `Confidence`.
-        settings: with `min_confidence`, `metric` and `column`.
+        metric: of the expected scores; None for none of them.
+        column: the column of gains, which the lists may lack.
     """
-    parts, chosen, metric = [], choice.copy(), settings.metric
-    has_column = settings.column in (*lists.feature_names, *lists.extras)
-    column = settings.column if has_column else None
+    parts = []
+    column = column if column in (*lists.feature_names, *lists.extras) else None
     gains = np.full(len(probabilities), np.nan) if column is None else column_of(lists, column)
     for s in range(len(lists)):
         rows = lists.rows(s)
@@ -155,7 +152,7 @@ def confidence_in(
         p = np.bincount(group, weights=probabilities[rows])
         right = most_probable(np.where(p > _NEGLIGIBLE, p, 0.0))
         share = p[right] / p[right].sum()
-        texts, pair = [lists.strings[i] for i in strings], group[[choice[s], canonical[s]]]
+        texts, pair = [lists.strings[i] for i in strings], group[chosen[s]]
         length, edits = np.nan, np.full((2, len(texts)), np.nan)
         if "ter" in (gain, metric):
             edited = Edited(texts)
@@ -170,19 +167,25 @@ def confidence_in(
             score = pairs_of(texts, metric).scores(pair, right)
         better = share @ (gain_of_choice[0] > gain_of_choice[1])
         worse = share @ (gain_of_choice[0] < gain_of_choice[1])
-        if settings.min_confidence is not None and better <= settings.min_confidence:
-            edits[0], score[0], chosen[s] = edits[1], score[1], canonical[s]
         mean = edits[:, right] @ share
-        edits_by_draw = edits[0, group] @ by_draw[rows]
-        variance = np.mean(edits[0, group] ** 2 @ by_draw[rows] - edits_by_draw**2)
+        by_draw, squares = _by_draw(lists.features[rows].astype(np.float64), edits[0, group], draws)
+        variance = np.mean(squares - by_draw**2)
         scores = 100 * mean / max(length, 1) if metric == "ter" else score @ share
         if metric is None:
             scores = np.full(2, np.nan)
         judged = np.isfinite(gains[rows])
         mass = probabilities[rows][judged]
         gain_mean = gains[rows][judged] @ mass / mass.sum() if mass.sum() > 0 else np.nan
-        parts.append((better, worse, *mean, length, variance, edits_by_draw, *scores, gain_mean))
+        parts.append((better, worse, *mean, length, variance, by_draw, *scores, gain_mean))
     columns = [np.array(part, np.float64) for part in zip(*parts, strict=True)]
     names = [field.name for field in fields(Confidence)][: len(columns)]
-    values = dict(zip(names, columns, strict=True))
-    return chosen, Confidence(**values, metric=metric, column=column)
+    return Confidence(**dict(zip(names, columns, strict=True)), metric=metric, column=column)
+
+
+def _by_draw(features: Float64, edits: Float64, draws: AlignedDraws) -> tuple[Float64, Float64]:
+    """Return the expectation under each draw of the edits, (N,) ↦ (D,), and of their squares."""
+    parts = []
+    for _, scores in draws.blocks(features):
+        p = np.exp(scores, out=scores)
+        parts.append(np.stack([edits, edits**2]) @ (p / p.sum(axis=0)))
+    return tuple(np.concatenate(parts, axis=1))

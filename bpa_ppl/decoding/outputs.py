@@ -13,7 +13,6 @@ import numpy as np
 
 from bpa_ppl.decoding.confidence import Confidence, Expected, expected
 from bpa_ppl.decoding.reranking import Reranked, RerankedPart, reranker_with
-from bpa_ppl.diagnostics import RiskCoverage, risk_coverage
 from bpa_ppl.diagnostics.baselines.comparing import (
     BaselineTally,
     criterion,
@@ -32,7 +31,6 @@ from bpa_ppl.quality import (
     Scoreboard,
     corpus_score,
     statistics,
-    ter_edits,
 )
 from bpa_ppl.quality.scoreboard import metrics_of
 
@@ -182,40 +180,6 @@ def _cell(value: Any) -> str:
 
 def _one_line(text: str) -> str:
     return text.replace("\r\n", " ").replace("\n", " ").replace("\r", " ")
-
-
-def selective(result: Reranked) -> RiskCoverage:
-    """Return the risk, in TER, of making only the most confident of the changes.
-
-    Args:
-        result: of `rerank` with `confidence=True` and without `min_confidence`, from lists with
-            references.
-
-    Raises:
-        DataError: if the lists had no references.
-        UsageError: if there is no confidence.
-
-    >>> import numpy as np
-    >>> from bpa_ppl import Draws, NBest, rerank
-    >>> lists = NBest.from_lists(
-    ...     [["a b", "a c"]] * 2, [[[0.0], [1.0]]] * 2, ["LM0"], references=[["a b"], ["a c"]]
-    ... )
-    >>> posterior = Draws(
-    ...     {"weights": np.ones((1, 4, 1))}, ("LM0",), constants={"canonical": -np.ones(1)}
-    ... )
-    >>> result = selective(rerank(lists, posterior, unchecked=True, confidence=True))
-    >>> result.better.round(2).tolist(), result.coverage.tolist(), result.ter.tolist()
-    ([0.73, 0.73], [0.0, 0.5, 1.0], [25.0, 50.0, 25.0])
-    """
-    if result.confidence is None:
-        raise UsageError(
-            "the choices have no confidence: rerank with confidence=True", parameter="result"
-        )
-    if len(result.references) != len(result.texts):
-        raise DataError("the reranked lists have no references", code="missing-references")
-    before, lengths = ter_edits(result.canonical_texts, result.references)
-    after, _ = ter_edits(result.texts, result.references)
-    return risk_coverage(result.confidence.better, before, after, lengths, result.changed)
 
 
 class AlignedWriter:

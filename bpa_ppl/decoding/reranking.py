@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import reprlib
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from html import escape
 from itertools import chain
@@ -15,8 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from bpa_ppl.columns import counted
-from bpa_ppl.decoding.batches import BatchDecider, Decisions, DecisionSettings, joined
 from bpa_ppl.decoding.confidence import Confidence
+from bpa_ppl.decoding.decider import Decider, Decisions, joined
 from bpa_ppl.decoding.predictions import Candidate, Predictions
 from bpa_ppl.diagnostics import refuse_unconverged
 from bpa_ppl.errors import DataError, UsageError
@@ -128,7 +128,6 @@ class Reranker:
     >>> reranker.choose(["a cat", "the cat"], {"lm": [-1.2, -0.7], "tm": [-3.0, -2.5]})
     Candidate(position=1, text='the cat', probability=0.7...)
     >>> lists = NBest.from_lists([["a", "b"]], [[[0.0, 0.0], [np.log(3), 0.0]]], ["lm", "tm"])
-    >>> reranker.warm_up(sizes=[2])
     >>> [part.result.texts for part in reranker.parts(lists)]
     [['b']]
     >>> reranker(lists).texts, reranker.predict(lists).probability.round(2).tolist()
@@ -162,25 +161,13 @@ class Reranker:
             refuse_unconverged(self.draws)
         attrs = self.draws.attrs
         with invalid_record_error():
-            temperature = options.temperature
-            if temperature is None:
-                temperature = float(attrs.get("temperature", 1.0))
-                if not 0 < temperature < float("inf"):
-                    raise ValueError(f"the temperature {temperature}")
             gain = gain_column(attrs)
             default = "chrf" if "canonical_weights" in attrs else "ter"
             metric = str(attrs.get("oracle_metric", default))
             self.rule = options.rule_for(self.draws)
-        self._settings = DecisionSettings(
-            options.derivations,
-            temperature,
-            options.min_confidence,
-            options.confidence,
-            # The texts of a list cannot be compared by other metrics, such as a column.
-            metric if gain is None and metric in PAIRED else None,
-            None if gain is None else gain.column,
-            options.draws,
-        )
+        # The texts of a list cannot be compared by other metrics, such as a column.
+        self._metric = metric if gain is None and metric in PAIRED else None
+        self._column = None if gain is None else gain.column
         self._preparation = Preparation.recorded(self.draws, options.moved_files)
         self.needs = tuple(sorted({n for s in self._preparation.sources for n in s.needs}))
         computed = set(chain.from_iterable(columns_of(attrs).values()))
@@ -189,7 +176,7 @@ class Reranker:
         self.required_features = tuple(name for name in used if name not in computed)
         fixed = (name for name in self.draws.fixed if name not in computed)
         self.feature_names = (*self.required_features, *fixed)
-        self._deciders: dict[tuple[str, ...], BatchDecider] = {}
+        self._deciders: dict[tuple[str, ...], Decider] = {}
 
     def __reduce__(self) -> tuple[Any, ...]:
         # It was checked, and its draws have the weights of `defaults`.
@@ -246,6 +233,7 @@ class Reranker:
         features: Mapping[str, npt.ArrayLike] | npt.ArrayLike,
         *,
         source: str | None = None,
+        **columns: Sequence[str],
     ) -> Candidate:
         """Choose from one list.
 
@@ -253,51 +241,78 @@ class Reranker:
             texts: (N,) the candidates.
             features: by name, (N,) each; or an array (N, features) in the order of `feature_names`.
             source: the source sentence, if features of the posterior are computed from it.
+            **columns: (N,) texts each, if features of the posterior are computed from them, such as
+                `system=["online", "local"]`; see `needs`.
 
         Raises:
-            DataError: if a feature is missing, not known, not a finite number, or has another
-                length than the texts.
+            DataError: if a feature or column is missing, not known, not a finite number, or has
+                another length than the texts.
             UsageError: if there is no text.
         """
         if not len(texts):
             raise UsageError("there is no text to choose from", parameter="texts")
         names = tuple(features) if isinstance(features, Mapping) else self.feature_names
-        missing = [name for name in self.required_features if name not in names]
-        if missing:
-            raise DataError(
-                f"no feature {', '.join(missing)}, which the posterior has weights for",
-                parameter="features",
-                code="missing-feature",
-            )
+        self._require_names(names, columns)
         table = _feature_table(features, len(texts), names)
-        sources = None if source is None else [source]
-        lists = NBest.from_lists([texts], [table], names, sources=sources)
+        if not (self._preparation.sources or self.rule.needs_texts):
+            decider = self._decider(names)
+            p = decider.probabilities(table)
+            numbers = {text: number for number, text in enumerate(texts)}
+            position, p = decider.choice(p, np.array([numbers[text] for text in texts]))
+            return Candidate(position, texts[position], float(p[position]))
+        lists = NBest.from_lists(
+            [texts],
+            [table],
+            names,
+            sources=None if source is None else [source],
+            extras={name: [values] for name, values in columns.items()},
+        )
         (lists,) = self._prepared(lists)
-        decisions = self._decider(lists).choose_one(lists)
+        decisions = self._decider(lists.feature_names).choose(lists)
         position = int(decisions.choice[0])
         return Candidate(position, texts[position], float(decisions.probability[0]))
 
-    def warm_up(self, sizes: Iterable[int] = (10, 100, 500)) -> None:
-        """Compile the programs for lists of some sizes, so that the first call is not slow.
-
-        Args:
-            sizes: numbers of candidates; a program serves all lists of similar sizes.
-        """
-        lists = NBest.from_lists([], [], (*self.draws.features, *self.draws.fixed))
-        for size in sizes:
-            self._decider(lists).warm_up(size)
+    def _require_names(self, features: Collection[str], columns: Collection[str]) -> None:
+        """Raise a DataError unless one list has the features and columns that are used."""
+        given, used = (
+            {"features": features, "columns": columns},
+            {
+                "features": self.feature_names,
+                "columns": [name for name in self.needs if name != "sources"],
+            },
+        )
+        required = {**used, "features": self.required_features}
+        for kind in given:
+            problem, code = "", "missing-feature"
+            if missing := [name for name in required[kind] if name not in given[kind]]:
+                problem = f"no {', '.join(missing)}, which the posterior needs"
+            elif unknown := [name for name in given[kind] if name not in used[kind]]:
+                known = ", ".join(used[kind]) or "none"
+                problem = f"the posterior does not use {', '.join(unknown)}: its {kind} are {known}"
+                code = "unknown-name"
+            if problem:
+                raise DataError(problem, parameter=kind, code=code)
 
     def _prepared(self, nbest: NBest | Iterable[NBest]) -> Iterator[NBest]:
         return self._preparation.stream(_tables(nbest), self.options.progress)
 
-    def _decider(self, lists: NBest) -> BatchDecider:
-        """Return the decider for the columns of some lists."""
-        decider = self._deciders.get(lists.feature_names)
+    def _decider(self, names: tuple[str, ...]) -> Decider:
+        """Return the decider for lists with some columns."""
+        decider = self._deciders.get(names)
         if decider is None:
             if len(self._deciders) >= _ORDERS:
                 self._deciders.clear()
-            decider = BatchDecider.of(self.draws, lists, self.rule, self._settings)
-            self._deciders[lists.feature_names] = decider
+            decider = Decider.of(
+                self.draws,
+                NBest.from_lists([], [], names),
+                self.rule,
+                self.options.draws,
+                derivations=self.options.derivations,
+                confidence=self.options.confidence,
+                metric=self._metric,
+                column=self._column,
+            )
+            self._deciders[names] = decider
         return decider
 
     def _reported(self, parts: Iterable[RerankedPart], total: int) -> Iterator[RerankedPart]:
@@ -313,7 +328,7 @@ class Reranker:
 
     def _in_this_process(self, tables: Iterable[NBest]) -> Iterator[RerankedPart]:
         for lists in tables:
-            yield self._part(lists, self._decider(lists).choose(lists))
+            yield self._part(lists, self._decider(lists.feature_names).choose(lists))
 
     def _in_workers(self, tables: Iterator[NBest]) -> Iterator[RerankedPart]:
         options = self.options
@@ -329,8 +344,8 @@ class Reranker:
         from joblib import delayed
 
         def call(lists: NBest) -> Any:
-            decider = self._decider(lists)
-            return delayed(BatchDecider.choose)(decider, decider.stripped(lists))
+            decider = self._decider(lists.feature_names)
+            return delayed(Decider.choose)(decider, decider.stripped(lists), threads=1)
 
         queued = (first.popleft() for _ in range(len(first)))
         calls = ((lists, call(lists)) for lists in chain(queued, tables))
@@ -357,7 +372,7 @@ class Reranker:
             decisions.choice,
             decisions.predictive,
             decisions.derivation,
-            self._settings.metric,
+            self._metric,
         )
         return RerankedPart(lists, result, predictions)
 
@@ -433,26 +448,6 @@ def rerank(
     bpa_ppl.errors.NotConverged: the posterior failed its check, so it is not used...
     """
     return reranker_with(as_draws(posterior), options)(nbest)
-
-
-@with_options(RerankOptions)
-def rerank_stream(
-    nbest: NBest | Iterable[NBest], posterior: Posterior, options: RerankOptions
-) -> Iterator[Reranked]:
-    """Rerank as `rerank` does, and yield the choices part by part; same arguments and errors.
-
-    Args:
-        nbest: as for `rerank`.
-        posterior: as for `rerank`.
-        options: as for `rerank`.
-
-    >>> from bpa_ppl import Draws
-    >>> lists = NBest.from_lists([["a", "b"]] * 100, [[[0.0], [1.0]]] * 100, ["LM0"])
-    >>> draws = Draws({"weights": np.ones((1, 4, 1))}, ("LM0",))
-    >>> [len(part.texts) for part in rerank_stream(lists, draws, unchecked=True)]
-    [64, 36]
-    """
-    return (part.result for part in reranker_with(as_draws(posterior), options).parts(nbest))
 
 
 def with_defaults(draws: Draws, defaults: Mapping[str, float] | None) -> Draws:

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import math
+from collections.abc import Iterator
 from typing import Any, ClassVar, Literal, NamedTuple
 
-import jax
-import jax.numpy as jnp
 import numpy as np
-from scipy.special import logsumexp
 
 from bpa_ppl.component import Component
-from bpa_ppl.models.probabilities import exp2, log_probabilities
 from bpa_ppl.nbest import Float64, Int64, NBest
 from bpa_ppl.posterior import Draws
 from bpa_ppl.quality.pairs import pairs_of
 from bpa_ppl.weights import match
 
-_LARGEST = 1e24  # sums of exp(score) up to which 32 bits hold shares of them
+#: Multiplications in one product of matrices. NumPy's library, OpenBLAS, computes products of this
+#: size in one thread, so that their bits do not depend on the number of threads, and arrays of this
+#: size stay in the cache of a processor.
+_PRODUCT = 1 << 17
 
 
 class AlignedDraws(NamedTuple):
@@ -30,9 +29,9 @@ class AlignedDraws(NamedTuple):
         exponent: 1/δ, the exponent of p(e|f,λ); 1 for draws of the posterior itself.
     """
 
-    weights: Any
-    log_weight: Any
-    log_joint: Any
+    weights: Float64
+    log_weight: Float64
+    log_joint: Float64
     exponent: float
 
     def thinned(self, count: int) -> AlignedDraws:
@@ -75,16 +74,26 @@ class AlignedDraws(NamedTuple):
         centred = self.weights - mean
         return mean, (share[:, None] * centred).T @ centred
 
-    def in_groups(self, size: int) -> AlignedDraws:
-        """Return the draws in groups of `size`, (groups, size, …); padding has weight 0."""
-        draws, features = self.weights.shape
-        fill = ((0, -draws % size),)
-        return AlignedDraws(
-            weights=np.pad(self.weights, (*fill, (0, 0))).reshape(-1, size, features),
-            log_weight=np.pad(self.log_weight, fill, constant_values=-np.inf).reshape(-1, size),
-            log_joint=np.pad(self.log_joint, fill, constant_values=-np.inf).reshape(-1, size),
-            exponent=self.exponent,
-        )
+    def blocks(self, features: Float64) -> Iterator[tuple[AlignedDraws, Float64]]:
+        """Yield a few draws at a time, with the scores that they give to the hypotheses of a list.
+
+        Args:
+            features: (N, K) of the hypotheses.
+
+        Yields:
+            d of the draws, and (N, d) scores, of which the highest is 0 for each draw.
+
+        >>> draws = AlignedDraws(np.array([[1.0], [-2.0]]), np.log([0.5, 0.5]), np.zeros(2), 1.0)
+        >>> [scores.tolist() for _, scores in draws.blocks(np.array([[0.0], [1.0]]))]
+        [[[-1.0, 0.0], [0.0, -2.0]]]
+        """
+        size = max(_PRODUCT // max(features.size, 1), 1)
+        for first in range(0, len(self.weights), size):
+            part = slice(first, first + size)
+            scores = features @ self.weights[part].T
+            scores -= scores.max(axis=0)
+            block = self.weights[part], self.log_weight[part], self.log_joint[part], self.exponent
+            yield AlignedDraws(*block), scores
 
 
 class Rule(Component, frozen=True):
@@ -95,10 +104,10 @@ class Rule(Component, frozen=True):
     by these probabilities (`decide`).
 
     Attributes:
+        averages: whether it averages over the draws, so that a few of them with the mean and
+            covariance of all make the same choices.
         needs_density: whether it needs the density of each draw.
         needs_texts: whether it chooses by `decide`, with the texts of the lists.
-        takes_numpy: whether `log_scores` takes arrays of NumPy as well, of 64 bits, and is faster
-            with them than with JAX where lists are short.
 
     `Predictive` is an example; the guide to additions has another one.
 
@@ -107,9 +116,9 @@ class Rule(Component, frozen=True):
     'chrf'
     """
 
+    averages: ClassVar[bool] = False
     needs_density: ClassVar[bool] = False
     needs_texts: ClassVar[bool] = False
-    takes_numpy: ClassVar[bool] = False
 
     @property
     def criterion(self) -> str | None:
@@ -134,21 +143,13 @@ class Rule(Component, frozen=True):
             exponent=float(draws.attrs.get("likelihood_exponent", 1.0)),
         )
 
-    def log_scores(self, features: Any, base: Any, draws: AlignedDraws) -> Any:
-        """Return the scores of the hypotheses of one list under some draws, (N, K) ↦ (N,).
-
-        JAX traces it; in a process that was forked after JAX was used it gets arrays of NumPy.
+    def log_scores(self, features: Float64, draws: AlignedDraws) -> Float64:
+        """Return the score of each hypothesis of one list, (N,).
 
         Args:
-            features: (N, K), relative to one hypothesis, whose scores are 0: the best one under the
-                mean of all draws.
-            base: (N,) 0, or `PADDING` for rows beyond the list: it is added to every score.
-            draws: some of the draws.
+            features: (N, K) of the hypotheses.
+            draws: the draws; `draws.blocks` computes the scores of the hypotheses under them.
         """
-        raise NotImplementedError
-
-    def combine(self, parts: jax.Array) -> jax.Array:
-        """Combine the scores under groups of draws into those under all, (groups, N) ↦ (N,)."""
         raise NotImplementedError
 
     def decide(self, lists: NBest, probabilities: Float64) -> Int64:
@@ -182,50 +183,24 @@ class Predictive(Rule, frozen=True):
     With w(λ) = p(A|λ)^(1/δ) p(λ|T) it is Eq. 11.
     """
 
-    takes_numpy: ClassVar[bool] = True
+    averages: ClassVar[bool] = True
 
-    def log_scores(self, features: Any, base: Any, draws: AlignedDraws) -> Any:
-        """Return the logarithm of the sum over these draws."""
-        is_numpy = isinstance(features, np.ndarray)
-
-        def carefully() -> Any:
-            log_p = log_probabilities(features, draws.weights, base)
-            log_joint = draws.exponent * log_p + draws.log_weight[None, :]
-            return (logsumexp if is_numpy else jax.nn.logsumexp)(log_joint, axis=1)
-
-        if draws.exponent != 1.0:
-            return carefully()
-        # Without the exponent one exponential a score is enough: the sum over draws is a product
-        # with the vector of w(λ) / Z(λ). One hypothesis has the score 0 with every draw, so that
-        # no Z(λ) is near 0; hardly ever is one too high to do without the highest score, the
-        # search for which takes a quarter of the time. To `base`, 0 or huge, no unit matters.
-        if is_numpy:
-            unnormalised = features @ draws.weights.T
-            unnormalised += base[:, None]
-            with np.errstate(over="ignore", divide="ignore"):
-                np.exp(unnormalised, out=unnormalised)
-                totals = unnormalised.sum(axis=0)
-                if totals.max() > _LARGEST:
-                    return carefully()
-                share = np.exp(draws.log_weight) / totals
-                return np.log(np.einsum("nd,d->n", unnormalised, share))
-        unnormalised = exp2((features / math.log(2)) @ draws.weights.T + base[:, None])
-        # Both sums are products, whose bits do not depend on the number of threads.
-        totals = jnp.ones_like(base) @ unnormalised
-        share = jnp.exp(draws.log_weight) / totals
-        finite = jnp.all(totals < _LARGEST)
-        result: jax.Array = jax.lax.cond(finite, lambda: jnp.log(unnormalised @ share), carefully)
-        return result
-
-    def combine(self, parts: jax.Array) -> jax.Array:
-        """Return the logarithm of the sum over groups."""
-        return jax.nn.logsumexp(parts, axis=0)
+    def log_scores(self, features: Float64, draws: AlignedDraws) -> Float64:
+        """Return the logarithm of the sum over the draws; −inf where it is too small."""
+        total = np.zeros(len(features))
+        for part, scores in draws.blocks(features):
+            unnormalised = np.exp(scores, out=scores)
+            share = unnormalised.sum(axis=0)
+            if draws.exponent != 1.0:
+                unnormalised = (unnormalised / share) ** draws.exponent
+                share = np.ones_like(share)
+            total += np.einsum("nd,d->n", unnormalised, np.exp(part.log_weight) / share)
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.log(total))
 
 
 class Map(Predictive, frozen=True):
     """The mode of the posterior decides."""
-
-    takes_numpy: ClassVar[bool] = False
 
     def align(self, draws: Draws, nbest: NBest) -> AlignedDraws:
         """Return the mode.
@@ -284,14 +259,10 @@ class Mean(Rule, frozen=True):
     some draws rank them high by chance; the mean of the scores does not.
     """
 
-    def log_scores(self, features: Any, base: Any, draws: AlignedDraws) -> Any:
-        """Return the part of the mean score that comes from these draws."""
-        share = features.__array_namespace__().exp(draws.log_weight)
-        return features @ (share @ draws.weights) + base * share.sum()
-
-    def combine(self, parts: jax.Array) -> jax.Array:
-        """Return the sum over groups of draws."""
-        return parts.sum(axis=0)
+    def log_scores(self, features: Float64, draws: AlignedDraws) -> Float64:
+        """Return the scores under the mean."""
+        share = np.exp(draws.log_weight)
+        return np.asarray(features @ (share @ draws.weights))
 
 
 class Viterbi(Rule, frozen=True):
@@ -300,13 +271,12 @@ class Viterbi(Rule, frozen=True):
     For a weighted sample the likelihoods have its exponent 1/δ, as they do in Eq. 11.
     """
 
-    needs_density = True
+    needs_density: ClassVar[bool] = True
 
-    def log_scores(self, features: Any, base: Any, draws: AlignedDraws) -> Any:
-        """Return the maximum over these draws."""
-        log_p = log_probabilities(features, draws.weights, base)
-        return (draws.exponent * log_p + draws.log_joint[None, :]).max(axis=1)
-
-    def combine(self, parts: jax.Array) -> jax.Array:
-        """Return the maximum over groups."""
-        return jnp.max(parts, axis=0)
+    def log_scores(self, features: Float64, draws: AlignedDraws) -> Float64:
+        """Return the maximum over the draws."""
+        best = np.full(len(features), -np.inf)
+        for part, scores in draws.blocks(features):
+            log_p = scores - np.log(np.exp(scores).sum(axis=0))
+            best = np.maximum(best, (part.exponent * log_p + part.log_joint).max(axis=1))
+        return best

@@ -45,9 +45,7 @@ def serve(
     """
 
     def load() -> Reranker:
-        reranker = Reranker(path, **options)
-        reranker.warm_up()
-        return reranker
+        return Reranker(path, **options)
 
     app = application(load, limits, hosts=[host, *allowed_hosts], started=_reload_on_hangup)
     listening = listen(host, port)

@@ -1,15 +1,12 @@
-"""Calibration of the probabilities and expected scores of reranking, and selective changes.
+"""Calibration of the probabilities and expected scores of reranking.
 
     python tests/benchmarks/bench_confidence.py [--domains NAME ...] [--draws 3] [--sentences 50]
 
-Adapts to sentences of a domain with `laplace`, which permits leave-one-out, and prints means over
-the draws, on other lists, at temperature 1 and at the temperature fitted by leave-one-out:
+Adapts to sentences of a domain with `laplace`, and prints means over the draws, on other lists:
 
-* the temperature, and the calibration error and Brier score of the event that the most probable
-  translation is the oracle;
-* the expected corpus TER against the oracles, the true one, and how often the interval contains it;
-* for several thresholds of `--min-confidence`, the share of changes of the baseline that are kept,
-  the share of these that are worse, and the test TER.
+* the calibration error and Brier score of the event that the most probable translation is the
+  oracle;
+* the expected corpus TER against the oracles, the true one, and how often the interval contains it.
 """
 
 from __future__ import annotations
@@ -24,10 +21,7 @@ from measuring import DOMAINS, Table, canonical, draw, parse_options, read_lists
 
 import bpa_ppl as bpa
 from bpa_ppl import NBest
-from bpa_ppl.decoding import selective
-from bpa_ppl.diagnostics import reliability, temperature
-
-THRESHOLDS = (-1.0, 0.5, 0.7, 0.9, 1.0)
+from bpa_ppl.diagnostics import reliability
 
 
 def read_domain(domain: str) -> tuple[NBest, NBest]:
@@ -50,26 +44,17 @@ def study(domain: str, likelihood: str, options: Any) -> None:
         sample = draw(pool, options.sentences, seed)
         settings = {"sampler": "laplace", "likelihood": likelihood, "seed": seed, "draws": 300}
         posterior = bpa.adapt(sample, canonical(), **settings)
-        fitted = temperature(posterior, sample).value
-        for name, value in (("T = 1", 1.0), ("fitted T", fitted)):
-            curve = reliability(posterior, test, oracle, temperature=value)
-            reranked = bpa.rerank(
-                test, posterior, unchecked=True, confidence=True, temperature=value
-            )
-            expected = reranked.confidence.corpus
-            true = bpa.corpus_score(reranked.texts, oracle_texts).value
-            kept = selective(reranked)
-            rows = {
-                "T, calibration error, Brier": (value, curve.error, curve.brier),
-                "TER expected, true, in interval": (
-                    expected.value,
-                    true,
-                    float(expected.low <= true <= expected.high),
-                ),
-                **{f"P > {p:g}: kept, worse, TER": tuple(kept.at(p)) for p in THRESHOLDS},
-            }
-            for row, values in rows.items():
-                results.setdefault(f"{name}: {row}", []).append(values)
+        curve = reliability(posterior, test, oracle)
+        reranked = bpa.rerank(test, posterior, unchecked=True, confidence=True)
+        expected = reranked.confidence.corpus
+        true = bpa.corpus_score(reranked.texts, oracle_texts).value
+        inside = float(expected.low <= true <= expected.high)
+        rows = {
+            "calibration error, Brier": (curve.error, curve.brier),
+            "TER expected, true, in interval": (expected.value, true, inside),
+        }
+        for row, values in rows.items():
+            results.setdefault(row, []).append(values)
     table = Table(f"{domain}, {likelihood}, |A| = {options.sentences}", "", "", "")
     for row, draws in results.items():
         table.row(row, *(f"{value:.3f}" for value in np.mean(draws, axis=0)))

@@ -57,7 +57,6 @@ def main() -> None:
     for size, width in SIZES:
         draws = posterior(options.draws, width)
         reranker = bpa.Reranker(draws)
-        reranker.warm_up([size])
         texts = [f"candidate {i}" for i in range(size)]
         tables = [2 * rng.normal(size=(size, width)) for _ in range(options.calls)]
         one = milliseconds(lambda table, r=reranker, t=texts: r.choose(t, table), tables)
@@ -75,7 +74,7 @@ def main() -> None:
 
 def fewer_draws() -> None:
     """Print the share of equal choices with fewer draws, on real lists."""
-    sizes = (100, 200, 400, 1000)
+    sizes = (100, 200, 400, 800)
     print("\nchoices (%) equal to those of all 4000 draws, with so many of them")
     print(f"{'lists, adaptation sentences':<32}" + "".join(f"{few:>8}" for few in sizes))
     cases = [
@@ -88,7 +87,7 @@ def fewer_draws() -> None:
     for name, adaptation, test, options in cases:
         weights = None if options else canonical()
         posterior = bpa.adapt(adaptation, weights, seed=3, **options)
-        every = bpa.Reranker(posterior, unchecked=True)(test).choice
+        every = bpa.Reranker(posterior, draws="all", unchecked=True)(test).choice
         print(f"{name:<32}", end="", flush=True)
         for few in sizes:
             choice = bpa.Reranker(posterior, unchecked=True, draws=few)(test).choice
@@ -99,7 +98,6 @@ def fewer_draws() -> None:
 def memory(draws: bpa.Draws) -> None:
     """Print what 10,000 calls with lists of all sizes leave in memory."""
     reranker, process = bpa.Reranker(draws), psutil.Process()
-    reranker.warm_up(range(1, 1001))
     rng = np.random.default_rng(2)
     features, texts = rng.normal(size=(1000, len(draws.features))), ["a"] * 1000
     print("\nresident memory in MiB after calls with 1 to 1000 candidates")

@@ -10,7 +10,6 @@ import pytest
 from command_line import refused, run, succeed
 
 import bpa_ppl as bpa
-from bpa_ppl.diagnostics import temperature
 from bpa_ppl.models import Margin, Pairs, Risk
 from bpa_ppl.posterior import read_draws
 
@@ -113,26 +112,11 @@ def test_weight_trace_takes_the_second_set(folder: Path) -> None:
         (("--prior", "none.json"), "none.json: "),
         (("--extra", "nbest"), "--extra-references"),
         (("--no-sentences",), "(--no-sentences)"),
-        (("--fit-temperature",), "leave-one-out"),
     ],
     ids=" ".join,
 )
 def test_options_that_cannot_be_used(folder: Path, options: tuple[str, ...], mention: str) -> None:
     refused(*MAP, *options, mention=mention)
-
-
-def test_a_temperature_is_fitted_printed_and_used(folder: Path) -> None:
-    laplace = (*ADAPT[:-1], "--sampler", "laplace", "-o", "new.nc")
-    rerank = ("rerank", "nbest", "-p", "new.nc", "-o", "out", "-q", "--details")
-    succeed(*laplace)
-    succeed(*rerank, "cold")
-    done = succeed(*laplace, "--fit-temperature")
-    draws = read_draws("new.nc")
-    fitted = temperature(draws, bpa.read_nbest("nbest", references="ref"))
-    assert str(fitted) in done.err.splitlines()
-    assert draws.attrs["temperature"] == pytest.approx(fitted.value)
-    succeed(*rerank, "warm")
-    assert Path("warm").read_text() != Path("cold").read_text()
 
 
 def divide(name: str, first: int, prefix: str) -> None:

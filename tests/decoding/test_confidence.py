@@ -1,4 +1,4 @@
-"""Expected scores of choices, compared with loops, and the minimum confidence of changes."""
+"""Expected scores of choices, compared with loops."""
 
 from __future__ import annotations
 
@@ -11,11 +11,10 @@ import numpy as np
 import pytest
 import reference_model
 from external_posterior import external_posterior
-from raising import raises
 from sacrebleu.metrics import BLEU, CHRF, TER
 
-from bpa_ppl import DataError, NBest, Reranked, UsageError, as_draws, corpus_score, rerank
-from bpa_ppl.decoding import Confidence, selective
+from bpa_ppl import NBest, Reranked, as_draws, rerank
+from bpa_ppl.decoding import Confidence
 from bpa_ppl.decoding.outputs import rerank_to
 from bpa_ppl.options import RerankOptions
 from bpa_ppl.quality import ter_edits
@@ -87,10 +86,6 @@ def test_better_is_by_the_criterion_of_the_posterior(
         assert result.confidence.better[s] == pytest.approx(p @ (new > old + 1e-9), abs=2e-5)
         assert result.confidence.worse[s] == pytest.approx(p @ (new < old - 1e-9), abs=2e-5)
     assert np.isnan(result.confidence.edits).all()
-    least = float(np.median(result.confidence.better[result.changed]))
-    kept = rerank(lists, posterior, unchecked=True, min_confidence=least)
-    takes = result.confidence.better > least
-    np.testing.assert_array_equal(kept.choice, np.where(takes, result.choice, result.canonical))
 
 
 @pytest.mark.parametrize("rule", ["predictive", "chrf"])
@@ -140,42 +135,6 @@ def test_interval_agrees_with_simulation(
     assert 0.93 < within < 0.97
 
 
-def test_min_confidence_limits_changes(lists: NBest, posterior: Any) -> None:
-    free = rerank(lists, posterior, unchecked=True, confidence=True)
-    assert free.confidence is not None
-    changed = [int(free.changed.sum())]
-    for least in (0.0, 0.3, 0.6, 1.0):
-        kept = rerank(lists, posterior, unchecked=True, min_confidence=least)
-        assert kept.confidence is not None
-        takes = free.confidence.better > least
-        np.testing.assert_array_equal(kept.choice, np.where(takes, free.choice, free.canonical))
-        assert kept.texts == lists.chosen(kept.choice)
-        np.testing.assert_array_equal(kept.confidence.better, free.confidence.better)
-        now = np.where(takes, free.confidence.edits, free.confidence.canonical_edits)
-        np.testing.assert_allclose(kept.confidence.edits, now)
-        changed.append(int(kept.changed.sum()))
-    assert changed == sorted(changed, reverse=True)
-    assert changed[0] > changed[3] > changed[4] == 0
-
-
-def test_temperature_is_a_power(lists: NBest, posterior: Any) -> None:
-    plainly = rerank(lists, posterior, unchecked=True)
-    flat = rerank(lists, posterior, unchecked=True, temperature=2.0)
-    np.testing.assert_array_equal(plainly.choice, flat.choice)
-    ratio = plainly.probability / plainly.canonical_probability
-    np.testing.assert_allclose(flat.probability / flat.canonical_probability, ratio**0.5, rtol=1e-5)
-
-
-def test_recorded_temperature_is_used(lists: NBest, posterior: Any) -> None:
-    posterior = posterior.copy()
-    posterior.attrs["temperature"] = 2.0
-    own = rerank(lists, posterior, unchecked=True)
-    given = rerank(lists, posterior, unchecked=True, temperature=2.0)
-    other = rerank(lists, posterior, unchecked=True, temperature=1.0)
-    assert own.probability.tobytes() == given.probability.tobytes()
-    assert own.probability[1:].tobytes() != other.probability[1:].tobytes()
-
-
 def test_single_draw_has_no_posterior_variance(
     lists: NBest, weights: reference_model.Array
 ) -> None:
@@ -193,42 +152,6 @@ def test_parts_are_concatenated_in_order(lists: NBest, posterior: Any) -> None:
     joined = Confidence.joined([part.confidence for part in parts if part.confidence is not None])
     np.testing.assert_allclose(joined.edits, whole.confidence.edits, rtol=1e-4)
     assert joined.by_draw.shape == (len(lists), DRAWS)
-
-
-@pytest.mark.parametrize(
-    ("parameter", "value"),
-    [
-        ("min_confidence", 1.5),
-        ("min_confidence", "0.5"),
-        ("min_confidence", np.nan),
-        ("temperature", 0),
-        ("temperature", np.inf),
-    ],
-)
-def test_rejects_numbers_out_of_range(
-    lists: NBest, posterior: Any, parameter: str, value: float
-) -> None:
-    with pytest.raises(UsageError) as error:
-        rerank(lists, posterior, unchecked=True, **{parameter: value})
-    assert error.value.parameter == parameter
-
-
-def test_selective_curve_agrees_with_min_confidence(lists: NBest) -> None:
-    rng = np.random.default_rng(2)
-    known = lists.with_references([rng.choice(lists.texts(s)) for s in range(len(lists))])
-    posterior = as_draws(external_posterior(rng.normal([-0.5, 0.4], 0.3, size=(1, 20, 2)), NAMES))
-    posterior = replace(posterior, constants={"canonical": np.array([0.4, 0.5])})
-    result = selective(rerank(known, posterior, unchecked=True, confidence=True))
-    for least in (0.3, 0.6, 0.8):
-        kept = rerank(known, posterior, unchecked=True, min_confidence=least)
-        coverage, _, ter = result.at(least)
-        assert ter == pytest.approx(corpus_score(kept.texts, known.references).value)
-        assert round(coverage * (len(result.coverage) - 1)) == kept.changed.sum()
-    assert 0 < result.at(0.6)[0] < 1
-    with raises(UsageError, parameter="result"):
-        selective(rerank(known, posterior, unchecked=True))
-    with raises(DataError, "missing-references"):
-        selective(rerank(lists, posterior, unchecked=True, confidence=True))
 
 
 @pytest.mark.parametrize("metric", ["ter", "bleu", "chrf", "mqm"])

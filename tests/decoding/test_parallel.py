@@ -49,17 +49,14 @@ def assert_equal(ours: Reranked, theirs: Reranked) -> None:
 class CustomRule(Rule, frozen=True):
     """A rule that workers cannot import and receive by pickling."""
 
-    def log_scores(self, features: Any, base: Any, draws: Any) -> Any:
-        return features[:, 0] + base
-
-    def combine(self, parts: Any) -> Any:
-        return parts[0]
+    def log_scores(self, features: Any, draws: Any) -> Any:
+        return features[:, 0]
 
 
 class KillingRule(CustomRule, frozen=True):
     """A rule that kills its process, like the out-of-memory killer."""
 
-    def log_scores(self, features: Any, base: Any, draws: Any) -> Any:
+    def log_scores(self, features: Any, draws: Any) -> Any:
         os.kill(os.getpid(), signal.SIGKILL)
 
 
@@ -112,7 +109,7 @@ def test_dask_cluster_gives_the_same_choices(lists: NBest, posterior: Any) -> No
         options = {"backend": "dask", "scheduler": address, "unchecked": True}
         cluster_result = rerank(lists, posterior, **options)
         with distributed.Client(cluster) as client:
-            known = client.run(lambda: "bpa_ppl.decoding.batches" in sys.modules)
+            known = client.run(lambda: "bpa_ppl.decoding.decider" in sys.modules)
         with pytest.raises(UsageError, match=r"a worker of the cluster is lost"):
             rerank(lists, posterior, rule=KillingRule(), **options)
     assert list(known.values()) == [True]

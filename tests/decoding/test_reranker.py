@@ -16,12 +16,12 @@ import pytest
 import reference_model
 from external_posterior import external_posterior
 from raising import raises
+from scipy.special import softmax
 
 import bpa_ppl as bpa
 from bpa_ppl import DataError, NBest, NotConverged, Reranker, UsageError, rerank
 from bpa_ppl.decoding import Candidate
-from bpa_ppl.decoding.batches import _log_scores, padded_size
-from bpa_ppl.decoding.rules import AlignedDraws, Mbr
+from bpa_ppl.decoding.rules import AlignedDraws, Mbr, Predictive
 from bpa_ppl.diagnostics import checks
 from bpa_ppl.diagnostics.checks import checked
 from bpa_ppl.notes import capture_notes
@@ -67,18 +67,18 @@ def test_choices_are_those_of_rerank(
     assert result.texts == expected.texts
     predictions = reranker.predict(lists)
     for s in range(len(lists)):
-        assert predictions[s][result.choice[s]] == pytest.approx(result.probability[s], rel=1e-7)
+        assert predictions[s][result.choice[s]] == result.probability[s]
         columns = lists[s].features.astype(float).T
         one = reranker.choose(lists.texts(s), dict(zip(NAMES, columns, strict=True)))
         assert (one.position, one.text) == (result.choice[s], result.texts[s])
-        assert one.probability == pytest.approx(result.probability[s], rel=2e-7)
+        assert one.probability == result.probability[s]
 
 
 def test_predictions_are_the_predictive_distribution(lists: NBest, draws: Draws) -> None:
-    predictions = Reranker(draws).predict(lists)
+    predictions = Reranker(draws, draws="all").predict(lists)
     expected = reference_model.predictive(lists, draws.flat)
     for s, p in enumerate(expected):
-        np.testing.assert_allclose(predictions[s], p, atol=2e-6)
+        np.testing.assert_allclose(predictions[s], p, atol=1e-12)
         entropy = -np.sum(p * np.log(p))
         assert predictions.entropy[s] == pytest.approx(entropy, abs=1e-4)
         best = predictions.top(2)[s]
@@ -165,7 +165,7 @@ def test_one_short_list_is_computed_as_many_are(scale: float, exponent: float) -
     many = reranker(NBest.from_lists([list("abcdefg")] * 20, tables, NAMES))
     for table, choice, probability in zip(tables, many.choice, many.probability, strict=True):
         one = reranker.choose(list("abcdefg"), table)
-        assert (one.position, one.probability) == (choice, pytest.approx(probability, rel=3e-7))
+        assert (one.position, one.probability) == (choice, probability)
 
 
 def test_coroutines_can_wait_for_threads(draws: Draws) -> None:
@@ -180,7 +180,7 @@ def test_coroutines_can_wait_for_threads(draws: Draws) -> None:
 
 
 def test_pickled_rerankers_give_the_same_bits(lists: NBest, draws: Draws) -> None:
-    reranker = Reranker(draws, temperature=2.0, draws=500)
+    reranker = Reranker(draws, draws=500)
     expected = reranker.predict(lists).probability
     copy = pickle.loads(pickle.dumps(reranker))
     np.testing.assert_array_equal(copy.predict(lists).probability, expected)
@@ -202,6 +202,7 @@ def test_the_order_of_features_does_not_matter(draws: Draws) -> None:
         ({"LM0": [1, np.nan], "TM0": [0, 1], "WordPenalty0": [0, 1]}, "bad-number", "features"),
         ({"LM0": [1, 1e39], "TM0": [0, 1], "WordPenalty0": [0, 1]}, "bad-number", "features"),
         ({"LM0": [1.0, 0.0], "Other": [0.0, 1.0]}, "missing-feature", "features"),
+        ({name: [0, 1] for name in (*NAMES, "Other")}, "unknown-name", "features"),
         (np.zeros((2, 2)), "wrong-length", "features"),
         (np.zeros((3, 2)), "wrong-length", "features"),  # transposed
     ],
@@ -216,23 +217,13 @@ def test_a_list_without_texts_is_an_error(draws: Draws) -> None:
         Reranker(draws).choose([], {name: [] for name in NAMES})
 
 
-def test_a_dozen_programs_serve_a_thousand_candidates(draws: Draws) -> None:
-    reranker = Reranker(draws)
-    reranker.warm_up(range(1, 101))
-    known = _log_scores._cache_size()
-    rng = np.random.default_rng(0)
-    for size in (1, 3, 16, 40, 77, 100):
-        reranker.choose(["a"] * size, rng.normal(size=(size, 3)))
-    assert _log_scores._cache_size() == known
-    assert len({padded_size(n) for n in range(1, 1001)}) <= 12
-
-
 def test_fewer_draws_make_nearly_the_same_choices(draws: Draws, rng: np.random.Generator) -> None:
     lists = NBest.from_lists([["a", "b"] * 5] * 500, rng.normal(size=(500, 10, 3)) * 3, NAMES)
-    few, every = Reranker(draws, draws=200)(lists), Reranker(draws)(lists)
+    few, every = Reranker(draws, draws=200)(lists), Reranker(draws, draws="all")(lists)
     assert np.mean(few.choice == every.choice) > 0.97
-    with raises(UsageError, parameter="draws"):
-        Reranker(draws, draws=0)
+    for wrong in (0, "every", 1.5, "-1"):
+        with raises(UsageError, parameter="draws"):
+            Reranker(draws, draws=wrong)
 
 
 @pytest.mark.parametrize("add", [["length"], ["consensus", "length"]])
@@ -246,6 +237,65 @@ def test_features_of_the_posterior_are_computed(add: list[str]) -> None:
     whole = reranker(lists)
     one = reranker.choose(texts, {"LM0": lm})
     assert (one.text, one.probability) == (whole.texts[0], pytest.approx(whole.probability[0]))
+
+
+@pytest.mark.filterwarnings("ignore:all choices from")
+def test_one_list_with_categories_and_sources(rng: np.random.Generator) -> None:
+    """A posterior of indicators, consensus and length chooses from one list as from a file."""
+    texts = [["a cat", "a black cat", "the black cat"]] * 30
+    systems = [["online", "local", "online"]] * 30
+    table = rng.normal(size=(30, 3, 1))
+    gains = [2 * lm[:, 0] + 0.3 * rng.normal(size=3) for lm in table]
+    lists = NBest.from_lists(texts, table, ["lm"], extras={"system": systems, "human": gains})
+    posterior = bpa.adapt(
+        lists,
+        None,
+        metric="human",
+        categorical="system",
+        add=["consensus", "length"],
+        sampler="laplace",
+    )
+    reranker = Reranker(posterior, unchecked=True)
+    assert reranker.needs == ("system",)
+    whole = reranker(lists)
+    one = reranker.choose(texts[0], {"lm": table[0, :, 0]}, system=systems[0])
+    assert (one.position, one.probability) == (whole.choice[0], whole.probability[0])
+    for columns, code in (
+        ({}, "missing-feature"),
+        ({"system": systems[0], "place": systems[0]}, "unknown-name"),
+    ):
+        with raises(DataError, code, parameter="columns"):
+            reranker.choose(texts[0], {"lm": [1, 1, 1]}, **columns)
+    with raises(DataError, "wrong-length", parameter="system"):
+        reranker.choose(texts[0], {"lm": [1, 1, 1]}, system=["online"])
+
+
+LIGHT = """
+import sys
+import bpa_ppl.decoding
+from bpa_ppl import Draws, NBest, Reranker
+draws = Draws({"weights": [[[0.5]] * 500] * 4}, ("lm",))
+reranker = Reranker(draws, unchecked=True)
+reranker.choose(["a", "b"], {"lm": [0.0, 1.0]})
+reranker(NBest.from_lists([["a", "b"]] * 100, [[[0.0], [1.0]]] * 100, ["lm"]))
+print({*sys.modules} & {"jax", "numba", "xarray", "pandas", "arviz"})
+"""
+
+
+def test_choosing_loads_no_heavy_library() -> None:
+    done = subprocess.run([sys.executable, "-c", LIGHT], capture_output=True, text=True)
+    assert done.stdout == "set()\n", done.stderr
+
+
+@pytest.mark.parametrize("draws", [1, 700])
+@pytest.mark.parametrize("size", [1, 3, 400, 6000])
+def test_blocks_of_draws_cover_all_of_them(size: int, draws: int) -> None:
+    """Blocks of any size give the sums of a plain loop."""
+    rng = np.random.default_rng(size)
+    features, weights = rng.normal(size=(size, 30)), rng.normal(size=(draws, 30))
+    aligned = AlignedDraws(weights, np.full(draws, -np.log(draws)), np.zeros(draws), 1.0)
+    expected = np.mean([softmax(features @ vector) for vector in weights], axis=0)
+    np.testing.assert_allclose(np.exp(Predictive().log_scores(features, aligned)), expected)
 
 
 def test_unregistered_components_are_named(draws: Draws) -> None:
@@ -270,6 +320,7 @@ draws = Draws(
     log_density=rng.normal(size=(4, 500)), constants={"mode": np.ones(3)},
 )
 lists = NBest.from_lists([["a b", "a c", "b"]] * 5, rng.normal(size=(5, 3, 3)), draws.features)
+adapt(lists[:0], None, sampler="map", prior_only=True)
 rerankers = [Reranker(draws, rule=rule) for rule in ("predictive", "viterbi", "mbr")]
 
 def predicted(i):
@@ -287,7 +338,7 @@ with multiprocessing.get_context("spawn").Pool(1) as pool:
     np.testing.assert_array_equal(spawned.probability, expected[0])
 with multiprocessing.get_context("fork").Pool(2) as pool:
     for p, q in zip(pool.map_async(predicted, range(3)).get(60), expected):
-        np.testing.assert_allclose(p, q, atol=2e-6)
+        np.testing.assert_array_equal(p, q)
     assert pool.map_async(refused, range(1)).get(60) == ["forked"]
 """
 
@@ -317,7 +368,7 @@ def test_few_draws_have_the_moments_of_all(features: int, weighted: bool) -> Non
 
 
 def test_few_draws_choose_as_all_do(lists: NBest, draws: Draws) -> None:
-    every = Reranker(draws).predict(lists).probability
+    every = Reranker(draws, draws="all").predict(lists).probability
     for few in (100, 400):
         probability = Reranker(draws, draws=few).predict(lists).probability
         np.testing.assert_allclose(probability, every, atol=1.5 / few)

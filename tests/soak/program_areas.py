@@ -116,7 +116,7 @@ _CALLS: list[tuple[Callable[..., Any], dict[str, Any]]] = [
     (
         lambda **given: rerank(sample_lists(), sample_draws(), unchecked=True, **given),
         {"rule": "mean", "derivations": "separate", "temperature": 1.0, "draws": 3}
-        | {"min_confidence": 0.5, "confidence": True, "defaults": {"W": 1.0}, "moved_files": {}},
+        | {"confidence": True, "defaults": {"W": 1.0}, "moved_files": {}},
     ),
     _setting(SAMPLERS, "imh", draws=100, chains=2),
     _setting(SAMPLERS, "rwm", draws=100, warmup=10),

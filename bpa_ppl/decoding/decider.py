@@ -1,0 +1,201 @@
+"""Decider: chooses from each list by the draws of a posterior."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from functools import cached_property
+from numbers import Integral
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from bpa_ppl.decoding.confidence import Confidence, confidence_in
+from bpa_ppl.decoding.rules import AlignedDraws, Rule
+from bpa_ppl.errors import DataError
+from bpa_ppl.nbest import Float32, Float64, Int64, NBest
+from bpa_ppl.posterior import Draws
+from bpa_ppl.registry import RULES
+
+_CHUNK = 16  # lists per call in a thread
+_THREADS = 8  # at most
+_SMALL = 1_000_000  # candidates times draws up to which threads take longer than they save
+_SPREAD = 64  # draws that the spread of an expectation is computed from
+#: Draws that rules which average use by default, moved to the mean and covariance of all.
+FEW_DRAWS = 800
+
+
+class Decisions(NamedTuple):
+    """The choice from each of some lists (S sentences): see `Reranked`.
+
+    Attributes `derivation` and `predictive` are (hypotheses,): the probability of each derivation,
+    and of what it stands for, which is its string where equal strings are summed.
+    """
+
+    choice: Int64
+    probability: Float64
+    canonical: Int64
+    canonical_probability: Float64
+    derivation: Float64
+    predictive: Float64
+    confidence: Confidence | None
+
+
+@dataclass(frozen=True, eq=False)
+class Decider:
+    """The draws of a posterior, in the order of certain columns, and the rule that chooses by them.
+
+    Attributes:
+        rule: the decision rule.
+        draws: the draws.
+        canonical: (K,) the canonical weights, or None where they are not known.
+        derivations: `separate` or `summed`.
+        confidence: whether to compute what is expected of the choices.
+        metric: of the expected scores, such as `ter`; None for none of them.
+        column: the column of gains whose expected value is computed, where the lists carry it.
+    """
+
+    rule: Rule
+    draws: AlignedDraws
+    canonical: Float64 | None = None
+    derivations: str = "separate"
+    confidence: bool = False
+    metric: str | None = "ter"
+    column: str | None = None
+
+    @classmethod
+    def of(
+        cls, draws: Draws, lists: NBest, rule: Rule, count: int | str | None = None, **options: Any
+    ) -> Decider:
+        """Return the decider for lists with these columns.
+
+        Args:
+            draws: of a posterior.
+            lists: with the columns.
+            rule: the decision rule.
+            count: how many draws to use, or `all`; None takes what the rule needs.
+            **options: the other attributes.
+
+        Raises:
+            DataError: if lists and posterior do not have the same features, or the rule needs
+                what the posterior does not record.
+        """
+        if rule.needs_density and draws.log_weight is None and draws.log_density is None:
+            raise DataError(
+                f"the rule {RULES.name_of(rule)} needs the density of each draw (lp), which this "
+                "posterior does not record: use the rule predictive",
+                parameter="rule",
+                code="not-supported",
+            )
+        aligned = rule.align(draws, lists)
+        if count is None and rule.averages and len(aligned.weights) > FEW_DRAWS:
+            count = FEW_DRAWS
+        if isinstance(count, Integral):
+            few = aligned.thinned(count)
+            aligned = few if rule.needs_density else few.with_moments_of(aligned)
+        canonical = None
+        if draws.canonical is not None:
+            canonical = draws.aligned(lists, draws.canonical[None])[0]
+        return cls(rule, aligned, canonical, **options)
+
+    @property
+    def needs_texts(self) -> bool:
+        """Whether the texts of lists matter, beyond which ones are equal."""
+        return self.rule.needs_texts or self.confidence
+
+    @cached_property
+    def _some(self) -> AlignedDraws:
+        """Some of the draws, each as often as its share is of them."""
+        return self.draws.thinned(_SPREAD)
+
+    def stripped(self, lists: NBest) -> NBest:
+        """Return lists with no more than the decider uses, to be sent to a worker process."""
+        kept = {*lists.extras, *lists.sentence_extras} - {self.column}
+        lists = lists.without("totals", "references", "sources", *kept)
+        return lists if self.needs_texts else replace(lists, strings=("",) * len(lists.strings))
+
+    def probabilities(self, features: Float32) -> Float64:
+        """Return the probability of each derivation of one list, (N, K) ↦ (N,)."""
+        # The bits of a product depend on the order of its arrays in memory.
+        scores = self.rule.log_scores(np.ascontiguousarray(features, np.float64), self.draws)
+        p = np.exp(scores - scores.max())
+        return np.asarray(p / p.sum())
+
+    def choice(self, p: Float64, strings: npt.NDArray[np.integer]) -> tuple[int, Float64]:
+        """Return the choice from one list, and the probability of what each candidate stands for.
+
+        That is its derivation, or its string.
+
+        Args:
+            p: (N,) of the derivations.
+            strings: (N,) numbers that are equal for equal strings.
+        """
+        if self.derivations == "separate":
+            return int(p.argmax()), p
+        group = np.unique(strings, return_inverse=True)[1]
+        support: Float64 = np.bincount(group, weights=p)[group].astype(np.float64)
+        # The best derivation of the winning string represents it.
+        return int(np.where(support == support.max(), p, -1.0).argmax()), support
+
+    def choose(self, lists: NBest, *, threads: int = _THREADS) -> Decisions:
+        """Return the choice from each list.
+
+        Args:
+            lists: some lists.
+            threads: how many compute at once, at most.
+        """
+        if self.needs_texts:
+            lists = self.stripped(lists)
+        threads = min(threads, os.cpu_count() or 1)
+        small = len(lists.features) * len(self.draws.weights) <= _SMALL
+        if small or threads == 1 or len(lists) <= _CHUNK:
+            return self._of_chunk(lists)
+        with ThreadPoolExecutor(threads) as pool:
+            parts = list(pool.map(self._of_chunk, lists.chunks(_CHUNK)))
+        return Decisions(*map(joined, zip(*parts, strict=True)))
+
+    def _of_chunk(self, lists: NBest) -> Decisions:
+        p, support = np.empty((2, len(lists.features)))
+        choice = np.empty(len(lists), np.int64)
+        for s in range(len(lists)):
+            rows = lists.rows(s)
+            p[rows] = self.probabilities(lists.features[rows])
+            choice[s], support[rows] = self.choice(p[rows], lists.string_index[rows])
+        if self.rule.needs_texts:
+            choice = self.rule.decide(lists, p)
+        canonical = np.zeros(len(lists), np.int64)
+        if self.canonical is not None:
+            canonical = lists.best(lists.scores(self.canonical))
+        first = lists.offsets[:-1]
+        return Decisions(
+            choice=choice,
+            probability=support[first + choice],
+            canonical=canonical,
+            canonical_probability=support[first + canonical],
+            derivation=p,
+            predictive=support,
+            confidence=self._confidence(lists, p, choice, canonical) if self.confidence else None,
+        )
+
+    def _confidence(self, lists: NBest, p: Float64, choice: Int64, canonical: Int64) -> Confidence:
+        gain = self.rule.criterion or self.metric or "chrf"
+        chosen = np.column_stack([choice, canonical])
+        return confidence_in(
+            lists, p, self._some, chosen, gain=gain, metric=self.metric, column=self.column
+        )
+
+
+def joined(column: Sequence[Any]) -> Any:
+    """Concatenate a field of several parts: lists, arrays, confidence or None.
+
+    >>> joined([["a"], ["b", "c"]]), joined([None, None])
+    (['a', 'b', 'c'], None)
+    """
+    if isinstance(column[0], list):
+        return [item for part in column for item in part]
+    if column[0] is None or isinstance(column[0], Confidence):
+        return Confidence.joined(column) if column[0] else None
+    return np.concatenate(column)
