@@ -14,9 +14,10 @@ from bpa_ppl.quality.pairs import pairs_of
 from bpa_ppl.weights import match
 
 #: Multiplications in one product of matrices. NumPy's library, OpenBLAS, computes products of this
-#: size in one thread, so that their bits do not depend on the number of threads, and arrays of this
-#: size stay in the cache of a processor.
-_PRODUCT = 1 << 17
+#: size in one thread, so that their bits do not depend on the number of threads.
+_PRODUCT = 1 << 18
+_SCORES = 1 << 17  # scores in one block, which stay in the cache of a processor
+_LEAST = 16  # draws in one block at least
 
 
 class AlignedDraws(NamedTuple):
@@ -87,10 +88,15 @@ class AlignedDraws(NamedTuple):
         >>> [scores.tolist() for _, scores in draws.blocks(np.array([[0.0], [1.0]]))]
         [[[-1.0, 0.0], [0.0, -2.0]]]
         """
-        size = max(_PRODUCT // max(features.size, 1), 1)
+        count, width = features.shape
+        size = min(max(_SCORES // count, _LEAST), len(self.weights))
+        rows = max(_PRODUCT // max(size * width, 1), 1)
         for first in range(0, len(self.weights), size):
             part = slice(first, first + size)
-            scores = features @ self.weights[part].T
+            vectors = self.weights[part].T
+            scores = np.empty((count, vectors.shape[1]))
+            for row in range(0, count, rows):
+                np.matmul(features[row : row + rows], vectors, out=scores[row : row + rows])
             scores -= scores.max(axis=0)
             block = self.weights[part], self.log_weight[part], self.log_joint[part], self.exponent
             yield AlignedDraws(*block), scores
