@@ -29,9 +29,6 @@ def judge(
     add: shared.Add = None,
     pairs: str = "mixed",
     slip: float = 0.05,
-    show: int = 2,
-    strengths: bool = False,
-    rate: bool = False,
     simulate: str | None = None,
     noise: float = 0.0,
     clicks: str = "10,20,50",
@@ -58,9 +55,6 @@ def judge(
         categorical: Make a feature of each value of this text column, such as the system.
         pairs: How pairs are chosen: mixed, information or random.
         slip: Probability of a random answer.
-        show: How many candidates a question shows, from 2 to 6; of more than two the best is named.
-        strengths: Ask whether a candidate is slightly, clearly or much better than the other.
-        rate: Ask for a rating of each candidate from 1 to 5, instead of the best one.
         simulate: Answer by this column of judgements instead of a rater, and print how much of the
             headroom is won on the other half of the lists.
         noise: With --simulate: probability of a random answer.
@@ -71,19 +65,14 @@ def judge(
         seed: Seed of the questions.
     """
     lists = reading.read(nbest, None, sources)
-    if strengths and (rate or show > 2):
-        problem = "how much better is asked of two candidates: leave out the other option"
-        raise UsageError(problem, parameter="strengths", code="conflict")
     options: dict[str, Any] = {"features": features, "exclude": exclude, "add": add}
-    options |= {"categorical": categorical, "slip": slip, "show": show}
-    kind = {"strengths": strengths, "rate": rate}
+    options |= {"categorical": categorical, "slip": slip}
     start = _start(weights, prior)
     if simulate is not None:
         if output is not None:
             problem = "a simulation prints a table: leave out the output"
             raise UsageError(problem, parameter="output", code="conflict")
-        rules = {"noise": noise, **kind}
-        print(_simulated(lists, start, simulate, options, rules, _numbers(clicks), sessions, quiet))
+        print(_simulated(lists, start, simulate, options, noise, _numbers(clicks), sessions, quiet))
         return
     if output is None:
         raise UsageError("give a file for the judgements", parameter="output", code="missing")
@@ -97,7 +86,6 @@ def judge(
     session = Session(lists, start, journal=output, rater=rater, seed=seed, pairs=pairs, **options)
     serve(
         session,
-        **kind,
         files=[Path(name) for name in (nbest, sources) if name is not None and name != "-"],
         host=host,
         port=port,
@@ -136,14 +124,15 @@ def _simulated(
     start: Any,
     column: str,
     options: dict[str, Any],
-    rules: dict[str, Any],
+    noise: float,
     clicks: list[int],
     sessions: int,
     quiet: bool,
 ) -> str:
     """Return a table of the headroom that simulated sessions win, by how pairs are chosen."""
-    from bpa_ppl.judging import Session, learning_curve
+    from bpa_ppl.judging import Session
     from bpa_ppl.judging.session import PAIRS
+    from bpa_ppl.judging.simulation import learning_curve
 
     order = np.random.default_rng(5).permutation(len(lists))
     pool, test = (lists[np.sort(half)] for half in np.array_split(order, 2))
@@ -154,7 +143,7 @@ def _simulated(
             curves = []
             for seed in range(sessions):
                 run = session.restarted(seed, pairs)
-                curves.append(learning_curve(run, test, column, clicks, **rules))
+                curves.append(learning_curve(run, test, column, clicks, noise))
                 report(done * sessions + seed + 1, len(PAIRS) * sessions, "sessions")
             mean, spread = np.mean(curves, axis=0), 2 * np.std(curves, axis=0)
             cells = [f"{m:.3f} ± {s:.3f}" for m, s in zip(mean, spread, strict=True)]

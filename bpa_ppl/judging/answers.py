@@ -4,11 +4,9 @@ The model is that of the likelihood `preference`. The score of a candidate is s 
 
     p(first) : p(second) : p(tie) = e^{u/2} : e^{−u/2} : ν,   u = s_first − s_second
 
-(Davidson 1970), so that "no difference" is always a possible answer; log ν ~ N(0, 1). Of more
-candidates each is the best with a probability proportional to e^s (Luce 1959). With probability ε
-one of the possible answers is given at random, and an answer of weight w counts as p^w. The prior
-of λ is Gaussian. The mode takes a few Newton steps from the previous one, about a millisecond for
-a hundred answers.
+(Davidson 1970), so that "no difference" is always a possible answer; log ν ~ N(0, 1). With
+probability ε one of the three answers is given at random. The prior of λ is Gaussian. The mode
+takes a few Newton steps from the previous one, about a millisecond for a hundred answers.
 
 The scale τ of the prior of features without a canonical weight is learned from the answers. It
 maximises
@@ -39,12 +37,12 @@ _STEPS, _TOLERANCE = 100, 1e-7  # of Newton's method; a squared length in standa
 
 
 class Alternatives(NamedTuple):
-    """The possible answers to a question: its A candidates, and of a pair "no difference".
+    """The possible answers to a question: the first, the second candidate, and "no difference".
 
     Attributes:
-        features: (…, A, K + 1) coefficients of λ and log ν in the score of each; several questions
+        features: (…, 3, K + 1) coefficients of λ and log ν in the score of each; several questions
             have more axes in front.
-        base: (…, A) the rest of the score.
+        base: (…, 3) the rest of the score.
     """
 
     features: Float64
@@ -52,28 +50,25 @@ class Alternatives(NamedTuple):
 
     @classmethod
     def of(cls, features: Float64, base: Float64) -> Self:
-        """Return the possible answers to a question about candidates.
+        """Return the possible answers to a question about two candidates.
 
         Args:
-            features: (…, m, K) weighted features of the candidates.
-            base: (…, m) their scores by the features with a fixed weight.
+            features: (…, 2, K) weighted features of the candidates.
+            base: (…, 2) their scores by the features with a fixed weight.
 
         >>> pair = Alternatives.of(np.array([[3.0], [1.0]]), np.zeros(2))
         >>> pair.features.tolist()  # half of u, minus half of u, and log ν
         [[1.0, 0.0], [-1.0, 0.0], [0.0, 1.0]]
         """
-        centred = np.zeros((*features.shape[:-1], features.shape[-1] + 1))
-        centred[..., :-1] = features - features.mean(axis=-2, keepdims=True)
-        score = base - base.mean(axis=-1, keepdims=True)
-        if score.shape[-1] == 2:
-            tie = np.zeros_like(centred[..., :1, :])
-            tie[..., -1] = 1.0
-            centred = np.concatenate([centred, tie], axis=-2)
-            score = np.concatenate([score, np.zeros_like(score[..., :1])], axis=-1)
-        return cls(centred, score)
+        coefficients = np.zeros((*features.shape[:-2], 3, features.shape[-1] + 1))
+        coefficients[..., :2, :-1] = features - features.mean(axis=-2, keepdims=True)
+        coefficients[..., 2, -1] = 1.0
+        score = np.zeros((*base.shape[:-1], 3))
+        score[..., :2] = base - base.mean(axis=-1, keepdims=True)
+        return cls(coefficients, score)
 
     def probabilities(self, theta: Float64, slip: float = 0.0) -> Float64:
-        """Return the probability of each answer given each of D values of λ and log ν, (…, A, D).
+        """Return the probability of each answer given each of D values of λ and log ν, (…, 3, D).
 
         Args:
             theta: (D, K + 1).
@@ -98,54 +93,40 @@ class Alternatives(NamedTuple):
         return np.asarray((centred * p).T @ centred)
 
 
-class Answers(NamedTuple):
-    """Answers to n questions of up to A alternatives each, about K weighted features.
+class Comparisons(NamedTuple):
+    """Questions that were answered: n pairs of candidates with K weighted features.
 
     Attributes:
-        features: (n, A, K + 1) as in `Alternatives`; 0 beyond those of a question.
-        base: (n, A); −∞ beyond those of a question.
-        size: (n,) how many alternatives each question has.
-        chosen: (n,) positions of the answers.
-        weight: (n,) how much each counts.
+        features: (n, 3, K + 1) as in `Alternatives`.
+        base: (n, 3) likewise.
+        chosen: (n,) the answers: 0 the first candidate, 1 the second, 2 no difference.
     """
 
     features: Float64
     base: Float64
-    size: Int64
     chosen: Int64
-    weight: Float64
 
     @classmethod
     def none(cls, features: int) -> Self:
-        """Return no answers about some number of weighted features."""
-        none = np.zeros(0, np.int64)
-        return cls(np.zeros((0, 3, features + 1)), np.zeros((0, 3)), none, none, np.zeros(0))
+        """Return no comparisons, with some number of weighted features."""
+        return cls(np.zeros((0, 3, features + 1)), np.zeros((0, 3)), np.zeros(0, np.int64))
 
-    def added(self, question: Alternatives, chosen: int, weight: float = 1.0) -> Self:
-        """Return these answers and one more.
+    def added(self, question: Alternatives, chosen: int) -> Self:
+        """Return these comparisons and one more.
 
         >>> pair = Alternatives.of(np.array([[3.0], [1.0]]), np.zeros(2))
-        >>> answers = Answers.none(1).added(pair, 2, weight=0.5)
-        >>> answers.features.shape, answers.chosen.tolist(), answers.weight.tolist()
-        ((1, 3, 2), [2], [0.5])
+        >>> Comparisons.none(1).added(pair, 2).chosen.tolist()
+        [2]
         """
-        width = max(self.base.shape[1], len(question.base))
-        more, missing = width - self.base.shape[1], width - len(question.base)
-        features = np.pad(self.features, ((0, 0), (0, more), (0, 0)))
-        base = np.pad(self.base, ((0, 0), (0, more)), constant_values=-np.inf)
-        own = np.pad(question.features, ((0, missing), (0, 0)))
-        own_base = np.pad(question.base, (0, missing), constant_values=-np.inf)
-        return self._replace(
-            features=np.concatenate([features, own[None]]),
-            base=np.concatenate([base, own_base[None]]),
-            size=np.append(self.size, len(question.base)),
-            chosen=np.append(self.chosen, chosen),
-            weight=np.append(self.weight, weight),
+        return type(self)(
+            np.concatenate([self.features, question.features[None]]),
+            np.concatenate([self.base, question.base[None]]),
+            np.append(self.chosen, chosen),
         )
 
     def first(self, count: int) -> Self:
-        """Return the first of these answers."""
-        return self._replace(**{name: values[:count] for name, values in self._asdict().items()})
+        """Return the first of these comparisons."""
+        return type(self)(self.features[:count], self.base[:count], self.chosen[:count])
 
 
 class Gaussian(NamedTuple):
@@ -195,7 +176,7 @@ class Density(NamedTuple):
     curvature: Float64
 
     @classmethod
-    def at(cls, theta: Float64, answers: Answers, prior: Gaussian, slip: float = 0.0) -> Self:
+    def at(cls, theta: Float64, answers: Comparisons, prior: Gaussian, slip: float = 0.0) -> Self:
         """Return the density given some answers.
 
         Args:
@@ -205,7 +186,7 @@ class Density(NamedTuple):
             slip: ε, from 0 to below 1.
 
         >>> prior = Gaussian.prior(np.zeros(1), np.eye(1))
-        >>> Density.at(np.array([0.0, 2.0]), Answers.none(1), prior).value
+        >>> Density.at(np.array([0.0, 2.0]), Comparisons.none(1), prior).value
         -2.0
         """
         features, rows = answers.features, np.arange(len(answers.base))
@@ -213,22 +194,22 @@ class Density(NamedTuple):
         log_total, p = normalised(scores, axis=1)
         log_own = np.log1p(-slip) + scores[rows, answers.chosen] - log_total[:, 0]
         with np.errstate(divide="ignore"):  # without slips it is −∞
-            log_p = np.logaddexp(log_own, np.log(slip / answers.size))
-        weight = answers.weight * np.exp(log_own - log_p)  # of answers that are no slips
+            log_p = np.logaddexp(log_own, np.log(slip / 3))
+        weight = np.exp(log_own - log_p)  # the probability that the answer is no slip
         mean = np.einsum("na,nak->nk", p, features)
         scaled = (features * np.sqrt(weight[:, None] * p)[..., None]).reshape(-1, len(theta))
         centre = mean * np.sqrt(weight)[:, None]
         precision = np.linalg.inv(prior.covariance)
         pull = precision @ (prior.mean - theta)
         return cls(
-            float(answers.weight @ log_p - 0.5 * pull @ (prior.mean - theta)),
+            float(log_p.sum() - 0.5 * pull @ (prior.mean - theta)),
             weight @ (features[rows, answers.chosen] - mean) + pull,
             scaled.T @ scaled - centre.T @ centre + precision,
         )
 
 
 def posterior(
-    answers: Answers, prior: Gaussian, slip: float = 0.0, start: Float64 | None = None
+    answers: Comparisons, prior: Gaussian, slip: float = 0.0, start: Float64 | None = None
 ) -> Gaussian:
     """Return Laplace's approximation of the posterior of λ and log ν.
 
@@ -240,7 +221,7 @@ def posterior(
 
     >>> prior = Gaussian.prior(np.zeros(1), np.eye(1))
     >>> pair = Alternatives.of(np.array([[2.0], [0.0]]), np.zeros(2))
-    >>> posterior(Answers.none(1).added(pair, 0), prior).mean.round(2).tolist()
+    >>> posterior(Comparisons.none(1).added(pair, 0), prior).mean.round(2).tolist()
     [0.6, -0.25]
     """
     theta = prior.mean if start is None else start
@@ -260,7 +241,9 @@ def posterior(
     return Gaussian(theta, (covariance + covariance.T) / 2)
 
 
-def log_evidence(answers: Answers, prior: Gaussian, weights: Gaussian, slip: float = 0.0) -> float:
+def log_evidence(
+    answers: Comparisons, prior: Gaussian, weights: Gaussian, slip: float = 0.0
+) -> float:
     """Return log p(answers) by Laplace's approximation.
 
     Args:
@@ -270,7 +253,7 @@ def log_evidence(answers: Answers, prior: Gaussian, weights: Gaussian, slip: flo
         slip: ε, from 0 to below 1.
 
     >>> prior = Gaussian.prior(np.zeros(1), np.eye(1))
-    >>> log_evidence(Answers.none(1), prior, prior)
+    >>> log_evidence(Comparisons.none(1), prior, prior)
     0.0
     """
     value = Density.at(weights.mean, answers, prior, slip).value
@@ -279,7 +262,7 @@ def log_evidence(answers: Answers, prior: Gaussian, weights: Gaussian, slip: flo
 
 
 def learn_scale(
-    answers: Answers, prior_of: Callable[[float], Gaussian], features: int, slip: float = 0.0
+    answers: Comparisons, prior_of: Callable[[float], Gaussian], features: int, slip: float = 0.0
 ) -> float:
     """Return the scale τ of the prior that is most probable given the answers.
 
@@ -291,10 +274,10 @@ def learn_scale(
 
     >>> def prior_of(scale):
     ...     return Gaussian.prior(np.zeros(1), scale**2 * np.eye(1))
-    >>> pair, answers = Alternatives.of(np.array([[2.0], [0.0]]), np.zeros(2)), Answers.none(1)
+    >>> pair, answers = Alternatives.of(np.array([[2.0], [0.0]]), np.zeros(2)), Comparisons.none(1)
     >>> for _ in range(20):
     ...     answers = answers.added(pair, 0)
-    >>> scale = learn_scale(Answers.none(1), prior_of, 1)
+    >>> scale = learn_scale(Comparisons.none(1), prior_of, 1)
     >>> round(scale, 3) == round(OF_ANSWERS.median(1), 3) < learn_scale(answers, prior_of, 1)
     True
     """

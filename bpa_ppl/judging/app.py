@@ -43,16 +43,10 @@ class _Undo(msgspec.Struct, forbid_unknown_fields=True):
 class _Answer(msgspec.Struct, forbid_unknown_fields=True):
     number: int
     answer: str
-    strength: str | None = None
     correction: str | None = None
 
 
-class _Ratings(msgspec.Struct, forbid_unknown_fields=True):
-    number: int
-    ratings: list[int]
-
-
-_Body = TypeVar("_Body", _Undo, _Answer, _Ratings)
+_Body = TypeVar("_Body", _Undo, _Answer)
 _Content = dict[str, Any]
 
 
@@ -76,8 +70,6 @@ def application(
     session: Session,
     token: str,
     *,
-    strengths: bool = False,
-    rate: bool = False,
     files: Sequence[Path] = (),
     hosts: Sequence[str] = (),
 ) -> Starlette:
@@ -86,17 +78,12 @@ def application(
     Args:
         session: whose questions are answered. Requests wait for each other.
         token: the first part of the path of every address, of letters, digits, `-` and `_`.
-        strengths: whether the page asks how much better the best candidate is.
-        rate: whether it asks for a rating of each candidate instead of the best one.
         files: of the lists; if one changes, answers are refused.
         hosts: names of the server, besides 127.0.0.1 and localhost; requests to other names are
             refused.
     """
     lock = Lock()
     states = {path: _file_state(path) for path in files}
-
-    def view() -> _Content:
-        return {**question_view(session), "strengths": strengths, "rate": rate}
 
     def changed(number: int, work: Callable[[], object]) -> tuple[int, _Content]:
         """Change the session if its question is still the one of a request."""
@@ -106,9 +93,9 @@ def application(
                 raise DataError(problem, path, code="mismatch")
         if number != session.next().number:
             problem = "the question was answered in another window"
-            return 409, {"error": problem, "code": "stale", "question": view()}
+            return 409, {"error": problem, "code": "stale", "question": question_view(session)}
         work()
-        return 200, view()
+        return 200, question_view(session)
 
     def locked(work: Callable[[], tuple[int, _Content]]) -> tuple[int, _Content]:
         with lock:
@@ -120,7 +107,7 @@ def application(
         return Response(body, status, media_type="application/json", headers=_HEADERS)
 
     async def question(request: Request) -> Response:
-        return await reply(lambda: (200, view()))
+        return await reply(lambda: (200, question_view(session)))
 
     async def state(request: Request) -> Response:
         return await reply(lambda: (200, panel(session)))
@@ -130,17 +117,13 @@ def application(
 
         def work() -> None:
             correction = None
-            if given.answer in PLACES[: len(session.next().texts)]:
+            if given.answer in PLACES:
                 preferred = session.next().texts[PLACES.index(given.answer)]
                 if (given.correction or "").strip() not in ("", preferred.strip()):
                     correction = given.correction
-            session.answer(given.answer, strength=given.strength, correction=correction)
+            session.answer(given.answer, correction=correction)
 
         return await reply(partial(changed, given.number, work))
-
-    async def ratings(request: Request) -> Response:
-        given = await _read(request, _Ratings)
-        return await reply(partial(changed, given.number, partial(session.rate, given.ratings)))
 
     async def undo(request: Request) -> Response:
         given = await _read(request, _Undo)
@@ -150,7 +133,6 @@ def application(
         Route("/question", question),
         Route("/state", state),
         Route("/answer", answer, methods=["POST"]),
-        Route("/ratings", ratings, methods=["POST"]),
         Route("/undo", undo, methods=["POST"]),
     ]
     pages = static_routes("bpa_ppl.judging", _HEADERS)

@@ -9,9 +9,8 @@ The first line describes the session, and each other line is an answer:
     {"undo": 2}
 
 (each on one line). `candidates` are positions in the list, in the order in which they were shown;
-`answer` is `first`, `second` and so on, the best of them; `tie`; `skip`, which says nothing; or
-`rated`, and `ratings` has a number from 1 to 5 for each. `strength` may say how much better the
-best one is: `slightly`, `clearly` or `much`. `undo` takes the answer in that line of the file back.
+`answer` is `first` or `second`, the better one; `tie`; or `skip`, which says nothing. `undo` takes
+the answer in that line of the file back.
 """
 
 from __future__ import annotations
@@ -22,7 +21,6 @@ import os
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from itertools import combinations
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias
 
@@ -32,13 +30,9 @@ from bpa_ppl.errors import DataError, UsageError, one_of, quoted
 from bpa_ppl.notes import log_info
 
 FORMAT, VERSION = "judgements", 1
-#: The possible answers: the best candidate by its place, no difference, none, and ratings.
-PLACES = ("first", "second", "third", "fourth", "fifth", "sixth")
-TIE, SKIP, RATED = "tie", "skip", "rated"
-#: How much better the best one is, and how much such an answer counts.
-STRENGTHS = {"slightly": 0.3, "clearly": 1.0, "much": 2.5}
-#: The lowest and the highest rating.
-RATINGS = (1, 5)
+#: The possible answers: the better candidate by its place, no difference, and none.
+PLACES, TIE, SKIP = ("first", "second"), "tie", "skip"
+ANSWERS = (*PLACES, TIE, SKIP)
 #: Why a pair was asked.
 RANDOM, INFORMATION, REPEAT = "random", "information", "repeat"
 
@@ -46,6 +40,8 @@ RANDOM, INFORMATION, REPEAT = "random", "information", "repeat"
 #: What corrections may not contain: it is neither shown nor stored.
 _NO_TEXT = re.compile("[\0\ud800-\udfff]")
 _MALFORMED = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+#: Fields of answers that `bpa judge` no longer asks for.
+_REMOVED = {"strength", "ratings"}
 _Position: TypeAlias = Annotated[int, msgspec.Meta(ge=0)]
 
 
@@ -55,14 +51,10 @@ class Judgement:
 
     Attributes:
         id: of the list.
-        candidates: the positions of two candidates or more in the list, as they were shown.
-        answer: the place of the best one, `first`, `second` and so on; of two also `tie`; `skip`;
-            or `rated`.
+        candidates: the positions of two candidates in the list, as they were shown.
+        answer: the place of the better one, `first` or `second`; `tie`; or `skip`.
         asked: why they were shown: `random`, `information` or `repeat`.
-        strength: how much better the best one is: `slightly`, `clearly`, `much`, or None, which
-            counts as `clearly`.
-        ratings: a number from 1 to 5 of each candidate, or None.
-        predicted: the probability of each to be the best of them by the weights before the answer.
+        predicted: the probability of each to be the better one by the weights before the answer.
         rater: who gave it, if known.
         correction: a text that the rater wrote for the source, or None.
         time: of the answer, as ISO 8601 prints it.
@@ -72,74 +64,41 @@ class Judgement:
 
     >>> Judgement("a", (1, 0), "first", rater="ann").best
     1
-    >>> Judgement("a", (1, 0, 2), "rated", ratings=(2, 5, 2)).choices[0]
-    ((1, 0), 1, 1.0)
     """
 
     id: int | str
     candidates: tuple[_Position, ...]
     answer: str
     asked: str = RANDOM
-    strength: str | None = None
-    ratings: tuple[int, ...] | None = None
     predicted: tuple[float, ...] | None = None
     rater: str | None = None
     correction: str | None = None
     time: str = ""
 
     def __post_init__(self) -> None:
-        count = len(self.candidates)
-        if not 2 <= count == len(set(self.candidates)) <= len(PLACES):
-            problem = f"candidates are not two to {len(PLACES)} different ones"
-            raise UsageError(problem, parameter="candidates")
-        one_of(self.answer, (*answers_to(count), RATED), "answer")
-        if self.strength is not None:
-            one_of(self.strength, tuple(STRENGTHS), "strength", "strength")
-        if (self.answer == RATED) is not (self.ratings is not None):
-            raise UsageError("ratings belong to the answer rated", parameter="ratings")
-        low, high = RATINGS
-        if self.ratings is not None and (
-            len(self.ratings) != count
-            or not all(type(rating) is int and low <= rating <= high for rating in self.ratings)
-        ):
-            problem = f"give a whole number from {low} to {high} for each candidate"
-            raise UsageError(f"{problem}, not {self.ratings}", parameter="ratings")
-        if self.predicted is not None and len(self.predicted) != count:
+        if not len(self.candidates) == len(set(self.candidates)) == 2:
+            problem = "candidates are not two different ones: write a comparison of more as "
+            raise UsageError(f"{problem}`rankings` of the lists", parameter="candidates")
+        one_of(self.answer, ANSWERS, "answer")
+        if self.predicted is not None and len(self.predicted) != 2:
             raise UsageError("predicted is not a number for each candidate", parameter="predicted")
         if self.correction is not None and _NO_TEXT.search(self.correction):
             problem = "a correction is a text without NUL: write it again"
             raise UsageError(problem, parameter="correction")
 
     @property
-    def choices(self) -> list[tuple[tuple[int, ...], int, float]]:
-        """What the answer says: one choice, none if it was skipped, or one of each rated pair.
+    def chosen(self) -> int | None:
+        """What the answer says: 0 the first candidate, 1 the second, 2 no difference, None nothing.
 
-        A choice is among candidates, given by their positions in the list; the number of the best
-        of them, or 2 if there is no difference between two; and how much it counts.
+        >>> Judgement("a", (1, 0), "tie").chosen
+        2
         """
-        if self.ratings is not None:
-            rated = zip(self.candidates, self.ratings, strict=True)
-            return [
-                ((one, other), 2 if left == right else int(right > left), 1.0)
-                for (one, left), (other, right) in combinations(rated, 2)
-            ]
-        if self.answer == SKIP:
-            return []
-        if self.answer == TIE:
-            return [(self.candidates, 2, 1.0)]
-        weight = STRENGTHS[self.strength or "clearly"]
-        return [(self.candidates, PLACES.index(self.answer), weight)]
+        return None if self.answer == SKIP else ANSWERS.index(self.answer)
 
     @property
     def best(self) -> int | None:
-        """The position of the best candidate in its list; None if the answer names none."""
-        if self.ratings is not None:
-            highest = max(self.ratings)
-            unique = self.ratings.count(highest) == 1
-            return self.candidates[self.ratings.index(highest)] if unique else None
-        if self.answer in PLACES:
-            return self.candidates[PLACES.index(self.answer)]
-        return None
+        """The position of the better candidate in its list; None if the answer names none."""
+        return self.candidates[PLACES.index(self.answer)] if self.answer in PLACES else None
 
     def record(self) -> dict[str, Any]:
         """Return the fields of its line.
@@ -150,15 +109,6 @@ class Judgement:
         fields = {name: value for name, value in vars(self).items() if value not in (None, "")}
         fields.pop("rater", None)  # the header has it
         return fields
-
-
-def answers_to(count: int) -> tuple[str, ...]:
-    """Return the possible answers to a question about some number of candidates.
-
-    >>> answers_to(2), answers_to(3)
-    (('first', 'second', 'tie', 'skip'), ('first', 'second', 'third', 'skip'))
-    """
-    return (*PLACES[:count], *([TIE] if count == 2 else []), SKIP)
 
 
 @dataclass(frozen=True)
@@ -252,6 +202,8 @@ def _parsed(content: bytes, path: str | Path) -> tuple[Journal, int]:
                 kept.remove(undone)
                 entries.append(undone)
             else:
+                if _REMOVED & record.keys():
+                    raise ValueError("strengths and ratings are no longer read")
                 judgement = msgspec.convert(record, Judgement)
                 entries.append(replace(judgement, rater=header.get("rater")))
                 kept.add(number)

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 from bpa_ppl.caching import content_hash
 from bpa_ppl.errors import DataError, quoted
 from bpa_ppl.judging.journal import Journal
 from bpa_ppl.nbest import NBest
-from bpa_ppl.quality.preferences import PREFERENCES, RANKINGS, TIES
+from bpa_ppl.quality.preferences import PREFERENCES, TIES
 
 
 def with_judgements(nbest: NBest, journals: Iterable[Journal]) -> NBest:
-    """Return lists with the answers of some raters as `preferences`, `ties` and `rankings`.
+    """Return lists with the answers of some raters as `preferences` and `ties`.
 
-    Entries that the lists have already are kept, and skipped questions are left out. Each pair of
-    rated candidates becomes a preference or a tie, and corrections become references.
+    Entries that the lists have already are kept, and skipped questions are left out. Corrections
+    become references.
 
     Args:
         nbest: the lists that were judged.
@@ -34,7 +34,7 @@ def with_judgements(nbest: NBest, journals: Iterable[Journal]) -> NBest:
     """
     position = {identifier: s for s, identifier in enumerate(nbest.ids)}
     columns: dict[str, list[list[Any]]] = {}
-    for name in (PREFERENCES, TIES, RANKINGS):
+    for name in (PREFERENCES, TIES):
         given = nbest.sentence_extras.get(name, [None] * len(nbest))
         columns[name] = [list(entries or []) for entries in given]
     references = list(nbest.references or [()] * len(nbest))
@@ -53,28 +53,13 @@ def with_judgements(nbest: NBest, journals: Iterable[Journal]) -> NBest:
                 problem = f"the list {quoted(judgement.id)} of {nbest.origin} has no candidates "
                 problem += f"{shown}: give the lists that were judged"
                 raise DataError(problem, journal.path, line if journal.path else None)
-            for choice in judgement.choices:
-                name, entry = _entry(*choice, rater)
+            if judgement.chosen is not None:
+                name = TIES if judgement.chosen == 2 else PREFERENCES
+                pair = shown[::-1] if judgement.chosen == 1 else shown
+                entry = pair if rater is None else {"candidates": pair, "rater": rater}
                 columns[name][sentence].append(entry)
             if judgement.correction:
                 references[sentence] = (*references[sentence], judgement.correction)
     filled = {name: [entries or None for entries in column] for name, column in columns.items()}
     judged = nbest.with_sentence_extras(**{n: c for n, c in filled.items() if any(c)})
     return judged.with_references(references) if any(references) else judged
-
-
-def _entry(
-    candidates: Sequence[int], chosen: int, weight: float, rater: str | None
-) -> tuple[str, Any]:
-    """Return the name of the column that a choice belongs to, and its entry there."""
-    others: list[Any] = list(candidates)
-    if chosen == len(others):
-        name, entry = TIES, others
-    else:
-        best = others.pop(chosen)
-        several = len(others) > 1
-        name, entry = (RANKINGS, [best, others]) if several else (PREFERENCES, [best, *others])
-    if rater is None and weight == 1:
-        return name, entry
-    fields = {"candidates": entry, "weight": weight, "rater": rater}
-    return name, {key: value for key, value in fields.items() if value not in (None, 1)}

@@ -34,12 +34,11 @@ class Outlook(NamedTuple):
         predicted: of the answers to random questions that name a best candidate, how many the
             weights before predicted.
         predicted_before: the same of the prior.
-        by_chance: how many a guess would predict.
-        random: how many such answers there are.
+        random: how many such answers there are; a guess predicts half of them.
         repeated: questions that were asked twice.
         agreed: how many of them were answered alike.
 
-    >>> state = Outlook(30, 100, 40, 0.6, 0.7, 0.5, 0.002, 12.0, 8.0, 7.5, 15, 2, 2)
+    >>> state = Outlook(30, 100, 40, 0.6, 0.7, 0.5, 0.002, 12.0, 8.0, 15, 2, 2)
     >>> state.changed / state.lists, state.predicted > state.predicted_before
     (0.4, True)
     """
@@ -53,23 +52,22 @@ class Outlook(NamedTuple):
     further: float
     predicted: float
     predicted_before: float
-    by_chance: float
     random: int
     repeated: int
     agreed: int
 
 
-class Tally:
+class AnswerCounts:
     """Counts of answers: to random questions, that were predicted or not, and to repeated ones.
 
     Attributes:
         answers: all but those that were skipped.
-        random, predicted, predicted_before, by_chance, repeated, agreed: as in `Outlook`.
+        random, predicted, predicted_before, repeated, agreed: as in `Outlook`.
     """
 
     def __init__(self) -> None:
         self.answers = self.random = self.repeated = self.agreed = 0
-        self.predicted = self.predicted_before = self.by_chance = 0.0
+        self.predicted = self.predicted_before = 0.0
         self._best: dict[tuple[int | str, frozenset[int]], int | None] = {}
 
     def add(self, judgement: Judgement, scores_before: Float64) -> None:
@@ -90,11 +88,8 @@ class Tally:
         if judgement.asked == RANDOM and best is not None:
             self.random += 1
             number = judgement.candidates.index(best)
-            equal = np.zeros(len(judgement.candidates))
-            predicted = equal if judgement.predicted is None else np.array(judgement.predicted)
-            self.predicted += _hit(predicted, number)
+            self.predicted += _hit(np.array(judgement.predicted or (0.5, 0.5)), number)
             self.predicted_before += _hit(scores_before, number)
-            self.by_chance += _hit(equal, number)
 
 
 def outlook(
@@ -102,8 +97,7 @@ def outlook(
     pool: Int64,
     choices_before: Int64,
     weights: Gaussian,
-    tally: Tally,
-    count: int = 2,
+    counts: AnswerCounts,
 ) -> Outlook:
     """Return what the answers of a session have changed, and what further ones would.
 
@@ -112,38 +106,35 @@ def outlook(
         pool: lists with candidates that differ.
         choices_before: (S,) those of the prior.
         weights: the posterior.
-        tally: of the answers.
-        count: how many candidates a further question compares.
+        counts: of the answers.
     """
     choices = candidates.choices(weights)
     rng = np.random.default_rng(0)
     table = candidates.lists(rng.choice(pool, min(_LISTS, len(pool)), replace=False))
-    best, headroom, least, further = _expected(table, weights, rng, count)
+    best, headroom, least, further = _expected(table, weights, rng)
     return Outlook(
-        answers=tally.answers,
+        answers=counts.answers,
         lists=len(choices),
         changed=int((choices != choices_before).sum()),
         best=best,
         headroom=headroom,
         least=least,
         further=further,
-        predicted=tally.predicted,
-        predicted_before=tally.predicted_before,
-        by_chance=tally.by_chance,
-        random=tally.random,
-        repeated=tally.repeated,
-        agreed=tally.agreed,
+        predicted=counts.predicted,
+        predicted_before=counts.predicted_before,
+        random=counts.random,
+        repeated=counts.repeated,
+        agreed=counts.agreed,
     )
 
 
 def _hit(scores: Float64, best: int) -> float:
-    """Return whether the highest score is that of the best candidate; 1/n if n scores are it."""
-    highest = scores == scores.max()
-    return float(highest[best] / highest.sum())
+    """Return whether the score of the best of two candidates is higher; 0.5 if they are equal."""
+    return float(np.heaviside(scores[best] - scores[1 - best], 0.5))
 
 
 def _expected(
-    table: Candidates, weights: Gaussian, rng: np.random.Generator, count: int = 2
+    table: Candidates, weights: Gaussian, rng: np.random.Generator
 ) -> tuple[float, float, float, float]:
     """Return P(best), the share of the headroom, its low quantile, and its growth by answers.
 
@@ -167,7 +158,7 @@ def _expected(
     share = np.divide(won, total, out=np.ones_like(won), where=total > 0)
     information = np.zeros_like(weights.covariance)
     for sentence in rng.integers(len(starts), size=_FURTHER):
-        question = table.alternatives(table.random(sentence, count, rng))
+        question = table.alternatives(table.random_pair(sentence, rng))
         information += question.information(weights.mean)
     told = weights.covariance @ information
     lost = np.linalg.solve(np.eye(len(told)) + told, told @ weights.covariance)

@@ -39,7 +39,7 @@ class Candidates(NamedTuple):
         return self.features @ weights.T + self.base[:, None]
 
     def alternatives(self, rows: Int64) -> Alternatives:
-        """Return the possible answers to questions about candidates with these rows, (…, m)."""
+        """Return the possible answers to questions about two candidates each, rows (…, 2)."""
         return Alternatives.of(self.features[rows], self.base[rows])
 
     def lists(self, chosen: Int64) -> Candidates:
@@ -62,18 +62,17 @@ class Candidates(NamedTuple):
         where = np.where(scores == np.repeat(top, sizes, axis=0), position[:, None], len(scores))
         return np.asarray(np.minimum.reduceat(where, self.offsets[:-1], axis=0))
 
-    def random(self, sentence: int, count: int, rng: np.random.Generator) -> Int64:
-        """Return the rows of random candidates of a list whose texts differ.
+    def random_pair(self, sentence: int, rng: np.random.Generator) -> Int64:
+        """Return the rows of two random candidates of a list whose texts differ.
 
         Args:
-            sentence: the position of the list.
-            count: how many candidates; fewer if the list does not have as many texts.
+            sentence: the position of the list, which has two different texts.
             rng: of the candidates.
         """
         start, end = self.offsets[sentence : sentence + 2]
         order = start + rng.permutation(end - start)
         _, first = np.unique(self.text[order], return_index=True)
-        return np.asarray(order[np.sort(first)[:count]])
+        return np.asarray(order[np.sort(first)[:2]])
 
 
 def informative(
@@ -83,9 +82,8 @@ def informative(
     rng: np.random.Generator,
     slip: float = 0.0,
     about: str = "choices",
-    count: int = 2,
 ) -> tuple[int, Int64]:
-    """Return a list, and rows of its candidates whose comparison is expected to tell much.
+    """Return a list, and rows of two candidates whose comparison is expected to tell much.
 
     It is the best of a few random questions.
 
@@ -97,18 +95,11 @@ def informative(
         slip: the probability of a random answer.
         about: what the answer is to inform about: the `weights`, or the best candidates of some
             other lists, their `choices`.
-        count: how many candidates to compare.
     """
     lists = rng.choice(pool, _QUESTIONS)
-    questions = [candidates.random(sentence, count, rng) for sentence in lists]
+    questions = np.array([candidates.random_pair(sentence, rng) for sentence in lists])
     draws = weights.sample(rng, _DRAWS)
-    sizes = np.array(list(map(len, questions)))
-    p = np.zeros((sizes.max() + 1, len(lists), _DRAWS))
-    for size in np.unique(sizes):
-        equal = np.flatnonzero(sizes == size)
-        rows = np.array([questions[number] for number in equal])
-        of_size = candidates.alternatives(rows).probabilities(draws, slip)
-        p[: of_size.shape[1], equal] = of_size.swapaxes(0, 1)
+    p = candidates.alternatives(questions).probabilities(draws, slip).swapaxes(0, 1)
     information = np.zeros(len(lists))
     if about == "choices":
         others = candidates.lists(rng.choice(pool, min(_LISTS, len(pool)), replace=False))

@@ -14,8 +14,6 @@ from bpa_ppl.serving.web import listen, run
 def serve(
     session: Session,
     *,
-    strengths: bool = False,
-    rate: bool = False,
     files: Sequence[Path] = (),
     host: str = "127.0.0.1",
     port: int = 8000,
@@ -26,8 +24,6 @@ def serve(
 
     Args:
         session: whose questions are answered.
-        strengths: whether the page asks how much better the best candidate is.
-        rate: whether it asks for a rating of each candidate instead of the best one.
         files: of the lists; if one changes, answers are refused.
         host: the address to listen on; by default only this computer can connect. The browser must
             use this name, 127.0.0.1 or localhost.
@@ -40,8 +36,7 @@ def serve(
         UsageError: if the address cannot be used.
     """
     token = secrets.token_urlsafe(24)
-    hosts = [host, *allowed_hosts]
-    app = application(session, token, strengths=strengths, rate=rate, files=files, hosts=hosts)
+    app = application(session, token, files=files, hosts=[host, *allowed_hosts])
     listening = listen(host, port)
     if ready is not None:
         ready(f"http://{host}:{listening.getsockname()[1]}/{token}/")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from copy import copy
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -16,21 +16,18 @@ from scipy.special import softmax
 from bpa_ppl.caching import content_hash
 from bpa_ppl.columns import counted
 from bpa_ppl.errors import DataError, UsageError, checked_seed, one_of, quoted, require
-from bpa_ppl.judging.answers import Answers, Gaussian, learn_scale, posterior
+from bpa_ppl.judging.answers import Comparisons, Gaussian, learn_scale, posterior
 from bpa_ppl.judging.journal import (
     INFORMATION,
-    PLACES,
     RANDOM,
-    RATED,
     REPEAT,
     SKIP,
     Journal,
     JournalFile,
     Judgement,
-    answers_to,
 )
 from bpa_ppl.judging.merging import with_judgements
-from bpa_ppl.judging.outlook import Outlook, Tally, outlook
+from bpa_ppl.judging.outlook import AnswerCounts, Outlook, outlook
 from bpa_ppl.judging.questions import ABOUT, Candidates, informative
 from bpa_ppl.models import Preference, Preparation, Prior
 from bpa_ppl.models.priors.isotropic import OF_ANSWERS
@@ -54,7 +51,7 @@ _REPEAT_EVERY = 12
 
 @dataclass(frozen=True)
 class Question:
-    """Candidates to compare.
+    """Two candidates to compare.
 
     Attributes:
         id: of the list.
@@ -79,7 +76,7 @@ class Question:
 
 
 class Session:
-    """Comparisons of two candidates or more, and the posterior of the weights after each.
+    """Comparisons of two candidates, and the posterior of the weights after each.
 
     Every other question is the one of some random ones from which most is expected to be learned
     (Lindley 1956), in turn about the weights and about the choices of all lists. The others are
@@ -98,8 +95,6 @@ class Session:
         slip: the probability of a random answer, see `bpa_ppl.models.Preference`.
         pairs: how questions are chosen: `mixed`, as above, or all by `information`, or all at
             `random`.
-        show: how many candidates a question compares, from 2 to 6; fewer if a list has fewer
-            different texts.
         **options: options of `adapt` that say what the features are: `features`, `exclude`,
             `categorical`, `add`, `fixed`, `defaults`, `lower_is_better`.
 
@@ -127,9 +122,6 @@ class Session:
     ...     _ = session.add(Judgement(question.id, question.candidates, "tie"))
     >>> sum(map(len, filter(None, session.judged.sentence_extras["ties"])))
     2
-    >>> better = session.next().candidates.index(0)
-    >>> session.rate([5, 2] if better == 0 else [2, 5]).best  # the position in the list
-    0
     >>> session.posterior.posterior["weights"].shape, session.restarted(seed=1).judgements
     ((4, 1000, 1), ())
     """
@@ -144,16 +136,11 @@ class Session:
         seed: int = 0,
         slip: float = 0.05,
         pairs: str = "mixed",
-        show: int = 2,
         **options: Any,
     ) -> None:
         require(lists, NBest, "a session compares candidates of n-best lists (NBest)", "lists")
         self.lists, self.rater, self.seed, self.slip = lists, rater, checked_seed(seed), slip
         self.pairs = one_of(pairs, PAIRS, "way of choosing pairs", "pairs")
-        self.show = show
-        if not 2 <= show <= len(PLACES):
-            problem = f"a question shows 2 to {len(PLACES)} candidates, not {show}"
-            raise UsageError(problem, parameter="show", code="invalid-setting")
         header = {
             "lists": Path(lists.origin).name,
             "sha256": content_hash(lists),
@@ -210,48 +197,26 @@ class Session:
             self._question = self._choose(self._lines)
         return self._question
 
-    def answer(
-        self, answer: str, *, strength: str | None = None, correction: str | None = None
-    ) -> Judgement:
+    def answer(self, answer: str, *, correction: str | None = None) -> Judgement:
         """Record the answer to the question that `next` returned, and update the posterior.
 
         Args:
-            answer: the place of the best candidate, `first`, `second` and so on; of two candidates
-                also `tie`; or `skip`.
-            strength: how much better it is: `slightly`, `clearly` or `much`.
+            answer: the place of the better candidate, `first` or `second`; `tie`; or `skip`.
             correction: a text that the rater wrote for the source.
 
         Raises:
             DataError: if the journal cannot be written; the answer then does not count.
             UsageError: if there is no such answer.
         """
-        one_of(answer, answers_to(len(self.next().candidates)), "answer")
-        return self._answered(answer=answer, strength=strength, correction=correction)
-
-    def rate(self, ratings: Sequence[int]) -> Judgement:
-        """Record a rating of each candidate of the question that `next` returned.
-
-        Each pair of them counts as a comparison; equal ratings as no difference.
-
-        Args:
-            ratings: whole numbers from 1, bad, to 5, excellent.
-
-        Raises:
-            DataError: if the journal cannot be written; the ratings then do not count.
-            UsageError: if there is not such a number for each candidate.
-        """
-        return self._answered(answer=RATED, ratings=tuple(ratings))
-
-    def _answered(self, **fields: Any) -> Judgement:
-        """Record what was answered to the question."""
         question = self.next()
         return self.add(
             Judgement(
                 id=question.id,
                 candidates=question.candidates,
+                answer=answer,
                 asked=question.asked,
                 rater=self.rater,
-                **fields,
+                correction=correction,
             )
         )
 
@@ -326,11 +291,11 @@ class Session:
     def outlook(self) -> Outlook:
         """Return what the answers so far have changed, and what further ones would."""
         table, before = self._candidates, self._choices_before
-        return outlook(table, self._pool, before, self.weights, self._tally, self.show)
+        return outlook(table, self._pool, before, self.weights, self._counts)
 
     @property
     def judged(self) -> NBest:
-        """The lists with the answers so far as `preferences`, `ties` and `rankings`."""
+        """The lists with the answers so far as `preferences` and `ties`."""
         return with_judgements(self.lists, [Journal({}, self.judgements)])
 
     @property
@@ -358,8 +323,8 @@ class Session:
 
     def _recompute(self) -> None:
         """Compute the posterior from the prior and all answers."""
-        self.weights, self._answers = self._before, Answers.none(len(self.features))
-        self._tally, self._learned = Tally(), 0
+        self.weights, self._answers = self._before, Comparisons.none(len(self.features))
+        self._counts, self._learned = AnswerCounts(), 0
         self.prior = self._start.prior(OF_ANSWERS.median(self._start.scaled))
         for judgement in self._judgements.values():
             self._observe(judgement)
@@ -367,10 +332,10 @@ class Session:
 
     def _observe(self, judgement: Judgement) -> None:
         """Add an answer to those of the posterior."""
-        self._tally.add(judgement, self._scores(judgement, self._before))
-        for candidates, chosen, weight in judgement.choices:
-            question = self._candidates.alternatives(self._rows(judgement.id, candidates))
-            self._answers = self._answers.added(question, chosen, weight)
+        self._counts.add(judgement, self._scores(judgement, self._before))
+        if judgement.chosen is not None:
+            question = self._candidates.alternatives(self._rows(judgement))
+            self._answers = self._answers.added(question, judgement.chosen)
 
     def _update(self) -> None:
         """Compute the posterior; learn the scale of the prior again if it is due.
@@ -392,14 +357,14 @@ class Session:
         start = self.weights.mean
         self.weights = posterior(self._answers, _gaussian(self.prior), self.slip, start)
 
-    def _rows(self, identifier: int | str, candidates: Sequence[int]) -> Int64:
-        """Return the rows of some candidates of a list."""
-        start = self._candidates.offsets[self._position[identifier]]
-        return np.asarray(start + np.array(candidates, np.int64))
+    def _rows(self, judgement: Judgement) -> Int64:
+        """Return the rows of the candidates of an answer."""
+        start = self._candidates.offsets[self._position[judgement.id]]
+        return np.asarray(start + np.array(judgement.candidates, np.int64))
 
     def _scores(self, judgement: Judgement, weights: Gaussian) -> Float64:
         """Return the scores of the candidates of an answer by the mean of the weights."""
-        rows, table = self._rows(judgement.id, judgement.candidates), self._candidates
+        rows, table = self._rows(judgement), self._candidates
         return np.asarray(table.features[rows] @ weights.mean[:-1] + table.base[rows])
 
     def _check(self, judgement: Judgement, line: int | None = None) -> None:
@@ -421,12 +386,10 @@ class Session:
         table, pool = self._candidates, self._pool
         if self.pairs == INFORMATION or (self.pairs == "mixed" and lines % 2):
             asked, about = INFORMATION, ABOUT[lines // 2 % 2]
-            sentence, rows = informative(
-                table, pool, self.weights, rng, self.slip, about, self.show
-            )
+            sentence, rows = informative(table, pool, self.weights, rng, self.slip, about)
         else:
             asked, sentence = RANDOM, int(rng.choice(pool))
-            rows = table.random(sentence, self.show, rng)
+            rows = table.random_pair(sentence, rng)
         shown = rng.permutation(rows) - table.offsets[sentence]
         return self._asked(self.lists.ids[sentence], tuple(shown.tolist()), asked)
 

@@ -7,16 +7,13 @@ from collections.abc import Iterable
 import numpy as np
 
 from bpa_ppl.errors import DataError, UsageError
-from bpa_ppl.judging.journal import PLACES, RATINGS, STRENGTHS, TIE
+from bpa_ppl.judging.journal import PLACES, TIE
 from bpa_ppl.judging.session import Session
 from bpa_ppl.nbest import Float64, Int64, NBest
 from bpa_ppl.quality import column_of
 
-#: Differences, in standard deviations within lists, between slight, clear and strong preferences.
-_LIMITS = (0.5, 1.5)
 
-
-def headroom(lists: NBest, choices: Int64, column: str) -> float:
+def headroom_won(lists: NBest, choices: Int64, column: str) -> float:
     """Return the share of the headroom that choices win.
 
     It is (mean of the chosen candidates − mean of all) / (mean of the best − mean of all), averaged
@@ -27,8 +24,8 @@ def headroom(lists: NBest, choices: Int64, column: str) -> float:
 
     >>> lists = NBest.from_lists([["a", "b"]], [[[0.0], [1.0]]], ["LM0"])
     >>> lists = lists.with_extras(quality=[3.0, 5.0])
-    >>> headroom(lists, np.array([1]), "quality"), headroom(lists, np.array([0]), "quality")
-    (1.0, -1.0)
+    >>> [headroom_won(lists, np.array([choice]), "quality") for choice in (1, 0)]
+    [1.0, -1.0]
     """
     values = np.asarray(column_of(lists, column), np.float64)
     if not np.isfinite(values).all():
@@ -43,14 +40,7 @@ def headroom(lists: NBest, choices: Int64, column: str) -> float:
 
 
 def learning_curve(
-    session: Session,
-    test: NBest,
-    column: str,
-    clicks: Iterable[int],
-    noise: float = 0.0,
-    *,
-    strengths: bool = False,
-    rate: bool = False,
+    session: Session, test: NBest, column: str, clicks: Iterable[int], noise: float = 0.0
 ) -> Float64:
     """Return the headroom that a session wins on other lists after some numbers of answers.
 
@@ -62,12 +52,7 @@ def learning_curve(
         test: other lists, with the column.
         column: of the judgements.
         clicks: ascending numbers of answers, from 0.
-        noise: the probability that an answer names any of the candidates at random, or that the
-            ratings belong to other candidates.
-        strengths: whether the rater says how much better the best candidate is than the others on
-            average: in units of the standard deviation within lists, slightly below 0.5, much above
-            1.5.
-        rate: whether the rater rates each candidate by fifths of all numbers in the column.
+        noise: the probability that an answer names one of the candidates at random.
 
     Returns:
         (numbers,) the share of the headroom.
@@ -85,24 +70,13 @@ def learning_curve(
         raise UsageError(f"noise is a probability, not {noise:g}", parameter="noise")
     lists = session.lists
     values = np.asarray(column_of(lists, column), np.float64)
-    means = np.add.reduceat(values, lists.offsets[:-1]) / lists.sizes
-    unit = (values - np.repeat(means, lists.sizes)).std() or 1.0
-    fifths = np.quantile(values, np.arange(1, RATINGS[1]) / RATINGS[1])
     rng, result = np.random.default_rng([session.seed, 1]), []
     for count in clicks:
         while len(session.judgements) < count:
             question = session.next()
             shown = values[lists.offsets[question.sentence] + np.array(question.candidates)]
             if rng.random() < noise:
-                shown = rng.permutation(shown if rate else unit * np.arange(len(shown)))
-            best = int(np.argmax(shown))
-            if rate:
-                session.rate((RATINGS[0] + np.searchsorted(fifths, shown)).tolist())
-            elif len(shown) == 2 and shown[0] == shown[1]:
-                session.answer(TIE)
-            else:
-                better = (shown[best] - np.delete(shown, best).mean()) / unit
-                strength = tuple(STRENGTHS)[int(np.searchsorted(_LIMITS, better))]
-                session.answer(PLACES[best], strength=strength if strengths else None)
-        result.append(headroom(test, session.choices(test), column))
+                shown = rng.permutation(2)
+            session.answer(TIE if shown[0] == shown[1] else PLACES[int(np.argmax(shown))])
+        result.append(headroom_won(test, session.choices(test), column))
     return np.array(result)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Sequence
-from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -83,7 +82,7 @@ def context(lists: NBest, sentence: int) -> list[str]:
 
 
 def differences(texts: Sequence[str]) -> list[list[tuple[str, bool]]]:
-    """Split texts into parts, each with whether at least half of the other texts do not have it.
+    """Split two texts into parts, each with whether the other text does not have it.
 
     Words are compared, punctuation marks, and single characters of scripts without blanks. Texts
     that share less than half of them are not split.
@@ -97,13 +96,11 @@ def differences(texts: Sequence[str]) -> list[list[tuple[str, bool]]]:
     """
     tokens = [_tokens(text) for text in texts]
     words = [[token.rstrip() for token in side] for side in tokens]
-    missing = [np.zeros(len(side), np.int64) for side in words]  # in how many other texts
-    for one, other in combinations(range(len(texts)), 2):
-        for part in Indel.opcodes(words[one], words[other]):
-            if part.tag != "equal":
-                missing[one][part.src_start : part.src_end] += 1
-                missing[other][part.dest_start : part.dest_end] += 1
-    differs = [count >= (len(texts) - 1) / 2 for count in missing]
+    differs = [np.zeros(len(side), np.bool_) for side in words]
+    for part in Indel.opcodes(*words):
+        if part.tag != "equal":
+            differs[0][part.src_start : part.src_end] = True
+            differs[1][part.dest_start : part.dest_end] = True
     if sum(marked.sum() for marked in differs) > _UNRELATED * sum(map(len, tokens)):
         return [[(text, False)] for text in texts]
     return [_parts(side, marked.tolist()) for side, marked in zip(tokens, differs, strict=True)]
@@ -194,17 +191,18 @@ def advice(state: Outlook) -> tuple[str, str]:
     uncertainty of the weights, and more answers to random questions were predicted than by chance,
     by a standard deviation of chance. Else it is `continue`.
 
-    >>> state = Outlook(30, 100, 40, 0.6, 0.9, 0.8, 0.002, 12.0, 8.0, 7.5, 15, 2, 2)
+    >>> state = Outlook(30, 100, 40, 0.6, 0.9, 0.8, 0.002, 12.0, 8.0, 15, 2, 2)
     >>> advice(state)[0], advice(state._replace(further=0.02))[0]
     ('stop', 'continue')
     >>> advice(state._replace(least=0.3))[1]
     'Worth going on: the choices may still win only 30 % of what exact weights win.'
-    >>> advice(state._replace(random=20, predicted=9.5, by_chance=10))[1]
+    >>> advice(state._replace(random=20, predicted=9.5))[1]
     'Of 20 answers to random questions 9.5 were predicted, no better than by chance: ...'
     """
-    if state.random >= _ENOUGH and state.predicted <= max(state.by_chance, state.predicted_before):
-        by_chance = state.predicted <= state.by_chance
-        rival = "by chance" if by_chance else f"by the start ({state.predicted_before:g})"
+    by_chance = state.random / 2
+    if state.random >= _ENOUGH and state.predicted <= max(by_chance, state.predicted_before):
+        before = f"by the start ({state.predicted_before:g})"
+        rival = "by chance" if state.predicted <= by_chance else before
         return "no-help", (
             f"Of {state.random} answers to random questions {state.predicted:g} were predicted, no "
             f"better than {rival}: further clicks do not help here. Better features would."
@@ -220,7 +218,7 @@ def advice(state: Outlook) -> tuple[str, str]:
                 f"Worth going on: the choices may still win only {100 * state.least:.0f} % of what "
                 "exact weights win."
             )
-        if state.predicted - state.by_chance < np.sqrt(state.random) / 2:
+        if state.predicted - by_chance < np.sqrt(state.random) / 2:
             return "continue", (
                 f"Worth going on: of {state.random} answers to random questions "
                 f"{state.predicted:g} were predicted, which may be chance."

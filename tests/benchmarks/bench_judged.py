@@ -36,7 +36,7 @@ from sklearn.linear_model import BayesianRidge
 
 import bpa_ppl as bpa
 from bpa_ppl.features.indicators import Indicators
-from bpa_ppl.judging import headroom
+from bpa_ppl.judging.simulation import headroom_won
 from bpa_ppl.nbest import Float64, Int64, NBest
 from bpa_ppl.quality import column_of
 from bpa_ppl.weights import spread_within
@@ -77,7 +77,7 @@ class Half:
 
     def headroom(self, choice: Int64) -> float:
         """Return the share of the way from a random candidate to the best one."""
-        return headroom(self.test, choice, "mqm")
+        return headroom_won(self.test, choice, "mqm")
 
 
 def read_halves(

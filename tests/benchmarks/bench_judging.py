@@ -11,7 +11,6 @@ Tables:
     pairs     ways of choosing pairs, with all metrics as features
     collections  mixed and random pairs by other judgements: summaries, texts from data, medical
               texts, talks and WMT, with computed features alone and with the systems; reward models
-    kinds     strengths of preference, the best of four, and ratings
     noise     a fifth of the answers random
     six       the six features that most people have, from nothing and from one trusted metric
     learned   priors learned from the other domains
@@ -44,7 +43,8 @@ from measuring import DATA, Table, run_tables
 
 import bpa_ppl as bpa
 from bpa_ppl.diagnostics import raters_of
-from bpa_ppl.judging import Session, learning_curve
+from bpa_ppl.judging import Session
+from bpa_ppl.judging.simulation import learning_curve
 from bpa_ppl.models import Preference
 from bpa_ppl.nbest import NBest
 from bpa_ppl.posterior import as_draws
@@ -63,9 +63,7 @@ def print_sessions(
     noise: float = 0.0,
     prior: Any = lambda half: None,
     answers: tuple[int, ...] = ANSWERS,
-    show: int = 2,
     categorical: str | None = None,
-    **kind: bool,
 ) -> None:
     """Print the headroom that sessions win.
 
@@ -77,19 +75,13 @@ def print_sessions(
         noise: the probability of a random answer.
         prior: returns the prior of a half.
         answers: their numbers.
-        show: how many candidates a question shows.
         categorical: a column whose values become features.
-        kind: what the rater says, as in `learning_curve`.
     """
     curves = []
     for half in halves:
-        session = Session(
-            half.pool, prior(half), slip=options.slip, show=show, categorical=categorical
-        )
+        session = Session(half.pool, prior(half), slip=options.slip, categorical=categorical)
         runs = [session.restarted(seed, pairs) for seed in range(options.draws)]
-        curves.append(
-            [learning_curve(run, half.test, "mqm", answers, noise, **kind) for run in runs]
-        )
+        curves.append([learning_curve(run, half.test, "mqm", answers, noise) for run in runs])
     means = np.mean(curves, axis=0).T
     cells = [cell(size, list(values)) for size, values in zip(answers, means, strict=True)]
     print(f"{name:<34} " + "   ".join(cells), flush=True)
@@ -126,17 +118,6 @@ def reward_models() -> list[Half]:
     order = np.random.default_rng(5).permutation(len(lists))
     parts = lists[order[: len(order) // 2]], lists[order[len(order) // 2 :]]
     return [Half("rewardbench", *pair) for pair in (parts, parts[::-1])]
-
-
-def kinds(options: Any) -> None:
-    """Print what other kinds of answers teach."""
-    print("\nall metrics")
-    halves = read_halves(WMT23)
-    print_sessions("the better of two", halves, options)
-    print_sessions("with three strengths", halves, options, strengths=True)
-    print_sessions("the best of four", halves, options, show=4)
-    print_sessions("ratings of two", halves, options, rate=True)
-    print_sessions("ratings of four", halves, options, show=4, rate=True)
 
 
 def noise(options: Any) -> None:
@@ -272,7 +253,6 @@ if __name__ == "__main__":
         {
             "pairs": pairs,
             "collections": collections,
-            "kinds": kinds,
             "noise": noise,
             "six": six,
             "learned": learned,

@@ -25,7 +25,8 @@ def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_a_simulation_prints_how_pairs_compare(file: Path) -> None:
     """One row for each way of choosing pairs, also without a prior or with one."""
-    outcome = run("judge", file.name, "--simulate", "score", "--sessions", "2", "--clicks", "6")
+    command = ("judge", file.name, "--simulate", "score", "--sessions", "2", "--clicks", "6")
+    outcome = run(*command, "--noise", "0.1")
     assert outcome.code == 0, outcome.err
     rows = [line.split() for line in outcome.out.splitlines()[2:]]
     assert [row[0] for row in rows] == ["mixed", "information", "random"]
@@ -91,15 +92,3 @@ def test_what_is_missing_is_said(file: Path) -> None:
     refused("judge", file.name, "-o", "other.jsonl", mention="other.jsonl:1")
     adapt = ("adapt", file.name, "-w", "none", "-o", "p.nc", "--judgements", "other.jsonl")
     refused(*adapt, mention="other.jsonl:1")
-
-
-@pytest.mark.parametrize(
-    "options", [("--rate", "--noise", "0.5"), ("--show", "3"), ("--strengths",)]
-)
-def test_other_kinds_of_answers_are_simulated(file: Path, options: tuple[str, ...]) -> None:
-    """Ratings, the best of three, and strengths of preference; not the last with the others."""
-    command = ("judge", file.name, "--simulate", "score", "--sessions", "1", "--clicks", "6")
-    outcome = run(*command, *options)
-    assert outcome.code == 0, outcome.err
-    if options != ("--strengths",):
-        refused(*command, *options, "--strengths", mention="--strengths")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 import numpy as np
 
@@ -31,7 +30,7 @@ def judge_lists(count: int = 8) -> NBest:
 
 
 @contextmanager
-def running(session: Session, **options: Any) -> Iterator[str]:
+def running(session: Session) -> Iterator[str]:
     """Run the page of a session in a thread, and yield its address."""
     import uvicorn
 
@@ -39,7 +38,7 @@ def running(session: Session, **options: Any) -> Iterator[str]:
     from bpa_ppl.serving.web import listen
 
     with listen("127.0.0.1", 0) as listening:
-        app = application(session, TOKEN, **options)
+        app = application(session, TOKEN)
         server = uvicorn.Server(uvicorn.Config(app, log_level="warning", access_log=False))
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
         thread.start()

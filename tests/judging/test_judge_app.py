@@ -20,7 +20,8 @@ from judge_lists import TOKEN, judge_lists
 from raising import raises
 
 from bpa_ppl import NBest, UsageError
-from bpa_ppl.judging import Outlook, Session, read_journal
+from bpa_ppl.judging import Session, read_journal
+from bpa_ppl.judging.outlook import Outlook
 from bpa_ppl.judging.view import advice, context, differences, panel
 
 testclient = pytest.importorskip("starlette.testclient", reason="httpx is not installed")
@@ -149,7 +150,7 @@ def test_corrections(open_session: Open) -> None:
         ({"answer": "first"}, 400, "bad-json"),
         ({"number": "2", "answer": "first"}, 400, "bad-json"),
         ({"number": 2, "answer": "third"}, 422, "unknown-name"),
-        ({"number": 2, "answer": "first", "strength": "very"}, 422, "unknown-name"),
+        ({"number": 2, "answer": "first", "strength": "much"}, 400, "bad-json"),
         ({"number": 2, "answer": "first", "correction": 7}, 400, "bad-json"),
         ({"number": 2, "answer": "first", "more": 1}, 400, "bad-json"),
         ({"number": 2, "answer": "first", "correction": "x" * 2**18}, 413, "too-large"),
@@ -218,19 +219,6 @@ def test_lists_that_change_are_refused(open_session: Open, tmp_path: Path) -> No
     assert client.get("question").json()["answers"] == 1
 
 
-def test_strengths_and_ratings(open_session: Open) -> None:
-    client = open_session(strengths=True, rate=True)
-    question = client.get("question").json()
-    assert question["strengths"] is question["rate"] is True
-    assert answer(client, "second", strength="much").json()["last"] == "second"
-    for ratings, status in (([5], 422), ([0, 5], 422), ([2, 5], 200)):
-        reply = client.post("ratings", json={"number": 3, "ratings": ratings})
-        assert reply.status_code == status
-    assert reply.json()["last"] == "rated"
-    lines = read_journal(client.path).lines
-    assert [(line.strength, line.ratings) for line in lines] == [("much", None), (None, (2, 5))]
-
-
 def test_a_port_in_use(open_session: Open) -> None:
     from bpa_ppl.judging.server import serve
     from bpa_ppl.serving.web import listen
@@ -278,12 +266,6 @@ def test_a_correction_with_nul_is_refused(open_session: Open) -> None:
     assert not client.session.judgements
 
 
-def test_words_that_most_texts_have_are_not_marked() -> None:
-    parts = differences(["a red cat", "a red cat", "a blue cat", "a red dog"])
-    marked = [[text for text, differs in side if differs] for side in parts]
-    assert marked == [[], [], ["blue"], ["dog"]]
-
-
 def test_differences_of_scripts() -> None:
     marked = {
         ("the القطة السوداء", "the القطة البيضاء"): ["البيضاء"],
@@ -298,14 +280,14 @@ def test_differences_of_scripts() -> None:
 
 
 def test_advice() -> None:
-    state = Outlook(40, 100, 10, 0.5, 0.9, 0.8, 0.03, 15.0, 12.0, 10.0, 20, 2, 2)
+    state = Outlook(40, 100, 10, 0.5, 0.9, 0.8, 0.03, 15.0, 12.0, 20, 2, 2)
     assert advice(state)[0] == "continue"
     assert "3.0" in advice(state)[1]
     assert advice(state._replace(further=0.0049))[0] == "stop"
     assert advice(state._replace(further=0.0, answers=9))[0] == "continue"  # the prior may be wrong
     assert advice(state._replace(further=0.0, least=0.5))[0] == "continue"  # choices are uncertain
     assert "50 %" in advice(state._replace(further=0.0, least=0.5))[1]
-    few = state._replace(further=0.0, predicted=5.0, predicted_before=4.0, by_chance=4.0, random=8)
+    few = state._replace(further=0.0, predicted=5.0, predicted_before=4.0, random=8)
     assert advice(few)[0] == "continue"  # may be chance
     assert advice(few._replace(predicted=6.0))[0] == "stop"
     assert advice(state._replace(predicted=10.0))[0] == "no-help"

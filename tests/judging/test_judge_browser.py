@@ -130,68 +130,6 @@ def test_differences_are_marked_and_named(browser: Browser, session: Session) ->
         assert {"main", "status", "alert", "complementary"} <= {role for role, _ in named}
 
 
-def test_strengths(browser: Browser, session: Session) -> None:
-    with running(session, strengths=True) as url:
-        page = opened(browser, url)
-        for number, keys in enumerate((["3", "ArrowLeft"], ["ArrowRight"], ["1", "ArrowDown"]), 2):
-            for key in keys:
-                page.key(key)
-            wait_for(page, "#heading", f"Question {number}")
-        page.click("[data-strength=slightly]")
-        page.click(article(0, ".best"))
-        wait_for(page, "#status", "Saved: the first is better, slightly")
-    answers = [(judgement.answer, judgement.strength) for judgement in session.judgements]
-    assert answers == [
-        ("first", "much"),
-        ("second", "clearly"),
-        ("tie", None),
-        ("first", "slightly"),
-    ]
-
-
-def test_the_best_of_three(browser: Browser, tmp_path: Path) -> None:
-    session = Session(judge_lists(), journal=tmp_path / "j.jsonl", show=3)
-    with running(session) as url:
-        page = opened(browser, url)
-        assert [text(page, article(place)) for place in range(3)] == list(session.next().texts)
-        page.key("ArrowDown")  # there are more than two
-        page.key("4")
-        page.key("3")
-        wait_for(page, "#status", "Saved: the third is the best")
-        page.click(article(1, ".best"))
-        wait_for(page, "#heading", "Question 3")
-        page.get("correct(0)")
-        page.wait("document.activeElement.matches('textarea')")
-        page.key("!")
-        page.key("Enter", CTRL)
-        wait_for(page, "#heading", "Question 4")
-        page.resize(390, 844)
-        page.wait("innerWidth === 390")
-        assert page.get("document.documentElement.scrollWidth") == 390
-        assert page.messages == []
-    assert [judgement.answer for judgement in session.judgements] == ["third", "second", "first"]
-    assert session.judgements[-1].correction is not None
-
-
-def test_ratings(browser: Browser, session: Session) -> None:
-    with running(session, rate=True) as url:
-        page = opened(browser, url)
-        assert not page.get("document.querySelector('.choose').checkVisibility()")
-        page.key("4")
-        wait_for(page, "#status", "Rate the second")
-        page.key("ArrowLeft")
-        page.key("2")
-        page.key("5")
-        wait_for(page, "#status", "Saved: the ratings")
-        page.click(article(1, "[title=fair]"))
-        page.click(article(0, "[title=bad]"))
-        wait_for(page, "#heading", "Question 3")
-        page.key("u")
-        wait_for(page, "#status", "Taken back: the ratings")
-        assert page.messages == []
-    assert [judgement.ratings for judgement in session.judgements] == [(2, 5)]
-
-
 def test_a_second_window(browser: Browser, session: Session) -> None:
     with running(session) as url:
         pages = [opened(browser, url) for _ in range(2)]

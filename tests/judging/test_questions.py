@@ -62,20 +62,13 @@ def test_some_lists_keep_their_candidates() -> None:
 def test_random_candidates_differ() -> None:
     """Each is equally often the first, and each that differs from it the second."""
     candidates, rng = table(np.zeros((4, 1)), [4], [0, 1, 1, 2]), np.random.default_rng(0)
-    pairs = [tuple(candidates.random(0, 2, rng).tolist()) for _ in range(20_000)]
+    pairs = [tuple(candidates.random_pair(0, rng).tolist()) for _ in range(20_000)]
     first = Counter(pair[0] for pair in pairs)
     assert all(abs(first[row] - 5000) < 5 * np.sqrt(5000) for row in range(4))
     counts = Counter(pairs)
     assert set(counts) == {(i, j) for i in range(4) for j in range(4) if i != j} - {(1, 2), (2, 1)}
     others = np.array([counts[0, row] for row in (1, 2, 3)])
     assert np.all(np.abs(others - 5000 / 3) < 5 * np.sqrt(5000 / 3))
-
-
-def test_a_question_has_as_many_texts_as_the_list() -> None:
-    """Three of three, though four are asked for; and those after the first list's."""
-    candidates = table(np.zeros((5, 1)), [1, 4], [9, 0, 1, 1, 2])
-    rows = candidates.random(1, 4, np.random.default_rng(1))
-    assert sorted(candidates.text[rows]) == [0, 1, 2]
 
 
 def test_a_pair_that_tells_nothing_is_not_asked() -> None:
@@ -89,23 +82,23 @@ def test_a_pair_that_tells_nothing_is_not_asked() -> None:
 
 
 def test_the_question_tells_the_most_of_random_ones() -> None:
-    """About the weights: of questions of several sizes the one with the largest information."""
+    """About the weights: of the three possible pairs the one with the largest information."""
     rng = np.random.default_rng(4)
-    candidates = table(rng.normal(size=(9, 2)), [2, 3, 4])
+    candidates = table(rng.normal(size=(6, 2)), [2, 2, 2])
     weights = Gaussian.prior(np.array([1.0, -1.0]), np.eye(2))
-    _, rows = informative(candidates, np.arange(3), weights, rng, about="weights", count=4)
+    _, rows = informative(candidates, np.arange(3), weights, rng, about="weights")
     draws = weights.sample(np.random.default_rng(6), 4000)
 
     def information(rows: np.ndarray) -> float:
         p = candidates.alternatives(rows).probabilities(draws)
         return float(entropy(p.mean(axis=1)) - entropy(p).mean())
 
-    others = [candidates.random(s, 4, rng) for s in range(3)]
+    others = [candidates.random_pair(s, rng) for s in range(3)]
     assert information(rows) >= 0.9 * max(map(information, others))
 
 
 def test_a_list_of_which_nearly_all_candidates_are_alike_has_a_pair() -> None:
     """The one that differs is found, however many there are."""
     candidates = table(np.zeros((5000, 1)), [5000], [0] * 4999 + [1])
-    first, second = candidates.random(0, 2, np.random.default_rng(0))
+    first, second = candidates.random_pair(0, np.random.default_rng(0))
     assert candidates.text[first] != candidates.text[second]

@@ -28,7 +28,7 @@ from bpa_ppl.judging.answers import Gaussian
 from bpa_ppl.judging.journal import JournalFile
 from bpa_ppl.judging.outlook import _expected
 from bpa_ppl.judging.questions import Candidates
-from bpa_ppl.judging.simulation import headroom, learning_curve
+from bpa_ppl.judging.simulation import headroom_won, learning_curve
 from bpa_ppl.judging.view import advice
 from bpa_ppl.weights import spread_within
 
@@ -278,15 +278,9 @@ LINE = {"id": 0, "candidates": [0, 1], "answer": "first"}
         {"candidates": [1, 1]},
         {"candidates": [0, -1]},
         {"candidates": "01"},
-        {"candidates": [0, 1, 2, 3, 4, 5, 6]},
+        {"candidates": [0, 1, 2]},
         {"id": None},
         {"answer": "third"},
-        {"candidates": [0, 1, 2], "answer": "tie"},
-        {"strength": "very"},
-        {"answer": "rated"},
-        {"answer": "rated", "ratings": [1, 6]},
-        {"answer": "rated", "ratings": [1, 2, 3]},
-        {"ratings": [1, 2]},
         {"predicted": 0.7},
         {"predicted": [1e999, 0]},
         {"correction": "a\0b"},
@@ -303,6 +297,25 @@ def test_a_damaged_line_is_named(tmp_path: Path, change: dict[str, object]) -> N
     header = {"format": "judgements", "version": 1}
     path.write_text("".join(json.dumps(line) + "\n" for line in (header, LINE, {**LINE, **change})))
     with raises(DataError, line=3, match=str(path)):
+        read_journal(path)
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"strength": "much"}, "strengths and ratings are no longer read"),
+        ({"answer": "rated", "ratings": [1, 5]}, "strengths and ratings are no longer read"),
+        ({"candidates": [0, 1, 2]}, "rankings"),
+    ],
+)
+def test_answers_of_other_kinds_are_refused(
+    tmp_path: Path, change: dict[str, object], reason: str
+) -> None:
+    """Which versions before the first release asked for."""
+    path = tmp_path / "answers.jsonl"
+    header = {"format": "judgements", "version": 1}
+    path.write_text("".join(json.dumps(line) + "\n" for line in (header, {**LINE, **change})))
+    with raises(DataError, line=2, match=reason):
         read_journal(path)
 
 
@@ -331,7 +344,7 @@ def test_an_incomplete_line_is_left_out_with_a_note(
 
 
 VALUES: list[Any] = [None, True, -1, 0, 2.5, 99, 1e300, 2**70, "", "x", "\0", "first", "tie"]
-VALUES += ["skip", "rated", [], [0], [0, 1], [2, 1, 0], [1, 1], [5, 1], [[0], 1], {}, {"a": 1}]
+VALUES += ["skip", [], [0], [0, 1], [2, 1, 0], [1, 1], [5, 1], [[0], 1], {}, {"a": 1}]
 BYTES = [b"", b"\n", b"{", b'"', b"\0", b"\xff", b"NaN", b"-Infinity", b"1e999", b"[" * 5000]
 
 
@@ -362,7 +375,7 @@ def test_a_damaged_journal_is_used_or_refused(tmp_path: Path, session: Session, 
     path, lists, results = tmp_path / "answers.jsonl", compared_lists(), Counter[str]()
     whole, fresh = answered(Session(lists, journal=path), 2), session.restarted(0)
     whole.undo()
-    whole.add(Judgement(3, (0, 2, 1), "rated", ratings=(1, 5, 3), correction="better"))
+    whole.add(Judgement(3, (2, 1), "second", correction="better"))
     content = path.read_bytes()
     for seed in range(count):
         path.write_bytes(damage(content, random.Random(seed)))
@@ -409,66 +422,6 @@ def test_answers_of_several_raters_are_merged() -> None:
     assert judged.sentence_extras["ties"] == ([tie], None)
 
 
-def test_strengths_ratings_and_the_best_of_four_are_merged() -> None:
-    """As weights, as all pairs, and as a ranking of the first."""
-    lists = compared_lists(1, 4)
-    answers = (
-        Judgement(0, (1, 0), "second", strength="much"),
-        Judgement(0, (0, 1, 2, 3), "third"),
-        Judgement(0, (3, 2, 0), "rated", ratings=(2, 4, 2)),
-    )
-    extras = with_judgements(lists, [Journal({}, answers)]).sentence_extras
-    assert extras["preferences"] == ([{"candidates": [0, 1], "weight": 2.5}, [2, 3], [2, 0]],)
-    assert extras["rankings"] == ([[2, [0, 1, 3]]],)
-    assert extras["ties"] == ([[3, 0]],)
-
-
-def test_four_candidates_are_compared_at_once(tmp_path: Path) -> None:
-    """Of a list of three all; the answers move the weights, also after a restart."""
-    lists = bpa.NBest.concatenate([compared_lists(20, 5), compared_lists(1, 3)], renumber=True)
-    path = tmp_path / "answers.jsonl"
-    session = Session(lists, journal=path, show=4)
-    shown = set()
-    for _ in range(24):
-        question = session.next()
-        shown.add(len(question.candidates))
-        rows = lists.offsets[question.sentence] + np.array(question.candidates)
-        best = int(np.argmax(lists.features[rows] @ TRUE))
-        judgement = session.answer(("first", "second", "third", "fourth")[best])
-        assert judgement.predicted is not None
-        assert sum(judgement.predicted) == pytest.approx(1, abs=0.01)
-    assert 4 in shown
-    assert shown <= {3, 4}
-    outlook = session.outlook()
-    assert (outlook.repeated, outlook.agreed) == (2, 2)
-    assert outlook.by_chance == pytest.approx(outlook.random / 4, abs=0.2)
-    assert session.weights.mean[:-1] @ TRUE > 0
-    again = Session(lists, journal=path, show=4)
-    assert again.judgements == session.judgements
-    np.testing.assert_allclose(again.weights.mean, session.weights.mean, atol=1e-4)
-    with raises(UsageError, "unknown-name", parameter="answer"):
-        session.answer("tie")
-    with raises(UsageError, "invalid-setting", parameter="show"):
-        Session(lists, show=7)
-
-
-def test_ratings_count_as_comparisons(session: Session) -> None:
-    """Of all pairs; a strong preference counts more than a clear one."""
-    rated, compared = session.restarted(8), session.restarted(8)
-    for ratings in ([2, 3], [3, 1], [4, 4]):
-        rated.rate(ratings)
-        difference = ratings[0] - ratings[1]
-        compared.answer("tie" if not difference else ("first", "second")[difference < 0])
-    np.testing.assert_allclose(rated.weights.mean, compared.weights.mean, atol=1e-6)
-    with raises(UsageError, parameter="ratings"):
-        rated.rate([1, 2, 3])
-    one, other = session.restarted(9), session.restarted(9)
-    one.answer("first")
-    other.answer("first", strength="much")
-    moved = [new.weights.mean[:-1] - session.restarted(9).weights.mean[:-1] for new in (one, other)]
-    np.testing.assert_allclose(moved[1] / moved[0], 2.5, atol=0.5)
-
-
 def test_answers_about_other_lists_are_not_merged() -> None:
     """By candidates that do not exist, or by the hash of the texts."""
     lists = compared_lists(2, 3)
@@ -507,8 +460,8 @@ def test_headroom_by_hand() -> None:
     """Means over lists are taken before the division."""
     lists = NBest.from_lists([["a", "b"], ["c", "d"]], np.zeros((2, 2, 1)), ["x"])
     lists = lists.with_extras(score=[0.0, 2.0, 4.0, 0.0])
-    assert headroom(lists, np.array([1, 0]), "score") == 1
-    assert headroom(lists, np.array([0, 0]), "score") == pytest.approx((2 - 1.5) / (3 - 1.5))
+    assert headroom_won(lists, np.array([1, 0]), "score") == 1
+    assert headroom_won(lists, np.array([0, 0]), "score") == pytest.approx((2 - 1.5) / (3 - 1.5))
 
 
 def test_a_simulated_rater_is_learned(session: Session) -> None:

@@ -1,22 +1,17 @@
 "use strict";
 const element = (id) => document.getElementById(id);
-const PLACES = ["first", "second", "third", "fourth", "fifth", "sixth"];
-const NAMES = { tie: "no difference", skip: "skipped", rated: "the ratings" };
-const KEYS = { ArrowDown: "tie", s: "skip" };
-const ARROWS = { ArrowLeft: 0, ArrowRight: 1 };
-const STRENGTHS = { 1: "slightly", 2: "clearly", 3: "much" };
-const RATINGS = { 1: "bad", 2: "poor", 3: "fair", 4: "good", 5: "excellent" };
+const PLACES = ["first", "second"];
+const NAMES = {
+  first: "the first is better",
+  second: "the second is better",
+  tie: "no difference",
+  skip: "skipped",
+};
+const KEYS = { ArrowLeft: "first", ArrowRight: "second", ArrowDown: "tie", s: "skip" };
 let number = null; // of the question on the page
 let last = null; // the last answer
 let busy = false; // while an answer is being sent
-let asks = {}; // whether the page asks for strengths, and for ratings
-let strength = "clearly"; // of the next answer
-let ratings = []; // of the candidates on the page, null where there is none yet
-let marked = 0; // the candidate that is rated next
 
-const articles = () => [...element("candidates").children];
-const better = () => (articles().length === 2 ? "better" : "the best");
-const said = (name) => NAMES[name] ?? `the ${name} is ${better()}`;
 const capital = (text) => text[0].toUpperCase() + text.slice(1);
 
 async function request(path, body) {
@@ -49,11 +44,10 @@ function create(name, properties = {}, attributes = {}, children = []) {
 }
 
 /** Return the article of a candidate. */
-function candidate(parts, place, count) {
+function candidate(parts, place) {
   const article = element("candidate").content.firstElementChild.cloneNode(true);
   const find = (selector) => article.querySelector(selector);
   const name = PLACES[place];
-  const key = count === 2 ? ["←", "→"][place] : `${place + 1}`;
   article.setAttribute("aria-labelledby", `${name}-title`);
   Object.assign(find("h3"), { id: `${name}-title`, textContent: capital(name) });
   find(".text").append(
@@ -63,27 +57,13 @@ function candidate(parts, place, count) {
   find(".only").textContent = only.length
     ? `Only in the ${name}: ${only.join("; ")}.`
     : `Nothing is only in the ${name}.`;
-  const best = `${capital(name)} is ${count === 2 ? "better" : "best"}`;
-  const shown = create("kbd", { textContent: key }, { "aria-hidden": true });
-  find(".best").append(...(key === "→" ? [`${best} `, shown] : [shown, ` ${best}`]));
+  const better = `${capital(name)} is better`;
+  const key = create("kbd", { textContent: "←→"[place] }, { "aria-hidden": true });
+  find(".best").append(...(place ? [`${better} `, key] : [key, ` ${better}`]));
   find(".best").dataset.answer = name;
-  find(".best").setAttribute("aria-keyshortcuts", { "←": "ArrowLeft", "→": "ArrowRight" }[key] ?? key);
-  find(".correct").setAttribute("aria-label", `${best}: correct it`);
-  find("form .main").textContent = `Save: ${name} is ${count === 2 ? "better" : "best"}`;
-  find(".choose").hidden = asks.rate;
-  find(".rate").hidden = !asks.rate;
-  find(".rate").setAttribute("aria-label", `Rating of the ${name}`);
-  for (const [value, word] of Object.entries(RATINGS)) {
-    const button = create("button", { type: "button", textContent: value }, {
-      "aria-label": `${value}, ${word}`,
-      "aria-pressed": false,
-      title: word,
-    });
-    button.addEventListener("click", () => rate(place, Number(value)));
-    find(".rate").append(button);
-  }
-  find(".rate").prepend(create("span", { textContent: RATINGS[1] }));
-  find(".rate").append(create("span", { textContent: RATINGS[5] }));
+  find(".best").setAttribute("aria-keyshortcuts", ["ArrowLeft", "ArrowRight"][place]);
+  find(".correct").setAttribute("aria-label", `${better}: correct it`);
+  find("form .main").textContent = `Save: ${name} is better`;
   find(".correct").addEventListener("click", () => correct(place));
   find(".cancel").addEventListener("click", () => close(place));
   const save = () => answer(name, find("textarea").value);
@@ -100,9 +80,7 @@ function candidate(parts, place, count) {
 
 function showQuestion(question) {
   ({ number, last } = question);
-  asks = { strengths: question.strengths, rate: question.rate };
   const { context, candidates } = question;
-  const count = candidates.length;
   element("heading").textContent = `Question ${question.answers + 1}`;
   element("context").replaceChildren(
     ...context.map((text) => create("p", { textContent: text, dir: "auto", lang: "" })),
@@ -111,27 +89,7 @@ function showQuestion(question) {
   element("source").textContent = question.source ?? "";
   for (const id of ["source", "source-title"]) element(id).hidden = question.source === null;
   element("source-section").hidden = question.source === null && !context.length;
-  element("candidates").replaceChildren(
-    ...candidates.map((parts, place) => candidate(parts, place, count)),
-  );
-  const isPair = count === 2 && !asks.rate;
-  const shown = {
-    pairs: isPair,
-    strengths: asks.strengths && isPair,
-    several: count > 2 && !asks.rate,
-    ratings: asks.rate,
-    corrections: !asks.rate,
-  };
-  for (const [name, visible] of Object.entries(shown))
-    for (const row of document.querySelectorAll(`.for-${name}`)) row.hidden = !visible;
-  const task = asks.rate ? "Rate each" : count === 2 ? "Which is better?" : "Which is the best?";
-  element("title").textContent = task;
-  element("task").textContent = asks.rate ? "Rate each of them." : `Say which one is ${better()}.`;
-  element("strengths").hidden = !shown.strengths;
-  document.querySelector("[data-answer=tie]").hidden = !isPair;
-  press("clearly");
-  ratings = candidates.map(() => null);
-  mark(0);
+  element("candidates").replaceChildren(...candidates.map(candidate));
   element("undo").disabled = last === null;
   element("question").hidden = false;
   showState();
@@ -222,50 +180,14 @@ async function send(path, body, done) {
 }
 
 function answer(name, correction) {
-  const body = { answer: name };
-  const isBest = PLACES.includes(name);
-  if (correction !== undefined) body.correction = correction;
-  if (asks.strengths && isBest) body.strength = strength;
-  const how = asks.strengths && isBest ? `, ${strength}` : "";
-  return send("answer", body, `Saved: ${said(name)}${how}.`);
+  return send("answer", { answer: name, correction }, `Saved: ${NAMES[name]}.`);
 }
 
-const undo = () => last !== null && send("undo", {}, `Taken back: ${said(last)}.`);
-
-/** Choose the strength of the next answer. */
-function press(name) {
-  strength = name;
-  for (const button of document.querySelectorAll("[data-strength]"))
-    button.setAttribute("aria-pressed", button.dataset.strength === name);
-}
-
-/** Rate a candidate; when all have a rating, they are sent. */
-function rate(place, value) {
-  ratings[place] = value;
-  articles()[place].querySelectorAll(".rate button").forEach((button, index) => {
-    button.setAttribute("aria-pressed", index + 1 === value);
-  });
-  const next = ratings.indexOf(null);
-  const given = `${capital(PLACES[place])}: ${value}, ${RATINGS[value]}.`;
-  if (next < 0) send("ratings", { ratings }, "Saved: the ratings.");
-  else {
-    mark(next);
-    element("status").textContent = `${given} Rate the ${PLACES[next]}.`;
-  }
-}
-
-/** Mark the candidate that is rated next. */
-function mark(place) {
-  if (place < 0 || place >= ratings.length) return;
-  marked = place;
-  articles().forEach((article, index) => {
-    article.classList.toggle("marked", asks.rate && index === place);
-  });
-}
+const undo = () => last !== null && send("undo", {}, `Taken back: ${NAMES[last]}.`);
 
 /** Open or close the correction of a candidate. */
 function correct(place, open = true) {
-  const article = articles()[place];
+  const article = element("candidates").children[place];
   article.querySelector("form").hidden = !open;
   article.querySelector(".choose").hidden = open;
   if (!open) return;
@@ -276,40 +198,25 @@ function correct(place, open = true) {
 
 function close(place) {
   correct(place, false);
-  articles()[place].querySelector(".correct").focus();
+  element("candidates").children[place].querySelector(".correct").focus();
 }
 
 document.addEventListener("click", (event) => {
   const button = event.target.closest("button");
   if (button === null || event.detail > 1) return; // the second click of two is about no question
   if (button.dataset.answer) answer(button.dataset.answer);
-  if (button.dataset.strength) press(button.dataset.strength);
   if (button.id === "undo") undo();
   if (button.id === "help-button") element("help").showModal();
 });
-
-/** Return the place of the candidate that a key stands for, or -1; Shift changes digits. */
-function placeOf(event) {
-  const count = articles().length;
-  if (count === 2) return ARROWS[event.key] ?? -1;
-  const digit = /^(?:Digit|Numpad)([1-9])$/.exec(event.code)?.[1] ?? event.key;
-  return Number(digit) <= count ? Number(digit) - 1 : -1;
-}
 
 document.addEventListener("keydown", (event) => {
   const typing = event.target.closest("textarea") !== null;
   if (typing || element("help").open || event.repeat || number === null) return;
   if (event.ctrlKey || event.altKey || event.metaKey) return;
-  const place = asks.rate ? -1 : placeOf(event);
   const name = KEYS[event.key];
   if (event.key === "?") element("help").showModal();
-  else if (place >= 0 && event.shiftKey) correct(place);
+  else if (event.shiftKey && PLACES.includes(name)) correct(PLACES.indexOf(name));
   else if (event.shiftKey) return;
-  else if (place >= 0) answer(PLACES[place]);
-  else if (asks.rate && RATINGS[event.key]) rate(marked, Number(event.key));
-  else if (asks.rate && event.key in ARROWS) mark(marked + 2 * ARROWS[event.key] - 1);
-  else if (asks.strengths && STRENGTHS[event.key]) press(STRENGTHS[event.key]);
-  else if (name === "tie" && (asks.rate || articles().length > 2)) return;
   else if (name) answer(name);
   else if (event.key === "u") undo();
   else return;
