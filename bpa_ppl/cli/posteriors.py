@@ -223,7 +223,6 @@ def next_(
     output: shared.Output = "-",
     count: Annotated[int, typer.Option("--count", "-n", min=1)] = 10,
     sources: shared.Sources = None,
-    criterion: str = "information",
     draws: int = 500,
     defaults: shared.Defaults = None,
     moved_files: shared.MovedFiles = None,
@@ -232,16 +231,14 @@ def next_(
 ) -> None:
     """List the sentences whose references would be most informative.
 
-    Prints a tab-separated table: rank, sentence id, expected information gain and entropy in nats,
-    and the source, or else the first hypothesis. Take few sentences at a time, and run
+    Prints a tab-separated table: rank, sentence id, expected information gain on the weights in
+    nats, and the source, or else the first hypothesis. Take few sentences at a time, and run
     `bpa update` in between.
 
     Args:
         pool: N-best lists to choose from, without references; - for stdin.
         output: Table; - for stdout.
         count: Number of sentences.
-        criterion: Rank by information (expected information gain on the weights) or entropy (of the
-            prediction).
         draws: Number of posterior draws to use.
     """
     from bpa_ppl.formats import atomic_writer
@@ -250,7 +247,6 @@ def next_(
     ranked = bpa.decoding.next_sentences(
         lists,
         bpa.posterior.read_draws(posterior),
-        criterion=criterion,
         draws=draws,
         defaults=defaults,
         moved_files=moved_files,
@@ -258,9 +254,9 @@ def next_(
         progress=not quiet,
     )
     texts = lists.sources or lists.chosen([0] * len(lists))
-    rows = ["rank\tsentence\tinformation\tentropy\ttext"]
+    rows = ["rank\tsentence\tinformation\ttext"]
     for rank, at in enumerate(ranked.ranking[:count].tolist(), 1):
-        values = f"{ranked.information[at]:.4f}\t{ranked.entropy[at]:.4f}"
-        rows.append(f"{rank}\t{ranked.ids[at]}\t{values}\t{' '.join(texts[at].split())}")
+        text = " ".join(texts[at].split())
+        rows.append(f"{rank}\t{ranked.ids[at]}\t{ranked.information[at]:.4f}\t{text}")
     with atomic_writer(output) as file:
         file.write("\n".join(rows) + "\n")

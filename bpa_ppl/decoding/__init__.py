@@ -1,6 +1,6 @@
 """Decision rules: from a posterior over weights to one translation a sentence."""
 
-from bpa_ppl.decoding.active_learning import CRITERIA, SentenceRanking, next_sentences
+from bpa_ppl.decoding.active_learning import SentenceRanking, next_sentences
 from bpa_ppl.decoding.confidence import Confidence, Expected
 from bpa_ppl.decoding.outputs import (
     GAPS,
@@ -19,7 +19,6 @@ from bpa_ppl.options import RerankOptions
 from bpa_ppl.quality import Scoreboard
 
 __all__ = [
-    "CRITERIA",
     "GAPS",
     "AlignedDraws",
     "AlignedWriter",

@@ -10,7 +10,7 @@ import numpy as np
 
 from bpa_ppl.decoding.reranking import with_defaults
 from bpa_ppl.diagnostics import refuse_unconverged
-from bpa_ppl.errors import UsageError, one_of
+from bpa_ppl.errors import UsageError
 from bpa_ppl.models import Preparation
 from bpa_ppl.models.probabilities import entropy, normalised
 from bpa_ppl.nbest import Float64, Int64, NBest
@@ -21,9 +21,6 @@ if TYPE_CHECKING:
     from bpa_ppl.features.recipes import MovedFiles
     from bpa_ppl.posterior.adapter import Posterior
 
-#: By which sentences are ranked.
-CRITERIA = ("information", "entropy")
-
 
 @dataclass(frozen=True, eq=False)
 class SentenceRanking:
@@ -32,33 +29,27 @@ class SentenceRanking:
     Attributes:
         sentence_ids: (S,) as printed in the file.
         information: (S,) the expected information gain about the weights, in nats.
-        entropy: (S,) the entropy of the predictive distribution over the list, in nats.
-        criterion: by which of both the sentences are ranked.
         ids: (S,) the ids of the user: texts, or the integers of `sentence_ids`.
     """
 
     sentence_ids: Int64
     information: Float64
-    entropy: Float64
-    criterion: str
     ids: list[int | str] = field(default_factory=list)
 
     @property
     def ranking(self) -> Int64:
         """(S,) positions in the pool, the most informative sentence first.
 
-        >>> some = np.array([0.1, 0.3])
-        >>> SentenceRanking(np.array([4, 7]), some, some, "information").ranking.tolist()
+        >>> SentenceRanking(np.array([4, 7]), np.array([0.1, 0.3])).ranking.tolist()
         [1, 0]
         """
-        return np.argsort(-getattr(self, self.criterion), kind="stable")
+        return np.argsort(-self.information, kind="stable")
 
 
 def next_sentences(
     pool: NBest | Iterable[NBest],
     posterior: Posterior,
     *,
-    criterion: str = "information",
     draws: int = 500,
     defaults: Mapping[str, float] | None = None,
     moved_files: MovedFiles | None = None,
@@ -82,7 +73,6 @@ def next_sentences(
     Args:
         pool: lists, or a stream of them, of which few are in memory at a time.
         posterior: from `adapt` or `update`, with a sampler that draws.
-        criterion: `information`, or the `entropy` of the predictive alone.
         draws: how many draws of the posterior are used, at most. The information is at most
             log(draws) nats.
         defaults: as for `rerank`.
@@ -93,7 +83,7 @@ def next_sentences(
     Raises:
         NotConverged: if the posterior fails `check` and `unchecked` is false.
         DataError: if lists and posterior do not have the same features.
-        UsageError: if there is no such criterion, no list, or the posterior is a single point.
+        UsageError: if there is no list, or the posterior is a single point.
 
     >>> from bpa_ppl import Draws
     >>> drawn = np.random.default_rng(0).normal(size=(4, 1000, 1))
@@ -101,7 +91,6 @@ def next_sentences(
     >>> next_sentences(lists, Draws({"weights": drawn}, ("LM0",))).ranking.tolist()
     [1, 0]
     """
-    one_of(criterion, CRITERIA, "criterion")
     if draws < 2:
         raise UsageError(f"the ranking needs at least 2 draws, not {draws}", parameter="draws")
     full = with_defaults(as_draws(posterior), defaults)
@@ -118,36 +107,34 @@ def next_sentences(
     subset = flat[np.linspace(0, len(flat) - 1, min(draws, len(flat))).round().astype(int)]
     prepared = Preparation.recorded(full, moved_files)
     total = len(pool) if isinstance(pool, NBest) else 0
-    numbers, ids, scores = list[Int64](), list[int | str](), list[tuple[float, float]]()
+    numbers, ids, gains = list[Int64](), list[int | str](), list[float]()
     with reporter(progress, "next") as report:
         for lists in prepared.stream([pool] if isinstance(pool, NBest) else pool, progress):
             vectors = full.aligned(lists, subset).astype(np.float32)
             for table in lists:
-                scores.append(information_and_entropy(table.features, vectors))
-                report(len(scores), max(total, len(scores)), "sentences")
+                gains.append(information(table.features, vectors))
+                report(len(gains), max(total, len(gains)), "sentences")
             numbers.append(lists.sentence_ids)
             ids += lists.ids
-    if not scores:
+    if not gains:
         raise UsageError("there is no list to choose from", parameter="pool", code="no-data")
-    information, entropy = np.array(scores).T
-    return SentenceRanking(np.concatenate(numbers), information, entropy, criterion, ids)
+    return SentenceRanking(np.concatenate(numbers), np.array(gains), ids)
 
 
-def information_and_entropy(features: np.ndarray, weights: np.ndarray) -> tuple[float, float]:
-    """Return the information that the choice from one list has on the weights, and its entropy.
+def information(features: np.ndarray, weights: np.ndarray) -> float:
+    """Return the information that the choice from one list has on the weights, in nats.
 
     Args:
         features: (N, K) of the hypotheses.
         weights: (D, K), draws of equal importance.
 
     >>> features, weights = np.array([[0.0], [1.0]]), np.array([[-99.0], [99.0]])
-    >>> information, entropy = information_and_entropy(features, weights)
-    >>> round(information, 3), round(entropy, 3)  # both are log 2
-    (0.693, 0.693)
+    >>> round(information(features, weights), 3)  # log 2
+    0.693
     """
     # Relative to the first hypothesis: the smaller numbers keep float32 exact.
     scores = (features - features[:1]) @ weights.T
     log_total, p = normalised(scores, axis=0)
     entropies = log_total[0].astype(np.float64) - np.einsum("nd,nd->d", p, scores, dtype=np.float64)
     total = float(entropy(p.mean(axis=1, dtype=np.float64)))
-    return max(total - float(entropies.mean()), 0.0), total
+    return max(total - float(entropies.mean()), 0.0)

@@ -35,7 +35,7 @@ SAMPLER = Laplace(draws=1000)
 LIKELIHOODS = {"margin": Margin(gamma=2.0), "published": Oracle()}
 
 
-def learning_curve(task: Task, criterion: str, likelihood: Likelihood, seed: int) -> list[Float64]:
+def learning_curve(task: Task, way: str, likelihood: Likelihood, seed: int) -> list[Float64]:
     """Return TER, BLEU, length ratio and requested words, at each size, of one draw."""
     pool, rng, curve = task.pool, np.random.default_rng(seed), []
     selected = rng.permutation(len(pool))[:STEP].tolist()
@@ -45,15 +45,11 @@ def learning_curve(task: Task, criterion: str, likelihood: Likelihood, seed: int
     sequential = Sequential(posterior, adaptation_lists=first, **settings)
     while len(selected) < max(SIZES):
         left = np.setdiff1d(np.arange(len(pool)), selected)
-        if criterion == "random":
+        if way == "random":
             order = rng.permutation(len(left))
         else:
             order = bpa.next_sentences(
-                pool.select(left),
-                sequential.draws(),
-                criterion=criterion,
-                draws=128,
-                unchecked=True,
+                pool.select(left), sequential.draws(), draws=128, unchecked=True
             ).ranking
         chosen = left[order[:STEP]].tolist()
         for sentence in chosen:
@@ -72,11 +68,11 @@ def study(domain: str, options: Any) -> None:
     # The gains are a column, so that they are computed once.
     task = task._replace(pool=task.pool.with_extras(ter_gain=bpa.gains(task.pool)))
     table = Table(f"{domain}, {options.likelihood}", *(f"|A| = {n}" for n in SIZES), width=43)
-    for criterion in ("random", "information"):
+    for way in ("random", "information"):
         seeds, likelihood = range(options.draws), LIKELIHOODS[options.likelihood]
-        curves = np.array([learning_curve(task, criterion, likelihood, seed) for seed in seeds])
+        curves = np.array([learning_curve(task, way, likelihood, seed) for seed in seeds])
         table.row(
-            criterion,
+            way,
             *(
                 f"{cell(summary([scores[:, :3]]))}, {scores[:, 3].mean():.0f} words"
                 for scores in curves.swapaxes(0, 1)

@@ -1,4 +1,4 @@
-"""Active learning: criteria compared with NumPy, and the effect of informative sentences."""
+"""Active learning: the information compared with NumPy, and the effect of informative sentences."""
 
 from __future__ import annotations
 
@@ -28,37 +28,33 @@ def pool(seed: int = 1, sentences: int = 5) -> NBest:
     return NBest.from_lists([["x"] * len(table) for table in tables], tables, NAMES)
 
 
-def reference_criteria(lists: NBest, draws: Draws) -> tuple[np.ndarray, np.ndarray]:
-    """Return information and entropy, one list and one draw at a time."""
+def reference_information(lists: NBest, draws: Draws) -> np.ndarray:
+    """Return the information, one list and one draw at a time."""
     result = []
     for one in lists:
         p = np.exp([reference_model.log_choice(one.features, vector) for vector in draws.flat])
         mean = draws.importance @ p
         within = draws.importance @ entropy(p, axis=1)
-        result.append((entropy(mean) - within, entropy(mean)))
-    information, of_mean = np.array(result).T
-    return information, of_mean
+        result.append(entropy(mean) - within)
+    return np.array(result)
 
 
-def test_criteria_agree_with_scipy() -> None:
+def test_information_agrees_with_scipy() -> None:
     ranked = next_sentences(pool(), posterior(), draws=800)
-    information, of_mean = reference_criteria(pool(), posterior())
+    information = reference_information(pool(), posterior())
     np.testing.assert_allclose(ranked.information, information, atol=1e-5)
-    np.testing.assert_allclose(ranked.entropy, of_mean, atol=1e-5)
     assert ranked.sentence_ids.tolist() == ranked.ids == [0, 1, 2, 3, 4]
     assert ranked.ranking.tolist() == np.argsort(-information).tolist()
-    by_entropy = next_sentences(pool(), posterior(), draws=800, criterion="entropy")
-    assert by_entropy.ranking.tolist() == np.argsort(-of_mean).tolist()
 
 
 def test_thinned_and_weighted_draws() -> None:
     start = posterior(draws=1000)
     log_weight = -(start.weights[..., 1] ** 2)
     weighed = Draws(start.values, NAMES, kind="weighted", log_weight=log_weight)
-    information, _ = reference_criteria(pool(), weighed)
+    information = reference_information(pool(), weighed)
     few = next_sentences(pool(), weighed, draws=900)
     np.testing.assert_allclose(few.information, information, atol=0.1)
-    unweighed, _ = reference_criteria(pool(), start)
+    unweighed = reference_information(pool(), start)
     assert np.abs(unweighed - information).max() > 0.2
 
 
@@ -72,7 +68,6 @@ def test_information_is_high_for_uncertain_weights() -> None:
     ranked = next_sentences(lists, posterior())
     assert ranked.ranking.tolist()[0] == 1
     assert ranked.information[0] == pytest.approx(0, abs=1e-6)
-    assert next_sentences(lists, posterior(), criterion="entropy").ranking.tolist()[0] == 0
 
 
 def test_information_agrees_with_quadrature() -> None:
@@ -127,8 +122,6 @@ def test_rejects_invalid_arguments() -> None:
     point = Draws({"weights": np.zeros((1, 1, 2))}, NAMES, kind="point")
     with raises(UsageError, "not-supported", parameter="posterior"):
         next_sentences(pool(), point)
-    with raises(UsageError, "unknown-name", parameter="criterion"):
-        next_sentences(pool(), posterior(), criterion="luck")
     with raises(UsageError, parameter="draws"):
         next_sentences(pool(), posterior(), draws=1)
     with raises(UsageError, "no-data", parameter="pool"):
