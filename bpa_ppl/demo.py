@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from bpa_ppl.decoding import Reranked, Scoreboard, rerank, scoreboard, write_texts
-from bpa_ppl.diagnostics import Report, check, plot_trace
+from bpa_ppl.diagnostics import Report, check
 from bpa_ppl.errors import checked_seed
 from bpa_ppl.features import LanguageModel
 from bpa_ppl.formats import read_nbest, read_weights
@@ -67,7 +67,7 @@ def run_demo(folder: Path, *, seed: int = 0, progress: bool | Reporter = False) 
     """Adapt on 50 sentences of the demo data, check, rerank the other 190, write the results.
 
     Args:
-        folder: for the posterior, the plot and the translations; created if it does not exist.
+        folder: for the posterior and the translations; created if it does not exist.
         seed: of the split and of the sampler.
         progress: True draws a bar on standard error.
 
@@ -89,10 +89,9 @@ def run_demo(folder: Path, *, seed: int = 0, progress: bool | Reporter = False) 
     first = adapt_draws(adaptation, canonical, options)
     posterior = adapt_draws(adaptation, canonical, replace(options, add=text))
     baseline, result = (rerank(rest, p, progress=progress) for p in (first, posterior))
-    paths = tuple(folder / name for name in ("posterior.nc", "trace.png", "translations.txt"))
+    paths = tuple(folder / name for name in ("posterior.nc", "translations.txt"))
     write_posterior(posterior, paths[0])
-    plot_trace(posterior, paths[1])
-    write_texts(result, paths[2])
+    write_texts(result, paths[1])
     return Demo(
         check(posterior), scoreboard(baseline), scoreboard(result), result, len(text.lines), paths
     )

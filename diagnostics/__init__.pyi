@@ -52,7 +52,6 @@ from .raters import (
     raters_of as raters_of,
 )
 from .report_page import (
-    plot_trace as plot_trace,
     posterior_page as posterior_page,
 )
 from .subdomains import (

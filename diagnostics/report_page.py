@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,7 +19,7 @@ from bpa_ppl.diagnostics.leave_one_out import (
     loo,
     power_sensitivity,
 )
-from bpa_ppl.diagnostics.pages.figures import empty_figure, label, log_axis, write_figure
+from bpa_ppl.diagnostics.pages.figures import empty_figure, label
 from bpa_ppl.diagnostics.pages.page import (
     Block,
     Code,
@@ -41,8 +40,6 @@ from bpa_ppl.posterior import Draws, as_draws, quantiles
 from bpa_ppl.posterior.draws import WEIGHTS
 from bpa_ppl.posterior.statistics import (
     POOR_PARETO_K,
-    autocorrelation,
-    bfmi,
     ess,
     r_hat,
     rank_bands,
@@ -68,7 +65,6 @@ _MAX_NAMED = 3  # weights that are named in a sentence
 #: More chains than these cannot be distinguished in a figure.
 MAX_CHAINS = 8
 _ROW = 1.15  # height of a component, in inches
-_LAGS = 100
 _RANK_BINS = 20
 _NEGLIGIBLE = 1e-3  # draws with less of the largest importance weight do not set the limits
 _TRACES = (
@@ -76,16 +72,6 @@ _TRACES = (
     "band without steps or slopes. Ranks: of the draws of each chain among all draws. Where the "
     "chains agree, the bars are level, and 95% of them end inside the grey band, which is as wide "
     "as the effective sample size of the chain makes it."
-)
-_MIXING = (
-    "Running mean: of each chain up to a draw; dashed: the mean of all draws. Where a line still "
-    "slopes, the warm-up was too short. Autocorrelation: the faster a line falls to zero, the "
-    "more effective draws there are."
-)
-_ENERGY = (
-    "Grey: the energy of the draws minus its mean; blue: its changes between successive draws. If "
-    "the blue distribution is much narrower, the momentum of a step explores only a part of the "
-    "energies, and the tails are explored slowly (Betancourt 2017). BFMI by chain, at least 0.3: "
 )
 _FOREST = (
     "Blue: posterior interval and mean; grey: prior interval; red cross: canonical weight. A "
@@ -148,9 +134,8 @@ def posterior_page(
         *more,
         *([] if raters is None else [raters.section()]),
         *_others(draws),
-        _diagnostics(report),
+        _diagnostics(draws, report),
         *([_chains(draws, top)] if chains else []),
-        *([_importance_weights(draws)] if draws.weighted else []),
         *_correlations(draws),
         *(model_sections(draws, texts) if chains else []),
         _provenance(draws),
@@ -340,11 +325,15 @@ def _shares(weights: Float64) -> Float64:
     return np.abs(weights) / norm if norm > 0 else np.zeros_like(weights)
 
 
-def _diagnostics(report: Report) -> Section:
+def _diagnostics(draws: Draws, report: Report) -> Section:
     header = ("diagnostic", "worst value", "limit", "verdict", "worst at")
     rows = [finding.cells for finding in report.findings]
     passed = [finding.passed for finding in report.findings]
-    return Section("Diagnostics", [Table(header, rows, passed=passed)])
+    blocks: list[Block] = [Table(header, rows, passed=passed)]
+    if draws.weighted:
+        share = 100 * draws.importance.max()
+        blocks.append(Text(f"The heaviest sample has {share:.1f}% of the importance weight."))
+    return Section("Diagnostics", blocks)
 
 
 def _chains(draws: Draws, top: int) -> Section:
@@ -360,33 +349,8 @@ def _chains(draws: Draws, top: int) -> Section:
     if limits:
         blocks.append(Text(f"Shown: {', '.join(limits)}. The diagnostics above are of all."))
     listed = ", ".join(worst)
-    mixing = f"Running means and autocorrelation of {listed}"
-    blocks += [
-        drawn(trace_figure(draws, worst), f"Trace and rank plots of {listed}", _TRACES),
-        drawn(mixing_figure(draws, worst), mixing, _MIXING),
-    ]
-    rates = np.asarray(draws.statistics.get("acceptance_rate", 0.0))
-    if rates.ndim == 2:
-        mean = float(rates.mean())
-        alternative = f"Acceptance rate over time, {mean:.2f} on average"
-        caption = "Acceptance rate of each chain, averaged over 1/50 of the draws; "
-        caption += f"{mean:.3f} in all."
-        blocks.append(drawn(acceptance_figure(rates), alternative, caption))
-    energy = np.asarray(draws.statistics.get("energy", 0.0))
-    if energy.ndim == 2:
-        values_of_chains = ", ".join(f"{value:.2f}" for value in bfmi(energy)[:MAX_CHAINS])
-        alternative = "Distributions of the energy and of its changes between draws"
-        figure = drawn(energy_figure(energy), alternative, f"{_ENERGY}{values_of_chains}.", "svg")
-        blocks.append(figure)
+    blocks.append(drawn(trace_figure(draws, worst), f"Trace and rank plots of {listed}", _TRACES))
     return Section("Chains", blocks)
-
-
-def _importance_weights(draws: Draws) -> Section:
-    largest = f"The heaviest sample has {100 * draws.importance.max():.1f}% of the weight."
-    caption = f"{largest} A curve that starts high means that few samples dominate the estimates."
-    alternative = f"Cumulative share of the importance weights. {largest}"
-    figure = drawn(importance_figure(draws.importance), alternative, caption, "svg")
-    return Section("Importance weights", [figure])
 
 
 def _correlations(draws: Draws) -> list[Section]:
@@ -487,31 +451,6 @@ def _worst_sentences(result: Loo, texts: Sequence[str] | None) -> Table:
     return Table(header, rows, "The sentences that the others predict worst.")
 
 
-def plot_trace(posterior: Posterior, path: str | Path, *, weights: int = 6) -> None:
-    """Write trace and rank plots of the weights that moved furthest from their canonical values.
-
-    The left column shows the trace of each chain, the right one the ranks of its draws, which are
-    uniform where the chains agree (Vehtari et al. 2021).
-
-    Args:
-        posterior: draws of the weights.
-        path: the file to write; its suffix chooses the format.
-        weights: how many weights to show.
-
-    Raises:
-        DataError: if there are no draws of `weights`, or the file cannot be written.
-
-    >>> import numpy as np
-    >>> drawn = np.random.default_rng(0).normal(size=(4, 100, 2))
-    >>> plot_trace(Draws({"weights": drawn}, ("LM0", "WP0")), "trace.png", weights=1)
-    >>> Path("trace.png").stat().st_size > 1000
-    True
-    """
-    draws = as_draws(posterior)
-    names = [draws.features[feature] for feature in draws.largest_shifts(weights)]
-    write_figure(trace_figure(draws, names), path)
-
-
 def trace_figure(draws: Draws, names: Sequence[str]) -> Figure:
     """Draw traces, with the warm-up on grey, and ranks of the kept draws by chain.
 
@@ -548,47 +487,6 @@ def trace_figure(draws: Draws, names: Sequence[str]) -> Figure:
         axes.set_yticks(levels, range(len(levels)))
 
     return _two_columns(names, {"trace, by draw": trace, "ranks of the draws, by chain": ranks})
-
-
-def mixing_figure(draws: Draws, names: Sequence[str]) -> Figure:
-    """Draw running means and autocorrelations of some components, by chain."""
-    kept = draws.components()
-
-    def running_mean(axes: Any, name: str) -> None:
-        means = np.cumsum(kept[name], axis=1) / np.arange(1, kept[name].shape[1] + 1)
-        axes.plot(means[:MAX_CHAINS].T, linewidth=1)
-        axes.axhline(kept[name].mean(), color="0.5", linestyle="--", linewidth=0.8)
-
-    def autocorrelations(axes: Any, name: str) -> None:
-        axes.plot(autocorrelation(kept[name][:MAX_CHAINS])[:, :_LAGS].T, linewidth=1)
-        axes.axhline(0, color="0.5", linestyle="--", linewidth=0.8)
-        axes.set_ylim(-0.5, 1.05)
-
-    plots = {"running mean, by draw": running_mean, "autocorrelation, by lag": autocorrelations}
-    return _two_columns(names, plots)
-
-
-def acceptance_figure(rates: Float64) -> Figure:
-    """Draw acceptance rates, (chains, draws), as moving averages over 1/50 of the draws."""
-    window = max(1, rates.shape[1] // 50)
-    averages = np.lib.stride_tricks.sliding_window_view(rates, window, axis=1).mean(axis=2)
-    figure, ((axes,),) = empty_figure(1, 1, 1.8)
-    axes.plot(np.arange(averages.shape[1]) + window / 2, averages[:MAX_CHAINS].T, linewidth=1)
-    axes.set(ylim=(0, 1.05), xlabel="draw")
-    return figure
-
-
-def energy_figure(energy: Float64) -> Figure:
-    """Draw the distributions of the energy, (chains, draws), and of its changes between draws."""
-    centred, changes = (energy - energy.mean()).ravel(), np.diff(energy, axis=1).ravel()
-    figure, ((axes,),) = empty_figure(1, 1, 1.8)
-    limit = float(np.abs(np.quantile(centred, (0.001, 0.999))).max()) or 1.0
-    edges = np.linspace(-limit, limit, 61)
-    axes.hist(centred, edges, density=True, color="0.8", label="energy")
-    axes.hist(changes, edges, density=True, histtype="step", color="C0", label="change of energy")
-    axes.set(xlabel="energy, minus its mean", yticks=[])
-    axes.legend(fontsize="small")
-    return figure
 
 
 def forest_figure(draws: Draws, features: Sequence[int], probability: float) -> Figure:
@@ -648,15 +546,6 @@ def pair_figure(draws: Draws, pairs: Sequence[tuple[int, int, float]]) -> Figure
             if x.min() <= a <= x.max() and y.min() <= b <= y.max():
                 axes.plot(a, b, "x", color="C3", mew=2)
         axes.set(xlabel=label(draws.features[one]), ylabel=label(draws.features[other]))
-    return figure
-
-
-def importance_figure(importance: Float64) -> Figure:
-    """Draw the cumulative share of the importance weights, heaviest sample first."""
-    figure, ((axes,),) = empty_figure(1, 1, 1.8)
-    axes.plot(np.arange(1, len(importance) + 1), np.cumsum(np.sort(importance)[::-1]))
-    log_axis(axes, 1, max(len(importance), 2))
-    axes.set(ylim=(0, 1.05), xlabel="samples, heaviest first")
     return figure
 
 

@@ -112,12 +112,6 @@ def bfmi(energy: npt.ArrayLike) -> Float64:
         return np.asarray(changes / np.var(values, axis=1, ddof=1))
 
 
-def autocorrelation(values: npt.ArrayLike) -> Float64:
-    """Return the autocorrelation of each chain by lag, (C, D) ↦ (C, D)."""
-    with _quiet() as functions:
-        return np.asarray(functions.autocorr(np.asarray(values)))
-
-
 def pareto_smoothed(log_ratio: npt.ArrayLike) -> tuple[Float64, float]:
     """Return Pareto-smoothed log weights, in the same shape, and k̂ (Vehtari et al. 2024).
 
