@@ -11,7 +11,12 @@ from pathlib import Path
 
 import numpy as np
 
-from bpa_ppl.decoding import Reranked, Scoreboard, rerank, scoreboard, write_texts
+from bpa_ppl.decoding import (
+    Reranked,
+    rerank,
+    scoreboard,
+    write_texts,
+)
 from bpa_ppl.diagnostics import Report, check
 from bpa_ppl.errors import checked_seed
 from bpa_ppl.features import LanguageModel
@@ -20,6 +25,7 @@ from bpa_ppl.formats.parts import make_folder
 from bpa_ppl.options import AdaptOptions
 from bpa_ppl.posterior import write_posterior
 from bpa_ppl.progress import Reporter
+from bpa_ppl.quality.scoreboard import Scoreboard
 from bpa_ppl.sampling import adapt_draws
 
 _ADAPTATION = 50

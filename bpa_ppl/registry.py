@@ -279,7 +279,7 @@ METRICS: Registry[Metric] = Registry(
         "ter": "bpa_ppl.quality.ter:TER",
         "bleu": "bpa_ppl.quality.bleu:BLEU",
         "chrf": "bpa_ppl.quality.chrf:CHRF",
-        "ter+bleu": "bpa_ppl.quality.mixed:Mixed",
+        "ter+bleu": "bpa_ppl.quality.mixed:TERAndBLEU",
         "wer": "bpa_ppl.quality.wer:WER",
         "cer": "bpa_ppl.quality.wer:CER",
         "unbabel-comet": "bpa_ppl.quality.comet:Comet",

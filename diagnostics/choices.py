@@ -16,8 +16,11 @@ from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.features.indicators import Indicators
 from bpa_ppl.models import Preparation
 from bpa_ppl.nbest import Float64, Int64, NBest
-from bpa_ppl.posterior import Draws, as_draws, quantiles
-from bpa_ppl.quality import Column, Metric, column_of, statistics
+from bpa_ppl.posterior import Draws, as_draws
+from bpa_ppl.posterior.draws import quantiles
+from bpa_ppl.quality import Column, Metric
+from bpa_ppl.quality.column import column_of
+from bpa_ppl.quality.scoring import statistics
 from bpa_ppl.weights import spread_within
 
 if TYPE_CHECKING:

@@ -14,8 +14,8 @@ from scipy.stats import binom
 
 from bpa_ppl.errors import DataError
 from bpa_ppl.nbest import Float64, Int64
-from bpa_ppl.posterior import Draws, as_draws, kish, pooled
-from bpa_ppl.posterior.draws import WEIGHTS, Arrays
+from bpa_ppl.posterior import Draws, as_draws
+from bpa_ppl.posterior.draws import WEIGHTS, Arrays, kish, pooled
 from bpa_ppl.posterior.statistics import copied_chains, ess, r_hat
 
 if TYPE_CHECKING:

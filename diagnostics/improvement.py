@@ -21,9 +21,10 @@ from bpa_ppl.diagnostics.baselines.table import (
 from bpa_ppl.diagnostics.choices import ChoiceChanges
 from bpa_ppl.diagnostics.pages.page import Block, Section, Table, Text, Verdict
 from bpa_ppl.nbest import Int64, NBest
-from bpa_ppl.quality import Metric, Score, Scoreboard, choice_score
+from bpa_ppl.quality import Metric, Score
 from bpa_ppl.quality.bootstrap import ScoreDifference
-from bpa_ppl.quality.scoreboard import length_of, metrics_of, title_of
+from bpa_ppl.quality.scoreboard import Scoreboard, length_of, metrics_of, title_of
+from bpa_ppl.quality.scoring import choice_score
 
 PROBABILITY = 0.95
 BETTER, WORSE, UNCLEAR = "better", "worse", "unclear"

@@ -12,7 +12,8 @@ import numpy as np
 from bpa_ppl.diagnostics.provenance import different_data
 from bpa_ppl.errors import DataError
 from bpa_ppl.nbest import Float64, NBest
-from bpa_ppl.posterior import Draws, as_draws, importance_weights
+from bpa_ppl.posterior import Draws, as_draws
+from bpa_ppl.posterior.draws import importance_weights
 from bpa_ppl.posterior.statistics import (
     POOR_PARETO_K,
     compare_psis_loo,

@@ -16,9 +16,10 @@ from bpa_ppl.errors import DataError, checked_seed, one_of
 from bpa_ppl.models import Preparation
 from bpa_ppl.models.probabilities import normalised
 from bpa_ppl.nbest import Float32, Float64, Int64, NBest
-from bpa_ppl.posterior import Draws, as_draws, to_arviz
+from bpa_ppl.posterior import Draws, as_draws
+from bpa_ppl.posterior.adapter import to_arviz
 from bpa_ppl.posterior.draws import WEIGHTS
-from bpa_ppl.quality import judged_lists
+from bpa_ppl.quality.column import judged_lists
 
 if TYPE_CHECKING:
     from bpa_ppl.posterior.adapter import Posterior

@@ -10,7 +10,8 @@ import numpy as np
 
 from bpa_ppl.diagnostics.pages.page import Section, Table, Tabular, Text
 from bpa_ppl.models.likelihoods.preference import RATER, RATERS, SLIP
-from bpa_ppl.posterior import as_draws, quantiles
+from bpa_ppl.posterior import as_draws
+from bpa_ppl.posterior.draws import quantiles
 from bpa_ppl.quality.agreement import AGREEMENT, Agreement
 
 if TYPE_CHECKING:

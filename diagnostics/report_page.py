@@ -36,8 +36,8 @@ from bpa_ppl.diagnostics.provenance import attributes, reproduction, signature
 from bpa_ppl.diagnostics.raters import raters_of
 from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.nbest import Float64
-from bpa_ppl.posterior import Draws, as_draws, quantiles
-from bpa_ppl.posterior.draws import WEIGHTS
+from bpa_ppl.posterior import Draws, as_draws
+from bpa_ppl.posterior.draws import WEIGHTS, quantiles
 from bpa_ppl.posterior.statistics import (
     POOR_PARETO_K,
     ess,

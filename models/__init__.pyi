@@ -15,9 +15,7 @@ from .likelihoods import (
     Risk as Risk,
 )
 from .lists import (
-    Bucket as Bucket,
     Lists as Lists,
-    in_order as in_order,
     tabulate as tabulate,
 )
 from .log_linear import (
@@ -25,7 +23,6 @@ from .log_linear import (
 )
 from .preparing import (
     Preparation as Preparation,
-    preparation as preparation,
 )
 from .priors import (
     Horseshoe as Horseshoe,

@@ -9,7 +9,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from bpa_ppl.errors import BpaError, DataError, UsageError
-from bpa_ppl.features import Added, FeatureSource, feature_adder, resolve_sources
+from bpa_ppl.features import FeatureSource
+from bpa_ppl.features.base import Added, feature_adder, resolve_sources
 from bpa_ppl.features.indicators import Indicators
 from bpa_ppl.features.recipes import absolute, recorded, sources_from_records
 from bpa_ppl.labels import matches

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from bpa_ppl.posterior import inference_data
+from bpa_ppl.posterior.arviz_functions import inference_data
 
 if TYPE_CHECKING:
     from bpa_ppl.posterior.arviz_functions import InferenceData

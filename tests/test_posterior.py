@@ -30,8 +30,8 @@ from bpa_ppl import (
 )
 from bpa_ppl.diagnostics.comparison.comparison import check_same_posterior
 from bpa_ppl.diagnostics.provenance import different_data
-from bpa_ppl.posterior import Draws, as_draws, import_arviz, inference_data
-from bpa_ppl.posterior.arviz_functions import data_tree
+from bpa_ppl.posterior import Draws, as_draws, import_arviz
+from bpa_ppl.posterior.arviz_functions import data_tree, inference_data
 
 if TYPE_CHECKING:
     from bpa_ppl.posterior.arviz_functions import InferenceData

@@ -114,7 +114,7 @@ def update(
     draws = bpa.posterior.read_draws(posterior)
     require_writable(output)
     if not unchecked and draws.kind != "point":
-        bpa.decoding.refuse_unconverged(draws)
+        bpa.diagnostics.refuse_unconverged(draws)
     growing = bpa.sampling.Sequential(
         draws,
         adaptation_lists=lists,
@@ -162,7 +162,7 @@ def learn_prior(
     draws = labelled(posteriors)
     for one in draws.values():
         if not unchecked:
-            bpa.decoding.refuse_unconverged(one)
+            bpa.diagnostics.refuse_unconverged(one)
     found = learn_hierarchy(draws, shrinkage=shrinkage, strength=strength, without=without or ())
     found.prior().write(output, record(found, draws))
     if report is not None:

@@ -331,10 +331,12 @@ def tune(
     if decoder is None:
         found = bpa.tuning.reestimate(lists, canonical, **arguments)
     else:
+        from bpa_ppl.tuning.redecoding import DecoderCommand
+
         found = bpa.tuning.redecode(
             lists,
             canonical,
-            bpa.tuning.Command(decoder, read, template, lists.sources or ()),
+            DecoderCommand(decoder, read, template, lists.sources or ()),
             iterations=iterations,
             returned=returned,
             folder=folder or own_folder,
@@ -462,7 +464,9 @@ def figures(results: Path, kind: str = "png", quiet: shared.Quiet = False) -> No
         results: Folder of results of `bpa experiment`.
         kind: Figure files: png, pdf or none.
     """
-    _echo_files(bpa.experiments.write_figures(results, kind=kind), quiet)
+    from bpa_ppl.experiments.page import write_figures
+
+    _echo_files(write_figures(results, kind=kind), quiet)
 
 
 def demo(

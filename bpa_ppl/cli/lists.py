@@ -58,6 +58,7 @@ def oracle(
         weights: Canonical weights, to break ties.
     """
     from bpa_ppl.formats.streams import atomic_writer
+    from bpa_ppl.nbest import demote_to_extras
     from bpa_ppl.progress import reporter
     from bpa_ppl.quality.base import default_metric
     from bpa_ppl.weights import match
@@ -67,7 +68,7 @@ def oracle(
     goal = bpa.quality.resolve(metric or default, lists)
     scores = None
     if weights is not None:
-        lists = bpa.quality.demote_to_extras(lists, goal.columns)
+        lists = demote_to_extras(lists, goal.columns)
         scores = lists.scores(match(shared.canonical(weights), lists, fixed=()).values)
     if ties is None:
         ties = "shared" if scores is None and lists.totals is None else "canonical"

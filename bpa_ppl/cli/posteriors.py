@@ -99,7 +99,9 @@ def report(
         if phrases is not None:
             table = bpa.phrases.read_pairs(phrases)
             pairs = table.texts("source").to_pylist(), table.texts("target").to_pylist()
-        html = bpa.diagnostics.subdomains_page(
+        from bpa_ppl.diagnostics.subdomains import subdomains_page
+
+        html = subdomains_page(
             bpa.phrases.Subdomains.load(posterior),
             title=f"Subdomains {posterior.name}",
             pairs=pairs,
@@ -209,7 +211,7 @@ def weights(
     """
     draws = bpa.posterior.read_draws(posterior)
     if not unchecked:
-        bpa.decoding.refuse_unconverged(draws)
+        bpa.diagnostics.refuse_unconverged(draws)
     chosen = bpa.point_weights(draws, point, draw)
     if normalise:
         chosen = chosen.normalised(draws.features)

@@ -41,7 +41,8 @@ def serve(
     """
     if find_spec("starlette") is None or find_spec("uvicorn") is None:
         raise missing_extra("serving needs Starlette and uvicorn", "serve")
-    from bpa_ppl.serving import Limits, serve
+    from bpa_ppl.serving import serve
+    from bpa_ppl.serving.app import Limits
 
     serve(
         posterior,

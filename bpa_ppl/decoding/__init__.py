@@ -14,9 +14,7 @@ from bpa_ppl.decoding.outputs import (
 from bpa_ppl.decoding.predictions import Candidate, Predictions
 from bpa_ppl.decoding.reranking import Reranked, Reranker, rerank
 from bpa_ppl.decoding.rules import AlignedDraws, Rule
-from bpa_ppl.diagnostics import refuse_unconverged
 from bpa_ppl.options import RerankOptions
-from bpa_ppl.quality import Scoreboard
 
 __all__ = [
     "GAPS",
@@ -30,11 +28,9 @@ __all__ = [
     "Reranked",
     "Reranker",
     "Rule",
-    "Scoreboard",
     "SentenceRanking",
     "Summary",
     "next_sentences",
-    "refuse_unconverged",
     "rerank",
     "rerank_to",
     "scoreboard",

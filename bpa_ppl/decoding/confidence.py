@@ -9,7 +9,7 @@ import numpy as np
 
 from bpa_ppl.decoding.rules import AlignedDraws
 from bpa_ppl.nbest import Float64, Int64, NBest
-from bpa_ppl.quality import column_of
+from bpa_ppl.quality.column import column_of
 from bpa_ppl.quality.pairs import Edited, most_probable, pairs_of
 
 # Translations that are less probable are left out: too few to matter, too many to be compared.

@@ -42,10 +42,11 @@ from bpa_ppl.features.recipes import columns_of
 from bpa_ppl.models import Preparation
 from bpa_ppl.nbest import Float64, Int64, NBest
 from bpa_ppl.posterior import Draws, as_draws
-from bpa_ppl.quality import Column, Metric, Scoreboard, choice_score, statistics
+from bpa_ppl.quality import Column, Metric
 from bpa_ppl.quality.bleu import LengthRatio
 from bpa_ppl.quality.bootstrap import score_difference
-from bpa_ppl.quality.scoreboard import metrics_of, title_of
+from bpa_ppl.quality.scoreboard import Scoreboard, metrics_of, title_of
+from bpa_ppl.quality.scoring import choice_score, statistics
 
 if TYPE_CHECKING:
     from bpa_ppl.features.recipes import MovedFiles

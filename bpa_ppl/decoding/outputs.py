@@ -25,14 +25,9 @@ from bpa_ppl.nbest import Float64, Int64, NBest
 from bpa_ppl.notes import warn_user
 from bpa_ppl.options import RerankOptions
 from bpa_ppl.posterior import Draws, as_draws
-from bpa_ppl.quality import (
-    Metric,
-    Score,
-    Scoreboard,
-    corpus_score,
-    statistics,
-)
-from bpa_ppl.quality.scoreboard import metrics_of
+from bpa_ppl.quality import Metric, Score, corpus_score
+from bpa_ppl.quality.scoreboard import Scoreboard, metrics_of
+from bpa_ppl.quality.scoring import statistics
 
 if TYPE_CHECKING:
     from bpa_ppl.posterior.adapter import Posterior

@@ -12,7 +12,7 @@ from bpa_ppl.diagnostics.report_page import posterior_page
 from bpa_ppl.errors import DataError
 from bpa_ppl.nbest import NBest
 from bpa_ppl.posterior import Draws, as_draws
-from bpa_ppl.quality import choice_sets, has_preferences
+from bpa_ppl.quality.preferences import choice_sets, has_preferences
 
 if TYPE_CHECKING:
     from bpa_ppl.features.recipes import MovedFiles

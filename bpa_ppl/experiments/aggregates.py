@@ -13,8 +13,8 @@ import pyarrow as pa
 from bpa_ppl.diagnostics.estimates import holm
 from bpa_ppl.experiments.results import KEYS, counts_of, metrics_of
 from bpa_ppl.nbest import Float64
-from bpa_ppl.quality import by_name
 from bpa_ppl.quality.bootstrap import Replicates, replicates, resamples
+from bpa_ppl.quality.column import by_name
 
 #: Stages in which a method learns from A; the others apply what was learned.
 _LEARNING = ("adapt", "tune", "decode")

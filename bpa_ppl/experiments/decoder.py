@@ -13,7 +13,7 @@ from bpa_ppl.columns import intern
 from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.formats import read_nbest
 from bpa_ppl.nbest import NBest
-from bpa_ppl.tuning import Command
+from bpa_ppl.tuning.redecoding import DecoderCommand
 from bpa_ppl.weights import Weights
 
 
@@ -67,7 +67,7 @@ class Decoding:
         self.lists, self.first_id, self.prepare = lists, first_id, prepare
         self.iterations, self.seconds = decoder.iterations, 0.0
         self.sources, self.index = intern(lists.sources or ())
-        self.command = Command(
+        self.command = DecoderCommand(
             decoder.command,
             read_nbest,
             decoder.template,

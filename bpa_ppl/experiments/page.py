@@ -37,7 +37,7 @@ from bpa_ppl.experiments.aggregates import (
 from bpa_ppl.experiments.results import detail_names, metrics_of, read_identity, read_results
 from bpa_ppl.experiments.study import CANONICAL
 from bpa_ppl.formats.streams import atomic_path
-from bpa_ppl.quality import by_name
+from bpa_ppl.quality.column import by_name
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

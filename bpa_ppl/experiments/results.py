@@ -28,7 +28,7 @@ from bpa_ppl.experiments.study import Cell, Study
 from bpa_ppl.formats.parts import make_folder
 from bpa_ppl.formats.streams import atomic_path, atomic_writer
 from bpa_ppl.nbest import Float64
-from bpa_ppl.quality import by_name
+from bpa_ppl.quality.column import by_name
 from bpa_ppl.registry import METRICS
 
 #: Packages on whose versions the results depend.

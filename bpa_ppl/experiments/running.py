@@ -33,11 +33,12 @@ from bpa_ppl.experiments.study import (
     seed_of,
 )
 from bpa_ppl.formats import read_nbest, read_weights
-from bpa_ppl.nbest import Float64, NBest
+from bpa_ppl.nbest import Float64, NBest, demote_to_extras
 from bpa_ppl.options import AdaptOptions
 from bpa_ppl.posterior import Draws
 from bpa_ppl.progress import Reporter, reporter
-from bpa_ppl.quality import by_name, demote_to_extras, statistics
+from bpa_ppl.quality.column import by_name
+from bpa_ppl.quality.scoring import statistics
 from bpa_ppl.registry import LIKELIHOODS, METRICS, PRIORS, RULES, SAMPLERS, TUNERS, Registry
 from bpa_ppl.sampling import Sampler, adapt_draws
 from bpa_ppl.tuning import redecode, reestimate
@@ -122,7 +123,7 @@ class Material:
         adapt: the lists from which A is drawn.
         test: the lists that are translated.
         weights: λ_T, for each feature of the lists; None if there are none.
-        counts: for each metric (hypotheses of `test`, S), as `bpa_ppl.quality.statistics`.
+        counts: for each metric (hypotheses of `test`, S), as `bpa_ppl.quality.scoring.statistics`.
     """
 
     adapt: NBest

@@ -25,8 +25,8 @@ from bpa_ppl.experiments.decoder import Decoder
 from bpa_ppl.formats.streams import read_text
 from bpa_ppl.nbest import Int64
 from bpa_ppl.options import DERIVATIONS, PRESETS
-from bpa_ppl.quality import by_name, counted_metrics
-from bpa_ppl.quality.base import reported_metrics
+from bpa_ppl.quality.base import counted_metrics, reported_metrics
+from bpa_ppl.quality.column import by_name
 from bpa_ppl.quality.oracle import TIES
 from bpa_ppl.registry import LIKELIHOODS, METRICS, PRIORS, RULES, SAMPLERS, TUNERS
 from bpa_ppl.sampling.base import Sampler

@@ -66,7 +66,7 @@ class SweepRow:
 
 
 @dataclass(frozen=True)
-class Sweep(Outcome):
+class SweepResult(Outcome):
     """The results of a sampler over a grid of its settings.
 
     Attributes:
@@ -155,7 +155,7 @@ def sweep(
     metric: str | Metric | None = None,
     progress: bool | Reporter = False,
     **options: Any,
-) -> Sweep:
+) -> SweepResult:
     """Run a sampler with each combination of values of its settings.
 
     R-hat and acceptance of the published random walk over its proposal variance σ_o and burn-in:
@@ -225,7 +225,7 @@ def sweep(
                 results.append(_results(adapt_draws(nbest, weights, adapting), test, goal))
             columns = {name: tuple(one[name] for one in results) for name in results[0]}
             rows.append(SweepRow(combination, columns))
-    return Sweep(sampler, tuple(rows))
+    return SweepResult(sampler, tuple(rows))
 
 
 def _results(draws: Draws, test: NBest | None, metric: Metric) -> dict[str, float]:
@@ -243,7 +243,7 @@ def _results(draws: Draws, test: NBest | None, metric: Metric) -> dict[str, floa
     return result
 
 
-def write_sweep(sweep: Sweep, folder: Path, kind: str = "png") -> list[Path]:
+def write_sweep(sweep: SweepResult, folder: Path, kind: str = "png") -> list[Path]:
     """Write the runs as a table, `sweep.csv`, and the figure; return the paths.
 
     Args:

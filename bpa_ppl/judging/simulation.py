@@ -10,7 +10,7 @@ from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.judging.journal import PLACES, TIE
 from bpa_ppl.judging.session import Session
 from bpa_ppl.nbest import Float64, Int64, NBest
-from bpa_ppl.quality import column_of
+from bpa_ppl.quality.column import column_of
 
 
 def headroom_won(lists: NBest, choices: Int64, column: str) -> float:

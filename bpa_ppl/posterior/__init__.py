@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from bpa_ppl.posterior.adapter import as_draws, to_arviz
-from bpa_ppl.posterior.arviz_functions import import_arviz, inference_data
-from bpa_ppl.posterior.draws import Draws, importance_weights, kish, pooled, quantiles
+from bpa_ppl.posterior.adapter import as_draws
+from bpa_ppl.posterior.arviz_functions import import_arviz
+from bpa_ppl.posterior.draws import Draws
 from bpa_ppl.posterior.files import read_draws, read_posterior, write_posterior
 
 if TYPE_CHECKING:
@@ -17,15 +17,9 @@ __all__ = [
     "Draws",
     "as_draws",
     "import_arviz",
-    "importance_weights",
-    "inference_data",
-    "kish",
     "point_weights",
-    "pooled",
-    "quantiles",
     "read_draws",
     "read_posterior",
-    "to_arviz",
     "write_posterior",
 ]
 

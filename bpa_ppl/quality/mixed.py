@@ -13,7 +13,7 @@ from bpa_ppl.quality.bleu import BLEU
 from bpa_ppl.quality.ter import TER
 
 
-class Mixed(Metric, frozen=True):
+class TERAndBLEU(Metric, frozen=True):
     """(100 − TER + BLEU) / 2, in percent; its name is `ter+bleu`.
 
     The gain of a hypothesis is the mean of minus its edits and its sentence BLEU+1 times the
@@ -27,7 +27,7 @@ class Mixed(Metric, frozen=True):
         case_sensitive: distinguish upper and lower case, for both; default: BLEU does, TER does
             not.
 
-    >>> round(Mixed().corpus(["a b c d x"], [("a b c d e",)]).value, 2)
+    >>> round(TERAndBLEU().corpus(["a b c d x"], [("a b c d e",)]).value, 2)
     73.44
     """
 

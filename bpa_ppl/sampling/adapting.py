@@ -35,20 +35,22 @@ from bpa_ppl.models import (
     PriorFamily,
     Risk,
     log_linear,
-    preparation,
     tabulate,
 )
 from bpa_ppl.models.likelihoods.mixed import Mixed, join_lists
 from bpa_ppl.models.likelihoods.preference import RATER
+from bpa_ppl.models.preparing import preparation
 from bpa_ppl.models.priors import isotropic
 from bpa_ppl.nbest import NBest
 from bpa_ppl.notes import log_info, warn_user
 from bpa_ppl.options import AdaptOptions, with_options_and_settings
-from bpa_ppl.posterior import Draws, to_arviz
+from bpa_ppl.posterior import Draws
+from bpa_ppl.posterior.adapter import to_arviz
 from bpa_ppl.posterior.draws import SAMPLING_TIME, WEIGHTS
 from bpa_ppl.progress import Reporter, inherited_progress, reporter
-from bpa_ppl.quality import Metric, has_preferences, resolve
+from bpa_ppl.quality import Metric, resolve
 from bpa_ppl.quality.base import default_metric
+from bpa_ppl.quality.preferences import has_preferences
 from bpa_ppl.quality.scoring import no_references
 from bpa_ppl.registry import LIKELIHOODS, METRICS, PRIORS, SAMPLERS
 from bpa_ppl.sampling import density

@@ -19,7 +19,7 @@ from bpa_ppl.diagnostics.checks import checked
 from bpa_ppl.errors import DataError, UsageError, require
 from bpa_ppl.nbest import Float64, NBest
 from bpa_ppl.options import AdaptOptions, with_options
-from bpa_ppl.posterior import to_arviz
+from bpa_ppl.posterior.adapter import to_arviz
 from bpa_ppl.posterior.statistics import pareto_smoothed
 from bpa_ppl.sampling.adapting import Prepared, prepare_target
 from bpa_ppl.sampling.base import Data, Program, Sampled, Sites, Target

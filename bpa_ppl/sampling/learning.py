@@ -16,7 +16,8 @@ from bpa_ppl.models.hierarchical import Hierarchical
 from bpa_ppl.models.priors.learned import Evidence, Hierarchy, evidence, hierarchy
 from bpa_ppl.nbest import NBest
 from bpa_ppl.notes import warn_user
-from bpa_ppl.posterior import Draws, as_draws, read_draws, to_arviz
+from bpa_ppl.posterior import Draws, as_draws, read_draws
+from bpa_ppl.posterior.adapter import to_arviz
 from bpa_ppl.sampling.adapting import adapt
 from bpa_ppl.sampling.sentences import DOMAIN
 from bpa_ppl.weights import AnyWeights

@@ -16,8 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from bpa_ppl.errors import DataError
-from bpa_ppl.models import Bucket, Lists, tabulate
-from bpa_ppl.models.lists import PADDING, one_hot
+from bpa_ppl.models import Lists, tabulate
+from bpa_ppl.models.lists import PADDING, Bucket, one_hot
 from bpa_ppl.nbest import Float64, Int64, NBest
 from bpa_ppl.weights import Match
 

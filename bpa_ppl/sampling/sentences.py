@@ -25,18 +25,16 @@ from bpa_ppl.posterior import Draws
 from bpa_ppl.progress import Reporter, inherited_progress, reporter
 from bpa_ppl.quality import (
     TER,
-    Agreement,
     Metric,
     Oracles,
     agreement,
-    choice_sets,
     gains,
-    has_preferences,
-    judged_lists,
     oracles,
     resolve,
 )
-from bpa_ppl.quality.agreement import AGREEMENT
+from bpa_ppl.quality.agreement import AGREEMENT, Agreement
+from bpa_ppl.quality.column import judged_lists
+from bpa_ppl.quality.preferences import choice_sets, has_preferences
 from bpa_ppl.quality.scoring import no_references
 from bpa_ppl.registry import LIKELIHOODS, METRICS
 from bpa_ppl.sampling.sentence_buckets import (

@@ -31,8 +31,9 @@ from bpa_ppl.models.likelihoods.preference import SITES
 from bpa_ppl.nbest import Float64, NBest
 from bpa_ppl.notes import warn_user
 from bpa_ppl.options import UpdateOptions, with_options
-from bpa_ppl.posterior import Draws, as_draws, importance_weights, kish, to_arviz
-from bpa_ppl.posterior.draws import SAMPLING_TIME, WEIGHTS
+from bpa_ppl.posterior import Draws, as_draws
+from bpa_ppl.posterior.adapter import to_arviz
+from bpa_ppl.posterior.draws import SAMPLING_TIME, WEIGHTS, importance_weights, kish
 from bpa_ppl.posterior.statistics import POOR_PARETO_K, ess, pareto_smoothed
 from bpa_ppl.progress import Reporter, reporter
 from bpa_ppl.registry import SAMPLERS

@@ -1,6 +1,6 @@
 """An HTTP service that reranks: the extra `serve`, with Starlette and uvicorn."""
 
-from bpa_ppl.serving.app import Limits, application
+from bpa_ppl.serving.app import application
 from bpa_ppl.serving.server import serve
 
 __all__ = ["Limits", "application", "serve"]

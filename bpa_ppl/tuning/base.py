@@ -11,9 +11,10 @@ import numpy as np
 from bpa_ppl.component import Component
 from bpa_ppl.errors import DataError
 from bpa_ppl.labels import places_of
-from bpa_ppl.nbest import Float64, Int64, NBest
+from bpa_ppl.nbest import Float64, Int64, NBest, demote_to_extras
 from bpa_ppl.progress import Reporter
-from bpa_ppl.quality import Metric, demote_to_extras, statistics
+from bpa_ppl.quality import Metric
+from bpa_ppl.quality.scoring import statistics
 from bpa_ppl.weights import Match
 
 

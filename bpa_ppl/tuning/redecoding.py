@@ -19,9 +19,9 @@ from bpa_ppl.errors import DataError, UsageError, one_of
 from bpa_ppl.formats import read_nbest, read_weights, write_nbest, write_weights
 from bpa_ppl.formats.parts import make_folder
 from bpa_ppl.formats.streams import atomic_writer, read_text
-from bpa_ppl.nbest import NBest
+from bpa_ppl.nbest import NBest, demote_to_extras
 from bpa_ppl.notes import warn_user
-from bpa_ppl.quality import demote_to_extras, resolve
+from bpa_ppl.quality import resolve
 from bpa_ppl.tuning.reestimation import Reestimation, prepare_lists, reestimate, scores_of
 from bpa_ppl.weights import AnyWeights, Weights, match
 
@@ -146,7 +146,7 @@ def redecode(
 
 
 @dataclass(frozen=True)
-class Command:
+class DecoderCommand:
     """A shell command that reads weights from a file and writes n-best lists to another.
 
     Args:

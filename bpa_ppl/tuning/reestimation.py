@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from bpa_ppl.errors import UsageError, checked_seed, require
-from bpa_ppl.nbest import Float64, NBest
+from bpa_ppl.nbest import Float64, NBest, demote_to_extras
 from bpa_ppl.progress import Reporter, reporter
-from bpa_ppl.quality import Metric, Scoreboard, compared, counted_metrics, demote_to_extras, resolve
+from bpa_ppl.quality import Metric, compared, resolve
+from bpa_ppl.quality.base import counted_metrics
+from bpa_ppl.quality.scoreboard import Scoreboard
 from bpa_ppl.registry import METRICS, TUNERS
 from bpa_ppl.tuning.base import Tuner, TuningLists, TuningProblem, lay_out
 from bpa_ppl.weights import AnyWeights, Match, Weights, match

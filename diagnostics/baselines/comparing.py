@@ -30,11 +30,11 @@ from bpa_ppl.errors import DataError, require
 from bpa_ppl.features.indicators import Indicators
 from bpa_ppl.models import Preparation
 from bpa_ppl.models.preparing import criterion_of
-from bpa_ppl.nbest import Float64, Int64, NBest
+from bpa_ppl.nbest import Float64, Int64, NBest, demote_to_extras
 from bpa_ppl.notes import log_info, warn_user
 from bpa_ppl.posterior import Draws, as_draws
 from bpa_ppl.posterior.statistics import POOR_PARETO_K
-from bpa_ppl.quality import Column, Metric, demote_to_extras, resolve
+from bpa_ppl.quality import Column, Metric, resolve
 from bpa_ppl.quality import gains as gains_in
 from bpa_ppl.quality.base import default_metric
 from bpa_ppl.quality.column import with_judged

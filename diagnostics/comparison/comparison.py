@@ -36,9 +36,11 @@ from bpa_ppl.errors import DataError, NotConverged
 from bpa_ppl.nbest import NBest
 from bpa_ppl.posterior import Draws, as_draws
 from bpa_ppl.posterior.statistics import copied_chains
-from bpa_ppl.quality import counted_metrics, resolve, statistics
+from bpa_ppl.quality import resolve
+from bpa_ppl.quality.base import counted_metrics
 from bpa_ppl.quality.bleu import LengthRatio
 from bpa_ppl.quality.bootstrap import ScoreDifference, score_difference
+from bpa_ppl.quality.scoring import statistics
 
 if TYPE_CHECKING:
     from bpa_ppl.posterior.adapter import Posterior

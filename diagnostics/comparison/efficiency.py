@@ -18,8 +18,8 @@ from scipy.stats import t as student
 from bpa_ppl.diagnostics.estimates import ess_of_each, largest_r_hat, mean_of
 from bpa_ppl.errors import DataError
 from bpa_ppl.nbest import Float64
-from bpa_ppl.posterior import Draws, kish
-from bpa_ppl.posterior.draws import SAMPLING_TIME, WEIGHTS
+from bpa_ppl.posterior import Draws
+from bpa_ppl.posterior.draws import SAMPLING_TIME, WEIGHTS, kish
 
 #: Effective draws that rank-normalised diagnostics need (Vehtari et al. 2021).
 ENOUGH = 400

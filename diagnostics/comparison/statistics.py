@@ -20,7 +20,8 @@ from bpa_ppl.diagnostics.estimates import (
     share_of,
 )
 from bpa_ppl.nbest import Float32, Float64
-from bpa_ppl.posterior import Draws, quantiles
+from bpa_ppl.posterior import Draws
+from bpa_ppl.posterior.draws import quantiles
 
 QUANTILES = (0.05, 0.5, 0.95)
 #: Random splits of the pooled draws; p-values are multiples of 1 / (SPLITS + 1).

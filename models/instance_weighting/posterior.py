@@ -21,7 +21,8 @@ from bpa_ppl.models.instance_weighting.mixture import (
 )
 from bpa_ppl.nbest import Float64
 from bpa_ppl.notes import log_info
-from bpa_ppl.posterior import Draws, as_draws, to_arviz
+from bpa_ppl.posterior import Draws, as_draws
+from bpa_ppl.posterior.adapter import to_arviz
 from bpa_ppl.posterior.draws import WEIGHTS
 from bpa_ppl.posterior.statistics import POOR_PARETO_K, pareto_smoothed
 

@@ -27,7 +27,7 @@ class Likelihood(Component, frozen=True):
 
     Attributes:
         observes: `oracles`; `gains`, if it needs the gain of each hypothesis (`Bucket.gain`); or
-            `preferences`, tabulated by `bpa_ppl.quality.choice_sets`, in place of oracles.
+            `preferences`, the choices of `bpa_ppl.quality.preferences.choice_sets`.
         generative: whether it is a distribution of the observed row, which can be simulated; it
             then observes a site `oracle`.
         dims: the names of the dimensions of its own sites, by site.

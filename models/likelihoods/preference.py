@@ -53,8 +53,8 @@ class Preference(Likelihood, frozen=True):
     An answer of weight w contributes w log p. With other weights than 1 the posterior is a power
     posterior, as if answers were repeated w times: they cannot be simulated.
 
-    Lists come from `bpa_ppl.quality.choice_sets`: the gain of a row is 1 if it stands for "no
-    difference", else 0.
+    Lists come from `bpa_ppl.quality.preferences.choice_sets`: the gain of a row is 1 if it stands
+    for "no difference", else 0.
 
     Args:
         slip: ε, from 0 to below 1; or `raters`. None is `raters` in `adapt` if the answers name two

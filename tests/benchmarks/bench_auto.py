@@ -34,7 +34,7 @@ from bpa_ppl.features import LanguageModel
 from bpa_ppl.features.lexicon import Lexicon
 from bpa_ppl.models import Margin
 from bpa_ppl.nbest import NBest
-from bpa_ppl.quality import column_of
+from bpa_ppl.quality.column import column_of
 
 SIZES = (5, 10, 20, 50, 100)
 #: Lists, canonical weights, and options of `adapt`.

@@ -55,7 +55,8 @@ from segmenting import PhraseIndex, segment
 
 import bpa_ppl as bpa
 from bpa_ppl.diagnostics.subdomains import frequent_phrases
-from bpa_ppl.features import Invariance, feature_adder
+from bpa_ppl.features.base import feature_adder
+from bpa_ppl.features.invariance import Invariance
 from bpa_ppl.models.subdomains import induce
 from bpa_ppl.nbest import NBest
 from bpa_ppl.phrases import NumberedText, Subdomains

@@ -38,7 +38,7 @@ import bpa_ppl as bpa
 from bpa_ppl.features.indicators import Indicators
 from bpa_ppl.judging.simulation import headroom_won
 from bpa_ppl.nbest import Float64, Int64, NBest
-from bpa_ppl.quality import column_of
+from bpa_ppl.quality.column import column_of
 from bpa_ppl.weights import spread_within
 
 WMT23 = ("wmt23.en-de", "wmt23.zh-en")

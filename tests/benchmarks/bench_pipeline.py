@@ -64,7 +64,7 @@ def stages() -> None:
     test = DATA / DOMAIN / "test.nbest.gz"
     stopwatch.lap("read and rerank", lambda: bpa.rerank(bpa.iter_nbest(test), posterior))
     stopwatch.print_total()
-    stopwatch.lap("convert for ArviZ", lambda: bpa.posterior.to_arviz(posterior))
+    stopwatch.lap("convert for ArviZ", lambda: bpa.posterior.adapter.to_arviz(posterior))
     stopwatch.print_total("total with ArviZ")
 
 

@@ -31,7 +31,7 @@ from numpyro.infer import MCMC, NUTS
 
 import bpa_ppl as bpa
 from bpa_ppl.models import Isotropic
-from bpa_ppl.posterior import importance_weights, kish
+from bpa_ppl.posterior.draws import importance_weights, kish
 from bpa_ppl.posterior.statistics import ess
 from bpa_ppl.sampling import Target, target_of
 from bpa_ppl.sampling.density import potential, unflatten

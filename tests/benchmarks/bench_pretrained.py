@@ -26,7 +26,7 @@ from measuring import run_tables
 import bpa_ppl as bpa
 from bpa_ppl.models import Risk
 from bpa_ppl.nbest import NBest
-from bpa_ppl.quality import column_of
+from bpa_ppl.quality.column import column_of
 from bpa_ppl.weights import deviation_within, spread_within
 
 #: The collections of one group share texts, systems or raters.

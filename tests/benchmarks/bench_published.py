@@ -23,9 +23,10 @@ from typing import Any
 import numpy as np
 from measuring import DATA, Table, read_lists, run_tables, scratch_folder
 
-from bpa_ppl.experiments import aggregate, read_results, read_study, run_study
-from bpa_ppl.experiments.aggregates import CurvePoint, median_seconds
+from bpa_ppl.experiments import read_study, run_study
+from bpa_ppl.experiments.aggregates import CurvePoint, aggregate, median_seconds
 from bpa_ppl.experiments.page import mean_details, mean_lengths
+from bpa_ppl.experiments.results import read_results
 from bpa_ppl.nbest import NBest
 
 METHODS = (

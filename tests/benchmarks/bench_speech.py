@@ -28,7 +28,7 @@ import bpa_ppl as bpa
 from bpa_ppl.decoding.rules import Mbr
 from bpa_ppl.features import Consensus, LanguageModel, Length
 from bpa_ppl.nbest import Float64, Int64, NBest
-from bpa_ppl.quality import statistics
+from bpa_ppl.quality.scoring import statistics
 
 FILES = ("dev_clean", "dev_other")
 CONSENSUS, LENGTH = Consensus(metric="wer"), Length()

@@ -240,7 +240,7 @@ class Task(NamedTuple):
     @classmethod
     def of(cls, pool: NBest, test: NBest, new: tuple[str, ...] = ()) -> Task:
         """Compute the statistics of the test lists."""
-        from bpa_ppl.quality import statistics  # not loaded before `bench_pipeline` measures it
+        from bpa_ppl.quality.scoring import statistics
 
         return cls(pool, test, statistics(test, "ter"), statistics(test, "bleu"), new)
 

@@ -13,7 +13,7 @@ from command_line import Outcome, refused, run, succeed
 
 import bpa_ppl as bpa
 from bpa_ppl.diagnostics import posterior_page
-from bpa_ppl.posterior import inference_data
+from bpa_ppl.posterior.arviz_functions import inference_data
 
 RERANK = ("rerank", "nbest", "-p", "good.nc")
 REPORT = ("report", "good.nc", "-o", "report.html")

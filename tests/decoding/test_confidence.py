@@ -17,7 +17,7 @@ from bpa_ppl import NBest, Reranked, as_draws, rerank
 from bpa_ppl.decoding import Confidence
 from bpa_ppl.decoding.outputs import rerank_to
 from bpa_ppl.options import RerankOptions
-from bpa_ppl.quality import ter_edits
+from bpa_ppl.quality.ter import ter_edits
 
 NAMES = ("LM0", "WP0")
 WORDS = ("the", "a", "cat", "dog", "sat", "on", "mat")

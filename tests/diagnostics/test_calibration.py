@@ -19,8 +19,8 @@ from bpa_ppl.diagnostics.calibration import RANKED, Replication, calibrate
 from bpa_ppl.diagnostics.estimates import bands, uniformity
 from bpa_ppl.experiments.samplers import LOG_LIKELIHOOD, calibrate_sampler, simulated
 from bpa_ppl.models import Prior
-from bpa_ppl.sampling import RandomWalk, target_of
-from bpa_ppl.sampling.rwm import RandomWalkMetropolis, RandomWalkState
+from bpa_ppl.sampling import target_of
+from bpa_ppl.sampling.rwm import RandomWalk, RandomWalkMetropolis, RandomWalkState
 from bpa_ppl.weights import match
 
 TARGET = plane()

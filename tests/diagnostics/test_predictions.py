@@ -16,8 +16,9 @@ from targets import SENTENCES, balanced, integrated
 
 from bpa_ppl import DataError, Draws, NBest, as_draws, read_posterior, write_posterior
 from bpa_ppl.diagnostics import with_predictions
-from bpa_ppl.posterior import import_arviz, importance_weights, read_draws
+from bpa_ppl.posterior import import_arviz, read_draws
 from bpa_ppl.posterior.arviz_functions import InferenceData, data_tree, generation
+from bpa_ppl.posterior.draws import importance_weights
 
 VARIANCE = 0.1
 NAMES = ("LM0", "WP0")

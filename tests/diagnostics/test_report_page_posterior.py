@@ -17,8 +17,8 @@ import bpa_ppl
 from bpa_ppl import DataError, NBest, UsageError, adapt
 from bpa_ppl.diagnostics import Thresholds, check
 from bpa_ppl.diagnostics.report_page import highest_density, posterior_page
-from bpa_ppl.posterior import Draws, as_draws, import_arviz, inference_data
-from bpa_ppl.posterior.arviz_functions import arviz_data, generation
+from bpa_ppl.posterior import Draws, as_draws, import_arviz
+from bpa_ppl.posterior.arviz_functions import arviz_data, generation, inference_data
 from bpa_ppl.posterior.statistics import TAILS, rank_bands, rank_counts
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from bpa_ppl.experiments import Aggregates, aggregate
+from bpa_ppl.experiments.aggregates import Aggregates, aggregate
 from bpa_ppl.experiments.results import result_row, results_schema
 from bpa_ppl.experiments.study import Cell
 from bpa_ppl.quality.bootstrap import replicates, resamples

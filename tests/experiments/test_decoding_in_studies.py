@@ -17,8 +17,9 @@ from small_demo import write_small_demo
 
 import bpa_ppl
 from bpa_ppl import DataError, NBest, UsageError, Weights, corpus_score
-from bpa_ppl.experiments import read_results, read_study, run_study
+from bpa_ppl.experiments import read_study, run_study
 from bpa_ppl.experiments.decoder import Decoder, Decoding
+from bpa_ppl.experiments.results import read_results
 from bpa_ppl.experiments.running import material
 from bpa_ppl.experiments.study import Cell, Study, draw_sentences, named_methods, seed_of
 from bpa_ppl.models import Oracle

@@ -14,8 +14,9 @@ from sacrebleu.metrics import BLEU
 
 import bpa_ppl
 from bpa_ppl import DataError, UsageError
-from bpa_ppl.experiments import aggregate, read_results, write_figures
-from bpa_ppl.experiments.page import figures_of
+from bpa_ppl.experiments.aggregates import aggregate
+from bpa_ppl.experiments.page import figures_of, write_figures
+from bpa_ppl.experiments.results import read_results
 
 
 def test_page_has_the_numbers_of_the_results(finished: Path) -> None:

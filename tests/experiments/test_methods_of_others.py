@@ -14,7 +14,9 @@ from raising import raises
 from bpa_ppl import DataError, UsageError
 from bpa_ppl.component import Count, Positive
 from bpa_ppl.decoding.rules import Viterbi
-from bpa_ppl.experiments import read_results, read_study, run_study, write_figures
+from bpa_ppl.experiments import read_study, run_study
+from bpa_ppl.experiments.page import write_figures
+from bpa_ppl.experiments.results import read_results
 from bpa_ppl.experiments.study import named_methods
 from bpa_ppl.quality import Metric
 from bpa_ppl.registry import METRICS, RULES, SAMPLERS, TUNERS

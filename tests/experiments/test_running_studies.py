@@ -17,8 +17,8 @@ from sacrebleu.metrics import BLEU, TER
 import bpa_ppl
 from bpa_ppl import DataError, NBest, UsageError
 from bpa_ppl.cli import main
-from bpa_ppl.experiments import read_results, read_study, run_study
-from bpa_ppl.experiments.results import Store
+from bpa_ppl.experiments import read_study, run_study
+from bpa_ppl.experiments.results import Store, read_results
 from bpa_ppl.experiments.running import material
 from bpa_ppl.experiments.study import Cell, draw_sentences, methods_by_cell, seed_of
 

@@ -19,8 +19,8 @@ from bpa_ppl import (
     read_weights,
     rerank,
 )
-from bpa_ppl.experiments import Sweep, sweep
-from bpa_ppl.experiments.sweeps import write_sweep
+from bpa_ppl.experiments import sweep
+from bpa_ppl.experiments.sweeps import SweepResult, write_sweep
 from bpa_ppl.posterior import import_arviz
 
 GRID = {"proposal_variance": [1e-6, 1e-3, 10.0], "warmup": [0, 200]}
@@ -32,20 +32,20 @@ def lists(originals: Path) -> NBest:
 
 
 @pytest.fixture(scope="module")
-def walk(originals: Path, lists: NBest) -> Sweep:
+def walk(originals: Path, lists: NBest) -> SweepResult:
     options = {"settings": {"draws": 200}, "likelihood": "oracle", "runs": 2}
     weights = read_weights(originals / "moses.ini")
     return sweep(lists[:6], weights, "rwm-isotropic", GRID, test=lists[6:], **options)
 
 
-def test_every_combination_has_a_row(walk: Sweep) -> None:
+def test_every_combination_has_a_row(walk: SweepResult) -> None:
     combinations = [tuple(row.settings.values()) for row in walk.rows]
     assert combinations == [(v, w) for v in GRID["proposal_variance"] for w in GRID["warmup"]]
     names = ["R-hat", "acceptance", "ESS", "passed", "TER", "BLEU", "length"]
     assert (walk.varied, walk.quantities) == (list(GRID), names)
 
 
-def test_acceptance_falls_with_the_variance_of_the_proposal(walk: Sweep) -> None:
+def test_acceptance_falls_with_the_variance_of_the_proposal(walk: SweepResult) -> None:
     rates = [row.mean("acceptance") for row in walk.rows if row.settings["warmup"] == 200]
     assert rates[0] > 0.95
     assert rates[0] > rates[1] > rates[2]
@@ -54,7 +54,9 @@ def test_acceptance_falls_with_the_variance_of_the_proposal(walk: Sweep) -> None
     assert walk.rows[0].mean("R-hat") > 1.1
 
 
-def test_numbers_are_those_of_a_single_run(originals: Path, lists: NBest, walk: Sweep) -> None:
+def test_numbers_are_those_of_a_single_run(
+    originals: Path, lists: NBest, walk: SweepResult
+) -> None:
     settings = {"draws": 200, "proposal_variance": 1e-3, "warmup": 200}
     weights = read_weights(originals / "moses.ini")
     options = {"likelihood": "oracle", "seed": 1}
@@ -85,7 +87,7 @@ def test_more_draws_vary_less(originals: Path, lists: NBest) -> None:
     assert bool(result)
 
 
-def test_files(walk: Sweep, tmp_path: Path) -> None:
+def test_files(walk: SweepResult, tmp_path: Path) -> None:
     table, figure = write_sweep(walk, tmp_path / "out")
     rows = list(csv.DictReader(table.read_text("utf-8").splitlines()))
     assert len(rows) == 2 * len(walk.rows)

@@ -13,8 +13,8 @@ from raising import raises
 from bpa_ppl import BpaWarning, NBest, add_features
 from bpa_ppl.component import Positive
 from bpa_ppl.errors import DataError, UsageError
-from bpa_ppl.features import FeatureSource, of_each_string
-from bpa_ppl.features.base import Features, fold_of
+from bpa_ppl.features import FeatureSource
+from bpa_ppl.features.base import Features, fold_of, of_each_string
 from bpa_ppl.features.indicators import Indicators
 from bpa_ppl.features.length import Length
 from bpa_ppl.registry import FEATURES, Registry

@@ -22,7 +22,8 @@ from bpa_ppl.models import Hierarchical, Horseshoe, Prior, SpikeSlab, tabulate
 from bpa_ppl.models.hierarchical import LOG_SLOPE, WHITENED, Information
 from bpa_ppl.models.likelihoods import Oracle
 from bpa_ppl.models.priors.learned import Evidence, hierarchy
-from bpa_ppl.posterior import as_draws, to_arviz
+from bpa_ppl.posterior import as_draws
+from bpa_ppl.posterior.adapter import to_arviz
 from bpa_ppl.sampling import Data, Program, Sampled, learn_prior_jointly, nuts, target_of
 from bpa_ppl.sampling.base import Target
 from bpa_ppl.sampling.density import constrained, potential

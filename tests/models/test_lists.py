@@ -9,8 +9,8 @@ import reference_model
 from raising import raises
 
 from bpa_ppl import DataError, NBest, adapt
-from bpa_ppl.models import in_order, tabulate
-from bpa_ppl.models.lists import PADDING
+from bpa_ppl.models import tabulate
+from bpa_ppl.models.lists import PADDING, in_order
 from bpa_ppl.weights import match
 
 CANONICAL = {"A": 0.3, "B": -0.2}

@@ -9,7 +9,8 @@ import reference_model
 from scipy.stats import chisquare
 
 from bpa_ppl import NBest
-from bpa_ppl.models import OracleChoice, in_order, tabulate
+from bpa_ppl.models import OracleChoice, tabulate
+from bpa_ppl.models.lists import in_order
 from bpa_ppl.models.probabilities import exp2
 from bpa_ppl.weights import match
 

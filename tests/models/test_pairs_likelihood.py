@@ -15,8 +15,13 @@ from reference_model import Array
 from scipy.special import expit, log_expit
 
 from bpa_ppl import NBest, UsageError, adapt, as_draws
-from bpa_ppl.models import Bucket, Lists, Pairs, Prior, in_order, tabulate
-from bpa_ppl.models.lists import PADDING
+from bpa_ppl.models import (
+    Lists,
+    Pairs,
+    Prior,
+    tabulate,
+)
+from bpa_ppl.models.lists import PADDING, Bucket, in_order
 from bpa_ppl.sampling.adapting import target_of
 from bpa_ppl.sampling.mode import require_mode
 from bpa_ppl.weights import match

@@ -22,8 +22,8 @@ from raising import raises
 from bpa_ppl import DataError, NBest, check, point_weights, read_posterior, rerank, write_posterior
 from bpa_ppl.diagnostics.report_page import posterior_page
 from bpa_ppl.errors import BpaError
-from bpa_ppl.posterior import Draws, import_arviz, read_draws, to_arviz
-from bpa_ppl.posterior.adapter import SCHEMA_VERSION, as_draws, from_tree, to_tree
+from bpa_ppl.posterior import Draws, import_arviz, read_draws
+from bpa_ppl.posterior.adapter import SCHEMA_VERSION, as_draws, from_tree, to_arviz, to_tree
 from bpa_ppl.posterior.arviz_functions import arviz_data, data_tree
 from bpa_ppl.posterior.files import from_bytes, sealed, to_bytes, unsealed
 from bpa_ppl.weights import Weights

@@ -10,7 +10,9 @@ from raising import raises
 
 from bpa_ppl import NBest, read_nbest, write_nbest
 from bpa_ppl.errors import DataError
-from bpa_ppl.quality import Agreement, agreement, choice_sets, has_preferences
+from bpa_ppl.quality import agreement
+from bpa_ppl.quality.agreement import Agreement
+from bpa_ppl.quality.preferences import choice_sets, has_preferences
 
 
 @pytest.fixture(scope="module")

@@ -10,15 +10,10 @@ from judged_lists import judged_lists
 from raising import raises
 
 from bpa_ppl import DataError, NBest, UsageError, corpus_score, gains, oracles, reestimate
-from bpa_ppl.quality import (
-    Column,
-    by_name,
-    choice_score,
-    demote_to_extras,
-    headroom,
-    resolve,
-    statistics,
-)
+from bpa_ppl.nbest import demote_to_extras
+from bpa_ppl.quality import Column, headroom, resolve
+from bpa_ppl.quality.column import by_name
+from bpa_ppl.quality.scoring import choice_score, statistics
 
 LISTS = NBest.from_lists(
     [["a", "b", "a"], ["c", "d"]],

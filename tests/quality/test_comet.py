@@ -20,8 +20,9 @@ from raising import raises
 
 from bpa_ppl import DataError, NBest, UsageError, add_features, gains, oracles
 from bpa_ppl.features import QualityEstimate
-from bpa_ppl.quality import choice_score, comet
+from bpa_ppl.quality import comet
 from bpa_ppl.quality.comet import Comet, CometKiwi
+from bpa_ppl.quality.scoring import choice_score
 
 LISTS = NBest.from_lists(
     [["ab", "abc"]], [[[0.0], [1.0]]], ["LM0"], references=[("r", "s")], sources=["q\ud83d ü\n"]

@@ -7,7 +7,9 @@ import pytest
 import sacrebleu.metrics as sacre
 
 from bpa_ppl import NBest, corpus_score, oracles, reestimate
-from bpa_ppl.quality import Mixed, gains, statistics
+from bpa_ppl.quality import gains
+from bpa_ppl.quality.mixed import TERAndBLEU
+from bpa_ppl.quality.scoring import statistics
 
 
 def sentence(rng: np.random.Generator, shortest: int = 0) -> str:
@@ -42,7 +44,7 @@ def test_corpus_score_is_mean_of_sacrebleu_scores(lists: NBest) -> None:
 
 def test_gains_are_means_of_edits_and_bleu(lists: NBest) -> None:
     expected = (gains(lists, "ter") + gains(lists, "bleu")) / 2
-    np.testing.assert_allclose(gains(lists, Mixed()), expected, rtol=1e-12)
+    np.testing.assert_allclose(gains(lists, TERAndBLEU()), expected, rtol=1e-12)
 
 
 def test_oracle_has_the_highest_gain(lists: NBest) -> None:
@@ -58,7 +60,7 @@ def test_oracle_has_the_highest_gain(lists: NBest) -> None:
 def test_case_sensitivity_applies_to_both() -> None:
     references = [("A b c d e",)]
     for case in (False, True):
-        value = corpus_score(["a b c d e"], references, Mixed(case_sensitive=case)).value
+        value = corpus_score(["a b c d e"], references, TERAndBLEU(case_sensitive=case)).value
         assert (value == 100.0) is not case
     default = corpus_score(["a b c d e"], references, "ter+bleu").details
     assert default["ter"] == 0.0

@@ -17,12 +17,12 @@ from bpa_ppl.quality import (
     CHRF,
     TER,
     Metric,
-    counted_metrics,
     gains,
     headroom,
     resolve,
-    statistics,
 )
+from bpa_ppl.quality.base import counted_metrics
+from bpa_ppl.quality.scoring import statistics
 from bpa_ppl.registry import METRICS
 
 

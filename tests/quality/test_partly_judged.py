@@ -7,13 +7,9 @@ import pytest
 from raising import raises
 
 from bpa_ppl import DataError, NBest, gains, oracles
-from bpa_ppl.quality import (
-    choice_score,
-    compared,
-    headroom,
-    only_judged,
-    statistics,
-)
+from bpa_ppl.quality import compared, headroom
+from bpa_ppl.quality.column import only_judged
+from bpa_ppl.quality.scoring import choice_score, statistics
 
 SENTENCES = 60
 

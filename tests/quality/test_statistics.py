@@ -7,7 +7,15 @@ import pytest
 from sacrebleu import metrics
 
 from bpa_ppl import NBest, corpus_score
-from bpa_ppl.quality import BLEU, CHRF, TER, Metric, gains, resolve, statistics
+from bpa_ppl.quality import (
+    BLEU,
+    CHRF,
+    TER,
+    Metric,
+    gains,
+    resolve,
+)
+from bpa_ppl.quality.scoring import statistics
 
 
 def sentence(rng: np.random.Generator, longest: int = 12) -> str:

@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sacrebleu import metrics
 
-from bpa_ppl.quality import TER, ter_edits
+from bpa_ppl.quality import TER
+from bpa_ppl.quality.ter import ter_edits
 
 Sentence = list[str]
 PLAIN = TER()

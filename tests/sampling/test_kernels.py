@@ -21,8 +21,8 @@ from bpa_ppl.models import log_linear
 from bpa_ppl.options import AdaptOptions
 from bpa_ppl.posterior import as_draws
 from bpa_ppl.registry import SAMPLERS
-from bpa_ppl.sampling import RandomWalk
 from bpa_ppl.sampling.kernels import KERNELS, NumpyroKernel
+from bpa_ppl.sampling.rwm import RandomWalk
 
 ROOT = Path(__file__).resolve().parents[2]
 TARGET = targets.plane()

@@ -16,7 +16,7 @@ from raising import raises
 
 from bpa_ppl import DataError, adapt, rerank
 from bpa_ppl.models import Likelihood, Lists, OracleChoice, Prior
-from bpa_ppl.posterior import inference_data
+from bpa_ppl.posterior.arviz_functions import inference_data
 
 POOL = reference_model.pairs([[1.0], [-2.0], [0.5]], ["LM0"])
 GIVEN: dict[str, Any] = {"oracle": reference_model.given(0, 0, 0)}

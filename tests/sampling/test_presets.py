@@ -12,10 +12,10 @@ from raising import raises
 
 from bpa_ppl import NBest, UsageError, adapt, as_draws, oracles
 from bpa_ppl.experiments.samplers import compare_samplers
-from bpa_ppl.features import Indicators
+from bpa_ppl.features.indicators import Indicators
 from bpa_ppl.models import Margin
 from bpa_ppl.options import AdaptOptions
-from bpa_ppl.quality import column_of
+from bpa_ppl.quality.column import column_of
 from bpa_ppl.registry import SAMPLERS
 from bpa_ppl.sampling.heuristic import Heuristic
 from bpa_ppl.sampling.rwm import IsotropicRandomWalk

@@ -15,7 +15,7 @@ from moment_checks import assert_moments
 from numpyro.infer import MCMC
 
 from bpa_ppl.posterior import import_arviz
-from bpa_ppl.sampling import RandomWalk
+from bpa_ppl.sampling.rwm import RandomWalk
 
 MEAN = np.array([1.0, -2.0])
 COVARIANCE = np.array([[1.0, 0.6], [0.6, 2.0]])

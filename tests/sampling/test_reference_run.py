@@ -11,7 +11,8 @@ import numpy.typing as npt
 import pytest
 
 from bpa_ppl import NBest, adapt, read_nbest, read_weights
-from bpa_ppl.posterior import import_arviz, importance_weights
+from bpa_ppl.posterior import import_arviz
+from bpa_ppl.posterior.draws import importance_weights
 
 if TYPE_CHECKING:
     from bpa_ppl.posterior.arviz_functions import InferenceData

@@ -27,7 +27,14 @@ from bpa_ppl import (
     update,
     write_nbest,
 )
-from bpa_ppl.models import Bucket, Lists, Margin, Oracle, OracleChoice, tabulate
+from bpa_ppl.models import (
+    Lists,
+    Margin,
+    Oracle,
+    OracleChoice,
+    tabulate,
+)
+from bpa_ppl.models.lists import Bucket
 from bpa_ppl.notes import capture_notes
 from bpa_ppl.registry import NBEST_FORMATS
 from bpa_ppl.weights import match

@@ -20,7 +20,8 @@ import pytest
 
 from bpa_ppl import Draws, NBest, NotConverged, Reranker, rerank, write_posterior
 from bpa_ppl.posterior import read_draws
-from bpa_ppl.serving import Limits, app, application, web
+from bpa_ppl.serving import app, application, web
+from bpa_ppl.serving.app import Limits
 
 testclient = pytest.importorskip("starlette.testclient", reason="httpx is not installed")
 

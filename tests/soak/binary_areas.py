@@ -28,7 +28,7 @@ from bpa_ppl import (
     write_nbest,
     write_posterior,
 )
-from bpa_ppl.features import resolve_sources
+from bpa_ppl.features.base import resolve_sources
 from bpa_ppl.features.recipes import absolute, recorded
 from bpa_ppl.phrases import (
     NumberedText,

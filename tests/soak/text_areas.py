@@ -39,7 +39,7 @@ from bpa_ppl import (
 )
 from bpa_ppl.experiments import read_study
 from bpa_ppl.phrases import read_counts, read_pairs, read_table, write_table
-from bpa_ppl.quality import choice_sets
+from bpa_ppl.quality.preferences import choice_sets
 from bpa_ppl.registry import WEIGHT_FORMATS
 from bpa_ppl.text.arpa import read_arpa
 from bpa_ppl.text.model_files import model_of

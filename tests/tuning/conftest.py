@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bpa_ppl.tuning import TuningLists
+from bpa_ppl.tuning.base import TuningLists
 
 
 @pytest.fixture(scope="session")

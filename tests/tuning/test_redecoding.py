@@ -23,8 +23,14 @@ from bpa_ppl import (
     reestimate,
     write_nbest,
 )
-from bpa_ppl.tuning import Command, Redecoded, Reestimation, Tuned, Tuner, TuningProblem, redecode
-from bpa_ppl.tuning.redecoding import merge
+from bpa_ppl.tuning import (
+    Reestimation,
+    Tuned,
+    Tuner,
+    redecode,
+)
+from bpa_ppl.tuning.base import TuningProblem
+from bpa_ppl.tuning.redecoding import DecoderCommand, Redecoded, merge
 
 STAND_IN = Path(__file__).with_name("stand_in_decoder.py")
 CANONICAL = Weights({"LM0": 1.0, "TM0[0]": 0.1, "TM0[1]": -0.2})
@@ -46,15 +52,15 @@ def everything() -> NBest:
 
 
 @pytest.fixture
-def decoder(everything: NBest, tmp_path: Path) -> Command:
+def decoder(everything: NBest, tmp_path: Path) -> DecoderCommand:
     """The stand-in as a command, which decodes from a file."""
     write_nbest(everything, tmp_path / "table")
     words = [sys.executable, str(STAND_IN), str(tmp_path / "table")]
     line = f"{shlex.join(words)} {{weights}} {{nbest}} {SIZE}"
-    return Command(line, partial(read_nbest, references=everything.references))
+    return DecoderCommand(line, partial(read_nbest, references=everything.references))
 
 
-def test_the_loop_ends_when_nothing_is_new(everything: NBest, decoder: Command) -> None:
+def test_the_loop_ends_when_nothing_is_new(everything: NBest, decoder: DecoderCommand) -> None:
     reports: list[tuple[int, Reestimation, int]] = []
     result = redecode(
         decoder(CANONICAL),
@@ -97,27 +103,27 @@ def test_limit_of_iterations_is_warned_about(toy: NBest) -> None:
         redecode(toy, start, decode, iterations=0)
 
 
-def test_weights_are_written_into_the_template(decoder: Command, tmp_path: Path) -> None:
+def test_weights_are_written_into_the_template(decoder: DecoderCommand, tmp_path: Path) -> None:
     template = tmp_path / "moses.ini"
     template.write_text("[threads]\n2\n[weight]\nLM0= 9\nTM0= 9 9\nOther0= 3\n")
     copy = tmp_path / "copy"
     line = f"cp {{weights}} {shlex.quote(str(copy))} && {decoder.line}"
-    Command(line, decoder.read, template)(CANONICAL)
+    DecoderCommand(line, decoder.read, template)(CANONICAL)
     assert copy.read_text() == "[threads]\n2\n[weight]\nLM0= 1\nTM0= 0.1 -0.2\nOther0= 3\n"
 
 
-def test_a_command_reads_sources_in_its_folder(decoder: Command, tmp_path: Path) -> None:
+def test_a_command_reads_sources_in_its_folder(decoder: DecoderCommand, tmp_path: Path) -> None:
     line = f"cp {{sources}} copy && {decoder.line}"
-    Command(line, decoder.read, sources=("a b", "c"), folder=tmp_path)(CANONICAL)
+    DecoderCommand(line, decoder.read, sources=("a b", "c"), folder=tmp_path)(CANONICAL)
     assert (tmp_path / "copy").read_text() == "a b\nc\n"
     with raises(UsageError, "missing", parameter="sources"):
-        Command(line, decoder.read)
+        DecoderCommand(line, decoder.read)
 
 
 @pytest.mark.parametrize("line", ["decode {weights}", "decode {nbest}"])
-def test_a_command_must_name_both_files(decoder: Command, line: str) -> None:
+def test_a_command_must_name_both_files(decoder: DecoderCommand, line: str) -> None:
     with raises(UsageError, parameter="line"):
-        Command(line, decoder.read)
+        DecoderCommand(line, decoder.read)
 
 
 @pytest.mark.filterwarnings("ignore:.*lists for 1 sentence, but:bpa_ppl.errors.BpaWarning")
@@ -132,11 +138,11 @@ def test_a_command_must_name_both_files(decoder: Command, line: str) -> None:
     ],
 )
 def test_a_command_that_fails_is_an_error(
-    decoder: Command, line: str, code: str | None, match: str
+    decoder: DecoderCommand, line: str, code: str | None, match: str
 ) -> None:
     first = decoder(CANONICAL)
     with raises(DataError, code, match=match):
-        redecode(first, CANONICAL, Command(line, decoder.read), tuner="mira", epochs=1)
+        redecode(first, CANONICAL, DecoderCommand(line, decoder.read), tuner="mira", epochs=1)
 
 
 class Turning(Tuner, frozen=True):
@@ -208,7 +214,7 @@ class Interrupted(Exception):
 
 @pytest.mark.parametrize("when", ["decoding", "reporting"])
 def test_interrupted_loop_is_resumed(
-    everything: NBest, decoder: Command, tmp_path: Path, when: str
+    everything: NBest, decoder: DecoderCommand, tmp_path: Path, when: str
 ) -> None:
     options: dict = {"metric": "ter", "restarts": 3}
     begin = decoder(CANONICAL)
@@ -243,7 +249,7 @@ def test_interrupted_loop_is_resumed(
     [({"seed": 1}, "settings"), ({"weights": {**CANONICAL, "LM0": 2.0}}, "weights")],
 )
 def test_the_folder_of_another_loop_is_refused(
-    decoder: Command, tmp_path: Path, change: dict, what: str
+    decoder: DecoderCommand, tmp_path: Path, change: dict, what: str
 ) -> None:
     options: dict = {"weights": CANONICAL, "tuner": "mira", "epochs": 1, "folder": tmp_path / "r"}
     begin = decoder(CANONICAL)
@@ -255,15 +261,15 @@ def test_the_folder_of_another_loop_is_refused(
         redecode(begin, decode=decoder, **options)
 
 
-def test_files_of_a_command_are_kept_if_it_fails(decoder: Command, tmp_path: Path) -> None:
+def test_files_of_a_command_are_kept_if_it_fails(decoder: DecoderCommand, tmp_path: Path) -> None:
     with raises(DataError) as failed:
-        Command("false {weights} {nbest}", read_nbest)(CANONICAL)
+        DecoderCommand("false {weights} {nbest}", read_nbest)(CANONICAL)
     weights = Path(shlex.split(str(failed.value).partition("manually: ")[2])[1])
     assert weights.read_text().startswith("LM0= 1\n")
     shutil.rmtree(weights.parent)
     name = tmp_path / "name"
     line = f"echo {{weights}} > {shlex.quote(str(name))} && {decoder.line}"
-    Command(line, decoder.read)(CANONICAL)
+    DecoderCommand(line, decoder.read)(CANONICAL)
     assert not Path(name.read_text().strip()).parent.exists()
 
 

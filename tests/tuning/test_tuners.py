@@ -12,7 +12,8 @@ from raising import raises
 
 from bpa_ppl import UsageError
 from bpa_ppl.registry import TUNERS
-from bpa_ppl.tuning import Tuned, TuningLists, TuningProblem, pro
+from bpa_ppl.tuning import Tuned, pro
+from bpa_ppl.tuning.base import TuningLists, TuningProblem
 from bpa_ppl.tuning.mert import Mert, MertPlus
 from bpa_ppl.tuning.mira import Mira
 
