@@ -3,4 +3,4 @@
 from bpa_ppl.serving.app import application
 from bpa_ppl.serving.server import serve
 
-__all__ = ["Limits", "application", "serve"]
+__all__ = ["application", "serve"]
