@@ -306,7 +306,6 @@ PRIORS: Registry[PriorFamily] = Registry(
     {
         "isotropic": "bpa_ppl.models.priors.isotropic:Isotropic",
         "horseshoe": "bpa_ppl.models.priors.sparse:Horseshoe",
-        "spike-slab": "bpa_ppl.models.priors.sparse:SpikeSlab",
     },
 )
 SAMPLERS: Registry[Sampler] = Registry(

@@ -29,5 +29,4 @@ from .priors import (
     Isotropic as Isotropic,
     Prior as Prior,
     PriorFamily as PriorFamily,
-    SpikeSlab as SpikeSlab,
 )

@@ -120,8 +120,8 @@ class Method(Component, frozen=True):
     def prior_options(self) -> dict[str, Any]:
         """Return its prior, as the options of `adapt`.
 
-        >>> named_methods()["nuts"].with_settings({"prior": "spike-slab"}).prior_options()
-        {'prior': SpikeSlab(share=0.05, spike=0.05, variance=0.1)}
+        >>> named_methods()["nuts"].with_settings({"prior": "horseshoe"}).prior_options()
+        {'prior': Horseshoe(relevant=5.0, variance=0.1)}
         """
         settings = dict(self.prior_settings)
         if self.prior == ISOTROPIC:

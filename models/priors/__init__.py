@@ -2,6 +2,6 @@
 
 from bpa_ppl.models.priors.base import Prior, PriorFamily
 from bpa_ppl.models.priors.isotropic import Isotropic
-from bpa_ppl.models.priors.sparse import Horseshoe, SpikeSlab
+from bpa_ppl.models.priors.sparse import Horseshoe
 
-__all__ = ["Horseshoe", "Isotropic", "Prior", "PriorFamily", "SpikeSlab"]
+__all__ = ["Horseshoe", "Isotropic", "Prior", "PriorFamily"]

@@ -1,4 +1,4 @@
-"""Priors for many features of which few matter: horseshoe, and spike and slab."""
+"""The horseshoe: a prior for many features of which few matter."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 import numpyro
 import numpyro.distributions as dist
 
-from bpa_ppl.component import Positive, Share
+from bpa_ppl.component import Positive
 from bpa_ppl.models.priors.base import Prior, PriorFamily
 from bpa_ppl.models.priors.isotropic import Isotropic
 from bpa_ppl.weights import Match
@@ -70,40 +70,6 @@ class Horseshoe(PriorFamily, frozen=True):
         sparse = is_sparse(match)
         scale = self.relevant / max(sum(sparse) - self.relevant, 1.0)
         return SparseLogLinear(sparse, scale)
-
-
-class SpikeSlab(PriorFamily, frozen=True):
-    """λ ~ share · N(m, s²) + (1 − share) · N(m, (spike s)²) for features without canonical weight.
-
-    A finite normal mixture (George & McCulloch 1993) whose indicators are summed out. The others
-    have the isotropic prior N(m, s²), which also sets the unit of each feature.
-
-    Args:
-        share: the expected share of the sparse features that matter.
-        spike: the standard deviation of the weights of the others, as a share of s.
-        variance: σ_T of the isotropic prior.
-
-    >>> match = Match(("LM0", "talks"), np.zeros(2), np.ones(2, bool), np.array([np.nan, 6.0]))
-    >>> prior = SpikeSlab().build(match).distribution()
-    >>> bool(prior.log_prob(np.array([0.1, 0.0])) > prior.log_prob(np.array([0.0, 0.1])))
-    True
-    """
-
-    share: Share = 0.05
-    spike: Share = 0.05
-    variance: Positive = 0.1
-
-    def build(self, match: Match) -> Prior:
-        """Return the mixture over the free features."""
-        units = Isotropic(variance=self.variance, scale=_SCALE).build(match)
-        narrow = np.where(is_sparse(match), self.spike, 1.0)
-        factors = np.column_stack([np.ones_like(narrow), narrow])
-        deviations = factors * np.sqrt(units.variance)[:, None]
-        mixture = dist.MixtureSameFamily(
-            dist.Categorical(np.broadcast_to([self.share, 1 - self.share], deviations.shape)),
-            dist.Normal(np.column_stack([units.mean] * 2), deviations),
-        )
-        return Prior.named(match.free_names, mixture.to_event(1))
 
 
 @dataclass(frozen=True)

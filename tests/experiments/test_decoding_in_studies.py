@@ -234,12 +234,12 @@ def test_a_development_set_that_does_not_fit_is_refused_before_the_study(
 
 
 def test_ties_and_priors_are_settings_of_samplers(study_file: Path) -> None:
-    sparse = 'like = "nuts"\nprior = "spike-slab"\nshare = 0.5\ndraws = 50'
+    sparse = 'like = "nuts"\nprior = "horseshoe"\nrelevant = 2.0\ndraws = 50'
     method = edited(study_file, ('like = "map"', sparse)).methods[-1]
     assert method.ties == "shared"
     assert dict(method.engine_settings) == {"draws": 50}
     (prior,) = method.prior_options().values()
-    assert prior == PRIORS.resolve("spike-slab", {"share": 0.5, "variance": 0.5})
+    assert prior == PRIORS.resolve("horseshoe", {"relevant": 2.0, "variance": 0.5})
     scaled = method.with_settings({"prior": "isotropic", "scale": 0.2, "prior_variance": 0.3})
     (prior,) = scaled.prior_options().values()
     assert prior == PRIORS.resolve("isotropic", {"variance": 0.3, "scale": 0.2})

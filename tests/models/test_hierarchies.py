@@ -1,4 +1,4 @@
-"""Models with several sites: hierarchies of domains, horseshoe, and spike and slab."""
+"""Models with several sites: hierarchies of domains, and the horseshoe."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from scipy.special import log_expit, logsumexp
 from scipy.stats import beta, halfcauchy, halfnorm, invgamma, norm
 
 from bpa_ppl import NBest, UsageError, adapt, check
-from bpa_ppl.models import Hierarchical, Horseshoe, Prior, SpikeSlab, tabulate
+from bpa_ppl.models import Hierarchical, Horseshoe, Prior, tabulate
 from bpa_ppl.models.hierarchical import LOG_SLOPE, WHITENED, Information
 from bpa_ppl.models.likelihoods import Oracle
 from bpa_ppl.models.priors.learned import Evidence, hierarchy
@@ -314,17 +314,6 @@ class TestSparsePriors:
         with jax.enable_x64(True):
             assert float(-density(program, data, z)) == pytest.approx(expected, abs=1e-4)
             np.testing.assert_allclose(constrained(program, data, z)["weights"], weights)
-
-    def test_spike_and_slab_density_agrees_with_scipy(self) -> None:
-        prior = SpikeSlab(share=0.2, spike=0.1).build(self.match)
-        at = np.array([0.7, 0.05, -0.4, 0.0])
-        wide = np.sqrt(0.1) * np.array([1.0, 1.0, 2.0, 1.0])
-        narrow = wide * [1.0, 0.1, 0.1, 0.1]
-        mean = [0.5, 0.0, 0.0, 0.0]
-        expected = np.log(0.2 * norm.pdf(at, mean, wide) + 0.8 * norm.pdf(at, mean, narrow)).sum()
-        assert float(prior.distribution().log_prob(jnp.asarray(at))) == pytest.approx(expected)
-        assert prior.names == self.names
-        assert prior.mean.tolist() == mean
 
     def test_all_shifts_are_sparse_if_all_weights_are_canonical(self) -> None:
         every = Match(("LM0", "WP0"), np.array([0.5, -1.0]), np.ones(2, dtype=bool))
