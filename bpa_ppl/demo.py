@@ -11,12 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from bpa_ppl.decoding import (
-    Reranked,
-    rerank,
-    scoreboard,
-    write_texts,
-)
+from bpa_ppl.decoding import Reranked, rerank, scoreboard, write_texts
 from bpa_ppl.diagnostics import Report, check
 from bpa_ppl.errors import checked_seed
 from bpa_ppl.features import LanguageModel

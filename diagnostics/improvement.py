@@ -12,12 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bpa_ppl.columns import counted
-from bpa_ppl.diagnostics.baselines.table import (
-    CANONICAL,
-    RANDOM,
-    BaselineComparison,
-    BaselineRow,
-)
+from bpa_ppl.diagnostics.baselines.table import CANONICAL, RANDOM, BaselineComparison, BaselineRow
 from bpa_ppl.diagnostics.choices import ChoiceChanges
 from bpa_ppl.diagnostics.pages.page import Block, Section, Table, Text, Verdict
 from bpa_ppl.nbest import Int64, NBest

@@ -12,13 +12,7 @@ import numpy as np
 from bpa_ppl.columns import counted
 from bpa_ppl.diagnostics.baselines.comparing import recorded_comparison
 from bpa_ppl.diagnostics.checks import Report, Thresholds, check, sampled_components
-from bpa_ppl.diagnostics.leave_one_out import (
-    SENSITIVE,
-    Loo,
-    Sensitivity,
-    loo,
-    power_sensitivity,
-)
+from bpa_ppl.diagnostics.leave_one_out import SENSITIVE, Loo, Sensitivity, loo, power_sensitivity
 from bpa_ppl.diagnostics.pages.figures import empty_figure, label
 from bpa_ppl.diagnostics.pages.page import (
     Block,
@@ -38,13 +32,7 @@ from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.nbest import Float64
 from bpa_ppl.posterior import Draws, as_draws
 from bpa_ppl.posterior.draws import WEIGHTS, quantiles
-from bpa_ppl.posterior.statistics import (
-    POOR_PARETO_K,
-    ess,
-    r_hat,
-    rank_bands,
-    rank_counts,
-)
+from bpa_ppl.posterior.statistics import POOR_PARETO_K, ess, r_hat, rank_bands, rank_counts
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -16,12 +16,7 @@ from bpa_ppl.diagnostics.baselines.comparing import (
     recorded_comparison,
     without_canonical,
 )
-from bpa_ppl.diagnostics.baselines.table import (
-    CANONICAL,
-    FIRST,
-    BaselineComparison,
-    Baselines,
-)
+from bpa_ppl.diagnostics.baselines.table import CANONICAL, FIRST, BaselineComparison, Baselines
 from bpa_ppl.diagnostics.choices import (
     ChoiceChanges,
     column_of_systems,

@@ -13,11 +13,7 @@ import numpy as np
 
 from bpa_ppl.decoding.confidence import Confidence, Expected, expected
 from bpa_ppl.decoding.reranking import Reranked, RerankedPart, reranker_with
-from bpa_ppl.diagnostics.baselines.comparing import (
-    BaselineTally,
-    criterion,
-    recorded_comparison,
-)
+from bpa_ppl.diagnostics.baselines.comparing import BaselineTally, criterion, recorded_comparison
 from bpa_ppl.diagnostics.baselines.table import BaselineComparison
 from bpa_ppl.errors import DataError, UsageError, one_of
 from bpa_ppl.formats.streams import AnyPath, atomic_writer, atomic_writers, file_suffix

@@ -79,11 +79,7 @@ def _of_lists(
     draws: Draws, lists: NBest, moved_files: MovedFiles | None
 ) -> tuple[tuple[Verdict, list[Section]], list[Section]]:
     """Return whether it helped and which choices changed, and what added features contributed."""
-    from bpa_ppl.decoding.improvement import (
-        compare_choices,
-        contributions,
-        evaluate_improvement,
-    )
+    from bpa_ppl.decoding.improvement import compare_choices, contributions, evaluate_improvement
     from bpa_ppl.diagnostics import check
     from bpa_ppl.diagnostics.baselines.comparing import criterion, no_gains
     from bpa_ppl.diagnostics.choices import changes_section, systems_section

@@ -33,12 +33,7 @@ from bpa_ppl.options import AdaptOptions
 from bpa_ppl.posterior import Draws, as_draws
 from bpa_ppl.posterior.draws import WEIGHTS, total
 from bpa_ppl.progress import Reporter, reporter
-from bpa_ppl.quality import (
-    Metric,
-    Oracles,
-    gains,
-    oracles,
-)
+from bpa_ppl.quality import Metric, Oracles, gains, oracles
 from bpa_ppl.registry import LIKELIHOODS, SAMPLERS
 from bpa_ppl.sampling import adapt_draws
 from bpa_ppl.sampling.adapting import default_likelihood, gain_of, target_of

@@ -22,13 +22,7 @@ from bpa_ppl.errors import DataError
 from bpa_ppl.judging.journal import PLACES
 from bpa_ppl.judging.session import Session
 from bpa_ppl.judging.view import panel, question_view
-from bpa_ppl.serving.web import (
-    Refused,
-    error_response,
-    read_body,
-    static_routes,
-    web_application,
-)
+from bpa_ppl.serving.web import Refused, error_response, read_body, static_routes, web_application
 
 #: Bytes of the body of a request; corrections are the only long part.
 _LIMIT = 2**18

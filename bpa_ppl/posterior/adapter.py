@@ -121,7 +121,7 @@ def as_draws(posterior: Posterior, *, finite: bool = True) -> Draws:
             the posterior do not fit together.
         UsageError: if it is not a posterior.
 
-    >>> from bpa_ppl.posterior import inference_data
+    >>> from bpa_ppl.posterior.arviz_functions import inference_data
     >>> data = inference_data({"posterior": {"weights": np.zeros((2, 10))}})
     >>> as_draws(data).weights.shape, as_draws(data).features
     ((2, 10, 1), ('weights',))

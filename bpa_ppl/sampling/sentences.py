@@ -23,15 +23,7 @@ from bpa_ppl.nbest import Float64, Int64, NBest
 from bpa_ppl.notes import log_info
 from bpa_ppl.posterior import Draws
 from bpa_ppl.progress import Reporter, inherited_progress, reporter
-from bpa_ppl.quality import (
-    TER,
-    Metric,
-    Oracles,
-    agreement,
-    gains,
-    oracles,
-    resolve,
-)
+from bpa_ppl.quality import TER, Metric, Oracles, agreement, gains, oracles, resolve
 from bpa_ppl.quality.agreement import AGREEMENT, Agreement
 from bpa_ppl.quality.column import judged_lists
 from bpa_ppl.quality.preferences import choice_sets, has_preferences

@@ -93,7 +93,7 @@ def join_lists(judged: Lists, preferences: Lists) -> Lists:
     """Return judged lists and preferences in one table, with the buckets of both.
 
     >>> from bpa_ppl import NBest
-    >>> from bpa_ppl.models import in_order, tabulate
+    >>> from bpa_ppl.models.lists import in_order, tabulate
     >>> from bpa_ppl.weights import match
     >>> nbest = NBest.from_lists([["a", "b"]], [[[1.0], [3.0]]], ["LM0"])
     >>> one = tabulate(nbest, match({"LM0": 0.5}, nbest), multiple=2)

@@ -18,12 +18,7 @@ from html_outline import Outline
 from bpa_ppl import check, write_posterior
 from bpa_ppl.diagnostics import Report
 from bpa_ppl.diagnostics.checks import Finding, Remedies, chain_differences, drift
-from bpa_ppl.posterior import (
-    Draws,
-    as_draws,
-    import_arviz,
-    read_draws,
-)
+from bpa_ppl.posterior import Draws, as_draws, import_arviz, read_draws
 from bpa_ppl.posterior.draws import pooled
 from bpa_ppl.posterior.statistics import TAILS, r_hat
 from bpa_ppl.registry import SAMPLERS

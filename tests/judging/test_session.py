@@ -17,13 +17,7 @@ from scipy.stats import norm
 
 import bpa_ppl as bpa
 from bpa_ppl import DataError, NBest, Prior, UsageError, as_draws
-from bpa_ppl.judging import (
-    Journal,
-    Judgement,
-    Session,
-    read_journal,
-    with_judgements,
-)
+from bpa_ppl.judging import Journal, Judgement, Session, read_journal, with_judgements
 from bpa_ppl.judging.answers import Gaussian
 from bpa_ppl.judging.journal import JournalFile
 from bpa_ppl.judging.outlook import _expected

@@ -15,12 +15,7 @@ from reference_model import Array
 from scipy.special import expit, log_expit
 
 from bpa_ppl import NBest, UsageError, adapt, as_draws
-from bpa_ppl.models import (
-    Lists,
-    Pairs,
-    Prior,
-    tabulate,
-)
+from bpa_ppl.models import Lists, Pairs, Prior, tabulate
 from bpa_ppl.models.lists import PADDING, Bucket, in_order
 from bpa_ppl.sampling.adapting import target_of
 from bpa_ppl.sampling.mode import require_mode

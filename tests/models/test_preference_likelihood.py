@@ -21,13 +21,7 @@ from targets import integrated
 
 from bpa_ppl import DataError, NBest, UsageError, adapt
 from bpa_ppl.experiments.samplers import calibrate_sampler
-from bpa_ppl.models import (
-    Hierarchical,
-    Lists,
-    Preference,
-    Prior,
-    tabulate,
-)
+from bpa_ppl.models import Hierarchical, Lists, Preference, Prior, tabulate
 from bpa_ppl.models.lists import in_order
 from bpa_ppl.posterior import as_draws
 from bpa_ppl.posterior.draws import kish

@@ -14,12 +14,7 @@ from raising import raises
 
 from bpa_ppl import NBest
 from bpa_ppl.errors import DataError, UsageError
-from bpa_ppl.quality import (
-    BLEU,
-    CHRF,
-    TER,
-    corpus_score,
-)
+from bpa_ppl.quality import BLEU, CHRF, TER, corpus_score
 from bpa_ppl.quality.base import Metric, streams_of
 from bpa_ppl.quality.ter import ter_edits
 

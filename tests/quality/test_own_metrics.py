@@ -12,15 +12,7 @@ from raising import raises
 
 from bpa_ppl import NBest, UsageError, adapt, corpus_score, oracles, reestimate
 from bpa_ppl.component import Count
-from bpa_ppl.quality import (
-    BLEU,
-    CHRF,
-    TER,
-    Metric,
-    gains,
-    headroom,
-    resolve,
-)
+from bpa_ppl.quality import BLEU, CHRF, TER, Metric, gains, headroom, resolve
 from bpa_ppl.quality.base import counted_metrics
 from bpa_ppl.quality.scoring import statistics
 from bpa_ppl.registry import METRICS

@@ -7,14 +7,7 @@ import pytest
 from sacrebleu import metrics
 
 from bpa_ppl import NBest, corpus_score
-from bpa_ppl.quality import (
-    BLEU,
-    CHRF,
-    TER,
-    Metric,
-    gains,
-    resolve,
-)
+from bpa_ppl.quality import BLEU, CHRF, TER, Metric, gains, resolve
 from bpa_ppl.quality.scoring import statistics
 
 

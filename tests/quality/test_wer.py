@@ -11,13 +11,7 @@ import bpa_ppl as bpa
 from bpa_ppl import DataError, NBest, corpus_score
 from bpa_ppl.decoding.rules import Mbr
 from bpa_ppl.features import Consensus
-from bpa_ppl.quality import (
-    WER,
-    Metric,
-    gains,
-    headroom,
-    oracles,
-)
+from bpa_ppl.quality import WER, Metric, gains, headroom, oracles
 from bpa_ppl.quality.pairs import pairs_of
 from bpa_ppl.quality.scoring import statistics
 from bpa_ppl.quality.wer import CER

@@ -27,13 +27,7 @@ from bpa_ppl import (
     update,
     write_nbest,
 )
-from bpa_ppl.models import (
-    Lists,
-    Margin,
-    Oracle,
-    OracleChoice,
-    tabulate,
-)
+from bpa_ppl.models import Lists, Margin, Oracle, OracleChoice, tabulate
 from bpa_ppl.models.lists import Bucket
 from bpa_ppl.notes import capture_notes
 from bpa_ppl.registry import NBEST_FORMATS

@@ -23,12 +23,7 @@ from bpa_ppl import (
     reestimate,
     write_nbest,
 )
-from bpa_ppl.tuning import (
-    Reestimation,
-    Tuned,
-    Tuner,
-    redecode,
-)
+from bpa_ppl.tuning import Reestimation, Tuned, Tuner, redecode
 from bpa_ppl.tuning.base import TuningProblem
 from bpa_ppl.tuning.redecoding import DecoderCommand, Redecoded, merge
 
