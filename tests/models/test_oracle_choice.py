@@ -11,7 +11,6 @@ from scipy.stats import chisquare
 from bpa_ppl import NBest
 from bpa_ppl.models import OracleChoice, tabulate
 from bpa_ppl.models.lists import in_order
-from bpa_ppl.models.probabilities import exp2
 from bpa_ppl.weights import match
 
 WEIGHTS = np.array([0.4, -0.7])
@@ -101,14 +100,3 @@ def test_rows_have_the_probabilities_of_their_hypotheses() -> None:
         assert sum(expected) == pytest.approx(1.0)
         result = np.exp(log_p[: len(expected), place])
         np.testing.assert_allclose(result, expected, rtol=1e-5)
-
-
-def test_exp2_agrees_with_numpy_and_is_clipped() -> None:
-    x = np.concatenate([np.linspace(-126, 127, 100_001), np.arange(-126, 127) + 0.5, [0, 1e-30]])
-    x = x.astype(np.float32)
-    ratio = np.asarray(jax.jit(exp2)(x), np.float64) / np.exp2(x.astype(np.float64))
-    assert np.abs(ratio - 1).max() < 3e-7
-    # Outside of the exponents of float32, as PADDING is.
-    outside = np.float32([-1e30, -np.inf, -200, -126, 127, 128, 1e30, np.inf])
-    assert np.log2(np.asarray(jax.jit(exp2)(outside))).tolist() == [-126] * 4 + [127] * 4
-    assert np.isnan(jax.jit(exp2)(np.float32([np.nan, -np.nan]))).all()
