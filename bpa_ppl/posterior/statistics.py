@@ -90,7 +90,7 @@ def _split(chains: npt.NDArray[Any]) -> Float64:
     return np.concatenate([chains[:, :half], chains[:, -half:]]).astype(np.float64)
 
 
-def _ranks(values: npt.NDArray[Any]) -> Float64:
+def ranks(values: npt.NDArray[Any]) -> Float64:
     """Return the ranks of all values from 1, in the same shape; ties get their mean rank."""
     _, place, counts = np.unique(values, return_inverse=True, return_counts=True)
     ranks = np.cumsum(counts) - (counts - 1) / 2
@@ -99,7 +99,7 @@ def _ranks(values: npt.NDArray[Any]) -> Float64:
 
 def _normal_scores(values: Float64) -> Float64:
     """Return the normal scores of the ranks of all values (Blom 1958), in the same shape."""
-    return np.asarray(ndtri((_ranks(values) - 3 / 8) / (values.size + 1 / 4)))
+    return np.asarray(ndtri((ranks(values) - 3 / 8) / (values.size + 1 / 4)))
 
 
 def _bulk_ess(chains: Float64) -> float:
@@ -463,8 +463,8 @@ def rank_counts(chains: npt.ArrayLike, bins: int) -> tuple[Float64, Float64]:
     """
     values = np.asarray(chains)
     edges = np.linspace(0, values.size, bins + 1)
-    ranks = _ranks(values) - 0.5  # bin centres
-    counts = np.array([np.histogram(chain, edges)[0] for chain in ranks], np.float64)
+    centres = ranks(values) - 0.5
+    counts = np.array([np.histogram(chain, edges)[0] for chain in centres], np.float64)
     return counts.reshape(-1, bins), edges
 
 
@@ -482,8 +482,7 @@ def rank_bands(chains: npt.ArrayLike, bins: int, probability: float) -> Float64:
     from scipy.stats import hypergeom
 
     values = np.asarray(chains)
-    ranks = _ranks(values) - 0.5
-    inside = (ranks * bins // values.size)[..., None] == np.arange(bins)
+    inside = ((ranks(values) - 0.5) * bins // values.size)[..., None] == np.arange(bins)
     sizes = [np.median(ess(chain[None], "mean")) for chain in inside]
     counts = np.clip(np.nan_to_num(sizes, nan=1.0), 1, values.shape[1]).astype(int)
     total = max(int(counts.sum()), bins)

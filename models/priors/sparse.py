@@ -6,10 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import jax.numpy as jnp
 import numpy as np
-import numpyro
-import numpyro.distributions as dist
 
 from bpa_ppl.component import Positive, Share
 from bpa_ppl.models.priors.base import Prior, PriorFamily
@@ -95,6 +92,8 @@ class SpikeSlab(PriorFamily, frozen=True):
 
     def build(self, match: Match) -> Prior:
         """Return the mixture over the free features."""
+        import numpyro.distributions as dist
+
         units = Isotropic(variance=self.variance, scale=_SCALE).build(match)
         narrow = np.where(is_sparse(match), self.spike, 1.0)
         factors = np.column_stack([np.ones_like(narrow), narrow])
@@ -128,6 +127,10 @@ class SparseLogLinear:
 
     def __call__(self, lists: Lists, prior: Prior, likelihood: Likelihood) -> None:
         """Run the model."""
+        import jax.numpy as jnp
+        import numpyro
+        import numpyro.distributions as dist
+
         index, size = np.flatnonzero(self.sparse), (len(self.sparse),)
         unit = numpyro.sample("unit", dist.Normal(0.0, 1.0).expand(size).to_event(1))
         local = numpyro.sample("local", dist.HalfCauchy(1.0).expand((len(index),)).to_event(1))
