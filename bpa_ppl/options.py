@@ -180,7 +180,9 @@ class AdaptOptions:
     def __post_init__(self) -> None:
         checked_seed(self.seed)
         check_named(self.defaults or {})
-        self.resolved_sampler()
+        self.chosen()
+        if self.sampler is not None or self.settings:  # the default one would load JAX
+            self.resolved_sampler()
 
     def chosen(self) -> tuple[Any, str | Likelihood | None]:
         """Return the sampler and the likelihood, by default the names in the preset.

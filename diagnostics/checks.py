@@ -8,8 +8,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.stats import norm
-from scipy.stats import t as student
+from scipy.special import ndtri, stdtrit
 
 from bpa_ppl import __version__
 from bpa_ppl.diagnostics.pages.page import Outcome, Table
@@ -458,7 +457,7 @@ def _of_components(draws: Draws, limits: Thresholds, remedies: Remedies) -> list
     stuck = f"{{where}} stays where it is for {{value:.0%}} of its draws: {longer_warmup}"
     tests = len(names) * (1 + chains if chains > 1 else 1)
     level = limits.drift / (2 * tests)
-    max_z = float(norm.isf(level))
+    max_z = float(-ndtri(level))
     findings = [
         _worst("R-hat", r_hat(values), names, limits.r_hat, disagree),
         _worst("bulk ESS", bulk, names, min_ess, few, -1),
@@ -561,7 +560,7 @@ def _z_score(shift: Float64, errors: Float64, effective: Float64, level: float) 
     with np.errstate(divide="ignore", invalid="ignore"):
         degrees = variance**2 / (errors**4 / np.fmax(effective / _WINDOW, 1.0)).sum(axis=0)
         z = shift / np.sqrt(variance)
-        return np.asarray(z * norm.isf(level) / student.isf(level, degrees))
+        return np.asarray(z * ndtri(level) / stdtrit(degrees, level))
 
 
 def longest_equal(values: Float64) -> Float64:

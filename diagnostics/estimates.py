@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy.optimize import brentq
-from scipy.stats import binom
 
 from bpa_ppl.errors import DataError
 from bpa_ppl.nbest import Float64, Int64
@@ -259,6 +257,8 @@ def uniformity(values: npt.ArrayLike) -> float:
     >>> uniformity(u) > 0.05 > 1e-6 > uniformity(u**2)
     True
     """
+    from scipy.stats import binom
+
     u = np.sort(np.asarray(values, np.float64))
     z = grid(len(u))
     below = np.searchsorted(u, z, side="right")
@@ -287,11 +287,15 @@ def bands(count: int, probability: float = 0.95) -> tuple[Float64, Float64, Floa
 @lru_cache(maxsize=32)
 def _level(count: int, probability: float) -> float:
     """Return the pointwise level γ of bands with a given simultaneous probability."""
+    from scipy.optimize import brentq
+
     return float(brentq(lambda g: _stays_inside(count, g) - probability, 1e-12, 1.0, xtol=1e-7))
 
 
 def _limits(count: int, level: float) -> tuple[Int64, Int64]:
     """Return bounds of the number of values below each point, at a pointwise level."""
+    from scipy.stats import binom
+
     z = grid(count)
     lower, upper = binom.ppf(level / 2, count, z), binom.isf(level / 2, count, z)
     return lower.astype(np.int64), upper.astype(np.int64)
@@ -303,6 +307,8 @@ def _stays_inside(count: int, level: float) -> float:
     The counts below successive points are a Markov chain with binomial increments. Paths that
     leave the bands are dropped.
     """
+    from scipy.stats import binom
+
     lower, upper = _limits(count, level)
     z = np.concatenate([[0.0], grid(count)])
     reached, probability = np.zeros(1, np.int64), np.ones(1)

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
-from scipy.stats import binom
 
 from bpa_ppl.diagnostics.estimates import uniformity
 from bpa_ppl.diagnostics.pages.page import Table, Tabular
@@ -189,6 +188,8 @@ def reliability(
     >>> result.predicted.round(4).tolist(), result.observed.tolist()
     ([0.75], [0.75])
     """
+    from scipy.stats import binom
+
     draws, index = as_draws(posterior), np.asarray(oracle, np.int64)
     nbest = Preparation.recorded(draws)(nbest)
     weights = _picked(draws, nbest, "posterior", np.random.default_rng(checked_seed(seed)))

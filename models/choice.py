@@ -99,6 +99,52 @@ class OracleChoice(dist.Distribution):  # type: ignore[misc] # NumPyro has no ty
         return jnp.concatenate(parts).astype(self.weights.dtype)
 
 
+class SlippingChoice(OracleChoice):
+    """The choice among the rows of each list by a judge who slips with probability ε.
+
+    p = (1 − ε) p(e | f, λ) + ε / n, where n is the number of possible answers; batch shape (S,).
+
+    Args:
+        lists: from `tabulate`, with the number of derivations of each row.
+        weights: as for `OracleChoice`.
+        slip: ε, above 0 and below 1: one for all, or (S,).
+    """
+
+    pytree_data_fields = ("slip",)
+
+    def __init__(self, lists: Lists, weights: Any, slip: Any, *, validate_args: bool | None = None):
+        self.slip = slip
+        super().__init__(lists, weights, validate_args=validate_args)
+
+    def sample(self, key: jax.Array, sample_shape: tuple[int, ...] = ()) -> jax.Array:
+        """Draw a row of each list, (*sample_shape, S)."""
+        choice_key, slip_key, *keys = jax.random.split(key, 2 + len(self.lists.buckets))
+        chosen = super().sample(choice_key, sample_shape)
+        at_random = [
+            jax.random.categorical(
+                key, jnp.log(bucket.count), shape=(*sample_shape, *bucket.count.shape[:2])
+            ).reshape(*sample_shape, -1)
+            for key, bucket in zip(keys, self.lists.buckets, strict=True)
+        ]
+        slip = jnp.broadcast_to(self.slip, chosen.shape)
+        slips = jax.random.bernoulli(slip_key, slip, chosen.shape)
+        return jnp.where(slips, jnp.concatenate(at_random, axis=-1), chosen)
+
+    @validate_sample  # type: ignore[untyped-decorator]
+    def log_prob(self, value: jax.Array) -> jax.Array:
+        """Return log p of the rows at the positions `value`, (S,)."""
+        log_p: jax.Array = super().log_prob(value)
+        shares, first = [], 0
+        for bucket in self.lists.buckets:
+            blocks, sentences = bucket.count.shape[:2]
+            rows = value[first : first + blocks * sentences].reshape(blocks, sentences, 1)
+            first += blocks * sentences
+            count = jnp.take_along_axis(bucket.count, rows, axis=2)[..., 0]
+            shares.append((count / bucket.count.sum(axis=-1)).reshape(-1))
+        log_slip = jnp.log(self.slip * jnp.concatenate(shares)).astype(log_p.dtype)
+        return jnp.logaddexp(jnp.log1p(-self.slip) + log_p, log_slip)
+
+
 def _shared_log_p(scores: jax.Array, share: jax.Array) -> tuple[jax.Array, jax.Array]:
     """Return Σ_e share(e) log p(e), and its derivative by the scores, share(e) − p(e)."""
     log_total, p = normalised(scores)

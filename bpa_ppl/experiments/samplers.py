@@ -27,6 +27,7 @@ from bpa_ppl.diagnostics.comparison.efficiency import Efficiency, seconds_of, wi
 from bpa_ppl.diagnostics.estimates import runs_together
 from bpa_ppl.errors import SEEDS, BpaError, UsageError, checked_seed, printable
 from bpa_ppl.models import Likelihood, Prior, log_linear
+from bpa_ppl.models.likelihoods.default import default_likelihood
 from bpa_ppl.nbest import NBest, demote_to_extras
 from bpa_ppl.notes import LOGGER
 from bpa_ppl.options import AdaptOptions
@@ -36,7 +37,7 @@ from bpa_ppl.progress import Reporter, reporter
 from bpa_ppl.quality import Metric, Oracles, gains, oracles
 from bpa_ppl.registry import LIKELIHOODS, SAMPLERS
 from bpa_ppl.sampling import adapt_draws
-from bpa_ppl.sampling.adapting import default_likelihood, gain_of, target_of
+from bpa_ppl.sampling.adapting import gain_of, target_of
 from bpa_ppl.sampling.base import Data, Model, Program, Sampler, Target
 from bpa_ppl.sampling.density import constrained, constrained_draws, evaluate, model_info
 from bpa_ppl.sampling.sentences import preference_sentences

@@ -14,17 +14,18 @@ import json
 import reprlib
 from collections.abc import Mapping
 from itertools import product
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
 from bpa_ppl.errors import DataError
 from bpa_ppl.posterior.arviz_functions import SAMPLE_DIMS, arviz_data, data_tree, tree_of
-from bpa_ppl.posterior.draws import WEIGHTS, Draws, check_finite
+from bpa_ppl.posterior.draws import WEIGHTS, Arrays, Draws, check_finite
 from bpa_ppl.weights import Weights
 
 if TYPE_CHECKING:
-    from xarray import Dataset, DataTree
+    from xarray import DataTree
 
     from bpa_ppl.posterior.arviz_functions import InferenceData
 
@@ -50,6 +51,22 @@ _FEATURE_DIMS = {
     "observation_weight": ["sentence"],
     "observation_rater": ["sentence"],
 }
+
+
+class Group(NamedTuple):
+    """A group of a posterior.
+
+    Attributes:
+        arrays: by name.
+        dims: name of an array -> the names of its dimensions.
+        coords: name -> labels, usually of the dimension of that name.
+        attrs: what else is recorded.
+    """
+
+    arrays: Arrays
+    dims: Mapping[str, tuple[str, ...]]
+    coords: Arrays
+    attrs: Mapping[str, Any]
 
 
 def to_arviz(draws: Draws) -> InferenceData:
@@ -134,10 +151,20 @@ def as_draws(posterior: Posterior, *, finite: bool = True) -> Draws:
 
 def from_tree(tree: DataTree) -> Draws:
     """Return the groups of any posterior as draws; see `as_draws`."""
-    groups = {name: node.to_dataset() for name, node in tree.children.items()}
+    groups = {}
+    for name, node in tree.children.items():
+        data = node.to_dataset()
+        dims = {str(n): tuple(map(str, v.dims)) for n, v in data.data_vars.items()}
+        arrays, coords = ({str(n): v.values for n, v in p.items()} for p in (data, data.coords))
+        groups[name] = Group(arrays, dims, coords, data.attrs)
+    return from_groups(groups, tree.attrs)
+
+
+def from_groups(groups: Mapping[str, Group], recorded: Mapping[Any, Any]) -> Draws:
+    """Return the groups of any posterior, and what it records as attributes, as draws."""
     weights, features = _weights(groups)
     statistics = _draws_of(groups.get("sample_stats"))
-    attrs = {str(key): _decoded(value) for key, value in tree.attrs.items()}
+    attrs = {str(key): _decoded(value) for key, value in recorded.items()}
     version = attrs.pop(_SCHEMA, SCHEMA_VERSION)
     if not isinstance(version, int) or not 0 < version <= SCHEMA_VERSION:
         raise DataError(
@@ -167,47 +194,49 @@ def from_tree(tree: DataTree) -> Draws:
         observed=_observed(groups.get("observed_data")),
         constants=_constants(constants, features),
         fixed=_fixed(constants),
-        sentence_ids=None if likelihood is None else _arrays(likelihood.coords).get("sentence"),
+        sentence_ids=None if likelihood is None else likelihood.coords.get("sentence"),
         attrs={**groups["posterior"].attrs, **attrs},
     )
 
 
-def _weights(groups: Mapping[str, Dataset]) -> tuple[np.ndarray, tuple[str, ...]]:
+def _weights(groups: Mapping[str, Group]) -> tuple[npt.NDArray[Any], tuple[str, ...]]:
     """Return the draws of the weights as (chain, draw, feature), and the features."""
-    if "posterior" not in groups or WEIGHTS not in groups["posterior"]:
+    if "posterior" not in groups or WEIGHTS not in groups["posterior"].arrays:
         problem = "the posterior holds no draws of a variable called weights"
         raise DataError(problem, code="no-data")
-    weights = groups["posterior"][WEIGHTS]
-    if not {*SAMPLE_DIMS} <= set(weights.dims):
+    group = groups["posterior"]
+    weights, dims = group.arrays[WEIGHTS], group.dims[WEIGHTS]
+    if not {*SAMPLE_DIMS} <= set(dims):
         raise DataError(
-            f"weights has the dimensions {', '.join(map(str, weights.dims))}: it needs chain and "
-            "draw, as ArviZ writes them",
+            f"weights has the dimensions {', '.join(dims)}: it needs chain and draw, as ArviZ "
+            "writes them",
             code="wrong-length",
         )
     if weights.size == 0:
         raise DataError(f"weights has no draws: its shape is {weights.shape}", code="no-data")
-    weights = weights.transpose(*SAMPLE_DIMS, ...)
-    dims = weights.dims[2:]
-    if len(dims) == 1 and dims[0] not in weights.coords:
-        problem = f"weights has no coordinate {dims[0]}: it names the features"
+    weights = _draws_of(group)[WEIGHTS]
+    others = [dim for dim in dims if dim not in SAMPLE_DIMS]
+    if len(others) == 1 and others[0] not in group.coords:
+        problem = f"weights has no coordinate {others[0]}: it names the features"
         raise DataError(problem, code="bad-name")
-    labels = [weights[dim].values.tolist() for dim in dims]
+    sizes = zip(others, weights.shape[2:], strict=True)
+    labels = [group.coords.get(dim, np.arange(size)).tolist() for dim, size in sizes]
     names = tuple(", ".join(map(str, cell)) or WEIGHTS for cell in product(*labels))
-    return weights.values.reshape(*weights.shape[:2], -1), names
+    return weights.reshape(*weights.shape[:2], -1), names
 
 
-def _draws_of(group: Dataset | None) -> dict[str, Any]:
-    """Return the variables of a group that have chains and draws, those dimensions first."""
+def _draws_of(group: Group | None) -> dict[str, Any]:
+    """Return the arrays of a group that have chains and draws, those dimensions first."""
     if group is None:
         return {}
     return {
-        str(name): variable.transpose(*SAMPLE_DIMS, ...).values
-        for name, variable in group.data_vars.items()
-        if {*SAMPLE_DIMS} <= set(variable.dims)
+        name: np.moveaxis(values, [group.dims[name].index(dim) for dim in SAMPLE_DIMS], (0, 1))
+        for name, values in group.arrays.items()
+        if {*SAMPLE_DIMS} <= set(group.dims[name])
     }
 
 
-def _same_shape(group: Dataset | None, values: Mapping[str, Any]) -> dict[str, Any]:
+def _same_shape(group: Group | None, values: Mapping[str, Any]) -> dict[str, Any]:
     """Return other draws of the same sites; arrays of another shape are from another model."""
     return {
         name: array
@@ -216,65 +245,63 @@ def _same_shape(group: Dataset | None, values: Mapping[str, Any]) -> dict[str, A
     }
 
 
-def _arrays(variables: Mapping[Any, Any] | None) -> dict[str, Any]:
-    return {} if variables is None else {str(n): v.values for n, v in variables.items()}
-
-
-def _observed(group: Dataset | None) -> dict[str, Any]:
+def _observed(group: Group | None) -> dict[str, Any]:
     """Return what was observed; oracles are positions, to which predictions add a fraction."""
-    arrays = _arrays(group)
+    arrays = {} if group is None else dict(group.arrays)
     if _ORACLE in arrays and arrays[_ORACLE].dtype.kind == "f":
         arrays[_ORACLE] = np.floor(arrays[_ORACLE]).astype(np.int64)
     return arrays
 
 
-def _sentence_sites(group: Dataset | None) -> tuple[str, ...]:
+def _sentence_sites(group: Group | None) -> tuple[str, ...]:
     """Return the observed sites with one value per sentence; other programs may have one site."""
     if group is None:
         return ()
-    named = [str(name) for name, v in group.data_vars.items() if v.dims[2:] == ("sentence",)]
-    single = [str(name) for name, v in group.data_vars.items() if v.ndim == 3]
+    named = [name for name, dims in group.dims.items() if dims[2:] == ("sentence",)]
+    single = [name for name, dims in group.dims.items() if len(dims) == 3]
     return tuple(named or (single if len(single) == 1 else [n for n in single if n == _ORACLE]))
 
 
-def _constants(group: Dataset | None, features: tuple[str, ...]) -> dict[str, Any]:
+def _constants(group: Group | None, features: tuple[str, ...]) -> dict[str, Any]:
     """Return the constants, if they are of the same features in the same order."""
-    coordinates = {} if group is None else _arrays(group.coords)
-    for name in {"feature", "other_feature"} & set(coordinates):
-        if tuple(map(str, np.ravel(coordinates[name]))) != features:
+    if group is None:
+        return {}
+    for name in _OF_FEATURES & set(group.coords):
+        if tuple(map(str, np.ravel(group.coords[name]))) != features:
             raise DataError(
                 f"the coordinate {name} of constant_data differs from the features of the weights: "
                 "adapt again",
                 code="mismatch",
             )
-    return {name: values for name, values in _arrays(group).items() if name != _FIXED}
+    return {name: values for name, values in group.arrays.items() if name != _FIXED}
 
 
-def _fixed(constants: Dataset | None) -> Weights:
-    if constants is None or _FIXED not in constants:
+def _fixed(constants: Group | None) -> Weights:
+    if constants is None or _FIXED not in constants.arrays:
         return Weights({})
-    fixed = constants[_FIXED]
-    if fixed.dims != ("fixed_feature",) or "fixed_feature" not in constants.coords:
+    fixed = constants.arrays[_FIXED]
+    if constants.dims[_FIXED] != ("fixed_feature",) or "fixed_feature" not in constants.coords:
         problem = "the fixed weights have no names (fixed_feature): adapt again"
         raise DataError(problem, code="bad-name")
     if fixed.dtype.kind not in "iuf":
         problem = f"the fixed weights have the type {fixed.dtype}, not numbers: adapt again"
         raise DataError(problem, code="bad-number")
-    names = map(str, constants["fixed_feature"].values)
-    return Weights(zip(names, map(float, fixed.values), strict=True), "the posterior")
+    names = map(str, constants.coords["fixed_feature"])
+    return Weights(zip(names, map(float, fixed), strict=True), "the posterior")
 
 
-def _named_dimensions(group: Dataset, features: int) -> dict[str, Any]:
+def _named_dimensions(group: Group, features: int) -> dict[str, Any]:
     """Return the dimensions of the sites that have names, and their labels, as fields of Draws."""
     dims: dict[str, tuple[str, ...]] = {}
-    for name, variable in group.data_vars.items():
-        names = tuple(str(dim) for dim in variable.dims if dim not in SAMPLE_DIMS)
+    for name, all_dims in group.dims.items():
+        sizes = dict(zip(all_dims, group.arrays[name].shape, strict=True))
+        names = tuple(dim for dim in all_dims if dim not in SAMPLE_DIMS)
         numbered = all(dim.startswith(f"{name}_dim_") for dim in names)
-        others = any(group.sizes[dim] != features for dim in _OF_FEATURES.intersection(names))
+        others = any(sizes[dim] != features for dim in _OF_FEATURES.intersection(names))
         if name != WEIGHTS and not numbered and not others:
-            dims[str(name)] = names
+            dims[name] = names
     used = {dim for names in dims.values() for dim in names} - _OF_FEATURES
-    labels = {dim: group.coords[dim].values for dim in used if dim in group.coords}
+    labels = {dim: group.coords[dim] for dim in used if dim in group.coords}
     coords = {dim: tuple(map(str, v)) for dim, v in labels.items() if v.dtype.kind not in "iu"}
     return {"dims": dims, "coords": coords}
 

@@ -12,15 +12,21 @@ import hashlib
 import io
 import math
 import os
+import posixpath
 import re
 import struct
 import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
 
 from bpa_ppl.errors import BpaError, DataError
 from bpa_ppl.formats.streams import atomic_path, denied
-from bpa_ppl.posterior.adapter import as_draws, from_tree, to_tree
+from bpa_ppl.posterior.adapter import Group, as_draws, from_groups, from_tree, to_tree
 from bpa_ppl.posterior.arviz_functions import arviz_data, data_tree
 from bpa_ppl.posterior.draws import SAMPLING_TIME, Draws
 
@@ -29,6 +35,8 @@ if TYPE_CHECKING:
 
     from bpa_ppl.posterior.adapter import Posterior
     from bpa_ppl.posterior.arviz_functions import InferenceData
+
+T = TypeVar("T")
 
 _HDF5 = b"\x89HDF\r\n\x1a\n"
 #: The sizes of offsets and of lengths in the superblock, in bytes.
@@ -40,6 +48,12 @@ _COLLECTION, _MIN_COLLECTION = re.compile(rb"GCOL\x01...(.{8})", re.DOTALL), 409
 _CHECKSUM = 4
 #: What precedes the checksum of the whole file at its end, and the length of both.
 _SEAL, _SEALED = b"\nsha256 ", 72
+#: Attributes that say how a NetCDF file is made: of a dataset, and of the file.
+_NUMBERS = "_Netcdf4Coordinates"
+_STRUCTURE = {"CLASS", "NAME", "REFERENCE_LIST", "DIMENSION_LIST", "_Netcdf4Dimid", _NUMBERS}
+_OF_FILE = {"_NCProperties", "_nc3_strict"}
+#: How netCDF names a dimension without labels, and an array that has the name of a dimension.
+_NO_LABELS, _NOT_A_COORDINATE = b"This is a netCDF dimension but not", "_nc4_non_coord_"
 #: zlib compresses by at most 1032 to 1; small files may lack some of their blocks.
 _MAX_RATIO, _SMALL = 1100, 1 << 26
 
@@ -83,28 +97,34 @@ def read_posterior(path: str | Path) -> InferenceData:
     Traceback (most recent call last):
     bpa_ppl.errors.DataError: no.nc: no such file: give the posterior that `bpa adapt` wrote
     """
-    return arviz_data(_read(path)[0])
+
+    def refuse_unusable(content: bytes) -> DataTree:
+        tree = from_bytes(content)
+        as_draws(from_tree(tree))
+        return tree
+
+    return arviz_data(_load(path, refuse_unusable))
 
 
 def read_draws(path: str | Path) -> Draws:
-    """Load a posterior as plain arrays, without ArviZ; see `read_posterior`.
+    """Load a posterior as plain arrays, without ArviZ and xarray; see `read_posterior`.
 
     >>> import numpy as np
     >>> write_posterior(Draws({"weights": np.array([[[0.5], [1.5]]])}, ("LM0",)), "posterior.nc")
     >>> read_draws("posterior.nc").mean.tolist()
     [1.0]
     """
-    return _read(path)[1]
+    return _load(path, lambda content: as_draws(draws_in(content)))
 
 
-def _read(path: str | Path) -> tuple[DataTree, Draws]:
+def _load(path: str | Path, load: Callable[[bytes], T]) -> T:
+    """Return what a function makes of the content of a file; its errors name the file."""
     if not os.path.isfile(path):  # also of a name that no file can have
         what = "a folder" if os.path.isdir(path) else "no such file"
         problem = f"{what}: give the posterior that `bpa adapt` wrote"
         raise DataError(problem, path, code="missing-file")
     try:
-        tree = from_bytes(unsealed(Path(path).read_bytes()))
-        return tree, as_draws(from_tree(tree))
+        return load(unsealed(Path(path).read_bytes()))
     except OSError as error:
         raise denied(path, error, "read") from error
     except BpaError as error:
@@ -176,21 +196,129 @@ def from_bytes(content: bytes) -> DataTree:
     Traceback (most recent call last):
     bpa_ppl.errors.DataError: not a readable NetCDF posterior (not an HDF5 file): give ...
     """
+    with _undamaged(content), warnings.catch_warnings():
+        import xarray
+
+        warnings.simplefilter("ignore")  # about groups and types that are not ours
+        with xarray.open_datatree(io.BytesIO(content), engine="h5netcdf") as tree:
+            tree.load()
+        for node in tree.subtree:
+            node.to_dataset()  # dimensions may contradict each other
+        return tree
+
+
+def draws_in(content: bytes) -> Draws:
+    """Return the draws that a NetCDF file holds.
+
+    Plain arrays, as this package and ArviZ write them, are read without xarray, which decodes all
+    else that NetCDF's conventions allow: dates, packed numbers, dimensions of other groups.
+
+    Raises:
+        DataError: if the file is damaged, or its groups do not fit together.
+    """
+    with _undamaged(content) as file:
+        try:
+            groups = {name: _plain_group(entry) for name, entry in file.items()}
+            attrs = _plain_attributes(file)
+        except NotImplementedError:
+            groups = {}
+    return from_groups(groups, attrs) if groups else from_tree(from_bytes(content))
+
+
+def _plain_group(group: Any) -> Group:
+    """Return a group of plain arrays, whose dimensions are in the group itself.
+
+    Raises:
+        NotImplementedError: if there is anything else in it.
+    """
+    import h5py
+
+    if not isinstance(group, h5py.Group):
+        raise NotImplementedError
+    arrays: dict[str, Any] = {}
+    coords: dict[str, Any] = {}
+    dims: dict[str, tuple[str, ...]] = {}
+    for name, entry in group.items():
+        if not isinstance(entry, h5py.Dataset) or name.startswith(_NOT_A_COORDINATE):
+            raise NotImplementedError
+        if h5py.h5o.get_info(entry.id).rc > 1:  # a dimension may have two names
+            raise NotImplementedError
+        if not _is_scale(entry):
+            arrays[name], dims[name] = _plain_array(entry), _dimensions(entry)
+        elif entry.ndim != 1 or np.size(entry.attrs.get(_NUMBERS, 0)) != 1:
+            raise NotImplementedError
+        elif not entry.attrs.get("NAME", b"").startswith(_NO_LABELS):
+            coords[name] = _plain_array(entry)
+    attrs = _plain_attributes(group)
+    if "coordinates" in attrs:
+        raise NotImplementedError
+    return Group(arrays, dims, coords, attrs)
+
+
+def _plain_array(dataset: Any) -> npt.NDArray[Any]:
+    """Return numbers, truth values (as xarray writes them) or texts that need no decoding."""
+    import h5py
+
+    kind, attrs = dataset.dtype, set(dataset.attrs) - _STRUCTURE
+    text = h5py.check_string_dtype(kind)
+    if text is not None and text.length is None and not attrs:
+        return np.asarray(dataset.asstr()[()], dtype=object).astype(str)
+    if kind.kind not in "iuf" or kind.metadata or not kind.isnative or dataset.shape is None:
+        raise NotImplementedError
+    values = np.asarray(dataset[()])
+    if attrs == {"dtype"} and dataset.attrs["dtype"] in ("bool", b"bool") and kind == np.int8:
+        return values.astype(bool)
+    missing = dataset.attrs["_FillValue"] if attrs == {"_FillValue"} else None
+    if attrs and not (kind.kind == "f" and missing is not None and np.isnan(missing).all()):
+        raise NotImplementedError
+    return values
+
+
+def _is_scale(dataset: Any) -> bool:
+    """Return whether a dataset is a dimension of netCDF, usually with its labels."""
+    return bool(dataset.attrs.get("CLASS") == b"DIMENSION_SCALE")
+
+
+def _dimensions(dataset: Any) -> tuple[str, ...]:
+    """Return the names of the dimensions of an array, which are datasets of the same group."""
+    attached = dataset.attrs.get("DIMENSION_LIST", ())
+    scales = [dataset.file[reference] for references in attached for reference in references]
+    names = tuple(posixpath.basename(scale.name) for scale in scales)
+    same_group = all(_is_scale(scale) and scale.parent == dataset.parent for scale in scales)
+    sizes = [scale.shape for scale in scales]
+    if not same_group or len(set(names)) < len(names) or sizes != [(n,) for n in dataset.shape]:
+        raise NotImplementedError
+    return names
+
+
+def _plain_attributes(group: Any) -> dict[str, Any]:
+    """Return the texts and numbers that a group records."""
+    attrs: dict[str, Any] = {}
+    for name in (name for name in group.attrs if name not in _OF_FILE):
+        value = group.attrs[name]
+        if isinstance(value, np.ndarray) and value.shape == (1,):
+            value = value[0]
+        if isinstance(value, bytes) and value.isascii():
+            value = value.decode()
+        if not isinstance(value, str | np.integer | np.floating):
+            raise NotImplementedError
+        attrs[name] = value
+    return attrs
+
+
+@contextmanager
+def _undamaged(content: bytes) -> Iterator[Any]:
+    """Open a file; what is raised while it is open is due to damage."""
+    import h5py
+
     if not content.startswith(_HDF5):
         raise _unreadable("not an HDF5 file")
-    import xarray
-
     try:
         _check_global_heaps(content)
-        _check_storage(content)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # about groups and types that are not ours
-            with xarray.open_datatree(io.BytesIO(content), engine="h5netcdf") as tree:
-                tree.load()
-            for node in tree.subtree:
-                node.to_dataset()  # dimensions may contradict each other
-            return tree
-    except DataError:
+        with h5py.File(io.BytesIO(content), "r") as file:
+            _check_storage(file, len(content))
+            yield file
+    except BpaError:
         raise
     # A damaged file can make HDF5 and the libraries above it raise almost anything.
     except Exception as error:
@@ -219,7 +347,7 @@ def _check_global_heaps(content: bytes) -> None:
             at += step
 
 
-def _check_storage(content: bytes) -> None:
+def _check_storage(file: Any, length: int) -> None:
     """Refuse links, what HDF5 would read from other files, and sizes that no such file holds.
 
     Nothing but names and sizes is read, and no memory is allocated for the arrays. A link that
@@ -249,18 +377,17 @@ def _check_storage(content: bytes) -> None:
                 return f"the numbers of {name} are damaged"
         return None
 
-    with h5py.File(io.BytesIO(content), "r") as file:
-        problem = (
-            file.visititems_links(soft_link)
-            or outside_data("/", file["/"])
-            or file.visititems(outside_data)
-        )
+    problem = (
+        file.visititems_links(soft_link)
+        or outside_data("/", file["/"])
+        or file.visititems(outside_data)
+    )
     if problem:
         raise _unreadable(problem)
-    if sum(sizes) > max(_SMALL, _MAX_RATIO * len(content)):
+    if sum(sizes) > max(_SMALL, _MAX_RATIO * length):
         raise DataError(
             f"claims to hold {sum(sizes):.3g} bytes of numbers, which is not possible in a file "
-            f"of {len(content):,} bytes: make it again",
+            f"of {length:,} bytes: make it again",
             code="damaged",
         )
 

@@ -1,20 +1,19 @@
-"""ArviZ's statistics of draws, computed from plain arrays.
+"""Statistics of draws, computed from plain arrays.
 
-They are those of ArviZ's package arviz-stats, which loads no plots; only `compare_psis_loo` loads
-ArviZ.
+They are those of ArviZ's package arviz-stats, to which the tests hold them: importing that loads
+xarray and pandas, which takes longer than a check. Only `compare_psis_loo` loads ArviZ.
 """
 
 from __future__ import annotations
 
-import logging
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping
 from itertools import combinations
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import ndtri, xlogy
 
 from bpa_ppl.nbest import Float64
 from bpa_ppl.posterior.adapter import to_arviz
@@ -38,14 +37,22 @@ _COPIED, _MIN_DIFFERENT = 0.25, 10
 #: Draws nearer than this, in interquartile ranges, are one: copies in single precision are.
 _NEAR = 1e-5
 _TINY = np.finfo(np.float64).tiny
+#: Draws are constant if they differ by less.
+_SAME = 1e-15
+#: Draws per chain, whose halves have a variance.
+_FEWEST = 4
+#: With more effective draws, the tail of D weights is 3 √D of them; it has at least five.
+_LARGE_SAMPLE, _MIN_TAIL = 225, 5
 
 
 def ess(values: npt.ArrayLike, method: str = "bulk") -> Float64:
     """Return effective sample sizes, (C, D, …) ↦ (…); `bulk`, `tail` or `mean`.
 
-    The number of draws if they are constant (Vehtari et al. 2021).
+    The number of draws if they are constant, and NaN if a draw is NaN or there are fewer than four
+    per chain (Vehtari et al. 2021). The autocorrelations are summed as by Geyer (1992).
     """
-    return _of_each("ess", values, method)
+    of_chains = {"bulk": _bulk_ess, "tail": _tail_ess, "mean": lambda x: _ess(_split(x))}[method]
+    return _of_each(of_chains, values)
 
 
 def r_hat(values: npt.ArrayLike) -> Float64:
@@ -57,45 +64,94 @@ def r_hat(values: npt.ArrayLike) -> Float64:
     if len(array) == 1:
         half = array.shape[1] // 2
         array = np.concatenate([array[:, :half], array[:, -half:]]) if half else array
-    return _of_each("rhat", array, "rank")
+    if len(array) == 1:
+        return np.full(array.shape[2:], np.nan)
+    return _of_each(_rank_r_hat, array)
 
 
 def mcse(values: npt.ArrayLike) -> Float64:
     """Return the Monte-Carlo standard error of the mean, (C, D, …) ↦ (…)."""
-    return _of_each("mcse", values, "mean")
+    return _of_each(lambda x: x.std(ddof=1) / np.sqrt(_ess(_split(x))), values)
 
 
-def _of_each(name: str, values: npt.ArrayLike, method: str) -> Float64:
+def _of_each(function: Callable[[Float64], float], values: npt.ArrayLike) -> Float64:
+    """Return a statistic of the chains of each component; NaN where they are not valid."""
     array = np.asarray(values, np.float64)
-    cells = array.reshape(*array.shape[:2], -1)
-    tail = {"prob": TAILS} if method == "tail" else {}
-    with _quiet() as functions:
-        result = getattr(functions, name)(cells, chain_axis=0, draw_axis=1, method=method, **tail)
+    cells = np.moveaxis(array.reshape(*array.shape[:2], -1), -1, 0)
+    valid = ~np.isnan(cells).any(axis=(1, 2)) & (array.shape[1] >= _FEWEST)
+    with np.errstate(all="ignore"):
+        result = [function(x) if ok else np.nan for x, ok in zip(cells, valid, strict=True)]
     return np.asarray(result, np.float64).reshape(array.shape[2:])
 
 
-@contextmanager
-def _quiet() -> Iterator[Any]:
-    """Return ArviZ's functions of arrays, without warnings and log records.
+def _split(chains: npt.NDArray[Any]) -> Float64:
+    """Return the halves of chains as chains, (C, D) ↦ (2 C, ⌊D / 2⌋)."""
+    half = chains.shape[1] // 2
+    return np.concatenate([chains[:, :half], chains[:, -half:]]).astype(np.float64)
 
-    These repeat results, such as NaN or a large k̂, or concern ArviZ's use of pandas.
-    """
-    from arviz_stats.base import array_stats
 
-    def drop(record: logging.LogRecord) -> bool:
-        return False
+def ranks(values: npt.NDArray[Any]) -> Float64:
+    """Return the ranks of all values from 1, in the same shape; ties get their mean rank."""
+    _, place, counts = np.unique(values, return_inverse=True, return_counts=True)
+    ranks = np.cumsum(counts) - (counts - 1) / 2
+    return np.asarray(ranks[place].reshape(values.shape))
 
-    loggers = [logging.getLogger(name) for name in ("arviz", "arviz_stats.base.stats_utils")]
-    for logger in loggers:
-        logger.addFilter(drop)
-    try:
-        with np.errstate(all="ignore"), warnings.catch_warnings():
-            for message in ("Estimated shape parameter", "The inplace keyword", "Number of tail"):
-                warnings.filterwarnings("ignore", message)
-            yield array_stats
-    finally:
-        for logger in loggers:
-            logger.removeFilter(drop)
+
+def _normal_scores(values: Float64) -> Float64:
+    """Return the normal scores of the ranks of all values (Blom 1958), in the same shape."""
+    return np.asarray(ndtri((ranks(values) - 3 / 8) / (values.size + 1 / 4)))
+
+
+def _bulk_ess(chains: Float64) -> float:
+    return _ess(_normal_scores(_split(chains)))
+
+
+def _tail_ess(chains: Float64) -> float:
+    return min(_ess(_split(chains <= np.quantile(chains, tail))) for tail in TAILS)
+
+
+def _ess(chains: Float64) -> float:
+    """Return the effective sample size of a mean over chains, (C, D)."""
+    count, length = chains.shape
+    if np.ptp(chains) < _SAME:
+        return chains.size
+    covariance = _autocovariance(chains).mean(axis=0)
+    within = covariance[0] * length / (length - 1)
+    variance = covariance[0] + (np.var(chains.mean(axis=1), ddof=1) if count > 1 else 0.0)
+    rho = 1 - (within - covariance) / variance
+    rho[0] = 1.0
+    # Geyer's initial sequence: sums of two autocorrelations, while positive, made monotone.
+    most = max((length - 3) // 2, 0)
+    pairs = rho[: 2 * most + 2].reshape(-1, 2).sum(axis=1)
+    last = int(np.argmin(np.append(pairs[:most] > 0, False)))
+    if np.isnan(pairs[: last + 1]).any():
+        return np.nan
+    even = rho[2 * last]
+    rest = even if even > 0 or pairs[last] >= 0 else 0.0
+    time = -1 + 2 * np.minimum.accumulate(pairs[:last]).sum() + rest
+    return float(chains.size / max(time, 1 / np.log10(chains.size)))
+
+
+def _autocovariance(chains: Float64) -> Float64:
+    """Return the autocovariance of each chain by lag, (C, D) ↦ (C, D)."""
+    length = chains.shape[1]
+    padded = 1 << (2 * length - 1).bit_length()
+    centred = chains - chains.mean(axis=1, keepdims=True)
+    power = np.abs(np.fft.rfft(centred, padded)) ** 2
+    return np.asarray(np.fft.irfft(power, padded)[:, :length] / length)
+
+
+def _rank_r_hat(chains: Float64) -> float:
+    halves = _split(chains)
+    folded = np.abs(halves - np.median(halves))
+    return max(_r_hat(_normal_scores(halves)), _r_hat(_normal_scores(folded)))
+
+
+def _r_hat(chains: Float64) -> float:
+    length = chains.shape[1]
+    between = length * np.var(chains.mean(axis=1), ddof=1)
+    within = np.var(chains, axis=1, ddof=1).mean()
+    return float(np.sqrt((between / within + length - 1) / length))
 
 
 def bfmi(energy: npt.ArrayLike) -> Float64:
@@ -210,15 +266,58 @@ def _psis(log_weight: Float64, r_eff: float = 1.0) -> tuple[Float64, float]:
     >>> _psis(np.array([0.0] + 99 * [-1000.0]))[1]
     inf
     """
-    try:
-        with _quiet() as functions:
-            # It takes log-likelihoods, whose negatives are the weights.
-            smoothed, k_hat = functions.psislw(-log_weight, r_eff=r_eff)
-    except ValueError:  # all of the tail is one number
-        smoothed, k_hat = log_weight, np.inf
+    count = len(log_weight)
+    tail = 3 * np.sqrt(count / r_eff) if count * r_eff > _LARGE_SAMPLE else count / 5
+    smoothed, k_hat = _smoothed_tail(log_weight, int(tail))
     if np.isnan(smoothed).any() or not k_hat < np.inf:
         return log_weight - np.logaddexp.reduce(log_weight), np.inf
-    return np.asarray(smoothed), float(k_hat)
+    return smoothed, k_hat
+
+
+def _smoothed_tail(log_weight: Float64, count: int) -> tuple[Float64, float]:
+    """Return log weights with the largest replaced by quantiles of a fitted distribution, and k̂.
+
+    They are normalised. Where the tail is too short or all of it is one number, k̂ is infinite.
+
+    Args:
+        log_weight: (D,).
+        count: how many are in the tail, to which a generalised Pareto distribution is fitted.
+    """
+    result = log_weight - log_weight.max()
+    order = np.argsort(result)
+    tail, rest = order[len(order) - count :], order[: len(order) - count]
+    largest, k_hat = result[tail], np.inf
+    if count >= _MIN_TAIL and np.ptp(largest) >= _TINY:
+        cutoff = np.exp(result[rest[-1]])
+        with np.errstate(all="ignore"):
+            k_hat, scale = _generalised_pareto(np.exp(largest) - cutoff)
+            if np.isfinite(k_hat):
+                survival = np.log1p(-np.arange(0.5, count) / count)
+                quantiles = np.expm1(-k_hat * survival) / k_hat if k_hat else -survival
+                quantiles = quantiles if scale > 0 else np.full(count, np.nan)
+                result[tail] = np.minimum(np.log(cutoff + scale * quantiles), largest.max())
+    return result - np.logaddexp.reduce(result), k_hat
+
+
+def _generalised_pareto(excess: Float64) -> tuple[float, float]:
+    """Return the shape k and the scale of a generalised Pareto distribution, fitted to a tail.
+
+    The estimate of Zhang & Stephens (2009), with k drawn a little to 0.5 (Vehtari et al. 2024).
+
+    Args:
+        excess: (N,) over the cutoff, ascending.
+    """
+    count = len(excess)
+    points = 30 + int(np.sqrt(count))
+    b = 1 - np.sqrt(points / (np.arange(points) + 0.5))
+    b = b / (3 * excess[int(count / 4 + 0.5) - 1]) + 1 / excess[-1]
+    k = np.log1p(-b[:, None] * excess).mean(axis=1)
+    profile = count * (np.log(-b / k) - k - 1)
+    weight = np.exp(profile - np.logaddexp.reduce(profile))
+    weight[weight < 10 * np.finfo(np.float64).eps] = 0.0
+    mean = np.sum(b * weight) / weight.sum()
+    shape = np.log1p(-mean * excess).mean()
+    return float((count * shape + 5) / (count + 10)), float(-shape / mean)
 
 
 def loo_log_weights(log_weight: Float64, log_likelihood: Float64) -> tuple[Float64, float]:
@@ -291,7 +390,8 @@ def compare_psis_loo(posteriors: Mapping[str, Draws]) -> Any:
         data[name] = to_arviz(
             Draws({WEIGHTS: draws.weights}, draws.features, log_likelihood=likelihood)
         )
-    with _quiet():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the table says the same
         if generation() < 1:
             table = arviz.compare(data, ic="loo")
             return table.rename(columns={"elpd_loo": "elpd", "elpd_diff": "behind"})
@@ -313,15 +413,36 @@ def power_scaling(draws: Draws, component: str) -> Float64:
     log_density = np.asarray(scaled, np.float64)
     if np.ptp(log_density) == 0:
         return np.zeros(len(draws.features))
-    alphas, cells = (1 / (1 + _DELTA), 1 + _DELTA), np.moveaxis(draws.weights, -1, 0)
-    with _quiet() as functions:
-        logs = [functions.power_scale_lw(log_density.reshape(-1), alpha=alpha) for alpha in alphas]
-        lower, upper = (
-            np.exp(log - np.logaddexp.reduce(log)).reshape(log_density.shape) for log in logs
-        )
-        return np.array(
-            [functions.power_scale_sense(x, lower, upper, *alphas) for x in cells], float
-        )
+    flat, size = log_density.reshape(-1), log_density.size
+    share = _tail_ess(flat[None]) / size
+    tail = 3 * np.sqrt(size / share) if size * share > _LARGE_SAMPLE else size / 5
+    result = np.zeros(len(draws.features))
+    for alpha in (1 / (1 + _DELTA), 1 + _DELTA):
+        count = max(min(int(tail), size // 2), _MIN_TAIL)
+        weight = np.exp(_smoothed_tail((alpha - 1) * flat, count)[0])
+        distances = [_distance(column, weight / weight.sum()) for column in draws.flat.T]
+        result += np.array(distances) / np.abs(np.log2(alpha)) / 2
+    return result
+
+
+def _distance(values: Float64, weight: Float64) -> float:
+    """Return the cumulative Jensen–Shannon distance of a sample from itself with weights.
+
+    It is the larger one of the sample and its negative (Nguyen & Vreeken 2015).
+    """
+    order = np.argsort(values)
+    result = []
+    for direction in (order, order[::-1]):
+        widths = np.abs(np.diff(values[direction]))
+        p = np.linspace(1 / len(order), 1 - 1 / len(order), len(order) - 1)
+        q = np.cumsum(weight[direction])[:-1]
+        areas = p @ widths, q @ widths
+        difference = (areas[1] - areas[0]) / (2 * np.log(2))
+        both = (p + q) / 2
+        first = widths @ (p * np.log2(p / both)) + difference
+        second = widths @ (xlogy(q, q / both) / np.log(2)) - difference
+        result.append(np.sqrt((max(first, 0.0) + max(second, 0.0)) / sum(areas)))
+    return float(max(result))
 
 
 def rank_counts(chains: npt.ArrayLike, bins: int) -> tuple[Float64, Float64]:
@@ -333,12 +454,10 @@ def rank_counts(chains: npt.ArrayLike, bins: int) -> tuple[Float64, Float64]:
     >>> counts.tolist(), edges.tolist()
     ([[4.0, 0.0], [0.0, 4.0]], [0.0, 4.0, 8.0])
     """
-    from scipy.stats import rankdata
-
     values = np.asarray(chains)
     edges = np.linspace(0, values.size, bins + 1)
-    ranks = rankdata(values).reshape(values.shape) - 0.5  # bin centres
-    counts = np.array([np.histogram(chain, edges)[0] for chain in ranks], np.float64)
+    centres = ranks(values) - 0.5
+    counts = np.array([np.histogram(chain, edges)[0] for chain in centres], np.float64)
     return counts.reshape(-1, bins), edges
 
 
@@ -353,11 +472,10 @@ def rank_bands(chains: npt.ArrayLike, bins: int, probability: float) -> Float64:
     >>> rank_bands(np.random.default_rng(0).normal(size=(4, 1000)), 20, 0.95).round(2).T[0].tolist()
     [0.04, 0.06]
     """
-    from scipy.stats import hypergeom, rankdata
+    from scipy.stats import hypergeom
 
     values = np.asarray(chains)
-    ranks = rankdata(values).reshape(values.shape) - 0.5
-    inside = (ranks * bins // values.size)[..., None] == np.arange(bins)
+    inside = ((ranks(values) - 0.5) * bins // values.size)[..., None] == np.arange(bins)
     sizes = [np.median(ess(chain[None], "mean")) for chain in inside]
     counts = np.clip(np.nan_to_num(sizes, nan=1.0), 1, values.shape[1]).astype(int)
     total = max(int(counts.sum()), bins)

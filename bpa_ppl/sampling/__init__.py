@@ -1,29 +1,6 @@
 """Samplers of the posterior over weights, and `adapt`, which runs them."""
 
-from bpa_ppl.sampling.adapting import adapt, adapt_draws, draws_of, target_of
-from bpa_ppl.sampling.base import Data, Program, Sampled, Sampler, Target
-from bpa_ppl.sampling.density import evaluate
-from bpa_ppl.sampling.description import describe
-from bpa_ppl.sampling.flat_density import LogDensity, log_density
-from bpa_ppl.sampling.learning import learn_prior, learn_prior_jointly
-from bpa_ppl.sampling.updating import Sequential, update
+import lazy_loader
 
-__all__ = [
-    "Data",
-    "LogDensity",
-    "Program",
-    "Sampled",
-    "Sampler",
-    "Sequential",
-    "Target",
-    "adapt",
-    "adapt_draws",
-    "describe",
-    "draws_of",
-    "evaluate",
-    "learn_prior",
-    "learn_prior_jointly",
-    "log_density",
-    "target_of",
-    "update",
-]
+# The names and their modules are listed in __init__.pyi: describing lists does not load JAX.
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -20,8 +20,6 @@ from bpa_ppl.diagnostics.baselines.comparing import with_baselines
 from bpa_ppl.diagnostics.baselines.table import system_column
 from bpa_ppl.diagnostics.checks import checked, has_passed
 from bpa_ppl.errors import DataError, UsageError, checked_seed, require
-from bpa_ppl.features.base import resolve_sources
-from bpa_ppl.features.indicators import Indicators
 from bpa_ppl.features.pretrained import pretrained_weights
 from bpa_ppl.features.recipes import stored
 from bpa_ppl.models import (
@@ -33,10 +31,10 @@ from bpa_ppl.models import (
     Preference,
     Prior,
     PriorFamily,
-    Risk,
     log_linear,
     tabulate,
 )
+from bpa_ppl.models.likelihoods.default import default_likelihood
 from bpa_ppl.models.likelihoods.mixed import Mixed, join_lists
 from bpa_ppl.models.likelihoods.preference import RATER
 from bpa_ppl.models.preparing import preparation
@@ -50,7 +48,6 @@ from bpa_ppl.posterior.draws import SAMPLING_TIME, WEIGHTS
 from bpa_ppl.progress import Reporter, inherited_progress, reporter
 from bpa_ppl.quality import Metric, resolve
 from bpa_ppl.quality.base import default_metric
-from bpa_ppl.quality.preferences import has_preferences
 from bpa_ppl.quality.scoring import no_references
 from bpa_ppl.registry import LIKELIHOODS, METRICS, PRIORS, SAMPLERS
 from bpa_ppl.sampling import density
@@ -78,13 +75,6 @@ if TYPE_CHECKING:
     from bpa_ppl.posterior.arviz_functions import InferenceData
 
 _PRIOR_DRAWS = 1000
-#: Metrics with a margin: it is the best of the likelihoods on held-out sentences of translations,
-#: and was not compared with others by WER and CER.
-_WITH_MARGIN = ("ter", "bleu", "chrf", "ter+bleu", "wer", "cer")
-#: On held-out lists of four kinds of collections with systems its choices win as much as those of
-#: `risk`, or more: for summaries 0.05 and 0.1 of the headroom with 20 and 50 lists. Exponents of
-#: 0.12 to 0.5 do the same, within 0.01.
-_WITH_INDICATORS = Pairs(exponent=0.25, gain_scale="raw")
 #: A weight is uninformed if λ·h of a list varies a priori by less than this, so that no choice
 #: depends on it; if its posterior is nearly as wide as its prior, and its mean has hardly shifted,
 #: in standard deviations of the prior; and if its feature is not rare, but varies in many lists.
@@ -383,26 +373,6 @@ def _likelihood(options: AdaptOptions, engine: Sampler, goal: Metric, nbest: NBe
         "another one"
     )
     return LIKELIHOODS.resolve(engine.likelihood)
-
-
-def default_likelihood(metric: Metric, nbest: NBest, options: AdaptOptions) -> Likelihood:
-    """Return the likelihood with the best results for this kind of gain on held-out sentences.
-
-    `margin` for TER, BLEU, chrF, `ter+bleu`, WER and CER; on translations it halves the spread over
-    samples of sentences. `risk` for any other gain, such as expert judgements or a neural metric:
-    on held-out parts of the pools of WMT 2023, with 10 judged lists, it wins 0.58 of the headroom
-    with all metrics and 0.38 with six features; `margin` wins 0.53 and 0.30. For these gains
-    `pairs` with differences, if the options add indicators such as those of systems: with many
-    lists the expected gain asks for no more than one good system. If gains are unknown because the
-    lists have no references: `preference` for lists that carry preferences, else `oracle`.
-    """
-    if "references" in metric.needs and nbest.references is None and len(nbest):
-        return Preference() if has_preferences(nbest) else Oracle()
-    if metric.key in _WITH_MARGIN:
-        return Margin()
-    sources = resolve_sources(() if options.add is None else options.add)
-    with_indicators = options.categorical or any(isinstance(s, Indicators) for s in sources)
-    return _WITH_INDICATORS if with_indicators else Risk()
 
 
 def _require_differences(sentences: Sentences) -> None:

@@ -12,6 +12,7 @@ import numpy as np
 from bpa_ppl.columns import as_numbers, counted
 from bpa_ppl.diagnostics.pages.page import Outcome, Table
 from bpa_ppl.errors import quoted, require
+from bpa_ppl.models.likelihoods.default import default_likelihood
 from bpa_ppl.nbest import NBest, demote_to_extras
 from bpa_ppl.options import AdaptOptions
 from bpa_ppl.quality import Metric, oracles, resolve
@@ -25,9 +26,8 @@ from bpa_ppl.quality.column import (
     with_judged,
 )
 from bpa_ppl.quality.preferences import has_preferences
-from bpa_ppl.registry import LIKELIHOODS, SAMPLERS
+from bpa_ppl.registry import LIKELIHOODS
 from bpa_ppl.rows.schema import looks_numeric
-from bpa_ppl.sampling.adapting import default_likelihood
 from bpa_ppl.weights import deviation_within, initial_weights
 
 _HEADER = ("column", "kind", "min", "median", "max", "within lists", "missing")
@@ -304,7 +304,7 @@ def _plan(nbest: NBest, metric: str | Metric | None, with_reference: list[int]) 
         gain=None if preferences else goal.key,
         likelihood=LIKELIHOODS.name_of(likelihood),
         prior=str(options.prior),
-        sampler=SAMPLERS.name_of(options.resolved_sampler()),
+        sampler=str(options.chosen()[0]),
         ties="shared" if nbest.totals is None else "canonical",
         start=start,
     )

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
-import numpyro
-from numpyro import handlers
 
 from bpa_ppl.component import Count
 from bpa_ppl.models.likelihoods.base import Likelihood
 from bpa_ppl.models.likelihoods.preference import Preference
 from bpa_ppl.models.lists import Lists
+
+if TYPE_CHECKING:
+    import jax
 
 
 class Mixed(Likelihood, frozen=True):
@@ -66,6 +65,10 @@ class Mixed(Likelihood, frozen=True):
 
     def observe(self, lists: Lists, weights: Any) -> None:
         """Observe both kinds of lists; the site is `oracle`, (S,)."""
+        import jax.numpy as jnp
+        import numpyro
+        from numpyro import handlers
+
         log_p: list[jax.Array] = []
         parts = zip((self.judged, self.preferences), self._split(lists), strict=True)
         for likelihood, part in parts:

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpyro
-
-from bpa_ppl.models.choice import OracleChoice
 from bpa_ppl.models.likelihoods.base import Likelihood
 from bpa_ppl.models.lists import Lists
 
@@ -18,6 +15,7 @@ class Oracle(Likelihood, frozen=True):
     log p_a = (1/k) Σ log p(e* | f_a, λ).
 
     >>> import numpy as np
+    >>> import numpyro
     >>> from bpa_ppl import NBest
     >>> from bpa_ppl.models import tabulate
     >>> from bpa_ppl.weights import match
@@ -32,4 +30,8 @@ class Oracle(Likelihood, frozen=True):
 
     def observe(self, lists: Lists, weights: Any) -> None:
         """Observe the oracle of each list; the site is `oracle`, (S,)."""
+        import numpyro
+
+        from bpa_ppl.models.choice import OracleChoice
+
         numpyro.sample("oracle", OracleChoice(lists, weights), obs=lists.oracle)

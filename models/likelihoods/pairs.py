@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from functools import cache, partial
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-import jax
-import jax.numpy as jnp
 import numpy as np
-import numpyro
 
 from bpa_ppl.component import Positive
-from bpa_ppl.models.choice import per_sentence
 from bpa_ppl.models.likelihoods.base import Likelihood, buckets_with_gains, round_setting
 from bpa_ppl.models.lists import Bucket, Lists
 from bpa_ppl.nbest import Float32
+
+if TYPE_CHECKING:
+    import jax
 
 #: Up to twice as many candidates are all compared with each other; of more, each is compared with
 #: at most twice as many others.
@@ -47,6 +46,7 @@ class Pairs(Likelihood, frozen=True):
     >>> nbest = NBest.from_lists([["a", "b"]], [[[0.0], [1.0]]], ["LM0"])
     >>> lists = tabulate(nbest, match({"LM0": 1.0}, nbest), [1], gains=[-2.0, 0.0])
     >>> prepared, observing = Pairs(exponent=1.0).prepare(lists)
+    >>> import numpyro
     >>> site = numpyro.handlers.trace(observing.observe).get_trace(prepared, np.ones(1))["oracle"]
     >>> site["fn"].log_prob(site["value"]).round(3).tolist()  # log of e / (1 + e)
     [-0.313]
@@ -115,6 +115,10 @@ class _Comparisons(Likelihood, frozen=True):
     gain_scale: str
 
     def observe(self, lists: Lists, weights: Any) -> None:
+        import numpyro
+
+        from bpa_ppl.models.choice import per_sentence
+
         log_p = partial(_log_p_of_pairs, power=0.5 if self.gain_scale == "raw" else 0.0)
         values = per_sentence(log_p, lists, weights, ("gain", "share"))
         numpyro.factor("oracle", values)
@@ -127,6 +131,9 @@ def _log_p_of_pairs(
 
     w also has the difference of the gains to a power as a factor.
     """
+    import jax
+    import jax.numpy as jnp
+
     gain, share = extra
     width = scores.shape[-1]
     factor = _factors(width)
@@ -150,6 +157,8 @@ def _log_p_of_pairs(
 
 
 def _rows(values: jax.Array, first: jax.Array, count: int) -> jax.Array:
+    import jax
+
     return jax.lax.dynamic_slice_in_dim(values, first, count, axis=1)
 
 

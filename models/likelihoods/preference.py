@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 from types import MappingProxyType
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-import jax
-import jax.numpy as jnp
 import numpy as np
-import numpyro
-import numpyro.distributions as dist
 from msgspec import Meta
-from numpyro.distributions.util import validate_sample
 
 from bpa_ppl.component import CountOrNone, Positive
 from bpa_ppl.errors import UsageError
-from bpa_ppl.models.choice import OracleChoice
 from bpa_ppl.models.likelihoods.base import Likelihood, buckets_with_gains
 from bpa_ppl.models.lists import Lists
+
+if TYPE_CHECKING:
+    import jax
 
 #: The site of the logarithm of Davidson's ν.
 LOG_NU = "log_nu"
@@ -138,6 +135,10 @@ class _Observed(Likelihood, frozen=True):
 
     def sample_parameters(self) -> Likelihood:
         """Sample log ν and the slip rates of raters, as far as they are parameters."""
+        import jax
+        import numpyro
+        import numpyro.distributions as dist
+
         slip, log_nu = self.slip, self.log_nu
         if self.ties:
             log_nu = numpyro.sample(LOG_NU, dist.Normal(0.0, 1.0))
@@ -150,6 +151,10 @@ class _Observed(Likelihood, frozen=True):
 
     def observe(self, lists: Lists, weights: Any) -> None:
         """Observe the chosen candidate of each list; the site is `oracle`, (S,)."""
+        import numpyro
+
+        from bpa_ppl.models.choice import OracleChoice, SlippingChoice
+
         if (self.ties and self.log_nu is None) or (self.raters and self.slip is None):
             site, setting = (LOG_NU, "nu") if self.ties else (SLIP_LOCATION, "slip")
             raise UsageError(
@@ -172,6 +177,8 @@ class _Observed(Likelihood, frozen=True):
 
     def _with_log_nu(self, lists: Lists, weights: Any) -> tuple[Lists, jax.Array]:
         """Return lists with one more feature, the coefficient of log ν, and its weight log ν."""
+        import jax.numpy as jnp
+
         buckets = tuple(
             bucket._replace(
                 features=jnp.concatenate([bucket.features, bucket.gain[:, :, None]], axis=2),
@@ -182,49 +189,3 @@ class _Observed(Likelihood, frozen=True):
         weights = jnp.asarray(weights)
         log_nu = jnp.broadcast_to(self.log_nu, (*weights.shape[:-1], 1)).astype(weights.dtype)
         return lists._replace(buckets=buckets), jnp.concatenate([weights, log_nu], axis=-1)
-
-
-class SlippingChoice(OracleChoice):
-    """The choice among the rows of each list by a judge who slips with probability ε.
-
-    p = (1 − ε) p(e | f, λ) + ε / n, where n is the number of possible answers; batch shape (S,).
-
-    Args:
-        lists: from `tabulate`, with the number of derivations of each row.
-        weights: as for `OracleChoice`.
-        slip: ε, above 0 and below 1: one for all, or (S,).
-    """
-
-    pytree_data_fields = ("slip",)
-
-    def __init__(self, lists: Lists, weights: Any, slip: Any, *, validate_args: bool | None = None):
-        self.slip = slip
-        super().__init__(lists, weights, validate_args=validate_args)
-
-    def sample(self, key: jax.Array, sample_shape: tuple[int, ...] = ()) -> jax.Array:
-        """Draw a row of each list, (*sample_shape, S)."""
-        choice_key, slip_key, *keys = jax.random.split(key, 2 + len(self.lists.buckets))
-        chosen = super().sample(choice_key, sample_shape)
-        at_random = [
-            jax.random.categorical(
-                key, jnp.log(bucket.count), shape=(*sample_shape, *bucket.count.shape[:2])
-            ).reshape(*sample_shape, -1)
-            for key, bucket in zip(keys, self.lists.buckets, strict=True)
-        ]
-        slip = jnp.broadcast_to(self.slip, chosen.shape)
-        slips = jax.random.bernoulli(slip_key, slip, chosen.shape)
-        return jnp.where(slips, jnp.concatenate(at_random, axis=-1), chosen)
-
-    @validate_sample  # type: ignore[untyped-decorator]
-    def log_prob(self, value: jax.Array) -> jax.Array:
-        """Return log p of the rows at the positions `value`, (S,)."""
-        log_p: jax.Array = super().log_prob(value)
-        shares, first = [], 0
-        for bucket in self.lists.buckets:
-            blocks, sentences = bucket.count.shape[:2]
-            rows = value[first : first + blocks * sentences].reshape(blocks, sentences, 1)
-            first += blocks * sentences
-            count = jnp.take_along_axis(bucket.count, rows, axis=2)[..., 0]
-            shares.append((count / bucket.count.sum(axis=-1)).reshape(-1))
-        log_slip = jnp.log(self.slip * jnp.concatenate(shares)).astype(log_p.dtype)
-        return jnp.logaddexp(jnp.log1p(-self.slip) + log_p, log_slip)

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
-import jax
-import jax.numpy as jnp
 import numpy as np
-import numpyro
 
 from bpa_ppl.component import Positive
-from bpa_ppl.models.choice import per_sentence
 from bpa_ppl.models.likelihoods.base import Likelihood, OfLoss, buckets_with_gains
 from bpa_ppl.models.likelihoods.margin import GAMMA, Margin
 from bpa_ppl.models.lists import Lists
-from bpa_ppl.models.probabilities import normalised
+
+if TYPE_CHECKING:
+    import jax
 
 #: Per standard deviation of the gain within the lists. With 0.5, 1 and 2 the choices on held-out
 #: judged lists of the adaptation halves win the same, within 0.001 of the headroom.
@@ -70,11 +68,19 @@ class _Gibbs(Likelihood, frozen=True):
     """Observes lists with κ loss(e) in place of each gain."""
 
     def observe(self, lists: Lists, weights: Any) -> None:
+        import numpyro
+
+        from bpa_ppl.models.choice import per_sentence
+
         numpyro.factor("oracle", per_sentence(_minus_risk, lists, weights))
 
 
 def _minus_risk(scores: jax.Array, loss: jax.Array) -> tuple[jax.Array, jax.Array]:
     """Return −E[loss], and its derivative by the scores, −p(e) (loss(e) − E[loss])."""
+    import jax.numpy as jnp
+
+    from bpa_ppl.models.probabilities import normalised
+
     p = normalised(scores)[1]
     risk = jnp.einsum("sn,sn->s", p, loss)  # not a sum, see `_shared_log_p`
     return -risk, -p * (loss - risk[:, None])

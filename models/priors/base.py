@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-import numpyro.distributions as dist
 
 from bpa_ppl.columns import to_floats
 from bpa_ppl.component import Component
@@ -22,6 +21,8 @@ from bpa_ppl.posterior.draws import WEIGHTS
 from bpa_ppl.weights import Match
 
 if TYPE_CHECKING:
+    import numpyro.distributions as dist
+
     from bpa_ppl.posterior.adapter import Posterior
 
 
@@ -73,6 +74,8 @@ class Prior(NamedTuple):
         """Return the prior as a NumPyro distribution of event shape (Q,)."""
         if self.other is not None:
             return self.other
+        import numpyro.distributions as dist
+
         if self.covariance is not None:
             return dist.MultivariateNormal(self.mean, covariance_matrix=self.covariance)
         import jax.numpy as jnp
@@ -140,12 +143,15 @@ class Prior(NamedTuple):
             UsageError: if it is not a distribution of one vector with a value per feature, or has
                 neither a mean nor a `loc`.
 
+        >>> import numpyro.distributions as dist
         >>> laplace = dist.Laplace(np.zeros(2), 0.3).to_event(1)
         >>> Prior.named(["LM0", "WP0"], laplace).mean.tolist()
         [0.0, 0.0]
         >>> Prior.named(["LM0"], dist.Cauchy(np.ones(1), 0.3).to_event(1)).mean.tolist()
         [1.0]
         """
+        import numpyro.distributions as dist
+
         require(distribution, dist.Distribution, "the prior is a NumPyro distribution", "prior")
         if isinstance(names, str):
             raise _invalid("names", f"a list of features, not {names!r:.80}", "wrong-type")

@@ -6,10 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import jax.numpy as jnp
 import numpy as np
-import numpyro
-import numpyro.distributions as dist
 
 from bpa_ppl.component import Positive
 from bpa_ppl.models.priors.base import Prior, PriorFamily
@@ -94,6 +91,10 @@ class SparseLogLinear:
 
     def __call__(self, lists: Lists, prior: Prior, likelihood: Likelihood) -> None:
         """Run the model."""
+        import jax.numpy as jnp
+        import numpyro
+        import numpyro.distributions as dist
+
         index, size = np.flatnonzero(self.sparse), (len(self.sparse),)
         unit = numpyro.sample("unit", dist.Normal(0.0, 1.0).expand(size).to_event(1))
         local = numpyro.sample("local", dist.HalfCauchy(1.0).expand((len(index),)).to_event(1))

@@ -3,33 +3,12 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
-from functools import lru_cache
 from pathlib import Path
-from unittest.mock import patch
 
 import pytest
 from command_line import run
 from small_demo import cache as cache
 from small_demo import write_small_demo
-from xarray import DataTree
-
-from bpa_ppl.posterior import files
-
-
-@pytest.fixture(scope="session", autouse=True)
-def read_once() -> Iterator[None]:
-    """Remember the content of posterior files: reading one takes 0.2 s, and each command does it.
-
-    Reading is tested in tests/posterior, and by the commands that run in a process of their own.
-    """
-    remembered = lru_cache(maxsize=32)(files.from_bytes)
-
-    def from_bytes(content: bytes) -> DataTree:
-        return remembered(content).copy(deep=True)
-
-    with patch.object(files, "from_bytes", from_bytes):
-        yield
 
 
 @pytest.fixture(autouse=True)

@@ -278,7 +278,7 @@ draws = Draws({"weights": [[[0.5]] * 500] * 4}, ("lm",))
 reranker = Reranker(draws, unchecked=True)
 reranker.choose(["a", "b"], {"lm": [0.0, 1.0]})
 reranker(NBest.from_lists([["a", "b"]] * 100, [[[0.0], [1.0]]] * 100, ["lm"]))
-print({*sys.modules} & {"jax", "numba", "xarray", "pandas", "arviz"})
+print({*sys.modules} & {"jax", "numba", "scipy.stats", "xarray", "pandas", "arviz"})
 """
 
 

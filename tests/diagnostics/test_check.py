@@ -14,10 +14,11 @@ import numpy as np
 import pytest
 from external_posterior import autoregressive, external_posterior
 from html_outline import Outline
+from scipy import stats
 
 from bpa_ppl import check, write_posterior
 from bpa_ppl.diagnostics import Report
-from bpa_ppl.diagnostics.checks import Finding, Remedies, chain_differences, drift
+from bpa_ppl.diagnostics.checks import Finding, Remedies, _z_score, chain_differences, drift
 from bpa_ppl.posterior import Draws, as_draws, import_arviz, read_draws
 from bpa_ppl.posterior.draws import pooled
 from bpa_ppl.posterior.statistics import TAILS, r_hat
@@ -539,3 +540,14 @@ def test_good_chains_are_refused_as_seldom_as_stated() -> None:
         return not check(Draws({"weights": values}, NAMES[:2]))
 
     assert sum(map(refused, range(40))) <= 3
+
+
+@pytest.mark.parametrize("level", [0.005, 1e-4, 1e-9])
+def test_z_scores_are_scaled_by_the_quantiles_of_scipy_stats(level: float) -> None:
+    rng = np.random.default_rng(0)
+    shift, errors = rng.normal(size=50), rng.gamma(1.0, size=(2, 50))
+    effective = 10 ** rng.uniform(-1, 7, size=(2, 50))
+    degrees = (errors**2).sum(axis=0) ** 2 / (errors**4 / np.fmax(effective / 10, 1)).sum(axis=0)
+    scale = stats.norm.isf(level) / stats.t.isf(level, degrees)
+    expected = shift / np.sqrt((errors**2).sum(axis=0)) * scale
+    np.testing.assert_allclose(_z_score(shift, errors, effective, level), expected, rtol=1e-10)

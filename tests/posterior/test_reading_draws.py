@@ -1,0 +1,283 @@
+"""Draws read without xarray are those read with it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import fields
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import h5py
+import numpy as np
+import pytest
+import xarray
+
+from bpa_ppl import DataError, read_posterior, write_posterior
+from bpa_ppl.posterior import Draws, as_draws, files, read_draws
+from bpa_ppl.posterior.arviz_functions import arviz_data
+from bpa_ppl.weights import Weights
+
+if TYPE_CHECKING:
+    from bpa_ppl.posterior.adapter import Posterior
+
+LETTERS = np.array(list("abcdefghijklmnopqrstuvwxyzäéß 0123456789[]"))
+
+
+def random_name(rng: np.random.Generator) -> str:
+    return "x" + "".join(rng.choice(LETTERS, rng.integers(1, 8)))
+
+
+def random_draws(rng: np.random.Generator) -> Draws:
+    """Return draws of one to three sites, each part of which is there or not."""
+    kind = str(rng.choice(["chains", "weighted", "point"]))
+    shape = (1, 1) if kind == "point" else tuple(map(int, rng.integers(1, 6, 2)))
+    features, sentences = int(rng.integers(1, 5)), int(rng.integers(1, 6))
+    size = {"domain": 3, "feature": features, "other_feature": features, "plain": 2}
+
+    def maybe(value: Any) -> Any:
+        return value if rng.random() < 0.6 else {} if isinstance(value, dict) else None
+
+    def array(*shape: int) -> Any:
+        number = rng.choice([np.float64, np.float32, np.int64, np.bool_])
+        return (10 * rng.normal(size=shape)).astype(number)
+
+    dims: dict[str, tuple[str, ...]] = {
+        f"{random_name(rng)}{k}": tuple(rng.choice(list(size), rng.integers(3), replace=False))
+        for k in range(rng.integers(3))
+    }
+    values = {
+        site: array(*shape, *(size[dim] for dim in names)).astype(float)
+        for site, names in dims.items()
+    }
+    names = tuple(f"{random_name(rng)}{k}" for k in range(features))
+    ids = rng.choice(99, sentences, replace=False)
+    attrs = {"seed": 3, "ratio": 0.5, "note": "ä\n", "list": [1, {"a": None}], "text": "[no list"}
+    return Draws(
+        {"weights": rng.normal(size=(*shape, features)), **values},
+        names,
+        kind=kind,
+        log_weight=rng.normal(size=shape) if kind == "weighted" else None,
+        log_density=maybe(rng.normal(size=shape)),
+        log_likelihood=maybe({"oracle": array(*shape, sentences)}),
+        sentence_sites=("oracle",),
+        log_prior=maybe({"weights": array(*shape)}),
+        statistics=maybe({"accepted": rng.random(shape) < 0.5, "steps": array(*shape)}),
+        warmup=maybe({"weights": rng.normal(size=(shape[0], 3, features))}),
+        prior=maybe({"weights": rng.normal(size=(1, 4, features))}),
+        predictive=maybe({"oracle": array(*shape, sentences)}),
+        sites=("weights", *list(values)[: rng.integers(3)]),
+        dims=dims,
+        coords=maybe({"domain": ("news", "talks", "ä ß")}),
+        observed=maybe({"oracle": array(sentences), "texts": np.array(["a", "ß"], object)}),
+        constants=maybe({"canonical": rng.normal(size=features), "other": np.array(3.0)}),
+        fixed=Weights(maybe({"UnknownWordPenalty0": 1.0})),
+        sentence_ids=maybe(ids if rng.random() < 0.5 else ids.astype(str).astype(object)),
+        attrs={name: value for name, value in attrs.items() if rng.random() < 0.6},
+    )
+
+
+def same(ours: Any, theirs: Any, where: str) -> None:
+    """Fail unless two values are equal, in types and in the order of names too."""
+    assert type(ours) is type(theirs), where
+    if isinstance(ours, dict):
+        assert list(ours) == list(theirs), where
+        for name, value in ours.items():
+            same(value, theirs[name], f"{where}/{name}")
+    elif isinstance(ours, np.ndarray):
+        assert (ours.dtype, ours.shape) == (theirs.dtype, theirs.shape), where
+        np.testing.assert_array_equal(ours, theirs, where)
+    else:
+        assert ours == theirs, where
+
+
+def outcome(read: Callable[[Path], Posterior], path: Path) -> Draws | str:
+    """Return the draws of a file, or why they cannot be read."""
+    try:
+        return as_draws(read(path))
+    except DataError as error:
+        return str(error)
+
+
+def is_read(path: Path) -> bool:
+    """Return whether a file can be read; fail unless it is read alike with and without xarray."""
+    with_xarray, without = (outcome(read, path) for read in (read_posterior, read_draws))
+    if isinstance(with_xarray, str) or isinstance(without, str):
+        assert without == with_xarray
+        return False
+    for part in fields(Draws):
+        same(getattr(without, part.name), getattr(with_xarray, part.name), part.name)
+    return True
+
+
+@pytest.fixture
+def without_xarray(monkeypatch: pytest.MonkeyPatch) -> Callable[[Path], None]:
+    """Read the draws of a file; fail if xarray is asked."""
+
+    def refuse(content: bytes) -> None:
+        raise AssertionError("the file is read with xarray")
+
+    def read(path: Path) -> None:
+        with monkeypatch.context() as patch:
+            patch.setattr(files, "from_bytes", refuse)
+            read_draws(path)
+
+    return read
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_reads_what_is_written(
+    seed: int, without_xarray: Callable[[Path], None], tmp_path: Path
+) -> None:
+    path = tmp_path / "posterior.nc"
+    write_posterior(random_draws(np.random.default_rng(seed)), path)
+    assert is_read(path)
+    without_xarray(path)
+
+
+ENGINES = ["h5netcdf", *(["netcdf4"] if find_spec("netCDF4") else [])]
+
+
+def theirs() -> xarray.Dataset:
+    """Return draws as other programs have them."""
+    rng = np.random.default_rng(0)
+    return xarray.Dataset(
+        {
+            "weights": (("draw", "feature", "chain"), rng.normal(size=(5, 3, 2))),
+            "accepted": (("chain", "draw"), rng.random((2, 5)) < 0.5),
+            "steps": (("chain", "draw"), rng.integers(9, size=(2, 5))),
+            "effects": (("chain", "draw", "group", "level"), rng.normal(size=(2, 5, 2, 3))),
+        },
+        {"chain": [0, 1], "draw": range(5), "feature": ["a", "b", "ß"], "group": ["x", "y"]},
+        {"inference_library": "other", "created_at": "2026", "tuning_steps": 1000, "rate": 0.5},
+    )
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("weights", ["weights", "effects", "steps"])
+def test_reads_what_arviz_writes(
+    engine: str, weights: str, without_xarray: Callable[[Path], None], tmp_path: Path
+) -> None:
+    data = theirs().drop_vars({"weights"} - {weights}).rename({weights: "weights"})
+    tree = xarray.DataTree.from_dict(
+        {
+            "posterior": data,
+            "sample_stats": data[["accepted"]],
+            "observed_data": xarray.Dataset({"y": ("obs", [1.0, np.nan])}),
+        }
+    )
+    tree.attrs["list"] = "[1, 2]"
+    arviz_data(tree).to_netcdf(str(tmp_path / "theirs.nc"), engine=engine)
+    assert is_read(tmp_path / "theirs.nc")
+    without_xarray(tmp_path / "theirs.nc")
+
+
+#: What NetCDF can also hold -> how the dataset is changed, and its encoding.
+UNUSUAL: dict[str, tuple[Callable[[xarray.Dataset], xarray.Dataset], dict[str, Any]]] = {
+    "packed numbers": (
+        lambda d: d,
+        {"weights": {"dtype": "i2", "scale_factor": 1e-3, "_FillValue": -9}},
+    ),
+    "missing numbers": (lambda d: d, {"steps": {"_FillValue": 3}}),
+    "another missing value": (lambda d: d, {"weights": {"_FillValue": -1.0}}),
+    "dates": (lambda d: d.assign(day=("draw", np.arange(5).astype("M8[D]").astype("M8[ns]"))), {}),
+    "durations": (lambda d: d.assign(time=d["steps"].astype("m8[ns]")), {}),
+    "texts of a fixed length": (lambda d: d.assign_coords(feature=[b"a", b"bc", b"d"]), {}),
+    "other coordinates": (lambda d: d.assign_coords(name=("feature", ["p", "q", "r"])), {}),
+    "units": (lambda d: d.assign(steps=d["steps"].assign_attrs(units="seconds")), {}),
+    "texts": (lambda d: d.assign(text=(("chain", "draw"), np.full((2, 5), "é"))), {}),
+    "lists as attributes": (lambda d: d.assign_attrs(dims=["chain", "draw"], sizes=[2, 5]), {}),
+    "no labels": (lambda d: d.drop_vars(["chain", "draw", "group"]), {}),
+    "the other byte order": (lambda d: d.assign(weights=d["weights"].astype(">f8")), {}),
+    "complex numbers": (lambda d: d.assign(z=d["weights"] * 1j), {}),
+    "a scalar": (lambda d: d.assign(one=3.0), {}),
+}
+#: Draws are numbers, in all groups.
+NO_NUMBERS = ("durations", "texts", "complex numbers")
+
+
+@pytest.mark.parametrize("what", UNUSUAL)
+def test_reads_what_netcdf_can_also_hold(what: str, tmp_path: Path) -> None:
+    change, encoding = UNUSUAL[what]
+    write_theirs(tmp_path / "theirs.nc", change(theirs()), encoding)
+    assert is_read(tmp_path / "theirs.nc") == (what not in NO_NUMBERS)
+
+
+def write_theirs(path: Path, data: xarray.Dataset, encoding: dict[str, Any] | None = None) -> None:
+    data.to_netcdf(path, group="posterior", engine="h5netcdf", encoding=encoding or {})
+
+
+def _unlimited(file: h5py.File) -> None:
+    """Make a dimension longer than the arrays that have it: the rest is missing."""
+    group = file["posterior"]
+    del group["draw"]
+    group.create_dataset("draw", data=np.arange(7))
+    group["draw"].make_scale("draw")
+    for name in ("weights", "accepted", "steps", "effects"):
+        references = group[name].attrs["DIMENSION_LIST"]
+        axis = list(theirs()[name].dims).index("draw")
+        references[axis] = np.array([group["draw"].ref], dtype=object)
+        group[name].attrs["DIMENSION_LIST"] = references
+
+
+def _inherited(file: h5py.File) -> None:
+    """Move a dimension to the group above."""
+    file.move("posterior/draw", "draw")
+
+
+def _nested(file: h5py.File) -> None:
+    file.create_group("posterior/more").create_dataset("x", data=1.0)
+
+
+def _of_the_file(file: h5py.File) -> None:
+    file.create_dataset("x", data=1.0)
+
+
+def _without_dimensions(file: h5py.File) -> None:
+    file["posterior"].create_dataset("x", data=np.zeros((2, 5)))
+
+
+def _enumeration(file: h5py.File) -> None:
+    kind = h5py.enum_dtype({"no": 0, "yes": 1}, basetype="i1")
+    file["posterior"].create_dataset("x", data=1, dtype=kind)
+
+
+def _empty(file: h5py.File) -> None:
+    file["posterior"].create_dataset("x", data=h5py.Empty("f8"))
+
+
+def _renamed(file: h5py.File) -> None:
+    file["posterior"].move("steps", "_nc4_non_coord_steps")
+
+
+def _named_twice(file: h5py.File) -> None:
+    file["posterior/again"] = file["posterior/feature"]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        *(_unlimited, _inherited, _nested, _of_the_file, _without_dimensions, _enumeration),
+        *(_empty, _renamed, _named_twice),
+    ],
+)
+def test_reads_other_structures(change: Callable[[h5py.File], None], tmp_path: Path) -> None:
+    path = tmp_path / "theirs.nc"
+    write_theirs(path, theirs())
+    with h5py.File(path, "a") as file:
+        change(file)
+    assert is_read(path) == (change not in (_unlimited, _empty))
+
+
+@pytest.mark.parametrize("text", ["one", "two words", "é", ""])
+def test_reads_attributes_of_a_fixed_length(text: str, tmp_path: Path) -> None:
+    """As netCDF's library for C writes them."""
+    path = tmp_path / "theirs.nc"
+    write_theirs(path, theirs())
+    with h5py.File(path, "a") as file:
+        for group in (file, file["posterior"]):
+            length = max(len(text.encode()), 1)
+            kind = h5py.string_dtype(length=length)
+            group.attrs.create("text", text.encode(), dtype=kind)
+            group.attrs.create("number", np.array([3]))
+    assert is_read(path)
