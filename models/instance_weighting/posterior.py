@@ -120,7 +120,8 @@ def nuts(
     with placed(problem) as data:
 
         def potential_energy(u: jax.Array) -> jax.Array:
-            return -log_densities(data, variant, prior, mode + root @ u)[0]
+            density: jax.Array = log_densities(data, variant, prior, mode + root @ u)[0]
+            return -density
 
         kernel = NUTS(potential_fn=potential_energy)
         runner = MCMC(

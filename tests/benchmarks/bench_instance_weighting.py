@@ -53,7 +53,6 @@ from scipy.optimize import minimize
 
 import bpa_ppl as bpa
 from bpa_ppl.features.lm import LanguageModel
-from bpa_ppl.features.phrases import PhraseMixture
 from bpa_ppl.models import Isotropic
 from bpa_ppl.models.instance_weighting import (
     FORMS,
@@ -86,6 +85,7 @@ from bpa_ppl.phrases.pair_features import (
     read_corpus,
     svm_feature,
 )
+from bpa_ppl.phrases.phrase_mixture import PhraseMixture
 from bpa_ppl.phrases.tables import index_in
 from bpa_ppl.posterior.statistics import POOR_PARETO_K
 from bpa_ppl.text.language_model import NgramModel

@@ -39,7 +39,7 @@ from bpa_ppl.models.subdomains.lexicon import Lexicons
 from bpa_ppl.phrases import NumberedText, Subdomains
 from bpa_ppl.workers import parallel_workers
 
-sys.path.append(str(Path(__file__).resolve().parents[1] / "models"))
+sys.path.append(str(Path(__file__).resolve().parents[1] / "phrases"))
 
 from planted import planted
 
