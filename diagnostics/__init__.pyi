@@ -16,9 +16,6 @@ from .choices import (
     explain_choices as explain_choices,
     system_shares as system_shares,
 )
-from .comparison.comparison import (
-    compare as compare,
-)
 from .leave_one_out import (
     compare_loo as compare_loo,
     loo as loo,

@@ -124,9 +124,9 @@ def compare(
     if not nbest or not weights:
         problem = "give n-best lists and their weights, or a target with known answers (--target)"
         raise UsageError(problem, parameter="weights" if nbest else "nbest", code="missing")
-    from bpa_ppl.diagnostics.comparison.comparison import FAILED
-    from bpa_ppl.diagnostics.comparison.page import write_comparison
     from bpa_ppl.diagnostics.pages.figures import FIGURE_KINDS
+    from bpa_ppl.experiments.comparison.comparison import FAILED
+    from bpa_ppl.experiments.comparison.page import write_comparison
     from bpa_ppl.experiments.samplers import compare_samplers
     from bpa_ppl.formats.parts import make_folder
 

@@ -1,5 +1,8 @@
 """Public names; `__init__.py` imports each from its module on first use."""
 
+from .comparison.comparison import (
+    compare as compare,
+)
 from .running import (
     run_study as run_study,
 )
