@@ -35,6 +35,3 @@ from .raters import (
 from .report_page import (
     posterior_page as posterior_page,
 )
-from .targets import (
-    target as target,
-)

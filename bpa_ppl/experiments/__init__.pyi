@@ -3,6 +3,9 @@
 from .comparison.comparison import (
     compare as compare,
 )
+from .known_targets import (
+    target as target,
+)
 from .running import (
     run_study as run_study,
 )
