@@ -3,9 +3,6 @@
 from .baselines.comparing import (
     compare_baselines as compare_baselines,
 )
-from .calibration import (
-    calibrate as calibrate,
-)
 from .checks import (
     Report as Report,
     Thresholds as Thresholds,

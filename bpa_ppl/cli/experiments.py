@@ -221,7 +221,7 @@ def calibrate(
         jobs: Number of threads.
         seed: The same seed gives the same ranks.
     """
-    from bpa_ppl.diagnostics.calibration import calibration_page
+    from bpa_ppl.experiments.calibration import calibration_page
     from bpa_ppl.experiments.samplers import calibrate_sampler
     from bpa_ppl.formats.streams import atomic_writer
 

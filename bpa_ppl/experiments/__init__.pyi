@@ -1,5 +1,8 @@
 """Public names; `__init__.py` imports each from its module on first use."""
 
+from .calibration import (
+    calibrate as calibrate,
+)
 from .comparison.comparison import (
     compare as compare,
 )

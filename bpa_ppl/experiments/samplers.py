@@ -15,9 +15,9 @@ from numpyro import handlers
 
 from bpa_ppl.caching import prepare_jax
 from bpa_ppl.decoding import rerank
-from bpa_ppl.diagnostics.calibration import Calibration, Replication, calibrate
 from bpa_ppl.diagnostics.estimates import runs_together
 from bpa_ppl.errors import SEEDS, BpaError, UsageError, checked_seed, printable
+from bpa_ppl.experiments.calibration import Calibration, Replication, calibrate
 from bpa_ppl.experiments.comparison.comparison import (
     FAILED,
     Comparison,

@@ -16,8 +16,8 @@ from matplotlib.figure import Figure
 from raising import raises
 
 from bpa_ppl import DataError, UsageError
-from bpa_ppl.diagnostics.calibration import Replication, calibrate, calibration_page
 from bpa_ppl.diagnostics.pages.figures import empty_figure, log_axis
+from bpa_ppl.experiments.calibration import Replication, calibrate, calibration_page
 from bpa_ppl.experiments.comparison.comparison import (
     FAILED,
     Comparison,
