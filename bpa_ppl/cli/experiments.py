@@ -331,9 +331,9 @@ def tune(
     if decoder is None:
         found = bpa.tuning.reestimate(lists, canonical, **arguments)
     else:
-        from bpa_ppl.tuning.redecoding import DecoderCommand
+        from bpa_ppl.experiments.redecoding import DecoderCommand
 
-        found = bpa.tuning.redecode(
+        found = bpa.experiments.redecode(
             lists,
             canonical,
             DecoderCommand(decoder, read, template, lists.sources or ()),

@@ -9,6 +9,9 @@ from .comparison.comparison import (
 from .known_targets import (
     target as target,
 )
+from .redecoding import (
+    redecode as redecode,
+)
 from .running import (
     run_study as run_study,
 )
