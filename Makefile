@@ -27,7 +27,8 @@ test: $(READY)
 		--numprocesses 2 --dist loadfile --no-loadscope-reorder --durations 10
 
 # For a change that touches no satellite: all other tests.
-SATELLITES := tests/phrases tests/cli/test_phrases_commands.py
+SATELLITES := tests/phrases tests/experiments \
+	tests/cli/test_phrases_commands.py tests/cli/test_comparing_commands.py
 
 core: $(READY)
 	@$(BYTECODE)

@@ -34,13 +34,13 @@ LAYERS = (
     ("diagnostics",),
     ("sampling",),
     ("decoding",),
-    ("experiments", "demo"),
+    ("demo",),
     ("bpa_ppl",),  # the top-level module
     ("serving",),
     ("judging",),
     ("cli",),
     ("__main__",),
-    ("phrases",),
+    ("experiments", "phrases"),
 )
 #: Groups of InferenceData that only posterior/ may access.
 GROUPS = {
@@ -64,7 +64,10 @@ MODULES = {
 }
 #: What no other module imports, by the beginnings of the names of its modules: its commands and
 #: components are entry points. `models` has programs of both papers about phrase pairs.
-SATELLITES = {"phrases": ("phrases.", "models.instance_weighting.", "models.subdomains.")}
+SATELLITES = {
+    "experiments": ("experiments.",),
+    "phrases": ("phrases.", "models.instance_weighting.", "models.subdomains."),
+}
 STANDARD = set(sys.stdlib_module_names) | {"bpa_ppl"}
 
 

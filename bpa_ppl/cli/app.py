@@ -18,7 +18,7 @@ import typer.main
 from typer.core import TyperCommand, TyperGroup
 
 from bpa_ppl import __version__
-from bpa_ppl.cli import adapt, experiments, judge, lists, posteriors, serve, texts
+from bpa_ppl.cli import adapt, demo, judge, lists, posteriors, serve, texts
 from bpa_ppl.cli.options import as_command, outputs_of
 from bpa_ppl.errors import BpaError, UsageError, printable, quoted
 from bpa_ppl.notes import LOGGER, warn_user
@@ -136,19 +136,13 @@ _COMMANDS: dict[typer.Typer, tuple[Callable[..., None], ...]] = {
         adapt.learn_prior,
         posteriors.check,
         posteriors.report,
-        experiments.compare,
-        experiments.calibrate,
-        experiments.sweep,
         posteriors.rerank,
         posteriors.weights,
         serve.serve,
         lists.lists_,
         lists.oracle,
         lists.features,
-        experiments.tune,
-        experiments.experiment,
-        experiments.figures,
-        experiments.demo,
+        demo.demo,
     ),
     lm_app: (texts.estimate, texts.mix),
 }

@@ -1,4 +1,4 @@
-"""Commands that compare: `compare`, `calibrate`, `sweep`, `tune`, `experiment`, `demo` etc."""
+"""Commands that compare: `compare`, `calibrate`, `sweep`, `tune`, `experiment`, `figures`."""
 
 from __future__ import annotations
 
@@ -467,17 +467,3 @@ def figures(results: Path, kind: str = "png", quiet: shared.Quiet = False) -> No
     from bpa_ppl.experiments.page import write_figures
 
     _echo_files(write_figures(results, kind=kind), quiet)
-
-
-def demo(
-    output: shared.OutputPath = Path("demo-output"), seed: int = 0, quiet: shared.Quiet = False
-) -> None:
-    """Adapt to 50 sentences of a package leaflet, check, and rerank the other sentences.
-
-    Args:
-        output: Folder of the results.
-        seed: Seed of the split and of the sampler.
-    """
-    from bpa_ppl.demo import run_demo
-
-    print(run_demo(output, seed=seed, progress=not quiet))
