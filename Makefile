@@ -15,7 +15,7 @@ INSTALL := $(PIP) --constraint $(PINNED) --constraint .ci/constraints-others.txt
 # Every other package: pip looks up, unpacks and waits for one at a time, so two of them share it.
 HALF = awk 'NR % 2 == $(1)' $(PINNED) | $(PIP) --no-compile --no-deps --requirement /dev/stdin
 
-.PHONY: demo test quick compare lowest coverage check types bench docs wheel clean
+.PHONY: demo test core quick compare lowest coverage check types bench docs wheel clean
 
 demo: $(READY)
 	$(BIN)/bpa demo
@@ -25,6 +25,15 @@ test: $(READY)
 	@# Plugins by name: of those that it finds itself, pytest rewrites all modules, Hypothesis's too.
 	$(BIN)/python -m pytest --disable-plugin-autoload -p xdist.plugin -p _hypothesis_pytestplugin \
 		--numprocesses 2 --dist loadfile --no-loadscope-reorder --durations 10
+
+# For a change that touches no satellite: all other tests.
+SATELLITES := tests/phrases tests/experiments \
+	tests/cli/test_phrases_commands.py tests/cli/test_comparing_commands.py
+
+core: $(READY)
+	@$(BYTECODE)
+	$(BIN)/python -m pytest --disable-plugin-autoload -p xdist.plugin -p _hypothesis_pytestplugin \
+		--numprocesses 2 --dist loadfile --no-loadscope-reorder $(SATELLITES:%=--ignore=%)
 
 # For another Python: what is nearest to ArviZ and the other libraries that differ there.
 QUICK := tests/posterior tests/test_posterior.py tests/diagnostics/test_check.py \

@@ -262,8 +262,6 @@ FEATURES: Registry[FeatureSource] = Registry(
     {
         "lm": "bpa_ppl.features.lm:LanguageModel",
         "lexicon": "bpa_ppl.features.lexicon:Lexicon",
-        "phrases": "bpa_ppl.features.phrases:PhraseMixture",
-        "invariance": "bpa_ppl.features.invariance:Invariance",
         "length": "bpa_ppl.features.length:Length",
         "consensus": "bpa_ppl.features.consensus:Consensus",
         "indicators": "bpa_ppl.features.indicators:Indicators",

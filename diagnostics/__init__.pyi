@@ -3,9 +3,6 @@
 from .baselines.comparing import (
     compare_baselines as compare_baselines,
 )
-from .calibration import (
-    calibrate as calibrate,
-)
 from .checks import (
     Report as Report,
     Thresholds as Thresholds,
@@ -15,9 +12,6 @@ from .checks import (
 from .choices import (
     explain_choices as explain_choices,
     system_shares as system_shares,
-)
-from .comparison.comparison import (
-    compare as compare,
 )
 from .leave_one_out import (
     compare_loo as compare_loo,
@@ -37,7 +31,4 @@ from .raters import (
 )
 from .report_page import (
     posterior_page as posterior_page,
-)
-from .targets import (
-    target as target,
 )

@@ -17,7 +17,8 @@ from typing import Any
 import numpy as np
 
 import bpa_ppl as bpa
-from bpa_ppl.diagnostics import target, with_predictions
+from bpa_ppl.diagnostics import with_predictions
+from bpa_ppl.experiments import target
 from bpa_ppl.posterior import import_arviz
 
 Plot = Callable[[Any, Any], Any]

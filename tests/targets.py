@@ -13,7 +13,7 @@ from scipy.special import log_expit, logsumexp
 from scipy.stats import norm
 
 from bpa_ppl import NBest, adapt
-from bpa_ppl.diagnostics.targets import target
+from bpa_ppl.experiments.known_targets import target
 from bpa_ppl.registry import SAMPLERS
 
 SENTENCES = 12

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import ast
 import json
+import re
 import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 
 import numpy as np
@@ -29,19 +31,19 @@ LAYERS = (
     ("options",),
     ("formats",),
     ("text",),
-    ("phrases",),
     ("posterior", "quality"),
     ("features",),
     ("models", "tuning"),
     ("diagnostics",),
     ("sampling",),
     ("decoding",),
-    ("experiments", "demo"),
+    ("demo",),
     ("bpa_ppl",),  # the top-level module
     ("serving",),
     ("judging",),
     ("cli",),
     ("__main__",),
+    ("experiments", "phrases"),
 )
 #: Groups of InferenceData that only posterior/ may access.
 GROUPS = {
@@ -65,6 +67,12 @@ MODULES = {
     "lazy-loader": "lazy_loader",
     "pyyaml": "yaml",
     "scikit-learn": "sklearn",
+}
+#: What no other module imports, by the beginnings of the names of its modules: its commands and
+#: components are entry points. `models` has programs of both papers about phrase pairs.
+SATELLITES = {
+    "experiments": ("experiments.",),
+    "phrases": ("phrases.", "models.instance_weighting.", "models.subdomains."),
 }
 STANDARD = set(sys.stdlib_module_names) | {"bpa_ppl"}
 
@@ -102,6 +110,17 @@ def imported(tree: ast.AST) -> Iterator[str]:
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
 
 
+def satellite_of(name: str) -> str:
+    """Return the satellite that a module belongs to; an empty text for one of the core."""
+    result = [s for s, parts in SATELLITES.items() if f"{name}.".startswith(parts)]
+    return result[0] if result else ""
+
+
+def own_package(name: str) -> str:
+    """Return the package of a module: for those of a satellite its name."""
+    return satellite_of(name) or name.split(".")[0]
+
+
 def layer(package: str) -> int:
     """Return the number of a package's layer."""
     result = [number for number, packages in enumerate(LAYERS) if package in packages]
@@ -110,7 +129,9 @@ def layer(package: str) -> int:
 
 
 def package_of_import(dotted: str) -> str:
-    """Return the subpackage that `bpa_ppl.<…>` belongs to."""
+    """Return the subpackage, or the satellite, that `bpa_ppl.<…>` belongs to."""
+    if satellite := satellite_of(dotted.removeprefix("bpa_ppl.")):
+        return satellite
     package = f"{dotted}.".split(".")[1]
     return package if package in {name.split(".")[0] for name in SOURCES} else "bpa_ppl"
 
@@ -140,7 +161,7 @@ def groups_read(tree: ast.AST) -> set[str]:
 
 def upward_imports(name: str) -> set[str]:
     """Return the packages that a module imports although they are above it."""
-    own = name.split(".")[0]
+    own = own_package(name)
     # The registry and the options use types of all packages, but import none at run time.
     tree = trees()[name]
     tree = without_type_imports(tree) if name in ("registry", "options") else tree
@@ -154,6 +175,39 @@ def upward_imports(name: str) -> set[str]:
 def test_imports_come_from_lower_layers() -> None:
     upward = {name: upward_imports(name) for name in SOURCES if name != "__init__"}
     assert {name: packages for name, packages in upward.items() if packages} == {}
+
+
+def satellite_imports(name: str) -> set[str]:
+    """Return what a module imports or names from satellites other than its own."""
+    names = set(imported(trees()[name]))
+    # Names that are imported on first use, and uses such as `bpa.phrases.mix`
+    for node in ast.walk(trees()[name]):
+        if isinstance(node, ast.Attribute) and node.attr in SATELLITES:
+            names |= {f"bpa_ppl.{node.attr}"} & {re.sub(r"^bpa\.", "bpa_ppl.", ast.unparse(node))}
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            names.add(node.value.partition(":")[0])
+    ours = {n.removeprefix("bpa_ppl.") for n in names if n.startswith("bpa_ppl.")}
+    return {n for n in ours if satellite_of(n) not in ("", satellite_of(name))}
+
+
+def test_the_core_does_not_use_satellites() -> None:
+    used = {name: satellite_imports(name) for name in SOURCES}
+    assert {name: satellites for name, satellites in used.items() if satellites} == {}
+    for name in ("features", "models", "diagnostics"):
+        folder = Path(import_module(f"bpa_ppl.{name}").__file__ or "").parent
+        stub = ast.parse((folder / "__init__.pyi").read_text("utf-8"))
+        lazily = {f"{name}.{n.module}" for n in ast.walk(stub) if isinstance(n, ast.ImportFrom)}
+        assert not {module for module in lazily if satellite_of(module)}
+
+
+def test_satellites_are_installed_by_entry_points() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    modules = {
+        value.partition(":")[0].removeprefix("bpa_ppl.")
+        for points in project["entry-points"].values()
+        for value in points.values()
+    }
+    assert {satellite_of(module) for module in modules} == set(SATELLITES)
 
 
 def test_inference_data_groups_are_read_in_posterior_only() -> None:

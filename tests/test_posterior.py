@@ -28,8 +28,8 @@ from bpa_ppl import (
     rerank,
     write_posterior,
 )
-from bpa_ppl.diagnostics.comparison.comparison import check_same_posterior
 from bpa_ppl.diagnostics.provenance import different_data
+from bpa_ppl.experiments.comparison.comparison import check_same_posterior
 from bpa_ppl.posterior import Draws, as_draws, import_arviz
 from bpa_ppl.posterior.arviz_functions import data_tree, inference_data
 

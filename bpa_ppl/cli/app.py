@@ -10,6 +10,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
+from importlib.metadata import entry_points
 from typing import Annotated, Any
 
 import typer
@@ -17,10 +18,10 @@ import typer.main
 from typer.core import TyperCommand, TyperGroup
 
 from bpa_ppl import __version__
-from bpa_ppl.cli import adapt, experiments, judge, lists, phrases, posteriors, serve, texts
+from bpa_ppl.cli import adapt, demo, judge, lists, posteriors, serve, texts
 from bpa_ppl.cli.options import as_command, outputs_of
 from bpa_ppl.errors import BpaError, UsageError, printable, quoted
-from bpa_ppl.notes import LOGGER
+from bpa_ppl.notes import LOGGER, warn_user
 from bpa_ppl.registry import SAMPLERS, TUNERS
 
 #: Exit codes that shells report for a command ended by Ctrl-C and by a closed pipe.
@@ -121,10 +122,6 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
-phrase_app = typer.Typer(
-    help="Phrase tables: extract phrase pairs from aligned text, and mix tables for a domain.",
-    no_args_is_help=True,
-)
 lm_app = typer.Typer(
     help="Language models: `bpa lm TEXT` estimates one, `bpa lm mix` mixes several.",
     cls=LanguageModelGroup,
@@ -139,30 +136,46 @@ _COMMANDS: dict[typer.Typer, tuple[Callable[..., None], ...]] = {
         adapt.learn_prior,
         posteriors.check,
         posteriors.report,
-        experiments.compare,
-        experiments.calibrate,
-        experiments.sweep,
         posteriors.rerank,
         posteriors.weights,
         serve.serve,
         lists.lists_,
         lists.oracle,
         lists.features,
-        experiments.tune,
-        experiments.experiment,
-        experiments.figures,
-        phrases.subdomains,
-        experiments.demo,
+        demo.demo,
     ),
-    phrase_app: (phrases.extract, phrases.mix, phrases.weigh),
     lm_app: (texts.estimate, texts.mix),
 }
 for group, functions in _COMMANDS.items():
     for function in functions:
         name = function.__name__.strip("_").replace("_", "-")
         group.command(name, cls=Command)(as_command(function))
-app.add_typer(phrase_app, name="phrases")
 app.add_typer(lm_app, name="lm")
+
+
+def _add_commands_of_others() -> None:
+    """Add the commands of the satellites and of other packages.
+
+    They are functions like those of this package, in the entry points `bpa_ppl.commands`. The name
+    `phrases.mix` is that of `bpa phrases mix`; the help of such a group is the first line of the
+    docstring of the module.
+    """
+    groups = {"": app}
+    for point in entry_points(group="bpa_ppl.commands"):
+        try:
+            function = point.load()
+        except Exception as error:  # any error of a third-party module on import
+            warn_user(f"left out: the command {point.name}, {point.value}: {error}")
+            continue
+        name, _, command = point.name.rpartition(".")
+        if name not in groups:
+            text = (sys.modules[function.__module__].__doc__ or "").partition("\n")[0]
+            groups[name] = typer.Typer(help=text, no_args_is_help=True)
+            app.add_typer(groups[name], name=name)
+        groups[name].command(command, cls=Command)(as_command(function))
+
+
+_add_commands_of_others()
 
 
 def _version(show: bool) -> None:

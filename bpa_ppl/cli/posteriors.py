@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
@@ -14,7 +13,7 @@ import typer
 import bpa_ppl as bpa
 from bpa_ppl.cli import options as shared
 from bpa_ppl.columns import counted
-from bpa_ppl.errors import DataError, NotConverged, UsageError
+from bpa_ppl.errors import NotConverged, UsageError
 from bpa_ppl.options import RerankOptions
 from bpa_ppl.registry import WEIGHT_FORMATS
 
@@ -52,82 +51,36 @@ def report(
     adaptation_lists: str | None = None,
     moved_files: shared.MovedFiles = None,
     without: shared.Without = None,
-    phrases: str | None = None,
-    min_count: int = 50,
     top: int = 8,
     quiet: shared.Quiet = False,
 ) -> None:
-    """Write a self-contained HTML page about a posterior, or about latent subdomains.
+    """Write a self-contained HTML page about a posterior.
 
     Args:
-        posterior: Posterior of `bpa adapt`, or subdomains of `bpa subdomains`.
+        posterior: Posterior of `bpa adapt`.
         output: Page (HTML); - for stdout.
         nbest: New n-best lists: show which choices changed, and why. With --references or
-            judgements: evaluate the adaptation and the added features on them. For subdomains:
-            lists with segmentations, to show their phrases.
+            judgements: evaluate the adaptation and the added features on them.
         adaptation_lists: The lists that `bpa adapt` was given, to show the texts of their
             sentences.
-        phrases: For subdomains: a phrase table, to show its phrases.
-        min_count: For subdomains: show phrases that occur at least so often.
-        top: Draw the chains of so many weights, those that mix worst. For subdomains: the number of
-            words, phrases and pairs to show.
+        top: Draw the chains of so many weights, those that mix worst.
     """
     from bpa_ppl.decoding.report import report_page
-    from bpa_ppl.features.segmentations import phrase_pairs
-    from bpa_ppl.formats.streams import InputFile
-    from bpa_ppl.phrases.table_files import is_parquet
 
     new = None if nbest is None else reading.read(nbest, references, sources)
-    has_subdomains = False
-    with suppress(DataError):  # its reader reports what is wrong with the file
-        has_subdomains = is_parquet(InputFile(posterior))
-    if has_subdomains:
-        if references or moved_files or adaptation_lists:
-            raise UsageError(
-                "--references, --moved-file and --adaptation-lists are for posteriors, not for "
-                "subdomains",
-                parameter="posterior",
-                code="conflict",
-            )
-        if new is not None and phrases is not None:
-            raise UsageError(
-                "--nbest gives the phrases to show: leave one out",
-                parameter="phrases",
-                code="conflict",
-            )
-        pairs = None if new is None else phrase_pairs(new)
-        if phrases is not None:
-            table = bpa.phrases.read_pairs(phrases)
-            pairs = table.texts("source").to_pylist(), table.texts("target").to_pylist()
-        from bpa_ppl.diagnostics.subdomains import subdomains_page
-
-        html = subdomains_page(
-            bpa.phrases.Subdomains.load(posterior),
-            title=f"Subdomains {posterior.name}",
-            pairs=pairs,
-            min_count=min_count,
-            top=top,
+    if new is None and references:
+        raise UsageError(
+            "references need their lists: give --nbest", parameter="nbest", code="conflict"
         )
-    else:
-        if phrases is not None:
-            raise UsageError(
-                f"{posterior} has no subdomains to show phrases of",
-                parameter="phrases",
-                code="conflict",
-            )
-        if new is None and references:
-            raise UsageError(
-                "references need their lists: give --nbest", parameter="nbest", code="conflict"
-            )
-        html = report_page(
-            bpa.posterior.read_draws(posterior),
-            new,
-            adaptation_lists=None if adaptation_lists is None else reading.read(adaptation_lists),
-            moved_files=moved_files,
-            without=without,
-            title=f"Posterior {posterior.name}",
-            top=top,
-        )
+    html = report_page(
+        bpa.posterior.read_draws(posterior),
+        new,
+        adaptation_lists=None if adaptation_lists is None else reading.read(adaptation_lists),
+        moved_files=moved_files,
+        without=without,
+        title=f"Posterior {posterior.name}",
+        top=top,
+    )
     bpa.diagnostics.write_page(html, output)
     shared.echo_status(f"wrote {output}", quiet or output == "-")
 

@@ -1,13 +1,6 @@
-"""Learning curves, sweeps over settings of samplers, and samplers on targets with known answers."""
+"""What compares and studies, a satellite: learning curves, sweeps, samplers on known targets."""
 
-from bpa_ppl.experiments.running import run_study
-from bpa_ppl.experiments.study import read_study
-from bpa_ppl.experiments.sweeps import sweep
-from bpa_ppl.experiments.targets import compare_on_targets
+import lazy_loader
 
-__all__ = [
-    "compare_on_targets",
-    "read_study",
-    "run_study",
-    "sweep",
-]
+# The names and their modules are listed in __init__.pyi: `bpa --help` does not load them.
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

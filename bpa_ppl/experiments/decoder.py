@@ -11,9 +11,9 @@ import numpy as np
 
 from bpa_ppl.columns import intern
 from bpa_ppl.errors import DataError, UsageError
+from bpa_ppl.experiments.redecoding import DecoderCommand
 from bpa_ppl.formats import read_nbest
 from bpa_ppl.nbest import NBest
-from bpa_ppl.tuning.redecoding import DecoderCommand
 from bpa_ppl.weights import Weights
 
 

@@ -18,6 +18,7 @@ from bpa_ppl.decoding import rerank
 from bpa_ppl.diagnostics import check
 from bpa_ppl.errors import DataError
 from bpa_ppl.experiments.decoder import Decoding
+from bpa_ppl.experiments.redecoding import redecode
 from bpa_ppl.experiments.results import Store, result_row
 from bpa_ppl.experiments.study import (
     SAMPLER,
@@ -41,7 +42,7 @@ from bpa_ppl.quality.column import by_name
 from bpa_ppl.quality.scoring import statistics
 from bpa_ppl.registry import LIKELIHOODS, METRICS, PRIORS, RULES, SAMPLERS, TUNERS, Registry
 from bpa_ppl.sampling import Sampler, adapt_draws
-from bpa_ppl.tuning import redecode, reestimate
+from bpa_ppl.tuning import reestimate
 from bpa_ppl.weights import Weights, initial_weights, match
 from bpa_ppl.workers import check_backend, parallel_workers
 

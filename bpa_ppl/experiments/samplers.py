@@ -15,17 +15,17 @@ from numpyro import handlers
 
 from bpa_ppl.caching import prepare_jax
 from bpa_ppl.decoding import rerank
-from bpa_ppl.diagnostics.calibration import Calibration, Replication, calibrate
-from bpa_ppl.diagnostics.comparison.comparison import (
+from bpa_ppl.diagnostics.estimates import runs_together
+from bpa_ppl.errors import SEEDS, BpaError, UsageError, checked_seed, printable
+from bpa_ppl.experiments.calibration import Calibration, Replication, calibrate
+from bpa_ppl.experiments.comparison.comparison import (
     FAILED,
     Comparison,
     SamplerResult,
     check_same_posterior,
     compare,
 )
-from bpa_ppl.diagnostics.comparison.efficiency import Efficiency, seconds_of, with_fixed_cost
-from bpa_ppl.diagnostics.estimates import runs_together
-from bpa_ppl.errors import SEEDS, BpaError, UsageError, checked_seed, printable
+from bpa_ppl.experiments.comparison.efficiency import Efficiency, seconds_of, with_fixed_cost
 from bpa_ppl.models import Likelihood, Prior, log_linear
 from bpa_ppl.models.likelihoods.default import default_likelihood
 from bpa_ppl.nbest import NBest, demote_to_extras

@@ -13,7 +13,10 @@ from scipy.stats import norm
 from scipy.stats import t as student
 
 from bpa_ppl.diagnostics.checks import check
-from bpa_ppl.diagnostics.comparison.comparison import (
+from bpa_ppl.diagnostics.estimates import holm, mean_of, runs_together
+from bpa_ppl.diagnostics.pages.page import Items, Outcome, Section, Table, Verdict, page, write_page
+from bpa_ppl.errors import UsageError, checked_seed
+from bpa_ppl.experiments.comparison.comparison import (
     AGREES,
     DIFFERS,
     FAILED,
@@ -23,10 +26,7 @@ from bpa_ppl.diagnostics.comparison.comparison import (
     NOT_CONVERGED,
     compare,
 )
-from bpa_ppl.diagnostics.estimates import holm, mean_of, runs_together
-from bpa_ppl.diagnostics.pages.page import Items, Outcome, Section, Table, Verdict, page, write_page
-from bpa_ppl.diagnostics.targets import TARGETS, KnownTarget, target
-from bpa_ppl.errors import UsageError, checked_seed
+from bpa_ppl.experiments.known_targets import TARGETS, KnownTarget, target
 from bpa_ppl.experiments.samplers import run_samplers
 from bpa_ppl.formats.parts import make_folder
 from bpa_ppl.formats.streams import atomic_writer
@@ -155,7 +155,7 @@ def compare_on_targets(
     """Run samplers on targets with known answers.
 
     Args:
-        targets: names of `bpa_ppl.diagnostics.targets.TARGETS`, or `all`.
+        targets: names of `bpa_ppl.experiments.known_targets.TARGETS`, or `all`.
         samplers: their names.
         runs: the number of runs of each sampler on each target, with different seeds.
         seed: of the first run; the targets are always those of seed 0.

@@ -20,6 +20,3 @@ from .neural import (
     EmbeddingSimilarity as EmbeddingSimilarity,
     QualityEstimate as QualityEstimate,
 )
-from .phrases import (
-    PhraseMixture as PhraseMixture,
-)

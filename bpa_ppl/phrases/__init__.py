@@ -1,28 +1,9 @@
-"""Phrase pairs: extraction from aligned text, tables of counts, and mixtures of tables."""
+"""Phrase pairs, a satellite: extraction, tables of counts, mixtures, and latent subdomains.
 
-from bpa_ppl.phrases.mixtures import FittedMixture, held_out, mix
-from bpa_ppl.phrases.subdomains import NumberedText, Subdomains
-from bpa_ppl.phrases.table_files import (
-    read_counts,
-    read_pairs,
-    read_table,
-    write_counts,
-    write_table,
-)
-from bpa_ppl.phrases.tables import PhraseCounts, PhraseTable, aligned
+Nothing else in the package imports it; its commands and feature sources are entry points.
+"""
 
-__all__ = [
-    "FittedMixture",
-    "NumberedText",
-    "PhraseCounts",
-    "PhraseTable",
-    "Subdomains",
-    "aligned",
-    "held_out",
-    "mix",
-    "read_counts",
-    "read_pairs",
-    "read_table",
-    "write_counts",
-    "write_table",
-]
+import lazy_loader
+
+# The names and their modules are listed in __init__.pyi: `bpa --help` does not load them.
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -1,4 +1,7 @@
-"""A tree that numbers phrases: each distinct phrase is a node, whose branches are words."""
+"""A tree that numbers phrases: each distinct phrase is a node, whose branches are words.
+
+The *key* of a node is its parent and, in the lower 32 bits, its last word.
+"""
 
 from __future__ import annotations
 
@@ -11,13 +14,13 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-from numba import njit
 
 from bpa_ppl.compiling import compiled
 from bpa_ppl.nbest import Float32, Float64, Int32, Int64
+from bpa_ppl.text.hashing import FREE, find_slot, hashed, table_size
 from bpa_ppl.text.words import Ragged, starts_of
 
-_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+_WORD = (1 << 32) - 1  # the bits of the last word in a key
 
 
 class PhraseTree:
@@ -27,10 +30,11 @@ class PhraseTree:
     """
 
     def __init__(self) -> None:
-        self._words: dict[bytes, int] = defaultdict(count().__next__)
+        # Words from 1 on: the key 0 is that of the empty phrase.
+        self._words: dict[bytes, int] = defaultdict(count(1).__next__, {b"": 0})
         self._size = 1
-        self._slots, self._nodes = np.full(2, -1, np.int64), np.zeros(2, np.int32)
-        self._parents, self._branches = np.zeros(1, np.int32), np.zeros(1, np.int32)
+        self._keys = np.zeros(1, np.int64)
+        self._slots = hashed(self._keys, table_size(1))
 
     def __len__(self) -> int:
         """Return the number of nodes: phrases, their prefixes, and the empty phrase."""
@@ -50,12 +54,12 @@ class PhraseTree:
         tree = cls()
         split = pc.split_pattern(phrases, " ")
         words = pc.dictionary_encode(pc.list_flatten(split))
-        for word in words.dictionary.to_pylist():
-            _ = tree._words[word.encode()]  # assigns the next number
+        numbers = [tree._words[word.encode()] for word in words.dictionary.to_pylist()]
+        branches = np.array(numbers, np.int32)[words.indices.to_numpy()]
         lengths = pc.list_value_length(split).to_numpy(zero_copy_only=False).astype(np.int32)
         starts = np.append(0, np.cumsum(lengths, dtype=np.int64))
         spans = np.arange(len(phrases) + 1), np.zeros(len(phrases), np.int32), lengths
-        nodes = tree.numbers((words.indices.to_numpy(), starts), *spans)
+        nodes = tree.numbers((branches, starts), *spans)
         index = np.full(tree._size, -1, np.int32)
         index[nodes] = np.arange(len(phrases), dtype=np.int32)
         return tree, index
@@ -71,13 +75,13 @@ class PhraseTree:
         """
         # An upper bound of the number of new nodes.
         self._reserve(min(len(sentences[0]) * int(words.max(initial=0)), int(words.sum())))
-        tree = self._slots, self._nodes, self._parents, self._branches
+        tree = self._keys, self._slots
         numbers, self._size = _number_spans(sentences, starts, begin, words, tree, self._size, True)
         return numbers
 
     def find(self, sentences: Ragged, starts: Int64, begin: Int32, words: Int32) -> Int32:
         """Return the numbers of the phrases in some spans; −1 where the tree lacks the phrase."""
-        tree = self._slots, self._nodes, self._parents, self._branches
+        tree = self._keys, self._slots
         found: Int32 = _number_spans(sentences, starts, begin, words, tree, self._size, False)[0]
         return found
 
@@ -100,8 +104,8 @@ class PhraseTree:
         counts = np.vstack([counted, np.zeros((self._size - len(counted), counted.shape[1]))])
         groups = assignment if assignment.ndim == 1 else np.zeros(0, np.int16)
         shares = assignment if assignment.ndim == 2 else np.zeros((0, 0), np.float32)
-        table = self._slots, self._nodes
-        _count_phrases(sentences, groups, shares, table, counts, max(len(counted), 1), once)
+        tree = self._keys, self._slots
+        _count_phrases(sentences, groups, shares, tree, counts, max(len(counted), 1), once)
         return counts
 
     def texts(self, numbers: Int64) -> tuple[pa.Array, Int32]:
@@ -113,8 +117,9 @@ class PhraseTree:
         parts = [pa.nulls(len(used), pa.large_string())]
         nodes: npt.NDArray[Any] = used
         while nodes.any():
-            parts.insert(0, words.take(pa.array(self._branches[nodes], mask=nodes == 0)))
-            nodes = self._parents[nodes]
+            keys = self._keys[nodes]
+            parts.insert(0, words.take(pa.array(keys & _WORD, mask=nodes == 0)))
+            nodes = keys >> 32
         between = pa.scalar(" ", pa.large_string())
         joined = pc.binary_join_element_wise(*parts, between, null_handling="replace")
         texts = pc.ascii_trim_whitespace(joined)
@@ -126,14 +131,11 @@ class PhraseTree:
     def _reserve(self, added: int) -> None:
         """Allocate space for more nodes."""
         needed = self._size + added
-        if needed > len(self._parents):
-            more = max(needed, 3 * len(self._parents) // 2) - len(self._parents)
-            self._parents = np.pad(self._parents, (0, more))
-            self._branches = np.pad(self._branches, (0, more))
+        if needed > len(self._keys):
+            more = max(needed, 3 * len(self._keys) // 2) - len(self._keys)
+            self._keys = np.pad(self._keys, (0, more))
         if 3 * needed > 2 * len(self._slots):
-            slots = 1 << int(2 * needed).bit_length()
-            self._slots, self._nodes = np.full(slots, -1, np.int64), np.zeros(slots, np.int32)
-            _fill_slots(self._slots, self._nodes, self._parents, self._branches, self._size)
+            self._slots = hashed(self._keys[: self._size], table_size(needed))
 
 
 def _numbered(lines: Iterable[bytes], number: Callable[[bytes], int]) -> Ragged:
@@ -149,7 +151,7 @@ def _number_spans(
     span_starts: Int64,
     begin: Int32,
     words: Int32,
-    tree: tuple[Int64, Int32, Int32, Int32],
+    tree: tuple[Int64, Int32],
     size: int,
     adding: bool,
 ) -> tuple[Int32, int]:
@@ -157,25 +159,25 @@ def _number_spans(
 
     Without `adding`, the node of a phrase that the tree lacks is −1.
     """
-    slots, nodes, parents, branches = tree
-    mask = np.uint64(len(slots) - 1)
+    keys, slots = tree
     numbers = np.empty(len(begin), np.int32)
     for s in range(len(span_starts) - 1):
         start = sentences[1][s]
         for p in range(span_starts[s], span_starts[s + 1]):
             node = 0
             for position in range(start + begin[p], start + begin[p] + words[p]):
-                word = sentences[0][position]
-                key = (np.int64(node) << 32) + max(word, 0)
-                slot = _slot(slots, key, mask)
-                if slots[slot] < 0 and adding:
-                    slots[slot], nodes[slot] = key, size
-                    parents[size], branches[size] = node, word
-                    size += 1
-                if word < 0 or slots[slot] < 0:
-                    node = -1
+                word = int(sentences[0][position])
+                if word < 0:
+                    node = FREE
                     break
-                node = nodes[slot]
+                key = (node << 32) | word
+                slot = find_slot(slots, keys, key)
+                if slots[slot] == FREE and adding:
+                    slots[slot], keys[size] = size, key
+                    size += 1
+                node = int(slots[slot])
+                if node == FREE:
+                    break
             numbers[p] = node
     return numbers, size
 
@@ -185,28 +187,26 @@ def _count_phrases(
     sentences: Ragged,
     groups: npt.NDArray[np.int16],
     shares: Float32,
-    table: tuple[Int64, Int32],
+    tree: tuple[Int64, Int32],
     counts: Float64,
     first: int,
     once: bool,
 ) -> None:
     """Add to (nodes, K) counts those of the nodes from the first one on: `PhraseTree.count`."""
-    slots, nodes = table
+    keys, slots = tree
     latest = np.full(len(counts) if once else 0, -1, np.int32)  # the last sentence of each node
-    mask = np.uint64(len(slots) - 1)
     grouped = len(groups) > 0
     for s in range(len(sentences[1]) - 1):
         end = sentences[1][s + 1]
         for begin in range(sentences[1][s], end):
             node = 0
             for position in range(begin, end):
-                word = sentences[0][position]
+                word = int(sentences[0][position])
                 if word < 0:
                     break
-                slot = _slot(slots, (np.int64(node) << 32) + word, mask)
-                if slots[slot] < 0:
+                node = int(slots[find_slot(slots, keys, (node << 32) | word)])
+                if node == FREE:
                     break
-                node = nodes[slot]
                 if node < first or (once and latest[node] == s):
                     continue
                 if once:
@@ -216,23 +216,3 @@ def _count_phrases(
                 else:
                     for k in range(counts.shape[1]):
                         counts[node, k] += shares[s, k]
-
-
-@njit
-def _slot(slots: Int64, key: int, mask: np.uint64) -> np.uint64:
-    """Return the slot of a key in a hash table, or the free slot for it."""
-    mixed = np.uint64(key) * _GOLDEN
-    slot = (mixed ^ (mixed >> np.uint64(32))) & mask
-    while slots[slot] >= 0 and slots[slot] != key:
-        slot = (slot + np.uint64(1)) & mask
-    return slot
-
-
-@compiled
-def _fill_slots(slots: Int64, nodes: Int32, parents: Int32, branches: Int32, size: int) -> None:
-    """Fill an empty hash table with the nodes of a tree."""
-    mask = np.uint64(len(slots) - 1)
-    for node in range(1, size):
-        key = (np.int64(parents[node]) << 32) + branches[node]
-        slot = _slot(slots, key, mask)
-        slots[slot], nodes[slot] = key, node

@@ -2,7 +2,7 @@
 
 The n-grams of one order are numbered from 0, and a word is its own unigram. The *key* of a longer
 n-gram is a 64-bit integer: the number of its context among the (n−1)-grams and, in the lower 32
-bits, its last word. A hash table with open addressing maps keys to numbers.
+bits, its last word. A hash table (`text.hashing`) maps keys to numbers.
 """
 
 from __future__ import annotations
@@ -15,10 +15,8 @@ from numba import njit
 
 from bpa_ppl.compiling import compiled
 from bpa_ppl.nbest import Float32, Float64, Int32, Int64
+from bpa_ppl.text.hashing import FREE, find_slot, hashed
 from bpa_ppl.text.words import BEGIN, END
-
-_MIX = np.uint64(0x9E3779B97F4A7C15)  # 2^64 divided by the golden ratio (Knuth)
-_FREE = -1
 
 
 class Grams(NamedTuple):
@@ -42,58 +40,6 @@ class Grams(NamedTuple):
     def context(self) -> Int64:
         """The (n−1)-gram before the last word; 0 for all unigrams."""
         return self.keys >> 32
-
-
-@njit
-def _find_slot(slots: Int32, keys: Int64, key: int) -> int:
-    """Return the place of a key in a hash table, or the free place for it."""
-    last = len(slots) - 1
-    mixed = np.uint64(key ^ (key >> 32)) * _MIX
-    slot = int(mixed >> np.uint64(32)) & last
-    while slots[slot] != _FREE and keys[slots[slot]] != key:
-        slot = (slot + 1) & last
-    return slot
-
-
-@compiled
-def hashed(keys: Int64, size: int) -> Int32:
-    """Return a hash table of keys; its size is a power of two, above the number of keys.
-
-    Repeated keys map to the first one.
-
-    >>> table = hashed(np.array([7, 9, 7]), 8)
-    >>> sorted(table.tolist())
-    [-1, -1, -1, -1, -1, -1, 0, 1]
-    """
-    slots = np.full(size, _FREE, dtype=np.int32)
-    for number in range(len(keys)):
-        slot = _find_slot(slots, keys, int(keys[number]))
-        if slots[slot] == _FREE:
-            slots[slot] = number
-    return slots
-
-
-@compiled
-def numbers_of(keys: Int64, slots: Int32, queries: Int64) -> Int64:
-    """Return the numbers of some keys; −1 for a missing one.
-
-    >>> keys = np.array([7, 9])
-    >>> numbers_of(keys, hashed(keys, 4), np.array([9, 8])).tolist()
-    [1, -1]
-    """
-    numbers = np.empty(len(queries), dtype=np.int64)
-    for i in range(len(queries)):
-        numbers[i] = slots[_find_slot(slots, keys, int(queries[i]))]
-    return numbers
-
-
-def table_size(keys: int) -> int:
-    """Return the size of a hash table for a number of keys.
-
-    >>> table_size(0), table_size(8), table_size(9)
-    (2, 16, 32)
-    """
-    return 2 << max(0, (keys - 1).bit_length() if keys else 0)
 
 
 def framed(words: Int32, starts: Int64) -> tuple[Int32, Int32]:
@@ -128,20 +74,20 @@ def longer(ids: Int32, text: Int32, position: Int32, n: int) -> tuple[tuple[Any,
     count = np.empty(len(text), dtype=np.int64)
     begins = np.empty(len(text), dtype=np.bool_)
     numbers = np.empty(len(text), dtype=np.int32)
-    slots = np.full(2, _FREE, dtype=np.int32)
+    slots = np.full(2, FREE, dtype=np.int32)
     for i in range(len(text)):
         if position[i] < n - 1:
             continue
         key = (int(ids[i - 1]) << 32) | int(text[i])
-        slot = _find_slot(slots, keys, key)
-        if slots[slot] == _FREE:
+        slot = find_slot(slots, keys, key)
+        if slots[slot] == FREE:
             slots[slot] = size
             keys[size], suffix[size], count[size] = key, ids[i], 0
             begins[size] = position[i] == n - 1
             size += 1
             if 2 * size > len(slots):
                 slots = hashed(keys[:size], 2 * len(slots))
-                slot = _find_slot(slots, keys, key)
+                slot = find_slot(slots, keys, key)
         numbers[i] = slots[slot]
         count[slots[slot]] += 1
     keys, suffix = keys[:size].copy(), suffix[:size].copy()
@@ -173,7 +119,7 @@ def _find(tables: Tables, n: int, context: int, word: int) -> int:
     """Return the number of an n-gram among those of its order, or −1."""
     keys = tables.keys[tables.firsts[n - 1] : tables.firsts[n]]
     slots = tables.slots[tables.slot_firsts[n - 1] : tables.slot_firsts[n]]
-    return int(slots[_find_slot(slots, keys, (context << 32) | word)])
+    return int(slots[find_slot(slots, keys, (context << 32) | word)])
 
 
 @compiled
@@ -197,16 +143,16 @@ def word_scores(tables: Tables, words: Int32, starts: Int64) -> Float64:
     ending = np.empty(order + 1, dtype=np.int64)
     token = 0
     for s in range(len(starts) - 1):
-        ending[:] = _FREE
+        ending[:] = FREE
         ending[1] = BEGIN
         for i in range(starts[s], starts[s + 1] + 1):
             word = int(words[i]) if i < starts[s + 1] else END
             score, has_gram = 0.0, False
             for n in range(order, 1, -1):
-                context, gram = int(ending[n - 1]), _FREE
-                if context != _FREE:
+                context, gram = int(ending[n - 1]), FREE
+                if context != FREE:
                     gram = _find(tables, n, context, word)
-                    if gram != _FREE and not has_gram:
+                    if gram != FREE and not has_gram:
                         score += tables.log10[tables.firsts[n - 1] + gram]
                         has_gram = True
                     elif not has_gram:

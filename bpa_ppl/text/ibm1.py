@@ -110,26 +110,22 @@ class IBM1:
             raise DataError("no pair of sentences has words on both sides", code="no-data")
         kept_sources, kept_targets = zip(*pairs, strict=True)
         source_words, target_words = _vocabulary(kept_sources, 1), _vocabulary(kept_targets, 0)
-        words, starts = numbered(kept_sources, source_words)
-        source = np.insert(words, starts[:-1], _EMPTY), starts + np.arange(len(starts))
-        target, size = numbered(kept_targets, target_words), len(target_words)
-        occurrences = sentences_of_words(source, len(source_words) + 1)
-        rows = co_occurring(source, target, (len(source_words) + 1, size))
-        # Uniform over all target words: a start must not prefer source words with few partners.
-        values = np.full(len(rows[1]), 1 / size)
-        lengths = np.diff(target[1])
-        constant = lengths @ np.log(np.diff(source[1]))
-        likelihoods = []
+        text = ParallelText.of(
+            numbered(kept_sources, source_words),
+            numbered(kept_targets, target_words),
+            (len(source_words), len(target_words)),
+        )
+        values, every, likelihoods = text.flat(), np.ones(len(pairs)), []
         with reporter(progress, "IBM Model 1") as report:
             for iteration in range(iterations + 1):
-                sums = _sums_of_tokens(rows, values, occurrences, target, size)
-                likelihoods.append(np.log(sums).sum() - constant)
+                sums = text.sums(values, every)
+                likelihoods.append(text.log_probabilities(sums, every).sum())
                 if iteration < iterations:
-                    _re_estimate(rows, values, occurrences, target, 1 / sums, size)
-                    mean = likelihoods[-1] / lengths.sum()
+                    text.re_estimate(values, sums, every)
+                    mean = likelihoods[-1] / len(sums)
                     report(iteration + 1, iterations, f"{mean:.4f} a word")
         skipped = len(sources) - len(pairs)
-        return cls(source_words, target_words, *rows, values, np.array(likelihoods), skipped)
+        return cls(source_words, target_words, *text.rows, values, np.array(likelihoods), skipped)
 
     def __repr__(self) -> str:
         return (
@@ -226,32 +222,89 @@ class _Pairs(NamedTuple):
     starts: Int64
 
 
-def sentences_of_words(text: Ragged, size: int) -> Rows:
-    """Return for each word the sentences of its occurrences, ascending.
+class ParallelText(NamedTuple):
+    """Numbered pairs of sentences, from which Model 1 is learned, and their pairs of words.
 
-    >>> rows = sentences_of_words((np.array([0, 1, 0, 0], np.int32), np.array([0, 2, 4])), 2)
-    >>> [part.tolist() for part in rows]
-    [[0, 3, 4], [0, 1, 1, 0]]
-    """
-    return _rows(_occurrences(text, size).tocsc())
-
-
-def co_occurring(source: Ragged, target: Ragged, sizes: tuple[int, int]) -> Rows:
-    """Return for each source word the distinct target words of its pairs, ascending.
-
-    Args:
-        source: the source sentences.
+    Attributes:
+        rows: for each source word, the empty word first, the target words that occur with it.
+        occurrences: for each source word the sentences of its occurrences, ascending.
+        lengths: (sentences,) the number of source words, including the empty word.
         target: the target sentences.
-        sizes: the numbers of source words and of target words.
-
-    >>> text = np.array([0, 1, 0, 0], np.int32), np.array([0, 2, 4])
-    >>> [part.tolist() for part in co_occurring(text, text, (2, 2))]
-    [[0, 2, 4], [0, 1, 0, 1]]
+        size: the number of target words.
     """
-    # The transpose of a matrix by columns is the transposed matrix by rows.
-    pairs = _occurrences(source, sizes[0]).tocsc().T @ _occurrences(target, sizes[1])
-    pairs.sort_indices()
-    return _rows(pairs)
+
+    rows: Rows
+    occurrences: Rows
+    lengths: Int64
+    target: Ragged
+    size: int
+
+    @classmethod
+    def of(cls, source: Ragged, target: Ragged, sizes: tuple[int, int]) -> ParallelText:
+        """Return the parallel text of some sentences.
+
+        Args:
+            source: the source sentences, their words numbered from 1.
+            target: their translations, their words numbered from 0.
+            sizes: the numbers of source words and of target words.
+
+        >>> text = np.array([1, 2, 1], np.int32), np.array([0, 2, 3])
+        >>> result = ParallelText.of(text, (text[0] - 1, text[1]), (2, 2))
+        >>> [part.tolist() for part in result.rows]
+        [[0, 2, 4, 6], [0, 1, 0, 1, 0, 1]]
+        >>> [part.tolist() for part in result.occurrences]
+        [[0, 2, 4, 5], [0, 1, 0, 1, 0]]
+        """
+        words, starts = source
+        starts = starts + np.arange(len(starts))
+        with_empty = np.insert(words, source[1][:-1], _EMPTY), starts
+        # A matrix by columns is that of the transposed text by rows.
+        by_word = _occurrences(with_empty, sizes[0] + 1).tocsc()
+        pairs = by_word.T @ _occurrences(target, sizes[1])
+        pairs.sort_indices()
+        return cls(_rows(pairs), _rows(by_word), np.diff(starts), target, sizes[1])
+
+    def flat(self) -> Float64:
+        """Return the table in which all target words are equally probable."""
+        # A start must not prefer source words with few partners.
+        return np.full(len(self.rows[1]), 1 / self.size)
+
+    def sums(self, values: Float64, weights: Float64) -> Float64:
+        """Return (target tokens,) Σ_i t(t_j | s_i); 0 in sentences of weight 0.
+
+        Args:
+            values: t of each pair of words.
+            weights: (sentences,), not negative.
+        """
+        sums: Float64 = _sums_of_tokens(self, values, weights)
+        return sums
+
+    def log_probabilities(self, sums: Float64, weights: Float64) -> Float64:
+        """Return (sentences,) natural log p(target | source); 0 for those of weight 0.
+
+        Args:
+            sums: from `sums`.
+            weights: (sentences,).
+        """
+        tokens = np.diff(self.target[1])
+        with np.errstate(divide="ignore"):
+            logs = np.log(np.where(np.repeat(weights > 0, tokens), sums, 1.0))
+        return _sums(logs, self.target[1]) - (weights > 0) * tokens * np.log(self.lengths)
+
+    def re_estimate(
+        self, values: Float64, sums: Float64, weights: Float64, pseudo: Float64 | None = None
+    ) -> None:
+        """Replace a table by the next one of EM: its expected counts, normalised.
+
+        Args:
+            values: t of each pair of words, changed in place; rows without a count become zeros.
+            sums: from `sums`.
+            weights: (sentences,) of the counts of each sentence.
+            pseudo: counts that are added, one for each pair of words.
+        """
+        weight = np.repeat(weights, np.diff(self.target[1]))
+        shares = np.divide(weight, sums, out=np.zeros_like(sums), where=sums > 0)
+        _re_estimate(self, values, shares, weights, np.zeros(0) if pseudo is None else pseudo)
 
 
 def _occurrences(text: Ragged, size: int) -> Any:
@@ -278,47 +331,50 @@ def _sums(values: Float64, starts: Int64) -> Float64:
 
 
 @compiled
-def _sums_of_tokens(
-    rows: Rows, values: Float64, occurrences: Rows, target: Ragged, size: int
-) -> Float64:
-    """Return (target tokens,) Σ_i t(t_j | s_i): one source word at a time, without a search."""
-    starts, columns = rows
-    words, begins = target
+def _sums_of_tokens(text: ParallelText, values: Float64, weights: Float64) -> Float64:
+    """Return the sums of `ParallelText.sums`: one source word at a time, without a search."""
+    starts, columns = text.rows
+    words, begins = text.target
     sums = np.zeros(len(words))
-    row = np.zeros(size)  # of the current source word; other entries are not read
+    row = np.zeros(text.size)  # of the current source word; other entries are not read
     for f in range(len(starts) - 1):
         for k in range(starts[f], starts[f + 1]):
             row[columns[k]] = values[k]
-        for s in occurrences[1][occurrences[0][f] : occurrences[0][f + 1]]:
-            for j in range(begins[s], begins[s + 1]):
-                sums[j] += row[words[j]]
+        for s in text.occurrences[1][text.occurrences[0][f] : text.occurrences[0][f + 1]]:
+            if weights[s] > 0:
+                for j in range(begins[s], begins[s + 1]):
+                    sums[j] += row[words[j]]
     return sums
 
 
 @compiled
 def _re_estimate(
-    rows: Rows, values: Float64, occurrences: Rows, target: Ragged, shares: Float64, size: int
+    text: ParallelText, values: Float64, shares: Float64, weights: Float64, pseudo: Float64
 ) -> None:
-    """Set each row to its expected counts, normalised: t ∝ t Σ 1/Σ_i t(t_j | s_i)."""
-    starts, columns = rows
-    words, begins = target
-    row = np.zeros(size)
+    """Set each row to its expected counts, normalised: t ∝ t Σ w/Σ_i t(t_j | s_i) + pseudo."""
+    starts, columns = text.rows
+    words, begins = text.target
+    row = np.zeros(text.size)
     for f in range(len(starts) - 1):
         for k in range(starts[f], starts[f + 1]):
             row[columns[k]] = 0.0
-        for s in occurrences[1][occurrences[0][f] : occurrences[0][f + 1]]:
-            for j in range(begins[s], begins[s + 1]):
-                row[words[j]] += shares[j]
+        for s in text.occurrences[1][text.occurrences[0][f] : text.occurrences[0][f + 1]]:
+            if weights[s] > 0:
+                for j in range(begins[s], begins[s + 1]):
+                    row[words[j]] += shares[j]
         total = 0.0
         for k in range(starts[f], starts[f + 1]):
             values[k] *= row[columns[k]]
+            if len(pseudo) > 0:
+                values[k] += pseudo[k]
             total += values[k]
-        for k in range(starts[f], starts[f + 1]):
-            values[k] /= total
+        if total > 0:
+            for k in range(starts[f], starts[f + 1]):
+                values[k] /= total
 
 
 @njit
-def longest_run(starts: Int64) -> int:
+def _longest_run(starts: Int64) -> int:
     """Return the length of the longest sentence."""
     longest = 0
     for s in range(len(starts) - 1):
@@ -382,7 +438,7 @@ def _score_by_target(table: Table, words: Int32, index: Int64, pairs: _Pairs) ->
     source, target, source_of, target_of, begins = pairs
     empty = len(words)
     cached_run, run = np.full(empty + 1, -1, np.int64), 0
-    kept = np.empty((empty + 1, longest_run(target[1])))
+    kept = np.empty((empty + 1, _longest_run(target[1])))
     scores = np.zeros(begins[-1])
     for k in range(len(source_of)):
         if k and target_of[k] != target_of[k - 1]:

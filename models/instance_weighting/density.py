@@ -1,71 +1,139 @@
-"""The density of the parameters φ of a weighted mixture in JAX, which gradients come from.
+"""The density of the parameters φ of a weighted mixture, in JAX, which derivatives come from.
 
-It equals `log_likelihood` of `mixture` plus the log density of the prior.
+z are the unconstrained values of φ, (d,): logit α or log β, log γ if it is fitted, and λ.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
-from bpa_ppl.models.instance_weighting.mixture import BOUND, PhiPrior, Problem, Variant
+from bpa_ppl.caching import prepare_jax
+from bpa_ppl.models.instance_weighting.mixture import Phi, PhiPrior, Problem, Variant
+
+#: λ·f beyond which a factor is constant: e^±300 is still far inside the range of a float.
+_BOUND = 300.0
+_LEAST = 1e-300
+
+
+@contextmanager
+def placed(problem: Problem) -> Iterator[Problem]:
+    """Put the arrays of a problem on JAX's device, for a block of double precision."""
+    prepare_jax()
+    with jax.enable_x64(True):
+        arrays = problem._replace(features=problem.features.astype(np.float64), names=())
+        yield jax.device_put(arrays)
 
 
 @partial(jax.jit, static_argnums=1)  # compiled as a whole, because single operations take long
-def log_likelihoods(
-    problem: Problem, variant: Variant, mixing: Any, gamma: Any, weights: Any
-) -> jax.Array:
-    """Return n(x, y) log p(x | y; φ) of each dev pair (D,), differentiable by JAX.
+def probabilities(problem: Problem, variant: Variant, phi: Phi) -> jax.Array:
+    """Return p(x | y; φ) of each queried pair (D,); 0 without support.
 
     Args:
         problem: from `Variant.apply`, without the names of features.
         variant: the form of the mixture.
-        mixing: () α or β.
-        gamma: () γ.
-        weights: (Q,) λ.
+        phi: its parameters.
     """
-    groups, group, at = len(problem.missing), problem.query_group, problem.query_row
-    eta = jnp.clip(jnp.asarray(problem.features, weights.dtype) @ weights, -BOUND, BOUND)
+    groups, group, row = len(problem.missing), problem.query_group, problem.query_row
+    eta = jnp.clip(jnp.asarray(problem.features, phi.weights.dtype) @ phi.weights, -_BOUND, _BOUND)
     factor = jax.nn.sigmoid(eta) if variant.link == "logistic" else jnp.exp(eta)
-    weighted = problem.count * factor
+    weighted = problem.count * factor if variant.weighted else problem.count
     total = jax.ops.segment_sum(weighted, problem.group, groups, indices_are_sorted=True)
-    rows, in_out = problem.starts[1:] - problem.starts[:-1], problem.outside
-    divisor = jnp.where(in_out, problem.missing * total + gamma, 1.0)
-    uniform = in_out / jnp.maximum(problem.missing * rows, 1.0)
+    in_out = problem.outside
+    divisor = jnp.where(in_out, problem.missing * total + phi.gamma, 1.0)
+    uniform = in_out / jnp.maximum(problem.missing * jnp.diff(problem.starts), 1.0)
     if variant.mixture == "map":
-        share = problem.in_total / (problem.in_total + mixing)
+        share = problem.in_total / (problem.in_total + phi.mixing)
     else:
-        share = jnp.full(groups, mixing)
+        share = jnp.full(groups, phi.mixing)
     if variant.complete:
         share = jnp.where(in_out, jnp.where(problem.in_total > 0, share, 0.0), 1.0)
-    count = jnp.append(weighted, 0.0)[at]
-    outer = jnp.where(at < 0, 0.0, (count + gamma * uniform[group]) / divisor[group])
-    probability = share[group] * problem.query_in + (1 - share[group]) * outer
+    count = jnp.append(weighted, 0.0)[row]
+    outer = jnp.where(row < 0, 0.0, (count + phi.gamma * uniform[group]) / divisor[group])
+    result: jax.Array = share[group] * problem.query_in + (1 - share[group]) * outer
+    return result
+
+
+@partial(jax.jit, static_argnums=1)
+def log_likelihoods(problem: Problem, variant: Variant, phi: Phi) -> jax.Array:
+    """Return n(x, y) log p(x | y; φ) of each queried pair (D,); 0 without support.
+
+    The arguments are those of `probabilities`.
+    """
     used = problem.supported & (problem.weight > 0)
+    probability = jnp.maximum(probabilities(problem, variant, phi), _LEAST)
     result: jax.Array = problem.weight * jnp.log(jnp.where(used, probability, 1.0))
     return result
 
 
-def log_density(problem: Problem, variant: Variant, prior: PhiPrior, z: Any) -> jax.Array:
-    """Return the log posterior density of the unconstrained values z (d,), up to a constant.
+@partial(jax.jit, static_argnums=(1, 2))
+def log_densities(
+    problem: Problem, variant: Variant, prior: PhiPrior | None, z: Any
+) -> tuple[jax.Array, jax.Array]:
+    """Return the log posterior density of z, up to a constant, and log p(dev | φ) in it.
+
+    It is a density of logit α, log β and log γ, so the density of α is multiplied by α (1 − α).
 
     Args:
         problem: from `Variant.apply`, without the names of features.
         variant: the form of the mixture.
-        prior: of φ.
-        z: (d,) logit α or log β, log γ if it is fitted, and λ.
+        prior: of φ; without one the density is the likelihood.
+        z: (d,).
     """
-    linear, free = variant.mixture == "linear", 1 + variant.smoothed
-    mixing = jax.nn.sigmoid(z[0]) if linear else jnp.exp(z[0])
+    total = likelihood = log_likelihoods(problem, variant, constrained(variant, z)).sum()
+    if prior is not None:
+        linear, free = variant.mixture == "linear", 1 + variant.smoothed
+        scales, weights = z[int(linear) : free] / prior.scale_deviation, z[free:]
+        total -= 0.5 * ((scales**2).sum() + (weights**2).sum() / prior.weight_deviation**2)
+        if linear:
+            a, b = prior.alpha
+            total += a * jax.nn.log_sigmoid(z[0]) + b * jax.nn.log_sigmoid(-z[0])
+    return total, likelihood
+
+
+#: `log_densities` and the gradient of the first of them, (d,).
+value_and_gradient = jax.jit(
+    jax.value_and_grad(log_densities, argnums=3, has_aux=True), static_argnums=(1, 2)
+)
+
+
+@partial(jax.jit, static_argnums=(1, 2))
+def hessian(problem: Problem, variant: Variant, prior: PhiPrior | None, z: Any) -> jax.Array:
+    """Return the Hessian of the log density, (d, d), one row after the other to save memory."""
+    gradient = jax.grad(partial(log_densities, problem, variant, prior), has_aux=True)
+    along = partial(jax.jvp, lambda z: gradient(z)[0], (z,))
+    rows: jax.Array = jax.lax.map(lambda row: along((row,))[1], jnp.eye(len(z)))
+    return rows
+
+
+@partial(jax.jit, static_argnums=(1, 2))
+def evaluate(
+    problem: Problem, variant: Variant, prior: PhiPrior, z: Any
+) -> tuple[Phi, jax.Array, jax.Array]:
+    """Return φ, the log density (n,) and the log-likelihoods (n, D) of values z, (n, d)."""
+
+    def of_one(row: jax.Array) -> tuple[Phi, jax.Array, jax.Array]:
+        phi = constrained(variant, row)
+        terms = log_likelihoods(problem, variant, phi)
+        return phi, log_densities(problem, variant, prior, row)[0], terms
+
+    result: tuple[Phi, jax.Array, jax.Array] = jax.lax.map(of_one, z)
+    return result
+
+
+def constrained(variant: Variant, z: Any) -> Phi:
+    """Return φ of its unconstrained values.
+
+    >>> phi = constrained(Variant("linear"), np.array([0.0, 0.0, 2.0]))
+    >>> float(phi.mixing), float(phi.gamma), phi.weights.tolist()
+    (0.5, 1.0, [2.0])
+    """
+    mixing = jax.nn.sigmoid(z[0]) if variant.mixture == "linear" else jnp.exp(z[0])
     gamma = jnp.exp(z[1]) if variant.smoothed else jnp.zeros(())
-    total: jax.Array = log_likelihoods(problem, variant, mixing, gamma, z[free:]).sum()
-    scales, weights = z[int(linear) : free] / prior.scale_deviation, z[free:]
-    log_prior = -0.5 * ((scales**2).sum() + (weights**2).sum() / prior.weight_deviation**2)
-    if linear:
-        a, b = prior.alpha
-        log_prior += a * jax.nn.log_sigmoid(z[0]) + b * jax.nn.log_sigmoid(-z[0])
-    log_density: jax.Array = total + log_prior
-    return log_density
+    return Phi(mixing, gamma, z[1 + variant.smoothed :])

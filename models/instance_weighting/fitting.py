@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import jax
 import numpy as np
 from scipy.optimize import OptimizeResult, minimize
 
 from bpa_ppl.errors import DataError, UsageError, checked_seed
-from bpa_ppl.models.instance_weighting.mixture import (
-    Phi,
-    PhiPrior,
-    Problem,
-    Variant,
+from bpa_ppl.models.instance_weighting.density import (
     constrained,
-    evaluate_mixture,
-    log_likelihood,
+    placed,
+    probabilities,
+    value_and_gradient,
 )
+from bpa_ppl.models.instance_weighting.mixture import Phi, PhiPrior, Problem, Variant
 from bpa_ppl.nbest import Float64
 from bpa_ppl.notes import warn_user
 
@@ -38,6 +37,7 @@ class Fitted:
         variant: its form.
         names: (Q,) of the features.
         phi: the parameters.
+        z: (d,) their unconstrained values: logit α or log β, log γ if it is fitted, and λ.
         log_likelihood: mean log p(x | y; φ) of the dev pairs with support, in nats per occurrence.
         support: the share of the dev pairs' mass that has a probability.
         iterations: of L-BFGS, from the best start.
@@ -50,6 +50,7 @@ class Fitted:
     variant: Variant
     names: tuple[str, ...]
     phi: Phi
+    z: Float64
     log_likelihood: float
     support: float
     iterations: int
@@ -62,8 +63,8 @@ class Fitted:
 
         A weight above 20 makes the factor of a count 0 or 1: the dev pairs do not determine it.
 
-        >>> phi = Phi(1.0, 1.0, np.array([0.5, -843.0]))
-        >>> Fitted(Variant(), ("one", "two"), phi, -0.8, 0.6, 12, True).problems()
+        >>> phi, z = Phi(1.0, 1.0, np.array([0.5, -843.0])), np.array([0.0, 0.0, 0.5, -843.0])
+        >>> Fitted(Variant(), ("one", "two"), phi, z, -0.8, 0.6, 12, True).problems()
         ('the weight of two is -843',)
         """
         result = [] if self.converged else [f"no convergence after {self.iterations} iterations"]
@@ -100,7 +101,8 @@ class Fitted:
         if self.variant.weighted and problem.names != self.names:
             message = f"features {problem.names} are not those of the fit, {self.names}"
             raise DataError(message, code="mismatch")
-        return evaluate_mixture(problem, self.variant, self.phi).probability
+        with placed(problem) as data:
+            return np.asarray(probabilities(data, self.variant, self.phi))
 
 
 def fit(
@@ -152,13 +154,6 @@ def fit(
         message = "no phrase pair of dev is in one of the tables: check languages and tokenisation"
         raise DataError(message, code="mismatch")
 
-    def minus(z: Float64) -> tuple[float, Float64]:
-        value, gradient = log_likelihood(problem, variant, z)
-        if prior is not None:
-            log_prior, prior_gradient = prior.log_density(variant, z)
-            value, gradient = value + log_prior, gradient + prior_gradient
-        return -value / mass, -gradient / mass
-
     bounds = [(-_LIMIT, _LIMIT)] * (1 + variant.smoothed) + [(None, None)] * len(problem.names)
 
     def optimise(start: Float64, iterations: int) -> OptimizeResult:
@@ -173,19 +168,28 @@ def fit(
         points[1][1] = 3.0
     rng = np.random.default_rng(checked_seed(seed))
     points += [first + rng.normal(size=len(first)) for _ in range(starts)]
-    # A few steps show which start is best; only that one is continued to the end.
-    pilots = [optimise(point, _PILOT) for point in points]
-    best = min(pilots, key=lambda result: result.fun)
-    steps = int(best.nit)
-    if not best.success:
-        best = optimise(best.x, _ITERATIONS)
-        steps += int(best.nit)
+    with placed(problem) as data:
+
+        def minus(z: Float64) -> tuple[float, Float64]:
+            (value, _), gradient = jax.device_get(value_and_gradient(data, variant, prior, z))
+            return -value / mass, -gradient / mass
+
+        # A few steps show which start is best; only that one is continued to the end.
+        pilots = [optimise(point, _PILOT) for point in points]
+        best = min(pilots, key=lambda result: result.fun)
+        steps = int(best.nit)
+        if not best.success:
+            best = optimise(best.x, _ITERATIONS)
+            steps += int(best.nit)
+        log_likelihood = float(value_and_gradient(data, variant, prior, best.x)[0][1]) / mass
+        phi = jax.device_get(constrained(variant, best.x))
     scales = (variant.mixing_name, *["gamma"] * variant.smoothed)
     fitted = Fitted(
         variant=variant,
         names=problem.names,
-        phi=constrained(variant, best.x),
-        log_likelihood=log_likelihood(problem, variant, best.x)[0] / mass,
+        phi=Phi(float(phi.mixing), float(phi.gamma), phi.weights),
+        z=best.x,
+        log_likelihood=log_likelihood,
         support=problem.support,
         iterations=steps,
         converged=bool(best.success),

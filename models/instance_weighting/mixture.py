@@ -1,4 +1,4 @@
-"""The weighted mixture of two phrase tables: its data, forms, parameters, prior and likelihood.
+"""The weighted mixture of two phrase tables: its data, forms, parameters and prior.
 
 After Foster et al. (2010), Eq. 4 to 7. For pairs (x, y), of which x is predicted from y, and the
 OUT pairs r of y with counts c_r:
@@ -23,17 +23,14 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-from numba import njit
 
 from bpa_ppl.errors import DataError, UsageError, one_of
-from bpa_ppl.nbest import Float32, Float64, Int64
+from bpa_ppl.nbest import Float32
 from bpa_ppl.phrases.pair_features import GENERAL, SIMILARITY, SVM
 from bpa_ppl.phrases.tables import PhraseCounts, PhrasePairs, Side, index_in, sums
 
 #: The mixtures of IN and OUT (Eq. 4): one α, or α_y = c_I(y) / (c_I(y) + β).
 MIXTURES = ("linear", "map")
-#: λ·f beyond which a factor is constant: e^±300 is still far inside the range of a float.
-BOUND = 300.0
 
 
 class Problem(NamedTuple):
@@ -251,39 +248,9 @@ class Phi(NamedTuple):
         weights: (Q,) λ, of the features; empty if counts are not weighted.
     """
 
-    mixing: float
-    gamma: float
-    weights: Float64
-
-
-def constrained(variant: Variant, z: Float64) -> Phi:
-    """Return φ of its unconstrained values: logit α or log β, log γ if it is fitted, and λ.
-
-    >>> constrained(Variant("linear"), np.array([0.0, 0.0, 2.0]))
-    Phi(mixing=0.5, gamma=1.0, weights=array([2.]))
-    """
-    first = float(z[0])
-    mixing = 1 / (1 + np.exp(-first)) if variant.mixture == "linear" else np.exp(first)
-    gamma = float(np.exp(z[1])) if variant.smoothed else 0.0
-    return Phi(float(mixing), gamma, np.asarray(z[1 + variant.smoothed :], np.float64))
-
-
-def unconstrained(variant: Variant, phi: Phi) -> Float64:
-    """Return the unconstrained values of φ, the inverse of `constrained`.
-
-    Raises:
-        UsageError: if a value is out of bounds.
-
-    >>> unconstrained(Variant("map"), Phi(1.0, 1.0, np.array([2.0])))
-    array([0., 0., 2.])
-    """
-    linear = variant.mixture == "linear"
-    if not 0 < phi.mixing < (1.0 if linear else np.inf) or (variant.smoothed and phi.gamma <= 0):
-        message = f"φ is out of bounds: mixing {phi.mixing:g}, γ {phi.gamma:g}"
-        raise UsageError(message, parameter="phi")
-    first = np.log(phi.mixing / (1 - phi.mixing)) if linear else np.log(phi.mixing)
-    smoothing = [np.log(phi.gamma)] if variant.smoothed else []
-    return np.array([first, *smoothing, *phi.weights], np.float64)
+    mixing: Any
+    gamma: Any
+    weights: Any
 
 
 @dataclass(frozen=True)
@@ -309,151 +276,3 @@ class PhiPrior:
             if not 0 < value < np.inf:
                 message = f"a standard deviation is a number above 0, not {value:g}"
                 raise UsageError(message, parameter=name)
-
-    def log_density(self, variant: Variant, z: Float64) -> tuple[float, Float64]:
-        """Return the log density of the unconstrained values, up to a constant, and its gradient.
-
-        It is a density of logit α, log β and log γ, so the density of α is multiplied by α (1 − α).
-
-        >>> PhiPrior().log_density(Variant("map", smoothed=False), np.array([2.0, 1.0]))
-        (-1.0, array([-0.5, -1. ]))
-        """
-        deviation = np.full(len(z), self.weight_deviation)
-        deviation[: 1 + variant.smoothed] = self.scale_deviation
-        gradient = -z / deviation**2
-        value = 0.5 * gradient * z
-        if variant.mixture == "linear":
-            a, b = self.alpha
-            # log of α^a (1 − α)^b, by the logit of α
-            value[0] = -a * np.logaddexp(0.0, -z[0]) - b * np.logaddexp(0.0, z[0])
-            gradient[0] = a - (a + b) / (1 + np.exp(-z[0]))
-        return float(value.sum()), gradient
-
-
-@njit(nogil=True, cache=True)
-def _factors(
-    features: Float32, count: Float64, weights: Float64, logistic: bool
-) -> tuple[Float64, Float64]:
-    """Return the weighted count w of each row, and its derivative by λ·f, (R,) each."""
-    rows, columns = features.shape
-    weighted, slope = np.empty(rows), np.empty(rows)
-    for r in range(rows):
-        eta = 0.0
-        for k in range(columns):
-            eta += weights[k] * features[r, k]
-        inner = abs(eta) < BOUND
-        eta = min(max(eta, -BOUND), BOUND)
-        if logistic:
-            factor = 1.0 / (1.0 + np.exp(-eta))
-            # 1 − factor loses digits if the factor is nearly 1.
-            change = factor / (1.0 + np.exp(eta))
-        else:
-            factor = change = np.exp(eta)
-        weighted[r] = count[r] * factor
-        slope[r] = count[r] * change if inner else 0.0
-    return weighted, slope
-
-
-@njit(nogil=True, cache=True)
-def _weight_gradient(
-    features: Float32, slope: Float64, group: Int64, by_row: Float64, by_group: Float64
-) -> Float64:
-    """Return Σ_r (by_row + by_group of its group) · slope · f_r, (Q,)."""
-    gradient = np.zeros(features.shape[1])
-    for r in range(len(slope)):
-        factor = (by_row[r] + by_group[group[r]]) * slope[r]
-        if factor != 0.0:
-            for k in range(features.shape[1]):
-                gradient[k] += factor * features[r, k]
-    return gradient
-
-
-class MixtureValues(NamedTuple):
-    """The probabilities of the queried pairs (D), and intermediate values.
-
-    Attributes:
-        probability: (D,) p(x | y).
-        outer: (D,) p_o(x | y), 0 where OUT does not have the pair.
-        share: (G,) α_y.
-        divisor: (G,) the denominator of p_o.
-        uniform: (G,) u(x | y).
-        slope: (R,) the derivative of each weighted count by λ·f.
-    """
-
-    probability: Float64
-    outer: Float64
-    share: Float64
-    divisor: Float64
-    uniform: Float64
-    slope: Float64
-
-
-def evaluate_mixture(problem: Problem, variant: Variant, phi: Phi) -> MixtureValues:
-    """Return p(x | y; φ) of the queried pairs of a problem, (D,), and intermediate values.
-
-    Args:
-        problem: from `Variant.apply`.
-        variant: the form of the mixture.
-        phi: its parameters.
-    """
-    if variant.weighted:
-        logistic = variant.link == "logistic"
-        weighted, slope = _factors(problem.features, problem.count, phi.weights, logistic)
-    else:
-        weighted, slope = problem.count, np.zeros_like(problem.count)
-    rows, in_out = np.diff(problem.starts), problem.outside
-    divisor = np.where(
-        in_out, problem.missing * sums(problem.group, weighted, len(rows)) + phi.gamma, 1.0
-    )
-    uniform = in_out / np.maximum(problem.missing * rows, 1.0)
-    if variant.mixture == "map":
-        share = problem.in_total / (problem.in_total + phi.mixing)
-    else:
-        share = np.full(len(problem.in_total), phi.mixing)
-    if variant.complete:
-        share = np.where(in_out, np.where(problem.in_total > 0, share, 0.0), 1.0)
-    group, row = problem.query_group, problem.query_row
-    count = np.append(weighted, 0.0)[row]
-    outer = np.where(row < 0, 0.0, (count + phi.gamma * uniform[group]) / divisor[group])
-    inner = share[group] * problem.query_in
-    probability = inner + (1 - share[group]) * outer
-    return MixtureValues(probability, outer, share, divisor, uniform, slope)
-
-
-def log_likelihood(problem: Problem, variant: Variant, z: Float64) -> tuple[float, Float64]:
-    """Return Σ n(x, y) log p(x | y; φ) over the queried pairs with support, and its gradient.
-
-    Args:
-        problem: from `Variant.apply`.
-        variant: the form of the mixture.
-        z: (d,) the unconstrained values of φ.
-
-    Returns:
-        The value, in nats, and the gradient by z, (d,).
-    """
-    phi = constrained(variant, z)
-    values = evaluate_mixture(problem, variant, phi)
-    used = problem.supported & (problem.weight > 0)
-    probability = np.where(used, values.probability, 1.0)
-    with np.errstate(divide="ignore"):
-        total = float(problem.weight[used] @ np.log(probability[used]))
-    by_probability = np.where(used, problem.weight / np.maximum(probability, 1e-300), 0.0)
-    group, row, groups = problem.query_group, problem.query_row, len(values.share)
-    by_share = sums(group, by_probability * (problem.query_in - values.outer), groups)
-    # By the numerator of p_o, and by its denominator.
-    by_outer = by_probability * (1 - values.share[group]) / values.divisor[group] * (row >= 0)
-    by_divisor = sums(group, -by_outer * values.outer, groups)
-    # The derivative by logit α or log β; a fixed share is 0 or 1.
-    fixed = variant.complete & (~problem.outside | (problem.in_total == 0))
-    change = np.where(fixed, 0.0, values.share * (1 - values.share))
-    gradient = [float(by_share @ change) * (1 if variant.mixture == "linear" else -1)]
-    if variant.smoothed:
-        by_uniform = sums(group, by_outer, groups) * values.uniform
-        gradient.append(phi.gamma * float((by_uniform + by_divisor).sum()))
-    if variant.weighted:
-        by_row = sums(row[row >= 0], by_outer[row >= 0], len(problem.count))
-        by_group = by_divisor * problem.missing
-        gradient.extend(
-            _weight_gradient(problem.features, values.slope, problem.group, by_row, by_group)
-        )
-    return total, np.array(gradient)

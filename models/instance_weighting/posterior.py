@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
-from typing import TYPE_CHECKING, Any, NamedTuple
+from dataclasses import asdict, replace
+from typing import TYPE_CHECKING, Any
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 
 from bpa_ppl.errors import UsageError, checked_seed
-from bpa_ppl.models.instance_weighting.fitting import fit
-from bpa_ppl.models.instance_weighting.mixture import (
-    Phi,
-    PhiPrior,
-    Problem,
-    Variant,
-    constrained,
-    evaluate_mixture,
-    log_likelihood,
-    unconstrained,
+from bpa_ppl.models.instance_weighting.density import (
+    evaluate,
+    hessian,
+    log_densities,
+    placed,
+    probabilities,
 )
+from bpa_ppl.models.instance_weighting.fitting import fit
+from bpa_ppl.models.instance_weighting.mixture import Phi, PhiPrior, Problem, Variant
 from bpa_ppl.nbest import Float64
 from bpa_ppl.notes import log_info
 from bpa_ppl.posterior import Draws, as_draws
@@ -29,20 +29,12 @@ from bpa_ppl.posterior.statistics import POOR_PARETO_K, pareto_smoothed
 if TYPE_CHECKING:
     from bpa_ppl.posterior.arviz_functions import InferenceData
 
-_STEP = 1e-4  # of differences of the gradient, in units of the prior or of the posterior
 _DEGREES = 20.0  # of freedom, of Student's t around the mode
 #: The Laplace covariance is up to seven times too narrow in some of its axes: the warm-up adapts
 #: their scales, which needs a few hundred steps.
 _CHAINS, _WARMUP = 4, 300
 #: NUTS has about a fifth as many effective draws for the worst weight, and the check demands 400.
 _NUTS_DRAWS = 3000
-
-
-class _Approximation(NamedTuple):
-    """The mode of the posterior of the unconstrained values, and a root of its covariance."""
-
-    mode: Float64
-    root: Float64
 
 
 def sample(
@@ -93,20 +85,16 @@ def laplace(
 
     Arguments, result and errors are those of `sample`.
     """
-    problem, prior, size = variant.apply(problem), prior or PhiPrior(), _checked(draws)
-    mode, root = _approximation(problem, variant, prior)
+    problem, prior = variant.apply(problem), prior or PhiPrior()
+    mode, root = _approximation(problem, variant, prior, draws)
     rng = np.random.default_rng(checked_seed(seed))
-    normal = rng.normal(size=(size, len(mode)))
-    student = normal * np.sqrt(_DEGREES / rng.chisquare(_DEGREES, size=(size, 1)))
-    z = mode + student @ root.T
-    terms = np.array([_log_likelihoods(problem, variant, row) for row in z])
-    log_density = terms.sum(axis=1) + [prior.log_density(variant, row)[0] for row in z]
+    normal = rng.normal(size=(draws, len(mode)))
+    student = normal * np.sqrt(_DEGREES / rng.chisquare(_DEGREES, size=(draws, 1)))
+    drawn = _drawn(problem, variant, prior, mode, (mode + student @ root.T)[None])
     log_q = -0.5 * (_DEGREES + len(mode)) * np.log1p((student**2).sum(axis=1) / _DEGREES)
-    log_weight, k_hat = pareto_smoothed((log_density - log_q)[None])
-    attrs = {"sampler": "laplace", "pareto_k": k_hat, "seed": seed}
-    extra = {"kind": "weighted", "log_weight": log_weight}
-    densities = log_density[None], terms[None]
-    return _inference_data(problem, variant, prior, mode, z[None], densities, attrs, extra)
+    log_weight, k_hat = pareto_smoothed(drawn.log_density - log_q)
+    attrs = {**drawn.attrs, "sampler": "laplace", "pareto_k": k_hat, "seed": seed}
+    return to_arviz(replace(drawn, kind="weighted", log_weight=log_weight, attrs=attrs))
 
 
 def nuts(
@@ -123,28 +111,23 @@ def nuts(
 
     Arguments, result and errors are those of `sample`.
     """
-    import jax
-    import jax.numpy as jnp
     from numpyro.infer import MCMC, NUTS
 
-    from bpa_ppl.models.instance_weighting.density import log_density
-
-    problem, prior, size = variant.apply(problem), prior or PhiPrior(), _checked(draws)
-    mode, root = _approximation(problem, variant, prior)
+    problem, prior = variant.apply(problem), prior or PhiPrior()
+    mode, root = _approximation(problem, variant, prior, draws)
     rng = np.random.default_rng(checked_seed(seed))
     start = rng.normal(size=(_CHAINS, len(mode)))
-    with jax.enable_x64(True):
-        data = jax.tree.map(jnp.asarray, problem._replace(names=()))
-        data = data._replace(features=data.features.astype(np.float64))
+    with placed(problem) as data:
 
         def potential_energy(u: jax.Array) -> jax.Array:
-            return -log_density(data, variant, prior, mode + root @ u)
+            density: jax.Array = log_densities(data, variant, prior, mode + root @ u)[0]
+            return -density
 
         kernel = NUTS(potential_fn=potential_energy)
         runner = MCMC(
             kernel,
             num_warmup=_WARMUP,
-            num_samples=-(-size // _CHAINS),
+            num_samples=-(-draws // _CHAINS),
             num_chains=_CHAINS,
             chain_method="vectorized",
             progress_bar=False,
@@ -159,14 +142,10 @@ def nuts(
         runner.run(keys, init_params=jnp.asarray(start), extra_fields=tuple(names))
         u = np.asarray(runner.get_samples(group_by_chain=True))
         fields = jax.device_get(runner.get_extra_fields(group_by_chain=True))
-    z = mode + u @ root.T
-    flat = z.reshape(-1, len(mode))
-    terms = np.array([_log_likelihoods(problem, variant, row) for row in flat])
-    density = terms.sum(axis=1) + [prior.log_density(variant, row)[0] for row in flat]
+    drawn = _drawn(problem, variant, prior, mode, mode + u @ root.T)
     statistics = {names[name]: np.asarray(values) for name, values in fields.items()}
-    densities = density.reshape(z.shape[:2]), terms.reshape(*z.shape[:2], -1)
-    attrs, extra = {"sampler": "nuts", "seed": seed}, {"statistics": statistics}
-    return _inference_data(problem, variant, prior, mode, z, densities, attrs, extra)
+    attrs = {**drawn.attrs, "sampler": "nuts", "seed": seed}
+    return to_arviz(replace(drawn, statistics=statistics, attrs=attrs))
 
 
 def mean_probabilities(
@@ -184,74 +163,48 @@ def mean_probabilities(
     importance, total = sample.importance, np.zeros(len(problem.weight))
     sites = {name: values.reshape(-1, *values.shape[2:]) for name, values in sample.values.items()}
     chosen = np.random.default_rng(0).choice(len(importance), size=draws, p=importance)
-    for draw, times in zip(*np.unique(chosen, return_counts=True), strict=True):
-        site = {name: np.asarray(values[draw], np.float64) for name, values in sites.items()}
-        phi = Phi(float(site[variant.mixing_name]), float(site.get("gamma", 0.0)), site[WEIGHTS])
-        total += times * evaluate_mixture(problem, variant, phi).probability
+    with placed(problem) as data:
+        for draw, times in zip(*np.unique(chosen, return_counts=True), strict=True):
+            site = {name: np.asarray(values[draw], np.float64) for name, values in sites.items()}
+            phi = Phi(site[variant.mixing_name], site.get("gamma", np.zeros(())), site[WEIGHTS])
+            total += times * np.asarray(probabilities(data, variant, phi))
     return total / draws
 
 
-def _checked(draws: int) -> int:
+def _approximation(
+    problem: Problem, variant: Variant, prior: PhiPrior, draws: int
+) -> tuple[Float64, Float64]:
+    """Return the mode of z and a root of its Laplace covariance."""
     if draws < 1:
         message = f"the number of draws must be at least 1, not {draws}"
         raise UsageError(message, parameter="draws")
-    return draws
-
-
-def _approximation(problem: Problem, variant: Variant, prior: PhiPrior) -> _Approximation:
-    """Return the mode and a root of the Laplace covariance, by differences of the gradient."""
-    mode = unconstrained(variant, fit(problem, variant, prior=prior).phi)
-
-    def gradient(z: Float64) -> Float64:
-        return log_likelihood(problem, variant, z)[1] + prior.log_density(variant, z)[1]
-
-    steps = _STEP * np.eye(len(mode))
-    hessian = np.array([gradient(mode - step) - gradient(mode + step) for step in steps])
-    values, vectors = np.linalg.eigh((hessian + hessian.T) / (4 * _STEP))
+    mode = fit(problem, variant, prior=prior).z
+    with placed(problem) as data:
+        precision = -np.asarray(hessian(data, variant, prior, mode))
+    values, vectors = np.linalg.eigh((precision + precision.T) / 2)
     # A flat direction is at most as wide as the prior.
     floor = 1 / max(prior.weight_deviation, prior.scale_deviation) ** 2
-    return _Approximation(mode, vectors / np.sqrt(np.maximum(values, floor)))
+    return mode, vectors / np.sqrt(np.maximum(values, floor))
 
 
-def _log_likelihoods(problem: Problem, variant: Variant, z: Float64) -> Float64:
-    """Return n(x, y) log p(x | y; φ) of the pairs with support."""
-    used = problem.supported & (problem.weight > 0)
-    probability = evaluate_mixture(problem, variant, constrained(variant, z)).probability
-    return np.asarray(problem.weight[used] * np.log(np.maximum(probability[used], 1e-300)))
-
-
-def _inference_data(
-    problem: Problem,
-    variant: Variant,
-    prior: PhiPrior,
-    mode: Float64,
-    z: Float64,
-    densities: tuple[Float64, Float64],
-    attrs: dict[str, Any],
-    extra: dict[str, Any],
-) -> InferenceData:
-    """Return draws (C, D, d) of unconstrained values as those of φ."""
-    phis = [[constrained(variant, row) for row in chain] for chain in z]
-    sites = {variant.mixing_name: np.array([[phi.mixing for phi in chain] for chain in phis])}
+def _drawn(problem: Problem, variant: Variant, prior: PhiPrior, mode: Float64, z: Float64) -> Draws:
+    """Return draws (C, D, d) of unconstrained values as those of φ, with their densities."""
+    flat = z.reshape(-1, len(mode))
+    with placed(problem) as data:
+        values = jax.device_get(evaluate(data, variant, prior, flat))
+    phi, log_density, terms = jax.tree.map(lambda x: x.reshape(*z.shape[:2], *x.shape[1:]), values)
+    sites = {variant.mixing_name: phi.mixing}
     if variant.smoothed:
-        sites["gamma"] = np.array([[phi.gamma for phi in chain] for chain in phis])
-    sites[WEIGHTS] = np.array([[phi.weights for phi in chain] for chain in phis])
+        sites["gamma"] = phi.gamma
+    sites[WEIGHTS] = phi.weights
     size = len(problem.names)
-    log_density, terms = densities
-    return to_arviz(
-        Draws(
-            values=sites,
-            features=problem.names,
-            sites=tuple(sites),
-            log_density=log_density,
-            log_likelihood={"dev": terms.astype(np.float32)},
-            constants={"mode": mode[len(mode) - size :], "prior_mean": np.zeros(size)},
-            attrs={
-                **attrs,
-                "model": "weighted_mixture",
-                "variant": asdict(variant),
-                "prior": asdict(prior),
-            },
-            **extra,
-        )
+    used = problem.supported & (problem.weight > 0)
+    return Draws(
+        values=sites,
+        features=problem.names,
+        sites=tuple(sites),
+        log_density=log_density,
+        log_likelihood={"dev": terms[..., used].astype(np.float32)},
+        constants={"mode": mode[len(mode) - size :], "prior_mean": np.zeros(size)},
+        attrs={"model": "weighted_mixture", "variant": asdict(variant), "prior": asdict(prior)},
     )

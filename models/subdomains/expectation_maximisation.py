@@ -273,7 +273,7 @@ def _score_lexicon(
     for left_out, scored in _folds(len(scores), settings.folds):
         training = (np.where(left_out, 0.0, weights) for weights in history)
         table = lexicons.learned(condition, training)
-        scores += lexicons.log_probabilities(condition, table, scored)
+        scores += lexicons.log_probabilities(condition, table, scored.astype(np.float64))
         log_prior += lexicons.log_prior(condition, table) / settings.folds
     return scores, log_prior
 

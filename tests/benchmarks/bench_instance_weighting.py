@@ -53,7 +53,6 @@ from scipy.optimize import minimize
 
 import bpa_ppl as bpa
 from bpa_ppl.features.lm import LanguageModel
-from bpa_ppl.features.phrases import PhraseMixture
 from bpa_ppl.models import Isotropic
 from bpa_ppl.models.instance_weighting import (
     FORMS,
@@ -65,7 +64,8 @@ from bpa_ppl.models.instance_weighting import (
     variant_named,
     weigh,
 )
-from bpa_ppl.models.instance_weighting.mixture import MIXTURES, log_likelihood, unconstrained
+from bpa_ppl.models.instance_weighting.density import log_densities, placed
+from bpa_ppl.models.instance_weighting.mixture import MIXTURES
 from bpa_ppl.models.instance_weighting.posterior import laplace, nuts
 from bpa_ppl.phrases import (
     PhraseCounts,
@@ -85,6 +85,7 @@ from bpa_ppl.phrases.pair_features import (
     read_corpus,
     svm_feature,
 )
+from bpa_ppl.phrases.phrase_mixture import PhraseMixture
 from bpa_ppl.phrases.tables import index_in
 from bpa_ppl.posterior.statistics import POOR_PARETO_K
 from bpa_ppl.text.language_model import NgramModel
@@ -200,12 +201,11 @@ def settings_table(options: Any) -> None:
 def negative_log_density(problem: Problem) -> Callable[[np.ndarray], float]:
     """Return the objective of the fit of the weighted MAP mixture, per occurrence."""
     weighted = variant("weighted", "map")
-    applied = weighted.apply(problem)
-    total = applied.weight[applied.supported].sum()
+    total = problem.weight[problem.supported].sum()
 
     def objective(z: np.ndarray) -> float:
-        density = log_likelihood(applied, weighted, z)[0] + PRIOR.log_density(weighted, z)[0]
-        return float(-density / total)
+        with placed(weighted.apply(problem)) as data:
+            return float(-log_densities(data, weighted, PRIOR, z)[0] / total)
 
     return objective
 
@@ -229,7 +229,7 @@ def speed_table(options: Any) -> None:
     settings = {"method": "L-BFGS-B", "options": {"maxfun": 50_000, "gtol": 1e-7}}
     start = np.zeros(weighted.size(problem))
     plain = best_time(partial(minimize, objective, start, **settings))
-    reached = objective(unconstrained(weighted, fitted.result.phi))
+    reached = objective(fitted.result.z)
     table = Table("weighted, prior", "seconds", "log density", "times as long")
     table.row("fit", fitted.seconds, f"{-reached:.6f}", 1.0)
     ratio = plain.seconds / fitted.seconds
@@ -243,7 +243,7 @@ def restarts_table(options: Any) -> None:
         problem, weighted = read_corpora(options.keep).problem(side), variant("weighted", "map")
         objective = negative_log_density(problem)
         fits = (fit(problem, weighted, prior=PRIOR, starts=starts) for starts in (0, 100))
-        cells = (f"{-objective(unconstrained(weighted, one.phi)):.9f}" for one in fits)
+        cells = (f"{-objective(one.z):.9f}" for one in fits)
         table.row(f"predicting the {side}", *cells)
 
 

@@ -39,7 +39,7 @@ from bpa_ppl.models.subdomains.lexicon import Lexicons
 from bpa_ppl.phrases import NumberedText, Subdomains
 from bpa_ppl.workers import parallel_workers
 
-sys.path.append(str(Path(__file__).resolve().parents[1] / "models"))
+sys.path.append(str(Path(__file__).resolve().parents[1] / "phrases"))
 
 from planted import planted
 
@@ -139,10 +139,12 @@ def dictionary_step(
 
 def compiled_step(lexicons: Lexicons, weights: np.ndarray) -> np.ndarray:
     """Run the same step with compiled lexicons."""
-    lexicon, scores = lexicons.flat("source"), np.zeros(weights.shape)
+    text, scores = lexicons.texts["source"], np.zeros(weights.shape)
     for z in range(weights.shape[1]):
-        lexicons.step("source", lexicon, weights[:, z])
-        scores[:, z] = lexicons.log_probabilities("source", lexicon, np.ones(len(scores), bool))
+        lexicon = text.flat()
+        sums = text.sums(lexicon, weights[:, z])
+        scores[:, z] = text.log_probabilities(sums, weights[:, z])
+        text.re_estimate(lexicon, sums, weights[:, z])
     return scores
 
 

@@ -1,4 +1,4 @@
-"""`bpa phrases`, `bpa subdomains`, and `bpa report` and features of subdomains."""
+"""`bpa phrases` and `bpa subdomains`, and features of subdomains."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ import pytest
 from command_line import refused, run, start, succeed
 
 import bpa_ppl as bpa
-from bpa_ppl.diagnostics.subdomains import subdomains_page
 from bpa_ppl.models.instance_weighting import Variant
 from bpa_ppl.models.instance_weighting import weigh as weigh_tables
 from bpa_ppl.models.subdomains import induce
@@ -26,6 +25,7 @@ from bpa_ppl.phrases import (
     read_table,
     write_counts,
 )
+from bpa_ppl.phrases.page import subdomains_page
 from bpa_ppl.phrases.pair_features import pair_features, read_corpus
 
 
@@ -354,7 +354,7 @@ def subdomains(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Subdomains:
 def test_the_page_is_that_of_the_library(
     subdomains: Subdomains, phrases: tuple[object, ...], pairs: object
 ) -> None:
-    done = run("report", "z.parquet", "-o", "z.html", "--min-count", 2, *phrases)
+    done = run("phrases", "report", "z.parquet", "-o", "z.html", "--min-count", 2, *phrases)
     assert done == (0, "", "wrote z.html\n")
     top = 8 if pairs else 3
     page = subdomains_page(
@@ -379,7 +379,7 @@ def test_features_with_their_settings(subdomains: Subdomains) -> None:
     np.testing.assert_allclose(more.features[1, 1:], [0, 0, 0, 0], atol=1e-7)
 
 
-REPORT = ("report", "z.parquet", "-o", "r")
+REPORT = ("phrases", "report", "z.parquet", "-o", "r")
 FEATURES = ("features", "nbest", "-s", "src", "-o", "more.jsonl", "--add")
 
 
@@ -391,11 +391,8 @@ FEATURES = ("features", "nbest", "-s", "src", "-o", "more.jsonl", "--add")
             (*REPORT, "--lists", "nbest", "-s", "src", "--phrases", "table.txt"),
             "(--phrases)",
         ),
-        ((*REPORT, "--moved-file", "lm=x"), "--moved-file"),
         ((*REPORT, "--min-count", 0), "(--min-count)"),
-        (("report", "table.parquet", "-o", "r"), "table.parquet: not a file of subdomains"),
-        (("report", "src", "-o", "r", "--phrases", "table.txt"), "(--phrases)"),
-        (("report", "src", "-o", "r"), "src: "),
+        (("phrases", "report", "table.parquet", "-o", "r"), "not a file of subdomains"),
         ((*FEATURES, "invariance=src"), "src: not a file of subdomains"),
         ((*FEATURES, "phrases=z.parquet"), "z.parquet: a file of subdomains"),
     ],

@@ -16,8 +16,8 @@ from bpa_ppl.decoding import rerank_to
 from bpa_ppl.decoding.improvement import evaluate_improvement
 from bpa_ppl.decoding.report import report_page, texts_of
 from bpa_ppl.diagnostics.choices import changes_section
-from bpa_ppl.diagnostics.comparison.comparison import changed_translations
 from bpa_ppl.diagnostics.improvement import Improvement, improvement_section
+from bpa_ppl.experiments.comparison.comparison import changed_translations
 from bpa_ppl.options import AdaptOptions, RerankOptions
 from bpa_ppl.quality import resolve
 from bpa_ppl.registry import LIKELIHOODS, METRICS

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 import bpa_ppl as bpa
-from bpa_ppl.diagnostics import target, with_predictions
+from bpa_ppl.diagnostics import with_predictions
+from bpa_ppl.experiments import target
 from bpa_ppl.posterior.arviz_functions import generation
 
 pytestmark = pytest.mark.skipif(generation() >= 1, reason="ArviZ 1 has other plots")

@@ -17,8 +17,8 @@ from external_posterior import autoregressive, external_posterior
 from bpa_ppl.diagnostics.baselines.table import SYSTEM, BaselineComparison, BaselineRow, Baselines
 from bpa_ppl.diagnostics.pages.page import Section, SideBySide, Table
 from bpa_ppl.diagnostics.report_page import posterior_page
-from bpa_ppl.diagnostics.subdomains import subdomains_page
 from bpa_ppl.phrases import NumberedText, Subdomains
+from bpa_ppl.phrases.page import subdomains_page
 
 #: Measures the page, and writes what it finds into it.
 MEASURE = """<script>window.onload = () => {

@@ -17,7 +17,7 @@ from small_demo import write_small_demo
 
 import bpa_ppl
 from bpa_ppl import DataError, NBest, UsageError, Weights, corpus_score
-from bpa_ppl.experiments import read_study, run_study
+from bpa_ppl.experiments import read_study, redecode, run_study
 from bpa_ppl.experiments.decoder import Decoder, Decoding
 from bpa_ppl.experiments.results import read_results
 from bpa_ppl.experiments.running import material
@@ -25,7 +25,6 @@ from bpa_ppl.experiments.study import Cell, Study, draw_sentences, named_methods
 from bpa_ppl.models import Oracle
 from bpa_ppl.options import PRESETS, AdaptOptions
 from bpa_ppl.registry import PRIORS
-from bpa_ppl.tuning import redecode
 
 SCRIPT = Path(__file__).with_name("source_decoder.py")
 SENTENCES, HYPOTHESES = 16, 5

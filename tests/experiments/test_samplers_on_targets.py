@@ -14,8 +14,8 @@ from scipy.stats import binom
 
 from bpa_ppl import Draws, UsageError
 from bpa_ppl.diagnostics import Report
-from bpa_ppl.diagnostics.targets import target
 from bpa_ppl.experiments import targets
+from bpa_ppl.experiments.known_targets import target
 from bpa_ppl.experiments.targets import compare_on_targets, judged, write_targets
 
 GAUSSIAN = replace(target("correlated"), mean=np.zeros(10), covariance=np.eye(10))

@@ -38,4 +38,4 @@ def test_only_phrases_of_the_table_are_found() -> None:
     result = [int(places[node]) if node >= 0 else -1 for node in nodes]
     assert result == [2, -1, 1, -1, -1, -1, 3, -1]
     # New phrases get new numbers.
-    assert tree.words([b"a zut b"])[0].tolist() == [0, 3, 1]
+    assert tree.words([b"a zut b"])[0].tolist() == [1, 4, 2]

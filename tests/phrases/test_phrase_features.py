@@ -9,9 +9,9 @@ import pytest
 from raising import raises
 
 from bpa_ppl import BpaWarning, DataError, NBest, add_features, iter_nbest
-from bpa_ppl.features.phrases import PhraseMixture
 from bpa_ppl.formats.streams import read_lines
 from bpa_ppl.phrases import PhraseCounts, PhraseTable, mix, read_counts, write_table
+from bpa_ppl.phrases.phrase_mixture import PhraseMixture
 
 PAIRS = PhraseCounts.of(
     ["le", "chat", "le chat", "noir"], ["the", "cat", "the cat", "black"], [4, 2, 1, 1]

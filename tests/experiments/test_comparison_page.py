@@ -16,16 +16,16 @@ from matplotlib.figure import Figure
 from raising import raises
 
 from bpa_ppl import DataError, UsageError
-from bpa_ppl.diagnostics.calibration import Replication, calibrate, calibration_page
-from bpa_ppl.diagnostics.comparison.comparison import (
+from bpa_ppl.diagnostics.pages.figures import empty_figure, log_axis
+from bpa_ppl.experiments.calibration import Replication, calibrate, calibration_page
+from bpa_ppl.experiments.comparison.comparison import (
     FAILED,
     Comparison,
     SamplerResult,
     compare,
 )
-from bpa_ppl.diagnostics.comparison.efficiency import Efficiency, shown
-from bpa_ppl.diagnostics.comparison.page import comparison_page, figures, write_comparison
-from bpa_ppl.diagnostics.pages.figures import empty_figure, log_axis
+from bpa_ppl.experiments.comparison.efficiency import Efficiency, shown
+from bpa_ppl.experiments.comparison.page import comparison_page, figures, write_comparison
 
 NAMES = ("LM0", "<script>TM0</script>")
 

@@ -39,35 +39,34 @@ def agreement(result: Subdomains, truth: np.ndarray) -> float:
 
 
 @pytest.mark.parametrize("given", SIDES)
-def test_lexicon_of_a_part_agrees_with_ibm1(given: Side) -> None:
+def test_weights_select_a_part_of_the_text(given: Side) -> None:
     source, target = map(sentences_of, planted(2, 150, 0.5, words=30, length=6)[:2])
     source[3], target[5] = [], []
     first, second = (source, target) if given == "source" else (target, source)
-    chosen = np.random.default_rng(0).random(150) < 0.5
-    chosen[[3, 5]] = False
-    part = np.flatnonzero(chosen)
+    weights = (np.random.default_rng(0).random(150) < 0.5).astype(float)
+    weights[[3, 5]] = 0.0
+    part = np.flatnonzero(weights)
     lexicons = Lexicons(NumberedText.of(source), NumberedText.of(target), 0.0)
-    table = lexicons.flat(given)
+    text = lexicons.texts[given]
+    table = text.flat()
     for _ in range(3):
-        table = lexicons.step(given, table, chosen.astype(float))
+        text.re_estimate(table, text.sums(table, weights), weights)
     part_of_text = [first[n] for n in part], [second[n] for n in part]
     expected = IBM1.estimate(*part_of_text, 3).log_probabilities(*part_of_text)
-    result = lexicons.log_probabilities(given, table, chosen)
+    result = lexicons.log_probabilities(given, table, weights)
     np.testing.assert_allclose(result[part], expected, rtol=1e-12)
-    assert not result[~chosen].any()
+    assert not result[weights == 0].any()
 
 
 def test_pseudo_counts_interpolate_with_the_whole_lexicon() -> None:
-    source, target = SMALL
-    lexicons = Lexicons(source, target, 2.0)
-    weights = np.random.default_rng(0).random(len(source))
-    table = lexicons.learned("source", [weights])
-    plain = lexicons.step("source", lexicons.whole_corpus["source"], weights)
-    np.testing.assert_allclose(np.bincount(lexicons.words["source"], table[0]), 1.0)
-    assert table[1].sum() == pytest.approx(1.0)
-    between = np.minimum(plain[0], lexicons.whole_corpus["source"][0]) - 1e-12
-    assert (between <= table[0]).all()
-    assert not np.allclose(table[0], plain[0])
+    lexicons, plain = Lexicons(*SMALL, 2.0), Lexicons(*SMALL, 0.0)
+    weights = np.random.default_rng(0).random(len(SMALL[0]))
+    whole = lexicons.whole_corpus["source"]
+    tables = [each.learned("source", [weights]) for each in (lexicons, plain)]
+    starts = lexicons.texts["source"].rows[0]
+    np.testing.assert_allclose(np.add.reduceat(tables[0], starts[:-1]), 1.0)
+    assert (np.minimum(tables[1], whole) - 1e-12 <= tables[0]).all()
+    assert not np.allclose(*tables)
 
 
 def parameter_tables(
@@ -87,10 +86,12 @@ def parameter_tables(
     lexicons, sizes = Lexicons(*SMALL, 0.0), [len(text.words) for text in SMALL]
     for (given, predicted), (n, m) in zip((SIDES, SIDES[::-1]), (sizes, sizes[::-1]), strict=True):
         dense = np.zeros((k, n + 1, m))
-        words = lexicons.words[given], lexicons.words[predicted]
+        starts, columns = lexicons.texts[given].rows
+        # The empty word, the first row of a lexicon, is the last one of the program.
+        words = np.repeat(np.arange(n + 1), np.diff(starts)) - 1
         for z in range(k):
             weight_history = [entry.pair_weights(z, given) for entry in result[first : step + 1]]
-            dense[z][words], dense[z][-1] = lexicons.learned(given, weight_history)
+            dense[z][words, columns] = lexicons.learned(given, weight_history)
         created[f"{predicted}_given"] = dense
     return created
 

@@ -1,4 +1,4 @@
-"""Commands that compare: `compare`, `calibrate`, `sweep`, `tune`, `experiment`, `demo` etc."""
+"""Commands that compare: `compare`, `calibrate`, `sweep`, `tune`, `experiment`, `figures`."""
 
 from __future__ import annotations
 
@@ -124,9 +124,9 @@ def compare(
     if not nbest or not weights:
         problem = "give n-best lists and their weights, or a target with known answers (--target)"
         raise UsageError(problem, parameter="weights" if nbest else "nbest", code="missing")
-    from bpa_ppl.diagnostics.comparison.comparison import FAILED
-    from bpa_ppl.diagnostics.comparison.page import write_comparison
     from bpa_ppl.diagnostics.pages.figures import FIGURE_KINDS
+    from bpa_ppl.experiments.comparison.comparison import FAILED
+    from bpa_ppl.experiments.comparison.page import write_comparison
     from bpa_ppl.experiments.samplers import compare_samplers
     from bpa_ppl.formats.parts import make_folder
 
@@ -221,7 +221,7 @@ def calibrate(
         jobs: Number of threads.
         seed: The same seed gives the same ranks.
     """
-    from bpa_ppl.diagnostics.calibration import calibration_page
+    from bpa_ppl.experiments.calibration import calibration_page
     from bpa_ppl.experiments.samplers import calibrate_sampler
     from bpa_ppl.formats.streams import atomic_writer
 
@@ -331,9 +331,9 @@ def tune(
     if decoder is None:
         found = bpa.tuning.reestimate(lists, canonical, **arguments)
     else:
-        from bpa_ppl.tuning.redecoding import DecoderCommand
+        from bpa_ppl.experiments.redecoding import DecoderCommand
 
-        found = bpa.tuning.redecode(
+        found = bpa.experiments.redecode(
             lists,
             canonical,
             DecoderCommand(decoder, read, template, lists.sources or ()),
@@ -467,17 +467,3 @@ def figures(results: Path, kind: str = "png", quiet: shared.Quiet = False) -> No
     from bpa_ppl.experiments.page import write_figures
 
     _echo_files(write_figures(results, kind=kind), quiet)
-
-
-def demo(
-    output: shared.OutputPath = Path("demo-output"), seed: int = 0, quiet: shared.Quiet = False
-) -> None:
-    """Adapt to 50 sentences of a package leaflet, check, and rerank the other sentences.
-
-    Args:
-        output: Folder of the results.
-        seed: Seed of the split and of the sampler.
-    """
-    from bpa_ppl.demo import run_demo
-
-    print(run_demo(output, seed=seed, progress=not quiet))

@@ -13,7 +13,8 @@ from raising import raises
 from scipy.stats import binom, energy_distance
 
 from bpa_ppl import DataError, Draws, NotConverged, corpus_score
-from bpa_ppl.diagnostics.comparison.comparison import (
+from bpa_ppl.diagnostics.estimates import holm, nearly_independent, runs_together
+from bpa_ppl.experiments.comparison.comparison import (
     AGREES,
     DIFFERS,
     INCONCLUSIVE,
@@ -23,12 +24,11 @@ from bpa_ppl.diagnostics.comparison.comparison import (
     changed_translations,
     compare,
 )
-from bpa_ppl.diagnostics.comparison.statistics import (
+from bpa_ppl.experiments.comparison.statistics import (
     bias_bound,
     discrepancies,
     joint_distance,
 )
-from bpa_ppl.diagnostics.estimates import holm, nearly_independent, runs_together
 from bpa_ppl.posterior import as_draws
 from bpa_ppl.posterior.arviz_functions import InferenceData
 

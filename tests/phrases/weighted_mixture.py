@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpyro
 import numpyro.distributions as dist
 
-from bpa_ppl.models.instance_weighting import PhiPrior, Problem, Variant
+from bpa_ppl.models.instance_weighting import Phi, PhiPrior, Problem, Variant
 from bpa_ppl.models.instance_weighting.density import log_likelihoods
 
 
@@ -32,6 +32,6 @@ def weighted_mixture(problem: Problem, variant: Variant, prior: PhiPrior) -> Non
     gamma = numpyro.sample("gamma", scale) if variant.smoothed else jnp.zeros(())
     wide = dist.Normal(0.0, prior.weight_deviation).expand([len(problem.names)])
     weights = numpyro.sample("weights", wide.to_event(1))
-    each = log_likelihoods(problem._replace(names=()), variant, mixing, gamma, weights)
+    each = log_likelihoods(problem._replace(names=()), variant, Phi(mixing, gamma, weights))
     with numpyro.plate("pair", len(problem.weight)):
         numpyro.factor("dev", each)

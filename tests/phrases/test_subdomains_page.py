@@ -11,7 +11,8 @@ from html_outline import Outline
 from raising import raises
 
 from bpa_ppl import UsageError
-from bpa_ppl.diagnostics.subdomains import (
+from bpa_ppl.phrases import NumberedText, Subdomains
+from bpa_ppl.phrases.page import (
     along,
     associated_words,
     frequent_phrases,
@@ -19,7 +20,6 @@ from bpa_ppl.diagnostics.subdomains import (
     subdomains_page,
     typical_words,
 )
-from bpa_ppl.phrases import NumberedText, Subdomains
 
 K, PAIRS = 3, 240
 SHARED = ["le:the", "de:of", ",:,"]

@@ -10,8 +10,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bpa_ppl.diagnostics.checks import check
-from bpa_ppl.diagnostics.comparison.efficiency import Efficiency, efficiency, shown, shown_interval
-from bpa_ppl.diagnostics.comparison.statistics import (
+from bpa_ppl.diagnostics.estimates import largest_r_hat, runs_together, smallest_ess
+from bpa_ppl.diagnostics.pages.page import Outcome, Table
+from bpa_ppl.diagnostics.provenance import different_data
+from bpa_ppl.errors import DataError, NotConverged
+from bpa_ppl.experiments.comparison.efficiency import Efficiency, efficiency, shown, shown_interval
+from bpa_ppl.experiments.comparison.statistics import (
     PROBABILITY,
     BiasBound,
     Discrepancy,
@@ -20,10 +24,6 @@ from bpa_ppl.diagnostics.comparison.statistics import (
     discrepancies,
     joint_distance,
 )
-from bpa_ppl.diagnostics.estimates import largest_r_hat, runs_together, smallest_ess
-from bpa_ppl.diagnostics.pages.page import Outcome, Table
-from bpa_ppl.diagnostics.provenance import different_data
-from bpa_ppl.errors import DataError, NotConverged
 from bpa_ppl.nbest import NBest
 from bpa_ppl.posterior import Draws, as_draws
 from bpa_ppl.posterior.statistics import copied_chains

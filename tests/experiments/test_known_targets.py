@@ -11,7 +11,7 @@ from scipy.special import log_expit, logsumexp
 from scipy.stats import halfnorm, norm
 
 from bpa_ppl import UsageError
-from bpa_ppl.diagnostics.targets import TARGETS, KnownTarget, target
+from bpa_ppl.experiments.known_targets import TARGETS, KnownTarget, target
 
 
 def differences(known: KnownTarget) -> Array:

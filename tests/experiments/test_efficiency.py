@@ -12,8 +12,8 @@ from raising import raises
 from scipy.stats import norm, rankdata
 
 from bpa_ppl import DataError, Draws
-from bpa_ppl.diagnostics.comparison.comparison import DIFFERS, FAILED, NOT_CONVERGED, compare
-from bpa_ppl.diagnostics.comparison.efficiency import (
+from bpa_ppl.experiments.comparison.comparison import DIFFERS, FAILED, NOT_CONVERGED, compare
+from bpa_ppl.experiments.comparison.efficiency import (
     Efficiency,
     RunCost,
     ess_of_means,

@@ -15,8 +15,8 @@ from scipy.stats import kstest
 from targets import plane
 
 from bpa_ppl import UsageError
-from bpa_ppl.diagnostics.calibration import RANKED, Replication, calibrate
 from bpa_ppl.diagnostics.estimates import bands, uniformity
+from bpa_ppl.experiments.calibration import RANKED, Replication, calibrate
 from bpa_ppl.experiments.samplers import LOG_LIKELIHOOD, calibrate_sampler, simulated
 from bpa_ppl.models import Prior
 from bpa_ppl.sampling import target_of

@@ -11,8 +11,8 @@ from msgspec import Meta
 from bpa_ppl.component import NotNegative, Positive
 from bpa_ppl.errors import UsageError, one_of
 from bpa_ppl.features.base import Features, FeatureSource, UnknownCheck
-from bpa_ppl.features.segmentations import SEGMENTATION, numbered_pairs
 from bpa_ppl.nbest import Float64, NBest
+from bpa_ppl.phrases.segmentations import SEGMENTATION, numbered_pairs
 from bpa_ppl.phrases.subdomains import (
     CountedPhrases,
     Counting,

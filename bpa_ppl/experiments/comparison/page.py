@@ -14,22 +14,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.stats import norm
 
-from bpa_ppl.diagnostics.comparison.comparison import (
-    AGREES,
-    DIFFERS,
-    LEVEL,
-    Comparison,
-    SamplerResult,
-)
-from bpa_ppl.diagnostics.comparison.efficiency import (
-    Efficiency,
-    Rank,
-    RunCost,
-    ranking,
-    shown,
-    shown_interval,
-)
-from bpa_ppl.diagnostics.comparison.statistics import Discrepancy
 from bpa_ppl.diagnostics.pages.figures import (
     FIGURE_KINDS,
     empty_figure,
@@ -49,6 +33,22 @@ from bpa_ppl.diagnostics.pages.page import (
     write_page,
 )
 from bpa_ppl.errors import one_of
+from bpa_ppl.experiments.comparison.comparison import (
+    AGREES,
+    DIFFERS,
+    LEVEL,
+    Comparison,
+    SamplerResult,
+)
+from bpa_ppl.experiments.comparison.efficiency import (
+    Efficiency,
+    Rank,
+    RunCost,
+    ranking,
+    shown,
+    shown_interval,
+)
+from bpa_ppl.experiments.comparison.statistics import Discrepancy
 from bpa_ppl.formats.parts import make_folder
 from bpa_ppl.formats.streams import atomic_writer
 from bpa_ppl.quality.bootstrap import ScoreDifference

@@ -1,4 +1,7 @@
-"""`bpa phrases` and `bpa subdomains`: phrase tables, and latent subdomains of a corpus."""
+"""Phrase tables: extract phrase pairs from aligned text, and mix tables for a domain.
+
+The commands `bpa phrases` and `bpa subdomains`, which also induces latent subdomains.
+"""
 
 from __future__ import annotations
 
@@ -340,3 +343,46 @@ def subdomains(
     state.unlink(missing_ok=True)
     shares = ", ".join(f"{100 * share:.0f} %" for share in sorted(found.weights, reverse=True))
     shared.echo_status(f"{len(found):,} sentence pairs in {found.k} subdomains: {shares}", quiet)
+
+
+def report(
+    subdomains: Path,
+    output: shared.Output,
+    reading: shared.Reading,
+    nbest: Annotated[str | None, typer.Option("--nbest", "--lists")] = None,
+    sources: shared.Sources = None,
+    phrases: str | None = None,
+    min_count: int = 50,
+    top: int = 8,
+    quiet: shared.Quiet = False,
+) -> None:
+    """Write a self-contained HTML page about latent subdomains.
+
+    Args:
+        subdomains: Subdomains of `bpa subdomains`.
+        output: Page (HTML); - for stdout.
+        nbest: N-best lists with segmentations, to show their phrases.
+        phrases: Phrase table, to show its phrases.
+        min_count: Show phrases that occur at least so often.
+        top: Number of words, phrases and pairs to show.
+    """
+    from bpa_ppl.phrases.page import subdomains_page
+    from bpa_ppl.phrases.segmentations import phrase_pairs
+
+    if nbest is not None and phrases is not None:
+        raise UsageError(
+            "--nbest gives the phrases to show: leave one out", parameter="phrases", code="conflict"
+        )
+    pairs: Any = None if nbest is None else phrase_pairs(reading.read(nbest, None, sources))
+    if phrases is not None:
+        table = bpa.phrases.read_pairs(phrases)
+        pairs = table.texts("source").to_pylist(), table.texts("target").to_pylist()
+    html = subdomains_page(
+        bpa.phrases.Subdomains.load(subdomains),
+        title=f"Subdomains {subdomains.name}",
+        pairs=pairs,
+        min_count=min_count,
+        top=top,
+    )
+    bpa.diagnostics.write_page(html, output)
+    shared.echo_status(f"wrote {output}", quiet or output == "-")

@@ -13,9 +13,9 @@ import pytest
 from raising import raises
 
 from bpa_ppl import BpaWarning, DataError, NBest, UsageError, add_features
-from bpa_ppl.features.invariance import MEASURES, Invariance
 from bpa_ppl.features.recipes import recorded, sources_from_records
 from bpa_ppl.phrases import NumberedText, Subdomains
+from bpa_ppl.phrases.invariance import MEASURES, Invariance
 
 K = 3
 RNG = np.random.default_rng(11)

@@ -10,8 +10,8 @@ import numpy as np
 from bpa_ppl.component import Share
 from bpa_ppl.errors import DataError
 from bpa_ppl.features.base import Features, FeatureSource, UnknownCheck
-from bpa_ppl.features.segmentations import SEGMENTATION, numbered_pairs
 from bpa_ppl.nbest import NBest
+from bpa_ppl.phrases.segmentations import SEGMENTATION, numbered_pairs
 from bpa_ppl.phrases.table_files import read_table
 from bpa_ppl.phrases.tree import PhraseTree
 
