@@ -27,7 +27,6 @@ from dataclasses import replace
 
 import jax
 import numpy as np
-from scipy.optimize import minimize_scalar
 
 from bpa_ppl.errors import DataError
 from bpa_ppl.models import Prior
@@ -82,6 +81,8 @@ def learn_scale(
         features: K, how many features the prior scales.
         scale_prior: of τ.
     """
+    from scipy.optimize import minimize_scalar  # slow to import
+
     expected = scale_prior.median(features)
     with jax.enable_x64(True):
         target = target_of(prior_of(expected))

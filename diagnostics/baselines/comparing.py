@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
-from scipy.stats import rankdata
 
 from bpa_ppl.diagnostics.baselines.table import (
     BEST,
@@ -246,7 +245,9 @@ def association(scores: Float64, gains: Float64, offsets: Int64) -> float:
     """
     total, variance = 0.0, 0.0
     for first, end in pairwise(offsets.tolist()):
-        ranked = rankdata(gains[first:end]) - (end - first + 1) / 2
+        _, level, size = np.unique(gains[first:end], return_inverse=True, return_counts=True)
+        # Mean ranks, minus their mean.
+        ranked = (np.cumsum(size) - (size - 1) / 2)[level] - (end - first + 1) / 2
         centred = scores[first:end] - scores[first:end].mean()
         unit = np.sqrt(centred @ centred * (ranked @ ranked) / max(end - first - 1, 1))
         if unit > 0:
