@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +16,7 @@ from bpa_ppl.progress import Reporter
 from bpa_ppl.quality.base import Metric, Score, resolve
 from bpa_ppl.quality.column import judged_lists
 from bpa_ppl.quality.scoreboard import cells, choice_scores
-from bpa_ppl.quality.scoring import sentence_scores
+from bpa_ppl.quality.scoring import scores_and_gains, sentence_scores
 from bpa_ppl.tables import text_table
 
 #: Which of several best hypotheses is the oracle: the one with the highest score, or all.
@@ -163,10 +163,28 @@ def oracles(
     ([1], [0.0], [1])
     """
     require(nbest, NBest, "oracles are chosen from n-best lists (NBest)", "nbest")
-    one_of(ties, TIES, "tie policy", "ties")
-    ranking = _ranking(nbest, None if ties == "shared" else preference, "preference")
-    options = {"jobs": jobs, "cache": cache, "progress": progress}
-    return _judge(nbest, metric, ranking, ties, only_best=True, **options)[0]
+
+    def scores(lists: NBest, config: Metric) -> Float64:
+        options = {"jobs": jobs, "cache": cache, "progress": progress}
+        return sentence_scores(lists, config, only_best=True, **options)
+
+    return _chosen(nbest, metric, ties, preference, scores)
+
+
+def oracles_and_gains(
+    nbest: NBest, metric: Metric, *, ties: str, preference: npt.ArrayLike | None, **options: Any
+) -> tuple[Oracles, Float64]:
+    """Return the oracles and the gain of every hypothesis, from one pass over the texts.
+
+    Args:
+        nbest: lists of hypotheses that the metric has a value for: see `judged_lists`.
+        metric: with its settings.
+        ties: as for `oracles`.
+        preference: as for `oracles`.
+        options: `jobs`, `cache` and `progress`, as for `oracles`.
+    """
+    scores, gains = scores_and_gains(nbest, metric, **options)
+    return _chosen(nbest, metric, ties, preference, lambda *_: scores), gains
 
 
 def headroom(
@@ -208,8 +226,12 @@ def headroom(
     """
     require(nbest, NBest, "headroom is of n-best lists (NBest)", "nbest")
     ranking = _ranking(nbest, scores, "scores")
-    options = {"jobs": jobs, "cache": cache, "progress": progress}
-    best, config, gains, order = _judge(nbest, metric, ranking, ties, only_best=False, **options)
+
+    def of_all(lists: NBest, config: Metric) -> Float64:
+        options = {"jobs": jobs, "cache": cache, "progress": progress}
+        return sentence_scores(lists, config, only_best=False, **options)
+
+    best, config, gains, order = _judge(nbest, metric, ranking, ties, of_all)
     is_judged = ~np.isnan(gains)
     _, is_worst = _highest(nbest, np.where(is_judged, -gains, -np.inf))
     choices = {
@@ -223,10 +245,27 @@ def headroom(
     return Headroom(corpus_scores, best)
 
 
+def _chosen(
+    nbest: NBest,
+    metric: str | Metric,
+    ties: str,
+    preference: npt.ArrayLike | None,
+    score: Callable[[NBest, Metric], Float64],
+) -> Oracles:
+    """Return the oracles; arguments are those of `oracles` and `_judge`."""
+    one_of(ties, TIES, "tie policy", "ties")
+    ranking = _ranking(nbest, None if ties == "shared" else preference, "preference")
+    return _judge(nbest, metric, ranking, ties, score)[0]
+
+
 def _judge(
-    nbest: NBest, metric: str | Metric, ranking: Float64, ties: str, **options: Any
+    nbest: NBest,
+    metric: str | Metric,
+    ranking: Float64,
+    ties: str,
+    score: Callable[[NBest, Metric], Float64],
 ) -> tuple[Oracles, Metric, Float64, Float64]:
-    """Score lists and choose oracles; the options are those of `sentence_scores`.
+    """Score lists by a function of those with a value of the metric, and choose oracles.
 
     Returns:
         the oracles; the metric with its settings; (hypotheses,) sentence scores, higher is better,
@@ -236,7 +275,7 @@ def _judge(
     lists, rows = judged_lists(nbest, config)
     one_of(ties, TIES, "tie policy", "ties")
     gains = np.full(len(ranking), np.nan)
-    gains[rows] = config.signed(sentence_scores(lists, config, **options))
+    gains[rows] = config.signed(score(lists, config))
     order = np.zeros(len(ranking)) if ties == "shared" else ranking
     is_judged = ~np.isnan(gains)
     highest, is_best = _highest(nbest, np.where(is_judged, gains, -np.inf))
