@@ -48,7 +48,7 @@ from bpa_ppl.posterior import Draws
 from bpa_ppl.posterior.adapter import to_arviz
 from bpa_ppl.posterior.draws import SAMPLING_TIME, WEIGHTS
 from bpa_ppl.progress import Reporter, inherited_progress, reporter
-from bpa_ppl.quality import Metric, resolve
+from bpa_ppl.quality import Metric, Oracles, resolve
 from bpa_ppl.quality.base import default_metric
 from bpa_ppl.quality.preferences import has_preferences
 from bpa_ppl.quality.scoring import no_references
@@ -71,7 +71,6 @@ from bpa_ppl.weights import (
     has_canonical,
     initial_weights,
     match,
-    spread_within,
 )
 
 if TYPE_CHECKING:
@@ -246,15 +245,16 @@ def prepare_target(nbest: NBest, weights: AnyWeights, options: AdaptOptions) -> 
     prepared = preparation(
         nbest, goal, options.categorical, options.add, options.features, options.exclude
     )
+    nbest = prepared.without_criterion(nbest)
     if started:
-        own, names = prepared.without_criterion(nbest), [lower] if isinstance(lower, str) else lower
-        initial = equal_weights(own, names or ()) if equal else initial_weights(own)
+        names = [lower] if isinstance(lower, str) else lower
+        initial = equal_weights(nbest, names or ()) if equal else initial_weights(nbest)
         weights, defaults = None, {**initial, **(defaults or {})}
     if weights is not None and (
         not isinstance(weights, Mapping) or isinstance(weights, PositionalWeights)
     ):
         # Weights without names are of the columns of the original lists.
-        named = match(weights, prepared.without_criterion(nbest), fixed=())
+        named = match(weights, nbest, fixed=())
         weights = dict(zip(named.names, named.values.tolist(), strict=True))
     with inherited_progress(options.progress):
         nbest, columns = prepared.for_training(nbest)
@@ -304,11 +304,12 @@ def prepare_target(nbest: NBest, weights: AnyWeights, options: AdaptOptions) -> 
     _require_differences(sentences)
     _report_prior_alone(sentences, options.prior_only)
     likelihood = sentences.resolve_defaults(likelihood)
-    scale = _scale(family, sentences, intended, not started, options.progress)
+    tables = _tables(sentences, model)
+    scale = _scale(family, sentences, tables, intended, not started, options.progress)
     recorded, prior = _prior(family, matched, scale)
     require_usable_scale(prior, matched, sentences.nbest)
     with tracing(), jax.enable_x64(True):
-        target = _target(sentences, prior, likelihood, model=model, seed=int(options.seed))
+        target = _target(sentences, tables, prior, likelihood, model=model, seed=int(options.seed))
         info = density.model_info(target.program, target.data)
     # A custom model may ignore likelihood or prior; settings folded into the lists have an effect
     # anyway.
@@ -442,6 +443,7 @@ def _report_prior_alone(sentences: Sentences, intended: bool) -> None:
 def _scale(
     family: PriorFamily | Prior,
     sentences: Sentences,
+    tables: list[Lists],
     likelihood: Likelihood,
     canonical: bool,
     progress: bool | Reporter,
@@ -464,27 +466,79 @@ def _scale(
         likelihood = Pairs()
     with reporter(progress, "learn the scale of the prior"), tracing():
         return learn_scale(
-            lambda prior: _target(sentences, prior, likelihood),
+            lambda prior: _target(sentences, tables, prior, likelihood),
             lambda scale: isotropic.build_prior(family, sentences.match, scale),
             len(features),
             scale_prior,
         )
 
 
-def _target(sentences: Sentences, prior: Prior, likelihood: Likelihood, **options: Any) -> Target:
-    """Return the posterior to sample; to be called with x64 enabled."""
-    return target_of(
-        sentences.nbest,
-        sentences.match,
+def _tables(sentences: Sentences, model: Model) -> list[Lists]:
+    """Return the table of some sentences, and that of their preferences, if there are any.
+
+    `log_linear` reads no domains, and some lists may lack theirs.
+
+    Raises:
+        DataError: if observations do not fit the lists.
+    """
+    preferences = sentences.preferences
+    domain = None if model is log_linear else domain_numbers(sentences.nbest, preferences)
+    of_parts = (None, None) if domain is None else np.split(domain, [len(sentences.nbest)])
+    return [
+        tabulate(
+            part.nbest,
+            part.match,
+            part.oracles.index,
+            gains=part.gains,
+            share=part.oracles.share,
+            domain=of_part,
+            weight=part.weight,
+            rater=part.rater,
+            multiple=len(jax.devices()),
+        )
+        for part, of_part in zip((sentences, preferences), of_parts, strict=True)
+        if part is not None
+    ]
+
+
+def _target(
+    sentences: Sentences,
+    tables: list[Lists],
+    prior: Prior,
+    likelihood: Likelihood,
+    *,
+    model: Model = log_linear,
+    seed: int = 0,
+    progress: Reporter = lambda done, total, note: None,
+) -> Target:
+    """Return the posterior to sample; to be called with x64 enabled.
+
+    Args:
+        sentences: the adaptation sentences.
+        tables: of these sentences, from `_tables`.
+        prior: of the free features.
+        likelihood: of the sentences; that of preferences in addition is their own.
+        model: the NumPyro program.
+        seed: of the sampler.
+        progress: receives the progress of the sampling.
+    """
+    lists, *choices = tables
+    if sentences.preferences is not None:
+        likelihood = Mixed(
+            judged=likelihood,
+            preferences=sentences.preferences.resolve_defaults(Preference()),
+            buckets=len(lists.buckets),
+        )
+        lists = join_lists(lists, *choices)
+    return initialise_target(
+        lists,
         prior,
-        likelihood=likelihood,
-        oracle=sentences.oracles.index,
-        gains=sentences.gains,
-        share=sentences.oracles.share,
-        weight=sentences.weight,
-        rater=sentences.rater,
-        preferences=sentences.preferences,
-        **options,
+        sentences.match,
+        likelihood,
+        model=model,
+        seed=seed,
+        progress=progress,
+        put=place,
     )
 
 
@@ -548,40 +602,18 @@ def target_of(
     ):
         problem = f"the prior must be of the free features {', '.join(matched.free_names)}"
         raise UsageError(f"{problem}: see Prior.matched", parameter="prior", code="mismatch")
-    multiple = len(jax.devices())
-    domain = None if model is log_linear else domain_numbers(nbest, preferences)
-    judged, rest = (None, None) if domain is None else np.split(domain, [len(nbest)])
-    lists = tabulate(
-        nbest,
-        matched,
-        oracle,
-        gains=gains,
-        share=share,
-        domain=judged,
-        weight=weight,
-        rater=rater,
-        multiple=multiple,
-    )
-    likelihood = likelihood or Oracle()
-    if preferences is not None:
-        choices = tabulate(
-            preferences.nbest,
-            preferences.match,
-            preferences.oracles.index,
-            gains=preferences.gains,
-            domain=rest,
-            weight=preferences.weight,
-            rater=preferences.rater,
-            multiple=multiple,
-        )
-        likelihood = Mixed(
-            judged=likelihood,
-            preferences=preferences.resolve_defaults(Preference()),
-            buckets=len(lists.buckets),
-        )
-        lists = join_lists(lists, choices)
-    return initialise_target(
-        lists, prior, matched, likelihood, model=model, seed=seed, progress=progress, put=place
+    index = np.zeros(len(nbest)) if oracle is None else oracle
+    given: list[Any] = [index, np.zeros(0), np.zeros(0, int), "", "", "", share]
+    columns: dict[str, Any] = {"gains": gains, "weight": weight, "rater": rater}
+    sentences = Sentences(nbest, matched, None, Oracles(*given), preferences=preferences, **columns)
+    return _target(
+        sentences,
+        _tables(sentences, model),
+        prior,
+        likelihood or Oracle(),
+        model=model,
+        seed=seed,
+        progress=progress,
     )
 
 
@@ -798,7 +830,7 @@ def _warn_uninformed(draws: Draws, nbest: NBest) -> None:
     table, starts = nbest.features[:, columns], nbest.offsets[:-1]
     differs = np.maximum.reduceat(table, starts) > np.minimum.reduceat(table, starts)
     common = differs.mean(axis=0) >= _MIN_VARYING
-    effect = spread_within(nbest)[columns] * deviation
+    effect = nbest.spread[columns] * deviation
     uninformed &= effect < _NEGLIGIBLE
     if uninformed[common].all() or not (uninformed & common).any():
         return

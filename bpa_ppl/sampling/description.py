@@ -28,7 +28,7 @@ from bpa_ppl.quality.preferences import has_preferences
 from bpa_ppl.registry import LIKELIHOODS, SAMPLERS
 from bpa_ppl.rows.schema import looks_numeric
 from bpa_ppl.sampling.adapting import default_likelihood
-from bpa_ppl.weights import deviation_within, initial_weights
+from bpa_ppl.weights import initial_weights
 
 _HEADER = ("column", "kind", "min", "median", "max", "within lists", "missing")
 #: Features are reported if their spreads within lists differ by more than this factor.
@@ -279,7 +279,7 @@ def _summary(nbest: NBest, name: str, gain: tuple[str, ...]) -> ColumnSummary:
         float(known.min()),
         float(np.median(known)),
         float(known.max()),
-        deviation_within(lists, values[rows]) if len(rows) else 0.0,
+        lists.deviation(values[rows]) if len(rows) else 0.0,
         int(np.count_nonzero(~is_known)),
     )
 

@@ -35,7 +35,7 @@ from bpa_ppl.nbest import NBest
 from bpa_ppl.sampling.base import Target
 from bpa_ppl.sampling.density import unflatten
 from bpa_ppl.sampling.mode import mode_of
-from bpa_ppl.weights import Match, spread_within
+from bpa_ppl.weights import Match
 
 #: The first scales to try, as multiples of the median; the neighbours of the best bound the search.
 _GRID = np.geomspace(1 / 30, 100, 9)
@@ -54,7 +54,7 @@ def require_usable_scale(prior: Prior, match: Match, nbest: NBest) -> None:
     if prior.other is not None:
         return
     deviation = np.sqrt(np.diag(prior.full_covariance))
-    spread = spread_within(nbest)[match.free]
+    spread = nbest.spread[match.free]
     for name, sd, within in zip(match.free_names, deviation, spread, strict=True):
         if not (_LEAST <= sd <= _MOST and within * sd <= _LARGEST_EFFECT):
             raise DataError(

@@ -36,7 +36,7 @@ from bpa_ppl.sampling.sentence_buckets import (
     sentence_buckets,
     weight_constants,
 )
-from bpa_ppl.weights import Match, deviation_within
+from bpa_ppl.weights import Match
 
 if TYPE_CHECKING:
     from bpa_ppl.features.recipes import MovedFiles
@@ -84,7 +84,7 @@ class Sentences(NamedTuple):
             return likelihood
         edit = 1.0
         if not isinstance(self.metric, TER) and len(self.nbest):
-            edit = deviation_within(self.nbest, self.gains) or 1.0
+            edit = self.nbest.deviation(self.gains) or 1.0
         return likelihood.with_defaults(edit)
 
     def record(self) -> dict[str, Any]:

@@ -19,7 +19,6 @@ from bpa_ppl.quality.column import column_of
 from bpa_ppl.registry import SAMPLERS
 from bpa_ppl.sampling.heuristic import Heuristic
 from bpa_ppl.sampling.rwm import IsotropicRandomWalk
-from bpa_ppl.weights import deviation_within
 
 pytestmark = pytest.mark.filterwarnings("ignore::bpa_ppl.errors.BpaWarning")
 CANONICAL = {"LM0": 0.5, "TM0[0]": 0.1, "TM0[1]": 0.2}
@@ -50,7 +49,7 @@ def test_without_gains_the_default_likelihood_is_oracle(toy: NBest) -> None:
 def test_any_other_gain_has_the_risk_or_pairs_with_indicators(options: dict[str, Any]) -> None:
     lists = judged_lists(20)
     found = made(lists, {"logprob": 0.1}, metric="comet", **options)
-    unit = deviation_within(lists, column_of(lists, "comet"))
+    unit = lists.deviation(column_of(lists, "comet"))
     risk = {"name": "risk", "kappa": pytest.approx(1 / unit, rel=0.005), "unit": None}
     pairs = {"name": "pairs", "exponent": 0.25, "unit": pytest.approx(unit, rel=0.005)}
     assert found.attrs["likelihood"] == {**(pairs if options else risk), "gain_scale": "raw"}
