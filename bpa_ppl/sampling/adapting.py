@@ -138,12 +138,11 @@ def adapt(nbest: NBest, weights: AnyWeights, options: AdaptOptions) -> Inference
 
 
 @dataclass(frozen=True, eq=False)
-class Prepared:
-    """A posterior that is ready to be sampled, and what its draws are recorded with.
+class Problem:
+    """One adaptation, matched, scored and tabulated once, which any number of samplers can sample.
 
     Attributes:
         target: the posterior, without a report of progress.
-        sampler: the sampler of the options, fitted to their extra lists.
         sentences: the adaptation sentences, with their oracles.
         attrs: the record of the posterior.
         constants: arrays that the posterior keeps.
@@ -152,12 +151,39 @@ class Prepared:
     """
 
     target: Target
-    sampler: Sampler
     sentences: Sentences
     attrs: dict[str, Any]
     constants: dict[str, Any]
     prior_of: Callable[[float], Prior]
     scaled: int
+
+    def sample(
+        self, options: AdaptOptions, *, clock: Callable[[], float] = time.perf_counter
+    ) -> Draws:
+        """Return draws of the sampler of some options, with everything that `adapt` records.
+
+        Args:
+            options: sampler, settings, seed, lists of the out-of-domain set, and progress; the
+                others are those that the problem was made with.
+            clock: returns the time in seconds, for the attribute `sampling_time`.
+
+        Raises:
+            UsageError: if a package of the sampler is missing, or it does not fit the options.
+        """
+        engine, seed, match = options.resolved_sampler(), int(options.seed), self.target.match
+        engine.require_packages()
+        if (extra := options.extra) is not None:
+            canonical = Weights(zip(match.names, match.values.tolist(), strict=True))
+            fixed = [name for name in match.fixed_names if name in extra.feature_names]
+            engine = engine.fitted(extra, canonical, fixed=fixed, seed=seed)
+        name, target = SAMPLERS.name_of(engine), replace(self.target, seed=seed)
+        with tracing(), jax.enable_x64(True), reporter(options.progress, f"adapt {name}") as report:
+            start = clock()
+            sampled = engine.sample(replace(target, progress=report))
+            seconds = clock() - start
+        attrs = {**self.attrs, "seed": seed, "versions": _versions(engine)}
+        record = {"sampler": name, "settings": engine.settings(), SAMPLING_TIME: seconds}
+        return replace(self, target=target, attrs=attrs).draws(sampled, record)
 
     def draws(self, sampled: Sampled, sampler: Mapping[str, Any]) -> Draws:
         """Return the result of a sampler with everything that `adapt` records.
@@ -203,18 +229,11 @@ def adapt_draws(
     >>> adapt_draws(lists, {"Errors": 0.5}, AdaptOptions(sampler="map")).kind
     'point'
     """
-    prepared = prepare_target(nbest, weights, options)
-    name = SAMPLERS.name_of(prepared.sampler)
-    with tracing(), jax.enable_x64(True), reporter(options.progress, f"adapt {name}") as report:
-        start = clock()
-        sampled = prepared.sampler.sample(replace(prepared.target, progress=report))
-        seconds = clock() - start
-    record = {"sampler": name, "settings": prepared.sampler.settings(), SAMPLING_TIME: seconds}
-    return prepared.draws(sampled, record)
+    return problem_of(nbest, weights, options).sample(options, clock=clock)
 
 
-def prepare_target(nbest: NBest, weights: AnyWeights, options: AdaptOptions) -> Prepared:
-    """Return the posterior that `adapt` samples: match, score, tabulate and build the prior.
+def problem_of(nbest: NBest, weights: AnyWeights, options: AdaptOptions) -> Problem:
+    """Return the problem that `adapt` samples: match, score, tabulate and build the prior.
 
     Args:
         nbest: as for `adapt`.
@@ -272,10 +291,6 @@ def prepare_target(nbest: NBest, weights: AnyWeights, options: AdaptOptions) -> 
                 f"the weights of {', '.join(learned)} start at values learned from public judged "
                 "lists; to start at 0: pretrained=False, --no-pretrained"
             )
-    if options.extra is not None:
-        canonical = Weights(zip(matched.names, matched.values.tolist(), strict=True))
-        extra_fixed = [name for name in matched.fixed_names if name in options.extra.feature_names]
-        engine = engine.fitted(options.extra, canonical, fixed=extra_fixed, seed=options.seed)
     isotropic.build_prior(family, matched)  # raises before anything is scored
     model = options.model or log_linear
     if not callable(model):
@@ -327,17 +342,13 @@ def prepare_target(nbest: NBest, weights: AnyWeights, options: AdaptOptions) -> 
         "lists": sentences.nbest.origin,
         "feature_scales": feature_scales(nbest),
         "data": sentences.hashes(),
-        "versions": {
-            **{name: _version(name) for name in (*_PACKAGES, *engine.packages)},
-            "python": platform.python_version(),
-        },
+        "versions": _versions(engine),
         "machine": f"{platform.system()} {platform.machine()}, {jax.default_backend()}",
         **prepared.record(columns),
     }
     constants = {**sentences.scores(), **stored(prepared.sources)}
-    return Prepared(
+    return Problem(
         target,
-        engine,
         sentences,
         attrs,
         constants,
@@ -862,6 +873,12 @@ def _warn_single_system(draws: Draws, sentences: Sentences) -> None:
         f"{column} {chosen.pop()}: take its candidates alone, or, to let others be chosen, "
         f"{remedy} or judge more lists"
     )
+
+
+def _versions(engine: Sampler) -> dict[str, str]:
+    """Return the versions of Python and of the packages that make a posterior."""
+    packages = {name: _version(name) for name in (*_PACKAGES, *engine.packages)}
+    return {**packages, "python": platform.python_version()}
 
 
 #: Cached, because looking up the version of a package takes a millisecond.
