@@ -757,20 +757,7 @@ class NBest:
         """
         if not len(self):
             return np.zeros(len(self.feature_names))
-        return np.array([self.deviation(column) for column in self.features.T])
-
-    def deviation(self, column: npt.NDArray[Any]) -> float:
-        """Return the standard deviation within the lists of one value per hypothesis.
-
-        >>> lists = NBest.from_lists([["a", "b"]], [[[1.0], [3.0]]], ["LM0"])
-        >>> lists.deviation(np.array([0.0, 4.0]))
-        2.0
-        """
-        values = column.astype(np.float64)
-        # Relative to the first hypothesis, so that a large constant costs no digits.
-        values -= np.repeat(values[self.offsets[:-1]], self.sizes)
-        means = np.add.reduceat(values, self.offsets[:-1]) / self.sizes
-        return float(np.sqrt(np.mean((values - np.repeat(means, self.sizes)) ** 2)))
+        return np.array([deviation_within(self, column) for column in self.features.T])
 
     def best(self, scores: npt.ArrayLike) -> Int64:
         """Return for each sentence the position of its highest score; the first one of ties.
@@ -863,6 +850,20 @@ def _counts(sizes: int | npt.ArrayLike, hypotheses: int) -> Int64:
         problem = f"the sizes {quoted(sizes)} do not sum to {hypotheses} hypotheses"
         raise DataError(problem, parameter="sizes", code="wrong-length")
     return counts.astype(np.int64)
+
+
+def deviation_within(nbest: NBest, column: npt.NDArray[Any]) -> float:
+    """Return the standard deviation within lists of one value per hypothesis, over all lists.
+
+    >>> lists = NBest.from_lists([["a", "b"]], [[[1.0], [3.0]]], ["LM0"])
+    >>> deviation_within(lists, np.array([0.0, 4.0]))
+    2.0
+    """
+    values = column.astype(np.float64)
+    # Relative to the first hypothesis, so that a large constant costs no digits.
+    values -= np.repeat(values[nbest.offsets[:-1]], nbest.sizes)
+    means = np.add.reduceat(values, nbest.offsets[:-1]) / nbest.sizes
+    return float(np.sqrt(np.mean((values - np.repeat(means, nbest.sizes)) ** 2)))
 
 
 def check_features(nbest: NBest, names: Iterable[str], parameter: str) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 from bpa_ppl.columns import as_numbers, counted
 from bpa_ppl.diagnostics.pages.page import Outcome, Table
 from bpa_ppl.errors import quoted, require
-from bpa_ppl.nbest import NBest, demote_to_extras
+from bpa_ppl.nbest import NBest, demote_to_extras, deviation_within
 from bpa_ppl.options import AdaptOptions
 from bpa_ppl.quality import Metric, oracles, resolve
 from bpa_ppl.quality.base import default_metric
@@ -279,7 +279,7 @@ def _summary(nbest: NBest, name: str, gain: tuple[str, ...]) -> ColumnSummary:
         float(known.min()),
         float(np.median(known)),
         float(known.max()),
-        lists.deviation(values[rows]) if len(rows) else 0.0,
+        deviation_within(lists, values[rows]) if len(rows) else 0.0,
         int(np.count_nonzero(~is_known)),
     )
 

@@ -19,7 +19,7 @@ from bpa_ppl.columns import counted
 from bpa_ppl.errors import DataError, UsageError, quoted, require
 from bpa_ppl.models import Likelihood, Preference, Preparation
 from bpa_ppl.models.likelihoods.preference import LOG_NU, RATER, RATERS
-from bpa_ppl.nbest import Float64, Int64, NBest
+from bpa_ppl.nbest import Float64, Int64, NBest, deviation_within
 from bpa_ppl.notes import log_info
 from bpa_ppl.posterior import Draws
 from bpa_ppl.progress import Reporter, inherited_progress, reporter
@@ -84,7 +84,7 @@ class Sentences(NamedTuple):
             return likelihood
         edit = 1.0
         if not isinstance(self.metric, TER) and len(self.nbest):
-            edit = self.nbest.deviation(self.gains) or 1.0
+            edit = deviation_within(self.nbest, self.gains) or 1.0
         return likelihood.with_defaults(edit)
 
     def record(self) -> dict[str, Any]:

@@ -25,7 +25,7 @@ from measuring import run_tables
 
 import bpa_ppl as bpa
 from bpa_ppl.models import Risk
-from bpa_ppl.nbest import NBest
+from bpa_ppl.nbest import NBest, deviation_within
 from bpa_ppl.quality.column import column_of
 
 #: The collections of one group share texts, systems or raters.
@@ -67,7 +67,7 @@ def standardised(lists: NBest) -> NBest:
     gain = column_of(lists, "gain")
     spread = lists.spread
     table = lists.features / np.where(spread > 0, spread, 1.0)
-    unit = lists.deviation(gain) or 1.0
+    unit = deviation_within(lists, gain) or 1.0
     names = lists.feature_names
     scaled = lists.without_features(names).with_features(names, table)
     return scaled.with_extras(gain=gain / unit)

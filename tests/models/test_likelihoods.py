@@ -22,6 +22,7 @@ from bpa_ppl import NBest, UsageError, adapt
 from bpa_ppl.experiments.samplers import calibrate_sampler
 from bpa_ppl.models import Likelihood, Lists, Margin, Oracle, Risk, tabulate
 from bpa_ppl.models.lists import in_order
+from bpa_ppl.nbest import deviation_within
 from bpa_ppl.posterior import as_draws
 from bpa_ppl.registry import LIKELIHOODS
 from bpa_ppl.weights import match
@@ -193,7 +194,7 @@ def test_margins_share_one_compiled_program(lists: NBest, gain_values: Array) ->
 
 
 def test_default_settings_are_derived_from_gains(lists_with_gain_column: NBest) -> None:
-    spread = lists_with_gain_column.deviation(lists_with_gain_column.extras["quality"])
+    spread = deviation_within(lists_with_gain_column, lists_with_gain_column.extras["quality"])
     per_unit = {"margin": ("gamma", 2 / spread), "risk": ("kappa", 1 / spread)}
     scales = {"raw": None, "half": pytest.approx(spread, rel=0.005)}
     for (name, (setting, value)), (scale, unit) in product(per_unit.items(), scales.items()):

@@ -14,6 +14,7 @@ from bpa_ppl import NBest, UsageError, adapt, as_draws, oracles
 from bpa_ppl.experiments.samplers import compare_samplers
 from bpa_ppl.features.indicators import Indicators
 from bpa_ppl.models import Margin
+from bpa_ppl.nbest import deviation_within
 from bpa_ppl.options import AdaptOptions
 from bpa_ppl.quality.column import column_of
 from bpa_ppl.registry import SAMPLERS
@@ -49,7 +50,7 @@ def test_without_gains_the_default_likelihood_is_oracle(toy: NBest) -> None:
 def test_any_other_gain_has_the_risk_or_pairs_with_indicators(options: dict[str, Any]) -> None:
     lists = judged_lists(20)
     found = made(lists, {"logprob": 0.1}, metric="comet", **options)
-    unit = lists.deviation(column_of(lists, "comet"))
+    unit = deviation_within(lists, column_of(lists, "comet"))
     risk = {"name": "risk", "kappa": pytest.approx(1 / unit, rel=0.005), "unit": None}
     pairs = {"name": "pairs", "exponent": 0.25, "unit": pytest.approx(unit, rel=0.005)}
     assert found.attrs["likelihood"] == {**(pairs if options else risk), "gain_scale": "raw"}
