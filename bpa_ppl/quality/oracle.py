@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -163,12 +164,11 @@ def oracles(
     ([1], [0.0], [1])
     """
     require(nbest, NBest, "oracles are chosen from n-best lists (NBest)", "nbest")
-
-    def scores(lists: NBest, config: Metric) -> Float64:
-        options = {"jobs": jobs, "cache": cache, "progress": progress}
-        return sentence_scores(lists, config, only_best=True, **options)
-
-    return _chosen(nbest, metric, ties, preference, scores)
+    one_of(ties, TIES, "tie policy", "ties")
+    ranking = _ranking(nbest, None if ties == "shared" else preference, "preference")
+    options = {"jobs": jobs, "cache": cache, "progress": progress}
+    scores = partial(sentence_scores, only_best=True, **options)
+    return _judge(nbest, metric, ranking, ties, scores)[0]
 
 
 def oracles_and_gains(
@@ -183,8 +183,10 @@ def oracles_and_gains(
         preference: as for `oracles`.
         options: `jobs`, `cache` and `progress`, as for `oracles`.
     """
+    one_of(ties, TIES, "tie policy", "ties")
+    ranking = _ranking(nbest, None if ties == "shared" else preference, "preference")
     scores, gains = scores_and_gains(nbest, metric, **options)
-    return _chosen(nbest, metric, ties, preference, lambda *_: scores), gains
+    return _judge(nbest, metric, ranking, ties, lambda *_: scores)[0], gains
 
 
 def headroom(
@@ -226,12 +228,9 @@ def headroom(
     """
     require(nbest, NBest, "headroom is of n-best lists (NBest)", "nbest")
     ranking = _ranking(nbest, scores, "scores")
-
-    def of_all(lists: NBest, config: Metric) -> Float64:
-        options = {"jobs": jobs, "cache": cache, "progress": progress}
-        return sentence_scores(lists, config, only_best=False, **options)
-
-    best, config, gains, order = _judge(nbest, metric, ranking, ties, of_all)
+    options = {"jobs": jobs, "cache": cache, "progress": progress}
+    score = partial(sentence_scores, only_best=False, **options)
+    best, config, gains, order = _judge(nbest, metric, ranking, ties, score)
     is_judged = ~np.isnan(gains)
     _, is_worst = _highest(nbest, np.where(is_judged, -gains, -np.inf))
     choices = {
@@ -245,27 +244,10 @@ def headroom(
     return Headroom(corpus_scores, best)
 
 
-def _chosen(
-    nbest: NBest,
-    metric: str | Metric,
-    ties: str,
-    preference: npt.ArrayLike | None,
-    score: Callable[[NBest, Metric], Float64],
-) -> Oracles:
-    """Return the oracles; arguments are those of `oracles` and `_judge`."""
-    one_of(ties, TIES, "tie policy", "ties")
-    ranking = _ranking(nbest, None if ties == "shared" else preference, "preference")
-    return _judge(nbest, metric, ranking, ties, score)[0]
-
-
 def _judge(
-    nbest: NBest,
-    metric: str | Metric,
-    ranking: Float64,
-    ties: str,
-    score: Callable[[NBest, Metric], Float64],
+    nbest: NBest, metric: str | Metric, ranking: Float64, ties: str, score: Callable[..., Float64]
 ) -> tuple[Oracles, Metric, Float64, Float64]:
-    """Score lists by a function of those with a value of the metric, and choose oracles.
+    """Score the lists that have values of the metric, by a function of both, and choose oracles.
 
     Returns:
         the oracles; the metric with its settings; (hypotheses,) sentence scores, higher is better,

@@ -513,26 +513,9 @@ def _tables(sentences: Sentences, model: Model) -> list[Lists]:
 
 
 def _target(
-    sentences: Sentences,
-    tables: list[Lists],
-    prior: Prior,
-    likelihood: Likelihood,
-    *,
-    model: Model = log_linear,
-    seed: int = 0,
-    progress: Reporter = lambda done, total, note: None,
+    sentences: Sentences, tables: list[Lists], prior: Prior, likelihood: Likelihood, **options: Any
 ) -> Target:
-    """Return the posterior to sample; to be called with x64 enabled.
-
-    Args:
-        sentences: the adaptation sentences.
-        tables: of these sentences, from `_tables`.
-        prior: of the free features.
-        likelihood: of the sentences; that of preferences in addition is their own.
-        model: the NumPyro program.
-        seed: of the sampler.
-        progress: receives the progress of the sampling.
-    """
+    """Return the posterior to sample; to be called with x64 enabled."""
     lists, *choices = tables
     if sentences.preferences is not None:
         likelihood = Mixed(
@@ -541,16 +524,7 @@ def _target(
             buckets=len(lists.buckets),
         )
         lists = join_lists(lists, *choices)
-    return initialise_target(
-        lists,
-        prior,
-        sentences.match,
-        likelihood,
-        model=model,
-        seed=seed,
-        progress=progress,
-        put=place,
-    )
+    return initialise_target(lists, prior, sentences.match, likelihood, put=place, **options)
 
 
 def target_of(
@@ -617,15 +591,9 @@ def target_of(
     given: list[Any] = [index, np.zeros(0), np.zeros(0, int), "", "", "", share]
     columns: dict[str, Any] = {"gains": gains, "weight": weight, "rater": rater}
     sentences = Sentences(nbest, matched, None, Oracles(*given), preferences=preferences, **columns)
-    return _target(
-        sentences,
-        _tables(sentences, model),
-        prior,
-        likelihood or Oracle(),
-        model=model,
-        seed=seed,
-        progress=progress,
-    )
+    tables, likelihood = _tables(sentences, model), likelihood or Oracle()
+    options: dict[str, Any] = {"model": model, "seed": seed, "progress": progress}
+    return _target(sentences, tables, prior, likelihood, **options)
 
 
 def initialise_target(
@@ -635,8 +603,8 @@ def initialise_target(
     likelihood: Likelihood,
     *,
     model: Model = log_linear,
-    seed: int,
-    progress: Reporter,
+    seed: int = 0,
+    progress: Reporter = lambda done, total, note: None,
     put: Callable[[Data], Data] = jax.device_put,
 ) -> Target:
     """Return a posterior with the point where the search for its mode begins.

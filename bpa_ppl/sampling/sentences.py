@@ -334,7 +334,8 @@ def score_sentences(
         # Without sentences nothing is scored, and no reference is needed.
         empty, none = np.zeros(0), np.zeros(0, int)
         values = empty if with_gains else None
-        oracle = oracle or Oracles(none, empty, none, ties, criterion.key, "")
+        if oracle is None:
+            oracle = Oracles(none, empty, none, ties, criterion.key, "")
     elif oracle is None:
         options |= {"ties": ties, "preference": nbest.scores(match.values) if canonical else None}
         with reporter(progress, "oracles") as report:
