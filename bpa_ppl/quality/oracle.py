@@ -166,7 +166,7 @@ def oracles(
     require(nbest, NBest, "oracles are chosen from n-best lists (NBest)", "nbest")
     one_of(ties, TIES, "tie policy", "ties")
     ranking = _ranking(nbest, None if ties == "shared" else preference, "preference")
-    options = {"jobs": jobs, "cache": cache, "progress": progress}
+    options: dict[str, Any] = {"jobs": jobs, "cache": cache, "progress": progress}
     scores = partial(sentence_scores, only_best=True, **options)
     return _judge(nbest, metric, ranking, ties, scores)[0]
 
@@ -228,7 +228,7 @@ def headroom(
     """
     require(nbest, NBest, "headroom is of n-best lists (NBest)", "nbest")
     ranking = _ranking(nbest, scores, "scores")
-    options = {"jobs": jobs, "cache": cache, "progress": progress}
+    options: dict[str, Any] = {"jobs": jobs, "cache": cache, "progress": progress}
     score = partial(sentence_scores, only_best=False, **options)
     best, config, gains, order = _judge(nbest, metric, ranking, ties, score)
     is_judged = ~np.isnan(gains)
