@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from functools import partial
+from functools import cached_property, partial
 from html import escape
 from itertools import chain
 from typing import Any, TypeAlias, cast
@@ -747,6 +747,18 @@ class NBest:
             raise DataError(problem, self.origin, parameter="weights", code="bad-number")
         return scores
 
+    @cached_property
+    def spread(self) -> Float64:
+        """(features,) float64: the standard deviation of each feature within the lists.
+
+        >>> lists = NBest.from_lists([["a", "b"], ["c"]], [[[1.0], [3.0]], [[9.0]]], ["LM0"])
+        >>> round(float(lists.spread[0]) ** 2, 3)
+        0.667
+        """
+        if not len(self):
+            return np.zeros(len(self.feature_names))
+        return np.array([deviation_within(self, column) for column in self.features.T])
+
     def best(self, scores: npt.ArrayLike) -> Int64:
         """Return for each sentence the position of its highest score; the first one of ties.
 
@@ -840,6 +852,20 @@ def _counts(sizes: int | npt.ArrayLike, hypotheses: int) -> Int64:
     return counts.astype(np.int64)
 
 
+def deviation_within(nbest: NBest, column: npt.NDArray[Any]) -> float:
+    """Return the standard deviation within lists of one value per hypothesis, over all lists.
+
+    >>> lists = NBest.from_lists([["a", "b"]], [[[1.0], [3.0]]], ["LM0"])
+    >>> deviation_within(lists, np.array([0.0, 4.0]))
+    2.0
+    """
+    values = column.astype(np.float64)
+    # Relative to the first hypothesis, so that a large constant costs no digits.
+    values -= np.repeat(values[nbest.offsets[:-1]], nbest.sizes)
+    means = np.add.reduceat(values, nbest.offsets[:-1]) / nbest.sizes
+    return float(np.sqrt(np.mean((values - np.repeat(means, nbest.sizes)) ** 2)))
+
+
 def check_features(nbest: NBest, names: Iterable[str], parameter: str) -> None:
     """Raise a DataError unless each name is a feature of the lists, or the label of features.
 
@@ -920,7 +946,8 @@ def _features_at(nbest: NBest, places: list[int]) -> NBest:
     names = tuple(nbest.feature_names[place] for place in places)
     if names == nbest.feature_names:
         return nbest
-    return replace(nbest, features=nbest.features[:, places], feature_names=names)
+    features = np.ascontiguousarray(nbest.features[:, places])
+    return replace(nbest, features=features, feature_names=names)
 
 
 #: Name of each column -> `hypothesis` or `sentence`, and the function that converts its values.

@@ -313,7 +313,7 @@ def match(
         names=nbest.feature_names,
         values=np.array([values[name] for name in nbest.feature_names], dtype=np.float64),
         free=free,
-        spread=np.where(new, spread_within(nbest), np.nan) if any(new) else None,
+        spread=np.where(new, nbest.spread, np.nan) if any(new) else None,
     )
 
 
@@ -329,7 +329,7 @@ def initial_weights(nbest: NBest) -> Weights:
     Weights({'logprob': 0.5, 'comet': 0})
     """
     values = {name: float(name in UNTUNED) for name in nbest.feature_names}
-    for name, spread in zip(nbest.feature_names, spread_within(nbest).tolist(), strict=True):
+    for name, spread in zip(nbest.feature_names, nbest.spread.tolist(), strict=True):
         if is_log_probability(name) and spread > 0 and name not in UNTUNED:
             values[name] = 1 / spread
     return Weights(values, "no canonical weights")
@@ -362,7 +362,7 @@ def equal_weights(nbest: NBest, lower_is_better: Iterable[str] = ()) -> Weights:
     """
     names = tuple(lower_is_better)
     check_features(nbest, names, "lower_is_better")
-    spread = dict(zip(nbest.feature_names, spread_within(nbest).tolist(), strict=True))
+    spread = dict(zip(nbest.feature_names, nbest.spread.tolist(), strict=True))
     counted = [name for name in nbest.feature_names if spread[name] > 0 and name not in UNTUNED]
     values = {name: float(name in UNTUNED) for name in nbest.feature_names}
     for name in counted:
@@ -382,32 +382,6 @@ def is_log_probability(name: str) -> bool:
     # Marian names its scorers F0, F1, …
     is_score = words == ["score"] or re.fullmatch(r"F\d+", name) is not None
     return is_score or not pairs.union(words).isdisjoint(LOG_PROBABILITIES)
-
-
-def spread_within(nbest: NBest) -> Float64:
-    """Return the standard deviation of each feature within its list, over all lists, (features,).
-
-    >>> lists = NBest.from_lists([["a", "b"], ["c"]], [[[1.0], [3.0]], [[9.0]]], ["LM0"])
-    >>> round(float(spread_within(lists)[0]) ** 2, 3)
-    0.667
-    """
-    if not len(nbest):
-        return np.zeros(len(nbest.feature_names))
-    return np.array([deviation_within(nbest, column) for column in nbest.features.T])
-
-
-def deviation_within(nbest: NBest, column: npt.NDArray[Any]) -> float:
-    """Return the standard deviation within lists of one value per hypothesis, over all lists.
-
-    >>> lists = NBest.from_lists([["a", "b"]], [[[1.0], [3.0]]], ["LM0"])
-    >>> deviation_within(lists, np.array([0.0, 4.0]))
-    2.0
-    """
-    values = column.astype(np.float64)
-    # Relative to the first hypothesis, so that a large constant costs no digits.
-    values -= np.repeat(values[nbest.offsets[:-1]], nbest.sizes)
-    means = np.add.reduceat(values, nbest.offsets[:-1]) / nbest.sizes
-    return float(np.sqrt(np.mean((values - np.repeat(means, nbest.sizes)) ** 2)))
 
 
 def feature_scales(nbest: NBest) -> dict[str, tuple[float, float, int]]:

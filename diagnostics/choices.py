@@ -21,7 +21,6 @@ from bpa_ppl.posterior.draws import quantiles
 from bpa_ppl.quality import Column, Metric
 from bpa_ppl.quality.column import column_of
 from bpa_ppl.quality.scoring import statistics
-from bpa_ppl.weights import spread_within
 
 if TYPE_CHECKING:
     from bpa_ppl.features.recipes import MovedFiles
@@ -196,7 +195,7 @@ def explanations(
     chosen, others = (lists.features[rows + c[changed]].astype(float) for c in (choice, other))
     differences = chosen - others
     weights, importance = draws.aligned(lists), draws.importance
-    scale = spread_within(lists)
+    scale = lists.spread
     scale = np.where(scale > 0, scale, 1.0)
     mean, ends = importance @ weights, quantiles(weights, _TAILS, importance)
     contributions = differences * mean

@@ -12,14 +12,7 @@ from raising import raises
 
 from bpa_ppl.errors import BpaWarning, DataError, UsageError
 from bpa_ppl.nbest import NBest
-from bpa_ppl.weights import (
-    PositionalWeights,
-    Weights,
-    check_totals,
-    is_log_probability,
-    match,
-    spread_within,
-)
+from bpa_ppl.weights import PositionalWeights, Weights, check_totals, is_log_probability, match
 
 MOSES = NBest.from_lists([["a", "b"]], [[[1, 0], [3, 0]]], ["LM0", "UnknownWordPenalty0"])
 VALUES = {"TM0[1]": 0.25, "LM0": 0.5, "TM0[0]": -1.0}
@@ -157,13 +150,13 @@ class TestUnnamedAndMissingWeights:
 
     def test_spread_is_the_standard_deviation_within_lists(self) -> None:
         expected = [np.sqrt((1 + 1 + 1 + 1 + 4) / 5), np.sqrt((0.02 + 0.06) / 5), 0]
-        np.testing.assert_allclose(spread_within(self.LISTS), expected, rtol=1e-6)
+        np.testing.assert_allclose(self.LISTS.spread, expected, rtol=1e-6)
         large = self.LISTS.with_features("shifted", self.LISTS.features[:, 1] * 2**-3 + 2**10)
-        assert spread_within(large)[3] == pytest.approx(expected[1] / 8, rel=0.01)
+        assert large.spread[3] == pytest.approx(expected[1] / 8, rel=0.01)
 
     def test_default_weight_of_log_probability_is_inverse_spread(self) -> None:
         matched = match(None, self.LISTS)
-        spread = spread_within(self.LISTS)
+        spread = self.LISTS.spread
         assert matched.values.tolist() == [1 / spread[0], 0, 0]
         assert matched.spread is not None
         np.testing.assert_array_equal(matched.spread, spread)

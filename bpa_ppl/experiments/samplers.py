@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 import jax
@@ -34,10 +34,9 @@ from bpa_ppl.options import AdaptOptions
 from bpa_ppl.posterior import Draws, as_draws
 from bpa_ppl.posterior.draws import WEIGHTS, total
 from bpa_ppl.progress import Reporter, reporter
-from bpa_ppl.quality import Metric, Oracles, gains, oracles
+from bpa_ppl.quality import Metric, gains
 from bpa_ppl.registry import LIKELIHOODS, SAMPLERS
-from bpa_ppl.sampling import adapt_draws
-from bpa_ppl.sampling.adapting import gain_of, target_of
+from bpa_ppl.sampling.adapting import Problem, gain_of, problem_of, target_of
 from bpa_ppl.sampling.base import Data, Model, Program, Sampler, Target
 from bpa_ppl.sampling.density import constrained, constrained_draws, evaluate, model_info
 from bpa_ppl.sampling.sentences import preference_sentences
@@ -109,12 +108,13 @@ def compare_samplers(
             seconds_of(as_draws(posterior))
     goal = gain_of(AdaptOptions(metric=metric), nbest, weights)
     nbest = demote_to_extras(nbest, goal.columns)
-    options |= {"oracle": _oracles(nbest, weights, goal, options), "metric": goal}
+    options["metric"] = goal
     if options.get("likelihood") is None and options.get("preset") is None:
         # One for all samplers: published ones would take another by default.
         options["likelihood"] = default_likelihood(goal, nbest, AdaptOptions(**options))
+    problem = problem_of(nbest, weights, AdaptOptions(sampler=reference, **options))
     if extra:  # runs on other data are refused before the long computation
-        quick = adapt_draws(nbest, weights, AdaptOptions(sampler="map", **options))
+        quick = problem.sample(AdaptOptions(sampler="map", **options))
         for name, posteriors in extra.items():
             for posterior in posteriors:
                 check_same_posterior(name, as_draws(posterior), quick)
@@ -127,12 +127,12 @@ def compare_samplers(
             progress=report,
             **options,
         )
-        truth = adapt_draws(nbest, weights, long_run)
+        truth = problem.sample(long_run)
         shared: dict[str, Any] = {"seed": seed, "settings": settings, "progress": report, **options}
         timed = {
             name: _comparable(one)
             for name, one in run_samplers(
-                nbest, weights, samplers, runs=runs, clock=clock, **shared
+                nbest, weights, samplers, runs=runs, clock=clock, problem=problem, **shared
             ).items()
         }
         lists = nbest if test is None else test
@@ -200,6 +200,7 @@ def run_samplers(
     short: bool = True,
     progress: bool | Reporter = False,
     clock: Callable[[], float] = time.perf_counter,
+    problem: Problem | None = None,
     **options: Any,
 ) -> dict[str, SamplerRuns]:
     """Run each sampler on the same data from several seeds, in rounds, and time the runs.
@@ -222,6 +223,7 @@ def run_samplers(
         short: whether to add the runs with a quarter of the draws.
         progress: True draws a bar on standard error.
         clock: returns the time in seconds.
+        problem: made from the other arguments; None makes one for each sampler.
         options: of `adapt`.
 
     Returns:
@@ -235,6 +237,12 @@ def run_samplers(
     seed = checked_seed(seed)
     chosen = _configured(samplers, runs, settings)
     result = {name: SamplerRuns() for name in chosen}
+
+    @cache
+    def problem_for(name: str) -> Problem:
+        own = AdaptOptions(sampler=name, settings=chosen[name], **options)
+        return problem or problem_of(nbest, weights, own)
+
     quarters = {name: n for name, one in chosen.items() if short and (n := _quarter(name, one))}
     rng = np.random.default_rng(seed)
     tasks: list[tuple[int, str, int | None]] = []
@@ -256,7 +264,7 @@ def run_samplers(
                 **options,
             )
             try:
-                run = adapt_draws(nbest, weights, full, clock=clock)
+                run = problem_for(name).sample(full, clock=clock)
                 runs_together([run])  # refuses draws that cannot be compared
             except Exception as error:  # a sampler of another package may raise any error
                 LOGGER.debug("%s failed", name, exc_info=error)
@@ -292,17 +300,6 @@ def _configured(
     for name, sampler_settings in chosen.items():
         SAMPLERS.resolve(name, sampler_settings)
     return chosen
-
-
-def _oracles(
-    nbest: NBest, weights: AnyWeights, metric: Metric, options: dict[str, Any]
-) -> Oracles | None:
-    """Return the oracles, computed once for all samplers; None if that saves nothing."""
-    if metric.columns or weights is None or isinstance(weights, str):
-        return None
-    matched = match(weights, nbest, fixed=options.get("fixed"), defaults=options.get("defaults"))
-    ties = options.pop("ties", None) or "canonical"
-    return oracles(nbest, metric, ties=ties, preference=nbest.scores(matched.values))
 
 
 #: Calibrated next to the weights: a quantity that depends on the data, and so detects errors that

@@ -383,6 +383,8 @@ def feature_adder(
                     name = FEATURES.name_of(source)
                     problem = f"the features {name} need {need}: add it to the lists"
                     raise DataError(problem, nbest.origin, parameter=need, code=f"missing-{need}")
+        if not chosen and nbest.features.flags.c_contiguous:  # the last bits of sums depend on it
+            return Added(nbest, ())
         pairs = zip(chosen, opened(), strict=True)
         tables = [_columns(nbest, source, compute) for source, compute in pairs]
         names = [name for columns, _ in tables for name in columns]

@@ -36,7 +36,7 @@ from bpa_ppl.notes import capture_notes, log_info, replay
 from bpa_ppl.options import AdaptOptions
 from bpa_ppl.posterior import Draws
 from bpa_ppl.posterior.draws import WEIGHTS
-from bpa_ppl.sampling.adapting import EQUALS_PRIOR, adapt, prepare_target
+from bpa_ppl.sampling.adapting import EQUALS_PRIOR, adapt, problem_of
 from bpa_ppl.sampling.base import Sampled
 
 if TYPE_CHECKING:
@@ -443,14 +443,14 @@ def _start(lists: NBest, prior: Any, likelihood: Preference, options: Mapping[st
         sampler="map", likelihood=likelihood, prior=given, prior_only=True, **options
     )
     with capture_notes() as notes:
-        prepared = prepare_target(lists, start, settings)
+        problem = problem_of(lists, start, settings)
     replay([note for note in notes if note.message != EQUALS_PRIOR])  # answers are added later
-    mean = np.asarray(prepared.target.data.prior.mean, np.float64)
-    draws = prepared.draws(Sampled({WEIGHTS: mean[None, None]}, kind="point"), {})
-    prior_of = prepared.prior_of
+    mean = np.asarray(problem.target.data.prior.mean, np.float64)
+    draws = problem.draws(Sampled({WEIGHTS: mean[None, None]}, kind="point"), {})
+    prior_of = problem.prior_of
     if isinstance(prior, Mapping):
-        return _Start(start, lambda scale: _centred(prior_of(scale), prior), prepared.scaled, draws)
-    return _Start(start, prior_of, prepared.scaled, draws)
+        return _Start(start, lambda scale: _centred(prior_of(scale), prior), problem.scaled, draws)
+    return _Start(start, prior_of, problem.scaled, draws)
 
 
 def _gaussian(prior: Prior) -> Gaussian:

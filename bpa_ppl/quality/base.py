@@ -202,6 +202,24 @@ class Metric(Component, frozen=True):
         if self.counted:
             return self.gain(self.counts(lists, references, **more))
         scores = self.sentences(lists, references, only_best=False, **more)
+        return self._gains_of(scores, lists, references)
+
+    def scores_and_gains(self, lists: Lists, references: References, **more: Any) -> Float64:
+        """Return the sentence score and the gain of each hypothesis of some lists, (n, 2).
+
+        A metric that computes both from the same counts overrides it, so that it counts once.
+        """
+        scores = self.sentences(lists, references, only_best=False, **more)
+        if not self.counted:
+            gains = self._gains_of(scores, lists, references)
+        elif type(self).counts is Metric.counts:
+            gains = self.gain(np.column_stack([scores, np.ones(len(scores))]))
+        else:
+            gains = self.gains(lists, references, **more)
+        return np.column_stack([scores, gains])
+
+    def _gains_of(self, scores: Float64, lists: Lists, references: References) -> Float64:
+        """Return the gains of hypotheses with these sentence scores, without counts."""
         gains: Float64 = self.signed(scores)
         if "references" in self.needs:
             lengths = [np.mean([len(text.split()) for text in refs]) for refs in references]

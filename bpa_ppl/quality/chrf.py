@@ -61,6 +61,11 @@ class CHRF(SacreMetric, frozen=True):
         """Return the sentence score of each hypothesis of some lists, one list after the other."""
         return self.value(self.counts(lists, references))
 
+    def scores_and_gains(self, lists: Lists, references: References, **more: Any) -> Float64:
+        """Return the sentence score and the gain of each hypothesis, (n, 2), from one count."""
+        counts = self.counts(lists, references)
+        return np.column_stack([self.value(counts), self.gain(counts)])
+
     def counts(self, lists: Lists, references: References) -> Float64:
         """Return (hypotheses, 3N + 1) counts, one list after the other."""
         rows = [

@@ -61,6 +61,11 @@ class TERAndBLEU(Metric, frozen=True):
         """Return the sentence score of each hypothesis of some lists, one list after the other."""
         return 100 * self.fraction(self.counts(lists, references))
 
+    def scores_and_gains(self, lists: Lists, references: References, **more: Any) -> Float64:
+        """Return the sentence score and the gain of each hypothesis, (n, 2), from one count."""
+        counts = self.counts(lists, references)
+        return np.column_stack([100 * self.fraction(counts), self.gain(counts)])
+
     def counts(self, lists: Lists, references: References) -> Float64:
         """Return (hypotheses, 11) the counts of TER and of BLEU, one list after the other."""
         return np.concatenate([part.counts(lists, references) for part in self.parts], axis=1)

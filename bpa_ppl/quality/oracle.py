@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from bpa_ppl.progress import Reporter
 from bpa_ppl.quality.base import Metric, Score, resolve
 from bpa_ppl.quality.column import judged_lists
 from bpa_ppl.quality.scoreboard import cells, choice_scores
-from bpa_ppl.quality.scoring import sentence_scores
+from bpa_ppl.quality.scoring import scores_and_gains, sentence_scores
 from bpa_ppl.tables import text_table
 
 #: Which of several best hypotheses is the oracle: the one with the highest score, or all.
@@ -165,8 +166,27 @@ def oracles(
     require(nbest, NBest, "oracles are chosen from n-best lists (NBest)", "nbest")
     one_of(ties, TIES, "tie policy", "ties")
     ranking = _ranking(nbest, None if ties == "shared" else preference, "preference")
-    options = {"jobs": jobs, "cache": cache, "progress": progress}
-    return _judge(nbest, metric, ranking, ties, only_best=True, **options)[0]
+    options: dict[str, Any] = {"jobs": jobs, "cache": cache, "progress": progress}
+    scores = partial(sentence_scores, only_best=True, **options)
+    return _judge(nbest, metric, ranking, ties, scores)[0]
+
+
+def oracles_and_gains(
+    nbest: NBest, metric: Metric, *, ties: str, preference: npt.ArrayLike | None, **options: Any
+) -> tuple[Oracles, Float64]:
+    """Return the oracles and the gain of every hypothesis, from one pass over the texts.
+
+    Args:
+        nbest: lists of hypotheses that the metric has a value for: see `judged_lists`.
+        metric: with its settings.
+        ties: as for `oracles`.
+        preference: as for `oracles`.
+        options: `jobs`, `cache` and `progress`, as for `oracles`.
+    """
+    one_of(ties, TIES, "tie policy", "ties")
+    ranking = _ranking(nbest, None if ties == "shared" else preference, "preference")
+    scores, gains = scores_and_gains(nbest, metric, **options)
+    return _judge(nbest, metric, ranking, ties, lambda *_: scores)[0], gains
 
 
 def headroom(
@@ -208,8 +228,9 @@ def headroom(
     """
     require(nbest, NBest, "headroom is of n-best lists (NBest)", "nbest")
     ranking = _ranking(nbest, scores, "scores")
-    options = {"jobs": jobs, "cache": cache, "progress": progress}
-    best, config, gains, order = _judge(nbest, metric, ranking, ties, only_best=False, **options)
+    options: dict[str, Any] = {"jobs": jobs, "cache": cache, "progress": progress}
+    score = partial(sentence_scores, only_best=False, **options)
+    best, config, gains, order = _judge(nbest, metric, ranking, ties, score)
     is_judged = ~np.isnan(gains)
     _, is_worst = _highest(nbest, np.where(is_judged, -gains, -np.inf))
     choices = {
@@ -224,9 +245,9 @@ def headroom(
 
 
 def _judge(
-    nbest: NBest, metric: str | Metric, ranking: Float64, ties: str, **options: Any
+    nbest: NBest, metric: str | Metric, ranking: Float64, ties: str, score: Callable[..., Float64]
 ) -> tuple[Oracles, Metric, Float64, Float64]:
-    """Score lists and choose oracles; the options are those of `sentence_scores`.
+    """Score the lists that have values of the metric, by a function of both, and choose oracles.
 
     Returns:
         the oracles; the metric with its settings; (hypotheses,) sentence scores, higher is better,
@@ -236,7 +257,7 @@ def _judge(
     lists, rows = judged_lists(nbest, config)
     one_of(ties, TIES, "tie policy", "ties")
     gains = np.full(len(ranking), np.nan)
-    gains[rows] = config.signed(sentence_scores(lists, config, **options))
+    gains[rows] = config.signed(score(lists, config))
     order = np.zeros(len(ranking)) if ties == "shared" else ranking
     is_judged = ~np.isnan(gains)
     highest, is_best = _highest(nbest, np.where(is_judged, gains, -np.inf))

@@ -130,7 +130,22 @@ def sentence_scores(nbest: NBest, metric: Metric, *, only_best: bool, **options:
     >>> sentence_scores(lists, resolve("bleu"), only_best=False).round(1).tolist()
     [100.0, 36.8]
     """
-    return _score_each(nbest, metric, "sentences", {"only_best": only_best}, **options)
+    return _score_each(nbest, metric, "sentences", {"only_best": only_best}, **options)[:, 0]
+
+
+def scores_and_gains(nbest: NBest, metric: Metric, **options: Any) -> tuple[Float64, Float64]:
+    """Return the sentence score and the gain of every hypothesis, from one pass over the texts.
+
+    Arguments and errors are those of `sentence_scores`.
+
+    >>> lists = NBest.from_lists(
+    ...     [["a cat", "hat"]], [[[1.0], [0.0]]], ["LM0"], references=[("the cat",)]
+    ... )
+    >>> [part.tolist() for part in scores_and_gains(lists, resolve("ter"))]
+    [[50.0, 100.0], [-1.0, -2.0]]
+    """
+    both = _score_each(nbest, metric, "scores_and_gains", {}, columns=2, **options)
+    return both[:, 0], both[:, 1]
 
 
 def gains(
@@ -168,7 +183,8 @@ def gains(
     """
     require(nbest, NBest, "gains are of n-best lists (NBest)", "nbest")
     config = resolve(metric, nbest)
-    return _score_each(nbest, config, "gains", {}, jobs=jobs, cache=cache, progress=progress)
+    options: dict[str, Any] = {"jobs": jobs, "cache": cache, "progress": progress}
+    return _score_each(nbest, config, "gains", {}, **options)[:, 0]
 
 
 @dataclass(frozen=True, eq=False)
@@ -318,17 +334,22 @@ def _score_each(
     method: str,
     arguments: Mapping[str, Any],
     *,
+    columns: int = 1,
     jobs: int = 1,
     cache: bool = True,
     progress: Reporter | None = None,
 ) -> Float64:
     """Compute a method of the metric for each hypothesis, or read it from the cache.
 
+    Returns:
+        (hypotheses, columns) scores.
+
     Args:
         nbest: the lists.
         metric: with its settings.
         method: its name, of a method of (lists, references, **more).
         arguments: further ones of the method.
+        columns: how many numbers the method returns for each hypothesis.
         jobs: see `gains`, like the others.
         cache: likewise.
         progress: likewise.
@@ -340,11 +361,11 @@ def _score_each(
     name = f"{method} {arguments}"
     whole = kept and not metric.slow and size >= _MIN_CACHED
     key = _key(metric, name, inputs) if whole else None
-    values = None if key is None else read_array(key, size)
+    values = None if key is None else read_array(key, size * columns)
     if values is not None:
         if progress is not None:
             progress(len(nbest), len(nbest), "sentences")
-        return values[inverse]
+        return values.reshape(size, columns)[inverse]
     from joblib import delayed
 
     hook = partial(getattr(metric, method), **arguments)
@@ -354,7 +375,7 @@ def _score_each(
     keys = [_key(metric, name, chunk) if kept and metric.slow else None for chunk in chunks]
     parts = list[Float64]()
     with parallel_workers(jobs, "threads" if metric.threads else "local") as parallel:
-        calls = [delayed(_apply)(hook, *call) for call in zip(chunks, keys, strict=True)]
+        calls = [delayed(_apply)(hook, columns, *c) for c in zip(chunks, keys, strict=True)]
         for part in parallel(calls):
             parts.append(part)
             if progress is not None:
@@ -362,14 +383,14 @@ def _score_each(
     values = np.concatenate(parts)
     if key is not None:
         write_array(key, values)
-    return values[inverse]
+    return values.reshape(size, columns)[inverse]
 
 
-def _apply(hook: Callable[..., Any], chunk: _Inputs, key: str | None) -> Float64:
-    """Return a score for each text of a chunk, cached if there is a key."""
-    values = None if key is None else read_array(key, sum(map(len, chunk.texts)))
+def _apply(hook: Callable[..., Any], columns: int, chunk: _Inputs, key: str | None) -> Float64:
+    """Return the scores of each text of a chunk as a flat array, cached if there is a key."""
+    values = None if key is None else read_array(key, sum(map(len, chunk.texts)) * columns)
     if values is None:
-        values = np.asarray(chunk.apply(hook), np.float64)
+        values = np.ravel(np.asarray(chunk.apply(hook), np.float64))
         if key is not None:
             write_array(key, values)
     return values

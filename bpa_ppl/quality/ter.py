@@ -66,6 +66,11 @@ class TER(SacreMetric, frozen=True):
         """Return (hypotheses, 2) edits and reference lengths, one list after the other."""
         return self._count(lists, references, only_best=False)
 
+    def scores_and_gains(self, lists: Lists, references: References, **more: Any) -> Float64:
+        """Return the sentence score and the gain of each hypothesis, (n, 2), from one count."""
+        counts = self.counts(lists, references)
+        return np.column_stack([self.value(counts), self.gain(counts)])
+
     def value(self, sums: Float64) -> Float64:
         """Return TER in percent, (…, 2) ↦ (…); without a reference word, 100 for any edit."""
         edits, lengths = sums[..., 0], sums[..., 1]

@@ -75,6 +75,11 @@ class WER(Metric, frozen=True):
         """Return the sentence score of each hypothesis of some lists, one list after the other."""
         return self.value(self.counts(lists, references))
 
+    def scores_and_gains(self, lists: Lists, references: References, **more: Any) -> Float64:
+        """Return the sentence score and the gain of each hypothesis, (n, 2), from one count."""
+        counts = self.counts(lists, references)
+        return np.column_stack([self.value(counts), self.gain(counts)])
+
     def value(self, sums: Float64) -> Float64:
         """Return percent, (…, 2) ↦ (…)."""
         return np.asarray(100 * sums[..., 0] / np.maximum(sums[..., 1], 1))

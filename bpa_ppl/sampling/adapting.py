@@ -46,7 +46,7 @@ from bpa_ppl.posterior import Draws
 from bpa_ppl.posterior.adapter import to_arviz
 from bpa_ppl.posterior.draws import SAMPLING_TIME, WEIGHTS
 from bpa_ppl.progress import Reporter, inherited_progress, reporter
-from bpa_ppl.quality import Metric, resolve
+from bpa_ppl.quality import Metric, Oracles, resolve
 from bpa_ppl.quality.base import default_metric
 from bpa_ppl.quality.scoring import no_references
 from bpa_ppl.registry import LIKELIHOODS, METRICS, PRIORS, SAMPLERS
@@ -68,7 +68,6 @@ from bpa_ppl.weights import (
     has_canonical,
     initial_weights,
     match,
-    spread_within,
 )
 
 if TYPE_CHECKING:
@@ -129,12 +128,11 @@ def adapt(nbest: NBest, weights: AnyWeights, options: AdaptOptions) -> Inference
 
 
 @dataclass(frozen=True, eq=False)
-class Prepared:
-    """A posterior that is ready to be sampled, and what its draws are recorded with.
+class Problem:
+    """One adaptation, matched, scored and tabulated once, which any number of samplers can sample.
 
     Attributes:
         target: the posterior, without a report of progress.
-        sampler: the sampler of the options, fitted to their extra lists.
         sentences: the adaptation sentences, with their oracles.
         attrs: the record of the posterior.
         constants: arrays that the posterior keeps.
@@ -143,12 +141,39 @@ class Prepared:
     """
 
     target: Target
-    sampler: Sampler
     sentences: Sentences
     attrs: dict[str, Any]
     constants: dict[str, Any]
     prior_of: Callable[[float], Prior]
     scaled: int
+
+    def sample(
+        self, options: AdaptOptions, *, clock: Callable[[], float] = time.perf_counter
+    ) -> Draws:
+        """Return draws of the sampler of some options, with everything that `adapt` records.
+
+        Args:
+            options: sampler, settings, seed, lists of the out-of-domain set, and progress; the
+                others are those that the problem was made with.
+            clock: returns the time in seconds, for the attribute `sampling_time`.
+
+        Raises:
+            UsageError: if a package of the sampler is missing, or it does not fit the options.
+        """
+        engine, seed, match = options.resolved_sampler(), int(options.seed), self.target.match
+        engine.require_packages()
+        if (extra := options.extra) is not None:
+            canonical = Weights(zip(match.names, match.values.tolist(), strict=True))
+            fixed = [name for name in match.fixed_names if name in extra.feature_names]
+            engine = engine.fitted(extra, canonical, fixed=fixed, seed=seed)
+        name, target = SAMPLERS.name_of(engine), replace(self.target, seed=seed)
+        with tracing(), jax.enable_x64(True), reporter(options.progress, f"adapt {name}") as report:
+            start = clock()
+            sampled = engine.sample(replace(target, progress=report))
+            seconds = clock() - start
+        attrs = {**self.attrs, "seed": seed, "versions": _versions(engine)}
+        record = {"sampler": name, "settings": engine.settings(), SAMPLING_TIME: seconds}
+        return replace(self, target=target, attrs=attrs).draws(sampled, record)
 
     def draws(self, sampled: Sampled, sampler: Mapping[str, Any]) -> Draws:
         """Return the result of a sampler with everything that `adapt` records.
@@ -194,18 +219,11 @@ def adapt_draws(
     >>> adapt_draws(lists, {"Errors": 0.5}, AdaptOptions(sampler="map")).kind
     'point'
     """
-    prepared = prepare_target(nbest, weights, options)
-    name = SAMPLERS.name_of(prepared.sampler)
-    with tracing(), jax.enable_x64(True), reporter(options.progress, f"adapt {name}") as report:
-        start = clock()
-        sampled = prepared.sampler.sample(replace(prepared.target, progress=report))
-        seconds = clock() - start
-    record = {"sampler": name, "settings": prepared.sampler.settings(), SAMPLING_TIME: seconds}
-    return prepared.draws(sampled, record)
+    return problem_of(nbest, weights, options).sample(options, clock=clock)
 
 
-def prepare_target(nbest: NBest, weights: AnyWeights, options: AdaptOptions) -> Prepared:
-    """Return the posterior that `adapt` samples: match, score, tabulate and build the prior.
+def problem_of(nbest: NBest, weights: AnyWeights, options: AdaptOptions) -> Problem:
+    """Return the problem that `adapt` samples: match, score, tabulate and build the prior.
 
     Args:
         nbest: as for `adapt`.
@@ -236,15 +254,16 @@ def prepare_target(nbest: NBest, weights: AnyWeights, options: AdaptOptions) -> 
     prepared = preparation(
         nbest, goal, options.categorical, options.add, options.features, options.exclude
     )
+    nbest = prepared.without_criterion(nbest)
     if started:
-        own, names = prepared.without_criterion(nbest), [lower] if isinstance(lower, str) else lower
-        initial = equal_weights(own, names or ()) if equal else initial_weights(own)
+        names = [lower] if isinstance(lower, str) else lower
+        initial = equal_weights(nbest, names or ()) if equal else initial_weights(nbest)
         weights, defaults = None, {**initial, **(defaults or {})}
     if weights is not None and (
         not isinstance(weights, Mapping) or isinstance(weights, PositionalWeights)
     ):
         # Weights without names are of the columns of the original lists.
-        named = match(weights, prepared.without_criterion(nbest), fixed=())
+        named = match(weights, nbest, fixed=())
         weights = dict(zip(named.names, named.values.tolist(), strict=True))
     with inherited_progress(options.progress):
         nbest, columns = prepared.for_training(nbest)
@@ -262,10 +281,6 @@ def prepare_target(nbest: NBest, weights: AnyWeights, options: AdaptOptions) -> 
                 f"the weights of {', '.join(learned)} start at values learned from public judged "
                 "lists; to start at 0: pretrained=False, --no-pretrained"
             )
-    if options.extra is not None:
-        canonical = Weights(zip(matched.names, matched.values.tolist(), strict=True))
-        extra_fixed = [name for name in matched.fixed_names if name in options.extra.feature_names]
-        engine = engine.fitted(options.extra, canonical, fixed=extra_fixed, seed=options.seed)
     isotropic.build_prior(family, matched)  # raises before anything is scored
     model = options.model or log_linear
     if not callable(model):
@@ -294,11 +309,12 @@ def prepare_target(nbest: NBest, weights: AnyWeights, options: AdaptOptions) -> 
     _require_differences(sentences)
     _report_prior_alone(sentences, options.prior_only)
     likelihood = sentences.resolve_defaults(likelihood)
-    scale = _scale(family, sentences, intended, not started, options.progress)
+    tables = _tables(sentences, model)
+    scale = _scale(family, sentences, tables, intended, not started, options.progress)
     recorded, prior = _prior(family, matched, scale)
     require_usable_scale(prior, matched, sentences.nbest)
     with tracing(), jax.enable_x64(True):
-        target = _target(sentences, prior, likelihood, model=model, seed=int(options.seed))
+        target = _target(sentences, tables, prior, likelihood, model=model, seed=int(options.seed))
         info = density.model_info(target.program, target.data)
     # A custom model may ignore likelihood or prior; settings folded into the lists have an effect
     # anyway.
@@ -316,17 +332,13 @@ def prepare_target(nbest: NBest, weights: AnyWeights, options: AdaptOptions) -> 
         "lists": sentences.nbest.origin,
         "feature_scales": feature_scales(nbest),
         "data": sentences.hashes(),
-        "versions": {
-            **{name: _version(name) for name in (*_PACKAGES, *engine.packages)},
-            "python": platform.python_version(),
-        },
+        "versions": _versions(engine),
         "machine": f"{platform.system()} {platform.machine()}, {jax.default_backend()}",
         **prepared.record(columns),
     }
     constants = {**sentences.scores(), **stored(prepared.sources)}
-    return Prepared(
+    return Problem(
         target,
-        engine,
         sentences,
         attrs,
         constants,
@@ -412,6 +424,7 @@ def _report_prior_alone(sentences: Sentences, intended: bool) -> None:
 def _scale(
     family: PriorFamily | Prior,
     sentences: Sentences,
+    tables: list[Lists],
     likelihood: Likelihood,
     canonical: bool,
     progress: bool | Reporter,
@@ -434,28 +447,54 @@ def _scale(
         likelihood = Pairs()
     with reporter(progress, "learn the scale of the prior"), tracing():
         return learn_scale(
-            lambda prior: _target(sentences, prior, likelihood),
+            lambda prior: _target(sentences, tables, prior, likelihood),
             lambda scale: isotropic.build_prior(family, sentences.match, scale),
             len(features),
             scale_prior,
         )
 
 
-def _target(sentences: Sentences, prior: Prior, likelihood: Likelihood, **options: Any) -> Target:
+def _tables(sentences: Sentences, model: Model) -> list[Lists]:
+    """Return the table of some sentences, and that of their preferences, if there are any.
+
+    `log_linear` reads no domains, and some lists may lack theirs.
+
+    Raises:
+        DataError: if observations do not fit the lists.
+    """
+    preferences = sentences.preferences
+    domain = None if model is log_linear else domain_numbers(sentences.nbest, preferences)
+    of_parts = (None, None) if domain is None else np.split(domain, [len(sentences.nbest)])
+    return [
+        tabulate(
+            part.nbest,
+            part.match,
+            part.oracles.index,
+            gains=part.gains,
+            share=part.oracles.share,
+            domain=of_part,
+            weight=part.weight,
+            rater=part.rater,
+            multiple=len(jax.devices()),
+        )
+        for part, of_part in zip((sentences, preferences), of_parts, strict=True)
+        if part is not None
+    ]
+
+
+def _target(
+    sentences: Sentences, tables: list[Lists], prior: Prior, likelihood: Likelihood, **options: Any
+) -> Target:
     """Return the posterior to sample; to be called with x64 enabled."""
-    return target_of(
-        sentences.nbest,
-        sentences.match,
-        prior,
-        likelihood=likelihood,
-        oracle=sentences.oracles.index,
-        gains=sentences.gains,
-        share=sentences.oracles.share,
-        weight=sentences.weight,
-        rater=sentences.rater,
-        preferences=sentences.preferences,
-        **options,
-    )
+    lists, *choices = tables
+    if sentences.preferences is not None:
+        likelihood = Mixed(
+            judged=likelihood,
+            preferences=sentences.preferences.resolve_defaults(Preference()),
+            buckets=len(lists.buckets),
+        )
+        lists = join_lists(lists, *choices)
+    return initialise_target(lists, prior, sentences.match, likelihood, put=place, **options)
 
 
 def target_of(
@@ -518,41 +557,13 @@ def target_of(
     ):
         problem = f"the prior must be of the free features {', '.join(matched.free_names)}"
         raise UsageError(f"{problem}: see Prior.matched", parameter="prior", code="mismatch")
-    multiple = len(jax.devices())
-    domain = None if model is log_linear else domain_numbers(nbest, preferences)
-    judged, rest = (None, None) if domain is None else np.split(domain, [len(nbest)])
-    lists = tabulate(
-        nbest,
-        matched,
-        oracle,
-        gains=gains,
-        share=share,
-        domain=judged,
-        weight=weight,
-        rater=rater,
-        multiple=multiple,
-    )
-    likelihood = likelihood or Oracle()
-    if preferences is not None:
-        choices = tabulate(
-            preferences.nbest,
-            preferences.match,
-            preferences.oracles.index,
-            gains=preferences.gains,
-            domain=rest,
-            weight=preferences.weight,
-            rater=preferences.rater,
-            multiple=multiple,
-        )
-        likelihood = Mixed(
-            judged=likelihood,
-            preferences=preferences.resolve_defaults(Preference()),
-            buckets=len(lists.buckets),
-        )
-        lists = join_lists(lists, choices)
-    return initialise_target(
-        lists, prior, matched, likelihood, model=model, seed=seed, progress=progress, put=place
-    )
+    index = np.zeros(len(nbest)) if oracle is None else oracle
+    given: list[Any] = [index, np.zeros(0), np.zeros(0, int), "", "", "", share]
+    columns: dict[str, Any] = {"gains": gains, "weight": weight, "rater": rater}
+    sentences = Sentences(nbest, matched, None, Oracles(*given), preferences=preferences, **columns)
+    tables, likelihood = _tables(sentences, model), likelihood or Oracle()
+    options: dict[str, Any] = {"model": model, "seed": seed, "progress": progress}
+    return _target(sentences, tables, prior, likelihood, **options)
 
 
 def initialise_target(
@@ -562,8 +573,8 @@ def initialise_target(
     likelihood: Likelihood,
     *,
     model: Model = log_linear,
-    seed: int,
-    progress: Reporter,
+    seed: int = 0,
+    progress: Reporter = lambda done, total, note: None,
     put: Callable[[Data], Data] = jax.device_put,
 ) -> Target:
     """Return a posterior with the point where the search for its mode begins.
@@ -768,7 +779,7 @@ def _warn_uninformed(draws: Draws, nbest: NBest) -> None:
     table, starts = nbest.features[:, columns], nbest.offsets[:-1]
     differs = np.maximum.reduceat(table, starts) > np.minimum.reduceat(table, starts)
     common = differs.mean(axis=0) >= _MIN_VARYING
-    effect = spread_within(nbest)[columns] * deviation
+    effect = nbest.spread[columns] * deviation
     uninformed &= effect < _NEGLIGIBLE
     if uninformed[common].all() or not (uninformed & common).any():
         return
@@ -800,6 +811,12 @@ def _warn_single_system(draws: Draws, sentences: Sentences) -> None:
         f"{column} {chosen.pop()}: take its candidates alone, or, to let others be chosen, "
         f"{remedy} or judge more lists"
     )
+
+
+def _versions(engine: Sampler) -> dict[str, str]:
+    """Return the versions of Python and of the packages that make a posterior."""
+    packages = {name: _version(name) for name in (*_PACKAGES, *engine.packages)}
+    return {**packages, "python": platform.python_version()}
 
 
 #: Cached, because looking up the version of a package takes a millisecond.

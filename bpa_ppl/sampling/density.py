@@ -6,6 +6,7 @@ argument of compiled functions: data of the same shapes need no new compilation.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache, partial
 from typing import Any, NamedTuple
@@ -86,10 +87,10 @@ def _model_info(program: Program, structure: Any, shapes: tuple[Any, ...]) -> Mo
     sites: dict[str, Any] = {}
     likelihood = _RecordingLikelihood(program.likelihood)
 
-    def run(data: Data) -> jax.Array:
+    def run(data: Data) -> Sites:
         seeded = handlers.seed(program.model, jax.random.key(0))
         sites.update(handlers.trace(seeded).get_trace(*data, likelihood))
-        return jnp.zeros(())
+        return _unconstrained(sites)
 
     def is_real(support: Any) -> bool:
         while hasattr(support, "base_constraint"):
@@ -101,16 +102,8 @@ def _model_info(program: Program, structure: Any, shapes: tuple[Any, ...]) -> Mo
         return "sentence" in plates and tuple(site["fn"].batch_shape) == data.lists.oracle.shape
 
     data = jax.tree.unflatten(structure, shapes)
-    jax.eval_shape(run, data)
+    z = jax.eval_shape(run, data)
     sampled = {name: site for name, site in sites.items() if site["type"] == "sample"}
-    for name, site in sampled.items():
-        if site["fn"].support.is_discrete and not site["is_observed"]:
-            raise UsageError(
-                f"the site {name} of the model is discrete, and samplers need a density of real "
-                "values: sum over its values, for example by numpyro.distributions.MixtureGeneral",
-                parameter="model",
-                code="not-supported",
-            )
     observed = tuple(name for name, site in sampled.items() if site["is_observed"])
     latent = tuple(name for name in sampled if name not in observed)
     deterministic = any(site["type"] == "deterministic" for site in sites.values())
@@ -118,18 +111,38 @@ def _model_info(program: Program, structure: Any, shapes: tuple[Any, ...]) -> Mo
         latent=latent,
         per_sentence=tuple(name for name in observed if is_per_sentence(sites[name])),
         weights_shape=tuple(np.shape(sites[WEIGHTS]["value"])) if WEIGHTS in sites else None,
-        prior_fields=_prior_fields(program, data),
+        prior_fields=_prior_fields(program, data, z),
         uses_likelihood=likelihood.observed,
         unconstrained=not deterministic and all(is_real(sites[n]["fn"].support) for n in latent),
     )
 
 
-def _prior_fields(program: Program, data: Data) -> frozenset[str]:
+def _unconstrained(sites: Mapping[str, Any]) -> Sites:
+    """Return the unconstrained values of the latent sites of a trace.
+
+    Raises:
+        UsageError: if one is discrete.
+    """
+    z: Sites = {}
+    for name, site in sites.items():
+        if site["type"] != "sample" or site["is_observed"]:
+            continue
+        if site["fn"].support.is_discrete:
+            raise UsageError(
+                f"the site {name} of the model is discrete, and samplers need a density of real "
+                "values: sum over its values, for example by numpyro.distributions.MixtureGeneral",
+                parameter="model",
+                code="not-supported",
+            )
+        z[name] = biject_to(site["fn"].support).inv(site["value"])
+    return z
+
+
+def _prior_fields(program: Program, data: Data, z: Sites) -> frozenset[str]:
     """Return which arrays of the prior the density of a program depends on.
 
     Found by following the inputs of the compiled density back from its output.
     """
-    z = jax.eval_shape(partial(_start, program), data)
     jaxpr = potential.trace(program, data, z).jaxpr.jaxpr
     needed = {variable for variable in jaxpr.outvars if isinstance(variable, Var)}
     for equation in reversed(jaxpr.eqns):
@@ -169,6 +182,9 @@ def starting_point(program: Program, data: Data) -> Sites:
     A random start would be far from probable values of scales, and in a hierarchy even farther
     for everything that is multiplied by a scale.
     """
+    info = model_info(program, data)
+    if info.unconstrained and info.latent == (WEIGHTS,):
+        return {WEIGHTS: data.prior.mean}
     z: Sites = _start(program, data)
     if not np.isfinite(potential(program, data, z)):
         z = _searched_start(program, data)
@@ -181,12 +197,7 @@ def _start(program: Program, data: Data) -> Sites:
     seeded = handlers.seed(program, jax.random.key(0))
     start = partial(_initial_value, data.prior.mean)
     values = handlers.substitute(seeded, substitute_fn=start)
-    sites = handlers.trace(values).get_trace(*data)
-    return {
-        name: biject_to(site["fn"].support).inv(site["value"])
-        for name, site in sites.items()
-        if site["type"] == "sample" and not site["is_observed"]
-    }
+    return _unconstrained(handlers.trace(values).get_trace(*data))
 
 
 @partial(jax.jit, static_argnums=0)
@@ -244,11 +255,13 @@ def gradients(program: Program, data: Data, z: Sites) -> jax.Array:
     return jax.vmap(gradient)(z)
 
 
-@partial(jax.jit, static_argnums=0)
 def constrained(program: Program, data: Data, z: Sites) -> Sites:
     """Return the values of the sites, deterministic ones included, for one z."""
-    if model_info(program, data).unconstrained:
-        return z
+    return z if model_info(program, data).unconstrained else _constrained(program, data, z)
+
+
+@partial(jax.jit, static_argnums=0)
+def _constrained(program: Program, data: Data, z: Sites) -> Sites:
     values: Sites = constrain_fn(program, data, {}, z, return_deterministic=True)
     return values
 

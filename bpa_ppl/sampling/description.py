@@ -13,7 +13,7 @@ from bpa_ppl.columns import as_numbers, counted
 from bpa_ppl.diagnostics.pages.page import Outcome, Table
 from bpa_ppl.errors import quoted, require
 from bpa_ppl.models.likelihoods.default import default_likelihood
-from bpa_ppl.nbest import NBest, demote_to_extras
+from bpa_ppl.nbest import NBest, demote_to_extras, deviation_within
 from bpa_ppl.options import AdaptOptions
 from bpa_ppl.quality import Metric, oracles, resolve
 from bpa_ppl.quality.base import default_metric
@@ -28,7 +28,7 @@ from bpa_ppl.quality.column import (
 from bpa_ppl.quality.preferences import has_preferences
 from bpa_ppl.registry import LIKELIHOODS
 from bpa_ppl.rows.schema import looks_numeric
-from bpa_ppl.weights import deviation_within, initial_weights
+from bpa_ppl.weights import initial_weights
 
 _HEADER = ("column", "kind", "min", "median", "max", "within lists", "missing")
 #: Features are reported if their spreads within lists differ by more than this factor.

@@ -21,7 +21,7 @@ from bpa_ppl.nbest import Float64, NBest
 from bpa_ppl.options import AdaptOptions, with_options
 from bpa_ppl.posterior.adapter import to_arviz
 from bpa_ppl.posterior.statistics import pareto_smoothed
-from bpa_ppl.sampling.adapting import Prepared, prepare_target
+from bpa_ppl.sampling.adapting import Problem, problem_of
 from bpa_ppl.sampling.base import Data, Program, Sampled, Sites, Target
 from bpa_ppl.sampling.density import constrained, evaluate, may_overlap, potential, unflatten
 from bpa_ppl.sampling.tracing import tracing
@@ -42,7 +42,7 @@ _OF_SAMPLERS = ("sampler", "extra", "settings")
 @partial(
     jax.tree_util.register_dataclass,
     data_fields=("data", "start"),
-    meta_fields=("program", "features", "prepared"),
+    meta_fields=("program", "features", "problem"),
 )
 @dataclass(frozen=True, eq=False)
 class LogDensity:
@@ -61,7 +61,7 @@ class LogDensity:
         data: the tabulated lists and the prior.
         start: the initial values of the sites.
         features: the features that the site `weights` has a value for.
-        prepared: what `adapt` would record, or None if the density was made from a `Target`.
+        problem: what `adapt` samples, or None if the density was made from a `Target`.
 
     >>> lists = NBest.from_lists([["a", "b"]], [[[0.0], [1.0]]], ["LM0"], references=["b"])
     >>> with jax.enable_x64(True):
@@ -78,7 +78,7 @@ class LogDensity:
     data: Data
     start: Sites
     features: tuple[str, ...]
-    prepared: Prepared | None = None
+    problem: Problem | None = None
 
     @classmethod
     def of(cls, target: Target) -> LogDensity:
@@ -230,7 +230,7 @@ class LogDensity:
         >>> posterior["posterior"]["weights"].shape, posterior.attrs["sampler"]
         ((4, 100, 1), 'mine')
         """
-        if self.prepared is None:
+        if self.problem is None:
             problem = "only a density made by log_density has what a posterior records"
             raise UsageError(problem, code="missing-setting")
         values = self._draws("z", z)
@@ -251,7 +251,7 @@ class LogDensity:
             log_likelihood=log_likelihood,
             attrs=attrs,
         )
-        return to_arviz(checked(self.prepared.draws(sampled, {"sampler": str(sampler)}))[0])
+        return to_arviz(checked(self.problem.draws(sampled, {"sampler": str(sampler)}))[0])
 
     def _draws(self, name: str, z: npt.ArrayLike) -> Float64:
         """Return draws as finite numbers, (chains, draws, d)."""
@@ -313,6 +313,6 @@ def log_density(nbest: NBest, weights: AnyWeights, options: AdaptOptions) -> Log
     ...     print(density.constrain(z)["weights"].round(4))
     [0.8083]
     """
-    prepared = prepare_target(nbest, weights, options)
-    target = prepared.target
-    return LogDensity(target.program, target.data, target.start, target.match.free_names, prepared)
+    problem = problem_of(nbest, weights, options)
+    target = problem.target
+    return LogDensity(target.program, target.data, target.start, target.match.free_names, problem)

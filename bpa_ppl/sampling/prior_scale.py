@@ -27,7 +27,6 @@ from dataclasses import replace
 
 import jax
 import numpy as np
-from scipy.optimize import minimize_scalar
 
 from bpa_ppl.errors import DataError
 from bpa_ppl.models import Prior
@@ -36,7 +35,7 @@ from bpa_ppl.nbest import NBest
 from bpa_ppl.sampling.base import Target
 from bpa_ppl.sampling.density import unflatten
 from bpa_ppl.sampling.mode import mode_of
-from bpa_ppl.weights import Match, spread_within
+from bpa_ppl.weights import Match
 
 #: The first scales to try, as multiples of the median; the neighbours of the best bound the search.
 _GRID = np.geomspace(1 / 30, 100, 9)
@@ -55,7 +54,7 @@ def require_usable_scale(prior: Prior, match: Match, nbest: NBest) -> None:
     if prior.other is not None:
         return
     deviation = np.sqrt(np.diag(prior.full_covariance))
-    spread = spread_within(nbest)[match.free]
+    spread = nbest.spread[match.free]
     for name, sd, within in zip(match.free_names, deviation, spread, strict=True):
         if not (_LEAST <= sd <= _MOST and within * sd <= _LARGEST_EFFECT):
             raise DataError(
@@ -82,6 +81,8 @@ def learn_scale(
         features: K, how many features the prior scales.
         scale_prior: of τ.
     """
+    from scipy.optimize import minimize_scalar  # slow to import
+
     expected = scale_prior.median(features)
     with jax.enable_x64(True):
         target = target_of(prior_of(expected))

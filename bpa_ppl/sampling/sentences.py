@@ -19,13 +19,14 @@ from bpa_ppl.columns import counted
 from bpa_ppl.errors import DataError, UsageError, quoted, require
 from bpa_ppl.models import Likelihood, Preference, Preparation
 from bpa_ppl.models.likelihoods.preference import LOG_NU, RATER, RATERS
-from bpa_ppl.nbest import Float64, Int64, NBest
+from bpa_ppl.nbest import Float64, Int64, NBest, deviation_within
 from bpa_ppl.notes import log_info
 from bpa_ppl.posterior import Draws
 from bpa_ppl.progress import Reporter, inherited_progress, reporter
 from bpa_ppl.quality import TER, Metric, Oracles, agreement, gains, oracles, resolve
 from bpa_ppl.quality.agreement import AGREEMENT, Agreement
 from bpa_ppl.quality.column import judged_lists
+from bpa_ppl.quality.oracle import oracles_and_gains
 from bpa_ppl.quality.preferences import choice_sets, has_preferences
 from bpa_ppl.quality.scoring import no_references
 from bpa_ppl.registry import LIKELIHOODS, METRICS
@@ -35,7 +36,7 @@ from bpa_ppl.sampling.sentence_buckets import (
     sentence_buckets,
     weight_constants,
 )
-from bpa_ppl.weights import Match, deviation_within
+from bpa_ppl.weights import Match
 
 if TYPE_CHECKING:
     from bpa_ppl.features.recipes import MovedFiles
@@ -328,22 +329,24 @@ def score_sentences(
     """
     options: dict[str, Any] = {"jobs": jobs, "cache": cache}
     criterion: Any = metric  # there is one wherever it is used
-    if oracle is None and not len(nbest):
+    with_gains, values = likelihood.observes == "gains", None
+    if not len(nbest):
         # Without sentences nothing is scored, and no reference is needed.
-        empty = np.zeros(0)
-        oracle = Oracles(empty.astype(int), empty, empty.astype(int), ties, criterion.key, "")
-    if oracle is None:
-        preference = nbest.scores(match.values) if canonical else None
+        empty, none = np.zeros(0), np.zeros(0, int)
+        values = empty if with_gains else None
+        if oracle is None:
+            oracle = Oracles(none, empty, none, ties, criterion.key, "")
+    elif oracle is None:
+        options |= {"ties": ties, "preference": nbest.scores(match.values) if canonical else None}
         with reporter(progress, "oracles") as report:
-            oracle = oracles(
-                nbest, criterion, ties=ties, preference=preference, progress=report, **options
-            )
-    require(oracle, Oracles, "oracles come from the function oracles", "oracle")
-    values = None
-    if likelihood.observes == "gains":
+            if with_gains:
+                oracle, values = oracles_and_gains(nbest, criterion, progress=report, **options)
+            else:
+                oracle = oracles(nbest, criterion, progress=report, **options)
+    elif with_gains:
         with reporter(progress, "gains") as report:
-            none = np.zeros(0)
-            values = gains(nbest, criterion, progress=report, **options) if len(nbest) else none
+            values = gains(nbest, criterion, progress=report, **options)
+    require(oracle, Oracles, "oracles come from the function oracles", "oracle")
     return Sentences(nbest, match, metric, oracle, values)
 
 

@@ -37,7 +37,6 @@ from bpa_ppl.quality import Column, Metric, resolve
 from bpa_ppl.quality import gains as gains_in
 from bpa_ppl.quality.base import default_metric
 from bpa_ppl.quality.column import with_judged
-from bpa_ppl.weights import spread_within
 
 if TYPE_CHECKING:
     from bpa_ppl.features.recipes import MovedFiles
@@ -311,7 +310,7 @@ class BaselineTally:
             return
         self._metric = metric
         if self._baselines is None:
-            spread = zip(lists.feature_names, spread_within(lists).tolist(), strict=True)
+            spread = zip(lists.feature_names, lists.spread.tolist(), strict=True)
             varying = {name: value for name, value in spread if value > 0}
             signs = _signs(self._draws)
             self._baselines = Baselines(varying, {name: signs.get(name, 1) for name in varying})

@@ -16,7 +16,6 @@ from bpa_ppl.diagnostics.pages.page import Table
 from bpa_ppl.errors import DataError
 from bpa_ppl.nbest import Float64, Int64, NBest
 from bpa_ppl.tables import text_table
-from bpa_ppl.weights import spread_within
 
 FIRST = "first candidate"
 TOTAL = "total of the decoder"
@@ -195,7 +194,7 @@ def select_baselines(
     >>> result.baselines.directions, result.gains["best single feature"].tolist()
     ({'TER': -1}, [1.0, 0.0, 1.0, 1.0])
     """
-    of_all = dict(zip(nbest.feature_names, spread_within(nbest).tolist(), strict=True))
+    of_all = dict(zip(nbest.feature_names, nbest.spread.tolist(), strict=True))
     of_all = {name: s for name, s in of_all.items() if s > 0}
     spread = {name: s for name, s in of_all.items() if name not in ignore}
     by_sign = {

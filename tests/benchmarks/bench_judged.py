@@ -39,7 +39,6 @@ from bpa_ppl.features.indicators import Indicators
 from bpa_ppl.judging.simulation import headroom_won
 from bpa_ppl.nbest import Float64, Int64, NBest
 from bpa_ppl.quality.column import column_of
-from bpa_ppl.weights import spread_within
 
 WMT23 = ("wmt23.en-de", "wmt23.zh-en")
 OTHERS = ("bio.de-en", "bio.en-fr", "bio.fr-en", "wmt21.en-de")
@@ -154,7 +153,7 @@ def best_system(half: Half, lists: NBest) -> Int64:
 def mean_of_features(half: Half, _: NBest) -> Int64:
     """Choose by the mean of the standardised features except the length gap."""
     names = np.array(half.test.feature_names)
-    scale = np.where(names == LENGTH_GAP, 0.0, 1 / spread_within(half.test))
+    scale = np.where(names == LENGTH_GAP, 0.0, 1 / half.test.spread)
     return half.test.best(half.test.features @ scale)
 
 
@@ -195,7 +194,7 @@ def ridge(half: Half, lists: NBest, systems: bool = False) -> Int64:
     source = Indicators(column="system").fitted(lists)
     both = [bpa.add_features(part, source) if systems else part for part in (lists, half.test)]
     table, gain = both[0].features.astype(np.float64), column_of(lists, "gain")
-    spread = spread_within(both[0])
+    spread = both[0].spread
     unit = np.where(spread > 0, spread, 1.0)
     scores = np.concatenate([normal_scores(gain[lists.rows(s)]) for s in range(len(lists))])
     centred = np.concatenate(
@@ -296,7 +295,7 @@ def rewards(draws: int) -> None:
         halves = order[: len(order) // 2], order[len(order) // 2 :]
         cells: dict[str, dict[int, list[float]]] = {}
         for pool, test in (halves, halves[::-1]):
-            standardised = lists[test].features / spread_within(lists[pool])
+            standardised = lists[test].features / lists[pool].spread
             mean = lists[test].best(standardised.sum(axis=1))
             cells.setdefault("mean", {}).setdefault(0, []).append(
                 float((mean == better[test]).mean())
@@ -413,7 +412,7 @@ def ted(options: Any) -> None:
     print_row("default", default, halves, sizes, draws, score=mean)
 
     def with_canonical(half: Half, lists: NBest) -> Int64:
-        spread = spread_within(half.pool)[half.pool.feature_names.index(CONSENSUS)]
+        spread = half.pool.spread[half.pool.feature_names.index(CONSENSUS)]
         canonical = {CONSENSUS: 0.5 / spread}
         variances = {CONSENSUS: 0.1 / spread**2}
         return default(half, lists, canonical, defaults={LENGTH_GAP: 0.0}, prior_variance=variances)

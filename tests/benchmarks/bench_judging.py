@@ -48,7 +48,6 @@ from bpa_ppl.judging.simulation import learning_curve
 from bpa_ppl.models import Preference
 from bpa_ppl.nbest import NBest
 from bpa_ppl.posterior import as_draws
-from bpa_ppl.weights import spread_within
 
 ANSWERS = (10, 20, 50)
 TRUSTED = "qe_CometKiwi"
@@ -129,7 +128,7 @@ def noise(options: Any) -> None:
 def trusted(half: Half) -> dict[str, float]:
     """Return a weight of one metric alone."""
     names = half.pool.feature_names
-    return {TRUSTED: 0.5 / float(spread_within(half.pool)[names.index(TRUSTED)])}
+    return {TRUSTED: 0.5 / float(half.pool.spread[names.index(TRUSTED)])}
 
 
 def six(options: Any) -> None:

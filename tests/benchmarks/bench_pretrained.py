@@ -25,9 +25,8 @@ from measuring import run_tables
 
 import bpa_ppl as bpa
 from bpa_ppl.models import Risk
-from bpa_ppl.nbest import NBest
+from bpa_ppl.nbest import NBest, deviation_within
 from bpa_ppl.quality.column import column_of
-from bpa_ppl.weights import deviation_within, spread_within
 
 #: The collections of one group share texts, systems or raters.
 GROUPS = {
@@ -66,7 +65,7 @@ def join(parts: list[NBest]) -> NBest:
 def standardised(lists: NBest) -> NBest:
     """Return the lists with features and gains in units of their spread within lists."""
     gain = column_of(lists, "gain")
-    spread = spread_within(lists)
+    spread = lists.spread
     table = lists.features / np.where(spread > 0, spread, 1.0)
     unit = deviation_within(lists, gain) or 1.0
     names = lists.feature_names
@@ -99,7 +98,7 @@ def learned_weights(groups: tuple[str, ...]) -> dict[str, float]:
 def learn(_: Any) -> None:
     """Write the weights from all collections, with the mean spread of each feature."""
     weights = learned_weights(tuple(GROUPS))
-    tables = [spread_within(half.pool) for group in GROUPS for half in group_halves(group)]
+    tables = [half.pool.spread for group in GROUPS for half in group_halves(group)]
     names = group_halves("medical")[0].pool.feature_names
     spread = dict(zip(names, np.mean(tables, axis=0).tolist(), strict=True))
     features = {
@@ -140,7 +139,7 @@ def left_out(options: Any) -> None:
 def headroom_with(half: Half, size: int, seed: int, means: dict[str, float] | None) -> float:
     """Return the headroom of the default, from 0 or from given means in units of the spread."""
     lists = draw_lists(half, size, seed) if size else half.pool
-    spread = dict(zip(lists.feature_names, spread_within(lists), strict=True))
+    spread = dict(zip(lists.feature_names, lists.spread, strict=True))
     options: dict[str, Any] = {"exclude": ["consensus_chrf"]}
     if means is not None:
         start = {name: means[name] / (spread[name] or 1.0) for name in means}

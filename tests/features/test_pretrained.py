@@ -15,7 +15,6 @@ from bpa_ppl.features.consensus import Consensus
 from bpa_ppl.features.length import Length
 from bpa_ppl.models import Isotropic, Prior
 from bpa_ppl.posterior import as_draws
-from bpa_ppl.weights import spread_within
 
 CONTENT = json.loads(files("bpa_ppl.features").joinpath("pretrained.json").read_text())
 FEATURES = CONTENT["features"]
@@ -46,7 +45,7 @@ def test_prior_of_the_added_columns_has_the_shipped_weights_in_units_of_their_sp
     lists: NBest,
 ) -> None:
     extended = add_features(lists, ["consensus", "length"])
-    spread = dict(zip(extended.feature_names, spread_within(extended), strict=True))
+    spread = dict(zip(extended.feature_names, extended.spread, strict=True))
     share = (9 / 10) ** 2  # nine columns are known, and the score is not
     prior = prior_of(lists)
     for name, mean, variance in zip(prior.names, prior.mean, prior.variance, strict=True):

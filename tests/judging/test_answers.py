@@ -21,7 +21,7 @@ from bpa_ppl.judging.answers import (
 from bpa_ppl.models import Preference, Prior
 from bpa_ppl.models.priors.isotropic import OF_ANSWERS
 from bpa_ppl.options import AdaptOptions
-from bpa_ppl.sampling.adapting import prepare_target
+from bpa_ppl.sampling.adapting import problem_of
 from bpa_ppl.sampling.mode import mode_of
 
 PRIOR = Gaussian.prior(np.array([0.2, -0.1]), np.array([[0.5, 0.1], [0.1, 0.3]]))
@@ -207,10 +207,10 @@ def test_the_evidence_and_the_learned_scale_are_those_of_adapt() -> None:
             prior=Prior.isotropic({"x": 0.0, "y": 0.0}, variance),
         )
         with jax.enable_x64(True):
-            target = prepare_target(lists, {"x": 0.0, "y": 0.0}, options).target
+            target = problem_of(lists, {"x": 0.0, "y": 0.0}, options).target
             expected.append(mode_of(target).log_evidence)
     assert np.diff(computed) == pytest.approx(np.diff(expected), abs=1e-3)
-    adapted = prepare_target(lists, None, AdaptOptions(likelihood=Preference(slip=0.0)))
+    adapted = problem_of(lists, None, AdaptOptions(likelihood=Preference(slip=0.0)))
 
     def prior_of(scale: float) -> Gaussian:
         prior = adapted.prior_of(scale)

@@ -24,7 +24,6 @@ from bpa_ppl.judging.outlook import _expected
 from bpa_ppl.judging.questions import Candidates
 from bpa_ppl.judging.simulation import headroom_won, learning_curve
 from bpa_ppl.judging.view import advice
-from bpa_ppl.weights import spread_within
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +65,7 @@ def test_the_prior_is_that_of_adapt() -> None:
 def _scale(session: Session) -> float:
     """The scale of the prior of a session."""
     deviation = np.sqrt(session.prior.full_covariance[0, 0])
-    return float(deviation * spread_within(session.lists)[0])
+    return float(deviation * session.lists.spread[0])
 
 
 def test_the_scale_of_the_prior_is_learned() -> None:

@@ -22,9 +22,10 @@ from bpa_ppl import NBest, UsageError, adapt
 from bpa_ppl.experiments.samplers import calibrate_sampler
 from bpa_ppl.models import Likelihood, Lists, Margin, Oracle, Risk, tabulate
 from bpa_ppl.models.lists import in_order
+from bpa_ppl.nbest import deviation_within
 from bpa_ppl.posterior import as_draws
 from bpa_ppl.registry import LIKELIHOODS
-from bpa_ppl.weights import deviation_within, match
+from bpa_ppl.weights import match
 
 NAMES = ("LM0", "WP0", "UnknownWordPenalty0")
 CANONICAL = {"LM0": 0.4, "WP0": -0.2, "UnknownWordPenalty0": 1.0}

@@ -14,7 +14,7 @@ import bpa_ppl as bpa
 from bpa_ppl import NBest
 from bpa_ppl.errors import UsageError
 from bpa_ppl.options import AdaptOptions
-from bpa_ppl.sampling.adapting import prepare_target
+from bpa_ppl.sampling.adapting import problem_of
 
 
 def lists(**extras: Any) -> NBest:
@@ -61,7 +61,7 @@ def test_references_and_ties() -> None:
 def test_what_adapt_does_is_what_is_described() -> None:
     known = lists(mqm=[-5.0, None, 0.0, -1.0, -1.0, None])
     found = bpa.describe(known)
-    attrs = prepare_target(known, None, AdaptOptions(metric="mqm", prior_variance=1.0)).attrs
+    attrs = problem_of(known, None, AdaptOptions(metric="mqm", prior_variance=1.0)).attrs
     assert found.plan is not None
     assert attrs["likelihood"]["name"] == found.plan.likelihood
     assert attrs["prior"]["name"] == found.plan.prior
@@ -79,7 +79,7 @@ def test_default_gain(kind: str, caplog: pytest.LogCaptureFixture) -> None:
     if weights is None or weights == "equal":
         options = replace(options, defaults=None)
     with caplog.at_level("INFO", logger="bpa_ppl"):
-        attrs = prepare_target(known, weights, options).attrs
+        attrs = problem_of(known, weights, options).attrs
     expected = {"none": "chrf", "equal": "chrf", "chosen": "bleu"}.get(kind, "ter")
     assert attrs["oracle_metric"] == expected
     messages = [record.message for record in caplog.records if "the gain is" in record.message]
@@ -90,7 +90,7 @@ def test_default_gain(kind: str, caplog: pytest.LogCaptureFixture) -> None:
     if kind == "none":  # oracles that were found before have a metric of their own
         found = bpa.quality.oracles(known, "ter", ties="shared")
         options = AdaptOptions(oracle=found)
-        assert prepare_target(known, None, options).attrs["oracle_metric"] == "ter"
+        assert problem_of(known, None, options).attrs["oracle_metric"] == "ter"
 
 
 def test_preferences_and_nothing() -> None:

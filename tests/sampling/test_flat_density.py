@@ -73,9 +73,9 @@ def density_of(name: str) -> LogDensity:
 )
 def test_it_is_lp_of_the_draws(name: str) -> None:
     density = density_of(name)
-    assert density.prepared is not None
+    assert density.problem is not None
     walk = {"proposal_variance": 0.05, "warmup": 1, "draws": 20, "chains": 2}
-    sampled = SAMPLERS.resolve("rwm-isotropic", walk).sample(density.prepared.target)
+    sampled = SAMPLERS.resolve("rwm-isotropic", walk).sample(density.problem.target)
     flat = np.concatenate(
         [np.reshape(sampled.z[site], (40, -1)) for site in sorted(density.start)], axis=1
     )
@@ -238,9 +238,9 @@ def test_draws_that_do_not_fit_are_refused() -> None:
         density.to_posterior(good, log_weight=np.ones(20))
     with raises(DataError, "mismatch", parameter="warmup"):
         density.to_posterior(good, warmup=np.ones((2, 3)))
-    assert density.prepared is not None
+    assert density.problem is not None
     with raises(UsageError, "missing-setting"):
-        LogDensity.of(density.prepared.target).to_posterior(good)
+        LogDensity.of(density.problem.target).to_posterior(good)
 
 
 def test_float32_and_other_shapes_are_refused() -> None:

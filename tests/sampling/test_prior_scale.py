@@ -17,7 +17,7 @@ from bpa_ppl import DataError, NBest, UsageError, adapt, as_draws, rerank
 from bpa_ppl.models import Margin, Prior
 from bpa_ppl.models.priors.isotropic import OF_LISTS
 from bpa_ppl.notes import Note, capture_notes
-from bpa_ppl.weights import equal_weights, spread_within
+from bpa_ppl.weights import equal_weights
 
 SIZE = 6
 
@@ -76,7 +76,7 @@ def test_one_feature_against_quadrature(weight: float) -> None:
     for s in range(len(pool)):
         scores = scores_of(pool, s)
         log_p += scores[:, gain[s].argmax()] - logsumexp(scores, axis=1)
-    expected = best_log_scale(log_p, float(spread_within(pool)[0]), *LISTS)
+    expected = best_log_scale(log_p, float(pool.spread[0]), *LISTS)
     assert np.log(scale_of(pool)) == pytest.approx(expected, abs=0.05)
 
 
@@ -98,7 +98,7 @@ def test_all_pairs_of_graded_gains_determine_the_scale(weight: float, likelihood
         better, worse = np.nonzero(values[:, None] > values)
         scores = scores_of(pool, s)
         log_p += log_expit(scores[:, better] - scores[:, worse]).sum(axis=1) / SIZE
-    expected = best_log_scale(log_p, float(spread_within(pool)[0]), *LISTS)
+    expected = best_log_scale(log_p, float(pool.spread[0]), *LISTS)
     assert np.log(scale_of(pool, likelihood=likelihood)) == pytest.approx(expected, abs=0.05)
 
 
@@ -121,7 +121,7 @@ def test_with_canonical_weights_a_margin_determines_the_scale() -> None:
         sampler="map",
     )
     found = as_draws(posterior).attrs["prior"]["scale"]
-    expected = best_log_scale(log_p, float(spread_within(pool)[0]), *LISTS)
+    expected = best_log_scale(log_p, float(pool.spread[0]), *LISTS)
     assert np.log(found) == pytest.approx(expected, abs=0.05)
 
 
@@ -141,7 +141,7 @@ def test_answers_determine_the_scale_of_preferences(weight: float) -> None:
     draws = as_draws(adapt(judged, None, sampler="map"))
     assert draws.attrs["likelihood"]["name"] == "preference"
     assert draws.attrs["prior"]["scale_learned"]
-    expected = best_log_scale(log_p, float(spread_within(judged)[0]), *ANSWERS)
+    expected = best_log_scale(log_p, float(judged.spread[0]), *ANSWERS)
     assert np.log(draws.attrs["prior"]["scale"]) == pytest.approx(expected, abs=0.05)
 
 
@@ -177,7 +177,7 @@ def test_a_given_scale_is_not_learned() -> None:
     pool, _ = simulated(20, np.array([1.0, -0.5]))
     options: dict[str, Any] = {"metric": "gain", "sampler": "map"}
     draws = as_draws(adapt(pool, None, prior_variance=0.04, **options))
-    expected = 0.04 / spread_within(pool) ** 2
+    expected = 0.04 / pool.spread**2
     np.testing.assert_allclose(draws.constants["prior_variance"], expected, rtol=1e-6)
     assert not draws.attrs["prior"]["scale_learned"]
     with capture_notes() as notes:
@@ -198,14 +198,14 @@ class TestEqualWeights:
         new = new.with_features(["cost"], -3 * new.features[:, 0])
         lists = new.without("gain")  # no judgement anywhere
         posterior = adapt(lists, "equal", lower_is_better="cost", prior_only=True)
-        signs = np.array([1, 1, 1, -1]) / spread_within(new)
+        signs = np.array([1, 1, 1, -1]) / new.spread
         found = rerank(new, posterior)
         assert found.choice.tolist() == new.best(new.features @ signs).tolist()
 
     def test_signs_and_sizes(self) -> None:
         pool, _ = simulated(20, np.array([1.0, 1.0]))
         found = equal_weights(pool, ["f1"])
-        expected = np.array([1, -1]) / (4 * spread_within(pool))
+        expected = np.array([1, -1]) / (4 * pool.spread)
         np.testing.assert_allclose(found.values_array, expected)
         draws = as_draws(adapt(pool, "equal", metric="gain", lower_is_better=["f1"], sampler="map"))
         np.testing.assert_allclose(draws.constants["prior_mean"], found.values_array)
