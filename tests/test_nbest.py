@@ -664,3 +664,10 @@ class TestDataFrames:
         monkeypatch.setattr("bpa_ppl.rows.writing.table_of", lambda *_, **__: table)
         with raises(UsageError, "not-supported"):
             NBest.from_records(RECORDS).to_dataframe()
+
+
+def test_a_table_with_other_columns_has_its_own_spread() -> None:
+    lists = NBest.from_lists([["a", "b"]], [[[1.0, 0.0], [3.0, 0.0]]], ["lm", "tm"])
+    assert lists.spread.tolist() == [1.0, 0.0]
+    assert lists.select_features(["tm"]).spread.tolist() == [0.0]
+    assert lists.with_features({"qe": [0.0, 4.0]}).spread.tolist() == [1.0, 0.0, 2.0]

@@ -1,25 +1,25 @@
-"""Lines of fields separated by ` ||| `, read one by one: the source of every message about them."""
+"""Lines of fields separated by ` ||| `: their columns, and messages about them."""
 
 from __future__ import annotations
 
-import math
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import chain, compress, pairwise, zip_longest
+from itertools import chain, zip_longest
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
+from bpa_ppl.arrays import Float32, Int32, Int64
 from bpa_ppl.columns import counted
 from bpa_ppl.errors import quoted
-from bpa_ppl.formats.base import ReadOptions
 from bpa_ppl.formats.numbers import all_finite
-from bpa_ppl.formats.streams import decoded, decoded_lines
+from bpa_ppl.formats.streams import decoded, decoded_lines, line_count
 from bpa_ppl.labels import expand
-from bpa_ppl.nbest import Int64
 from bpa_ppl.notes import warn_user
-from bpa_ppl.rows import Rows
+from bpa_ppl.rows import Columns, ReadOptions
+from bpa_ppl.rows.names import ID, TEXT, TOTAL
 from bpa_ppl.rows.schema import looks_numeric
 
 #: One line of the format, for messages.
@@ -31,15 +31,15 @@ WORD_SCORES = b"WordScores="
 _POSITIONS = re.compile(rb" *\d+[-=:][\d=: -]*")
 SEGMENTATION, ALIGNMENT = "segmentation", "alignment"
 EXAMPLES = {SEGMENTATION: "0-2=0-2 3=3", ALIGNMENT: "0-0 1-2"}
+#: Patterns of fields, for the engines of Python and of Arrow. Soft alignments have a vector for
+#: each word.
 _FIELDS = {
-    SEGMENTATION: re.compile(rb"(?: *\d+(?:-\d+)?=\d+(?:-\d+)?(?= |$))* *"),
-    ALIGNMENT: re.compile(rb"(?: *\d+-\d+(?= |$))* *"),
+    SEGMENTATION: r" *(?:\d+(?:-\d+)?=\d+(?:-\d+)?(?: +|$))*",
+    ALIGNMENT: r" *(?:\d+-\d+(?: +|$))*",
 }
-# Soft alignments have a vector for each word.
-_SOFT = re.compile(rb"(?: *[\d.eE+-]+(?:,[\d.eE+-]+)*(?= |$))* *")
+_SOFT = r" *(?:[\d.eE+-]+(?:,[\d.eE+-]+)*(?: +|$))*"
 _LEFT_OUT, _UNKNOWN = "", "?"
 _AFTER = "fields after the scores"
-_SCORES_OF_WORDS = "WordScores, which has a value for each word,"
 _SPARSE = ": if features that are absent are zero, read the file as cdec or travatar"
 _LONGEST_ID = 18  # digits that fit 64 bits
 
@@ -54,7 +54,6 @@ class Layout:
         between: the fields between the text and the features: the names under which they are
             kept, or "" for one that is left out.
         after: the same for the fields after the scores.
-        word_scores: whether WordScores are among the features; they are left out.
         sparse: whether a line may lack features, which are zero there, or have them in another
             order; each label then has one value.
     """
@@ -63,7 +62,6 @@ class Layout:
     total: str
     between: tuple[str, ...] = ()
     after: tuple[str, ...] = ()
-    word_scores: bool = False
     sparse: bool = False
 
     @property
@@ -84,18 +82,15 @@ class Row(NamedTuple):
         id: of the sentence.
         text: of the hypothesis.
         values: as printed: of the features, and then the total, if there is one.
+        columns: of the values.
         extras: the fields that are kept.
-        columns: of the values, where features are sparse.
     """
 
     id: int
     text: bytes
     values: list[bytes]
+    columns: Sequence[int]
     extras: list[str]
-    columns: list[int]
-
-
-_Group = tuple[bytes, list[bytes]]  # a label, and the values printed after it
 
 
 class Fields(NamedTuple):
@@ -105,6 +100,26 @@ class Fields(NamedTuple):
     middle: list[bytes]
     features: bytes
     after: list[bytes]
+
+
+class Block(NamedTuple):
+    """The lines of a block, of which some have been read.
+
+    Attributes:
+        regular: (lines,) whether a line has been read.
+        ids: (lines,).
+        values: (values, lines) the features, and then the total, if there is one.
+        strings: the texts.
+        string_index: (lines,) into the texts.
+        extras: the fields that are kept, by name.
+    """
+
+    regular: npt.NDArray[np.bool_]
+    ids: Int64
+    values: Float32
+    strings: list[str]
+    string_index: Int32
+    extras: dict[str, list[str]]
 
 
 class LineParser:
@@ -117,6 +132,7 @@ class LineParser:
 
     Attributes:
         layout: the columns.
+        read: reads most lines of a block in less time, if there are many blocks.
 
     Raises:
         DataError: with file and line, if the first line is not as it should be.
@@ -129,67 +145,75 @@ class LineParser:
         self.options = options
         self.error = options.error
         self.soft = soft
+        self.read: Callable[[bytes], Block] = self._unread
         self._warned: set[str] = set()
         self.layout = self._layout(split_lines(block))
-        if len(set(self.layout.names)) < len(self.layout.names):
+        names, reserved = self.layout.names, {TEXT, TOTAL, *self.layout.kept}
+        if len(set(names)) < len(names):
             raise self.error("two features have the same name: rename one", 1, "duplicate")
+        if odd := reserved.intersection(names):
+            problem = f"a feature is called {min(odd)}, which has another meaning: rename it"
+            raise self.error(problem, 1, "bad-name")
+        self._every = range(len(names) + (self.layout.total != "none"))
         self._column_of = {label: place for place, (label, _) in enumerate(self.layout.shape)}
 
-    def block_rows(self, block: bytes, first: int) -> Rows:
-        """Return the rows of a block of whole lines.
+    def columns(self, block: bytes, first: int) -> Columns:
+        """Return the columns of a block.
 
         Args:
             block: lines, each ended by a newline.
             first: the number of its first line in the file.
 
         Raises:
-            DataError: as `rows`.
-        """
-        lines = split_lines(block)
-        return self.rows(lines, np.arange(first, first + len(lines)))
-
-    def rows(self, lines: Sequence[bytes], numbers: Int64) -> Rows:
-        """Return the rows of some lines with their numbers in the file.
-
-        Raises:
             DataError: with file and line, if a line does not have the columns of the first one, or
                 a value is not a finite number.
         """
-        layout = self.layout
-        rows = [self._row(*line) for line in zip(lines, numbers.tolist(), strict=True)]
-        scored = layout.total != "none"
-        width = len(layout.names) + scored
-        dropped: tuple[int, ...] = ()
+        layout, (regular, ids, values, strings, index, extras) = self.layout, self.read(block)
+        places = np.flatnonzero(~regular)
+        numbers = (first + places).tolist()
+        if len(places):
+            lines = split_lines(block)
+            rows = [self._row(lines[n - first], n) for n in numbers]
+            ids[places] = [row.id for row in rows]
+            values[:, places] = self._numbers(rows, numbers).T
+            texts = decoded_lines([row.text for row in rows], self.options.origin, numbers)
+            read = dict(zip(places.tolist(), texts, strict=True))
+            pairs = enumerate(index.tolist())
+            strings = [read[n] if n in read else strings[i] for n, i in pairs]
+            index = np.arange(len(strings), dtype=np.int32)
+            for k, column in enumerate(extras.values()):
+                for number, row in zip(numbers, rows, strict=True):
+                    column[number - first] = row.extras[k]
+        hypotheses = {TEXT: index, **dict(zip((*layout.names, TOTAL), values, strict=False))}
+        lines_of = np.arange(first, first + len(ids))
+        return Columns(
+            {**hypotheses, **extras},
+            {ID: ids},
+            np.arange(len(ids)),
+            lines_of,
+            any_order=False,
+            strings=strings,
+        )
+
+    def _unread(self, block: bytes) -> Block:
+        layout, count = self.layout, line_count(block)
+        values = np.zeros((len(self._every), count), np.float32)
+        regular, ids, index = (np.zeros(count, kind) for kind in (bool, np.int64, np.int32))
+        extras = {name: [""] * count for name in layout.kept}
+        return Block(regular, ids, values, [], index, extras)
+
+    def _numbers(self, rows: Sequence[Row], numbers: Sequence[int]) -> Float32:
+        """Return (rows, values) the numbers of some lines; infinity for those to be dropped."""
         values = all_finite(list(chain.from_iterable(row.values for row in rows)))
         if values is None:
-            kept = [
-                all(math.isfinite(self.options.number(value, number)) for value in row.values)
-                for row, number in zip(rows, numbers.tolist(), strict=True)
-            ]
-            dropped = tuple(row.id for row, keep in zip(rows, kept, strict=True) if not keep)
-            rows = list(compress(rows, kept))
-            numbers = numbers[np.array(kept)]
-            values = all_finite(list(chain.from_iterable(row.values for row in rows)))
-            assert values is not None  # what is left is finite
-        table = np.zeros((len(rows), width), np.float32)
-        if layout.sparse:
-            counts = [len(row.values) for row in rows]
-            columns = list(chain.from_iterable(row.columns for row in rows))
-            table[np.repeat(np.arange(len(rows)), counts), np.array(columns, np.int64)] = values
-        else:
-            table[:] = values.reshape(-1, width)
-        texts = [row.text for row in rows]
-        return Rows(
-            layout.names,
-            np.array([row.id for row in rows], dtype=np.int64),
-            numbers,
-            table[:, :-1] if scored else table,
-            table[:, -1] if scored else None,
-            decoded_lines(texts, self.options.origin, numbers.tolist()),
-            np.arange(len(rows), dtype=np.int32),
-            dropped,
-            {name: [row.extras[i] for row in rows] for i, name in enumerate(layout.kept)},
-        )
+            pairs = zip(rows, numbers, strict=True)
+            values = np.array([self.options.number(v, n) for row, n in pairs for v in row.values])
+        table = np.zeros((len(rows), len(self._every)), np.float32)
+        of_rows = np.repeat(np.arange(len(rows)), [len(row.values) for row in rows])
+        columns = np.array(list(chain.from_iterable(row.columns for row in rows)), np.int64)
+        with np.errstate(over="ignore"):
+            table[of_rows, columns] = values
+        return table
 
     def _row(self, line: bytes, number: int) -> Row:
         fields = self._fields(line, number)
@@ -200,8 +224,10 @@ class LineParser:
             )
             raise self.error(f"{problem}: a line must read {self.shape}", number)
         text = self._text(fields, number)
-        values, columns = self._values(fields, number)
-        return Row(int(digits), text, values, self._extras(fields, number), columns)
+        counts, values = self._features(fields.features, number)
+        columns = self._columns(counts, number)
+        values += self._total(fields, number)
+        return Row(int(digits), text, values, columns, self._extras(fields, number))
 
     def _fields(self, line: bytes, number: int) -> Fields:
         """Cut a line: the id from the left, the features by content, from the right."""
@@ -216,10 +242,7 @@ class LineParser:
     def _layout(self, lines: list[bytes]) -> Layout:
         """Return the columns that the first line shows; later lines show what empty fields are."""
         fields = self._fields(lines[0], 1)
-        groups = self._groups(fields.features, 1)
-        shape = self._checked_shape(groups, 1)
-        if not shape:
-            raise self.error(f"no features but word scores: a line must read {SHAPE}", 1)
+        shape = tuple(self._features(fields.features, 1)[0].items())
         middle = fields.middle
         total = "after" if fields.after and not _POSITIONS.fullmatch(fields.after[0]) else "none"
         if not fields.after and len(middle) > 1 and looks_numeric(middle[-1]):
@@ -231,12 +254,10 @@ class LineParser:
         kinds = [self._kind(field) for field in middle[len(middle) - asides :]]
         kinds += self._kinds_after(int(total == "after"), lines)
         once = tuple(k if k in _FIELDS and kinds.index(k) == i else "" for i, k in enumerate(kinds))
-        word_scores = len(groups) > len(shape)
-        layout = Layout(shape, total, once[:asides], once[asides:], word_scores)
+        layout = Layout(shape, total, once[:asides], once[asides:])
         for what, left_out in (
             ("fields between the text and the features", not all(layout.between)),
             (_AFTER, not all(layout.after)),
-            (_SCORES_OF_WORDS, word_scores),
         ):
             if left_out:
                 self._leave_out(what, 1)
@@ -293,72 +314,61 @@ class LineParser:
             raise self.error(problem, number)
         return b" |||".join(fields.middle[:end])
 
-    def _values(self, fields: Fields, number: int) -> tuple[list[bytes], list[int]]:
-        """Return the printed values of one line, features and total, and their sparse columns."""
-        layout = self.layout
-        groups = self._groups(fields.features, number)
-        shape = self._checked_shape(groups, number)
-        columns = self._columns(shape, number) if layout.sparse else []
-        if not layout.sparse and shape != layout.shape:
-            raise self.error(_difference(dict(shape), dict(layout.shape)), number, "mismatch")
-        if len(groups) > len(shape):
-            self._leave_out(_SCORES_OF_WORDS, number)
-        values = [value for label, of in groups if label + b"=" != WORD_SCORES for value in of]
-        if layout.total == "after":
+    def _total(self, fields: Fields, number: int) -> list[bytes]:
+        """Return the total score as printed, if there is one."""
+        if self.layout.total == "after":
             if not fields.after:
                 raise self.error("no total score, but the first line has one", number)
-            values.append(fields.after[0].strip())
-        elif layout.total == "before":
-            values.append(fields.middle[-1].strip())
-        elif fields.after and looks_numeric(fields.after[0]):
+            return [fields.after[0].strip()]
+        if self.layout.total == "before":
+            return [fields.middle[-1].strip()]
+        if fields.after and looks_numeric(fields.after[0]):
             raise self.error("a total score, but the first line has none", number)
-        return values, columns
+        return []
 
-    def _columns(self, shape: tuple[tuple[str, int], ...], number: int) -> list[int]:
-        """Return the columns of the sparse features of one line, and of its total."""
+    def _columns(self, counts: dict[str, int], number: int) -> Sequence[int]:
+        """Return the columns of the values of one line, from the number of each label."""
+        if not self.layout.sparse:
+            if tuple(counts.items()) != self.layout.shape:
+                raise self.error(_difference(counts, dict(self.layout.shape)), number, "mismatch")
+            return self._every
         columns = []
-        for label, count in shape:
+        for label, count in counts.items():
             column = self._column_of.get(label)
             if column is None:
-                problem = (
-                    f"the feature {label} is not among the {len(self._column_of)} {self.known}"
-                )
+                problem = f"the feature {label} is not among the {len(self._column_of)}"
                 advice = "read more lines for the names (`first`), or set all names (`names`)"
-                raise self.error(f"{problem}: {advice}", number, "mismatch")
+                raise self.error(f"{problem} {self.known}: {advice}", number, "mismatch")
             if count != 1:
                 raise self.error(f"{label}= has {count} values: give it one", number)
             columns.append(column)
         return [*columns, len(self._column_of)]
 
-    def _groups(self, features: bytes, number: int) -> list[_Group]:
-        """Return each label of the feature field with its printed values."""
-        tokens = features.split()
-        places = [place for place, token in enumerate(tokens) if b"=" in token]
-        if tokens and (not places or places[0]):
-            problem = f"{quoted(features.strip())} is not a list of features"
-            raise self.error(f"{problem}: a line must read {self.shape}", number)
-        groups: list[_Group] = []
-        for place, end in pairwise([*places, len(tokens)]):
-            label, _, value = tokens[place].rpartition(b"=")
-            groups.append((label, [*([value] if value else []), *tokens[place + 1 : end]]))
-        return groups
-
-    def _checked_shape(self, groups: list[_Group], number: int) -> tuple[tuple[str, int], ...]:
-        """Return (label, number of values) of each group, if each has a label and values."""
-        shape: dict[str, int] = {}
-        for printed, values in groups:
-            label = decoded(printed, self.options.origin, number)
-            if printed + b"=" == WORD_SCORES:
-                continue
+    def _features(self, field: bytes, number: int) -> tuple[dict[str, int], list[bytes]]:
+        """Return the number of values of each label, and all values as printed."""
+        counts: dict[str, int] = {}
+        values: list[bytes] = []
+        label = ""
+        for token in field.split():
+            printed, equals, value = token.rpartition(b"=")
+            if equals:
+                label = decoded(printed, self.options.origin, number)
+                if not label:
+                    raise self.error("a feature has no name before its `=`", number)
+                if label in counts:
+                    problem = f"{label}= occurs twice in the line: rename one"
+                    raise self.error(problem, number, "duplicate")
+                counts[label] = 0
             if not label:
-                raise self.error("a feature has no name before its `=`", number)
-            if not values:
+                problem = f"{quoted(field.strip())} is not a list of features"
+                raise self.error(f"{problem}: a line must read {self.shape}", number)
+            if value:
+                counts[label] += 1
+                values.append(value)
+        for label, count in counts.items():
+            if not count:
                 raise self.error(f"{label}= has no value after it", number)
-            if label in shape:
-                problem = f"{label}= occurs twice in the line: rename one"
-                raise self.error(problem, number, "duplicate")
-            shape[label] = len(values)
-        return tuple(shape.items())
+        return counts, values
 
     def _leave_out(self, what: str, number: int) -> None:
         """Warn once per file about what is not read, or raise an error if reading is strict."""
@@ -391,9 +401,12 @@ def fits(field: bytes, name: str, soft: bool = False) -> bool:
     >>> fits(b"0-2=0-2 3=3", "segmentation"), fits(b"0-2=0-2", "alignment")
     (True, False)
     """
-    if _FIELDS[name].fullmatch(field):
-        return True
-    return soft and name == ALIGNMENT and _SOFT.fullmatch(field) is not None
+    return re.fullmatch(pattern_of(name, soft), field.decode("latin-1"), re.ASCII) is not None
+
+
+def pattern_of(name: str, soft: bool = False) -> str:
+    """Return a pattern of the fields that are a segmentation or an alignment, as `fits`."""
+    return _SOFT if soft and name == ALIGNMENT else _FIELDS[name]
 
 
 def _difference(found: dict[str, int], expected: dict[str, int]) -> str:
