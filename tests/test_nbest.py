@@ -669,5 +669,5 @@ class TestDataFrames:
 def test_a_table_with_other_columns_has_its_own_spread() -> None:
     lists = NBest.from_lists([["a", "b"]], [[[1.0, 0.0], [3.0, 0.0]]], ["lm", "tm"])
     assert lists.spread.tolist() == [1.0, 0.0]
-    assert lists.select_features(["tm"]).spread.tolist() == [0.0]
-    assert lists.with_features({"qe": [0.0, 4.0]}).spread.tolist() == [1.0, 0.0, 2.0]
+    assert lists.without_features("lm").spread.tolist() == [0.0]
+    assert lists.with_features("qe", [0.0, 4.0]).spread.tolist() == [1.0, 0.0, 2.0]
