@@ -12,9 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from raising import raises
 
-from bpa_ppl import NBest
+from bpa_ppl import NBest, adapt
 from bpa_ppl.errors import BpaError, DataError, UsageError
-from bpa_ppl.quality import TER, Oracles, corpus_score, headroom, oracles
+from bpa_ppl.quality import TER, Oracles, corpus_score, gains, headroom, oracles, resolve
+from bpa_ppl.quality.oracle import oracles_and_gains
 from bpa_ppl.quality.scoring import distinct_lists
 
 SCORERS: dict[str, Callable[[], Any]] = {
@@ -73,6 +74,31 @@ def test_oracles_agree_with_brute_force(metric: str, text: list, seed: int) -> N
     order = np.zeros(len(nbest.features))
     result = oracles(nbest, metric, ties="shared", preference=scores)
     assert_same(result, brute_force(nbest, metric, order))
+
+
+@pytest.mark.parametrize("metric", ["ter", "bleu", "chrf", "ter+bleu", "wer", "cer"])
+def test_one_pass_gives_the_oracles_and_the_gains_of_two(metric: str) -> None:
+    rng = np.random.default_rng(3)
+    texts = [[" ".join(rng.choice(list("abcd"), n)) for n in (1, 4, 4, 6, 4)] for _ in range(9)]
+    lists, order = lists_of(texts, [[t[2] + " a"] for t in texts]), rng.normal(size=45)
+    best, gain = oracles_and_gains(lists, resolve(metric), ties="canonical", preference=order)
+    apart = oracles(lists, metric, preference=order)
+    assert_same(best, (*(v.tolist() for v in (apart.index, apart.score, apart.tied)), [1.0]))
+    np.testing.assert_array_equal(gain, gains(lists, metric))
+
+
+def test_adapt_scores_each_text_once() -> None:
+    scored: list[str] = []
+
+    def words(hypotheses: list[str]) -> list[float]:
+        scored.extend(hypotheses)
+        return [float(len(text.split())) for text in hypotheses]
+
+    lists = NBest.from_lists(
+        [["a b", "a", "a b"], ["c", "d e"]], [[[1], [2], [3]], [[0], [1]]], ["F"]
+    )
+    adapt(lists, {"F": 0.5}, metric=words, likelihood="risk", sampler="map")
+    assert sorted(scored) == ["a", "a b", "c", "d e"]
 
 
 @pytest.mark.parametrize(
