@@ -315,7 +315,10 @@ def test_new_lists_are_compared_with_the_recorded_baseline(missing: bool) -> Non
     k = NAMES.index(selected.feature)
     rank = {name: place for place, name in enumerate(selected.systems)}
     system = np.array([-rank.get(name, len(rank)) for name in new.extras["system"]])
+    judged = [part[np.isfinite(part)] for part in np.split(gains, new.offsets[1:-1])]
     expected = {
+        BEST: np.array([part.max() if len(part) else np.nan for part in judged]),
+        RANDOM: np.array([part.mean() if len(part) else np.nan for part in judged]),
         ADAPTED: adapted,
         FIRST: gains[rows],
         FEATURE: _best(new, selected.directions[selected.feature] * new.features[:, k]),
