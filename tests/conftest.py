@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import atexit
 import importlib
 import os
-import shutil
 import sys
-import tempfile
 from collections.abc import Callable, Iterator
 from functools import lru_cache
 from pathlib import Path
@@ -20,25 +17,18 @@ from bpa_ppl import NBest, read_nbest, registry
 from bpa_ppl.notes import LOGGER, WarningsHandler
 from bpa_ppl.registry import Registry
 
-# Compiled programs are shared by all test processes. The main process creates the folder, and the
-# workers of pytest-xdist inherit its name.
-if "BPA_PPL_TESTS_COMPILED" not in os.environ:
-    os.environ["BPA_PPL_TESTS_COMPILED"] = tempfile.mkdtemp(prefix="bpa_ppl-compiled-")
-    atexit.register(shutil.rmtree, os.environ["BPA_PPL_TESTS_COMPILED"], ignore_errors=True)
-COMPILED = {
-    "JAX_COMPILATION_CACHE_DIR": os.environ["BPA_PPL_TESTS_COMPILED"],
-    "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
-}
-os.environ.update(COMPILED)
+ROOT = Path(__file__).resolve().parent.parent
+SHARED = ROOT.parent / "shared" / "data"
+
+# JAX reads these variables when it is imported, here and in the processes that tests start.
+# Compiled programs are shared by all test processes, and by later runs; `make clean` removes them.
+os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(ROOT / "build" / "compiled"))
+os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
 # Most programs are compiled for one test only: XLA's optimisations would cost more than they save.
-QUICK = "JAX_DISABLE_MOST_OPTIMIZATIONS"
-os.environ.setdefault(QUICK, "1")
+os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")
 
 # pytest handles all loggers; this handler issues Python warnings in addition to the log records.
 LOGGER.addHandler(WarningsHandler())
-
-ROOT = Path(__file__).resolve().parent.parent
-SHARED = ROOT.parent / "shared" / "data"
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -53,9 +43,6 @@ def pytest_configure(config: pytest.Config) -> None:
 def _set_up_jax() -> None:
     import jax
 
-    for name, value in COMPILED.items():
-        jax.config.update(name.lower(), float(value) if name.endswith("_SECS") else value)
-    jax.config.update(QUICK.lower(), os.environ[QUICK] == "1")
     # XLA's newer fusion emitters compile 50 % slower, and programs that are split for compilation
     # by several threads 15 %. Versions without these flags would exit.
     if jax.__version_info__ < (0, 11):
@@ -66,27 +53,28 @@ def _set_up_jax() -> None:
     jax.config.update("jax_numpy_rank_promotion", "raise")
 
 
-#: Files with a few long tests. They run first, so that both workers finish at the same time.
+#: Folders with expensive shared fixtures: each runs in one process, and the longest ones first.
+TOGETHER = ("tests/sampling/", "tests/cli/", "tests/experiments/")
+#: Files that take long. They come next, so that both workers finish at the same time.
 LONG = (
-    "test_sharding.py",
-    "test_process.py",
     "test_calibration.py",
-    "test_dask.py",
-    "test_examples.py",
+    "test_comparison.py",
     "test_demo.py",
     "test_doctests.py",
-    "test_original_tools.py",
-    "test_redecoding.py",
+    "test_preference_likelihood.py",
+    "test_reranker.py",
+    "test_workers.py",
 )
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Order the files for two workers; `--no-loadscope-reorder` keeps this order."""
-    items.sort(key=lambda item: item.path.name not in LONG)
 
+    def place(item: pytest.Item) -> tuple[int, bool]:
+        folder = next((n for n, f in enumerate(TOGETHER) if item.nodeid.startswith(f)), 9)
+        return folder, item.path.name not in LONG
 
-#: Folders with expensive shared fixtures: each runs in one process.
-TOGETHER = ("tests/cli/", "tests/experiments/", "tests/sampling/")
+    items.sort(key=place)
 
 
 @pytest.hookimpl(optionalhook=True)

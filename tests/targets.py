@@ -20,8 +20,9 @@ SENTENCES = 12
 #: Samplers that need no optional package.
 OWN = [name for name in SAMPLERS if not SAMPLERS[name].packages]
 #: Samplers whose draws have the posterior as their distribution; `auto` selects one of them.
-#: The guide of `svi` is a Gaussian by default, and these targets are not: see test_guides.
-EXACT = [n for n in OWN if SAMPLERS[n].exact and n not in ("auto", "svi")]
+#: The guide of `svi` is a Gaussian by default, and these targets are not: see test_guides; the
+#: kernels of `numpyro` are in test_kernels.
+EXACT = [n for n in OWN if SAMPLERS[n].exact and n not in ("auto", "svi", "numpyro")]
 #: Settings by sampler: the published step, 0.01, needs many more draws in these wide targets.
 STEPS: dict[str, dict[str, Any]] = {"rwm-isotropic": {"proposal_variance": 2.0}}
 NAMES = ("LM0", "WP0")

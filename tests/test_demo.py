@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
+from unittest.mock import patch
 
 import pytest
 from raising import raises
 
 from bpa_ppl import DataError, as_draws, check, read_posterior
+from bpa_ppl.cli.app import app
 from bpa_ppl.demo import Demo, run_demo
 from bpa_ppl.features import LanguageModel
 from bpa_ppl.models import Preparation
@@ -17,7 +20,17 @@ pytestmark = pytest.mark.filterwarnings("ignore:no canonical weight:bpa_ppl.BpaW
 
 @pytest.fixture(scope="module")
 def demo(tmp_path_factory: pytest.TempPathFactory) -> Demo:
-    return run_demo(tmp_path_factory.mktemp("demo") / "new" / "folder")
+    """The results of `bpa demo`."""
+    results: list[Demo] = []
+
+    def run(*arguments: Any, **options: Any) -> Demo:
+        results.append(run_demo(*arguments, **options))
+        return results[0]
+
+    folder = tmp_path_factory.mktemp("demo") / "new" / "folder"
+    with patch("bpa_ppl.demo.run_demo", run):
+        app(["demo", "-o", str(folder), "-q"], standalone_mode=False)
+    return results[0]
 
 
 def test_posterior_converges_and_is_written(demo: Demo) -> None:

@@ -31,6 +31,7 @@ NOT_RUN = {
     "--scheduler": "needs a cluster: tests/decoding/test_dask.py has one",
     "invariance=": "needs lists with segmentations: tests/features/test_invariance.py has them",
     "bpa compare": "takes minutes: tests/cli has a shorter run",
+    "bpa demo": "as tests/test_demo.py does",
     "marian": "needs weights of Marian",
     "bpa judge lists.jsonl": "runs until it is stopped: tests/judging has it",
     "judgements.jsonl": "needs answers: tests/cli/test_judge_command.py has them",

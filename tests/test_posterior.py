@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 NAMES = ("LM0", "TM0[0]", "TM0[1]", "UnknownWordPenalty0")
 CANONICAL = Weights(dict(zip(NAMES, (0.4, 0.1, -0.3, 1.0), strict=True)))
 SIZES = (4, 1, 3, 4, 2, 3)
-SAMPLERS = ("imh", "rwm-isotropic", "heuristic", "laplace", "map")
+SAMPLERS = ("imh", "rwm-isotropic", "laplace", "map")
 
 
 @pytest.fixture(scope="module")

@@ -16,39 +16,35 @@ from raising import raises
 from bpa_ppl import UsageError
 from bpa_ppl.workers import number_of, parallel_workers
 
-
-def square(number: int) -> tuple[int, int]:
-    return number**2, os.getpid()
-
-
-def kill_itself(number: int) -> None:
-    os.kill(os.getpid(), signal.SIGKILL)
+# Functions of the standard library, so that the worker processes need not import this module.
 
 
 def test_results_of_processes_are_in_order() -> None:
     with parallel_workers(2) as parallel:
-        results = list(parallel.in_order((n, delayed(square)(n)) for n in range(40)))
-    assert [(item, value) for item, (value, _) in results] == [(n, n**2) for n in range(40)]
-    assert os.getpid() not in {process for _, (_, process) in results}
+        results = list(parallel.in_order((n, delayed(pow)(n, 2)) for n in range(40)))
+        processes = dict(parallel.in_order((n, delayed(os.getpid)()) for n in range(9)))
+    assert results == [(n, n**2) for n in range(40)]
+    assert os.getpid() not in processes.values()
 
 
 def test_errors_in_input_and_in_workers_are_raised() -> None:
     def calls() -> Iterator[tuple[int, object]]:
         for number in range(50):
-            yield number, delayed(square)(number)
+            yield number, delayed(pow)(number, 2)
         raise LookupError("line 51")
 
     with pytest.raises(LookupError, match="line 51"), parallel_workers(2) as parallel:
         list(parallel.in_order(calls()))
     with pytest.raises(TypeError, match="NoneType"), parallel_workers(2) as parallel:
-        list(parallel.in_order((n, delayed(square)(None)) for n in range(9)))
+        list(parallel.in_order((n, delayed(abs)(None)) for n in range(9)))
 
 
 def test_killed_worker_raises_usage_error() -> None:
     with raises(UsageError, "damaged", parameter="jobs"), parallel_workers(2) as parallel:
-        list(parallel.in_order((n, delayed(kill_itself)(n)) for n in range(9)))
+        kill = delayed(signal.raise_signal)(signal.SIGKILL)
+        list(parallel.in_order((n, kill) for n in range(9)))
     with parallel_workers(2) as parallel:  # the next work has new processes
-        assert next(iter(parallel([delayed(square)(3)])))[0] == 9
+        assert next(iter(parallel([delayed(pow)(3, 2)]))) == 9
 
 
 def test_few_items_are_read_ahead() -> None:

@@ -98,7 +98,6 @@ def test_values_of_settings() -> None:
     [
         ("bpa re", 1, ["report", "rerank"]),
         ("bpa adapt x --sampler rw", 4, ["rwm", "rwm-isotropic"]),
-        ("bpa oracle x --gain b", 4, ["bleu"]),
     ],
 )
 def test_the_shell_completes_commands_and_names(

@@ -77,7 +77,7 @@ def test_options_that_do_not_change_the_choices_by_a_single_draw(
     assert succeed(*RERANK, *options).out == succeed(*RERANK).out
 
 
-@pytest.mark.parametrize("rule", ["mbr", "mbr:gain=bleu", "mbr:gain=chrf"])
+@pytest.mark.parametrize("rule", ["mbr", "mbr:gain=chrf"])
 def test_minimum_risk_by_name_and_setting(folder: Path, rule: str) -> None:
     done = succeed(*RERANK, "--rule", rule, "-r", "ref")
     assert "choices changed" in done.err

@@ -38,18 +38,26 @@ def nuts() -> Any:
     return data_of("nuts")
 
 
-@pytest.mark.parametrize("name", gallery.ANY_DRAWS | gallery.CHAINS | gallery.HMC)
+#: One plot of each group of data that the plots read.
+QUICK = ("plot_forest", "plot_dist_comparison", "plot_ppc", "plot_trace", "plot_loo_pit")
+QUICK += ("plot_khat", "plot_energy", "plot_pair (divergences)")
+
+
+@pytest.mark.parametrize("name", QUICK)
 def test_plots_of_chains(nuts: Any, name: str) -> None:
     plots = gallery.ANY_DRAWS | gallery.CHAINS | gallery.HMC
     gallery.draw({name: plots[name]}, nuts, None)
 
 
-def test_slow_plots(nuts: Any) -> None:
-    gallery.draw(gallery.SLOW, nuts, None)
+@pytest.mark.slow
+def test_the_other_plots(nuts: Any) -> None:
+    plots = gallery.ANY_DRAWS | gallery.CHAINS | gallery.HMC | gallery.SLOW
+    gallery.draw({name: plots[name] for name in plots if name not in QUICK}, nuts, None)
 
 
 def test_plots_of_importance_samples() -> None:
-    gallery.draw(gallery.ANY_DRAWS, data_of("laplace"), None)
+    plots = ("plot_posterior", "plot_dist_comparison", "plot_ppc")
+    gallery.draw({name: gallery.ANY_DRAWS[name] for name in plots}, data_of("laplace"), None)
 
 
 def test_plots_of_several_posteriors() -> None:

@@ -206,8 +206,7 @@ def check_row(
     assert (row.low, row.high) == pytest.approx((interval.low, interval.high))
 
 
-@pytest.mark.parametrize("missing", [False, True])
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize(("seed", "missing"), [(0, False), (1, True)])
 def test_every_row_is_that_of_plain_loops(seed: int, missing: bool) -> None:
     pool = lists(seed, missing=missing)
     draws = posterior(pool)
@@ -316,7 +315,10 @@ def test_new_lists_are_compared_with_the_recorded_baseline(missing: bool) -> Non
     k = NAMES.index(selected.feature)
     rank = {name: place for place, name in enumerate(selected.systems)}
     system = np.array([-rank.get(name, len(rank)) for name in new.extras["system"]])
+    judged = [part[np.isfinite(part)] for part in np.split(gains, new.offsets[1:-1])]
     expected = {
+        BEST: np.array([part.max() if len(part) else np.nan for part in judged]),
+        RANDOM: np.array([part.mean() if len(part) else np.nan for part in judged]),
         ADAPTED: adapted,
         FIRST: gains[rows],
         FEATURE: _best(new, selected.directions[selected.feature] * new.features[:, k]),

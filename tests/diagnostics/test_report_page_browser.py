@@ -208,8 +208,9 @@ def test_figures_are_dark_on_a_dark_page(tmp_path: Path) -> None:
     assert [one["picture"] for one in found] == ["none", "invert(0.9) hue-rotate(180deg)"]
 
 
-def test_the_policy_stops_what_would_run(made: tuple[str, str, int], tmp_path: Path) -> None:
-    html, last, _ = made
+def test_the_policy_stops_what_would_run(tmp_path: Path) -> None:
+    """All pages have the same one."""
+    html, (last, _) = of_subdomains(), PAGES[of_subdomains]
     page = tmp_path / "injected.html"
     page.write_text(html.replace("</body>", f"{MEASURE}</body>"), "utf-8")
     seen = visit(page)

@@ -339,17 +339,6 @@ def test_weighted_draws_are_compared_by_their_weights(reference: list[InferenceD
     assert found["weighted"].efficiency.r_hat is None
 
 
-def test_draws_are_compared_as_inference_data_are(reference: list[InferenceData]) -> None:
-    data = runs(count=2)
-    for run in data:
-        run["posterior"].attrs["sampling_time"] = 2.0
-    draws = [as_draws(run) for run in data]
-    plain = [replace(one, attrs={"sampling_time": 2.0}) for one in draws]
-    theirs, ours = compare({"x": data}, reference), compare({"x": plain}, [as_draws(reference[0])])
-    assert ours["x"].efficiency.seconds == 2.0
-    assert ours.as_dict() == theirs.as_dict()
-
-
 def test_differences_of_scores_are_those_of_the_corpus() -> None:
     ours = ["the cat sat on a mat", "hello", "one three two four", "a b"] * 5
     theirs = ["the cat sat", "hello world", "one two three four", "a b"] * 5

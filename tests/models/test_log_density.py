@@ -65,7 +65,7 @@ def reference_log_density(
 
 
 @pytest.mark.parametrize("variance", VARIANCES)
-@pytest.mark.parametrize("distance", [0.0, 0.3, 5.0])
+@pytest.mark.parametrize("distance", [0.0, 5.0])
 def test_log_posterior_agrees_with_scipy(
     ragged_lists: NBest, variance: npt.ArrayLike, distance: float
 ) -> None:
@@ -120,11 +120,10 @@ def test_rejects_invalid_variance(ragged_lists: NBest, variance: npt.ArrayLike) 
         model_data(ragged_lists, match(CANONICAL, ragged_lists), ORACLE, variance)
 
 
-@pytest.mark.parametrize("name", ["leaflet", "captions/adapt"])
 def test_density_of_real_lists_agrees_with_scipy(
-    real_lists: Callable[[str], NBest], demo_data: Path, name: str
+    real_lists: Callable[[str], NBest], demo_data: Path
 ) -> None:
-    pool = real_lists(name).select(np.arange(20))
+    pool = real_lists("leaflet").select(np.arange(20))
     matched = match(read_weights(demo_data / "moses.ini"), pool)
     rng = np.random.default_rng(5)
     oracle = [int(rng.integers(size)) for size in pool.sizes]

@@ -9,7 +9,7 @@ import reference_model
 from scipy.stats import chisquare
 
 from bpa_ppl import NBest
-from bpa_ppl.models import OracleChoice, tabulate
+from bpa_ppl.models import Lists, OracleChoice, tabulate
 from bpa_ppl.models.lists import in_order
 from bpa_ppl.weights import match
 
@@ -19,6 +19,11 @@ ORACLE = (3, 0, 1, 0, 17)
 DRAWS = 20_000
 
 
+@jax.jit
+def log_prob(table: Lists, weights: jax.Array, rows: jax.Array) -> jax.Array:
+    return OracleChoice(table, weights).log_prob(rows)
+
+
 @pytest.fixture
 def lists() -> NBest:
     rng = np.random.default_rng(2)
@@ -26,14 +31,15 @@ def lists() -> NBest:
     return NBest.from_lists(texts, [rng.normal(size=(n, 2)) for n in SIZES], ["LM0", "WP0"])
 
 
-def distribution_of(lists: NBest, oracle: tuple[int, ...]) -> tuple[OracleChoice, np.ndarray]:
+def tabulated(lists: NBest, oracle: tuple[int, ...]) -> tuple[Lists, np.ndarray]:
     data = tabulate(lists, match({"LM0": 0.1, "WP0": 0.2}, lists), oracle)
-    return OracleChoice(data, jax.numpy.asarray(WEIGHTS)), in_order(data)
+    return data, in_order(data)
 
 
 @pytest.mark.slow
 def test_samples_have_model_frequencies(lists: NBest) -> None:
-    distribution, order = distribution_of(lists, ORACLE)
+    data, order = tabulated(lists, ORACLE)
+    distribution = OracleChoice(data, jax.numpy.asarray(WEIGHTS))
     samples = np.asarray(distribution.sample(jax.random.key(0), (DRAWS,)))[:, order]
     assert samples.shape == (DRAWS, len(SIZES))
     assert set(samples[:, 1]) == {0}  # of a single hypothesis
@@ -49,18 +55,18 @@ def test_samples_have_model_frequencies(lists: NBest) -> None:
 
 
 def test_density_does_not_depend_on_other_lists(lists: NBest) -> None:
-    distribution, order = distribution_of(lists, ORACLE)
-    together = np.asarray(distribution.log_prob(distribution.lists.oracle))[order]
+    data, order = tabulated(lists, ORACLE)
+    together = np.asarray(log_prob(data, WEIGHTS, data.oracle))[order]
     for sentence, oracle in enumerate(ORACLE):
-        alone, first = distribution_of(lists.select([sentence]), (oracle,))
-        log_p = np.asarray(alone.log_prob(alone.lists.oracle))[first]
+        alone, first = tabulated(lists.select([sentence]), (oracle,))
+        log_p = np.asarray(log_prob(alone, WEIGHTS, alone.oracle))[first]
         np.testing.assert_allclose(log_p, together[sentence], rtol=1e-6, atol=1e-6)
 
 
 def test_padding_sentences_have_zero_log_probability(lists: NBest) -> None:
     many = lists.select(np.arange(33) % len(SIZES))
-    distribution, order = distribution_of(many, tuple(ORACLE[s % len(SIZES)] for s in range(33)))
-    log_p = np.asarray(distribution.log_prob(distribution.lists.oracle))
+    data, order = tabulated(many, tuple(ORACLE[s % len(SIZES)] for s in range(33)))
+    log_p = np.asarray(log_prob(data, WEIGHTS, data.oracle))
     np.testing.assert_array_equal(np.delete(log_p, order), 0.0)
     assert len(order) == 33
 
@@ -68,8 +74,7 @@ def test_padding_sentences_have_zero_log_probability(lists: NBest) -> None:
 def test_equal_hypotheses_share_probability() -> None:
     pool = NBest.from_lists([["a", "a", "b"]], [[[1.0], [1.0], [0.0]]], ["LM0"])
     data = tabulate(pool, match({"LM0": 0.0}, pool), [1])
-    distribution = OracleChoice(data, jax.numpy.array([0.7]))
-    log_p = np.asarray(distribution.log_prob(data.oracle))[in_order(data)]
+    log_p = np.asarray(log_prob(data, np.array([0.7]), data.oracle))[in_order(data)]
     np.testing.assert_allclose(np.exp(log_p), np.exp(0.7) / (2 * np.exp(0.7) + 1), rtol=1e-6)
 
 
@@ -83,9 +88,9 @@ def test_rows_have_the_probabilities_of_their_hypotheses() -> None:
     pool = NBest.from_lists(texts, features, ["LM0", "WP0"])
     matched = match({"LM0": 0.1, "WP0": 0.7}, pool, fixed=["WP0"])
     data = tabulate(pool, matched, ORACLE)
-    distribution, order = OracleChoice(data, jax.numpy.array([0.4])), in_order(data)
-    rows = np.arange(max(SIZES))
-    log_p = np.asarray(jax.vmap(distribution.log_prob)(np.tile(rows[:, None], len(data.oracle))))
+    order, rows = in_order(data), np.arange(max(SIZES))
+    of_rows = jax.vmap(log_prob, in_axes=(None, None, 0))
+    log_p = np.asarray(of_rows(data, np.array([0.4]), np.tile(rows[:, None], len(data.oracle))))
     hypotheses = [bucket.hypothesis.reshape(-1, bucket.base.shape[-1]) for bucket in data.buckets]
     places = [row for bucket in hypotheses for row in bucket]
     for sentence, place in enumerate(order):

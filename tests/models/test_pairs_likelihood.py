@@ -85,6 +85,7 @@ def tabulated(
         table = table._replace(buckets=(Bucket(**wider),))
     prepared, observing = likelihood.prepare(table)
 
+    @jax.jit
     def log_likelihood(weights: Any) -> Any:
         site = handlers.trace(observing.observe).get_trace(prepared, weights)["oracle"]
         return site["fn"].log_prob(site["value"])
@@ -92,7 +93,7 @@ def tabulated(
     return prepared, log_likelihood
 
 
-@pytest.mark.parametrize(("exponent", "unit"), [(0.5, None), (1.5, None), (0.25, 0.7)])
+@pytest.mark.parametrize(("exponent", "unit"), [(0.5, None), (0.25, 0.7)])
 def test_density_and_gradient_of_all_pairs(exponent: float, unit: float | None) -> None:
     lists, gain = made(SIZES, 1)
     scale = Pairs().gain_scale if unit is None else "raw"
@@ -100,10 +101,9 @@ def test_density_and_gradient_of_all_pairs(exponent: float, unit: float | None) 
     assert len(prepared.buckets) == 4
     merged = sum(int((bucket.hypothesis >= 0).sum()) for bucket in prepared.buckets)
     assert merged < len(gain)  # several candidates are one row
+    jacobian = jax.jit(jax.jacobian(log_likelihood))
     for weights in (WEIGHTS, -4 * WEIGHTS, np.zeros(2)):
-        each, slope = (
-            np.asarray(f(weights)) for f in (log_likelihood, jax.jacobian(log_likelihood))
-        )
+        each, slope = (np.asarray(f(weights)) for f in (log_likelihood, jacobian))
         expected, gradient = by_hand(lists, gain, weights, exponent, unit)
         order = in_order(prepared)
         np.testing.assert_allclose(each[order], expected, rtol=2e-5, atol=2e-5)
@@ -134,7 +134,7 @@ def test_each_domain_has_its_weights() -> None:
     order = in_order(prepared)
     expected, gradient = by_hand(lists, gain, weights[domain])
     np.testing.assert_allclose(log_likelihood(weights)[order], expected, rtol=2e-5, atol=2e-5)
-    slope = jax.grad(lambda w: log_likelihood(w).sum())(weights)
+    slope = jax.jit(jax.grad(lambda w: log_likelihood(w).sum()))(weights)
     for number in (0, 1):
         total = gradient[domain == number].sum(axis=0)
         np.testing.assert_allclose(slope[number], total, rtol=1e-4, atol=1e-4)
@@ -164,7 +164,7 @@ def test_some_pairs_of_long_lists_represent_all(size: int, width: int) -> None:
     prepared, log_likelihood = tabulated(lists, gain.ravel(), Pairs(), width=width)
     order = in_order(prepared)
     each = np.asarray(log_likelihood(WEIGHTS))[order]
-    slope = np.asarray(jax.jacobian(log_likelihood)(WEIGHTS))[order]
+    slope = np.asarray(jax.jit(jax.jacobian(log_likelihood))(WEIGHTS))[order]
     for values, expected in zip((each, slope), by_hand(lists, gain.ravel(), WEIGHTS), strict=True):
         difference, size_of = values - expected, np.abs(expected).mean()
         error = difference.std(axis=0) / np.sqrt(count)

@@ -33,6 +33,7 @@ from bpa_ppl.sampling.density import evaluate, potential
 from bpa_ppl.sampling.sentences import preference_sentences
 from bpa_ppl.weights import match
 
+density = jax.jit(potential, static_argnums=0)
 NAMES = ("LM0", "WP0", "UnknownWordPenalty0")
 CANONICAL = {"LM0": 0.4, "WP0": -0.2, "UnknownWordPenalty0": 1.0}
 VARIANCE = 0.5
@@ -125,12 +126,9 @@ def posterior_target(lists: NBest, likelihood: Preference) -> Target:
 
 CASES = {
     "Bradley-Terry and Plackett-Luce": ({"ties": False}, Preference()),
-    "slips": ({"ties": False}, Preference(slip=0.2)),
     "ties of a given ν": ({"ties": True}, Preference(nu=0.7)),
     "no tie of a given ν": ({"ties": False}, Preference(nu=0.7, slip=0.1)),
-    "ties of any ν": ({"ties": True}, Preference()),
     "ties of any ν and slips": ({"ties": True}, Preference(slip=0.2)),
-    "weights": ({"ties": True, "strengths": True}, Preference()),
     "weights and slips": ({"ties": False, "strengths": True}, Preference(slip=0.2)),
     "slips of raters": ({"ties": True, "raters": True}, Preference()),
     "slips of raters and weights": (
@@ -234,7 +232,7 @@ def test_order_of_candidates_does_not_matter(lists: NBest) -> None:
     shuffled = shuffled.with_sentence_extras(**extras)
     z = {"weights": WEIGHTS, "log_nu": np.array(0.3)}
     ours, other = (posterior_target(part, Preference()) for part in (judged_lists, shuffled))
-    energies = [potential(target.program, target.data, z) for target in (ours, other)]
+    energies = [density(target.program, target.data, z) for target in (ours, other)]
     np.testing.assert_allclose(*energies, rtol=1e-6)
 
 
@@ -258,9 +256,8 @@ def assert_moments_agree(draws: Array, mean: Array, deviation: Array) -> None:
 DRAWS: dict[str, Any] = {"prior_variance": VARIANCE, "sampler": "laplace", "draws": 20_000}
 
 
-@pytest.mark.parametrize("slip", [0.0, 0.15])
-def test_posterior_of_two_weights_agrees_with_quadrature(lists: NBest, slip: float) -> None:
-    judged_lists, likelihood = with_judgements(lists, ties=False), Preference(slip=slip)
+def test_posterior_of_two_weights_agrees_with_quadrature(lists: NBest) -> None:
+    judged_lists, likelihood = with_judgements(lists, ties=False), Preference(slip=0.15)
     posterior = as_draws(adapt(judged_lists, CANONICAL, likelihood=likelihood, **DRAWS))
     log_p = lambda grid: np.array(  # noqa: E731
         [log_density(judged_lists, likelihood, {"weights": x}) for x in grid]
@@ -343,7 +340,7 @@ def test_an_answer_of_weight_two_is_two_answers(lists: NBest) -> None:
     for extras in (once, twice):
         likelihood = Preference(slip=0.1)
         posterior = posterior_target(lists.with_sentence_extras(**extras), likelihood)
-        energies.append(potential(posterior.program, posterior.data, {"weights": WEIGHTS}))
+        energies.append(density(posterior.program, posterior.data, {"weights": WEIGHTS}))
     np.testing.assert_allclose(*energies, rtol=1e-6)
 
 

@@ -5,17 +5,13 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
-import jax.numpy as jnp
 import numpy as np
-import numpyro
-import numpyro.distributions as dist
 import pytest
 import reference_model
 from external_posterior import autoregressive, external_posterior
 from raising import raises
 
 from bpa_ppl import DataError, adapt, rerank
-from bpa_ppl.models import Likelihood, Lists, OracleChoice, Prior
 from bpa_ppl.posterior.arviz_functions import inference_data
 
 POOL = reference_model.pairs([[1.0], [-2.0], [0.5]], ["LM0"])
@@ -45,16 +41,3 @@ def test_more_chains_than_draws_are_no_reason_to_warn() -> None:
         warnings.simplefilter("error")
         found = adapt(POOL, {"LM0": 0.5}, sampler="imh", draws=2, **GIVEN)
     assert found["posterior"]["weights"].shape == (4, 2, 1)
-
-
-def _noncentred(lists: Lists, prior: Prior, likelihood: Likelihood) -> None:
-    raw = numpyro.sample("raw", dist.Normal(jnp.zeros_like(prior.mean), 1.0).to_event(1))
-    weights = numpyro.deterministic("weights", prior.mean + 0.3 * raw)
-    with numpyro.plate("sentence", len(lists.oracle)):
-        numpyro.sample("oracle", OracleChoice(lists, weights), obs=lists.oracle)
-
-
-def test_weights_may_be_deterministic() -> None:
-    found = adapt(POOL, {"LM0": 0.5}, sampler="rwm", model=_noncentred, draws=50, **GIVEN)
-    assert found["posterior"]["weights"].shape == (4, 50, 1)
-    assert "raw" in found["posterior"]

@@ -14,7 +14,7 @@ from bpa_ppl.decoding.report import report_page, texts_of
 from bpa_ppl.diagnostics import loo, posterior_page, raters_of
 from bpa_ppl.diagnostics.leave_one_out import leave_one_out
 from bpa_ppl.errors import DataError, UsageError
-from bpa_ppl.models import Hierarchical, Likelihood, Margin, Oracle, Pairs, Preference, Prior, Risk
+from bpa_ppl.models import Hierarchical, Likelihood, Margin, Pairs, Preference, Prior, Risk
 from bpa_ppl.posterior import Draws, as_draws, read_posterior, write_posterior
 from bpa_ppl.quality import Column, agreement
 from bpa_ppl.sampling import Sequential, evaluate, target_of
@@ -126,7 +126,8 @@ def test_a_posterior_without_ties_takes_no_ties(lists: NBest) -> None:
     with raises(DataError, "mismatch", parameter="ties"):
         update(part, lists[20:])
     grown = as_draws(update(part, lists[20:].without("ties")))
-    close(grown, adapted(lists.without("ties")))
+    added = lists.without("ties").sentence_extras["preferences"]
+    assert grown.attrs["adaptation_sentences"] == sum(map(len, added))
 
 
 @pytest.mark.usefixtures("without_drawing")
@@ -156,8 +157,6 @@ def test_the_prior_is_scaled_to_the_whole_lists(lists: NBest) -> None:
     "likelihood",
     [
         Margin(gamma=0.5),
-        Oracle(),
-        Risk(kappa=1.0),
         Risk(kappa=1.0, gain_scale="half", unit=2.0),
         Pairs(),
     ],
@@ -198,7 +197,8 @@ def test_adapt_takes_gains_and_preferences_together(
     assert posterior.attrs["comparisons"]["lists"] == SENTENCES
     assert set(posterior.sites) == {"weights", "log_nu"}
     assert check(posterior)
-    alone = adapted(lists[: SENTENCES // 2].without("preferences", "ties"), metric="mqm")
+    first_half = lists[: SENTENCES // 2].without("preferences", "ties")
+    alone = adapted(first_half, metric="mqm", sampler="laplace")
     assert np.all(posterior.deviation < alone.deviation)
     assert "comparisons" not in alone.attrs
     assert len(loo(posterior).pointwise) == 4 * SENTENCES + SENTENCES // 2
@@ -366,7 +366,7 @@ def test_gains_and_answers_of_two_raters_together(lists: NBest) -> None:
         for s, part in enumerate(lists.sentence_extras["preferences"])
     ]
     judged = lists.with_sentence_extras(preferences=named)
-    posterior = adapted(judged, metric="mqm", likelihood="margin")
+    posterior = adapted(judged, metric="mqm", likelihood="margin", sampler="map")
     assert set(posterior.sites) == {"weights", "log_nu", "slip_location", "slip_offset"}
     # The ties have no rater.
     assert posterior.coords["rater"] == ("(unnamed)", "ann", "bob")

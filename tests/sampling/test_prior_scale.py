@@ -89,8 +89,9 @@ def graded(sentences: int, weight: float) -> tuple[NBest, np.ndarray]:
     return NBest.from_lists(texts, list(features), ["f0"], extras={"gain": gain.tolist()}), gain
 
 
-@pytest.mark.parametrize("likelihood", ["risk", "margin", "pairs"])
-@pytest.mark.parametrize("weight", [0.1, 1.0])
+@pytest.mark.parametrize(
+    ("weight", "likelihood"), [(0.1, "risk"), (1.0, "risk"), (1.0, "margin"), (0.1, "pairs")]
+)
 def test_all_pairs_of_graded_gains_determine_the_scale(weight: float, likelihood: str) -> None:
     pool, gain = graded(30, weight)
     log_p = np.zeros_like(GRID)
@@ -153,12 +154,10 @@ def test_larger_weights_need_a_wider_prior_whatever_the_unit() -> None:
     assert scale_of(other) == pytest.approx(scale_of(strong), rel=0.03)
 
 
-@pytest.mark.parametrize("features", [1, 50])
-def test_it_behaves_with_few_sentences(features: int) -> None:
-    weights = np.zeros(features)
-    weights[0] = 1.0
-    found = [scale_of(simulated(5, weights, seed)[0]) for seed in range(4)]
-    expected = OF_LISTS.median(features)
+def test_it_behaves_with_few_sentences() -> None:
+    weights = np.eye(50)[0]
+    found = [scale_of(simulated(5, weights, seed)[0]) for seed in range(3)]
+    expected = OF_LISTS.median(50)
     assert expected / 10 < min(found) <= max(found) < 10 * expected
 
 

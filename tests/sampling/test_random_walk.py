@@ -45,16 +45,10 @@ def drawn(
     return mcmc
 
 
-@pytest.mark.parametrize(
-    ("chain_method", "chains", "jit_args"),
-    [("sequential", 3, True), ("vectorized", 3, False)],
-)
-def test_a_gaussian_is_recovered_however_the_chains_run(
-    chain_method: str, chains: int, jit_args: bool
-) -> None:
-    mcmc = drawn(gaussian, jnp.asarray(MEAN), chain_method, chains, jit_args)
+def test_a_gaussian_is_recovered_by_sequential_chains() -> None:
+    mcmc = drawn(gaussian, jnp.asarray(MEAN), "sequential", 3, True)
     draws = mcmc.get_samples(group_by_chain=True)["x"]
-    assert draws.shape == (chains, 12_000 // chains, 2)
+    assert draws.shape == (3, 4_000, 2)
     assert_moments(draws, MEAN, COVARIANCE)
 
 

@@ -30,14 +30,11 @@ from bpa_ppl import (
 from bpa_ppl.models import Lists, Margin, Oracle, OracleChoice, tabulate
 from bpa_ppl.models.lists import Bucket
 from bpa_ppl.notes import capture_notes
-from bpa_ppl.registry import NBEST_FORMATS
 from bpa_ppl.weights import match
 
 pytestmark = pytest.mark.filterwarnings("ignore::bpa_ppl.errors.BpaWarning")
 NAMES = ("comet", "length")
 SENTENCES, SIZE = 12, 5
-#: Formats whose columns are given, so that any lists cannot be written.
-OWN_COLUMNS = ("fairseq", "sockeye", "openai", "plain", "preference-pairs", "kaldi", "espnet")
 FEW: dict[str, Any] = {"draws": 60, "chains": 2}
 
 
@@ -130,15 +127,12 @@ def test_many_draws_side_by_side_have_the_density_of_each() -> None:
 
 @pytest.mark.parametrize(
     ("sampler", "likelihood"),
-    [
-        *(("map", likelihood) for likelihood in ("oracle", "margin", "risk")),
-        *(("imh", "risk"), ("nuts", "margin"), ("rwm", "oracle"), ("laplace", "oracle")),
-    ],
+    [("map", "oracle"), ("map", "margin"), ("map", "risk"), ("imh", "risk")],
 )
 def test_the_order_of_candidates_does_not_matter(sampler: str, likelihood: str) -> None:
     pool = lists()
     other, rows = permuted(pool)
-    settings = {} if sampler == "map" else FEW if sampler != "laplace" else {"draws": 60}
+    settings = {} if sampler == "map" else FEW
     one, two = (
         as_draws(adapt(p, None, metric="mqm", likelihood=likelihood, sampler=sampler, **settings))
         for p in (pool, other)
@@ -148,7 +142,7 @@ def test_the_order_of_candidates_does_not_matter(sampler: str, likelihood: str) 
     np.testing.assert_array_equal(chosen, pool.offsets[:-1] + one.observed["oracle"])
 
 
-@pytest.mark.parametrize("name", [n for n in NBEST_FORMATS if n not in OWN_COLUMNS])
+@pytest.mark.parametrize("name", ["moses", "jsonl"])
 def test_the_order_does_not_matter_in_any_format(name: str, tmp_path: Path) -> None:
     """The gain is chrF against references, which most formats have in files of their own."""
     pool = lists()

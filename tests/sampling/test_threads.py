@@ -17,13 +17,23 @@ from bpa_ppl.sampling import chains
 from bpa_ppl.sampling.nuts import Nuts
 
 CANONICAL = {"A": 0.1, "B": 0.2}
-#: Four threads begin at once in a new process, which has traced and loaded nothing yet.
+#: Threads of a new process: the first use of names, whose packages are loaded on first use, and
+#: then the first adaptation, before which nothing is traced.
 COLD = """
-import sys, threading
+import threading
 from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import bpa_ppl as bpa
 
+barrier = threading.Barrier(8)
+
+def first(name):
+    barrier.wait()
+    return callable(getattr(bpa, name)) and callable(getattr(bpa.models, "Prior"))
+
+names = ["adapt", "check", "rerank", "oracles", "update", "read_nbest", "Reranker", "Draws"]
+with ThreadPoolExecutor(8) as threads:
+    assert all(threads.map(first, names))
 barrier = threading.Barrier(4)
 
 def run(thread):
@@ -42,22 +52,6 @@ def run(thread):
 with ThreadPoolExecutor(4) as threads:
     print(np.isfinite(list(threads.map(run, range(4)))).all())
 """
-#: The first use of public names, from packages that are loaded on first use.
-NAMES = """
-import threading
-from concurrent.futures import ThreadPoolExecutor
-import bpa_ppl as bpa
-
-barrier = threading.Barrier(8)
-
-def first(name):
-    barrier.wait()
-    return callable(getattr(bpa, name)) and callable(getattr(bpa.models, "Prior"))
-
-names = ["adapt", "check", "rerank", "oracles", "update", "read_nbest", "Reranker", "Draws"]
-with ThreadPoolExecutor(8) as threads:
-    print(all(threads.map(first, names)))
-"""
 
 
 @pytest.mark.parametrize(
@@ -67,9 +61,8 @@ with ThreadPoolExecutor(8) as threads:
         pytest.param(
             COLD.replace("SAMPLERS", "('imh', 'laplace', 'auto', 'rwm')"), marks=pytest.mark.slow
         ),
-        NAMES,
     ],
-    ids=["two samplers", "four samplers", "names"],
+    ids=["two samplers", "four samplers"],
 )
 def test_threads_of_a_cold_process(code: str) -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)

@@ -91,7 +91,7 @@ def test_updates_of_the_prior_are_exact() -> None:
 
 
 def test_the_adaptation_lists_make_new_draws_exact() -> None:
-    growing = grown(adapted(2), SENTENCES, 9, adaptation_lists=POOL[:2])
+    growing = grown(adapted(2), SENTENCES, 19, adaptation_lists=POOL[:2])
     assert "exact" in {step.afresh for step in growing.steps}
     found = growing.draws()
     assert_posterior(found, SENTENCES)
@@ -227,10 +227,9 @@ def test_the_recorded_likelihood_is_that_of_the_formula(likelihood: Likelihood) 
             assert found[draw, sentence] == pytest.approx(expected, abs=1e-4)
 
 
-@pytest.mark.parametrize("likelihood", [Pairs(), Risk(kappa=0.7, gain_scale="half")], ids=str)
-def test_an_update_agrees_with_adapting_to_all_by_gains(likelihood: Likelihood) -> None:
+def test_an_update_agrees_with_adapting_to_all_by_gains() -> None:
     pool = texts(3, 12)
-    options = {"likelihood": likelihood, "sampler": "imh", "draws": 1000, "metric": "ter"}
+    options = {"likelihood": Pairs(), "sampler": "imh", "draws": 1000, "metric": "ter"}
     whole = bpa.as_draws(bpa.adapt(pool, CANONICAL, **options))
     part = bpa.adapt(pool[:9], CANONICAL, **options)
     more = bpa.as_draws(bpa.update(part, pool[9:]))
