@@ -266,16 +266,20 @@ def test_imports_are_light(code: str) -> None:
 
 @pytest.mark.parametrize(
     "arguments",
-    ["check posterior.nc", "lists lists.jsonl", "rerank lists.jsonl -p posterior.nc -o texts"],
+    [
+        "check posterior.nc",
+        "lists lists.jsonl --metric human",
+        "rerank lists.jsonl -p posterior.nc -o texts",
+    ],
 )
 def test_commands_are_light(
     arguments: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    drawn = np.random.default_rng(0).normal(size=(4, 1000, 1))
-    write_posterior(Draws({"weights": drawn}, ("LM0",)), "posterior.nc")
-    judged = {"human": [np.array([2.5, 1.0])] * 3}  # references would be compared by compiled code
-    lists = NBest.from_lists([["a", "b"]] * 3, [[[0.0], [1.0]]] * 3, ["LM0"], extras=judged)
+    features = ("LM0", "human")
+    drawn = np.random.default_rng(0).normal(size=(4, 1000, 2))
+    write_posterior(Draws({"weights": drawn}, features), "posterior.nc")
+    lists = NBest.from_lists([["a", "b"]] * 3, [np.eye(2)] * 3, features)
     write_nbest(lists, "lists.jsonl")
     command = ["bpa", *arguments.split()]
     run = f"import sys; sys.argv = {command}; from bpa_ppl.cli.app import app"

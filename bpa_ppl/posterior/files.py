@@ -48,12 +48,14 @@ _COLLECTION, _MIN_COLLECTION = re.compile(rb"GCOL\x01...(.{8})", re.DOTALL), 409
 _CHECKSUM = 4
 #: What precedes the checksum of the whole file at its end, and the length of both.
 _SEAL, _SEALED = b"\nsha256 ", 72
-#: Attributes that say how a NetCDF file is made: of a dataset, and of the file.
-_NUMBERS = "_Netcdf4Coordinates"
-_STRUCTURE = {"CLASS", "NAME", "REFERENCE_LIST", "DIMENSION_LIST", "_Netcdf4Dimid", _NUMBERS}
-_OF_FILE = {"_NCProperties", "_nc3_strict"}
+#: Attributes that say how a NetCDF file is made; the number of a dimension, and those of an array.
+_NUMBER, _NUMBERS = "_Netcdf4Dimid", "_Netcdf4Coordinates"
+_STRUCTURE = {
+    *("CLASS", "NAME", "REFERENCE_LIST", "DIMENSION_LIST", "_NCProperties", "_nc3_strict"),
+    *(_NUMBER, _NUMBERS),
+}
 #: How netCDF names a dimension without labels, and an array that has the name of a dimension.
-_NO_LABELS, _NOT_A_COORDINATE = b"This is a netCDF dimension but not", "_nc4_non_coord_"
+_NO_LABELS, _NOT_A_COORDINATE = "This is a netCDF dimension but not", "_nc4_non_coord_"
 #: zlib compresses by at most 1032 to 1; small files may lack some of their blocks.
 _MAX_RATIO, _SMALL = 1100, 1 << 26
 
@@ -245,9 +247,9 @@ def _plain_group(group: Any) -> Group:
             raise NotImplementedError
         if not _is_scale(entry):
             arrays[name], dims[name] = _plain_array(entry), _dimensions(entry)
-        elif entry.ndim != 1 or np.size(entry.attrs.get(_NUMBERS, 0)) != 1:
+        elif entry.ndim != 1 or not _has_own_number(entry):
             raise NotImplementedError
-        elif not entry.attrs.get("NAME", b"").startswith(_NO_LABELS):
+        elif _NO_LABELS not in str(entry.attrs.get("NAME")):
             coords[name] = _plain_array(entry)
     attrs = _plain_attributes(group)
     if "coordinates" in attrs:
@@ -279,6 +281,12 @@ def _is_scale(dataset: Any) -> bool:
     return bool(dataset.attrs.get("CLASS") == b"DIMENSION_SCALE")
 
 
+def _has_own_number(scale: Any) -> bool:
+    """Return whether a dimension has no number, or its number is its own."""
+    number = scale.attrs.get(_NUMBER)
+    return bool(np.array_equal(scale.attrs.get(_NUMBERS, [number]), [number]))
+
+
 def _dimensions(dataset: Any) -> tuple[str, ...]:
     """Return the names of the dimensions of an array, which are datasets of the same group."""
     attached = dataset.attrs.get("DIMENSION_LIST", ())
@@ -294,7 +302,7 @@ def _dimensions(dataset: Any) -> tuple[str, ...]:
 def _plain_attributes(group: Any) -> dict[str, Any]:
     """Return the texts and numbers that a group records."""
     attrs: dict[str, Any] = {}
-    for name in (name for name in group.attrs if name not in _OF_FILE):
+    for name in (name for name in group.attrs if name not in _STRUCTURE):
         value = group.attrs[name]
         if isinstance(value, np.ndarray) and value.shape == (1,):
             value = value[0]
