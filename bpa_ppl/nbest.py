@@ -273,9 +273,9 @@ class NBest:
         >>> lists.feature_names, lists.extras["system"]
         (('lm',), ('ours',))
         """
-        from bpa_ppl.rows.readers import lists_of, record_rows
+        from bpa_ppl.rows.readers import lists_of, record_columns
 
-        return lists_of(record_rows, records, references, sources, bad, first_id)
+        return lists_of(record_columns, records, references, sources, bad, first_id)
 
     @classmethod
     def from_dataframe(
@@ -309,9 +309,9 @@ class NBest:
         >>> NBest.from_dataframe(frame).features.tolist()
         [[-1.0], [-2.0]]
         """
-        from bpa_ppl.rows.readers import frame_rows, lists_of
+        from bpa_ppl.rows.readers import frame_columns, lists_of
 
-        return lists_of(frame_rows, frame, references, sources, bad, first_id)
+        return lists_of(frame_columns, frame, references, sources, bad, first_id)
 
     @classmethod
     def from_generate(

@@ -5,88 +5,39 @@ See `bpa_ppl.registry` for formats in other packages.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import ClassVar, NamedTuple, TextIO
+from typing import Any, ClassVar, TextIO
 
 import msgspec
 
 from bpa_ppl.component import Component
 from bpa_ppl.errors import DataError, UsageError
-from bpa_ppl.formats.numbers import finite
-from bpa_ppl.formats.streams import AnyPath, InputFile, atomic_writer
+from bpa_ppl.formats.streams import AnyPath, InputFile, atomic_writer, decoded
 from bpa_ppl.labels import repeated
 from bpa_ppl.nbest import NBest
-from bpa_ppl.registry import WEIGHT_FORMATS
-from bpa_ppl.rows import Rows
-from bpa_ppl.rows.base import CANDIDATES, ID, REFERENCE, SOURCE, TEXT
-from bpa_ppl.rows.names import ColumnNames
+from bpa_ppl.registry import NBEST_FORMATS, WEIGHT_FORMATS
+from bpa_ppl.rows import Columns, ReadOptions
+from bpa_ppl.rows.names import CANDIDATES, ID, REFERENCE, SOURCE, TEXT
+from bpa_ppl.rows.readers import RecordReader
 
 #: Instead of the name of a format: detect it from the content, or from the name of the file.
 AUTO = "auto"
-
-
-class ReadOptions(NamedTuple):
-    """How to read one file.
-
-    Attributes:
-        origin: the name of the file, for messages.
-        bad: "error", or "drop" to leave out a hypothesis with a value that is not a finite number.
-        strict: whether to raise an error instead of a warning about fields that are left out.
-        first_id: the id of the first sentence, for formats without ids.
-    """
-
-    origin: str
-    bad: str = "error"
-    strict: bool = False
-    first_id: int = 0
-
-    def error(
-        self,
-        message: str,
-        line: int | None = None,
-        code: str = "bad-line",
-        parameter: str | None = None,
-    ) -> DataError:
-        """Return the error that names the file, and one of its lines."""
-        return DataError(message, self.origin, line, parameter=parameter, code=code)
-
-    def number(
-        self, token: str | bytes, line: int, what: str = "", remedy: str = "correct it"
-    ) -> float:
-        """Return the number that a token prints; infinity for a bad one if `bad` is "drop".
-
-        Args:
-            token: as printed.
-            line: the number of the line.
-            what: words before the message of the error.
-            remedy: words after it.
-
-        Raises:
-            DataError: with file and line, if it is not a finite number and `bad` is "error".
-
-        >>> ReadOptions("dev", bad="drop").number("nan", 1)
-        inf
-        """
-        try:
-            return finite(token)
-        except ValueError as error:
-            if self.bad == "drop":
-                return math.inf
-            advice = f"{remedy}, or drop such hypotheses (bad: drop)"
-            raise self.error(f"{what}{error}: {advice}", line, "bad-number", "bad") from error
+_AT_ONCE = 1000  # candidates of records that become columns together
 
 
 class NBestFormat(Component, frozen=True):
     """A format of n-best lists; its fields are its settings, which all have defaults.
 
-    A format of lines has `detect`, `parse` and `write`; one of bytes has `rows` and `write_file`
-    instead of the last two.
+    A format has `detect` and `records`, and `write` if lists can be written in it. Where records
+    are too slow, or a file does not consist of lines, it has `columns` instead of `records`.
 
     Attributes:
         suffixes: endings of files that are written in this format by default.
         required: the fields by which a first line shows this format; several are alternatives.
+        nan_is_missing: whether NaN is a missing number; otherwise it is a bad one.
+        typed: whether the file distinguishes numbers from texts.
+        texts: the names of columns of texts, some of which may look like numbers.
 
     >>> from bpa_ppl.registry import NBEST_FORMATS
     >>> line = b"0 ||| a cat ||| LM0= -1.5 ||| -0.75"
@@ -96,6 +47,9 @@ class NBestFormat(Component, frozen=True):
 
     suffixes: ClassVar[tuple[str, ...]] = ()
     required: ClassVar[tuple[tuple[str, ...], ...]] = ()
+    nan_is_missing: ClassVar[bool] = False
+    typed: ClassVar[bool] = True
+    texts: ClassVar[tuple[str, ...]] = ()
 
     def detect(self, first_line: bytes) -> bool:
         """Return whether the first line of a file, without its end, looks like this format.
@@ -127,19 +81,56 @@ class NBestFormat(Component, frozen=True):
         """Return whether a folder, which may not exist, holds lists of this format."""
         return False
 
-    def rows(self, file: InputFile, options: ReadOptions) -> Iterator[Rows]:
-        """Yield rows of the table; by default, those that `parse` makes of the blocks of lines.
+    def column_names(self) -> dict[str, str]:
+        """Return the names of columns in the file that differ from the usual ones, by these."""
+        return {}
+
+    def columns(self, file: InputFile, options: ReadOptions) -> Iterator[Columns]:
+        """Yield the columns of the file in parts; by default, those of its records.
 
         Raises:
             DataError: with the file, and the line where there is one, if it cannot be read.
         """
-        return self.parse(file.blocks(), options)
+        number = 0
 
-    def parse(self, blocks: Iterable[bytes], options: ReadOptions) -> Iterator[Rows]:
-        """Yield rows of the table from blocks of whole lines, each ended by a newline.
+        def lines() -> Iterator[str]:
+            nonlocal number
+            for block in file.blocks():
+                for line in decoded(block, options.origin, number + 1)[:-1].split("\n"):
+                    number += 1
+                    yield line.removesuffix("\r")
+
+        reader = RecordReader(options)
+        records: list[dict[str, Any]] = []
+        numbers: list[int] = []
+        candidates = 0
+        try:
+            for record in self.records(lines(), options):
+                records.append(record)
+                numbers.append(number)
+                candidates += len(record.get(CANDIDATES, ())) or 1
+                if candidates >= _AT_ONCE:
+                    yield reader.columns(records, numbers)
+                    records, numbers, candidates = [], [], 0
+        except DataError:
+            raise
+        except (ValueError, LookupError) as error:
+            problem = f"this line cannot be read ({error}): correct it"
+            raise options.error(problem, number) from error
+        if records:
+            yield reader.columns(records, numbers)
+
+    def records(self, lines: Iterator[str], options: ReadOptions) -> Iterator[dict[str, Any]]:
+        """Yield a dictionary for each hypothesis, or each sentence: see `bpa_ppl.rows.schema`.
+
+        An error in a record names the last line that was read before it.
+
+        Args:
+            lines: of the file, without their ends.
+            options: how to read.
 
         Raises:
-            DataError: with file and line, if a line cannot be read.
+            ValueError: or LookupError, or a DataError (`options.error`), if a line is wrong.
         """
         raise NotImplementedError
 
@@ -157,8 +148,10 @@ class NBestFormat(Component, frozen=True):
 
         Raises:
             DataError: if a name or a text does not fit the format.
+            UsageError: if lists cannot be written in this format.
         """
-        raise NotImplementedError
+        problem = f"lists cannot be written as {NBEST_FORMATS.name_of(self)}: choose jsonl or moses"
+        raise UsageError(problem, parameter="format", code="not-supported")
 
 
 class TableFormat(NBestFormat, frozen=True, repr_omit_defaults=True):
@@ -184,17 +177,16 @@ class TableFormat(NBestFormat, frozen=True, repr_omit_defaults=True):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        names = self._names()
+        names = self._fields()
         if "" in names.values() or repeated(names.values()):
             problem = f"the columns must have names that differ, not {', '.join(names.values())}"
             raise UsageError(problem, parameter="format", code="invalid-setting")
 
-    def names(self, origin: str) -> ColumnNames:
-        """Return the names of the columns of a file that differ from the usual ones."""
-        names = {usual: name for usual, name in self._names().items() if name != usual}
-        return ColumnNames(names, origin)
+    def column_names(self) -> dict[str, str]:
+        """Return the names of columns in the file that differ from the usual ones, by these."""
+        return {usual: name for usual, name in self._fields().items() if name != usual}
 
-    def _names(self) -> dict[str, str]:
+    def _fields(self) -> dict[str, str]:
         fields = (ID, TEXT, SOURCE, REFERENCE, CANDIDATES)
         return {field: getattr(self, field) for field in fields if hasattr(self, field)}
 

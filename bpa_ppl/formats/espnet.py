@@ -17,19 +17,17 @@ import re
 from collections.abc import Iterator
 from itertools import count, takewhile
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 import numpy as np
 
 from bpa_ppl.columns import no_common_id
-from bpa_ppl.errors import DataError, UsageError, quoted
-from bpa_ppl.formats.base import NBestFormat, ReadOptions
+from bpa_ppl.errors import DataError, quoted
+from bpa_ppl.formats.base import NBestFormat
 from bpa_ppl.formats.kaldi import SCORE, keyed_lines, references_by_key
 from bpa_ppl.formats.streams import InputFile, decoded
-from bpa_ppl.nbest import NBest
-from bpa_ppl.rows import Rows, SchemaReader
-from bpa_ppl.rows.base import ID, REFERENCE, TEXT
-from bpa_ppl.rows.schema import Fields
+from bpa_ppl.rows import Columns, ReadOptions
+from bpa_ppl.rows.names import ID, REFERENCE, TEXT
 
 _RANK, _TOKEN, _TOKENS = "{}best_recog", "token", "tokens"
 _FOLDER = re.compile(r"(\d{1,9})best_recog")
@@ -57,8 +55,8 @@ class Espnet(NBestFormat, frozen=True):
         """Return whether a folder has hypotheses of the first rank."""
         return bool(_parts(folder))
 
-    def rows(self, file: InputFile, options: ReadOptions) -> Iterator[Rows]:
-        """Yield the rows of each job.
+    def columns(self, file: InputFile, options: ReadOptions) -> Iterator[Columns]:
+        """Yield the columns of each job.
 
         Raises:
             DataError: with the file and, where there is one, the line, if it cannot be read, or
@@ -68,30 +66,16 @@ class Espnet(NBestFormat, frozen=True):
         if not parts:
             problem = "not a folder of ESPnet's results: name the one that has 1best_recog or"
             raise options.error(f"{problem} output.1/1best_recog", code="unknown-format")
-        schema = SchemaReader(options.origin, options.bad, options.first_id, nan_is_missing=False)
         references, has_reference = references_by_key(self.references), False
         for part in parts:
-            fields = _fields(part, options)
+            columns = _columns(part, options)
             if self.references:
-                known = [references.get(identifier) for identifier in fields.sentences[ID]]
-                has_reference = has_reference or any(text is not None for text in known)
-                fields.sentences[REFERENCE] = known
-            yield schema.rows(fields)
+                texts = list(map(references.get, columns.sentences[ID]))
+                has_reference = has_reference or any(text is not None for text in texts)
+                columns.sentences[REFERENCE] = texts
+            yield columns
         if self.references and not has_reference:
             raise no_common_id(options.origin, self.references, references)
-
-    def write_file(self, nbest: NBest, path: Any) -> None:
-        """Raise an error: lists are not written as folders.
-
-        Raises:
-            UsageError: always.
-        """
-        problem = "lists cannot be written as a folder of ESPnet: choose jsonl or kaldi"
-        raise UsageError(problem, parameter="format", code="not-supported")
-
-    def write(self, nbest: NBest, file: TextIO) -> None:
-        """Raise an error, as `write_file`."""
-        self.write_file(nbest, "")
 
 
 def _parts(folder: Path) -> list[Path]:
@@ -107,7 +91,7 @@ def _parts(folder: Path) -> list[Path]:
     return sorted(found, key=lambda path: (numbers[path], path.name))
 
 
-def _fields(part: Path, options: ReadOptions) -> Fields:
+def _columns(part: Path, options: ReadOptions) -> Columns:
     """Return the hypotheses of one job, sentence by sentence."""
     folders = map(part.joinpath, map(_RANK.format, count(1)))
     ranks = list(takewhile(Path.is_dir, folders))
@@ -142,7 +126,7 @@ def _fields(part: Path, options: ReadOptions) -> Fields:
     place = {key: s for s, key in enumerate(first)}
     parents = np.array([place[key] for key, _ in chosen], np.int64)
     lines = np.array([number for _, number in first.values()], np.int64)
-    return Fields(columns, {ID: ids}, parents, lines)
+    return Columns(columns, {ID: ids}, parents, lines)
 
 
 def _require_keys(table: _Table, first: _Table, path: Path, other: Path) -> None:

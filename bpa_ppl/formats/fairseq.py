@@ -26,19 +26,18 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, repeat
-from typing import Any, TextIO
+from typing import Any
 
 import numpy as np
 
 from bpa_ppl.component import Count
-from bpa_ppl.errors import UsageError
-from bpa_ppl.formats.base import NBestFormat, ReadOptions
+from bpa_ppl.formats.base import NBestFormat
 from bpa_ppl.formats.numbers import all_finite, lines_of_numbers
-from bpa_ppl.formats.streams import decoded_lines, line_count
-from bpa_ppl.nbest import Float64, NBest
-from bpa_ppl.rows import Rows, SchemaReader
-from bpa_ppl.rows.base import ID, REFERENCE, SOURCE, TEXT, TOO_LARGE
-from bpa_ppl.rows.schema import Fields
+from bpa_ppl.formats.streams import InputFile, decoded_lines, line_count
+from bpa_ppl.nbest import Float64
+from bpa_ppl.rows import Columns, ReadOptions
+from bpa_ppl.rows.base import TOO_LARGE
+from bpa_ppl.rows.names import ID, REFERENCE, SOURCE, TEXT
 
 _SCORE, _TOKENS = "score", ("logprob.sum", "logprob.mean", "logprob.min", "length")
 _SOURCE, _TARGET, _HYPOTHESIS, _PLAIN, _POSITIONAL, _ALIGNMENT = b"S", b"T", b"H", b"D", b"P", b"A"
@@ -91,30 +90,21 @@ class Fairseq(NBestFormat, frozen=True):
         """
         return _AMID.search(beginning) is not None
 
-    def parse(self, blocks: Iterable[bytes], options: ReadOptions) -> Iterator[Rows]:
-        r"""Yield the rows of the sentences that each block completes.
+    def columns(self, file: InputFile, options: ReadOptions) -> Iterator[Columns]:
+        r"""Yield the columns of the sentences that each block of lines completes.
 
         Raises:
             DataError: with file and line, if a line is not as it should be, a sentence has lines
                 of some kind for some of its hypotheses alone, or lines come too late.
 
-        >>> text = b"S-7\tun chat\nH-7\t-0.5\ta c@@ at\nD-7\t-0.5\ta cat\nP-7\t-1 -0.5 0\n"
-        >>> rows = next(Fairseq().parse([text], ReadOptions("generate-test.txt")))
-        >>> rows.names, rows.features.tolist()
-        (('score', 'logprob.sum', 'logprob.mean', 'logprob.min', 'length'), [[-0.5, -1.5, -0.5, -1.0, 3.0]])
-        >>> rows.ids.tolist(), rows.strings, rows.sources
-        ([7], ['a cat'], ['un chat'])
+        >>> file = InputFile(b"S-7\tun chat\nH-7\t-0.5\ta c@@ at\nD-7\t-0.5\ta cat\nP-7\t-1 -0.5 0")
+        >>> columns = next(Fairseq().columns(file, ReadOptions("generate-test.txt")))
+        >>> {name: list(values)[0] for name, values in columns.hypotheses.items()}
+        {'text': 'a cat', 'score': -0.5, 'logprob.sum': -1.5, 'logprob.mean': -0.5, 'logprob.min': -1.0, 'length': 3.0}
+        >>> columns.sentences
+        {'id': [7], 'source': ['un chat']}
         """  # noqa: E501
-        return _Reader(self, options).rows(blocks)
-
-    def write(self, nbest: NBest, file: TextIO) -> None:
-        """Raise an error: the lists do not have the scores of tokens.
-
-        Raises:
-            UsageError: always.
-        """
-        problem = "lists cannot be written in the format of fairseq: choose jsonl or moses"
-        raise UsageError(problem, parameter="format", code="not-supported")
+        return _Reader(self, options).columns(file.blocks())
 
 
 class _Reader:
@@ -128,7 +118,6 @@ class _Reader:
     def __init__(self, format: Fairseq, options: ReadOptions):
         self._format = format
         self._options = options
-        self._schema = SchemaReader(options.origin, options.bad, nan_is_missing=False)
         self._open: dict[int, _Sentence] = {}
         # Of open sentences, by the beginning of the line.
         self._lines: dict[bytes, list[tuple[int, bytes]]] = {}
@@ -138,8 +127,8 @@ class _Reader:
         self._sentences: defaultdict[str, list[Any]] = defaultdict(list)
         self._hypotheses: defaultdict[str, list[Any]] = defaultdict(list)
 
-    def rows(self, blocks: Iterable[bytes]) -> Iterator[Rows]:
-        """Yield the rows of the sentences that each block completes.
+    def columns(self, blocks: Iterable[bytes]) -> Iterator[Columns]:
+        """Yield the columns of the sentences that each block completes.
 
         Raises:
             DataError: also if the file has no sentences at all.
@@ -198,8 +187,8 @@ class _Reader:
         sentence.heads.append(head)
         self._lines[head] = sentence.lines[letter]
 
-    def _finished(self) -> Iterator[Rows]:
-        """Yield the rows of the sentences that are complete, if there are any."""
+    def _finished(self) -> Iterator[Columns]:
+        """Yield the columns of the sentences that are complete, if there are any."""
         sentences, hypotheses = self._sentences, self._hypotheses
         self._sentences, self._hypotheses = defaultdict(list), defaultdict(list)
         if not sentences:
@@ -209,8 +198,7 @@ class _Reader:
         scores, tokens = hypotheses.pop("scores"), hypotheses.pop("tokens", [])
         columns = {**hypotheses, **self._features(scores, tokens, numbers)}
         parents = np.repeat(np.arange(len(sizes)), sizes)
-        rows = self._schema.rows(Fields(columns, dict(sentences), parents, lines, nested=True))
-        yield rows if rows.dropped else rows._replace(lines=np.array(numbers))
+        yield Columns(columns, dict(sentences), parents, lines, nested=True)
 
     def _features(
         self, scores: list[bytes], tokens: list[bytes], numbers: list[int]

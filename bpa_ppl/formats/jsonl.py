@@ -9,7 +9,7 @@ See `bpa_ppl.rows.schema` for the meaning of the fields.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, ClassVar, TextIO
 
@@ -17,17 +17,16 @@ import msgspec
 import numpy as np
 
 from bpa_ppl.errors import DataError, quoted
-from bpa_ppl.formats.base import ReadOptions, TableFormat, json_keys
+from bpa_ppl.formats.base import TableFormat, json_keys
 from bpa_ppl.formats.numbers import printed
-from bpa_ppl.formats.streams import decoded, line_count
-from bpa_ppl.formats.uniform_lines import UniformLines
+from bpa_ppl.formats.streams import InputFile, decoded, line_count
+from bpa_ppl.formats.uniform_lines import UniformLines, key_count
 from bpa_ppl.labels import repeated
 from bpa_ppl.nbest import NBest
-from bpa_ppl.rows import Rows
-from bpa_ppl.rows.base import CANDIDATES, ID, OF_SENTENCE, REFERENCES, SOURCE, TEXT
-from bpa_ppl.rows.names import ColumnNames
-from bpa_ppl.rows.readers import RecordReader, key_count
-from bpa_ppl.rows.schema import NUMBER, SchemaReader, kind_of, looks_numeric
+from bpa_ppl.rows import Columns, ReadOptions
+from bpa_ppl.rows.names import CANDIDATES, ID, OF_SENTENCE, REFERENCES, SOURCE, TEXT
+from bpa_ppl.rows.readers import RecordReader
+from bpa_ppl.rows.schema import NUMBER, kind_of, looks_numeric
 from bpa_ppl.rows.writing import Written, written
 
 _DECODER = msgspec.json.Decoder()
@@ -60,19 +59,18 @@ class Jsonl(TableFormat, frozen=True):
         # Like a record, but not JSON: reading it says what is wrong.
         return b'"candidates"' in first_line or b'"text"' in first_line
 
-    def parse(self, blocks: Iterable[bytes], options: ReadOptions) -> Iterator[Rows]:
-        r"""Yield the rows of each block of whole lines.
+    def columns(self, file: InputFile, options: ReadOptions) -> Iterator[Columns]:
+        r"""Yield the columns of each block of lines.
 
         Raises:
             DataError: with file, line and field, if a line is not JSON, has a key twice, or has a
                 field of another type than the lines before.
 
-        >>> lines = b'{"id": 7, "candidates": [{"text": "a cat", "scores": {"lm": -1}}]}\n'
-        >>> rows = next(Jsonl().parse([lines], ReadOptions("dev")))
-        >>> rows.names, rows.ids.tolist(), rows.features.tolist()
-        (('scores.lm',), [7], [[-1.0]])
+        >>> file = InputFile(b'{"id": 7, "candidates": [{"text": "a cat", "scores": {"lm": -1}}]}')
+        >>> next(Jsonl().columns(file, ReadOptions("dev"))).hypotheses
+        {'text': ['a cat'], 'scores.lm': array([-1.])}
         """
-        return json_rows(blocks, options, names=self.names(options.origin))
+        return json_columns(file.blocks(), options)
 
     def write(self, nbest: NBest, file: TextIO) -> None:
         """Write the lists.
@@ -146,52 +144,38 @@ def _hypotheses(
         yield f'"{TEXT}": {dump(nbest.text(row))}{"".join(values)}{"".join(extras)}'
 
 
-def json_rows(
-    blocks: Iterable[bytes],
-    options: ReadOptions,
-    names: ColumnNames | None = None,
-) -> Iterator[Rows]:
-    r"""Yield the rows of each block of lines with records, as `bpa_ppl.rows.readers` has them.
+def json_columns(blocks: Iterable[bytes], options: ReadOptions) -> Iterator[Columns]:
+    r"""Yield the columns of each block of lines with records, as `bpa_ppl.rows.readers` has them.
+
+    Lines that all have the fields of the first one are decoded in less time.
 
     Args:
         blocks: of whole lines.
         options: how to read.
-        names: of the fields, if they differ from the usual ones.
 
     Raises:
-        DataError: with file, line and field, if a line is not JSON, has a key twice, or is not
-            as the schema says; or if there are no records.
+        DataError: with file, line and field, if a line is not JSON, has a key twice, or is not an
+            object.
 
     >>> block = b'{"id": 7, "text": "a cat", "lm": -1}\n'
-    >>> next(json_rows([block], ReadOptions("dev"))).names
-    ('lm',)
+    >>> next(json_columns([block], ReadOptions("dev"))).sentences
+    {'id': [7]}
     """
-    schema = SchemaReader(
-        options.origin, options.bad, options.first_id, nan_is_missing=False, names=names
-    )
-    reader = RecordReader(schema)
+    reader, first = RecordReader(options), 1
     uniform: UniformLines | None = None
-    first = 1
     for block in pieces_of(blocks):
-        numbers = range(first, first + line_count(block))
-        if first == 1 and not schema.names.names:
+        lines = range(first, first + line_count(block))
+        if first == 1 and not options.names.names:
             uniform = _uniform_lines(block)
-        first = numbers.stop
-        if uniform is not None:
-            fields = uniform.fields(block, numbers)
-            if fields is not None and uniform.keys == _key_count(block):
-                yield schema.rows(fields)
-                continue
-            reader.nested, uniform = uniform.nested, None
-        records, lines = _values(block, numbers, options.origin)
-        if not records:
-            continue
-        rows = reader.rows(records, lines)
-        if reader.keys != _key_count(block):  # msgspec keeps the last of equal keys
-            strict_values(block, options.origin, lines[0])
-        yield rows
-    if not schema.records:
-        raise options.error("empty: there are no n-best lists in it", code="no-data")
+        first = lines.stop
+        columns = None if uniform is None else uniform.columns(block, lines)
+        if columns is None:
+            if uniform is not None:
+                reader.nested, uniform = uniform.nested, None
+            records, numbers = _values(block, lines, options.origin)
+            columns = reader.columns(records, numbers) if records else None
+        if columns is not None:
+            yield columns
 
 
 def _uniform_lines(block: bytes) -> UniformLines | None:
@@ -204,8 +188,8 @@ def _uniform_lines(block: bytes) -> UniformLines | None:
 
 def json_values(
     blocks: Iterable[bytes], origin: str
-) -> Iterator[tuple[bytes, Sequence[Any], Sequence[int]]]:
-    r"""Yield each block with what its lines say, and their numbers; blank lines are left out.
+) -> Generator[tuple[Sequence[Any], Sequence[int]], None, None]:
+    r"""Yield what the lines of each block say, and their numbers; blank lines are left out.
 
     Args:
         blocks: of whole lines.
@@ -214,24 +198,21 @@ def json_values(
     Raises:
         DataError: with file and line, if one is not JSON, or an object has a key twice.
 
-    >>> [found[1:] for found in json_values([b'{"a": 1}\n\n[2]\n'], "dev.jsonl")]
+    >>> list(json_values([b'{"a": 1}\n\n[2]\n'], "dev.jsonl"))
     [([{'a': 1}, [2]], [1, 3])]
     """
     first = 1
     for block in blocks:
-        count = line_count(block)
-        values, lines = _values(block, range(first, first + count), origin)
+        values, lines = _values(block, range(first, first + line_count(block)), origin)
         if values:
-            if not has_all_keys(block, values):
-                strict_values(block, origin, lines[0])
-            yield block, values, lines
-        first += count
+            yield values, lines
+        first += line_count(block)
 
 
 def _values(block: bytes, lines: range, origin: str) -> tuple[list[Any], Sequence[int]]:
     with suppress(ValueError, RecursionError):
         values: list[Any] = _DECODER.decode_lines(block)
-        if len(values) == len(lines):
+        if len(values) == len(lines) and has_all_keys(block, values):
             return values, lines
     return strict_values(block, origin, lines[0])
 
@@ -317,13 +298,4 @@ def has_all_keys(data: bytes, values: Any) -> bool:
     >>> has_all_keys(b'{"a": 1, "a": 2}', {"a": 2})
     False
     """
-    return key_count(values) == _key_count(data)
-
-
-def _key_count(data: bytes) -> int:
-    """Return the number of keys in JSON: inside a text a quotation mark is escaped."""
-    codes = np.frombuffer(data, np.uint8)
-    keys = (codes[2:] == ord(":")) & (codes[1:-1] == ord('"'))
-    if b"\\" in data:
-        keys &= codes[:-2] != ord("\\")
-    return int(np.count_nonzero(keys))
+    return key_count(msgspec.json.encode(values)) == key_count(data)

@@ -12,7 +12,7 @@ Ranks are not used: hypotheses keep their order in the file of words.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import repeat
 from typing import Any, TextIO
 
@@ -20,14 +20,13 @@ import numpy as np
 
 from bpa_ppl.columns import no_common_id
 from bpa_ppl.errors import DataError, UsageError, quoted
-from bpa_ppl.formats.base import NBestFormat, ReadOptions
+from bpa_ppl.formats.base import NBestFormat
 from bpa_ppl.formats.numbers import all_finite
-from bpa_ppl.formats.streams import decoded, decoded_lines, read_blocks, unpacked_name
+from bpa_ppl.formats.streams import InputFile, decoded, decoded_lines, read_blocks, unpacked_name
 from bpa_ppl.labels import repeated
 from bpa_ppl.nbest import NBest
-from bpa_ppl.rows import Rows, SchemaReader
-from bpa_ppl.rows.base import ID, REFERENCE, TEXT
-from bpa_ppl.rows.schema import Fields
+from bpa_ppl.rows import Columns, ReadOptions
+from bpa_ppl.rows.names import ID, REFERENCE, TEXT
 
 SCORE = "score"
 # Without a sign, a point or an exponent a number may be the first word.
@@ -57,26 +56,25 @@ class Kaldi(NBestFormat, frozen=True):
         """
         return _FIRST.match(first_line) is not None
 
-    def parse(self, blocks: Iterable[bytes], options: ReadOptions) -> Iterator[Rows]:
-        r"""Yield the rows of each block of whole lines.
+    def columns(self, file: InputFile, options: ReadOptions) -> Iterator[Columns]:
+        r"""Yield the columns of each block of lines.
 
         Raises:
             DataError: with file and line, if a line has no key or no number, a key occurs twice,
                 or another file lacks the key of a hypothesis.
 
-        >>> lines = b"a-1 -1.5 the cat\na-2 -2 a cat\nb-1 -1 hello\n"
-        >>> rows = next(Kaldi().parse([lines], ReadOptions("nbest")))
-        >>> rows.ids.tolist(), rows.strings, rows.features.tolist()
-        ([0, 0, 1], ['the cat', 'a cat', 'hello'], [[-1.5], [-2.0], [-1.0]])
+        >>> file = InputFile(b"a-1 -1.5 the cat\na-2 -2 a cat\nb-1 -1 hello")
+        >>> columns = next(Kaldi().columns(file, ReadOptions("nbest")))
+        >>> columns.hypotheses["score"], columns.hypotheses["text"], columns.sentences
+        (array([-1.5, -2. , -1. ]), ['the cat', 'a cat', 'hello'], {'id': ['a', 'a', 'b']})
         """
-        schema = SchemaReader(options.origin, options.bad, options.first_id, nan_is_missing=False)
         files = (self.scores,) if isinstance(self.scores, str) and self.scores else self.scores
         has_score = not files if self.score is None else self.score
         columns = _columns_of(tuple(files), options, (SCORE,) if has_score else ())
         references = references_by_key(self.references)
         first, has_reference = 1, False
         known = set[bytes]()
-        for block in blocks:
+        for block in file.blocks():
             lines = block[:-1].split(b"\n")
             numbers = range(first, first + len(lines))
             cut = [line.split(None, 1 + has_score) for line in lines]
@@ -103,7 +101,7 @@ class Kaldi(NBestFormat, frozen=True):
                 sentences[REFERENCE] = list(map(references.get, ids))
                 has_reference = has_reference or any(map(references.__contains__, ids))
             count = len(lines)
-            yield schema.rows(Fields(hypotheses, sentences, np.arange(count), np.array(numbers)))
+            yield Columns(hypotheses, sentences, np.arange(count), np.array(numbers))
             first += count
         if self.references and not has_reference:
             raise no_common_id(options.origin, self.references, references)

@@ -8,8 +8,9 @@ from typing import ClassVar, TextIO
 
 from bpa_ppl.errors import DataError, quoted
 from bpa_ppl.formats.base import WeightFormat
-from bpa_ppl.formats.numbers import finite, shortest
+from bpa_ppl.formats.numbers import shortest
 from bpa_ppl.labels import expand, grouped, printed_labels
+from bpa_ppl.rows.base import finite
 from bpa_ppl.rows.schema import looks_numeric
 
 _LABELLED = re.compile(

@@ -18,12 +18,12 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from itertools import chain, islice, repeat
-from typing import TextIO
+from typing import ClassVar, TextIO
 
 import numpy as np
 
 from bpa_ppl.errors import DataError, UsageError, quoted
-from bpa_ppl.formats.base import NBestFormat, ReadOptions
+from bpa_ppl.formats.base import NBestFormat
 from bpa_ppl.formats.moses_lines import (
     ALIGNMENT,
     EXAMPLES,
@@ -35,11 +35,11 @@ from bpa_ppl.formats.moses_lines import (
     fits,
 )
 from bpa_ppl.formats.numbers import printed
-from bpa_ppl.formats.streams import line_count
+from bpa_ppl.formats.streams import InputFile, line_count
 from bpa_ppl.labels import printed_labels, repeated
 from bpa_ppl.nbest import NBest
 from bpa_ppl.notes import warn_user
-from bpa_ppl.rows import Rows
+from bpa_ppl.rows import Columns, ReadOptions
 
 # Up to this number of blocks, of 1 MiB, loading the compiled parser takes longer than it saves.
 _PLAIN_BLOCKS = 1
@@ -49,6 +49,8 @@ _SCORE = re.compile(rb"F(\d+)= ?[^\s=]+")
 class Moses(NBestFormat, frozen=True):
     """The format of Moses and its variants; lists are written as Moses prints them."""
 
+    texts: ClassVar[tuple[str, ...]] = (SEGMENTATION, ALIGNMENT)
+
     def detect(self, first_line: bytes) -> bool:
         """Return whether the first line of a file looks like this format.
 
@@ -57,19 +59,19 @@ class Moses(NBestFormat, frozen=True):
         """
         return SEPARATOR.search(first_line) is not None
 
-    def parse(self, blocks: Iterable[bytes], options: ReadOptions) -> Iterator[Rows]:
-        r"""Yield the rows of each block of whole lines.
+    def columns(self, file: InputFile, options: ReadOptions) -> Iterator[Columns]:
+        r"""Yield the columns of each block of lines.
 
         Raises:
             DataError: with file and line, if a line does not have the columns of the first one,
                 or cannot be read.
 
-        >>> lines = b"0 ||| a cat ||| TM0= -1 0.5 ||| -1\n"
-        >>> rows = next(Moses().parse([lines], ReadOptions("dev")))
-        >>> rows.names, rows.features.tolist(), rows.strings
-        (('TM0[0]', 'TM0[1]'), [[-1.0, 0.5]], ['a cat'])
+        >>> file = InputFile(b"0 ||| a cat ||| TM0= -1 0.5 ||| -1")
+        >>> columns = next(Moses().columns(file, ReadOptions("dev")))
+        >>> columns.hypotheses["TM0[1]"].tolist(), columns.strings
+        ([0.5], ['a cat'])
         """
-        return read_blocks(blocks, partial(LineParser, options))
+        return read_blocks(file.blocks(), partial(LineParser, options))
 
     def write(self, nbest: NBest, file: TextIO) -> None:
         """Write the lists, with their totals and positions if they have any.
@@ -103,6 +105,8 @@ class Marian(NBestFormat, frozen=True):
             λ·h is compared with them when weights are adapted.
     """
 
+    texts: ClassVar[tuple[str, ...]] = (SEGMENTATION, ALIGNMENT)
+
     normalised: bool = True
 
     def detect(self, first_line: bytes) -> bool:
@@ -124,20 +128,20 @@ class Marian(NBestFormat, frozen=True):
         rest = _SCORE.sub(b"", scores).strip()
         return not rest and bool(numbers) and numbers == list(range(len(numbers)))
 
-    def parse(self, blocks: Iterable[bytes], options: ReadOptions) -> Iterator[Rows]:
-        r"""Yield the rows of each block of whole lines.
+    def columns(self, file: InputFile, options: ReadOptions) -> Iterator[Columns]:
+        r"""Yield the columns of each block of lines.
 
         Raises:
             DataError: with file and line, if a line does not have the columns of the first one,
                 or cannot be read.
 
-        >>> lines = b"0 ||| a cat ||| 0-0 1-1 ||| F0= -3 F1= -2 ||| -1.25\n"
-        >>> rows = next(Marian().parse([lines], ReadOptions("dev")))
-        >>> rows.names, rows.features.tolist(), dict(rows.extras), rows.totals_normalised
-        (('F0', 'F1'), [[-3.0, -2.0]], {'alignment': ['0-0 1-1']}, True)
+        >>> file = InputFile(b"0 ||| a cat ||| 0-0 1-1 ||| F0= -3 F1= -2 ||| -1.25")
+        >>> columns = next(Marian().columns(file, ReadOptions("dev")))
+        >>> columns.hypotheses["alignment"], columns.normalised
+        (['0-0 1-1'], True)
         """
-        for rows in read_blocks(blocks, partial(LineParser, options, soft=True)):
-            yield rows._replace(totals_normalised=self.normalised)
+        for columns in read_blocks(file.blocks(), partial(LineParser, options, soft=True)):
+            yield columns._replace(normalised=self.normalised)
 
     def write(self, nbest: NBest, file: TextIO) -> None:
         """Write the lists as Marian does, with alignments and totals if they have any.
@@ -154,8 +158,10 @@ class Marian(NBestFormat, frozen=True):
         write_lines(nbest, file, plain_labels(nbest), alignments, [])
 
 
-def read_blocks(blocks: Iterable[bytes], parser: Callable[[bytes], LineParser]) -> Iterator[Rows]:
-    """Yield the rows of each block of whole lines.
+def read_blocks(
+    blocks: Iterable[bytes], parser: Callable[[bytes], LineParser]
+) -> Iterator[Columns]:
+    """Yield the columns of each block of whole lines.
 
     Args:
         blocks: of whole lines.
@@ -167,14 +173,13 @@ def read_blocks(blocks: Iterable[bytes], parser: Callable[[bytes], LineParser]) 
     rest = iter(blocks)
     begun = list(islice(rest, _PLAIN_BLOCKS + 1))
     lines = parser(begun[0])
-    read = lines.block_rows
-    if len(begun) > _PLAIN_BLOCKS:
+    if len(begun) > _PLAIN_BLOCKS and lines.layout.regular:
         from bpa_ppl.formats.moses_blocks import BlockParser
 
-        read = BlockParser(lines).rows
+        lines.read = BlockParser(lines).read
     first = 1
     for block in chain(begun, rest):
-        yield read(block, first)
+        yield lines.columns(block, first)
         first += line_count(block)
 
 

@@ -14,15 +14,17 @@ import numpy as np
 
 from bpa_ppl.component import settings_in
 from bpa_ppl.errors import DataError, UsageError, one_of, quoted
-from bpa_ppl.formats.base import AUTO, NBestFormat, ReadOptions, TableFormat
+from bpa_ppl.formats.base import AUTO, NBestFormat, TableFormat
 from bpa_ppl.formats.moses_lines import SHAPE
 from bpa_ppl.formats.references import AnyReferences, AnySources, references_of, sources_of
 from bpa_ppl.formats.streams import AnyInput, AnyPath, InputFile, ahead, file_suffix, origin_name
 from bpa_ppl.nbest import NBest
 from bpa_ppl.registry import NBEST_FORMATS
-from bpa_ppl.rows import Gatherer, Rows
-from bpa_ppl.rows.names import nearest
-from bpa_ppl.rows.schema import checked_first_id
+from bpa_ppl.rows import Columns, ReadOptions
+from bpa_ppl.rows.base import SentenceLines
+from bpa_ppl.rows.gathering import Gatherer
+from bpa_ppl.rows.names import ColumnNames, nearest
+from bpa_ppl.rows.schema import SchemaReader, checked_first_id
 from bpa_ppl.weights import match
 
 # The format without a named one.
@@ -227,31 +229,46 @@ def _tables(
     lines = {} if references is None else {"reference": references_of(references)}
     if sources is not None:
         lines["source"] = sources_of(sources)
-    rows = _parsed(InputFile(path), reader, options)
-    tables = Gatherer(options.origin, lines, first_id, empty).tables(rows, chunk)
-    return _closing(rows, tables)
+    return _read(InputFile(path), reader, options, lines, chunk, empty)
 
 
-def _closing(rows: Generator[Rows], tables: Iterator[NBest]) -> Iterator[NBest]:
-    """Yield the tables; an error in them also ends the threads that read the rows.
+def _read(
+    file: InputFile,
+    reader: NBestFormat | None,
+    options: ReadOptions,
+    lines: Mapping[str, SentenceLines],
+    chunk: int,
+    empty: dict[int, str | None] | None,
+) -> Iterator[NBest]:
+    """Yield the tables of a file; an error in them also ends the threads that read it.
 
-    The error refers to the rows. If the garbage collector had to end these threads, it could do so
-    while a new thread holds the lock that they need to end.
+    If the garbage collector had to end these threads, it could do so while a new thread holds the
+    lock that they need to end.
     """
-    with closing(rows):
-        yield from tables
+    with closing(file):
+        reader = _format_of(file, reader)
+        options = options._replace(names=ColumnNames(reader.column_names(), options.origin))
+        flags = {"nan_is_missing": reader.nan_is_missing, "typed": reader.typed}
+        schema = SchemaReader(options, **flags, texts=reader.texts)
+        with closing(_columns(reader, file, options)) as columns:
+            yield from Gatherer(schema, lines, empty).tables(columns, chunk)
 
 
-def _parsed(file: InputFile, reader: NBestFormat | None, options: ReadOptions) -> Generator[Rows]:
+def _columns(
+    reader: NBestFormat, file: InputFile, options: ReadOptions
+) -> Generator[Columns, None, None]:
+    yield from reader.columns(file, options)
+
+
+def _format_of(file: InputFile, reader: NBestFormat | None) -> NBestFormat:
+    """Return the format of a file or folder, if it is not known."""
     if isinstance(file.path, str | Path) and os.path.isdir(file.path):
         kinds = [kind() for _, kind in NBEST_FORMATS.loaded()] if reader is None else [reader]
         for of_folder in kinds:
             if of_folder.detect_folder(Path(file.path)):
-                yield from of_folder.rows(file, options)
-                return
-    with closing(file):
-        line = file.first_line  # also raises if the file is empty, or a folder
-        yield from (reader or _detected(file, line)).rows(file, options)
+                return of_folder
+    line = file.first_line  # also raises if the file is empty, or a folder
+    return reader or _detected(file, line)
 
 
 def _resolved(format: str | NBestFormat) -> NBestFormat:

@@ -7,34 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from bpa_ppl.errors import quoted
 from bpa_ppl.formats.streams import arrow_file
 from bpa_ppl.rows.base import TOO_LARGE
 from bpa_ppl.rows.readers import values_of
-
-
-def finite(token: str | bytes) -> float:
-    """Return the number that a token prints.
-
-    Raises:
-        ValueError: if it is not a number, not finite or too large for a 32-bit float; the text
-            says which, for a message that names file and line.
-
-    >>> finite("-3.98253"), finite(b"1e-05")
-    (-3.98253, 1e-05)
-    >>> finite("1_000")
-    Traceback (most recent call last):
-    ValueError: '1_000' is not a number
-    """
-    printed = token.encode() if isinstance(token, str) else token
-    try:
-        value = float(printed)
-    except ValueError:
-        value = None
-    if value is not None and abs(value) < TOO_LARGE and b"_" not in printed:
-        return value
-    wrong = "a number" if value is None or b"_" in printed else "a finite 32-bit number"
-    raise ValueError(f"{quoted(printed)} is not {wrong}")
 
 
 def all_finite(tokens: Sequence[bytes]) -> npt.NDArray[np.float64] | None:

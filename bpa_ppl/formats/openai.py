@@ -20,20 +20,19 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from operator import attrgetter
-from typing import Annotated, Any, ClassVar, TextIO, TypeVar
+from typing import Any, ClassVar
 
 import msgspec
 
-from bpa_ppl.errors import DataError, UsageError, quoted
-from bpa_ppl.formats.base import NBestFormat, ReadOptions, json_keys
+from bpa_ppl.errors import DataError, quoted
+from bpa_ppl.formats.base import NBestFormat, json_keys
 from bpa_ppl.formats.jsonl import pieces_of, strict_values
-from bpa_ppl.formats.streams import line_count, origin_name, read_blocks
-from bpa_ppl.nbest import NBest
+from bpa_ppl.formats.streams import InputFile, line_count, origin_name, read_blocks
 from bpa_ppl.notes import warn_user
-from bpa_ppl.rows import Rows, SchemaReader
+from bpa_ppl.rows import Columns, ReadOptions
 from bpa_ppl.rows.base import TOO_LARGE
 from bpa_ppl.rows.samples import (
     Answers,
@@ -42,13 +41,10 @@ from bpa_ppl.rows.samples import (
     Statistics,
     extractor,
     named,
-    sample_rows,
+    sample_columns,
     token_statistics,
 )
 
-L = TypeVar("L")
-U = TypeVar("U")
-C = TypeVar("C", "_Choice", "_PlainChoice")
 #: Values of `finish_reason` for complete answers, by server.
 _FINISHED = ("stop", "eos", "eos_token", "end_turn", "stop_sequence")
 _MODEL = "model"
@@ -59,7 +55,10 @@ _FENCE = re.compile(r"\s*```\w*\n(.*?)\n?```\s*", re.DOTALL)
 
 
 class _Part(msgspec.Struct, gc=False):
+    """A part of a text, or a token."""
+
     text: str | None = None
+    logprob: float | None = None
 
 
 class _Message(msgspec.Struct, gc=False):
@@ -74,12 +73,8 @@ class _Message(msgspec.Struct, gc=False):
         return self.content
 
 
-class _Token(msgspec.Struct, gc=False):
-    logprob: float | None = None
-
-
 class _Logprobs(msgspec.Struct, gc=False):
-    content: list[_Token] | None = None
+    content: list[_Part] | None = None
     token_logprobs: list[float | None] | None = None
 
 
@@ -92,70 +87,20 @@ class _Choice(msgspec.Struct, gc=False):
     delta: Any = None
 
 
-class _Prompted(msgspec.Struct, gc=False):
-    """What a prompt is in: a request, or a line that repeats it."""
+class _Line(msgspec.Struct, gc=False):
+    """A line, and the objects in it: a response, its body, and a request that is repeated."""
 
+    custom_id: str | int | None = None
+    response: _Line | str | None = None
+    request: _Line | None = None
+    body: _Line | str | None = None
     messages: list[_Message] | None = None
     prompt: str | list[Any] | None = None
-
-
-class _Body(_Prompted, gc=False):
     choices: list[_Choice] | msgspec.UnsetType | None = msgspec.UNSET
     model: str | None = None
     error: Any = None
     object: str | None = None
     status_code: int | None = None
-
-
-class _Response(_Body, gc=False):
-    body: _Body | str | None = None
-
-
-class _Line(_Response, gc=False):
-    custom_id: str | int | None = None
-    response: _Response | str | None = None
-    request: _Prompted | None = None
-
-
-class _PlainMessage(msgspec.Struct, gc=False):
-    content: str
-    refusal: None = None
-
-
-class _PlainChoice(msgspec.Struct, gc=False):
-    message: _PlainMessage
-    index: int | None = None
-    finish_reason: str | None = None
-    text: None = None
-    logprobs: None = None
-
-
-class _PlainBody(msgspec.Struct, gc=False):
-    choices: list[_PlainChoice]
-    model: str | None = None
-    error: None = None
-    status_code: None = None
-
-
-class _PlainResponse(msgspec.Struct, gc=False):
-    body: _PlainBody
-    error: None = None
-    status_code: Annotated[int, msgspec.Meta(lt=400)] | None = None
-
-
-class _PlainLine(_Prompted, kw_only=True, gc=False):
-    """A line of a batch with answers in one piece, without log-probabilities, as most are."""
-
-    response: _PlainResponse
-    custom_id: str | int
-    request: _Prompted | None = None
-    error: None = None
-    status_code: None = None
-
-
-class _Request(_Prompted, gc=False):
-    custom_id: str | int | None = None
-    body: _Prompted | None = None
 
 
 class Openai(NBestFormat, frozen=True):
@@ -173,6 +118,7 @@ class Openai(NBestFormat, frozen=True):
     """
 
     required: ClassVar[tuple[tuple[str, ...], ...]] = (("choices",), ("custom_id", "response"))
+    texts: ClassVar[tuple[str, ...]] = (_MODEL,)
 
     requests: str = ""
     extract: str = ""
@@ -202,8 +148,8 @@ class Openai(NBestFormat, frozen=True):
         # Like a response, but not JSON: reading it says what is wrong.
         return b'"choices"' in first_line or b'"custom_id"' in first_line
 
-    def parse(self, blocks: Iterable[bytes], options: ReadOptions) -> Iterator[Rows]:
-        r"""Yield the rows of all answers, when the last one is read.
+    def columns(self, file: InputFile, options: ReadOptions) -> Iterator[Columns]:
+        r"""Yield the columns of all answers, when the last one is read.
 
         Raises:
             DataError: with file and line, if a line is not a response; or if there are answers that
@@ -211,21 +157,12 @@ class Openai(NBestFormat, frozen=True):
                 without choices, refusals, answers without a text or not finished, answers without
                 the wanted part.
 
-        >>> line = b'{"choices": [{"text": " a cat", "logprobs": {"token_logprobs": [-1, -3]}}]}\n'
-        >>> rows = next(Openai().parse([line], ReadOptions("out.jsonl")))
-        >>> rows.strings, rows.names[:2], rows.features[:, :2].tolist()
-        (('a cat',), ('logprob.sum', 'logprob.mean'), [[-4.0, -2.0]])
+        >>> line = b'{"choices": [{"text": " a cat", "logprobs": {"token_logprobs": [-1, -3]}}]}'
+        >>> columns = next(Openai().columns(InputFile(line), ReadOptions("out.jsonl")))
+        >>> columns.strings, columns.hypotheses["logprob.sum"]
+        (('a cat',), array([-4.]))
         """
-        yield _Reader(self, options).rows(blocks)
-
-    def write(self, nbest: NBest, file: TextIO) -> None:
-        """Raise an error: the lists do not have the log-probabilities of tokens.
-
-        Raises:
-            UsageError: always.
-        """
-        problem = "lists cannot be written as responses of an API: choose jsonl"
-        raise UsageError(problem, parameter="format", code="not-supported")
+        yield _Reader(self, options).columns(file.blocks())
 
 
 class _Reader:
@@ -242,7 +179,6 @@ class _Reader:
         self._prompt_id = extractor(format.prompt_id, "prompt_id")
         self._extract = extractor(format.extract)
         self._part = self._field if format.field else self._extract
-        self._whole = not (format.field or format.extract)
         finished = format.finished
         reasons = (finished,) if isinstance(finished, str) else finished
         self._finished = frozenset([None, *reasons])
@@ -259,14 +195,10 @@ class _Reader:
         self._nameless: list[tuple[int, str]] = []  # errors before it is known: line, message
         self._batch = False
 
-    def rows(self, blocks: Iterable[bytes]) -> Rows:
-        """Return the rows of all answers."""
-        plain = _PlainLine if self._whole else None
-        for line, number in _decoded(blocks, _Line, self._options.origin, plain):
-            if isinstance(line, _PlainLine):
-                self._read_plain(line, number)
-            else:
-                self._read(line, number)
+    def columns(self, blocks: Iterable[bytes]) -> Columns:
+        """Return the columns of all answers."""
+        for line, number in _decoded(blocks, self._options.origin):
+            self._read(line, number)
         if self._named is None and not self._nameless:
             raise self._options.error("empty: there are no responses in it", code="no-data")
         self._enter_nameless()
@@ -284,14 +216,13 @@ class _Reader:
                 f"{self._options.origin}: answers of several models ({counts}): their "
                 f"log-probabilities may not be comparable; the extra {_MODEL} says which is whose"
             )
-        schema = SchemaReader(self._options.origin, first_id=self._options.first_id)
-        origins = _MODEL if models else None
-        return sample_rows(self._answers, self._prompts, self._ids(), schema, origins=origins)
+        file, origins = self._options.origin, _MODEL if models else None
+        return sample_columns(self._answers, self._prompts, self._ids(), file, origins=origins)
 
     def _read(self, line: _Line, number: int) -> None:
         """Collect the candidates of a line."""
-        answer: _Body | str | None = line if line.response is None else line.response
-        if isinstance(answer, _Response) and answer.body is not None and not _has_choices(answer):
+        answer = line if line.response is None else line.response
+        if isinstance(answer, _Line) and answer.body is not None and not _has_choices(answer):
             answer = answer.body
         is_request = line.response is None and not isinstance(answer, str) and answer is not line
         error = self._error(line, answer)
@@ -302,27 +233,12 @@ class _Reader:
             return
         place = self._place(line, number)
         prompt = self._prompts[place]
-        if error is not None or not isinstance(answer, _Body):
+        if error is not None or not isinstance(answer, _Line):
             self._left_out.add(_ERRORS, prompt.label, number, error or "")
         elif not answer.choices:
             self._left_out.add("responses without choices", prompt.label, number)
         else:
             self._add(_ordered(answer.choices), answer.model, place, number)
-
-    def _read_plain(self, line: _PlainLine, number: int) -> None:
-        """Collect the candidates of a line in less time."""
-        place, answer = self._place(line, number), line.response.body
-        choices = _ordered(answer.choices)
-        finished = [choice for choice in choices if choice.finish_reason in self._finished]
-        label = self._prompts[place].label
-        if not choices:
-            self._left_out.add("responses without choices", label, number)
-        elif len(finished) < len(choices):
-            for choice in choices:
-                if choice.finish_reason not in self._finished:
-                    self._left_out.add_unfinished(str(choice.finish_reason), label, number)
-        texts = [choice.message.content.strip() for choice in finished]
-        self._answers.add(place, texts, [None] * len(texts), answer.model)
 
     def _misfit(self, answer: Any, number: int, is_request: bool) -> DataError:
         problem = "no field choices, so this is not a response of a chat or completion API"
@@ -330,12 +246,12 @@ class _Reader:
         if is_request:
             problem = "a request, not a response: give the responses, and name the file of requests"
             problem += " by the setting requests"
-        elif isinstance(answer, _Body) and answer.object == "response":
+        elif isinstance(answer, _Line) and answer.object == "response":
             problem = "a response of the Responses API: use chat completions, whose answers have"
             problem += " log-probabilities"
         return self._options.error(problem, number, parameter=parameter)
 
-    def _place(self, line: _Line | _PlainLine, number: int) -> int:
+    def _place(self, line: _Line, number: int) -> int:
         """Return the place of the prompt that a line belongs to, among all prompts."""
         has_name = line.custom_id is not None
         if self._named is None:
@@ -382,7 +298,7 @@ class _Reader:
             raise options.error(problem, number, "mismatch", "prompt_id")
         return name
 
-    def _error(self, line: _Line, answer: _Body | str | None) -> str | None:
+    def _error(self, line: _Line, answer: _Line | str | None) -> str | None:
         """Return the message of an error that a line has instead of a response."""
         parts = [line] if answer is line else [line, line.response, answer]
         if not any(map(_is_error, parts)):
@@ -390,7 +306,7 @@ class _Reader:
         found = [one if isinstance(one, str) else one and one.error for one in parts]
         found = [one for one in found if one]
         if not found:
-            codes = [one.status_code for one in parts if isinstance(one, _Body)]
+            codes = [one.status_code for one in parts if isinstance(one, _Line)]
             found = [f"status {code}" for code in codes if code is not None and code >= 400]
         message = found[0].get("message", found[0]) if isinstance(found[0], dict) else found[0]
         return str(message)
@@ -440,7 +356,7 @@ class _Reader:
             return None
         return self._extract(found) if isinstance(found, str) else None
 
-    def _text_of(self, prompted: _Prompted | None) -> str | None:
+    def _text_of(self, prompted: _Line | None) -> str | None:
         """Return the source text in a prompt."""
         if prompted is None:
             return None
@@ -459,8 +375,8 @@ class _Reader:
         options = ReadOptions(origin_name(self._format.requests))
         sources: dict[str, str | None] = {}
         try:
-            for line, number in _decoded(read_blocks(options.origin), _Request, options.origin):
-                prompted = line if line.body is None else line.body
+            for line, number in _decoded(read_blocks(options.origin), options.origin):
+                prompted = line.body if isinstance(line.body, _Line) else line
                 has_prompt = prompted.messages is not None or prompted.prompt is not None
                 if line.custom_id is None or not has_prompt:
                     lacking = "body.messages or body.prompt" if not has_prompt else "custom_id"
@@ -500,12 +416,12 @@ class _Reader:
         return list(range(first, first + len(names)))
 
 
-def _has_choices(answer: _Body | str | None) -> bool:
+def _has_choices(answer: _Line | str | None) -> bool:
     """Return whether a part of a line has the field of the answers, which may be null."""
-    return isinstance(answer, _Body) and answer.choices is not msgspec.UNSET
+    return isinstance(answer, _Line) and answer.choices is not msgspec.UNSET
 
 
-def _is_error(part: _Body | str | None) -> bool:
+def _is_error(part: _Line | str | None) -> bool:
     """Return whether a part of a line says that there is no response."""
     if part is None or isinstance(part, str):
         return part is not None
@@ -525,63 +441,48 @@ def _logprobs_of(logprobs: _Logprobs) -> list[float]:
     return present if len(present) == len(values) else []
 
 
-def _decoded(
-    blocks: Iterable[bytes], kind: type[L], origin: str, usual: type[U] | None = None
-) -> Iterator[tuple[L | U, int]]:
+def _decoded(blocks: Iterable[bytes], origin: str) -> Iterator[tuple[_Line, int]]:
     """Yield what each line says, and its number; blank lines are left out.
-
-    Args:
-        blocks: of whole lines.
-        kind: what lines are.
-        origin: the name of the file, for messages.
-        usual: what most files have in all lines, if it takes less time.
 
     Raises:
         DataError: with file and line, if one is not JSON, or a field is of another type.
     """
-    decoder = msgspec.json.Decoder(kind)
-    quick = None if usual is None else msgspec.json.Decoder(usual)
+    decoder = msgspec.json.Decoder(_Line)
     first = 1
     for block in pieces_of(blocks):
         count = line_count(block)
-        values: list[L] | list[U] = []
-        if quick is not None:
-            with suppress(ValueError, RecursionError):
-                values = quick.decode_lines(block)
-            quick = quick if len(values) == count else None
-        if len(values) != count:
-            with suppress(ValueError, RecursionError):
-                values = decoder.decode_lines(block)
+        values: list[_Line] = []
+        with suppress(ValueError, RecursionError):
+            values = decoder.decode_lines(block)
         if len(values) == count:
             yield from zip(values, range(first, first + count), strict=True)
         else:
             for number, line in enumerate(block[:-1].split(b"\n"), first):
                 if line.strip():
-                    yield _one(decoder.decode, kind, line, origin, number), number
+                    yield _one(line, origin, number), number
         first += count
 
 
-def _ordered(choices: list[C]) -> list[C]:
-    """Return choices in the order of their index, if they have one."""
-    if None not in [choice.index for choice in choices]:
-        choices.sort(key=attrgetter("index"))
-    return choices
-
-
-def _one(decode: Callable[[bytes], L], kind: type[L], line: bytes, origin: str, number: int) -> L:
+def _one(line: bytes, origin: str, number: int) -> _Line:
     """Return what a line says.
 
     Raises:
         DataError: with file and line, if it is not JSON, or a field is of another type.
     """
+    with suppress(ValueError, RecursionError):
+        return msgspec.json.decode(line, type=_Line)
+    values, _ = strict_values(line + b"\n", origin, number)
     try:
-        return decode(line)
-    except (ValueError, RecursionError):
-        values, _ = strict_values(line + b"\n", origin, number)
-    try:
-        return msgspec.convert(values[0], kind)
+        return msgspec.convert(values[0], _Line)
     except (msgspec.ValidationError, OverflowError) as error:
         problem, _, place = str(error).partition(" - at `$")
         where = f"{place.strip('.`')}: " if place else ""
         advice = "write it as chat and completion APIs do"
         raise DataError(f"{where}{problem}: {advice}", origin, number, code="bad-line") from error
+
+
+def _ordered(choices: list[_Choice]) -> list[_Choice]:
+    """Return choices in the order of their index, if they have one."""
+    if None not in [choice.index for choice in choices]:
+        choices.sort(key=attrgetter("index"))
+    return choices

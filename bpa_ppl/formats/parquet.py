@@ -12,13 +12,12 @@ from typing import Any, ClassVar
 
 from bpa_ppl.component import Count
 from bpa_ppl.errors import DataError
-from bpa_ppl.formats.base import ReadOptions, TableFormat
+from bpa_ppl.formats.base import TableFormat
 from bpa_ppl.formats.streams import AnyPath, InputFile, atomic_path
 from bpa_ppl.nbest import NBest
-from bpa_ppl.rows import Rows
-from bpa_ppl.rows.base import CANDIDATES
-from bpa_ppl.rows.readers import table_rows
-from bpa_ppl.rows.schema import SchemaReader
+from bpa_ppl.rows import Columns, ReadOptions
+from bpa_ppl.rows.names import CANDIDATES
+from bpa_ppl.rows.readers import table_columns
 from bpa_ppl.rows.writing import table_of
 
 _MAGIC = b"PAR1"
@@ -35,6 +34,7 @@ class Parquet(TableFormat, frozen=True):
     """
 
     suffixes: ClassVar[tuple[str, ...]] = (".parquet",)
+    nan_is_missing: ClassVar[bool] = True
 
     candidates: str = CANDIDATES
     batch: Count = 32_768
@@ -47,17 +47,17 @@ class Parquet(TableFormat, frozen=True):
         """
         return first_line.startswith(_MAGIC)
 
-    def rows(self, file: InputFile, options: ReadOptions) -> Iterator[Rows]:
-        """Yield the rows of each batch.
+    def columns(self, file: InputFile, options: ReadOptions) -> Iterator[Columns]:
+        """Yield the columns of each batch.
 
         Raises:
             DataError: with file and row, if it is not a valid Parquet file, or a value is wrong.
         """
         with file.on_disk() as path:
-            names = self.names(options.origin)
-            schema = SchemaReader(options.origin, options.bad, options.first_id, names=names)
+            first = 1
             for table in self._batches(path, options.origin):
-                yield table_rows(schema, table)
+                yield table_columns(options, table, first)
+                first += len(table)
 
     def write_file(self, nbest: NBest, path: AnyPath) -> None:
         """Write the lists, one hypothesis per row.

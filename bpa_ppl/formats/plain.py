@@ -8,7 +8,7 @@ names are called after the file. Scores are read as a whole, texts block by bloc
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple, TextIO
 
 import numpy as np
@@ -16,10 +16,11 @@ import numpy.typing as npt
 
 from bpa_ppl.component import CountOrNone
 from bpa_ppl.errors import DataError, UsageError, quoted
-from bpa_ppl.formats.base import NBestFormat, ReadOptions
+from bpa_ppl.formats.base import NBestFormat
 from bpa_ppl.formats.numbers import lines_of_numbers, printed
 from bpa_ppl.formats.streams import (
     AnyPath,
+    InputFile,
     atomic_path,
     atomic_writer,
     decoded,
@@ -29,9 +30,9 @@ from bpa_ppl.formats.streams import (
 )
 from bpa_ppl.labels import expand, repeated
 from bpa_ppl.nbest import Float64, NBest
-from bpa_ppl.rows import Rows, SchemaReader
-from bpa_ppl.rows.base import ID, TEXT
-from bpa_ppl.rows.schema import Fields, looks_numeric
+from bpa_ppl.rows import Columns, ReadOptions
+from bpa_ppl.rows.names import ID, TEXT
+from bpa_ppl.rows.schema import looks_numeric
 
 _NPY = ".npy"
 
@@ -47,37 +48,35 @@ class Plain(NBestFormat, frozen=True):
     list_size: CountOrNone = 0
     scores: str | tuple[str, ...] = ()
 
-    def parse(self, blocks: Iterable[bytes], options: ReadOptions) -> Iterator[Rows]:
-        r"""Yield the rows of each block of whole lines.
+    def columns(self, file: InputFile, options: ReadOptions) -> Iterator[Columns]:
+        r"""Yield the columns of each block of lines.
 
         Raises:
             DataError: if the number of lines is not a multiple of the size of lists, or a file of
                 scores has another number of lines.
             UsageError: if the size of lists is not set.
 
-        >>> blocks = [b"a cat\nthe cat\nhello\nhi\n"]
-        >>> rows = next(Plain(list_size=2).parse(blocks, ReadOptions("dev")))
-        >>> rows.ids.tolist(), rows.strings
+        >>> file = InputFile(b"a cat\nthe cat\nhello\nhi")
+        >>> columns = next(Plain(list_size=2).columns(file, ReadOptions("dev")))
+        >>> columns.sentences["id"].tolist(), columns.hypotheses["text"]
         ([0, 0, 1, 1], ['a cat', 'the cat', 'hello', 'hi'])
         """
         if not self.list_size:
             problem = "the format plain needs the number of hypotheses of each sentence"
             advice = "plain:list_size=50"
             raise UsageError(f"{problem}: {advice}", parameter="list_size", code="missing-setting")
-        schema = SchemaReader(options.origin, options.bad, options.first_id, nan_is_missing=False)
         files = [_read_scores(path, options) for path in self._files()]
         scores = _named_columns(files)
         count = 0
-        for block in blocks:
+        for block in file.blocks():
             text = decoded(block, options.origin, count + 1).replace("\r\n", "\n")
             texts = text.removesuffix("\n").split("\n")
             rows = slice(count, count + len(texts))
             lines = np.arange(rows.start, rows.stop)
             _check_lengths(files, rows.stop, options.origin, at_least=True)
             columns = {name: _checkable(values[rows]) for name, values in scores.items()}
-            ids = (options.first_id + lines // self.list_size).tolist()
-            fields = Fields({TEXT: texts, **columns}, {ID: ids}, np.arange(len(texts)), lines + 1)
-            yield schema.rows(fields)
+            ids = options.first_id + lines // self.list_size
+            yield Columns({TEXT: texts, **columns}, {ID: ids}, np.arange(len(texts)), lines + 1)
             count = rows.stop
         if count % self.list_size:
             problem = f"{count} lines is not a multiple of the list size {self.list_size}"

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import ClassVar, TextIO
+from collections.abc import Iterator
+from typing import ClassVar
 
-from bpa_ppl.errors import UsageError
-from bpa_ppl.formats.base import NBestFormat, ReadOptions
-from bpa_ppl.formats.jsonl import json_rows
-from bpa_ppl.nbest import NBest
-from bpa_ppl.rows import Rows
+from bpa_ppl.formats.base import NBestFormat
+from bpa_ppl.formats.jsonl import json_columns
+from bpa_ppl.formats.streams import InputFile
+from bpa_ppl.rows import Columns, ReadOptions
 from bpa_ppl.rows.preference_pairs import CHOSEN, REJECTED
 
 
@@ -18,24 +17,15 @@ class PreferencePairs(NBestFormat, frozen=True):
 
     required: ClassVar[tuple[tuple[str, ...], ...]] = ((CHOSEN, REJECTED),)
 
-    def parse(self, blocks: Iterable[bytes], options: ReadOptions) -> Iterator[Rows]:
-        r"""Yield the rows of each block of whole lines.
+    def columns(self, file: InputFile, options: ReadOptions) -> Iterator[Columns]:
+        r"""Yield the columns of each block of lines.
 
         Raises:
             DataError: with file, line and field, if a line is not such a pair.
 
-        >>> line = b'{"chosen": {"text": "a", "lm": 2}, "rejected": {"text": "b", "lm": 1}}\n'
-        >>> rows = next(PreferencePairs().parse([line], ReadOptions("pairs.jsonl")))
-        >>> rows.strings, rows.names, rows.features.tolist()
-        (['a', 'b'], ('lm',), [[2.0], [1.0]])
+        >>> line = b'{"chosen": {"text": "a", "lm": 2}, "rejected": {"text": "b", "lm": 1}}'
+        >>> columns = next(PreferencePairs().columns(InputFile(line), ReadOptions("pairs.jsonl")))
+        >>> columns.hypotheses
+        {'text': ['a', 'b'], 'lm': array([2., 1.])}
         """
-        return json_rows(blocks, options)
-
-    def write(self, nbest: NBest, file: TextIO) -> None:
-        """Raise an error: lists of other sizes do not fit into pairs.
-
-        Raises:
-            UsageError: always.
-        """
-        problem = "lists cannot be written as preference pairs: write jsonl"
-        raise UsageError(problem, parameter="format", code="not-supported")
+        return json_columns(file.blocks(), options)

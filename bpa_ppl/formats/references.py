@@ -18,8 +18,8 @@ from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.formats.base import json_keys
 from bpa_ppl.formats.jsonl import strict_values
 from bpa_ppl.formats.streams import STANDARD, AnyPath, origin_name, read_lines
-from bpa_ppl.rows import SentenceLines
-from bpa_ppl.rows.base import ID, REFERENCE, REFERENCES
+from bpa_ppl.rows.base import SentenceLines
+from bpa_ppl.rows.names import ID, REFERENCE, REFERENCES
 
 #: Files of references; or a tuple or list of references for each sentence, or by id for some.
 AnyReferences = (

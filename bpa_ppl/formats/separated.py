@@ -21,17 +21,17 @@ import numpy as np
 
 from bpa_ppl.columns import counted
 from bpa_ppl.errors import DataError, quoted
-from bpa_ppl.formats.base import ReadOptions, TableFormat
+from bpa_ppl.formats.base import TableFormat
 from bpa_ppl.formats.numbers import printed
-from bpa_ppl.formats.streams import ahead, arrow_file, decoded, line_count
+from bpa_ppl.formats.streams import InputFile, ahead, arrow_file, decoded, line_count
 from bpa_ppl.labels import repeated
 from bpa_ppl.nbest import Float64, Int64, NBest
 from bpa_ppl.notes import warn_user
-from bpa_ppl.rows import Rows, SchemaReader
-from bpa_ppl.rows.base import ID, OF_SENTENCE, SOURCE, TEXT, TOO_LARGE
-from bpa_ppl.rows.names import ColumnNames
+from bpa_ppl.rows import Columns, ReadOptions
+from bpa_ppl.rows.base import TOO_LARGE
+from bpa_ppl.rows.names import ID, OF_SENTENCE, SOURCE, TEXT
 from bpa_ppl.rows.readers import columns_of, is_of_sentence
-from bpa_ppl.rows.schema import DECIMAL_COMMA, Fields, looks_numeric
+from bpa_ppl.rows.schema import DECIMAL_COMMA, looks_numeric
 from bpa_ppl.rows.writing import all_texts, references_by_column, written
 
 _HEAD = 50  # lines that are read cell by cell, and show the kinds of the columns
@@ -52,6 +52,8 @@ class Separated(TableFormat, frozen=True):
     separator: ClassVar[str]
     alternative: ClassVar[str] = ""
     required: ClassVar[tuple[tuple[str, ...], ...]] = ((ID, TEXT),)
+    nan_is_missing: ClassVar[bool] = True
+    typed: ClassVar[bool] = False
 
     quoted: bool = True
 
@@ -67,23 +69,18 @@ class Separated(TableFormat, frozen=True):
     def _separators(self) -> str:
         return self.separator + self.alternative
 
-    def parse(self, blocks: Iterable[bytes], options: ReadOptions) -> Iterator[Rows]:
-        r"""Yield the rows of each block of whole lines.
+    def columns(self, file: InputFile, options: ReadOptions) -> Iterator[Columns]:
+        r"""Yield the columns of each block of lines.
 
         Raises:
             DataError: with file, line and column, if a line does not have as many cells as the
                 header, or a cell of a column of numbers is neither a number nor empty.
 
-        >>> lines = b"id,text,lm,system\n0,a cat,-1.5,ours\n"
-        >>> rows = next(Csv().parse([lines], ReadOptions("dev")))
-        >>> rows.names, rows.features.tolist(), dict(rows.extras)
-        (('lm',), [[-1.5]], {'system': ('ours',)})
+        >>> file = InputFile(b"id,text,lm,system\n0,a cat,-1.5,ours")
+        >>> next(Csv().columns(file, ReadOptions("dev"))).hypotheses
+        {'text': ('a cat',), 'lm': array([-1.5]), 'system': ('ours',)}
         """
-        schema = SchemaReader(options.origin, options.bad, options.first_id, typed=False)
-        names = self.names(options.origin)
-        reader = _Reader(self._separators, self.quoted, options, names)
-        for fields in ahead(reader.fields(blocks)):
-            yield schema.rows(fields)
+        return ahead(_Reader(self._separators, self.quoted, options).columns(file.blocks()))
 
     def write(self, nbest: NBest, file: TextIO) -> None:
         """Write the lists.
@@ -158,11 +155,10 @@ class _Reader:
         separators: that may be between cells; the header shows which one is.
         quoted: whether cells may be quoted.
         options: how to read.
-        names: of the columns.
     """
 
-    def __init__(self, separators: str, quoted: bool, options: ReadOptions, names: ColumnNames):
-        self._names, self._left_out = names, set[str]()
+    def __init__(self, separators: str, quoted: bool, options: ReadOptions):
+        self._names, self._left_out = options.names, set[str]()
         self.separator, self._separators, self.options = separators[0], separators, options
         self._quoted, self._looks_quoted = quoted, False
         self._decimal = "."  # the decimal mark of numbers; empty until one of them has any
@@ -173,7 +169,7 @@ class _Reader:
         self._begun = b""  # a record with a quoted cell that continues in the next block
         self._some_missing = False  # whether a cell of numbers has been empty
 
-    def fields(self, blocks: Iterable[bytes]) -> Iterator[Fields]:
+    def columns(self, blocks: Iterable[bytes]) -> Iterator[Columns]:
         """Yield the columns of each block.
 
         Raises:
@@ -195,7 +191,7 @@ class _Reader:
                 sentences = {n: v for n, v in columns.items() if is_of_sentence(n)}
                 others = columns.keys() - sentences.keys() - self._left_out
                 hypotheses = {n: _present(n, v) for n, v in columns.items() if n in others}
-                yield Fields(hypotheses, sentences, np.arange(len(lines)), lines)
+                yield Columns(hypotheses, sentences, np.arange(len(lines)), lines)
         if self._begun:
             problem = "a quoted cell that does not end: double the quotes inside it"
             raise self.options.error(problem, self._line)

@@ -15,7 +15,7 @@ sentences from 1 (set the first id to 1); ids of the input may be texts.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from itertools import chain
 from operator import neg
 from typing import Any, ClassVar, TextIO
@@ -23,13 +23,14 @@ from typing import Any, ClassVar, TextIO
 import numpy as np
 
 from bpa_ppl.errors import DataError, UsageError
-from bpa_ppl.formats.base import NBestFormat, ReadOptions
+from bpa_ppl.formats.base import NBestFormat
 from bpa_ppl.formats.jsonl import json_values
+from bpa_ppl.formats.streams import InputFile
 from bpa_ppl.labels import expand
 from bpa_ppl.nbest import Int64, NBest
 from bpa_ppl.notes import warn_user
-from bpa_ppl.rows import Rows, SchemaReader
-from bpa_ppl.rows.schema import NUMBER, Fields, kind_of, shown
+from bpa_ppl.rows import Columns, ReadOptions
+from bpa_ppl.rows.schema import NUMBER, kind_of, shown
 
 _NAME = "score"
 _OWN = ("sentence_id", "translation", "score", "translations", "scores")
@@ -49,21 +50,20 @@ class Sockeye(NBestFormat, frozen=True):
 
     costs: bool = True
 
-    def parse(self, blocks: Iterable[bytes], options: ReadOptions) -> Iterator[Rows]:
-        r"""Yield the rows of each block of whole lines.
+    def columns(self, file: InputFile, options: ReadOptions) -> Iterator[Columns]:
+        r"""Yield the columns of each block of lines.
 
         Raises:
             DataError: with file and line, if a line is not one of Sockeye's, or hypotheses
                 differ in the number of their scores.
 
-        >>> line = b'{"sentence_id": 1, "translation": "a cat", "score": 0.5}\n'
-        >>> rows = next(Sockeye(costs=False).parse([line], ReadOptions("out.json")))
-        >>> rows.names, rows.ids.tolist(), rows.strings, rows.features.tolist()
-        (('score',), [1], ['a cat'], [[0.5]])
+        >>> file = InputFile(b'{"sentence_id": 1, "translation": "a cat", "score": 0.5}')
+        >>> columns = next(Sockeye(costs=False).columns(file, ReadOptions("out.json")))
+        >>> columns.hypotheses, columns.sentences
+        ({'text': ['a cat'], 'score': array([0.5])}, {'id': [1]})
         """
-        schema = SchemaReader(options.origin, options.bad, options.first_id, nan_is_missing=False)
         width = 0
-        for _, records, numbers in json_values(blocks, options.origin):
+        for records, numbers in json_values(file.blocks(), options.origin):
             pairs = zip(records, numbers, strict=True)
             lists = [_checked_list(record, number, options) for record, number in pairs]
             sizes = [len(scores) for _, scores in lists]
@@ -83,7 +83,7 @@ class Sockeye(NBestFormat, frozen=True):
             others = [n for n in dict.fromkeys(chain.from_iterable(records)) if n not in _OWN]
             sentences: dict[str, Any] = {n: [of.get(n) for of in records] for n in others}
             sentences["id"] = [of["sentence_id"] for of in records]
-            yield schema.rows(Fields(hypotheses, sentences, parents, lines, nested=True))
+            yield Columns(hypotheses, sentences, parents, lines, nested=True)
 
     def write(self, nbest: NBest, file: TextIO) -> None:
         """Write the lists, with the extras of the sentences.

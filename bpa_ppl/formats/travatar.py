@@ -16,7 +16,7 @@ same features.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from itertools import chain
 from typing import ClassVar, TextIO
 
@@ -24,14 +24,14 @@ import numpy as np
 
 from bpa_ppl.component import Count
 from bpa_ppl.errors import DataError, UsageError, quoted
-from bpa_ppl.formats.base import NBestFormat, ReadOptions
+from bpa_ppl.formats.base import NBestFormat
 from bpa_ppl.formats.moses import broken_text, read_blocks
 from bpa_ppl.formats.moses_lines import SEPARATOR, Fields, Layout, LineParser
 from bpa_ppl.formats.numbers import shortest
-from bpa_ppl.formats.streams import decoded, line_count
+from bpa_ppl.formats.streams import InputFile, decoded, line_count
 from bpa_ppl.labels import repeated
 from bpa_ppl.nbest import NBest
-from bpa_ppl.rows import Rows
+from bpa_ppl.rows import Columns, ReadOptions
 from bpa_ppl.rows.schema import looks_numeric
 
 _NAME = re.compile(r"[^\s|=]\S*")
@@ -66,19 +66,19 @@ class Travatar(NBestFormat, frozen=True):
         fields = SEPARATOR.split(first_line.rstrip(b"\r"))
         return len(fields) == 4 and looks_numeric(fields[2]) and _are_features(fields[3])
 
-    def parse(self, blocks: Iterable[bytes], options: ReadOptions) -> Iterator[Rows]:
-        r"""Yield the rows of each block of whole lines.
+    def columns(self, file: InputFile, options: ReadOptions) -> Iterator[Columns]:
+        r"""Yield the columns of each block of lines.
 
         Raises:
             DataError: with file and line, if a line is not as it should be, or has a feature that
                 is not among those known.
 
-        >>> lines = b"0 ||| a ||| -1 ||| lm=-3\n0 ||| b ||| -2 ||| lm=-4 unk=1\n"
-        >>> rows = next(Travatar().parse([lines], ReadOptions("dev")))
-        >>> rows.names, rows.features.tolist(), rows.totals.tolist()
-        (('lm', 'unk'), [[-3.0, 0.0], [-4.0, 1.0]], [-1.0, -2.0])
+        >>> file = InputFile(b"0 ||| a ||| -1 ||| lm=-3\n0 ||| b ||| -2 ||| lm=-4 unk=1")
+        >>> columns = next(Travatar().columns(file, ReadOptions("dev")))
+        >>> {name: values.tolist() for name, values in columns.hypotheses.items()}
+        {'text': [0, 1], 'lm': [-3.0, -4.0], 'unk': [0.0, 1.0], 'total': [-1.0, -2.0]}
         """
-        rest = iter(blocks)
+        rest = file.blocks()
         begun: list[bytes] = []
         for block in rest:
             begun.append(block)

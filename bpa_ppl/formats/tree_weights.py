@@ -9,8 +9,9 @@ from typing import Any, ClassVar, TextIO
 
 from bpa_ppl.errors import DataError
 from bpa_ppl.formats.base import WeightFormat
-from bpa_ppl.formats.numbers import finite, shortest
+from bpa_ppl.formats.numbers import shortest
 from bpa_ppl.labels import expand
+from bpa_ppl.rows.base import finite
 
 _LINE = re.compile(r"""(?:[^\s#=:'"\[{][^#=:]*|"(?:[^"\\]|\\.)*"|'[^']*')\s*:(?:\s|$)|[-?]\s|---""")
 _LONGEST = 1000  # characters of a name before a colon; YAML allows 1024, with quotes

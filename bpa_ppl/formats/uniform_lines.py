@@ -14,9 +14,9 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from bpa_ppl.rows.base import CANDIDATES, TEXT
+from bpa_ppl.rows import Columns
+from bpa_ppl.rows.names import CANDIDATES, TEXT
 from bpa_ppl.rows.readers import is_of_sentence
-from bpa_ppl.rows.schema import Fields
 
 _KINDS: Mapping[type, Any] = {str: str, int: float, float: float}  # of fields of hypotheses
 _SENTENCE_KINDS: Mapping[type, Any] = {str: str, int: int, list: list[str]}
@@ -30,22 +30,21 @@ class UniformLines:
 
     Attributes:
         nested: whether a record is a sentence with its candidates.
-        keys: how many keys the objects of the last lines have.
 
     Raises:
         TypeError: if it has fields of other types.
 
     >>> lines = UniformLines({"id": 3, "candidates": [{"text": "a cat", "lm": -1.5}]})
-    >>> fields = lines.fields(b'{"candidates": [{"lm": -2, "text": "b"}], "id": 4}\n', range(1, 2))
-    >>> fields.hypotheses, fields.sentences, lines.keys
-    ({'text': ['b'], 'lm': array([-2.])}, {'id': [4]}, 4)
+    >>> block = b'{"candidates": [{"lm": -2, "text": "b"}], "id": 4}\n'
+    >>> columns = lines.columns(block, range(1, 2))
+    >>> columns.hypotheses, columns.sentences
+    ({'text': ['b'], 'lm': array([-2.])}, {'id': [4]})
     """
 
     def __init__(self, record: Any):
         if not isinstance(record, dict) or (CANDIDATES in record) == (TEXT in record):
             raise TypeError("not a record with candidates or a text")
         self.nested = CANDIDATES in record
-        self.keys = 0
         self._hypothesis: dict[str, Any] = {}
         if self.nested:
             candidates = record[CANDIDATES]
@@ -65,11 +64,11 @@ class UniformLines:
             self._record = {name: kinds[name] for name in record}
         self._decoder = msgspec.json.Decoder(_struct("Record", self._record))
 
-    def fields(self, block: bytes, lines: Sequence[int]) -> Fields | None:
-        """Return the columns of whole lines; None if one is blank, or has another field or type.
+    def columns(self, block: bytes, lines: Sequence[int]) -> Columns | None:
+        """Return the columns of lines; None if one is blank, or has another field or type.
 
         Args:
-            block: the lines.
+            block: whole lines.
             lines: the number of each.
         """
         try:
@@ -78,19 +77,33 @@ class UniformLines:
             return None
         if len(records) != len(lines):
             return None
-        columns = _columns(records, self._record)
-        self.keys = len(records) * len(self._record)
-        numbers, parents = np.array(lines, np.int64), np.arange(len(records))
-        if not self.nested:
-            sentences = {n: columns.pop(n) for n in list(columns) if is_of_sentence(n)}
-            return Fields(columns, sentences, parents, numbers)
-        lists: list[list[Any]] = columns.pop(CANDIDATES)
-        parents = np.repeat(parents, list(map(len, lists)))
-        self.keys += len(parents) * len(self._hypothesis)
-        hypotheses: dict[str, Any] = {TEXT: []}
-        if len(parents):
-            hypotheses = _columns(list(chain.from_iterable(lists)), self._hypothesis)
-        return Fields(hypotheses, columns, parents, numbers, nested=True)
+        sentences = _columns(records, self._record)
+        keys = len(records) * len(self._record)
+        parents = np.arange(len(records))
+        if self.nested:
+            lists: list[list[Any]] = sentences.pop(CANDIDATES)
+            parents = np.repeat(parents, list(map(len, lists)))
+            keys += len(parents) * len(self._hypothesis)
+            of_candidates = self._hypothesis if len(parents) else {TEXT: str}
+            hypotheses = _columns(list(chain.from_iterable(lists)), of_candidates)
+        else:
+            hypotheses = {n: sentences.pop(n) for n in list(sentences) if not is_of_sentence(n)}
+        if keys != key_count(block):  # msgspec keeps the last of equal keys
+            return None
+        return Columns(hypotheses, sentences, parents, np.array(lines, np.int64), self.nested)
+
+
+def key_count(data: bytes) -> int:
+    """Return the number of keys in JSON: inside a text a quotation mark is escaped.
+
+    >>> key_count(b'{"a": 1, "b": {"c": ":"}}')
+    3
+    """
+    codes = np.frombuffer(data, np.uint8)
+    keys = (codes[2:] == ord(":")) & (codes[1:-1] == ord('"'))
+    if b"\\" in data:
+        keys &= codes[:-2] != ord("\\")
+    return int(np.count_nonzero(keys))
 
 
 def _types(fields: Any, kinds: Mapping[type, Any]) -> dict[str, Any]:

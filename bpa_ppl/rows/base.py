@@ -1,85 +1,125 @@
-"""What a reader yields: rows of hypotheses, with what is known of their sentences."""
+"""What a reader yields: columns of hypotheses and their sentences; and how it reads."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
-from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from bpa_ppl.columns import references, references_by_id, take
+from bpa_ppl.columns import references, references_by_id
+from bpa_ppl.errors import DataError, quoted
+from bpa_ppl.rows.names import ColumnNames
 
 # Features are stored as 32-bit floats, and numbers from here on are rounded to infinity: half a
 # unit of the last place above the largest of them.
 TOO_LARGE = np.float64((2.0 - 2.0**-24) * 2.0**127)
-#: Names of fields that are not features: of a hypothesis, and of its sentence.
-TEXT, TOTAL, CANDIDATES = "text", "total", "candidates"
-ID, SOURCE, REFERENCE, REFERENCES = "id", "source", "reference", "references"
-#: Prefix of the names of sentence extras where each record is a hypothesis.
-OF_SENTENCE = "sentence."
-_NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
-class Rows(NamedTuple):
-    """Consecutive hypotheses of a file.
+class Columns(NamedTuple):
+    """The columns of consecutive records of a file; see `bpa_ppl.rows.schema` for their meaning.
 
-    Other rows of the file may have more or fewer columns.
+    A column of hypotheses is an array of floats, in which NaN is missing, or a sequence of any
+    values, in which None is missing.
 
     Attributes:
-        names: one feature name per column.
-        ids: (rows,) int64, the sentence ids as printed.
-        lines: (rows,) int64, the 1-based lines of the file.
-        features: (rows, features) float32; NaN is missing.
-        totals: (rows,) float32, or None where the file has none; NaN is missing.
-        strings: hypothesis texts, not necessarily distinct unless `distinct` is true.
-        string_index: (rows,) int32 into `strings`.
-        dropped: the sentence ids of hypotheses left out for a bad value.
-        extras: more columns by name, one value per row: arrays, or sequences in which None is
-            missing.
-        sources: the source text of the sentence of each row, or None.
-        references: the tuple of references of the sentence of each row; empty or None where it
-            has none.
-        sentence_extras: more columns by name; all rows of a sentence have the same value.
-        totals_normalised: whether the totals may be divided by a length.
-        empty: the ids of sentences without candidates, and the source of each where it has one.
-        any_order: whether the rows of a sentence need not be adjacent.
-        counted: whether the ids number texts, the extra `id` of the sentences, as they appear.
-        distinct: whether the strings are known to be distinct, and all used.
+        hypotheses: by name, one value per hypothesis.
+        sentences: by name, one value per record.
+        parents: (hypotheses,) the record of each hypothesis, in ascending order.
+        lines: (records,) the line, or the number, of each record.
+        nested: whether a record is a sentence with its candidates.
+        any_order: whether the hypotheses of a sentence need not be adjacent.
+        strings: distinct texts, if the column `text` of the hypotheses has their numbers.
+        normalised: whether the totals may be divided by a length.
     """
 
-    names: tuple[str, ...]
-    ids: npt.NDArray[np.int64]
+    hypotheses: dict[str, Any]
+    sentences: dict[str, Any]
+    parents: npt.NDArray[np.int64]
     lines: npt.NDArray[np.int64]
-    features: npt.NDArray[np.float32]
-    totals: npt.NDArray[np.float32] | None
-    strings: Sequence[str]
-    string_index: npt.NDArray[np.int32]
-    dropped: tuple[int, ...] = ()
-    extras: Mapping[str, Sequence[Any]] = _NOTHING
-    sources: Sequence[str | None] | None = None
-    references: Sequence[tuple[str, ...] | None] | None = None
-    sentence_extras: Mapping[str, Sequence[Any]] = _NOTHING
-    totals_normalised: bool = False
-    empty: tuple[tuple[int, str | None], ...] = ()
-    any_order: bool = False
-    counted: bool = False
-    distinct: bool = False
+    nested: bool = False
+    any_order: bool = True
+    strings: Sequence[str] | None = None
+    normalised: bool = False
 
-    def part(self, start: int, stop: int | None = None) -> Rows:
-        """Return consecutive rows."""
-        if start == 0 and (stop is None or stop >= len(self.ids)):
-            return self
-        return self.select(slice(start, stop))
 
-    def select(self, rows: slice | npt.NDArray[np.int64]) -> Rows:
-        """Return some of the rows, in that order."""
-        whole = {"names", "strings", "dropped", "empty", "totals_normalised", "any_order"}
-        whole |= {"counted", "distinct"}
-        fields = {n: v for n, v in self._asdict().items() if n not in whole}
-        columns = {n: take(v, rows) for n, v in fields.items()}
-        return self._replace(**columns, distinct=False)
+class ReadOptions(NamedTuple):
+    """How to read one file.
+
+    Attributes:
+        origin: the name of the file, for messages.
+        bad: "error", or "drop" to leave out a hypothesis with a value that is not a finite number.
+        strict: whether to raise an error instead of a warning about fields that are left out.
+        first_id: the id of the first sentence, for formats without ids.
+        names: of the columns in the file, if they differ from the usual ones.
+    """
+
+    origin: str
+    bad: str = "error"
+    strict: bool = False
+    first_id: int = 0
+    names: ColumnNames = ColumnNames({}, "")
+
+    def error(
+        self,
+        message: str,
+        line: int | None = None,
+        code: str = "bad-line",
+        parameter: str | None = None,
+    ) -> DataError:
+        """Return the error that names the file, and one of its lines."""
+        return DataError(message, self.origin, line, parameter=parameter, code=code)
+
+    def number(
+        self, token: str | bytes, line: int, what: str = "", remedy: str = "correct it"
+    ) -> float:
+        """Return the number that a token prints; infinity for a bad one if `bad` is "drop".
+
+        Args:
+            token: as printed.
+            line: the number of the line.
+            what: words before the message of the error.
+            remedy: words after it.
+
+        Raises:
+            DataError: with file and line, if it is not a finite number and `bad` is "error".
+
+        >>> ReadOptions("dev", bad="drop").number("nan", 1)
+        inf
+        """
+        try:
+            return finite(token)
+        except ValueError as error:
+            if self.bad == "drop":
+                return math.inf
+            advice = f"{remedy}, or drop such hypotheses (bad: drop)"
+            raise self.error(f"{what}{error}: {advice}", line, "bad-number", "bad") from error
+
+
+def finite(token: str | bytes) -> float:
+    """Return the number that a token prints.
+
+    Raises:
+        ValueError: if it is not a number, not finite or too large for a 32-bit float; the text
+            says which, for a message that names file and line.
+
+    >>> finite("-3.98253"), finite(b"1e-05")
+    (-3.98253, 1e-05)
+    >>> finite("1_000")
+    Traceback (most recent call last):
+    ValueError: '1_000' is not a number
+    """
+    printed = token.encode() if isinstance(token, str) else token
+    try:
+        value = float(printed)
+    except ValueError:
+        value = None
+    if value is not None and abs(value) < TOO_LARGE and b"_" not in printed:
+        return value
+    wrong = "a number" if value is None or b"_" in printed else "a finite 32-bit number"
+    raise ValueError(f"{quoted(printed)} is not {wrong}")
 
 
 class SentenceLines(NamedTuple):

@@ -5,7 +5,8 @@ from __future__ import annotations
 import sys
 import unicodedata
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import chain, count, pairwise
 from typing import Any, Literal
 
@@ -13,11 +14,12 @@ import numpy as np
 
 from bpa_ppl.columns import counted, is_missing, missing_value_notes
 from bpa_ppl.errors import DataError
-from bpa_ppl.labels import places_of
 from bpa_ppl.nbest import Float32, Int32, Int64, NBest
 from bpa_ppl.notes import warn_user
-from bpa_ppl.rows.base import ID, REFERENCE, SOURCE, TOTAL, Rows, SentenceLines
+from bpa_ppl.rows.base import Columns, SentenceLines
+from bpa_ppl.rows.names import ID, REFERENCE, SOURCE, TOTAL
 from bpa_ppl.rows.pairing import Pairing
+from bpa_ppl.rows.schema import Rows, SchemaReader
 
 _Form = Literal["NFC", "NFD"]
 # Texts that do not look like translations.
@@ -33,75 +35,79 @@ _MOST = 0.8  # of the lists: if so many fit their own references better, these m
 
 
 class Gatherer:
-    """Makes tables of consecutive rows of one file, and checks the columns of sentences.
+    """Makes tables of the consecutive columns of one file, and checks the columns of sentences.
 
     A feature that is missing for some hypotheses of a table becomes an extra of the table, with
     NaN where it is missing.
 
     Args:
-        origin: the name of the n-best file, for messages.
+        schema: checks the columns.
         lines: references and sources of the whole text, by name, used instead of those of the
-            rows.
-        first_id: the id of the first sentence of the text.
+            columns.
         empty: where sentences without candidates are entered: by id, the source, None if unknown.
 
-    >>> ids, index = np.array([4, 4]), np.array([0, 1], np.int32)
-    >>> rows = Rows(("lm",), ids, index + 1, np.ones((2, 1)), None, ["a", "b"], index)
-    >>> list(Gatherer("dev.nbest", {}).tables([rows]))
+    >>> texts, ids, lines = {"text": ["a", "b"], "lm": np.ones(2)}, {"id": [4, 4]}, np.array([1, 2])
+    >>> columns = Columns(texts, ids, np.arange(2), lines)
+    >>> list(Gatherer(SchemaReader(ReadOptions("dev.nbest"))).tables([columns]))
     [NBest(1 sentence, 2 hypotheses, 1 feature, from dev.nbest)]
     """
 
     def __init__(
         self,
-        origin: str,
-        lines: Mapping[str, SentenceLines],
-        first_id: int = 0,
+        schema: SchemaReader,
+        lines: Mapping[str, SentenceLines] | None = None,
         empty: dict[int, str | None] | None = None,
     ):
-        self.origin = origin
-        self.first_id = first_id
+        self.schema = schema
+        self.origin, self.first_id = schema.options.origin, schema.options.first_id
+        lines = lines or {}
         self._pairings = {
-            what: Pairing(what, known, origin, first_id) for what, known in lines.items()
+            what: Pairing(what, known, self.origin, self.first_id) for what, known in lines.items()
         }
         self._first_lines: dict[int, int] = {}  # of each list, by sentence id
         self._scattered: tuple[int, int] | None = None  # lines of one sentence
         self._dropped: list[int] = []
         self._empty = {} if empty is None else empty
-        self._references = _ReferenceNotes(origin, lines.get(REFERENCE))
+        self._references = _ReferenceNotes(self.origin, lines.get(REFERENCE))
         #: Number of hypotheses that do not look like translations, and the first sentence.
         self._odd_texts: dict[str, list[int]] = {}
         self._present: dict[str, int] = {}  # values of each column of numbers
         self._hypotheses = 0
         self._without_source = 0  # sentences
+        self._normalised = False
 
-    def tables(self, blocks: Iterable[Rows], sentences: int = sys.maxsize) -> Iterator[NBest]:
+    def tables(
+        self, blocks: Iterable[Columns], sentences: int = sys.maxsize
+    ) -> Generator[NBest, None, None]:
         """Yield tables of that many sentences each; the last one has the rest.
 
         If all sentences make one table, rows of a sentence that are not adjacent are put together,
         where the format allows any order.
 
         Raises:
-            DataError: if an id occurs in two lists or has no reference, all hypotheses of a list
-                were dropped, every reference is blank, the rows of a sentence disagree about it,
-                or there are no rows.
+            DataError: if a column is not as the schema says, an id occurs in two lists or has no
+                reference, all hypotheses of a list were dropped, every reference is blank, the
+                rows of a sentence disagree about it, or there are no rows.
         """
         parts: list[Rows] = []
         last: int | None = None
         whole = sentences == sys.maxsize
-        for rows in blocks:
+        for columns in blocks:
+            rows = self.schema.rows(columns)
+            self._normalised = columns.normalised
             lists = len(self._first_lines)
             starts = _starts(rows.ids, last)
             self._count_odd_texts(rows)
-            self._enter(rows, starts, whole=whole)
+            self._enter(rows, starts, columns.any_order and not columns.nested, whole)
             done = 0
-            for start in starts[(lists + np.arange(len(starts))) % sentences == 0]:
+            for start in starts[(lists + np.arange(len(starts))) % sentences == 0].tolist():
                 if start > done:
-                    parts.append(rows.part(done, start))
+                    parts.append(rows.select(slice(done, start)))
                     done = start
                 if parts:
                     yield self._table(parts, whole=whole)
                     parts = []
-            parts.append(rows.part(done))
+            parts.append(rows.select(slice(done, None)) if done else rows)
             last = int(rows.ids[-1]) if len(rows.ids) else last
         table = self._table(parts, whole=whole) if parts else None
         self._finish()
@@ -125,22 +131,29 @@ class Gatherer:
         if "\0" in "".join(rows.strings):
             count(_NUL, lambda text: "\0" in text)
 
-    def _enter(self, rows: Rows, starts: Int64, *, whole: bool) -> None:
-        """Record the lists that begin in some rows; `whole` if they make a single table."""
+    def _enter(self, rows: Rows, starts: Int64, any_order: bool, whole: bool) -> None:
+        """Record the lists that begin in some rows.
+
+        Args:
+            rows: of the file.
+            starts: where lists begin.
+            any_order: whether the rows of a list need not be adjacent.
+            whole: whether all lists make a single table.
+        """
         self._dropped += rows.dropped
         self._empty.update(rows.empty)
         first = self.first_id
         lines = rows.lines[starts].tolist()
         for identifier, line in zip(rows.ids[starts].tolist(), lines, strict=True):
             if identifier in self._first_lines:
-                if rows.any_order and whole:
+                if any_order and whole:
                     self._scattered = self._scattered or (self._first_lines[identifier], line)
                     continue
                 problem = f"a second list of sentence {identifier}; the first one begins at line "
                 problem += str(self._first_lines[identifier])
                 remedy = "give it another id, or put the lines of a sentence together, with"
                 remedy += " `sort -s -n -k1,1` where lines begin with the id"
-                if rows.any_order:
+                if any_order:
                     remedy = "sort the rows by id, or read the whole file at once (read_nbest)"
                 raise DataError(f"{problem}: {remedy}", self.origin, line)
             if identifier < first:
@@ -182,18 +195,16 @@ class Gatherer:
 
     def _table(self, parts: Sequence[Rows], *, whole: bool) -> NBest:
         """Return the lists of some rows with their references and sources."""
-        rows = joined(parts)
+        rows = _joined(parts)
         if self._scattered:
             _, first, sentence = np.unique(rows.ids, return_index=True, return_inverse=True)
             rows = rows.select(np.argsort(first[sentence], kind="stable"))
         starts = _starts(rows.ids, None)
         ids = rows.ids[starts]
         offsets = np.append(starts, len(rows.ids)).astype(np.int64)
-        columns = {SOURCE: rows.sources, REFERENCE: rows.references, **rows.sentence_extras}
         extras = {
             name: self._of_sentences(name, values, rows, offsets)
-            for name, values in columns.items()
-            if values is not None
+            for name, values in rows.sentences.items()
         }
         sources, references = extras.pop(SOURCE, None), extras.pop(REFERENCE, None)
         numbers = ids.tolist()
@@ -201,8 +212,9 @@ class Gatherer:
         names = [number if name is None else name for name, number in pairs]
         lists = [numbers, names, rows.lines[starts].tolist()]
         given: dict[str, Any] = {}
+        by_text = self.schema.counted
         for what, pairing in self._pairings.items():
-            given[what], numbers = pairing.entries(*lists, by_text=rows.counted, whole=whole)
+            given[what], numbers = pairing.entries(*lists, by_text=by_text, whole=whole)
             ids = ids if numbers is lists[0] else np.array(numbers, np.int64)
         if REFERENCE in given:
             self._references.replace(references or (), given[REFERENCE])
@@ -228,7 +240,7 @@ class Gatherer:
                 for name, values in extras.items()
                 if name not in hypotheses["extras"] or values.count(None) < len(values)
             },
-            totals_normalised=rows.totals_normalised,
+            totals_normalised=self._normalised,
             **hypotheses,
         )
 
@@ -253,106 +265,63 @@ class Gatherer:
 
     def _columns(self, rows: Rows) -> dict[str, Any]:
         """Return features, totals and extras; a column with missing values is not a feature."""
-        extras: dict[str, Any] = dict(rows.extras)
         count = len(rows.ids)
-        numbers: dict[str, Any] = dict(zip(rows.names, rows.features.T, strict=True))
-        totals = rows.totals
-        if totals is not None:
-            numbers[TOTAL] = totals
-        present = {n: int(np.count_nonzero(~np.isnan(of))) for n, of in numbers.items()}
+        numbers, extras = dict(rows.numbers), dict[str, Any](rows.extras)
         for name, values in rows.extras.items():
-            if isinstance(values, tuple) and all(map(is_missing, values)):
+            if all(map(is_missing, values)):
                 del extras[name]
                 # `scores` may be null in some lines, and an object with fields in others.
                 if not any(other.startswith(f"{name}.") for other in (*numbers, *extras)):
-                    present[name] = 0
                     numbers[name] = np.full(count, np.nan, np.float32)
         self._hypotheses += count
-        for name, found in present.items():
-            self._present[name] = self._present.get(name, 0) + found
-        complete = [k for k, name in enumerate(rows.names) if present[name] == count]
-        extras |= {n: numbers[n] for n, found in present.items() if found < count}
-        every = len(complete) == len(rows.names)
+        features = dict[str, Float32]()
+        for name, values in numbers.items():
+            present = count - int(np.count_nonzero(np.isnan(values)))
+            self._present[name] = self._present.get(name, 0) + present
+            (features if present == count else extras)[name] = values
+        totals = features.pop(TOTAL, None)
+        table = np.empty((count, len(features)), np.float32)
+        for place, values in enumerate(features.values()):
+            table[:, place] = values
         return {
-            "features": rows.features if every else rows.features[:, complete],
-            "feature_names": tuple(rows.names[k] for k in complete),
-            "totals": None if TOTAL in extras else totals,
+            "features": table,
+            "feature_names": tuple(features),
+            "totals": totals,
             "extras": extras,
         }
 
 
-def joined(parts: Sequence[Rows]) -> Rows:
-    """Return rows of one file as one; a column that a part lacks is missing there.
-
-    Columns without missing values come first, in the order of the file, then the others by name:
-    that order does not depend on the parts.
-
-    >>> ids, index = np.array([4]), np.array([0], np.int32)
-    >>> one = Rows(("lm",), ids, ids, np.ones((1, 1), np.float32), None, ["a"], index)
-    >>> rows = joined([one, one._replace(names=("tm",))])
-    >>> rows.names, rows.features.tolist(), rows.strings
-    (('lm', 'tm'), [[1.0, nan], [nan, 1.0]], ('a',))
-    """
-    complete = [_complete(part) for part in parts if len(part.ids)] or [parts[0].names]
-    every = [name for name in complete[0] if all(name in of for of in complete)]
-    others = set(chain.from_iterable(part.names for part in parts)).difference(every)
-    names = (*every, *sorted(others))
+def _joined(parts: Sequence[Rows]) -> Rows:
+    """Return rows of one file as one; a column that a part lacks is missing there."""
     sizes = [len(part.ids) for part in parts]
-    strings, index, features = parts[0].strings, parts[0].string_index, parts[0].features
-    if len(parts) > 1 or not parts[0].distinct:
-        numbers = defaultdict[str, int](count().__next__)  # a new text has the next number
-        index = np.concatenate([_numbered(part, numbers) for part in parts])
-        strings = tuple(numbers)
-    if len(parts) > 1 or names != parts[0].names:
-        features = np.concatenate([_with_columns(part, names) for part in parts])
-    single = ("ids", "lines", "totals", "sources", "references")
-    columns = _joined_columns([{n: getattr(part, n) for n in single} for part in parts], sizes)
-    if "totals" in columns:
-        columns["totals"] = np.array(columns["totals"], np.float32)  # None becomes NaN
+    places = defaultdict[str, int](count().__next__)  # a new text has the next number
+    index = np.concatenate([_numbered(part, places) for part in parts])
+    numbers = _joined_columns([part.numbers for part in parts], sizes)
     extras = _joined_columns([part.extras for part in parts], sizes)
-    return parts[0]._replace(
-        names=names,
-        features=features,
-        strings=strings,
-        string_index=index,
-        dropped=tuple(chain.from_iterable(part.dropped for part in parts)),
-        empty=tuple(chain.from_iterable(part.empty for part in parts)),
+    return Rows(
+        np.concatenate([part.ids for part in parts]),
+        np.concatenate([part.lines for part in parts]),
+        tuple(places),
+        index,
+        numbers,
         # An extra of one part without any value may be a feature of another.
-        extras={name: values for name, values in extras.items() if name not in names},
-        sentence_extras=_joined_columns([part.sentence_extras for part in parts], sizes),
-        **columns,
+        {name: values for name, values in extras.items() if name not in numbers},
+        _joined_columns([part.sentences for part in parts], sizes),
     )
 
 
-def _complete(rows: Rows) -> tuple[str, ...]:
-    """Return the features that no row lacks."""
-    if not np.isnan(rows.features.min(initial=0)):  # faster than column by column
-        return rows.names
-    columns = zip(rows.names, rows.features.T, strict=True)
-    return tuple(name for name, column in columns if not np.isnan(column).any())
-
-
-def _with_columns(rows: Rows, names: tuple[str, ...]) -> Float32:
-    """Return (rows, names) the features; NaN where the rows do not have one."""
-    if rows.names == names:
-        return rows.features
-    features = np.full((len(rows.ids), len(names)), np.nan, np.float32)
-    features[:, places_of(rows.names, names)] = rows.features
-    return features
-
-
 def _joined_columns(parts: Sequence[Mapping[str, Any]], sizes: Sequence[int]) -> dict[str, Any]:
-    """Return the columns of several parts; None, in place of a column, is a missing one."""
+    """Return the columns of several parts: NaN is missing among numbers, and None elsewhere."""
     found: dict[str, Any] = {}
     for name in dict.fromkeys(chain.from_iterable(parts)):
-        columns: list[Any] = [part.get(name) for part in parts]
-        if all(isinstance(column, np.ndarray) for column in columns):
-            found[name] = np.concatenate(columns)
-        elif any(column is not None for column in columns):
-            pairs = zip(columns, sizes, strict=True)
-            found[name] = tuple(
-                chain.from_iterable([None] * size if of is None else of for of, size in pairs)
-            )
+        columns = [part.get(name) for part in parts]
+        pairs = zip(columns, sizes, strict=True)
+        if any(isinstance(column, np.ndarray) for column in columns):
+            absent = partial(np.full, fill_value=np.nan, dtype=np.float32)
+            found[name] = np.concatenate([absent(n) if of is None else of for of, n in pairs])
+        else:
+            listed = ([None] * size if of is None else of for of, size in pairs)
+            found[name] = tuple(chain.from_iterable(listed))
     return found
 
 

@@ -10,8 +10,8 @@ import numpy as np
 from bpa_ppl import columns as cols
 from bpa_ppl.errors import DataError, UsageError, one_of, quoted
 from bpa_ppl.nbest import Float64, Int64, NBest
-from bpa_ppl.rows.base import REFERENCE, SOURCE, TOO_LARGE, SentenceLines
-from bpa_ppl.rows.gathering import Gatherer
+from bpa_ppl.rows.base import TOO_LARGE, ReadOptions
+from bpa_ppl.rows.readers import gathered
 from bpa_ppl.rows.samples import (
     STATISTICS,
     Answers,
@@ -19,7 +19,7 @@ from bpa_ppl.rows.samples import (
     Prompt,
     Statistics,
     extractor,
-    sample_rows,
+    sample_columns,
     token_statistics,
 )
 from bpa_ppl.rows.schema import SchemaReader
@@ -76,7 +76,8 @@ def generated_lists(
         more = () if of_beams is None else (float(of_beams[row]),)
         candidates.add(row // int(n), [text.strip()], [(*statistics, *more)])
     names = STATISTICS if of_beams is None else (*STATISTICS, _SCORE)
-    return _gathered(candidates, prompts, names, references, sources)
+    columns = sample_columns(candidates, prompts, range(len(prompts)), NBest.origin, names)
+    return gathered(SchemaReader(ReadOptions(NBest.origin)), columns, references, sources)
 
 
 def _lengths(outputs: Any, eos_token_id: Any, scores: Float64) -> Int64:
@@ -174,7 +175,8 @@ def request_lists(
             else:
                 answers.add(number - 1, [part], [statistics])
     left_out.report()
-    return _gathered(answers, prompts, STATISTICS, references, sources)
+    columns = sample_columns(answers, prompts, range(len(prompts)), NBest.origin)
+    return gathered(SchemaReader(ReadOptions(NBest.origin)), columns, references, sources)
 
 
 def _statistics(output: Any) -> Statistics:
@@ -191,20 +193,3 @@ def _statistics(output: Any) -> Statistics:
     total, length = getattr(output, "cumulative_logprob", None), len(tokens)
     total = np.nan if total is None else float(total)
     return total, total / length if length else np.nan, np.nan, length or np.nan
-
-
-def _gathered(
-    answers: Answers,
-    prompts: Sequence[Prompt],
-    names: Sequence[str],
-    references: cols.AnyReferences | None,
-    sources: Iterable[str] | None,
-) -> NBest:
-    """Return the answers to prompts, which are counted from 0, as lists."""
-    lines: dict[str, SentenceLines] = {}
-    if references is not None:
-        lines[REFERENCE] = SentenceLines.of_references(references)
-    if sources is not None:
-        lines[SOURCE] = SentenceLines(cols.texts(sources), "the text")
-    rows = sample_rows(answers, prompts, range(len(prompts)), SchemaReader(NBest.origin), names)
-    return next(Gatherer(NBest.origin, lines).tables([rows]))

@@ -1,4 +1,4 @@
-"""Other names of columns: `segment` and `output` for `id` and `text`."""
+"""Names of columns with a meaning, and other names for them: `segment` for `id`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,12 @@ from collections.abc import Collection, Iterable, Mapping
 from bpa_ppl.errors import DataError, quoted
 from bpa_ppl.nbest import NBest
 from bpa_ppl.notes import warn_user
-from bpa_ppl.rows.base import CANDIDATES, ID, TEXT
+
+#: Names of fields that are not features: of a hypothesis, and of its sentence.
+TEXT, TOTAL, CANDIDATES = "text", "total", "candidates"
+ID, SOURCE, REFERENCE, REFERENCES = "id", "source", "reference", "references"
+#: Prefix of the names of sentence extras where each record is a hypothesis.
+OF_SENTENCE = "sentence."
 
 #: What other programs call columns.
 _ALIASES = {

@@ -8,7 +8,8 @@ from typing import Any
 from bpa_ppl.columns import counted, id_key, natural_order, no_common_id
 from bpa_ppl.errors import DataError, quoted
 from bpa_ppl.notes import log_info
-from bpa_ppl.rows.base import REFERENCE, SentenceLines
+from bpa_ppl.rows.base import SentenceLines
+from bpa_ppl.rows.names import REFERENCE
 
 
 class Pairing:

@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from bpa_ppl.errors import DataError
-from bpa_ppl.rows.base import CANDIDATES, SOURCE, TEXT
+from bpa_ppl.rows.names import CANDIDATES, SOURCE, TEXT
 from bpa_ppl.rows.schema import shown
 
 PROMPT, CHOSEN, REJECTED = "prompt", "chosen", "rejected"

@@ -13,6 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from itertools import chain
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
@@ -24,7 +25,9 @@ from bpa_ppl import columns as cols
 from bpa_ppl.errors import DataError, UsageError, one_of, quoted
 from bpa_ppl.labels import label_of, repeated
 from bpa_ppl.nbest import Int64, NBest
-from bpa_ppl.rows.base import (
+from bpa_ppl.rows.base import Columns, ReadOptions, SentenceLines
+from bpa_ppl.rows.gathering import Gatherer
+from bpa_ppl.rows.names import (
     CANDIDATES,
     ID,
     OF_SENTENCE,
@@ -32,13 +35,10 @@ from bpa_ppl.rows.base import (
     REFERENCES,
     SOURCE,
     TEXT,
-    Rows,
-    SentenceLines,
+    ColumnNames,
 )
-from bpa_ppl.rows.gathering import Gatherer
-from bpa_ppl.rows.names import ColumnNames
 from bpa_ppl.rows.preference_pairs import CHOSEN, REJECTED, pair_of
-from bpa_ppl.rows.schema import NUMBER, Fields, SchemaReader, checked_first_id, kind_of, shown
+from bpa_ppl.rows.schema import NUMBER, SchemaReader, checked_first_id, kind_of, shown
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -50,7 +50,7 @@ _UNNAMED_INDEX = re.compile(r"__index_level_\d+__")
 
 
 def lists_of(
-    read: Callable[[SchemaReader, Any], Rows],
+    read: Callable[[ReadOptions, Any], Columns],
     data: Any,
     references: cols.AnyReferences | None,
     sources: Iterable[str] | None,
@@ -60,33 +60,43 @@ def lists_of(
     """Return lists from data in memory.
 
     Args:
-        read: `record_rows` or `frame_rows`.
+        read: `record_columns` or `frame_columns`.
         data: the records or the data frame.
         references: as for `NBest.from_records`, like all other arguments.
         sources: one text for each sentence.
         bad: "error" or "drop".
         first_id: the id of the first sentence.
 
-    >>> lists_of(record_rows, [{"id": 0, "text": "a"}], ["b"], None, "error", 0)
+    >>> lists_of(record_columns, [{"id": 0, "text": "a"}], ["b"], None, "error", 0)
     NBest(1 sentence, 1 hypothesis, 0 features, references)
     """
     one_of(bad, ("error", "drop"), "policy", "bad")
-    schema = SchemaReader(NBest.origin, bad, checked_first_id(first_id))
-    rows, lines = read(schema, data), dict[str, SentenceLines]()
+    options = ReadOptions(NBest.origin, bad, first_id=checked_first_id(first_id))
+    return gathered(SchemaReader(options), read(options, data), references, sources)
+
+
+def gathered(
+    schema: SchemaReader,
+    columns: Columns,
+    references: cols.AnyReferences | None,
+    sources: Iterable[str] | None,
+) -> NBest:
+    """Return the lists of some columns, with references and sources of the whole text."""
+    lines: dict[str, SentenceLines] = {}
     if references is not None:
         lines[REFERENCE] = SentenceLines.of_references(references)
     if sources is not None:
         lines[SOURCE] = SentenceLines(cols.texts(sources), "the text")
-    return next(Gatherer(NBest.origin, lines, first_id).tables([rows]))
+    return next(Gatherer(schema, lines).tables([columns]))
 
 
-def record_rows(
-    schema: SchemaReader, records: Iterable[Mapping[str, Any]] | Mapping[str, Sequence[Any]]
-) -> Rows:
-    """Return the rows of records, or of columns by name.
+def record_columns(
+    options: ReadOptions, records: Iterable[Mapping[str, Any]] | Mapping[str, Sequence[Any]]
+) -> Columns:
+    """Return the columns of records, or of columns by name.
 
-    >>> record_rows(SchemaReader("<memory>"), [{"id": 0, "text": "a", "lm": -1}]).names
-    ('lm',)
+    >>> record_columns(ReadOptions("<memory>"), [{"id": 0, "text": "a", "lm": -1}]).hypotheses
+    {'text': ['a'], 'lm': array([-1.])}
     """
     if isinstance(records, Mapping):
         rule = "a column of records must be a sequence"
@@ -102,7 +112,7 @@ def record_rows(
     if not given:
         problem = "there are no records: give at least one"
         raise UsageError(problem, parameter="records", code="no-data")
-    return RecordReader(schema).rows(given, range(1, len(given) + 1))
+    return RecordReader(options).columns(given, range(1, len(given) + 1))
 
 
 def _listed(values: Any, rule: str) -> list[Any]:
@@ -112,12 +122,12 @@ def _listed(values: Any, rule: str) -> list[Any]:
     return list(values)
 
 
-def frame_rows(schema: SchemaReader, frame: Any) -> Rows:
-    """Return the rows of a data frame of any library.
+def frame_columns(options: ReadOptions, frame: Any) -> Columns:
+    """Return the columns of a data frame of any library.
 
     >>> import pyarrow as pa
-    >>> frame_rows(SchemaReader("<memory>"), pa.table({"id": [0], "text": ["a"]})).strings
-    ['a']
+    >>> frame_columns(ReadOptions("<memory>"), pa.table({"id": [0], "text": ["a"]})).hypotheses
+    {'text': ['a']}
     """
     import pyarrow as pa
     from pyarrow import interchange
@@ -135,33 +145,32 @@ def frame_rows(schema: SchemaReader, frame: Any) -> Rows:
         problem = f"Arrow cannot read a column of the data frame: {reason}"
         raise DataError(problem, parameter="frame") from error
     unnamed = [name for name in table.column_names if _UNNAMED_INDEX.fullmatch(name)]
-    return table_rows(schema, table.drop_columns(unnamed))
+    return table_columns(options, table.drop_columns(unnamed))
 
 
 class RecordReader:
     """Takes the records of one file apart, block by block.
 
     Args:
-        schema: checks their columns.
+        options: how to read.
 
     Attributes:
-        keys: how many keys the objects of the last block have, with those of objects inside.
         nested: whether a record is a sentence with its candidates; None before the first one.
 
-    >>> reader = RecordReader(SchemaReader("dev.jsonl"))
+    >>> reader = RecordReader(ReadOptions("dev.jsonl"))
     >>> candidates = [{"text": "a cat", "scores": {"lm": -1.5}}, {"text": "cat"}]
-    >>> rows = reader.rows([{"id": 3, "candidates": candidates}], [1])
-    >>> rows.names, rows.ids.tolist(), rows.features.tolist(), rows.strings, reader.keys
-    (('scores.lm',), [3, 3], [[-1.5], [nan]], ['a cat', 'cat'], 6)
+    >>> columns = reader.columns([{"id": 3, "candidates": candidates}], [1])
+    >>> columns.hypotheses, columns.sentences
+    ({'text': ['a cat', 'cat'], 'scores.lm': [-1.5, None]}, {'id': [3]})
     """
 
-    def __init__(self, schema: SchemaReader):
-        self.schema = schema
-        self.keys = 0
+    def __init__(self, options: ReadOptions):
+        self._names = options.names
+        self._error = partial(options.error, code="bad-data")
         self.nested: bool | None = None
 
-    def rows(self, records: Sequence[Any], lines: Sequence[int]) -> Rows:
-        """Return the rows of some records.
+    def columns(self, records: Sequence[Any], lines: Sequence[int]) -> Columns:
+        """Return the columns of some records.
 
         Args:
             records: dictionaries.
@@ -171,20 +180,19 @@ class RecordReader:
             DataError: naming line and field, if a record is not as the schema says.
         """
         try:
-            return self.schema.rows(self._fields(records, lines))
+            return self._columns_of(records, lines)
         except RecursionError as error:
-            raise self.schema.error("objects inside objects without an end", lines[0]) from error
+            raise self._error("objects inside objects without an end", lines[0]) from error
 
-    def _fields(self, records: Sequence[Any], lines: Sequence[int]) -> Fields:
+    def _columns_of(self, given: Sequence[Any], lines: Sequence[int]) -> Columns:
         """Return the columns of some records."""
-        self.keys = 0
-        given, records = records, []
+        records = []
         for record, line in zip(given, lines, strict=True):
             if not isinstance(record, dict):
-                raise self.schema.error(f"{shown(record)} is not an object with fields", line)
+                raise self._error(f"{shown(record)} is not an object with fields", line)
             record = self._with_candidates(self._renamed(record), line)
-            if not records and ID in self.schema.names.names:
-                self.schema.names.require([ID], record, line)
+            if not records and ID in self._names.names:
+                self._names.require([ID], record, line)
             if self.nested and CANDIDATES not in record and TEXT not in record:
                 record = {**record, CANDIDATES: []}
             records.append(record)
@@ -193,14 +201,13 @@ class RecordReader:
             if nested is not self.nested:
                 form = "candidates" if nested else "no candidates"
                 problem = f"{form}, unlike the first line: use one form throughout"
-                raise self.schema.error(problem, line)
+                raise self._error(problem, line)
         numbers = np.array(lines, np.int64)
         if not self.nested:
             columns = self._columns(records, lines)
             sentences = {n: v for n, v in columns.items() if is_of_sentence(n)}
             hypotheses = {n: v for n, v in columns.items() if n not in sentences}
-            parents = np.arange(len(records))
-            return Fields(hypotheses, sentences, parents, numbers)
+            return Columns(hypotheses, sentences, np.arange(len(records)), numbers)
         pairs = zip(records, lines, strict=True)
         lists = [self._candidates(record[CANDIDATES], line) for record, line in pairs]
         sizes = list(map(len, lists))
@@ -209,12 +216,11 @@ class RecordReader:
         if len(parents):
             hypotheses = self._columns(list(chain.from_iterable(lists)), numbers[parents].tolist())
         sentences = {n: v for n, v in self._values(records, lines) if n != CANDIDATES}
-        self.keys += sum(map(len, records)) + sum(map(key_count, sentences.values()))
-        return Fields(hypotheses, sentences, parents, numbers, nested=True)
+        return Columns(hypotheses, sentences, parents, numbers, nested=True)
 
     def _renamed(self, record: dict[Any, Any]) -> dict[Any, Any]:
         """Return an object with the usual names of its fields."""
-        names = self.schema.names
+        names = self._names
         if not names.names:
             return record
         return {usual: record[name] for name, usual in names.usual(record).items()}
@@ -222,7 +228,7 @@ class RecordReader:
     def _with_candidates(self, record: dict[Any, Any], line: int) -> dict[Any, Any]:
         """Return a record with a list of candidates in place of parallel lists of their fields."""
         if not {TEXT, CANDIDATES} & record.keys() and {CHOSEN, REJECTED} & record.keys():
-            return pair_of(record, self.schema.error, line)
+            return pair_of(record, self._error, line)
         name = TEXT if TEXT in record else CANDIDATES
         texts = record.get(name)
         if not isinstance(texts, list | tuple) or (name == CANDIDATES and not _are_texts(texts)):
@@ -233,7 +239,7 @@ class RecordReader:
             if values and {kind_of(value) for value in values if value is not None} == {NUMBER}:
                 numbers = cols.counted(len(values), "number")
                 problem = f"{numbers} in {field} for {cols.counted(len(texts), 'candidate')}"
-                raise self.schema.error(f"{problem}: give each candidate one", line)
+                raise self._error(f"{problem}: give each candidate one", line)
         lists[TEXT] = lists.pop(name)
         rows = zip(*lists.values(), strict=True)
         candidates = [dict(zip(lists, row, strict=True)) for row in rows]
@@ -247,18 +253,17 @@ class RecordReader:
         if given is None:
             return []
         if not isinstance(candidates, list | tuple):
-            raise self.schema.error(f"{CANDIDATES} is {shown(given)}, not a list of objects", line)
+            raise self._error(f"{CANDIDATES} is {shown(given)}, not a list of objects", line)
         for place, candidate in enumerate(candidates):
             if not isinstance(candidate, dict):
                 problem = f"{CANDIDATES}[{place}] is {shown(candidate)}, not an object with a text"
-                raise self.schema.error(problem, line)
+                raise self._error(problem, line)
         return list(map(self._renamed, candidates))
 
     def _columns(
         self, objects: Sequence[dict[str, Any]], lines: Sequence[int], prefix: str = ""
     ) -> dict[str, Any]:
         """Return a column for each field; a field of an object inside has a name with a dot."""
-        self.keys += sum(map(len, objects))
         columns: dict[str, Any] = {}
         for name, values in self._values(objects, lines):
             column = prefix + name
@@ -273,8 +278,6 @@ class RecordReader:
                 values = [None if isinstance(v, dict) and v else v for v in values]
                 if all(value is None for value in values):
                     continue
-            if types & {dict, list, tuple}:
-                self.keys += key_count(values)
             self._add(columns, column, values, lines)
         return columns
 
@@ -295,7 +298,7 @@ class RecordReader:
             if not isinstance(name, str):
                 line = next(n for of, n in zip(objects, lines, strict=True) if name in of)
                 problem = f"the name of a field must be a text, not {quoted(name)}"
-                raise self.schema.error(problem, line)
+                raise self._error(problem, line)
             yield name, values
 
     def _numbers(self, values: Sequence[Any]) -> Any:
@@ -304,7 +307,7 @@ class RecordReader:
             numbers = np.array(values, np.float64)
         except OverflowError:
             return values
-        return numbers if self.schema.nan_is_missing or not np.isnan(numbers).any() else values
+        return values if np.isnan(numbers).any() else numbers
 
     def _add(self, columns: dict[str, Any], name: str, values: Any, lines: Sequence[int]) -> None:
         """Add a column; one object may not have two fields of one flattened name."""
@@ -313,7 +316,7 @@ class RecordReader:
             before, values = list(before), list(values)
             for row, (one, other) in enumerate(zip(before, values, strict=True)):
                 if one is not None and other is not None:
-                    raise self.schema.error(f"two fields {name}: rename one", lines[row])
+                    raise self._error(f"two fields {name}: rename one", lines[row])
                 values[row] = other if one is None else one
         columns[name] = values
 
@@ -332,46 +335,33 @@ def is_of_sentence(name: str) -> bool:
     return name in known or label_of(name) == REFERENCE or name.startswith(OF_SENTENCE)
 
 
-def key_count(value: Any) -> int:
-    """Return how many keys there are in the objects inside a value.
-
-    >>> key_count([{"a": 1, "b": {"c": 2}}, 3])
-    3
-    """
-    if isinstance(value, dict):
-        return len(value) + key_count(list(value.values()))
-    if not isinstance(value, list | tuple) or not {dict, list, tuple} & set(map(type, value)):
-        return 0
-    return sum(map(key_count, value))
-
-
-def table_rows(schema: SchemaReader, table: pa.Table) -> Rows:
-    """Return the rows of a table; a file has one or several, with the same columns.
+def table_columns(options: ReadOptions, table: pa.Table, first: int = 1) -> Columns:
+    """Return the columns of a table; a file has one or several, with the same columns.
 
     Args:
-        schema: checks the columns, and counts the rows of the tables before.
-        table: the columns.
+        options: how to read.
+        table: of Arrow.
+        first: the number of its first row.
 
     Raises:
         DataError: naming row and column, if a value is not as the schema says.
 
     >>> import pyarrow as pa
     >>> table = pa.table({"id": [0, 0], "text": ["a", "b"], "lm": [-1.5, -2], "by": ["x", "y"]})
-    >>> rows = table_rows(SchemaReader("dev.parquet"), table)
-    >>> rows.names, rows.features.tolist(), rows.strings, dict(rows.extras)
-    (('lm',), [[-1.5], [-2.0]], ['a', 'b'], {'by': ('x', 'y')})
+    >>> table_columns(ReadOptions("dev.parquet"), table).hypotheses
+    {'text': ['a', 'b'], 'lm': array([-1.5, -2. ]), 'by': ['x', 'y']}
     """
     import pyarrow as pa
     import pyarrow.compute as pc
 
     if twice := repeated(table.column_names):
         problem = f"two columns {min(twice)}: rename one"
-        raise DataError(problem, schema.origin, code="duplicate")
-    table = _renamed(table, schema.names)
-    lines = schema.records + 1 + np.arange(len(table))
+        raise options.error(problem, code="duplicate")
+    table = _renamed(table, options.names)
+    lines = first + np.arange(len(table))
     known = set(table.column_names)
     if {CHOSEN, REJECTED} <= known and not {TEXT, CANDIDATES} & known:
-        return RecordReader(schema).rows(table.to_pylist(), lines.tolist())
+        return RecordReader(options).columns(table.to_pylist(), lines.tolist())
     names = [TEXT if _is_list_of_texts(field) else field.name for field in table.schema]
     if not repeated(names):
         table = table.rename_columns(names)
@@ -384,27 +374,25 @@ def table_rows(schema: SchemaReader, table: pa.Table) -> Rows:
         structs = _is_list(lists.type) and pa.types.is_struct(lists.type.value_type)
         if CANDIDATES in columns and not structs:
             problem = f"{CANDIDATES} is of type {lists.type}, not lists of objects"
-            raise DataError(problem, schema.origin)
+            raise options.error(problem, code="bad-data")
         sizes = values_of(pc.list_value_length(lists), missing=0)
         parents = np.repeat(np.arange(len(table)), sizes)
         if CANDIDATES in columns:
             inside = pa.Table.from_struct_array(columns.pop(CANDIDATES).flatten())
-            inside = _flat(_renamed(inside, schema.names))
+            inside = _flat(_renamed(inside, options.names))
             hypotheses = {name: single_array(inside[name]) for name in inside.column_names}
         else:
             names = [n for n, of in columns.items() if _is_list(of.type) and n not in _LISTS]
-            hypotheses = {n: _flattened(columns.pop(n), n, sizes, schema.origin) for n in names}
+            hypotheses = {n: _flattened(columns.pop(n), n, sizes, options) for n in names}
     else:
         parents = np.arange(len(table))
         hypotheses = {n: columns.pop(n) for n in list(columns) if not is_of_sentence(n)}
-    return schema.rows(
-        Fields(
-            {name: _column(column) for name, column in hypotheses.items()},
-            {name: _column(column, numbers=False) for name, column in columns.items()},
-            parents,
-            lines,
-            nested,
-        )
+    return Columns(
+        {name: _column(column) for name, column in hypotheses.items()},
+        {name: _column(column, numbers=False) for name, column in columns.items()},
+        parents,
+        lines,
+        nested,
     )
 
 
@@ -416,7 +404,7 @@ def _renamed(table: pa.Table, names: ColumnNames) -> pa.Table:
     return table.select(list(usual)).rename_columns(list(usual.values()))
 
 
-def _flattened(lists: pa.Array, name: str, sizes: Int64, origin: str) -> pa.Array:
+def _flattened(lists: pa.Array, name: str, sizes: Int64, options: ReadOptions) -> pa.Array:
     """Return the values of lists of those sizes; null is a list of missing values."""
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -425,7 +413,7 @@ def _flattened(lists: pa.Array, name: str, sizes: Int64, origin: str) -> pa.Arra
     found = values_of(pc.list_value_length(lists), missing=0)
     if not np.array_equal(found[~missing], sizes[~missing]):
         problem = f"lists of {name} differ in length from those of {TEXT}"
-        raise DataError(problem, origin, code="wrong-length")
+        raise options.error(problem, code="wrong-length")
     values = lists.flatten()
     if not missing.any():
         return values
@@ -434,7 +422,7 @@ def _flattened(lists: pa.Array, name: str, sizes: Int64, origin: str) -> pa.Arra
 
 
 def columns_of(table: pa.Table) -> dict[str, Any]:
-    """Return the columns of a table as `Fields` has them.
+    """Return the columns of a table as `Columns` has them.
 
     >>> import pyarrow as pa
     >>> columns_of(pa.table({"lm": [-1.5, None], "by": ["x", "y"]}))

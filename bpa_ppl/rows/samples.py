@@ -21,8 +21,8 @@ from bpa_ppl.columns import counted, intern
 from bpa_ppl.errors import DataError, UsageError, quoted
 from bpa_ppl.nbest import Float64, Int32, Int64
 from bpa_ppl.notes import log_info, warn_user
-from bpa_ppl.rows.base import ID, SOURCE, TEXT, Rows
-from bpa_ppl.rows.schema import Fields, SchemaReader
+from bpa_ppl.rows.base import Columns
+from bpa_ppl.rows.names import ID, OF_SENTENCE, SOURCE, TEXT
 
 #: Names of the statistics of tokens.
 STATISTICS = ("logprob.sum", "logprob.mean", "logprob.min", "length")
@@ -208,36 +208,36 @@ def extractor(pattern: str, parameter: str = "extract") -> Callable[[str], str |
     return find
 
 
-def sample_rows(
+def sample_columns(
     answers: Answers,
     prompts: Sequence[Prompt],
     ids: Sequence[int],
-    schema: SchemaReader,
+    file: str,
     names: Sequence[str] = STATISTICS,
     origins: str | None = None,
-) -> Rows:
-    """Return answers as rows; of equal ones to a prompt the most probable one is kept.
+) -> Columns:
+    """Return the columns of answers; of equal ones to a prompt the most probable one is kept.
 
     Args:
         answers: to the prompts.
         prompts: those without an answer are sentences without candidates.
         ids: the id of the sentence of each prompt.
-        schema: checks the columns.
+        file: the name of the file, for messages.
         names: of the statistics.
         origins: the name of the extra with the origins of the answers, or None.
 
     Raises:
         DataError: if there are no answers at all.
 
-    >>> answers, schema = Answers(), SchemaReader("out.jsonl")
+    >>> answers = Answers()
     >>> answers.add(0, ["a cat", "a cat"], [token_statistics([-1.0, -2.0]), None])
-    >>> rows = sample_rows(answers, [Prompt(1, "request-1")], [7], schema)
-    >>> rows.names, rows.features.tolist()
-    (('logprob.sum', 'logprob.mean', 'logprob.min', 'length', 'count'), [[-3.0, -1.5, -2.0, 2.0, 2.0]])
-    """  # noqa: E501
+    >>> columns = sample_columns(answers, [Prompt(1, "request-1")], [7], "out.jsonl").hypotheses
+    >>> columns["logprob.sum"], columns["count"]
+    (array([-3.]), array([2.]))
+    """
     if not answers.texts:
         problem = "no answer in it that can be a candidate: repeat the requests"
-        raise DataError(problem, schema.origin, code="no-data")
+        raise DataError(problem, file, code="no-data")
     order = np.argsort(ids, kind="stable")
     place = np.empty_like(order)  # of each prompt in this order
     place[order] = np.arange(len(order))
@@ -250,14 +250,13 @@ def sample_rows(
     if any(answers.statistics):
         present = [row for row, values in enumerate(answers.statistics) if values is not None]
         table[present] = [answers.statistics[row] for row in present]
-    _warn_about(dict(zip(names, table.T, strict=True)), schema.origin)
+    _warn_about(dict(zip(names, table.T, strict=True)), file)
     rows, counts = _merged(table[:, 0], parents, index, origin)
     if repeats := len(index) - len(rows):
         repeated = f"{repeats:,} of {counted(len(index), 'answer')} repeat another one of their"
         what = f"{repeated} prompt: they are merged, and {COUNT} is their number"
-        log_info(f"{schema.origin}: {what}")
-    parents, index = parents[rows], index[rows]
-    hypotheses: dict[str, Any] = {TEXT: list(map(strings.__getitem__, index.tolist()))}
+        log_info(f"{file}: {what}")
+    hypotheses: dict[str, Any] = {TEXT: index[rows]}
     for name, column in zip(names, table[rows].T, strict=True):
         if not np.isnan(column).all():
             hypotheses[name] = column
@@ -265,24 +264,20 @@ def sample_rows(
     if names[0] not in hypotheses:
         features = " and ".join(list(hypotheses)[1:])
         warn_user(
-            f"{schema.origin}: no log-probabilities in it, only {features}: request them, or add "
+            f"{file}: no log-probabilities in it, only {features}: request them, or add "
             "features such as consensus and length"
         )
+    if origins is not None:
+        hypotheses[origins] = list(map(labels.__getitem__, origin[rows].tolist()))
     ordered = [prompts[number] for number in order.tolist()]
     sentences: dict[str, Sequence[Any]] = {ID: np.asarray(ids)[order].tolist()}
     if any(prompt.source is not None for prompt in ordered):
         sentences[SOURCE] = [prompt.source for prompt in ordered]
-    lines = np.array([prompt.line for prompt in ordered], np.int64)
-    result = schema.rows(Fields(hypotheses, sentences, parents, lines, nested=True))
-    result = result._replace(strings=strings, string_index=index, distinct=True)
-    if origins is not None:
-        extras = {origins: tuple(map(labels.__getitem__, origin[rows].tolist()))}
-        result = result._replace(extras=extras)
     names_of = [prompt.identifier for prompt in ordered]
     if not {None, *map(str, sentences[ID])}.issuperset(names_of):
-        of_rows = list(map(names_of.__getitem__, parents.tolist()))
-        result = result._replace(sentence_extras={**result.sentence_extras, ID: of_rows})
-    return result
+        sentences[OF_SENTENCE + ID] = names_of
+    lines = np.array([prompt.line for prompt in ordered], np.int64)
+    return Columns(hypotheses, sentences, parents[rows], lines, nested=True, strings=strings)
 
 
 def _warn_about(columns: Mapping[str, Float64], origin: str) -> None:

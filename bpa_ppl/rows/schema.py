@@ -1,7 +1,7 @@
 """The schema of records, and the one place where their columns are checked.
 
-JSON lines, CSV, Parquet, data frames and Python dictionaries all become columns (`Fields`), which
-`SchemaReader` turns into rows. The fields of a hypothesis:
+Every format yields columns (`bpa_ppl.rows.Columns`), or records that become columns, and
+`SchemaReader` turns them into rows. The fields of a hypothesis:
 
     text                 the hypothesis
     total                the total score of the decoder
@@ -27,19 +27,20 @@ from __future__ import annotations
 import math
 import re
 import reprlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from numbers import Integral, Real
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from bpa_ppl.columns import id_key, is_missing
+from bpa_ppl.columns import Which, id_key, is_missing, take
 from bpa_ppl.errors import DataError, UsageError, printable, quoted
 from bpa_ppl.labels import label_of
-from bpa_ppl.nbest import Float64, Int64
+from bpa_ppl.nbest import Float32, Int32, Int64
 from bpa_ppl.notes import warn_user
-from bpa_ppl.rows.base import (
+from bpa_ppl.rows.base import Columns, ReadOptions
+from bpa_ppl.rows.names import (
     CANDIDATES,
     ID,
     OF_SENTENCE,
@@ -47,11 +48,8 @@ from bpa_ppl.rows.base import (
     REFERENCES,
     SOURCE,
     TEXT,
-    TOO_LARGE,
     TOTAL,
-    Rows,
 )
-from bpa_ppl.rows.names import ColumnNames
 
 #: Kinds of columns; a column is EMPTY as long as all its values are missing.
 NUMBER, WORDS, OBJECT, EMPTY = "number", "text", "object", "empty"
@@ -69,25 +67,35 @@ _LARGEST_FIRST_ID = 10**18  # an id beyond it would not fit 64 bits with the num
 _IDS = {int: "integers", str: "texts", type(None): "missing"}
 
 
-class Fields(NamedTuple):
-    """The columns of some records.
-
-    A column of hypotheses is an array of floats, in which NaN is missing, or a sequence of any
-    values, in which None is missing.
+class Rows(NamedTuple):
+    """Consecutive hypotheses of a file, checked; others of the file may have more columns.
 
     Attributes:
-        hypotheses: by name, one value per hypothesis.
-        sentences: by name, one value per record.
-        parents: (hypotheses,) the record of each hypothesis, in ascending order.
-        lines: (records,) the line, or the number, of each record.
-        nested: whether a record is a sentence with its candidates.
+        ids: (rows,) int64, the sentence ids as printed.
+        lines: (rows,) int64, the 1-based lines of the file.
+        strings: hypothesis texts, not necessarily distinct.
+        string_index: (rows,) int32 into `strings`.
+        numbers: features and the total by name, (rows,) float32; NaN is missing.
+        extras: more columns by name; None is missing.
+        sentences: columns of the sentences by name; None, or no reference, is missing.
+        dropped: the sentence ids of hypotheses left out for a bad value.
+        empty: the ids of sentences without candidates, and the source of each where it has one.
     """
 
-    hypotheses: dict[str, Float64 | Sequence[Any]]
-    sentences: dict[str, Sequence[Any]]
-    parents: Int64
+    ids: Int64
     lines: Int64
-    nested: bool = False
+    strings: Sequence[str]
+    string_index: Int32
+    numbers: Mapping[str, Float32]
+    extras: Mapping[str, Sequence[Any]]
+    sentences: Mapping[str, Sequence[Any]]
+    dropped: tuple[int, ...] = ()
+    empty: tuple[tuple[int, str | None], ...] = ()
+
+    def select(self, rows: Which) -> Rows:
+        """Return some of the rows, in that order."""
+        names = ("ids", "lines", "string_index", "numbers", "extras", "sentences")
+        return self._replace(**{name: take(getattr(self, name), rows) for name in names})
 
 
 def checked_first_id(first_id: Any) -> int:
@@ -111,139 +119,127 @@ class SchemaReader:
     A column keeps the kind of its first value to the end of the file.
 
     Args:
-        origin: the name of the file, for messages.
-        bad: "error", or "drop" to leave out a hypothesis with a value that is not a finite number.
-        first_id: the number of the first sentence where ids are texts or absent.
+        options: how to read.
         nan_is_missing: whether NaN is a missing number; otherwise it is a bad one.
         typed: whether the file distinguishes numbers from texts; in one that does not, ids of
             digits are integers.
-        names: of the columns in the file, if they differ from the usual ones.
+        texts: the names of columns of texts, some of which may look like numbers.
 
-    Attributes:
-        records: the number of records so far.
-
-    >>> fields = Fields(
+    >>> columns = Columns(
     ...     {"text": ["a cat", "cat"], "lm": [-1.5, None], "by": ["x", "y"]},
     ...     {"id": [3]}, np.array([0, 0]), np.array([1]), nested=True,
     ... )
-    >>> rows = SchemaReader("dev.jsonl").rows(fields)
-    >>> rows.names, rows.ids.tolist(), rows.features.tolist(), rows.strings, rows.extras
-    (('lm',), [3, 3], [[-1.5], [nan]], ['a cat', 'cat'], {'by': ('x', 'y')})
+    >>> rows = SchemaReader(ReadOptions("dev.jsonl")).rows(columns)
+    >>> rows.ids.tolist(), rows.strings, rows.numbers["lm"].tolist(), rows.extras
+    ([3, 3], ['a cat', 'cat'], [-1.5, nan], {'by': ('x', 'y')})
     """
 
     def __init__(
         self,
-        origin: str,
-        bad: str = "error",
-        first_id: int = 0,
+        options: ReadOptions,
         *,
         nan_is_missing: bool = True,
         typed: bool = True,
-        names: ColumnNames | None = None,
+        texts: Sequence[str] = (),
     ):
-        self.names = ColumnNames({}, origin) if names is None else names
-        self.origin, self.bad, self.first_id = origin, bad, first_id
-        self.nan_is_missing, self.typed = nan_is_missing, typed
+        self.options = options
+        self._nan_is_missing, self._typed = nan_is_missing, typed
+        self._usual = {TOTAL: NUMBER, **dict.fromkeys(texts, WORDS)}
         self._kinds: dict[str, str] = {}
-        self.records = 0
+        self._records = 0
         self._id_type: type | None = None  # int or str, or NoneType where there are no ids
         self._id_numbers: dict[str, int] = {}
         self._last_id: int | None = None  # of the record before
         self._sentence_lines: dict[str, int] = {}  # where extras of sentences begin
 
-    def rows(self, fields: Fields) -> Rows:
+    @property
+    def counted(self) -> bool:
+        """Whether the ids number texts, the extra `id` of the sentences, as they appear."""
+        return self._id_type is str
+
+    def rows(self, columns: Columns) -> Rows:
         """Return the rows of some records.
 
         Raises:
             DataError: naming line and field, if a value is not as the schema says, or of another
                 kind than those before.
         """
-        line = int(fields.lines[0]) if len(fields.lines) else None
-        columns = {**fields.sentences, **fields.hypotheses}
-        wanted = [TEXT] if fields.nested else [ID, TEXT]
-        if not columns.keys() >= set(wanted):
-            self.names.require([name for name in wanted if name not in columns], columns, line)
-        together = "".join(columns)
-        if printable(together) != together:
-            name = next(printable(name) for name in columns if printable(name) != name)
-            problem = f"the name of the column {name} has a control character: rename it"
-            raise DataError(problem, self.origin, code="bad-name")
-        ids = self._ids(fields)
-        if fields.nested and len(ids):
+        self._check_names(columns)
+        ids = self._ids(columns)
+        if columns.nested and len(ids):
             before = ids[0] - 1 if self._last_id is None else self._last_id
             again = np.flatnonzero(np.diff(ids, prepend=before) == 0)
             if len(again):
-                identifier = fields.sentences[ID][again[0]]
+                identifier = columns.sentences[ID][again[0]]
                 problem = f"a second list of sentence {identifier}: give each list its own id"
-                raise self.error(problem, fields.lines[again[0]], code="duplicate")
+                raise self.error(problem, columns.lines[again[0]], "duplicate")
             self._last_id = int(ids[-1])
-        of_sentences = self._sentences(fields)
-        known = dict(self._kinds)
-        numbers, extras = self._hypotheses(fields)
+        sentences = self._sentences(columns)
+        kinds = dict(self._kinds)
+        numbers, extras = self._hypotheses(columns)
         for name in self._sentence_lines.keys() & self._kinds.keys():
             problem = f"{name} is a field of the sentence here, and of candidates elsewhere: rename"
             problem += " one of them, or give a list with one value for each candidate"
             raise self.error(problem, self._sentence_lines[name])
-        without = np.flatnonzero(np.bincount(fields.parents, minlength=len(ids)) == 0).tolist()
-        bad = np.zeros(len(fields.parents), bool)
-        for values in numbers.values():
-            bad |= np.abs(values) >= TOO_LARGE
+        without = np.flatnonzero(np.bincount(columns.parents, minlength=len(ids)) == 0).tolist()
         dropped: tuple[int, ...] = ()
-        if bad.any():
-            if self.bad != "drop":
-                row = int(np.argmax(bad))
-                name = next(n for n, values in numbers.items() if abs(values[row]) >= TOO_LARGE)
-                problem = f"is {shown(fields.hypotheses[name][row])}, not a finite 32-bit number"
+        bad = [np.isinf(values) for values in numbers.values()]
+        rows = np.logical_or.reduce(bad) if bad else np.zeros(0, bool)
+        if rows.any():
+            if self.options.bad != "drop":
+                row = int(np.argmax(rows))
+                name = next(n for n, of in zip(numbers, bad, strict=True) if of[row])
+                problem = f"is {shown(columns.hypotheses[name][row])}, not a finite 32-bit number"
                 remedy = "correct it, or drop such hypotheses (bad: drop)"
-                raise self._error_at(fields, name, row, f"{problem}: {remedy}", "bad")
-            dropped = tuple(ids[fields.parents[bad]].tolist())
-            self._kinds = known  # dropped hypotheses do not show the kind of a column
-            fields = _without(fields, bad)
-            numbers, extras = self._hypotheses(fields)
-        parents = fields.parents
-        totals = numbers.pop(TOTAL, None)
-        features = np.empty((len(parents), len(numbers)), np.float32)
-        for place, values in enumerate(numbers.values()):
-            features[:, place] = values
-        sources, references = of_sentences.pop(SOURCE, None), of_sentences.pop(REFERENCE, None)
-        empty = [(int(ids[record]), sources[record] if sources else None) for record in without]
+                raise self._error_at(columns, name, row, f"{problem}: {remedy}", "bad")
+            dropped = tuple(ids[columns.parents[rows]].tolist())
+            self._kinds = kinds  # dropped hypotheses do not show the kind of a column
+            columns = _without(columns, rows)
+            numbers, extras = self._hypotheses(columns)
+        strings, index, parents = columns.strings, columns.hypotheses[TEXT], columns.parents
+        if strings is None:
+            strings, index = index, np.arange(len(parents), dtype=np.int32)
+        sources = sentences.get(SOURCE)
         return Rows(
-            tuple(numbers),
             ids[parents],
-            fields.lines[parents],
-            features,
-            None if totals is None else totals.astype(np.float32),
-            list(fields.hypotheses[TEXT]),
-            np.arange(len(parents), dtype=np.int32),
-            dropped,
+            columns.lines[parents],
+            strings,
+            index,
+            numbers,
             extras,
-            None if sources is None else _spread(sources, parents),
-            None if references is None else _spread(references, parents),
-            {name: _spread(values, parents) for name, values in of_sentences.items()},
-            empty=tuple(empty),
-            any_order=not fields.nested,
-            counted=self._id_type is str,
+            {name: _spread(values, parents) for name, values in sentences.items()},
+            dropped,
+            tuple((int(ids[record]), sources[record] if sources else None) for record in without),
         )
 
     def error(
-        self,
-        message: str,
-        line: int | None,
-        *,
-        parameter: str | None = None,
-        code: str | None = None,
+        self, message: str, line: Any, code: str = "bad-data", parameter: str | None = None
     ) -> DataError:
         """Return the error that names one line of the file."""
         number = None if line is None else int(line)
-        return DataError(message, self.origin, number, parameter=parameter, code=code)
+        return self.options.error(message, number, code, parameter)
 
-    def _hypotheses(self, fields: Fields) -> tuple[dict[str, Float64], dict[str, tuple[Any, ...]]]:
+    def _check_names(self, columns: Columns) -> None:
+        """Raise an error unless there are an id and texts, and names can be printed."""
+        names = {**columns.sentences, **columns.hypotheses}
+        line = int(columns.lines[0]) if len(columns.lines) else None
+        required = [TEXT] if columns.nested else [ID, TEXT]
+        if absent := [name for name in required if name not in names]:
+            self.options.names.require(absent, names, line)
+        together = "".join(names)
+        if printable(together) != together:
+            name = next(printable(name) for name in names if printable(name) != name)
+            problem = f"the name of the column {name} has a control character: rename it"
+            raise self.error(problem, None, "bad-name")
+
+    def _hypotheses(self, fields: Columns) -> tuple[dict[str, Float32], dict[str, tuple[Any, ...]]]:
         """Return the numbers, infinite where they are bad, and the other columns, by name."""
-        numbers: dict[str, Float64] = {}
+        numbers: dict[str, Float32] = {}
         extras: dict[str, tuple[Any, ...]] = {}
         for name, values in fields.hypotheses.items():
             if name == TEXT:
-                for row, value in enumerate(values if set(map(type, values)) - {str} else ()):
+                types = set() if fields.strings is not None else set(map(type, values))
+                for row, value in enumerate(values if types - {str} else ()):
                     if value is None:
                         raise self._error_at(fields, TEXT, row, "is missing")
                     if not isinstance(value, str):
@@ -258,9 +254,9 @@ class SchemaReader:
                     extras[name] = tuple(None if _is_nan(value) else value for value in values)
         return numbers, extras
 
-    def _kind(self, fields: Fields, name: str, values: Float64 | Sequence[Any]) -> str:
+    def _kind(self, fields: Columns, name: str, values: Any) -> str:
         """Return the kind of a column, given that of its values so far."""
-        known = self._kinds.get(name, NUMBER if name == TOTAL else EMPTY)
+        known = self._kinds.get(name, self._usual.get(name, EMPTY))
         if known == NUMBER or (known == EMPTY and isinstance(values, np.ndarray)):
             return NUMBER
         if known == WORDS and set(map(type, values)) <= {str, type(None)}:
@@ -272,15 +268,14 @@ class SchemaReader:
             if known == EMPTY:
                 if kind == NUMBER:
                     return kind
-                if kind == WORDS and self.typed and looks_numeric(value):
+                if kind == WORDS and self._typed and looks_numeric(value):
                     problem = f"is {shown(value)}, a number as a text: write it as a number"
                     raise self._error_at(fields, name, row, problem)
                 if kind == WORDS and _like_numbers(value, values[row:]):
-                    warn_user(
-                        f"{self.origin}:{fields.lines[fields.parents[row]]}: {name} is a column of "
-                        f"texts, since {quoted(value)} is not a number: write numbers like -1234.5,"
-                        " and nothing where there is none"
-                    )
+                    place = f"{self.options.origin}:{fields.lines[fields.parents[row]]}"
+                    problem = f"{name} is a column of texts, since {quoted(value)} is not a number"
+                    advice = "write numbers like -1234.5, and nothing where there is none"
+                    warn_user(f"{place}: {problem}: {advice}")
                 known = kind
             elif kind == NUMBER:
                 problem = f"is {shown(value)}, a number, where the hypotheses before have none"
@@ -289,16 +284,17 @@ class SchemaReader:
                 known = OBJECT
         return known
 
-    def _numbers(self, values: Float64 | Sequence[Any]) -> Float64:
-        if isinstance(values, np.ndarray):
-            return values
-        return np.array([math.nan if self._is_missing(v) else number_or_inf(v) for v in values])
+    def _numbers(self, values: Any) -> Float32:
+        if not isinstance(values, np.ndarray):
+            values = [math.nan if self._is_missing(v) else number_or_inf(v) for v in values]
+        with np.errstate(over="ignore"):
+            return np.asarray(values, np.float32)
 
     def _is_missing(self, value: Any) -> bool:
-        return is_missing(value) or (self.nan_is_missing and _is_nan(value))
+        return is_missing(value) or (self._nan_is_missing and _is_nan(value))
 
     def _error_at(
-        self, fields: Fields, name: str, row: int, message: str, parameter: str | None = None
+        self, fields: Columns, name: str, row: int, message: str, parameter: str | None = None
     ) -> DataError:
         """Return the error that names a field of one hypothesis."""
         parent = fields.parents[row]
@@ -307,12 +303,14 @@ class SchemaReader:
             name = f"{CANDIDATES}[{place}].{name}"
         return self.error(f"{name} {message}", fields.lines[parent], parameter=parameter)
 
-    def _ids(self, fields: Fields) -> Int64:
+    def _ids(self, fields: Columns) -> Int64:
         """Return (records,) the ids of the sentences as integers."""
         count = len(fields.lines)
-        first = self.first_id + self.records
-        self.records += count
+        first = self.options.first_id + self._records
+        self._records += count
         values, lines = fields.sentences.get(ID, [None] * count), fields.lines.tolist()
+        if isinstance(values, np.ndarray):
+            return values
         types = set(map(type, values))
         if types == {int} and self._id_type in (None, int) and max(map(abs, values)) <= _LARGEST_ID:
             self._id_type = int
@@ -328,7 +326,7 @@ class SchemaReader:
     def _number_of_id(self, given: Any, line: int) -> int:
         """Return an id as an integer; ids that are texts are counted as they appear."""
         value = given
-        if isinstance(given, float) or not (self.typed or self._id_type is str):
+        if isinstance(given, float) or not (self._typed or self._id_type is str):
             value = id_key(given)
         integer = isinstance(value, Integral) and not isinstance(value, bool)
         if value == "":
@@ -346,10 +344,11 @@ class SchemaReader:
                 problem = f"no field {ID}, which the first line has"
             raise self.error(f"{problem}: write all ids in the same way", line)
         if isinstance(value, str):
-            return self._id_numbers.setdefault(value, self.first_id + len(self._id_numbers))
+            number = self.options.first_id + len(self._id_numbers)
+            return self._id_numbers.setdefault(value, number)
         return int(value or 0)
 
-    def _sentences(self, fields: Fields) -> dict[str, Sequence[Any]]:
+    def _sentences(self, fields: Columns) -> dict[str, Sequence[Any]]:
         """Return the columns of sentences: sources, references and extras, one value per record."""
         columns: dict[str, Sequence[Any]] = {}
         references: dict[str, Sequence[Any]] = {}
@@ -376,10 +375,10 @@ class SchemaReader:
             columns[REFERENCE] = self._references(fields, references)
         return columns
 
-    def _reference_lists(self, fields: Fields, values: Sequence[Any]) -> Sequence[tuple[str, ...]]:
+    def _reference_lists(self, fields: Columns, values: Sequence[Any]) -> Sequence[tuple[str, ...]]:
         found = []
         for value, line in zip(values, fields.lines, strict=True):
-            absent = value is None or (value == "" and not self.typed)
+            absent = value is None or (value == "" and not self._typed)
             entries = [] if absent else [value] if isinstance(value, str) else value
             several = isinstance(entries, list | tuple)
             if not several or not all(isinstance(text, str) for text in entries):
@@ -388,12 +387,12 @@ class SchemaReader:
         return found
 
     def _references(
-        self, fields: Fields, columns: dict[str, Sequence[Any]]
+        self, fields: Columns, columns: dict[str, Sequence[Any]]
     ) -> Sequence[tuple[str, ...]]:
         """Return the references of each record, from its fields of references."""
         listed = columns.pop(REFERENCES, None)
         # In a text file an empty cell is a missing reference.
-        absent = (None,) if self.typed else (None, "")
+        absent = (None,) if self._typed else (None, "")
         found = [
             tuple(text for text in texts if text not in absent)
             for texts in zip(*columns.values(), strict=True)
@@ -407,13 +406,13 @@ class SchemaReader:
             joint.append(one or several)
         return joint
 
-    def _finite(self, fields: Fields, name: str, values: Sequence[Any]) -> Sequence[Any]:
+    def _finite(self, fields: Columns, name: str, values: Sequence[Any]) -> Sequence[Any]:
         """Return a column of sentences in which NaN is None."""
         if float not in set(map(type, values)):
             return values
         for value, line in zip(values, fields.lines, strict=True):
             odd = isinstance(value, float) and not math.isfinite(value)
-            if odd and not (self.nan_is_missing and _is_nan(value)):
+            if odd and not (self._nan_is_missing and _is_nan(value)):
                 raise self.error(f"{name} is {value}, not a finite number: correct it", line)
         return [None if _is_nan(value) else value for value in values]
 
@@ -455,7 +454,7 @@ def looks_numeric(text: str | bytes) -> bool:
     return True
 
 
-def _like_numbers(first: str, values: Float64 | Sequence[Any]) -> bool:
+def _like_numbers(first: str, values: Any) -> bool:
     """Return whether a text looks like a number, or most of the first texts print one."""
     texts = [v for v in values[:_SHOWING] if isinstance(v, str) and v.strip()]
     printed = sum(map(looks_numeric, texts))
@@ -482,11 +481,11 @@ def _has_list(values: Sequence[Any]) -> bool:
     return any(isinstance(value, list | tuple) for value in values)
 
 
-def _is_empty(values: Float64 | Sequence[Any]) -> bool:
+def _is_empty(values: Any) -> bool:
     return all(value is None or _is_nan(value) for value in values)
 
 
-def _without(fields: Fields, bad: npt.NDArray[np.bool_]) -> Fields:
+def _without(fields: Columns, bad: npt.NDArray[np.bool_]) -> Columns:
     """Return the fields without some hypotheses, and without columns that they alone have."""
     kept = np.flatnonzero(~bad)
     rows = kept.tolist()

@@ -14,7 +14,8 @@ from bpa_ppl.errors import DataError
 from bpa_ppl.labels import expand, repeated
 from bpa_ppl.nbest import NBest
 from bpa_ppl.notes import warn_user
-from bpa_ppl.rows.base import (
+from bpa_ppl.rows.base import TOO_LARGE
+from bpa_ppl.rows.names import (
     CANDIDATES,
     ID,
     OF_SENTENCE,
@@ -22,7 +23,6 @@ from bpa_ppl.rows.base import (
     REFERENCES,
     SOURCE,
     TEXT,
-    TOO_LARGE,
     TOTAL,
 )
 
