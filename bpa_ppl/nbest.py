@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from functools import cached_property, partial
 from html import escape
 from itertools import chain
@@ -13,15 +13,15 @@ import numpy as np
 import numpy.typing as npt
 
 from bpa_ppl import columns as cols
+from bpa_ppl.arrays import Float32 as Float32
+from bpa_ppl.arrays import Float64 as Float64
+from bpa_ppl.arrays import Int32 as Int32
+from bpa_ppl.arrays import Int64 as Int64
 from bpa_ppl.columns import Column, Which, intern
 from bpa_ppl.errors import DataError, UsageError, one_of, printable, quoted
 from bpa_ppl.labels import matches, places_of
 from bpa_ppl.notes import warn_user
 
-Float32 = npt.NDArray[np.float32]
-Float64 = npt.NDArray[np.float64]
-Int32 = npt.NDArray[np.int32]
-Int64 = npt.NDArray[np.int64]
 Extras: TypeAlias = Mapping[str, Column]
 
 
@@ -99,13 +99,8 @@ class NBest:
     totals_normalised: bool = False
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "offsets", cols.frozen(np.int64, "offsets")(self.offsets))
-        object.__setattr__(self, "feature_names", _names(self.feature_names))
-        for name, (_, convert) in _COLUMNS.items():
-            if getattr(self, name) is not None:
-                object.__setattr__(self, name, convert(getattr(self, name)))
-        _check_shapes(self)
-        _check_finite(self)
+        _convert(self, vars(self))
+        _check_values(self)
 
     @classmethod
     def from_lists(
@@ -463,6 +458,8 @@ class NBest:
         starts = np.cumsum([0, *(len(table.strings) for table in tables)])
         joined: dict[str, Any] = {}
         for name, (kind, _) in _COLUMNS.items():
+            if kind == "table":
+                continue
             sizes = [len(table if kind == "sentence" else table.features) for table in tables]
             columns = [getattr(table, name) for table in tables]
             joined[name] = cols.joined(name, columns, origins, sizes if fill_missing else None)
@@ -595,10 +592,11 @@ class NBest:
         parts: dict[str, Any] = {
             name: cols.take(getattr(self, name), selections[kind])
             for name, (kind, _) in _COLUMNS.items()
+            if kind in selections
         }
         index, strings = cols.compact_strings(parts.pop("string_index"), self.strings)
         offsets = cols.offsets_of(sizes)
-        return replace(self, offsets=offsets, string_index=index, strings=strings, **parts)
+        return _changed(self, offsets=offsets, string_index=index, strings=strings, **parts)
 
     def with_references(self, references: cols.AnyReferences) -> NBest:
         """Return the same lists with other references.
@@ -618,7 +616,7 @@ class NBest:
             references = [by_id.get(cols.id_key(identifier), ()) for identifier in self.ids]
             if not any(references):
                 raise cols.no_common_id(self.origin, "the references", by_id)
-        return replace(self, references=cols.references(references))
+        return _changed(self, references=cols.references(references))
 
     def with_sources(self, sources: Iterable[str]) -> NBest:
         """Return the same lists with one source text for each sentence.
@@ -626,7 +624,7 @@ class NBest:
         Raises:
             DataError: if there are not as many as sentences.
         """
-        return replace(self, sources=cols.texts(sources))
+        return _changed(self, sources=cols.texts(sources))
 
     def with_extras(self, **columns: Any) -> NBest:
         """Return the same lists with other columns: arrays, or sequences kept as tuples.
@@ -635,7 +633,7 @@ class NBest:
         >>> lists.with_extras(gain=np.array([0.5, 1.0]))[0].extras["gain"]
         array([0.5, 1. ])
         """
-        return replace(self, extras={**self.extras, **columns})
+        return _changed(self, extras={**self.extras, **columns})
 
     def with_sentence_extras(self, **columns: Any) -> NBest:
         """Return the same lists with other columns of one value per sentence.
@@ -643,7 +641,7 @@ class NBest:
         Raises:
             DataError: if there are not as many values as sentences.
         """
-        return replace(self, sentence_extras={**self.sentence_extras, **columns})
+        return _changed(self, sentence_extras={**self.sentence_extras, **columns})
 
     def with_sentences_of(self, other: NBest) -> NBest:
         """Return these lists with all columns of sentences, such as references, of other lists.
@@ -665,7 +663,7 @@ class NBest:
             for name, (kind, _) in _COLUMNS.items()
             if kind == "sentence"
         }
-        return replace(self, **values)
+        return _changed(self, **values)
 
     def with_features(self, names: str | Sequence[str], columns: npt.ArrayLike) -> NBest:
         """Return the same lists with more features, after the existing ones.
@@ -691,7 +689,9 @@ class NBest:
             problem = f"there is a feature {existing[0]} already: use another name"
             raise DataError(problem, self.origin, parameter="names", code="duplicate")
         features = np.concatenate([self.features, table], axis=1)
-        return replace(self, features=features, feature_names=(*self.feature_names, *added))
+        extended = _changed(self, features=features, feature_names=(*self.feature_names, *added))
+        _check_values(extended)
+        return extended
 
     def without_features(self, names: str | Iterable[str]) -> NBest:
         """Return the same lists without some features, given by name or by label.
@@ -715,7 +715,7 @@ class NBest:
         changed: dict[str, Any] = {name: None for name in columns if name in _CAN_LACK}
         for group in ("extras", "sentence_extras"):
             changed[group] = {n: c for n, c in getattr(self, group).items() if n not in columns}
-        return replace(self, **changed)
+        return _changed(self, **changed)
 
     def scores(self, weights: npt.ArrayLike | Mapping[str, float]) -> Float64:
         """Return λ·h, (hypotheses,), for weights by name, or in the order of the columns.
@@ -897,7 +897,7 @@ def demote_to_extras(nbest: NBest, columns: Iterable[str]) -> NBest:
     if not moved:
         return nbest
     kept = [k for k, name in enumerate(names) if name not in moved]
-    return replace(_features_at(nbest, kept), extras={**nbest.extras, **moved})
+    return _changed(_features_at(nbest, kept), extras={**nbest.extras, **moved})
 
 
 def _with_columns_of_all(tables: Sequence[NBest]) -> list[NBest]:
@@ -947,11 +947,13 @@ def _features_at(nbest: NBest, places: list[int]) -> NBest:
     if names == nbest.feature_names:
         return nbest
     features = np.ascontiguousarray(nbest.features[:, places])
-    return replace(nbest, features=features, feature_names=names)
+    return _changed(nbest, features=features, feature_names=names)
 
 
-#: Name of each column -> `hypothesis` or `sentence`, and the function that converts its values.
+#: Name of each column -> `hypothesis`, `sentence` or `table`, and what converts its values.
 _COLUMNS: dict[str, tuple[str, Any]] = {
+    "offsets": ("table", cols.frozen(np.int64, "offsets")),
+    "feature_names": ("table", _names),
     "features": ("hypothesis", cols.frozen(np.float32, "features")),
     "sentence_ids": ("sentence", cols.frozen(np.int64, "sentence_ids")),
     "string_index": ("hypothesis", cols.frozen(np.int32, "string_index")),
@@ -980,6 +982,23 @@ def _optional(nbest: NBest) -> list[tuple[str, str, Column]]:
     return [entry for entry in [*single, *of_rows, *of_lists] if entry[2] is not None]
 
 
+def _changed(nbest: NBest, **columns: Any) -> NBest:
+    """Return a table with other columns; values of features and totals are not checked again."""
+    table = object.__new__(NBest)
+    values = {f.name: getattr(nbest, f.name) for f in fields(nbest)}  # not what is cached
+    vars(table).update(values, **columns)
+    _convert(table, columns)
+    return table
+
+
+def _convert(nbest: NBest, names: Collection[str]) -> None:
+    """Convert some columns to their types, and check that all columns fit together."""
+    for name, (_, convert) in _COLUMNS.items():
+        if name in names and getattr(nbest, name) is not None:
+            object.__setattr__(nbest, name, convert(getattr(nbest, name)))
+    _check_shapes(nbest)
+
+
 def _check_shapes(nbest: NBest) -> None:
     if nbest.sentence_ids.ndim != 1:
         problem = "sentence_ids must be one integer for each sentence"
@@ -990,8 +1009,6 @@ def _check_shapes(nbest: NBest) -> None:
     if not (ragged and valid and len(nbest.string_index) == rows):
         problem = "the columns of an n-best table disagree in shape"
         raise DataError(problem, nbest.origin, code="wrong-length")
-    if rows and not 0 <= nbest.string_index.min() <= nbest.string_index.max() < len(nbest.strings):
-        raise DataError("a hypothesis has no text", nbest.origin, code="mismatch")
     if len(set(nbest.feature_names)) != len(nbest.feature_names):
         raise DataError("two features have the same name", nbest.origin, code="duplicate")
     together = "".join(nbest.feature_names)
@@ -1013,7 +1030,10 @@ def _check_shapes(nbest: NBest) -> None:
             raise DataError(problem, nbest.origin, parameter=name, code="wrong-length")
 
 
-def _check_finite(nbest: NBest) -> None:
+def _check_values(nbest: NBest) -> None:
+    index = nbest.string_index
+    if len(index) and not 0 <= index.min() <= index.max() < len(nbest.strings):
+        raise DataError("a hypothesis has no text", nbest.origin, code="mismatch")
     finite = np.isfinite(nbest.features)
     if not finite.all():
         row, column = np.argwhere(~finite)[0]

@@ -30,11 +30,11 @@ from typing import Any
 
 import numpy as np
 
+from bpa_ppl.arrays import Float64
 from bpa_ppl.component import Count
 from bpa_ppl.formats.base import NBestFormat
 from bpa_ppl.formats.numbers import all_finite, lines_of_numbers
 from bpa_ppl.formats.streams import InputFile, decoded_lines, line_count
-from bpa_ppl.nbest import Float64
 from bpa_ppl.rows import Columns, ReadOptions
 from bpa_ppl.rows.base import TOO_LARGE
 from bpa_ppl.rows.names import ID, REFERENCE, SOURCE, TEXT

@@ -15,10 +15,10 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
+from bpa_ppl.arrays import Float32, Int32, Int64
 from bpa_ppl.compiling import compiled
 from bpa_ppl.formats.moses_lines import WORD_SCORES, Block, LineParser, pattern_of
 from bpa_ppl.formats.streams import line_count
-from bpa_ppl.nbest import Float32, Int32, Int64
 from bpa_ppl.rows.readers import values_of
 
 UInt8 = npt.NDArray[np.uint8]

@@ -11,12 +11,12 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from bpa_ppl.arrays import Float32, Int32, Int64
 from bpa_ppl.columns import counted
 from bpa_ppl.errors import quoted
 from bpa_ppl.formats.numbers import all_finite
 from bpa_ppl.formats.streams import decoded, decoded_lines, line_count
 from bpa_ppl.labels import expand
-from bpa_ppl.nbest import Float32, Int32, Int64
 from bpa_ppl.notes import warn_user
 from bpa_ppl.rows import Columns, ReadOptions
 from bpa_ppl.rows.names import ID, TEXT, TOTAL
@@ -187,9 +187,11 @@ class LineParser:
             rows = [self._row(lines[n - first], n) for n in numbers]
             ids[places] = [row.id for row in rows]
             values[:, places] = self._numbers(rows, numbers).T
-            index[places] = len(strings) + np.arange(len(rows))
             texts = decoded_lines([row.text for row in rows], self.options.origin, numbers)
-            strings = strings + texts
+            read = dict(zip(places.tolist(), texts, strict=True))
+            pairs = enumerate(index.tolist())
+            strings = [read[n] if n in read else strings[i] for n, i in pairs]
+            index = np.arange(len(strings), dtype=np.int32)
             for k, column in enumerate(extras.values()):
                 for number, row in zip(numbers, rows, strict=True):
                     column[number - first] = row.extras[k]

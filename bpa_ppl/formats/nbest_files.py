@@ -247,11 +247,19 @@ def _read(
     """
     with closing(file):
         reader = _format_of(file, reader)
-        options = options._replace(names=ColumnNames(reader.column_names(), options.origin))
-        flags = {"nan_is_missing": reader.nan_is_missing, "typed": reader.typed}
-        schema = SchemaReader(options, **flags, texts=reader.texts)
-        with closing(_columns(reader, file, options)) as columns:
+        schema = schema_of(reader, options)
+        with closing(_columns(reader, file, schema.options)) as columns:
             yield from Gatherer(schema, lines, empty).tables(columns, chunk)
+
+
+def schema_of(reader: NBestFormat, options: ReadOptions) -> SchemaReader:
+    """Return what checks the columns of one file of a format."""
+    return SchemaReader(
+        options._replace(names=ColumnNames(reader.column_names(), options.origin)),
+        nan_is_missing=reader.nan_is_missing,
+        typed=reader.typed,
+        texts=reader.texts,
+    )
 
 
 def _columns(

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, TextIO
 import numpy as np
 import numpy.typing as npt
 
+from bpa_ppl.arrays import Float64
 from bpa_ppl.component import CountOrNone
 from bpa_ppl.errors import DataError, UsageError, quoted
 from bpa_ppl.formats.base import NBestFormat
@@ -29,7 +30,7 @@ from bpa_ppl.formats.streams import (
     unpacked_name,
 )
 from bpa_ppl.labels import expand, repeated
-from bpa_ppl.nbest import Float64, NBest
+from bpa_ppl.nbest import NBest
 from bpa_ppl.rows import Columns, ReadOptions
 from bpa_ppl.rows.names import ID, TEXT
 from bpa_ppl.rows.schema import looks_numeric

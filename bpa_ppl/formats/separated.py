@@ -19,13 +19,14 @@ from typing import Any, ClassVar, TextIO
 
 import numpy as np
 
+from bpa_ppl.arrays import Float64, Int64
 from bpa_ppl.columns import counted
 from bpa_ppl.errors import DataError, quoted
 from bpa_ppl.formats.base import TableFormat
 from bpa_ppl.formats.numbers import printed
 from bpa_ppl.formats.streams import InputFile, ahead, arrow_file, decoded, line_count
 from bpa_ppl.labels import repeated
-from bpa_ppl.nbest import Float64, Int64, NBest
+from bpa_ppl.nbest import NBest
 from bpa_ppl.notes import warn_user
 from bpa_ppl.rows import Columns, ReadOptions
 from bpa_ppl.rows.base import TOO_LARGE

@@ -22,12 +22,13 @@ from typing import Any, ClassVar, TextIO
 
 import numpy as np
 
+from bpa_ppl.arrays import Int64
 from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.formats.base import NBestFormat
 from bpa_ppl.formats.jsonl import json_values
 from bpa_ppl.formats.streams import InputFile
 from bpa_ppl.labels import expand
-from bpa_ppl.nbest import Int64, NBest
+from bpa_ppl.nbest import NBest
 from bpa_ppl.notes import warn_user
 from bpa_ppl.rows import Columns, ReadOptions
 from bpa_ppl.rows.schema import NUMBER, kind_of, shown

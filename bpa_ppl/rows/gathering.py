@@ -6,15 +6,15 @@ import sys
 import unicodedata
 from collections import defaultdict
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from functools import partial
 from itertools import chain, count, pairwise
 from typing import Any, Literal
 
 import numpy as np
 
+from bpa_ppl.arrays import Float32, Int32, Int64
 from bpa_ppl.columns import counted, is_missing, missing_value_notes
 from bpa_ppl.errors import DataError
-from bpa_ppl.nbest import Float32, Int32, Int64, NBest
+from bpa_ppl.nbest import NBest
 from bpa_ppl.notes import warn_user
 from bpa_ppl.rows.base import Columns, SentenceLines
 from bpa_ppl.rows.names import ID, REFERENCE, SOURCE, TOTAL
@@ -274,11 +274,12 @@ class Gatherer:
                 if not any(other.startswith(f"{name}.") for other in (*numbers, *extras)):
                     numbers[name] = np.full(count, np.nan, np.float32)
         self._hypotheses += count
-        features = dict[str, Float32]()
+        features, partial = dict[str, Float32](), dict[str, Float32]()
         for name, values in numbers.items():
             present = count - int(np.count_nonzero(np.isnan(values)))
             self._present[name] = self._present.get(name, 0) + present
-            (features if present == count else extras)[name] = values
+            (features if present == count else partial)[name] = values
+        extras |= sorted(partial.items())  # which does not depend on the parts
         totals = features.pop(TOTAL, None)
         table = np.empty((count, len(features)), np.float32)
         for place, values in enumerate(features.values()):
@@ -317,8 +318,8 @@ def _joined_columns(parts: Sequence[Mapping[str, Any]], sizes: Sequence[int]) ->
         columns = [part.get(name) for part in parts]
         pairs = zip(columns, sizes, strict=True)
         if any(isinstance(column, np.ndarray) for column in columns):
-            absent = partial(np.full, fill_value=np.nan, dtype=np.float32)
-            found[name] = np.concatenate([absent(n) if of is None else of for of, n in pairs])
+            nan = np.full(max(sizes), np.nan, np.float32)
+            found[name] = np.concatenate([nan[:n] if of is None else of for of, n in pairs])
         else:
             listed = ([None] * size if of is None else of for of, size in pairs)
             found[name] = tuple(chain.from_iterable(listed))

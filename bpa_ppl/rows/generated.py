@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from bpa_ppl import columns as cols
+from bpa_ppl.arrays import Float64, Int64
 from bpa_ppl.errors import DataError, UsageError, one_of, quoted
-from bpa_ppl.nbest import Float64, Int64, NBest
+from bpa_ppl.nbest import NBest
 from bpa_ppl.rows.base import TOO_LARGE, ReadOptions
 from bpa_ppl.rows.readers import gathered
 from bpa_ppl.rows.samples import (

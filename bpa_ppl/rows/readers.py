@@ -22,9 +22,10 @@ import numpy as np
 import numpy.typing as npt
 
 from bpa_ppl import columns as cols
+from bpa_ppl.arrays import Int64
 from bpa_ppl.errors import DataError, UsageError, one_of, quoted
 from bpa_ppl.labels import label_of, repeated
-from bpa_ppl.nbest import Int64, NBest
+from bpa_ppl.nbest import NBest
 from bpa_ppl.rows.base import Columns, ReadOptions, SentenceLines
 from bpa_ppl.rows.gathering import Gatherer
 from bpa_ppl.rows.names import (

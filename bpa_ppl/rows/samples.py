@@ -17,9 +17,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from bpa_ppl.arrays import Float64, Int32, Int64
 from bpa_ppl.columns import counted, intern
 from bpa_ppl.errors import DataError, UsageError, quoted
-from bpa_ppl.nbest import Float64, Int32, Int64
 from bpa_ppl.notes import log_info, warn_user
 from bpa_ppl.rows.base import Columns
 from bpa_ppl.rows.names import ID, OF_SENTENCE, SOURCE, TEXT

@@ -34,10 +34,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from bpa_ppl.arrays import Float32, Int32, Int64
 from bpa_ppl.columns import Which, id_key, is_missing, take
 from bpa_ppl.errors import DataError, UsageError, printable, quoted
 from bpa_ppl.labels import label_of
-from bpa_ppl.nbest import Float32, Int32, Int64
 from bpa_ppl.notes import warn_user
 from bpa_ppl.rows.base import Columns, ReadOptions
 from bpa_ppl.rows.names import (

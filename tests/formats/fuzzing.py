@@ -17,15 +17,18 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache, partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from bpa_ppl import NBest, iter_nbest, read_nbest, read_weights
 from bpa_ppl.errors import BpaError, BpaWarning, DataError
-from bpa_ppl.formats.base import NBestFormat, ReadOptions
+from bpa_ppl.formats.base import NBestFormat
+from bpa_ppl.formats.nbest_files import schema_of
 from bpa_ppl.registry import NBEST_FORMATS, WEIGHT_FORMATS
-from bpa_ppl.rows.gathering import joined
+from bpa_ppl.rows import ReadOptions
+from bpa_ppl.rows.gathering import _joined
 
 GOLDEN = Path(__file__).parent / "golden"
 ACCEPTED, REFUSED = "accepted", "refused"
@@ -34,6 +37,8 @@ LIMIT = 60.0  # seconds for one input, most of which take milliseconds
 DERIVED = {"fairseq", "openai"}
 #: A feature that a line does not print is 0.
 SPARSE = {"cdec"}
+#: The file does not consist of lines, or is a folder.
+BINARY = {"parquet", "espnet"}
 #: The first line names the columns.
 HEADED = {"csv", "tsv"}
 
@@ -203,7 +208,7 @@ class Subject(NamedTuple):
     @property
     def of_lines(self) -> bool:
         """Whether the damaged file is one of lines."""
-        return type(self.format).rows is NBestFormat.rows and not self.damaged.endswith(".npy")
+        return not self.damaged.endswith(".npy") and self.name.split()[0] not in BINARY
 
     def place(self, folder: Path, content: bytes) -> Path:
         """Write the files into a folder and return the one to be read."""
@@ -449,13 +454,12 @@ def _same_in_blocks(format: NBestFormat, start: bytes, content: bytes, path: Pat
 
 
 def _rows(format: NBestFormat, blocks: list[bytes], path: Path) -> dict[str, Any]:
-    parts = list(format.parse(blocks, ReadOptions(str(path))))
-    rows = joined(parts)
+    schema = schema_of(format, ReadOptions(str(path)))
+    file: Any = SimpleNamespace(blocks=lambda: iter(blocks))
+    rows = _joined([schema.rows(of) for of in format.columns(file, schema.options)])
     columns = rows._asdict()
-    extras, of_sentences = columns.pop("extras"), columns.pop("sentence_extras")
-    return _comparable(
-        **columns, **extras, **{f"sentence.{n}": of_sentences[n] for n in of_sentences}
-    )
+    groups = [columns.pop(name) for name in ("numbers", "extras", "sentences")]
+    return _comparable(**columns, **{f"{k} {n}": of[n] for k, of in enumerate(groups) for n in of})
 
 
 def _all_printed(tried: Subject, content: bytes, values: np.ndarray) -> None:

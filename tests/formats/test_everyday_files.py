@@ -22,7 +22,7 @@ def lines(*records: dict[str, Any]) -> list[str]:
     return [json.dumps(record) for record in records]
 
 
-@pytest.mark.usefixtures("blocks")
+@pytest.mark.usefixtures("small_blocks")
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
 @pytest.mark.parametrize("mark", ["", "\ufeff"])
 def test_semicolons_and_decimal_commas(write: Write, end: str, mark: str) -> None:
@@ -40,7 +40,7 @@ def test_semicolons_and_decimal_commas(write: Write, end: str, mark: str) -> Non
 
 
 @pytest.mark.filterwarnings("ignore:.*separated by")
-@pytest.mark.usefixtures("blocks")
+@pytest.mark.usefixtures("small_blocks")
 @pytest.mark.parametrize("rows", [1, 120])
 @pytest.mark.parametrize(
     ("first", "number", "parameter"),
@@ -60,7 +60,7 @@ def test_numbers_with_both_marks(
         read_nbest(write("id;text;lm", *lines, f"{rows};b;{number}"))
 
 
-@pytest.mark.usefixtures("blocks")
+@pytest.mark.usefixtures("small_blocks")
 @pytest.mark.parametrize("separator", [",", "\t", ";"])
 @pytest.mark.filterwarnings("ignore:.*separated by")
 def test_lines_of_empty_cells_are_left_out(write: Write, separator: str) -> None:
@@ -96,7 +96,7 @@ def test_candidates_that_are_texts(write: Write) -> None:
         read_nbest(write(*lines({"candidates": ["a", {"text": "b"}]})))
 
 
-@pytest.mark.usefixtures("blocks")
+@pytest.mark.usefixtures("small_blocks")
 @pytest.mark.parametrize("nothing", [{"candidates": []}, {"candidates": None}, {}])
 def test_sentences_without_candidates(write: Write, nothing: dict[str, Any]) -> None:
     records = [

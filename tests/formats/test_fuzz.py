@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import fuzzing
@@ -13,10 +13,10 @@ import pytest
 from fuzzing import Failure
 
 from bpa_ppl.errors import DataError
-from bpa_ppl.formats.base import ReadOptions
 from bpa_ppl.formats.moses import Moses
+from bpa_ppl.formats.streams import InputFile
 from bpa_ppl.registry import WEIGHT_FORMATS
-from bpa_ppl.rows import Rows
+from bpa_ppl.rows import Columns, ReadOptions
 
 INPUTS = 40  # of each format
 
@@ -56,19 +56,20 @@ class Careless(Moses, frozen=True):
 
     fault: str = ""
 
-    def parse(self, blocks: Iterable[bytes], options: ReadOptions) -> Iterator[Rows]:
-        for number, rows in enumerate(super().parse(blocks, options)):
+    def columns(self, file: InputFile, options: ReadOptions) -> Iterator[Columns]:
+        for number, columns in enumerate(super().columns(file, options)):
+            values = columns.hypotheses["LM0"]
             if self.fault == "another exception":
                 raise IndexError("list index out of range")
             if self.fault == "another number":
-                rows = rows._replace(features=np.nextafter(rows.features, np.float32(9)))
+                values = np.nextafter(values, np.float32(9))
             elif self.fault == "another number in later blocks" and number:
-                rows = rows._replace(features=rows.features * 2)
+                values = values * 2
             elif self.fault == "no file":
                 raise DataError("it is bad", "somewhere")
             while self.fault == "a hang":
                 pass
-            yield rows
+            yield columns._replace(hypotheses={**columns.hypotheses, "LM0": values})
 
 
 @pytest.mark.parametrize(

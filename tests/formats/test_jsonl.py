@@ -82,7 +82,7 @@ def test_ids_that_are_texts_are_counted_and_kept(write: Write) -> None:
         read_nbest(again)
 
 
-@pytest.mark.usefixtures("blocks")
+@pytest.mark.usefixtures("small_blocks")
 @pytest.mark.parametrize("ids", ["d", 7])
 @pytest.mark.parametrize("more", [[{"text": "a", "lm": 1}], []])
 def test_sentences_next_to_each_other_have_different_ids(
@@ -96,7 +96,7 @@ def test_sentences_next_to_each_other_have_different_ids(
             read(path)
 
 
-@pytest.mark.usefixtures("blocks")
+@pytest.mark.usefixtures("small_blocks")
 def test_integers_with_zeros_before_them(write: Write) -> None:
     """`01` is the number 1, and as a text another id than `1`."""
     numbers = [("id,text,lm", "01,a,1", "1,b,1"), ("01 ||| a ||| lm= 1", "1 ||| b ||| lm= 1")]
@@ -152,7 +152,7 @@ WRONG = [
 ]
 
 
-@pytest.mark.usefixtures("blocks")
+@pytest.mark.usefixtures("small_blocks")
 @pytest.mark.parametrize(("record", "value"), WRONG)
 def test_what_is_wrong_is_named_with_line_and_field(write: Write, record: Any, value: str) -> None:
     path = write(*lines(GOOD, {**GOOD, "id": 3}, record))

@@ -119,7 +119,7 @@ def test_bad_files_of_scores_are_named(
     assert "acwt" in str(refused.value)
 
 
-@pytest.mark.usefixtures("blocks")
+@pytest.mark.usefixtures("small_blocks")
 def test_a_key_that_occurs_twice_is_named(write: Write) -> None:
     lines = [f"u{k}-{rank} -{k}.5 A" for k in range(9) for rank in (2, 1)]
     with raises(DataError, "duplicate", line=19, match="the key 'u3-1' occurs twice"):

@@ -103,7 +103,7 @@ WAYS = [
 ]
 
 
-@pytest.mark.usefixtures("blocks")
+@pytest.mark.usefixtures("small_blocks")
 @pytest.mark.parametrize("way", WAYS)
 def test_a_number_that_is_missing_for_some_is_an_extra(write: Write, way: str) -> None:
     with pytest.warns(BpaWarning, match=NOTE) as notes:
@@ -119,7 +119,7 @@ def test_a_number_that_is_missing_for_some_is_an_extra(write: Write, way: str) -
     assert nbest.sizes.tolist() == [2, 2, 2]
 
 
-@pytest.mark.usefixtures("blocks")
+@pytest.mark.usefixtures("small_blocks")
 @pytest.mark.parametrize("way", [way for way in WAYS if way.split()[0] in ("nested", "csv")])
 def test_tables_of_a_stream_have_the_features_that_are_whole_there(write: Write, way: str) -> None:
     with pytest.warns(BpaWarning):
@@ -135,7 +135,7 @@ def test_tables_of_a_stream_have_the_features_that_are_whole_there(write: Write,
     np.testing.assert_array_equal(joined.extras["mqm"], [np.nan, 0, -5, -1])
 
 
-@pytest.mark.usefixtures("blocks")
+@pytest.mark.usefixtures("small_blocks")
 @pytest.mark.filterwarnings("ignore:.*missing for:bpa_ppl.errors.BpaWarning")
 def test_the_order_of_columns_does_not_depend_on_blocks(write: Write) -> None:
     scores: list[dict[str, Any]] = [
@@ -149,7 +149,7 @@ def test_the_order_of_columns_does_not_depend_on_blocks(write: Write) -> None:
     assert list(nbest.extras) == ["a", "of.a", "of.b", "of.c", "z"]
 
 
-@pytest.mark.usefixtures("blocks")
+@pytest.mark.usefixtures("small_blocks")
 @pytest.mark.parametrize("level", ["candidates", "sentences"])
 @pytest.mark.parametrize("value", [1, "x"])
 def test_a_control_character_in_the_name_of_a_column(
@@ -165,7 +165,7 @@ def test_a_control_character_in_the_name_of_a_column(
             read(path)
 
 
-@pytest.mark.usefixtures("blocks")
+@pytest.mark.usefixtures("small_blocks")
 @pytest.mark.parametrize("order", [1, -1])
 @pytest.mark.parametrize(
     ("value", "match"),
@@ -261,7 +261,7 @@ OTHERS = {
 }
 
 
-@pytest.mark.usefixtures("blocks")
+@pytest.mark.usefixtures("small_blocks")
 @pytest.mark.parametrize("place", [0, 3, 5])
 def test_other_fields_of_some_candidates_are_extras(write: Write, place: int) -> None:
     rows = [(s, dict(of)) for s, of in PARTLY]
@@ -275,7 +275,7 @@ def test_other_fields_of_some_candidates_are_extras(write: Write, place: int) ->
     assert nbest.feature_names == ("lm",)
 
 
-@pytest.mark.usefixtures("blocks")
+@pytest.mark.usefixtures("small_blocks")
 @pytest.mark.parametrize("place", [0, 1, 2])
 def test_fields_of_some_sentences_are_extras(write: Write, place: int) -> None:
     fields = {
@@ -295,7 +295,7 @@ def test_fields_of_some_sentences_are_extras(write: Write, place: int) -> None:
     }
 
 
-@pytest.mark.usefixtures("blocks")
+@pytest.mark.usefixtures("small_blocks")
 def test_the_long_form_states_what_belongs_to_a_sentence_once(write: Write) -> None:
     lines = [
         {"id": 0, "text": "a", "lm": 1},
@@ -312,7 +312,7 @@ def test_the_long_form_states_what_belongs_to_a_sentence_once(write: Write) -> N
         read_nbest(write(*map(json.dumps, lines)))
 
 
-@pytest.mark.usefixtures("blocks")
+@pytest.mark.usefixtures("small_blocks")
 @pytest.mark.parametrize("none", [{"references": []}, {"references": None}, {}])
 def test_sentences_without_references(write: Write, none: dict[str, Any]) -> None:
     lines = list(map(json.loads, nested([(s, {**of, "mqm": 0}) for s, of in PARTLY], None)))
@@ -323,7 +323,7 @@ def test_sentences_without_references(write: Write, none: dict[str, Any]) -> Non
     assert read_nbest(write(*map(json.dumps, unknown))).references is None
 
 
-@pytest.mark.usefixtures("blocks")
+@pytest.mark.usefixtures("small_blocks")
 @pytest.mark.parametrize("place", range(6))
 @pytest.mark.parametrize(
     ("fields", "value"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, ClassVar, TextIO
 
@@ -13,7 +13,7 @@ from raising import raises
 from bpa_ppl import NBest, iter_nbest, read_nbest, read_weights, write_nbest, write_weights
 from bpa_ppl.component import Count
 from bpa_ppl.errors import DataError, UsageError
-from bpa_ppl.formats.base import NBestFormat, ReadOptions, Rows, WeightFormat
+from bpa_ppl.formats import NBestFormat, ReadOptions, WeightFormat
 from bpa_ppl.nbest import Float64
 from bpa_ppl.registry import NBEST_FORMATS, WEIGHT_FORMATS
 
@@ -21,52 +21,40 @@ Write = Callable[..., Path]
 
 
 class Toy(NBestFormat, frozen=True):
-    """`#toy` in the first line, then id, text, feature, total, spans and confidence by tabs."""
+    """`#toy` in the first line, then id, text, feature, total and spans by tabs."""
 
     digits: Count = 17
 
     def detect(self, first_line: bytes) -> bool:
         return first_line.startswith(b"#toy")
 
-    def parse(self, blocks: Iterable[bytes], options: ReadOptions) -> Iterator[Rows]:
-        first = 1
-        for block in blocks:
-            lines = block.decode().splitlines()
-            cells = [line.split("\t") for line in lines if not line.startswith("#")]
-            yield Rows(
-                names=("Toy0",),
-                ids=np.array([int(row[0]) for row in cells], dtype=np.int64),
-                lines=np.arange(first + len(lines) - len(cells), first + len(lines)),
-                features=np.array([[float(row[2])] for row in cells], dtype=np.float32),
-                totals=np.array([float(row[3]) for row in cells], dtype=np.float32),
-                strings=[row[1] for row in cells],
-                string_index=np.arange(len(cells), dtype=np.int32),
-                extras=self.extras(cells),
-            )
-            first += len(lines)
+    def records(self, lines: Iterator[str], options: ReadOptions) -> Iterator[dict[str, Any]]:
+        for line in lines:
+            if not line.startswith("#"):
+                identifier, text, value, total, spans = line.split("\t")
+                numbers = {"Toy0": float(value), "total": float(total)}
+                more = self.extras(int(identifier), spans.split())
+                yield {"id": int(identifier), "text": text, **numbers, **more}
 
-    def extras(self, cells: list[list[str]]) -> dict[str, Any]:
-        return {
-            "spans": [tuple(row[4].split()) for row in cells],
-            "confidence": np.array([float(row[5]) for row in cells]),
-        }
+    def extras(self, identifier: int, spans: list[str]) -> dict[str, Any]:
+        return {"spans": tuple(spans)}
 
     def write(self, nbest: NBest, file: TextIO) -> None:
         file.write("#toy\n")
-        spans, confidence = nbest.extras["spans"], nbest.extras["confidence"]
+        spans = nbest.extras["spans"]
         assert nbest.totals is not None
         for s, identifier in enumerate(nbest.sentence_ids):
             for h in range(nbest.rows(s).start, nbest.rows(s).stop):
                 numbers = (nbest.features[h, 0], nbest.totals[h])
                 cells = (*(f"{x:.{self.digits}g}" for x in numbers), " ".join(spans[h]))
-                print(identifier, nbest.text(h), *cells, confidence[h], sep="\t", file=file)
+                print(identifier, nbest.text(h), *cells, sep="\t", file=file)
 
 
 class Forgetful(Toy, frozen=True):
     """Has the spans of odd sentences alone."""
 
-    def extras(self, cells: list[list[str]]) -> dict[str, Any]:
-        return super().extras(cells) if int(cells[0][0]) % 2 else {}
+    def extras(self, identifier: int, spans: list[str]) -> dict[str, Any]:
+        return super().extras(identifier, spans) if identifier % 2 else {}
 
 
 class ToyWeights(WeightFormat, frozen=True):
@@ -96,7 +84,7 @@ def registered() -> Iterator[None]:
 
 def line(identifier: int, number: int) -> str:
     row = f"{identifier}\ttext {number % 3}\t{number}\t{-number}"
-    return f"{row}\t{' '.join(map(str, range(number)))}\t{number / 4}"
+    return f"{row}\t{' '.join(map(str, range(number)))}"
 
 
 @pytest.fixture
@@ -109,9 +97,6 @@ def path(write: Write) -> Path:
 def assert_toy(nbest: NBest) -> None:
     """Assert that each value of each column is that of its hypothesis."""
     numbers = nbest.features[:, 0].astype(int).tolist()
-    confidence = nbest.extras["confidence"]
-    assert isinstance(confidence, np.ndarray)
-    assert confidence.tolist() == [number / 4 for number in numbers]
     assert nbest.extras["spans"] == tuple(tuple(map(str, range(number))) for number in numbers)
     assert [nbest.text(h) for h in range(len(numbers))] == [f"text {n % 3}" for n in numbers]
 
@@ -125,7 +110,7 @@ def test_it_is_found_by_content(path: Path) -> None:
     assert repr(nbest).startswith("NBest(4 sentences, 10 hypotheses, 1 feature, totals, references")
 
 
-@pytest.mark.usefixtures("blocks")
+@pytest.mark.usefixtures("small_blocks")
 @pytest.mark.parametrize("chunk", [1, 2, 3, 9])
 def test_it_is_read_as_a_stream(path: Path, chunk: int) -> None:
     parts = list(iter_nbest(path, chunk=chunk, format="toy"))
@@ -142,9 +127,8 @@ def test_it_is_written_by_name_and_with_settings(path: Path, tmp_path: Path) -> 
     assert_toy(again)
     assert again.totals is not None
     assert again.totals.tolist() == nbest.totals.tolist()  # type: ignore[union-attr]
-    scored = read_nbest(path).with_extras(confidence=np.zeros(10))
-    write_nbest(scored, tmp_path / "short", {"Toy0": 1 / 3}, format=Toy(digits=2))
-    assert (tmp_path / "short").read_text().splitlines()[2] == "1\ttext 1\t1\t0.33\t0\t0.0"
+    write_nbest(nbest, tmp_path / "short", {"Toy0": 1 / 3}, format=Toy(digits=2))
+    assert (tmp_path / "short").read_text().splitlines()[2] == "1\ttext 1\t1\t0.33\t0"
     with raises(UsageError, "unknown-name", parameter="format"):
         write_nbest(nbest, tmp_path / "other", format="xml")
     assert not (tmp_path / "other").exists()
@@ -156,14 +140,28 @@ def test_a_format_with_its_settings_is_read_with_them(path: Path) -> None:
         read_nbest(path, format=Toy)  # type: ignore[arg-type]
 
 
-@pytest.mark.usefixtures("small_blocks")
 def test_columns_that_come_and_go(path: Path) -> None:
     whole, nbest = (read_nbest(path, format=kind()) for kind in (Toy, Forgetful))
     assert nbest.features.tolist() == whole.features.tolist()
     of = np.repeat(whole.sentence_ids, whole.sizes).tolist()
-    for name in ("spans", "confidence"):
-        expected = [v if s % 2 else None for s, v in zip(of, whole.extras[name], strict=True)]
-        assert list(nbest.extras[name]) == expected
+    expected = [v if s % 2 else None for s, v in zip(of, whole.extras["spans"], strict=True)]
+    assert list(nbest.extras["spans"]) == expected
+
+
+@pytest.mark.usefixtures("small_blocks")
+@pytest.mark.parametrize(
+    ("wrong", "code"),
+    [("1\ta", "bad-line"), ("1\ta\tx\t1\t0", "bad-line"), (b"\xff\n", "bad-encoding")],
+)
+def test_a_line_that_cannot_be_read_is_named(write: Write, wrong: str | bytes, code: str) -> None:
+    with raises(DataError, code, line=3):
+        read_nbest(write("#toy", line(0, 1), wrong, line(1, 2)))
+
+
+def test_many_sentences_become_columns_in_parts(write: Write) -> None:
+    lists = read_nbest(write("#toy", *(line(n // 2, n % 5) for n in range(3000))))
+    assert (len(lists), len(lists.strings)) == (1500, 3)
+    assert lists.features[:, 0].tolist() == [n % 5 for n in range(3000)]
 
 
 def test_sources_belong_to_ids(path: Path, write: Write) -> None:

@@ -60,7 +60,7 @@ def check_groups(lists: NBest) -> None:
         assert lists.references[s] == (f"the {identifier}",)
 
 
-@pytest.mark.usefixtures("blocks")
+@pytest.mark.usefixtures("small_blocks")
 @pytest.mark.parametrize("kind", FILES)
 def test_rows_are_grouped_by_sentence(kind: str, tmp_path: Path) -> None:
     path = tmp_path / f"lists.{kind}"

@@ -46,7 +46,7 @@ def test_cells_are_quoted_as_by_the_csv_module(write: Write) -> None:
         assert nbest.features[:, 0].tolist() == [1, 2, 3, 4, 5, 6]
 
 
-@pytest.mark.usefixtures("blocks")
+@pytest.mark.usefixtures("small_blocks")
 @pytest.mark.parametrize("end", ["", "\r"])
 def test_cells_of_tsv_are_not_quoted(write: Write, end: str) -> None:
     texts = ['"Yes" he said', '"a', "b", '"c', '""', 'say ""', '"Yes."'] * 12
@@ -56,7 +56,7 @@ def test_cells_of_tsv_are_not_quoted(write: Write, end: str) -> None:
     assert nbest.features[:, 0].tolist() == list(range(len(texts)))
 
 
-@pytest.mark.usefixtures("blocks")
+@pytest.mark.usefixtures("small_blocks")
 def test_cells_of_tsv_that_look_quoted_are_noted(write: Write, tmp_path: Path) -> None:
     path = write("id\ttext\tlm", "0\ta\t1", '0\t"""Yes"" he said"\t2', '0\t"a ""b"""\t2')
     with pytest.warns(BpaWarning, match=f"^{path}:3: .* as tsv:quoted=true$") as notes:
@@ -74,7 +74,7 @@ def test_cells_of_tsv_that_look_quoted_are_noted(write: Write, tmp_path: Path) -
             write_nbest(broken, tmp_path / "other.tsv")
 
 
-@pytest.mark.usefixtures("blocks")
+@pytest.mark.usefixtures("small_blocks")
 @pytest.mark.parametrize("place", [0, 1, 59])
 def test_na_is_a_missing_value(write: Write, place: int) -> None:
     rows = [f"{k // 2},NA,{k},{k},ours" for k in range(60)]
