@@ -12,7 +12,7 @@ from typing import Any, ClassVar, TextIO
 import msgspec
 
 from bpa_ppl.component import Component
-from bpa_ppl.errors import DataError, UsageError
+from bpa_ppl.errors import BpaError, UsageError
 from bpa_ppl.formats.streams import AnyPath, InputFile, atomic_writer, decoded
 from bpa_ppl.labels import repeated
 from bpa_ppl.nbest import NBest
@@ -112,7 +112,7 @@ class NBestFormat(Component, frozen=True):
                 if candidates >= _AT_ONCE:
                     yield reader.columns(records, numbers)
                     records, numbers, candidates = [], [], 0
-        except DataError:
+        except BpaError:
             raise
         except (ValueError, LookupError) as error:
             problem = f"this line cannot be read ({error}): correct it"

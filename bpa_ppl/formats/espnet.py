@@ -19,15 +19,14 @@ from itertools import count, takewhile
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from bpa_ppl.columns import no_common_id
 from bpa_ppl.errors import DataError, quoted
 from bpa_ppl.formats.base import NBestFormat
 from bpa_ppl.formats.kaldi import SCORE, keyed_lines, references_by_key
 from bpa_ppl.formats.streams import InputFile, decoded
 from bpa_ppl.rows import Columns, ReadOptions
-from bpa_ppl.rows.names import ID, REFERENCE, TEXT
+from bpa_ppl.rows.names import CANDIDATES, ID, REFERENCE, TEXT
+from bpa_ppl.rows.readers import RecordReader
 
 _RANK, _TOKEN, _TOKENS = "{}best_recog", "token", "tokens"
 _FOLDER = re.compile(r"(\d{1,9})best_recog")
@@ -67,13 +66,14 @@ class Espnet(NBestFormat, frozen=True):
             problem = "not a folder of ESPnet's results: name the one that has 1best_recog or"
             raise options.error(f"{problem} output.1/1best_recog", code="unknown-format")
         references, has_reference = references_by_key(self.references), False
+        reader = RecordReader(options)
         for part in parts:
-            columns = _columns(part, options)
-            if self.references:
-                texts = list(map(references.get, columns.sentences[ID]))
-                has_reference = has_reference or any(text is not None for text in texts)
-                columns.sentences[REFERENCE] = texts
-            yield columns
+            records = _records(part, options)
+            for _, record in records if self.references else ():
+                record[REFERENCE] = references.get(record[ID])
+                has_reference = has_reference or record[REFERENCE] is not None
+            if records:
+                yield reader.columns([of for _, of in records], [line for line, _ in records])
         if self.references and not has_reference:
             raise no_common_id(options.origin, self.references, references)
 
@@ -91,8 +91,8 @@ def _parts(folder: Path) -> list[Path]:
     return sorted(found, key=lambda path: (numbers[path], path.name))
 
 
-def _columns(part: Path, options: ReadOptions) -> Columns:
-    """Return the hypotheses of one job, sentence by sentence."""
+def _records(part: Path, options: ReadOptions) -> list[tuple[int, dict[str, Any]]]:
+    """Return the line and the hypotheses of each utterance of one job."""
     folders = map(part.joinpath, map(_RANK.format, count(1)))
     ranks = list(takewhile(Path.is_dir, folders))
     for folder in part.iterdir():
@@ -101,32 +101,27 @@ def _columns(part: Path, options: ReadOptions) -> Columns:
             problem = f"there is {folder.name}, but no {_RANK.format(len(ranks) + 1)}"
             raise DataError(f"{problem}: give whole results", str(part), code="mismatch")
     texts = [keyed_lines(str(folder / TEXT)) for folder in ranks]
-    first = texts[0]
-    for folder, table in zip(ranks[1:], texts[1:], strict=True):
-        _require_keys(table, first, folder / TEXT, ranks[0] / TEXT)
-    # (utterance, rank) of each hypothesis, in the order of the first file.
-    chosen = [(key, n) for key in first for n, table in enumerate(texts) if key in table]
-    columns: dict[str, Any] = {TEXT: [""] * len(chosen)}
-    for name, read in ((SCORE, _number), (_TOKEN, _length)):
-        if not any((folder / name).is_file() for folder in ranks):
-            continue
-        values = []
-        tables = [keyed_lines(str(folder / name)) for folder in ranks]
-        for key, n in chosen:
-            if key not in tables[n]:
-                line = texts[n][key][1]
-                problem = f"{quoted(key)} is not in {ranks[n] / name}: give whole results"
-                raise DataError(problem, str(ranks[n] / TEXT), line, code="mismatch")
-            of_file = options._replace(origin=str(ranks[n] / name))
-            values.append(read(*tables[n][key], of_file))
-        columns[_TOKENS if name == _TOKEN else name] = values
-    paths = [str(folder / TEXT) for folder in ranks]
-    columns[TEXT] = [decoded(texts[n][key][0], paths[n], texts[n][key][1]) for key, n in chosen]
-    ids = [decoded(key, paths[0], number) for key, (_, number) in first.items()]
-    place = {key: s for s, key in enumerate(first)}
-    parents = np.array([place[key] for key, _ in chosen], np.int64)
-    lines = np.array([number for _, number in first.values()], np.int64)
-    return Columns(columns, {ID: ids}, parents, lines)
+    records: dict[bytes, tuple[int, dict[str, Any]]] = {}
+    for key, (_, line) in texts[0].items():
+        identifier = decoded(key, str(ranks[0] / TEXT), line)
+        records[key] = line, {ID: identifier, CANDIDATES: []}
+    present = [name for name in (SCORE, _TOKEN) if any((of / name).is_file() for of in ranks)]
+    for folder, table in zip(ranks, texts, strict=True):
+        _require_keys(table, texts[0], folder / TEXT, ranks[0] / TEXT)
+        others = {name: keyed_lines(str(folder / name)) for name in present}
+        for key, (text, line) in table.items():
+            candidate: dict[str, Any] = {TEXT: decoded(text, str(folder / TEXT), line)}
+            for name, values in others.items():
+                if key not in values:
+                    problem = f"{quoted(key)} is not in {folder / name}: give whole results"
+                    raise DataError(problem, str(folder / TEXT), line, code="mismatch")
+                of_file = options._replace(origin=str(folder / name))
+                if name == SCORE:
+                    candidate[SCORE] = _number(*values[key], of_file)
+                else:
+                    candidate[_TOKENS] = float(len(values[key][0].split()))
+            records[key][1][CANDIDATES].append(candidate)
+    return list(records.values())
 
 
 def _require_keys(table: _Table, first: _Table, path: Path, other: Path) -> None:
@@ -141,8 +136,3 @@ def _number(printed: bytes, line: int, options: ReadOptions) -> float:
     """Return a score, printed as a number or a tensor; infinity for one that is to be dropped."""
     tensor = _TENSOR.fullmatch(printed)
     return options.number(printed if tensor is None else tensor[1], line)
-
-
-def _length(printed: bytes, line: int, options: ReadOptions) -> float:
-    """Return the number of tokens."""
-    return float(len(printed.split()))

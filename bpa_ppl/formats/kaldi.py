@@ -12,25 +12,25 @@ Ranks are not used: hypotheses keep their order in the file of words.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import repeat
+from collections.abc import Iterator, Mapping
 from typing import Any, TextIO
-
-import numpy as np
 
 from bpa_ppl.columns import no_common_id
 from bpa_ppl.errors import DataError, UsageError, quoted
 from bpa_ppl.formats.base import NBestFormat
-from bpa_ppl.formats.numbers import all_finite
-from bpa_ppl.formats.streams import InputFile, decoded, decoded_lines, read_blocks, unpacked_name
+from bpa_ppl.formats.streams import decoded, read_blocks, unpacked_name
 from bpa_ppl.labels import repeated
 from bpa_ppl.nbest import NBest
-from bpa_ppl.rows import Columns, ReadOptions
+from bpa_ppl.rows import ReadOptions
 from bpa_ppl.rows.names import ID, REFERENCE, TEXT
 
 SCORE = "score"
 # Without a sign, a point or an exponent a number may be the first word.
 _FIRST = re.compile(rb"\S+-1[ \t]+(?=\S*[-.eE])-?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?(?:[ \t\r]|$)")
+
+
+_BLANK = re.compile(r"[ \t\r\f\v]+")
+_EXPECTED = "after the key a score is expected (or set kaldi:scores=FILE or kaldi:score=false): "
 
 
 class Kaldi(NBestFormat, frozen=True):
@@ -56,53 +56,48 @@ class Kaldi(NBestFormat, frozen=True):
         """
         return _FIRST.match(first_line) is not None
 
-    def columns(self, file: InputFile, options: ReadOptions) -> Iterator[Columns]:
-        r"""Yield the columns of each block of lines.
+    def records(self, lines: Iterator[str], options: ReadOptions) -> Iterator[dict[str, Any]]:
+        r"""Yield each hypothesis.
 
         Raises:
             DataError: with file and line, if a line has no key or no number, a key occurs twice,
                 or another file lacks the key of a hypothesis.
 
-        >>> file = InputFile(b"a-1 -1.5 the cat\na-2 -2 a cat\nb-1 -1 hello")
-        >>> columns = next(Kaldi().columns(file, ReadOptions("nbest")))
-        >>> columns.hypotheses["score"], columns.hypotheses["text"], columns.sentences
-        (array([-1.5, -2. , -1. ]), ['the cat', 'a cat', 'hello'], {'id': ['a', 'a', 'b']})
+        >>> list(Kaldi().records(iter(["a-1 -1.5 the cat", "b-1 -1 hello"]), ReadOptions("nbest")))
+        [{'id': 'a', 'score': -1.5, 'text': 'the cat'}, {'id': 'b', 'score': -1.0, 'text': 'hello'}]
         """
         files = (self.scores,) if isinstance(self.scores, str) and self.scores else self.scores
         has_score = not files if self.score is None else self.score
         columns = _columns_of(tuple(files), options, (SCORE,) if has_score else ())
         references = references_by_key(self.references)
-        first, has_reference = 1, False
-        known = set[bytes]()
-        for block in file.blocks():
-            lines = block[:-1].split(b"\n")
-            numbers = range(first, first + len(lines))
-            cut = [line.split(None, 1 + has_score) for line in lines]
-            if not all(map(len, cut)):
-                at = list(map(len, cut)).index(0)
+        keys, has_reference = set[str](), False
+        for number, line in enumerate(lines, 1):
+            key, *parts = _BLANK.split(line.strip(" \t\r\f\v"), 1 + has_score)
+            utterance, _, rank = key.rpartition("-")
+            if not key:
                 problem = "an empty line: each line begins with a key such as utt-1"
-                raise options.error(problem, numbers[at])
-            keys = [parts[0] for parts in cut]
-            for key, number in zip(keys, numbers, strict=True):
-                if key in known:
-                    problem = f"the key {quoted(key)} occurs twice: leave one out"
-                    raise options.error(problem, number, "duplicate")
-                known.add(key)
-            ids = decoded_lines(_utterances(keys, numbers, options), options.origin, numbers)
-            hypotheses: dict[str, Any] = {}
+                raise options.error(problem, number)
+            if key in keys:
+                problem = f"the key {quoted(key)} occurs twice: leave one out"
+                raise options.error(problem, number, "duplicate")
+            if not (utterance and rank.isdecimal() and rank.isascii()):
+                problem = f"the key {quoted(key)} is not an utterance and a rank, such as utt-1"
+                raise options.error(problem, number)
+            keys.add(key)
+            record: dict[str, Any] = {ID: utterance}
             if has_score:
-                hypotheses[SCORE] = _scores(cut, numbers, options)
-            texts = [parts[-1].rstrip() if len(parts) > 1 + has_score else b"" for parts in cut]
-            hypotheses[TEXT] = decoded_lines(texts, options.origin, numbers)
+                record[SCORE] = options.number(parts.pop(0) if parts else "", number, _EXPECTED)
+            record[TEXT] = parts[0] if parts else ""
             for path, (name, values) in columns.items():
-                hypotheses[name] = _taken(values, keys, numbers, path, options)
-            sentences: dict[str, Sequence[Any]] = {ID: ids}
+                if key not in values:
+                    problem = f"the key {quoted(key)} is not in {path}"
+                    advice = "give the scores of the same lists"
+                    raise options.error(f"{problem}: {advice}", number, "mismatch", "scores")
+                record[name] = values[key]
             if self.references:
-                sentences[REFERENCE] = list(map(references.get, ids))
-                has_reference = has_reference or any(map(references.__contains__, ids))
-            count = len(lines)
-            yield Columns(hypotheses, sentences, np.arange(count), np.array(numbers))
-            first += count
+                record[REFERENCE] = references.get(utterance)
+                has_reference = has_reference or utterance in references
+            yield record
         if self.references and not has_reference:
             raise no_common_id(options.origin, self.references, references)
 
@@ -173,30 +168,9 @@ def references_by_key(path: str) -> Mapping[str, str]:
     }
 
 
-def _utterances(keys: list[bytes], numbers: Sequence[int], options: ReadOptions) -> list[bytes]:
-    """Return the utterances of the keys of some lines."""
-    cut = list(map(bytes.rpartition, keys, repeat(b"-")))
-    if not all(utterance and rank.isdigit() for utterance, _, rank in cut):
-        bad = [not (utterance and rank.isdigit()) for utterance, _, rank in cut].index(True)
-        problem = f"the key {quoted(keys[bad])} is not an utterance and a rank, such as utt-1"
-        raise options.error(problem, numbers[bad])
-    return [utterance for utterance, _, _ in cut]
-
-
-def _scores(cut: list[list[bytes]], numbers: Sequence[int], options: ReadOptions) -> Any:
-    """Return the scores of some lines, of which some may be infinite if bad ones are dropped."""
-    tokens = [parts[1] if len(parts) > 1 else b"" for parts in cut]
-    values = all_finite(tokens)
-    if values is not None:
-        return values
-    what = "after the key a score is expected (or set kaldi:scores=FILE or kaldi:score=false): "
-    pairs = zip(tokens, numbers, strict=True)
-    return [options.number(token, number, what) for token, number in pairs]
-
-
 def _columns_of(
     files: tuple[str, ...], options: ReadOptions, others: tuple[str, ...]
-) -> dict[str, tuple[str, dict[bytes, float]]]:
+) -> dict[str, tuple[str, dict[str, float]]]:
     """Return the name and the numbers by key of each file of scores."""
     names = [unpacked_name(path).name for path in files]
     if doubled := repeated([*names, *others]):
@@ -206,27 +180,6 @@ def _columns_of(
     for path, name in zip(files, names, strict=True):
         of_file = options._replace(origin=path)
         table = keyed_lines(path)
-        tokens, numbers = zip(*table.values(), strict=True) if table else ((), ())
-        values: Any = all_finite(tokens)
-        if values is None:
-            pairs = zip(tokens, numbers, strict=True)
-            values = [of_file.number(token, number) for token, number in pairs]
-        columns[path] = name, dict(zip(table, map(float, values), strict=True))
+        numbers = {key: of_file.number(*entry) for key, entry in table.items()}
+        columns[path] = name, {decoded(k, path, table[k][1]): v for k, v in numbers.items()}
     return columns
-
-
-def _taken(
-    values: dict[bytes, float],
-    keys: list[bytes],
-    numbers: Sequence[int],
-    path: str,
-    options: ReadOptions,
-) -> Any:
-    """Return the numbers of some keys; an array unless one of them is to be dropped."""
-    try:
-        taken = np.array(list(map(values.__getitem__, keys)))
-    except KeyError as error:
-        at = keys.index(error.args[0])
-        problem = f"the key {quoted(keys[at])} is not in {path}: give the scores of the same lists"
-        raise options.error(problem, numbers[at], "mismatch", "scores") from error
-    return taken if np.isfinite(taken).all() else taken.tolist()

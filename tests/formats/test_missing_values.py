@@ -96,10 +96,8 @@ def partly(write: Write, way: str) -> NBest:
 
 
 WAYS = [
-    *(f"{form} {how}" for form in ("nested", "long") for how in ("null", "empty", "absent")),
-    *("csv", "tsv", "parquet null", "parquet nan", "pandas null", "pandas nan"),
-    *(f"records {how}" for how in ("null", "empty", "nan", "absent")),
-    *("lists null", "lists nan", "arrays nan"),
+    *("nested null", "nested empty", "nested absent", "long null", "csv", "tsv"),
+    *("parquet null", "parquet nan", "pandas null", "records nan", "lists nan", "arrays nan"),
 ]
 
 
@@ -262,7 +260,7 @@ OTHERS = {
 
 
 @pytest.mark.usefixtures("small_blocks")
-@pytest.mark.parametrize("place", [0, 3, 5])
+@pytest.mark.parametrize("place", [0, 3])
 def test_other_fields_of_some_candidates_are_extras(write: Write, place: int) -> None:
     rows = [(s, dict(of)) for s, of in PARTLY]
     rows[place][1].update(OTHERS)
@@ -276,7 +274,7 @@ def test_other_fields_of_some_candidates_are_extras(write: Write, place: int) ->
 
 
 @pytest.mark.usefixtures("small_blocks")
-@pytest.mark.parametrize("place", [0, 1, 2])
+@pytest.mark.parametrize("place", [0, 2])
 def test_fields_of_some_sentences_are_extras(write: Write, place: int) -> None:
     fields = {
         "preferences": [[0, 1], [2, 0]],
@@ -324,7 +322,7 @@ def test_sentences_without_references(write: Write, none: dict[str, Any]) -> Non
 
 
 @pytest.mark.usefixtures("small_blocks")
-@pytest.mark.parametrize("place", range(6))
+@pytest.mark.parametrize("place", [0, 3])
 @pytest.mark.parametrize(
     ("fields", "value"),
     [

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import json
+import warnings
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from table_content import table_content
 
+from bpa_ppl import read_nbest
 from bpa_ppl.errors import DataError
-from bpa_ppl.formats.base import ReadOptions
-from bpa_ppl.formats.jsonl import json_rows
+from bpa_ppl.formats.jsonl import Jsonl
 from bpa_ppl.formats.uniform_lines import UniformLines
-from bpa_ppl.rows.gathering import joined
-from bpa_ppl.rows.names import ColumnNames
 
 VALUES = st.sampled_from(
     [-1.5, 2, 0, 1e39, 10**30, "a", "7", "", None, True, [], ["r"], {"x": 1}, [1], float("nan")]
@@ -49,26 +49,19 @@ def files(draw: st.DrawFn) -> list[str]:
 
 def outcome(lines: list[str], bad: str, record_by_record: bool) -> Any:
     """Return what is read, or the error."""
-    blocks = [f"{line}\n".encode() for line in lines]  # each of which may be read differently
     # Lines whose fields have other names are read record by record.
-    names = ColumnNames({"unused": "unused"} if record_by_record else {}, "dev.jsonl")
+    format = Jsonl(candidates="of") if record_by_record else "jsonl"
+    if record_by_record:
+        lines = [line.replace('"candidates"', '"of"') for line in lines]
     try:
-        found = list(json_rows(blocks, ReadOptions("dev.jsonl", bad), names))
+        with warnings.catch_warnings(action="ignore"):
+            return table_content(read_nbest(lines, format=format, bad=bad))
     except DataError as error:
         return error.code, error.line, error.parameter
-    rows = joined(found)
-    fields = ("names", "strings", "dropped", "extras", "sources", "references", "sentence_extras")
-    arrays = repr((rows.ids, rows.features.round(4), rows.totals))
-    return arrays, [plain(getattr(rows, name)) for name in fields]
 
 
-def plain(values: Any) -> Any:
-    """Return columns as lists, so that they can be compared."""
-    if hasattr(values, "items"):
-        return {name: plain(column) for name, column in values.items()}
-    return values if values is None else [str(value) for value in values]
-
-
+@pytest.mark.usefixtures("small_blocks")
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(files(), st.sampled_from(["error", "drop"]))
 def test_they_are_read_as_records_are(lines: list[str], bad: str) -> None:
     assert outcome(lines, bad, False) == outcome(lines, bad, True)
@@ -82,12 +75,12 @@ def test_lines_of_the_same_fields_are_decoded_at_once(long: bool) -> None:
     uniform = UniformLines({**whole, **(one if long else {"candidates": [one]})})
     other = {"by": "x", "lm": 2.5, "text": "a"}
     line = json.dumps({**other, **whole} if long else {"candidates": [other], **whole})
-    fields = uniform.fields(f"{line}\n".encode() * 2, [5, 6])
+    fields = uniform.columns(f"{line}\n".encode() * 2, [5, 6])
     assert fields is not None
     assert fields.hypotheses["text"] == ["a", "a"]
     assert fields.sentences["references"] == [["r", "q"]] * 2
     assert np.array_equal(fields.hypotheses["lm"], [2.5, 2.5])
     assert (fields.lines.tolist(), fields.parents.tolist()) == ([5, 6], [0, 1])
     for old, new in (("2.5", "null"), ("2.5", '"2"'), ('"x"', "1"), ('"by"', '"bz"'), ("[", "[1")):
-        assert uniform.fields(f"{line.replace(old, new, 1)}\n".encode(), [5]) is None
-    assert uniform.fields(f"{line}\n\n".encode(), [5, 6]) is None
+        assert uniform.columns(f"{line.replace(old, new, 1)}\n".encode(), [5]) is None
+    assert uniform.columns(f"{line}\n\n".encode(), [5, 6]) is None
