@@ -194,6 +194,8 @@ def test_a_bad_line_is_named(write: Write, line: str | bytes, code: str) -> None
         ("0 ||| a ||| LM0= 1 LM0= 2 ||| -3", "duplicate", None),
         ("0 ||| a ||| TM0= 1 2 TM0[1]= 2 ||| -3", "duplicate", None),
         ("0 ||| a ||| LM0= nan ||| -3", "bad-number", "bad"),
+        ("0 ||| a ||| LM0= 1 total= 2 ||| -3", "bad-name", None),
+        ("0 ||| a ||| alignment= 2 ||| -3 ||| 0-0", "bad-name", None),
     ],
 )
 def test_a_bad_first_line_is_named(
