@@ -664,3 +664,10 @@ class TestDataFrames:
         monkeypatch.setattr("bpa_ppl.rows.writing.table_of", lambda *_, **__: table)
         with raises(UsageError, "not-supported"):
             NBest.from_records(RECORDS).to_dataframe()
+
+
+def test_what_is_cached_is_not_copied_to_other_lists() -> None:
+    lists = NBest.from_lists([["a", "b"]], [[[1.0, 0.0], [3.0, 8.0]]], ["LM0", "W"])
+    assert lists.spread.tolist() == [1, 4]
+    assert lists.without_features("LM0").spread.tolist() == [4]
+    assert lists.truncate(1).spread.tolist() == [0, 0]
