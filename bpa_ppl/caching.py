@@ -23,8 +23,9 @@ from typing import Any
 
 import numpy as np
 
+from bpa_ppl.arrays import Float64
 from bpa_ppl.errors import UsageError
-from bpa_ppl.nbest import Float64, NBest
+from bpa_ppl.nbest import NBest
 from bpa_ppl.notes import warn_user
 
 _LIMIT = 1024  # MiB

@@ -13,10 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bpa_ppl import columns as cols
-from bpa_ppl.arrays import Float32 as Float32
-from bpa_ppl.arrays import Float64 as Float64
-from bpa_ppl.arrays import Int32 as Int32
-from bpa_ppl.arrays import Int64 as Int64
+from bpa_ppl.arrays import Float32, Float64, Int32, Int64
 from bpa_ppl.columns import Column, Which, intern
 from bpa_ppl.errors import DataError, UsageError, one_of, printable, quoted
 from bpa_ppl.labels import matches, places_of

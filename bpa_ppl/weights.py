@@ -10,10 +10,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from bpa_ppl.arrays import Float64
 from bpa_ppl.columns import counted, to_floats
 from bpa_ppl.errors import DataError, UsageError, quoted, require
 from bpa_ppl.labels import matches
-from bpa_ppl.nbest import Float64, NBest, check_features
+from bpa_ppl.nbest import NBest, check_features
 from bpa_ppl.notes import warn_user
 
 #: Moses and its tools never tune the weight of the unknown-word penalty.

@@ -11,9 +11,9 @@ import numpy as np
 from scipy.special import ndtri, stdtrit
 
 from bpa_ppl import __version__
+from bpa_ppl.arrays import Float64
 from bpa_ppl.diagnostics.pages.page import Outcome, Table
 from bpa_ppl.errors import NotConverged
-from bpa_ppl.nbest import Float64
 from bpa_ppl.posterior import Draws, as_draws
 from bpa_ppl.posterior.draws import WEIGHTS, kish
 from bpa_ppl.posterior.statistics import (

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from bpa_ppl.arrays import Float64, Int64
 from bpa_ppl.columns import to_array
 from bpa_ppl.diagnostics.baselines.table import system_column
 from bpa_ppl.diagnostics.pages.page import Block, Section, SideBySide, Table, Text
 from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.features.indicators import Indicators
 from bpa_ppl.models import Preparation
-from bpa_ppl.nbest import Float64, Int64, NBest
+from bpa_ppl.nbest import NBest
 from bpa_ppl.posterior import Draws, as_draws
 from bpa_ppl.posterior.draws import quantiles
 from bpa_ppl.quality import Column, Metric

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from bpa_ppl.arrays import Float64, Int64
 from bpa_ppl.errors import DataError
-from bpa_ppl.nbest import Float64, Int64
 from bpa_ppl.posterior import Draws, as_draws
 from bpa_ppl.posterior.draws import WEIGHTS, Arrays, kish, pooled
 from bpa_ppl.posterior.statistics import copied_chains, ess, r_hat

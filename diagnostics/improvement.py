@@ -11,11 +11,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from bpa_ppl.arrays import Int64
 from bpa_ppl.columns import counted
 from bpa_ppl.diagnostics.baselines.table import CANONICAL, RANDOM, BaselineComparison, BaselineRow
 from bpa_ppl.diagnostics.choices import ChoiceChanges
 from bpa_ppl.diagnostics.pages.page import Block, Section, Table, Text, Verdict
-from bpa_ppl.nbest import Int64, NBest
+from bpa_ppl.nbest import NBest
 from bpa_ppl.quality import Metric, Score
 from bpa_ppl.quality.bootstrap import ScoreDifference
 from bpa_ppl.quality.scoreboard import Scoreboard, length_of, metrics_of, title_of

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from bpa_ppl.arrays import Float64
 from bpa_ppl.diagnostics.pages.figures import empty_figure, label
 from bpa_ppl.diagnostics.pages.page import Section, Table, Text, Verdict, drawn, page
 from bpa_ppl.models.priors.learned import Hierarchy
-from bpa_ppl.nbest import Float64
 from bpa_ppl.posterior import Draws
 from bpa_ppl.tables import text_table
 

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from bpa_ppl.arrays import Float64
 from bpa_ppl.diagnostics.provenance import different_data
 from bpa_ppl.errors import DataError
-from bpa_ppl.nbest import Float64, NBest
+from bpa_ppl.nbest import NBest
 from bpa_ppl.posterior import Draws, as_draws
 from bpa_ppl.posterior.draws import importance_weights
 from bpa_ppl.posterior.statistics import (

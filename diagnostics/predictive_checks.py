@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from bpa_ppl.arrays import Float32, Float64, Int64
 from bpa_ppl.diagnostics.estimates import uniformity
 from bpa_ppl.diagnostics.pages.page import Table, Tabular
 from bpa_ppl.errors import DataError, checked_seed, one_of
 from bpa_ppl.models import Preparation
 from bpa_ppl.models.probabilities import normalised
-from bpa_ppl.nbest import Float32, Float64, Int64, NBest
+from bpa_ppl.nbest import NBest
 from bpa_ppl.posterior import Draws, as_draws
 from bpa_ppl.posterior.adapter import to_arviz
 from bpa_ppl.posterior.draws import WEIGHTS

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from bpa_ppl.arrays import Float64
 from bpa_ppl.columns import counted
 from bpa_ppl.diagnostics.baselines.comparing import recorded_comparison
 from bpa_ppl.diagnostics.checks import Report, Thresholds, check, sampled_components
@@ -29,7 +30,6 @@ from bpa_ppl.diagnostics.pages.page import (
 from bpa_ppl.diagnostics.provenance import attributes, reproduction, signature
 from bpa_ppl.diagnostics.raters import raters_of
 from bpa_ppl.errors import DataError, UsageError
-from bpa_ppl.nbest import Float64
 from bpa_ppl.posterior import Draws, as_draws
 from bpa_ppl.posterior.draws import WEIGHTS, quantiles
 from bpa_ppl.posterior.statistics import POOR_PARETO_K, ess, r_hat, rank_bands, rank_counts

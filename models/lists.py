@@ -8,9 +8,10 @@ import numpy as np
 import numpy.typing as npt
 import psutil
 
+from bpa_ppl.arrays import Float32, Float64, Int64
 from bpa_ppl.columns import to_floats
 from bpa_ppl.errors import DataError, UsageError, require
-from bpa_ppl.nbest import Float32, Float64, Int64, NBest
+from bpa_ppl.nbest import NBest
 from bpa_ppl.weights import Match
 
 #: Score of a padding row: too low to matter, and finite because validation rejects −inf.

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from bpa_ppl.arrays import Float64, Int64
 from bpa_ppl.decoding.reranking import with_defaults
 from bpa_ppl.diagnostics import refuse_unconverged
 from bpa_ppl.errors import UsageError
 from bpa_ppl.models import Preparation
 from bpa_ppl.models.probabilities import entropy, normalised
-from bpa_ppl.nbest import Float64, Int64, NBest
+from bpa_ppl.nbest import NBest
 from bpa_ppl.posterior import as_draws
 from bpa_ppl.progress import Reporter, reporter
 

@@ -7,8 +7,9 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
+from bpa_ppl.arrays import Float64, Int64
 from bpa_ppl.decoding.rules import AlignedDraws
-from bpa_ppl.nbest import Float64, Int64, NBest
+from bpa_ppl.nbest import NBest
 from bpa_ppl.quality.column import column_of
 from bpa_ppl.quality.pairs import Edited, most_probable, pairs_of
 

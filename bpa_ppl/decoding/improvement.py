@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from bpa_ppl.arrays import Float64, Int64
 from bpa_ppl.decoding.reranking import Reranker, with_defaults
 from bpa_ppl.diagnostics.baselines.comparing import (
     BaselineTally,
@@ -35,7 +36,7 @@ from bpa_ppl.diagnostics.improvement import (
 from bpa_ppl.errors import DataError
 from bpa_ppl.features.recipes import columns_of
 from bpa_ppl.models import Preparation
-from bpa_ppl.nbest import Float64, Int64, NBest
+from bpa_ppl.nbest import NBest
 from bpa_ppl.posterior import Draws, as_draws
 from bpa_ppl.quality import Column, Metric
 from bpa_ppl.quality.bleu import LengthRatio

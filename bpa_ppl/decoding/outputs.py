@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from bpa_ppl.arrays import Float64, Int64
 from bpa_ppl.decoding.confidence import Confidence, Expected, expected
 from bpa_ppl.decoding.reranking import Reranked, RerankedPart, reranker_with
 from bpa_ppl.diagnostics.baselines.comparing import BaselineTally, criterion, recorded_comparison
 from bpa_ppl.diagnostics.baselines.table import BaselineComparison
 from bpa_ppl.errors import DataError, UsageError, one_of
 from bpa_ppl.formats.streams import AnyPath, atomic_writer, atomic_writers, file_suffix
-from bpa_ppl.nbest import Float64, Int64, NBest
+from bpa_ppl.nbest import NBest
 from bpa_ppl.notes import warn_user
 from bpa_ppl.options import RerankOptions
 from bpa_ppl.posterior import Draws, as_draws

@@ -9,8 +9,9 @@ from typing import NamedTuple
 import msgspec
 import numpy as np
 
+from bpa_ppl.arrays import Float64, Int64
 from bpa_ppl.errors import UsageError
-from bpa_ppl.nbest import Float64, Int64, NBest
+from bpa_ppl.nbest import NBest
 from bpa_ppl.quality.pairs import PAIRED, most_probable, pairs_of
 
 # Strings that are less probable are left out of expected gains.

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from bpa_ppl.arrays import Float32, Float64, Int64
 from bpa_ppl.columns import counted
 from bpa_ppl.decoding.confidence import Confidence
 from bpa_ppl.decoding.decider import Decider, Decisions, joined
@@ -24,7 +25,7 @@ from bpa_ppl.features.recipes import columns_of
 from bpa_ppl.labels import matches
 from bpa_ppl.models import Preparation
 from bpa_ppl.models.preparing import gain_column, invalid_record_error
-from bpa_ppl.nbest import Float32, Float64, Int64, NBest
+from bpa_ppl.nbest import NBest
 from bpa_ppl.options import RerankOptions, with_options
 from bpa_ppl.posterior import Draws, as_draws, read_draws
 from bpa_ppl.progress import reporter

@@ -7,8 +7,9 @@ from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 
+from bpa_ppl.arrays import Float64, Int64
 from bpa_ppl.component import Component
-from bpa_ppl.nbest import Float64, Int64, NBest
+from bpa_ppl.nbest import NBest
 from bpa_ppl.posterior import Draws
 from bpa_ppl.quality.pairs import pairs_of
 from bpa_ppl.weights import match

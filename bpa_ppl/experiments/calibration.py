@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from bpa_ppl.arrays import Float64
 from bpa_ppl.diagnostics.estimates import bands, holm, independent, smallest_ess, uniformity
 from bpa_ppl.diagnostics.pages.figures import empty_figure, label
 from bpa_ppl.diagnostics.pages.page import (
@@ -22,7 +23,6 @@ from bpa_ppl.diagnostics.pages.page import (
     page,
 )
 from bpa_ppl.errors import UsageError
-from bpa_ppl.nbest import Float64
 from bpa_ppl.posterior import Draws
 from bpa_ppl.posterior.draws import WEIGHTS
 from bpa_ppl.progress import Reporter, reporter

@@ -18,9 +18,10 @@ from scipy.linalg import block_diag
 from scipy.optimize import minimize
 from scipy.special import log_expit, logsumexp, softmax
 
+from bpa_ppl.arrays import Float64
 from bpa_ppl.errors import checked_seed, one_of
 from bpa_ppl.models import Hierarchical
-from bpa_ppl.nbest import Float64, NBest
+from bpa_ppl.nbest import NBest
 from bpa_ppl.quality import Oracles
 
 #: Points of the grid in each dimension, by the number of dimensions, and its half width in standard

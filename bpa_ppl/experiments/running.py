@@ -14,6 +14,7 @@ from typing import Any
 import joblib
 import numpy as np
 
+from bpa_ppl.arrays import Float64
 from bpa_ppl.decoding import rerank
 from bpa_ppl.diagnostics import check
 from bpa_ppl.errors import DataError
@@ -34,7 +35,7 @@ from bpa_ppl.experiments.study import (
     seed_of,
 )
 from bpa_ppl.formats import read_nbest, read_weights
-from bpa_ppl.nbest import Float64, NBest, demote_to_extras
+from bpa_ppl.nbest import NBest, demote_to_extras
 from bpa_ppl.options import AdaptOptions
 from bpa_ppl.posterior import Draws
 from bpa_ppl.progress import Reporter, reporter

@@ -19,11 +19,11 @@ import msgspec
 import numpy as np
 from msgspec import Meta
 
+from bpa_ppl.arrays import Int64
 from bpa_ppl.component import Component, Count, CountOrNone, Positive
 from bpa_ppl.errors import DataError, UsageError, checked_seed, one_of, quoted, require
 from bpa_ppl.experiments.decoder import Decoder
 from bpa_ppl.formats.streams import read_text
-from bpa_ppl.nbest import Int64
 from bpa_ppl.options import DERIVATIONS, PRESETS
 from bpa_ppl.quality.base import counted_metrics, reported_metrics
 from bpa_ppl.quality.column import by_name

@@ -12,6 +12,7 @@ import numpy as np
 from scipy.stats import norm
 from scipy.stats import t as student
 
+from bpa_ppl.arrays import Float64
 from bpa_ppl.diagnostics.checks import check
 from bpa_ppl.diagnostics.estimates import holm, mean_of, runs_together
 from bpa_ppl.diagnostics.pages.page import Items, Outcome, Section, Table, Verdict, page, write_page
@@ -30,7 +31,6 @@ from bpa_ppl.experiments.known_targets import TARGETS, KnownTarget, target
 from bpa_ppl.experiments.samplers import run_samplers
 from bpa_ppl.formats.parts import make_folder
 from bpa_ppl.formats.streams import atomic_writer
-from bpa_ppl.nbest import Float64
 from bpa_ppl.posterior import Draws
 from bpa_ppl.progress import Reporter, reporter
 from bpa_ppl.registry import SAMPLERS

@@ -8,10 +8,11 @@ from typing import Annotated, Literal
 import numpy as np
 from msgspec import Meta
 
+from bpa_ppl.arrays import Float64, Int64
 from bpa_ppl.component import NotNegative
 from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.features.base import Features, FeatureSource
-from bpa_ppl.nbest import Float64, Int64, NBest
+from bpa_ppl.nbest import NBest
 from bpa_ppl.quality.pairs import TIE, NgramPairs, characters_of, pairs_of
 from bpa_ppl.quality.scoring import distinct
 from bpa_ppl.text.words import words_of

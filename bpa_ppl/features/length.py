@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from bpa_ppl.arrays import Float32
 from bpa_ppl.features.base import Features, FeatureSource, of_each_string
-from bpa_ppl.nbest import Float32, NBest
+from bpa_ppl.nbest import NBest
 
 
 class Length(FeatureSource, frozen=True):

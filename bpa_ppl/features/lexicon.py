@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 import numpy as np
 from msgspec import Meta
 
+from bpa_ppl.arrays import Float64
 from bpa_ppl.component import Share
 from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.features.base import SELF, TextSource, UnknownCheck
 from bpa_ppl.formats.streams import origin_name, read_lines
-from bpa_ppl.nbest import Float64, NBest
+from bpa_ppl.nbest import NBest
 from bpa_ppl.notes import warn_user
 from bpa_ppl.quality.scoring import distinct
 

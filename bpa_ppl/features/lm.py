@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 import numpy as np
 from msgspec import Meta
 
+from bpa_ppl.arrays import Float64
 from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.features.base import SELF, TextSource, UnknownCheck
 from bpa_ppl.formats.streams import read_lines
-from bpa_ppl.nbest import Float64, NBest
+from bpa_ppl.nbest import NBest
 
 if TYPE_CHECKING:
     from bpa_ppl.text.language_model import TextModel

@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from bpa_ppl.arrays import Float32
 from bpa_ppl.component import Count, CountOrNone
 from bpa_ppl.errors import DataError, missing_extra
 from bpa_ppl.features.base import Features, FeatureSource
-from bpa_ppl.nbest import Float32, NBest
+from bpa_ppl.nbest import NBest
 from bpa_ppl.progress import reporter
 from bpa_ppl.quality.comet import CometKiwi, CpuOrGpu
 from bpa_ppl.quality.scoring import sentence_scores

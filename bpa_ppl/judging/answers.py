@@ -27,9 +27,9 @@ from typing import NamedTuple, Self
 import numpy as np
 from scipy.special import softmax
 
+from bpa_ppl.arrays import Float64, Int64
 from bpa_ppl.models.priors.isotropic import OF_ANSWERS
 from bpa_ppl.models.probabilities import normalised
-from bpa_ppl.nbest import Float64, Int64
 
 #: Values of log τ that are tried, in standard deviations from the median.
 _GRID = np.linspace(-2.0, 4.0, 7)

@@ -6,10 +6,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from bpa_ppl.arrays import Float64, Int64
 from bpa_ppl.judging.answers import Gaussian
 from bpa_ppl.judging.journal import RANDOM, REPEAT, SKIP, Judgement
 from bpa_ppl.judging.questions import Candidates
-from bpa_ppl.nbest import Float64, Int64
 
 #: Lists and draws that expectations are computed from, and further answers.
 _LISTS, _DRAWS, _FURTHER = 200, 100, 10

@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from bpa_ppl.arrays import Float64, Int64
 from bpa_ppl.judging.answers import Alternatives, Gaussian
 from bpa_ppl.models.probabilities import entropy
-from bpa_ppl.nbest import Float64, Int64
 
 #: What an answer may inform about.
 ABOUT = ("weights", "choices")

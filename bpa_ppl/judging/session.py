@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 import numpy as np
 from scipy.special import softmax
 
+from bpa_ppl.arrays import Float64, Int64
 from bpa_ppl.caching import content_hash
 from bpa_ppl.columns import counted
 from bpa_ppl.errors import DataError, UsageError, checked_seed, one_of, quoted, require
@@ -31,7 +32,7 @@ from bpa_ppl.judging.outlook import AnswerCounts, Outlook, outlook
 from bpa_ppl.judging.questions import ABOUT, Candidates, informative
 from bpa_ppl.models import Preference, Preparation, Prior
 from bpa_ppl.models.priors.isotropic import OF_ANSWERS
-from bpa_ppl.nbest import Float64, Int64, NBest
+from bpa_ppl.nbest import NBest
 from bpa_ppl.notes import capture_notes, log_info, replay
 from bpa_ppl.options import AdaptOptions
 from bpa_ppl.posterior import Draws

@@ -6,10 +6,11 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from bpa_ppl.arrays import Float64, Int64
 from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.judging.journal import PLACES, TIE
 from bpa_ppl.judging.session import Session
-from bpa_ppl.nbest import Float64, Int64, NBest
+from bpa_ppl.nbest import NBest
 from bpa_ppl.quality.column import column_of
 
 

@@ -10,9 +10,9 @@ from itertools import islice
 import numpy as np
 import numpy.typing as npt
 
+from bpa_ppl.arrays import Int32, Int64
 from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.formats.streams import AnyPath, decoded, origin_name, read_blocks
-from bpa_ppl.nbest import Int32, Int64
 from bpa_ppl.notes import warn_user
 from bpa_ppl.phrases.spans import OUTSIDE, extract_spans, parse_points
 from bpa_ppl.phrases.tables import PhraseCounts, summed

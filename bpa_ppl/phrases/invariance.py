@@ -8,10 +8,11 @@ from typing import Annotated, ClassVar
 import numpy as np
 from msgspec import Meta
 
+from bpa_ppl.arrays import Float64
 from bpa_ppl.component import NotNegative, Positive
 from bpa_ppl.errors import UsageError, one_of
 from bpa_ppl.features.base import Features, FeatureSource, UnknownCheck
-from bpa_ppl.nbest import Float64, NBest
+from bpa_ppl.nbest import NBest
 from bpa_ppl.phrases.segmentations import SEGMENTATION, numbered_pairs
 from bpa_ppl.phrases.subdomains import (
     CountedPhrases,

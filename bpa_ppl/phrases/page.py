@@ -9,11 +9,11 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from bpa_ppl.arrays import Float64
 from bpa_ppl.columns import counted
 from bpa_ppl.diagnostics.pages.figures import empty_figure
 from bpa_ppl.diagnostics.pages.page import Block, Section, Table, Text, Verdict, drawn, page
 from bpa_ppl.errors import UsageError
-from bpa_ppl.nbest import Float64
 from bpa_ppl.phrases.subdomains import (
     CountedPhrases,
     NumberedText,

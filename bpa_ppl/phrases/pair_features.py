@@ -17,9 +17,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from bpa_ppl.arrays import Float32, Float64, Int32, Int64
 from bpa_ppl.errors import DataError, checked_seed, one_of
 from bpa_ppl.formats.streams import AnyPath
-from bpa_ppl.nbest import Float32, Float64, Int32, Int64
 from bpa_ppl.notes import warn_user
 from bpa_ppl.phrases.tables import SIDES, PhraseCounts, Side, index_in, sums
 from bpa_ppl.progress import Reporter, reporter

@@ -9,9 +9,10 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
+from bpa_ppl.arrays import Int32, Int64
 from bpa_ppl.errors import DataError
 from bpa_ppl.formats.streams import line_count
-from bpa_ppl.nbest import Int32, Int64, NBest
+from bpa_ppl.nbest import NBest
 from bpa_ppl.phrases.spans import OUTSIDE, UNCOVERED, parse_segmentations
 from bpa_ppl.phrases.tree import PhraseTree
 

@@ -6,8 +6,8 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
+from bpa_ppl.arrays import Int32, Int64
 from bpa_ppl.compiling import compiled
-from bpa_ppl.nbest import Int32, Int64
 
 #: Kinds of errors in a line of alignment points, or of spans.
 MALFORMED, OUTSIDE, UNCOVERED = 1, 2, 3

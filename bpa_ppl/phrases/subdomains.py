@@ -20,11 +20,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import parquet
 
+from bpa_ppl.arrays import Float32, Float64, Int32, Int64
 from bpa_ppl.columns import counted
 from bpa_ppl.errors import DataError
 from bpa_ppl.formats.parquet import parquet_errors
 from bpa_ppl.formats.streams import AnyPath, InputFile, atomic_path
-from bpa_ppl.nbest import Float32, Float64, Int32, Int64
 from bpa_ppl.phrases.table_files import is_parquet, read_parquet
 from bpa_ppl.phrases.tables import SIDES, Side
 from bpa_ppl.text.words import Ragged, Vocabulary, sentences_of

@@ -12,9 +12,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from bpa_ppl.arrays import Float64, Int32, Int64
 from bpa_ppl.columns import counted
 from bpa_ppl.errors import DataError
-from bpa_ppl.nbest import Float64, Int32, Int64
 
 #: The two sides of a phrase pair.
 Side = Literal["source", "target"]

@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from bpa_ppl.arrays import Float64
 from bpa_ppl.errors import DataError, checked_seed, one_of
-from bpa_ppl.nbest import Float64, NBest
+from bpa_ppl.nbest import NBest
 from bpa_ppl.weights import Weights, match
 
 POINTS = ("mean", "mode", "draw")

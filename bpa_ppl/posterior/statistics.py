@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import ndtri, xlogy
 
-from bpa_ppl.nbest import Float64
+from bpa_ppl.arrays import Float64
 from bpa_ppl.posterior.adapter import to_arviz
 from bpa_ppl.posterior.arviz_functions import generation, import_arviz
 from bpa_ppl.posterior.draws import WEIGHTS, Draws

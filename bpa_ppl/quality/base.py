@@ -9,9 +9,10 @@ from typing import Any, ClassVar, cast
 
 import numpy as np
 
+from bpa_ppl.arrays import Float64, Int64
 from bpa_ppl.component import Component
 from bpa_ppl.errors import DataError
-from bpa_ppl.nbest import Float64, Int64, NBest
+from bpa_ppl.nbest import NBest
 from bpa_ppl.registry import METRICS
 
 #: One tuple of references per sentence, which may differ in length.

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from bpa_ppl.nbest import Float64
+from bpa_ppl.arrays import Float64
 from bpa_ppl.quality.base import Lists, References, SacreMetric
 from bpa_ppl.text.words import Vocabulary, starts_of
 

@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from bpa_ppl.arrays import Float64, Int64
 from bpa_ppl.errors import checked_seed
-from bpa_ppl.nbest import Float64, Int64
 from bpa_ppl.quality.base import Metric, resolve
 
 

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from bpa_ppl.arrays import Float64, Int64
 from bpa_ppl.columns import as_numbers, is_missing
 from bpa_ppl.errors import DataError, UsageError, quoted
-from bpa_ppl.nbest import Float64, Int64, NBest
+from bpa_ppl.nbest import NBest
 from bpa_ppl.quality.base import Averaged, Lists, Metric, References
 from bpa_ppl.registry import METRICS
 

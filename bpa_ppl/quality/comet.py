@@ -22,9 +22,9 @@ from weakref import finalize
 import numpy as np
 from msgspec import Meta
 
+from bpa_ppl.arrays import Float64
 from bpa_ppl.component import Count
 from bpa_ppl.errors import DataError, UsageError
-from bpa_ppl.nbest import Float64
 from bpa_ppl.quality.base import Averaged, Lists, References
 
 #: With several GPUs, COMET would start the program that calls it once for each.

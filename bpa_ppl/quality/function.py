@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from bpa_ppl.arrays import Float64
 from bpa_ppl.errors import DataError, UsageError
-from bpa_ppl.nbest import Float64
 from bpa_ppl.quality.base import Averaged, Lists, References
 
 _TAKES = ("hypotheses", "references", "sources")

@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
+from bpa_ppl.arrays import Float64, Int32, Int64
 from bpa_ppl.compiling import compiled
-from bpa_ppl.nbest import Float64, Int32, Int64
 from bpa_ppl.quality.pairs import TIE
 
 UInt64 = npt.NDArray[np.uint64]

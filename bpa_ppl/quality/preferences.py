@@ -32,9 +32,10 @@ from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
+from bpa_ppl.arrays import Float64, Int64
 from bpa_ppl.columns import counted
 from bpa_ppl.errors import DataError, quoted, require
-from bpa_ppl.nbest import Float64, Int64, NBest
+from bpa_ppl.nbest import NBest
 from bpa_ppl.notes import log_info
 
 #: The extras of a sentence.

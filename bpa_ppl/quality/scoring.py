@@ -12,9 +12,10 @@ import numpy as np
 import numpy.typing as npt
 
 from bpa_ppl import columns as cols
+from bpa_ppl.arrays import Float64, Int64
 from bpa_ppl.caching import key_of, key_of_code, read_array, write_array
 from bpa_ppl.errors import DataError, UsageError, require
-from bpa_ppl.nbest import Float64, Int64, NBest
+from bpa_ppl.nbest import NBest
 from bpa_ppl.progress import Reporter
 from bpa_ppl.quality.base import Metric, References, Score, check_parallel, resolve
 from bpa_ppl.workers import check_jobs, parallel_workers

@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 
+from bpa_ppl.arrays import Int32, Int64
 from bpa_ppl.compiling import compiled
-from bpa_ppl.nbest import Int32, Int64
 
 #: In place of the edits of a hypothesis that cannot be the best of its list.
 PRUNED = np.iinfo(np.int64).max

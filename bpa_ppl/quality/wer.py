@@ -13,8 +13,8 @@ import numpy as np
 from rapidfuzz import process
 from rapidfuzz.distance import Levenshtein
 
+from bpa_ppl.arrays import Float64, Int64
 from bpa_ppl.errors import DataError
-from bpa_ppl.nbest import Float64, Int64
 from bpa_ppl.quality.base import Lists, Metric, References
 from bpa_ppl.quality.pairs import TIE, most_probable
 

@@ -12,10 +12,11 @@ import numpy as np
 import psutil
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
+from bpa_ppl.arrays import Float64
 from bpa_ppl.component import Component
 from bpa_ppl.errors import UsageError, missing_extra
 from bpa_ppl.models import Likelihood, Lists, Prior
-from bpa_ppl.nbest import Float64, NBest
+from bpa_ppl.nbest import NBest
 from bpa_ppl.progress import Reporter
 from bpa_ppl.weights import Match
 

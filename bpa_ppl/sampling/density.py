@@ -22,10 +22,10 @@ from numpyro.distributions.constraints import real
 from numpyro.infer import Predictive, init_to_uniform, log_likelihood
 from numpyro.infer.util import constrain_fn, initialize_model, potential_energy
 
+from bpa_ppl.arrays import Float64
 from bpa_ppl.errors import UsageError, require
 from bpa_ppl.models import Likelihood, log_linear
 from bpa_ppl.models.lists import in_order
-from bpa_ppl.nbest import Float64
 from bpa_ppl.posterior.draws import WEIGHTS
 from bpa_ppl.sampling.base import Data, Program, Sites
 

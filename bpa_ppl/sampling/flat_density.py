@@ -14,10 +14,11 @@ import numpy as np
 import numpy.typing as npt
 from jax.flatten_util import ravel_pytree
 
+from bpa_ppl.arrays import Float64
 from bpa_ppl.columns import to_floats
 from bpa_ppl.diagnostics.checks import checked
 from bpa_ppl.errors import DataError, UsageError, require
-from bpa_ppl.nbest import Float64, NBest
+from bpa_ppl.nbest import NBest
 from bpa_ppl.options import AdaptOptions, with_options
 from bpa_ppl.posterior.adapter import to_arviz
 from bpa_ppl.posterior.statistics import pareto_smoothed

@@ -18,9 +18,9 @@ from numpyro.infer import SVI, Trace_ELBO, autoguide, init_to_value
 from numpyro.infer.mcmc import MCMCKernel
 from numpyro.optim import Adam
 
+from bpa_ppl.arrays import Float64
 from bpa_ppl.component import Count, Positive
 from bpa_ppl.errors import BpaError, NotConverged, UsageError
-from bpa_ppl.nbest import Float64
 from bpa_ppl.posterior.statistics import pareto_smoothed
 from bpa_ppl.sampling.base import Data, Program, Sampled, Sampler, Sites, Target, require_memory
 from bpa_ppl.sampling.density import evaluate, potential, unflatten

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from bpa_ppl.arrays import Float64
 from bpa_ppl.component import Count, Positive
 from bpa_ppl.errors import UsageError
-from bpa_ppl.nbest import Float64
 from bpa_ppl.notes import log_info
 from bpa_ppl.posterior.draws import WEIGHTS, total
 from bpa_ppl.sampling.base import Sampled, Sampler, Target, with_evaluations

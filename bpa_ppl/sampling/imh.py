@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from bpa_ppl.arrays import Float64, Int64
 from bpa_ppl.component import Count, CountOrNone, Positive
-from bpa_ppl.nbest import Float64, Int64
 from bpa_ppl.sampling.base import (
     Sampled,
     Sampler,

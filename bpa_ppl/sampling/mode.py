@@ -9,8 +9,8 @@ from weakref import WeakKeyDictionary
 import jax
 import numpy as np
 
+from bpa_ppl.arrays import Float64
 from bpa_ppl.errors import DataError
-from bpa_ppl.nbest import Float64
 from bpa_ppl.sampling.base import Data, Program, Sampled, Sampler, Sites, Target
 from bpa_ppl.sampling.density import potential, unflatten
 

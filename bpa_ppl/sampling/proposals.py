@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import gammaln
 
-from bpa_ppl.nbest import Float64
+from bpa_ppl.arrays import Float64
 from bpa_ppl.posterior.draws import WEIGHTS
 from bpa_ppl.posterior.statistics import pareto_smoothed
 from bpa_ppl.sampling.base import Sites, Target, require_memory

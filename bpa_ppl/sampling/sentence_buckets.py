@@ -15,10 +15,11 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
+from bpa_ppl.arrays import Float64, Int64
 from bpa_ppl.errors import DataError
 from bpa_ppl.models import Lists, tabulate
 from bpa_ppl.models.lists import PADDING, Bucket, one_hot
-from bpa_ppl.nbest import Float64, Int64, NBest
+from bpa_ppl.nbest import NBest
 from bpa_ppl.weights import Match
 
 #: Rows of a block: a processor's cache holds one block.

@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from bpa_ppl.arrays import Float64, Int64
 from bpa_ppl.caching import content_hash, key_of
 from bpa_ppl.columns import counted
 from bpa_ppl.errors import DataError, UsageError, quoted, require
 from bpa_ppl.models import Likelihood, Preference, Preparation
 from bpa_ppl.models.likelihoods.preference import LOG_NU, RATER, RATERS
-from bpa_ppl.nbest import Float64, Int64, NBest, deviation_within
+from bpa_ppl.nbest import NBest, deviation_within
 from bpa_ppl.notes import log_info
 from bpa_ppl.posterior import Draws
 from bpa_ppl.progress import Reporter, inherited_progress, reporter

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 import jax
 import numpy as np
 
+from bpa_ppl.arrays import Float64
 from bpa_ppl.caching import prepare_jax
 from bpa_ppl.columns import counted
 from bpa_ppl.diagnostics import refuse_unconverged
@@ -28,7 +29,7 @@ from bpa_ppl.diagnostics.checks import checked
 from bpa_ppl.errors import BpaError, DataError, UsageError, require
 from bpa_ppl.models import Lists, Prior, log_linear
 from bpa_ppl.models.likelihoods.preference import SITES
-from bpa_ppl.nbest import Float64, NBest
+from bpa_ppl.nbest import NBest
 from bpa_ppl.notes import warn_user
 from bpa_ppl.options import UpdateOptions, with_options
 from bpa_ppl.posterior import Draws, as_draws

@@ -23,9 +23,9 @@ from typing import NoReturn
 import numpy as np
 import numpy.typing as npt
 
+from bpa_ppl.arrays import Float32, Float64, Int32, Int64
 from bpa_ppl.errors import DataError
 from bpa_ppl.formats.streams import AnyPath, atomic_writer, origin_name
-from bpa_ppl.nbest import Float32, Float64, Int32, Int64
 from bpa_ppl.text.hashing import hashed, numbers_of, table_size
 from bpa_ppl.text.language_model import NgramModel
 from bpa_ppl.text.words import SPECIAL, lines_of, words_of

@@ -9,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from bpa_ppl.arrays import Int32, Int64
 from bpa_ppl.compiling import compiled
-from bpa_ppl.nbest import Int32, Int64
 
 #: The number in a free place.
 FREE = -1

@@ -24,9 +24,9 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
+from bpa_ppl.arrays import Float64, Int32, Int64
 from bpa_ppl.compiling import compiled
 from bpa_ppl.errors import DataError, UsageError
-from bpa_ppl.nbest import Float64, Int32, Int64
 from bpa_ppl.progress import Reporter, reporter
 from bpa_ppl.text.words import Ragged, numbered
 

@@ -15,8 +15,8 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
+from bpa_ppl.arrays import Float32, Float64, Int32, Int64
 from bpa_ppl.compiling import compiled
-from bpa_ppl.nbest import Float32, Float64, Int32, Int64
 from bpa_ppl.text.gram_tables import Grams, framed, longer
 from bpa_ppl.text.words import BEGIN, SPECIAL, Corpus, Ragged
 

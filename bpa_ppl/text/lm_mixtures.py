@@ -8,10 +8,10 @@ from itertools import chain
 import numpy as np
 import numpy.typing as npt
 
+from bpa_ppl.arrays import Float64
 from bpa_ppl.columns import counted
 from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.formats.streams import AnyPath, origin_name
-from bpa_ppl.nbest import Float64
 from bpa_ppl.text.language_model import Sentences, TextModel
 from bpa_ppl.text.words import sentences_of
 

@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from bpa_ppl.arrays import Float64, Int64
 from bpa_ppl.errors import DataError, UsageError, missing_extra
 from bpa_ppl.formats.streams import AnyPath, InputFile, beginning_of, origin_name
-from bpa_ppl.nbest import Float64, Int64
 from bpa_ppl.progress import Reporter
 from bpa_ppl.text.arpa import TITLE, read_arpa
 from bpa_ppl.text.language_model import NgramModel, Sentences, TextModel

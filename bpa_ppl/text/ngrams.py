@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import numpy as np
 from numba import njit
 
+from bpa_ppl.arrays import Float64, Int32, Int64
 from bpa_ppl.compiling import compiled
-from bpa_ppl.nbest import Float64, Int32, Int64
 from bpa_ppl.text.words import Ragged
 
 

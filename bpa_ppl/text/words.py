@@ -10,9 +10,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from bpa_ppl.arrays import Int32, Int64
 from bpa_ppl.errors import DataError
 from bpa_ppl.formats.streams import AnyPath, decoded, origin_name, read_blocks
-from bpa_ppl.nbest import Int32, Int64
 
 #: The first words of the vocabulary of a language model: numbers 0, 1 and 2.
 SPECIAL = ("<unk>", "<s>", "</s>")

@@ -8,10 +8,11 @@ from typing import ClassVar
 
 import numpy as np
 
+from bpa_ppl.arrays import Float64, Int64
 from bpa_ppl.component import Component
 from bpa_ppl.errors import DataError
 from bpa_ppl.labels import places_of
-from bpa_ppl.nbest import Float64, Int64, NBest, demote_to_extras
+from bpa_ppl.nbest import NBest, demote_to_extras
 from bpa_ppl.progress import Reporter
 from bpa_ppl.quality import Metric
 from bpa_ppl.quality.scoring import statistics

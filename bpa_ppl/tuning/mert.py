@@ -13,10 +13,10 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from numba import njit
 
+from bpa_ppl.arrays import Float64, Int64
 from bpa_ppl.compiling import compiled
 from bpa_ppl.component import Count, CountOrNone, NotNegative
 from bpa_ppl.errors import UsageError
-from bpa_ppl.nbest import Float64, Int64
 from bpa_ppl.tuning.base import Tuned, Tuner, TuningProblem
 
 # Narrower intervals are ignored, because of rounding errors (as in Moses).

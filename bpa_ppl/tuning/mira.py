@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from bpa_ppl.arrays import Float64
 from bpa_ppl.component import Count, Positive, Share
-from bpa_ppl.nbest import Float64
 from bpa_ppl.tuning.base import Tuned, Tuner, TuningProblem
 
 

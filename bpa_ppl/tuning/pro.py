@@ -6,8 +6,8 @@ from itertools import pairwise
 
 import numpy as np
 
+from bpa_ppl.arrays import Float64, Int64
 from bpa_ppl.component import Count, NotNegative, Positive, Share
-from bpa_ppl.nbest import Float64, Int64
 from bpa_ppl.tuning.base import Tuned, Tuner, TuningProblem
 
 

@@ -6,8 +6,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from bpa_ppl.arrays import Float64
 from bpa_ppl.errors import UsageError, checked_seed, require
-from bpa_ppl.nbest import Float64, NBest, demote_to_extras
+from bpa_ppl.nbest import NBest, demote_to_extras
 from bpa_ppl.progress import Reporter, reporter
 from bpa_ppl.quality import Metric, compared, resolve
 from bpa_ppl.quality.base import counted_metrics

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from bpa_ppl.arrays import Float64, Int64
 from bpa_ppl.diagnostics.baselines.table import (
     BEST,
     FIRST,
@@ -29,7 +30,7 @@ from bpa_ppl.errors import DataError, require
 from bpa_ppl.features.indicators import Indicators
 from bpa_ppl.models import Preparation
 from bpa_ppl.models.preparing import criterion_of
-from bpa_ppl.nbest import Float64, Int64, NBest, demote_to_extras
+from bpa_ppl.nbest import NBest, demote_to_extras
 from bpa_ppl.notes import log_info, warn_user
 from bpa_ppl.posterior import Draws, as_draws
 from bpa_ppl.posterior.statistics import POOR_PARETO_K, ranks

@@ -11,10 +11,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import stdtrit
 
+from bpa_ppl.arrays import Float64, Int64
 from bpa_ppl.columns import counted
 from bpa_ppl.diagnostics.pages.page import Table
 from bpa_ppl.errors import DataError
-from bpa_ppl.nbest import Float64, Int64, NBest
+from bpa_ppl.nbest import NBest
 from bpa_ppl.tables import text_table
 
 FIRST = "first candidate"

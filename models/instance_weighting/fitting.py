@@ -8,6 +8,7 @@ import jax
 import numpy as np
 from scipy.optimize import OptimizeResult, minimize
 
+from bpa_ppl.arrays import Float64
 from bpa_ppl.errors import DataError, UsageError, checked_seed
 from bpa_ppl.models.instance_weighting.density import (
     constrained,
@@ -16,7 +17,6 @@ from bpa_ppl.models.instance_weighting.density import (
     value_and_gradient,
 )
 from bpa_ppl.models.instance_weighting.mixture import Phi, PhiPrior, Problem, Variant
-from bpa_ppl.nbest import Float64
 from bpa_ppl.notes import warn_user
 
 #: Unconstrained values beyond which the likelihood is constant in double precision.

@@ -24,8 +24,8 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from bpa_ppl.arrays import Float32
 from bpa_ppl.errors import DataError, UsageError, one_of
-from bpa_ppl.nbest import Float32
 from bpa_ppl.phrases.pair_features import GENERAL, SIMILARITY, SVM
 from bpa_ppl.phrases.tables import PhraseCounts, PhrasePairs, Side, index_in, sums
 

@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from bpa_ppl.arrays import Float64
 from bpa_ppl.errors import UsageError, checked_seed
 from bpa_ppl.models.instance_weighting.density import (
     evaluate,
@@ -19,7 +20,6 @@ from bpa_ppl.models.instance_weighting.density import (
 )
 from bpa_ppl.models.instance_weighting.fitting import fit
 from bpa_ppl.models.instance_weighting.mixture import Phi, PhiPrior, Problem, Variant
-from bpa_ppl.nbest import Float64
 from bpa_ppl.notes import log_info
 from bpa_ppl.posterior import Draws, as_draws
 from bpa_ppl.posterior.adapter import to_arviz

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from bpa_ppl.arrays import Float32
 from bpa_ppl.models.instance_weighting.fitting import Fitted, fit
 from bpa_ppl.models.instance_weighting.mixture import PhiPrior, Variant, problem_of
 from bpa_ppl.models.instance_weighting.posterior import mean_probabilities, sample
-from bpa_ppl.nbest import Float32
 from bpa_ppl.phrases.mixtures import DIRECTIONS, check_tables, pairs_of_both
 from bpa_ppl.phrases.tables import PhraseCounts, PhrasePairs, PhraseTable
 

@@ -10,10 +10,10 @@ import numpy as np
 from msgspec.structs import replace
 from scipy.special import ndtri
 
+from bpa_ppl.arrays import Float64, Int64
 from bpa_ppl.component import Component, Positive
 from bpa_ppl.errors import UsageError
 from bpa_ppl.models.lists import Bucket, Lists
-from bpa_ppl.nbest import Float64, Int64
 
 #: What counts as the gain: itself, its normal score within the list, or the mean of both, which
 #: suits gains with long tails or a ceiling.

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from bpa_ppl.arrays import Float32
 from bpa_ppl.component import Positive
 from bpa_ppl.models.likelihoods.base import Likelihood, buckets_with_gains, round_setting
 from bpa_ppl.models.lists import Bucket, Lists
-from bpa_ppl.nbest import Float32
 
 if TYPE_CHECKING:
     import jax

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from bpa_ppl.arrays import Float64
 from bpa_ppl.columns import to_floats
 from bpa_ppl.component import Component
 from bpa_ppl.errors import DataError, UsageError, require
 from bpa_ppl.formats.jsonl import unique_fields
 from bpa_ppl.formats.streams import atomic_writer, read_text
-from bpa_ppl.nbest import Float64
 from bpa_ppl.posterior import as_draws
 from bpa_ppl.posterior.draws import WEIGHTS
 from bpa_ppl.weights import Match

@@ -7,11 +7,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from bpa_ppl.arrays import Float64
 from bpa_ppl.component import Positive
 from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.labels import matches
 from bpa_ppl.models.priors.base import Prior, PriorFamily
-from bpa_ppl.nbest import Float64
 from bpa_ppl.notes import warn_user
 from bpa_ppl.weights import Match
 

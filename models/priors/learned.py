@@ -14,9 +14,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from bpa_ppl.arrays import Float64
 from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.models.priors.base import Prior
-from bpa_ppl.nbest import Float64
 from bpa_ppl.posterior import Draws
 
 _ITERATIONS = 2000

@@ -28,10 +28,10 @@ from msgspec import Meta
 from numba import njit
 from scipy.special import logsumexp
 
+from bpa_ppl.arrays import Float32, Float64
 from bpa_ppl.component import Component, CountOrNone, NotNegative
 from bpa_ppl.errors import checked_seed
 from bpa_ppl.models.subdomains.lexicon import Lexicons
-from bpa_ppl.nbest import Float32, Float64
 from bpa_ppl.phrases.subdomains import NumberedText
 from bpa_ppl.phrases.tables import SIDES, Side
 from bpa_ppl.progress import Reporter

@@ -7,7 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
-from bpa_ppl.nbest import Float64
+from bpa_ppl.arrays import Float64
 from bpa_ppl.phrases.subdomains import NumberedText
 from bpa_ppl.phrases.tables import SIDES, Side
 from bpa_ppl.text.ibm1 import ParallelText

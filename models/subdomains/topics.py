@@ -16,9 +16,9 @@ from msgspec import Meta
 from numba import njit
 from scipy.special import gammaln
 
+from bpa_ppl.arrays import Float64, Int32
 from bpa_ppl.component import Component, Count, Positive
 from bpa_ppl.errors import UsageError, checked_seed
-from bpa_ppl.nbest import Float64, Int32
 from bpa_ppl.notes import warn_user
 from bpa_ppl.phrases.subdomains import NumberedText
 from bpa_ppl.progress import Reporter

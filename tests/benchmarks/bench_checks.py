@@ -19,7 +19,7 @@ from scipy.stats import cauchy as standard_cauchy
 from scipy.stats import norm
 
 from bpa_ppl import check
-from bpa_ppl.nbest import Float64
+from bpa_ppl.arrays import Float64
 from bpa_ppl.posterior import Draws
 from bpa_ppl.sampling.imh import accept
 

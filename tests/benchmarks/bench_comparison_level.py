@@ -22,9 +22,9 @@ from measuring import Table, run_tables
 from scipy.signal import lfilter
 
 from bpa_ppl import Draws
+from bpa_ppl.arrays import Float64
 from bpa_ppl.experiments.comparison.comparison import LEVEL, MAX_BIAS, compare
 from bpa_ppl.experiments.comparison.statistics import bias_bound, discrepancies, joint_distance
-from bpa_ppl.nbest import Float64
 
 #: (chains, draws) of the sampler and of the reference.
 SIZES = (((4, 500), (4, 500)), ((4, 500), (4, 5000)), ((4, 5000), (16, 1000)))

@@ -36,10 +36,11 @@ from measuring import (
 from numpyro.infer import MCMC, NUTS
 
 import bpa_ppl as bpa
+from bpa_ppl.arrays import Float64
 from bpa_ppl.features import LanguageModel
 from bpa_ppl.features.lexicon import Lexicon
 from bpa_ppl.models import Horseshoe, Margin, Prior
-from bpa_ppl.nbest import Float64, NBest
+from bpa_ppl.nbest import NBest
 from bpa_ppl.posterior.statistics import ess, r_hat
 from bpa_ppl.sampling import target_of
 from bpa_ppl.weights import match

@@ -36,8 +36,8 @@ from measuring import (
 
 import bpa_ppl as bpa
 from bpa_ppl import NBest
+from bpa_ppl.arrays import Float64
 from bpa_ppl.decoding.rules import Mbr
-from bpa_ppl.nbest import Float64
 from bpa_ppl.quality.pairs import pairs_of
 from bpa_ppl.weights import match
 

@@ -25,8 +25,8 @@ from measuring import (
 )
 
 import bpa_ppl as bpa
+from bpa_ppl.arrays import Float64
 from bpa_ppl.models import Likelihood, Margin, Oracle
-from bpa_ppl.nbest import Float64
 from bpa_ppl.sampling import Sequential
 from bpa_ppl.sampling.laplace import Laplace
 

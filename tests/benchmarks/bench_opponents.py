@@ -16,7 +16,7 @@ from bench_learned_priors import Learning
 from measuring import DOMAINS, ScoreTable, canonical, domain_task, draw, parse_options
 
 import bpa_ppl as bpa
-from bpa_ppl.nbest import Float64
+from bpa_ppl.arrays import Float64
 
 
 def mira(domain: str, size: int, seed: int) -> Float64:

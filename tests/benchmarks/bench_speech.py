@@ -25,9 +25,10 @@ import numpy as np
 from measuring import DATA, run_tables
 
 import bpa_ppl as bpa
+from bpa_ppl.arrays import Float64, Int64
 from bpa_ppl.decoding.rules import Mbr
 from bpa_ppl.features import Consensus, LanguageModel, Length
-from bpa_ppl.nbest import Float64, Int64, NBest
+from bpa_ppl.nbest import NBest
 from bpa_ppl.quality.scoring import statistics
 
 FILES = ("dev_clean", "dev_other")

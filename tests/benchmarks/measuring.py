@@ -18,7 +18,8 @@ import numpy as np
 import psutil
 
 import bpa_ppl as bpa
-from bpa_ppl.nbest import Float64, NBest
+from bpa_ppl.arrays import Float64
+from bpa_ppl.nbest import NBest
 
 DATA = Path(__file__).resolve().parents[2].parent / "shared" / "data"
 CORPORA = DATA / "phrases/corpora"

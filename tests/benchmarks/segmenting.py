@@ -14,7 +14,8 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from bpa_ppl.nbest import Float64, Int32, Int64, NBest
+from bpa_ppl.arrays import Float64, Int32, Int64
+from bpa_ppl.nbest import NBest
 from bpa_ppl.phrases import PhraseCounts
 from bpa_ppl.phrases.tree import PhraseTree
 

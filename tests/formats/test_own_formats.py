@@ -11,10 +11,10 @@ import pytest
 from raising import raises
 
 from bpa_ppl import NBest, iter_nbest, read_nbest, read_weights, write_nbest, write_weights
+from bpa_ppl.arrays import Float64
 from bpa_ppl.component import Count
 from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.formats import NBestFormat, ReadOptions, WeightFormat
-from bpa_ppl.nbest import Float64
 from bpa_ppl.registry import NBEST_FORMATS, WEIGHT_FORMATS
 
 Write = Callable[..., Path]

@@ -16,7 +16,7 @@ import numpyro
 import numpyro.distributions as dist
 from jax.scipy.special import logsumexp
 
-from bpa_ppl.nbest import Int32
+from bpa_ppl.arrays import Int32
 from bpa_ppl.phrases import NumberedText
 
 _NONE = -1  # beyond the end of a sentence

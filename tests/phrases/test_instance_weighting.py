@@ -18,6 +18,7 @@ from raising import raises
 from weighted_mixture import weighted_mixture
 
 import bpa_ppl as bpa
+from bpa_ppl.arrays import Float32
 from bpa_ppl.errors import BpaWarning, DataError, UsageError
 from bpa_ppl.models.instance_weighting import (
     FORMS,
@@ -40,7 +41,6 @@ from bpa_ppl.models.instance_weighting.density import (
 )
 from bpa_ppl.models.instance_weighting.posterior import laplace, mean_probabilities, nuts, sample
 from bpa_ppl.models.instance_weighting.tables import WeightedTable, _batches
-from bpa_ppl.nbest import Float32
 from bpa_ppl.notes import capture_notes
 from bpa_ppl.phrases import PhraseCounts
 from bpa_ppl.phrases.mixtures import pairs_of_both

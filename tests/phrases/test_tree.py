@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from bpa_ppl.nbest import Int32, Int64
+from bpa_ppl.arrays import Int32, Int64
 from bpa_ppl.phrases.tree import PhraseTree
 
 

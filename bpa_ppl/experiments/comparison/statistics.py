@@ -12,8 +12,8 @@ from scipy.spatial.distance import cdist
 from scipy.stats import rankdata
 from scipy.stats import t as student
 
+from bpa_ppl.arrays import Float32, Float64
 from bpa_ppl.diagnostics.estimates import Estimate, holm, mean_of, nearly_independent, share_of
-from bpa_ppl.nbest import Float32, Float64
 from bpa_ppl.posterior import Draws
 from bpa_ppl.posterior.draws import quantiles
 
