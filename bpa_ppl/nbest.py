@@ -982,8 +982,8 @@ def _optional(nbest: NBest) -> list[tuple[str, str, Column]]:
 def _changed(nbest: NBest, **columns: Any) -> NBest:
     """Return a table with other columns; values of features and totals are not checked again."""
     table = object.__new__(NBest)
-    # Without what was computed from the old columns and cached, such as the spread.
-    vars(table).update({f.name: getattr(nbest, f.name) for f in fields(nbest)}, **columns)
+    values = {f.name: getattr(nbest, f.name) for f in fields(nbest)}  # not what is cached
+    vars(table).update(values, **columns)
     _convert(table, columns)
     return table
 

@@ -666,8 +666,8 @@ class TestDataFrames:
             NBest.from_records(RECORDS).to_dataframe()
 
 
-def test_a_table_with_other_columns_has_its_own_spread() -> None:
-    lists = NBest.from_lists([["a", "b"]], [[[1.0, 0.0], [3.0, 0.0]]], ["lm", "tm"])
-    assert lists.spread.tolist() == [1.0, 0.0]
-    assert lists.without_features("lm").spread.tolist() == [0.0]
-    assert lists.with_features("qe", [0.0, 4.0]).spread.tolist() == [1.0, 0.0, 2.0]
+def test_what_is_cached_is_not_copied_to_other_lists() -> None:
+    lists = NBest.from_lists([["a", "b"]], [[[1.0, 0.0], [3.0, 8.0]]], ["LM0", "W"])
+    assert lists.spread.tolist() == [1, 4]
+    assert lists.without_features("LM0").spread.tolist() == [4]
+    assert lists.truncate(1).spread.tolist() == [0, 0]
