@@ -255,8 +255,8 @@ def test_imported_packages_are_declared_dependencies() -> None:
         "import bpa_ppl.models, bpa_ppl.models.preparing, bpa_ppl.models.likelihoods.preference",
         "import bpa_ppl.decoding, bpa_ppl.serving.app",
         "import bpa_ppl.sampling.description",
-        "import sys; sys.argv = ['bpa', '--help']; from bpa_ppl.cli.app import app; "
-        "app(standalone_mode=False)",
+        "import sys; sys.argv = ['bpa', '--help']; from bpa_ppl.cli.app import run_command; "
+        "run_command(sys.argv[1:])",
     ],
 )
 def test_imports_are_light(code: str) -> None:
