@@ -282,8 +282,8 @@ def test_commands_are_light(
     lists = NBest.from_lists([["a", "b"]] * 3, [np.eye(2)] * 3, features)
     write_nbest(lists, "lists.jsonl")
     command = ["bpa", *arguments.split()]
-    run = f"import sys; sys.argv = {command}; from bpa_ppl.cli.app import app"
-    assert not set(HEAVY) & modules_after(f"{run}; app(standalone_mode=False)")
+    run = f"import sys; sys.argv = {command}; from bpa_ppl.cli.app import run_command"
+    assert not set(HEAVY) & modules_after(f"{run}; run_command(sys.argv[1:])")
 
 
 def modules_after(code: str) -> set[str]:

@@ -63,7 +63,8 @@ def settings_of(samplers: Iterable[str], values: dict[str, Any] | None) -> dict[
 
 
 Samplers = Annotated[
-    Any, shared.parsed(names_of, "Names, separated by commas.", show_default=",".join)
+    Any,
+    shared.parsed(names_of, "Names, separated by commas.", show_default=",".join, metavar="STR"),
 ]
 SamplerSettings = Annotated[
     dict[str, Any] | None,
