@@ -7,7 +7,7 @@ import logging
 import os
 import sys
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from importlib.metadata import entry_points
 from typing import Any, Literal
@@ -60,7 +60,7 @@ lm_app = App(
     help="Language models: `bpa lm TEXT` estimates one, `bpa lm mix` mixes several.",
     help_format="markdown",
 )
-_COMMANDS = (
+_COMMANDS: tuple[Callable[..., None], ...] = (
     adapt.adapt,
     adapt.update,
     judge.judge,
