@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self, get_args, get_origin
 import msgspec
 from msgspec import Meta
 
-from bpa_ppl.errors import UsageError, quoted
+from bpa_ppl.errors import UsageError, nearest, quoted
 
 #: Types of settings that occur in several components.
 Count = Annotated[int, Meta(ge=1)]
@@ -67,7 +67,8 @@ class Component(msgspec.Struct, frozen=True, kw_only=True):
         fields = {field.name: field for field in msgspec.structs.fields(cls)}
         for name in settings:
             if name not in fields:
-                problem = f"the {title} has no setting {name}: it has {', '.join(fields) or 'none'}"
+                meant = nearest(name, fields) or f": it has {', '.join(fields) or 'none'}"
+                problem = f"the {title} has no setting {name}{meant}"
                 raise UsageError(problem, parameter=name, code="unknown-setting")
         for name, field in fields.items():
             if field.required and name not in settings:

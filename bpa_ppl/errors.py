@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 import reprlib
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -196,6 +197,16 @@ def one_of(value: str, allowed: Collection[str], what: str, parameter: str | Non
         parameter = parameter or (what if what.isidentifier() else None)
         raise UsageError(problem, parameter=parameter, code="unknown-name")
     return value
+
+
+def nearest(name: str, names: Iterable[str]) -> str:
+    """Return the end of a message that a name is unknown: the one that was probably meant.
+
+    >>> nearest("metrc", ["sampler", "metric"]), nearest("other", ["sampler"])
+    (': did you mean metric?', '')
+    """
+    found = get_close_matches(name, names, n=1)
+    return f": did you mean {found[0]}?" if found else ""
 
 
 def missing_extra(problem: str, extra: str, parameter: str | None = None) -> UsageError:

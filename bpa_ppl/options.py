@@ -1,18 +1,17 @@
 """Options of adapting and reranking: one class each for Python, the command line and studies.
 
 A field is declared, described and validated here alone. `with_options` gives a function the fields
-as keyword arguments, and `bpa_ppl.cli.options` makes options of the command line from them.
+as keyword arguments, and the groups of options of `bpa_ppl.cli` are subclasses.
 """
 
 from __future__ import annotations
 
 import functools
 import inspect
-import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from numbers import Integral
-from types import MappingProxyType
+from types import MappingProxyType, SimpleNamespace
 from typing import (
     TYPE_CHECKING,
     Any,
@@ -25,7 +24,7 @@ from typing import (
     overload,
 )
 
-from bpa_ppl.errors import UsageError, checked_seed, one_of, quoted
+from bpa_ppl.errors import UsageError, checked_seed, nearest, one_of, quoted
 from bpa_ppl.registry import RULES, SAMPLERS
 from bpa_ppl.weights import check_named
 from bpa_ppl.workers import check_backend, number_of
@@ -43,6 +42,12 @@ if TYPE_CHECKING:
     from bpa_ppl.progress import Reporter
     from bpa_ppl.quality import Metric, Oracles
     from bpa_ppl.sampling.base import Model, Sampler
+else:
+    # The command line reads the types of the fields, and must not load JAX: these take objects, not
+    # texts, and the fields that it shows have simpler types there.
+    AnySource = Draws = Likelihood = Metric = Model = MovedFiles = MCMCKernel = NBest = Any
+    Oracles = Prior = PriorFamily = Reporter = Rule = Sampler = Any
+    npt = SimpleNamespace(ArrayLike=Any)
 
 #: The candidates of a list: derivations, or strings with their derivations summed.
 DERIVATIONS: Final = ("separate", "summed")
@@ -128,7 +133,7 @@ class AdaptOptions:
         fixed: Fix a feature at its canonical weight. None fixes `UnknownWordPenalty0`.
         defaults: Weights of features that the canonical weights do not name.
         features: Use only these columns of the lists as features, by name or label. The others
-            become extras, here and in `rerank`. None uses every column of numbers.
+            become extras, here and in `rerank`. By default every column of numbers is one.
         exclude: Do not use these columns as features, by name or label.
         categorical: Columns of texts, such as `system`, whose values become features of 0 and 1
             with mean 0, here and in `rerank`.
@@ -211,7 +216,15 @@ class AdaptOptions:
         # Settings of a preset belong to its sampler.
         is_preset = preset is not None and sampler == preset.sampler
         settings = preset.settings if preset is not None and is_preset else {}
-        return SAMPLERS.resolve(sampler, {**settings, **self.settings})
+        try:
+            return SAMPLERS.resolve(sampler, {**settings, **self.settings})
+        except UsageError as error:
+            name = error.parameter or ""
+            meant = nearest(name, [one.name for one in fields(self)])
+            if error.code != "unknown-setting" or not meant or "did you mean" in error.message:
+                raise
+            problem = f"there is no option {name}{meant}"
+            raise UsageError(problem, parameter=name, code=error.code) from None
 
     def chosen_prior_variance(self) -> npt.ArrayLike | Mapping[str, float] | PriorFamily | None:
         """Return σ_T, by default that of the preset; a preset leaves other priors alone.
@@ -346,12 +359,14 @@ def with_options(
 ) -> Callable[[Callable[[A, B, O], R]], Callable[Concatenate[A, B, P], R]]:
     """Give a function of two arguments and an options object the options as keyword arguments.
 
-    The function gets the fields in its signature and their descriptions in its docstring, and
-    type checkers and editors see them.
+    Type checkers, editors and `help` see the fields in the signature of the function.
 
     Args:
         options: the class of the options.
         without: fields that the function does not take.
+
+    Raises:
+        UsageError: when the function is called with an option that does not exist.
 
     >>> @with_options(RerankOptions)
     ... def chosen_rule(lists: str, posterior: str, options: RerankOptions) -> object:
@@ -360,6 +375,9 @@ def with_options(
     'mbr'
     >>> str(inspect.signature(chosen_rule))[:60]
     "(lists: 'str', posterior: 'str', *, rule: 'str | Rule | None"
+    >>> chosen_rule("lists", "posterior", rules="mbr")
+    Traceback (most recent call last):
+    bpa_ppl.errors.UsageError: there is no option rules: did you mean rule?
     """
     return functools.partial(_with_keywords, options, without=without)
 
@@ -376,49 +394,23 @@ def _with_keywords(
 ) -> Any:
     signature = inspect.signature(function)
     first, second, _ = signature.parameters.values()
-    keywords = [
-        parameter.replace(kind=parameter.VAR_KEYWORD, default=parameter.empty, annotation="Any")
-        if parameter.name == "settings"
+    keywords = {
+        name: parameter.replace(kind=parameter.VAR_KEYWORD, default=parameter.empty)
+        if name == "settings"
         else parameter
-        for parameter in inspect.signature(options).parameters.values()
-        if parameter.name not in without
-    ]
-    signature = signature.replace(parameters=[first, second, *keywords])
+        for name, parameter in inspect.signature(options).parameters.items()
+        if name not in without
+    }
+    signature = signature.replace(parameters=[first, second, *keywords.values()])
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
+        for name in kwargs:
+            if name not in signature.parameters and "settings" not in keywords:
+                problem = f"there is no option {name}{nearest(name, keywords)}"
+                raise UsageError(problem, parameter=name, code="unknown-name")
         values = signature.bind(*args, **kwargs).arguments
         return function(values.pop(first.name), values.pop(second.name), options(**values))
 
     call.__signature__ = signature  # type: ignore[attr-defined]
-    if function.__doc__:  # none under python -OO
-        lines = function.__doc__.split("\n")
-        start = next(n for n, line in enumerate(lines) if line.strip().startswith("options:"))
-        described = [f"    {line}" for line in _described(options, without).split("\n")]
-        end = start + 1
-        while end < len(lines) and lines[end].startswith(" " * 9):
-            end += 1
-        call.__doc__ = "\n".join([*lines[:start], *described, *lines[end:]])
     return call
-
-
-def _described(options: Any, without: tuple[str, ...] = ()) -> str:
-    """Return the Args section of the docstring of a class, without its title and some fields."""
-    section = inspect.getdoc(options).split("Args:\n")[1].split("\n\n")[0]  # type: ignore[union-attr]
-    fields = re.split(r"\n(?= {4}\w)", section)
-    return "\n".join(field for field in fields if field.strip().partition(":")[0] not in without)
-
-
-def descriptions(options: Any) -> dict[str, str]:
-    """Return the descriptions of the fields of a class of options, one line each.
-
-    >>> descriptions(RerankOptions)["jobs"].partition(". ")[0]
-    'Processes that rerank; -1 uses every core'
-    """
-    result: dict[str, str] = {}
-    for line in _described(options).split("\n"):
-        if not line.startswith(" " * 5):
-            name, _, line = line.strip().partition(": ")
-            result[name] = ""
-        result[name] = f"{result[name]} {line.strip()}".strip()
-    return result

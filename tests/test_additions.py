@@ -16,7 +16,7 @@ from raising import raises
 
 import bpa_ppl as bpa
 from bpa_ppl import BpaWarning, DataError, NBest, UsageError, Weights, registry
-from bpa_ppl.cli.app import app
+from bpa_ppl.cli.app import run_command
 from bpa_ppl.formats.jsonl import Jsonl
 from bpa_ppl.quality.base import counted_metrics
 from bpa_ppl.quality.ter import TER
@@ -145,7 +145,7 @@ def test_command_line_offers_the_new_sampler(
     bpa.write_weights(CANONICAL, "w.json")
     arguments = "adapt a.nbest -r a.ref -w w.json -o p.nc --sampler from-the-prior --set draws=300"
     with ordinary_jax():
-        app(arguments.split(), standalone_mode=False)
+        run_command(arguments.split())
     assert Path("p.nc").is_file()
     assert "from-the-prior, 1 chains × 300 draws" in caplog.text
 

@@ -255,8 +255,8 @@ def test_imported_packages_are_declared_dependencies() -> None:
         "import bpa_ppl.models, bpa_ppl.models.preparing, bpa_ppl.models.likelihoods.preference",
         "import bpa_ppl.decoding, bpa_ppl.serving.app",
         "import bpa_ppl.sampling.description",
-        "import sys; sys.argv = ['bpa', '--help']; from bpa_ppl.cli.app import app; "
-        "app(standalone_mode=False)",
+        "import sys; sys.argv = ['bpa', '--help']; from bpa_ppl.cli.app import run_command; "
+        "run_command(sys.argv[1:])",
     ],
 )
 def test_imports_are_light(code: str) -> None:
@@ -282,8 +282,8 @@ def test_commands_are_light(
     lists = NBest.from_lists([["a", "b"]] * 3, [np.eye(2)] * 3, features)
     write_nbest(lists, "lists.jsonl")
     command = ["bpa", *arguments.split()]
-    run = f"import sys; sys.argv = {command}; from bpa_ppl.cli.app import app"
-    assert not set(HEAVY) & modules_after(f"{run}; app(standalone_mode=False)")
+    run = f"import sys; sys.argv = {command}; from bpa_ppl.cli.app import run_command"
+    assert not set(HEAVY) & modules_after(f"{run}; run_command(sys.argv[1:])")
 
 
 def modules_after(code: str) -> set[str]:

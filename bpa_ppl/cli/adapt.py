@@ -7,6 +7,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any
 
+from cyclopts import Parameter
+
 import bpa_ppl as bpa
 from bpa_ppl.cli import options as shared
 from bpa_ppl.errors import UsageError
@@ -15,17 +17,17 @@ from bpa_ppl.options import AdaptOptions
 
 
 def adapt(
-    nbest: shared.NBestPaths,
+    *nbest: shared.NBestPaths,
     weights: shared.Weights,
     output: shared.OutputPath,
-    reading: shared.Reading,
-    extra: shared.Extra,
-    options: AdaptOptions,
     references: shared.References = None,
     sources: shared.Sources = None,
-    judgements: Annotated[list[Path] | None, shared.Option(several=True)] = None,
+    judgements: list[Path] | None = None,
     timed: bool = False,
     quiet: shared.Quiet = False,
+    reading: shared.Reading = shared.Reading(),
+    extra: shared.Extra = shared.Extra(),
+    options: shared.AdaptFlags | None = None,
 ) -> None:
     """Adapt the weights to a few sentences with references or judgements.
 
@@ -40,13 +42,19 @@ def adapt(
     from bpa_ppl.diagnostics.checks import checked
     from bpa_ppl.formats.streams import require_writable
 
+    options = options or shared.AdaptFlags()
     if options.prior_only and references:
         raise UsageError(
             "there is no adaptation: leave out --references",
             parameter="prior_only",
             code="conflict",
         )
-    options = replace(options, extra=extra.read(reading), progress=not quiet)
+    options = replace(
+        options,
+        prior=shared.prior(options.prior),
+        extra=extra.read(reading),
+        progress=not quiet,
+    )
     require_writable(output)  # before the sampling, which takes a while
     lists = reading.read_together(nbest, references, sources)
     if judgements:
@@ -68,11 +76,12 @@ def adapt(
 def update(
     posterior: shared.PosteriorPath,
     nbest: shared.NBestPath,
+    /,
+    *,
     output: shared.OutputPath,
-    reading: shared.Reading,
     references: shared.References = None,
     sources: shared.Sources = None,
-    metric: Annotated[Any, shared.Option(parse=shared.metric, names=shared.METRIC)] = None,
+    metric: Annotated[Any, shared.gain()] = None,
     sampler: str = "imh",
     moved_files: shared.MovedFiles = None,
     seed: int = 0,
@@ -83,6 +92,7 @@ def update(
     adaptation_lists: Path | None = None,
     adaptation_references: list[Path] | None = None,
     adaptation_sources: Path | None = None,
+    reading: shared.Reading = shared.Reading(),
 ) -> None:
     """Update a posterior with new sentences.
 
@@ -133,7 +143,7 @@ def update(
 
 
 def learn_prior(
-    posteriors: list[Path],
+    *posteriors: Annotated[Path, Parameter(required=True)],
     output: shared.OutputPath,
     shrinkage: float | None = None,
     strength: float | None = None,

@@ -7,150 +7,82 @@ import logging
 import os
 import sys
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from functools import cache
 from importlib.metadata import entry_points
-from typing import Annotated, Any
+from typing import Any, Literal
 
-import typer
-import typer.main
-from typer.core import TyperCommand, TyperGroup
+import cyclopts
+from cyclopts import App, CycloptsError, Parameter, Token, UnknownOptionError
 
 from bpa_ppl import __version__
 from bpa_ppl.cli import adapt, demo, judge, lists, posteriors, serve, texts
-from bpa_ppl.cli.options import as_command, outputs_of
-from bpa_ppl.errors import BpaError, UsageError, printable, quoted
+from bpa_ppl.cli.options import outputs_of
+from bpa_ppl.errors import BpaError, UsageError, nearest, printable, quoted
 from bpa_ppl.notes import LOGGER, warn_user
 from bpa_ppl.registry import SAMPLERS, TUNERS
 
 #: Exit codes that shells report for a command ended by Ctrl-C and by a closed pipe.
 _INTERRUPTED, _CLOSED_PIPE = 130, 141
+#: In the place of `-`, which Cyclopts takes for an option; no argument of a process contains it.
+_STANDARD = "\0"
 
 
-class Command(TyperCommand):
-    """A subcommand whose errors are one line on standard error, and an exit code."""
+def converted(kind: Any, tokens: Sequence[Token]) -> Any:
+    """Return the value of a parameter; whole numbers are not rounded.
 
-    def invoke(self, ctx: Any) -> Any:
-        """Run the command; print an error with the option of its parameter."""
+    >>> converted(int, [Token(value="5")]), converted(str, [Token(value=_STANDARD)])
+    (5, '-')
+    """
+    tokens = [one.evolve(value=one.value.replace(_STANDARD, "-")) for one in tokens]
+    if kind is int:
         try:
-            ctx.params |= outputs_of(ctx.params, ["posterior"] if self.name == "update" else [])
-            return super().invoke(ctx)
-        except BpaError as error:
-            print(f"error: {self.message(error)}", file=sys.stderr)
-            raise SystemExit(error.exit_code) from error
-
-    def message(self, error: BpaError) -> str:
-        """Return the message of an error, with the option where it is about one."""
-        options = {
-            parameter.name: name
-            for parameter in self.params
-            for name in reversed(parameter.opts)
-            if name.startswith("-")
-        }
-        option = options.get(error.parameter or "")
-        if option is None or option in error.message:
-            return str(error)
-        return str(error).replace(error.message, f"{error.message} ({option})", 1)
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse the options; for an unknown one that is a setting, say how to give it."""
-        arguments = list(args)
-        try:
-            return super().parse_args(ctx, args)
-        except Exception as error:
-            # Typer and Click have classes of this name: an unknown option is in `option_name`.
-            option = getattr(error, "option_name", None)
-            if option is not None and type(error).__name__ == "NoSuchOption":
-                self._suggest(error, option, arguments)
-            raise
-
-    def _suggest(self, error: Any, option: str, arguments: list[str]) -> None:
-        """Name the setting of a sampler or tuner in the error of an unknown option."""
-        name = option.lstrip("-").replace("-", "_")
-        given = {name for parameter in self.params for name in parameter.opts}
-        kinds = [kind for registry in (SAMPLERS, TUNERS) for _, kind in registry.loaded()]
-        if "--set" not in given or all(name not in kind.__struct_fields__ for kind in kinds):
-            return
-        value = "VALUE"  # or what follows it: `--draws 200` or `--draws=200`
-        for word, following in zip(arguments, [*arguments[1:], value], strict=True):
-            if word.startswith(f"{option}="):
-                value = word.partition("=")[2]
-            elif word == option:
-                value = following
-        prefix = "SAMPLER." if "--samplers" in given else ""
-        error.message = f"No such option: {option}. Use --set {prefix}{name}={value}"
-        error.possibilities = None
+            return int(tokens[0].value)
+        except ValueError:
+            raise UsageError(f"expected an integer, not {quoted(tokens[0].value)}") from None
+    return cyclopts.convert(kind, tokens)
 
 
-class Group(TyperGroup):
-    """Subcommands that exit with 130 on Ctrl-C, and with 141 when their output is closed."""
-
-    def invoke(self, ctx: Any) -> Any:
-        """Run a subcommand and flush its output."""
-        try:
-            result = super().invoke(ctx)
-            if sys.stdout is not None:
-                sys.stdout.flush()
-        except KeyboardInterrupt:
-            print("interrupted", file=sys.stderr)
-            raise SystemExit(_INTERRUPTED) from None
-        except BrokenPipeError:
-            # Python flushes standard output again at exit, which must not fail a second time:
-            # https://docs.python.org/3/library/signal.html#note-on-sigpipe
-            with suppress(OSError, ValueError):  # standard output is not a file
-                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            raise SystemExit(_CLOSED_PIPE) from None
-        return result
-
-
-class LanguageModelGroup(TyperGroup):
-    """The subcommands of `bpa lm`; without the name of one, the first: `bpa lm TEXT`."""
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse the arguments; options may come first: `bpa lm --order 5 TEXT`."""
-        named = not args or args[0] in (*self.commands, "--help")
-        return super().parse_args(ctx, args if named else [next(iter(self.commands)), *args])
-
-
-app = typer.Typer(
+app = App(
     name="bpa",
     help="Adapt the weights of an n-best reranker to a new domain from a few references.",
-    epilog="Exit codes: 0 done, 2 bad data or usage, 3 posterior not converged, 130 interrupted, "
-    "141 output closed by its reader.",
-    cls=Group,
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-)
-lm_app = typer.Typer(
-    help="Language models: `bpa lm TEXT` estimates one, `bpa lm mix` mixes several.",
-    cls=LanguageModelGroup,
-    no_args_is_help=True,
-)
-_COMMANDS: dict[typer.Typer, tuple[Callable[..., None], ...]] = {
-    app: (
-        adapt.adapt,
-        adapt.update,
-        judge.judge,
-        posteriors.next_,
-        adapt.learn_prior,
-        posteriors.check,
-        posteriors.report,
-        posteriors.rerank,
-        posteriors.weights,
-        serve.serve,
-        lists.lists_,
-        lists.oracle,
-        lists.features,
-        demo.demo,
+    help_epilogue="Options with ... can be repeated. Exit codes: 0 done, 2 bad data or usage, 3 "
+    "posterior not converged, 130 interrupted, 141 output closed by its reader.",
+    help_format="plaintext",
+    version=f"bpa_ppl {__version__}",
+    group_parameters="Options",
+    default_parameter=Parameter(
+        converter=converted, allow_repeating=True, negative_bool="", negative_iterable=""
     ),
-    lm_app: (texts.estimate, texts.mix),
-}
-for group, functions in _COMMANDS.items():
-    for function in functions:
-        name = function.__name__.strip("_").replace("_", "-")
-        group.command(name, cls=Command)(as_command(function))
-app.add_typer(lm_app, name="lm")
+)
+lm_app = App(
+    name="lm",
+    help="Language models: `bpa lm TEXT` estimates one, `bpa lm mix` mixes several.",
+    help_format="markdown",
+)
+_COMMANDS: tuple[Callable[..., None], ...] = (
+    adapt.adapt,
+    adapt.update,
+    judge.judge,
+    posteriors.next_,
+    adapt.learn_prior,
+    posteriors.check,
+    posteriors.report,
+    posteriors.rerank,
+    posteriors.weights,
+    serve.serve,
+    lists.lists_,
+    lists.oracle,
+    lists.features,
+    demo.demo,
+)
+for place, function in enumerate(_COMMANDS):
+    title = function.__name__.strip("_").replace("_", "-")
+    app.command(function, name=title, sort_key=place, help_format="markdown")
+app.command(lm_app)
+lm_app.command(texts.estimate)
+lm_app.command(texts.mix)
+lm_app.default(texts.estimate)
 
 
 def _add_commands_of_others() -> None:
@@ -170,27 +102,72 @@ def _add_commands_of_others() -> None:
         name, _, command = point.name.rpartition(".")
         if name not in groups:
             text = (sys.modules[function.__module__].__doc__ or "").partition("\n")[0]
-            groups[name] = typer.Typer(help=text, no_args_is_help=True)
-            app.add_typer(groups[name], name=name)
-        groups[name].command(command, cls=Command)(as_command(function))
+            groups[name] = App(name=name, help=text)
+            app.command(groups[name])
+        groups[name].command(function, name=command, help_format="markdown")
 
 
 _add_commands_of_others()
+app.register_install_completion_command(help="Install completion for the current shell.")
 
 
-def _version(show: bool) -> None:
-    if show:
-        typer.echo(f"bpa_ppl {__version__}")
-        raise typer.Exit
+@app.command(name="--show-completion")
+def show_completion(shell: Literal["bash", "zsh", "fish", "powershell"] | None = None) -> None:
+    """Show completion for the current shell, to copy it or customize the installation."""
+    print(app.generate_completion(shell=shell))
 
 
-@app.callback()
-def _options(
-    version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
-    ] = False,
-) -> None:
-    """Take the options before the subcommand."""
+def run_command(words: list[str]) -> None:
+    """Run a subcommand.
+
+    Raises:
+        BpaError: if a word is no option, or by the subcommand.
+    """
+    try:
+        tokens = [_STANDARD if word == "-" else word for word in words]
+        command, bound, _ = app.parse_args(tokens, print_error=False, exit_on_error=False)
+    except UnknownOptionError as error:
+        raise unknown_option(error, words) from error
+    except CycloptsError as error:
+        error.verbose = False
+        problem = (
+            error.__cause__ if isinstance(error.__cause__, BpaError) else UsageError(str(error))
+        )
+        if error.argument is not None and error.__cause__ is problem:
+            problem.parameter = problem.parameter or error.argument.field_info.name
+        raise problem from error
+    bound.arguments |= outputs_of(bound.arguments, ["posterior"] if command is adapt.update else [])
+    command(*bound.args, **bound.kwargs)
+
+
+def unknown_option(error: UnknownOptionError, words: Sequence[str]) -> UsageError:
+    """Return the error that names the nearest option, or how a setting is given."""
+    option = (error.token.keyword or error.token.value).partition("=")[0]
+    options = {name for one in error.argument_collection if one.parse for name in one.names}
+    setting = option.lstrip("-").replace("-", "_")
+    if "--set" not in options or not any(
+        setting in kind.__struct_fields__
+        for registry in (SAMPLERS, TUNERS)
+        for _, kind in registry.loaded()
+    ):
+        return UsageError(f"there is no option {option}{nearest(option, options)}")
+    # The value follows in the same word or in the next one.
+    parts = [*(part for word in words for part in word.split("=", 1)), option, "VALUE"]
+    value = parts[parts.index(option) + 1]
+    prefix = "SAMPLER." if "--samplers" in options else ""
+    return UsageError(f"there is no option {option}: use --set {prefix}{setting}={value}")
+
+
+def message_of(error: BpaError, words: list[str]) -> str:
+    """Return the message of an error, with the option where it is about one."""
+    chosen = app.parse_commands(words)[1][-1]
+    if error.parameter is None or chosen.default_command is None:
+        return str(error)
+    options = {one.field_info.name: one.name for one in chosen.assemble_argument_collection()}
+    option = options.get(error.parameter, "")
+    if not option.startswith("-") or option in error.message:
+        return str(error)
+    return str(error).replace(error.message, f"{error.message} ({option})", 1)
 
 
 def main() -> None:
@@ -201,32 +178,38 @@ def main() -> None:
     sys.exit(code)
 
 
-@cache
-def _command() -> Any:
-    """Return all subcommands as one; a program may call `main` many times."""
-    return typer.main.get_command(app)
-
-
 def _exit_code() -> int | str | None:
+    words = sys.argv[1:]
     try:
-        for argument in sys.argv[1:]:
-            check_encoding(argument)
-        _command()(prog_name="bpa")
+        for word in words:
+            check_encoding(word)
+        run_command(words)
+        if sys.stdout is not None:
+            sys.stdout.flush()
     except BpaError as error:
-        typer.echo(f"error: {error}", err=True)
+        print(f"error: {message_of(error, words)}", file=sys.stderr)
         return error.exit_code
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return _INTERRUPTED
+    except BrokenPipeError:
+        # Python flushes standard output again at exit, which must not fail a second time:
+        # https://docs.python.org/3/library/signal.html#note-on-sigpipe
+        with suppress(OSError, ValueError):  # standard output is not a file
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return _CLOSED_PIPE
     except OSError as error:
         message = f"{error.filename or 'output'}: {error.strerror or error}"
         if error.filename is None and isinstance(error, FileNotFoundError):  # temporary files
             message = f"{error.strerror}: free some space, or name a folder in TMPDIR"
-        typer.echo(printable(f"error: {message}"), err=True)
+        print(printable(f"error: {message}"), file=sys.stderr)
         return BpaError.exit_code
     except SystemExit as done:
         return done.code
     except (MemoryError, ImportError, RuntimeError) as error:
         if not (message := _machine_problem(error)):
             raise
-        typer.echo(printable(f"error: {message}"), err=True)
+        print(printable(f"error: {message}"), file=sys.stderr)
         return BpaError.exit_code
     return 0
 

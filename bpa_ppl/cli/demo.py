@@ -8,7 +8,7 @@ from bpa_ppl.cli import options as shared
 
 
 def demo(
-    output: shared.OutputPath = Path("demo-output"), seed: int = 0, quiet: shared.Quiet = False
+    *, output: shared.OutputPath = Path("demo-output"), seed: int = 0, quiet: shared.Quiet = False
 ) -> None:
     """Adapt to 50 sentences of a package leaflet, check, and rerank the other sentences.
 

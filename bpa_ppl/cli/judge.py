@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
+from cyclopts import Parameter
 
 import bpa_ppl as bpa
 from bpa_ppl.cli import options as shared
@@ -17,15 +18,16 @@ from bpa_ppl.tables import text_table
 
 def judge(
     nbest: shared.NBestPath,
-    reading: shared.Reading,
-    output: Annotated[Path | None, shared.Option(names=("--output", "-o"))] = None,
+    /,
+    *,
+    output: Annotated[Path | None, Parameter(alias="-o")] = None,
     weights: str = "none",
-    prior: Annotated[Path | None, shared.Option(names=("--prior", "-p"))] = None,
+    prior: Annotated[Path | None, Parameter(alias="-p")] = None,
     rater: str | None = None,
     sources: shared.Sources = None,
-    features: Annotated[list[str] | None, shared.Option(several=True)] = None,
-    exclude: Annotated[list[str] | None, shared.Option(several=True)] = None,
-    categorical: Annotated[list[str] | None, shared.Option(several=True)] = None,
+    features: list[str] | None = None,
+    exclude: list[str] | None = None,
+    categorical: list[str] | None = None,
     add: shared.Add = None,
     pairs: str = "mixed",
     slip: float = 0.05,
@@ -38,6 +40,7 @@ def judge(
     allowed_hosts: shared.AllowedHosts = None,
     seed: int = 0,
     quiet: shared.Quiet = False,
+    reading: shared.Reading = shared.Reading(),
 ) -> None:
     """Compare candidates in the browser, two at a time, and watch the weights change.
 

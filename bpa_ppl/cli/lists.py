@@ -6,24 +6,20 @@ import json
 import sys
 from typing import Annotated, Any
 
-import typer
+from cyclopts import Parameter
 
 import bpa_ppl as bpa
 from bpa_ppl.cli import options as shared
-from bpa_ppl.cli.options import METRIC, Option
 from bpa_ppl.errors import UsageError
 
 
 def lists_(
-    nbest: shared.NBestPaths,
-    reading: shared.Reading,
+    *nbest: shared.NBestPaths,
     references: shared.References = None,
     sources: shared.Sources = None,
-    metric: Annotated[
-        Any,
-        Option("The gain (default: as `bpa adapt` would find it).", shared.metric, names=METRIC),
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json")] = False,
+    metric: Annotated[Any, shared.gain("The gain (default: as `bpa adapt` would find it).")] = None,
+    as_json: Annotated[bool, Parameter(name="--json")] = False,
+    reading: shared.Reading = shared.Reading(),
 ) -> None:
     """Show what was read from n-best lists, and what `bpa adapt` would do with them.
 
@@ -38,16 +34,18 @@ def lists_(
 
 def oracle(
     nbest: shared.NBestPath,
-    reading: shared.Reading,
+    /,
+    *,
     references: shared.References = None,
     sources: shared.Sources = None,
-    output: shared.OptionalOutput = None,
-    weights: Annotated[str | None, typer.Option("--weights", "-w")] = None,
+    output: shared.Output | None = None,
+    weights: Annotated[str | None, Parameter(alias="-w")] = None,
     metric: shared.Metric = None,
     ties: shared.Ties = None,
     jobs: shared.Jobs = 1,
     cache: shared.Cache = True,
     quiet: shared.Quiet = False,
+    reading: shared.Reading = shared.Reading(),
 ) -> None:
     """Find oracles, and print the scores of first-best, oracle and anti-oracle.
 
@@ -87,12 +85,14 @@ def oracle(
 
 def features(
     nbest: shared.NBestPath,
-    reading: shared.Reading,
+    /,
+    *,
     output: shared.OutputPath,
     add: shared.Add = None,
     references: shared.References = None,
     sources: shared.Sources = None,
     quiet: shared.Quiet = False,
+    reading: shared.Reading = shared.Reading(),
 ) -> None:
     """Add features to n-best lists, for tuners and programs that read lists.
 

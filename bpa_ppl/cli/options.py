@@ -1,47 +1,34 @@
-"""How commands declare their options, and the options that several of them share.
+"""The options that several commands share, and how texts become their values.
 
-A command is a function. Its parameters without a default are arguments, the others are options, and
-the `Args` section of its docstring has their help. Options that several commands share are
-annotated types, and groups of them are dataclasses, such as `Reading`. The fields of `AdaptOptions`
-and `RerankOptions` become options too, by `SHELL`, which lists what differs from Python.
-`as_command` makes from all that a function as Typer takes it.
+A command is a function that Cyclopts calls: its positional parameters are arguments, its keywords
+options, and the `Args` section of its docstring has their help. An option that several commands
+share is an annotated type, and a group of them a dataclass, such as `Reading`. `AdaptFlags` and
+`RerankFlags` are the options of Python; fields that take texts here have another type.
 """
 
 from __future__ import annotations
 
-import functools
-import inspect
 import os
 import re
 import shlex
 import stat
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from copy import copy
-from dataclasses import MISSING, dataclass, fields, is_dataclass
+from dataclasses import dataclass, field, is_dataclass
+from functools import partial
 from glob import glob
 from itertools import chain
 from pathlib import Path
-from typing import (
-    TYPE_CHECKING,
-    Annotated,
-    Any,
-    NamedTuple,
-    TextIO,
-    TypeVar,
-    get_args,
-    get_origin,
-    get_type_hints,
-)
+from typing import TYPE_CHECKING, Annotated, Any, TextIO, TypeVar
 
-import typer
+from cyclopts import Parameter, Token
 
 import bpa_ppl as bpa
 from bpa_ppl.columns import natural_order
 from bpa_ppl.component import Component, number_or_text, settings_in
 from bpa_ppl.errors import UsageError
 from bpa_ppl.notes import log_info, warn_user
-from bpa_ppl.options import AdaptOptions, RerankOptions, descriptions
+from bpa_ppl.options import AdaptOptions, RerankOptions
 from bpa_ppl.registry import (
     FEATURES,
     LIKELIHOODS,
@@ -64,22 +51,32 @@ if TYPE_CHECKING:
 C = TypeVar("C", bound=Component)
 
 
-class Option(NamedTuple):
-    """An option whose text is parsed before the command sees it.
+def parsed(
+    parse: Callable[[Any], Any], help: str = "", *, several: bool = False, **others: Any
+) -> Parameter:
+    """Return a parameter whose text is parsed.
 
-    Attributes:
+    Args:
+        parse: makes the value of the text, or of all texts of a parameter that can be repeated.
         help: the help text; empty takes the description of the parameter.
-        parse: makes the value; None takes what was given. Errors get the name of the parameter.
-        several: whether the option is repeated.
-        names: of the option; by default that of the parameter.
-        choices: returns the names that the shell completes.
+        several: whether the parameter can be repeated.
+        others: as of `Parameter`.
     """
 
-    help: str = ""
-    parse: Callable[[Any], Any] | None = None
-    several: bool = False
-    names: tuple[str, ...] = ()
-    choices: Callable[[], list[str]] | None = None
+    def convert(_: object, tokens: Sequence[Token]) -> Any:
+        texts = [token.value for token in tokens]
+        return parse(texts if several else texts[0])
+
+    if help:
+        others["help"] = help
+    if several:
+        others |= {"n_tokens": -1, "show_default": False, "metavar": "STR..."}
+    return Parameter(converter=convert, accepts_keys=False, **others)
+
+
+def completed(names: Iterable[str]) -> Callable[[object], list[str]]:
+    """Return how the shell completes names, which are looked up when it asks."""
+    return lambda context: list(names)
 
 
 def names_in(registry: Iterable[str], *more: str) -> str:
@@ -205,30 +202,25 @@ def prior_variance(texts: Sequence[str]) -> float | dict[str, float] | PriorFami
     return bpa.models.Isotropic(**variances(float(plain[0])), single=single)
 
 
-likelihood = functools.partial(component, LIKELIHOODS)
+likelihood = partial(component, LIKELIHOODS)
 
-
-NBestPath = Annotated[
-    str,
-    typer.Argument(metavar="NBEST", help="N-best lists; plain, gzip, xz or zstd; - for stdin."),
-]
+_LISTS = "N-best lists; plain, gzip, xz or zstd; - for stdin."
+NBestPath = Annotated[str, Parameter(help=_LISTS)]
 NBestPaths = Annotated[
-    list[str],
-    typer.Argument(
-        metavar="NBEST",
-        help="N-best lists; plain, gzip, xz or zstd; - for stdin. Several files are "
-        "concatenated, with their references and sources given as -r A,B and -s A,B.",
+    str,
+    Parameter(
+        required=True,
+        help=f"{_LISTS} Several files are concatenated, with their references and sources given "
+        "as -r A,B and -s A,B.",
     ),
 ]
-PosteriorPath = Annotated[Path, typer.Argument(help="Posterior (NetCDF) written by `bpa adapt`.")]
-Output = Annotated[str, typer.Option("--output", "-o")]
-OutputPath = Annotated[Path, typer.Option("--output", "-o")]
-OptionalOutput = Annotated[str | None, typer.Option("--output", "-o")]
+PosteriorPath = Annotated[Path, Parameter(help="Posterior (NetCDF) written by `bpa adapt`.")]
+Output = Annotated[str, Parameter(alias="-o")]
+OutputPath = Annotated[Path, Parameter(alias="-o")]
 Weights = Annotated[
     str,
-    typer.Option(
-        "--weights",
-        "-w",
+    Parameter(
+        alias="-w",
         help="Canonical weights: moses.ini, dense weights, JSON, YAML, or numbers in the order of "
         "the columns; none, to start without; or equal, to start at the mean of the standardised "
         "features.",
@@ -236,107 +228,187 @@ Weights = Annotated[
 ]
 References = Annotated[
     list[Path] | None,
-    typer.Option(
-        "--references",
-        "-r",
-        help="Reference translations, one per line; or of some sentences, as id<TAB>text.",
+    Parameter(
+        alias="-r",
+        help="Reference translations, one per line; or of some sentences, as `id<TAB>text`.",
     ),
 ]
-Sources = Annotated[
-    Path | None, typer.Option("--sources", "-s", help="Source sentences, one per line.")
-]
-Unchecked = Annotated[
-    bool, typer.Option("--unchecked", help="Use the posterior although it fails its check.")
-]
-Jobs = Annotated[int, typer.Option(help="Processes that score hypotheses; -1 uses every core.")]
-Cache = Annotated[bool, typer.Option(help="Keep sentence scores on disk and reuse them.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar and no summary.")]
-Backend = Annotated[str, typer.Option(help="local, or dask for an existing cluster.")]
+Sources = Annotated[Path | None, Parameter(alias="-s", help="Source sentences, one per line.")]
+Unchecked = Annotated[bool, Parameter(help="Use the posterior although it fails its check.")]
+Jobs = Annotated[int, Parameter(help="Processes that score hypotheses; -1 uses every core.")]
+#: A flag that is on by default, and is switched off by `--no-NAME`.
+SWITCH = Parameter(negative_bool="no-")
+Cache = Annotated[bool, SWITCH, Parameter(help="Keep sentence scores on disk and reuse them.")]
+Quiet = Annotated[bool, Parameter(alias="-q", help="No progress bar and no summary.")]
+Backend = Annotated[str, Parameter(help="local, or dask for an existing cluster.")]
 Scheduler = Annotated[
-    str | None, typer.Option(help="Address of the Dask scheduler, such as tcp://host:8786.")
+    str | None, Parameter(help="Address of the Dask scheduler, such as tcp://host:8786.")
 ]
-Settings = Annotated[
-    dict[str, Any] | None, Option(parse=assignments, several=True, names=("--set",))
-]
+Settings = Annotated[dict[str, Any] | None, parsed(assignments, several=True, name="--set")]
 MovedFiles = Annotated[
     dict[str, tuple[str, ...]] | None,
-    Option(
-        "New path of a moved feature file, as NAME=FILE.",
+    parsed(
         moved_files,
+        "New path of a moved feature file, as NAME=FILE.",
         several=True,
-        names=("--moved-file",),
+        name="--moved-file",
     ),
 ]
 AllowedHosts = Annotated[
     list[str] | None,
-    Option("Name that requests may use besides the host; * stands for any.", several=True),
+    Parameter(help="Name that requests may use besides the host; `*` stands for any."),
 ]
 Defaults = Annotated[
     dict[str, float] | None,
-    Option(
-        "Weight of a feature that has none, as NAME=VALUE.",
+    parsed(
         numbers,
+        "Weight of a feature that has none, as NAME=VALUE.",
         several=True,
-        names=("--default",),
+        name="--default",
     ),
 ]
 Without = Annotated[
     list[str] | None,
-    Option(
-        "A feature of the posterior, or the label of several, that the lists lack (by default an "
-        "error).",
-        several=True,
+    Parameter(
+        help="A feature of the posterior, or the label of several, that the lists lack (by "
+        "default an error)."
     ),
 ]
 Add = Annotated[
     list[Any] | None,
-    Option(
+    parsed(
+        lambda texts: [feature_source(text) for text in texts],
         f"Add features: {names_in(FEATURES)}. Examples: lm=domain.txt, "
         "lexicon=memory.fr,memory.en, phrases=table.parquet; with settings lm=domain.txt,order=5; "
         "learned from the adaptation sentences lm=self.",
-        lambda texts: [feature_source(text) for text in texts],
         several=True,
     ),
 ]
 Fixed = Annotated[
     list[str] | None,
-    Option(
-        "Fix a feature at its canonical weight; `none` fixes none.",
+    parsed(
         lambda names: [] if names == ["none"] else names,
+        "Fix a feature at its canonical weight; `none` fixes none.",
         several=True,
     ),
 ]
 Likelihood = Annotated[
     Any,
-    Option(
+    parsed(
+        likelihood,
         f"{names_in(LIKELIHOODS)}, with settings as in margin:gamma=4 or risk:gain_scale=half "
         "(default: margin if --metric is ter, bleu, chrf, ter+bleu, wer or cer, else risk; "
         "preference for lists with preferences and no references).",
-        likelihood,
     ),
 ]
-#: The names of an option that `metric` parses.
-METRIC = ("--metric", "--gain")
+
+
+def gain(help: str = "") -> Parameter:
+    """Return the parameter of a metric, `--metric` or `--gain`; `-ter` is no option here."""
+    return parsed(
+        metric,
+        help,
+        name=("--metric", "--gain"),
+        allow_leading_hyphen=True,
+        completer=completed(METRICS),
+    )
+
+
 Metric = Annotated[
     Any,
-    Option(
+    gain(
         f"Metric of the oracle: {names_in(METRICS)}; or a numeric column of the lists, such as "
         "comet, or -ter if lower is better (default: ter if there are canonical weights or totals, "
-        "else chrf).",
-        metric,
-        names=METRIC,
-        choices=lambda: list(METRICS),
+        "else chrf)."
     ),
 ]
 Ties = Annotated[
     str | None,
-    Option(
-        "Ties between oracles: canonical (broken by canonical scores) or shared (default: "
+    Parameter(
+        help="Ties between oracles: canonical (broken by canonical scores) or shared (default: "
         "canonical if there are canonical weights or totals)."
     ),
 ]
+#: A field that only Python has.
+Hidden = Annotated[Any, Parameter(parse=False)]
 
 
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class AdaptFlags(AdaptOptions):
+    """The options of `bpa adapt`; the others are those of the base class."""
+
+    sampler: Annotated[
+        str | None,
+        Parameter(
+            help=f"{names_in(SAMPLERS.titles)} (default: auto).", completer=completed(SAMPLERS)
+        ),
+    ] = None
+    likelihood: Likelihood = None
+    prior: Annotated[
+        Any, Parameter(help=f"{names_in(PRIORS)}, or a JSON file with a Gaussian prior.")
+    ] = AdaptOptions.prior
+    prior_variance: Annotated[
+        Any,
+        parsed(
+            prior_variance,
+            "Variance σ_T of the prior, or NAME=VALUE for a single feature (default: 0.1, and "
+            "learned for features without a canonical weight).",
+            several=True,
+        ),
+    ] = None
+    metric: Metric = None
+    lower_is_better: list[str] | None = None
+    oracle: Hidden = None
+    prior_only: Annotated[
+        bool,
+        Parameter(
+            name="--no-sentences",
+            help="Skip adaptation; the posterior equals the prior. Needs no references; for a "
+            "--prior learned from other domains, or --weights equal.",
+        ),
+    ] = False
+    cache: Cache = True
+    fixed: Fixed = None
+    defaults: Defaults = None
+    categorical: list[str] | None = None
+    add: Add = None
+    pretrained: Annotated[bool, SWITCH] = True
+    extra: Hidden = None
+    model: Hidden = None
+    progress: Hidden = False
+    settings: Annotated[
+        dict[str, Any],
+        parsed(
+            assignments,
+            "Setting of the sampler, as NAME=VALUE: draws, warmup, chains, delta, …",
+            several=True,
+            name="--set",
+        ),
+    ] = field(default_factory=dict)
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class RerankFlags(RerankOptions):
+    """The options of `bpa rerank`; the others are those of the base class."""
+
+    rule: Annotated[
+        Any,
+        parsed(
+            partial(component, RULES),
+            f"Decision rule: {names_in(RULES)}; with settings as in mbr:gain=bleu (default: what "
+            "the posterior records: mean without canonical weights, else predictive).",
+        ),
+    ] = None
+    confidence: Hidden = False
+    draws: str | None = None
+    defaults: Defaults = None
+    moved_files: MovedFiles = None
+    progress: Hidden = False
+
+
+@Parameter(name="*")
 @dataclass(frozen=True)
 class Reading:
     """How n-best lists are read: the options of every command that reads lists.
@@ -345,7 +417,6 @@ class Reading:
         first_id: Id of the first sentence: 0, or 1 for some tools.
         bad: Values that are not finite numbers, and failed responses of LLMs: error, or drop the
             hypothesis.
-        format: N-best format; auto detects it from the content.
         list_size: For plain text, one hypothesis per line: hypotheses per sentence.
         score_files: With --list-size: feature scores of the lines, .npy or text.
         extract: For responses of LLMs: regular expression that finds the candidate in an answer,
@@ -357,12 +428,13 @@ class Reading:
     bad: str = "error"
     format: Annotated[
         str,
-        Option(
-            f"N-best format: {names_in(NBEST_FORMATS, 'auto')}; auto detects it from the content."
+        Parameter(
+            help=f"N-best format: {names_in(NBEST_FORMATS, 'auto')}; auto detects it from the "
+            "content."
         ),
     ] = "auto"
     list_size: int | None = None
-    score_files: Annotated[list[str] | None, Option(several=True, names=("--scores",))] = None
+    score_files: Annotated[list[str] | None, Parameter(name="--scores")] = None
     extract: str | None = None
     requests: str | None = None
 
@@ -456,6 +528,7 @@ class Reading:
         return {"first_id": self.first_id, "bad": self.bad, "format": format, **texts}
 
 
+@Parameter(name="*")
 @dataclass(frozen=True)
 class Extra:
     """The lists of the out-of-domain set that the canonical weights were tuned on.
@@ -533,7 +606,7 @@ def outputs_of(values: Mapping[str, Any], replaced: Iterable[str] = ()) -> dict[
     """Return the files that a command writes, where `/dev/stdout` is `-`.
 
     Args:
-        values: of the parameters of the command, as they were given.
+        values: of the parameters of the command, as they were given, and groups of them.
         replaced: parameters with inputs that an output may replace.
 
     Raises:
@@ -543,23 +616,37 @@ def outputs_of(values: Mapping[str, Any], replaced: Iterable[str] = ()) -> dict[
     Traceback (most recent call last):
     bpa_ppl.errors.UsageError: new.nc is also the file of details: choose another name
     """
+    outputs = {name: values[name] for name in _OUTPUTS if values.get(name) is not None}
+    if not outputs:
+        return {}
     from bpa_ppl.formats.streams import open_descriptor
 
-    outputs = {name: values[name] for name in _OUTPUTS if values.get(name) is not None}
+    groups = [vars(value) for value in values.values() if is_dataclass(value)]
+    texts = {name: list(_texts(value)) for one in (values, *groups) for name, value in one.items()}
     for name, path in outputs.items():
         if open_descriptor(path) == 1:
             outputs[name] = type(path)("-")
         ours = _file_identity(path, sys.__stdout__)
-        for other, value in values.items():
+        for other, words in texts.items():
             if ours is None or other in (name, *_NO_FILES, *replaced):
                 continue
-            texts = map(str, value if isinstance(value, list | tuple) else [value])
-            words = chain.from_iterable([text, *re.split("[,=:]", text)] for text in texts)
+            words = [part for word in words for part in (word, *re.split("[,=:]", word))]
             stream = sys.__stdout__ if other in outputs else sys.__stdin__
-            if any(_file_identity(word, stream) == ours for word in expanded(list(words))):
+            if any(_file_identity(word, stream) == ours for word in expanded(words)):
                 problem = f"{path} is also the file of {other}: choose another name"
                 raise UsageError(problem, parameter=name, code="conflict")
     return outputs
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """Yield the texts in a value, which may be names of files."""
+    if isinstance(value, Component):
+        value = value.settings()
+    if isinstance(value, str | Path):
+        yield str(value)
+    elif isinstance(value, Mapping | list | tuple):
+        for one in value.values() if isinstance(value, Mapping) else value:
+            yield from _texts(one)
 
 
 def _file_identity(path: str | Path, standard: TextIO | None) -> object:
@@ -583,159 +670,3 @@ def command_line() -> str:
 _OUTPUTS = ("output", "details", "probabilities", "report")
 #: Free texts, which may be the names of files by chance.
 _NO_FILES = ("rater",)
-#: Types of fields that are options as they are; others are Python's alone, unless in `SHELL`.
-_SIMPLE: dict[str, Any] = {
-    "str": str,
-    "int": int,
-    "int | None": int | None,
-    "int | str | None": str | None,
-    "float": float,
-    "bool": bool,
-    "str | None": str | None,
-    "float | None": float | None,
-}
-
-
-#: Options class -> field -> an option or a shared type; None leaves the field to Python.
-SHELL: dict[type, dict[str, Any]] = {
-    AdaptOptions: {
-        "sampler": Option(
-            f"{names_in(SAMPLERS.titles)} (default: auto).", choices=lambda: list(SAMPLERS)
-        ),
-        "likelihood": Likelihood,
-        "prior": Option(f"{names_in(PRIORS)}, or a JSON file with a Gaussian prior.", prior),
-        "prior_variance": Option(
-            "Variance σ_T of the prior, or NAME=VALUE for a single feature (default: 0.1, and "
-            "learned for features without a canonical weight).",
-            prior_variance,
-            several=True,
-        ),
-        "metric": Metric,
-        "ties": Ties,
-        "lower_is_better": Option(several=True),
-        "prior_only": Option(
-            "Skip adaptation; the posterior equals the prior. Needs no references; for a --prior "
-            "learned from other domains, or --weights equal.",
-            names=("--no-sentences",),
-        ),
-        "fixed": Fixed,
-        "defaults": Defaults,
-        "features": Option(several=True),
-        "exclude": Option(several=True),
-        "categorical": Option(several=True),
-        "add": Add,
-        "settings": Option(
-            "Setting of the sampler, as NAME=VALUE: draws, warmup, chains, delta, …",
-            assignments,
-            several=True,
-            names=("--set",),
-        ),
-    },
-    RerankOptions: {
-        "rule": Option(
-            f"Decision rule: {names_in(RULES)}; with settings as in mbr:gain=bleu (default: what "
-            "the posterior records: mean without canonical weights, else predictive).",
-            functools.partial(component, RULES),
-        ),
-        "confidence": None,
-        "defaults": Defaults,
-        "moved_files": MovedFiles,
-        "without": Without,
-    },
-}
-
-
-class _Parameter(NamedTuple):
-    """A parameter of a command: as Typer takes it, and how its value is parsed."""
-
-    typed: inspect.Parameter
-    parse: Callable[[Any], Any] | None
-
-    def value(self, values: dict[str, Any]) -> Any:
-        """Return the parsed value; errors are about this parameter."""
-        value = values[self.typed.name]
-        if self.parse is None or value is None:
-            return value
-        try:
-            return self.parse(value)
-        except UsageError as error:
-            error.parameter = error.parameter or self.typed.name
-            raise
-
-
-def as_command(command: Callable[..., None]) -> Callable[..., None]:
-    """Return a command as Typer takes it; options of groups follow its own options.
-
-    >>> def run(reading: Reading, quiet: bool = False) -> None:
-    ...     print(reading)
-    >>> list(inspect.signature(as_command(run)).parameters)
-    ['quiet', 'first_id', 'bad', 'format', 'list_size', 'score_files', 'extract', 'requests']
-    >>> values = {"bad": "drop", "format": "openai"}
-    >>> values |= dict.fromkeys(["list_size", "score_files", "extract", "requests"])
-    >>> as_command(run)(quiet=True, first_id=1, **values)
-    Reading(first_id=1, bad='drop', format='openai', list_size=None, ...)
-    """
-    hints = get_type_hints(command, include_extras=True)
-    documented = inspect.getdoc(command) or ""
-    texts = descriptions(command) if "Args:" in documented else {}
-    own, groups = [], {}
-    for one in inspect.signature(command).parameters.values():
-        if is_dataclass(hints[one.name]):
-            groups[one.name] = list(_parameters(hints[one.name]))
-        else:
-            text = texts.get(one.name, "")
-            own.append(_parameter(one.name, one.default, hints[one.name], text))
-
-    @functools.wraps(command)
-    def run(**values: Any) -> None:
-        arguments = {one.typed.name: one.value(values) for one in own}
-        for name, group in groups.items():
-            parsed = {one.typed.name: one.value(values) for one in group}
-            # What was not given keeps the default of Python.
-            arguments[name] = hints[name](**{n: v for n, v in parsed.items() if v is not None})
-        command(**arguments)
-
-    parameters = [one.typed for one in chain(own, *groups.values())]
-    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    run.__doc__ = documented.partition("\n\nArgs:")[0]
-    return run
-
-
-def _parameters(group: type) -> Iterator[_Parameter]:
-    """Yield the parameters of the fields of a group."""
-    texts, shell = descriptions(group), SHELL.get(group)
-    hints = get_type_hints(group, include_extras=True) if shell is None else {}
-    for one in fields(group):
-        text, hint = texts[one.name], hints.get(one.name)
-        if shell is not None:
-            text = text.partition(". ")[0].rstrip(".").replace("`", "") + "."
-            hint = shell.get(one.name, _SIMPLE.get(str(one.type)))
-        if isinstance(hint, Option):
-            hint = Annotated[_SIMPLE.get(str(one.type), Any), hint]
-        if hint is not None:
-            default = None if one.default is MISSING else one.default
-            yield _parameter(one.name, default, hint, text)
-
-
-def _parameter(name: str, default: Any, hint: Any, text: str) -> _Parameter:
-    """Return a parameter with its help, by default a text."""
-    kind, info = get_args(hint)[:2] if get_origin(hint) is Annotated else (hint, None)
-    option = info if isinstance(info, Option) else Option()
-    if option.several:
-        kind = list[str] | None
-    elif kind is Any:
-        kind = str if isinstance(default, str) else str | None
-    if info is None and default is inspect.Parameter.empty:
-        info = typer.Argument()
-    elif info is None or isinstance(info, Option):
-        flag = (f"--{name.replace('_', '-')}",) if default is False else ()
-        info = typer.Option(*(option.names or flag), autocompletion=option.choices)
-    info = copy(info)
-    info.help = info.help or option.help or text
-    is_list = list in (get_origin(kind), *map(get_origin, get_args(kind)))
-    if is_list and default is not inspect.Parameter.empty:
-        info.help += " Repeat for several."
-    typed = inspect.Parameter(
-        name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[kind, info]
-    )
-    return _Parameter(typed, option.parse)

@@ -8,18 +8,21 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from cyclopts import Parameter
+from cyclopts.validators import Number
 
 import bpa_ppl as bpa
 from bpa_ppl.cli import options as shared
 from bpa_ppl.columns import counted
 from bpa_ppl.errors import NotConverged, UsageError
-from bpa_ppl.options import RerankOptions
 from bpa_ppl.registry import WEIGHT_FORMATS
 
 
 def check(
-    posterior: shared.PosteriorPath, as_json: Annotated[bool, typer.Option("--json")] = False
+    posterior: shared.PosteriorPath,
+    /,
+    *,
+    as_json: Annotated[bool, Parameter(name="--json")] = False,
 ) -> None:
     """Print the diagnostics of a posterior; exit with 3 if it has not converged.
 
@@ -38,14 +41,15 @@ def check(
         if raters is not None:
             print(raters)
     if not report:
-        raise typer.Exit(NotConverged.exit_code)
+        raise SystemExit(NotConverged.exit_code)
 
 
 def report(
     posterior: Path,
+    /,
+    *,
     output: shared.Output,
-    reading: shared.Reading,
-    nbest: Annotated[str | None, typer.Option("--nbest", "--lists")] = None,
+    nbest: Annotated[str | None, Parameter(name=("--nbest", "--lists"))] = None,
     references: shared.References = None,
     sources: shared.Sources = None,
     adaptation_lists: str | None = None,
@@ -53,6 +57,7 @@ def report(
     without: shared.Without = None,
     top: int = 8,
     quiet: shared.Quiet = False,
+    reading: shared.Reading = shared.Reading(),
 ) -> None:
     """Write a self-contained HTML page about a posterior.
 
@@ -87,9 +92,9 @@ def report(
 
 def rerank(
     nbest: shared.NBestPath,
-    posterior: Annotated[Path, typer.Option("--posterior", "-p")],
-    reading: shared.Reading,
-    options: RerankOptions,
+    /,
+    *,
+    posterior: Annotated[Path, Parameter(alias="-p")],
     output: shared.Output = "-",
     details: Path | None = None,
     probabilities: Path | None = None,
@@ -97,6 +102,8 @@ def rerank(
     sources: shared.Sources = None,
     gaps: str = "error",
     quiet: shared.Quiet = False,
+    reading: shared.Reading = shared.Reading(),
+    options: shared.RerankFlags | None = None,
 ) -> None:
     """Rerank n-best lists by the posterior predictive distribution.
 
@@ -121,7 +128,7 @@ def rerank(
         details,
         probabilities=probabilities,
         aligned=aligned,
-        options=replace(options, progress=not quiet),
+        options=replace(options or shared.RerankFlags(), progress=not quiet),
     )
     if aligned.filled:
         missing = counted(aligned.filled, "sentence")
@@ -140,15 +147,17 @@ def rerank(
 
 def weights(
     posterior: shared.PosteriorPath,
+    /,
+    *,
     output: shared.Output,
     template: Path | None = None,
     point: str = "mean",
     draw: int = 0,
-    normalise: bool = True,
+    normalise: Annotated[bool, shared.SWITCH] = True,
     format: Annotated[
         str,
-        shared.Option(
-            f"Weight format: {shared.names_in(WEIGHT_FORMATS, 'auto')}; auto uses the suffix."
+        Parameter(
+            help=f"Weight format: {shared.names_in(WEIGHT_FORMATS, 'auto')}; auto uses the suffix."
         ),
     ] = "auto",
     unchecked: shared.Unchecked = False,
@@ -173,16 +182,18 @@ def weights(
 
 def next_(
     posterior: shared.PosteriorPath,
-    pool: Annotated[str, typer.Argument(metavar="POOL")],
-    reading: shared.Reading,
+    pool: str,
+    /,
+    *,
     output: shared.Output = "-",
-    count: Annotated[int, typer.Option("--count", "-n", min=1)] = 10,
+    count: Annotated[int, Parameter(alias="-n", validator=Number(gte=1))] = 10,
     sources: shared.Sources = None,
     draws: int = 500,
     defaults: shared.Defaults = None,
     moved_files: shared.MovedFiles = None,
     unchecked: shared.Unchecked = False,
     quiet: shared.Quiet = False,
+    reading: shared.Reading = shared.Reading(),
 ) -> None:
     """List the sentences whose references would be most informative.
 

@@ -10,6 +10,8 @@ from bpa_ppl.errors import missing_extra
 
 def serve(
     posterior: shared.PosteriorPath,
+    /,
+    *,
     host: str = "127.0.0.1",
     port: int = 8000,
     allowed_hosts: shared.AllowedHosts = None,

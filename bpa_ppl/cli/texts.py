@@ -6,16 +6,16 @@ import os
 import sys
 from typing import Annotated
 
-import typer
+from cyclopts import Parameter
 
 from bpa_ppl.cli import options as shared
 from bpa_ppl.errors import UsageError
 
 
 def estimate(
-    texts: Annotated[list[str], typer.Argument(metavar="TEXT")],
+    *texts: Annotated[str, Parameter(name="TEXT", required=True)],
     order: int = 3,
-    output: shared.OptionalOutput = None,
+    output: shared.Output | None = None,
     test: list[str] | None = None,
     quiet: shared.Quiet = False,
 ) -> None:
@@ -61,8 +61,8 @@ def estimate(
 
 
 def mix(
-    texts: Annotated[list[str], typer.Argument(metavar="TEXT")],
-    dev: Annotated[str, typer.Option()],
+    *texts: Annotated[str, Parameter(name="TEXT", required=True)],
+    dev: str,
     order: int = 3,
     test: list[str] | None = None,
     quiet: shared.Quiet = False,

@@ -11,7 +11,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
+from cyclopts import Parameter
 
 import bpa_ppl as bpa
 from bpa_ppl.cli import options as shared
@@ -62,31 +62,35 @@ def settings_of(samplers: Iterable[str], values: dict[str, Any] | None) -> dict[
     return settings
 
 
-Samplers = Annotated[Any, shared.Option("Names, separated by commas.", names_of)]
+Samplers = Annotated[
+    Any,
+    shared.parsed(names_of, "Names, separated by commas.", show_default=",".join, metavar="STR"),
+]
 SamplerSettings = Annotated[
     dict[str, Any] | None,
-    shared.Option(
-        "Setting of a sampler, as SAMPLER.NAME=VALUE: rwm.draws=500.",
+    shared.parsed(
         shared.assignments,
+        "Setting of a sampler, as SAMPLER.NAME=VALUE: rwm.draws=500.",
         several=True,
-        names=("--set",),
+        name="--set",
     ),
 ]
 
 
 def compare(
-    output: shared.OutputPath,
-    reading: shared.Reading,
     nbest: shared.NBestPath = "",
+    /,
+    *,
+    output: shared.OutputPath,
     weights: shared.Weights = "",
     target: list[str] | None = None,
     references: shared.References = None,
-    samplers: Samplers = "heuristic,rwm-isotropic,rwm,imh,nuts,laplace",
+    samplers: Samplers = ("heuristic", "rwm-isotropic", "rwm", "imh", "nuts", "laplace"),
     runs: int = 4,
     reference_sampler: str = "nuts",
     reference_draws: int = 5000,
     posterior: Annotated[
-        dict[str, Any] | None, shared.Option(parse=shared.moved_files, several=True)
+        dict[str, Any] | None, shared.parsed(shared.moved_files, several=True)
     ] = None,
     test: str | None = None,
     test_references: list[Path] | None = None,
@@ -97,6 +101,7 @@ def compare(
     setting: SamplerSettings = None,
     seed: int = 0,
     quiet: shared.Quiet = False,
+    reading: shared.Reading = shared.Reading(),
 ) -> None:
     """Compare samplers: cost, error against a long run, and translations.
 
@@ -169,7 +174,7 @@ def compare(
     print(comparison)
     _echo_files(written, quiet)
     if any(result.verdict == FAILED for result in comparison.samplers):
-        raise typer.Exit(BpaError.exit_code)
+        raise SystemExit(BpaError.exit_code)
 
 
 def _compare_on_targets(
@@ -196,19 +201,21 @@ def _compare_on_targets(
 
 def calibrate(
     nbest: shared.NBestPath,
+    /,
+    *,
     weights: shared.Weights,
-    reading: shared.Reading,
     references: shared.References = None,
-    samplers: Samplers = "imh,laplace,nuts,rwm",
-    likelihood: Annotated[Any, shared.Option(parse=shared.likelihood)] = "oracle",
+    samplers: Samplers = ("imh", "laplace", "nuts", "rwm"),
+    likelihood: Annotated[Any, shared.parsed(shared.likelihood)] = "oracle",
     metric: shared.Metric = None,
-    output: Annotated[Path | None, typer.Option("--output", "-o")] = None,
+    output: Annotated[Path | None, Parameter(alias="-o")] = None,
     replications: int = 200,
     prior_variance: float = 0.1,
     setting: SamplerSettings = None,
     jobs: int = 1,
     seed: int = 0,
     quiet: shared.Quiet = False,
+    reading: shared.Reading = shared.Reading(),
 ) -> None:
     """Simulation-based calibration of samplers; exit with 3 if one is not calibrated.
 
@@ -260,7 +267,7 @@ def calibrate(
         with atomic_writer(output) as file:
             file.write(numbers if output.suffix == ".json" else page)
     if not all(results):
-        raise typer.Exit(NotConverged.exit_code)
+        raise SystemExit(NotConverged.exit_code)
 
 
 def _settings_and_versions(settings: dict[str, Any]) -> dict[str, str]:
@@ -278,14 +285,14 @@ def _echo_files(written: list[Path], quiet: bool) -> None:
 
 def tune(
     nbest: shared.NBestPath,
+    /,
+    *,
     weights: shared.Weights,
     output: shared.OutputPath,
-    reading: shared.Reading,
-    extra: shared.Extra,
     references: shared.References = None,
     sources: shared.Sources = None,
-    tuner: Annotated[str, shared.Option(f"{shared.names_in(TUNERS)}.")] = "mert",
-    metric: Annotated[Any, shared.Option(parse=shared.metric, names=shared.METRIC)] = "bleu",
+    tuner: Annotated[str, Parameter(help=f"{shared.names_in(TUNERS)}.")] = "mert",
+    metric: Annotated[Any, shared.gain()] = "bleu",
     template: Path | None = None,
     fixed: shared.Fixed = None,
     defaults: shared.Defaults = None,
@@ -294,8 +301,10 @@ def tune(
     quiet: shared.Quiet = False,
     decoder: str | None = None,
     iterations: int = 25,
-    returned: Annotated[str, typer.Option("--return")] = "best",
-    folder: Annotated[Path | None, typer.Option("--rounds")] = None,
+    returned: Annotated[str, Parameter(name="--return")] = "best",
+    folder: Annotated[Path | None, Parameter(name="--rounds")] = None,
+    reading: shared.Reading = shared.Reading(),
+    extra: shared.Extra = shared.Extra(),
 ) -> None:
     """Re-estimate the weights by MERT, MIRA or PRO, for comparison.
 
@@ -353,6 +362,8 @@ def tune(
 
 def experiment(
     study: Path,
+    /,
+    *,
     output: shared.OutputPath,
     jobs: int = 1,
     backend: shared.Backend = "local",
@@ -395,21 +406,22 @@ def grid_of(pairs: Iterable[str]) -> dict[str, list[float]]:
 
 def sweep(
     nbest: shared.NBestPath,
+    /,
+    *,
     weights: shared.Weights,
     output: shared.OutputPath,
-    reading: shared.Reading,
     values: Annotated[
         Any,
-        shared.Option(
+        shared.parsed(
+            grid_of,
             "Values of a setting of the sampler, as NAME=VALUE,VALUE. The first setting is the x "
             "axis of the figure.",
-            grid_of,
             several=True,
-            names=("--vary",),
+            name="--vary",
         ),
     ],
     references: shared.References = None,
-    sampler: Annotated[str, shared.Option(choices=lambda: list(SAMPLERS))] = "rwm-isotropic",
+    sampler: Annotated[str, Parameter(completer=shared.completed(SAMPLERS))] = "rwm-isotropic",
     runs: int = 4,
     test: str | None = None,
     test_references: list[Path] | None = None,
@@ -417,9 +429,10 @@ def sweep(
     likelihood: shared.Likelihood = None,
     metric: shared.Metric = None,
     setting: shared.Settings = None,
-    kind: Annotated[str, shared.Option(names=("--figure",))] = "png",
+    kind: Annotated[str, Parameter(name="--figure")] = "png",
     seed: int = 0,
     quiet: shared.Quiet = False,
+    reading: shared.Reading = shared.Reading(),
 ) -> None:
     """Run a sampler over values of its settings: R-hat, acceptance, ESS, and held-out scores.
 
@@ -457,7 +470,7 @@ def sweep(
     shared.echo_status(f"wrote {', '.join(map(str, written))}", quiet)
 
 
-def figures(results: Path, kind: str = "png", quiet: shared.Quiet = False) -> None:
+def figures(results: Path, /, *, kind: str = "png", quiet: shared.Quiet = False) -> None:
     """Plot learning curves: figures, tables, and a self-contained HTML page.
 
     Args:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
-import typer
+from cyclopts import Parameter
 
 import bpa_ppl as bpa
 from bpa_ppl.cli import options as shared
@@ -17,19 +17,18 @@ from bpa_ppl.errors import NotConverged, UsageError
 
 TableOutput = Annotated[
     str,
-    typer.Option(
-        "--output",
-        "-o",
+    Parameter(
+        alias="-o",
         help="NAME.parquet, or text as of Moses; .gz, .xz and .zst are compressed.",
     ),
 ]
 SourceCounts = Annotated[
     str | None,
-    typer.Option(help="`phrase ||| count` in all of OUT, if the table is only a part of it."),
+    Parameter(help="`phrase ||| count` in all of OUT, if the table is only a part of it."),
 ]
-TargetCounts = Annotated[str | None, typer.Option(help="The same for target phrases.")]
-Inner = Annotated[str, typer.Argument(metavar="IN")]
-Outer = Annotated[str, typer.Argument(metavar="OUT")]
+TargetCounts = Annotated[str | None, Parameter(help="The same for target phrases.")]
+Inner = Annotated[str, Parameter(name="IN")]
+Outer = Annotated[str, Parameter(name="OUT")]
 #: The defaults of `weigh`, which the published setting changes.
 _SCALE, _PRIOR_DEVIATION, _DRAWS = "log", 1.0, 1000
 
@@ -38,6 +37,8 @@ def extract(
     source: str,
     target: str,
     alignment: str,
+    /,
+    *,
     output: TableOutput,
     max_length: int = 5,
     like: str | None = None,
@@ -81,6 +82,8 @@ def extract(
 def mix(
     inner: Inner,
     outer: Outer,
+    /,
+    *,
     output: TableOutput,
     dev: str | None = None,
     method: str = "map",
@@ -117,10 +120,12 @@ def mix(
 def weigh(
     inner: Inner,
     outer: Outer,
+    /,
+    *,
     output: TableOutput,
-    dev: Annotated[str, typer.Option()],
-    in_corpus: Annotated[tuple[str, str] | None, typer.Option()] = None,
-    out_corpus: Annotated[tuple[str, str] | None, typer.Option()] = None,
+    dev: str,
+    in_corpus: tuple[str, str] | None = None,
+    out_corpus: tuple[str, str] | None = None,
     form: str = "weighted",
     mixture: str = "map",
     scale: str | None = None,
@@ -277,14 +282,16 @@ def _ignored(name: str, form: str) -> str:
 def subdomains(
     source: str,
     target: str,
+    /,
+    *,
     output: shared.Output,
-    k: Annotated[int, typer.Option("-k")] = 12,
+    k: Annotated[int, Parameter(name="-k")] = 12,
     soft: bool = False,
     induction: str = "em",
     side: str = "target",
     iterations: int | None = None,
     setting: shared.Settings = None,
-    resume: bool = True,
+    resume: Annotated[bool, shared.SWITCH] = True,
     jobs: int = 1,
     backend: shared.Backend = "local",
     scheduler: shared.Scheduler = None,
@@ -347,14 +354,16 @@ def subdomains(
 
 def report(
     subdomains: Path,
+    /,
+    *,
     output: shared.Output,
-    reading: shared.Reading,
-    nbest: Annotated[str | None, typer.Option("--nbest", "--lists")] = None,
+    nbest: Annotated[str | None, Parameter(name=("--nbest", "--lists"))] = None,
     sources: shared.Sources = None,
     phrases: str | None = None,
     min_count: int = 50,
     top: int = 8,
     quiet: shared.Quiet = False,
+    reading: shared.Reading = shared.Reading(),
 ) -> None:
     """Write a self-contained HTML page about latent subdomains.
 

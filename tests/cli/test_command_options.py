@@ -3,40 +3,86 @@
 from __future__ import annotations
 
 import inspect
-import os
 import re
 import subprocess
 import sys
 from dataclasses import fields
-from typing import Any
 
 import pytest
-import typer
-from command_line import PROGRAM
+from command_line import run, succeed
+from cyclopts import App
+from cyclopts.argument import Argument
 
 import bpa_ppl as bpa
 from bpa_ppl.cli import options
 from bpa_ppl.cli.app import app
+from bpa_ppl.errors import UsageError
 from bpa_ppl.options import AdaptOptions, RerankOptions
 from bpa_ppl.registry import METRICS, NBEST_FORMATS, RULES, SAMPLERS, TUNERS, Registry
 
+LISTS = bpa.NBest.from_lists([["a", "b"]], [[[0.0], [1.0]]], ["LM0"], references=["b"])
+#: Parameters that are groups of options.
+GROUPS = {"reading", "options", "extra"}
 
-def options_of(command: str) -> dict[str, Any]:
+
+def commands_of(group: App) -> list[App]:
+    """Return the subcommands of a group of commands, and of the groups in it."""
+    commands = [group[name] for name in group if not name.startswith("-")]
+    return [*commands, *(one for command in commands for one in commands_of(command))]
+
+
+def options_of(command: str) -> dict[str, Argument]:
     """Return the options of a command by the names of their parameters."""
-    group: Any = typer.main.get_command(app)
-    return {option.name: option for option in group.commands[command].params}
+    options = app[command].assemble_argument_collection(parse_docstring=True)
+    return {option.field_info.name: option for option in options if option.parse}
 
 
 def test_every_option_has_a_help_text() -> None:
-    group: Any = typer.main.get_command(app)
-    commands = dict(group.commands)
-    for name in ("phrases", "lm"):
-        commands |= {f"{name} {key}": c for key, c in group.commands[name].commands.items()}
-    for name, command in commands.items():
-        assert command.help, name
-        assert "Args:" not in command.help
-        missing = [option.name for option in command.params if not option.help]
-        assert set(missing) <= {"help"}, (name, missing)
+    commands = commands_of(app)
+    assert len(commands) > 25
+    for command in commands:
+        assert command.help, command.name
+        if command.default_command is not None:
+            options = command.assemble_argument_collection(parse_docstring=True)
+            shown = [one for one in options if one.parse and one.field_info.name not in GROUPS]
+            missing = [option.name for option in shown if not option.parameter.help]
+            assert not missing, (command.name, missing)
+
+
+def test_help_survives_python_without_docstrings() -> None:
+    command = [sys.executable, "-OO", "-m", "bpa_ppl", "adapt", "--help"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert {"--sampler", "--preset", "--no-cache"} <= set(done.stdout.split())
+
+
+@pytest.mark.parametrize(
+    ("words", "mention"),
+    [
+        ("adapt x --metrc ter", "there is no option --metrc: did you mean --metric?"),
+        ("rerank x -p x.nc --drws=3", "there is no option --drws: did you mean --draws?"),
+        ("adapt x --chains 3", "there is no option --chains: use --set chains=3"),
+        ("compare x -o x --draws=3", "there is no option --draws: use --set SAMPLER.draws=3"),
+        ("adapt x -w none -o x.nc --seed 1.5", "expected an integer, not '1.5' (--seed)"),
+        ("adapt x -w none -o x.nc --set draws", "expected NAME=VALUE, not 'draws' (--set)"),
+        ("adapt x -w none -o x.nc --set drws=5", "no setting drws: did you mean draws?"),
+        ("adapt x -o x.nc", "--weights"),
+        ("adapt x -o x.nc --weight none", "no option --weight: did you mean --weights?"),
+        ("adapted x", '"adapt"'),
+    ],
+)
+def test_the_nearest_option_is_named(words: str, mention: str) -> None:
+    done = run(*words.split())
+    assert (done.code, done.out) == (2, "")
+    assert done.err.startswith("error: ")
+    assert done.err.count("\n") == 1
+    assert mention in done.err
+
+
+def test_misspelled_options_of_python() -> None:
+    with pytest.raises(UsageError, match=r"option metrc: did you mean metric\?"):
+        bpa.adapt(LISTS, None, metrc="ter")
+    with pytest.raises(UsageError, match=r"no option drws: did you mean draws\?"):
+        bpa.rerank(LISTS, LISTS, drws=3)  # type: ignore
 
 
 @pytest.mark.parametrize(
@@ -51,7 +97,9 @@ def test_every_option_has_a_help_text() -> None:
 )
 def test_help_names_every_choice(command: str, option: str, registry: Registry) -> None:
     """Names are compared as words: `rwm` is a part of `rwm-isotropic`."""
-    assert set(registry) <= set(re.findall(r"[\w+-]+", options_of(command)[option].help))
+    assert set(registry) <= set(
+        re.findall(r"[\w+-]+", options_of(command)[option].parameter.help or "")
+    )
 
 
 @pytest.mark.parametrize(("command", "kind"), [("adapt", AdaptOptions), ("rerank", RerankOptions)])
@@ -60,17 +108,15 @@ def test_the_options_of_a_command_are_those_of_python(command: str, kind: type) 
     assert set(library) - {"oracle", "extra", "model", "confidence", "progress"} <= set(shown)
     assert {"model", "progress", "oracle", "confidence"}.isdisjoint(shown)
     for name in set(library) & set(shown) - {"settings", "extra"}:
-        assert shown[name].default == library[name].default, name
+        assert shown[name].field_info.default == library[name].default, name
 
 
-@pytest.mark.parametrize("kind", [AdaptOptions, RerankOptions])
-def test_defaults_are_those_of_the_library(kind: type) -> None:
-    def command(options: kind) -> None:  # type: ignore[valid-type]
-        assert options == kind()
-
-    command.__annotations__["options"] = kind
-    wrapped = options.as_command(command)
-    wrapped(**{n: p.default for n, p in inspect.signature(wrapped).parameters.items()})
+@pytest.mark.parametrize(
+    ("flags", "kind"),
+    [(options.AdaptFlags, AdaptOptions), (options.RerankFlags, RerankOptions)],
+)
+def test_defaults_are_those_of_the_library(flags: type, kind: type) -> None:
+    assert vars(flags()) == vars(kind())
 
 
 @pytest.mark.parametrize("function", ["read_nbest", "iter_nbest"])
@@ -84,7 +130,7 @@ def test_reading_options_are_arguments_of_the_library(function: str) -> None:
 def test_all_commands_have_the_same_reading_options(command: str) -> None:
     shown = options_of(command)
     names = {"first_id": "--first-id", "bad": "--bad", "format": "--format"}
-    assert {name: shown[name].opts for name in names} == {n: [o] for n, o in names.items()}
+    assert {name: shown[name].name for name in names} == names
 
 
 def test_values_of_settings() -> None:
@@ -94,21 +140,17 @@ def test_values_of_settings() -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "position", "completions"),
+    ("words", "completions"),
     [
-        ("bpa re", 1, ["report", "rerank"]),
-        ("bpa adapt x --sampler rw", 4, ["rwm", "rwm-isotropic"]),
+        (["adapt", "x", "--sampler", "rw"], ["rwm", "rwm-isotropic"]),
     ],
 )
-def test_the_shell_completes_commands_and_names(
-    words: str, position: int, completions: list[str]
-) -> None:
-    asked = {"_BPA_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(position)}
-    done = subprocess.run(
-        [sys.executable, "-c", PROGRAM],
-        env={**os.environ, **asked},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert done.stdout.split() == completions
+def test_the_shell_completes_names(words: list[str], completions: list[str]) -> None:
+    """The shell itself leaves out names that begin otherwise."""
+    lines = succeed("__complete", *words).out.split("\n")
+    assert [line for line in lines if line.startswith(words[-1])] == completions
+
+
+def test_the_shell_completes_commands_and_options() -> None:
+    script = succeed("--show-completion", "--shell", "bash").out
+    assert {"rerank", "learn-prior", "--no-cache", "--gain"} <= set(re.findall(r"[\w-]+", script))

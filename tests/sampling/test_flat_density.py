@@ -250,7 +250,7 @@ def test_float32_and_other_shapes_are_refused() -> None:
     for z in (np.zeros(3), np.zeros((4, 2)), {"weights": np.zeros(2)}, 0.5):
         with raises(UsageError, "wrong-type", parameter="z"):
             density(z)
-    with pytest.raises(TypeError, match="sampler"):
+    with raises(UsageError, "unknown-name", parameter="sampler"):
         bpa_ppl.log_density(judged_lists(), CANONICAL, sampler="nuts")
 
 
