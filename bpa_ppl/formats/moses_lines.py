@@ -40,6 +40,7 @@ _FIELDS = {
 _SOFT = r" *(?:[\d.eE+-]+(?:,[\d.eE+-]+)*(?: +|$))*"
 _LEFT_OUT, _UNKNOWN = "", "?"
 _AFTER = "fields after the scores"
+_SCORES_OF_WORDS = "WordScores, which has a value for each word,"
 _SPARSE = ": if features that are absent are zero, read the file as cdec or travatar"
 _LONGEST_ID = 18  # digits that fit 64 bits
 
@@ -243,6 +244,8 @@ class LineParser:
         """Return the columns that the first line shows; later lines show what empty fields are."""
         fields = self._fields(lines[0], 1)
         shape = tuple(self._features(fields.features, 1)[0].items())
+        if not shape:
+            raise self.error(f"no features but word scores: a line must read {SHAPE}", 1)
         middle = fields.middle
         total = "after" if fields.after and not _POSITIONS.fullmatch(fields.after[0]) else "none"
         if not fields.after and len(middle) > 1 and looks_numeric(middle[-1]):
@@ -348,9 +351,14 @@ class LineParser:
         """Return the number of values of each label, and all values as printed."""
         counts: dict[str, int] = {}
         values: list[bytes] = []
-        label = ""
+        label, left_out = "", False
         for token in field.split():
             printed, equals, value = token.rpartition(b"=")
+            if equals:
+                left_out = printed + equals == WORD_SCORES
+            if left_out:
+                self._leave_out(_SCORES_OF_WORDS, number)
+                continue
             if equals:
                 label = decoded(printed, self.options.origin, number)
                 if not label:

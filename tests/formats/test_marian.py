@@ -87,6 +87,16 @@ def test_the_mark_goes_along_until_totals_are_new(write: Write, tmp_path: Path) 
     assert (tmp_path / "out").read_text().endswith("1 ||| a ||| F0= -3 ||| -6\n")
 
 
+def test_word_scores_among_the_features_follow_the_number_of_words(write: Write) -> None:
+    path = write(
+        "0 ||| a b ||| F0= -1 WordScores= -0.5 -0.7 ||| -2", "0 ||| ||| F0= -1 WordScores= ||| -2"
+    )
+    with pytest.warns(BpaWarning, match="WordScores, which has a value for each word"):
+        assert read_nbest(path, format="marian").features.tolist() == [[-1], [-1]]
+    with raises(DataError, "not-supported", parameter="strict", line=1):
+        read_nbest(path, format="marian", strict=True)
+
+
 @pytest.mark.parametrize("alignment", [False, True])
 def test_it_reads_back_with_the_same_bits(tmp_path: Path, alignment: bool) -> None:
     extras = {"alignment": [["0-0", "0.5,0.5 1,0"], [""]]} if alignment else None

@@ -130,6 +130,10 @@ DROPPED = {
         "{id} ||| a b ||| 0-0 ||| WordScores= -0.5 -0.7 ||| LM0= -1 ||| -2",
         "fields between the text and the features",
     ),
+    "word scores among the features": (
+        "{id} ||| a b ||| LM0= -1 WordScores= -0.5 -0.7 ||| -2",
+        "WordScores",
+    ),
 }
 
 
@@ -191,6 +195,7 @@ def test_a_bad_line_is_named(write: Write, line: str | bytes, code: str) -> None
         ("0 a cat LM0= -1", "unknown-format", "format"),
         ('{"id": 0}', "unknown-format", "format"),
         ("0 ||| a cat ||| -1.5 ||| -3", "bad-line", None),
+        ("0 ||| a ||| WordScores= -1 ||| -3", "bad-line", None),
         ("0 ||| a ||| LM0= 1 LM0= 2 ||| -3", "duplicate", None),
         ("0 ||| a ||| TM0= 1 2 TM0[1]= 2 ||| -3", "duplicate", None),
         ("0 ||| a ||| LM0= nan ||| -3", "bad-number", "bad"),
