@@ -230,7 +230,7 @@ def test_modules_that_import_arviz() -> None:
     parsed = {name: ast.parse(text) for name, text in texts.items() if "arviz" in text}
     assert [name for name, tree in (trees() | parsed).items() if imports_arviz(tree)] == [
         "posterior.arviz_functions",
-        "test_statistics.py",
+        "test_chain_statistics.py",
     ]
 
 

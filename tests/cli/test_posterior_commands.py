@@ -230,7 +230,6 @@ def test_report_shows_the_texts_of_the_adaptation_sentences(folder: Path) -> Non
         (("report", "poor.nc", "-o", "r", "--adaptation-lists", "other"), "(--adaptation-lists)"),
         (("report", "none.nc", "-o", "r"), "none.nc: no such file"),
         (("report", "good.nc", "-o", "missing/r"), "missing"),
-        ((*RERANK, "--temperature", "0"), "(--temperature)"),
         ((*RERANK, "--jobs", "0"), "jobs"),
         ((*RERANK, "--backend", "slurm"), "slurm"),
         ((*RERANK, "--backend", "dask"), "dask"),
