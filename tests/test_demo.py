@@ -29,7 +29,7 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Demo:
 
     folder = tmp_path_factory.mktemp("demo") / "new" / "folder"
     with patch("bpa_ppl.demo.run_demo", run):
-        app(["demo", "-o", str(folder), "-q"], standalone_mode=False)
+        app(["demo", "-o", str(folder), "-q"], result_action="return_value")
     return results[0]
 
 

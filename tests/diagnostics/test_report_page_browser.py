@@ -114,7 +114,7 @@ def of_subdomains() -> str:
 
 
 #: Page -> its last section, and how many pictures it has.
-PAGES = {of_posterior: ("How it was made", 5), of_subdomains: ("How they were induced", 1)}
+PAGES = {of_posterior: ("How it was made", 3), of_subdomains: ("How they were induced", 1)}
 
 
 @pytest.fixture(scope="module", params=PAGES, ids=lambda make: make.__name__)
