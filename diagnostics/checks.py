@@ -8,7 +8,6 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.special import ndtri, stdtrit
 
 from bpa_ppl import __version__
 from bpa_ppl.arrays import Float64
@@ -433,6 +432,8 @@ def _of_unusable_draws(draws: Draws) -> Iterator[Finding]:
 
 
 def _of_components(draws: Draws, limits: Thresholds, remedies: Remedies) -> list[Finding]:
+    from scipy.special import ndtri
+
     names, values = sampled_components(draws)
     chains, count = draws.shape
     min_ess = limits.ess
@@ -556,6 +557,8 @@ def _z_score(shift: Float64, errors: Float64, effective: Float64, level: float) 
         effective: (2, …) effective draws of each mean.
         level: one-sided, at which the quantiles agree.
     """
+    from scipy.special import ndtri, stdtrit
+
     variance = (errors**2).sum(axis=0)
     with np.errstate(divide="ignore", invalid="ignore"):
         degrees = variance**2 / (errors**4 / np.fmax(effective / _WINDOW, 1.0)).sum(axis=0)

@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import ndtri, xlogy
 
 from bpa_ppl.arrays import Float64
 from bpa_ppl.posterior.adapter import to_arviz
@@ -99,6 +98,8 @@ def ranks(values: npt.NDArray[Any]) -> Float64:
 
 def _normal_scores(values: Float64) -> Float64:
     """Return the normal scores of the ranks of all values (Blom 1958), in the same shape."""
+    from scipy.special import ndtri
+
     return np.asarray(ndtri((ranks(values) - 3 / 8) / (values.size + 1 / 4)))
 
 
@@ -430,6 +431,8 @@ def _distance(values: Float64, weight: Float64) -> float:
 
     It is the larger one of the sample and its negative (Nguyen & Vreeken 2015).
     """
+    from scipy.special import xlogy
+
     order = np.argsort(values)
     result = []
     for direction in (order, order[::-1]):

@@ -9,7 +9,6 @@ from itertools import combinations_with_replacement
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.special import stdtrit
 
 from bpa_ppl.arrays import Float64, Int64
 from bpa_ppl.columns import counted
@@ -715,6 +714,8 @@ def mean_interval(count: int, total: float, squares: float) -> tuple[float, floa
     >>> [round(x, 3) for x in mean_interval(4, 10.0, 30.0)]  # of 1, 2, 3, 4
     [2.5, 0.446, 4.554]
     """
+    from scipy.special import stdtrit
+
     if not count:
         return math.nan, math.nan, math.nan
     mean = total / count

@@ -8,7 +8,6 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 from msgspec.structs import replace
-from scipy.special import ndtri
 
 from bpa_ppl.arrays import Float64, Int64
 from bpa_ppl.component import Component, Positive
@@ -160,6 +159,8 @@ def _normal_scores(gain: Float64, count: Int64) -> Float64:
     >>> _normal_scores(np.array([[[3.0, 3.0, 7.0, 0.0]]]), np.array([[[1, 1, 1, 0]]])).round(2)
     array([[[-0.43, -0.43,  0.97,  0.  ]]])
     """
+    from scipy.special import ndtri
+
     result = np.zeros(gain.shape)
     for index in np.ndindex(gain.shape[:-1]):
         used = count[index] > 0
