@@ -55,7 +55,7 @@ _STRUCTURE = {
     *(_NUMBER, _NUMBERS),
 }
 #: How netCDF names a dimension without labels, and an array that has the name of a dimension.
-_NO_LABELS, _NOT_A_COORDINATE = "This is a netCDF dimension but not", "_nc4_non_coord_"
+_NO_LABELS, _NOT_A_COORDINATE = b"This is a netCDF dimension but not", "_nc4_non_coord_"
 #: zlib compresses by at most 1032 to 1; small files may lack some of their blocks.
 _MAX_RATIO, _SMALL = 1100, 1 << 26
 
@@ -241,20 +241,21 @@ def _plain_group(group: Any) -> Group:
     coords: dict[str, Any] = {}
     dims: dict[str, tuple[str, ...]] = {}
     for name, entry in group.items():
-        if not isinstance(entry, h5py.Dataset) or name.startswith(_NOT_A_COORDINATE):
-            raise NotImplementedError
-        if h5py.h5o.get_info(entry.id).rc > 1:  # a dimension may have two names
+        title = entry.attrs.get("NAME", b"")
+        if (
+            not isinstance(entry, h5py.Dataset)
+            or not isinstance(title, bytes)
+            or name.startswith(_NOT_A_COORDINATE)
+            or h5py.h5o.get_info(entry.id).rc > 1  # a dimension may have two names
+        ):
             raise NotImplementedError
         if not _is_scale(entry):
             arrays[name], dims[name] = _plain_array(entry), _dimensions(entry)
         elif entry.ndim != 1 or not _has_own_number(entry):
             raise NotImplementedError
-        elif _NO_LABELS not in str(entry.attrs.get("NAME")):
+        elif not title.startswith(_NO_LABELS):
             coords[name] = _plain_array(entry)
-    attrs = _plain_attributes(group)
-    if "coordinates" in attrs:
-        raise NotImplementedError
-    return Group(arrays, dims, coords, attrs)
+    return Group(arrays, dims, coords, _plain_attributes(group))
 
 
 def _plain_array(dataset: Any) -> npt.NDArray[Any]:
@@ -270,8 +271,8 @@ def _plain_array(dataset: Any) -> npt.NDArray[Any]:
     values = np.asarray(dataset[()])
     if attrs == {"dtype"} and dataset.attrs["dtype"] in ("bool", b"bool") and kind == np.int8:
         return values.astype(bool)
-    missing = dataset.attrs["_FillValue"] if attrs == {"_FillValue"} else None
-    if attrs and not (kind.kind == "f" and missing is not None and np.isnan(missing).all()):
+    missing = np.asarray(dataset.attrs["_FillValue"] if attrs == {"_FillValue"} else 0)
+    if attrs and not (kind.kind == missing.dtype.kind == "f" and np.isnan(missing).all()):
         raise NotImplementedError
     return values
 
@@ -308,7 +309,7 @@ def _plain_attributes(group: Any) -> dict[str, Any]:
             value = value[0]
         if isinstance(value, bytes) and value.isascii():
             value = value.decode()
-        if not isinstance(value, str | np.integer | np.floating):
+        if not isinstance(value, str | np.integer | np.floating) or name == "coordinates":
             raise NotImplementedError
         attrs[name] = value
     return attrs
