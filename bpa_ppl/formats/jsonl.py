@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from itertools import chain
 from typing import Any, ClassVar, TextIO
 
 import msgspec
@@ -298,4 +299,10 @@ def has_all_keys(data: bytes, values: Any) -> bool:
     >>> has_all_keys(b'{"a": 1, "a": 2}', {"a": 2})
     False
     """
-    return key_count(msgspec.json.encode(values)) == key_count(data)
+    keys, level = 0, [values]
+    while not {dict, list}.isdisjoint(map(type, level)):
+        objects = [value for value in level if type(value) is dict]
+        lists = [value for value in level if type(value) is list]
+        keys += sum(map(len, objects))
+        level = list(chain.from_iterable([*map(dict.values, objects), *lists]))
+    return keys == key_count(data)
