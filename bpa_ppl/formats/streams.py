@@ -626,12 +626,11 @@ def _raw_chunks(path: AnyInput) -> Iterator[bytes]:
     if not isinstance(path, str | Path):
         yield from _chunks_in_memory(path)
         return
+    standard = str(path) == STANDARD
+    if standard and sys.stdin is None:
+        problem = "it is closed: open it, or name a file"
+        raise DataError(problem, origin_name(path), code="cannot-read")
     try:
-        standard = str(path) == STANDARD
-        if standard and sys.stdin is None:
-            raise DataError(
-                "it is closed: open it, or name a file", origin_name(path), code="cannot-read"
-            )
         with nullcontext(sys.stdin.buffer) if standard else open(path, "rb") as file:
             while chunk := file.read(_CHUNK):
                 yield chunk
