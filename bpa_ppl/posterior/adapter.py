@@ -14,14 +14,15 @@ import json
 import reprlib
 from collections.abc import Mapping
 from itertools import product
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from bpa_ppl.errors import DataError
-from bpa_ppl.posterior.arviz_functions import SAMPLE_DIMS, arviz_data, data_tree, tree_of
-from bpa_ppl.posterior.draws import WEIGHTS, Arrays, Draws, check_finite
+from bpa_ppl.posterior.arviz_functions import arviz_data, data_tree, group_tree
+from bpa_ppl.posterior.draws import WEIGHTS, Draws, check_finite
+from bpa_ppl.posterior.groups import SAMPLE_DIMS, Group, labelled_groups
 from bpa_ppl.weights import Weights
 
 if TYPE_CHECKING:
@@ -53,22 +54,6 @@ _FEATURE_DIMS = {
 }
 
 
-class Group(NamedTuple):
-    """A group of a posterior.
-
-    Attributes:
-        arrays: by name.
-        dims: name of an array -> the names of its dimensions.
-        coords: name -> labels, usually of the dimension of that name.
-        attrs: what else is recorded.
-    """
-
-    arrays: Arrays
-    dims: Mapping[str, tuple[str, ...]]
-    coords: Arrays
-    attrs: Mapping[str, Any]
-
-
 def to_arviz(draws: Draws) -> InferenceData:
     """Return draws as ArviZ's data: InferenceData, or from ArviZ 1 on a DataTree.
 
@@ -80,7 +65,12 @@ def to_arviz(draws: Draws) -> InferenceData:
 
 
 def to_tree(draws: Draws) -> DataTree:
-    """Return draws as a tree of ArviZ's groups, without loading ArviZ.
+    """Return draws as a tree of ArviZ's groups, without loading ArviZ; see `to_groups`."""
+    return group_tree(*to_groups(draws))
+
+
+def to_groups(draws: Draws) -> tuple[dict[str, Group], dict[str, Any]]:
+    """Return draws as ArviZ's groups, and the attributes of the whole.
 
     Attributes other than strings and numbers are stored as JSON.
 
@@ -119,7 +109,7 @@ def to_tree(draws: Draws) -> DataTree:
     if draws.sentence_ids is not None:
         coords["sentence"] = draws.sentence_ids
     plain = {name: _encoded(name, value) for name, value in attrs.items()}
-    return tree_of(groups, coords, {**dims, WEIGHTS: ["feature"]}, plain)
+    return labelled_groups(groups, coords, {**dims, WEIGHTS: ["feature"]}), plain
 
 
 def as_draws(posterior: Posterior, *, finite: bool = True) -> Draws:
@@ -151,13 +141,18 @@ def as_draws(posterior: Posterior, *, finite: bool = True) -> Draws:
 
 def from_tree(tree: DataTree) -> Draws:
     """Return the groups of any posterior as draws; see `as_draws`."""
+    return from_groups(tree_groups(tree), tree.attrs)
+
+
+def tree_groups(tree: DataTree) -> dict[str, Group]:
+    """Return the groups of a tree as plain arrays."""
     groups = {}
     for name, node in tree.children.items():
         data = node.to_dataset()
         dims = {str(n): tuple(map(str, v.dims)) for n, v in data.data_vars.items()}
         arrays, coords = ({str(n): v.values for n, v in p.items()} for p in (data, data.coords))
         groups[name] = Group(arrays, dims, coords, data.attrs)
-    return from_groups(groups, tree.attrs)
+    return groups
 
 
 def from_groups(groups: Mapping[str, Group], recorded: Mapping[Any, Any]) -> Draws:

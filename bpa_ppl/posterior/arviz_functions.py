@@ -12,9 +12,8 @@ from functools import cache
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, Protocol
 
-import numpy as np
-
-from bpa_ppl.errors import DataError, UsageError
+from bpa_ppl.errors import UsageError
+from bpa_ppl.posterior.groups import Group, labelled_groups
 
 if TYPE_CHECKING:
     from xarray import DataTree
@@ -29,10 +28,6 @@ class InferenceData(Protocol):
     def __getitem__(self, group: str, /) -> Any: ...
 
     def __getattr__(self, name: str) -> Any: ...
-
-
-#: The dimensions that all draws have.
-SAMPLE_DIMS = ("chain", "draw")
 
 
 @cache
@@ -76,45 +71,28 @@ def tree_of(
 ) -> DataTree:
     """Return arrays by group and name as a DataTree, without loading ArviZ.
 
-    Arrays of groups called `…data` have any shape; those of the others begin with chain and draw.
-
-    Args:
-        groups: empty groups are left out.
-        coords: labels of dimensions; other dimensions are numbered from 0.
-        dims: names of the dimensions of an array, without chain and draw; not used where the array
-            has more or fewer dimensions, such as a log prior with one number per draw.
-        attrs: of the whole.
-
-    Raises:
-        DataError: if a name contains a slash, which trees and NetCDF files cannot have.
+    See `labelled_groups`.
 
     >>> tree = tree_of({"posterior": {"x": np.zeros((2, 10, 1))}}, dims={"x": ["feature"]})
     >>> dict(tree["posterior"].sizes)
     {'chain': 2, 'draw': 10, 'feature': 1}
     """
+    return group_tree(labelled_groups(groups, coords, dims), attrs or {})
+
+
+def group_tree(groups: Mapping[str, Group], attrs: Mapping[str, Any]) -> DataTree:
+    """Return the groups of a posterior, and the attributes of the whole, as a DataTree."""
     from xarray import Dataset, DataTree
 
-    datasets = {}
-    for group, arrays in groups.items():
-        if not arrays:
-            continue
-        if any("/" in name for name in arrays):
-            problem = f"names in a posterior cannot contain a slash: {', '.join(arrays):.80}"
-            raise DataError(problem, code="bad-name")
-        leading = () if "data" in group else SAMPLE_DIMS
-        variables = {}
-        for name, values in arrays.items():
-            array = np.atleast_1d(values)
-            numbered = [f"{name}_dim_{k}" for k in range(array.ndim - len(leading))]
-            names_of_dims = list((dims or {}).get(name, numbered))
-            used = names_of_dims if len(names_of_dims) == len(numbered) else numbered
-            variables[name] = ((*leading, *used), array)
-        dataset = Dataset(variables)
-        sizes = {str(dim): size for dim, size in dataset.sizes.items()}
-        labels = {dim: (coords or {}).get(dim, np.arange(n)) for dim, n in sizes.items()}
-        datasets[group] = dataset.assign_coords(labels)
+    datasets = {
+        title: Dataset(
+            {name: (group.dims[name], array) for name, array in group.arrays.items()},
+            dict(group.coords),
+        )
+        for title, group in groups.items()
+    }
     tree = DataTree.from_dict(datasets)
-    tree.attrs.update(attrs or {})
+    tree.attrs.update(attrs)
     return tree
 
 

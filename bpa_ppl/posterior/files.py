@@ -16,7 +16,7 @@ import posixpath
 import re
 import struct
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -26,9 +26,10 @@ import numpy.typing as npt
 
 from bpa_ppl.errors import BpaError, DataError
 from bpa_ppl.formats.streams import atomic_path, denied
-from bpa_ppl.posterior.adapter import Group, as_draws, from_groups, from_tree, to_tree
+from bpa_ppl.posterior.adapter import as_draws, from_groups, from_tree, to_groups, tree_groups
 from bpa_ppl.posterior.arviz_functions import arviz_data, data_tree
 from bpa_ppl.posterior.draws import SAMPLING_TIME, Draws
+from bpa_ppl.posterior.groups import Group
 
 if TYPE_CHECKING:
     from xarray import DataTree
@@ -80,10 +81,14 @@ def write_posterior(posterior: Posterior, path: str | Path, *, timed: bool = Fal
     [1.0]
     """
     as_draws(posterior)  # refuses what `read_posterior` would refuse
-    tree = to_tree(posterior) if isinstance(posterior, Draws) else data_tree(posterior).copy()
-    if not timed:
-        tree.attrs.pop(SAMPLING_TIME, None)
-    content = sealed(to_bytes(tree))
+    if isinstance(posterior, Draws):
+        groups, attrs = to_groups(posterior)
+        content = to_bytes(groups, attrs if timed else _untimed(attrs))
+    else:
+        tree = data_tree(posterior).copy()
+        tree.attrs = tree.attrs if timed else _untimed(tree.attrs)
+        content = tree_to_bytes(tree)
+    content = sealed(content)
     with atomic_path(path) as temporary:
         temporary.write_bytes(content)
 
@@ -160,29 +165,111 @@ def unsealed(content: bytes) -> bytes:
     return body
 
 
-def to_bytes(tree: DataTree) -> bytes:
+def _untimed(attrs: Mapping[Any, Any]) -> dict[Any, Any]:
+    return {name: value for name, value in attrs.items() if name != SAMPLING_TIME}
+
+
+def to_bytes(groups: Mapping[str, Group], attrs: Mapping[Any, Any]) -> bytes:
     """Return a posterior as the content of a NetCDF file; equal posteriors give equal bytes.
+
+    Args:
+        groups: arrays of numbers, truth values and texts; all coordinates are of the dimension of
+            that name.
+        attrs: of the whole.
 
     Raises:
         DataError: if NetCDF cannot hold its values or names.
 
-    >>> from bpa_ppl.posterior.arviz_functions import tree_of
-    >>> content = to_bytes(tree_of({"posterior": {"weights": [[[0.5], [1.5]]]}}))
+    >>> content = to_bytes(labelled_groups({"posterior": {"weights": [[[0.5], [1.5]]]}}), {})
     >>> from_bytes(content)["posterior"]["weights"].values.tolist()
     [[[0.5], [1.5]]]
     """
+    import h5netcdf
+
+    buffer = io.BytesIO()
+    with _storable(), h5netcdf.File(buffer, "w") as file:
+        file.attrs.update(attrs)
+        for title, group in groups.items():
+            node = file.create_group(title)
+            node.attrs.update(group.attrs)
+            dims = {**group.dims, **{name: (name,) for name in group.coords}}
+            arrays = {**dict(sorted(group.coords.items())), **group.arrays}
+            node.dimensions = {
+                dim: size
+                for name, array in arrays.items()
+                for dim, size in zip(dims[name], array.shape, strict=True)
+            }
+            for name, array in arrays.items():
+                _write_array(node, name, dims[name], array)
+    return buffer.getvalue()
+
+
+def _write_array(node: Any, name: str, dims: Sequence[str], array: npt.NDArray[Any]) -> None:
+    """Write an array; truth values as xarray writes them."""
+    import h5py
+
+    values = np.array(array.tolist()) if array.dtype.kind == "O" else array
+    if values.dtype.kind == "U":
+        node.create_variable(name, dims, h5py.string_dtype())[...] = values.astype(object)
+        return
+    kind = np.dtype("i1") if values.dtype.kind == "b" else values.dtype
+    filters = {"compression": "gzip", "fletcher32": True, "chunks": values.shape}
+    variable = node.create_variable(
+        name, dims, kind, **(filters if values.ndim and values.size else {})
+    )
+    variable[...] = values
+    if values.dtype.kind == "b":
+        variable.attrs["dtype"] = "bool"
+
+
+def tree_to_bytes(tree: DataTree) -> bytes:
+    """Return any tree as the content of a NetCDF file; equal trees give equal bytes.
+
+    A tree of plain arrays gives the bytes that equal `Draws` give; xarray writes the others.
+
+    Raises:
+        DataError: as `to_bytes`.
+    """
+    groups = tree_groups(tree)
+    if _is_plain(tree):
+        return to_bytes(groups, tree.attrs)
     encoding = {
-        node.path: {
-            name: {"zlib": True, "fletcher32": True, "chunksizes": variable.shape}
-            for name, variable in node.to_dataset(inherit=False).variables.items()
-            if variable.ndim and variable.size and variable.dtype.kind in "biufc"
+        f"/{title}": {
+            name: {"zlib": True, "fletcher32": True, "chunksizes": array.shape}
+            for name, array in {**group.arrays, **group.coords}.items()
+            if array.ndim and array.size and array.dtype.kind in "biufc"
         }
-        for node in tree.subtree
+        for title, group in groups.items()
     }
+    with _storable():
+        return bytes(tree.to_netcdf(engine="h5netcdf", encoding=encoding))
+
+
+def _is_plain(tree: DataTree) -> bool:
+    """Return whether a tree has only what `to_bytes` writes: no dates or attributes of arrays."""
+
+    def plain(values: npt.NDArray[Any]) -> bool:
+        return values.dtype.kind in "biufU" or (
+            values.dtype.kind == "O" and all(isinstance(v, str) for v in values.flat)
+        )
+
+    nodes = list(tree.children.values())
+    return not (tree.variables or any(node.children for node in nodes)) and all(
+        not variable.attrs
+        and plain(variable.values)
+        and (name in node.data_vars or variable.dims == (name,))
+        for node in nodes
+        for name, variable in node.variables.items()
+    )
+
+
+@contextmanager
+def _storable() -> Iterator[None]:
+    """Convert errors about values that NetCDF cannot hold."""
     import h5netcdf
 
     try:
-        return bytes(tree.to_netcdf(engine="h5netcdf", encoding=encoding))
+        yield
     except (TypeError, ValueError, OverflowError, h5netcdf.CompatibilityError) as error:
         problem = f"NetCDF cannot hold this posterior ({_first_line(error)})"
         raise DataError(problem, code="cannot-write") from error

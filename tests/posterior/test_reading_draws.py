@@ -15,7 +15,8 @@ import xarray
 
 from bpa_ppl import DataError, read_posterior, write_posterior
 from bpa_ppl.posterior import Draws, as_draws, files, read_draws
-from bpa_ppl.posterior.arviz_functions import arviz_data
+from bpa_ppl.posterior.adapter import to_arviz, to_tree
+from bpa_ppl.posterior.arviz_functions import arviz_data, data_tree
 from bpa_ppl.weights import Weights
 
 if TYPE_CHECKING:
@@ -130,9 +131,15 @@ def test_reads_what_is_written(
     seed: int, without_xarray: Callable[[Path], None], tmp_path: Path
 ) -> None:
     path = tmp_path / "posterior.nc"
-    write_posterior(random_draws(np.random.default_rng(seed)), path)
+    draws = random_draws(np.random.default_rng(seed))
+    write_posterior(draws, path)
     assert is_read(path)
     without_xarray(path)
+    for name, node in to_tree(draws).children.items():
+        result = data_tree(read_posterior(path))[name].to_dataset()
+        assert result.identical(node.to_dataset()), name
+    write_posterior(to_arviz(draws), tmp_path / "arviz.nc")
+    assert (tmp_path / "arviz.nc").read_bytes() == path.read_bytes()
 
 
 ENGINES = ["h5netcdf", *(["netcdf4"] if find_spec("netCDF4") else [])]
@@ -201,6 +208,11 @@ def test_reads_what_netcdf_can_also_hold(what: str, tmp_path: Path) -> None:
     change, encoding = UNUSUAL[what]
     write_theirs(tmp_path / "theirs.nc", change(theirs()), encoding)
     assert is_read(tmp_path / "theirs.nc") == (what not in NO_NUMBERS)
+    if what not in NO_NUMBERS:
+        data = read_posterior(tmp_path / "theirs.nc")
+        write_posterior(data, tmp_path / "ours.nc")
+        result = data_tree(read_posterior(tmp_path / "ours.nc"))
+        assert result.identical(data_tree(data))
 
 
 def write_theirs(path: Path, data: xarray.Dataset, encoding: dict[str, Any] | None = None) -> None:

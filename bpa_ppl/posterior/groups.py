@@ -1,0 +1,80 @@
+"""The groups of a posterior as plain arrays with named and labelled dimensions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from bpa_ppl.errors import DataError
+
+#: The dimensions that all draws have.
+SAMPLE_DIMS = ("chain", "draw")
+
+
+class Group(NamedTuple):
+    """A group of a posterior.
+
+    Attributes:
+        arrays: by name.
+        dims: name of an array -> the names of its dimensions.
+        coords: name -> labels, usually of the dimension of that name.
+        attrs: what else is recorded.
+    """
+
+    arrays: Mapping[str, npt.NDArray[Any]]
+    dims: Mapping[str, tuple[str, ...]]
+    coords: Mapping[str, npt.NDArray[Any]]
+    attrs: Mapping[str, Any]
+
+
+def labelled_groups(
+    groups: Mapping[str, Mapping[str, Any]],
+    coords: Mapping[str, Any] | None = None,
+    dims: Mapping[str, Sequence[str]] | None = None,
+) -> dict[str, Group]:
+    """Return arrays by group and name with names and labels of all dimensions.
+
+    Arrays of groups called `…data` have any shape; those of the others begin with chain and draw.
+
+    Args:
+        groups: empty groups are left out.
+        coords: labels of dimensions; other dimensions are numbered from 0.
+        dims: names of the dimensions of an array, without chain and draw; not used where the array
+            has more or fewer dimensions, such as a log prior with one number per draw.
+
+    Raises:
+        DataError: if a name contains a slash, which trees and NetCDF files cannot have, or a
+            dimension has two sizes.
+
+    >>> group = labelled_groups({"prior": {"x": np.zeros((2, 10, 1))}}, dims={"x": ["y"]})["prior"]
+    >>> group.dims, group.coords["y"].tolist()
+    ({'x': ('chain', 'draw', 'y')}, [0])
+    """
+    result = {}
+    for title, values in groups.items():
+        if not values:
+            continue
+        if any("/" in name for name in values):
+            problem = f"names in a posterior cannot contain a slash: {', '.join(values):.80}"
+            raise DataError(problem, code="bad-name")
+        leading = () if "data" in title else SAMPLE_DIMS
+        arrays = {name: np.atleast_1d(array) for name, array in values.items()}
+        names: dict[str, tuple[str, ...]] = {}
+        labels: dict[str, npt.NDArray[Any]] = {}
+        for name, array in arrays.items():
+            numbered = [f"{name}_dim_{k}" for k in range(array.ndim - len(leading))]
+            given = (dims or {}).get(name, numbered)
+            names[name] = (*leading, *(given if len(given) == len(numbered) else numbered))
+            for dim, size in zip(names[name], array.shape, strict=True):
+                of_dim = labels.setdefault(dim, np.asarray((coords or {}).get(dim, range(size))))
+                if of_dim.shape != (size,):
+                    raise DataError(
+                        f"{name} of {title} has {size} values along {dim}, which has "
+                        f"{of_dim.size}: use another name for its dimension",
+                        code="mismatch",
+                    )
+        result[title] = Group(arrays, names, labels, {})
+    return result
