@@ -374,12 +374,8 @@ def forbidden_accesses(tree: ast.AST) -> set[str]:
     return result
 
 
-#: The server takes hangup signals through the event loop of asyncio; the program handles what
-#: Python ignores.
-ALLOWED = {
-    "serving.server": {"forbidden: signal"},
-    "__main__": {"assigned: sys.unraisablehook"},
-}
+#: The server takes hangup signals through the event loop of asyncio.
+ALLOWED = {"serving.server": {"forbidden: signal"}}
 
 
 def test_no_access_to_private_parts_of_other_packages() -> None:
