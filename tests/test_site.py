@@ -26,7 +26,9 @@ def test_every_page_is_in_the_navigation() -> None:
 
 
 def test_lines_have_at_most_100_characters() -> None:
-    lines = [line for path in PAGES for line in path.read_text("utf-8").splitlines()]
+    printed = re.compile(r"```text\n.*?```", re.DOTALL)  # the output of benchmarks
+    pages = [printed.sub("", path.read_text("utf-8")) for path in PAGES]
+    lines = [line for page in pages for line in page.splitlines()]
     assert [line for line in lines if len(line) > 100 and not line.startswith(("|", "!["))] == []
 
 

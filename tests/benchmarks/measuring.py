@@ -126,7 +126,7 @@ class PeakMemory:
 
 
 class Table:
-    """A table that prints each row as soon as it is computed.
+    """A table in Markdown that prints each row as soon as it is computed.
 
     Args:
         title: the heading of the first column.
@@ -138,12 +138,15 @@ class Table:
         self._widths = [max(width, len(column) + 2) for column in columns]
         print()
         self.row(title, *columns)
+        print("|---|" + "---:|" * len(columns), flush=True)
 
     def row(self, name: str, *cells: str | float) -> None:
         """Print a row; floats get two decimals."""
         texts = [f"{cell:.2f}" if isinstance(cell, float) else str(cell) for cell in cells]
-        aligned = (f"{text:>{width}}" for text, width in zip(texts, self._widths, strict=False))
-        print(f"{name:<46}" + "".join(aligned), flush=True)
+        cells = zip(texts, self._widths, strict=False)
+        aligned = (f" {text:>{width}} |" for text, width in cells)
+        title = name.replace("|", "\\|")
+        print(f"| {title:<44} |" + "".join(aligned), flush=True)
 
 
 class ScoreTable(Table):
@@ -157,7 +160,7 @@ class ScoreTable(Table):
     """
 
     def __init__(self, title: str, sizes: Sequence[int], draws: int, total: bool = False):
-        heads = [f"|A| = {size}" for size in sizes] + ["sum"] * total
+        heads = [f"{size} sentences" for size in sizes] + ["sum"] * total
         super().__init__(title, *heads, width=31)
         self._sizes, self._draws, self._total = sizes, draws, total
 
