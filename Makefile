@@ -46,7 +46,7 @@ quick: $(READY)
 # The samplers of other packages, which the other tests skip.
 compare: $(READY)
 	$(INSTALL) --no-build-isolation --editable '.[compare]'
-	$(BIN)/python -m pytest --quiet --numprocesses 2 tests/sampling/test_other_packages.py
+	$(BIN)/python -m pytest --quiet --numprocesses 2 tests/experiments/test_other_packages.py
 
 # The quick tests with the lowest versions that pyproject.toml allows; they may warn of deprecations.
 LOWEST := .venv-lowest

@@ -119,7 +119,9 @@ class Registry(Mapping[str, type[C]], Generic[C]):
         if not self._searched:
             self._searched = True
             for point in entry_points(group=self.group):
-                self._members.setdefault(point.name, point)  # members of this package stay
+                name = point.name.partition(":")[0]
+                if name not in self._members:  # members of this package stay
+                    self._members[name], self._titles[name] = point, point.name
         return iter(self._members)
 
     @property
@@ -312,18 +314,13 @@ SAMPLERS: Registry[Sampler] = Registry(
     "bpa_ppl.sampling.base:Sampler",
     {
         "auto": "bpa_ppl.sampling.auto:Auto",
-        "blackjax:NAME": "bpa_ppl.sampling.blackjax_sampler:Blackjax",
-        "heuristic": "bpa_ppl.sampling.heuristic:Heuristic",
         "imh": "bpa_ppl.sampling.imh:IndependenceMetropolis",
         "laplace": "bpa_ppl.sampling.laplace:Laplace",
         "map": "bpa_ppl.sampling.mode:Map",
         "numpyro:NAME": "bpa_ppl.sampling.kernels:NumpyroKernel",
         "nuts": "bpa_ppl.sampling.nuts:Nuts",
-        "nutpie": "bpa_ppl.sampling.nutpie_sampler:Nutpie",
         "rwm": "bpa_ppl.sampling.rwm:RandomWalkMetropolis",
-        "rwm-isotropic": "bpa_ppl.sampling.rwm:IsotropicRandomWalk",
         "svi:NAME": "bpa_ppl.sampling.guides:Guide",
-        "weight-trace": "bpa_ppl.sampling.weight_trace:WeightTrace",
     },
     adapter="bpa_ppl.sampling.guides:from_numpyro",
 )

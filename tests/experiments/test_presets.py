@@ -11,6 +11,8 @@ from judged_lists import judged_lists
 from raising import raises
 
 from bpa_ppl import NBest, UsageError, adapt, as_draws, oracles
+from bpa_ppl.experiments.heuristic import Heuristic
+from bpa_ppl.experiments.isotropic_walk import IsotropicRandomWalk
 from bpa_ppl.experiments.samplers import compare_samplers
 from bpa_ppl.features.indicators import Indicators
 from bpa_ppl.models import Margin
@@ -18,8 +20,6 @@ from bpa_ppl.nbest import deviation_within
 from bpa_ppl.options import AdaptOptions
 from bpa_ppl.quality.column import column_of
 from bpa_ppl.registry import SAMPLERS
-from bpa_ppl.sampling.heuristic import Heuristic
-from bpa_ppl.sampling.rwm import IsotropicRandomWalk
 
 pytestmark = pytest.mark.filterwarnings("ignore::bpa_ppl.errors.BpaWarning")
 CANONICAL = {"LM0": 0.5, "TM0[0]": 0.1, "TM0[1]": 0.2}

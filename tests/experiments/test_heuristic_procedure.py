@@ -13,7 +13,7 @@ from raising import raises
 from targets import NAMES
 
 from bpa_ppl import NBest, UsageError, adapt, rerank
-from bpa_ppl.sampling.heuristic import perturbed
+from bpa_ppl.experiments.heuristic import perturbed
 
 ORACLE = (2, 0, 1)
 

@@ -10,8 +10,8 @@ import reference_model
 from raising import raises
 
 from bpa_ppl import NBest, UsageError, Weights, adapt, check
+from bpa_ppl.experiments.weight_trace import WeightTrace
 from bpa_ppl.sampling import Sequential
-from bpa_ppl.sampling.weight_trace import WeightTrace
 
 
 def visited_weights(toy: NBest, weights: Weights) -> np.ndarray:

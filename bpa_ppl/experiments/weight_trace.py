@@ -10,9 +10,9 @@ import numpy as np
 
 from bpa_ppl.component import Count, Positive
 from bpa_ppl.errors import UsageError
+from bpa_ppl.experiments.heuristic import weighted_vectors
 from bpa_ppl.nbest import NBest
 from bpa_ppl.sampling.base import Sampled, Sampler, Target
-from bpa_ppl.sampling.heuristic import weighted_vectors
 from bpa_ppl.tuning import reestimate
 from bpa_ppl.weights import match
 

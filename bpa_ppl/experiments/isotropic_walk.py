@@ -1,0 +1,32 @@
+"""The published random walk, isotropic and started at the canonical weights."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from bpa_ppl.component import CountOrNone, Positive
+from bpa_ppl.sampling.base import Program, Sampled, Sites, Target, with_evaluations
+from bpa_ppl.sampling.chains import ChainSampler, repeat_start, run_chains
+from bpa_ppl.sampling.rwm import RandomWalk
+
+
+class IsotropicRandomWalk(ChainSampler, frozen=True):
+    """The published random walk N(λ', σ_o I), which starts at λ_T, the mean of the prior.
+
+    The published settings: σ_o = 0.01, burn-in 500, 1000 draws kept; here for each of 4 chains.
+    """
+
+    likelihood = "oracle"
+    proposal_variance: Positive = 0.01
+    warmup: CountOrNone = 500
+
+    def kernel(self, program: Program, covariance: None, z: Sites) -> RandomWalk:
+        """Return the published random walk."""
+        return RandomWalk(program, proposal_variance=self.proposal_variance)
+
+    def sample(self, target: Target) -> Sampled:
+        """Draw from the posterior by the published random walk."""
+        sampled = run_chains(self, target, None, repeat_start(target.start, self.chains))
+        return replace(
+            with_evaluations(sampled, self.thinning), attrs={"step_setting": "proposal_variance"}
+        )
