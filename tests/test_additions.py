@@ -18,7 +18,7 @@ import bpa_ppl as bpa
 from bpa_ppl import BpaWarning, DataError, NBest, UsageError, Weights, registry
 from bpa_ppl.cli.app import run_command
 from bpa_ppl.formats.jsonl import Jsonl
-from bpa_ppl.quality.base import counted_metrics
+from bpa_ppl.quality.base import text_metrics
 from bpa_ppl.quality.ter import TER
 from bpa_ppl.registry import METRICS, NBEST_FORMATS, WEIGHT_FORMATS, Registry
 
@@ -240,7 +240,7 @@ def test_other_weights_and_metrics_work_despite_broken_component(
     assert bpa.read_weights("weights")["LM0"] == 0.5
     install_entry_points(METRICS, source="raise ValueError('wrong')")
     with pytest.warns(BpaWarning, match="left out: the metric mine.*: wrong"):
-        assert "ter" in counted_metrics()
+        assert "ter" in text_metrics()
 
 
 def test_broken_built_in_component_raises() -> None:

@@ -25,7 +25,7 @@ from bpa_ppl.errors import DataError, UsageError, checked_seed, one_of, quoted, 
 from bpa_ppl.experiments.decoder import Decoder
 from bpa_ppl.formats.streams import read_text
 from bpa_ppl.options import DERIVATIONS, PRESETS
-from bpa_ppl.quality.base import counted_metrics, reported_metrics
+from bpa_ppl.quality.base import reported_metrics, text_metrics
 from bpa_ppl.quality.column import by_name
 from bpa_ppl.quality.oracle import TIES
 from bpa_ppl.registry import LIKELIHOODS, METRICS, PRIORS, RULES, SAMPLERS, TUNERS
@@ -181,7 +181,7 @@ class Method(Component, frozen=True):
         one_of(self.derivations, DERIVATIONS, "treatment of derivations", "derivations")
         # A metric that is not registered may be a column of the lists: the study checks that.
         if self.kind == TUNER and self.metric in METRICS:
-            one_of(self.metric, counted_metrics(unreported=True), "metric")
+            one_of(self.metric, text_metrics(), "metric")
         of_samplers = {"likelihood": self.likelihood, "prior": self.prior != ISOTROPIC}
         for key, value in {**of_samplers, "ties": self.ties}.items():
             if value and self.kind != SAMPLER:

@@ -50,9 +50,8 @@ class Score:
 class Metric(Component, frozen=True):
     """A metric with its settings, in a separate module; the fields are the settings.
 
-    A custom metric has at least a `key` and `sentences`, which is enough for oracles, `adapt`,
-    `rerank` and reports: its corpus score is the mean of the sentence scores. One that is `counted`
-    also defines `counts` and `value`, and can be used by tuners, studies and comparisons.
+    Its corpus score is a function of counts that are summed over sentences. A custom metric has a
+    `key`, `counts` and `value`; one that is a mean of sentence scores is `Averaged`.
 
     Attributes:
         key: the registered name of the metric.
@@ -62,11 +61,10 @@ class Metric(Component, frozen=True):
             keyword `sources`, (sentences,), and one that needs columns gets those that `columns`
             names as the keyword `columns`, name -> (hypotheses,), in `counts`, `sentences` and
             `corpus`.
-        counted: whether a corpus score is a function of counts that are summed over sentences.
-        reported: whether studies and comparisons always report it.
-        reported_as_criterion: whether they report it where it is the criterion.
+        reported: whether studies and comparisons always report it, if it needs references only.
         decimals: how many of a score are printed.
-        kept: whether scores may be cached on disk.
+        columns: the names of the features and extras that it reads.
+        threads: whether threads can score in parallel; otherwise processes do.
         slow: whether scores take so long that every few sentences are cached apart, so that
             interrupted work continues where it was, and that `rerank` does not compute any.
         computed_by: the modules that its scores depend on, besides those of its classes: cached
@@ -85,18 +83,17 @@ class Metric(Component, frozen=True):
     key: ClassVar[str]
     lower_is_better: ClassVar[bool] = False
     needs: ClassVar[frozenset[str]] = frozenset({"references"})
-    counted: ClassVar[bool] = False
     reported: ClassVar[bool] = True
-    reported_as_criterion: ClassVar[bool] = True
     decimals: ClassVar[int] = 2
-    kept: ClassVar[bool] = True
+    columns: ClassVar[tuple[str, ...]] = ()
+    threads: ClassVar[bool] = False
     slow: ClassVar[bool] = False
     computed_by: ClassVar[tuple[str, ...]] = ()
 
     @property
-    def columns(self) -> tuple[str, ...]:
-        """The names of the features and extras that it reads."""
-        return ()
+    def title(self) -> str:
+        """The name of the metric in tables."""
+        return type(self).__name__
 
     @property
     def installed(self) -> bool:
@@ -104,45 +101,50 @@ class Metric(Component, frozen=True):
         return True
 
     @property
-    def threads(self) -> bool:
-        """Whether threads can score in parallel; otherwise processes do."""
-        return False
-
-    @property
     def width(self) -> int:
         """S, the number of counts per hypothesis."""
         sources = {"sources": [""]} if "sources" in self.needs else {}
         return int(self.counts([[""]], [("",)], **sources).shape[1])
 
-    def sentences(self, lists: Lists, references: References, *, only_best: bool) -> Float64:
-        """Return the sentence score of each hypothesis of some lists, one list after the other.
+    def counts(self, lists: Lists, references: References, *_: Any, **more: Any) -> Float64:
+        """Return (hypotheses, S) counts, which are summed for a corpus score.
 
         Args:
             lists: the hypotheses of each sentence.
             references: one tuple per sentence.
-            only_best: hypotheses that cannot be the best of their list may get an infinitely bad
-                score instead of their own.
+            more: `sources` and `columns`, if the metric needs them.
         """
-        raise NotImplementedError(f"{type(self).__name__} has no sentence scores")
-
-    def counts(self, lists: Lists, references: References, *_: Any, **more: Any) -> Float64:
-        """Return (hypotheses, S) counts, which are summed for a corpus score.
-
-        Unless a subclass has others, these are the sentence score and 1, (hypotheses, 2).
-        """
-        scores = self.sentences(lists, references, only_best=False, **more)
-        return np.column_stack([scores, np.ones(len(scores))])
+        name = type(self).__name__
+        raise NotImplementedError(f"{name} has no counts: define them, or subclass Averaged")
 
     def value(self, sums: Float64) -> Float64:
-        """Return corpus scores, (…, S) ↦ (…), of counts summed over the sentences of a text.
-
-        Unless a subclass has other counts, these are means of sentence scores.
-        """
-        return np.asarray(sums[..., 0] / np.maximum(sums[..., 1], 1))
+        """Return corpus scores, (…, S) ↦ (…), of counts summed over the sentences of a text."""
+        raise NotImplementedError(f"{type(self).__name__} has no value of its counts")
 
     def details_of(self, sums: Float64) -> dict[str, float]:
         """Return further numbers for tables, by name, from summed counts, (S,)."""
         return {}
+
+    def signed(self, values: Any) -> Any:
+        """Return scores so that higher is better."""
+        return -values if self.lower_is_better else values
+
+    def fraction(self, counts: Float64) -> Float64:
+        """Return the score of single sentences, (n, S) ↦ (n,), as a fraction; higher is better."""
+        fraction: Float64 = self.signed(self.value(counts)) / 100
+        return fraction
+
+    def gain(self, counts: Float64) -> Float64:
+        """Return the gain of each hypothesis, (n, S) ↦ (n,), in words; higher is better."""
+        return self.fraction(counts)
+
+    def background(self) -> Float64:
+        """Return the counts, (S,), of the initial pseudo-corpus of batch MIRA."""
+        return np.zeros(self.width)
+
+    def within(self, counts: Float64, background: Float64) -> Float64:
+        """Return the gains of sentences within a pseudo-corpus, (n, S) ↦ (n,), in words."""
+        return self.gain(counts + background)
 
     def signature(self, references: References, *, sentence: bool = False) -> str:
         """Return a text that identifies how scores are computed, as sacreBLEU's signatures.
@@ -168,76 +170,54 @@ class Metric(Component, frozen=True):
         details = self.details_of(sums)
         return Score(value, self.key, self.title, signature, details, self.decimals)
 
-    @property
-    def title(self) -> str:
-        """The name of the metric in tables."""
-        return type(self).__name__
+    def sentences(
+        self, lists: Lists, references: References, *, only_best: bool, **more: Any
+    ) -> Float64:
+        """Return the sentence score of each hypothesis of some lists, one list after the other.
 
-    def signed(self, values: Any) -> Any:
-        """Return scores so that higher is better."""
-        return -values if self.lower_is_better else values
-
-    def fraction(self, counts: Float64) -> Float64:
-        """Return the score of single sentences, (n, S) ↦ (n,), as a fraction; higher is better."""
-        fraction: Float64 = self.signed(self.value(counts)) / 100
-        return fraction
-
-    def gain(self, counts: Float64) -> Float64:
-        """Return the gain of each hypothesis, (n, S) ↦ (n,), in words; higher is better."""
-        return self.fraction(counts)
-
-    def background(self) -> Float64:
-        """Return the counts, (S,), of the initial pseudo-corpus of batch MIRA."""
-        return np.zeros(self.width)
-
-    def within(self, counts: Float64, background: Float64) -> Float64:
-        """Return the gains of sentences within a pseudo-corpus, (n, S) ↦ (n,), in words."""
-        return self.gain(counts + background)
+        Args:
+            lists: the hypotheses of each sentence.
+            references: one tuple per sentence.
+            only_best: hypotheses that cannot be the best of their list may get an infinitely bad
+                score instead of their own.
+            more: `sources` and `columns`, if the metric needs them.
+        """
+        return self.value(self.counts(lists, references, **more))
 
     def gains(self, lists: Lists, references: References, **more: Any) -> Float64:
-        """Return the gain of each hypothesis of some lists; higher is better.
-
-        Gains are in words, so that metrics are similar in size: a sentence score without counts is
-        taken as percent of the mean reference length; without references it keeps its own unit.
-        """
-        if self.counted:
-            return self.gain(self.counts(lists, references, **more))
-        scores = self.sentences(lists, references, only_best=False, **more)
-        return self._gains_of(scores, lists, references)
+        """Return the gain of each hypothesis of some lists; higher is better."""
+        return self.gain(self.counts(lists, references, **more))
 
     def scores_and_gains(self, lists: Lists, references: References, **more: Any) -> Float64:
-        """Return the sentence score and the gain of each hypothesis of some lists, (n, 2).
-
-        A metric that computes both from the same counts overrides it, so that it counts once.
-        """
-        scores = self.sentences(lists, references, only_best=False, **more)
-        if not self.counted:
-            gains = self._gains_of(scores, lists, references)
-        elif type(self).counts is Metric.counts:
-            gains = self.gain(np.column_stack([scores, np.ones(len(scores))]))
-        else:
-            gains = self.gains(lists, references, **more)
-        return np.column_stack([scores, gains])
-
-    def _gains_of(self, scores: Float64, lists: Lists, references: References) -> Float64:
-        """Return the gains of hypotheses with these sentence scores, without counts."""
-        gains: Float64 = self.signed(scores)
-        if "references" in self.needs:
-            lengths = [np.mean([len(text.split()) for text in refs]) for refs in references]
-            gains = gains / 100 * np.repeat(lengths, [len(texts) for texts in lists])
-        return gains
+        """Return the sentence score and the gain of each hypothesis, (n, 2), from one count."""
+        counts = self.counts(lists, references, **more)
+        return np.column_stack([self.value(counts), self.gain(counts)])
 
 
 class Averaged(Metric, frozen=True):
     """A metric whose corpus score is the mean of its sentence scores, in its own unit.
 
-    A subclass defines `sentences`; tuners, studies and comparisons can use it.
+    A subclass defines a `key` and `sentences`.
     """
 
-    counted: ClassVar[bool] = True
     decimals: ClassVar[int] = 4
 
     width = 2
+
+    def sentences(
+        self, lists: Lists, references: References, *, only_best: bool, **more: Any
+    ) -> Float64:
+        """Return the sentence score of each hypothesis of some lists, one list after the other."""
+        raise NotImplementedError(f"{type(self).__name__} has no sentence scores")
+
+    def counts(self, lists: Lists, references: References, *_: Any, **more: Any) -> Float64:
+        """Return (hypotheses, 2) the sentence score and 1."""
+        scores = self.sentences(lists, references, only_best=False, **more)
+        return np.column_stack([scores, np.ones(len(scores))])
+
+    def value(self, sums: Float64) -> Float64:
+        """Return means, (…, 2) ↦ (…)."""
+        return np.asarray(sums[..., 0] / np.maximum(sums[..., 1], 1))
 
     def fraction(self, counts: Float64) -> Float64:
         """Return the scores of single sentences, (n, 2) ↦ (n,), higher is better."""
@@ -260,10 +240,6 @@ class SacreMetric(Metric, frozen=True):
         """
         raise NotImplementedError(f"{type(self).__name__} names no metric of sacreBLEU")
 
-    def details(self, score: Any) -> Mapping[str, float | tuple[float, ...]]:
-        """Return the further numbers of a score of sacreBLEU."""
-        return {}
-
     def signature(self, references: References, *, sentence: bool = False) -> str:
         """Return sacreBLEU's signature; the number of references is part of it."""
         scorer = self.scorer(sentence=sentence)
@@ -273,16 +249,7 @@ class SacreMetric(Metric, frozen=True):
     def corpus(self, hypotheses: Sequence[str], references: References, **more: Any) -> Score:
         """Return the corpus score of one hypothesis per sentence, as sacreBLEU computes it."""
         score = self.scorer().corpus_score(hypotheses, streams_of(references))
-        signature = self.signature(references)
-        return Score(score.score, self.key, score.name, signature, self.details(score))
-
-    def sentences(self, lists: Lists, references: References, *, only_best: bool) -> Float64:
-        """Return sacreBLEU's sentence score of each hypothesis, one list after the other."""
-        scores = []
-        for hypotheses, refs in zip(lists, references, strict=True):
-            scorer = self.scorer(streams_of([refs]), sentence=True)
-            scores += [scorer.corpus_score([text], None).score for text in hypotheses]
-        return np.array(scores, dtype=np.float64)
+        return Score(score.score, self.key, score.name, self.signature(references))
 
 
 def resolve(metric: str | Metric | Callable[..., Any], nbest: NBest | None = None) -> Metric:
@@ -338,36 +305,31 @@ def default_metric(nbest: NBest, *, canonical: bool) -> str:
     return "ter" if canonical or nbest.totals is not None else "chrf"
 
 
-def counted_metrics(*, unreported: bool = False) -> tuple[str, ...]:
-    """Return the names of the metrics that studies and comparisons report.
+def text_metrics() -> tuple[str, ...]:
+    """Return the names of the metrics that compare texts: they need references only.
 
-    Their corpus score is a function of summed counts, and they need references only.
-
-    Args:
-        unreported: include those that are not always reported, such as the mean of TER and BLEU.
-
-    >>> counted_metrics(), counted_metrics(unreported=True)
-    (('ter', 'bleu'), ('ter', 'bleu', 'chrf', 'ter+bleu', 'wer', 'cer'))
+    >>> text_metrics()
+    ('ter', 'bleu', 'chrf', 'ter+bleu', 'wer', 'cer')
     """
     return tuple(
         name
         for name, kind in METRICS.loaded()
-        if kind.counted
-        and (kind.reported or unreported)
-        and isinstance(kind.needs, frozenset)
-        and kind.needs <= {"references"}
+        if isinstance(kind.needs, frozenset) and kind.needs <= {"references"}
     )
 
 
-def reported_metrics(criteria: Iterable[str]) -> tuple[str, ...]:
+def reported_metrics(criteria: Iterable[str] = ()) -> tuple[str, ...]:
     """Return the names of the metrics that are reported where some metrics are criteria.
+
+    The mean of TER and BLEU is never one of them: both are always reported.
 
     >>> reported_metrics(["bleu"]), reported_metrics(["wer", "ter+bleu"])
     (('ter', 'bleu'), ('wer', 'ter', 'bleu'))
     """
-    always, given = counted_metrics(), set(criteria)
-    others = given.intersection(counted_metrics(unreported=True)).difference(always)
-    return (*sorted(n for n in others if METRICS[n].reported_as_criterion), *always)
+    names = text_metrics()
+    always = [name for name in names if METRICS[name].reported]
+    others = set(criteria).intersection(names).difference(always, ["ter+bleu"])
+    return (*sorted(others), *always)
 
 
 def streams_of(references: References) -> list[Any]:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
 from itertools import chain
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 
 from bpa_ppl.arrays import Float64
-from bpa_ppl.quality.base import Lists, References, SacreMetric
+from bpa_ppl.quality.base import Lists, References, SacreMetric, Score, streams_of
 from bpa_ppl.text.words import Vocabulary, starts_of
 
 #: The tokenisers of sacreBLEU that need no other package or download.
@@ -44,7 +44,6 @@ class BLEU(SacreMetric, frozen=True):
     """
 
     key: ClassVar[str] = "bleu"
-    counted: ClassVar[bool] = True
     computed_by: ClassVar[tuple[str, ...]] = ("bpa_ppl.text.ngrams", "bpa_ppl.text.words")
     tokenize: Tokeniser = "none"
     lowercase: bool = False
@@ -65,15 +64,35 @@ class BLEU(SacreMetric, frozen=True):
             references=streams,
         )
 
-    def details(self, score: Any) -> Mapping[str, float | tuple[float, ...]]:
-        """Return precisions (percent), brevity penalty, length ratio and lengths (words)."""
-        return {
+    def corpus(self, hypotheses: Sequence[str], references: References, **more: Any) -> Score:
+        """Return the corpus score of one hypothesis per sentence, as sacreBLEU computes it.
+
+        Its details are precisions (percent), brevity penalty, length ratio and lengths (words).
+        """
+        score = self.scorer().corpus_score(hypotheses, streams_of(references))
+        details = {
             "precisions": tuple(score.precisions),
             "brevity_penalty": score.bp,
             "length_ratio": score.ratio,
             "hypothesis_length": score.sys_len,
             "reference_length": score.ref_len,
         }
+        return Score(score.score, self.key, score.name, self.signature(references), details)
+
+    def sentences(
+        self, lists: Lists, references: References, *, only_best: bool, **more: Any
+    ) -> Float64:
+        """Return sacreBLEU's sentence score of each hypothesis, one list after the other."""
+        scores = []
+        for hypotheses, refs in zip(lists, references, strict=True):
+            scorer = self.scorer(streams_of([refs]), sentence=True)
+            scores += [scorer.corpus_score([text], None).score for text in hypotheses]
+        return np.array(scores, dtype=np.float64)
+
+    def scores_and_gains(self, lists: Lists, references: References, **more: Any) -> Float64:
+        """Return the sentence score and the gain of each hypothesis, (n, 2)."""
+        scores = self.sentences(lists, references, only_best=False)
+        return np.column_stack([scores, self.gains(lists, references)])
 
     def counts(self, lists: Lists, references: References) -> Float64:
         """Return (hypotheses, 9) matches, n-grams and reference lengths."""

@@ -82,7 +82,7 @@ def replicates(counts: Float64, metric: str | Metric, new: Resamples) -> Replica
 
     Args:
         counts: (D, S, K) of the translations chosen with each draw of A.
-        metric: one that is counted, such as "ter" or "bleu".
+        metric: such as "ter" or "bleu".
         new: the resamples.
 
     >>> counts = np.array([[[1.0, 4.0], [1.0, 4.0]], [[2.0, 4.0], [2.0, 4.0]]])
@@ -113,7 +113,7 @@ def score_difference(
     Args:
         first: (S, K) counts of the metric, of the first translation.
         second: likewise, of the second.
-        metric: one that is counted, such as "ter" or "bleu".
+        metric: such as "ter" or "bleu".
         samples: the number of bootstrap samples.
         probability: of the interval.
         seed: of the bootstrap.

@@ -36,7 +36,6 @@ class CHRF(SacreMetric, frozen=True):
     """
 
     key: ClassVar[str] = "chrf"
-    counted: ClassVar[bool] = True
     reported: ClassVar[bool] = False
     computed_by: ClassVar[tuple[str, ...]] = (
         "bpa_ppl.quality.pairs_compiled",
@@ -56,15 +55,6 @@ class CHRF(SacreMetric, frozen=True):
         from sacrebleu import metrics
 
         return metrics.CHRF(**self.settings(), references=streams)
-
-    def sentences(self, lists: Lists, references: References, *, only_best: bool) -> Float64:
-        """Return the sentence score of each hypothesis of some lists, one list after the other."""
-        return self.value(self.counts(lists, references))
-
-    def scores_and_gains(self, lists: Lists, references: References, **more: Any) -> Float64:
-        """Return the sentence score and the gain of each hypothesis, (n, 2), from one count."""
-        counts = self.counts(lists, references)
-        return np.column_stack([self.value(counts), self.gain(counts)])
 
     def counts(self, lists: Lists, references: References) -> Float64:
         """Return (hypotheses, 3N + 1) counts, one list after the other."""

@@ -34,7 +34,6 @@ class Column(Averaged, frozen=True):
     negative: bool = False
 
     needs = frozenset({"columns"})
-    kept = False
 
     @property
     def key(self) -> str:  # type: ignore[override]
@@ -52,7 +51,7 @@ class Column(Averaged, frozen=True):
         return self.column
 
     @property
-    def columns(self) -> tuple[str, ...]:
+    def columns(self) -> tuple[str, ...]:  # type: ignore[override]
         """The column."""
         return (self.column,)
 
@@ -67,6 +66,7 @@ class Column(Averaged, frozen=True):
         *,
         only_best: bool,
         columns: Mapping[str, npt.ArrayLike] | None = None,
+        **more: Any,
     ) -> Float64:
         """Return the values of the column, one list after the other; NaN where one is missing."""
         return np.asarray((columns or {})[self.column], np.float64)

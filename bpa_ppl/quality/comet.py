@@ -87,6 +87,7 @@ class Comet(Averaged, frozen=True):
         *,
         only_best: bool,
         sources: Sequence[str] = (),
+        **more: Any,
     ) -> Float64:
         """Return the score of each hypothesis, one list after the other.
 

@@ -35,8 +35,6 @@ class Function(Averaged, frozen=True):
 
     function: Any
 
-    kept = False
-
     def __post_init__(self) -> None:
         if not callable(self.function) or not 1 <= self._takes <= len(_TAKES):
             form = "a function of (hypotheses[, references[, sources]])"
@@ -63,6 +61,9 @@ class Function(Averaged, frozen=True):
         """Return the name of the function."""
         return f"function:{self.key}"
 
+    def cache_signature(self, references: References) -> None:
+        """Return None: the code that a function runs is unknown."""
+
     def sentences(
         self,
         lists: Lists,
@@ -70,6 +71,7 @@ class Function(Averaged, frozen=True):
         *,
         only_best: bool,
         sources: Sequence[str] | None = None,
+        **more: Any,
     ) -> Float64:
         """Return the result of the function for each hypothesis, one list after the other.
 

@@ -32,9 +32,7 @@ class TERAndBLEU(Metric, frozen=True):
     """
 
     key: ClassVar[str] = "ter+bleu"
-    counted: ClassVar[bool] = True
     reported: ClassVar[bool] = False
-    reported_as_criterion: ClassVar[bool] = False
     computed_by: ClassVar[tuple[str, ...]] = tuple(
         chain.from_iterable((kind.__module__, *kind.computed_by) for kind in (TER, BLEU))
     )
@@ -57,7 +55,9 @@ class TERAndBLEU(Metric, frozen=True):
         added = bleu.replace("eff:yes", "eff:no").replace("smooth:exp", "smooth:add-1")
         return f"mean of 100 − TER ({ter}) and BLEU ({added if sentence else bleu})"
 
-    def sentences(self, lists: Lists, references: References, *, only_best: bool) -> Float64:
+    def sentences(
+        self, lists: Lists, references: References, *, only_best: bool, **more: Any
+    ) -> Float64:
         """Return the sentence score of each hypothesis of some lists, one list after the other."""
         return 100 * self.fraction(self.counts(lists, references))
 

@@ -219,11 +219,10 @@ def statistics(nbest: NBest, metric: str | Metric = "bleu") -> Statistics:
 
     Args:
         nbest: lists with references.
-        metric: one that is `counted`, "bleu" or "ter", settings, or the name of a column.
+        metric: "bleu" or "ter", settings, or the name of a column.
 
     Raises:
         DataError: if a sentence lacks what the metric needs.
-        UsageError: if the corpus score of the metric is not a function of summed counts.
 
     >>> lists = NBest.from_lists(
     ...     [["the cat sat", "cat"]], [[[0.0], [1.0]]], ["LM0"], references=[["the cat sat down"]]
@@ -358,7 +357,7 @@ def _score_each(
     check_jobs(jobs)
     lists, inverse = distinct_lists(nbest, metric)
     inputs, size = _inputs_of(metric, nbest, lists), sum(map(len, lists))
-    kept = cache and metric.kept and not metric.columns
+    kept = cache and not metric.columns
     name = f"{method} {arguments}"
     whole = kept and not metric.slow and size >= _MIN_CACHED
     key = _key(metric, name, inputs) if whole else None

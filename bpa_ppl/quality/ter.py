@@ -33,14 +33,13 @@ class TER(SacreMetric, frozen=True):
 
     key: ClassVar[str] = "ter"
     lower_is_better: ClassVar[bool] = True
-    counted: ClassVar[bool] = True
+    threads: ClassVar[bool] = True  # the compiled code releases the GIL
     computed_by: ClassVar[tuple[str, ...]] = ("bpa_ppl.quality.tercom", "bpa_ppl.text.words")
     normalized: bool = False
     no_punct: bool = False
     asian_support: bool = False
     case_sensitive: bool = False
 
-    threads = True  # the compiled code releases the GIL
     width = 2
 
     def scorer(self, streams: list[Any] | None = None, *, sentence: bool = False) -> Any:
@@ -58,18 +57,15 @@ class TER(SacreMetric, frozen=True):
         details = {"edits": total, "reference_length": length}
         return Score(value, self.key, "TER", self.signature(references), details)
 
-    def sentences(self, lists: Lists, references: References, *, only_best: bool) -> Float64:
+    def sentences(
+        self, lists: Lists, references: References, *, only_best: bool, **more: Any
+    ) -> Float64:
         """Return the sentence score of each hypothesis of some lists, one list after the other."""
         return self.value(self._count(lists, references, only_best))
 
     def counts(self, lists: Lists, references: References) -> Float64:
         """Return (hypotheses, 2) edits and reference lengths, one list after the other."""
         return self._count(lists, references, only_best=False)
-
-    def scores_and_gains(self, lists: Lists, references: References, **more: Any) -> Float64:
-        """Return the sentence score and the gain of each hypothesis, (n, 2), from one count."""
-        counts = self.counts(lists, references)
-        return np.column_stack([self.value(counts), self.gain(counts)])
 
     def value(self, sums: Float64) -> Float64:
         """Return TER in percent, (…, 2) ↦ (…); without a reference word, 100 for any edit."""

@@ -42,7 +42,6 @@ class WER(Metric, frozen=True):
 
     key: ClassVar[str] = "wer"
     lower_is_better: ClassVar[bool] = True
-    counted: ClassVar[bool] = True
     reported: ClassVar[bool] = False
     case_sensitive: bool = True
 
@@ -70,15 +69,6 @@ class WER(Metric, frozen=True):
                 (Levenshtein.distance(units, reference), len(reference)) for units in hypotheses
             ]
         return np.array(rows, np.float64).reshape(-1, 2)
-
-    def sentences(self, lists: Lists, references: References, *, only_best: bool) -> Float64:
-        """Return the sentence score of each hypothesis of some lists, one list after the other."""
-        return self.value(self.counts(lists, references))
-
-    def scores_and_gains(self, lists: Lists, references: References, **more: Any) -> Float64:
-        """Return the sentence score and the gain of each hypothesis, (n, 2), from one count."""
-        counts = self.counts(lists, references)
-        return np.column_stack([self.value(counts), self.gain(counts)])
 
     def value(self, sums: Float64) -> Float64:
         """Return percent, (…, 2) ↦ (…)."""

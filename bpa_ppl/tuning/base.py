@@ -146,7 +146,6 @@ def lay_out(nbest: NBest, matched: Match, metric: Metric) -> TuningLists:
 
     Raises:
         DataError: if they have other features than `matched`, or lack what the metric needs.
-        UsageError: if the corpus score of the metric is not a function of summed counts.
 
     >>> from bpa_ppl.quality import TER
     >>> from bpa_ppl.weights import match

@@ -11,7 +11,6 @@ from bpa_ppl.errors import UsageError, checked_seed, require
 from bpa_ppl.nbest import NBest, demote_to_extras
 from bpa_ppl.progress import Reporter, reporter
 from bpa_ppl.quality import Metric, compared, resolve
-from bpa_ppl.quality.base import counted_metrics
 from bpa_ppl.quality.scoreboard import Scoreboard
 from bpa_ppl.registry import METRICS, TUNERS
 from bpa_ppl.tuning.base import Tuner, TuningLists, TuningProblem, lay_out
@@ -100,10 +99,6 @@ def reestimate(
     if extra is not None and not chosen.takes_extra:
         message = f"the tuner {name} uses no out-of-domain lists: remove them"
         raise UsageError(message, parameter="extra", code="conflict")
-    if not goal.counted:
-        names = ", ".join(counted_metrics(unreported=True))
-        message = f"no tuner can optimise {goal.key}, which has no counts: choose one of {names}"
-        raise UsageError(message, parameter="metric", code="not-supported")
     matched, lists = prepare_lists(nbest, weights, goal, fixed, defaults)
     others = None if extra is None else lay_out(extra, matched, goal)
     with reporter(progress, f"tune {name}") as report:

@@ -81,7 +81,6 @@ class LengthRatio(Metric, frozen=True):
     """The length relative to the first reference."""
 
     key = "length"
-    counted = True
 
     def counts(self, lists: Any, references: Any) -> Any:
         pairs = [

@@ -42,9 +42,9 @@ def ter_calls(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     calls: list[int] = []
     original = TER.sentences
 
-    def count_calls(self: TER, lists: Any, references: Any, *, only_best: bool) -> Any:
+    def count_calls(self: TER, lists: Any, references: Any, **options: Any) -> Any:
         calls.append(len(lists))
-        return original(self, lists, references, only_best=only_best)
+        return original(self, lists, references, **options)
 
     monkeypatch.setattr(TER, "sentences", count_calls)
     return calls
@@ -92,9 +92,9 @@ CUSTOM = """
 from typing import ClassVar
 import numpy as np
 import custom_core
-from bpa_ppl.quality import Metric
+from bpa_ppl.quality import Averaged
 
-class Custom(Metric, frozen=True):
+class Custom(Averaged, frozen=True):
     key: ClassVar[str] = "custom"
     computed_by: ClassVar[tuple[str, ...]] = ("custom_core",)
 

@@ -28,7 +28,7 @@ from bpa_ppl.nbest import NBest
 from bpa_ppl.posterior import Draws, as_draws
 from bpa_ppl.posterior.statistics import copied_chains
 from bpa_ppl.quality import resolve
-from bpa_ppl.quality.base import counted_metrics
+from bpa_ppl.quality.base import reported_metrics
 from bpa_ppl.quality.bleu import LengthRatio
 from bpa_ppl.quality.bootstrap import ScoreDifference, score_difference
 from bpa_ppl.quality.scoring import statistics
@@ -353,7 +353,7 @@ def changed_translations(
         return ChangedTranslations(changed, len(ours))
     pairs = NBest.from_lists(texts, [np.zeros((2, 1))] * len(ours), ["none"], references=references)
     scores = []
-    for metric in (*map(resolve, counted_metrics()), LengthRatio()):
+    for metric in (*map(resolve, reported_metrics()), LengthRatio()):
         counts = statistics(pairs, metric).counts  # two rows a sentence: ours, theirs
         both = counts[::2], counts[1::2]
         scores.append(score_difference(*both, metric, probability=0.95, seed=seed))
