@@ -12,7 +12,7 @@ import numpy.typing as npt
 from bpa_ppl.arrays import Float64, Int64
 from bpa_ppl.columns import to_array
 from bpa_ppl.diagnostics.baselines.table import system_column
-from bpa_ppl.diagnostics.pages.page import Block, Section, SideBySide, Table, Text
+from bpa_ppl.diagnostics.pages.page import Block, Section, Table, side_by_side
 from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.features.indicators import Indicators
 from bpa_ppl.models import Preparation
@@ -224,7 +224,7 @@ def explanations(
 def explanation_blocks(explanation: ChoiceExplanation) -> list[Block]:
     """Return a sentence on the deciding features and the table of the largest contributions."""
     if not any(term.difference for term in explanation.terms):
-        return [Text(explanation.summary)]
+        return [explanation.summary]
     point = math.isnan(explanation.low)
     shown, others = explanation.terms[:_MAX_TERMS], explanation.terms[_MAX_TERMS:]
     rows = [
@@ -243,7 +243,7 @@ def explanation_blocks(explanation: ChoiceExplanation) -> list[Block]:
     table = Table(header[columns], [row[columns] for row in rows])
     share = f"{explanation.probability:.1%} of the draws"
     certainty = f" The chosen candidate scores higher in {share} of the weights."
-    return [Text(explanation.summary + ("" if point else certainty)), table]
+    return [explanation.summary + ("" if point else certainty), table]
 
 
 def _contribution(value: float, low: float, high: float) -> tuple[str, str]:
@@ -428,7 +428,7 @@ def changes_section(changes: ChoiceChanges, metric: Metric | None = None) -> lis
     )
     if isinstance(metric, Column):
         words += " Where another candidate is judged best, the words that it adds are underlined."
-    blocks: list[Block] = [Text(words), Text(_TERMS)]
+    blocks: list[Block] = [words, _TERMS]
     for k in order:
         sentence = f"list {lists.ids[explained[k].sentence]}"
         if metric is not None and np.isfinite(gained[k]):
@@ -464,7 +464,7 @@ def _side_by_side(
     metric: Metric | None,
     gains: Float64,
     values: Float64,
-) -> SideBySide:
+) -> Block:
     """Return the candidates before and after, and the best judged one if it is neither."""
     lists, s = changes.lists, explanation.sentence
     rows, texts = lists.rows(s), lists.texts(s)
@@ -487,7 +487,7 @@ def _side_by_side(
     context = [("source", lists.sources[s])] if lists.sources else []
     context += [("reference", text) for text in (lists.references or {s: ()})[s]]
     chosen = [texts[position] for position in positions.values()]
-    return SideBySide(title, context, titles, chosen, explanation_blocks(explanation))
+    return side_by_side(title, context, titles, chosen, explanation_blocks(explanation))
 
 
 def _in_words(value: float, metric: Metric) -> str:

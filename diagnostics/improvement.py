@@ -15,7 +15,7 @@ from bpa_ppl.arrays import Int64
 from bpa_ppl.columns import counted
 from bpa_ppl.diagnostics.baselines.table import CANONICAL, RANDOM, BaselineComparison, BaselineRow
 from bpa_ppl.diagnostics.choices import ChoiceChanges
-from bpa_ppl.diagnostics.pages.page import Block, Section, Table, Text, Verdict
+from bpa_ppl.diagnostics.pages.page import Block, Section, Table, Verdict
 from bpa_ppl.nbest import NBest
 from bpa_ppl.quality import Metric, Score
 from bpa_ppl.quality.bootstrap import ScoreDifference
@@ -204,7 +204,7 @@ def improvement_section(
     blocks: list[Block] = [Table(header, rows, caption), *_first_listed(result)]
     if result.comparison is not None:
         blocks.append(result.comparison.block())
-    blocks.append(Text(f"Signatures: {', '.join(scores)}."))
+    blocks.append(f"Signatures: {', '.join(scores)}.")
     return Verdict(str(result), passed, caveats), Section("Did it help?", blocks)
 
 
@@ -220,7 +220,7 @@ def _first_listed(result: Improvement) -> Iterator[Block]:
             f"{title_of(score)} {score.value:.{change.decimals}f}"
             for score, change in zip(scores, result.changes, strict=False)  # the length is no score
         ]
-        yield Text(
+        yield (
             "The first candidates of the lists, which most systems output, differ from the "
             f"baseline in {others} of {len(first)} sentences, and have {', '.join(shown)}."
         )

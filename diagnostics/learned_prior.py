@@ -9,7 +9,7 @@ import numpy as np
 
 from bpa_ppl.arrays import Float64
 from bpa_ppl.diagnostics.pages.figures import empty_figure, label
-from bpa_ppl.diagnostics.pages.page import Section, Table, Text, Verdict, drawn, page
+from bpa_ppl.diagnostics.pages.page import Section, Table, Verdict, drawn, page
 from bpa_ppl.models.priors.learned import Hierarchy
 from bpa_ppl.posterior import Draws
 from bpa_ppl.tables import text_table
@@ -143,7 +143,7 @@ def learned_prior_page(hierarchy: Hierarchy, draws: Mapping[str, Draws]) -> str:
     )
     sections = [
         Section("Shared and own", (picture,)),
-        Section("Weights", (Text(note), Table(header, cells))),
+        Section("Weights", (note, Table(header, cells))),
         Section("Domains", (Table(("domain", "sentences", "weights"), learned),)),
     ]
     return page("Learned prior", Verdict(summary), sections)

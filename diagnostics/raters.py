@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bpa_ppl.diagnostics.pages.page import Section, Table, Tabular, Text
+from bpa_ppl.diagnostics.pages.page import Section, Table, Tabular
 from bpa_ppl.models.likelihoods.preference import RATER, RATERS, SLIP
 from bpa_ppl.posterior import as_draws
 from bpa_ppl.posterior.draws import quantiles
@@ -70,7 +70,7 @@ class Raters(Tabular):
         >>> Raters({"ann": 12}, None, {}).section().title
         'Raters'
         """
-        agree = [] if self.agreement is None else [Text(f"{self.agreement}.")]
+        agree = [] if self.agreement is None else [f"{self.agreement}."]
         return Section("Raters", [*agree, self.table()])
 
     def as_dict(self) -> dict[str, Any]:

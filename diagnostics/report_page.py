@@ -17,14 +17,13 @@ from bpa_ppl.diagnostics.leave_one_out import SENSITIVE, Loo, Sensitivity, loo, 
 from bpa_ppl.diagnostics.pages.figures import empty_figure, label
 from bpa_ppl.diagnostics.pages.page import (
     Block,
-    Code,
-    Items,
     Section,
     Table,
-    Text,
     Verdict,
     beginning,
+    code,
     drawn,
+    items,
     page,
 )
 from bpa_ppl.diagnostics.provenance import attributes, reproduction, signature
@@ -147,7 +146,7 @@ def _comparison(draws: Draws) -> list[Section]:
     if comparison is None:
         return []
     sentence = comparison.warning or comparison.summary
-    blocks = (Text(f"{sentence[:1].upper()}{sentence[1:]}."), comparison.block())
+    blocks = (f"{sentence[:1].upper()}{sentence[1:]}.", comparison.block())
     return [Section("Compared with simple baselines", blocks)]
 
 
@@ -159,7 +158,7 @@ def _weights(draws: Draws, report: Report) -> Section:
     )
     figure = forest_figure(draws, shown, PROBABILITY)
     forest = drawn(figure, alternative, _FOREST + suffix, "svg")
-    doubt = [] if report else [Text("The draws failed their check: do not rely on these numbers.")]
+    doubt = [] if report else ["The draws failed their check: do not rely on these numbers."]
     return Section("What moved", [*doubt, *_changes(draws), _weights_table(draws), forest])
 
 
@@ -167,7 +166,7 @@ def _changes(draws: Draws) -> list[Block]:
     """Return how many weights changed, which changed most, and what happened to the sum of |λ|."""
     canonical, mean = draws.canonical, draws.mean
     if canonical is None:
-        return [Text("The posterior does not record the canonical weights that it started from.")]
+        return ["The posterior does not record the canonical weights that it started from."]
     directions = _directions(draws)
     summary = (
         f"{sum(map(bool, directions))} of {len(mean)} weights clearly moved: their {_PERCENT} "
@@ -186,8 +185,8 @@ def _changes(draws: Draws) -> list[Block]:
         f"The sum of |λ| went from {before:.3f} to {after:.3f}. The best translation depends only "
         "on the shares of the weights; the sum determines how peaked the probabilities are."
     )
-    changes: list[Block] = [Items(lines[:_MAX_LISTED] + rest)] if lines else []
-    return [Text(summary), *changes, Text(scale)]
+    changes: list[Block] = [items(lines[:_MAX_LISTED] + rest)] if lines else []
+    return [summary, *changes, scale]
 
 
 def _weights_table(draws: Draws) -> Table:
@@ -320,7 +319,7 @@ def _diagnostics(draws: Draws, report: Report) -> Section:
     blocks: list[Block] = [Table(header, rows, passed=passed)]
     if draws.weighted:
         share = 100 * draws.importance.max()
-        blocks.append(Text(f"The heaviest sample has {share:.1f}% of the importance weight."))
+        blocks.append(f"The heaviest sample has {share:.1f}% of the importance weight.")
     return Section("Diagnostics", blocks)
 
 
@@ -335,7 +334,7 @@ def _chains(draws: Draws, top: int) -> Section:
     limits += [f"the first {MAX_CHAINS} of {chains} chains"] if chains > MAX_CHAINS else []
     blocks: list[Block] = []
     if limits:
-        blocks.append(Text(f"Shown: {', '.join(limits)}. The diagnostics above are of all."))
+        blocks.append(f"Shown: {', '.join(limits)}. The diagnostics above are of all.")
     listed = ", ".join(worst)
     blocks.append(drawn(trace_figure(draws, worst), f"Trace and rank plots of {listed}", _TRACES))
     return Section("Chains", blocks)
@@ -359,11 +358,11 @@ def _correlations(draws: Draws) -> list[Section]:
 
 def _provenance(draws: Draws) -> Section:
     recorded, commands = list(attributes(draws).items()), reproduction(draws)
-    blocks: list[Block] = [Text("The posterior does not record how it was made.")]
+    blocks: list[Block] = ["The posterior does not record how it was made."]
     if recorded:
         blocks = [Table(("what", "value"), recorded)]
     if commands is not None:
-        blocks += [Text(commands[1]), Code(commands[0])]
+        blocks += [commands[1], code(commands[0])]
     return Section("How it was made", blocks)
 
 
@@ -386,7 +385,7 @@ def model_sections(posterior: Posterior, texts: Sequence[str] | None = None) -> 
         sections.append(Section("Prior and data", _sensitivities(power_sensitivity(draws))))
     if draws.pointwise is not None:
         result = loo(draws)
-        blocks = (Text(f"PSIS-LOO: {result}."), _worst_sentences(result, texts))
+        blocks = (f"PSIS-LOO: {result}.", _worst_sentences(result, texts))
         sections.append(Section("Sentences left out", blocks))
     return sections
 
@@ -414,8 +413,8 @@ def _sensitivities(sensitivities: Sequence[Sensitivity]) -> list[Block]:
         why = "there are few data on them, or the prior is narrow"
         sentences.append(f"The prior determines {named['prior']}: {why}.")
     return [
-        Text(" ".join(sentences) or "No weight depends on the prior."),
-        Text(_SCALING),
+        " ".join(sentences) or "No weight depends on the prior.",
+        _SCALING,
         Table(("weight", "prior", "likelihood", "depends on"), rows),
     ]
 

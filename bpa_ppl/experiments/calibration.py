@@ -13,12 +13,11 @@ from bpa_ppl.diagnostics.estimates import bands, holm, independent, smallest_ess
 from bpa_ppl.diagnostics.pages.figures import empty_figure, label
 from bpa_ppl.diagnostics.pages.page import (
     Block,
-    Code,
     Outcome,
     Section,
     Table,
-    Text,
     Verdict,
+    code,
     drawn,
     page,
 )
@@ -203,7 +202,7 @@ def calibration_page(
         rows.append((c.sampler, "calibrated" if c else "NOT calibrated", *cells))
     header = ("sampler", "verdict", "smallest p", "of", "replications", "smallest ESS")
     verdicts = Table(header, rows, f"Level {LEVEL:g}.", passed=[bool(c) for c in calibrations])
-    sections = [Section("Verdicts", (Text(_METHOD), verdicts))]
+    sections = [Section("Verdicts", (_METHOD, verdicts))]
     for c in calibrations:
         alternative = f"Distribution of the ranks of {len(c.names)} quantities under {c.sampler}"
         picture = drawn(ecdf_figure(c), alternative, _READING, "svg")
@@ -216,7 +215,7 @@ def calibration_page(
         table = Table(("quantity", "p", "mean rank", "sd of ranks"), rank_rows, caption, passed)
         sections.append(Section(c.sampler, (picture, table)))
     blocks: list[Block] = [Table(("what", "value"), list((made or {}).items()))]
-    blocks += [Code(command)] if command else []
+    blocks += [code(command)] if command else []
     wrong = [c.sampler for c in calibrations if not c]
     summary = Verdict(f"Calibrated: {', '.join(c.sampler for c in calibrations)}.", True)
     if wrong:

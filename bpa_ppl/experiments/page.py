@@ -16,11 +16,10 @@ from pyarrow import csv
 from bpa_ppl.diagnostics.pages.figures import FIGURE_KINDS, empty_figure, label, write_figure_files
 from bpa_ppl.diagnostics.pages.page import (
     Block,
-    Code,
     Section,
     Table,
-    Text,
     Verdict,
+    code,
     drawn,
     page,
     write_page,
@@ -179,7 +178,7 @@ def _sections(
         scores = {p.key: f"{p.mean:.1f} ± {p.interval:.1f}" for p in plain if p.metric == metric}
         text = f"Mean {metric.upper()} and its interval size against the number of sentences"
         caption = f"{metric.upper()} of the test text of {{domain}}: mean ± 2σ."
-        blocks = [Text(_INTERVALS), picture(metric, text), *tables(scores, caption)]
+        blocks = [_INTERVALS, picture(metric, text), *tables(scores, caption)]
         sections.append(Section(f"{metric.upper()} against |A|", blocks))
     if lengths := mean_lengths(results):
         cells = {key: f"{value:.3f}" for key, value in lengths.items()}
@@ -189,18 +188,18 @@ def _sections(
         cells = {t.key: f"{t.learning:.2f}" for t in times if not t.setting and t.learning}
         text = "Seconds to adapt or tune against the number of adaptation sentences"
         extra = tables(cells, "Median seconds to adapt or tune, {domain}.")
-        sections.append(Section("Time", [Text(_TIMES), picture("seconds", text), *extra]))
+        sections.append(Section("Time", [_TIMES, picture("seconds", text), *extra]))
     if swept := [name for name in figures if name.startswith("sweep_")]:
         text = f"Mean {', '.join(metric.upper() for metric in metrics)} ± 2σ against "
         blocks = [picture(name, text + name.removeprefix("sweep_")) for name in swept]
         sections.append(Section("Settings", blocks))
     detailed = [metric for metric in metrics if detail_names(metric)]
     if details := [_details_table(results, d, metric) for metric in detailed for d in domains]:
-        texts = [Text(_BREVITIES)] if _LENGTH in results.column_names else []
+        texts = [_BREVITIES] if _LENGTH in results.column_names else []
         sections.append(Section("Details", [*texts, *details]))
     passed = {p.key: f"{p.passed:.0%}" for p in plain if np.isfinite(p.passed)}
     verdicts = tables(passed, "Posteriors that passed their check, {domain}.")
-    sections.append(Section("Diagnostics", [Text(_VERDICTS), *verdicts]))
+    sections.append(Section("Diagnostics", [_VERDICTS, *verdicts]))
     pairs = [_significance_table(differences, d, metric) for d in domains for metric in metrics]
     return [*sections, Section("Significance", pairs)]
 
@@ -211,8 +210,8 @@ def _provenance(folder: Path) -> Section:
     study = identity["study"]
     rows = [(key, str(study[key])) for key in ("sizes", "draws", "seed", "replacement")]
     rows += [(f"version of {name}", version) for name, version in identity["versions"].items()]
-    settings = Code(json.dumps(study, indent=1, ensure_ascii=False))
-    return Section("How it was made", [Text(_METRICS), Table(("what", "value"), rows), settings])
+    settings = code(json.dumps(study, indent=1, ensure_ascii=False))
+    return Section("How it was made", [_METRICS, Table(("what", "value"), rows), settings])
 
 
 def _summary(points: Sequence[CurvePoint], metric: str, lengths: Mapping[_Key, float]) -> str:

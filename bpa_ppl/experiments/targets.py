@@ -15,7 +15,7 @@ from scipy.stats import t as student
 from bpa_ppl.arrays import Float64
 from bpa_ppl.diagnostics.checks import check
 from bpa_ppl.diagnostics.estimates import holm, mean_of, runs_together
-from bpa_ppl.diagnostics.pages.page import Items, Outcome, Section, Table, Verdict, page, write_page
+from bpa_ppl.diagnostics.pages.page import Outcome, Section, Table, Verdict, items, page, write_page
 from bpa_ppl.errors import UsageError, checked_seed
 from bpa_ppl.experiments.comparison.comparison import (
     AGREES,
@@ -326,7 +326,7 @@ def write_targets(comparison: TargetComparison, folder: Path, command: str = "")
     sections = [
         Section("Results", [comparison.table()]),
         Section("Targets", [Table(("target", "what it tests"), purposes)]),
-        *([Section("Notes", [Items(comparison.notes())])] if comparison.notes() else []),
+        *([Section("Notes", [items(comparison.notes())])] if comparison.notes() else []),
     ]
     verdict = Verdict(f"{agree} of {count} results agree with the exact moments.", agree == count)
     title = "Samplers on targets with known answers"

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from bpa_ppl.arrays import Float64
 from bpa_ppl.columns import counted
 from bpa_ppl.diagnostics.pages.figures import empty_figure
-from bpa_ppl.diagnostics.pages.page import Block, Section, Table, Text, Verdict, drawn, page
+from bpa_ppl.diagnostics.pages.page import Block, Section, Table, Verdict, drawn, page
 from bpa_ppl.errors import UsageError
 from bpa_ppl.phrases.subdomains import (
     CountedPhrases,
@@ -230,7 +230,7 @@ def subdomains_page(
         candidates = [list(dict.fromkeys(side)) for side in pairs]
         origin = "of the pairs"
     phrase_blocks: list[Block] = [
-        Text(f"Phrases {origin} in at least {min_count} sentence pairs of the corpus. {_SPECIFIC}")
+        f"Phrases {origin} in at least {min_count} sentence pairs of the corpus. {_SPECIFIC}"
     ]
     for side, phrases in zip(SIDES, candidates, strict=True):
         spreading = spread(subdomains, side, phrases)
@@ -243,12 +243,12 @@ def subdomains_page(
     typical = [typical_words(subdomains, side, top) for side in SIDES]
     rows = [(str(z), *map(" ".join, words)) for z, words in enumerate(zip(*typical, strict=True))]
     settings = [(name, _printed(value)) for name, value in subdomains.settings.items()]
-    provenance = Table(("what", "value"), settings) if settings else Text("It is not recorded.")
+    provenance = Table(("what", "value"), settings) if settings else "It is not recorded."
     chosen = pairs or associated_words(subdomains, min_count)
     sizes = subdomains.posteriors().sum(axis=0, dtype=np.float64)
     sections = [
         Section("Subdomains", _sizes(subdomains, sizes)),
-        Section("Typical words", [Text(_TYPICAL), Table(("z", *SIDES), rows)]),
+        Section("Typical words", [_TYPICAL, Table(("z", *SIDES), rows)]),
         Section("Phrases", phrase_blocks),
         Section("Pairs least coherent", _pairs(subdomains, chosen, min_count, top)),
         Section("How they were induced", [provenance]),
@@ -291,7 +291,7 @@ def _phrase_table(phrases: Spread, caption: str) -> Block:
         )
     ]
     header = ("phrase", "sentence pairs", "entropy", "effective number", "most in")
-    return Table(header, rows, caption) if rows else Text(f"{caption} None is frequent enough.")
+    return Table(header, rows, caption) if rows else f"{caption} None is frequent enough."
 
 
 def _most(shares: Float64) -> str:
@@ -307,7 +307,7 @@ def _most(shares: Float64) -> str:
 def _pairs(subdomains: Subdomains, pairs: PhrasePairTexts, min_count: int, top: int) -> list[Block]:
     """Return the table of the pairs of frequent phrases with the largest distances."""
     if not len(pairs[0]):
-        return [Text("There are no pairs.")]
+        return ["There are no pairs."]
     source, target = spread(subdomains, "source", pairs[0]), spread(subdomains, "target", pairs[1])
     often = np.flatnonzero(np.minimum(source.counts, target.counts) >= min_count)
     source, target = source.part(often), target.part(often)
@@ -319,8 +319,8 @@ def _pairs(subdomains: Subdomains, pairs: PhrasePairTexts, min_count: int, top: 
         rows.append((*phrases, f"{distance[row]:.3f}", *most))
     header = ("source", "target", "distance", "source most in", "target most in")
     mean = f" Mean of {len(often)} pairs: {distance.mean():.3f}." if len(often) else ""
-    table = Table(header, rows) if rows else Text("None is frequent enough.")
-    return [Text(_INCOHERENT + mean), table]
+    table = Table(header, rows) if rows else "None is frequent enough."
+    return [_INCOHERENT + mean, table]
 
 
 def _printed(value: object) -> str:

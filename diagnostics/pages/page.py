@@ -1,11 +1,12 @@
 """Self-contained HTML pages: a verdict, then sections of text, tables and figures, all escaped.
 
 A page needs no network and no script: figures are embedded, and its content security policy forbids
-everything else. Build blocks, put them into sections, and render the page:
+everything else. A section has blocks, which are paragraphs (texts), tables, or HTML:
 
     table = Table(("weight", "mean"), [("LM0", 0.5)], caption="Means of the posterior.")
     picture = drawn(matplotlib_figure, "traces of LM0 in four chains")
-    html = page("Posterior", Verdict("converged", True), [Section("Weights", (table, picture))])
+    sections = [Section("Weights", ("No weight moved.", table, picture))]
+    html = page("Posterior", Verdict("converged", True), sections)
 
 The templates are `page.html`, `blocks.html` and `style.css` in templates/.
 """
@@ -21,7 +22,7 @@ from functools import cache
 from io import BytesIO
 from itertools import islice, pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from bpa_ppl.diagnostics.pages.figures import save
 from bpa_ppl.formats.streams import atomic_writer
@@ -29,7 +30,11 @@ from bpa_ppl.tables import text_table
 
 if TYPE_CHECKING:
     from jinja2 import Environment
-    from matplotlib.figure import Figure as MatplotlibFigure
+    from markupsafe import Markup
+    from matplotlib.figure import Figure
+
+#: A paragraph, a table, or HTML.
+Block: TypeAlias = "str | Markup | Table"
 
 #: Kinds of images and their media types.
 _MEDIA = {"png": "image/png", "svg": "image/svg+xml"}
@@ -62,53 +67,33 @@ def _templates() -> Environment:
     )
 
 
-class Block:
-    """A part of a section, rendered by the macro of blocks.html that has the name of its class."""
+def _rendered(macro: str, *arguments: Any) -> Markup:
+    """Return the HTML of a macro of blocks.html."""
+    from markupsafe import Markup
 
-    def html(self) -> str:
-        """Return the block as HTML.
-
-        >>> Text("a < b").html()
-        '<p>a &lt; b</p>'
-        >>> Items(["raise warmup"]).html()
-        '<ul><li>raise warmup</li></ul>'
-        >>> Code("bpa check posterior.nc").html()
-        '<pre><code>bpa check posterior.nc</code></pre>'
-        >>> Table(("weight", "mean"), [("LM0", 0.5)]).html()
-        '<div class="wide narrow"><table><thead><tr><th scope="col">weight</th>...'
-        >>> Figure(b"...", "level traces").html()
-        '<figure><img src="data:image/png;base64,Li4u" alt="level traces"></figure>'
-        """
-        macros = _templates().get_template("blocks.html").module
-        return str(getattr(macros, type(self).__name__)(self))
-
-    #: By this name, templates recognise that a block is HTML, and do not escape it.
-    __html__ = html
+    return Markup(getattr(_templates().get_template("blocks.html").module, macro)(*arguments))
 
 
-@dataclass(frozen=True)
-class Text(Block):
-    """A paragraph."""
+def items(sentences: Sequence[str]) -> Markup:
+    """Return a list of sentences.
 
-    text: str
+    >>> print(items(["raise warmup", "a < b"]))
+    <ul><li>raise warmup</li><li>a &lt; b</li></ul>
+    """
+    return _rendered("items", sentences)
+
+
+def code(text: str) -> Markup:
+    """Return verbatim text, such as a command.
+
+    >>> print(code("bpa check posterior.nc"))
+    <pre><code>bpa check posterior.nc</code></pre>
+    """
+    return _rendered("code", text)
 
 
 @dataclass(frozen=True)
-class Items(Block):
-    """A list of sentences."""
-
-    items: Sequence[str]
-
-
-@dataclass(frozen=True)
-class Code(Block):
-    """Verbatim text, such as a command."""
-
-    text: str
-
-
-@dataclass(frozen=True)
-class Table(Block):
+class Table:
     """A table; columns of numbers are aligned to the right.
 
     Numbers are shown with four significant digits. For another format, pass a text: a text that
@@ -120,6 +105,9 @@ class Table(Block):
         caption: describes the table.
         passed: for each row whether it is within its limit; None, or an empty sequence, is no
             verdict. The colour must not be the only sign: repeat it in a cell.
+
+    >>> print(Table(("weight", "mean"), [("LM0", 0.5)]).html())
+    <div class="wide narrow"><table><thead><tr><th scope="col">weight</th>...
     """
 
     header: Sequence[str]
@@ -159,60 +147,46 @@ class Table(Block):
             for cells in present
         ]
 
+    def html(self) -> Markup:
+        """Return the table as HTML."""
+        return _rendered("table", self)
 
-@dataclass(frozen=True)
-class Figure(Block):
-    """An embedded image.
-
-    Attributes:
-        image: the bytes of the file.
-        alternative: describes the image for readers who do not see it.
-        caption: explains how to read it.
-        kind: `png` or `svg`.
-    """
-
-    image: bytes
-    alternative: str
-    caption: str = ""
-    kind: str = "png"
-
-    @property
-    def source(self) -> str:
-        """The image as a data URL."""
-        return f"data:{_MEDIA[self.kind]};base64,{b64encode(self.image).decode('ascii')}"
+    #: By this name, templates recognise that a block is HTML, and do not escape it.
+    __html__ = html
 
 
-@dataclass(frozen=True)
-class SideBySide(Block):
-    """Texts side by side, with the words marked in which they differ.
+def side_by_side(
+    title: str,
+    context: Sequence[tuple[str, str]],
+    titles: Sequence[str],
+    texts: Sequence[str],
+    blocks: Sequence[Block] = (),
+) -> Markup:
+    """Return texts side by side, with the words marked in which they differ.
 
     Words are separated by spaces; each Chinese or Japanese character counts as one.
 
-    Attributes:
+    Args:
         title: of the block.
         context: names and texts that belong to all, such as the source.
         titles: of the texts.
         texts: two or more. Words of the first that the second lacks are marked as deleted; words
             of each other text that the one before it lacks, as inserted.
         blocks: shown below the texts.
-
-    >>> SideBySide("1", [], ("before", "after"), ("the cat", "a cat")).sides()[1]
-    ('after', 'ins', [('a', True), (' cat', False)])
     """
+    parts = zip(titles, differences(texts), strict=True)
+    sides = [(of, "ins" if k else "del", marked) for k, (of, marked) in enumerate(parts)]
+    return _rendered("side_by_side", title, context, sides, blocks)
 
-    title: str
-    context: Sequence[tuple[str, str]]
-    titles: Sequence[str]
-    texts: Sequence[str]
-    blocks: Sequence[Block] = ()
 
-    def sides(self) -> list[tuple[str, str, list[tuple[str, bool]]]]:
-        """Return title, element of marked parts, and parts of each text, with whether marked."""
-        texts = [_beginning_of(text, _MAX_COMPARED) for text in self.texts]
-        compared = [_marked(*pair) for pair in pairwise(texts)]
-        parts = [compared[0][0], *(inserted for _, inserted in compared)]
-        elements = ["del", *("ins" for _ in compared)]
-        return list(zip(self.titles, elements, parts, strict=True))
+def differences(texts: Sequence[str]) -> list[list[tuple[str, bool]]]:
+    """Return the parts of each text, and whether the text before it (the first: after) lacks them.
+
+    >>> differences(["the cat", "a cat"])
+    [[('the', True), (' cat', False)], [('a', True), (' cat', False)]]
+    """
+    compared = [_marked(*pair) for pair in pairwise(_beginning_of(t, _MAX_COMPARED) for t in texts)]
+    return [compared[0][0], *(inserted for _, inserted in compared)]
 
 
 def _beginning_of(text: str, words: int) -> str:
@@ -254,9 +228,8 @@ class Tabular:
 
     def _repr_html_(self) -> str:
         title, table, notes = self._shown()
-        before: list[Block] = [Text(title)] if title else []
-        after: list[Block] = [Items(notes)] if notes else []
-        return "".join(block.html() for block in [*before, table, *after])
+        before = _rendered("paragraph", title) if title else ""
+        return before + table.html() + (items(notes) if notes else "")
 
 
 class Outcome(Tabular):
@@ -273,7 +246,7 @@ class Outcome(Tabular):
 
 @dataclass(frozen=True)
 class Section:
-    """A section of a page, with a title that is listed in the contents."""
+    """A section of a page: a title that is listed in the contents, and blocks."""
 
     title: str
     blocks: Sequence[Block]
@@ -299,9 +272,7 @@ class Verdict:
         return _MARKS[self.passed]
 
 
-def drawn(
-    figure: MatplotlibFigure, alternative: str, caption: str = "", kind: str = "png"
-) -> Figure:
+def drawn(figure: Figure, alternative: str, caption: str = "", kind: str = "png") -> Markup:
     """Return a matplotlib figure as a block of a page.
 
     Args:
@@ -318,7 +289,8 @@ def drawn(
         image = Image.open(file).convert("RGB").quantize(_COLOURS, dither=Image.Dither.NONE)
         file = BytesIO()
         image.save(file, "png")
-    return Figure(file.getvalue(), alternative, caption, kind)
+    source = f"data:{_MEDIA[kind]};base64,{b64encode(file.getvalue()).decode('ascii')}"
+    return _rendered("figure", source, alternative, caption)
 
 
 def page(
@@ -335,7 +307,7 @@ def page(
         sections: of the page, in order.
         note: a line at the end, such as a signature.
 
-    >>> html = page("Weights", Verdict("converged", True), [Section("All", (Text("none moved"),))])
+    >>> html = page("Weights", Verdict("converged", True), [Section("All", ["none moved"])])
     >>> html.startswith("<!DOCTYPE html>"), "none moved" in html, "<script" in html
     (True, True, False)
     """

@@ -17,6 +17,7 @@ from bpa_ppl.decoding.improvement import evaluate_improvement
 from bpa_ppl.decoding.report import report_page, texts_of
 from bpa_ppl.diagnostics.choices import changes_section
 from bpa_ppl.diagnostics.improvement import Improvement, improvement_section
+from bpa_ppl.diagnostics.pages.page import Verdict, page
 from bpa_ppl.experiments.comparison.comparison import changed_translations
 from bpa_ppl.options import AdaptOptions, RerankOptions
 from bpa_ppl.quality import resolve
@@ -192,7 +193,7 @@ def test_largest_changes_are_shown_and_escaped(improvement: Improvement) -> None
     verdict, _ = improvement_section(improvement, ["mind"])
     assert (verdict.passed, list(verdict.advice)) == (True, ["mind"])
     (section,) = changes_section(improvement.choices, improvement.criterion)
-    html = "".join(block.html() for block in section.blocks)
+    html = page("Choices", Verdict("better"), [section])
     assert html.count("<article>") == 10
     assert "Of 40 choices that changed, 32 got better by TER, 8 worse and 0 neither." in html
     titles = re.findall(r"<h3>(\d+) edits? (fewer|more) \(list (\d+)\)</h3>", html)
@@ -234,7 +235,7 @@ def test_column_of_the_posterior_determines_the_verdict() -> None:
     alone = pool.without("references", "sources")
     improvement = evaluate_improvement(alone, posterior)
     (section,) = changes_section(improvement.choices, improvement.criterion)
-    html = "".join(block.html() for block in section.blocks)
+    html = page("Choices", Verdict("better"), [section])
     assert "comet better by 0.5 (list 0)" in html
     assert "before, comet 0.25<" in html
 

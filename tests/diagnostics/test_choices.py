@@ -15,7 +15,7 @@ from bpa_ppl.decoding.improvement import compare_choices, evaluate_improvement
 from bpa_ppl.decoding.report import report_page
 from bpa_ppl.diagnostics import explain_choices, system_shares
 from bpa_ppl.diagnostics.choices import changes_section, explanation_blocks, systems_section
-from bpa_ppl.diagnostics.pages.page import Section
+from bpa_ppl.diagnostics.pages.page import Section, Verdict, page
 
 NAMES = ("lm", "tm", "constant", "fixed")
 HOSTILE = '<img src=x onerror="alert(1)">'
@@ -178,7 +178,7 @@ def adapted(**attrs: object) -> Draws:
 
 
 def html_of(sections: list[Section]) -> str:
-    return "".join(block.html() for section in sections for block in section.blocks)
+    return page("", Verdict(""), sections)
 
 
 @pytest.mark.usefixtures("without_drawing")

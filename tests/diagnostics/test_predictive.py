@@ -25,7 +25,7 @@ from bpa_ppl.diagnostics.leave_one_out import (
     loo,
     power_sensitivity,
 )
-from bpa_ppl.diagnostics.pages.page import Section, Tabular
+from bpa_ppl.diagnostics.pages.page import Section, Tabular, Verdict, page
 from bpa_ppl.diagnostics.predictive_checks import Reliability, predictive_check, reliability
 from bpa_ppl.diagnostics.raters import Raters
 from bpa_ppl.diagnostics.report_page import model_sections
@@ -235,7 +235,7 @@ def test_resampled_draws_have_the_moments_of_the_weighted() -> None:
 
 
 def html_of(sections: list[Section]) -> str:
-    return "".join(block.html() for section in sections for block in section.blocks)
+    return page("", Verdict(""), sections)
 
 
 def test_sections_show_what_is_recorded() -> None:

@@ -15,7 +15,7 @@ from browser import CHROMIUM, OPTIONS
 from external_posterior import autoregressive, external_posterior
 
 from bpa_ppl.diagnostics.baselines.table import SYSTEM, BaselineComparison, BaselineRow, Baselines
-from bpa_ppl.diagnostics.pages.page import Section, SideBySide, Table
+from bpa_ppl.diagnostics.pages.page import Section, Table, side_by_side
 from bpa_ppl.diagnostics.report_page import posterior_page
 from bpa_ppl.phrases import NumberedText, Subdomains
 from bpa_ppl.phrases.page import subdomains_page
@@ -99,7 +99,7 @@ def of_posterior() -> str:
     posterior.attrs["command"] = "bpa adapt lists </code><script>console.log('ran')</script>"
     terms = Table(("feature", "weight", "interval"), [(name, -0.25, "0 to 1") for name in NAMES])
     texts = ["他喜欢猫。" * 30, "a " * 50, "قط أبيض " * 30]
-    sides = SideBySide(
+    sides = side_by_side(
         "1", [("source", "x" * 90)], ["before: " + "X" * 60, "b", "c"], texts, [terms]
     )
     return posterior_page(posterior, more=[Section("Which choices changed", [sides])])

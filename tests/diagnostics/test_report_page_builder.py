@@ -14,16 +14,15 @@ from matplotlib.figure import Figure as MatplotlibFigure
 from bpa_ppl import DataError
 from bpa_ppl.diagnostics.pages.figures import empty_figure, write_figure
 from bpa_ppl.diagnostics.pages.page import (
-    Code,
-    Figure,
-    Items,
     Section,
-    SideBySide,
     Table,
-    Text,
     Verdict,
+    code,
+    differences,
     drawn,
+    items,
     page,
+    side_by_side,
     write_page,
 )
 
@@ -34,12 +33,12 @@ PLAIN = "plain " * 12  # as long as the other: length decides how a cell is set
 def example(text: str) -> str:
     """A page with one block of each kind, and the same text wherever text can stand."""
     blocks = (
-        Text(text),
-        Items([text]),
-        Code(text),
+        text,
+        items([text]),
+        code(text),
         Table((text, "b"), [(text, text)], caption=text, passed=[False]),
-        Figure(b"image", text, text),
-        SideBySide(text, [(text, text)], (text, text), (text, f"{text} more")),
+        drawn(MatplotlibFigure(), text, text),
+        side_by_side(text, [(text, text)], (text, text), (text, f"{text} more")),
     )
     return page(text, Verdict(text, False, [text]), [Section(text, blocks)], note=text)
 
@@ -58,7 +57,7 @@ def test_the_language_of_templates_is_only_text() -> None:
 
 
 def test_white_space_of_code_is_kept() -> None:
-    assert Code(" one\n\n  two ").html() == "<pre><code> one\n\n  two </code></pre>"
+    assert code(" one\n\n  two ") == "<pre><code> one\n\n  two </code></pre>"
 
 
 def test_nothing_is_fetched_and_nothing_runs() -> None:
@@ -72,7 +71,7 @@ def test_nothing_is_fetched_and_nothing_runs() -> None:
 
 
 def test_the_contents_lead_to_the_sections() -> None:
-    html = page("t", Verdict("v"), [Section("one", [Text("1")]), Section("two", [Text("2")])])
+    html = page("t", Verdict("v"), [Section("one", ["1"]), Section("two", ["2"])])
     outline = Outline(html)
     assert [href[1:] for href in outline.values("a", "href")] == outline.values("section", "id")
     assert outline.texts.index("one") < outline.texts.index("two")
@@ -80,7 +79,7 @@ def test_the_contents_lead_to_the_sections() -> None:
 
 def test_verdicts_are_marked_and_come_before_the_contents() -> None:
     verdicts = [Verdict("first", True), Verdict("second", False), Verdict("third", None)]
-    html = page("t", verdicts, [Section("one", [Text("1")])])
+    html = page("t", verdicts, [Section("one", ["1"])])
     marks = re.findall(r'class="verdict (\w+)"><p><strong>(\w+)', html)
     assert marks == [("good", "first"), ("bad", "second"), ("neutral", "third")]
     assert html.index("third") < html.index("<nav") < html.index("<section")
@@ -113,7 +112,7 @@ def test_a_table_stays_one_on_a_telephone_only_if_it_is_narrow() -> None:
 def test_a_drawn_figure_is_embedded(kind: str, start: bytes) -> None:
     figure = MatplotlibFigure(figsize=(2, 1))
     figure.subplots().plot([1, 2])
-    html = drawn(figure, "a line", kind=kind).html()
+    html = drawn(figure, "a line", kind=kind)
     found = re.search(r"base64,([^\"]+)\" alt=\"a line\"", html)
     assert found
     assert b64decode(found[1]).startswith(start)
@@ -121,15 +120,14 @@ def test_a_drawn_figure_is_embedded(kind: str, start: bytes) -> None:
 
 def test_words_that_differ_are_marked_by_more_than_a_colour() -> None:
     texts = ("a b c", "a d c e")
-    html = SideBySide("1", [("source", "x")], ("before", "after"), texts).html()
+    html = side_by_side("1", [("source", "x")], ("before", "after"), texts)
     assert '<dt>source</dt><dd dir="auto">x</dd>' in html
     assert '<h4>before</h4><p dir="auto">a <del>b</del> c</p>' in html
     assert '<h4>after</h4><p dir="auto">a <ins>d</ins> c <ins>e</ins></p>' in html
 
 
 def test_blocks_below_texts_and_a_third_text() -> None:
-    block = SideBySide("1", [], ("x", "y", "z"), ("a b", "a c d", "a d e"), [Text("<why>")])
-    html = block.html()
+    html = side_by_side("1", [], ("x", "y", "z"), ("a b", "a c d", "a d e"), ["<why>"])
     assert re.findall("<(del|ins)>(.*?)</", html) == [("del", "b"), ("ins", "c d"), ("ins", "e")]
     assert html.endswith("<p>&lt;why&gt;</p></article>")
 
@@ -149,16 +147,14 @@ def test_words_and_characters_that_differ(
     texts: tuple[str, str], marked: tuple[list[str], list[str]]
 ) -> None:
     """The parts are those of the texts, to the character."""
-    for text, words, (_, _, parts) in zip(
-        texts, marked, SideBySide("", [], "ab", texts).sides(), strict=True
-    ):
+    for text, words, parts in zip(texts, marked, differences(texts), strict=True):
         assert "".join(part for part, _ in parts) == text
         assert [part for part, is_marked in parts if is_marked] == words
 
 
 def test_long_texts_are_cut() -> None:
     long = " ".join(map(str, range(5000)))
-    for _, _, parts in SideBySide("", [], "ab", (long, long)).sides():
+    for parts in differences((long, long)):
         assert "".join(part for part, _ in parts).endswith(" 1998 1999 …")
 
 

@@ -23,11 +23,10 @@ from bpa_ppl.diagnostics.pages.figures import (
 )
 from bpa_ppl.diagnostics.pages.page import (
     Block,
-    Code,
     Section,
     Table,
-    Text,
     Verdict,
+    code,
     drawn,
     page,
     write_page,
@@ -203,15 +202,15 @@ def comparison_page(
             Section("Joint distribution", (distance, picture["distance"])),
         ]
     if numbers["downstream"][1]:
-        blocks = (Text(_TRANSLATIONS_TEXT), _table(numbers["downstream"]))
+        blocks = (_TRANSLATIONS_TEXT, _table(numbers["downstream"]))
         sections.append(Section("Translations", blocks))
     provenance: list[Block] = [
-        Text(f"{result.sampler} does not record {', '.join(result.efficiency.missing)}.")
+        f"{result.sampler} does not record {', '.join(result.efficiency.missing)}."
         for result in comparison.samplers
         if result.efficiency.missing
     ]
     rows = [("reference", comparison.reference), *(made or {}).items()]
-    provenance += [Table(("what", "value"), rows), *([Code(command)] if command else [])]
+    provenance += [Table(("what", "value"), rows), *([code(command)] if command else [])]
     sections.append(Section("How it was made", provenance))
     return page("Samplers compared", _verdict(comparison), sections)
 
@@ -248,7 +247,7 @@ def _ranking(comparison: Comparison, picture: Block) -> Section:
         *("sampler", "rank", "verdict", "ESS of the mean / s", "its 95% interval"),
         *("relative to the fastest", "its 95% interval", "s to 400"),
     )
-    return Section("Ranking", (Text(_RANKING_TEXT), Table(header, rows), picture))
+    return Section("Ranking", (_RANKING_TEXT, Table(header, rows), picture))
 
 
 def _cost(comparison: Comparison, numbers: _Numbers) -> Section:
@@ -266,7 +265,7 @@ def _cost(comparison: Comparison, numbers: _Numbers) -> Section:
     ]
     caption = "Monte-Carlo standard error of the mean of each weight, all runs together."
     error_table = _table((("weight", *errors), error_rows), caption)
-    return Section("Cost and quality", (Text(_COST_TEXT), *parts, error_table))
+    return Section("Cost and quality", (_COST_TEXT, *parts, error_table))
 
 
 def _accuracy(comparison: Comparison, picture: Block) -> Section:
@@ -287,7 +286,7 @@ def _accuracy(comparison: Comparison, picture: Block) -> Section:
             rows.append([result.sampler, d.weight, d.quantity, d.value, d.reference, *difference])
     caption = f"The {_MAX_PROPERTIES} properties of each that are furthest off."
     worst = _table((("sampler", *_DISCREPANCY), rows), caption)
-    return Section("Marginal distributions", (Text(text), verdicts, picture, worst))
+    return Section("Marginal distributions", (text, verdicts, picture, worst))
 
 
 def _table(numbers: _Numbers, caption: str = "") -> Table:
