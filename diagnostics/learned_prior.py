@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Mapping
+from typing import NamedTuple
 
 import numpy as np
 
 from bpa_ppl.arrays import Float64
-from bpa_ppl.diagnostics.pages.figures import empty_figure, label
-from bpa_ppl.diagnostics.pages.page import Section, Table, Verdict, drawn, page
+from bpa_ppl.diagnostics.pages.page import Section, Table, Verdict, page
 from bpa_ppl.models.priors.learned import Hierarchy
 from bpa_ppl.posterior import Draws
 from bpa_ppl.tables import text_table
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 #: The weight of a domain is specific if it is this many posterior standard deviations from μ.
 MIN_Z = 2.0
 #: A weight is shared if that interval, for every domain, is within this many standard deviations of
 #: the prior from μ.
 NEAR = 1.0
-_MAX_ROWS = 40  # of the figure
 _WIDE = 1.96  # standard deviations of a 95 % interval
 
 
@@ -107,33 +102,31 @@ def learned_prior_page(hierarchy: Hierarchy, draws: Mapping[str, Draws]) -> str:
     for posterior in draws.values():
         if posterior.canonical is not None:
             canonical |= dict(zip(posterior.features, posterior.canonical.tolist(), strict=True))
-    header = ("weight", "", "canonical", "mean μ", "± sd", "between domains", *labels)
+    header = ("weight", "", "canonical", "mean μ", "± sd", "between domains", "new domain")
     cells: list[list[str]] = []
     for row in rows:
-        own = (row.weights.get(label) for label in labels)
-        numbers = (canonical.get(row.name), row.mean, row.uncertainty, row.between, *own)
-        shown = ("–" if number is None else f"{number:.3g}" for number in numbers)
+        numbers = (canonical.get(row.name), row.mean, row.uncertainty, row.between)
+        shown = ["–" if number is None else f"{number:.3g}" for number in numbers]
+        reach = _WIDE * float(np.hypot(row.uncertainty, row.between))
+        shown.append(f"{row.mean - reach:.3g} to {row.mean + reach:.3g}")
+        shown += [
+            f"{row.weights[label]:.3g} ± {row.deviations[label]:.2g}"
+            if label in row.weights
+            else "–"
+            for label in labels
+        ]
         cells.append([row.name, row.verdict, *shown])
     note = (
         "The weights of a domain are a draw from N(μ, Σ). A weight is specific to a domain (own) "
         f"if it is more than {MIN_Z:g} posterior standard deviations from μ. It is shared if these "
         f"intervals of all domains are within {NEAR:g} prior standard deviation from μ; otherwise "
         "more sentences are needed. Weights are sorted by their variation between domains, in "
-        "units of their prior."
+        "units of their prior. New domain: its predictive 95% interval; ±: standard deviations."
     )
     learned = [
         [label, str(posterior.attrs.get("adaptation_sentences", "–")), str(len(posterior.features))]
         for label, posterior in draws.items()
     ]
-    caption = (
-        "Differences from the canonical weight (from 0 if there is none), in standard deviations "
-        "of the prior of the domains. Grey: predictive 95% interval of a new domain. Points and "
-        "lines: the domains with 95% intervals; filled if a weight is specific to the domain."
-        + (f" The first {_MAX_ROWS} of {len(rows)} weights." if len(rows) > _MAX_ROWS else "")
-    )
-    figure = sharing_figure(rows[:_MAX_ROWS], canonical)
-    alternative = "weights of each domain and of a new domain, with intervals"
-    picture = drawn(figure, alternative, caption, "svg")
     verdicts = [row.verdict for row in rows]
     specific = sum(bool(row.specific) for row in rows)
     summary = (
@@ -142,47 +135,10 @@ def learned_prior_page(hierarchy: Hierarchy, draws: Mapping[str, Draws]) -> str:
         + (f", {unknown} are unknown" if (unknown := verdicts.count("unknown")) else "")
     )
     sections = [
-        Section("Shared and own", (picture,)),
-        Section("Weights", (note, Table(header, cells))),
+        Section("Weights", (note, Table([*header, *labels], cells))),
         Section("Domains", (Table(("domain", "sentences", "weights"), learned),)),
     ]
     return page("Learned prior", Verdict(summary), sections)
-
-
-def sharing_figure(rows: Sequence[Sharing], canonical: Mapping[str, float]) -> Figure:
-    """Draw each weight by domain, with the predictive interval of a new domain.
-
-    Args:
-        rows: from `sharing`; one line each.
-        canonical: weights that count as 0 in the picture, by feature.
-    """
-    figure, ((plot,),) = empty_figure(1, 1, 0.8 + 0.33 * len(rows))
-    rows_y = np.arange(len(rows))[::-1]
-    unit = np.array([row.unit for row in rows])
-    start = np.array([canonical.get(row.name, 0.0) for row in rows])
-    mean = (np.array([row.mean for row in rows]) - start) / unit
-    next_one = _WIDE * np.array([np.hypot(row.uncertainty, row.between) for row in rows]) / unit
-    wide = {"color": "0.83", "linewidth": 14}
-    plot.hlines(rows_y, mean - next_one, mean + next_one, **wide, label="the next domain")
-    plot.plot(mean, rows_y, "|", color="0.3", markersize=14, mew=2, label="mean μ")
-    labels = list(dict.fromkeys(label for row in rows for label in row.weights))
-    for number, domain in enumerate(labels):
-        shift, colour = 0.5 * ((number + 0.5) / len(labels) - 0.5), f"C{number % 10}"
-        for k, row in enumerate(rows):
-            if domain not in row.weights:
-                continue
-            x = (row.weights[domain] - start[k]) / unit[k]
-            reach = _WIDE * row.deviations[domain] / unit[k]
-            fill = {"mfc": colour if domain in row.specific else "white", "ms": 5}
-            plot.errorbar(x, rows_y[k] - shift, xerr=reach, fmt="o", color=colour, **fill)
-        plot.plot([], [], "o-", color=colour, label=label(domain))
-    plot.axvline(0.0, color="C3", linewidth=1, linestyle=":", label="canonical")
-    plot.set_yticks(rows_y, [label(row.name) for row in rows])
-    plot.set_ylim(-0.6, len(rows) - 0.4)
-    plot.set(xlabel="weight, in standard deviations of its first prior")
-    plot.grid(axis="x", color="0.9")
-    plot.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=4, frameon=False)
-    return figure
 
 
 def _deviation(covariance: Float64, k: int) -> float:

@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from bpa_ppl.arrays import Float32, Float64, Int64
-from bpa_ppl.diagnostics.estimates import uniformity
 from bpa_ppl.diagnostics.pages.page import Table, Tabular
+from bpa_ppl.diagnostics.uniformity import uniformity
 from bpa_ppl.errors import DataError, checked_seed, one_of
 from bpa_ppl.models import Preparation
 from bpa_ppl.models.probabilities import normalised

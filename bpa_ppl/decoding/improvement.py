@@ -10,7 +10,7 @@ import numpy as np
 from bpa_ppl.arrays import Float64, Int64
 from bpa_ppl.decoding.reranking import Reranker, with_defaults
 from bpa_ppl.diagnostics.baselines.comparing import (
-    BaselineTally,
+    compare_with_recorded,
     criterion,
     gains_of,
     no_gains,
@@ -166,9 +166,7 @@ def _choices(
     baseline, recorded, comparison = CANONICAL, recorded_comparison(draws), None
     unknown = without_canonical(draws)
     if goal is not None and (unknown or recorded is not None):
-        tally = BaselineTally(draws, goal)
-        tally.add(prepared, after)
-        comparison = tally.comparison()
+        comparison = compare_with_recorded(draws, prepared, after, goal)
     if unknown:
         known = comparison or recorded
         selected = Baselines(best=FIRST) if known is None else known.baselines

@@ -14,8 +14,13 @@ import numpy as np
 from bpa_ppl.arrays import Float64, Int64
 from bpa_ppl.decoding.confidence import Confidence, Expected, expected
 from bpa_ppl.decoding.reranking import Reranked, RerankedPart, reranker_with
-from bpa_ppl.diagnostics.baselines.comparing import BaselineTally, criterion, recorded_comparison
-from bpa_ppl.diagnostics.baselines.table import BaselineComparison
+from bpa_ppl.diagnostics.baselines.comparing import (
+    criterion,
+    name_of_gain,
+    recorded_comparison,
+    sums_of_choices,
+)
+from bpa_ppl.diagnostics.baselines.table import BaselineComparison, rows_of
 from bpa_ppl.errors import DataError, UsageError, one_of
 from bpa_ppl.formats.streams import AnyPath, atomic_writer, atomic_writers, file_suffix
 from bpa_ppl.nbest import NBest
@@ -381,19 +386,22 @@ class Tally:
         self._sums: dict[Metric, tuple[Float64, Float64]] = {}
         self._numbers: set[int] = set()  # of references
         self._expected: Float64 | None = None
-        has_baselines = recorded_comparison(draws) is not None
-        self._baselines = BaselineTally(draws) if has_baselines else None
+        self._goal: Metric | None = None
+        recorded = recorded_comparison(draws)
+        self._baselines = None if recorded is None else recorded.baselines
+        #: Sums of gains of each way to choose, and the number of candidates without a gain.
+        self._gains: dict[tuple[str, str], Float64] = {}
+        self._unjudged = 0
         initial = "canonical_weights" in draws.attrs
         self._titles = "initial" if initial else "canonical", "adapted"
 
     def add(self, part: RerankedPart) -> None:
         """Count the choices from some more lists."""
         lists, choices = part.lists, part.result
+        goal = criterion(lists, self._draws)
         if not self.sentences:
-            goal = criterion(lists, self._draws)
-            if goal is not None and goal.slow:
-                goal = self._baselines = None
-            metrics = () if goal is None else metrics_of(goal)
+            self._goal = None if goal is None or goal.slow else goal
+            metrics = () if self._goal is None else metrics_of(self._goal)
             self._sums = {metric: (np.zeros(()), np.zeros(())) for metric in metrics}
         self.sentences += len(lists)
         self.changed += int(choices.changed.sum())
@@ -401,8 +409,13 @@ class Tally:
         if choices.confidence is not None and choices.confidence.metric == "ter":
             total = 0.0 if self._expected is None else self._expected
             self._expected = np.asarray(total + choices.confidence.sums)
-        if self._baselines is not None:
-            self._baselines.add(lists, choices.choice)
+        if self._goal is None or goal is None:
+            self._baselines = None
+        if self._baselines is not None and self._goal is not None:
+            known = self._draws, self._baselines
+            sums, unjudged = sums_of_choices(*known, lists, choices.choice, self._goal)
+            self._gains = {k: self._gains.get(k, 0.0) + values for k, values in sums.items()}
+            self._unjudged += unjudged
         has_references = lists.references is not None and all(lists.references)
         for metric, (before, after) in list(self._sums.items()):
             has_columns = set(metric.columns) <= {*lists.feature_names, *lists.extras}
@@ -424,7 +437,10 @@ class Tally:
             )
             scores = Scoreboard(before, after, self.changed, self.sentences, self._titles)
         edits = None if self._expected is None else expected(self._expected)
-        baselines = None if self._baselines is None else self._baselines.comparison()
+        baselines = None
+        if self._baselines is not None and self._goal is not None and self._gains:
+            unit, rows = name_of_gain(self._goal), rows_of(self._gains)
+            baselines = BaselineComparison(rows, self._baselines, unit, unjudged=self._unjudged)
         return Summary(self.sentences, self.changed, scores, edits, baselines)
 
     def _score(self, metric: Metric, sums: Float64) -> Score:

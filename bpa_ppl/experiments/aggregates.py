@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from bpa_ppl.arrays import Float64
-from bpa_ppl.diagnostics.estimates import holm
+from bpa_ppl.experiments.estimates import holm
 from bpa_ppl.experiments.results import KEYS, counts_of, metrics_of
 from bpa_ppl.quality.bootstrap import Replicates, replicates, resamples
 from bpa_ppl.quality.column import by_name

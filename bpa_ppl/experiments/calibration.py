@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from bpa_ppl.arrays import Float64
-from bpa_ppl.diagnostics.estimates import bands, holm, independent, smallest_ess, uniformity
 from bpa_ppl.diagnostics.pages.figures import empty_figure, label
 from bpa_ppl.diagnostics.pages.page import (
     Block,
@@ -21,7 +20,9 @@ from bpa_ppl.diagnostics.pages.page import (
     drawn,
     page,
 )
+from bpa_ppl.diagnostics.uniformity import bands, uniformity
 from bpa_ppl.errors import UsageError
+from bpa_ppl.experiments.estimates import holm, independent, smallest_ess
 from bpa_ppl.posterior import Draws
 from bpa_ppl.posterior.draws import WEIGHTS
 from bpa_ppl.progress import Reporter, reporter

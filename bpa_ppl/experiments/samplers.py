@@ -15,7 +15,6 @@ from numpyro import handlers
 
 from bpa_ppl.caching import prepare_jax
 from bpa_ppl.decoding import rerank
-from bpa_ppl.diagnostics.estimates import runs_together
 from bpa_ppl.errors import SEEDS, BpaError, UsageError, checked_seed, printable
 from bpa_ppl.experiments.calibration import Calibration, Replication, calibrate
 from bpa_ppl.experiments.comparison.comparison import (
@@ -26,6 +25,7 @@ from bpa_ppl.experiments.comparison.comparison import (
     compare,
 )
 from bpa_ppl.experiments.comparison.efficiency import Efficiency, seconds_of, with_fixed_cost
+from bpa_ppl.experiments.estimates import runs_together
 from bpa_ppl.models import Likelihood, Prior, log_linear
 from bpa_ppl.models.likelihoods.default import default_likelihood
 from bpa_ppl.nbest import NBest, demote_to_extras

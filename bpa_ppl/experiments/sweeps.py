@@ -13,10 +13,10 @@ import numpy as np
 
 from bpa_ppl.decoding import rerank
 from bpa_ppl.diagnostics.checks import check
-from bpa_ppl.diagnostics.estimates import largest_r_hat, smallest_ess
 from bpa_ppl.diagnostics.pages.figures import empty_figure, log_axis, write_figure
 from bpa_ppl.diagnostics.pages.page import Outcome, Table
 from bpa_ppl.errors import SEEDS, UsageError, checked_seed
+from bpa_ppl.experiments.estimates import largest_r_hat, smallest_ess
 from bpa_ppl.formats.parts import make_folder
 from bpa_ppl.formats.streams import atomic_writer
 from bpa_ppl.nbest import NBest

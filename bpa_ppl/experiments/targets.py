@@ -14,7 +14,6 @@ from scipy.stats import t as student
 
 from bpa_ppl.arrays import Float64
 from bpa_ppl.diagnostics.checks import check
-from bpa_ppl.diagnostics.estimates import holm, mean_of, runs_together
 from bpa_ppl.diagnostics.pages.page import Outcome, Section, Table, Verdict, items, page, write_page
 from bpa_ppl.errors import UsageError, checked_seed
 from bpa_ppl.experiments.comparison.comparison import (
@@ -27,6 +26,7 @@ from bpa_ppl.experiments.comparison.comparison import (
     NOT_CONVERGED,
     compare,
 )
+from bpa_ppl.experiments.estimates import holm, mean_of, runs_together
 from bpa_ppl.experiments.known_targets import TARGETS, KnownTarget, target
 from bpa_ppl.experiments.samplers import run_samplers
 from bpa_ppl.formats.parts import make_folder

@@ -20,8 +20,9 @@ from bpa_ppl.diagnostics.baselines.table import (
     RANDOM,
     BaselineComparison,
     Baselines,
-    GainSums,
+    gain_sums,
     gains_of_best,
+    rows_of,
     select_baselines,
     system_column,
 )
@@ -95,7 +96,7 @@ def compare_baselines(
     if posterior is None:
         gain = resolve(metric or default_metric(nbest, canonical=False), nbest)
         return _compared(
-            demote_to_extras(nbest, gain.columns), gains_of(nbest, gain), _name(gain), None
+            demote_to_extras(nbest, gain.columns), gains_of(nbest, gain), name_of_gain(gain), None
         )
     draws = as_draws(posterior)
     goal = criterion(nbest, draws) if metric is None else resolve(metric, nbest)
@@ -104,12 +105,8 @@ def compare_baselines(
     prepared = Preparation.recorded(draws, moved_files)
     if choice is None:
         lists = prepared.for_training(nbest).nbest
-        return _compared(lists, gains_of(nbest, goal), _name(goal), draws)
-    tally = BaselineTally(draws, goal)
-    tally.add(prepared(nbest), np.asarray(choice))
-    comparison = tally.comparison()
-    assert comparison is not None  # the lists have gains
-    return comparison
+        return _compared(lists, gains_of(nbest, goal), name_of_gain(goal), draws)
+    return compare_with_recorded(draws, prepared(nbest), np.asarray(choice), goal)
 
 
 def with_baselines(
@@ -134,7 +131,7 @@ def with_baselines(
     gains = gains_of(lists, metric) if gains is None else gains
     if len(with_judged(lists, np.isfinite(gains))[0]) < 2:
         return draws
-    comparison = _compared(lists, gains, _name(metric), draws)
+    comparison = _compared(lists, gains, name_of_gain(metric), draws)
     if comparison.warning:
         warn_user(comparison.warning)
     else:
@@ -206,7 +203,7 @@ def _compared(
         raise DataError(message, lists.origin, code="no-data")
     sources = () if draws is None else Preparation.recorded(draws).sources
     indicators = [source for source in sources if isinstance(source, Indicators)]
-    selected = select_baselines(
+    selected, baseline_gains, feature_gains = select_baselines(
         nbest,
         gains,
         signs={} if draws is None else _signs(draws),
@@ -224,12 +221,11 @@ def _compared(
         if exact and len(nbest) >= _MIN_LISTS:
             related = association(np.concatenate(scores), gains, nbest.offsets)
         doubtful = int(np.sum(posterior.pareto_k > POOR_PARETO_K))
-    sums = GainSums()
-    sums.add(_bounds(nbest, gains), selected.gains, selected.features, adapted)
+    sums = gain_sums(_bounds(nbest, gains), baseline_gains, feature_gains, adapted)
     unjudged = int(np.sum(~np.isfinite(all_gains)))
     evaluation = LEFT_OUT if exact or draws is None else IN_SAMPLE
     return BaselineComparison(
-        tuple(sums.rows()), selected.baselines, unit, evaluation, unjudged, doubtful, related
+        rows_of(sums), selected, unit, evaluation, unjudged, doubtful, related
     )
 
 
@@ -283,62 +279,56 @@ def _signs(draws: Draws) -> dict[str, int]:
     return {name: -1 if value < 0 else 1 for name, value in {**draws.fixed, **free}.items()}
 
 
-class BaselineTally:
-    """Compare choices from new lists, which may be read in parts, with the baselines.
+def compare_with_recorded(
+    draws: Draws, lists: NBest, choice: Int64, metric: Metric
+) -> BaselineComparison:
+    """Compare choices from new lists with the baselines selected on the adaptation sentences.
 
-    The baselines are those selected on the adaptation sentences. If a posterior does not record
-    any, the better of the first candidate and the mean of the standardised features is used, by
-    the gains of the new lists, which favours the baseline.
+    If a posterior does not record any, the better of the first candidate and the mean of the
+    standardised features is used, by the gains of the new lists, which favours the baseline.
 
     Args:
         draws: the posterior.
-        metric: of the gains; None uses the criterion of the posterior: see `criterion`.
+        lists: with its features.
+        choice: (sentences,) positions.
+        metric: of the gains.
     """
-
-    def __init__(self, draws: Draws, metric: Metric | None = None):
-        comparison = recorded_comparison(draws)
-        self._draws, self._metric = draws, metric
-        self._baselines = None if comparison is None else comparison.baselines
-        self._sums, self._unjudged = GainSums(), 0
-
-    def add(self, lists: NBest, choice: npt.NDArray[np.int64]) -> None:
-        """Add choices from some lists, which have the features of the posterior.
-
-        For equal scores a baseline chooses the first. Lists without gains are ignored.
-        """
-        metric = criterion(lists, self._draws) if self._metric is None else self._metric
-        if metric is None:
-            return
-        self._metric = metric
-        if self._baselines is None:
-            spread = zip(lists.feature_names, lists.spread.tolist(), strict=True)
-            varying = {name: value for name, value in spread if value > 0}
-            signs = _signs(self._draws)
-            self._baselines = Baselines(varying, {name: signs.get(name, 1) for name in varying})
-        gains = gains_of(lists, metric)
-        scores = self._baselines.scores(lists, canonical_scores(self._draws, lists))
-        first = lists.offsets[:-1]
-        choice_gains = {name: gains[first + lists.best(s)] for name, s in scores.items()}
-        single = {
-            name: gains[first + lists.best(self._baselines.feature_scores(lists, name))]
-            for name in self._baselines.directions
-        }
-        self._sums.add(_bounds(lists, gains), choice_gains, single, gains[first + choice])
-        self._unjudged += int(np.sum(~np.isfinite(gains)))
-
-    def comparison(self) -> BaselineComparison | None:
-        """Return the comparison on all lists; None if none has gains."""
-        rows, baselines = self._sums.rows(), self._baselines
-        if not rows or baselines is None or self._metric is None:
-            return None
-        if not baselines.best:
-            gain = {row.name: row.gain for row in rows if row.name in (FIRST, MEAN)}
-            baselines = replace(baselines, best=max(gain, key=lambda name: gain[name]))
-        unit = _name(self._metric)
-        return BaselineComparison(tuple(rows), baselines, unit, unjudged=self._unjudged)
+    recorded = recorded_comparison(draws)
+    if recorded is not None:
+        baselines = recorded.baselines
+    else:
+        spread = zip(lists.feature_names, lists.spread.tolist(), strict=True)
+        varying = {name: value for name, value in spread if value > 0}
+        signs = _signs(draws)
+        baselines = Baselines(varying, {name: signs.get(name, 1) for name in varying})
+    sums, unjudged = sums_of_choices(draws, baselines, lists, choice, metric)
+    rows = rows_of(sums)
+    if not baselines.best:
+        gain = {row.name: row.gain for row in rows if row.name in (FIRST, MEAN)}
+        baselines = replace(baselines, best=max(gain, key=lambda name: gain[name]))
+    return BaselineComparison(rows, baselines, name_of_gain(metric), unjudged=unjudged)
 
 
-def _name(metric: Metric) -> str:
+def sums_of_choices(
+    draws: Draws, baselines: Baselines, lists: NBest, choice: Int64, metric: Metric
+) -> tuple[dict[tuple[str, str], Float64], int]:
+    """Return sums of gains as `gain_sums`, and the number of candidates without a gain.
+
+    For equal scores a baseline chooses the first.
+    """
+    gains = gains_of(lists, metric)
+    scores = baselines.scores(lists, canonical_scores(draws, lists))
+    first = lists.offsets[:-1]
+    choice_gains = {name: gains[first + lists.best(s)] for name, s in scores.items()}
+    single = {
+        name: gains[first + lists.best(baselines.feature_scores(lists, name))]
+        for name in baselines.directions
+    }
+    sums = gain_sums(_bounds(lists, gains), choice_gains, single, gains[first + choice])
+    return sums, int(np.sum(~np.isfinite(gains)))
+
+
+def name_of_gain(metric: Metric) -> str:
     """Return the name of a gain, as tables print it."""
     if isinstance(metric, Column):
         return f"−{metric.title}" if metric.negative else metric.title

@@ -152,21 +152,6 @@ class Baselines:
         }[name]
 
 
-class Selected(NamedTuple):
-    """Baselines selected on N judged lists, and their gains by leave-one-out.
-
-    Attributes:
-        baselines: selected on all lists.
-        gains: name -> (N,) gain of each list by the baseline; selections are made on the other
-            lists.
-        features: feature -> (N,) gain of each list by the feature alone, likewise.
-    """
-
-    baselines: Baselines
-    gains: dict[str, Float64]
-    features: dict[str, Float64]
-
-
 def select_baselines(
     nbest: NBest,
     gains: Float64,
@@ -175,7 +160,7 @@ def select_baselines(
     canonical: Float64 | None = None,
     column: str = "",
     ignore: Sequence[str] = (),
-) -> Selected:
+) -> tuple[Baselines, dict[str, Float64], dict[str, Float64]]:
     """Select the best feature, its direction and the best system, and evaluate by leave-one-out.
 
     For equal scores, the gain of a list is the mean over the candidates with the best score. The
@@ -189,9 +174,14 @@ def select_baselines(
         column: the extra that names the system of a candidate; empty if there is none.
         ignore: features that are not baselines, such as indicators of systems.
 
+    Returns:
+        the baselines selected on all lists; and by leave-one-out the gain of each list, (N,), by
+        each baseline and by each feature alone.
+
     >>> lists = NBest.from_lists([["a", "b"]] * 4, [[[0.0], [1.0]]] * 4, ["TER"])
-    >>> result = select_baselines(lists, np.array([1.0, 0.0, 0.0, 1.0, 1.0, 0.0, 1.0, 0.0]))
-    >>> result.baselines.directions, result.gains["best single feature"].tolist()
+    >>> gains = np.array([1.0, 0.0, 0.0, 1.0, 1.0, 0.0, 1.0, 0.0])
+    >>> baselines, gains_by_name, _ = select_baselines(lists, gains)
+    >>> baselines.directions, gains_by_name["best single feature"].tolist()
     ({'TER': -1}, [1.0, 0.0, 1.0, 1.0])
     """
     of_all = dict(zip(nbest.feature_names, nbest.spread.tolist(), strict=True))
@@ -227,7 +217,7 @@ def select_baselines(
         gains_by_name[RIDGE] = gains_of_best(nbest, left_out_scores, gains)
     best = max(gains_by_name, key=lambda name: gains_by_name[name].mean())
     features = {name: left_out_gains(pair) for name, pair in by_sign.items()}
-    return Selected(replace(baselines, best=best), gains_by_name, features)
+    return replace(baselines, best=best), gains_by_name, features
 
 
 _SIGNS = (1, -1)
@@ -644,63 +634,60 @@ class BaselineComparison:
         return self.baselines.named(row.name)
 
 
-class GainSums:
-    """Sums over lists from which rows are computed, for lists that are read in parts.
+def gain_sums(
+    bounds: Mapping[str, Float64],
+    baselines: Mapping[str, Float64],
+    features: Mapping[str, Float64],
+    adapted: Float64 | None,
+) -> dict[tuple[str, str], Float64]:
+    """Return sums over lists for `rows_of`; those of more lists can be added to them.
 
-    >>> sums, first = GainSums(), np.array([1.0, 3.0])
+    All arrays are (sentences,), NaN where a choice is not judged.
+
+    Args:
+        bounds: gains of a random candidate and of the best.
+        baselines: of the choices by baselines, by name.
+        features: of the choices by single features, by name.
+        adapted: of the choices by adapted weights; None if they are not compared.
+
+    Returns:
+        (7,) sums by kind and name of a way to choose.
+
     >>> bounds = {RANDOM: np.zeros(2), BEST: np.full(2, 4.0)}
-    >>> sums.add(bounds, {"first candidate": first}, {}, np.array([3.0, 3.0]))
-    >>> row = sums.rows()[1]
+    >>> sums = gain_sums(bounds, {"first candidate": [1.0, 3.0]}, {}, np.array([3.0, 3.0]))
+    >>> row = rows_of(sums)[1]
     >>> row.name, row.gain, row.headroom, row.difference
     ('first candidate', 2.0, 0.5, 1.0)
     """
+    chosen = {} if adapted is None else {ADAPTED: adapted}
+    parts = {"adapted": chosen, "baseline": baselines, "feature": features, "bound": bounds}
+    unknown = np.full(len(bounds[BEST]), np.nan)
+    result = {}
+    for kind, gains in parts.items():
+        for name, values in gains.items():
+            judged = np.isfinite(values)
+            of_choice = (judged, values, bounds[RANDOM], bounds[BEST])
+            sums = [float(np.sum(part, where=judged)) for part in of_choice]
+            difference = unknown if adapted is None or kind == "adapted" else adapted - values
+            both = np.isfinite(difference)
+            moments = (both, difference, difference**2)
+            sums += [float(np.sum(part, where=both)) for part in moments]
+            result[kind, name] = np.array(sums)
+    return result
 
-    def __init__(self) -> None:
-        kinds = ("adapted", "baseline", "feature", "bound")
-        self._sums: dict[str, dict[str, Float64]] = {kind: {} for kind in kinds}
 
-    def add(
-        self,
-        bounds: Mapping[str, Float64],
-        baselines: Mapping[str, Float64],
-        features: Mapping[str, Float64],
-        adapted: Float64 | None,
-    ) -> None:
-        """Add the gains of lists; all arrays are (sentences,), NaN where a choice is not judged.
-
-        Args:
-            bounds: of a random candidate and of the best.
-            baselines: by name.
-            features: of the choices by single features, by name.
-            adapted: of the choices by adapted weights; None if they are not compared.
-        """
-        chosen = {} if adapted is None else {ADAPTED: adapted}
-        parts = {"baseline": baselines, "feature": features, "bound": bounds, "adapted": chosen}
-        unknown = np.full(len(bounds[BEST]), np.nan)
-        for kind, gains in parts.items():
-            for name, values in gains.items():
-                judged = np.isfinite(values)
-                of_choice = (judged, values, bounds[RANDOM], bounds[BEST])
-                sums = [float(np.sum(part, where=judged)) for part in of_choice]
-                difference = unknown if adapted is None or kind == "adapted" else adapted - values
-                both = np.isfinite(difference)
-                moments = (both, difference, difference**2)
-                sums += [float(np.sum(part, where=both)) for part in moments]
-                self._sums[kind][name] = self._sums[kind].get(name, 0.0) + np.array(sums)
-
-    def rows(self) -> list[BaselineRow]:
-        """Return the rows of the adapted weights, baselines, single features and bounds."""
-        rows = []
-        for kind, by_name in self._sums.items():
-            for name, sums in by_name.items():
-                count, gain, random, best, pairs, difference, squares = sums.tolist()
-                if not count:
-                    rows.append(BaselineRow(name, kind, 0, math.nan, math.nan))
-                    continue
-                headroom = (gain - random) / (best - random) if best > random else math.nan
-                interval = mean_interval(int(pairs), difference, squares)
-                rows.append(BaselineRow(name, kind, int(count), gain / count, headroom, *interval))
-        return rows
+def rows_of(sums: Mapping[tuple[str, str], Float64]) -> tuple[BaselineRow, ...]:
+    """Return the rows of the adapted weights, baselines, single features and bounds."""
+    rows = []
+    for (kind, name), values in sums.items():
+        count, gain, random, best, pairs, difference, squares = values.tolist()
+        if not count:
+            rows.append(BaselineRow(name, kind, 0, math.nan, math.nan))
+            continue
+        headroom = (gain - random) / (best - random) if best > random else math.nan
+        interval = mean_interval(int(pairs), difference, squares)
+        rows.append(BaselineRow(name, kind, int(count), gain / count, headroom, *interval))
+    return tuple(rows)
 
 
 def mean_interval(count: int, total: float, squares: float) -> tuple[float, float, float]:

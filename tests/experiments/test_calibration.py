@@ -15,7 +15,7 @@ from scipy.stats import kstest
 from targets import plane
 
 from bpa_ppl import UsageError
-from bpa_ppl.diagnostics.estimates import bands, uniformity
+from bpa_ppl.diagnostics.uniformity import bands, uniformity
 from bpa_ppl.experiments.calibration import RANKED, Replication, calibrate
 from bpa_ppl.experiments.samplers import LOG_LIKELIHOOD, calibrate_sampler, simulated
 from bpa_ppl.models import Prior

@@ -11,9 +11,9 @@ from raising import raises
 
 from bpa_ppl import Draws, NBest, UsageError, Weights
 from bpa_ppl.component import Count
-from bpa_ppl.diagnostics.estimates import runs_together
 from bpa_ppl.experiments.comparison.efficiency import efficiency, with_fixed_cost
 from bpa_ppl.experiments.comparison.page import comparison_page
+from bpa_ppl.experiments.estimates import runs_together
 from bpa_ppl.experiments.samplers import SamplerRuns, compare_samplers, run_samplers
 from bpa_ppl.posterior import as_draws
 from bpa_ppl.registry import SAMPLERS, Registry

@@ -13,7 +13,6 @@ from raising import raises
 from scipy.stats import binom, energy_distance
 
 from bpa_ppl import DataError, Draws, NotConverged, corpus_score
-from bpa_ppl.diagnostics.estimates import holm, nearly_independent, runs_together
 from bpa_ppl.experiments.comparison.comparison import (
     AGREES,
     DIFFERS,
@@ -29,6 +28,7 @@ from bpa_ppl.experiments.comparison.statistics import (
     discrepancies,
     joint_distance,
 )
+from bpa_ppl.experiments.estimates import holm, nearly_independent, runs_together
 from bpa_ppl.posterior import as_draws
 from bpa_ppl.posterior.arviz_functions import InferenceData
 

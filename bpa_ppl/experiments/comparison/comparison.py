@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bpa_ppl.diagnostics.checks import check
-from bpa_ppl.diagnostics.estimates import largest_r_hat, runs_together, smallest_ess
 from bpa_ppl.diagnostics.pages.page import Outcome, Table
 from bpa_ppl.diagnostics.provenance import different_data
 from bpa_ppl.errors import DataError, NotConverged
@@ -24,6 +23,7 @@ from bpa_ppl.experiments.comparison.statistics import (
     discrepancies,
     joint_distance,
 )
+from bpa_ppl.experiments.estimates import largest_r_hat, runs_together, smallest_ess
 from bpa_ppl.nbest import NBest
 from bpa_ppl.posterior import Draws, as_draws
 from bpa_ppl.posterior.statistics import copied_chains

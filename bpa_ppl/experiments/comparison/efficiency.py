@@ -16,8 +16,8 @@ from scipy.stats import norm, rankdata, ttest_ind
 from scipy.stats import t as student
 
 from bpa_ppl.arrays import Float64
-from bpa_ppl.diagnostics.estimates import ess_of_each, largest_r_hat, mean_of
 from bpa_ppl.errors import DataError
+from bpa_ppl.experiments.estimates import ess_of_each, largest_r_hat, mean_of
 from bpa_ppl.posterior import Draws
 from bpa_ppl.posterior.draws import SAMPLING_TIME, WEIGHTS, kish
 

@@ -13,7 +13,7 @@ from scipy.stats import rankdata
 from scipy.stats import t as student
 
 from bpa_ppl.arrays import Float32, Float64
-from bpa_ppl.diagnostics.estimates import Estimate, holm, mean_of, nearly_independent, share_of
+from bpa_ppl.experiments.estimates import Estimate, holm, mean_of, nearly_independent, share_of
 from bpa_ppl.posterior import Draws
 from bpa_ppl.posterior.draws import quantiles
 
