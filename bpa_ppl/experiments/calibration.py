@@ -11,13 +11,12 @@ import numpy as np
 from bpa_ppl.arrays import Float64
 from bpa_ppl.diagnostics.pages.figures import empty_figure, label
 from bpa_ppl.diagnostics.pages.page import (
-    Block,
     Outcome,
     Section,
     Table,
     Verdict,
-    code,
     drawn,
+    how_it_was_made,
     page,
 )
 from bpa_ppl.diagnostics.uniformity import bands, uniformity
@@ -215,13 +214,11 @@ def calibration_page(
         passed = (c.p_values >= LEVEL).tolist()
         table = Table(("quantity", "p", "mean rank", "sd of ranks"), rank_rows, caption, passed)
         sections.append(Section(c.sampler, (picture, table)))
-    blocks: list[Block] = [Table(("what", "value"), list((made or {}).items()))]
-    blocks += [code(command)] if command else []
     wrong = [c.sampler for c in calibrations if not c]
     summary = Verdict(f"Calibrated: {', '.join(c.sampler for c in calibrations)}.", True)
     if wrong:
         summary = Verdict(f"NOT calibrated: {', '.join(wrong)}.", False)
-    return page("Samplers calibrated", summary, [*sections, Section("How it was made", blocks)])
+    return page("Samplers calibrated", summary, [*sections, how_it_was_made(made or {}, command)])
 
 
 def ecdf_figure(calibration: Calibration) -> Figure:

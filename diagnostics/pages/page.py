@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import re
 from base64 import b64encode
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from functools import cache
@@ -314,6 +314,20 @@ def page(
     verdicts = [verdict] if isinstance(verdict, Verdict) else verdict
     template = _templates().get_template("page.html")
     return template.render(title=title, verdicts=verdicts, sections=list(sections), note=note)
+
+
+def how_it_was_made(
+    rows: Mapping[str, str], command: str = "", notes: Sequence[str] = ()
+) -> Section:
+    """Return the last section of a page.
+
+    Args:
+        rows: its provenance: data, settings, versions, seed.
+        command: that reproduces it.
+        notes: paragraphs that come first.
+    """
+    blocks: list[Block] = [*notes, Table(("what", "value"), list(rows.items()))]
+    return Section("How it was made", [*blocks, *([code(command)] if command else [])])
 
 
 def write_page(html: str, path: str | Path) -> None:

@@ -141,7 +141,7 @@ def bound(options: argparse.Namespace) -> None:
                     theirs = chains(rng, (4, 2500), weights, correlation)
                     ours[..., 0] += bias
                     pair = (Draws({"weights": x}, names(weights)) for x in (ours, theirs))
-                    bounds.append(bias_bound(*pair).value)
+                    bounds.append(bias_bound(*pair)[0])
                 shares = [np.mean(np.array(bounds) >= bias), np.mean(np.array(bounds) <= MAX_BIAS)]
                 name = f"{weights} weights, AR {correlation:g}, bias {bias:g} sd"
                 table.row(name, *(f"{s:.1%}" for s in shares), f"{np.median(bounds):.3f}")

@@ -117,8 +117,7 @@ def test_fixed_cost_and_cost_per_draw_are_found(toy: NBest) -> None:
     seconds = FIXED + PER_DRAW * CHAINS * 400
     assert [r.attrs["sampling_time"] for r in runs["Sleeper"].full] == pytest.approx([seconds] * 2)
     assert [r.shape for r in runs["Sleeper"].short] == [(CHAINS, 100)] * 2
-    joint = runs_together(runs["Sleeper"].full)
-    cost = efficiency(runs["Sleeper"].full, joint, joint)
+    cost = efficiency(runs["Sleeper"].full, runs_together(runs["Sleeper"].full))
     cost = with_fixed_cost(cost, [*runs["Sleeper"].full, *runs["Sleeper"].short])
     assert cost.fixed_seconds == pytest.approx(FIXED)
     assert cost.seconds_per_draw == pytest.approx(PER_DRAW)

@@ -27,6 +27,7 @@ from bpa_ppl.experiments.comparison.statistics import (
     bias_bound,
     discrepancies,
     joint_distance,
+    more_draws,
 )
 from bpa_ppl.experiments.estimates import holm, nearly_independent, runs_together
 from bpa_ppl.posterior import as_draws
@@ -211,7 +212,7 @@ def test_the_bound_is_above_the_bias(count: int) -> None:
     for seed in range(count):
         ours = Draws({"weights": 0.1 + autoregressive(0.5, 4, 600, 1, seed)}, ("LM0",))
         theirs = Draws({"weights": autoregressive(0.3, 4, 2000, 1, seed=9000 + seed)}, ("LM0",))
-        bound = bias_bound(ours, theirs).value
+        bound = bias_bound(ours, theirs)[0]
         covered += bound >= 0.1
         accepted += bound <= MAX_BIAS
     assert binom.ppf(1e-3, count, 0.95) <= covered <= binom.ppf(0.999, count, 0.95)
@@ -243,10 +244,11 @@ def test_the_draws_that_are_missing_are_those_that_would_do() -> None:
         x, y = (Draws({"weights": rng.normal(size=(4, size, 1))}, ("LM0",)) for size in sizes)
         return bias_bound(x, replace(y, values={"weights": y.weights - y.mean + x.mean}))
 
-    poor = bound(100, 10_000)  # no observed bias: the bound is 1.7 standard errors
-    factor = poor.more_draws(0.04)
-    assert bound(round(100 * factor), 10_000).value == pytest.approx(0.04, rel=0.05)
-    assert bound(10_000, 100).more_draws(0.04) == np.inf
+    poor, _, errors = bound(100, 10_000)  # no observed bias: the bound is 1.7 standard errors
+    factor = more_draws(poor, errors, 0.04)
+    assert bound(round(100 * factor), 10_000)[0] == pytest.approx(0.04, rel=0.05)
+    short, _, errors = bound(10_000, 100)
+    assert more_draws(short, errors, 0.04) == np.inf
 
 
 def test_a_sampler_that_fails_its_check_is_not_judged(reference: list[InferenceData]) -> None:

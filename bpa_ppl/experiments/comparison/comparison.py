@@ -16,12 +16,12 @@ from bpa_ppl.errors import DataError, NotConverged
 from bpa_ppl.experiments.comparison.efficiency import Efficiency, efficiency, shown, shown_interval
 from bpa_ppl.experiments.comparison.statistics import (
     PROBABILITY,
-    BiasBound,
     Discrepancy,
     Distance,
     bias_bound,
     discrepancies,
     joint_distance,
+    more_draws,
 )
 from bpa_ppl.experiments.estimates import largest_r_hat, runs_together, smallest_ess
 from bpa_ppl.nbest import NBest
@@ -228,7 +228,7 @@ def compare(
     for name, runs in all_runs.items():
         together = runs_together(runs)
         draws = together.reordered((truth or expected).features)
-        result = SamplerResult(name, efficiency(runs, draws, truth or draws))
+        result = SamplerResult(name, efficiency(runs, draws))
         if truth is not None:
             copies = copied_chains([*draws.weights, *truth.weights])
             if any(i < len(draws.weights) <= j for i, j in copies):
@@ -256,33 +256,32 @@ def _judged(result: SamplerResult, together: Draws, truth: Draws, seed: int) -> 
         status = f"{worst.quantity} of {worst.weight} is now off by {worst.bias:+.2f} posterior sd"
         reason = f"{report.failures[0].advice} (the {status})"
         return replace(result, verdict=NOT_CONVERGED, reason=reason)
-    bound = bias_bound(draws, truth)
+    bound, weight, errors = bias_bound(draws, truth)
     if reason := "; ".join(_differences(properties, distance)):
         verdict = DIFFERS
-    elif bound.value <= MAX_BIAS:
+    elif bound <= MAX_BIAS:
         verdict = AGREES
-        size = f"{_rounded_up(bound.value):g} posterior sd with {PROBABILITY:.0%}"
+        size = f"{_rounded_up(bound):g} posterior sd with {PROBABILITY:.0%}"
         reason = f"the bias of every mean is below {size}"
     else:
-        verdict, reason = INCONCLUSIVE, _missing_draws(bound, draws, truth)
-    return replace(result, verdict=verdict, reason=reason, bound=bound.value)
-
-
-def _missing_draws(bound: BiasBound, draws: Draws, truth: Draws) -> str:
-    """Return in words how many draws would lower the bound to the limit, if there is no bias."""
-    count, reference = len(draws.flat), len(truth.flat)
-    factor, of_both = bound.more_draws(MAX_BIAS), (bound.value / MAX_BIAS) ** 2
-    if factor <= _MAX_FACTOR * of_both:
-        needed = f"it needs about {_rounded_up(count * factor):.0f} draws, not {count}"
-    else:
-        needed = (
-            f"it needs about {_rounded_up(count * of_both):.0f} draws, not {count}, and the "
-            f"reference {_rounded_up(reference * of_both):.0f}, not {reference}"
+        possible = f"{_rounded_up(bound):g} posterior sd with {PROBABILITY:.0%}"
+        verdict = INCONCLUSIVE
+        reason = (
+            f"no difference was found, but the bias of the mean of {weight} may be up to "
+            f"{possible}, more than {MAX_BIAS:g}; if there is none, "
+            + _missing_draws(bound, errors, len(draws.flat), len(truth.flat))
         )
+    return replace(result, verdict=verdict, reason=reason, bound=bound)
+
+
+def _missing_draws(bound: float, errors: tuple[float, float], count: int, reference: int) -> str:
+    """Return in words how many draws would lower the bound to the limit, if there is no bias."""
+    factor, of_both = more_draws(bound, errors, MAX_BIAS), (bound / MAX_BIAS) ** 2
+    if factor <= _MAX_FACTOR * of_both:
+        return f"it needs about {_rounded_up(count * factor):.0f} draws, not {count}"
     return (
-        f"no difference was found, but the bias of the mean of {bound.weight} may be up to "
-        f"{_rounded_up(bound.value):g} posterior sd with {PROBABILITY:.0%}, more than "
-        f"{MAX_BIAS:g}; if there is none, {needed}"
+        f"it needs about {_rounded_up(count * of_both):.0f} draws, not {count}, and the "
+        f"reference {_rounded_up(reference * of_both):.0f}, not {reference}"
     )
 
 

@@ -12,8 +12,8 @@ from numbers import Real
 
 import numpy as np
 from scipy.optimize import nnls
-from scipy.stats import norm, rankdata, ttest_ind
 from scipy.stats import t as student
+from scipy.stats import ttest_ind
 
 from bpa_ppl.arrays import Float64
 from bpa_ppl.errors import DataError
@@ -25,7 +25,6 @@ from bpa_ppl.posterior.draws import SAMPLING_TIME, WEIGHTS, kish
 ENOUGH = 400
 #: Of the intervals of costs.
 PROBABILITY = 0.95
-_BULK = 0.95  # of the target, that a chain must reach
 _COSTS = ("seconds", "evaluations")
 
 Bounds = tuple[float, float]
@@ -66,12 +65,8 @@ class Efficiency:
         bulk_ess: rank-normalised, of the worst weight, mean over runs; None for weighted draws.
         tail_ess: likewise, of the quantiles of 5 % and 95 %.
         kish_ess: of the importance weights (Kish 1965), mean over runs; None for chains.
-        autocorrelation_time: kept draws per effective draw (`ess`).
         acceptance: mean acceptance rate.
         r_hat: largest rank-normalised split R-hat over all chains of all runs.
-        nested_r_hat: largest rank-normalised nested R-hat, each run a superchain: for many short
-            chains (Margossian et al. 2024).
-        burn_in: steps until every chain has reached the bulk of the target.
         seconds: of a run, the median.
         ess_per_second: geometric mean over runs.
         ess_per_second_interval: of 95 %; None with one run.
@@ -92,11 +87,8 @@ class Efficiency:
     bulk_ess: float | None = None
     tail_ess: float | None = None
     kish_ess: float | None = None
-    autocorrelation_time: float | None = None
     acceptance: float | None = None
     r_hat: float | None = None
-    nested_r_hat: float | None = None
-    burn_in: int | None = None
     seconds: float | None = None
     ess_per_second: float | None = None
     ess_per_second_interval: Bounds | None = None
@@ -110,13 +102,12 @@ class Efficiency:
     per_run: tuple[RunCost, ...] = ()
 
 
-def efficiency(runs: Sequence[Draws], joint: Draws, target: Draws) -> Efficiency:
+def efficiency(runs: Sequence[Draws], joint: Draws) -> Efficiency:
     """Return the cost and quality of the runs of a sampler.
 
     Args:
         runs: of the same sampler with different seeds.
         joint: all runs, as chains of one.
-        target: draws of a reference run, or the same draws, that define the bulk of the posterior.
 
     Raises:
         DataError: if a `sampling_time` is not a number of seconds.
@@ -136,8 +127,6 @@ def efficiency(runs: Sequence[Draws], joint: Draws, target: Draws) -> Efficiency
     recorded = dict(zip(_COSTS, (seconds, evaluations), strict=True))
     if markov:
         recorded = {"acceptance": acceptance, **recorded}
-    superchains = markov and len({run.shape for run in runs}) == 1
-    target = target.reordered(runs[0].features)
     weights = joint.weights
     return Efficiency(
         runs=len(runs),
@@ -147,11 +136,8 @@ def efficiency(runs: Sequence[Draws], joint: Draws, target: Draws) -> Efficiency
         bulk_ess=smallest("bulk"),
         tail_ess=smallest("tail"),
         kish_ess=None if markov else float(np.mean([kish(run.importance) for run in runs])),
-        autocorrelation_time=_ratio(chains * draws, ess) or np.inf,
         acceptance=acceptance,
         r_hat=largest_r_hat(joint) if markov else None,
-        nested_r_hat=nested_r_hat(np.stack([r.weights for r in runs])) if superchains else None,
-        burn_in=max(_arrival(run, target) for run in runs) if markov else None,
         seconds=seconds,
         ess_per_second=rate,
         ess_per_second_interval=interval,
@@ -350,50 +336,6 @@ def shown_interval(bounds: Bounds | None) -> str:
     return "–" if bounds is None else "–".join(f"{float(f'{b:.3g}'):g}" for b in bounds)
 
 
-def nested_r_hat(values: Float64) -> float | None:
-    """Return the largest rank-normalised nested R-hat of a weight (Margossian et al. 2024).
-
-    √(1 + B/W): B is the variance of the means of the superchains, W the mean over superchains of
-    the variance inside them, between their chains and within each.
-
-    Args:
-        values: (superchains, chains, draws, features).
-
-    Returns:
-        None if there is one superchain.
-
-    >>> draws = np.random.default_rng(0).normal(size=(8, 16, 5, 2))
-    >>> 1.0 < nested_r_hat(draws) < 1.05
-    True
-    """
-    if len(values) < 2:
-        return None
-    ranks = rankdata(values.reshape(-1, values.shape[-1]), axis=0)
-    z = norm.ppf((ranks - 0.375) / (len(ranks) + 0.25)).reshape(values.shape)
-    chain_means, chain_variances = z.mean(axis=2), _variance(z, 2)
-    between_chains = _variance(chain_means, 1)
-    within = (between_chains + chain_variances.mean(axis=1)).mean(axis=0)
-    between = chain_means.mean(axis=1).var(axis=0, ddof=1)
-    return float(np.sqrt(1 + np.max(between / np.where(within > 0, within, np.nan))))
-
-
-def _variance(values: Float64, axis: int) -> Float64:
-    """Return the sample variance along an axis, zero for a single value."""
-    ddof = 1 if values.shape[axis] > 1 else 0
-    return np.asarray(values.var(axis=axis, ddof=ddof))
-
-
-def _thinning(run: Draws) -> int:
-    """Return the number of steps of a chain between kept draws."""
-    settings = run.attrs.get("settings")
-    return int(settings.get("thinning", 1)) if isinstance(settings, dict) else 1
-
-
-def _warmup(run: Draws) -> Float64:
-    """Return the warm-up draws of the weights, (C, W, Q)."""
-    return np.asarray(run.warmup.get(WEIGHTS, run.weights[:, :0]), np.float64)
-
-
 def _evaluations(run: Draws) -> float | None:
     """Return the number of evaluations of the density, or None if the run does not record it.
 
@@ -404,26 +346,8 @@ def _evaluations(run: Draws) -> float | None:
     if steps is None:
         return None
     chains, draws = run.shape
-    return float(chains * (draws + _warmup(run).shape[1]) * np.mean(steps))
-
-
-def _arrival(run: Draws, target: Draws) -> int:
-    """Return the number of steps until each chain has been in the central 95% of the target.
-
-    The centre is defined by the Mahalanobis distance from the mean; warm-up draws come first.
-    """
-    importance = target.importance if target.weighted else None
-    centre = np.average(target.flat, axis=0, weights=importance)
-    precision = np.linalg.pinv(np.atleast_2d(np.cov(target.flat.T, aweights=importance)))
-
-    def distance(values: Float64) -> Float64:
-        gap = values - centre
-        return np.asarray(np.einsum("...i,ij,...j->...", gap, precision, gap))
-
-    bound = np.quantile(distance(target.flat), _BULK)
-    inside = distance(np.concatenate([_warmup(run), run.weights], axis=1)) <= bound
-    first = np.where(inside.any(axis=1), inside.argmax(axis=1), inside.shape[1])
-    return int(first.max() * _thinning(run))
+    warmup = np.shape(run.warmup.get(WEIGHTS, run.weights[:, :0]))[1]
+    return float(chains * (draws + warmup) * np.mean(steps))
 
 
 def _ratio(size: float, cost: float | None) -> float | None:

@@ -5,29 +5,22 @@ from __future__ import annotations
 import csv
 import json
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, astuple, fields
-from itertools import pairwise
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.stats import norm
 
-from bpa_ppl.diagnostics.pages.figures import (
-    FIGURE_KINDS,
-    empty_figure,
-    label,
-    log_axis,
-    write_figure_files,
-)
+from bpa_ppl.diagnostics.pages.figures import FIGURE_KINDS, empty_figure, label, write_figure_files
 from bpa_ppl.diagnostics.pages.page import (
     Block,
     Section,
     Table,
     Verdict,
-    code,
     drawn,
+    how_it_was_made,
     page,
     write_page,
 )
@@ -39,50 +32,21 @@ from bpa_ppl.experiments.comparison.comparison import (
     Comparison,
     SamplerResult,
 )
-from bpa_ppl.experiments.comparison.efficiency import (
-    Efficiency,
-    Rank,
-    RunCost,
-    ranking,
-    shown,
-    shown_interval,
-)
-from bpa_ppl.experiments.comparison.statistics import Discrepancy
+from bpa_ppl.experiments.comparison.efficiency import Rank, ranking, shown, shown_interval
 from bpa_ppl.formats.parts import make_folder
 from bpa_ppl.formats.streams import atomic_writer
-from bpa_ppl.quality.bootstrap import ScoreDifference
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-_Row = list[str | float | None]  # an unknown number is None
-_Numbers = tuple[tuple[str, ...], list[_Row]]  # header and rows
+Row = dict[str, Any]  # by the names of the columns; an unknown number is None
 
-_INTERVAL = "ess_per_second_interval"
-_NO_NUMBERS = ("mcse", "missing", "per_run", _INTERVAL)
-_EFFICIENCY = tuple(f.name for f in fields(Efficiency) if f.name not in _NO_NUMBERS)
-_BOUNDS = ("ess_per_second_low", "ess_per_second_high")
-_RUN = tuple(f.name for f in fields(RunCost))
-_DISCREPANCY = tuple(f.name for f in fields(Discrepancy))
-_SCORE = tuple(f.name for f in fields(ScoreDifference))
-_HEADERS = {
-    "ranking": ("sampler", "rank", "ess_per_second", *_BOUNDS, "ratio", "ratio_low", "ratio_high"),
-    "efficiency": ("sampler", *_EFFICIENCY, *_BOUNDS),
-    "runs": ("sampler", "run", *_RUN),
-    "mcse": ("sampler", "verdict", "weight", "mcse"),
-    "accuracy": ("sampler", *_DISCREPANCY),
-    "distance": ("sampler", "verdict", "distance", "largest_null", "p_value", "draws"),
-    "downstream": ("sampler", "changed", "sentences", *_SCORE),
-}
 _HEADINGS = {
     "r_hat": "R-hat",
-    "nested_r_hat": "nested R-hat",
     "ess": "ESS of the mean",
     "bulk_ess": "bulk ESS",
     "tail_ess": "tail ESS",
     "kish_ess": "Kish's ESS",
-    "autocorrelation_time": "autocorrelation time",
-    "burn_in": "burn-in",
     "ess_per_second": "ESS of the mean / s",
     "fixed_seconds": "fixed seconds",
     "seconds_per_draw": "seconds / draw",
@@ -91,9 +55,16 @@ _HEADINGS = {
     "largest_null": "largest of the reference itself",
     "p_value": "p",
 }
+_QUALITY = (
+    *("runs", "chains", "draws", "ess", "bulk_ess", "tail_ess", "kish_ess", "acceptance", "r_hat"),
+)
+_COSTS = (
+    *("seconds", "ess_per_second", "fixed_seconds", "seconds_per_draw", "seconds_to_enough"),
+    *("evaluations", "ess_per_evaluation"),
+)
 _MAX_PROPERTIES = 3  # of a sampler in the table of the page; all are in the CSV
-_BLUE, _RED, _GREY = "#1f6f8b", "#b3261e", "#9aa0a6"
-_COLOURS = {AGREES: _BLUE, DIFFERS: _RED, "": _BLUE}  # other verdicts are grey
+_GREY = "#9aa0a6"
+_COLOURS = {AGREES: "#1f6f8b", DIFFERS: "#b3261e"}  # other verdicts are grey
 _LINEAR = 3.0  # standard errors
 _RANKING_TEXT = (
     "Samplers are ranked by effective draws per second for the posterior mean of the worst weight, "
@@ -109,19 +80,12 @@ _COST_TEXT = (
     "Effective sample sizes are those of the worst weight, the mean over runs. ESS of the mean: "
     "draws that are independent and give the mean with the same error; it exceeds the number of "
     "draws if these are antithetic. Bulk and tail ESS: of chains, after a rank transformation. "
-    "Kish's ESS: of importance weights. Autocorrelation time: kept draws per effective draw of the "
-    "mean. Burn-in: steps until every chain has reached the bulk of the posterior. Nested R-hat "
-    "treats each run as a superchain. Seconds are those of the sampler, with the search for the "
+    "Kish's ESS: of importance weights. Seconds are those of the sampler, with the search for the "
     "mode and the warm-up, without compilation: the median over runs. Fixed seconds, whatever the "
     "number of draws, and seconds per draw are fitted to runs of two lengths; s to 400: the fixed "
     "seconds and those of 400 effective draws. "
     "Evaluations are those of the density, with or without gradient, as recorded in n_steps. – is "
     "unknown."
-)
-_COST_CAPTION = (
-    "Effective draws for the mean of the worst weight, per second and per evaluation of the "
-    "density; logarithmic axes. Left: a dot for each run, and the 95% interval of the rate. Grey "
-    "or red: not ranked."
 )
 _ACCURACY_CAPTION = (
     "A dot is the mean, the standard deviation or a quantile of one weight. With many draws, all "
@@ -129,9 +93,9 @@ _ACCURACY_CAPTION = (
     f"is logarithmic beyond ±{_LINEAR:g} standard errors."
 )
 _DISTANCE_CAPTION = (
-    "Bars: energy distances of random splits of the pooled draws, the central 99%. A dot to the "
-    "right of its bar is a joint distribution that differs from the reference; p may also come "
-    "from a moment, such as a correlation, or from nearest neighbours."
+    "Energy distances of the joint distributions. One above the largest of random splits of the "
+    "pooled draws is a difference; p may also come from a moment, such as a correlation, or from "
+    "nearest neighbours."
 )
 _TRANSLATIONS_TEXT = (
     "Translations chosen with the first run of each sampler, compared with those chosen with the "
@@ -141,30 +105,30 @@ _TRANSLATIONS_TEXT = (
 )
 
 
-def tables(comparison: Comparison) -> dict[str, _Numbers]:
+def tables(comparison: Comparison) -> dict[str, list[Row]]:
     """Return all numbers as tables.
 
     They are `ranking`, `efficiency`, `runs`, `mcse`, `accuracy`, `distance` and `downstream`.
     """
-    rows: dict[str, list[_Row]] = {name: [] for name in _HEADERS}
-    for rank in _ranks(comparison):
-        bounds = *_two(rank.interval), rank.ratio, *_two(rank.ratio_interval)
-        rows["ranking"].append([rank.sampler, rank.place, rank.ess_per_second, *bounds])
+    names = ("efficiency", "runs", "mcse", "accuracy", "distance", "downstream")
+    rows: dict[str, list[Row]] = {"ranking": [_flat(asdict(r)) for r in _ranks(comparison)]}
+    rows |= {name: [] for name in names}
     for result in comparison.samplers:
-        name, cost = result.sampler, result.efficiency
-        values = (getattr(cost, key) for key in _EFFICIENCY)
-        rows["efficiency"].append([name, *values, *_two(cost.ess_per_second_interval)])
-        rows["runs"] += [[name, run, *astuple(one)] for run, one in enumerate(cost.per_run)]
-        rows["mcse"] += [[name, result.verdict, *pair] for pair in cost.mcse.items()]
-        rows["accuracy"] += [[name, *astuple(discrepancy)] for discrepancy in result.discrepancies]
+        of = {"sampler": result.sampler}
+        judged = {**of, "verdict": result.verdict}
+        cost = asdict(result.efficiency)
+        per_run, errors, _ = (cost.pop(name) for name in ("per_run", "mcse", "missing"))
+        rows["efficiency"].append(of | _flat(cost))
+        rows["runs"] += [{**of, "run": number, **run} for number, run in enumerate(per_run)]
+        rows["mcse"] += [{**judged, "weight": name, "mcse": x} for name, x in errors.items()]
+        rows["accuracy"] += [of | asdict(discrepancy) for discrepancy in result.discrepancies]
         if (d := result.distance) is not None:
-            numbers = (d.value, d.null[-1], d.p_value, float(d.draws))
-            rows["distance"].append([name, result.verdict, *numbers])
+            numbers = {"distance": d.value, "largest_null": d.null[-1], "p_value": d.p_value}
+            rows["distance"].append({**judged, **numbers, "draws": d.draws})
         if (changes := result.downstream) is not None:
-            scores = [astuple(score) for score in changes.scores] or [(None,) * len(_SCORE)]
-            counts = (float(changes.changed), float(changes.sentences))
-            rows["downstream"] += [[name, *counts, *score] for score in scores]
-    return {name: (header, rows[name]) for name, header in _HEADERS.items()}
+            counts = {**of, "changed": changes.changed, "sentences": changes.sentences}
+            rows["downstream"] += [counts | asdict(one) for one in changes.scores] or [counts]
+    return rows
 
 
 def _ranks(comparison: Comparison) -> tuple[Rank, ...]:
@@ -172,8 +136,16 @@ def _ranks(comparison: Comparison) -> tuple[Rank, ...]:
     return ranking({r.sampler: r.efficiency for r in comparison.samplers if r.ranked})
 
 
-def _two(bounds: tuple[float, float] | None) -> tuple[float | None, float | None]:
-    return bounds or (None, None)
+def _flat(row: Row) -> Row:
+    """Return a row with two columns for each interval, `NAME_low` and `NAME_high`."""
+    result: Row = {}
+    for name, value in row.items():
+        if name.endswith("interval"):
+            ends = zip(("low", "high"), value or (None, None), strict=True)
+            result |= {name.removesuffix("interval") + end: number for end, number in ends}
+        else:
+            result[name] = value
+    return result
 
 
 def comparison_page(
@@ -189,29 +161,21 @@ def comparison_page(
         made: its provenance: data, settings, versions, seed.
         command: that reproduces it.
     """
-    numbers, pictures = tables(comparison), figures(comparison)
-    picture = {name: drawn(*parts, "svg") for name, parts in pictures.items()}
-    sections = [
-        _ranking(comparison, picture["efficiency"]),
-        _cost(comparison, numbers["efficiency"]),
-    ]
-    if "accuracy" in picture:
-        distance = _table(numbers["distance"], "Distances of the joint distributions.")
-        sections += [
-            _accuracy(comparison, picture["accuracy"]),
-            Section("Joint distribution", (distance, picture["distance"])),
-        ]
-    if numbers["downstream"][1]:
+    numbers = tables(comparison)
+    sections = [_ranking(comparison), _cost(comparison, numbers["efficiency"])]
+    if numbers["accuracy"]:
+        distance = _table(numbers["distance"], _DISTANCE_CAPTION)
+        sections += [_accuracy(comparison), Section("Joint distribution", [distance])]
+    if numbers["downstream"]:
         blocks = (_TRANSLATIONS_TEXT, _table(numbers["downstream"]))
         sections.append(Section("Translations", blocks))
-    provenance: list[Block] = [
+    missing = [
         f"{result.sampler} does not record {', '.join(result.efficiency.missing)}."
         for result in comparison.samplers
         if result.efficiency.missing
     ]
-    rows = [("reference", comparison.reference), *(made or {}).items()]
-    provenance += [Table(("what", "value"), rows), *([code(command)] if command else [])]
-    sections.append(Section("How it was made", provenance))
+    rows = {"reference": comparison.reference, **(made or {})}
+    sections.append(how_it_was_made(rows, command, missing))
     return page("Samplers compared", _verdict(comparison), sections)
 
 
@@ -228,7 +192,7 @@ def _verdict(comparison: Comparison) -> Verdict:
     return Verdict(f"{text[0].upper()}{text[1:]}.", comparison.passed, advice)
 
 
-def _ranking(comparison: Comparison, picture: Block) -> Section:
+def _ranking(comparison: Comparison) -> Section:
     """Return the section with the ranked samplers, then those that are not ranked."""
     results = {result.sampler: result for result in comparison.samplers}
     rows: list[tuple[str, ...]] = []
@@ -239,36 +203,31 @@ def _ranking(comparison: Comparison, picture: Block) -> Section:
         needed = shown(result.efficiency.seconds_to_enough)
         rows.append((rank.sampler, str(rank.place), result.verdict, *rate, *ratio, needed))
     for name, result in results.items():
-        rate = shown(result.efficiency.ess_per_second), "–"
-        if not result.ranked and result.efficiency.ess_per_second is not None:
-            rate = f"({rate[0]})", "–"
-        rows.append((name, "–", result.verdict, *rate, "–", "–", "–"))
+        known = result.efficiency.ess_per_second is not None and not result.ranked
+        text = shown(result.efficiency.ess_per_second)
+        rows.append((name, "–", result.verdict, f"({text})" if known else text, *"––––"))
     header = (
         *("sampler", "rank", "verdict", "ESS of the mean / s", "its 95% interval"),
         *("relative to the fastest", "its 95% interval", "s to 400"),
     )
-    return Section("Ranking", (_RANKING_TEXT, Table(header, rows), picture))
+    return Section("Ranking", (_RANKING_TEXT, Table(header, rows)))
 
 
-def _cost(comparison: Comparison, numbers: _Numbers) -> Section:
-    header, rows = numbers
-    cuts = [*map(header.index, ("runs", "acceptance", "seconds", _BOUNDS[0]))]
-    captions = "Effective draws.", "How well the chains mix.", "What they cost."
+def _cost(comparison: Comparison, rows: Sequence[Row]) -> Section:
     parts = [
-        _table((("sampler", *header[a:b]), [[row[0], *row[a:b]] for row in rows]), caption)
-        for (a, b), caption in zip(pairwise(cuts), captions, strict=True)
+        _table([{name: row[name] for name in ("sampler", *columns)} for row in rows], caption)
+        for columns, caption in ((_QUALITY, "Effective draws."), (_COSTS, "What they cost."))
     ]
     errors = {r.sampler: r.efficiency.mcse for r in comparison.samplers if r.efficiency.mcse}
-    error_rows: list[_Row] = [
-        [weight, *(values[weight] for values in errors.values())]
+    error_rows: list[Row] = [
+        {"weight": weight, **{sampler: values[weight] for sampler, values in errors.items()}}
         for weight in next(iter(errors.values()))
     ]
     caption = "Monte-Carlo standard error of the mean of each weight, all runs together."
-    error_table = _table((("weight", *errors), error_rows), caption)
-    return Section("Cost and quality", (_COST_TEXT, *parts, error_table))
+    return Section("Cost and quality", (_COST_TEXT, *parts, _table(error_rows, caption)))
 
 
-def _accuracy(comparison: Comparison, picture: Block) -> Section:
+def _accuracy(comparison: Comparison) -> Section:
     text = (
         f"Compared with {comparison.reference}. A sampler differs if any property of any weight is "
         f"further off than expected by chance, at a joint level of {100 * LEVEL / 2:g}% after "
@@ -279,78 +238,41 @@ def _accuracy(comparison: Comparison, picture: Block) -> Section:
     reasons = [(r.sampler, r.verdict, shown(r.bound), r.reason) for r in samplers]
     agree = [result.agrees for result in samplers]
     verdicts = Table(("sampler", "verdict", "bias at most", "why"), reasons, passed=agree)
-    rows: list[_Row] = []
+    rows: list[Row] = []
     for result in samplers:
         for d in sorted(result.discrepancies, key=lambda d: -abs(d.z))[:_MAX_PROPERTIES]:
-            difference = (f"{d.bias:+.3f}", f"{d.z:+.2f}", d.p_value)
-            rows.append([result.sampler, d.weight, d.quantity, d.value, d.reference, *difference])
-    caption = f"The {_MAX_PROPERTIES} properties of each that are furthest off."
-    worst = _table((("sampler", *_DISCREPANCY), rows), caption)
-    return Section("Marginal distributions", (text, verdicts, picture, worst))
+            signed = {"bias": f"{d.bias:+.3f}", "z": f"{d.z:+.2f}"}
+            rows.append({"sampler": result.sampler, **asdict(d), **signed})
+    worst = _table(rows, f"The {_MAX_PROPERTIES} properties of each that are furthest off.")
+    compared = [s for s in samplers if s.discrepancies]
+    largest = (f"{s.sampler} {max(abs(d.z) for d in s.discrepancies):.1f}" for s in compared)
+    gaps = f"Differences from the reference in standard errors; the largest: {', '.join(largest)}"
+    picture = drawn(accuracy_figure(compared), gaps, _ACCURACY_CAPTION, "svg")
+    blocks: list[Block] = [text, verdicts, picture, worst]
+    return Section("Marginal distributions", blocks)
 
 
-def _table(numbers: _Numbers, caption: str = "") -> Table:
-    header, rows = numbers
-    cells = [[cell if isinstance(cell, str) else shown(cell) for cell in row] for row in rows]
-    return Table([_HEADINGS.get(name, name) for name in header], cells, caption)
+def _table(rows: Sequence[Row], caption: str = "") -> Table:
+    cells = [
+        [cell if isinstance(cell, str) else shown(cell) for cell in row.values()] for row in rows
+    ]
+    return Table([_HEADINGS.get(name, name) for name in rows[0]], cells, caption)
 
 
-def figures(comparison: Comparison) -> dict[str, tuple[Figure, str, str]]:
-    """Return figures by name, each with its alternative text and its caption."""
-    costs = "Effective draws per second and per evaluation of the density of each sampler"
-    result = {"efficiency": (_cost_figure(comparison.samplers), costs, _COST_CAPTION)}
-    compared = [s for s in comparison.samplers if s.distance is not None]
-    if compared:
-        largest = (f"{s.sampler} {max(abs(d.z) for d in s.discrepancies):.1f}" for s in compared)
-        gaps = (
-            f"Differences from the reference in standard errors; the largest: {', '.join(largest)}"
-        )
-        distances = (
-            "Energy distance of the joint distribution of each sampler from the reference, and "
-            "those of random splits of their draws"
-        )
-        result["accuracy"] = (_accuracy_figure(compared), gaps, _ACCURACY_CAPTION)
-        result["distance"] = (_distance_figure(compared), distances, _DISTANCE_CAPTION)
-    return result
-
-
-def _cost_figure(samplers: Sequence[SamplerResult]) -> Figure:
-    figure, ((left, right),) = empty_figure(1, 2, 0.35 * len(samplers) + 0.8)
-    rates: list[float] = []
-    for row, result in enumerate(samplers):
-        cost, colour = result.efficiency, _COLOURS.get(result.verdict, _GREY)
-        values = [run.ess_per_second for run in cost.per_run if run.ess_per_second]
-        left.plot(values, [row] * len(values), "o", color=colour, alpha=0.5, markersize=4)
-        if cost.ess_per_second_interval is not None:
-            left.plot(cost.ess_per_second_interval, [row, row], "-", color=colour, linewidth=1.5)
-        rates += values
-    ratios = [result.efficiency.ess_per_evaluation for result in samplers]
-    colours = [_COLOURS.get(result.verdict, _GREY) for result in samplers]
-    right.barh(range(len(samplers)), [value or np.nan for value in ratios], color=colours)
-    for axes, positive, title in (
-        (left, rates, "ESS of the mean per second"),
-        (right, [value for value in ratios if value], "ESS of the mean per evaluation"),
-    ):
-        axes.set_ylim(-0.6, len(samplers) - 0.4)
-        _sampler_axis(axes, samplers)
-        axes.set_xlabel(title)
-        if positive:
-            log_axis(axes, min(positive) / 3, 3 * max(positive))
-    return figure
-
-
-def _accuracy_figure(compared: Sequence[SamplerResult]) -> Figure:
+def accuracy_figure(compared: Iterable[SamplerResult]) -> Figure:
+    """Draw the differences of some samplers from the reference, in Monte-Carlo standard errors."""
     from matplotlib.ticker import NullLocator
 
-    figure, ((axes,),) = empty_figure(1, 1, 0.5 * len(compared) + 1.0)
-    for row, result in enumerate(compared):
+    results = list(compared)
+    figure, ((axes,),) = empty_figure(1, 1, 0.5 * len(results) + 1.0)
+    for row, result in enumerate(results):
         z = np.array([d.z for d in result.discrepancies])
         jitter = np.linspace(-0.3, 0.3, len(z))
         axes.plot(z, row + jitter, ".", color=_COLOURS.get(result.verdict, _GREY), alpha=0.7)
-    limit = float(norm.isf(LEVEL / 4 / len(compared[0].discrepancies)))
+    limit = float(norm.isf(LEVEL / 4 / len(results[0].discrepancies)))
     for edge in (-limit, limit):
         axes.axvline(edge, color=_GREY, linestyle="--", linewidth=1)
-    z_scores = np.abs([d.z for result in compared for d in result.discrepancies])
+    z_scores = np.abs([d.z for result in results for d in result.discrepancies])
     furthest = 1.2 * max(limit, float(z_scores[np.isfinite(z_scores)].max(initial=0)))
     # Linear in the middle and logarithmic beyond, with few labels.
     decades = math.ceil(math.log10(furthest))
@@ -361,30 +283,10 @@ def _accuracy_figure(compared: Sequence[SamplerResult]) -> Figure:
     axes.set_xlim(-furthest, furthest)
     axes.xaxis.set_minor_locator(NullLocator())
     axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
-    _sampler_axis(axes, compared)
+    axes.set_yticks(range(len(results)), [label(result.sampler) for result in results])
+    axes.invert_yaxis()
     axes.set_xlabel("difference from the reference, in Monte-Carlo standard errors")
     return figure
-
-
-def _distance_figure(compared: Sequence[SamplerResult]) -> Figure:
-    figure, ((axes,),) = empty_figure(1, 1, 0.4 * len(compared) + 1.0)
-    values: list[float] = []
-    for row, result in enumerate(compared):
-        assert result.distance is not None  # the caller checked
-        values += [result.distance.value, *result.distance.null]
-        low, high = np.quantile(result.distance.null, (LEVEL / 2, 1 - LEVEL / 2))
-        axes.barh(row, high - low, left=low, height=0.5, color=_GREY, alpha=0.5)
-        axes.plot(result.distance.value, row, "o", color=_COLOURS.get(result.verdict, _GREY))
-    if positive := [value for value in values if value > 0]:
-        log_axis(axes, min(positive) / 1.3, 1.3 * max(positive))
-    _sampler_axis(axes, compared)
-    axes.set_xlabel("energy distance of the joint distributions")
-    return figure
-
-
-def _sampler_axis(axes: Any, samplers: Sequence[SamplerResult]) -> None:
-    axes.set_yticks(range(len(samplers)), [label(result.sampler) for result in samplers])
-    axes.invert_yaxis()
 
 
 def write_comparison(
@@ -395,12 +297,12 @@ def write_comparison(
     made: Mapping[str, str] | None = None,
     command: str = "",
 ) -> list[Path]:
-    """Write `index.html`, `comparison.json`, a CSV file a table, and figure files.
+    """Write `index.html`, `comparison.json`, a CSV file a table, and the figure.
 
     Args:
         comparison: from `compare`.
         folder: created if it does not exist.
-        kind: of the figure files: `png`, `pdf` or `none`.
+        kind: of the figure file: `png`, `pdf` or `none`.
         made: its provenance, for the page.
         command: that reproduces it.
 
@@ -420,10 +322,13 @@ def write_comparison(
     with atomic_writer(written[1]) as file:
         ranks = [asdict(rank) for rank in _ranks(comparison)]
         json.dump({**comparison.as_dict(), "ranking": ranks}, file, indent=1, default=str)
-    for name, (header, rows) in tables(comparison).items():
+    for name, rows in tables(comparison).items():
         written.append(target / f"{name}.csv")
         with atomic_writer(written[-1]) as file:
-            csv.writer(file, lineterminator="\n").writerows([header, *rows])
-    pictures = figures(comparison) if kind != "none" else {}
-    images = {name: figure for name, (figure, *_) in pictures.items()}
-    return [*written, *write_figure_files(images, target, kind)]
+            columns = list(dict.fromkeys(column for row in rows for column in row))
+            writer = csv.DictWriter(file, columns, lineterminator="\n")
+            writer.writeheader()
+            writer.writerows(rows)
+    compared = [s for s in comparison.samplers if s.discrepancies]
+    figures = {"accuracy": accuracy_figure(compared)} if compared and kind != "none" else {}
+    return [*written, *write_figure_files(figures, target, kind)]

@@ -75,34 +75,7 @@ def _freedom(size: float) -> float:
     return max(size / 10, 1.0)
 
 
-@dataclass(frozen=True)
-class BiasBound:
-    """An upper confidence bound of the largest bias of a posterior mean.
-
-    Attributes:
-        value: the bound, in posterior standard deviations of the reference.
-        weight: the one whose bias may be that large.
-        error: Monte-Carlo standard error of its mean, in the same unit.
-        reference_error: that of the reference.
-    """
-
-    value: float
-    weight: str
-    error: float
-    reference_error: float
-
-    def more_draws(self, limit: float) -> float:
-        """Return how many times as many draws lower the bound to a limit, if there is no bias.
-
-        Infinity if the error of the reference alone is too large.
-        """
-        # The observed difference, like its error, is then proportional to 1 / √draws.
-        ratio = self.value**2 / (self.error**2 + self.reference_error**2)
-        left = limit**2 / ratio - self.reference_error**2
-        return self.error**2 / left if left > 0 else np.inf
-
-
-def bias_bound(draws: Draws, reference: Draws) -> BiasBound:
+def bias_bound(draws: Draws, reference: Draws) -> tuple[float, str, tuple[float, float]]:
     """Return a bound that no mean's absolute bias exceeds, with a probability of 95%.
 
     For each weight, the absolute difference of the means plus the one-sided quantile of Student's t
@@ -114,11 +87,15 @@ def bias_bound(draws: Draws, reference: Draws) -> BiasBound:
         draws: of a sampler, with the features of the reference in the same order.
         reference: draws of a long run.
 
+    Returns:
+        the bound, in posterior standard deviations of the reference; the weight whose bias may be
+        that large; and the Monte-Carlo standard errors of its two means, in the same unit.
+
     >>> def draws(seed, count):
     ...     rng = np.random.default_rng(seed)
     ...     return Draws({"weights": rng.normal(size=(4, count, 2))}, ("LM0", "WP0"))
-    >>> few, many = (bias_bound(draws(1, count), draws(2, 5000)) for count in (100, 5000))
-    >>> few.value > 0.1 > many.value
+    >>> few, many = (bias_bound(draws(1, count), draws(2, 5000))[0] for count in (100, 5000))
+    >>> few > 0.1 > many
     True
     """
     bounds = []
@@ -129,8 +106,25 @@ def bias_bound(draws: Draws, reference: Draws) -> BiasBound:
         errors = a.error / sd, b.error / sd
         quantile = float(student.ppf(PROBABILITY, _freedom(min(a.ess, b.ess))))
         value = abs(a.mean - b.mean) / sd + quantile * np.hypot(*errors)
-        bounds.append(BiasBound(float(value), name, *errors))
-    return max(bounds, key=lambda bound: bound.value)
+        bounds.append((float(value), name, errors))
+    return max(bounds, key=lambda bound: bound[0])
+
+
+def more_draws(bound: float, errors: tuple[float, float], limit: float) -> float:
+    """Return how many times as many draws lower a bound to a limit, if there is no bias.
+
+    Args:
+        bound: of the bias.
+        errors: Monte-Carlo standard errors of the sampler and of the reference.
+        limit: in the same unit.
+
+    Returns:
+        infinity if the error of the reference alone is too large.
+    """
+    # The observed difference, like its error, is then proportional to 1 / √draws.
+    error, reference_error = (float(one) ** 2 for one in errors)
+    left = limit**2 / (bound**2 / (error + reference_error)) - reference_error
+    return error / left if left > 0 else np.inf
 
 
 def _unadjusted(draws: Draws, reference: Draws, k: int) -> Iterator[tuple[Discrepancy, float]]:
