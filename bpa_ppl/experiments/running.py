@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from functools import lru_cache, partial
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +15,11 @@ import joblib
 import numpy as np
 
 from bpa_ppl.arrays import Float64
+from bpa_ppl.columns import intern
 from bpa_ppl.decoding import rerank
 from bpa_ppl.diagnostics import check
 from bpa_ppl.errors import DataError
-from bpa_ppl.experiments.decoder import Decoding
-from bpa_ppl.experiments.redecoding import redecode
+from bpa_ppl.experiments.redecoding import DecoderCommand, redecode
 from bpa_ppl.experiments.results import Store, result_row
 from bpa_ppl.experiments.study import (
     SAMPLER,
@@ -277,7 +277,7 @@ def run_cell(study: Study, cell: Cell, method: Method) -> tuple[dict[str, Any], 
     if method.decode_test:
         assert weights is not None  # the method has adapted them
         with _timed(seconds, "decode test"):
-            test = _decoding(study, domain, method, test)(weights)
+            test = decoding(study, domain, method, test, {})(weights)
         counts = {name: statistics(test, by_name(name)).counts for name in study.metrics}
     with _timed(seconds, "rerank"):
         if posterior is None:
@@ -316,19 +316,58 @@ def _tuned(
             return reestimate(adaptation, weights, **options).weights
     # A sentence that was drawn twice is two sentences for the tuner.
     numbered = replace(adaptation, sentence_ids=np.arange(len(adaptation)))
-    decode = _decoding(study, domain, method, numbered)
+    decode = decoding(study, domain, method, numbered, seconds)
+    assert study.decoder is not None  # checked when the study was read
     with _timed(seconds, "tune"):
-        loop = redecode(numbered, weights, decode, iterations=decode.iterations, **options)
-    seconds["decode"] = decode.seconds
-    seconds["tune"] -= decode.seconds
+        loop = redecode(numbered, weights, decode, iterations=study.decoder.iterations, **options)
+    seconds["tune"] -= seconds["decode"]
     return loop.weights
 
 
-def _decoding(study: Study, domain: StudyDomain, method: Method, lists: NBest) -> Decoding:
-    """Return the decoder of the study for the sentences of some lists of a domain."""
-    assert study.decoder is not None  # checked when the study was read
-    prepare = partial(_prepared, size=method.nbest_size, columns=study.columns)
-    return Decoding(study.decoder, lists, domain.adapt.first_id, prepare)
+def decoding(
+    study: Study, domain: StudyDomain, method: Method, lists: NBest, seconds: dict[str, float]
+) -> Callable[[Weights], NBest]:
+    """Return the decoder of a study for the sentences of some lists, each distinct source once.
+
+    Args:
+        study: with a decoder.
+        domain: of the lists.
+        method: that decodes.
+        lists: the sentences, with sources and different ids.
+        seconds: the seconds of the decoder are added to its stage `decode`.
+
+    Returns:
+        a function that returns the new lists, with the ids and the references of the sentences. It
+        raises a DataError if the decoder fails, or its lists do not match the sentences.
+    """
+    decoder = study.decoder
+    assert decoder is not None  # checked when the study was read
+    sources, index = intern(lists.sources or ())
+    files = {"template": decoder.template, "folder": decoder.folder}
+    command = DecoderCommand(decoder.command, read_nbest, sources=tuple(sources), **files)
+    first_id = domain.adapt.first_id
+
+    def decode(weights: Weights) -> NBest:
+        start = time.perf_counter()
+        decoded = command(weights)
+        seconds["decode"] = seconds.get("decode", 0.0) + time.perf_counter() - start
+        decoded = _prepared(decoded, method.nbest_size, study.columns)
+        if set(decoded.feature_names) != set(lists.feature_names):
+            names = f"{', '.join(decoded.feature_names)}, not {', '.join(lists.feature_names)}"
+            problem = f"the decoder's lists have the features {names}: decode with the same model"
+            raise DataError(problem, code="mismatch")
+        numbers = decoded.sentence_ids - first_id
+        if sorted(numbers.tolist()) != list(range(len(sources))):
+            problem = (
+                f"the decoder returned lists for {len(numbers)} sentences, not for the "
+                f"{len(sources)} of its sources with ids from {first_id}"
+            )
+            raise DataError(problem, code="mismatch")
+        decoded = decoded.select(np.argsort(numbers)[index])
+        decoded = replace(decoded, sentence_ids=lists.sentence_ids)
+        return decoded.with_sentences_of(lists)
+
+    return decode
 
 
 @lru_cache(1)

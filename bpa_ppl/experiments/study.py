@@ -22,7 +22,6 @@ from msgspec import Meta
 from bpa_ppl.arrays import Int64
 from bpa_ppl.component import Component, Count, CountOrNone, Positive
 from bpa_ppl.errors import DataError, UsageError, checked_seed, one_of, quoted, require
-from bpa_ppl.experiments.decoder import Decoder
 from bpa_ppl.formats.streams import read_text
 from bpa_ppl.options import DERIVATIONS, PRESETS
 from bpa_ppl.quality.base import reported_metrics, text_metrics
@@ -280,6 +279,32 @@ class Sweep(_Table, frozen=True):
     sizes: tuple[_Size, ...]
 
 
+class Decoder(_Table, frozen=True):
+    """A command that decodes sentences.
+
+    Attributes:
+        command: a shell command with `{weights}`, `{sources}` and `{nbest}` for the names of files.
+        template: a moses.ini file to copy, with the new weights filled in.
+        iterations: the maximum number of decodings in the loop of a tuner.
+        folder: where it runs: that of the study.
+
+    Raises:
+        UsageError: if the command lacks the name of a file.
+    """
+
+    command: str
+    template: Path | None = None
+    iterations: Count = 25
+    folder: Path = Path()
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for placeholder in ("{weights}", "{sources}", "{nbest}"):
+            if placeholder not in self.command:
+                problem = f"the command has no {placeholder}: write it for that file's name"
+                raise UsageError(problem, code="missing")
+
+
 @dataclass(frozen=True)
 class Study:
     """Everything that the results of a study depend on.
@@ -346,12 +371,6 @@ class _DomainTable(_Table, frozen=True):
     first_id: int = 0
 
 
-class _DecoderTable(_Table, frozen=True):
-    command: str
-    template: Path | None = None
-    iterations: Count = 25
-
-
 class _StudyTable(_Table, frozen=True):
     sizes: Annotated[tuple[_Size, ...], Meta(min_length=1)]
     methods: Annotated[tuple[str, ...], Meta(min_length=1)]
@@ -362,7 +381,7 @@ class _StudyTable(_Table, frozen=True):
     columns: tuple[_Name, ...] = ()
     categorical: tuple[str, ...] = ()
     development: ListFiles | None = None
-    decoder: _DecoderTable | None = None
+    decoder: Decoder | None = None
     variants: dict[_Name, dict[str, Any]] = {}
     sweeps: dict[_Name, Sweep] = {}
 
@@ -482,9 +501,7 @@ def read_study(path: str | Path) -> Study:
             _check_sweep(sweep, methods)
     decoder = None
     if table.decoder is not None:
-        with _located(path, "decoder"):
-            of = table.decoder
-            decoder = Decoder(of.command, folder.resolve(), of.template, of.iterations)
+        decoder = msgspec.structs.replace(table.decoder, folder=folder.resolve())
     with _located(path, ""):
         study = Study(
             domains=tuple(domains),

@@ -13,7 +13,7 @@ import numpy as np
 
 from bpa_ppl.decoding import rerank
 from bpa_ppl.diagnostics.checks import check
-from bpa_ppl.diagnostics.pages.figures import empty_figure, log_axis, write_figure
+from bpa_ppl.diagnostics.pages.figures import empty_figure, write_figure
 from bpa_ppl.diagnostics.pages.page import Outcome, Table
 from bpa_ppl.errors import SEEDS, UsageError, checked_seed
 from bpa_ppl.experiments.estimates import largest_r_hat, smallest_ess
@@ -40,81 +40,63 @@ _LINES = 8  # in a panel of the figure
 
 
 @dataclass(frozen=True)
-class SweepRow:
-    """The runs with one combination of settings: the mean over runs, and the standard deviation.
-
-    Attributes:
-        settings: the values that were varied.
-        runs: of each quantity its value in each run: `R-hat` (the largest), `acceptance`, `ESS`
-            (the smallest bulk ESS, of weighted draws Kish's), `passed` (1 if the check passes), and
-            scores of the test lists, such as `TER`, `BLEU` and `length`. A quantity that the
-            sampler does not have is left out.
-    """
-
-    settings: dict[str, Any]
-    runs: dict[str, tuple[float, ...]]
-
-    def mean(self, quantity: str) -> float:
-        """Return the mean over runs, NaN if it is unknown."""
-        return float(np.mean(self.runs.get(quantity, (np.nan,))))
-
-    def sd(self, quantity: str) -> float:
-        """Return the standard deviation over runs, NaN with a single run or an infinite value."""
-        values = self.runs.get(quantity, ())
-        known = len(values) > 1 and np.isfinite(values).all()
-        return float(np.std(values, ddof=1)) if known else np.nan
-
-
-@dataclass(frozen=True)
 class SweepResult(Outcome):
-    """The results of a sampler over a grid of its settings.
+    """The runs of a sampler over a grid of its settings.
 
     Attributes:
         sampler: its name.
-        rows: one for each combination, the last setting varying fastest.
+        varied: the names of the settings that were varied.
+        runs: a row for each run: the values of the settings, the number of the `run`, and what it
+            has of `R-hat` (the largest), `acceptance`, `ESS` (the smallest bulk ESS, of weighted
+            draws Kish's), `passed` (1 if the check passes), and scores of the test lists, such as
+            `TER`, `BLEU` and `length`. The last setting varies fastest.
     """
 
     sampler: str
-    rows: tuple[SweepRow, ...]
+    varied: tuple[str, ...]
+    runs: tuple[dict[str, float], ...]
 
     @property
     def passed(self) -> bool:
         """Whether any setting passes the check in every run."""
-        return any(row.mean("passed") == 1 for row in self.rows)
-
-    @property
-    def varied(self) -> list[str]:
-        """The names of the settings that were varied."""
-        return list(self.rows[0].settings)
+        return any(min(values["passed"]) == 1 for _, values in self.combinations())
 
     @property
     def quantities(self) -> list[str]:
         """The names of the results."""
-        return list(dict.fromkeys(name for row in self.rows for name in row.runs))
+        known = dict.fromkeys(name for row in self.runs for name in row)
+        return [name for name in known if name not in (*self.varied, "run")]
 
-    def table(self) -> Table:
+    def combinations(self) -> list[tuple[dict[str, float], dict[str, list[float]]]]:
+        """Return the settings of each combination, and the values of each quantity over runs."""
+        groups: dict[tuple[float, ...], dict[str, list[float]]] = {}
+        for row in self.runs:
+            group = groups.setdefault(tuple(row[name] for name in self.varied), {})
+            for name in self.quantities:
+                if name in row:
+                    group.setdefault(name, []).append(row[name])
+        return [(dict(zip(self.varied, k, strict=True)), group) for k, group in groups.items()]
+
+    def _shown(self) -> tuple[str, Table, list[str]]:
         """Return a row for each combination of settings: means ± standard deviations of runs."""
 
-        def cell(row: SweepRow, name: str) -> str:
-            if name not in row.runs:
+        def cell(values: Sequence[float], name: str) -> str:
+            if not values:
                 return "–"
             if name == "passed":
-                return f"{int(sum(row.runs[name]))} of {len(row.runs[name])}"
-            sd = row.sd(name)
-            return f"{row.mean(name):.4g}" + ("" if np.isnan(sd) else f" ± {sd:.2g}")
+                return f"{int(sum(values))} of {len(values)}"
+            spread = f" ± {deviation:.2g}" if (deviation := _deviation(values)) is not None else ""
+            return f"{np.mean(values):.4g}{spread}"
 
         rows = [
             [
-                *(f"{value:g}" for value in row.settings.values()),
-                *(cell(row, name) for name in self.quantities),
+                *(f"{value:g}" for value in settings.values()),
+                *(cell(values.get(name, ()), name) for name in self.quantities),
             ]
-            for row in self.rows
+            for settings, values in self.combinations()
         ]
         caption = "Means ± standard deviations over runs; passed: runs that pass `bpa check`."
-        return Table([*self.varied, *self.quantities], rows, caption)
-
-    def _shown(self) -> tuple[str, Table, list[str]]:
-        return self.sampler, self.table(), []
+        return self.sampler, Table([*self.varied, *self.quantities], rows, caption), []
 
     def figure(self) -> Figure:
         """Draw each quantity over the first setting, a line for each value of the others."""
@@ -123,23 +105,30 @@ class SweepResult(Outcome):
         for axes in grid.flat[len(shown) :]:
             axes.remove()
         first, *others = self.varied
-        lines: dict[tuple[Any, ...], list[SweepRow]] = {}
-        for row in self.rows:
-            lines.setdefault(tuple(row.settings[name] for name in others), []).append(row)
+        lines: dict[str, list[tuple[float, dict[str, list[float]]]]] = {}
+        for settings, values in self.combinations():
+            text = ", ".join(f"{name}={settings[name]:g}" for name in others)
+            lines.setdefault(text, []).append((settings[first], values))
+        x = np.array([row[first] for row in self.runs])
         for axes, name in zip(grid.flat, shown, strict=False):
-            for values, rows in list(lines.items())[:_LINES]:
-                label = ", ".join(f"{n}={v:g}" for n, v in zip(others, values, strict=True))
-                x = [row.settings[first] for row in rows]
-                sd = np.nan_to_num([row.sd(name) for row in rows])
-                y = [row.mean(name) for row in rows]
-                axes.errorbar(x, y, sd, marker="o", markersize=4, label=label)
-            x = [row.settings[first] for row in self.rows]
-            if min(x) > 0 and max(x) / min(x) >= _LOG_RATIO:
-                log_axis(axes, min(x) / 1.3, max(x) * 1.3)
+            for text, points in list(lines.items())[:_LINES]:
+                columns = [(at, v[name]) for at, v in points if name in v]
+                means = [np.mean(v) for _, v in columns]
+                deviations = [_deviation(v) or 0.0 for _, v in columns]
+                at = [position for position, _ in columns]
+                axes.errorbar(at, means, deviations, marker="o", markersize=4, label=text)
+            if x.min() > 0 and x.max() / x.min() >= _LOG_RATIO:
+                axes.set_xscale("log")
             axes.set(xlabel=first, ylabel=name)
         if others:
             grid.flat[0].legend(fontsize="small")
         return figure
+
+
+def _deviation(values: Sequence[float]) -> float | None:
+    """Return the standard deviation; None with a single value or an infinite one."""
+    known = len(values) > 1 and np.isfinite(values).all()
+    return float(np.std(values, ddof=1)) if known else None
 
 
 def sweep(
@@ -190,8 +179,8 @@ def sweep(
     ... )
     >>> grid = {"draws": [10, 100], "warmup": [0, 50]}
     >>> result = sweep(lists, {"Errors": 0.5}, "rwm", grid, runs=2, test=lists)
-    >>> len(result.rows), result.quantities
-    (4, ['R-hat', 'acceptance', 'ESS', 'passed', 'TER', 'BLEU', 'length'])
+    >>> len(result.runs), result.quantities
+    (8, ['R-hat', 'acceptance', 'ESS', 'passed', 'TER', 'BLEU', 'length'])
     """
     seed = checked_seed(seed)
     if not values or runs < 1 or not all(len(column) for column in values.values()):
@@ -208,13 +197,12 @@ def sweep(
     for combination in grid:  # find mistakes before the long work
         SAMPLERS.resolve(sampler, {**(settings or {}), **combination})
     goal = gain_of(AdaptOptions(metric=metric), nbest, weights)
-    rows: list[SweepRow] = []
+    rows: list[dict[str, float]] = []
     with reporter(progress, "sweep") as report:
         for combination in grid:
-            results: list[dict[str, float]] = []
             for run in range(runs):
                 text = ", ".join(f"{name}={value:g}" for name, value in combination.items())
-                report(len(rows) * runs + run, len(grid) * runs, text)
+                report(len(rows), len(grid) * runs, text)
                 adapting = AdaptOptions(
                     sampler=sampler,
                     settings={**(settings or {}), **combination},
@@ -222,10 +210,9 @@ def sweep(
                     metric=goal,
                     **options,
                 )
-                results.append(_results(adapt_draws(nbest, weights, adapting), test, goal))
-            columns = {name: tuple(one[name] for one in results) for name in results[0]}
-            rows.append(SweepRow(combination, columns))
-    return SweepResult(sampler, tuple(rows))
+                found = _results(adapt_draws(nbest, weights, adapting), test, goal)
+                rows.append({**combination, "run": run, **found})
+    return SweepResult(sampler, tuple(values), tuple(rows))
 
 
 def _results(draws: Draws, test: NBest | None, metric: Metric) -> dict[str, float]:
@@ -257,14 +244,10 @@ def write_sweep(sweep: SweepResult, folder: Path, kind: str = "png") -> list[Pat
     make_folder(folder)
     paths = [folder / "sweep.csv"]
     with atomic_writer(paths[0]) as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow([*sweep.varied, "run", *sweep.quantities])
-        for row in sweep.rows:
-            for run in range(len(row.runs["ESS"])):
-                found = [
-                    row.runs[name][run] if name in row.runs else "" for name in sweep.quantities
-                ]
-                writer.writerow([*row.settings.values(), run, *found])
+        columns = [*sweep.varied, "run", *sweep.quantities]
+        writer = csv.DictWriter(file, columns, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(sweep.runs)
     if kind != "none":
         paths.append(folder / f"sweep.{kind}")
         write_figure(sweep.figure(), paths[1])

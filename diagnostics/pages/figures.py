@@ -44,27 +44,6 @@ def label(name: str) -> str:
     return short.replace("$", r"\$")
 
 
-def log_axis(axes: Any, low: float, high: float) -> None:
-    """Make an x axis logarithmic, with a few round tick labels that do not overlap.
-
-    Args:
-        axes: of matplotlib.
-        low: the left limit, above 0.
-        high: the right limit.
-    """
-    from matplotlib import ticker
-
-    axes.set_xscale("log")
-    axes.set_xlim(low, high)
-    ratio = high / low
-    subs = (1.0, 2.0, 5.0) if ratio < 20 else (1.0, 3.0) if ratio < 100 else (1.0,)
-    nearly_linear = ticker.MaxNLocator(3)
-    locator = ticker.LogLocator(subs=subs, numticks=6) if ratio >= 5 else nearly_linear
-    axes.xaxis.set_major_locator(locator)
-    axes.xaxis.set_major_formatter("{x:g}")
-    axes.xaxis.set_minor_locator(ticker.NullLocator())
-
-
 def save(figure: Figure, file: Any, kind: str, dpi: int) -> None:
     """Save a figure; the same figure always gives the same bytes.
 

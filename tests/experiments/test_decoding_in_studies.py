@@ -10,6 +10,7 @@ from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import pytest
 from raising import raises
@@ -18,9 +19,8 @@ from small_demo import write_small_demo
 import bpa_ppl
 from bpa_ppl import DataError, NBest, UsageError, Weights, corpus_score
 from bpa_ppl.experiments import read_study, redecode, run_study
-from bpa_ppl.experiments.decoder import Decoder, Decoding
 from bpa_ppl.experiments.results import read_results
-from bpa_ppl.experiments.running import material
+from bpa_ppl.experiments.running import decoding, material
 from bpa_ppl.experiments.study import Cell, Study, draw_sentences, named_methods, seed_of
 from bpa_ppl.models import Oracle
 from bpa_ppl.options import PRESETS, AdaptOptions
@@ -139,18 +139,16 @@ def test_a_tuner_decodes_in_a_loop_and_the_test_sentences_are_decoded(study_file
 
 def test_each_distinct_source_is_decoded_once(study_file: Path) -> None:
     study = read_study(study_file)
-    data, decoder = material(study, study.domains[0]), study.decoder
-    assert decoder is not None
+    data, seconds = material(study, study.domains[0]), dict[str, float]()
     assert data.weights is not None
     lists = replace(data.adapt.select([3, 1, 3]), sentence_ids=np.array([7, 8, 9]))
-    decoding = Decoding(decoder, lists)
-    again = decoding(data.weights)
+    again = decoding(study, study.domains[0], study.methods[1], lists, seconds)(data.weights)
     assert again.sentence_ids.tolist() == [7, 8, 9]
     assert again.texts(0) == again.texts(2) != again.texts(1)
     assert again.references == lists.references
     written = (study_file.parent / "decoded").read_text("utf-8").splitlines()
     assert written == list(dict.fromkeys(lists.sources or ()))
-    assert decoding.seconds > 0
+    assert seconds["decode"] > 0
 
 
 @pytest.mark.parametrize(
@@ -164,11 +162,13 @@ def test_lists_of_another_text_or_model_are_refused(
     study_file: Path, command: str, named: str
 ) -> None:
     study = read_study(study_file)
-    lists = material(study, study.domains[0])
-    decoding = Decoding(Decoder(command, study_file.parent), lists.adapt.select([1, 2]))
-    assert lists.weights is not None
+    assert study.decoder is not None
+    study = replace(study, decoder=msgspec.structs.replace(study.decoder, command=command))
+    data, domain = material(study, study.domains[0]), study.domains[0]
+    assert data.weights is not None
+    decode = decoding(study, domain, study.methods[1], data.adapt.select([1, 2]), {})
     with raises(DataError, "mismatch", match=named):
-        decoding(lists.weights)
+        decode(data.weights)
 
 
 @pytest.mark.parametrize(
@@ -203,9 +203,9 @@ def test_a_sentence_to_be_decoded_needs_a_source(study_file: Path) -> None:
     study = edited(study_file, ('adapt_sources = "src"\n', ""))
     with raises(DataError, "no-data", match="adapt_sources"):
         run_study(study, study_file.parent / "results")
+    domain, method = study.domains[0], study.methods[1]
     with raises(UsageError, "missing", parameter="sources"):
-        assert study.decoder is not None
-        Decoding(study.decoder, material(study, study.domains[0]).adapt)
+        decoding(study, domain, method, material(study, domain).adapt, {})
 
 
 DEVELOPMENT = '[development]\nnbest = "dev"\nreferences = ["ref"]\n[decoder]'
