@@ -143,10 +143,9 @@ class Table:
     def row(self, name: str, *cells: str | float) -> None:
         """Print a row; floats get two decimals."""
         texts = [f"{cell:.2f}" if isinstance(cell, float) else str(cell) for cell in cells]
-        cells = zip(texts, self._widths, strict=False)
-        aligned = (f" {text:>{width}} |" for text, width in cells)
-        title = name.replace("|", "\\|")
-        print(f"| {title:<44} |" + "".join(aligned), flush=True)
+        name, *texts = (text.replace("|", "\\|") for text in (name, *texts))
+        aligned = (f" {text:>{width}} |" for text, width in zip(texts, self._widths, strict=False))
+        print(f"| {name:<44} |" + "".join(aligned), flush=True)
 
 
 class ScoreTable(Table):
