@@ -77,7 +77,7 @@ def main() -> None:
     command = " ".join(["python", f"tests/benchmarks/{script.name}", *options])
     versions = ", ".join(f"{name} {version(name)}" for name in PACKAGES)
     content = (
-        f"# {title.rstrip('.')}\n\n{description.strip()}\n\n"
+        f"# {title.rstrip('.')}\n\n{description.strip(chr(10))}\n\n"
         f"Printed by `{command}` on {date.today()}, in {minutes:.0f} minutes, with\n{versions}.\n"
         f"[How to read the tables](../results.md#how-to-read-the-tables).\n\n"
         f"{in_markdown(output)}\n"
