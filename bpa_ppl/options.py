@@ -274,12 +274,12 @@ class UpdateOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class RerankOptions:
-    """How translations are chosen: the keyword arguments of `rerank`.
+    """How candidates are chosen: the keyword arguments of `rerank`.
 
     Args:
         rule: `predictive` (Eq. 11 for weighted samples, Eq. 13 for Markov chains), `viterbi`
-            (the best pair of weights and translation), `map` or `mean` (one weight vector), `mbr`
-            (the translation with the highest expected gain), or a rule with its settings. None
+            (the best pair of weights and candidate), `map` or `mean` (one weight vector), `mbr`
+            (the candidate with the highest expected gain), or a rule with its settings. None
             takes what the posterior records, else `predictive`: `adapt` records `mean` where there
             were no canonical weights.
         derivations: How equal strings are scored: `separate`, each derivation separately, as

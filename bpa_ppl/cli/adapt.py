@@ -29,7 +29,7 @@ def adapt(
     extra: shared.Extra = shared.Extra(),
     options: shared.AdaptFlags | None = None,
 ) -> None:
-    """Adapt the weights to a few sentences with references or judgements.
+    """Adapt the weights to a few lists with judgements or references.
 
     Args:
         output: Posterior file (NetCDF).

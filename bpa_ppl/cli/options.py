@@ -230,7 +230,7 @@ References = Annotated[
     list[Path] | None,
     Parameter(
         alias="-r",
-        help="Reference translations, one per line; or of some sentences, as `id<TAB>text`.",
+        help="References, one per line; or of some sentences, as `id<TAB>text`.",
     ),
 ]
 Sources = Annotated[Path | None, Parameter(alias="-s", help="Source sentences, one per line.")]

@@ -109,7 +109,7 @@ def rerank(
 
     Args:
         posterior: Posterior (NetCDF) from `bpa adapt`.
-        output: Translations, one per line; - for stdout.
+        output: Chosen texts, one per line; - for stdout.
         details: Also write choices, probabilities and expected scores: JSON lines if the name ends
             in .jsonl, else tab-separated.
         probabilities: Also write the probability of every candidate, as JSON lines.

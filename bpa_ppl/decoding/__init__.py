@@ -1,4 +1,4 @@
-"""Decision rules: from a posterior over weights to one translation a sentence."""
+"""Decision rules: from a posterior over weights to one choice from each list."""
 
 from bpa_ppl.decoding.active_learning import SentenceRanking, next_sentences
 from bpa_ppl.decoding.confidence import Confidence, Expected

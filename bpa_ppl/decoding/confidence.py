@@ -13,7 +13,7 @@ from bpa_ppl.nbest import NBest
 from bpa_ppl.quality.column import column_of
 from bpa_ppl.quality.pairs import Edited, most_probable, pairs_of
 
-# Translations that are less probable are left out: too few to matter, too many to be compared.
+# Texts that are less probable are left out: too few to matter, too many to be compared.
 _NEGLIGIBLE = 1e-6
 _NORMAL = 1.959963984540054  # half the width of a 95% interval, in standard deviations
 

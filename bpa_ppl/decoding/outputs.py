@@ -1,4 +1,4 @@
-"""Outputs of reranking: files of translations and details, corpus scores, and their summary."""
+"""Outputs of reranking: files of choices and details, corpus scores, and their summary."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def scoreboard(result: Reranked, metrics: tuple[str, ...] = ("ter", "bleu")) -> 
 
 
 def write_texts(result: Reranked, path: str | Path) -> None:
-    """Write the translations, one a line, in the order of the lists; `-` is standard output.
+    """Write the chosen texts, one per line, in the order of the lists; `-` is standard output.
 
     >>> import numpy as np
     >>> from pathlib import Path
@@ -93,19 +93,18 @@ def write_texts(result: Reranked, path: str | Path) -> None:
 
 
 def text_rows(result: Reranked) -> Iterator[str]:
-    """Yield the translations as lines; a line break inside one becomes a space, with a warning."""
+    """Yield the chosen texts as lines; a line break inside one becomes a space, with a warning."""
     lines = [_one_line(text) for text in result.texts]
     if lines != list(result.texts):
         warn_user(
-            "a translation with a line break is written as one line, so that lines stay those "
-            "of the sentences"
+            "a text with a line break is written as one line, so that there is one line per list"
         )
     for line in lines:
         yield f"{line}\n"
 
 
 def write_details(result: Reranked, path: str | Path) -> None:
-    """Write the choices, their probabilities and both translations of each sentence.
+    """Write the choices, their probabilities and both texts of each list.
 
     If what is expected was computed, further columns follow: the probability that the rule's choice
     is better than the canonical first-best, that it is worse, and the expected score of both in the
@@ -294,7 +293,7 @@ class Summary:
 
     Attributes:
         sentences: how many there were.
-        changed: how many translations differ from the canonical first-best.
+        changed: how many choices differ from the canonical first-best.
         scores: the corpus scores, that by the criterion of the posterior first; None
             where the lists had neither it nor references.
         expected: the TER that is expected of the choices, where it was computed and TER is the
@@ -328,11 +327,11 @@ def rerank_to(
     Args:
         nbest: as for `rerank`.
         posterior: as for `rerank`.
-        output: the translations, one a line; `-` is the standard output.
+        output: the chosen texts, one per line; `-` is the standard output.
         details: a table, see `write_details`, with what is expected of each choice.
         probabilities: JSON lines with the probability of every candidate: see
             `Predictions.json_lines`.
-        aligned: aligns the translations with the lines of the source; None writes one line a list,
+        aligned: aligns the choices with the lines of the source; None writes one line a list,
             as they come.
         options: as for `rerank`, in one object.
 
@@ -346,8 +345,8 @@ def rerank_to(
     >>> lists = NBest.from_lists([["a", "b"], ["c"]], [[[0.0], [1.0]], [[0.0]]], ["LM0"])
     >>> draws = Draws({"weights": np.ones((1, 4, 1))}, ("LM0",))
     >>> options = RerankOptions(unchecked=True)
-    >>> summary = rerank_to(lists, draws, "translations.txt", options=options)
-    >>> summary.sentences, Path("translations.txt").read_text()
+    >>> summary = rerank_to(lists, draws, "chosen.txt", options=options)
+    >>> summary.sentences, Path("chosen.txt").read_text()
     (2, 'b\nc\n')
     """
     options = options or RerankOptions()
@@ -382,7 +381,7 @@ class Tally:
     def __init__(self, draws: Draws):
         self.sentences = self.changed = 0
         self._draws = draws
-        #: The summed counts of the canonical and of the chosen translations.
+        #: The summed counts of the canonical and of the new choices.
         self._sums: dict[Metric, tuple[Float64, Float64]] = {}
         self._numbers: set[int] = set()  # of references
         self._expected: Float64 | None = None

@@ -1,4 +1,4 @@
-"""Reranker and rerank: choose a translation from each n-best list with a checked posterior."""
+"""Reranker and rerank: choose from each n-best list with a checked posterior."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Reranked:
         probability: (S,) its predictive probability, of the derivation or of the string.
         canonical: (S,) position of the first-best under the canonical weights.
         canonical_probability: (S,) the predictive probability of that one.
-        texts: the chosen translations.
+        texts: the chosen texts.
         canonical_texts: those of the canonical weights.
         references: the references of each sentence, as far as the lists have them.
         confidence: what is expected of the choices, if it was computed.
@@ -82,7 +82,7 @@ class Reranked:
 
     @property
     def changed(self) -> np.ndarray:
-        """(S,) bool: whether the translation differs from the canonical first-best."""
+        """(S,) bool: whether the choice differs from the canonical first-best."""
         pairs = zip(self.texts, self.canonical_texts, strict=True)
         return np.array([choice != canonical for choice, canonical in pairs], dtype=bool)
 
@@ -189,7 +189,7 @@ class Reranker:
         return f"Reranker({len(self.draws.flat)} draws of {weights}, {rule})"
 
     def __call__(self, nbest: NBest | Iterable[NBest]) -> Reranked:
-        """Choose a translation from each list, as `rerank` does.
+        """Choose from each list, as `rerank` does.
 
         Args:
             nbest: lists, or a stream of them (`iter_nbest`), of which few are in memory at a time.
@@ -422,7 +422,7 @@ def reranker_with(posterior: Posterior | str | Path, options: RerankOptions) -> 
 def rerank(
     nbest: NBest | Iterable[NBest], posterior: Posterior, options: RerankOptions
 ) -> Reranked:
-    """Choose a translation from each list by the posterior.
+    """Choose from each list by the posterior.
 
     For many calls with one posterior, a `Reranker` checks it only once.
 

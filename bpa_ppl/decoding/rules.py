@@ -1,4 +1,4 @@
-"""Decision rules: how the draws of a posterior decide on a translation."""
+"""Decision rules: how the draws of a posterior decide on a choice."""
 
 from __future__ import annotations
 
@@ -227,7 +227,7 @@ class Mbr(Predictive, frozen=True):
     gain is the score of a sentence with e' as its reference: BLEU, chrF, minus TER, WER or CER. The
     choice is that of scoring every pair; bounds leave out what cannot change it.
 
-    Of equally good translations the more probable is chosen, in its most probable derivation.
+    Of equally good texts the more probable is chosen, in its most probable derivation.
 
     Args:
         gain: `ter`, `bleu`, `chrf`, `wer` or `cer`.
@@ -273,7 +273,7 @@ class Mean(Rule, frozen=True):
 
 
 class Viterbi(Rule, frozen=True):
-    """max_λ of log p(A|λ) p(λ|T) p(e|f,λ): the single best pair of weights and translation.
+    """max_λ of log p(A|λ) p(λ|T) p(e|f,λ): the single best pair of weights and candidate.
 
     For a weighted sample the likelihoods have its exponent 1/δ, as they do in Eq. 11.
     """
