@@ -141,8 +141,6 @@ def rerank(
         shared.echo_status(changed, quiet)
     if summary.baselines is not None:
         print(f"\n{summary.baselines}\n{summary.baselines.summary}", file=file)
-    if summary.expected is not None:
-        shared.echo_status(f"expected TER (within-list oracle): {summary.expected}", quiet)
 
 
 def weights(

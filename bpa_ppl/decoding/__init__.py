@@ -1,7 +1,7 @@
 """Decision rules: from a posterior over weights to one choice from each list."""
 
 from bpa_ppl.decoding.active_learning import SentenceRanking, next_sentences
-from bpa_ppl.decoding.confidence import Confidence, Expected
+from bpa_ppl.decoding.confidence import Confidence
 from bpa_ppl.decoding.outputs import (
     GAPS,
     AlignedWriter,
@@ -22,7 +22,6 @@ __all__ = [
     "AlignedWriter",
     "Candidate",
     "Confidence",
-    "Expected",
     "Predictions",
     "RerankOptions",
     "Reranked",

@@ -6,7 +6,6 @@ import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from functools import cached_property
 from numbers import Integral
 from typing import Any, NamedTuple
 
@@ -24,7 +23,6 @@ from bpa_ppl.registry import RULES
 _CHUNK = 16  # lists per call in a thread
 _THREADS = 8  # at most
 _SMALL = 1_000_000  # candidates times draws up to which threads take longer than they save
-_SPREAD = 64  # draws that the spread of an expectation is computed from
 #: Draws that rules which average use by default, moved to the mean and covariance of all.
 FEW_DRAWS = 800
 
@@ -107,11 +105,6 @@ class Decider:
         """Whether the texts of lists matter, beyond which ones are equal."""
         return self.rule.needs_texts or self.confidence
 
-    @cached_property
-    def _some(self) -> AlignedDraws:
-        """Some of the draws, each as often as its share is of them."""
-        return self.draws.thinned(_SPREAD)
-
     def stripped(self, lists: NBest) -> NBest:
         """Return lists with no more than the decider uses, to be sent to a worker process."""
         kept = {*lists.extras, *lists.sentence_extras} - {self.column}
@@ -184,9 +177,7 @@ class Decider:
     def _confidence(self, lists: NBest, p: Float64, choice: Int64, canonical: Int64) -> Confidence:
         gain = self.rule.criterion or self.metric or "chrf"
         chosen = np.column_stack([choice, canonical])
-        return confidence_in(
-            lists, p, self._some, chosen, gain=gain, metric=self.metric, column=self.column
-        )
+        return confidence_in(lists, p, chosen, gain=gain, metric=self.metric, column=self.column)
 
 
 def joined(column: Sequence[Any]) -> Any:

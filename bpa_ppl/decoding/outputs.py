@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bpa_ppl.arrays import Float64, Int64
-from bpa_ppl.decoding.confidence import Confidence, Expected, expected
+from bpa_ppl.decoding.confidence import Confidence
 from bpa_ppl.decoding.reranking import Reranked, RerankedPart, reranker_with
 from bpa_ppl.diagnostics.baselines.comparing import (
     criterion,
@@ -296,8 +296,6 @@ class Summary:
         changed: how many choices differ from the canonical first-best.
         scores: the corpus scores, that by the criterion of the posterior first; None
             where the lists had neither it nor references.
-        expected: the TER that is expected of the choices, where it was computed and TER is the
-            criterion of the posterior.
         baselines: the comparison with simple baselines, where the posterior records those of its
             adaptation sentences, and all lists have what a gain needs.
     """
@@ -305,7 +303,6 @@ class Summary:
     sentences: int
     changed: int
     scores: Scoreboard | None
-    expected: Expected | None = None
     baselines: BaselineComparison | None = None
 
 
@@ -384,7 +381,6 @@ class Tally:
         #: The summed counts of the canonical and of the new choices.
         self._sums: dict[Metric, tuple[Float64, Float64]] = {}
         self._numbers: set[int] = set()  # of references
-        self._expected: Float64 | None = None
         self._goal: Metric | None = None
         recorded = recorded_comparison(draws)
         self._baselines = None if recorded is None else recorded.baselines
@@ -405,9 +401,6 @@ class Tally:
         self.sentences += len(lists)
         self.changed += int(choices.changed.sum())
         self._numbers |= {len(refs) for refs in lists.references or ((),)}
-        if choices.confidence is not None and choices.confidence.metric == "ter":
-            total = 0.0 if self._expected is None else self._expected
-            self._expected = np.asarray(total + choices.confidence.sums)
         if self._goal is None or goal is None:
             self._baselines = None
         if self._baselines is not None and self._goal is not None:
@@ -435,12 +428,11 @@ class Tally:
                 strict=True,
             )
             scores = Scoreboard(before, after, self.changed, self.sentences, self._titles)
-        edits = None if self._expected is None else expected(self._expected)
         baselines = None
         if self._baselines is not None and self._goal is not None and self._gains:
             unit, rows = name_of_gain(self._goal), rows_of(self._gains)
             baselines = BaselineComparison(rows, self._baselines, unit, unjudged=self._unjudged)
-        return Summary(self.sentences, self.changed, scores, edits, baselines)
+        return Summary(self.sentences, self.changed, scores, baselines)
 
     def _score(self, metric: Metric, sums: Float64) -> Score:
         # A signature contains only the number of references.

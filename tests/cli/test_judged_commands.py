@@ -213,8 +213,7 @@ def test_columns_that_are_features_are_chosen_and_recorded(mqm: list[dict[str, A
 
 def test_details_have_the_ids_of_the_user(mqm: list[dict[str, Any]]) -> None:
     succeed(*MQM, "--sampler", "map")
-    done = succeed(*RERANK, "--details", "details.tsv")
-    assert "expected TER" not in done.err  # texts cannot be compared by a human score
+    succeed(*RERANK, "--details", "details.tsv")
     header, *rows = [line.split("\t") for line in Path("details.tsv").read_text().splitlines()]
     assert header[-3:] == ["better", "worse", "expected_mqm"]
     succeed(*RERANK, "--details", "details.jsonl.gz")

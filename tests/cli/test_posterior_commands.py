@@ -99,8 +99,7 @@ def test_probabilities_of_all_candidates(folder: Path) -> None:
 
 
 def test_details_have_expectations(folder: Path) -> None:
-    done = succeed(*RERANK, "-o", "out", "--details", "details")
-    assert "expected TER (within-list oracle): " in done.err
+    succeed(*RERANK, "-o", "out", "--details", "details")
     header, *rows = [row.split("\t") for row in Path("details").read_text("utf-8").splitlines()]
     better, changed = header.index("better"), header.index("changed")
     assert all(float(row[better]) > 0 for row in rows if row[changed] == "1")

@@ -21,7 +21,7 @@ from bpa_ppl.quality.ter import ter_edits
 
 NAMES = ("LM0", "WP0")
 WORDS = ("the", "a", "cat", "dog", "sat", "on", "mat")
-DRAWS = 64  # the number of draws that the spread is computed from
+DRAWS = 64
 UNCHECKED = RerankOptions(unchecked=True)
 
 
@@ -85,7 +85,6 @@ def test_better_is_by_the_criterion_of_the_posterior(
         )
         assert result.confidence.better[s] == pytest.approx(p @ (new > old + 1e-9), abs=2e-5)
         assert result.confidence.worse[s] == pytest.approx(p @ (new < old - 1e-9), abs=2e-5)
-    assert np.isnan(result.confidence.edits).all()
 
 
 @pytest.mark.parametrize("rule", ["predictive", "chrf"])
@@ -103,46 +102,12 @@ def test_expectations_agree_with_loops(
         reference_expectations(lists, result, s, p, rule) for s, p in enumerate(predicted)
     ]
     table = np.array(expectations).T
-    ours = (actual.better, actual.worse, actual.edits, actual.canonical_edits, actual.length)
+    ours = actual.better, actual.worse, actual.score, actual.canonical_score
+    table = [*table[:2], *(100 * edits / table[4] for edits in table[2:4])]
     for actual_values, expected_values in zip(ours, table, strict=True):
-        np.testing.assert_allclose(actual_values, expected_values, atol=2e-5)
-    np.testing.assert_allclose(actual.ter, 100 * table[2] / table[4], rtol=1e-4)
+        np.testing.assert_allclose(actual_values, expected_values, rtol=1e-4, atol=2e-5)
     assert np.all(actual.better[~result.changed] == 0)
     assert actual.better.max() > 0.5
-
-
-def test_interval_agrees_with_simulation(
-    lists: NBest, weights: reference_model.Array, posterior: Any
-) -> None:
-    """The variance of the total edits, by simulation of the weights and the correct text."""
-    result = rerank(lists, posterior, unchecked=True, confidence=True)
-    assert result.confidence is not None
-    rng, total = np.random.default_rng(3), np.zeros(20_000)
-    which = rng.integers(DRAWS, size=len(total))
-    for s in range(len(lists)):
-        texts = lists.texts(s)
-        edits, _ = ter_edits([result.texts[s]] * len(texts), [(text,) for text in texts])
-        rows = lists.features[lists.rows(s)]
-        p = np.exp([reference_model.log_choice(rows, vector) for vector in weights[0]])
-        steps = p.cumsum(axis=1)[which]
-        right = (rng.uniform(size=(len(total), 1)) > steps).sum(axis=1).clip(max=len(texts) - 1)
-        total += edits[right]
-    corpus, length = result.confidence.corpus, result.confidence.length.sum()
-    assert corpus.value == pytest.approx(100 * total.mean() / length, rel=0.01)
-    half = 1.96 * 100 * total.std() / length
-    assert corpus.high - corpus.value == pytest.approx(half, rel=0.03)
-    within = np.mean((100 * total / length > corpus.low) & (100 * total / length < corpus.high))
-    assert 0.93 < within < 0.97
-
-
-def test_single_draw_has_no_posterior_variance(
-    lists: NBest, weights: reference_model.Array
-) -> None:
-    one = external_posterior(weights[:, :1], NAMES)
-    result = rerank(lists, one, unchecked=True, confidence=True).confidence
-    assert result is not None
-    assert np.ptp(result.by_draw, axis=1).max() < 1e-9
-    assert result.corpus.low < result.corpus.value < result.corpus.high
 
 
 def test_parts_are_concatenated_in_order(lists: NBest, posterior: Any) -> None:
@@ -150,8 +115,7 @@ def test_parts_are_concatenated_in_order(lists: NBest, posterior: Any) -> None:
     parts = [rerank(part, posterior, unchecked=True, confidence=True) for part in lists.chunks(7)]
     assert whole.confidence is not None
     joined = Confidence.joined([part.confidence for part in parts if part.confidence is not None])
-    np.testing.assert_allclose(joined.edits, whole.confidence.edits, rtol=1e-4)
-    assert joined.by_draw.shape == (len(lists), DRAWS)
+    np.testing.assert_allclose(joined.score, whole.confidence.score, rtol=1e-4)
 
 
 @pytest.mark.parametrize("metric", ["ter", "bleu", "chrf", "mqm"])
@@ -161,9 +125,8 @@ def test_expected_scores_use_metric_of_posterior(
     posterior = as_draws(external_posterior(weights, NAMES))
     posterior = posterior.with_attrs(oracle_metric=metric)
     paths = tmp_path / "out", tmp_path / "details.jsonl"
-    summary = rerank_to(lists, posterior, *paths, options=UNCHECKED)
+    rerank_to(lists, posterior, *paths, options=UNCHECKED)
     details = [json.loads(line) for line in paths[1].read_text().splitlines()]
-    assert (summary.expected is not None) is (metric == "ter")
     if metric == "mqm":
         assert not [name for one in details for name in one if "expected" in name]
         return

@@ -120,7 +120,6 @@ def test_files_and_scores_agree_with_rerank(
     board = scoreboard(reranked)
     assert str(summary.scores) == str(board)
     assert reranked.confidence is not None
-    assert str(summary.expected) == str(reranked.confidence.corpus)
     assert (summary.sentences, summary.changed) == (90, board.changed)
     assert summary.scores is not None
     for ours, theirs in (
