@@ -41,7 +41,8 @@ if TYPE_CHECKING:
     from bpa_ppl.posterior import Draws
     from bpa_ppl.progress import Reporter
     from bpa_ppl.quality import Metric, Oracles
-    from bpa_ppl.sampling.base import Model, Sampler
+    from bpa_ppl.sampling.base import Sampler
+    from bpa_ppl.sampling.target import Model
 else:
     # The command line reads the types of the fields, and must not load JAX: these take objects, not
     # texts, and the fields that it shows have simpler types there.

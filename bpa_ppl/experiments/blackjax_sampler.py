@@ -13,9 +13,9 @@ from msgspec import Meta
 from bpa_ppl.component import Count
 from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.posterior.statistics import pareto_smoothed
-from bpa_ppl.sampling.base import Sampled, Sampler, Target, require_memory
+from bpa_ppl.sampling.base import Sampler, require_memory
 from bpa_ppl.sampling.density import evaluate, unflatten
-from bpa_ppl.sampling.flat_density import LogDensity
+from bpa_ppl.sampling.target import Sampled, Target
 
 _PIECES = 10
 #: Shares of the warm-up of MCLMC in which it tunes the step, the metric and step, and the length
@@ -61,9 +61,8 @@ class Blackjax(Sampler, frozen=True):
     def sample(self, target: Target) -> Sampled:
         """Draw by an algorithm of BlackJAX."""
         self.require_packages()
-        density = LogDensity.of(target)
         if self.algorithm == "pathfinder":
-            return self._pathfinder(target, density)
+            return self._pathfinder(target)
         if self.algorithm == "mclmc" and target.dimension < 2:
             raise UsageError(
                 "MCLMC needs at least two weights: use blackjax:nuts",
@@ -72,13 +71,13 @@ class Blackjax(Sampler, frozen=True):
             )
         require_memory(target, self.chains * (self.warmup + self.draws))
         keys = jax.random.split(jax.random.key(target.seed), self.chains)
-        start = density.initial_positions(self.chains, target.seed)
+        start = target.initial_positions(self.chains, target.seed)
         keys, warm_keys = jax.vmap(jax.random.split, out_axes=1)(keys)
-        states, tuned, warmup = _warm_up(self, density, warm_keys, start)
+        states, tuned, warmup = _warm_up(self, target, warm_keys, start)
         pieces, length = [], -(-self.draws // _PIECES)
         for done in range(length, self.draws + length, length):
             keys, piece_keys = jax.vmap(jax.random.split, out_axes=1)(keys)
-            states, collected = _advance(self, length, density, tuned, piece_keys, states)
+            states, collected = _advance(self, length, target, tuned, piece_keys, states)
             pieces.append(jax.device_get(collected))
             target.progress(min(done, self.draws), self.draws, self.algorithm)
         joined = {
@@ -95,16 +94,16 @@ class Blackjax(Sampler, frozen=True):
             warmup={} if warmup is None else unflatten(np.asarray(warmup), target.start),
         )
 
-    def _pathfinder(self, target: Target, density: LogDensity) -> Sampled:
+    def _pathfinder(self, target: Target) -> Sampled:
         """Draw from the approximation of Pathfinder, and weight the draws."""
         require_memory(target, self.draws)
-        start = density.initial_positions(1, target.seed)[0]
-        found = _approximate(self, density, jax.random.key(target.seed), start)
+        start = target.initial_positions(1, target.seed)[0]
+        found = _approximate(self, target, jax.random.key(target.seed), start)
         z, log_q, elbo = jax.device_get(found)
         if not (np.isfinite(z).all() and np.isfinite(elbo)):
             raise _failed("it found no approximation of this posterior")
         sites = unflatten(z[None], target.start)
-        log_density, log_likelihood = evaluate(target.program, target.data, sites)
+        log_density, log_likelihood = evaluate(target, sites)
         log_weight, k_hat = pareto_smoothed(log_density - log_q[None])
         target.progress(self.draws, self.draws, f"Pareto k̂ {k_hat:.2f}")
         return Sampled(
@@ -126,17 +125,17 @@ def _failed(problem: str) -> DataError:
 
 
 @partial(jax.jit, static_argnums=0)
-def _approximate(sampler: Blackjax, density: LogDensity, key: jax.Array, start: Any) -> Any:
+def _approximate(sampler: Blackjax, target: Target, key: jax.Array, start: Any) -> Any:
     """Return draws of Pathfinder, (draws, d), their log q, (draws,), and the ELBO."""
     pathfinder = import_module("blackjax").vi.pathfinder
     path_key, draw_key = jax.random.split(key)
-    state, _ = pathfinder.approximate(path_key, density, start)
+    state, _ = pathfinder.approximate(path_key, target, start)
     z, log_q = pathfinder.sample(draw_key, state, sampler.draws)
     return z, log_q, state.elbo
 
 
 @partial(jax.jit, static_argnums=0)
-def _warm_up(sampler: Blackjax, density: LogDensity, keys: Any, start: Any) -> Any:
+def _warm_up(sampler: Blackjax, target: Target, keys: Any, start: Any) -> Any:
     """Return the state and the tuned settings of each chain, and the draws of the warm-up.
 
     MCLMC does not return the draws of its warm-up: they are None.
@@ -146,7 +145,7 @@ def _warm_up(sampler: Blackjax, density: LogDensity, keys: Any, start: Any) -> A
     def nuts(key: jax.Array, position: jax.Array) -> Any:
         warmup = blackjax.window_adaptation(
             blackjax.nuts,
-            density,
+            target,
             is_mass_matrix_diagonal=not sampler.dense_mass,
             target_acceptance_rate=sampler.target_accept,
             adaptation_info_fn=lambda state, info, adaptation: state.position,
@@ -159,9 +158,9 @@ def _warm_up(sampler: Blackjax, density: LogDensity, keys: Any, start: Any) -> A
         state, tuned, _ = blackjax.mclmc_find_L_and_step_size(
             mclmc_kernel=blackjax.mclmc.build_kernel(),
             num_steps=sampler.warmup,
-            state=blackjax.mclmc.init(position, density, init_key),
+            state=blackjax.mclmc.init(position, target, init_key),
             rng_key=tune_key,
-            logdensity_fn=density,
+            logdensity_fn=target,
             **_TUNING,
         )
         return state, tuned._asdict(), None
@@ -171,14 +170,14 @@ def _warm_up(sampler: Blackjax, density: LogDensity, keys: Any, start: Any) -> A
 
 @partial(jax.jit, static_argnums=(0, 1))
 def _advance(
-    sampler: Blackjax, length: int, density: LogDensity, tuned: Any, keys: Any, states: Any
+    sampler: Blackjax, length: int, target: Target, tuned: Any, keys: Any, states: Any
 ) -> Any:
     """Return the states after `length` draws, and the draws with their statistics."""
     blackjax = import_module("blackjax")
     steps = sampler.steps_per_draw or (_SHORT_STEPS if sampler.algorithm == "mclmc" else 1)
 
     def chain(key: jax.Array, tuned: Any, state: Any) -> Any:
-        algorithm = getattr(blackjax, sampler.algorithm)(density, **tuned)
+        algorithm = getattr(blackjax, sampler.algorithm)(target, **tuned)
 
         def draw(state: Any, key: jax.Array) -> Any:
             step_keys = jax.random.split(key, steps)

@@ -10,8 +10,9 @@ from bpa_ppl.component import Count, Positive
 from bpa_ppl.errors import UsageError
 from bpa_ppl.notes import log_info
 from bpa_ppl.posterior.draws import WEIGHTS, total
-from bpa_ppl.sampling.base import Sampled, Sampler, Target, with_evaluations
+from bpa_ppl.sampling.base import Sampler
 from bpa_ppl.sampling.density import evaluate
+from bpa_ppl.sampling.target import Sampled, Target, with_evaluations
 
 _ROUNDED = 0.01  # difference of Σ|λ| from 1 that rounding explains
 
@@ -90,7 +91,7 @@ def weighted_vectors(target: Target, vectors: Float64, delta: float) -> Sampled:
             code="not-supported",
         )
     z = {WEIGHTS: vectors[None]}
-    log_density, log_likelihood = evaluate(target.program, target.data, z)
+    log_density, log_likelihood = evaluate(target, z)
     log_p = total(log_likelihood, (1, len(vectors)))
     sampled = Sampled(
         z=z,

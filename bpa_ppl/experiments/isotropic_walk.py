@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from bpa_ppl.component import CountOrNone, Positive
-from bpa_ppl.sampling.base import Program, Sampled, Sites, Target, with_evaluations
 from bpa_ppl.sampling.chains import ChainSampler, repeat_start, run_chains
 from bpa_ppl.sampling.rwm import RandomWalk
+from bpa_ppl.sampling.target import Sampled, Sites, Target, with_evaluations
 
 
 class IsotropicRandomWalk(ChainSampler, frozen=True):
@@ -20,9 +20,9 @@ class IsotropicRandomWalk(ChainSampler, frozen=True):
     proposal_variance: Positive = 0.01
     warmup: CountOrNone = 500
 
-    def kernel(self, program: Program, covariance: None, z: Sites) -> RandomWalk:
+    def kernel(self, target: Target, covariance: None, z: Sites) -> RandomWalk:
         """Return the published random walk."""
-        return RandomWalk(program, proposal_variance=self.proposal_variance)
+        return RandomWalk(target.program, proposal_variance=self.proposal_variance)
 
     def sample(self, target: Target) -> Sampled:
         """Draw from the posterior by the published random walk."""

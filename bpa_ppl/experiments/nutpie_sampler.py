@@ -14,9 +14,9 @@ from bpa_ppl.component import Count
 from bpa_ppl.errors import DataError
 from bpa_ppl.posterior import as_draws
 from bpa_ppl.posterior.draws import WEIGHTS
-from bpa_ppl.sampling.base import Sampled, Sampler, Target, require_memory
+from bpa_ppl.sampling.base import Sampler, require_memory
 from bpa_ppl.sampling.density import unflatten
-from bpa_ppl.sampling.flat_density import LogDensity
+from bpa_ppl.sampling.target import Sampled, Target
 
 _POLL = 0.02  # seconds
 #: Statistics of nutpie, and their names in ArviZ.
@@ -53,8 +53,8 @@ class Nutpie(Sampler, frozen=True):
         """Draw by nutpie."""
         self.require_packages()
         require_memory(target, self.chains * (self.warmup + self.draws))
-        density, total = LogDensity.of(target), self.warmup + self.draws
-        starts, expanded = density.initial_positions(self.chains, target.seed), [0]
+        total = self.warmup + self.draws
+        starts, expanded = target.initial_positions(self.chains, target.seed), [0]
 
         def expand(*_: Any) -> Callable[[np.ndarray], dict[str, np.ndarray]]:
             def values(z: np.ndarray) -> dict[str, np.ndarray]:
@@ -65,14 +65,14 @@ class Nutpie(Sampler, frozen=True):
 
         model = import_module("nutpie.compiled_pyfunc").from_pyfunc(
             ndim=target.dimension,
-            make_logp_fn=lambda: density.value_and_gradient,
+            make_logp_fn=lambda: target.value_and_gradient,
             make_expand_fn=expand,
             expanded_dtypes=[np.dtype("float64")],
             expanded_shapes=[(target.dimension,)],
             expanded_names=[WEIGHTS],
             make_initial_point_fn=lambda seed: starts[seed % self.chains],
         )
-        density.value_and_gradient(starts[0])  # compiled before the threads begin
+        target.value_and_gradient(starts[0])  # compiled before the threads begin
         run = import_module("nutpie").sample(
             model,
             draws=self.draws,

@@ -37,9 +37,10 @@ from bpa_ppl.progress import Reporter, reporter
 from bpa_ppl.quality import Metric, gains
 from bpa_ppl.registry import LIKELIHOODS, SAMPLERS
 from bpa_ppl.sampling.adapting import Problem, gain_of, problem_of, target_of
-from bpa_ppl.sampling.base import Data, Model, Program, Sampler, Target
+from bpa_ppl.sampling.base import Sampler
 from bpa_ppl.sampling.density import constrained, constrained_draws, evaluate, model_info
 from bpa_ppl.sampling.sentences import preference_sentences
+from bpa_ppl.sampling.target import Model, Target
 from bpa_ppl.sampling.tracing import tracing
 from bpa_ppl.weights import AnyWeights, match
 
@@ -394,18 +395,17 @@ def calibrate_sampler(
 
 def _replicated(engine: Sampler, target: Target, seed: int, i: int) -> Replication:
     """Simulate data, and draw from the posterior given the data."""
-    program, data = target.program, target.data
     # The setting is local to a thread.
     with tracing(), jax.enable_x64(True):
         names = _parameters(target)
         key = jax.random.fold_in(jax.random.key(seed), i)
-        truth, oracle, likelihood = simulated(program, data, names, key)
-        data = data._replace(lists=data.lists._replace(oracle=oracle))
-        sampled = engine.sample(replace(target, data=data, seed=seed + i))
+        truth, oracle, likelihood = simulated(target, names, key)
+        target = replace(target, lists=target.lists._replace(oracle=oracle), seed=seed + i)
+        sampled = engine.sample(target)
         log_likelihood = sampled.log_likelihood
         if log_likelihood is None:
-            log_likelihood = evaluate(program, data, sampled.z)[1]
-        values = constrained_draws(program, data, sampled.z)
+            log_likelihood = evaluate(target, sampled.z)[1]
+        values = constrained_draws(target, sampled.z)
         shape = np.shape(values[WEIGHTS])[:2]
         parts = [np.reshape(values[name], (*shape, -1)) for name in names]
         draws = np.concatenate([*parts, total(log_likelihood, shape)[..., None]], -1)
@@ -414,13 +414,13 @@ def _replicated(engine: Sampler, target: Target, seed: int, i: int) -> Replicati
 
 def _parameters(target: Target) -> tuple[str, ...]:
     """Return the sites whose true values are compared with draws: the weights come first."""
-    latent = model_info(target.program, target.data).latent
+    latent = model_info(target).latent
     return (WEIGHTS, *(name for name in latent if name != WEIGHTS))
 
 
 def _labels(target: Target) -> list[str]:
     """Return a name for each component of the parameters other than the weights."""
-    values = constrained(target.program, target.data, target.start)
+    values = constrained(target, target.start)
     return [
         name if np.size(values[name]) == 1 else f"{name}[{k}]"
         for name in _parameters(target)[1:]
@@ -428,15 +428,15 @@ def _labels(target: Target) -> list[str]:
     ]
 
 
-@partial(jax.jit, static_argnums=(0, 2))
+@partial(jax.jit, static_argnums=1)
 def simulated(
-    program: Program, data: Data, names: tuple[str, ...], key: jax.Array
+    target: Target, names: tuple[str, ...], key: jax.Array
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
     """Return parameters from the prior, oracles from the model given them, and log p(A|λ)."""
-    unconditioned = handlers.trace(handlers.uncondition(handlers.seed(program, key)))
-    sites = unconditioned.get_trace(*data)
+    unconditioned = handlers.trace(handlers.uncondition(handlers.seed(target.program, key)))
+    sites = unconditioned.get_trace(*target.data)
     oracle = sites[_OBSERVED]
     likelihood = oracle["fn"].log_prob(oracle["value"]).sum()
-    chosen = oracle["value"].astype(data.lists.oracle.dtype)
+    chosen = oracle["value"].astype(target.lists.oracle.dtype)
     truth = jnp.concatenate([jnp.ravel(sites[name]["value"]) for name in names])
     return truth, chosen, likelihood

@@ -38,7 +38,7 @@ from bpa_ppl.options import AdaptOptions
 from bpa_ppl.posterior import Draws
 from bpa_ppl.posterior.draws import WEIGHTS
 from bpa_ppl.sampling.adapting import EQUALS_PRIOR, adapt, problem_of
-from bpa_ppl.sampling.base import Sampled
+from bpa_ppl.sampling.target import Sampled
 
 if TYPE_CHECKING:
     from bpa_ppl.posterior.adapter import Posterior
@@ -446,7 +446,7 @@ def _start(lists: NBest, prior: Any, likelihood: Preference, options: Mapping[st
     with capture_notes() as notes:
         problem = problem_of(lists, start, settings)
     replay([note for note in notes if note.message != EQUALS_PRIOR])  # answers are added later
-    mean = np.asarray(problem.target.data.prior.mean, np.float64)
+    mean = np.asarray(problem.target.prior.mean, np.float64)
     draws = problem.draws(Sampled({WEIGHTS: mean[None, None]}, kind="point"), {})
     prior_of = problem.prior_of
     if isinstance(prior, Mapping):

@@ -4,14 +4,11 @@ from .adapting import (
     adapt as adapt,
     adapt_draws as adapt_draws,
     draws_of as draws_of,
+    log_density as log_density,
     target_of as target_of,
 )
 from .base import (
-    Data as Data,
-    Program as Program,
-    Sampled as Sampled,
     Sampler as Sampler,
-    Target as Target,
 )
 from .density import (
     evaluate as evaluate,
@@ -19,13 +16,13 @@ from .density import (
 from .description import (
     describe as describe,
 )
-from .flat_density import (
-    LogDensity as LogDensity,
-    log_density as log_density,
-)
 from .learning import (
     learn_prior as learn_prior,
     learn_prior_jointly as learn_prior_jointly,
+)
+from .target import (
+    Sampled as Sampled,
+    Target as Target,
 )
 from .updating import (
     Sequential as Sequential,

@@ -41,7 +41,7 @@ from bpa_ppl.models.preparing import preparation
 from bpa_ppl.models.priors import isotropic
 from bpa_ppl.nbest import NBest
 from bpa_ppl.notes import log_info, warn_user
-from bpa_ppl.options import AdaptOptions, with_options_and_settings
+from bpa_ppl.options import AdaptOptions, with_options, with_options_and_settings
 from bpa_ppl.posterior import Draws
 from bpa_ppl.posterior.adapter import to_arviz
 from bpa_ppl.posterior.draws import SAMPLING_TIME, WEIGHTS
@@ -51,10 +51,11 @@ from bpa_ppl.quality.base import default_metric
 from bpa_ppl.quality.scoring import no_references
 from bpa_ppl.registry import LIKELIHOODS, METRICS, PRIORS, SAMPLERS
 from bpa_ppl.sampling import density
-from bpa_ppl.sampling.base import Data, Model, Program, Sampled, Sampler, Target, place
+from bpa_ppl.sampling.base import Sampler
 from bpa_ppl.sampling.mode import find_mode
 from bpa_ppl.sampling.prior_scale import learn_scale, require_usable_scale
 from bpa_ppl.sampling.sentences import DOMAIN, Sentences, domain_numbers, observe_sentences
+from bpa_ppl.sampling.target import Model, Sampled, Target, no_report, place
 from bpa_ppl.sampling.tracing import tracing
 from bpa_ppl.weights import (
     EQUAL,
@@ -82,6 +83,8 @@ _NEGLIGIBLE, _MIN_WIDTH, _MAX_SHIFT, _MIN_VARYING = 0.005, 0.9, 0.25, 0.5
 _MIN_LISTS = 5
 #: The message if the posterior has no observation.
 EQUALS_PRIOR = "the posterior equals its prior: no sentence was judged"
+#: The fields of `AdaptOptions` that a density does not depend on.
+_OF_SAMPLERS = ("sampler", "extra", "settings")
 _PACKAGES = ("bpa_ppl", "numpyro", "jax", "jaxlib", "numpy", "arviz", "sacrebleu")
 
 
@@ -315,10 +318,10 @@ def problem_of(nbest: NBest, weights: AnyWeights, options: AdaptOptions) -> Prob
     require_usable_scale(prior, matched, sentences.nbest)
     with tracing(), jax.enable_x64(True):
         target = _target(sentences, tables, prior, likelihood, model=model, seed=int(options.seed))
-        info = density.model_info(target.program, target.data)
+        info = density.model_info(target)
     # A custom model may ignore likelihood or prior; settings folded into the lists have an effect
     # anyway.
-    uses_likelihood = info.uses_likelihood or target.program.likelihood != likelihood
+    uses_likelihood = info.uses_likelihood or target.likelihood != likelihood
     settings = {"name": LIKELIHOODS.name_of(likelihood), **likelihood.settings()}
     attrs = {
         **({"likelihood": settings} if uses_likelihood else {}),
@@ -345,6 +348,36 @@ def problem_of(nbest: NBest, weights: AnyWeights, options: AdaptOptions) -> Prob
         prior_of=lambda scale: isotropic.build_prior(family, matched, scale),
         scaled=len(isotropic.learns_scale(family, matched)),
     )
+
+
+@with_options(AdaptOptions, without=_OF_SAMPLERS)
+def log_density(nbest: NBest, weights: AnyWeights, options: AdaptOptions) -> Target:
+    """Return the log density of the posterior that `adapt` samples, for any algorithm.
+
+    Args:
+        nbest: n-best lists of the adaptation sentences, as for `adapt`.
+        weights: the canonical weights λ_T, as for `adapt`.
+        options: the fields of `bpa_ppl.options.AdaptOptions`, as keyword arguments, except those
+            of the sampler.
+
+    Raises:
+        DataError: if the lists, references and weights do not fit together.
+        UsageError: if an option does not exist or makes no sense.
+
+    Newton's method on it, without this package:
+
+    >>> import jax.numpy as jnp
+    >>> lists = NBest.from_lists([["a", "b"]], [[[0.0], [1.0]]], ["LM0"], references=["b"])
+    >>> with jax.enable_x64(True):
+    ...     density = log_density(lists, {"LM0": 0.5}, likelihood="oracle", prior_variance=1.0)
+    ...     z = density.initial_position
+    ...     for _ in range(5):
+    ...         z = z - jnp.linalg.solve(jax.hessian(density)(z), jax.grad(density)(z))
+    ...     print(density.constrain(z)["weights"].round(4))
+    [0.8083]
+    """
+    problem = problem_of(nbest, weights, options)
+    return replace(problem.target, problem=problem)
 
 
 def gain_of(options: AdaptOptions, nbest: NBest, weights: AnyWeights) -> Metric:
@@ -511,7 +544,7 @@ def target_of(
     preferences: Sentences | None = None,
     model: Model = log_linear,
     seed: int = 0,
-    progress: Reporter = lambda done, total, note: None,
+    progress: Reporter = no_report,
 ) -> Target:
     """Return the posterior to sample, on JAX's devices; to be called with x64 enabled.
 
@@ -574,8 +607,8 @@ def initialise_target(
     *,
     model: Model = log_linear,
     seed: int = 0,
-    progress: Reporter = lambda done, total, note: None,
-    put: Callable[[Data], Data] = jax.device_put,
+    progress: Reporter = no_report,
+    put: Callable[..., tuple[Lists, Prior]] = lambda *data: jax.device_put(data),
 ) -> Target:
     """Return a posterior with the point where the search for its mode begins.
 
@@ -593,20 +626,21 @@ def initialise_target(
         UsageError: if the model has no site `weights` with one value per free feature.
     """
 
-    def build(likelihood: Likelihood) -> tuple[Program, Data]:
+    def build(likelihood: Likelihood) -> Target:
         prepared, observing = likelihood.prepare(lists)
-        return Program(model, observing), put(Data(prepared, prior._replace(names=None)))
+        data = put(prepared, prior._replace(names=None))
+        return Target(model, observing, *data, {}, matched, seed, progress)
 
-    program, data = build(likelihood)
-    density.require_weights(program, data)
-    start, log_concave = density.starting_point(program, data), likelihood.log_concave_start()
+    target = build(likelihood)
+    density.require_weights(target)
+    start, log_concave = density.starting_point(target), likelihood.log_concave_start()
     if log_concave is not None:
         simple = build(log_concave)
-        common = {name: start[name] for name in density.model_info(*simple).latent}
-        mode = find_mode(*simple, common)
+        common = {name: start[name] for name in density.model_info(simple).latent}
+        mode = find_mode(replace(simple, start=common))
         if mode.converged:
             start = {**start, **density.unflatten(mode.position, common)}
-    return Target(program, data, start, seed, progress, matched)
+    return replace(target, start=start)
 
 
 def draws_of(target: Target, sampled: Sampled) -> Draws:
@@ -632,24 +666,23 @@ def draws_of(target: Target, sampled: Sampled) -> Draws:
     require(target, Target, "draws are of a Target", "target")
     require(sampled, Sampled, "the method `sample` of a sampler returns Sampled", "sampled")
     density.require_sites(sampled.z, target.start)
-    program, data, match = target.program, target.data, target.match
-    info, likelihood = density.model_info(program, data), sampled.log_likelihood
+    match, info, likelihood = target.match, density.model_info(target), sampled.log_likelihood
     if likelihood is None:
-        likelihood = density.evaluate(program, data, sampled.z)[1]
+        likelihood = density.evaluate(target, sampled.z)[1]
     prior = {
         f"prior_{name}": value
-        for name, value in data.prior._asdict().items()
+        for name, value in target.prior._asdict().items()
         if name in info.prior_fields and name != "other"
     }
     constants = {"canonical": match.values[match.free], **prior, **sampled.constants}
     if sampled.mode is not None:
         mode = density.unflatten(sampled.mode, target.start)
-        constants["mode"] = density.constrained(program, data, mode)[WEIGHTS]
-    from_prior = density.prior_draws(program, data, _PRIOR_DRAWS, target.seed)
+        constants["mode"] = density.constrained(target, mode)[WEIGHTS]
+    from_prior = density.prior_draws(target, _PRIOR_DRAWS, target.seed)
     arrays = jax.device_get(
         {
-            "values": density.constrained_draws(program, data, sampled.z),
-            "warmup": density.constrained_draws(program, data, sampled.warmup),
+            "values": density.constrained_draws(target, sampled.z),
+            "warmup": density.constrained_draws(target, sampled.warmup),
             "prior": {name: values[None] for name, values in from_prior.items()},
             "constants": constants,
         }
@@ -660,11 +693,11 @@ def draws_of(target: Target, sampled: Sampled) -> Draws:
         log_weight=sampled.log_weight,
         log_density=None if sampled.log_density is None else np.asarray(sampled.log_density),
         log_likelihood=likelihood,
-        log_prior=density.log_priors(program, data, arrays["values"]),
+        log_prior=density.log_priors(target, arrays["values"]),
         sentence_sites=info.per_sentence,
         statistics=sampled.statistics,
         sites=info.latent,
-        dims=_declared_dimensions(program, arrays["values"], len(match.free_names)),
+        dims=_declared_dimensions(target, arrays["values"], len(match.free_names)),
         fixed=Weights(zip(match.fixed_names, match.fixed_values.tolist(), strict=True)),
         attrs=sampled.attrs,
         **arrays,
@@ -677,7 +710,7 @@ def _not_a_model(model: Any) -> UsageError:
 
 
 def _declared_dimensions(
-    program: Program, values: Mapping[str, Any], features: int
+    target: Target, values: Mapping[str, Any], features: int
 ) -> dict[str, tuple[str, ...]]:
     """Return the dimensions of the sites that model and likelihood name in their attribute `dims`.
 
@@ -685,7 +718,7 @@ def _declared_dimensions(
         UsageError: if they do not fit the sites.
     """
     sizes, dims = {"feature": features, "other_feature": features}, dict[str, tuple[str, ...]]()
-    for site, names in {**getattr(program.model, "dims", {}), **program.likelihood.dims}.items():
+    for site, names in {**getattr(target.model, "dims", {}), **target.likelihood.dims}.items():
         if site not in values:
             continue
         shape, dims[site] = np.shape(values[site])[2:], tuple(names)

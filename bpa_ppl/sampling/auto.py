@@ -13,7 +13,7 @@ from bpa_ppl.diagnostics.checks import checked
 from bpa_ppl.models import log_linear
 from bpa_ppl.posterior import Draws
 from bpa_ppl.posterior.statistics import POOR_PARETO_K
-from bpa_ppl.sampling.base import Sampled, Sampler, Target
+from bpa_ppl.sampling.base import Sampler
 from bpa_ppl.sampling.density import constrained_draws, model_info
 from bpa_ppl.sampling.imh import IndependenceMetropolis
 from bpa_ppl.sampling.nuts import Nuts
@@ -22,6 +22,7 @@ from bpa_ppl.sampling.proposals import (
     assess_proposals,
     fit_moments,
 )
+from bpa_ppl.sampling.target import Sampled, Target
 
 #: With fewer draws per chain the result is not checked: such runs are trials.
 MIN_CHECKED_DRAWS = 100
@@ -71,7 +72,7 @@ class Auto(Sampler, frozen=True):
             IndependenceMetropolis(draws=draws, chains=self.chains) for draws in (self.draws, count)
         ]
         # Other models, such as hierarchies, have shapes that mean and covariance do not describe.
-        simple = target.program.model is log_linear and target.dimension <= _MAX_FITTED
+        simple = target.model is log_linear and target.dimension <= _MAX_FITTED
         if fits:
             # Where these draws fail, fitted proposals need less time than more draws.
             for imh in independence[: 1 if simple else None]:
@@ -107,12 +108,12 @@ def failures(target: Target, sampled: Sampled) -> tuple[list[str], dict[str, Any
         the names, and, if there are none, the attributes that record this: the posterior is then
         not checked again.
     """
-    values = jax.device_get(constrained_draws(target.program, target.data, sampled.z))
+    values = jax.device_get(constrained_draws(target, sampled.z))
     draws = Draws(
         values,
         target.match.free_names,
         statistics=sampled.statistics,
-        sites=model_info(target.program, target.data).latent,
+        sites=model_info(target).latent,
     )
     recorded, report = checked(draws)
     return [finding.name for finding in report.failures], dict(recorded.attrs)

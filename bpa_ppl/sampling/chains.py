@@ -13,7 +13,8 @@ import numpy as np
 from numpyro.infer.mcmc import MCMCKernel
 
 from bpa_ppl.component import Count, CountOrNone
-from bpa_ppl.sampling.base import Data, Program, Sampled, Sampler, Sites, Target, require_memory
+from bpa_ppl.sampling.base import Sampler, require_memory
+from bpa_ppl.sampling.target import Sampled, Sites, Target
 
 T = TypeVar("T")
 
@@ -57,29 +58,26 @@ class ChainSampler(Sampler, frozen=True):
     chains: Count = 4
     thinning: Count = 1
 
-    def kernel(self, program: Program, covariance: Any, z: Sites) -> MCMCKernel:
+    def kernel(self, target: Target, covariance: Any, z: Sites) -> MCMCKernel:
         """Return the kernel, which adapts itself during the warm-up; called while compiling.
 
         Args:
-            program: the NumPyro program.
+            target: the posterior.
             covariance: as for `run_chains`.
             z: of each chain, with leading dimension chains.
         """
         raise NotImplementedError
 
-    def initialise(
-        self, program: Program, data: Data, covariance: Any, keys: jax.Array, z: Sites
-    ) -> Chains:
+    def initialise(self, target: Target, covariance: Any, keys: jax.Array, z: Sites) -> Chains:
         """Return the chains at their starting points; called while compiling.
 
         Args:
-            program: the NumPyro program.
-            data: the data that it conditions on.
+            target: the posterior.
             covariance: as for `run_chains`.
             keys: one for each chain.
             z: of each chain, with leading dimension chains.
         """
-        kernel, arguments = self.kernel(program, covariance, z), tuple(data)
+        kernel, arguments = self.kernel(target, covariance, z), target.data
         return Chains(
             kernel.init(keys, self.warmup * self.thinning, z, arguments, {}),
             lambda state: kernel.sample(state, arguments, {}),
@@ -105,16 +103,16 @@ def run_chains(sampler: ChainSampler, target: Target, covariance: Any, start: Si
         covariance: the kernel's covariance, or None.
         start: z of each chain, with leading dimension chains.
     """
-    total, program, data = sampler.warmup + sampler.draws, target.program, target.data
+    total = sampler.warmup + sampler.draws
     require_memory(target, sampler.chains * total)
     length = min(-(-total // _PIECES), max(_PIECE_STEPS // sampler.thinning, 1))
     keys = jax.random.split(jax.random.key(target.seed), sampler.chains)
     target.progress(0, total, "compiling")
-    arguments = (data, covariance, keys, start)
-    state = in_thread(partial(_initial_state, sampler, program, *arguments))
+    arguments = (target, covariance, keys, start)
+    state = in_thread(partial(_initial_state, sampler, *arguments))
     pieces: list[dict[str, Any]] = []
     for done in range(length, total + length, length):
-        state, collected = in_thread(partial(_advance, sampler, program, length, state, *arguments))
+        state, collected = in_thread(partial(_advance, sampler, length, state, *arguments))
         pieces.append(jax.device_get(collected))
         rate = pieces[-1].get("accept_prob")
         note = "" if rate is None else f"acceptance {float(np.mean(rate)):.2f}"
@@ -156,19 +154,19 @@ def repeat_start(z: Sites, chains: int) -> Sites:
     return {n: jnp.broadcast_to(value, (chains, *jnp.shape(value))) for n, value in z.items()}
 
 
+@partial(jax.jit, static_argnums=0)
+def _initial_state(sampler: ChainSampler, *given: Any) -> Any:
+    return sampler.initialise(*given).state
+
+
 @partial(jax.jit, static_argnums=(0, 1))
-def _initial_state(sampler: ChainSampler, program: Program, *given: Any) -> Any:
-    return sampler.initialise(program, *given).state
-
-
-@partial(jax.jit, static_argnums=(0, 1, 2))
 def _advance(
-    sampler: ChainSampler, program: Program, length: int, state: Any, *given: Any
+    sampler: ChainSampler, length: int, state: Any, *given: Any
 ) -> tuple[Any, dict[str, Any]]:
     """Return `length` draws of all chains: fields of their states, (length, chains, …)."""
     # Some NumPyro kernels can step only after `init`. The state that it returns here is not used,
     # so XLA computes nothing for it.
-    chains = sampler.initialise(program, *given)
+    chains = sampler.initialise(*given)
 
     def walk(_: Any, carry: tuple[Any, Any]) -> tuple[Any, Any]:
         state = chains.step(carry[0])

@@ -1,15 +1,16 @@
 """The posterior density of a NumPyro program, as functions that JAX compiles once.
 
-Everywhere z is the dict of unconstrained latent values of a program, and the program is a static
-argument of compiled functions: data of the same shapes need no new compilation.
+Everywhere z is the dict of unconstrained latent values of a target, whose model and likelihood are
+static in compiled functions: data of the same shapes need no new compilation.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from functools import lru_cache, partial
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -27,7 +28,9 @@ from bpa_ppl.errors import UsageError, require
 from bpa_ppl.models import Likelihood, log_linear
 from bpa_ppl.models.lists import in_order
 from bpa_ppl.posterior.draws import WEIGHTS
-from bpa_ppl.sampling.base import Data, Program, Sites
+
+if TYPE_CHECKING:
+    from bpa_ppl.sampling.target import Sites, Target
 
 #: Draws evaluated side by side: the scores of one block of lists still fit into a cache.
 _DRAWS = 128
@@ -75,21 +78,22 @@ class _RecordingLikelihood:
         return self
 
 
-def model_info(program: Program, data: Data) -> ModelInfo:
+def model_info(target: Target) -> ModelInfo:
     """Return the structure of a program, computed once for data of the same shapes."""
-    leaves, structure = jax.tree.flatten(data)
+    leaves, structure = jax.tree.flatten(_without_start(target))
     shapes = tuple(jax.ShapeDtypeStruct(np.shape(leaf), leaf.dtype) for leaf in leaves)
-    return _model_info(program, structure, shapes)
+    return _model_info(structure, shapes)
 
 
 @lru_cache(maxsize=256)
-def _model_info(program: Program, structure: Any, shapes: tuple[Any, ...]) -> ModelInfo:
+def _model_info(structure: Any, shapes: tuple[Any, ...]) -> ModelInfo:
     sites: dict[str, Any] = {}
-    likelihood = _RecordingLikelihood(program.likelihood)
+    target: Target = jax.tree.unflatten(structure, shapes)
+    likelihood = _RecordingLikelihood(target.likelihood)
 
-    def run(data: Data) -> Sites:
-        seeded = handlers.seed(program.model, jax.random.key(0))
-        sites.update(handlers.trace(seeded).get_trace(*data, likelihood))
+    def run(target: Target) -> Sites:
+        seeded = handlers.seed(target.model, jax.random.key(0))
+        sites.update(handlers.trace(seeded).get_trace(*target.data, likelihood))
         return _unconstrained(sites)
 
     def is_real(support: Any) -> bool:
@@ -99,10 +103,9 @@ def _model_info(program: Program, structure: Any, shapes: tuple[Any, ...]) -> Mo
 
     def is_per_sentence(site: dict[str, Any]) -> bool:
         plates = {frame.name for frame in site["cond_indep_stack"]}
-        return "sentence" in plates and tuple(site["fn"].batch_shape) == data.lists.oracle.shape
+        return "sentence" in plates and tuple(site["fn"].batch_shape) == target.lists.oracle.shape
 
-    data = jax.tree.unflatten(structure, shapes)
-    z = jax.eval_shape(run, data)
+    z = jax.eval_shape(run, target)
     sampled = {name: site for name, site in sites.items() if site["type"] == "sample"}
     observed = tuple(name for name, site in sampled.items() if site["is_observed"])
     latent = tuple(name for name in sampled if name not in observed)
@@ -111,7 +114,7 @@ def _model_info(program: Program, structure: Any, shapes: tuple[Any, ...]) -> Mo
         latent=latent,
         per_sentence=tuple(name for name in observed if is_per_sentence(sites[name])),
         weights_shape=tuple(np.shape(sites[WEIGHTS]["value"])) if WEIGHTS in sites else None,
-        prior_fields=_prior_fields(program, data, z),
+        prior_fields=_prior_fields(target, z),
         uses_likelihood=likelihood.observed,
         unconstrained=not deterministic and all(is_real(sites[n]["fn"].support) for n in latent),
     )
@@ -138,27 +141,27 @@ def _unconstrained(sites: Mapping[str, Any]) -> Sites:
     return z
 
 
-def _prior_fields(program: Program, data: Data, z: Sites) -> frozenset[str]:
+def _prior_fields(target: Target, z: Sites) -> frozenset[str]:
     """Return which arrays of the prior the density of a program depends on.
 
     Found by following the inputs of the compiled density back from its output.
     """
-    jaxpr = potential.trace(program, data, z).jaxpr.jaxpr
+    jaxpr = _potential.trace(target, z).jaxpr.jaxpr
     needed = {variable for variable in jaxpr.outvars if isinstance(variable, Var)}
     for equation in reversed(jaxpr.eqns):
         if needed.intersection(equation.outvars):
             needed.update(v for v in equation.invars if isinstance(v, Var))
-    paths = [path for path, _ in jax.tree_util.tree_leaves_with_path(data)]
+    paths = [path for path, _ in jax.tree_util.tree_leaves_with_path(target)]
     inputs = zip(paths, jaxpr.invars, strict=False)  # the inputs of z follow
     used = [path for path, variable in inputs if variable in needed]
     return frozenset(path[1].name for path in used if path[0].name == "prior")
 
 
-def require_weights(program: Program, data: Data) -> None:
+def require_weights(target: Target) -> None:
     """Raise a UsageError unless the program has a site `weights` of one value a free feature."""
-    features = data.lists.features
+    features = target.lists.features
     try:
-        shape = model_info(program, data).weights_shape
+        shape = model_info(target).weights_shape
     except TypeError as error:
         if "positional argument" not in str(error):
             raise
@@ -176,39 +179,39 @@ def require_weights(program: Program, data: Data) -> None:
         )
 
 
-def starting_point(program: Program, data: Data) -> Sites:
+def starting_point(target: Target) -> Sites:
     """Return z at the mean of the prior, (site shape) each; other sites at their prior's median.
 
     A random start would be far from probable values of scales, and in a hierarchy even farther
     for everything that is multiplied by a scale.
     """
-    info = model_info(program, data)
+    info = model_info(target)
     if info.unconstrained and info.latent == (WEIGHTS,):
-        return {WEIGHTS: data.prior.mean}
-    z: Sites = _start(program, data)
-    if not np.isfinite(potential(program, data, z)):
-        z = _searched_start(program, data)
+        return {WEIGHTS: target.prior.mean}
+    z: Sites = _start(target)
+    if not np.isfinite(potential(target, z)):
+        z = _searched_start(target)
     return z
 
 
-@partial(jax.jit, static_argnums=0)
-def _start(program: Program, data: Data) -> Sites:
+@jax.jit
+def _start(target: Target) -> Sites:
     """Return z where NumPyro's search for a starting point begins."""
-    seeded = handlers.seed(program, jax.random.key(0))
-    start = partial(_initial_value, data.prior.mean)
+    seeded = handlers.seed(target.program, jax.random.key(0))
+    start = partial(_initial_value, target.prior.mean)
     values = handlers.substitute(seeded, substitute_fn=start)
-    return _unconstrained(handlers.trace(values).get_trace(*data))
+    return _unconstrained(handlers.trace(values).get_trace(*target.data))
 
 
-@partial(jax.jit, static_argnums=0)
-def _searched_start(program: Program, data: Data) -> Sites:
+@jax.jit
+def _searched_start(target: Target) -> Sites:
     """Return z where the potential is finite; this takes long to compile."""
     z: Sites = initialize_model(
         jax.random.key(0),
-        program,
-        init_strategy=partial(_initial_value, data.prior.mean),
+        target.program,
+        init_strategy=partial(_initial_value, target.prior.mean),
         dynamic_args=True,
-        model_args=data,
+        model_args=target.data,
     ).param_info.z
     return z
 
@@ -235,46 +238,56 @@ def _initial_value(mean: Any, site: Any) -> Any:
     return transform(jnp.median(draws, axis=0))
 
 
-@partial(jax.jit, static_argnums=0)
-def potential(program: Program, data: Data, z: Sites) -> jax.Array:
+def potential(target: Target, z: Sites) -> jax.Array:
     """Return the potential energy, −log p(z, data).
 
-    Compiled functions call this compiled function, so that NumPyro runs the program only once.
+    Compiled functions call a compiled function, so that NumPyro runs the program only once.
     """
-    energy: jax.Array = potential_energy(program, data, {}, z)
+    energy: jax.Array = _potential(_without_start(target), z)
     return energy
 
 
-@partial(jax.jit, static_argnums=0)
-def gradients(program: Program, data: Data, z: Sites) -> jax.Array:
+@jax.jit
+def _potential(target: Target, z: Sites) -> jax.Array:
+    energy: jax.Array = potential_energy(target.program, target.data, {}, z)
+    return energy
+
+
+def _without_start(target: Target) -> Target:
+    """Return the target for what does not depend on its starting point."""
+    return replace(target, start={})
+
+
+@jax.jit
+def gradients(target: Target, z: Sites) -> jax.Array:
     """Return the gradients of the potential at n values of z, (n, d)."""
 
     def gradient(sites: Sites) -> jax.Array:
-        return ravel_pytree(jax.grad(lambda values: potential(program, data, values))(sites))[0]
+        return ravel_pytree(jax.grad(lambda values: potential(target, values))(sites))[0]
 
     return jax.vmap(gradient)(z)
 
 
-def constrained(program: Program, data: Data, z: Sites) -> Sites:
+def constrained(target: Target, z: Sites) -> Sites:
     """Return the values of the sites, deterministic ones included, for one z."""
-    return z if model_info(program, data).unconstrained else _constrained(program, data, z)
+    return z if model_info(target).unconstrained else _constrained(target, z)
 
 
-@partial(jax.jit, static_argnums=0)
-def _constrained(program: Program, data: Data, z: Sites) -> Sites:
-    values: Sites = constrain_fn(program, data, {}, z, return_deterministic=True)
+@jax.jit
+def _constrained(target: Target, z: Sites) -> Sites:
+    values: Sites = constrain_fn(target.program, target.data, {}, z, return_deterministic=True)
     return values
 
 
-def constrained_draws(program: Program, data: Data, z: Sites) -> Sites:
+def constrained_draws(target: Target, z: Sites) -> Sites:
     """Return the values of the sites for z with leading dimensions (chains, draws)."""
-    info = model_info(program, data)
-    return z if not z or info.unconstrained else _constrained_draws(program, data, z)
+    info = model_info(target)
+    return z if not z or info.unconstrained else _constrained_draws(target, z)
 
 
-@partial(jax.jit, static_argnums=0)
-def _constrained_draws(program: Program, data: Data, z: Sites) -> Sites:
-    values: Sites = jax.vmap(jax.vmap(partial(constrained, program, data)))(z)
+@jax.jit
+def _constrained_draws(target: Target, z: Sites) -> Sites:
+    values: Sites = jax.vmap(jax.vmap(partial(constrained, target)))(z)
     return values
 
 
@@ -328,25 +341,22 @@ def unflatten(flat: Any, like: Sites) -> Sites:
     return sites
 
 
-@partial(jax.jit, static_argnums=0)
-def _evaluate_block(
-    program: Program, data: Data, block: Sites
-) -> tuple[jax.Array, dict[str, jax.Array]]:
+@jax.jit
+def _evaluate_block(target: Target, block: Sites) -> tuple[jax.Array, dict[str, jax.Array]]:
     def evaluate_one(z: Sites) -> tuple[jax.Array, dict[str, jax.Array]]:
         # The potential contains the likelihood too: the compiler computes it once.
-        sites = log_likelihood(program, constrained(program, data, z), *data, batch_ndims=0)
+        sites = log_likelihood(target.program, constrained(target, z), *target.data, batch_ndims=0)
         narrow = {name: value.astype(jnp.float32) for name, value in sites.items()}
-        return potential(program, data, z), narrow
+        return potential(target, z), narrow
 
     return jax.vmap(evaluate_one)(block)
 
 
-def evaluate(program: Program, data: Data, z: Sites) -> tuple[Float64, dict[str, np.ndarray]]:
+def evaluate(target: Target, z: Sites) -> tuple[Float64, dict[str, np.ndarray]]:
     """Return the log densities and the log-likelihoods of many draws, computed side by side.
 
     Args:
-        program: the NumPyro program.
-        data: the data that it conditions on.
+        target: the posterior.
         z: with leading dimensions (chains, draws).
 
     Returns:
@@ -365,15 +375,14 @@ def evaluate(program: Program, data: Data, z: Sites) -> tuple[Float64, dict[str,
     >>> with jax.enable_x64(True):
     ...     prior = Prior.isotropic({"LM0": 1.0})
     ...     target = target_of(nbest, match({"LM0": 1.0}, nbest), prior, oracle=[1])
-    ...     _, values = evaluate(target.program, target.data, {"weights": np.ones((1, 2, 1))})
+    ...     _, values = evaluate(target, {"weights": np.ones((1, 2, 1))})
     >>> np.exp(values["oracle"]).round(2).tolist()
     [[[0.75], [0.75]]]
     """
-    require(program, Program, "draws are evaluated by a Program", "program")
     require(z, dict, "z is given by site, {name: (chains, draws, …)}", "z")
     shape = np.shape(jax.tree.leaves(z)[0])[:2]
     flat = jax.tree.map(lambda x: np.asarray(x).reshape(-1, *np.shape(x)[2:]), z)
-    per_sentence, order = model_info(program, data).per_sentence, in_order(data.lists)
+    per_sentence, order = model_info(target).per_sentence, in_order(target.lists)
     count, x64 = shape[0] * shape[1], jax.dtypes.canonicalize_dtype(float) == np.float64
     size = min(_DRAWS, count)
     log_density, likelihoods = np.empty(count), dict[str, np.ndarray]()
@@ -381,14 +390,14 @@ def evaluate(program: Program, data: Data, z: Sites) -> tuple[Float64, dict[str,
     def evaluate_block(block: slice) -> tuple[slice, np.ndarray, dict[str, np.ndarray]]:
         with jax.enable_x64(x64):  # each thread has its own setting
             part = jax.tree.map(lambda x: x[block], flat)
-            potentials, sites = _evaluate_block(program, data, part)
+            potentials, sites = _evaluate_block(target, part)
         values = {name: np.asarray(value) for name, value in sites.items()}
         ordered = {n: v[:, order] if n in per_sentence else v for n, v in values.items()}
         return block, np.asarray(potentials), ordered
 
     # The last block is moved back so that all blocks have one shape and share one compilation.
     starts = (*range(0, count - size, size), count - size)
-    with ThreadPoolExecutor(_THREADS if may_overlap(program, data) else 1) as threads:
+    with ThreadPoolExecutor(_THREADS if may_overlap(target) else 1) as threads:
         blocks = threads.map(evaluate_block, [slice(start, start + size) for start in starts])
         for block, potentials, sites in blocks:
             log_density[block] = -potentials
@@ -400,59 +409,60 @@ def evaluate(program: Program, data: Data, z: Sites) -> tuple[Float64, dict[str,
     return log_density.reshape(shape), reshaped
 
 
-def may_overlap(program: Program, data: Data) -> bool:
+def may_overlap(target: Target) -> bool:
     """Return whether a program may run twice at the same time: whether it is known to be safe.
 
     JAX up to 0.10 splits each batch of matrices that LAPACK factorises or solves over the threads
     that run the programs, and waits for them. Two such programs can wait forever, on one or two
     cores. Models and distributions of users may contain such operations.
     """
-    return program.model is log_linear and data.prior.other is None
+    return target.model is log_linear and target.prior.other is None
 
 
-def log_priors(program: Program, data: Data, values: Sites) -> dict[str, np.ndarray]:
+def log_priors(target: Target, values: Sites) -> dict[str, np.ndarray]:
     """Return the log prior density of each latent site, (chains, draws, …), at its own values.
 
     Empty for a single site whose prior and likelihood are the whole density. In other models
     log p(z) also contains the Jacobians of the transformations, which a prior does not.
 
     Args:
-        program: the NumPyro program.
-        data: the data that it conditions on.
+        target: the posterior.
         values: of the sites, with leading dimensions (chains, draws).
     """
-    info = model_info(program, data)
+    info = model_info(target)
     if info.unconstrained and len(info.latent) == 1:
         return {}
     latent = {name: jnp.asarray(values[name]) for name in info.latent}
-    return dict(jax.device_get(_log_priors(program, data, latent)))
+    return dict(jax.device_get(_log_priors(target, latent)))
 
 
-@partial(jax.jit, static_argnums=0)
-def _log_priors(program: Program, data: Data, values: Sites) -> Sites:
+@jax.jit
+def _log_priors(target: Target, values: Sites) -> Sites:
     def log_density(site: dict[str, Any]) -> jax.Array:
         density: jax.Array = site["fn"].log_prob(site["value"])
         return density if site["scale"] is None else site["scale"] * density
 
     def evaluate_one(latent: Sites) -> Sites:
-        seeded = handlers.seed(program, jax.random.key(0))
-        sites = handlers.trace(handlers.substitute(seeded, data=latent)).get_trace(*data)
+        seeded = handlers.seed(target.program, jax.random.key(0))
+        sites = handlers.trace(handlers.substitute(seeded, data=latent)).get_trace(*target.data)
         return {name: log_density(sites[name]) for name in latent}
 
     return jax.vmap(jax.vmap(evaluate_one))(values)
 
 
-def prior_draws(program: Program, data: Data, count: int, seed: int) -> Sites:
+def prior_draws(target: Target, count: int, seed: int) -> Sites:
     """Return draws of the weights and the other latent sites from the prior, (count, …)."""
-    only_weights = model_info(program, data).latent == (WEIGHTS,)
-    if program.model is log_linear and only_weights and data.prior.other is None:
-        return {WEIGHTS: data.prior.sample(np.random.default_rng([seed, 5]), count)}
-    draws: Sites = _prior_draws(program, data, count, jax.random.key(seed))
+    only_weights = model_info(target).latent == (WEIGHTS,)
+    if target.model is log_linear and only_weights and target.prior.other is None:
+        return {WEIGHTS: target.prior.sample(np.random.default_rng([seed, 5]), count)}
+    draws: Sites = _prior_draws(target, count, jax.random.key(seed))
     return draws
 
 
-@partial(jax.jit, static_argnums=(0, 2), compiler_options=_RUN_ONCE)
-def _prior_draws(program: Program, data: Data, count: int, key: jax.Array) -> Sites:
-    sites = list(dict.fromkeys([WEIGHTS, *model_info(program, data).latent]))
-    draws: Sites = Predictive(program, num_samples=count, return_sites=sites)(key, *data)
+@partial(jax.jit, static_argnums=1, compiler_options=_RUN_ONCE)
+def _prior_draws(target: Target, count: int, key: jax.Array) -> Sites:
+    sites = list(dict.fromkeys([WEIGHTS, *model_info(target).latent]))
+    draws: Sites = Predictive(target.program, num_samples=count, return_sites=sites)(
+        key, *target.data
+    )
     return draws

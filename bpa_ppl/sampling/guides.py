@@ -22,9 +22,10 @@ from bpa_ppl.arrays import Float64
 from bpa_ppl.component import Count, Positive
 from bpa_ppl.errors import BpaError, NotConverged, UsageError
 from bpa_ppl.posterior.statistics import pareto_smoothed
-from bpa_ppl.sampling.base import Data, Program, Sampled, Sampler, Sites, Target, require_memory
+from bpa_ppl.sampling.base import Sampler, require_memory
 from bpa_ppl.sampling.density import evaluate, potential, unflatten
 from bpa_ppl.sampling.kernels import REFUSALS, NumpyroKernel, NumpyroSampler, is_plain, refused
+from bpa_ppl.sampling.target import Sampled, Target
 
 #: The guides of NumPyro whose density can be evaluated.
 GUIDES = (
@@ -88,7 +89,7 @@ class Guide(NumpyroSampler, frozen=True):
         except REFUSALS as error:
             raise refused(self.guide, error) from error
         z = unflatten(flat[None], target.start)
-        log_p, log_likelihood = evaluate(target.program, target.data, z)
+        log_p, log_likelihood = evaluate(target, z)
         log_weight, k_hat = pareto_smoothed(log_p - log_q[None])
         return Sampled(
             z=z,
@@ -102,19 +103,18 @@ class Guide(NumpyroSampler, frozen=True):
 
     def _fitted(self, target: Target) -> tuple[Float64, Float64, Float64]:
         """Return the ELBO of each step, and draws of the fitted guide with their log densities."""
-        arguments = (self, target.program, target.start, target.data)
         fit_key, draw_key = jax.random.split(jax.random.key(target.seed))
-        state = _initial_state(*arguments, fit_key)
+        state = _initial_state(self, target, fit_key)
         elbo, length = np.empty(self.steps), -(-self.steps // _PIECES)
         for first in range(0, self.steps, length):
             piece = elbo[first : first + length]
-            state, losses = _fit(*arguments, length, state, len(piece))
+            state, losses = _fit(self, target, length, state, len(piece))
             piece[:] = -np.asarray(losses)[: len(piece)]
             if not np.isfinite(piece[-1]):
                 finite = first + int(np.isfinite(piece).sum())
                 self._refuse_fit(f"its ELBO is not finite after step {finite}")
             target.progress(first + len(piece), self.steps, f"ELBO {piece.mean():.1f}")
-        flat, log_q = map(np.asarray, _draw(*arguments, state, draw_key))
+        flat, log_q = map(np.asarray, _draw(self, target, state, draw_key))
         if not (np.isfinite(flat).all() and np.isfinite(log_q).all()):
             self._refuse_fit("its density is not finite")
         return elbo, flat, log_q
@@ -127,14 +127,14 @@ class Guide(NumpyroSampler, frozen=True):
         )
 
 
-def _fitting(guide: Guide, program: Program, like: Sites) -> tuple[SVI, Any]:
-    """Return what fits the guide to the flat values of a program, and the guide itself."""
-    start = ravel_pytree(like)[0]
+def _fitting(guide: Guide, target: Target) -> tuple[SVI, Any]:
+    """Return what fits the guide to the flat values of a target, and the guide itself."""
+    start = ravel_pytree(target.start)[0]
 
-    def model(data: Data) -> None:
+    def model() -> None:
         real = dist.constraints.real_vector
         flat = numpyro.sample(_SITE, dist.ImproperUniform(real, (), start.shape))
-        numpyro.factor("log_density", -potential(program, data, unflatten(flat, like)))
+        numpyro.factor("log_density", -potential(target, unflatten(flat, target.start)))
 
     made = guide.wrapped()(
         model, init_loc_fn=init_to_value(values={_SITE: start}), **dict(guide.options)
@@ -143,46 +143,38 @@ def _fitting(guide: Guide, program: Program, like: Sites) -> tuple[SVI, Any]:
     return SVI(model, made, optimiser, Trace_ELBO(num_particles=guide.particles)), made
 
 
-@partial(jax.jit, static_argnums=(0, 1))
-def _initial_state(guide: Guide, program: Program, like: Sites, data: Data, key: jax.Array) -> Any:
-    return _fitting(guide, program, like)[0].init(key, data)
+@partial(jax.jit, static_argnums=0)
+def _initial_state(guide: Guide, target: Target, key: jax.Array) -> Any:
+    return _fitting(guide, target)[0].init(key)
 
 
-@partial(jax.jit, static_argnums=(0, 1, 4))
+@partial(jax.jit, static_argnums=(0, 2))
 def _fit(
-    guide: Guide,
-    program: Program,
-    like: Sites,
-    data: Data,
-    length: int,
-    state: Any,
-    count: jax.Array,
+    guide: Guide, target: Target, length: int, state: Any, count: jax.Array
 ) -> tuple[Any, jax.Array]:
     """Return the state after `count` steps, and the losses in an array of the given length."""
-    svi, _ = _fitting(guide, program, like)
-    svi.init(state.rng_key, data)  # SVI steps only after it; the state is not used
+    svi, _ = _fitting(guide, target)
+    svi.init(state.rng_key)  # SVI steps only after it; the state is not used
 
     def step(i: jax.Array, carry: tuple[Any, jax.Array]) -> tuple[Any, jax.Array]:
-        state, loss = svi.update(carry[0], data)
+        state, loss = svi.update(carry[0])
         return state, carry[1].at[i].set(loss)
 
     fitted, losses = jax.lax.fori_loop(0, count, step, (state, jnp.zeros(length)))
     return fitted, losses
 
 
-@partial(jax.jit, static_argnums=(0, 1))
-def _draw(
-    guide: Guide, program: Program, like: Sites, data: Data, state: Any, key: jax.Array
-) -> tuple[jax.Array, jax.Array]:
+@partial(jax.jit, static_argnums=0)
+def _draw(guide: Guide, target: Target, state: Any, key: jax.Array) -> tuple[jax.Array, jax.Array]:
     """Return draws of the fitted guide, flat, (draws, d), and their log densities, (draws,)."""
-    svi, made = _fitting(guide, program, like)
-    svi.init(state.rng_key, data)
+    svi, made = _fitting(guide, target)
+    svi.init(state.rng_key)
     parameters = svi.get_params(state)
     if isinstance(made, autoguide.AutoContinuous):
         fitted = made.get_posterior(parameters)
     else:
         seeded = handlers.seed(handlers.substitute(made, parameters), key)
-        fitted = handlers.trace(seeded).get_trace(data)[_SITE]["fn"]
+        fitted = handlers.trace(seeded).get_trace()[_SITE]["fn"]
 
     def draw(key: jax.Array) -> tuple[jax.Array, jax.Array]:
         # Some flows have no inverse; the values from which a draw is transformed replace it.

@@ -6,16 +6,10 @@ import numpy as np
 
 from bpa_ppl.arrays import Float64, Int64
 from bpa_ppl.component import Count, CountOrNone, Positive
-from bpa_ppl.sampling.base import (
-    Sampled,
-    Sampler,
-    Sites,
-    Target,
-    require_memory,
-    with_evaluations,
-)
+from bpa_ppl.sampling.base import Sampler, require_memory
 from bpa_ppl.sampling.mode import require_mode
 from bpa_ppl.sampling.proposals import Proposal, pilot_proposal, propose, with_tuned_mixture
+from bpa_ppl.sampling.target import Sampled, Sites, Target, with_evaluations
 
 _NEVER = -1e300
 

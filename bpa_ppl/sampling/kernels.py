@@ -19,10 +19,11 @@ from numpyro.infer.mcmc import MCMCKernel
 
 from bpa_ppl.component import Count, CountOrNone
 from bpa_ppl.errors import BpaError, UsageError, one_of, quoted
-from bpa_ppl.sampling.base import Data, Program, Sampled, Sampler, Sites, Target
+from bpa_ppl.sampling.base import Sampler
 from bpa_ppl.sampling.chains import ARVIZ_NAMES, Chains, ChainSampler, run_chains
 from bpa_ppl.sampling.density import evaluate, potential
 from bpa_ppl.sampling.nuts import starting_points
+from bpa_ppl.sampling.target import Sampled, Sites, Target
 
 #: The kernels of NumPyro that sample any density of real values.
 KERNELS = ("AIES", "BarkerMH", "ESS", "HMC", "NUTS", "SA")
@@ -166,7 +167,7 @@ class NumpyroKernel(NumpyroSampler, frozen=True):
             draws=self.draws,
             thinning=self.thinning,
         )
-        kernel = run.made(target.program, target.data)
+        kernel = run.made(target)
         if kernel.is_ensemble_kernel:
             if "randomize_split" not in inspect.signature(self.wrapped()).parameters:
                 _refuse(type(kernel).__name__, "the chains of an ensemble must not be permuted")
@@ -176,7 +177,7 @@ class NumpyroKernel(NumpyroSampler, frozen=True):
         start, fit = starting_points(target, chains)
         mode = fit.mode
         sampled = run_chains(msgspec.structs.replace(run, chains=chains), target, None, start)
-        log_density, log_likelihood = evaluate(target.program, target.data, sampled.z)
+        log_density, log_likelihood = evaluate(target, sampled.z)
         return replace(
             sampled,
             log_density=log_density,
@@ -206,17 +207,17 @@ class _KernelChains(ChainSampler, frozen=True, kw_only=True):
     wrapped: Any
     options: tuple[tuple[str, Any], ...]
 
-    def made(self, program: Program, data: Data) -> MCMCKernel:
-        """Return the kernel for a program.
+    def made(self, target: Target) -> MCMCKernel:
+        """Return the kernel for a target.
 
         Raises:
             UsageError: if NumPyro refuses the settings, or the kernel is of another model.
         """
         if isinstance(self.wrapped, MCMCKernel):  # made in Python, with its settings
-            if getattr(self.wrapped, "model", None) is not program.model:
+            if getattr(self.wrapped, "model", None) is not target.model:
                 _refuse(self.title, "it was made for another model than that of adapt")
             try:
-                return self.wrapped.wrap_model(lambda model: program)
+                return self.wrapped.wrap_model(lambda model: target.program)
             except NotImplementedError:
                 _refuse(self.title, "NumPyro does not copy such a kernel")
         parameters = inspect.signature(self.wrapped).parameters
@@ -226,9 +227,9 @@ class _KernelChains(ChainSampler, frozen=True, kw_only=True):
         try:
             with jax.ensure_compile_time_eval():  # the class may check its settings
                 if "potential_fn" in parameters:
-                    kernel = self.wrapped(potential_fn=partial(potential, program, data), **options)
+                    kernel = self.wrapped(potential_fn=partial(potential, target), **options)
                 else:
-                    kernel = self.wrapped(program, **options)
+                    kernel = self.wrapped(target.program, **options)
         except REFUSALS as error:
             raise refused(self.title, error) from error
         if not isinstance(kernel, MCMCKernel):
@@ -236,11 +237,9 @@ class _KernelChains(ChainSampler, frozen=True, kw_only=True):
             raise UsageError(problem, parameter="sampler", code="wrong-type")
         return kernel
 
-    def initialise(
-        self, program: Program, data: Data, covariance: Any, keys: jax.Array, z: Sites
-    ) -> Chains:
+    def initialise(self, target: Target, covariance: Any, keys: jax.Array, z: Sites) -> Chains:
         """Return the chains at their starting points."""
-        kernel, arguments = self.made(program, data), tuple(data)
+        kernel, arguments = self.made(target), target.data
         steps = self.warmup * self.thinning
 
         def initial(keys: jax.Array, z: Sites) -> Any:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from bpa_ppl.component import Count, Positive
 from bpa_ppl.posterior.statistics import pareto_smoothed
-from bpa_ppl.sampling.base import Sampled, Sampler, Target, with_evaluations
+from bpa_ppl.sampling.base import Sampler
 from bpa_ppl.sampling.proposals import TUNING_DRAWS, pilot_proposal, propose, with_tuned_mixture
+from bpa_ppl.sampling.target import Sampled, Target, with_evaluations
 
 
 class Laplace(Sampler, frozen=True):

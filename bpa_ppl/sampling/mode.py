@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
@@ -11,8 +10,9 @@ import numpy as np
 
 from bpa_ppl.arrays import Float64
 from bpa_ppl.errors import DataError
-from bpa_ppl.sampling.base import Data, Program, Sampled, Sampler, Sites, Target
+from bpa_ppl.sampling.base import Sampler
 from bpa_ppl.sampling.density import potential, unflatten
+from bpa_ppl.sampling.target import Sampled, Sites, Target
 
 #: Squared length of the last Newton step, in posterior standard deviations, that ends the search.
 TOLERANCE = 1e-6
@@ -71,14 +71,12 @@ class _Point(NamedTuple):
     hessian: Float64
 
 
-@partial(jax.jit, static_argnums=0)
-def _derivatives(
-    program: Program, data: Data, like: Sites, position: jax.Array
-) -> tuple[jax.Array, jax.Array, jax.Array]:
+@jax.jit
+def _derivatives(target: Target, position: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
     """Return the potential at a flat position, its gradient and its Hessian."""
 
     def slope(flat: jax.Array) -> tuple[jax.Array, tuple[jax.Array, jax.Array]]:
-        result = jax.value_and_grad(lambda x: potential(program, data, unflatten(x, like)))(flat)
+        result = jax.value_and_grad(lambda x: potential(target, unflatten(x, target.start)))(flat)
         return result[1], result
 
     # Forward over reverse, because the gradient of the likelihood is a custom rule.
@@ -86,8 +84,8 @@ def _derivatives(
     return value, gradient, hessian
 
 
-def find_mode(program: Program, data: Data, start: Sites) -> Mode:
-    """Find the mode from a starting point, with an exact gradient and Hessian.
+def find_mode(target: Target) -> Mode:
+    """Find the mode from the starting point, with an exact gradient and Hessian.
 
     The default model is log-concave, so that damped Newton steps converge from anywhere
     (Boyd & Vandenberghe 2004, §9.5); for other models this finds a local mode. The search runs in
@@ -95,7 +93,7 @@ def find_mode(program: Program, data: Data, start: Sites) -> Mode:
     """
 
     def evaluate(position: Float64) -> _Point:
-        value, *derivatives = jax.device_get(_derivatives(program, data, start, position))
+        value, *derivatives = jax.device_get(_derivatives(target, position))
         return _Point(position, float(value), *map(np.asarray, derivatives))
 
     def line_search(point: _Point, direction: Float64, decrement: float) -> _Point:
@@ -111,12 +109,12 @@ def find_mode(program: Program, data: Data, start: Sites) -> Mode:
             return full
         for halvings in range(1, _HALVINGS):
             scale = 0.5**halvings
-            trial = unflatten(point.position + scale * direction, start)
-            if accepted(scale, float(potential(program, data, trial))):
+            trial = unflatten(point.position + scale * direction, target.start)
+            if accepted(scale, float(potential(target, trial))):
                 break
         return evaluate(point.position + scale * direction)
 
-    point = evaluate(np.concatenate([np.ravel(leaf) for leaf in jax.tree.leaves(start)]))
+    point = evaluate(np.concatenate([np.ravel(leaf) for leaf in jax.tree.leaves(target.start)]))
     curvature, definite = np.full((), np.nan), False
     decrement, iteration = np.inf, 0
     while decrement > TOLERANCE and iteration < MAX_ITERATIONS:
@@ -169,7 +167,7 @@ _MODES: WeakKeyDictionary[Target, Mode] = WeakKeyDictionary()
 def mode_of(target: Target) -> Mode:
     """Return the mode of a posterior; the search runs once for each target."""
     if target not in _MODES:
-        _MODES[target] = find_mode(target.program, target.data, target.start)
+        _MODES[target] = find_mode(target)
     return _MODES[target]
 
 

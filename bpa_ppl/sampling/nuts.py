@@ -15,12 +15,12 @@ from numpyro.infer import NUTS
 from bpa_ppl.component import Positive
 from bpa_ppl.posterior.draws import WEIGHTS
 from bpa_ppl.posterior.statistics import POOR_PARETO_K
-from bpa_ppl.sampling.base import Data, Program, Sampled, Sites, Target
 from bpa_ppl.sampling.chains import Chains, ChainSampler, repeat_start, run_chains
 from bpa_ppl.sampling.density import model_info
 from bpa_ppl.sampling.mode import dispersed_starts, mode_of
 from bpa_ppl.sampling.proposals import GOOD_PARETO_K, ProposalFit, assess_proposals
-from bpa_ppl.sampling.whitening import WhitenedProgram, original, whitened
+from bpa_ppl.sampling.target import Sampled, Sites, Target
+from bpa_ppl.sampling.whitening import Whitened, original, whitened
 
 #: Target acceptance of a warm-up that tunes the step: hierarchies have narrow regions. With many
 #: values the same target makes steps needlessly short: 500 sparse weights took half as many again,
@@ -58,24 +58,25 @@ class Nuts(ChainSampler, frozen=True):
     step_size: Positive = 1.1
     target_accept: Annotated[float, Meta(gt=0, lt=1)] | None = None
 
-    def kernel(self, program: Program, covariance: Any, z: Sites) -> NUTS:
+    def kernel(self, target: Target, covariance: Any, z: Sites) -> NUTS:
         """Return the kernel with a given metric, or one that tunes metric and step."""
+        is_whitened = isinstance(target, Whitened)
         if covariance is None:
             dense: bool | list[tuple[str, ...]] = True
             sizes = {name: x[0].size for name, x in z.items()}
             if sum(sizes.values()) > _DENSE:
                 # Sites that depend on one another, such as a scale and what it scales, need a full
                 # metric; a model names them in its attribute `together`.
-                sites = tuple(getattr(program.model, "together", ()))
+                sites = ("shared",) if is_whitened else tuple(getattr(target.model, "together", ()))
                 dense = [sites] if 0 < sum(sizes[site] for site in sites) <= _FEW else False
             return NUTS(
-                program,
+                target.program,
                 dense_mass=dense,
                 target_accept_prob=self.target_accept,
-                max_tree_depth=_WHITENED_DEPTHS if isinstance(program, WhitenedProgram) else _DEPTH,
+                max_tree_depth=_WHITENED_DEPTHS if is_whitened else _DEPTH,
             )
         return NUTS(
-            program,
+            target.program,
             dense_mass=True,
             adapt_mass_matrix=False,
             inverse_mass_matrix=covariance,
@@ -85,15 +86,13 @@ class Nuts(ChainSampler, frozen=True):
             target_accept_prob=self.target_accept or _TARGET,
         )
 
-    def initialise(
-        self, program: Program, data: Data, covariance: Any, keys: jax.Array, z: Sites
-    ) -> Chains:
+    def initialise(self, target: Target, covariance: Any, keys: jax.Array, z: Sites) -> Chains:
         """Return the chains at their starting points; each step moves one chain after the other.
 
         Chains in a batch would wait for the longest trajectory among them, and at each step they
         would compute what only the end of a window of the warm-up needs.
         """
-        kernel, arguments = self.kernel(program, covariance, z), tuple(data)
+        kernel, arguments = self.kernel(target, covariance, z), target.data
 
         def initial(chain: tuple[jax.Array, Sites]) -> Any:
             return kernel.init(chain[0], self.warmup * self.thinning, chain[1], arguments, {})
@@ -141,8 +140,8 @@ def starting_points(target: Target, chains: int) -> tuple[Sites, ProposalFit]:
 
 def _laplace_metric(target: Target) -> ProposalFit:
     """Return the mode, or none if its Laplace covariance is no good metric, with the reason."""
-    latent = model_info(target.program, target.data).latent
-    if latent == (WEIGHTS,) and target.data.prior.other is None:
+    latent = model_info(target).latent
+    if latent == (WEIGHTS,) and target.prior.other is None:
         mode = mode_of(target)
         if mode.converged:
             return ProposalFit(mode, 0.0, "")

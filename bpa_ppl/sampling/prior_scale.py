@@ -32,9 +32,9 @@ from bpa_ppl.errors import DataError
 from bpa_ppl.models import Prior
 from bpa_ppl.models.priors.isotropic import OF_LISTS, ScalePrior
 from bpa_ppl.nbest import NBest
-from bpa_ppl.sampling.base import Target
 from bpa_ppl.sampling.density import unflatten
 from bpa_ppl.sampling.mode import mode_of
+from bpa_ppl.sampling.target import Target
 from bpa_ppl.weights import Match
 
 #: The first scales to try, as multiples of the median; the neighbours of the best bound the search.
@@ -90,7 +90,7 @@ def learn_scale(
         def loss(log_scale: float) -> float:
             nonlocal target
             prior = prior_of(float(np.exp(log_scale)))._replace(names=None)
-            target = replace(target, data=target.data._replace(prior=prior))
+            target = replace(target, prior=prior)
             mode = mode_of(target)
             if not mode.converged:
                 return np.inf

@@ -19,9 +19,10 @@ from scipy.special import gammaln
 from bpa_ppl.arrays import Float64
 from bpa_ppl.posterior.draws import WEIGHTS
 from bpa_ppl.posterior.statistics import pareto_smoothed
-from bpa_ppl.sampling.base import Sites, Target, require_memory
+from bpa_ppl.sampling.base import require_memory
 from bpa_ppl.sampling.density import evaluate, gradients, model_info, unflatten
 from bpa_ppl.sampling.mode import Mode, mode_of, require_mode
+from bpa_ppl.sampling.target import Sites, Target
 
 #: The mode of a hierarchy of more values is not searched: its Hessian is expensive, and in so many
 #: dimensions the typical draws lie far from the mode.
@@ -157,7 +158,7 @@ def fit_skewed(target: Target, mode: Mode) -> Skewed:
     factor = np.linalg.cholesky(mode.covariance)
     steps = _REACH * np.concatenate([directions, -directions])
     z = unflatten(mode.position + steps @ factor.T, target.start)
-    slopes = np.asarray(gradients(target.program, target.data, z)) @ factor
+    slopes = np.asarray(gradients(target, z)) @ factor
     count = len(directions)
     sums = -(slopes[:count] + slopes[count:]) / _REACH**2
     if not np.isfinite(sums).all():
@@ -292,7 +293,7 @@ class ProposalFit(NamedTuple):
 
 def assess_proposals(target: Target) -> ProposalFit:
     """Assess by a pilot sample how well proposals around the mode fit a posterior."""
-    latent, size = model_info(target.program, target.data).latent, target.dimension
+    latent, size = model_info(target).latent, target.dimension
     if latent != (WEIGHTS,) and size > MAX_SEARCHED:
         reason = f"a hierarchy of {size} values has no typical mode, and nuts needs none"
         return ProposalFit(None, np.inf, reason)
@@ -449,6 +450,6 @@ def propose(
     with np.errstate(all="ignore"):
         flat = proposal.mode.position + x @ factor.T
     z = unflatten(flat.reshape(chains, draws, -1), target.start)
-    log_p, log_likelihood = evaluate(target.program, target.data, z)
+    log_p, log_likelihood = evaluate(target, z)
     log_ratio_skewed = log_p - parts[0].reshape(chains, draws)
     return Proposals(z, log_p, log_p - log_q, log_ratio_skewed, log_likelihood, position)

@@ -14,9 +14,9 @@ from numpyro.infer.util import constrain_fn, initialize_model, potential_energy
 from numpyro.util import is_prng_key
 
 from bpa_ppl.component import Count, CountOrNone, Positive
-from bpa_ppl.sampling.base import Program, Sampled, Sites, Target, with_evaluations
 from bpa_ppl.sampling.chains import ChainSampler, run_chains
 from bpa_ppl.sampling.mode import dispersed_starts, require_mode
+from bpa_ppl.sampling.target import Sampled, Sites, Target, with_evaluations
 
 
 class RandomWalkState(NamedTuple):
@@ -163,12 +163,12 @@ class RandomWalkMetropolis(ChainSampler, frozen=True):
     warmup: CountOrNone = 50
     thinning: Count = 10
 
-    def kernel(self, program: Program, covariance: jax.Array, z: Sites) -> RandomWalk:
+    def kernel(self, target: Target, covariance: jax.Array, z: Sites) -> RandomWalk:
         """Return the random walk in the metric of the posterior."""
         # Not scale**2: Python raises an error where it overflows; here it is infinite and no step
         # is accepted.
         variance = self.scale * self.scale / covariance.shape[0]
-        return RandomWalk(program, proposal_variance=variance, covariance=covariance)
+        return RandomWalk(target.program, proposal_variance=variance, covariance=covariance)
 
     def sample(self, target: Target) -> Sampled:
         """Draw from the posterior by a random walk."""

@@ -39,7 +39,6 @@ from bpa_ppl.posterior.statistics import POOR_PARETO_K, ess, pareto_smoothed
 from bpa_ppl.progress import Reporter, reporter
 from bpa_ppl.registry import SAMPLERS
 from bpa_ppl.sampling.adapting import draws_of, initialise_target
-from bpa_ppl.sampling.base import Data, Program
 from bpa_ppl.sampling.density import evaluate
 from bpa_ppl.sampling.sentence_buckets import (
     OF_OBSERVATIONS,
@@ -52,6 +51,7 @@ from bpa_ppl.sampling.sentence_buckets import (
     stack_buckets,
 )
 from bpa_ppl.sampling.sentences import ObservationRecipe
+from bpa_ppl.sampling.target import Target
 from bpa_ppl.sampling.tracing import tracing
 
 if TYPE_CHECKING:
@@ -333,9 +333,10 @@ class Sequential:
         stacked = self._stacked(sentences)
         lists, observing = self._recipe.likelihood.prepare(stacked)
         # Only the likelihood matters: a program needs a prior, whatever it is.
-        data = jax.device_put(Data(lists, Prior(mean, np.ones_like(mean))))
+        lists, prior = jax.device_put((lists, Prior(mean, np.ones_like(mean))))
+        target = Target(log_linear, observing, lists, prior, {})
         sites = {name: draws.values[name] for name in _SITES & set(draws.values)}
-        result = evaluate(Program(log_linear, observing), data, sites)[1][_SITE]
+        result = evaluate(target, sites)[1][_SITE]
         return result.reshape(len(draws.flat), -1)
 
     def _stacked(self, sentences: ObservedSentences) -> Lists:

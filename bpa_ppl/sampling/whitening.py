@@ -10,10 +10,9 @@ non-centring). The change of variables is exact whatever H and λ̂ are.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -24,41 +23,29 @@ from numpyro.infer.util import constrain_fn
 
 from bpa_ppl.models import Likelihood, Lists, Prior
 from bpa_ppl.models.hierarchical import LOG_SLOPE, WHITENED, Hierarchical, Information
-from bpa_ppl.sampling.base import Program, Sampled, Sites, Target
 from bpa_ppl.sampling.mode import find_mode
+from bpa_ppl.sampling.target import Sampled, Sites, Target
 
 #: Values of the domains' weights, for which the Hessian of the likelihood is computed.
 _MAX_VALUES = 200
 
 
-class WhitenedData(NamedTuple):
-    """The arguments of a `WhitenedProgram`."""
+@partial(
+    jax.tree_util.register_dataclass,
+    data_fields=("lists", "prior", "start", "information"),
+    meta_fields=("model", "likelihood"),
+    drop_fields=("match", "seed", "progress", "problem"),
+)
+@dataclass(frozen=True, eq=False)
+class Whitened(Target):
+    """A hierarchy in whitened coordinates."""
 
-    lists: Lists
-    prior: Prior
-    information: Information
+    information: Information | None = None
 
-
-@dataclass(frozen=True)
-class WhitenedProgram:
-    """A hierarchical model with its likelihood, in whitened coordinates."""
-
-    hierarchy: Hierarchical
-    likelihood: Likelihood
-
-    @property
-    def model(self) -> WhitenedProgram:
-        """The model that the sampler sees."""
-        return self
-
-    @property
-    def together(self) -> tuple[str, ...]:
-        """The sites that are still correlated."""
-        return ("shared",)
-
-    def __call__(self, lists: Lists, prior: Prior, information: Information) -> None:
+    def program(self, lists: Lists, prior: Prior) -> None:
         """Run the model."""
-        self.hierarchy(lists, prior, self.likelihood, information)
+        hierarchy: Any = self.model
+        hierarchy(lists, prior, self.likelihood, self.information)
 
 
 @dataclass(frozen=True)
@@ -75,22 +62,22 @@ class _Separate:
             likelihood.observe(lists, weights)
 
 
-def whitened(target: Target) -> Target | None:
+def whitened(target: Target) -> Whitened | None:
     """Return a hierarchy in whitened coordinates; None for other models.
 
     Also None if the hierarchy has too many domains, or the likelihood of one has no mode.
     """
-    model, data = target.program.model, target.data
+    model, prior = target.model, target.prior
     if not isinstance(model, Hierarchical):
         return None
-    size = len(data.prior.mean)
+    size = len(prior.mean)
     if model.domains * size > _MAX_VALUES:
         return None
-    start = {"weights": np.tile(np.asarray(data.prior.mean), (model.domains, 1))}
-    mode = find_mode(Program(_Separate(model.domains), target.program.likelihood), data, start)
+    start = {"weights": np.tile(np.asarray(prior.mean), (model.domains, 1))}
+    mode = find_mode(replace(target, model=_Separate(model.domains), start=start))
     if not mode.converged:
         return None
-    prior_precision = 1 / np.asarray(data.prior.distribution().variance)
+    prior_precision = 1 / np.asarray(prior.distribution().variance)
     precision = np.zeros((model.domains, size, size))
     for number in range(model.domains):
         own = slice(number * size, (number + 1) * size)
@@ -98,22 +85,19 @@ def whitened(target: Target) -> Target | None:
         values, vectors = np.linalg.eigh((curvature + curvature.T) / 2)
         precision[number] = (vectors * np.maximum(values, 0.0)) @ vectors.T
     information = Information(precision, mode.position.reshape(model.domains, size))
-    # NUTS sees a program of three arguments; nothing else looks into this target.
-    program: Any = WhitenedProgram(model, target.program.likelihood)
-    arguments: Any = WhitenedData(*data, jax.device_put(information))
-    return replace(target, program=program, data=arguments)
+    same = {field.name: getattr(target, field.name) for field in fields(target)}
+    return Whitened(**same, information=jax.device_put(information))
 
 
-def original(target: Target, sampled: Sampled) -> Sampled:
+def original(target: Whitened, sampled: Sampled) -> Sampled:
     """Return draws in whitened coordinates as draws of the model.
 
     Args:
         target: from `whitened`.
         sampled: its draws.
     """
-    data: Any = target.data
-    z, log_slope = _original(target.program, data, sampled.z)
-    warmup = _original(target.program, data, sampled.warmup)[0] if sampled.warmup else {}
+    z, log_slope = _original(target, sampled.z)
+    warmup = _original(target, sampled.warmup)[0] if sampled.warmup else {}
     log_density = sampled.log_density
     return replace(
         sampled,
@@ -123,12 +107,10 @@ def original(target: Target, sampled: Sampled) -> Sampled:
     )
 
 
-@partial(jax.jit, static_argnums=0)
-def _original(
-    program: Callable[..., None], data: WhitenedData, z: Sites
-) -> tuple[Sites, jax.Array]:
+@jax.jit
+def _original(target: Whitened, z: Sites) -> tuple[Sites, jax.Array]:
     def of_one(one: Sites) -> tuple[Sites, jax.Array]:
-        values = constrain_fn(program, tuple(data), {}, one, return_deterministic=True)
+        values = constrain_fn(target.program, target.data, {}, one, return_deterministic=True)
         return {**one, "own": values[WHITENED]}, values[LOG_SLOPE]
 
     return jax.vmap(jax.vmap(of_one))(z)

@@ -21,7 +21,7 @@ import os
 from collections.abc import Callable
 from functools import partial
 from importlib.util import find_spec
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import numpy as np
@@ -34,7 +34,6 @@ from bpa_ppl.models import Isotropic
 from bpa_ppl.posterior.draws import importance_weights, kish
 from bpa_ppl.posterior.statistics import ess
 from bpa_ppl.sampling import Target, target_of
-from bpa_ppl.sampling.density import potential, unflatten
 from bpa_ppl.weights import match
 
 SEED = 1
@@ -97,11 +96,7 @@ def run_numpyro(sample: Sample) -> Result:
         return Result(run(500, 1000), overhead=2 * compilation)
 
 
-@partial(jax.jit, static_argnums=0)
-def program_density(program: Any, inputs: Any, x: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Return the log density of bpa_ppl and its gradient."""
-    data, start = inputs
-    return jax.value_and_grad(lambda x: -potential(program, data, unflatten(x, start)))(x)
+value_and_gradient = jax.jit(lambda density, x: jax.value_and_grad(lambda x: density(x))(x))
 
 
 def run_nutpie(sample: Sample) -> Result:
@@ -112,11 +107,10 @@ def run_nutpie(sample: Sample) -> Result:
     with jax.enable_x64(True):
         posterior = target(sample)
         start = np.asarray(ravel_pytree(posterior.start)[0])
-        inputs = posterior.data, posterior.start
 
         def log_density(x: np.ndarray) -> tuple[float, np.ndarray]:
             with jax.enable_x64(True):  # a setting of each thread
-                value, gradient = program_density(posterior.program, inputs, x)
+                value, gradient = value_and_gradient(posterior, x)
                 return float(value), np.asarray(gradient)
 
         model = from_pyfunc(
@@ -154,8 +148,7 @@ def assert_equal_densities(sample: Sample) -> None:
     weights, expected = result.weights[0, ::100], result.log_density[0, ::100]
     with jax.enable_x64(True):
         posterior = target(sample)
-        inputs = posterior.data, posterior.start
-        values = np.array([program_density(posterior.program, inputs, x)[0] for x in weights])
+        values = np.array([value_and_gradient(posterior, x)[0] for x in weights])
         np.testing.assert_allclose(values, expected, rtol=1e-6, atol=0)
 
 

@@ -23,7 +23,7 @@ from bpa_ppl import __main__
 from bpa_ppl.cli import main, options
 from bpa_ppl.cli.app import shown_messages
 from bpa_ppl.notes import LOGGER, log_info, warn_user
-from bpa_ppl.sampling.base import Sampled, Target
+from bpa_ppl.sampling import Sampled, Target
 from bpa_ppl.sampling.mode import Map
 
 INSTALLED = str(Path(sys.executable).parent / "bpa")

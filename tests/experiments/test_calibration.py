@@ -19,7 +19,7 @@ from bpa_ppl.diagnostics.uniformity import bands, uniformity
 from bpa_ppl.experiments.calibration import RANKED, Replication, calibrate
 from bpa_ppl.experiments.samplers import LOG_LIKELIHOOD, calibrate_sampler, simulated
 from bpa_ppl.models import Prior
-from bpa_ppl.sampling import target_of
+from bpa_ppl.sampling import Target, target_of
 from bpa_ppl.sampling.rwm import RandomWalk, RandomWalkMetropolis, RandomWalkState
 from bpa_ppl.weights import match
 
@@ -129,12 +129,12 @@ def test_weights_are_simulated_from_the_prior_and_oracles_from_the_model() -> No
     prior = Prior.isotropic(TARGET.canonical, TARGET.variance)
     target = target_of(TARGET.pool, match(TARGET.canonical, TARGET.pool), prior)
     keys = jax.random.split(jax.random.key(0), 4000)
-    simulate = partial(simulated, target.program, target.data, ("weights",))
+    simulate = partial(simulated, target, ("weights",))
     weights, oracle, likelihood = jax.vmap(simulate)(keys)
     centre = list(TARGET.canonical.values())
     z = (np.asarray(weights) - centre) / np.sqrt(TARGET.variance)
     assert all(kstest(z[:, k], "norm").pvalue > 0.001 for k in range(2))
-    rows = {int(s): j for j, s in enumerate(target.data.lists.sentence) if s >= 0}
+    rows = {int(s): j for j, s in enumerate(target.lists.sentence) if s >= 0}
     lists = [TARGET.pool.features[TARGET.pool.rows(s)] for s in rows]
     some = np.asarray(weights)[:500]
     p = np.exp([[reference_model.log_choice(features, w) for features in lists] for w in some])
@@ -177,8 +177,8 @@ class Drifting(RandomWalk):
 class DriftingSampler(RandomWalkMetropolis, frozen=True):
     """Chains of the drifting walk."""
 
-    def kernel(self, program: Any, covariance: jax.Array, z: Any) -> Drifting:
-        return Drifting(program, covariance)
+    def kernel(self, target: Target, covariance: jax.Array, z: Any) -> Drifting:
+        return Drifting(target.program, covariance)
 
 
 def test_a_wrong_accept_ratio_is_found() -> None:

@@ -17,7 +17,7 @@ from bpa_ppl.experiments.estimates import runs_together
 from bpa_ppl.experiments.samplers import SamplerRuns, compare_samplers, run_samplers
 from bpa_ppl.posterior import as_draws
 from bpa_ppl.registry import SAMPLERS, Registry
-from bpa_ppl.sampling.base import Sampled, Sampler, Target
+from bpa_ppl.sampling import Sampled, Sampler, Target
 
 WEIGHTS = Weights({"LM0": 1.0, "TM0[0]": 0.5, "TM0[1]": 0.5})
 FIXED, PER_DRAW, CHAINS = 0.75, 0.002, 2

@@ -20,7 +20,7 @@ from bpa_ppl.experiments.results import read_results
 from bpa_ppl.experiments.study import named_methods
 from bpa_ppl.quality import Metric
 from bpa_ppl.registry import METRICS, RULES, SAMPLERS, TUNERS
-from bpa_ppl.sampling.base import Sampled, Sampler, Target
+from bpa_ppl.sampling import Sampled, Sampler, Target
 from bpa_ppl.tuning.base import Tuned, Tuner, TuningProblem
 
 STUDY = """

@@ -24,8 +24,7 @@ from bpa_ppl.models.likelihoods import Oracle
 from bpa_ppl.models.priors.learned import Evidence, hierarchy
 from bpa_ppl.posterior import as_draws
 from bpa_ppl.posterior.adapter import to_arviz
-from bpa_ppl.sampling import Data, Program, Sampled, learn_prior_jointly, nuts, target_of
-from bpa_ppl.sampling.base import Target
+from bpa_ppl.sampling import Sampled, Target, learn_prior_jointly, nuts, target_of
 from bpa_ppl.sampling.density import constrained, potential
 from bpa_ppl.sampling.whitening import original, whitened
 from bpa_ppl.weights import Match, match
@@ -97,7 +96,6 @@ def test_hierarchical_density_agrees_with_scipy() -> None:
     lists = reference_model.pairs(rng.normal(size=(5, 2)), names)
     table = tabulate(lists, match(dict.fromkeys(names, 0.0), lists), np.zeros(5), domain=domain)
     mean, variance = np.array([0.5, -1.0]), np.array([0.1, 0.4])
-    data = Data(table, Prior(mean, variance))
     z = {
         "shared": jnp.array([0.7, -0.8]),
         "scale": jnp.array([-1.2, -0.5]),
@@ -116,10 +114,10 @@ def test_hierarchical_density_agrees_with_scipy() -> None:
     for sentence, number in enumerate(domain):
         rows = lists.features[lists.rows(sentence)]
         expected += reference_model.log_choice(rows, weights[number])[0]
-    program = Program(Hierarchical(2, spread=SPREAD), Oracle())
+    target = Target(Hierarchical(2, spread=SPREAD), Oracle(), table, Prior(mean, variance), z)
     with jax.enable_x64(True):
-        assert float(-density(program, data, z)) == pytest.approx(expected, abs=1e-4)
-        result = constrained(program, data, z)
+        assert float(-density(target, z)) == pytest.approx(expected, abs=1e-4)
+        result = constrained(target, z)
         np.testing.assert_allclose(result["weights"], weights[2])
         np.testing.assert_allclose(result["by_domain"], weights[:2])
 
@@ -203,9 +201,9 @@ def test_whitened_coordinates_are_exact(names: tuple[str, ...]) -> None:
 
         def energy(value: jax.Array) -> jax.Array:
             values = z | {"own": value}
-            return potential_energy(simpler.program, tuple(simpler.data), {}, values)
+            return potential_energy(simpler.program, simpler.data, {}, values)
 
-        expected = density(target.program, target.data, z | {"own": jnp.asarray(own(z["own"]))})
+        expected = density(target, z | {"own": jnp.asarray(own(z["own"]))})
         assert float(jax.jit(energy)(z["own"])) == pytest.approx(
             float(expected) - log_det, abs=1e-4
         )
@@ -293,14 +291,14 @@ class TestSparsePriors:
         lists = reference_model.pairs(np.random.default_rng(0).normal(size=(5, 4)), self.names)
         family = Horseshoe(relevant=1.0)
         table = tabulate(lists, match(dict.fromkeys(self.names, 0.0), lists), np.zeros(5))
-        program = Program(family.model(self.match), Oracle())
-        data = Data(table, family.build(self.match)._replace(names=None))
+        model, prior = family.model(self.match), family.build(self.match)._replace(names=None)
         z = {
             "unit": jnp.array([0.3, -1.0, 0.5, 2.0]),
             "local": jnp.array([0.2, -0.4, 1.5]),
             "overall": jnp.array(-0.7),
             "slab": jnp.array(0.4),
         }
+        target = Target(model, Oracle(), table, prior, z)
         local, overall, slab = (np.exp(np.asarray(z[n])) for n in ("local", "overall", "slab"))
         kappa = np.sqrt(slab * local**2 / (slab + overall**2 * local**2))
         factor = np.append(1.0, overall * kappa)
@@ -312,8 +310,8 @@ class TestSparsePriors:
         expected += invgamma.logpdf(slab, 2.0, scale=2.0) + np.log(slab)
         expected += reference_model.log_likelihood(lists, np.zeros(5, int), weights).sum()
         with jax.enable_x64(True):
-            assert float(-density(program, data, z)) == pytest.approx(expected, abs=1e-4)
-            np.testing.assert_allclose(constrained(program, data, z)["weights"], weights)
+            assert float(-density(target, z)) == pytest.approx(expected, abs=1e-4)
+            np.testing.assert_allclose(constrained(target, z)["weights"], weights)
 
     def test_all_shifts_are_sparse_if_all_weights_are_canonical(self) -> None:
         every = Match(("LM0", "WP0"), np.array([0.5, -1.0]), np.ones(2, dtype=bool))

@@ -16,8 +16,7 @@ from raising import raises
 from scipy.optimize import approx_fprime
 
 from bpa_ppl import NBest, UsageError, Weights, read_weights
-from bpa_ppl.models import Oracle, Prior, log_linear, tabulate
-from bpa_ppl.sampling import Data
+from bpa_ppl.models import Lists, Oracle, Prior, log_linear, tabulate
 from bpa_ppl.weights import Match, match
 
 NAMES = ("LM0", "TM0[0]", "TM0[1]", "WP0")
@@ -38,7 +37,7 @@ def ragged_lists() -> NBest:
 
 
 @jax.jit
-def log_p(data: Data, weights: jax.Array) -> jax.Array:
+def log_p(data: tuple[Lists, Prior], weights: jax.Array) -> jax.Array:
     return log_density(log_linear, (*data, Oracle()), {}, {"weights": weights})[0]
 
 
@@ -47,10 +46,10 @@ gradient = jax.jit(jax.grad(log_p, argnums=1))
 
 def model_data(
     pool: NBest, matched: Match, oracle: npt.ArrayLike, variance: npt.ArrayLike = 0.1
-) -> Data:
+) -> tuple[Lists, Prior]:
     free = dict(zip(matched.free_names, matched.free_values, strict=True))
     prior = Prior.isotropic(free, variance)
-    return Data(tabulate(pool, matched, oracle), prior._replace(names=None))
+    return tabulate(pool, matched, oracle), prior._replace(names=None)
 
 
 def reference_log_density(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from itertools import count
 from typing import Any
 
@@ -27,8 +28,7 @@ from bpa_ppl.posterior import as_draws
 from bpa_ppl.posterior.draws import kish
 from bpa_ppl.posterior.statistics import ess
 from bpa_ppl.registry import LIKELIHOODS
-from bpa_ppl.sampling import target_of
-from bpa_ppl.sampling.base import Target
+from bpa_ppl.sampling import Target, target_of
 from bpa_ppl.sampling.density import evaluate, potential
 from bpa_ppl.sampling.sentences import preference_sentences
 from bpa_ppl.weights import match
@@ -175,7 +175,7 @@ def test_density_gradient_and_log_likelihood_agree_with_formulas(
     lists, likelihood, posterior = preference_case
     free = "log_nu" in posterior.start
     assert free is ("ties" in lists.sentence_extras and likelihood.nu is None)
-    value = jax.jit(jax.value_and_grad(lambda z: -potential(posterior.program, posterior.data, z)))
+    value = jax.jit(jax.value_and_grad(lambda z: -potential(posterior, z)))
     others = {
         "log_nu": np.array(0.3),
         "slip_location": np.array(-1.5),
@@ -190,7 +190,7 @@ def test_density_gradient_and_log_likelihood_agree_with_formulas(
         expected = approx_fprime(np.asarray(flat), reference, 1e-6)
         np.testing.assert_allclose(ravel_pytree(slope)[0], expected, rtol=2e-4, atol=2e-4)
         each = {name: np.asarray(values)[None, None] for name, values in z.items()}
-        _, result = evaluate(posterior.program, posterior.data, each)
+        _, result = evaluate(posterior, each)
         expected = reference_log_likelihood(lists, *reference_values(likelihood, z))
         np.testing.assert_allclose(result["oracle"][0, 0], expected, rtol=2e-5, atol=1e-6)
 
@@ -198,13 +198,13 @@ def test_density_gradient_and_log_likelihood_agree_with_formulas(
 def test_log_likelihood_of_domains_agrees_with_formulas(lists: NBest) -> None:
     judged_lists = with_judgements(lists, ties=True)
     posterior = posterior_target(judged_lists, Preference())
-    number = np.asarray(posterior.data.lists.sentence)
-    tables = posterior.data.lists._replace(domain=np.maximum(number, 0) % 2)
+    number = np.asarray(posterior.lists.sentence)
+    tables = posterior.lists._replace(domain=np.maximum(number, 0) % 2)
     weights = np.array([WEIGHTS, [-0.3, 0.5]])
 
     @jax.jit
     def log_p(tables: Lists, weights: Array) -> Any:
-        likelihood = posterior.program.likelihood
+        likelihood = posterior.likelihood
         with handlers.trace() as sites, handlers.substitute(data={"log_nu": 0.3}):
             likelihood.sample_parameters().observe(tables, weights)
         return sites["oracle"]["fn"].log_prob(tables.oracle)
@@ -232,7 +232,7 @@ def test_order_of_candidates_does_not_matter(lists: NBest) -> None:
     shuffled = shuffled.with_sentence_extras(**extras)
     z = {"weights": WEIGHTS, "log_nu": np.array(0.3)}
     ours, other = (posterior_target(part, Preference()) for part in (judged_lists, shuffled))
-    energies = [density(target.program, target.data, z) for target in (ours, other)]
+    energies = [density(target, z) for target in (ours, other)]
     np.testing.assert_allclose(*energies, rtol=1e-6)
 
 
@@ -340,7 +340,7 @@ def test_an_answer_of_weight_two_is_two_answers(lists: NBest) -> None:
     for extras in (once, twice):
         likelihood = Preference(slip=0.1)
         posterior = posterior_target(lists.with_sentence_extras(**extras), likelihood)
-        energies.append(density(posterior.program, posterior.data, {"weights": WEIGHTS}))
+        energies.append(density(posterior, {"weights": WEIGHTS}))
     np.testing.assert_allclose(*energies, rtol=1e-6)
 
 
@@ -352,16 +352,16 @@ def test_simulated_answers_have_model_frequencies(lists: NBest, name: str) -> No
     sites |= {"slip_location": np.full(4000, -1.0)}
     sites |= {"slip_offset": np.broadcast_to([-3.0, 0.0, 2.0], (4000, 3))}
     sites = {n: sites[n] for n in posterior.start}
-    data = posterior.data
+    tables = posterior.lists
     program = handlers.uncondition(posterior.program)
-    answers = Predictive(program, sites)(jax.random.key(0), *data)["oracle"]
-    width = max(bucket.base.shape[-1] for bucket in data.lists.buckets)
+    answers = Predictive(program, sites)(jax.random.key(0), *posterior.data)["oracle"]
+    width = max(bucket.base.shape[-1] for bucket in tables.buckets)
     for row in range(width):
-        lists_of_row = data.lists._replace(oracle=np.full_like(data.lists.oracle, row))
+        lists_of_row = tables._replace(oracle=np.full_like(tables.oracle, row))
         z = {n: value[None, :1] for n, value in sites.items()}
-        _, result = evaluate(posterior.program, data._replace(lists=lists_of_row), z)
-        used = np.asarray(data.lists.sentence) >= 0
-        order = np.argsort(np.asarray(data.lists.sentence)[used])
+        _, result = evaluate(replace(posterior, lists=lists_of_row), z)
+        used = np.asarray(tables.sentence) >= 0
+        order = np.argsort(np.asarray(tables.sentence)[used])
         observed = (np.asarray(answers)[:, used] == row).mean(axis=0)[order]
         # Shorter lists have no such row.
         p = np.nan_to_num(np.exp(result["oracle"][0, 0].astype(np.float64)))
@@ -398,8 +398,8 @@ def test_calibration_detects_wrong_tie_prior(lists: NBest, monkeypatch: pytest.M
 
     simulated = calibrating.simulated
 
-    def shifted(program: Any, data: Any, names: Any, key: Any) -> Any:
-        truth, oracle, likelihood = simulated(program, data, names, key)
+    def shifted(target: Any, names: Any, key: Any) -> Any:
+        truth, oracle, likelihood = simulated(target, names, key)
         return truth.at[-1].add(1.5), oracle, likelihood
 
     monkeypatch.setattr(calibrating, "simulated", shifted)

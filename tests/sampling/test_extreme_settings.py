@@ -14,7 +14,8 @@ from raising import raises
 from bpa_ppl import DataError, NBest, UsageError, adapt, check, point_weights
 from bpa_ppl.posterior import Draws
 from bpa_ppl.registry import SAMPLERS
-from bpa_ppl.sampling.base import Data, Target, require_memory
+from bpa_ppl.sampling import Target
+from bpa_ppl.sampling.base import require_memory
 
 LISTS = NBest.from_lists([["a", "b"]] * 5, [np.eye(2)] * 5, ["A", "B"], references=[("a",)] * 5)
 
@@ -43,7 +44,7 @@ def test_more_draws_than_memory_holds_are_refused() -> None:
     lists: Any = SimpleNamespace(oracle=np.zeros(1000))
     nothing: Any = None
     start = {"weights": np.zeros(14)}
-    target = Target(nothing, Data(lists, nothing), start, 0, nothing, nothing)
+    target = Target(nothing, nothing, lists, nothing, start)
     require_memory(target, 100)
     fitting = psutil.virtual_memory().total // (16 * 14 + 4 * 1000)
     with raises(UsageError, parameter="draws"):

@@ -23,7 +23,8 @@ from bpa_ppl import DataError, NBest, UsageError, check, rerank
 from bpa_ppl.models import Hierarchical, Prior, tabulate
 from bpa_ppl.posterior import as_draws
 from bpa_ppl.registry import SAMPLERS
-from bpa_ppl.sampling import LogDensity, Sampled, draws_of, evaluate, target_of
+from bpa_ppl.sampling import Sampled, draws_of, target_of
+from bpa_ppl.sampling import Target as Density
 from bpa_ppl.weights import match
 
 NAMES = ("LM0", "WP0", "TM0")
@@ -60,7 +61,7 @@ POSTERIORS: dict[str, dict[str, Any]] = {
 
 
 @cache
-def density_of(name: str) -> LogDensity:
+def density_of(name: str) -> Density:
     return bpa_ppl.log_density(judged_lists(), CANONICAL, **POSTERIORS[name])
 
 
@@ -113,7 +114,7 @@ def regression(target: Target) -> tuple[np.ndarray, np.ndarray]:
     return features[:, 1] - features[:, 0], np.array(list(target.canonical.values()))
 
 
-def plane_density() -> tuple[Target, LogDensity]:
+def plane_density() -> tuple[Target, Density]:
     target = TARGETS["plane"]()
     options = {"prior_variance": target.variance, "oracle": given(*[0] * SENTENCES)}
     return target, bpa_ppl.log_density(target.pool, target.canonical, **options)
@@ -140,7 +141,7 @@ def test_it_is_an_argument_of_a_compiled_function() -> None:
     z, traces = density.initial_position, []
 
     @jax.jit
-    def run(density: LogDensity, z: jax.Array) -> jax.Array:
+    def run(density: Density, z: jax.Array) -> jax.Array:
         traces.append(density)
         return density(z)
 
@@ -148,7 +149,7 @@ def test_it_is_an_argument_of_a_compiled_function() -> None:
     run(density, z + 1.0)
     assert len(traces) == 1
     leaves = jax.tree.leaves(density)
-    assert any(leaf is density.data.lists.oracle for leaf in leaves)
+    assert any(leaf is density.lists.oracle for leaf in leaves)
 
 
 def test_threads_need_not_enable_float64() -> None:
@@ -240,7 +241,7 @@ def test_draws_that_do_not_fit_are_refused() -> None:
         density.to_posterior(good, warmup=np.ones((2, 3)))
     assert density.problem is not None
     with raises(UsageError, "missing-setting"):
-        LogDensity.of(density.problem.target).to_posterior(good)
+        density.problem.target.to_posterior(good)
 
 
 def test_float32_and_other_shapes_are_refused() -> None:
@@ -284,7 +285,6 @@ PRIOR = Prior.isotropic({"LM0": 0.5})
             "mismatch",
             "prior",
         ),
-        (lambda: LogDensity.of(POOL), "wrong-type", "target"),
         (lambda: draws_of(POOL, Sampled(z={})), "wrong-type", "target"),
         (lambda: draws_of(target_of(POOL, MATCHED, PRIOR), {}), "wrong-type", "sampled"),
         (
@@ -294,7 +294,6 @@ PRIOR = Prior.isotropic({"LM0": 0.5})
             "mismatch",
             "z",
         ),
-        (lambda: evaluate("program", None, {}), "wrong-type", "program"),
     ],
 )
 def test_wrong_types_on_the_way_to_a_target_are_refused(

@@ -81,7 +81,7 @@ def test_the_third_derivatives_of_a_posterior_are_those_of_logistic_regression()
     matched = match(known.canonical, known.pool)
     prior = Isotropic(variance=known.variance).build(matched)
     target = target_of(known.pool, matched, prior, oracle=[0] * SENTENCES)
-    mode = find_mode(target.program, target.data, target.start)
+    mode = find_mode(target)
     found = fit_skewed(target, mode).cubic
     assert found is not None
     features = known.pool.features.astype(np.float64).reshape(SENTENCES, 2, len(names))

@@ -69,7 +69,7 @@ def test_the_mode_is_that_of_scipy(lists: NBest, mode: InferenceData) -> None:
 def test_the_laplace_covariance_is_the_inverse_of_a_numeric_hessian(lists: NBest) -> None:
     prior = Prior.isotropic(CANONICAL, VARIANCE)
     target = target_of(lists, match(CANONICAL, lists), prior, oracle=ORACLE)
-    found = find_mode(target.program, target.data, target.start)
+    found = find_mode(target)
     hessian = approx_fprime(np.asarray(found.position), lambda w: gradient(lists, w), 1e-6)
     np.testing.assert_allclose(found.covariance, np.linalg.inv(hessian), rtol=1e-4, atol=1e-5)
     assert bool(found.converged)

@@ -181,7 +181,7 @@ def test_gains_and_preferences_together_are_the_sum_of_both(
             prior = Prior.isotropic(ZERO, 1.0)
             target = target_of(observed.nbest, matched, prior, **options)
             used = {name: z[name] for name in target.start}
-            results.append(evaluate(target.program, target.data, used)[1])
+            results.append(evaluate(target, used)[1])
     together, *apart = (result["oracle"] for result in results)
     np.testing.assert_array_equal(together, np.concatenate(apart, axis=-1))
 
@@ -228,7 +228,7 @@ def test_only_models_of_domains_need_the_domain_of_each_list(
     named = lists[:2].with_sentence_extras(domain=domain)
     arguments = named, match(ZERO, named), Prior.isotropic(ZERO, 0.1)
     with jax.enable_x64(True):
-        assert not np.any(target_of(*arguments, oracle=[0, 0]).data.lists.domain)
+        assert not np.any(target_of(*arguments, oracle=[0, 0]).lists.domain)
         with raises(DataError, "missing-column", parameter="domain", match="list 1"):
             target_of(*arguments, oracle=[0, 0], model=Hierarchical(domains=2))
 

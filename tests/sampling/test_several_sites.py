@@ -250,7 +250,7 @@ def test_only_real_sites_without_functions_of_them_are_as_sampled(
     matched = match(TARGETS["plane"]().canonical, pool)
     prior = Prior.isotropic(TARGETS["plane"]().canonical)
     target = target_of(pool, matched, prior, oracle=np.zeros(len(pool)), model=model)
-    assert model_info(target.program, target.data).unconstrained is as_sampled
+    assert model_info(target).unconstrained is as_sampled
 
 
 def _short(lists: Any) -> None:

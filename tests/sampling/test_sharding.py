@@ -22,8 +22,7 @@ import jax
 import numpy as np
 from bpa_ppl import NBest, adapt
 from bpa_ppl.models import Prior, tabulate
-from bpa_ppl.sampling import Data
-from bpa_ppl.sampling.base import place
+from bpa_ppl.sampling.target import place
 from bpa_ppl.weights import match
 
 rng = np.random.default_rng(3)
@@ -35,7 +34,7 @@ canonical = {"A": 0.1, "B": 0.2, "C": 0.3}
 found = {"devices": len(jax.devices())}
 table = tabulate(pool, match(canonical, pool), np.zeros(30, int), multiple=found["devices"])
 prior = Prior.isotropic(canonical)._replace(names=None)
-shards = place(Data(table, prior)).lists.buckets[0].features.addressable_shards
+shards = place(table, prior)[0].buckets[0].features.addressable_shards
 found["rows held by one device"] = [shard.data.shape[1] for shard in shards]
 found["rows"] = table.buckets[0].features.shape[1]
 for sampler in ("map", "imh", "nuts"):

@@ -1,11 +1,11 @@
-"""The log density of a posterior as functions of flat vectors, for samplers of any package."""
+"""What a sampler takes and returns: the density of a posterior, and draws from it."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
@@ -13,57 +13,72 @@ import jax
 import numpy as np
 import numpy.typing as npt
 from jax.flatten_util import ravel_pytree
+from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
 from bpa_ppl.arrays import Float64
 from bpa_ppl.columns import to_floats
 from bpa_ppl.diagnostics.checks import checked
-from bpa_ppl.errors import DataError, UsageError, require
-from bpa_ppl.nbest import NBest
-from bpa_ppl.options import AdaptOptions, with_options
+from bpa_ppl.errors import DataError, UsageError
+from bpa_ppl.models import Likelihood, Lists, Prior
 from bpa_ppl.posterior.adapter import to_arviz
 from bpa_ppl.posterior.statistics import pareto_smoothed
-from bpa_ppl.sampling.adapting import Problem, problem_of
-from bpa_ppl.sampling.base import Data, Program, Sampled, Sites, Target
+from bpa_ppl.progress import Reporter
 from bpa_ppl.sampling.density import constrained, evaluate, may_overlap, potential, unflatten
 from bpa_ppl.sampling.tracing import tracing
-from bpa_ppl.weights import AnyWeights
+from bpa_ppl.weights import Match
 
 if TYPE_CHECKING:
     from bpa_ppl.posterior.arviz_functions import InferenceData
+
+#: A NumPyro program over lists, a prior and a likelihood.
+Model = Callable[[Lists, Prior, Likelihood], None]
+#: The unconstrained values of the sites of a model, by name.
+Sites = dict[str, Any]
 
 #: Standard deviation of the starts of chains around the initial position.
 _JITTER = 0.1
 #: Held to compile, since two threads cannot trace NumPyro programs at once, and to run a program
 #: that may not overlap with another.
 _COMPILING = threading.Lock()
-#: The fields of `AdaptOptions` that a density does not depend on.
-_OF_SAMPLERS = ("sampler", "extra", "settings")
+
+
+def no_report(done: int, total: int, note: str) -> None:
+    """Report no progress."""
 
 
 @partial(
     jax.tree_util.register_dataclass,
-    data_fields=("data", "start"),
-    meta_fields=("program", "features", "problem"),
+    data_fields=("lists", "prior", "start"),
+    meta_fields=("model", "likelihood"),
+    drop_fields=("match", "seed", "progress", "problem"),
 )
 @dataclass(frozen=True, eq=False)
-class LogDensity:
-    """The log density of a posterior, a function of the unconstrained values as one flat vector z.
+class Target:
+    """A posterior to sample: the log density of its unconstrained values as one flat vector z.
 
-    `density(z)` is a pure JAX function of z, (d,): `jax.grad`, `jax.hessian`, `jax.jvp`, `jax.vmap`
+    `target(z)` is a pure JAX function of z, (d,): `jax.grad`, `jax.hessian`, `jax.jvp`, `jax.vmap`
     and `jax.jit` apply to it. It is computed in float64: enable it, for the program by
     `jax.config.update("jax_enable_x64", True)` or for a block by `with jax.enable_x64(True):`.
-    `value_and_gradient` and `to_posterior` enable it themselves.
+    Samplers are called with it enabled; `value_and_gradient` and `to_posterior` enable it
+    themselves.
 
     The object is a pytree. As an argument of a compiled function, rather than as a constant of it,
-    it is not compiled into the program: `jax.jit(run)(density, key)`.
+    it is not compiled into the program: `jax.jit(run)(target, key)`. Data of the same shapes share
+    one compilation.
 
     Attributes:
-        program: the NumPyro program.
-        data: the tabulated lists and the prior.
-        start: the initial values of the sites.
-        features: the features that the site `weights` has a value for.
-        problem: what `adapt` samples, or None if the density was made from a `Target`.
+        model: a function of lists, a prior and a likelihood.
+        likelihood: its last argument.
+        lists: the tabulated sentences, on JAX's devices.
+        prior: of the free features.
+        start: z by site, at the mean of the prior.
+        match: the canonical weights, matched to the features of the lists; like the following ones,
+            not part of the density and not known to compiled functions.
+        seed: the only source of randomness.
+        progress: receives the progress of the sampling.
+        problem: what `adapt` samples; None if `target_of` made the target.
 
+    >>> from bpa_ppl import NBest, log_density
     >>> lists = NBest.from_lists([["a", "b"]], [[[0.0], [1.0]]], ["LM0"], references=["b"])
     >>> with jax.enable_x64(True):
     ...     density = log_density(lists, {"LM0": 0.5}, likelihood="oracle")
@@ -73,33 +88,33 @@ class LogDensity:
     >>> with jax.enable_x64(True):
     ...     print(density.unflatten(z))  # for sites with constraints, unconstrained values
     {'weights': Array([0.5], dtype=float64)}
+    >>> density.dimension, density.initial_positions(chains=4, seed=0).shape
+    (1, (4, 1))
     """
 
-    program: Program
-    data: Data
+    model: Model
+    likelihood: Likelihood
+    lists: Lists
+    prior: Prior
     start: Sites
-    features: tuple[str, ...]
-    problem: Problem | None = None
+    match: Match = None  # type: ignore[assignment] # given, except while JAX compiles
+    seed: int = 0
+    progress: Reporter = no_report
+    problem: Any = None
 
-    @classmethod
-    def of(cls, target: Target) -> LogDensity:
-        """Return the density of the target that a sampler is given.
+    def program(self, lists: Lists, prior: Prior) -> None:
+        """Run the model: a NumPyro program of the arrays of `data`."""
+        self.model(lists, prior, self.likelihood)
 
-        Raises:
-            UsageError: if it is not a target.
+    @property
+    def data(self) -> tuple[Lists, Prior]:
+        """The arguments of the program."""
+        return self.lists, self.prior
 
-        >>> from bpa_ppl.models import Prior
-        >>> from bpa_ppl.sampling import target_of
-        >>> from bpa_ppl.weights import match
-        >>> lists = NBest.from_lists([["a", "b"]], [[[0.0], [1.0]]], ["LM0"])
-        >>> with jax.enable_x64(True):
-        ...     prior = Prior.isotropic({"LM0": 0.5})
-        ...     density = LogDensity.of(target_of(lists, match({"LM0": 0.5}, lists), prior))
-        >>> density.dimension, density.initial_positions(chains=4, seed=0).shape
-        (1, (4, 1))
-        """
-        require(target, Target, "the density of a Target, as target_of returns it", "target")
-        return cls(target.program, target.data, target.start, target.match.free_names)
+    @property
+    def features(self) -> tuple[str, ...]:
+        """The features that the site `weights` has a value for."""
+        return self.match.free_names
 
     def __call__(self, z: Any) -> jax.Array:
         """Return log p(z, data), the value that posteriors call `lp`.
@@ -110,7 +125,7 @@ class LogDensity:
         Raises:
             UsageError: if z has another shape, or float64 is not enabled.
         """
-        log_p: jax.Array = -potential(self.program, self.data, self.unflatten(z))
+        log_p: jax.Array = -potential(self, self.unflatten(z))
         return log_p
 
     def unflatten(self, z: Any) -> Sites:
@@ -147,7 +162,7 @@ class LogDensity:
         Raises:
             UsageError: if z has another shape, or float64 is not enabled.
         """
-        values: Sites = constrained(self.program, self.data, self.unflatten(z))
+        values: Sites = constrained(self, self.unflatten(z))
         return values
 
     @property
@@ -178,6 +193,7 @@ class LogDensity:
         Raises:
             UsageError: if z has another shape.
 
+        >>> from bpa_ppl import NBest, log_density
         >>> lists = NBest.from_lists([["a", "b"]], [[[0.0], [1.0]]], ["LM0"], references=["b"])
         >>> value, gradient = log_density(lists, {"LM0": 0.5}).value_and_gradient([0.5])
         >>> value < 0, gradient.dtype
@@ -188,7 +204,7 @@ class LogDensity:
             self.unflatten(point)
             with _COMPILING:
                 compiled = self._compiled
-            with nullcontext() if may_overlap(self.program, self.data) else _COMPILING:
+            with nullcontext() if may_overlap(self) else _COMPILING:
                 value, gradient = compiled(self, point)
                 return float(value), np.asarray(gradient)
 
@@ -224,6 +240,7 @@ class LogDensity:
             DataError: if shapes do not fit together, or a value is not finite.
             UsageError: if the density was not made by `log_density`.
 
+        >>> from bpa_ppl import NBest, log_density
         >>> lists = NBest.from_lists([["a", "b"]], [[[0.0], [1.0]]], ["LM0"], references=["b"])
         >>> density = log_density(lists, {"LM0": 0.5})
         >>> z = np.random.default_rng(0).normal(0.5, 0.3, (4, 100, 1))
@@ -241,7 +258,7 @@ class LogDensity:
         arrays = {n: _columns(n, v, shape) for n, v in (statistics or {}).items()}
         sites = unflatten(values, self.start)
         with tracing(), jax.enable_x64(True):
-            log_density, log_likelihood = evaluate(self.program, self.data, sites)
+            log_density, log_likelihood = evaluate(self, sites)
         sampled = Sampled(
             z=sites,
             kind="chains" if weights is None else "weighted",
@@ -284,36 +301,70 @@ def _x64() -> bool:
 
 
 @jax.jit
-def _value_and_gradient(density: LogDensity, z: jax.Array) -> tuple[jax.Array, jax.Array]:
+def _value_and_gradient(density: Target, z: jax.Array) -> tuple[jax.Array, jax.Array]:
     return jax.value_and_grad(lambda z: density(z))(z)
 
 
-@with_options(AdaptOptions, without=_OF_SAMPLERS)
-def log_density(nbest: NBest, weights: AnyWeights, options: AdaptOptions) -> LogDensity:
-    """Return the log density of the posterior that `adapt` samples, for any algorithm.
+@dataclass(frozen=True, eq=False)
+class Sampled:
+    """The result of a sampler (C chains, D draws).
 
-    Args:
-        nbest: n-best lists of the adaptation sentences, as for `adapt`.
-        weights: the canonical weights λ_T, as for `adapt`.
-        options: the fields of `bpa_ppl.options.AdaptOptions`, as keyword arguments, except those
-            of the sampler.
+    Attributes:
+        z: for each site of the model its unconstrained values, (C, D, …).
+        kind: `chains`, `weighted` or `point`.
+        log_density: (C, D) log p(z, data), or None.
+        log_weight: (C, D) the log importance weights of draws, or None.
+        statistics: (C, D) each, under ArviZ's names, such as `acceptance_rate`. `n_steps`, the
+            evaluations of the density for a kept draw, is what comparisons count; without it they
+            are unknown.
+        warmup: the draws of the warm-up, in the form of `z`.
+        mode: the flat z of the posterior's mode, if the sampler has found it.
+        log_likelihood: observed site -> (C, D, …), if the sampler has computed it.
+        constants: further arrays that are stored with the posterior, by name.
+        attrs: diagnostics for the posterior's attributes. `step_setting` names the setting that
+            sizes the steps of a random walk.
 
-    Raises:
-        DataError: if the lists, references and weights do not fit together.
-        UsageError: if an option does not exist or makes no sense.
+    Two chains of a hundred draws of three weights:
 
-    Newton's method on it, without this package:
-
-    >>> import jax.numpy as jnp
-    >>> lists = NBest.from_lists([["a", "b"]], [[[0.0], [1.0]]], ["LM0"], references=["b"])
-    >>> with jax.enable_x64(True):
-    ...     density = log_density(lists, {"LM0": 0.5}, likelihood="oracle", prior_variance=1.0)
-    ...     z = density.initial_position
-    ...     for _ in range(5):
-    ...         z = z - jnp.linalg.solve(jax.hessian(density)(z), jax.grad(density)(z))
-    ...     print(density.constrain(z)["weights"].round(4))
-    [0.8083]
+    >>> Sampled(z={"weights": np.zeros((2, 100, 3))}, log_density=np.zeros((2, 100))).kind
+    'chains'
     """
-    problem = problem_of(nbest, weights, options)
-    target = problem.target
-    return LogDensity(target.program, target.data, target.start, target.match.free_names, problem)
+
+    z: Sites
+    kind: str = "chains"
+    log_density: np.ndarray | None = None
+    log_weight: Float64 | None = None
+    statistics: dict[str, np.ndarray] = field(default_factory=dict)
+    warmup: Sites = field(default_factory=dict)
+    mode: Any = None
+    log_likelihood: dict[str, np.ndarray] | None = None
+    constants: dict[str, np.ndarray] = field(default_factory=dict)
+    attrs: dict[str, Any] = field(default_factory=dict)
+
+
+def with_evaluations(sampled: Sampled, per_draw: int = 1) -> Sampled:
+    """Return draws that record the evaluations of the density for each of them, as `n_steps`."""
+    shape = np.shape(next(iter(sampled.z.values())))[:2]
+    steps = np.full(shape, per_draw, np.int32)
+    return replace(sampled, statistics={**sampled.statistics, "n_steps": steps})
+
+
+def place(lists: Lists, prior: Prior) -> tuple[Lists, Prior]:
+    """Put data on JAX's devices; with several devices, each holds an equal share of the sentences.
+
+    The numbers of sentences must be multiples of the number of devices (see `tabulate`). XLA
+    computes where the data are, and sums over devices.
+    """
+    devices = jax.devices()
+    if len(devices) == 1:
+        shardings = None
+    else:
+        mesh = Mesh(devices, ("sentence",), axis_types=(AxisType.Auto,))
+        blocks = NamedSharding(mesh, PartitionSpec(None, "sentence"))
+        sentences = NamedSharding(mesh, PartitionSpec("sentence"))
+        shardings = (
+            jax.tree.map(lambda x: sentences if np.ndim(x) == 1 else blocks, lists),
+            jax.tree.map(lambda _: NamedSharding(mesh, PartitionSpec()), prior),
+        )
+    placed: tuple[Lists, Prior] = jax.device_put((lists, prior), shardings)
+    return placed
