@@ -59,11 +59,9 @@ class Registry(Mapping[str, type[C]], Generic[C]):
         self._titles = {title.partition(":")[0]: title for title in members}
         #: Those registered in this process; worker processes need them registered again.
         self.registered: dict[str, type[C]] = {}
-        points = (
-            EntryPoint(name, value, group)
-            for name, value in zip(self._titles, members.values(), strict=True)
-        )
-        self._members: dict[str, EntryPoint | type[C]] = {point.name: point for point in points}
+        self._members: dict[str, EntryPoint | type[C]] = {
+            name: EntryPoint(name, members[title], group) for name, title in self._titles.items()
+        }
         self._left_out: set[str] = set()  # names of plug-ins that cannot be used
         self._searched = False
 
@@ -74,11 +72,9 @@ class Registry(Mapping[str, type[C]], Generic[C]):
             DataError: if it cannot be loaded, or is of another kind.
             UsageError: if there is none of that name; a `KeyError` would not name the others.
         """
-        if name not in self._members:
-            base = name.partition(":")[0]
-            if base != name and base in self and self[base].variant:
-                return self[base]
+        if name not in self:
             one_of(name, self.titles, self.kind)
+        name = name if name in self._members else name.partition(":")[0]
         member = self._members[name]
         if not isinstance(member, type):
             package = f" of the package {member.dist.name}" if member.dist else ""
@@ -91,6 +87,29 @@ class Registry(Mapping[str, type[C]], Generic[C]):
                 raise DataError(f"{title} {problem}", code="wrong-type")
             member = self._members[name] = loaded
         return member
+
+    def __contains__(self, name: object) -> bool:
+        if name in self._members or name in tuple(self):
+            return True
+        base, colon, _ = str(name).partition(":")
+        return bool(colon) and base in self._members and bool(self[base].variant)
+
+    def __iter__(self) -> Iterator[str]:
+        if not self._searched:
+            self._searched = True
+            for point in entry_points(group=self.group):
+                name = point.name.partition(":")[0]
+                if name not in self._members:  # members of this package stay
+                    self._members[name], self._titles[name] = point, point.name
+        return iter(self._members)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+    @property
+    def titles(self) -> tuple[str, ...]:
+        """The names as help shows them, such as `numpyro:NAME` for a component with variants."""
+        return tuple(self._titles.get(name, name) for name in self)
 
     def loaded(self) -> Iterator[tuple[str, type[C]]]:
         """Yield names and classes, loading each of them.
@@ -105,38 +124,13 @@ class Registry(Mapping[str, type[C]], Generic[C]):
         """
         for name in self:
             try:
-                member = self[name]
+                yield name, self[name]
             except DataError as error:
                 if not getattr(self._members[name], "dist", None):
                     raise
                 if name not in self._left_out:
                     self._left_out.add(name)
                     warn_user(f"left out: {error}")
-                continue
-            yield name, member
-
-    def __iter__(self) -> Iterator[str]:
-        if not self._searched:
-            self._searched = True
-            for point in entry_points(group=self.group):
-                name = point.name.partition(":")[0]
-                if name not in self._members:  # members of this package stay
-                    self._members[name], self._titles[name] = point, point.name
-        return iter(self._members)
-
-    @property
-    def titles(self) -> tuple[str, ...]:
-        """The names as help shows them, such as `numpyro:NAME` for a component with variants."""
-        return tuple(self._titles.get(name, name) for name in self)
-
-    def __len__(self) -> int:
-        return sum(1 for _ in self)
-
-    def __contains__(self, name: object) -> bool:
-        if name in self._members or name in tuple(self):
-            return True
-        base, colon, _ = str(name).partition(":")
-        return bool(colon) and base in self._members and bool(self[base].variant)
 
     def register(self, name: str, member: type[C]) -> None:
         """Add a component for this process.
