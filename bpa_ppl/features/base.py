@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from itertools import chain, islice
 from typing import Annotated, Any, ClassVar, NamedTuple, Self
@@ -42,6 +41,7 @@ class FeatureSource(Component, frozen=True):
         paths: the settings that name files; a posterior records the hashes of these files.
         learned: the settings that hold what was learned, or texts that are carried along: `fitted`
             sets them, a posterior stores them, and the source then reads no file.
+        needs: the columns of the lists that it reads: `sources`, `references`, or names of extras.
 
     >>> source = FEATURES.resolve("lm", {"text": "domain.txt", "order": 5})
     >>> source.label, source.files(), source.moved(["texts/domain.txt"]).files()
@@ -51,11 +51,7 @@ class FeatureSource(Component, frozen=True):
     main: ClassVar[str | None] = None
     paths: ClassVar[tuple[str, ...]] = ()
     learned: ClassVar[tuple[str, ...]] = ()
-
-    @property
-    def needs(self) -> frozenset[str]:
-        """The columns of the lists that it reads: `sources`, `references`, or names of extras."""
-        return frozenset()
+    needs: ClassVar[frozenset[str]] = frozenset()
 
     def columns(self, nbest: NBest) -> Features:
         """Return the features of all hypotheses of lists that have the required data.
@@ -123,14 +119,6 @@ class FeatureSource(Component, frozen=True):
                 single = isinstance(value, str)
                 settings[name] = next(remaining) if single else tuple(islice(remaining, len(value)))
         return msgspec.structs.replace(self, **settings)
-
-    def recipe(self) -> dict[str, Any]:
-        """Return the name and settings that compute the same features again.
-
-        What was learned is left out: a posterior stores it separately.
-        """
-        settings = {n: v for n, v in self.settings().items() if n not in self.learned}
-        return {"source": FEATURES.name_of(self), **settings}
 
 
 class TextSource(FeatureSource, frozen=True, kw_only=True):
@@ -234,28 +222,29 @@ class TextSource(FeatureSource, frozen=True, kw_only=True):
         return getattr(self, str(self.main))
 
 
-@dataclass
-class UnknownCheck:
-    """Warns once if most words or phrases of lists are unknown to a source.
+def unknown_check(
+    units: str, text: str, limit: float = 0.5
+) -> Callable[[NBest, float, float], None]:
+    """Return a function that warns once if too many words or phrases of lists are unknown.
 
     Args:
         units: what is counted, in words: "words of the hypotheses".
         text: the files of the source.
         limit: the share of unknown ones from which lists and text do not seem to match.
+
+    Returns:
+        a function of lists, the number of their unknown units, and that of all.
     """
+    warned = False
 
-    units: str
-    text: str
-    limit: float = 0.5
-    warned: bool = False
-
-    def __call__(self, nbest: NBest, unknown: float, total: float) -> None:
-        """Warn if `unknown` of `total` units are too many."""
-        if not self.warned and unknown > self.limit * total:
-            self.warned = True
-            share = f"{unknown / total:.0%} of the {self.units}"
-            note = f"{nbest.origin}: {share} are not in {self.text}"
+    def check(nbest: NBest, unknown: float, total: float) -> None:
+        nonlocal warned
+        if not warned and unknown > limit * total:
+            warned = True
+            note = f"{nbest.origin}: {unknown / total:.0%} of the {units} are not in {text}"
             warn_user(f"{note}: check that its languages, tokenisation and case are the same")
+
+    return check
 
 
 def fold_of(keys: Sequence[Hashable], folds: int) -> Int64:

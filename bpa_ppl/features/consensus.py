@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Annotated, Literal
+from typing import Literal
 
 import numpy as np
-from msgspec import Meta
 
 from bpa_ppl.arrays import Float64, Int64
-from bpa_ppl.component import NotNegative
-from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.features.base import Features, FeatureSource
 from bpa_ppl.nbest import NBest
 from bpa_ppl.quality.pairs import TIE, NgramPairs, characters_of, pairs_of
-from bpa_ppl.quality.scoring import distinct
 from bpa_ppl.text.words import words_of
 
 _AGREEMENT = (
@@ -33,7 +29,7 @@ _OfList = Callable[[Int64, Int64], Float64]
 
 
 class Consensus(FeatureSource, frozen=True):
-    """Agreement with the list: eight features of its texts, one metric, or n-gram matches.
+    """Agreement with the list: eight features of its texts, or one by a metric.
 
     Without settings the features are those below, of which none needs a score of the decoder.
     Others are the other hypotheses of the list, those of equal text included. A list of one has the
@@ -58,98 +54,31 @@ class Consensus(FeatureSource, frozen=True):
     WER and CER are negated. It is the expected gain of the rule `mbr` if all other hypotheses are
     equally probable.
 
-    With an order there is one feature for each n up to it. `consensus.n` is Σ_w #_w(e) p(w): the
-    number of occurrences of each n-gram w in the hypothesis, times the posterior probability that a
-    translation has w, p(w) = Σ_e' p(e') [w in e']. With a weight for each order these sums are the
-    linear gain of Tromble, Kumar, Och and Macherey (2008), *Lattice Minimum Bayes-Risk Decoding for
-    Statistical Machine Translation*.
-
     Attributes:
         metric: `ter`, `bleu`, `chrf`, `wer` or `cer`.
-        order: the length of the longest n-grams.
-        scale: of n-gram matches, p(e') ∝ exp(scale · total of the decoder); with 0 all hypotheses
-            of a list are equally probable, and a string that occurs twice counts twice.
-        mean: divide n-gram matches by the number of n-grams of the hypothesis, so that long ones
-            have no advantage.
         name: the beginning of the names of the columns.
     """
 
     metric: Literal["ter", "bleu", "chrf", "wer", "cer"] | None = None
-    order: Annotated[int, Meta(ge=1, le=9)] | None = None
-    scale: NotNegative = 0.0
-    mean: bool = False
     name: str = "consensus"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        # Posteriors also record an order of 4 with a metric: it was the default.
-        counting = self.order is not None and not (self.metric and self.order == 4)
-        if self.metric and (counting or self.scale or self.mean):
-            problem = f"consensus by the metric {self.metric} does not count n-grams"
-            remedy = "leave out order, scale and mean"
-        elif (self.scale or self.mean) and not counting:
-            problem = "scale and mean of consensus are for n-gram matches"
-            remedy = "give the order too, as in consensus:order=4"
-        else:
-            return
-        raise UsageError(f"{problem}: {remedy}", parameter="order", code="conflict")
 
     def columns(self, nbest: NBest) -> Features:
         """Return the features, computed once for each distinct string of a list.
-
-        Raises:
-            DataError: if `scale` needs totals that the lists do not have.
 
         >>> lists = NBest.from_lists([["a b", "a c"]], [[[0.0]] * 2], ["LM0"])
         >>> columns = Consensus().columns(lists)
         >>> columns["consensus.words"].tolist(), columns["consensus.lone_words"].tolist()
         ([50.0, 50.0], [0.5, 0.5])
-        >>> columns = Consensus(order=2).columns(lists)
-        >>> {name: column.tolist() for name, column in columns.items()}
-        {'consensus.1': [1.5, 1.5], 'consensus.2': [0.5, 0.5]}
         >>> Consensus(metric="ter").columns(lists)
         {'consensus.ter': array([-50., -50.])}
         """
         if self.metric is not None:
             names: Sequence[str] = [self.metric]
             values = _of_each_list(nbest, 1, _mean_scores(nbest, self.metric))
-        elif self.order is not None:
-            return self._matches(nbest, self.order)
         else:
             names = _AGREEMENT
             values = _of_each_list(nbest, len(names), _agreement(nbest))
         return {f"{self.name}.{name}": values[:, i] for i, name in enumerate(names)}
-
-    def _matches(self, nbest: NBest, order: int) -> Features:
-        """Return the expected n-gram matches of each order."""
-        from bpa_ppl.text.ngrams import expected_matches
-        from bpa_ppl.text.words import Vocabulary
-
-        group, string, inverse = distinct(nbest)
-        weights = np.zeros(len(group))
-        np.add.at(weights, inverse, self._probabilities(nbest))
-        text = Vocabulary().number([words_of(string) for string in nbest.strings])
-        columns = {}
-        orders = expected_matches(text, group, string, weights, order)
-        for n, matches in enumerate(orders, 1):
-            if self.mean:
-                matches = matches / np.maximum(np.diff(text[1])[string] - n + 1, 1)
-            columns[f"{self.name}.{n}"] = matches[inverse]
-        return columns
-
-    def _probabilities(self, nbest: NBest) -> Float64:
-        """Return (hypotheses,) p(e), which sums to 1 over each list."""
-        if not self.scale:
-            return np.repeat(1 / nbest.sizes, nbest.sizes)
-        if nbest.totals is None:
-            problem = f"no totals of the decoder, which {self.name} scales: leave scale out"
-            raise DataError(problem, nbest.origin, parameter="scale", code="missing-column")
-        scores = self.scale * nbest.totals.astype(np.float64)
-        best = np.maximum.reduceat(scores, nbest.offsets[:-1]) if len(nbest) else scores
-        weights = np.exp(scores - np.repeat(best, nbest.sizes))
-        sums = np.bincount(np.repeat(np.arange(len(nbest)), nbest.sizes), weights, len(nbest))
-        result: Float64 = weights / np.repeat(sums, nbest.sizes)
-        return result
 
 
 def _of_each_list(nbest: NBest, width: int, columns: _OfList) -> Float64:

@@ -25,7 +25,7 @@ class Indicators(FeatureSource, frozen=True):
     values: tuple[str, ...] = ()
 
     @property
-    def needs(self) -> frozenset[str]:
+    def needs(self) -> frozenset[str]:  # type: ignore[override]
         """The column."""
         return frozenset({self.column})
 

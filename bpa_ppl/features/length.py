@@ -23,7 +23,7 @@ class Length(FeatureSource, frozen=True):
     ratio: bool = False
 
     @property
-    def needs(self) -> frozenset[str]:
+    def needs(self) -> frozenset[str]:  # type: ignore[override]
         """The source sentences, for the ratio."""
         return frozenset({"sources"}) if self.ratio else frozenset()
 

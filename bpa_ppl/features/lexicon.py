@@ -12,7 +12,7 @@ from msgspec import Meta
 from bpa_ppl.arrays import Float64
 from bpa_ppl.component import Share
 from bpa_ppl.errors import DataError, UsageError
-from bpa_ppl.features.base import SELF, TextSource, UnknownCheck
+from bpa_ppl.features.base import SELF, TextSource, unknown_check
 from bpa_ppl.formats.streams import origin_name, read_lines
 from bpa_ppl.nbest import NBest
 from bpa_ppl.notes import warn_user
@@ -66,7 +66,7 @@ class Lexicon(TextSource, frozen=True):
         super().__post_init__()
 
     @property
-    def needs(self) -> frozenset[str]:
+    def needs(self) -> frozenset[str]:  # type: ignore[override]
         """The source sentences; and the references, if it learns from them."""
         return frozenset({"sources", "references"} if self.unlearned else {"sources"})
 
@@ -100,13 +100,13 @@ class Lexicon(TextSource, frozen=True):
         from bpa_ppl.text.words import words_of
 
         direct, inverse = self._models(texts or self.read())
-        unknown_check = UnknownCheck("words of the source sentences", self.pairs[0])
+        check_unknown = unknown_check("words of the source sentences", self.pairs[0])
 
         def score(nbest: NBest) -> dict[str, Float64]:
             numbers = {text: n for n, text in enumerate(dict.fromkeys(nbest.sources or ()))}
             sources, targets = (list(map(words_of, texts)) for texts in (numbers, nbest.strings))
             if check:
-                unknown_check(nbest, direct.unknown(sources).sum(), sum(map(len, sources)))
+                check_unknown(nbest, direct.unknown(sources).sum(), sum(map(len, sources)))
             group = np.array([numbers[text] for text in nbest.sources or ()], dtype=np.int64)
             source, target, rows = distinct(nbest, group)
             columns, per_word = {}, {}

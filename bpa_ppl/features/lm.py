@@ -10,7 +10,7 @@ from msgspec import Meta
 
 from bpa_ppl.arrays import Float64
 from bpa_ppl.errors import DataError, UsageError
-from bpa_ppl.features.base import SELF, TextSource, UnknownCheck
+from bpa_ppl.features.base import SELF, TextSource, unknown_check
 from bpa_ppl.formats.streams import read_lines
 from bpa_ppl.nbest import NBest
 
@@ -39,8 +39,6 @@ class LanguageModel(TextSource, frozen=True):
         oov: add the number of unknown words.
         per_word: add the log-probability divided by the number of words and the end of the
             sentence, `lm.perword`.
-        per_order: add the log-probabilities under models of the same text with shorter n-grams,
-            `lm.o1`, `lm.o2` …
         dev: a text file of the domain: each file of `text`, two or more, then has a model of its
             own, and the column is of their linear mixture, whose weights maximise the likelihood of
             this text (Foster, Goutte & Kuhn 2010, Eq. 1). Empty: several files are one text.
@@ -64,7 +62,6 @@ class LanguageModel(TextSource, frozen=True):
     name: str = "lm"
     oov: bool = True
     per_word: bool = False
-    per_order: bool = False
     dev: str = ""
     lines: tuple[str, ...] = ()
 
@@ -78,13 +75,12 @@ class LanguageModel(TextSource, frozen=True):
                 f"{self.name} is a mixture, which needs two texts or more: text=in.txt,out.txt"
             )
             raise UsageError(problem, parameter="dev")
-        for option in ("per_order", "carry"):
-            if self.dev and getattr(self, option):
-                problem = f"{self.name} is a mixture of models: leave {option} out"
-                raise UsageError(problem, parameter=option, code="not-supported")
+        if self.dev and self.carry:
+            problem = f"{self.name} is a mixture of models: leave carry out"
+            raise UsageError(problem, parameter="carry", code="not-supported")
 
     @property
-    def needs(self) -> frozenset[str]:
+    def needs(self) -> frozenset[str]:  # type: ignore[override]
         """The references, if it learns from them."""
         return frozenset({"references"} if self.unlearned else set())
 
@@ -98,7 +94,14 @@ class LanguageModel(TextSource, frozen=True):
 
     def read(self) -> tuple[str, ...]:
         """Return the lines of the text files, to be carried."""
-        self._check_no_model("carry", "a posterior can carry text only")
+        from bpa_ppl.text.model_files import is_model
+
+        for path in self._texts:
+            if is_model(path):
+                problem = f"{path} is a finished model, and a posterior can carry text only"
+                raise UsageError(
+                    f"{problem}: leave carry out", parameter="carry", code="not-supported"
+                )
         return tuple(line for path in self._texts for line in read_lines(path))
 
     def scorer(
@@ -107,27 +110,26 @@ class LanguageModel(TextSource, frozen=True):
         """Return the function that computes columns by models of some lines, or of the files."""
         from bpa_ppl.text.words import words_of
 
-        models = self._models(texts)
-        unknown_check = UnknownCheck("words of the hypotheses", " and ".join(self._texts))
+        model = self._model(texts)
+        check_unknown = unknown_check("words of the hypotheses", " and ".join(self._texts))
 
         def score(nbest: NBest) -> dict[str, Float64]:
             words = [words_of(text) for text in nbest.strings]
-            scored = {name: model.scored(words) for name, model in models.items()}
-            columns = {name: logs for name, (logs, _) in scored.items()}
-            unknown = scored[self.name][1].astype(np.float64)
+            logs, unknown = model.scored(words)
             sizes = np.fromiter(map(len, words), np.int64, len(words))
+            columns = {self.name: logs}
             if self.oov:
-                columns[f"{self.name}.oov"] = unknown
+                columns[f"{self.name}.oov"] = unknown.astype(np.float64)
             if self.per_word:
-                columns[f"{self.name}.perword"] = columns[self.name] / (sizes + 1)
+                columns[f"{self.name}.perword"] = logs / (sizes + 1)
             if check:
-                unknown_check(nbest, int(unknown.sum()), int(sizes.sum()))
+                check_unknown(nbest, int(unknown.sum()), int(sizes.sum()))
             return {name: column[nbest.string_index] for name, column in columns.items()}
 
         return score
 
-    def _models(self, lines: Sequence[str]) -> dict[str, TextModel]:
-        """Return the models of some lines of text, or of the files, by the names of columns."""
+    def _model(self, lines: Sequence[str]) -> TextModel:
+        """Return the model of some lines of text, or of the files."""
         from bpa_ppl.text.language_model import NgramModel
         from bpa_ppl.text.lm_mixtures import MixtureModel
         from bpa_ppl.text.model_files import model_of
@@ -135,27 +137,13 @@ class LanguageModel(TextSource, frozen=True):
 
         if self.dev:
             models = [model_of([path], self.order) for path in self._texts]
-            return {self.name: MixtureModel.fit_files(models, [self.dev])}
-        if lines:
-            references = "the references of the adaptation sentences"
-            origin = references if self.text == SELF else self._texts[0]
-            corpus = Corpus.of([words_of(line) for line in lines], origin)
-        elif not self.per_order:
-            return {self.name: model_of(self._texts, self.order)}
-        else:
-            self._check_no_model("per_order", "it has no models of shorter n-grams")
-            corpus = Corpus.read(self._texts)
-        shorter = range(1, self.order if self.per_order else 1)
-        orders = {self.name: self.order, **{f"{self.name}.o{n}": n for n in shorter}}
-        return {name: NgramModel.of_corpus(corpus, n) for name, n in orders.items()}
-
-    def _check_no_model(self, option: str, reason: str) -> None:
-        from bpa_ppl.text.model_files import is_model
-
-        for path in self._texts:
-            if is_model(path):
-                problem = f"{path} is a finished model, and {reason}: leave {option} out"
-                raise UsageError(problem, parameter=option, code="not-supported")
+            return MixtureModel.fit_files(models, [self.dev])
+        if not lines:
+            return model_of(self._texts, self.order)
+        references = "the references of the adaptation sentences"
+        origin = references if self.text == SELF else self._texts[0]
+        corpus = Corpus.of([words_of(line) for line in lines], origin)
+        return NgramModel.of_corpus(corpus, self.order)
 
     @property
     def _texts(self) -> tuple[str, ...]:

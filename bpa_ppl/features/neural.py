@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import lru_cache
 from importlib import import_module
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -21,18 +21,7 @@ from bpa_ppl.quality.scoring import sentence_scores
 _CHUNK = 64  # sentences between two reports of progress
 
 
-class _NeuralSource(FeatureSource, frozen=True):
-    """A model of source and hypothesis."""
-
-    main = "model"
-
-    @property
-    def needs(self) -> frozenset[str]:
-        """The source sentences."""
-        return frozenset({"sources"})
-
-
-class QualityEstimate(_NeuralSource, frozen=True):
+class QualityEstimate(FeatureSource, frozen=True):
     """The quality of each hypothesis as COMETKiwi estimates it from the source, without references.
 
     It needs the program `comet-score`. Scores are kept in the cache folder.
@@ -44,6 +33,8 @@ class QualityEstimate(_NeuralSource, frozen=True):
         name: the name of the column.
     """
 
+    main: ClassVar[str | None] = "model"
+    needs: ClassVar[frozenset[str]] = frozenset({"sources"})
     model: str = "Unbabel/wmt22-cometkiwi-da"
     batch: Count = 8
     gpus: CpuOrGpu = 0
@@ -62,7 +53,7 @@ class QualityEstimate(_NeuralSource, frozen=True):
         return {self.name: scores}
 
 
-class EmbeddingSimilarity(_NeuralSource, frozen=True):
+class EmbeddingSimilarity(FeatureSource, frozen=True):
     """The cosine of the embeddings of a hypothesis and its source.
 
     The package sentence-transformers computes them (the extra `embed`); the model must know both
@@ -75,6 +66,8 @@ class EmbeddingSimilarity(_NeuralSource, frozen=True):
         name: the name of the column.
     """
 
+    main: ClassVar[str | None] = "model"
+    needs: ClassVar[frozenset[str]] = frozenset({"sources"})
     model: str = "sentence-transformers/LaBSE"
     batch: Count = 32
     gpus: CountOrNone = 0

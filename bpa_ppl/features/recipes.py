@@ -40,8 +40,11 @@ def recorded(
     """
     records = []
     for source, names in zip(sources, columns, strict=True):
+        # What was learned is stored separately.
+        settings = {n: v for n, v in source.settings().items() if n not in source.learned}
         details = {_FILES: [_hash(p, source) for p in source.files()], _COLUMNS: list(names)}
-        records.append(source.recipe() | {name: value for name, value in details.items() if value})
+        record = {"source": FEATURES.name_of(source), **settings}
+        records.append(record | {name: value for name, value in details.items() if value})
     return records
 
 

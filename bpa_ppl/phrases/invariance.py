@@ -11,7 +11,7 @@ from msgspec import Meta
 from bpa_ppl.arrays import Float64
 from bpa_ppl.component import NotNegative, Positive
 from bpa_ppl.errors import UsageError, one_of
-from bpa_ppl.features.base import Features, FeatureSource, UnknownCheck
+from bpa_ppl.features.base import Features, FeatureSource, unknown_check
 from bpa_ppl.nbest import NBest
 from bpa_ppl.phrases.segmentations import SEGMENTATION, numbered_pairs
 from bpa_ppl.phrases.subdomains import (
@@ -79,6 +79,7 @@ class Invariance(FeatureSource, frozen=True):
 
     main: ClassVar[str | None] = "subdomains"
     paths: ClassVar[tuple[str, ...]] = ("subdomains",)
+    needs: ClassVar[frozenset[str]] = frozenset({SEGMENTATION, "sources"})
 
     subdomains: str
     features: tuple[str, ...] | str = ("specificity", "coherence")
@@ -100,11 +101,6 @@ class Invariance(FeatureSource, frozen=True):
             raise UsageError(f"{problem}, as in features=subdomain,z=3", parameter="z")
 
     @property
-    def needs(self) -> frozenset[str]:
-        """The segmentations and the sources."""
-        return frozenset({SEGMENTATION, "sources"})
-
-    @property
     def measures(self) -> tuple[str, ...]:
         """The chosen measures."""
         return (self.features,) if isinstance(self.features, str) else self.features
@@ -124,7 +120,7 @@ class Invariance(FeatureSource, frozen=True):
             problem = f"{self.subdomains} has the subdomains 0 to {subdomains.k - 1}, not {self.z}"
             raise UsageError(problem, parameter="z")
         sides = [CountedPhrases(subdomains, side, self.count) for side in SIDES]
-        check = UnknownCheck("phrase pairs of the hypotheses", f"the corpus of {self.subdomains}")
+        check = unknown_check("phrase pairs of the hypotheses", f"the corpus of {self.subdomains}")
 
         def compute(nbest: NBest) -> Features:
             first, second, owner = numbered_pairs(nbest, sides[0].tree, sides[1].tree)

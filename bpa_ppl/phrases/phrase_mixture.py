@@ -9,7 +9,7 @@ import numpy as np
 
 from bpa_ppl.component import Share
 from bpa_ppl.errors import DataError
-from bpa_ppl.features.base import Features, FeatureSource, UnknownCheck
+from bpa_ppl.features.base import Features, FeatureSource, unknown_check
 from bpa_ppl.nbest import NBest
 from bpa_ppl.phrases.segmentations import SEGMENTATION, numbered_pairs
 from bpa_ppl.phrases.table_files import read_table
@@ -42,17 +42,13 @@ class PhraseMixture(FeatureSource, frozen=True):
 
     main: ClassVar[str | None] = "table"
     paths: ClassVar[tuple[str, ...]] = ("table",)
+    needs: ClassVar[frozenset[str]] = frozenset({SEGMENTATION, "sources"})
 
     table: str
     direction: Literal["both", "direct", "inverse"] = "both"
     floor: Share = 0.01
     unseen: bool = False
     name: str = "phrases"
-
-    @property
-    def needs(self) -> frozenset[str]:
-        """The segmentations and the sources."""
-        return frozenset({SEGMENTATION, "sources"})
 
     def opened(self) -> Callable[[NBest], Features]:
         """Read the table, and return the function that computes the sums of log-probabilities.
@@ -72,7 +68,7 @@ class PhraseMixture(FeatureSource, frozen=True):
         in_table = np.maximum(np.transpose(values).reshape(-1, len(values)), self.floor)
         # The last row, number −1, is for pairs that are not in the table.
         logs = np.log(np.vstack([in_table, np.full((1, len(values)), self.floor)]))
-        check = UnknownCheck("phrase pairs of the hypotheses", self.table, _MOST_UNKNOWN)
+        check = unknown_check("phrase pairs of the hypotheses", self.table, _MOST_UNKNOWN)
 
         def compute(nbest: NBest) -> Features:
             first, second, owner = numbered_pairs(nbest, source[0], target[0], add=False)

@@ -1,8 +1,6 @@
-"""Compiled n-gram statistics: clipped matches (BLEU) and expected matches in weighted groups."""
+"""Compiled n-gram statistics: the clipped matches of BLEU."""
 
 from __future__ import annotations
-
-from collections.abc import Iterator
 
 import numpy as np
 from numba import njit
@@ -81,62 +79,3 @@ def count_matches(
             counts[h, longest + n - 1] = max(0, len(hyp) - n + 1)
         counts[h, 2 * longest] = _nearest_length(len(hyp), ref_starts)
     return counts
-
-
-def expected_matches(
-    text: Ragged, group: Int64, sentence: Int64, weights: Float64, order: int
-) -> Iterator[Float64]:
-    """Yield for n = 1 to `order` the (members,) expected matches of n-grams within each group.
-
-    The expected matches of a member are the sum over all occurrences of n-grams of the weights of
-    all members of the group that have the n-gram.
-
-    Args:
-        text: the numbered words of sentences, and the start of each sentence.
-        group: (members,) the group of each, ascending.
-        sentence: (members,) its sentence; each at most once in a group.
-        weights: (members,) of each.
-        order: the maximum order.
-
-    >>> text = np.array([0, 1, 0, 0, 2]), np.array([0, 3, 5])
-    >>> members = np.array([0, 0]), np.array([0, 1]), np.array([0.75, 0.25])
-    >>> [matches.tolist() for matches in expected_matches(text, *members, 2)]
-    [[2.75, 1.25], [1.5, 0.25]]
-    """
-    words, starts = text
-    # The number of remaining words of the sentence at each token.
-    left = np.repeat(starts[1:], np.diff(starts)) - np.arange(len(words))
-    grams = words.astype(np.int64)
-    for n in range(1, order + 1):
-        if n > 1:  # number the n-gram at each token, -1 for none, from those of order n - 1
-            begins = np.flatnonzero(left >= n)
-            keys = grams[begins] * (int(words.max(initial=0)) + 1) + words[begins + n - 1]
-            grams = np.full(len(grams), -1, dtype=np.int64)
-            grams[begins] = np.unique(keys, return_inverse=True)[1]
-        yield _matches(grams, starts, group, sentence, weights)
-
-
-@compiled
-def _matches(
-    grams: Int64, starts: Int64, group: Int64, sentence: Int64, weights: Float64
-) -> Float64:
-    size = grams.max() + 1 if len(grams) else 0
-    posterior = np.zeros(size)
-    last = np.full(size, -1, np.int64)  # the last member that added its weight
-    result = np.zeros(len(group))
-    first = 0
-    while first < len(group):
-        end = first
-        while end < len(group) and group[end] == group[first]:
-            for gram in grams[starts[sentence[end]] : starts[sentence[end] + 1]]:
-                if gram >= 0 and last[gram] != end:
-                    # Sums of other groups are discarded.
-                    previous = posterior[gram] if last[gram] >= first else 0.0
-                    posterior[gram], last[gram] = previous + weights[end], end
-            end += 1
-        for member in range(first, end):
-            for gram in grams[starts[sentence[member]] : starts[sentence[member] + 1]]:
-                if gram >= 0:
-                    result[member] += posterior[gram]
-        first = end
-    return result

@@ -41,7 +41,6 @@ from measuring import (
 import bpa_ppl as bpa
 from bpa_ppl.arrays import Float64
 from bpa_ppl.features import LanguageModel
-from bpa_ppl.features.consensus import Consensus
 from bpa_ppl.features.lexicon import Lexicon
 from bpa_ppl.formats.streams import read_lines
 from bpa_ppl.models import Isotropic, Margin
@@ -58,7 +57,6 @@ FEATURES: dict[str, tuple[str, ...]] = {
     "+ lexicon of all pairs": ("lexicon.direct", "lexicon.inverse"),
     "+ LM of all lines": ("lm", "lm.oov"),
     LM_AND_MAP: ("lm", "lm.oov", "map.direct", "map.inverse"),
-    "+ consensus within the list": tuple(f"consensus.{n}" for n in (1, 2, 3, 4)),
 }
 #: The five features of the table `tuners`.
 FIVE = ("lm", "lm.oov", "linear.direct", "lexicon.direct", "lexicon.inverse")
@@ -74,7 +72,6 @@ def captions() -> Task:
         LanguageModel(text=caption_corpus()[1]),
         Lexicon(pairs=caption_corpus()),
         Lexicon(pairs=tuple(sides), name="lexicon500"),
-        Consensus(order=4),
         phrase_mixture("linear"),
         phrase_mixture("map"),
     )

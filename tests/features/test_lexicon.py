@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 import warnings
 from pathlib import Path
 
@@ -10,7 +9,6 @@ from raising import raises
 
 from bpa_ppl import BpaWarning, DataError, NBest, UsageError, add_features
 from bpa_ppl.features.lexicon import Lexicon
-from bpa_ppl.features.recipes import recorded, sources_from_records, stored
 from bpa_ppl.registry import FEATURES
 from bpa_ppl.text.ibm1 import IBM1
 
@@ -65,6 +63,7 @@ def test_columns_of_a_translation_memory(lists: NBest, memory: tuple[str, str]) 
     again = by_hand(list(zip(SOURCES, TARGETS, strict=True)), lists, floor=0.01)
     assert other == pytest.approx(again.astype(np.float32), rel=1e-6)
     assert not np.allclose(other, added.features[:, 1:])
+    assert add_features(lists[:0], Lexicon(pairs=memory)).features.shape == (0, 3)
     # No hypothesis explains the words of the source better than the reference.
     best = [added[s].features[:, 2].argmax() for s in range(5)]
     assert added[:5].chosen(best) == [refs[0] for refs in added.references[:5]]
@@ -80,14 +79,6 @@ def test_per_word_columns(lists: NBest, memory: tuple[str, str]) -> None:
     values = added.features[:, 1:]
     assert values[:, 2] == pytest.approx(values[:, 0] / words, rel=1e-6)
     assert values[:, 3] == pytest.approx(values[:, 1] / sources, rel=1e-6)
-
-
-def test_lists_one_at_a_time(lists: NBest, memory: tuple[str, str]) -> None:
-    compute = Lexicon(pairs=memory).opened()
-    whole = compute(lists)
-    parts = [compute(one) for one in lists.chunks(2)]
-    for name, column in dict(whole).items():
-        assert np.array_equal(column, np.concatenate([dict(part)[name] for part in parts]))
 
 
 def test_new_lists_are_scored_by_all_adaptation_sentences(lists: NBest) -> None:
@@ -112,18 +103,6 @@ def test_several_references_are_several_pairs(lists: NBest) -> None:
     assert ("le chat", "the cat") in own
     assert ("le chat", "a cat") in own
     assert len(own) == 10
-
-
-def test_pairs_may_be_carried(lists: NBest, memory: tuple[str, str]) -> None:
-    source = Lexicon(pairs=memory, carry=True)
-    fitted = source.fitted(lists)
-    assert fitted.learned_pairs == tuple(zip(SOURCES, TARGETS, strict=True))
-    assert fitted.files() == ()
-    before = add_features(lists, source).features
-    for path in memory:
-        Path(path).unlink()
-    assert np.array_equal(add_features(lists, fitted).features, before)
-    assert "learned_pairs" not in fitted.recipe()
 
 
 @pytest.mark.parametrize(
@@ -152,6 +131,8 @@ def test_one_file_is_not_enough() -> None:
     ):
         with raises(UsageError, code, parameter="pairs"):
             FEATURES.resolve("lexicon", settings)
+    with raises(UsageError, "invalid-setting", parameter="iterations"):
+        FEATURES.resolve("lexicon", {"pairs": ["a", "b"], "iterations": 2**31})
 
 
 def test_pairs_with_an_empty_side_are_skipped(lists: NBest, memory: tuple[str, str]) -> None:
@@ -182,26 +163,3 @@ def test_lists_without_sources(lists: NBest, memory: tuple[str, str]) -> None:
             Lexicon(pairs="self").fitted(lists.without(need))
     with raises(DataError, "missing-sources", parameter="sources"):
         add_features(lists.without("sources"), Lexicon(pairs=memory))
-
-
-def test_no_lists_at_all(lists: NBest, memory: tuple[str, str]) -> None:
-    assert add_features(lists[:0], Lexicon(pairs=memory)).features.shape == (0, 3)
-
-
-@pytest.mark.parametrize("given", ["self", "carried", "files"])
-def test_a_posterior_remembers_it(lists: NBest, memory: tuple[str, str], given: str) -> None:
-    pairs = "self" if given == "self" else memory
-    source = Lexicon(pairs=pairs, carry=given == "carried", floor=0.01).fitted(lists)
-    records = json.loads(json.dumps(recorded([source], [("lexicon.direct", "lexicon.inverse")])))
-    assert sources_from_records(records, stored([source])) == (source,)
-    Path(memory[1]).write_text("other\n" * 6)
-    if given == "files":
-        with raises(DataError, "mismatch", parameter="moved_files"):
-            sources_from_records(records, stored([source]))
-    else:
-        assert sources_from_records(records, stored([source])) == (source,)
-
-
-def test_a_recipe_cannot_ask_for_endless_iterations() -> None:
-    with raises(UsageError, "invalid-setting", parameter="iterations"):
-        FEATURES.resolve("lexicon", {"pairs": ["a", "b"], "iterations": 2**31})

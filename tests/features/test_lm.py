@@ -46,13 +46,10 @@ def everything(nbest: NBest) -> list[str]:
 
 
 def test_columns_of_a_text(text: Path, toy: NBest) -> None:
-    source = LanguageModel(text=str(text), per_word=True, per_order=True)
-    result = dict(source.columns(toy))
+    result = dict(LanguageModel(text=str(text), per_word=True).columns(toy))
     hyps = everything(toy)
-    assert set(result) == {"lm", "lm.oov", "lm.perword", "lm.o1", "lm.o2"}
+    assert set(result) == {"lm", "lm.oov", "lm.perword"}
     np.testing.assert_allclose(result["lm"], scores(LINES, hyps), rtol=1e-12)
-    np.testing.assert_allclose(result["lm.o1"], scores(LINES, hyps, 1), rtol=1e-12)
-    np.testing.assert_allclose(result["lm.o2"], scores(LINES, hyps, 2), rtol=1e-12)
     sizes = np.array([len(words_of(hyp)) for hyp in hyps])
     np.testing.assert_allclose(result["lm.perword"], scores(LINES, hyps) / (sizes + 1), rtol=1e-12)
     vocabulary = {word for line in LINES for word in line.split()}
@@ -94,7 +91,6 @@ def test_a_mixture_has_the_recorded_files(text: Path, toy: NBest, tmp_path: Path
     for settings, parameter in (
         ({"text": str(text)}, "dev"),
         ({"text": "self"}, "dev"),
-        ({"text": paths, "per_order": True}, "per_order"),
         ({"text": paths, "carry": True}, "carry"),
     ):
         code = None if parameter == "dev" else "not-supported"
@@ -165,6 +161,7 @@ def test_text_can_be_carried(text: Path, toy: NBest) -> None:
     expected = dict(source.columns(toy))
     text.unlink()
     assert carried.files() == ()
+    assert carried.moved([]) == carried
     result = dict(carried.columns(toy))
     assert result["lm"].tolist() == expected["lm"].tolist()
     assert LanguageModel(text=str(text)).fitted(toy).lines == ()
@@ -178,16 +175,13 @@ def test_sources_that_cannot_be_carried(text: Path, toy: NBest, tmp_path: Path) 
         LanguageModel(text=(str(text), str(arpa)), carry=True).fitted(toy)
     with raises(UsageError, parameter="carry", match=r"6\.0 MB .* 5 MB"):
         LanguageModel(text=str(long), carry=True).fitted(toy)
-    with raises(UsageError, "not-supported", parameter="per_order"):
-        LanguageModel(text=str(arpa), per_order=True).opened()
 
 
 def test_bad_texts(tmp_path: Path, toy: NBest) -> None:
     empty = tmp_path / "empty.txt"
     empty.write_text("\n", encoding="utf-8")
-    for source in (LanguageModel(text=str(empty)), LanguageModel(text=str(empty), per_order=True)):
-        with raises(DataError, "no-data", match=r"empty\.txt"):
-            source.columns(toy)
+    with raises(DataError, "no-data", match=r"empty\.txt"):
+        LanguageModel(text=str(empty)).columns(toy)
     with raises(DataError, "missing-file", match=r"missing\.txt"):
         LanguageModel(text=str(tmp_path / "missing.txt")).columns(toy)
     for wrong in ("", (), ("a.txt", ""), ("a.txt", "self")):

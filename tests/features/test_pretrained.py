@@ -57,7 +57,7 @@ def test_prior_of_the_added_columns_has_the_shipped_weights_in_units_of_their_sp
 
 
 def test_only_columns_of_the_sources_without_settings_are_known(lists: NBest) -> None:
-    for source in (Consensus(metric="chrf"), Consensus(order=2), Length(words=False, ratio=True)):
+    for source in (Consensus(metric="chrf"), Length(words=False, ratio=True)):
         with_sources = replace(lists, sources=("a b",) * len(lists))
         assert not prior_of(with_sources, add=source).mean.any()
     # Columns of that name in the lists themselves may be anything.

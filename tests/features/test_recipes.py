@@ -184,12 +184,6 @@ def test_two_sources_of_a_kind_are_distinguished_by_their_names(
         adapt(lists, WEIGHTS, add=[sources[0], sources[0]])
 
 
-def test_a_source_that_carries_its_text_has_no_files_to_move(domain: Path) -> None:
-    carried = Known(text=str(domain), lines=("w1",))
-    assert carried.files() == ()
-    assert carried.moved([]) == carried
-
-
 def test_an_invalid_record_is_refused(tmp_path: Path, lists: NBest, domain: Path) -> None:
     draws = as_draws(adapt(lists, WEIGHTS, sampler="map", add=Known(text=str(domain))))
     for record in ({"text": "x"}, {"source": ["known"]}, {"source": "known", "name": []}, 3):
