@@ -21,7 +21,7 @@ reward models, and computed features with and without systems.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple, Self
 
 import numpy as np
@@ -107,26 +107,18 @@ class Comparisons(NamedTuple):
     chosen: Int64
 
     @classmethod
-    def none(cls, features: int) -> Self:
-        """Return no comparisons, with some number of weighted features."""
-        return cls(np.zeros((0, 3, features + 1)), np.zeros((0, 3)), np.zeros(0, np.int64))
-
-    def added(self, question: Alternatives, chosen: int) -> Self:
-        """Return these comparisons and one more.
+    def of(cls, answers: Sequence[tuple[Alternatives, int]], features: int) -> Self:
+        """Return the comparisons of some questions and their answers, with K weighted features.
 
         >>> pair = Alternatives.of(np.array([[3.0], [1.0]]), np.zeros(2))
-        >>> Comparisons.none(1).added(pair, 2).chosen.tolist()
+        >>> Comparisons.of([(pair, 2)], 1).chosen.tolist()
         [2]
         """
-        return type(self)(
-            np.concatenate([self.features, question.features[None]]),
-            np.concatenate([self.base, question.base[None]]),
-            np.append(self.chosen, chosen),
+        return cls(
+            np.array([question.features for question, _ in answers]).reshape(-1, 3, features + 1),
+            np.array([question.base for question, _ in answers]).reshape(-1, 3),
+            np.array([chosen for _, chosen in answers], np.int64),
         )
-
-    def first(self, count: int) -> Self:
-        """Return the first of these comparisons."""
-        return type(self)(self.features[:count], self.base[:count], self.chosen[:count])
 
 
 class Gaussian(NamedTuple):
@@ -160,52 +152,43 @@ class Gaussian(NamedTuple):
         return np.asarray(np.sqrt(np.diag(self.covariance)[:-1]))
 
 
-class Density(NamedTuple):
-    """The log posterior density of λ and log ν at a point, up to a constant.
+def density_at(
+    theta: Float64, answers: Comparisons, prior: Gaussian, slip: float = 0.0
+) -> tuple[float, Float64, Float64]:
+    """Return the log posterior density of λ and log ν at a point, up to a constant.
 
-    Attributes:
-        value: the log density.
-        gradient: (K + 1,).
-        curvature: (K + 1, K + 1) minus the second derivative, or that of expectation maximisation
-            if there are slips: an answer counts as much as it is probable not to be a slip. It is
-            always positive definite.
+    Args:
+        theta: (K + 1,) the point.
+        answers: so far.
+        prior: of λ and log ν.
+        slip: ε, from 0 to below 1.
+
+    Returns:
+        the log density; (K + 1,) its gradient; and (K + 1, K + 1) minus its second derivative, or
+        that of expectation maximisation if there are slips: an answer counts as much as it is
+        probable not to be a slip. It is always positive definite.
+
+    >>> prior = Gaussian.prior(np.zeros(1), np.eye(1))
+    >>> density_at(np.array([0.0, 2.0]), Comparisons.of([], 1), prior)[0]
+    -2.0
     """
-
-    value: float
-    gradient: Float64
-    curvature: Float64
-
-    @classmethod
-    def at(cls, theta: Float64, answers: Comparisons, prior: Gaussian, slip: float = 0.0) -> Self:
-        """Return the density given some answers.
-
-        Args:
-            theta: (K + 1,) the point.
-            answers: so far.
-            prior: of λ and log ν.
-            slip: ε, from 0 to below 1.
-
-        >>> prior = Gaussian.prior(np.zeros(1), np.eye(1))
-        >>> Density.at(np.array([0.0, 2.0]), Comparisons.none(1), prior).value
-        -2.0
-        """
-        features, rows = answers.features, np.arange(len(answers.base))
-        scores = features @ theta + answers.base
-        log_total, p = normalised(scores, axis=1)
-        log_own = np.log1p(-slip) + scores[rows, answers.chosen] - log_total[:, 0]
-        with np.errstate(divide="ignore"):  # without slips it is −∞
-            log_p = np.logaddexp(log_own, np.log(slip / 3))
-        weight = np.exp(log_own - log_p)  # the probability that the answer is no slip
-        mean = np.einsum("na,nak->nk", p, features)
-        scaled = (features * np.sqrt(weight[:, None] * p)[..., None]).reshape(-1, len(theta))
-        centre = mean * np.sqrt(weight)[:, None]
-        precision = np.linalg.inv(prior.covariance)
-        pull = precision @ (prior.mean - theta)
-        return cls(
-            float(log_p.sum() - 0.5 * pull @ (prior.mean - theta)),
-            weight @ (features[rows, answers.chosen] - mean) + pull,
-            scaled.T @ scaled - centre.T @ centre + precision,
-        )
+    features, rows = answers.features, np.arange(len(answers.base))
+    scores = features @ theta + answers.base
+    log_total, p = normalised(scores, axis=1)
+    log_own = np.log1p(-slip) + scores[rows, answers.chosen] - log_total[:, 0]
+    with np.errstate(divide="ignore"):  # without slips it is −∞
+        log_p = np.logaddexp(log_own, np.log(slip / 3))
+    weight = np.exp(log_own - log_p)  # the probability that the answer is no slip
+    mean = np.einsum("na,nak->nk", p, features)
+    scaled = (features * np.sqrt(weight[:, None] * p)[..., None]).reshape(-1, len(theta))
+    centre = mean * np.sqrt(weight)[:, None]
+    precision = np.linalg.inv(prior.covariance)
+    pull = precision @ (prior.mean - theta)
+    return (
+        float(log_p.sum() - 0.5 * pull @ (prior.mean - theta)),
+        weight @ (features[rows, answers.chosen] - mean) + pull,
+        scaled.T @ scaled - centre.T @ centre + precision,
+    )
 
 
 def posterior(
@@ -221,23 +204,23 @@ def posterior(
 
     >>> prior = Gaussian.prior(np.zeros(1), np.eye(1))
     >>> pair = Alternatives.of(np.array([[2.0], [0.0]]), np.zeros(2))
-    >>> posterior(Comparisons.none(1).added(pair, 0), prior).mean.round(2).tolist()
+    >>> posterior(Comparisons.of([(pair, 0)], 1), prior).mean.round(2).tolist()
     [0.6, -0.25]
     """
     theta = prior.mean if start is None else start
-    density = Density.at(theta, answers, prior, slip)
+    value, gradient, curvature = density_at(theta, answers, prior, slip)
     for _ in range(_STEPS):
-        step = np.linalg.solve(density.curvature, density.gradient)
-        if density.gradient @ step < _TOLERANCE:
+        step = np.linalg.solve(curvature, gradient)
+        if gradient @ step < _TOLERANCE:
             break
         scale = 1.0
         while scale > _TOLERANCE:
-            reached = Density.at(theta + scale * step, answers, prior, slip)
-            if reached.value >= density.value:
+            reached = density_at(theta + scale * step, answers, prior, slip)
+            if reached[0] >= value:
                 break
             scale /= 2
-        theta, density = theta + scale * step, reached
-    covariance = np.linalg.inv(density.curvature)
+        theta, (value, gradient, curvature) = theta + scale * step, reached
+    covariance = np.linalg.inv(curvature)
     return Gaussian(theta, (covariance + covariance.T) / 2)
 
 
@@ -253,10 +236,10 @@ def log_evidence(
         slip: ε, from 0 to below 1.
 
     >>> prior = Gaussian.prior(np.zeros(1), np.eye(1))
-    >>> log_evidence(Comparisons.none(1), prior, prior)
+    >>> log_evidence(Comparisons.of([], 1), prior, prior)
     0.0
     """
-    value = Density.at(weights.mean, answers, prior, slip).value
+    value = density_at(weights.mean, answers, prior, slip)[0]
     narrower = np.linalg.slogdet(weights.covariance)[1] - np.linalg.slogdet(prior.covariance)[1]
     return float(value + narrower / 2)
 
@@ -274,10 +257,10 @@ def learn_scale(
 
     >>> def prior_of(scale):
     ...     return Gaussian.prior(np.zeros(1), scale**2 * np.eye(1))
-    >>> pair, answers = Alternatives.of(np.array([[2.0], [0.0]]), np.zeros(2)), Comparisons.none(1)
-    >>> for _ in range(20):
-    ...     answers = answers.added(pair, 0)
-    >>> scale = learn_scale(Comparisons.none(1), prior_of, 1)
+    >>> pair = Alternatives.of(np.array([[2.0], [0.0]]), np.zeros(2))
+    >>> answers, scale = Comparisons.of([(pair, 0)] * 20, 1), learn_scale(
+    ...     Comparisons.of([], 1), prior_of, 1
+    ... )
     >>> round(scale, 3) == round(OF_ANSWERS.median(1), 3) < learn_scale(answers, prior_of, 1)
     True
     """

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from threading import Lock
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
 from starlette.applications import Starlette
@@ -30,17 +30,14 @@ _LIMIT = 2**18
 _HEADERS = {"Cache-Control": "no-store", "Referrer-Policy": "no-referrer"}
 
 
-class _Undo(msgspec.Struct, forbid_unknown_fields=True):
-    number: int
+class _Body(msgspec.Struct, forbid_unknown_fields=True):
+    """The body of a request: the question that it is about, and the answer to it."""
 
-
-class _Answer(msgspec.Struct, forbid_unknown_fields=True):
     number: int
-    answer: str
+    answer: str = ""
     correction: str | None = None
 
 
-_Body = TypeVar("_Body", _Undo, _Answer)
 _Content = dict[str, Any]
 
 
@@ -107,7 +104,7 @@ def application(
         return await reply(lambda: (200, panel(session)))
 
     async def answer(request: Request) -> Response:
-        given = await _read(request, _Answer)
+        given = await _read(request)
 
         def work() -> None:
             correction = None
@@ -120,7 +117,7 @@ def application(
         return await reply(partial(changed, given.number, work))
 
     async def undo(request: Request) -> Response:
-        given = await _read(request, _Undo)
+        given = await _read(request)
         return await reply(partial(changed, given.number, session.undo))
 
     api = [
@@ -147,7 +144,7 @@ def _file_state(path: Path) -> tuple[int, int] | None:
     return status.st_mtime_ns, status.st_size
 
 
-async def _read(request: Request, kind: type[_Body]) -> _Body:
+async def _read(request: Request) -> _Body:
     """Return the body of a request.
 
     Raises:
@@ -155,7 +152,7 @@ async def _read(request: Request, kind: type[_Body]) -> _Body:
     """
     _, body = await read_body(request, _LIMIT, "write a shorter correction")
     try:
-        return msgspec.json.decode(body, type=kind)
+        return msgspec.json.decode(body, type=_Body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise Refused(400, f"the body is not as expected: {error}", "bad-json") from error
 

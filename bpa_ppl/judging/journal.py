@@ -40,8 +40,6 @@ RANDOM, INFORMATION, REPEAT = "random", "information", "repeat"
 #: What corrections may not contain: it is neither shown nor stored.
 _NO_TEXT = re.compile("[\0\ud800-\udfff]")
 _MALFORMED = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
-#: Fields of answers that `bpa judge` no longer asks for.
-_REMOVED = {"strength", "ratings"}
 _Position: TypeAlias = Annotated[int, msgspec.Meta(ge=0)]
 
 
@@ -202,8 +200,6 @@ def _parsed(content: bytes, path: str | Path) -> tuple[Journal, int]:
                 kept.remove(undone)
                 entries.append(undone)
             else:
-                if _REMOVED & record.keys():
-                    raise ValueError("strengths and ratings are no longer read")
                 judgement = msgspec.convert(record, Judgement)
                 entries.append(replace(judgement, rater=header.get("rater")))
                 kept.add(number)

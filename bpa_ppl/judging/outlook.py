@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Iterable
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -57,47 +58,12 @@ class Outlook(NamedTuple):
     agreed: int
 
 
-class AnswerCounts:
-    """Counts of answers: to random questions, that were predicted or not, and to repeated ones.
-
-    Attributes:
-        answers: all but those that were skipped.
-        random, predicted, predicted_before, repeated, agreed: as in `Outlook`.
-    """
-
-    def __init__(self) -> None:
-        self.answers = self.random = self.repeated = self.agreed = 0
-        self.predicted = self.predicted_before = 0.0
-        self._best: dict[tuple[int | str, frozenset[int]], int | None] = {}
-
-    def add(self, judgement: Judgement, scores_before: Float64) -> None:
-        """Count an answer.
-
-        Args:
-            judgement: the answer.
-            scores_before: of its candidates by the prior.
-        """
-        if judgement.answer == SKIP:
-            return
-        self.answers += 1
-        question, best = (judgement.id, frozenset(judgement.candidates)), judgement.best
-        if judgement.asked == REPEAT and question in self._best:
-            self.repeated += 1
-            self.agreed += self._best[question] == best
-        self._best.setdefault(question, best)
-        if judgement.asked == RANDOM and best is not None:
-            self.random += 1
-            number = judgement.candidates.index(best)
-            self.predicted += _hit(np.array(judgement.predicted or (0.5, 0.5)), number)
-            self.predicted_before += _hit(scores_before, number)
-
-
 def outlook(
     candidates: Candidates,
     pool: Int64,
     choices_before: Int64,
     weights: Gaussian,
-    counts: AnswerCounts,
+    judgements: Iterable[tuple[Judgement, Float64]],
 ) -> Outlook:
     """Return what the answers of a session have changed, and what further ones would.
 
@@ -106,26 +72,43 @@ def outlook(
         pool: lists with candidates that differ.
         choices_before: (S,) those of the prior.
         weights: the posterior.
-        counts: of the answers.
+        judgements: the answers, each with the scores of its candidates by the prior.
     """
     choices = candidates.choices(weights)
     rng = np.random.default_rng(0)
     table = candidates.lists(rng.choice(pool, min(_LISTS, len(pool)), replace=False))
     best, headroom, least, further = _expected(table, weights, rng)
     return Outlook(
-        answers=counts.answers,
         lists=len(choices),
         changed=int((choices != choices_before).sum()),
         best=best,
         headroom=headroom,
         least=least,
         further=further,
-        predicted=counts.predicted,
-        predicted_before=counts.predicted_before,
-        random=counts.random,
-        repeated=counts.repeated,
-        agreed=counts.agreed,
+        **_counts(judgements),
     )
+
+
+def _counts(judgements: Iterable[tuple[Judgement, Float64]]) -> dict[str, Any]:
+    """Return the counts of answers by the names of `Outlook`."""
+    names = ("answers", "random", "repeated", "agreed", "predicted", "predicted_before")
+    counts: dict[str, Any] = dict.fromkeys(names, 0) | {"predicted": 0.0, "predicted_before": 0.0}
+    first: dict[Any, int | None] = {}  # the best candidate of each question
+    for judgement, scores in judgements:
+        if judgement.answer == SKIP:
+            continue
+        counts["answers"] += 1
+        question, best = (judgement.id, frozenset(judgement.candidates)), judgement.best
+        if judgement.asked == REPEAT and question in first:
+            counts["repeated"] += 1
+            counts["agreed"] += first[question] == best
+        first.setdefault(question, best)
+        if judgement.asked == RANDOM and best is not None:
+            counts["random"] += 1
+            number = judgement.candidates.index(best)
+            counts["predicted"] += _hit(np.array(judgement.predicted or (0.5, 0.5)), number)
+            counts["predicted_before"] += _hit(scores, number)
+    return counts
 
 
 def _hit(scores: Float64, best: int) -> float:

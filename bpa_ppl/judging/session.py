@@ -17,7 +17,7 @@ from bpa_ppl.arrays import Float64, Int64
 from bpa_ppl.caching import content_hash
 from bpa_ppl.columns import counted
 from bpa_ppl.errors import DataError, UsageError, checked_seed, one_of, quoted, require
-from bpa_ppl.judging.answers import Comparisons, Gaussian, learn_scale, posterior
+from bpa_ppl.judging.answers import Alternatives, Comparisons, Gaussian, learn_scale, posterior
 from bpa_ppl.judging.journal import (
     INFORMATION,
     RANDOM,
@@ -28,7 +28,7 @@ from bpa_ppl.judging.journal import (
     Judgement,
 )
 from bpa_ppl.judging.merging import with_judgements
-from bpa_ppl.judging.outlook import AnswerCounts, Outlook, outlook
+from bpa_ppl.judging.outlook import Outlook, outlook
 from bpa_ppl.judging.questions import ABOUT, Candidates, informative
 from bpa_ppl.models import Preference, Preparation, Prior
 from bpa_ppl.models.priors.isotropic import OF_ANSWERS
@@ -292,7 +292,8 @@ class Session:
     def outlook(self) -> Outlook:
         """Return what the answers so far have changed, and what further ones would."""
         table, before = self._candidates, self._choices_before
-        return outlook(table, self._pool, before, self.weights, self._counts)
+        answers = [(j, self._scores(j, self._before)) for j in self.judgements]
+        return outlook(table, self._pool, before, self.weights, answers)
 
     @property
     def judged(self) -> NBest:
@@ -324,8 +325,8 @@ class Session:
 
     def _recompute(self) -> None:
         """Compute the posterior from the prior and all answers."""
-        self.weights, self._answers = self._before, Comparisons.none(len(self.features))
-        self._counts, self._learned = AnswerCounts(), 0
+        self._answers: list[tuple[Alternatives, int]] = []
+        self.weights, self._learned = self._before, 0
         self.prior = self._start.prior(OF_ANSWERS.median(self._start.scaled))
         for judgement in self._judgements.values():
             self._observe(judgement)
@@ -333,10 +334,9 @@ class Session:
 
     def _observe(self, judgement: Judgement) -> None:
         """Add an answer to those of the posterior."""
-        self._counts.add(judgement, self._scores(judgement, self._before))
         if judgement.chosen is not None:
             question = self._candidates.alternatives(self._rows(judgement))
-            self._answers = self._answers.added(question, judgement.chosen)
+            self._answers.append((question, judgement.chosen))
 
     def _update(self) -> None:
         """Compute the posterior; learn the scale of the prior again if it is due.
@@ -345,18 +345,19 @@ class Session:
         grown by an eighth to a quarter. This depends on the number alone, so that a session that is
         resumed from a journal has the same scale.
         """
-        count, scaled = len(self._answers.base), self._start.scaled
+        count, scaled = len(self._answers), self._start.scaled
+        answers = Comparisons.of(self._answers, len(self.features))
         rounded = count - count % (1 << max(0, count.bit_length() - 3))
         if scaled and rounded != self._learned:
             scale = learn_scale(
-                self._answers.first(rounded),
+                Comparisons.of(self._answers[:rounded], len(self.features)),
                 lambda scale: _gaussian(self._start.prior(scale)),
                 scaled,
                 self.slip,
             )
             self.prior, self._learned = self._start.prior(scale), rounded
         start = self.weights.mean
-        self.weights = posterior(self._answers, _gaussian(self.prior), self.slip, start)
+        self.weights = posterior(answers, _gaussian(self.prior), self.slip, start)
 
     def _rows(self, judgement: Judgement) -> Int64:
         """Return the rows of the candidates of an answer."""
