@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
+from importlib.resources import files
 from time import perf_counter
 from typing import Any, TypeVar
 
@@ -312,72 +313,15 @@ def log(**fields: Any) -> None:
 
 
 def openapi_description(service: Service) -> dict[str, Any]:
-    """Return the OpenAPI description of the service."""
+    """Return the OpenAPI description of the service, with the columns that its model needs."""
     reranker = service.reranker
+    template = files("bpa_ppl.serving").joinpath("openapi.json").read_text("utf-8")
+    description: dict[str, Any] = json.loads(template)
+    description["info"]["version"] = bpa_ppl.__version__
+    schemas = description["components"]["schemas"]
     columns: dict[str, Any] = {name: {"type": "number"} for name in reranker.required_features}
     columns |= {name: {} for name in reranker.needs if name != "sources"}
-    candidate = {
-        "type": "object",
-        "required": ["text", *columns],
-        "properties": {"text": {"type": "string"}, **columns},
-    }
-    nbest = {
-        "type": "object",
-        "required": ["candidates", *["source"] * ("sources" in reranker.needs)],
-        "properties": {
-            "id": {"description": "returned with the answer"},
-            "source": {"type": "string"},
-            "candidates": {"type": "array", "minItems": 1, "items": candidate},
-        },
-    }
-    answer = {
-        "type": "object",
-        "properties": {
-            "id": {},
-            "choice": {"type": "integer", "description": "position of the chosen candidate"},
-            "text": {"type": "string"},
-            "probability": {"type": "number"},
-            "probabilities": {"type": "array", "items": {"type": "number"}},
-            "notes": {"type": "array", "items": {"type": "string"}},
-        },
-    }
-    error = {
-        "type": "object",
-        "properties": {
-            "error": {"type": "string"},
-            "code": {"type": "string"},
-            "parameter": {"type": ["string", "null"]},
-        },
-    }
-
-    def one_or_many(schema: dict[str, Any]) -> dict[str, Any]:
-        any_of = [schema, {"type": "array", "items": schema}]
-        return {"application/json": {"schema": {"anyOf": any_of}}}
-
-    failures = {
-        status: {"description": text, "content": {"application/json": {"schema": error}}}
-        for status, text in {
-            "400": "not JSON, or sent to another name than those of the server",
-            "408": "the body did not arrive in time",
-            "413": "too large",
-            "415": "another Content-Type than JSON or lines of JSON",
-            "422": "a list does not fit the posterior",
-            "503": "busy, out of memory, or not answered in time",
-        }.items()
-    }
-    done = {"description": "the choice and the probabilities of each list"}
-    rerank = {
-        "summary": "Choose from one list or several",
-        "requestBody": {"required": True, "content": one_or_many(nbest)},
-        "responses": {"200": {**done, "content": one_or_many(answer)}, **failures},
-    }
-    plain = {"200": {"description": "JSON"}}
-    return {
-        "openapi": "3.1.0",
-        "info": {"title": "bpa_ppl", "version": bpa_ppl.__version__},
-        "paths": {
-            "/rerank": {"post": rerank},
-            "/health": {"get": {"summary": "Whether the service runs", "responses": plain}},
-            "/model": {"get": {"summary": "What the model expects", "responses": plain}},
-        },
-    }
+    schemas["candidate"]["required"] += columns
+    schemas["candidate"]["properties"] |= columns
+    schemas["list"]["required"] += ["source"] * ("sources" in reranker.needs)
+    return description

@@ -274,9 +274,8 @@ def test_columns_of_texts_are_required(tmp_path: Path) -> None:
     client = testclient.TestClient(service, "http://localhost")
     model = client.get("/model").json()
     assert (model["features"], model["needs"]) == (["lm"], ["system"])
-    description = client.get("/openapi.json").json()["paths"]["/rerank"]["post"]
-    nbest = description["requestBody"]["content"]["application/json"]["schema"]["anyOf"][0]
-    assert nbest["properties"]["candidates"]["items"]["required"] == ["text", "lm", "system"]
+    schemas = client.get("/openapi.json").json()["components"]["schemas"]
+    assert schemas["candidate"]["required"] == ["text", "lm", "system"]
     candidates = [{"text": "a", "lm": 0, "system": "X"}, {"text": "b", "lm": 0, "system": "Y"}]
     assert client.post("/rerank", json={"candidates": candidates}).is_success
     del candidates[0]["system"], candidates[1]["system"]
