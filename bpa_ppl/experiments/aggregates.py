@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, fields, replace
+from collections.abc import Mapping
 from itertools import combinations
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from bpa_ppl.arrays import Float64
 from bpa_ppl.experiments.estimates import holm
-from bpa_ppl.experiments.results import KEYS, counts_of, metrics_of
-from bpa_ppl.quality.bootstrap import Replicates, replicates, resamples
+from bpa_ppl.experiments.results import KEYS, counts_of, detail_names, metrics_of
+from bpa_ppl.quality.bootstrap import replicates, resamples
 from bpa_ppl.quality.column import by_name
 
+#: A row of a table, by the names of the columns.
+Row = dict[str, Any]
+#: Columns that say where a method was run; its draws of A make one point of a curve.
+CONDITION = tuple(name for name in KEYS if name != "draw")
+#: The detail with the ratio of the words of choices and references.
+LENGTH = "length_ratio"
 #: Stages in which a method learns from A; the others apply what was learned.
 _LEARNING = ("adapt", "tune", "decode")
 # Enough that the smallest p-value survives the adjustment for all pairs of 14 methods.
@@ -23,135 +29,92 @@ _SAMPLES = 10_000
 _INTERVAL = (2.5, 97.5)  # percentiles
 
 
-@dataclass(frozen=True)
-class Condition:
-    """Where a method was run; its draws of A make one point of a curve.
+def aggregate(results: pa.Table, samples: int = _SAMPLES) -> tuple[list[Row], list[Row]]:
+    """Return the points of all methods, and the differences between methods.
 
-    Attributes:
-        domain: the name of the domain.
-        size: |A|.
-        method: the name of the method.
-        setting: `name=value` if it is swept, else empty.
-    """
+    A point is the mean score of a method over the draws of A, in percent:
 
-    domain: str
-    size: int
-    method: str
-    setting: str
+    * `domain`, `size` (|A|), `method`, `setting` (`name=value` if it is swept, else empty),
+      `metric`, and the number of `draws`;
+    * `mean` over the draws; `interval`, the published size of the 95% interval, 2 · the empirical
+      standard deviation over draws (NaN for a single one);
+    * `low` and `high`, the ends of the 95% bootstrap interval of the mean, over test sentences and
+      draws; `sentence_error` and `draw_error`, the standard errors of the mean due to the sampling
+      of test sentences alone, and of A alone;
+    * `passed`, the share of the draws whose posterior passed its check; NaN if there is none.
 
-    @property
-    def key(self) -> tuple[str, int, str]:
-        """Domain, size and method."""
-        return self.domain, self.size, self.method
-
-
-@dataclass(frozen=True)
-class CurvePoint(Condition):
-    """The corpus scores of a method over the draws of A, in percent.
-
-    Attributes:
-        metric: the name of the metric, such as "ter".
-        draws: the number of draws of A.
-        mean: over the draws.
-        interval: the published size of the 95% interval, 2 · the empirical standard deviation
-            over draws; NaN for a single draw.
-        low: lower end of the 95% bootstrap interval of the mean, over test sentences and draws.
-        high: upper end.
-        sentence_error: standard error of the mean due to the sampling of test sentences alone.
-        draw_error: due to the sampling of A alone.
-        passed: share of the draws whose posterior passed its check; NaN if there is none.
-    """
-
-    metric: str
-    draws: int
-    mean: float
-    interval: float
-    low: float
-    high: float
-    sentence_error: float
-    draw_error: float
-    passed: float
-
-
-@dataclass(frozen=True)
-class Seconds(Condition):
-    """Median seconds of a method over the draws of A.
-
-    Attributes:
-        learning: to adapt or to tune, with the time of the decoder if A is decoded again.
-        all: of all stages.
-    """
-
-    learning: float
-    all: float
-
-
-@dataclass(frozen=True)
-class Difference:
-    """The mean score of one method minus that of another, on the same draws and sentences.
-
-    Attributes:
-        domain: the name of the domain.
-        size: |A|.
-        metric: the name of the metric.
-        first: the name of the one method.
-        second: the name of the other method.
-        difference: of their means, in percent.
-        low: lower end of its 95% bootstrap interval, over test sentences and draws.
-        high: upper end.
-        p_value: two-sided, of no difference.
-        adjusted: adjusted by Holm's method for all pairs of methods.
-    """
-
-    domain: str
-    size: int
-    metric: str
-    first: str
-    second: str
-    difference: float
-    low: float
-    high: float
-    p_value: float
-    adjusted: float = 1.0
-
-
-class Aggregates(NamedTuple):
-    """All points and all differences of a study."""
-
-    points: list[CurvePoint]
-    differences: list[Difference]
-
-
-class _Scores(NamedTuple):
-    """The scores of a method at one condition, under one metric."""
-
-    values: Float64  # (draws,)
-    verdicts: list[str]
-    replicates: Replicates
-
-
-def aggregate(results: pa.Table, samples: int = _SAMPLES) -> Aggregates:
-    """Return means, interval sizes and differences of all methods.
+    A difference is the mean of one method minus that of another, on the same draws and sentences,
+    without swept settings: `domain`, `size`, `metric`; the methods `first` and `second`;
+    `difference` with the ends `low` and `high` of its 95% bootstrap interval; `p_value`, two-sided,
+    of no difference; and `adjusted`, adjusted by Holm's method for all pairs of methods.
 
     Args:
         results: from `read_results`.
         samples: of the bootstrap.
     """
-    points: list[CurvePoint] = []
-    differences: list[Difference] = []
+    points: list[Row] = []
+    differences: list[Row] = []
+    groups: dict[tuple[str, int], dict[tuple[str, str], list[int]]] = {}
+    for number, row in enumerate(results.select(CONDITION).to_pylist()):
+        of_size = groups.setdefault((row["domain"], row["size"]), {})
+        of_size.setdefault((row["method"], row["setting"]), []).append(number)
     for metric in metrics_of(results):
-        for group in _groups(results):
-            scores = _scores(results, group, metric, samples)
-            points += [_point(key, metric, point_scores) for key, point_scores in scores.items()]
-            differences += _differences(scores, metric)
-    return Aggregates(points, differences)
+        config = by_name(metric)
+        for (domain, size), of_size in groups.items():
+            shared, plain = None, {}
+            for (method, setting), rows in of_size.items():
+                counts = counts_of(results, rows, metric)  # (draws, sentences, S)
+                shared = shared or resamples(samples, counts.shape[1], len(rows))
+                spread, values = (
+                    replicates(counts, config, shared),
+                    config.value(counts.sum(axis=1)),
+                )
+                verdicts = [results["verdict"][number].as_py() for number in rows]
+                passed = [verdict == "passed" for verdict in verdicts]
+                low, high = np.percentile(spread.both, _INTERVAL).tolist()
+                point = {
+                    **dict(zip(CONDITION, (domain, size, method, setting), strict=True)),
+                    "metric": metric,
+                    "draws": len(values),
+                    "mean": float(values.mean()),
+                    "interval": 2 * float(values.std(ddof=1)) if len(values) > 1 else np.nan,
+                    "low": low,
+                    "high": high,
+                    "sentence_error": float(spread.sentences.std()),
+                    "draw_error": float(spread.draws.std()),
+                    "passed": float(np.mean(passed)) if all(verdicts) else np.nan,
+                }
+                points.append(point)
+                if not setting:
+                    plain[method] = float(values.mean()), spread.both
+            place = {"domain": domain, "size": size, "metric": metric}
+            differences += [place | row for row in _differences(plain)]
+    return points, differences
 
 
-def median_seconds(seconds: pa.Table) -> list[Seconds]:
-    """Return the median seconds of each method, of learning and of all stages.
+def _differences(scores: Mapping[str, tuple[float, Float64]]) -> list[Row]:
+    """Return the differences of all pairs of methods, given means and their replicates."""
+    result = []
+    for (first, (mean, a)), (second, (other, b)) in combinations(scores.items(), 2):
+        change = a - b
+        low, high = np.percentile(change, _INTERVAL).tolist()
+        # One is added to both counts, so that no p-value of a finite bootstrap is 0.
+        tail = 1 + min(int((change <= 0).sum()), int((change >= 0).sum()))
+        row = {"first": first, "second": second, "difference": mean - other, "low": low}
+        result.append({**row, "high": high, "p_value": min(1.0, 2 * tail / (len(change) + 1))})
+    adjusted = holm([row["p_value"] for row in result]).tolist()
+    return [{**row, "adjusted": p} for row, p in zip(result, adjusted, strict=True)]
+
+
+def median_seconds(seconds: pa.Table) -> list[Row]:
+    """Return the median seconds of each method over the draws of A.
 
     Args:
         seconds: from `read_results`.
+
+    Returns:
+        `domain`, `size`, `method`, `setting`; `learning`, to adapt or to tune, with the time of the
+        decoder if A is decoded again; and `all` stages.
     """
     totals: dict[tuple[Any, ...], list[float]] = {}
     for row in seconds.to_pylist():
@@ -161,62 +124,33 @@ def median_seconds(seconds: pa.Table) -> list[Seconds]:
     groups: dict[tuple[Any, ...], list[list[float]]] = {}
     for (domain, size, _, method, setting), pair in totals.items():
         groups.setdefault((domain, size, method, setting), []).append(pair)
-    return [Seconds(*key, *np.median(pairs, axis=0).tolist()) for key, pairs in groups.items()]
+    columns = (*CONDITION, "learning", "all")
+    return [
+        dict(zip(columns, (*key, *np.median(pairs, axis=0).tolist()), strict=True))
+        for key, pairs in groups.items()
+    ]
 
 
-def _groups(results: pa.Table) -> Iterator[dict[Condition, list[int]]]:
-    """Yield for each domain and size the rows of each method and setting."""
-    groups: dict[tuple[str, int], dict[Condition, list[int]]] = {}
-    names = [field.name for field in fields(Condition)]
-    for row, key in enumerate(results.select(names).to_pylist()):
-        of_size = groups.setdefault((key["domain"], key["size"]), {})
-        of_size.setdefault(Condition(**key), []).append(row)
-    yield from groups.values()
+def mean_details(results: pa.Table, metric: str) -> list[Row]:
+    """Return a metric with its details, means over draws, of each domain, size and method.
 
+    BLEU has the n-gram precisions in percent and three measures of length: `brevity_penalty` and
+    `length_ratio` of sacreBLEU, and `brevity`, min(1, c/r) with c words of translations and r of
+    references.
 
-def _scores(
-    results: pa.Table, group: dict[Condition, list[int]], metric: str, samples: int
-) -> dict[Condition, _Scores]:
-    """Return the scores of the methods of a group, with bootstrap replicates on shared samples."""
-    result: dict[Condition, _Scores] = {}
-    config, shared = by_name(metric), None
-    for condition, rows in group.items():
-        counts = counts_of(results, rows, metric)  # (draws, sentences, S)
-        shared = shared or resamples(samples, counts.shape[1], len(rows))
-        verdicts = [results["verdict"][row].as_py() for row in rows]
-        values = config.value(counts.sum(axis=1))
-        result[condition] = _Scores(values, verdicts, replicates(counts, config, shared))
-    return result
-
-
-def _point(condition: Condition, metric: str, scores: _Scores) -> CurvePoint:
-    values, verdicts = scores.values, scores.verdicts
-    low, high = np.percentile(scores.replicates.both, _INTERVAL).tolist()
-    return CurvePoint(
-        **vars(condition),
-        metric=metric,
-        draws=len(values),
-        mean=float(values.mean()),
-        interval=2 * float(values.std(ddof=1)) if len(values) > 1 else np.nan,
-        low=low,
-        high=high,
-        sentence_error=float(scores.replicates.sentences.std()),
-        draw_error=float(scores.replicates.draws.std()),
-        passed=float(np.mean([v == "passed" for v in verdicts])) if all(verdicts) else np.nan,
-    )
-
-
-def _differences(scores: dict[Condition, _Scores], metric: str) -> list[Difference]:
-    plain = {condition: values for condition, values in scores.items() if not condition.setting}
-    raw = []
-    for (first, a), (second, b) in combinations(plain.items(), 2):
-        change = a.replicates.both - b.replicates.both
-        # One is added to both counts, so that no p-value of a finite bootstrap is 0.
-        tail = 1 + min(int((change <= 0).sum()), int((change >= 0).sum()))
-        p_value = min(1.0, 2 * tail / (len(change) + 1))
-        difference = float(a.values.mean() - b.values.mean())
-        numbers = (difference, *np.percentile(change, _INTERVAL).tolist(), p_value)
-        names = (first.domain, first.size, metric, first.method, second.method)
-        raw.append(Difference(*names, *numbers))
-    adjusted = holm([d.p_value for d in raw])
-    return [replace(d, adjusted=float(p)) for d, p in zip(raw, adjusted, strict=True)]
+    Args:
+        results: from `read_results`.
+        metric: one with details.
+    """
+    columns = [metric, *detail_names(metric)]
+    plain = results.filter(pc.field("setting") == "")
+    if LENGTH in columns:
+        columns.append("brevity")
+        plain = plain.append_column("brevity", pc.min_element_wise(1.0, plain[LENGTH]))
+    keys = ["domain", "size", "method"]
+    grouped = plain.group_by(keys, use_threads=False)
+    means = grouped.aggregate([(column, "mean") for column in columns]).to_pylist()
+    return [
+        {**{key: row[key] for key in keys}, **{name: row[f"{name}_mean"] for name in columns}}
+        for row in means
+    ]

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import cycle
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyarrow import csv
 
 from bpa_ppl.diagnostics.pages.figures import FIGURE_KINDS, empty_figure, label, write_figure_files
@@ -25,14 +24,7 @@ from bpa_ppl.diagnostics.pages.page import (
     write_page,
 )
 from bpa_ppl.errors import one_of
-from bpa_ppl.experiments.aggregates import (
-    Condition,
-    CurvePoint,
-    Difference,
-    Seconds,
-    aggregate,
-    median_seconds,
-)
+from bpa_ppl.experiments.aggregates import LENGTH, Row, aggregate, mean_details, median_seconds
 from bpa_ppl.experiments.results import detail_names, metrics_of, read_identity, read_results
 from bpa_ppl.experiments.study import CANONICAL
 from bpa_ppl.formats.streams import atomic_path
@@ -42,7 +34,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _SIGNIFICANT = 0.05
-_LENGTH = "length_ratio"
 _HEIGHT = 3.6  # inches
 _MARKERS = "osv^D<>pX*"
 _INTERVALS = (
@@ -73,16 +64,6 @@ _BREVITIES = (
     "Brevity penalty: that of sacreBLEU, exp(min(0, 1 − r/c)) with c words of translations and r "
     "of references; length ratio: c/r; brevity: min(1, c/r), the other definition in use."
 )
-#: Domain, size and method.
-_Key = tuple[str, int, str]
-
-
-class _Column(NamedTuple):
-    """A column of axes: its title, the attribute that it shows, and the scale of its y axes."""
-
-    title: str
-    attribute: str
-    scale: str = "linear"
 
 
 def write_figures(folder: str | Path, *, kind: str = "png") -> list[Path]:
@@ -103,21 +84,20 @@ def write_figures(folder: str | Path, *, kind: str = "png") -> list[Path]:
     target = Path(folder)
     results, seconds = read_results(target)
     (points, differences), times = aggregate(results), median_seconds(seconds)
-    figures = figures_of(points, times, metrics_of(results))
-    sections = [*_sections(results, points, differences, times, figures), _provenance(target)]
-    summary = Verdict(_summary(points, metrics_of(results)[0], mean_lengths(results)))
+    metrics = metrics_of(results)
+    details = {name: mean_details(results, name) for name in metrics if detail_names(name)}
+    figures = figures_of(points, times, metrics)
+    plain = [point for point in points if not point["setting"]]
+    sections = [
+        *_curve_sections(plain, times, metrics, details, figures),
+        *_other_sections(plain, differences, metrics, details),
+        _provenance(target),
+    ]
+    summary = Verdict(_summary(plain, metrics[0], details))
     write_page(page("Learning curves", summary, sections), target / "index.html")
     files = [target / "index.html"]
-    numbers: dict[str, list[dict[str, Any]]] = {
-        "points": [vars(point) for point in points],
-        "differences": [vars(difference) for difference in differences],
-        "median_seconds": [vars(time) for time in times],
-        **{
-            f"{metric}_details": mean_details(results, metric)
-            for metric in metrics_of(results)
-            if detail_names(metric)
-        },
-    }
+    numbers = {"points": points, "differences": differences, "median_seconds": times}
+    numbers |= {f"{metric}_details": rows for metric, rows in details.items()}
     for name, rows in numbers.items():
         files.append(target / f"{name}.csv")
         with atomic_path(files[-1]) as temporary:
@@ -126,82 +106,85 @@ def write_figures(folder: str | Path, *, kind: str = "png") -> list[Path]:
 
 
 def figures_of(
-    points: Sequence[CurvePoint], times: Sequence[Seconds], metrics: Sequence[str]
+    points: Sequence[Row], times: Sequence[Row], metrics: Sequence[str]
 ) -> dict[str, Figure]:
     """Return the figures by name: a metric, `seconds`, or `sweep_SETTING`.
 
     Args:
-        points: of all methods and settings.
-        times: of all methods and settings.
+        points: of all methods and settings, from `aggregate`.
+        times: of all methods and settings, from `median_seconds`.
         metrics: the names of the metrics.
     """
-    plain = [point for point in points if not point.setting]
     figures = {}
     for metric in metrics:
-        name = metric.upper()
-        columns = [
-            _Column(f"{{domain}}: {name}", "mean"),
-            _Column(f"{name}, interval size 2σ", "interval", "log"),
-        ]
-        figures[metric] = _size_figure([p for p in plain if p.metric == metric], columns)
-    if curves := [time for time in times if not time.setting and time.learning]:
-        figures["seconds"] = _size_figure(curves, [_Column("{domain}: seconds", "learning", "log")])
-    for setting in dict.fromkeys(p.setting.partition("=")[0] for p in points if p.setting):
+        curves = [p for p in points if p["metric"] == metric and not p["setting"]]
+        titles = {"mean": f"{{domain}}: {metric.upper()}"}
+        titles["interval"] = f"{metric.upper()}, interval size 2σ"
+        figures[metric] = _size_figure(curves, titles)
+    if curves := [time for time in times if not time["setting"] and time["learning"]]:
+        figures["seconds"] = _size_figure(curves, {"learning": "{domain}: seconds"})
+    for setting in _distinct(p["setting"].partition("=")[0] for p in points if p["setting"]):
         figures[f"sweep_{setting}"] = _sweep_figure(points, setting, metrics)
     return figures
 
 
-def _sections(
-    results: pa.Table,
-    points: list[CurvePoint],
-    differences: Sequence[Difference],
-    times: Sequence[Seconds],
+def _curve_sections(
+    plain: Sequence[Row],
+    times: Sequence[Row],
+    metrics: Sequence[str],
+    details: Mapping[str, Sequence[Row]],
     figures: Mapping[str, Figure],
-) -> list[Section]:
-    domains, metrics = _distinct(point.domain for point in points), metrics_of(results)
+) -> Iterator[Section]:
+    """Yield the sections of what depends on |A|, and of settings."""
 
     def picture(name: str, description: str) -> Block:
         return drawn(figures[name], description, f"{description}.")
 
-    def tables(cells: Mapping[_Key, str], caption: str) -> list[Block]:
-        return [
-            _size_table(
-                {key[1:]: cell for key, cell in cells.items() if key[0] == domain},
-                caption.format(domain=domain),
-            )
-            for domain in domains
-        ]
-
-    plain = [point for point in points if not point.setting]
-    sections = []
     for metric in metrics:
-        scores = {p.key: f"{p.mean:.1f} ± {p.interval:.1f}" for p in plain if p.metric == metric}
+        curve = [(p, f"{p['mean']:.1f} ± {p['interval']:.1f}") for p in _of(plain, metric)]
         text = f"Mean {metric.upper()} and its interval size against the number of sentences"
-        caption = f"{metric.upper()} of the test text of {{domain}}: mean ± 2σ."
-        blocks = [_INTERVALS, picture(metric, text), *tables(scores, caption)]
-        sections.append(Section(f"{metric.upper()} against |A|", blocks))
-    if lengths := mean_lengths(results):
-        cells = {key: f"{value:.3f}" for key, value in lengths.items()}
+        tables = _size_tables(curve, f"{metric.upper()} of the test text of {{domain}}: mean ± 2σ.")
+        yield Section(f"{metric.upper()} against |A|", [_INTERVALS, picture(metric, text), *tables])
+    if lengths := _lengths(details):
         caption = f"Words of the translations over words of the references, {{domain}}, {_LENGTHS}"
-        sections.append(Section("Length against |A|", tables(cells, caption)))
+        rows = [(row, f"{row[LENGTH]:.3f}") for row in lengths]
+        yield Section("Length against |A|", list(_size_tables(rows, caption)))
     if "seconds" in figures:
-        cells = {t.key: f"{t.learning:.2f}" for t in times if not t.setting and t.learning}
+        spent = [(t, f"{t['learning']:.2f}") for t in times if not t["setting"] and t["learning"]]
         text = "Seconds to adapt or tune against the number of adaptation sentences"
-        extra = tables(cells, "Median seconds to adapt or tune, {domain}.")
-        sections.append(Section("Time", [_TIMES, picture("seconds", text), *extra]))
+        tables = _size_tables(spent, "Median seconds to adapt or tune, {domain}.")
+        yield Section("Time", [_TIMES, picture("seconds", text), *tables])
     if swept := [name for name in figures if name.startswith("sweep_")]:
         text = f"Mean {', '.join(metric.upper() for metric in metrics)} ± 2σ against "
         blocks = [picture(name, text + name.removeprefix("sweep_")) for name in swept]
-        sections.append(Section("Settings", blocks))
-    detailed = [metric for metric in metrics if detail_names(metric)]
-    if details := [_details_table(results, d, metric) for metric in detailed for d in domains]:
-        texts = [_BREVITIES] if _LENGTH in results.column_names else []
-        sections.append(Section("Details", [*texts, *details]))
-    passed = {p.key: f"{p.passed:.0%}" for p in plain if np.isfinite(p.passed)}
-    verdicts = tables(passed, "Posteriors that passed their check, {domain}.")
-    sections.append(Section("Diagnostics", [_VERDICTS, *verdicts]))
+        yield Section("Settings", blocks)
+
+
+def _other_sections(
+    plain: Sequence[Row],
+    differences: Sequence[Row],
+    metrics: Sequence[str],
+    details: Mapping[str, Sequence[Row]],
+) -> Iterator[Section]:
+    """Yield the sections of details, diagnostics and significance."""
+    domains = _distinct(point["domain"] for point in plain)
+    if details:
+        tables = [_details_table(rows, d, name) for name, rows in details.items() for d in domains]
+        yield Section("Details", [*([_BREVITIES] if _lengths(details) else []), *tables])
+    passed = [(p, f"{p['passed']:.0%}") for p in plain if np.isfinite(p["passed"])]
+    verdicts = _size_tables(passed, "Posteriors that passed their check, {domain}.")
+    yield Section("Diagnostics", [_VERDICTS, *verdicts])
     pairs = [_significance_table(differences, d, metric) for d in domains for metric in metrics]
-    return [*sections, Section("Significance", pairs)]
+    yield Section("Significance", pairs)
+
+
+def _of(rows: Iterable[Row], metric: str) -> list[Row]:
+    return [row for row in rows if row["metric"] == metric]
+
+
+def _lengths(details: Mapping[str, Sequence[Row]]) -> list[Row]:
+    """Return the details that have the ratio of words in choices and references."""
+    return [row for rows in details.values() for row in rows if LENGTH in row]
 
 
 def _provenance(folder: Path) -> Section:
@@ -214,96 +197,65 @@ def _provenance(folder: Path) -> Section:
     return Section("How it was made", [_METRICS, Table(("what", "value"), rows), settings])
 
 
-def _summary(points: Sequence[CurvePoint], metric: str, lengths: Mapping[_Key, float]) -> str:
+def _summary(plain: Sequence[Row], metric: str, details: Mapping[str, Sequence[Row]]) -> str:
     """Return the best method of each domain with the fewest sentences, with all its scores."""
     better, word = (min, "lowest") if by_name(metric).lower_is_better else (max, "highest")
-    plain = [point for point in points if not point.setting]
     parts = []
-    for domain in _distinct(point.domain for point in plain):
-        curve = [p for p in plain if p.metric == metric and p.domain == domain]
-        smallest = min(point.size for point in curve)
-        best = better((p for p in curve if p.size == smallest), key=lambda point: point.mean)
-        others = [p for p in plain if p.key == best.key and p.metric != metric]
-        scores = [f"{p.metric.upper()} {p.mean:.1f}" for p in others]
-        scores += [f"length {lengths[best.key]:.3f}"] if best.key in lengths else []
+    for domain in _distinct(point["domain"] for point in plain):
+        curve = [p for p in _of(plain, metric) if p["domain"] == domain]
+        smallest = min(point["size"] for point in curve)
+        best = better((p for p in curve if p["size"] == smallest), key=lambda point: point["mean"])
+        others = [p for p in plain if _key(p) == _key(best) and p["metric"] != metric]
+        scores = [f"{p['metric'].upper()} {p['mean']:.1f}" for p in others]
+        lengths = [row[LENGTH] for row in _lengths(details) if _key(row) == _key(best)]
+        scores += [f"length {length:.3f}" for length in lengths]
         suffix = f" ({', '.join(scores)})" if scores else ""
         parts.append(
-            f"{domain}, |A| = {smallest}: the {word} mean {metric.upper()} is {best.mean:.1f} ± "
-            f"{best.interval:.1f}, of {best.method}{suffix}"
+            f"{domain}, |A| = {smallest}: the {word} mean {metric.upper()} is {best['mean']:.1f} ± "
+            f"{best['interval']:.1f}, of {best['method']}{suffix}"
         )
     return "; ".join(parts) + "."
 
 
-def mean_lengths(results: pa.Table) -> dict[_Key, float]:
-    """Return the ratio of words in choices and references, mean over draws of A.
-
-    Args:
-        results: from `read_results`; without BLEU there are none.
-
-    Returns:
-        by domain, size and method.
-    """
-    if _LENGTH not in results.column_names:
-        return {}
-    plain = results.filter(pc.field("setting") == "")
-    grouped = plain.group_by(["domain", "size", "method"], use_threads=False)
-    rows = grouped.aggregate([(_LENGTH, "mean")]).to_pylist()
-    return {(r["domain"], r["size"], r["method"]): r[f"{_LENGTH}_mean"] for r in rows}
+def _key(row: Row) -> tuple[str, int, str]:
+    return row["domain"], row["size"], row["method"]
 
 
-def _size_table(cells: Mapping[tuple[int, str], str], caption: str) -> Table:
-    """Return a table with one row a method and one column a size of A."""
-    sizes = sorted({size for size, _ in cells})
-    methods = _distinct(method for _, method in cells)
-    rows = [[method, *(cells[size, method] for size in sizes)] for method in methods]
-    return Table(["method", *(f"|A| = {size}" for size in sizes)], rows, caption)
+def _size_tables(cells: Iterable[tuple[Row, str]], caption: str) -> Iterator[Table]:
+    """Yield for each domain a table with one row a method and one column a size of A."""
+    by_domain: dict[str, dict[tuple[int, str], str]] = {}
+    for row, cell in cells:
+        by_domain.setdefault(row["domain"], {})[row["size"], row["method"]] = cell
+    for domain, texts in by_domain.items():
+        sizes = sorted({size for size, _ in texts})
+        methods = _distinct(method for _, method in texts)
+        rows = [[method, *(texts[size, method] for size in sizes)] for method in methods]
+        header = ["method", *(f"|A| = {size}" for size in sizes)]
+        yield Table(header, rows, caption.format(domain=domain))
 
 
-def _details_table(results: pa.Table, domain: str, metric: str) -> Table:
+def _details_table(rows: Iterable[Row], domain: str, metric: str) -> Table:
     """Return a metric with its details, such as precisions: means over draws at each size of A."""
-    rows = mean_details(results.filter(pc.field("domain") == domain), metric)
-    columns = [name for name in rows[0] if name not in ("domain", "size", "method")]
+    of_domain = [row for row in rows if row["domain"] == domain]
+    columns = [name for name in of_domain[0] if name not in ("domain", "size", "method")]
     cells = [
-        [str(row["size"]), row["method"], *(f"{row[name]:.3g}" for name in columns)] for row in rows
+        [str(row["size"]), row["method"], *(f"{row[name]:.3g}" for name in columns)]
+        for row in of_domain
     ]
     titles = [metric.upper(), *(name.replace("_", " ") for name in columns[1:])]
     caption = f"{metric.upper()} and its components, means over draws, {domain}."
     return Table(["|A|", "method", *titles], cells, caption)
 
 
-def mean_details(results: pa.Table, metric: str) -> list[dict[str, Any]]:
-    """Return a metric with its details, means over draws, of each domain, size and method.
-
-    BLEU has the n-gram precisions in percent and three measures of length: `brevity_penalty` and
-    `length_ratio` of sacreBLEU, and `brevity`, min(1, c/r) with c words of translations and r of
-    references.
-
-    Args:
-        results: from `read_results`.
-        metric: one with details.
-    """
-    columns = [metric, *detail_names(metric)]
-    plain = results.filter(pc.field("setting") == "")
-    if _LENGTH in columns:
-        columns.append("brevity")
-        plain = plain.append_column("brevity", pc.min_element_wise(1.0, plain[_LENGTH]))
-    keys = ["domain", "size", "method"]
-    grouped = plain.group_by(keys, use_threads=False)
-    means = grouped.aggregate([(column, "mean") for column in columns]).to_pylist()
-    return [
-        {**{key: row[key] for key in keys}, **{name: row[f"{name}_mean"] for name in columns}}
-        for row in means
-    ]
-
-
-def _significance_table(differences: Sequence[Difference], domain: str, metric: str) -> Table:
+def _significance_table(differences: Sequence[Row], domain: str, metric: str) -> Table:
     """Return for each pair of methods at how many sizes of A the one is lower, and higher."""
-    chosen = [d for d in differences if d.domain == domain and d.metric == metric]
-    methods = _distinct(name for d in chosen for name in (d.first, d.second))
+    chosen = [d for d in _of(differences, metric) if d["domain"] == domain]
+    methods = _distinct(name for d in chosen for name in (d["first"], d["second"]))
     lower: dict[tuple[str, str], int] = {}  # (lower, higher) -> number of sizes
     for d in chosen:
-        if d.adjusted < _SIGNIFICANT and d.difference:
-            pair = (d.first, d.second) if d.difference < 0 else (d.second, d.first)
+        if d["adjusted"] < _SIGNIFICANT and d["difference"]:
+            pair = d["first"], d["second"]
+            pair = pair if d["difference"] < 0 else pair[::-1]
             lower[pair] = lower.get(pair, 0) + 1
 
     def cell(first: str, second: str) -> str:
@@ -313,88 +265,83 @@ def _significance_table(differences: Sequence[Difference], domain: str, metric: 
 
     rows = [[first, *(cell(first, second) for second in methods)] for first in methods]
     caption = (
-        f"{metric.upper()}, {domain}: at how many of the {len({d.size for d in chosen})} sizes "
+        f"{metric.upper()}, {domain}: at how many of the {len({d['size'] for d in chosen})} sizes "
         "of A the method of the row is significantly lower (−) and higher (+) than that of the "
         "column, at 5% by paired bootstrap over draws and sentences, adjusted by Holm's method."
     )
     return Table(["method", *methods], rows, caption)
 
 
-def _size_figure(points: Sequence[Condition], columns: Sequence[_Column]) -> Figure:
-    """Draw attributes of points against |A|, one row of axes a domain.
+def _size_figure(rows: Sequence[Row], titles: Mapping[str, str]) -> Figure:
+    """Draw columns of rows against |A|, one row of axes a domain; means on a linear axis.
 
     Args:
-        points: of all methods.
-        columns: the columns of axes.
+        rows: of all methods.
+        titles: of the columns to draw, by their names.
     """
     from matplotlib.ticker import LogLocator, NullLocator
 
-    domains = _distinct(point.domain for point in points)
-    figure, grid = empty_figure(len(domains), len(columns), _HEIGHT)
-    for domain, row in zip(domains, grid, strict=True):
-        of_domain = [point for point in points if point.domain == domain]
-        for method, style in _styles(point.method for point in of_domain):
-            curve = [point for point in of_domain if point.method == method]
-            sizes = [point.size for point in curve]
-            for axes, column in zip(row, columns, strict=True):
-                values = [getattr(point, column.attribute) for point in curve]
+    domains = _distinct(row["domain"] for row in rows)
+    figure, grid = empty_figure(len(domains), len(titles), _HEIGHT)
+    for domain, line in zip(domains, grid, strict=True):
+        of_domain = [row for row in rows if row["domain"] == domain]
+        ticks = sorted({row["size"] for row in of_domain})
+        for axes, (column, title) in zip(line, titles.items(), strict=True):
+            for method, style in _styles(row["method"] for row in of_domain):
+                curve = [row for row in of_domain if row["method"] == method]
+                values = [row[column] for row in curve]
                 if method != CANONICAL:
-                    axes.plot(sizes, values, **style)
-                elif axes is row[0]:
+                    axes.plot([row["size"] for row in curve], values, **style)
+                elif axes is line[0]:
                     axes.axhline(values[0], **style)
-        ticks = sorted({point.size for point in of_domain})
-        for axes, column in zip(row, columns, strict=True):
-            axes.set(ylabel=column.title.format(domain=domain), yscale=column.scale, xscale="log")
-            if column.scale == "log":  # 0.5, not 5 · 10⁻¹
+            axes.set(ylabel=title.format(domain=domain), xscale="log", xlabel="|A|, sentences")
+            positive = any(row[column] > 0 for row in of_domain)  # a single draw has no interval
+            if column != "mean" and positive:  # 0.5, not 5 · 10⁻¹
+                axes.set_yscale("log")
                 axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
                 axes.yaxis.set_major_formatter("{x:g}")
                 axes.yaxis.set_minor_locator(NullLocator())
             axes.set_xticks(ticks, ticks)
             axes.xaxis.set_minor_locator(NullLocator())
-            axes.set_xlabel("|A|, sentences")
             axes.grid(alpha=0.3)
     _legend(figure, grid[0][0])
     return figure
 
 
-def _sweep_figure(points: Sequence[CurvePoint], setting: str, metrics: Sequence[str]) -> Figure:
+def _sweep_figure(points: Sequence[Row], setting: str, metrics: Sequence[str]) -> Figure:
     """Draw the mean of each metric ± its interval size against the values of a swept setting."""
-    swept = [point for point in points if point.setting.startswith(f"{setting}=")]
-    values = _distinct(point.setting.partition("=")[2] for point in swept)
-    several = len({point.domain for point in swept}) > 1
-    figure, (row,) = empty_figure(1, len(metrics), _HEIGHT)
-    for axes, metric in zip(row, metrics, strict=True):
-        curves: dict[str, list[CurvePoint]] = {}
-        for p in swept:
-            if p.metric == metric:
-                name = f"{p.method}, {p.domain}" if several else p.method
-                curves.setdefault(f"{name}, |A| = {p.size}", []).append(p)
+    swept = [point for point in points if point["setting"].startswith(f"{setting}=")]
+    values = _distinct(point["setting"].partition("=")[2] for point in swept)
+    several = len({point["domain"] for point in swept}) > 1
+    figure, (line,) = empty_figure(1, len(metrics), _HEIGHT)
+    for axes, metric in zip(line, metrics, strict=True):
+        curves: dict[str, list[Row]] = {}
+        for p in _of(swept, metric):
+            name = f"{p['method']}, {p['domain']}" if several else p["method"]
+            curves.setdefault(f"{name}, |A| = {p['size']}", []).append(p)
         for number, (name, style) in enumerate(_styles(curves)):
             curve = curves[name]
             # Shifted, so that the bars do not hide each other.
             shift = 0.06 * (number - (len(curves) - 1) / 2)
-            x = [values.index(point.setting.partition("=")[2]) + shift for point in curve]
-            means, spread = [p.mean for p in curve], [p.interval for p in curve]
+            x = [values.index(point["setting"].partition("=")[2]) + shift for point in curve]
+            means, spread = ([p[column] for p in curve] for column in ("mean", "interval"))
             axes.errorbar(x, means, yerr=spread, capsize=2, **style)
         axes.set_xticks(range(len(values)), values)
         axes.set(xlabel=setting, ylabel=f"{metric.upper()}, mean ± 2σ")
         axes.grid(alpha=0.3)
-    _legend(figure, row[0])
+    _legend(figure, line[0])
     return figure
 
 
-def _styles(names: Iterable[str]) -> list[tuple[str, dict[str, Any]]]:
-    """Return the line style of each name: the canonical weights have a plain dashed line."""
+def _styles(names: Iterable[str]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the line style of each name: the canonical weights have a plain dashed line."""
     colours = cycle(f"C{number}" for number in range(10))
-    styles = []
     for number, name in enumerate(_distinct(names)):
         style: dict[str, Any] = {"color": "black", "linestyle": "--"}
         if name != CANONICAL:
             style = {"color": next(colours), "linestyle": "-" if number <= 10 else ":"}
             style["marker"] = _MARKERS[number % len(_MARKERS)]
-        style |= {"label": label(name), "linewidth": 1.3, "markersize": 4}
-        styles.append((name, style))
-    return styles
+        yield name, style | {"label": label(name), "linewidth": 1.3, "markersize": 4}
 
 
 def _legend(figure: Figure, axes: Any) -> None:

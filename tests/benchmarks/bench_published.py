@@ -24,8 +24,7 @@ import numpy as np
 from measuring import DATA, Table, read_lists, run_tables, scratch_folder
 
 from bpa_ppl.experiments import read_study, run_study
-from bpa_ppl.experiments.aggregates import CurvePoint, aggregate, median_seconds
-from bpa_ppl.experiments.page import mean_details, mean_lengths
+from bpa_ppl.experiments.aggregates import LENGTH, Row, aggregate, mean_details, median_seconds
 from bpa_ppl.experiments.results import read_results
 from bpa_ppl.nbest import NBest
 
@@ -106,26 +105,31 @@ def study(options: argparse.Namespace, name: str, domains: Sequence[str], **part
     return folder / name
 
 
-def print_scores(folder: Path, domains: Sequence[str]) -> list[CurvePoint]:
+def print_scores(folder: Path, domains: Sequence[str]) -> list[Row]:
     """Print TER ± 2σ / BLEU ± 2σ / length of each method; return the points."""
     results, seconds = read_results(folder)
-    points = aggregate(results, samples=99).points
-    lengths, times = mean_lengths(results), median_seconds(seconds)
+    points = aggregate(results, samples=99)[0]
+    times = median_seconds(seconds)
+    details = mean_details(results, "bleu")
+    lengths = {(r["domain"], r["size"], r["method"]): r[LENGTH] for r in details}
     for domain in domains:
-        plain = [p for p in points if p.domain == domain and not p.setting]
-        sizes = sorted({p.size for p in plain})
+        plain = [p for p in points if p["domain"] == domain and not p["setting"]]
+        sizes = sorted({p["size"] for p in plain})
         table = Table(domain, *(f"|A| = {size}" for size in sizes), "seconds, largest", width=37)
-        for method in dict.fromkeys(p.method for p in plain):
+        for method in dict.fromkeys(p["method"] for p in plain):
             cells = []
             for size in sizes:
-                scores = {p.metric: p for p in plain if (p.method, p.size) == (method, size)}
+                own = [p for p in plain if (p["method"], p["size"]) == (method, size)]
+                scores = {p["metric"]: p for p in own}
                 ter, bleu = scores["ter"], scores["bleu"]
                 length = lengths[domain, size, method]
                 cells.append(
-                    f"{ter.mean:.2f} ± {ter.interval:.2f} / {bleu.mean:.1f} ± {bleu.interval:.1f} "
+                    f"{ter['mean']:.2f} ± {ter['interval']:.2f} / {bleu['mean']:.1f} ± "
+                    f"{bleu['interval']:.1f} "
                     f"/ {length:.3f}"
                 )
-            spent = [t.learning for t in times if t.key == (domain, sizes[-1], method)]
+            place = {"domain": domain, "size": sizes[-1], "method": method}
+            spent = [t["learning"] for t in times if t.items() >= place.items()]
             table.row(method, *cells, f"{spent[0]:.2f}")
     return points
 
@@ -153,13 +157,15 @@ def sweeps(options: argparse.Namespace) -> None:
     names = [*dict.fromkeys(method for method, *_ in SWEEPS.values())]
     variants = {name: VARIANTS[name] for name in names if name in VARIANTS}
     folder = study(options, "sweeps", [domain], methods=names, variants=variants, sweeps=swept)
-    points = aggregate(read_results(folder)[0], samples=99).points
+    points = aggregate(read_results(folder)[0], samples=99)[0]
     for metric in ("ter", "bleu"):
         table = Table(f"{domain}, {metric.upper()} ± 2σ", *map(str, options.sizes), width=16)
-        chosen = [p for p in points if p.metric == metric and p.setting]
-        for key in dict.fromkeys((p.method, p.setting) for p in chosen):
+        chosen = [p for p in points if p["metric"] == metric and p["setting"]]
+        for key in dict.fromkeys((p["method"], p["setting"]) for p in chosen):
             cells = [
-                f"{p.mean:.2f} ± {p.interval:.2f}" for p in chosen if (p.method, p.setting) == key
+                f"{p['mean']:.2f} ± {p['interval']:.2f}"
+                for p in chosen
+                if (p["method"], p["setting"]) == key
             ]
             table.row(", ".join(key), *cells)
 

@@ -91,7 +91,7 @@ def test_axes_of_the_figures(finished: Path) -> None:
     assert [axes.get_ylabel().split(",")[0] for axes in swept] == ["TER", "BLEU"]
     for axes, metric in zip(swept, ("ter", "bleu"), strict=True):
         (bars,) = axes.containers
-        expected = [p.mean for p in points if p.setting and p.metric == metric]
+        expected = [p["mean"] for p in points if p["setting"] and p["metric"] == metric]
         assert bars[0].get_ydata().tolist() == pytest.approx(expected)
 
 
