@@ -17,7 +17,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from itertools import chain, islice, repeat
+from itertools import repeat
 from typing import ClassVar, TextIO
 
 import numpy as np
@@ -41,8 +41,6 @@ from bpa_ppl.nbest import NBest
 from bpa_ppl.notes import warn_user
 from bpa_ppl.rows import Columns, ReadOptions
 
-# Up to this number of blocks, of 1 MiB, loading the compiled parser takes longer than it saves.
-_PLAIN_BLOCKS = 1
 _SCORE = re.compile(rb"F(\d+)= ?[^\s=]+")
 
 
@@ -170,16 +168,10 @@ def read_blocks(
     Raises:
         DataError: as `LineParser`.
     """
-    rest = iter(blocks)
-    begun = list(islice(rest, _PLAIN_BLOCKS + 1))
-    lines = parser(begun[0])
-    if len(begun) > _PLAIN_BLOCKS:
-        from bpa_ppl.formats.moses_blocks import BlockParser
-
-        lines.read = BlockParser(lines).read
-    first = 1
-    for block in chain(begun, rest):
-        yield lines.columns(block, first)
+    lines, first = None, 1
+    for block in blocks:
+        lines = lines or parser(block)
+        yield from lines.columns(block, first)
         first += line_count(block)
 
 

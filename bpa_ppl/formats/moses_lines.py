@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, zip_longest
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from bpa_ppl.arrays import Float32, Int32, Int64
 from bpa_ppl.columns import counted
@@ -43,6 +42,9 @@ _AFTER = "fields after the scores"
 _SCORES_OF_WORDS = "WordScores, which has a value for each word,"
 _SPARSE = ": if features that are absent are zero, read the file as cdec or travatar"
 _LONGEST_ID = 18  # digits that fit 64 bits
+# Up to this number of bytes in a first block, loading Arrow takes longer than it saves.
+_ARROW_FROM = 1 << 20
+_HALVED_ABOVE = 1 << 16  # bytes of a block in which Arrow cannot read a line
 
 
 @dataclass(frozen=True)
@@ -103,11 +105,10 @@ class Fields(NamedTuple):
     after: list[bytes]
 
 
-class Block(NamedTuple):
-    """The lines of a block, of which some have been read.
+class Parts(NamedTuple):
+    """The content of some lines.
 
     Attributes:
-        regular: (lines,) whether a line has been read.
         ids: (lines,).
         values: (values, lines) the features, and then the total, if there is one.
         strings: the texts.
@@ -115,7 +116,6 @@ class Block(NamedTuple):
         extras: the fields that are kept, by name.
     """
 
-    regular: npt.NDArray[np.bool_]
     ids: Int64
     values: Float32
     strings: list[str]
@@ -133,7 +133,6 @@ class LineParser:
 
     Attributes:
         layout: the columns.
-        read: reads most lines of a block in less time, if there are many blocks.
 
     Raises:
         DataError: with file and line, if the first line is not as it should be.
@@ -146,7 +145,7 @@ class LineParser:
         self.options = options
         self.error = options.error
         self.soft = soft
-        self.read: Callable[[bytes], Block] = self._unread
+        self._read_by_arrow = False
         self._warned: set[str] = set()
         self.layout = self._layout(split_lines(block))
         names, reserved = self.layout.names, {TEXT, TOTAL, *self.layout.kept}
@@ -158,8 +157,10 @@ class LineParser:
         self._every = range(len(names) + (self.layout.total != "none"))
         self._column_of = {label: place for place, (label, _) in enumerate(self.layout.shape)}
 
-    def columns(self, block: bytes, first: int) -> Columns:
-        """Return the columns of a block.
+    def columns(self, block: bytes, first: int) -> Iterator[Columns]:
+        """Yield the columns of a block, in parts.
+
+        Long blocks are read by Arrow; one with a line that is not as the first line is halved.
 
         Args:
             block: lines, each ended by a newline.
@@ -169,39 +170,40 @@ class LineParser:
             DataError: with file and line, if a line does not have the columns of the first one, or
                 a value is not a finite number.
         """
-        layout, (regular, ids, values, strings, index, extras) = self.layout, self.read(block)
-        places = np.flatnonzero(~regular)
-        numbers = (first + places).tolist()
-        if len(places):
-            lines = split_lines(block)
-            rows = [self._row(lines[n - first], n) for n in numbers]
-            ids[places] = [row.id for row in rows]
-            values[:, places] = self._numbers(rows, numbers).T
-            texts = decoded_lines([row.text for row in rows], self.options.origin, numbers)
-            read = dict(zip(places.tolist(), texts, strict=True))
-            pairs = enumerate(index.tolist())
-            strings = [read[n] if n in read else strings[i] for n, i in pairs]
-            index = np.arange(len(strings), dtype=np.int32)
-            for k, column in enumerate(extras.values()):
-                for number, row in zip(numbers, rows, strict=True):
-                    column[number - first] = row.extras[k]
-        hypotheses = {TEXT: index, **dict(zip((*layout.names, TOTAL), values, strict=False))}
-        lines_of = np.arange(first, first + len(ids))
-        return Columns(
+        self._read_by_arrow |= len(block) >= _ARROW_FROM
+        parts = None
+        if self._read_by_arrow and len(block) > _HALVED_ABOVE:
+            from bpa_ppl.formats.moses_blocks import regular_parts
+
+            parts = regular_parts(block, self.layout, self.soft)
+            middle = block.find(b"\n", len(block) // 2) + 1
+            if parts is None and middle < len(block):
+                yield from self.columns(block[:middle], first)
+                yield from self.columns(block[middle:], first + line_count(block[:middle]))
+                return
+        ids, values, strings, index, extras = parts or self._parts(split_lines(block), first)
+        hypotheses = {TEXT: index, **dict(zip((*self.layout.names, TOTAL), values, strict=False))}
+        yield Columns(
             {**hypotheses, **extras},
             {ID: ids},
             np.arange(len(ids)),
-            lines_of,
+            np.arange(first, first + len(ids)),
             any_order=False,
             strings=strings,
         )
 
-    def _unread(self, block: bytes) -> Block:
-        layout, count = self.layout, line_count(block)
-        values = np.zeros((len(self._every), count), np.float32)
-        regular, ids, index = (np.zeros(count, kind) for kind in (bool, np.int64, np.int32))
-        extras = {name: [""] * count for name in layout.kept}
-        return Block(regular, ids, values, [], index, extras)
+    def _parts(self, lines: list[bytes], first: int) -> Parts:
+        numbers = range(first, first + len(lines))
+        rows = [self._row(line, number) for line, number in zip(lines, numbers, strict=True)]
+        texts = decoded_lines([row.text for row in rows], self.options.origin, numbers)
+        kept = zip(*(row.extras for row in rows), strict=True)
+        return Parts(
+            np.array([row.id for row in rows]),
+            self._numbers(rows, numbers).T,
+            texts,
+            np.arange(len(rows), dtype=np.int32),
+            dict(zip(self.layout.kept, map(list, kept), strict=True)),
+        )
 
     def _numbers(self, rows: Sequence[Row], numbers: Sequence[int]) -> Float32:
         """Return (rows, values) the numbers of some lines; infinity for those to be dropped."""
@@ -218,17 +220,16 @@ class LineParser:
 
     def _row(self, line: bytes, number: int) -> Row:
         fields = self._fields(line, number)
-        digits = fields.id.strip()
-        if not digits.isdigit() or len(digits) > _LONGEST_ID:
-            problem = (
-                f"sentence id {quoted(digits)} is not an integer of up to {_LONGEST_ID} digits"
-            )
+        identifier = id_of(fields.id)
+        if identifier is None:
+            digits = quoted(fields.id.strip())
+            problem = f"sentence id {digits} is not an integer of up to {_LONGEST_ID} digits"
             raise self.error(f"{problem}: a line must read {self.shape}", number)
         text = self._text(fields, number)
         counts, values = self._features(fields.features, number)
         columns = self._columns(counts, number)
         values += self._total(fields, number)
-        return Row(int(digits), text, values, columns, self._extras(fields, number))
+        return Row(identifier, text, values, columns, self._extras(fields, number))
 
     def _fields(self, line: bytes, number: int) -> Fields:
         """Cut a line: the id from the left, the features by content, from the right."""
@@ -386,6 +387,16 @@ class LineParser:
         if what not in self._warned:
             self._warned.add(what)
             warn_user(f"{self.options.origin}: {what} left out")
+
+
+def id_of(field: bytes) -> int | None:
+    """Return the id of a sentence as an integer, or None if it is no such number.
+
+    >>> id_of(b" 007 "), id_of(b"-1")
+    (7, None)
+    """
+    digits = field.strip()
+    return int(digits) if digits.isdigit() and len(digits) <= _LONGEST_ID else None
 
 
 def split_lines(block: bytes) -> list[bytes]:

@@ -37,7 +37,7 @@ AnyInput: TypeAlias = AnyPath | bytes | IO[bytes] | IO[str] | Iterable[str] | It
 STANDARD = "-"
 
 _CHUNK = 1 << 16  # bytes read at once; compressed text grows about tenfold
-_BLOCK = 1 << 20  # bytes of text in a block
+_BLOCK = 1 << 22  # bytes of text in a block
 #: GiB that a compressed file may hold, if it is read in parts, or as a whole; the environment
 #: variable replaces both.
 _STREAM_GIB, _WHOLE_GIB, _LIMIT = 16.0, 1.0, "BPA_PPL_UNPACKED_LIMIT"
