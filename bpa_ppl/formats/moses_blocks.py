@@ -34,9 +34,9 @@ def regular_parts(block: bytes, layout: Layout, soft: bool) -> Parts | None:
         soft: whether an alignment before the features may have a vector for each word.
 
     >>> layout = Layout((("LM0", 1),), "after")
-    >>> regular_parts(b"3 ||| a cat ||| LM0= -1 ||| -2\n", layout, False)
-    Parts(ids=array([3]), values=array([[-1.],
-           [-2.]], dtype=float32), strings=['a cat'], string_index=array([0], dtype=int32), extras={})
+    >>> parts = regular_parts(b"3 ||| a cat ||| LM0= -1 ||| -2\n", layout, False)
+    >>> parts.ids, parts.values.tolist(), parts.strings
+    (array([3]), [[-1.0], [-2.0]], ['a cat'])
     """
     if b"\r" in block:
         block = block.replace(b"\r\n", b"\n")
