@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from itertools import chain
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 
 from bpa_ppl.arrays import Float64
 from bpa_ppl.quality.base import Lists, References, SacreMetric, Score, streams_of
-from bpa_ppl.text.words import Vocabulary, starts_of
+from bpa_ppl.text.words import Vocabulary
 
 #: The tokenisers of sacreBLEU that need no other package or download.
 Tokeniser = Literal["none", "13a", "intl", "char", "zh"]
@@ -44,7 +43,10 @@ class BLEU(SacreMetric, frozen=True):
     """
 
     key: ClassVar[str] = "bleu"
-    computed_by: ClassVar[tuple[str, ...]] = ("bpa_ppl.text.ngrams", "bpa_ppl.text.words")
+    computed_by: ClassVar[tuple[str, ...]] = (
+        "bpa_ppl.quality.pairs_compiled",
+        "bpa_ppl.text.words",
+    )
     tokenize: Tokeniser = "none"
     lowercase: bool = False
     smoothing: Smoothing = "exp"
@@ -96,14 +98,20 @@ class BLEU(SacreMetric, frozen=True):
 
     def counts(self, lists: Lists, references: References) -> Float64:
         """Return (hypotheses, 9) matches, n-grams and reference lengths."""
-        from bpa_ppl.text.ngrams import count_matches
+        from bpa_ppl.quality.pairs_compiled import bags_of, matches_between
 
-        vocabulary, split = Vocabulary(), self._splitter()
-        hyps = vocabulary.number([split(text) for text in chain.from_iterable(lists)])
-        refs = vocabulary.number([split(text) for text in chain.from_iterable(references)])
-        owner = np.repeat(np.arange(len(lists)), [len(texts) for texts in lists])
-        counts: Float64 = count_matches(hyps, refs, owner, starts_of(references), ORDER)
-        return counts
+        split, rows = self._splitter(), [np.zeros((0, self.width))]
+        for texts, refs in zip(lists, references, strict=True):
+            text = Vocabulary().number([split(text) for text in (*texts, *refs)])
+            hyps, others = np.split(np.arange(len(text[1]) - 1), [len(texts)])
+            lengths = np.diff(text[1])
+            bags = bags_of(*text, ORDER)
+            matches = matches_between(bags, ORDER, hyps, others, together=True)[:, 0]
+            totals = np.maximum(lengths[hyps, None] - np.arange(ORDER), 0)
+            shortest = np.sort(lengths[others])  # of two that are equally near the shorter
+            nearest = shortest[np.abs(shortest - lengths[hyps, None]).argmin(axis=1)]
+            rows.append(np.column_stack([matches, totals, nearest]).astype(np.float64))
+        return np.concatenate(rows)
 
     def value(self, sums: Float64) -> Float64:
         """Return BLEU in percent, (…, 9) ↦ (…), with the smoothing of the settings."""

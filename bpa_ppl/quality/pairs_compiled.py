@@ -216,7 +216,9 @@ def f_scores_between_all(bags: Bags, lengths: Int64, orders: Int64, beta: float)
 
 
 @compiled
-def matches_between(bags: Bags, longest: int, rows: Int64, columns: Int64) -> Int64:
+def matches_between(
+    bags: Bags, longest: int, rows: Int64, columns: Int64, together: bool = False
+) -> Int64:
     """Return the matches of n-grams, (rows, columns, longest), of some texts with others.
 
     An n-gram matches as often as it occurs in both texts.
@@ -226,21 +228,27 @@ def matches_between(bags: Bags, longest: int, rows: Int64, columns: Int64) -> In
         longest: the length of the longest n-grams.
         rows: the texts.
         columns: the others.
+        together: match with all others at once, in one column: an n-gram counts as often as in the
+            one that has it most often (the clipped matches of BLEU, Papineni et al. 2002).
 
     >>> units, starts = np.array([0, 1, 0, 0, 1], np.int32), np.array([0, 3, 5])
     >>> both = np.arange(2)
     >>> matches_between(bags_of(units, starts, 2), 2, both, both).tolist()
     [[[3, 2], [2, 1]], [[2, 1], [2, 1]]]
+    >>> matches_between(bags_of(units, starts, 2), 2, both, both, together=True).tolist()
+    [[[3, 2]], [[2, 1]]]
     """
     kinds, counts, begins, order_of, _ = bags
     in_reference = np.zeros(len(order_of), np.int32)
-    matches = np.zeros((len(rows), len(columns), longest), np.int64)
+    matches = np.zeros((len(rows), 1 if together else len(columns), longest), np.int64)
     for j in range(len(columns)):
         v = columns[j]
         for i in range(begins[v], begins[v + 1]):
-            in_reference[kinds[i]] = counts[i]
+            in_reference[kinds[i]] = max(in_reference[kinds[i]], counts[i])
+        if together and j < len(columns) - 1:
+            continue
         for i in range(len(rows)):
-            _count_matches(bags, in_reference, matches[i, j], rows[i])
+            _count_matches(bags, in_reference, matches[i, 0 if together else j], rows[i])
         for i in range(begins[v], begins[v + 1]):
             in_reference[kinds[i]] = 0
     return matches

@@ -26,8 +26,7 @@ from numba import njit
 
 from bpa_ppl.arrays import Float64, Int32, Int64
 from bpa_ppl.compiling import compiled
-from bpa_ppl.errors import DataError, UsageError
-from bpa_ppl.progress import Reporter, reporter
+from bpa_ppl.errors import DataError
 from bpa_ppl.text.words import Ragged, numbered
 
 Sentences = Sequence[Sequence[str]]
@@ -37,6 +36,10 @@ Rows = tuple[Int64, Int32]
 
 #: t(target word | source word), see `IBM1`: starts, columns and values.
 Table = tuple[Int64, Int32, Float64]
+
+#: Pairs of sentences to be scored: the source and the target sentences; (pairs,) the source and the
+#: target of each; (pairs + 1,) the start of the target tokens of each.
+Pairs = tuple[Ragged, Ragged, Int64, Int64, Int64]
 
 #: The default minimum probability of a word given a sentence, which unknown words have.
 FLOOR = 1e-7
@@ -54,8 +57,6 @@ class IBM1:
         starts: (source words + 2,) int64, the start of the row of each source word in the table.
         columns: (entries,) int32, the target words of each row, ascending.
         values: (entries,) float64, t; each row sums to 1.
-        log_likelihoods: (iterations + 1,) natural log p of all training targets given their
-            sources: at the uniform start, then after each iteration.
         skipped: the number of ignored training pairs with no word on one side.
     """
 
@@ -64,18 +65,10 @@ class IBM1:
     starts: Int64
     columns: Int32
     values: Float64
-    log_likelihoods: Float64
     skipped: int = 0
 
     @classmethod
-    def estimate(
-        cls,
-        sources: Sentences,
-        targets: Sentences,
-        iterations: int = 5,
-        *,
-        progress: bool | Reporter = False,
-    ) -> IBM1:
+    def estimate(cls, sources: Sentences, targets: Sentences, iterations: int = 5) -> IBM1:
         """Learn the table by EM, starting from a uniform distribution.
 
         One iteration visits each link (a source and a target token of one pair) twice. Memory: 12
@@ -85,26 +78,14 @@ class IBM1:
             sources: the words of each source sentence.
             targets: the words of its translation.
             iterations: of EM; the likelihood never decreases.
-            progress: True draws a bar on standard error; or a callback, after each iteration.
 
         Raises:
-            DataError: if the sides differ in length, or no pair has words on both sides.
-            UsageError: if there is no iteration, or sentences are not split into words.
+            DataError: if no pair has words on both sides.
 
         >>> model = IBM1.estimate([["la", "maison"], ["la"]], [["the", "house"], ["the"]])
         >>> round(model.probability("maison", "house"), 2)
         0.89
         """
-        if iterations < 1:
-            message = f"EM needs at least one iteration, not {iterations}"
-            raise UsageError(message, parameter="iterations")
-        if len(sources) != len(targets):
-            message = f"{len(sources)} source sentences, but {len(targets)} target sentences"
-            raise DataError(message, code="mismatch")
-        for name, side in (("sources", sources), ("targets", targets)):
-            if len(side) and isinstance(side[0], str):
-                message = "a sentence is a sequence of words: split the text first"
-                raise UsageError(message, parameter=name, code="wrong-type")
         pairs = [(s, t) for s, t in zip(sources, targets, strict=True) if s and t]
         if not pairs:
             raise DataError("no pair of sentences has words on both sides", code="no-data")
@@ -115,23 +96,10 @@ class IBM1:
             numbered(kept_targets, target_words),
             (len(source_words), len(target_words)),
         )
-        values, every, likelihoods = text.flat(), np.ones(len(pairs)), []
-        with reporter(progress, "IBM Model 1") as report:
-            for iteration in range(iterations + 1):
-                sums = text.sums(values, every)
-                likelihoods.append(text.log_probabilities(sums, every).sum())
-                if iteration < iterations:
-                    text.re_estimate(values, sums, every)
-                    mean = likelihoods[-1] / len(sums)
-                    report(iteration + 1, iterations, f"{mean:.4f} a word")
-        skipped = len(sources) - len(pairs)
-        return cls(source_words, target_words, *text.rows, values, np.array(likelihoods), skipped)
-
-    def __repr__(self) -> str:
-        return (
-            f"IBM1({len(self.source_words)} source words, {len(self.target_words)} target words, "
-            f"{len(self.values)} pairs)"
-        )
+        values, every = text.flat(), np.ones(len(pairs))
+        for _ in range(iterations):
+            text.re_estimate(values, text.sums(values, every), every)
+        return cls(source_words, target_words, *text.rows, values, len(sources) - len(pairs))
 
     def probability(self, source: str | None, target: str) -> float:
         """Return t(target word | source word), None for the empty word; 0 if they never co-occur.
@@ -152,8 +120,8 @@ class IBM1:
         self,
         sources: Sentences,
         targets: Sentences,
-        source_of: npt.ArrayLike | None = None,
-        target_of: npt.ArrayLike | None = None,
+        source_of: npt.ArrayLike,
+        target_of: npt.ArrayLike,
         *,
         floor: float = FLOOR,
     ) -> Float64:
@@ -166,35 +134,21 @@ class IBM1:
         Args:
             sources: the words of each source sentence.
             targets: the words of each target sentence.
-            source_of: (pairs,) the number of the source of each pair; None is one for each target.
-            target_of: (pairs,) the number of its target; None is each once, in order.
+            source_of: (pairs,) the number of the source of each pair.
+            target_of: (pairs,) the number of its target.
             floor: the minimum probability of a target word, above 0.
 
         Returns:
             (pairs,) float64.
 
-        Raises:
-            UsageError: if the numbers of sources and targets do not match, or the floor is not a
-                probability.
-
-        >>> model = IBM1.estimate([["chat"]], [["cat"]])
-        >>> model.log_probabilities([["chat"]], [["cat"], ["cat", "dog"]], [0, 0]).round(4).tolist()
+        >>> model, pairs = IBM1.estimate([["chat"]], [["cat"]]), ([0, 0], [0, 1])
+        >>> model.log_probabilities([["chat"]], [["cat"], ["cat", "dog"]], *pairs).round(4).tolist()
         [0.0, -16.1181]
         """
-        if not 0 < floor <= 1:
-            raise UsageError(f"a probability above 0, not {floor!r}", parameter="floor")
         source, target = numbered(sources, self.source_words), numbered(targets, self.target_words)
-        first = np.arange(len(sources)) if source_of is None else np.asarray(source_of, np.int64)
-        second = np.arange(len(targets)) if target_of is None else np.asarray(target_of, np.int64)
-        if first.shape != second.shape:
-            problem = f"{len(first)} sources do not match {len(second)} targets: give one for each"
-            raise UsageError(problem, parameter="source_of", code="mismatch")
-        for name, index, side in (("source_of", first, sources), ("target_of", second, targets)):
-            if len(index) and not 0 <= index.min() <= index.max() < len(side):
-                message = f"sentences are numbered from 0 to {len(side) - 1}"
-                raise UsageError(message, parameter=name)
+        first, second = np.asarray(source_of, np.int64), np.asarray(target_of, np.int64)
         starts = np.concatenate([[0], np.cumsum(np.diff(target[1])[second])]).astype(np.int64)
-        pairs = _Pairs(source, target, first, second, starts)
+        pairs = source, target, first, second, starts
         # Look-ups are shared over runs of pairs with the same source, or the same target.
         table = self.starts, self.columns, self.values
         if np.count_nonzero(np.diff(first)) <= np.count_nonzero(np.diff(second)):
@@ -202,24 +156,6 @@ class IBM1:
         else:
             scores = _score_by_target(table, *np.unique(source[0], return_inverse=True), pairs)
         return _sums(np.log(np.maximum(scores, floor)), starts)
-
-
-class _Pairs(NamedTuple):
-    """The pairs of sentences to be scored.
-
-    Attributes:
-        source: the source sentences.
-        target: the target sentences.
-        source_of: (pairs,) the source sentence of each.
-        target_of: (pairs,) the target sentence of each.
-        starts: (pairs + 1,) the start of the target tokens of each.
-    """
-
-    source: Ragged
-    target: Ragged
-    source_of: Int64
-    target_of: Int64
-    starts: Int64
 
 
 class ParallelText(NamedTuple):
@@ -399,7 +335,7 @@ def _entry(table: Table, f: int, e: int) -> float:
 
 
 @compiled
-def _score_by_source(table: Table, pairs: _Pairs) -> Float64:
+def _score_by_source(table: Table, pairs: Pairs) -> Float64:
     """Return 1/(l + 1) Σ_i t(t_j | s_i) of each token, sharing work in runs of one source."""
     source, target, source_of, target_of, begins = pairs
     scores = np.zeros(begins[-1])
@@ -426,7 +362,7 @@ def _score_by_source(table: Table, pairs: _Pairs) -> Float64:
 
 
 @compiled
-def _score_by_target(table: Table, words: Int32, index: Int64, pairs: _Pairs) -> Float64:
+def _score_by_target(table: Table, words: Int32, index: Int64, pairs: Pairs) -> Float64:
     """Return the scores of `_score_by_source`, sharing work in runs of one target.
 
     Args:

@@ -141,7 +141,6 @@ class NgramModel(TextModel):
             DataError: if a file cannot be read, or as `estimate`.
             UsageError: as `estimate`.
         """
-        _check_order(order)
         with reporter(progress, "language model") as report:
             corpus = Corpus.read(paths, lambda note: report(0, order + 1, note))
             return cls.of_corpus(corpus, order, report)
@@ -155,7 +154,9 @@ class NgramModel(TextModel):
         Raises:
             UsageError: as `estimate`.
         """
-        _check_order(order)
+        if not 1 <= order <= LONGEST:
+            message = f"the order of a language model must be 1 to {LONGEST}, not {order}"
+            raise UsageError(message, parameter="order")
         steps = iter(range(1, order + 2))
         report = (lambda note: progress(next(steps), order + 1, note)) if progress else str
         grams = count_grams(corpus, order, report)
@@ -176,9 +177,3 @@ class NgramModel(TextModel):
         words, starts = numbered(sentences, self._numbers, UNKNOWN)
         unknown = np.insert(words == UNKNOWN, starts[1:], False)
         return word_scores(self.tables, words, starts) * np.log(10), unknown
-
-
-def _check_order(order: int) -> None:
-    if not 1 <= order <= LONGEST:
-        message = f"the order of a language model must be 1 to {LONGEST}, not {order}"
-        raise UsageError(message, parameter="order")

@@ -9,8 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bpa_ppl.arrays import Float64
-from bpa_ppl.columns import counted
-from bpa_ppl.errors import DataError, UsageError
+from bpa_ppl.errors import DataError
 from bpa_ppl.formats.streams import AnyPath, origin_name
 from bpa_ppl.text.language_model import Sentences, TextModel
 from bpa_ppl.text.words import sentences_of
@@ -29,9 +28,6 @@ class MixtureModel(TextModel):
         models: the models.
         weights: α_i, which sum to one.
 
-    Raises:
-        UsageError: if there are not as many weights as models, or they do not sum to one.
-
     >>> from bpa_ppl.text.language_model import NgramModel
     >>> one, two = (NgramModel.estimate([[word]], 1) for word in "ab")
     >>> mixed = MixtureModel([one, two], [0.75, 0.25])
@@ -44,12 +40,6 @@ class MixtureModel(TextModel):
     def __init__(self, models: Sequence[TextModel], weights: Sequence[float] | Float64):
         self.models = tuple(models)
         self.weights = np.asarray(weights, np.float64)
-        if self.weights.shape != (len(self.models),):
-            message = f"{counted(len(self.weights), 'weight')} for {len(self.models)} models"
-            raise UsageError(message, parameter="weights")
-        if not ((self.weights >= 0).all() and abs(self.weights.sum() - 1) < 1e-9):
-            message = f"the weights of a mixture are ≥ 0 and sum to one, not {self.weights}"
-            raise UsageError(message, parameter="weights")
         self.order = max(model.order for model in self.models)
 
     def __repr__(self) -> str:
@@ -65,16 +55,7 @@ class MixtureModel(TextModel):
         Args:
             models: at least two.
             sentences: the words of each sentence of other text of the domain.
-
-        Raises:
-            DataError: if there is no sentence.
-            UsageError: if there are fewer than two models.
         """
-        if len(models) < 2:
-            message = "a mixture needs at least two language models"
-            raise UsageError(message, parameter="models")
-        if not len(sentences):
-            raise DataError("there is no sentence to fit the mixture to", code="no-data")
         logs = np.array([model.by_word(sentences)[0] for model in models])
         # Relative to the best model of each word, so that nothing underflows.
         p = np.exp(logs - logs.max(axis=0))

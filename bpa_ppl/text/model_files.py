@@ -81,7 +81,7 @@ def is_model(path: AnyPath) -> bool:
     Raises:
         DataError: if it cannot be read.
     """
-    return os.path.isfile(path) and _begins(path).startswith((TITLE.encode(), _MAGIC))
+    return os.path.isfile(path) and beginning_of(path).lstrip().startswith((TITLE.encode(), _MAGIC))
 
 
 def model_of(
@@ -104,12 +104,8 @@ def model_of(
     if len(paths) > 1:
         message = f"{finished[0]} is a finished language model: give no other file"
         raise UsageError(message, code="conflict")
-    binary = _begins(finished[0]).startswith(_MAGIC)
+    binary = beginning_of(finished[0]).lstrip().startswith(_MAGIC)
     return KenlmModel(finished[0]) if binary else read_arpa(finished[0])
-
-
-def _begins(path: AnyPath) -> bytes:
-    return beginning_of(path).lstrip()
 
 
 class TextStatistics(NamedTuple):

@@ -49,8 +49,8 @@ def by_hand(pairs: list[tuple[str, str]], lists: NBest, floor: float = 1e-4) -> 
     for s, source in enumerate(lists.sources):
         for text in lists.texts(s):
             f, e = split([source]), split([text])
-            p = direct.log_probabilities(f, e, floor=floor)[0]
-            logs.append((p, inverse.log_probabilities(e, f, floor=floor)[0]))
+            p = direct.log_probabilities(f, e, [0], [0], floor=floor)[0]
+            logs.append((p, inverse.log_probabilities(e, f, [0], [0], floor=floor)[0]))
     return np.array(logs)
 
 

@@ -89,7 +89,7 @@ def reference_features(table: PhraseCounts) -> dict[str, list[float]]:
                 sum(word not in known[side] for word in words[side])
             )
         for name, (model, given) in ibm1.items():
-            log = model.log_probabilities([words[given]], [words[1 - given]])[0]
+            log = model.log_probabilities([words[given]], [words[1 - given]], [0], [0])[0]
             result[name].append(exp(-log / len(words[1 - given])))
     return result
 

@@ -52,7 +52,8 @@ def test_weights_select_a_part_of_the_text(given: Side) -> None:
     for _ in range(3):
         text.re_estimate(table, text.sums(table, weights), weights)
     part_of_text = [first[n] for n in part], [second[n] for n in part]
-    expected = IBM1.estimate(*part_of_text, 3).log_probabilities(*part_of_text)
+    model, pairs = IBM1.estimate(*part_of_text, 3), [np.arange(len(part))] * 2
+    expected = model.log_probabilities(*part_of_text, *pairs)
     result = lexicons.log_probabilities(given, table, weights)
     np.testing.assert_allclose(result[part], expected, rtol=1e-12)
     assert not result[weights == 0].any()

@@ -11,21 +11,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from raising import raises
 
-from bpa_ppl.errors import DataError, UsageError
+from bpa_ppl.errors import DataError
 from bpa_ppl.text.ibm1 import FLOOR, IBM1
 
 Sentences = list[list[str]]
 Table = dict[tuple[str | None, str], float]
 
 
-def reference_em(
-    sources: Sentences, targets: Sentences, iterations: int
-) -> tuple[Table, list[float]]:
+def reference_em(sources: Sentences, targets: Sentences, iterations: int) -> Table:
     """Return IBM Model 1 by textbook EM; None is the empty word of each source sentence."""
     pairs = [([None, *s], t) for s, t in zip(sources, targets, strict=True) if s and t]
     uniform = 1 / len({word for _, target in pairs for word in target})
     table: Table = defaultdict(lambda: uniform)
-    likelihoods = [reference_likelihood(pairs, table)]
     for _ in range(iterations):
         counts: dict[tuple[str | None, str], float] = defaultdict(float)
         totals: dict[str | None, float] = defaultdict(float)
@@ -36,16 +33,7 @@ def reference_em(
                     counts[f, e] += table[f, e] / norm
                     totals[f] += table[f, e] / norm
         table = defaultdict(float, {key: c / totals[key[0]] for key, c in counts.items()})
-        likelihoods.append(reference_likelihood(pairs, table))
-    return table, likelihoods
-
-
-def reference_likelihood(pairs: list, table: Table) -> float:
-    return sum(
-        math.log(sum(table[f, e] for f in source) / len(source))
-        for source, target in pairs
-        for e in target
-    )
+    return table
 
 
 words = st.lists(st.sampled_from("abcdef"), max_size=6)
@@ -54,18 +42,16 @@ corpora = st.lists(st.tuples(words, words), min_size=1, max_size=12).filter(
 )
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(corpora, st.integers(1, 6))
 def test_estimates_agree_with_reference_em(pairs: list, iterations: int) -> None:
     sources, targets = [s for s, _ in pairs], [t for _, t in pairs]
-    expected, likelihoods = reference_em(sources, targets, iterations)
+    expected = reference_em(sources, targets, iterations)
     model = IBM1.estimate(sources, targets, iterations)
     result = {key: model.probability(*key) for key in expected}
     assert result == pytest.approx(dict(expected), rel=1e-10, abs=1e-300)
     assert len(model.values) == len(expected)
-    assert model.log_likelihoods == pytest.approx(likelihoods, rel=1e-10, abs=1e-12)
     assert model.skipped == sum(1 for s, t in pairs if not (s and t))
-    assert (np.diff(model.log_likelihoods) >= -1e-10).all()
     assert np.add.reduceat(model.values, model.starts[:-1]) == pytest.approx(1)
 
 
@@ -83,7 +69,7 @@ def model() -> IBM1:
     return IBM1.estimate(sources, [[f"e{n // 2}" for n in draw[::-1]] for draw in draws])
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(st.data())
 def test_scores_agree_with_reference(model: IBM1, data: st.DataObject) -> None:
     # Words outside of the corpus (f9, e5), empty sentences and pairs in any order.
@@ -109,47 +95,21 @@ def test_scoring_methods_agree(model: IBM1) -> None:
     by_source = model.log_probabilities(sources, targets, *every)
     by_target = model.log_probabilities(sources, targets, *every[::-1]).reshape(9, 9).T.ravel()
     assert by_source == pytest.approx(by_target, rel=1e-12)
-    alone = model.log_probabilities(sources, targets)
-    assert alone == pytest.approx(by_source.reshape(9, 9).diagonal(), rel=1e-12)
 
 
 def test_unknown_words(model: IBM1) -> None:
     assert model.unknown([["f0", "x", "x"], [], ["x"], ["f1"]]).tolist() == [2, 0, 1, 0]
     assert model.probability("x", "e0") == 0
     assert model.probability("f0", "x") == 0
-    assert model.log_probabilities([["f0"]], [["x"]]).tolist() == [math.log(FLOOR)]
-    assert model.log_probabilities([["f0"]], [["x"]], floor=0.01).tolist() == [math.log(0.01)]
+    assert model.log_probabilities([["f0"]], [["x"]], [0], [0]).tolist() == [math.log(FLOOR)]
+    assert model.log_probabilities([["f0"]], [["x"]], [0], [0], floor=0.01).tolist() == [
+        math.log(0.01)
+    ]
     # Among unknown words only the empty word can generate a known word.
     lone = math.log(model.probability(None, "e0") / 2)
-    assert model.log_probabilities([["x"]], [["e0"]])[0] == pytest.approx(lone)
+    assert model.log_probabilities([["x"]], [["e0"]], [0], [0])[0] == pytest.approx(lone)
 
 
-def test_repr_and_progress() -> None:
-    steps: list[tuple[int, int, str]] = []
-    model = IBM1.estimate(
-        [["a", "b"], ["b"]], [["x"], ["y"]], 2, progress=lambda *s: steps.append(s)
-    )
-    assert repr(model) == "IBM1(2 source words, 2 target words, 5 pairs)"
-    assert [step[:2] for step in steps] == [(1, 2), (2, 2)]
-
-
-@pytest.mark.parametrize(
-    ("sources", "targets", "code"),
-    [([["a"]], [], "mismatch"), ([], [], "no-data"), ([["a"], []], [[], ["b"]], "no-data")],
-)
-def test_rejects_unusable_corpora(sources: Sentences, targets: Sentences, code: str) -> None:
-    with raises(DataError, code):
-        IBM1.estimate(sources, targets)
-
-
-def test_rejects_invalid_arguments(model: IBM1) -> None:
-    with raises(UsageError, parameter="iterations"):
-        IBM1.estimate([["a"]], [["b"]], 0)
-    with raises(UsageError, "wrong-type", parameter="sources"):
-        IBM1.estimate(["a b"], ["c d"])  # type: ignore[list-item]
-    with raises(UsageError, "mismatch", parameter="source_of"):
-        model.log_probabilities([["f0"]], [["e0"], ["e1"]])
-    with raises(UsageError, parameter="floor"):
-        model.log_probabilities([["f0"]], [["e0"]], floor=0)
-    with raises(UsageError, parameter="source_of"):
-        model.log_probabilities([["f0"]], [["e0"]], [1])
+def test_rejects_unusable_corpora() -> None:
+    with raises(DataError, "no-data"):
+        IBM1.estimate([["a"], []], [[], ["b"]])

@@ -6,9 +6,7 @@ from math import exp, log
 
 import numpy as np
 import pytest
-from raising import raises
 
-from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.text.language_model import NgramModel
 from bpa_ppl.text.lm_mixtures import MixtureModel
 
@@ -50,13 +48,3 @@ def test_weights_maximise_the_likelihood(models: tuple[NgramModel, ...]) -> None
     values = np.log(grid.T @ p).sum(axis=1)
     assert fitted.weights == pytest.approx(grid[:, values.argmax()], abs=0.011)
     assert fitted.log_probabilities(DEV).sum() >= values.max()
-
-
-def test_rejects_invalid_mixtures() -> None:
-    for weights in ([0.5, 0.6], [1.5, -0.5], [1.0], [np.nan, 0.5]):
-        with raises(UsageError, parameter="weights"):
-            MixtureModel([ONE, TWO], weights)
-    with raises(UsageError, parameter="models"):
-        MixtureModel.fit([ONE], DEV)
-    with raises(DataError, "no-data"):
-        MixtureModel.fit([ONE, TWO], [])
