@@ -452,7 +452,7 @@ def _sentence_scores(changes: ChoiceChanges, metric: Metric | None) -> tuple[Flo
     for choice in (changes.before, changes.after):
         rows = lists.offsets[:-1] + choice
         one_each = lists.regroup(slice(None), rows, np.ones(len(lists), np.int64))
-        counts = statistics(one_each, metric).counts
+        counts = statistics(one_each, metric)
         gains[rows], values[rows] = metric.gain(counts), metric.value(counts)
     return gains, values
 

@@ -203,7 +203,7 @@ def _judged(nbest: NBest, metric: Metric, *choices: Int64) -> Int64:
 
 
 def _change(name: str, pair: tuple[NBest, NBest], metric: Metric, seed: int) -> Change:
-    before, after = (statistics(lists, metric).counts for lists in pair)
+    before, after = (statistics(lists, metric) for lists in pair)
     score = score_difference(after, before, metric, probability=PROBABILITY, seed=seed)
     low, high = sorted(metric.signed(np.array([score.low, score.high])).tolist())
     verdict = BETTER if low > 0 else WORSE if high < 0 else UNCLEAR

@@ -446,7 +446,7 @@ def _added(sums: Float64, lists: NBest, choice: Int64, metric: Metric) -> Float6
     """Return sums with the counts of one hypothesis a list added to them."""
     rows = lists.offsets[:-1] + choice
     one_each = lists.regroup(slice(None), rows, np.ones(len(lists), np.int64))
-    counts = statistics(one_each, metric).counts
+    counts = statistics(one_each, metric)
     counts[0] += sums
     # From left to right as sacreBLEU adds, so that it does not matter how the lists are cut.
     return np.asarray(np.cumsum(counts, axis=0)[-1])

@@ -162,7 +162,7 @@ def material(study: Study, domain: StudyDomain, size: int = 0) -> Material:
         raise DataError(message, adapt.origin, code="wrong-length")
     named = zip(matched.names, matched.values, strict=True)
     weights = None if start is None else Weights(named, origin)
-    counts = {metric: statistics(test, by_name(metric)).counts for metric in study.metrics}
+    counts = {metric: statistics(test, by_name(metric)) for metric in study.metrics}
     return Material(adapt, test, weights, counts)
 
 
@@ -278,7 +278,7 @@ def run_cell(study: Study, cell: Cell, method: Method) -> tuple[dict[str, Any], 
         assert weights is not None  # the method has adapted them
         with _timed(seconds, "decode test"):
             test = decoding(study, domain, method, test, {})(weights)
-        counts = {name: statistics(test, by_name(name)).counts for name in study.metrics}
+        counts = {name: statistics(test, by_name(name)) for name in study.metrics}
     with _timed(seconds, "rerank"):
         if posterior is None:
             choice = test.best(test.scores(match(weights, test).values))

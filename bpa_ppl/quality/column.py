@@ -176,53 +176,16 @@ def column_of(nbest: NBest, name: str) -> Float64:
     return values
 
 
-def judged(nbest: NBest, name: str) -> npt.NDArray[np.bool_]:
-    """Return which hypotheses have a value in a column of numbers, (hypotheses,) bool.
-
-    Args:
-        nbest: the lists.
-        name: of a feature, or of an extra of numbers.
-
-    Raises:
-        DataError: as `column_of`.
-
-    >>> lists = NBest.from_lists([["a", "b"]], [[[1.0], [0.5]]], ["LM0"])
-    >>> judged(lists.with_extras(mqm=[-5, None]), "mqm").tolist()
-    [True, False]
-    """
-    return np.isfinite(column_of(nbest, name))
-
-
-def only_judged(nbest: NBest, name: str) -> tuple[NBest, Int64]:
-    """Return the lists of the hypotheses that have a value in a column of numbers.
-
-    Lists with fewer than two of them are left out: there is nothing to choose.
-
-    Args:
-        nbest: the lists.
-        name: of a feature, or of an extra of numbers.
-
-    Returns:
-        The lists, with all features and other columns, and (hypotheses,) the rows of their
-        hypotheses in `nbest`.
-
-    Raises:
-        DataError: as `column_of`.
-
-    >>> lists = NBest.from_lists([["a", "b", "c"], ["d", "e"]], [[[0]] * 3, [[0]] * 2], ["LM0"])
-    >>> kept, rows = only_judged(lists.with_extras(mqm=[-5, None, 0, -1, None]), "mqm")
-    >>> kept.texts(0), kept.sentence_ids.tolist(), rows.tolist()
-    (['a', 'c'], [0], [0, 2])
-    """
-    return with_judged(nbest, judged(nbest, name))
-
-
 def with_judged(nbest: NBest, marked: npt.NDArray[np.bool_]) -> tuple[NBest, Int64]:
-    """Return the lists of the marked hypotheses, if a list has two or more; see `only_judged`.
+    """Return the lists of the marked hypotheses; those with fewer than two are left out.
 
     Args:
         nbest: the lists.
         marked: (hypotheses,) which of them are judged.
+
+    Returns:
+        The lists, with all features and other columns, and (hypotheses,) the rows of their
+        hypotheses in `nbest`.
 
     >>> lists = NBest.from_lists([["a", "b", "c"], ["d", "e"]], [[[0]] * 3, [[0]] * 2], ["LM0"])
     >>> kept, rows = with_judged(lists, np.array([True, False, True, True, False]))
@@ -258,7 +221,7 @@ def judged_lists(nbest: NBest, metric: Metric) -> tuple[NBest, Int64]:
         rows = rows[np.repeat(having, nbest.sizes)]
         lists = nbest.select(np.flatnonzero(having))
     for name in metric.columns:
-        lists, kept = only_judged(lists, name)
+        lists, kept = with_judged(lists, np.isfinite(column_of(lists, name)))
         rows = rows[kept]
     if len(nbest) and not len(lists):
         names = ", ".join(metric.columns)

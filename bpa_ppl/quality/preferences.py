@@ -27,8 +27,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from itertools import chain
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -186,9 +187,20 @@ def all_choices(nbest: NBest) -> Iterator[Choice]:
     >>> list(all_choices(lists.with_sentence_extras(preferences=[[[1, 0]]])))[0].candidates
     (1, 0)
     """
+    ids = nbest.sentence_extras.get("id", nbest.sentence_ids)
     for name in (PREFERENCES, TIES, RANKINGS):
         for sentence, entries in enumerate(nbest.sentence_extras.get(name, ())):
-            yield from _Entries(nbest, sentence, name).choices(entries)
+            where = f"of sentence {ids[sentence]}"
+            listed = _listed(entries)
+            if entries is not None and listed is None:
+                problem = f"{name} {where} is {quoted(entries)}, not a list"
+                raise DataError(problem, nbest.origin, code="bad-line")
+            for index, entry in enumerate(listed or ()):
+                try:
+                    yield from _choices_of(nbest, sentence, name, entry)
+                except _Wrong as error:
+                    problem = f"{name}[{index}] {where} {error}"
+                    raise DataError(problem, nbest.origin, code=error.code) from error
 
 
 def _laid_out(
@@ -229,102 +241,66 @@ def _laid_out(
     )
 
 
-class _Entries(NamedTuple):
-    """The preferences, ties or rankings of one sentence."""
+class _Wrong(Exception):
+    """What is wrong with an entry, and the code of the error."""
 
-    nbest: NBest
-    sentence: int
-    name: str
+    def __init__(self, problem: str, code: str = "bad-line"):
+        super().__init__(problem)
+        self.code = code
 
-    def choices(self, entries: Any) -> Iterator[Choice]:
-        """Yield the choices that the entries represent; of a ranking, the best among all first."""
-        listed = _listed(entries)
-        if entries is not None and listed is None:
-            self.fail(None, f"is {quoted(entries)}, not a list")
-        for index, entry in enumerate(listed or ()):
-            fields = entry if isinstance(entry, dict) else {_CANDIDATES: entry}
-            members, weight, rater = self.members(fields, index), 1.0, UNNAMED
-            if fields.get(_WEIGHT) is not None:
-                weight = self.weight(fields[_WEIGHT], index)
-            if fields.get(_RATER) is not None:
-                rater = self.rater(fields[_RATER], index)
-            for choice in self.made(members, index):
-                yield choice._replace(weight=weight, rater=rater)
 
-    def members(self, fields: dict[Any, Any], index: int) -> list[Any]:
-        """Return the candidates of an entry."""
-        for name in fields:
-            if name not in (_CANDIDATES, _WEIGHT, _RATER):
-                known = f"{_CANDIDATES}, {_WEIGHT} and {_RATER}"
-                self.fail(index, f"has a field {quoted(name)}: its fields are {known}", "bad-name")
-        candidates = fields.get(_CANDIDATES)
-        members = _listed(candidates)
-        if members is None:
-            self.fail(index, f"is {quoted(candidates)}, not a list of candidates")
-        return members
-
-    def weight(self, value: Any, index: int) -> float:
-        """Return the weight of an entry."""
-        number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
-        low, high = _WEIGHTS
-        if not number or not low <= value <= high:
-            problem = f"has the weight {quoted(value)}, not a number from {low:g} to {high:g}"
-            self.fail(index, problem, "bad-number")
-        return float(value)
-
-    def rater(self, value: Any, index: int) -> str:
-        """Return the name of the rater of an entry."""
-        if not isinstance(value, str) or not value:
-            self.fail(index, f"has the rater {quoted(value)}, not a name", "bad-name")
-        return value
-
-    def made(self, members: list[Any], index: int) -> Iterator[Choice]:
-        """Yield the choices that some candidates represent, without weight and rater."""
-        if self.name == RANKINGS:
-            yield from self.ranking(members, index)
-            return
+def _choices_of(nbest: NBest, sentence: int, name: str, entry: Any) -> Iterator[Choice]:
+    """Yield the choices that one entry represents; of a ranking, the best among all first."""
+    fields = entry if isinstance(entry, dict) else {_CANDIDATES: entry}
+    for field in fields:
+        if field not in (_CANDIDATES, _WEIGHT, _RATER):
+            known = f"{_CANDIDATES}, {_WEIGHT} and {_RATER}"
+            raise _Wrong(f"has a field {quoted(field)}: its fields are {known}", "bad-name")
+    members = _listed(fields.get(_CANDIDATES))
+    if members is None:
+        raise _Wrong(f"is {quoted(fields.get(_CANDIDATES))}, not a list of candidates")
+    weight, rater, (low, high) = fields.get(_WEIGHT), fields.get(_RATER), _WEIGHTS
+    is_number = isinstance(weight, int | float | np.number) and not isinstance(weight, bool)
+    if weight is not None and not (is_number and low <= weight <= high):
+        problem = f"has the weight {quoted(weight)}, not a number from {low:g} to {high:g}"
+        raise _Wrong(problem, "bad-number")
+    if rater is not None and (not isinstance(rater, str) or not rater):
+        raise _Wrong(f"has the rater {quoted(rater)}, not a name", "bad-name")
+    made = partial(Choice, weight=1.0 if weight is None else float(weight), rater=rater or UNNAMED)
+    if name != RANKINGS:
         if len(members) != 2:
-            self.fail(index, f"is {quoted(members)}, not a pair of candidates")
-        chosen = 2 if self.name == TIES else 0
-        yield Choice(self.sentence, self.positions(members, index), chosen, pair=True)
+            raise _Wrong(f"is {quoted(members)}, not a pair of candidates")
+        positions = _positions(nbest, sentence, members)
+        yield made(sentence, positions, 2 if name == TIES else 0, pair=True)
+        return
+    rest = _listed(members[-1]) if members else None
+    ordered = members if rest is None else members[:-1]
+    if not ordered or len(ordered) + len(rest or ()) < 2 or rest == []:
+        raise _Wrong(f"is {quoted(members)}, not a ranking of two candidates or more")
+    if any(_listed(candidate) is not None for candidate in ordered):
+        raise _Wrong(f"is {quoted(members)}: only the last of a ranking may be a list")
+    candidates = _positions(nbest, sentence, [*ordered, *(rest or ())])
+    for first in range(len(ordered) - (rest is None)):
+        yield made(sentence, candidates[first:], 0, pair=False)
 
-    def ranking(self, members: list[Any], index: int) -> Iterator[Choice]:
-        """Yield the choices of one ranking."""
-        rest = _listed(members[-1]) if members else None
-        ordered = members if rest is None else members[:-1]
-        if not ordered or len(ordered) + len(rest or ()) < 2 or rest == []:
-            self.fail(index, f"is {quoted(members)}, not a ranking of two candidates or more")
-        if any(_listed(candidate) is not None for candidate in ordered):
-            self.fail(index, f"is {quoted(members)}: only the last of a ranking may be a list")
-        candidates = self.positions([*ordered, *(rest or ())], index)
-        for first in range(len(ordered) - (rest is None)):
-            yield Choice(self.sentence, candidates[first:], 0, pair=False)
 
-    def positions(self, candidates: list[Any], index: int) -> tuple[int, ...]:
-        """Return the positions of several different candidates, given by position or id."""
-        positions = tuple(self.position(candidate, index) for candidate in candidates)
-        if len(set(positions)) < len(positions):
-            self.fail(index, f"names a candidate twice: {quoted(candidates)}", "duplicate")
-        return positions
-
-    def position(self, candidate: Any, index: int) -> int:
-        """Return the position of a candidate."""
-        rows = self.nbest.rows(self.sentence)
-        size = rows.stop - rows.start
-        if isinstance(candidate, int) and not isinstance(candidate, bool) and 0 <= candidate < size:
-            return candidate
-        ids = list(self.nbest.extras.get("id", ())[rows])
+def _positions(nbest: NBest, sentence: int, candidates: list[Any]) -> tuple[int, ...]:
+    """Return the positions of several different candidates, given by position or id."""
+    rows = nbest.rows(sentence)
+    size, positions = rows.stop - rows.start, list[int]()
+    for candidate in candidates:
+        is_position = isinstance(candidate, int) and not isinstance(candidate, bool)
+        if is_position and 0 <= candidate < size:
+            positions.append(candidate)
+            continue
+        ids = list(nbest.extras.get("id", ())[rows])
         if not isinstance(candidate, str) or ids.count(candidate) != 1:
-            message = f"names {quoted(candidate)}, neither a position below {size} nor an `id`"
-            self.fail(index, message, "bad-name")
-        return ids.index(candidate)
-
-    def fail(self, index: int | None, problem: str, code: str = "bad-line") -> NoReturn:
-        """Raise an error that names the entry."""
-        ids = self.nbest.sentence_extras.get("id", self.nbest.sentence_ids)
-        entry = self.name if index is None else f"{self.name}[{index}]"
-        message = f"{entry} of sentence {ids[self.sentence]} {problem}"
-        raise DataError(message, self.nbest.origin, code=code)
+            problem = f"names {quoted(candidate)}, neither a position below {size} nor an `id`"
+            raise _Wrong(problem, "bad-name")
+        positions.append(ids.index(candidate))
+    if len(set(positions)) < len(positions):
+        raise _Wrong(f"names a candidate twice: {quoted(candidates)}", "duplicate")
+    return tuple(positions)
 
 
 def _listed(values: Any) -> list[Any] | None:

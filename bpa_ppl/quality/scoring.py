@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -188,34 +187,11 @@ def gains(
     return _score_each(nbest, config, "gains", {}, **options)[:, 0]
 
 
-@dataclass(frozen=True, eq=False)
-class Statistics:
-    """The counts of each hypothesis of some lists, whose sums determine a corpus score.
+def statistics(nbest: NBest, metric: str | Metric = "bleu") -> Float64:
+    """Return the counts of every hypothesis, (hypotheses, S), with sacreBLEU's definitions.
 
-    Attributes:
-        metric: with its settings.
-        counts: (hypotheses, S) float64; see the metric. TER: edits, reference length. BLEU:
-            matches of order 1 to 4, n-grams of order 1 to 4, reference length.
-    """
-
-    metric: Metric
-    counts: Float64
-
-    def corpus(self, rows: npt.ArrayLike) -> float:
-        """Return the corpus score, in percent, of one hypothesis per sentence.
-
-        Args:
-            rows: (sentences,) rows of the table.
-
-        >>> lists = NBest.from_lists([["a", "b"]], [[[0.0], [1.0]]], ["LM0"], references=[["b"]])
-        >>> statistics(lists, "ter").corpus([1])
-        0.0
-        """
-        return float(self.metric.value(self.counts[np.asarray(rows)].sum(axis=0)))
-
-
-def statistics(nbest: NBest, metric: str | Metric = "bleu") -> Statistics:
-    """Return the counts of every hypothesis, with sacreBLEU's definitions.
+    TER: edits, reference length. BLEU: matches of order 1 to 4, n-grams of order 1 to 4, reference
+    length. `Metric.value` of their sums is a corpus score.
 
     Args:
         nbest: lists with references.
@@ -227,12 +203,13 @@ def statistics(nbest: NBest, metric: str | Metric = "bleu") -> Statistics:
     >>> lists = NBest.from_lists(
     ...     [["the cat sat", "cat"]], [[[0.0], [1.0]]], ["LM0"], references=[["the cat sat down"]]
     ... )
-    >>> statistics(lists, "ter").counts.tolist()
+    >>> statistics(lists, "ter").tolist()
     [[1.0, 4.0], [3.0, 4.0]]
     """
     config = resolve(metric, nbest)
     lists, inverse = distinct_lists(nbest, config)
-    return Statistics(config, _inputs_of(config, nbest, lists).apply(config.counts)[inverse])
+    counts: Float64 = _inputs_of(config, nbest, lists).apply(config.counts)[inverse]
+    return counts
 
 
 def no_references(origin: str | None) -> DataError:

@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from bpa_ppl.arrays import Float64, Int64
-from bpa_ppl.quality.base import Lists, References, SacreMetric, Score, check_parallel
+from bpa_ppl.arrays import Float64
+from bpa_ppl.quality.base import Lists, References, SacreMetric, Score
 from bpa_ppl.text.words import Vocabulary, starts_of
 
 
@@ -50,7 +50,7 @@ class TER(SacreMetric, frozen=True):
 
     def corpus(self, hypotheses: Sequence[str], references: References, **sources: Any) -> Score:
         """Return the corpus score of one hypothesis per sentence."""
-        edits, lengths = ter_edits(hypotheses, references, self)
+        edits, lengths = self.counts([[text] for text in hypotheses], references).T
         # Added from left to right, as sacreBLEU does; NumPy's sum rounds differently.
         total, length = float(edits.sum()), float(np.cumsum(lengths)[-1])
         value = float(self.value(np.array([total, length])))
@@ -103,29 +103,3 @@ class TER(SacreMetric, frozen=True):
             self.normalized, self.no_punct, self.asian_support, self.case_sensitive
         )
         return lambda text: tokenise(text.rstrip()).split()
-
-
-def ter_edits(
-    hypotheses: Sequence[str], references: References, config: TER | None = None
-) -> tuple[Int64, Float64]:
-    """Return the edits and reference lengths, whose quotient is TER, of one text per sentence.
-
-    Args:
-        hypotheses: (sentences,) texts.
-        references: (sentences,) tuples; edits are those to the nearest reference.
-        config: settings of TER.
-
-    Returns:
-        (sentences,) edits: insertions, deletions, substitutions and shifts, and (sentences,) mean
-        lengths of the references in words.
-
-    Raises:
-        DataError: if there are no sentences, or one of them has no reference.
-
-    >>> edits, lengths = ter_edits(["the cat sat"], [("sat the cat", "the cat sat down ever")])
-    >>> edits.tolist(), lengths.tolist()
-    ([1], [4.0])
-    """
-    check_parallel(hypotheses, references)
-    counts = (config or TER()).counts([[text] for text in hypotheses], references)
-    return counts[:, 0].astype(np.int64), counts[:, 1]

@@ -22,7 +22,6 @@ from bpa_ppl.quality.column import (
     column_of,
     judged_lists,
     numeric_columns,
-    only_judged,
     with_judged,
 )
 from bpa_ppl.quality.preferences import has_preferences
@@ -308,7 +307,8 @@ def _plan(nbest: NBest, metric: str | Metric | None, with_reference: list[int]) 
         ties="shared" if nbest.totals is None else "canonical",
         start=start,
     )
-    unjudged = any(not only_judged(nbest, name)[1].size for name in goal.columns)
+    columns = [np.isfinite(column_of(nbest, name)) for name in goal.columns]
+    unjudged = any(not with_judged(nbest, marked)[1].size for marked in columns)
     if preferences or unjudged:
         return plan
     lists, _ = judged_lists(nbest, goal)

@@ -164,4 +164,4 @@ def lay_out(nbest: NBest, matched: Match, metric: Metric) -> TuningLists:
     features = nbest.features[:, columns].astype(np.float64)
     free = np.ascontiguousarray(features[:, matched.free])
     fixed = features[:, ~matched.free] @ matched.values[~matched.free]
-    return TuningLists(nbest.offsets, free, fixed, statistics(nbest, metric).counts)
+    return TuningLists(nbest.offsets, free, fixed, statistics(nbest, metric))

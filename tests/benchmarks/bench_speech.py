@@ -71,7 +71,7 @@ def read_halves(file: str) -> list[Half]:
     lists = lists.without_features(others).without("sources")
     order = np.random.default_rng(5).permutation(len(lists))
     parts = lists[order[: len(order) // 2]], lists[order[len(order) // 2 :]]
-    return [Half(pool, test, statistics(test, "wer").counts) for pool, test in (parts, parts[::-1])]
+    return [Half(pool, test, statistics(test, "wer")) for pool, test in (parts, parts[::-1])]
 
 
 def adapted(*sources: Any, rule: Any = None, texts: bool = False, **options: Any) -> Chooser:

@@ -20,6 +20,7 @@ import psutil
 import bpa_ppl as bpa
 from bpa_ppl.arrays import Float64
 from bpa_ppl.nbest import NBest
+from bpa_ppl.quality import BLEU, TER
 
 DATA = Path(__file__).resolve().parents[2].parent / "shared" / "data"
 CORPORA = DATA / "phrases/corpora"
@@ -229,8 +230,8 @@ class Task(NamedTuple):
     Attributes:
         pool: the lists that adaptation sentences are drawn from.
         test: the test lists, with the same features.
-        ter: the TER statistics of the test hypotheses.
-        bleu: their BLEU statistics.
+        ter: the counts of TER of the test hypotheses.
+        bleu: their counts of BLEU.
         new: the features without canonical weights.
     """
 
@@ -268,8 +269,8 @@ class Task(NamedTuple):
         """Return TER, BLEU and length ratio of the test hypotheses with the highest scores."""
         values = np.array([weights[name] for name in self.test.feature_names])
         rows = self.test.offsets[:-1] + self.test.best(self.test.scores(values))
-        counts = self.bleu.counts[rows].sum(axis=0)
-        return np.array([self.ter.corpus(rows), self.bleu.corpus(rows), counts[4] / counts[8]])
+        edits, counts = (table[rows].sum(axis=0) for table in (self.ter, self.bleu))
+        return np.array([TER().value(edits), BLEU().value(counts), counts[4] / counts[8]])
 
     def score_draw(self, size: int, seed: int, **options: Any) -> Float64:
         """Adapt to sentences drawn from the pool, and return the scores on the test lists."""

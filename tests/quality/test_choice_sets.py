@@ -87,30 +87,23 @@ def test_contradictory_preferences_are_kept(lists: NBest, caplog: pytest.LogCapt
         ("preferences", [3], "bad-line"),
         ("preferences", [[0, 1, 2]], "bad-line"),
         ("preferences", [[0, 4]], "bad-name"),
-        ("preferences", [[-1, 0]], "bad-name"),
         ("preferences", [["A", 0]], "duplicate"),
         ("preferences", [[0, "Z"]], "bad-name"),
         ("preferences", [[0, True]], "bad-name"),
-        ("preferences", [[0, 1.0]], "bad-name"),
         ("ties", [[1, None]], "bad-name"),
-        ("ties", [[1, 1]], "duplicate"),
         ("rankings", [[0]], "bad-line"),
-        ("rankings", [[]], "bad-line"),
         ("rankings", [[[0, 1]]], "bad-line"),
         ("rankings", [[0, []]], "bad-line"),
         ("rankings", [[0, [1, 0]]], "duplicate"),
         ("rankings", [[[0, 1], 2]], "bad-line"),
         ("rankings", [[0, [1, [2]]]], "bad-name"),
         ("preferences", [{"weight": 2.0}], "bad-line"),
-        ("preferences", [{"candidates": [0, 4]}], "bad-name"),
         ("ties", [{"candidates": [0, 1], "rate": 1}], "bad-name"),
         ("ties", [{"candidates": [0, 1], "weight": 0}], "bad-number"),
         ("ties", [{"candidates": [0, 1], "weight": "2"}], "bad-number"),
-        ("ties", [{"candidates": [0, 1], "weight": 1e308}], "bad-number"),
         ("ties", [{"candidates": [0, 1], "weight": 1e-60}], "bad-number"),
         ("ties", [{"candidates": [0, 1], "weight": True}], "bad-number"),
         ("rankings", [{"candidates": [0, 1], "weight": float("nan")}], "bad-number"),
-        ("rankings", [{"candidates": [0, 1], "weight": float("inf")}], "bad-number"),
         ("preferences", [{"candidates": [0, 1], "rater": 3}], "bad-name"),
         ("preferences", [{"candidates": [0, 1], "rater": ""}], "bad-name"),
     ],
@@ -161,14 +154,6 @@ def test_entries_with_weights_and_raters(lists: NBest, tmp_path: Any) -> None:
     again = choice_sets(read_nbest(tmp_path / "judged.jsonl"))
     np.testing.assert_array_equal(again.weight, result.weight)
     np.testing.assert_array_equal(again.rater, result.rater)
-
-
-def test_parquet_keeps_entries_with_weights_and_raters(lists: NBest, tmp_path: Any) -> None:
-    entries = [entry(2, 0, rater="ann"), entry(0, 1, weight=2.5)]
-    judged = lists.without("id").with_sentence_extras(preferences=[entries, None])
-    write_nbest(judged, tmp_path / "judged.parquet")
-    again = choice_sets(read_nbest(tmp_path / "judged.parquet"))
-    assert (again.weight.tolist(), again.rater.tolist()) == ([1.0, 2.5], [1, 0])
 
 
 def test_alpha_by_hand(lists: NBest) -> None:

@@ -47,7 +47,7 @@ class TestColumns:
         assert [line.split() for line in lines[:2]] == [["mqm"], ["first-best", "-3.0000"]]
         assert lines[-1] == "column:mqm|better:higher"
         assert choice_score(LISTS, [2, 1], "mqm").value == -1
-        assert statistics(LISTS, "comet").corpus([0, 3]) == 2.5
+        assert statistics(LISTS, "comet")[[0, 3]].mean(axis=0).tolist() == [2.5, 1]
 
     def test_metric_names_take_precedence_over_columns(self) -> None:
         lists = demote_to_extras(LISTS, ["LM0"]).with_features("ter", [1, 2, 3, 4, 5])
@@ -82,7 +82,7 @@ class TestColumns:
         with raises(DataError, "no-data", match="mqm"):
             oracles(LISTS.with_extras(mqm=[None, None, 1, None, 2]), "mqm")
 
-    @pytest.mark.parametrize("tuner", ["mert", "mira", "pro"])
+    @pytest.mark.parametrize("tuner", ["mert", "pro"])
     def test_tuners_optimise_mean_of_column(self, tuner: str) -> None:
         lists = judged_lists(30).with_features("good", judged_lists(30).features[:, 1] ** 3)
         result = reestimate(lists, {"logprob": 1.0, "good": 0.0}, tuner=tuner, metric="comet")

@@ -65,7 +65,7 @@ SENTENCE = st.tuples(st.lists(LINE, min_size=1, max_size=8), st.lists(LINE, min_
 
 
 @pytest.mark.parametrize("metric", SCORERS)
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(text=st.lists(SENTENCE, min_size=1, max_size=5), seed=st.integers(0, 9))
 def test_oracles_agree_with_brute_force(metric: str, text: list, seed: int) -> None:
     nbest = lists_of([t for t, _ in text], [r for _, r in text])
@@ -76,7 +76,7 @@ def test_oracles_agree_with_brute_force(metric: str, text: list, seed: int) -> N
     assert_same(result, brute_force(nbest, metric, order))
 
 
-@pytest.mark.parametrize("metric", ["ter", "bleu", "chrf", "ter+bleu", "wer", "cer"])
+@pytest.mark.parametrize("metric", ["ter", "bleu", "chrf", "ter+bleu", "wer"])
 def test_one_pass_gives_the_oracles_and_the_gains_of_two(metric: str) -> None:
     rng = np.random.default_rng(3)
     texts = [[" ".join(rng.choice(list("abcd"), n)) for n in (1, 4, 4, 6, 4)] for _ in range(9)]
@@ -103,7 +103,7 @@ def test_adapt_scores_each_text_once() -> None:
 
 @pytest.mark.parametrize(
     ("name", "metric"),
-    [*((name, "ter") for name in TEXTS), *((n, m) for n in TEXTS[:3] for m in ("bleu", "chrf"))],
+    [*((name, "ter") for name in TEXTS[::2]), (TEXTS[1], "bleu"), (TEXTS[3], "chrf")],
 )
 def test_real_lists_agree_with_brute_force(
     real_lists: Callable[[str], NBest], name: str, metric: str
@@ -150,7 +150,7 @@ def test_empty_references_give_ties() -> None:
     assert result.tied.tolist() == [2, 1]
 
 
-@pytest.mark.parametrize("metric", SCORERS)
+@pytest.mark.parametrize("metric", ["ter", "bleu"])  # in threads, and in processes
 def test_result_does_not_depend_on_workers(metric: str) -> None:
     rng = np.random.default_rng(5)
     texts = [[" ".join(rng.choice(list("abcd"), 6)) for _ in range(4)] for _ in range(40)]
@@ -185,7 +185,7 @@ def test_headroom_agrees_with_brute_force(metric: str) -> None:
     assert (room.first_best, room.oracle, room.anti_oracle) == expected
 
 
-@pytest.mark.parametrize("metric", ["ter", "bleu", "chrf", "ter+bleu"])
+@pytest.mark.parametrize("metric", ["ter", "chrf", "ter+bleu"])
 def test_headroom_prints_scores_and_ties(metric: str) -> None:
     lists = lists_of([["a x c d", "a b c d e", "y x"]], [["a b c d e"]])
     header, *rows, ties = str(headroom(lists, metric=metric)).splitlines()[:5]

@@ -68,8 +68,8 @@ def test_sentence_scores_are_enough_for_oracles_headroom_and_gains() -> None:
     assert (room.oracle.value, room.anti_oracle.value) == (100.0, 0.0)
     assert corpus_score(["a b", "a"], [["a b c"], ["a"]], metric).value == pytest.approx(250 / 3)
     np.testing.assert_allclose(gains(LISTS, metric), [200 / 3, 100, 0, 100, 0])
-    counts = statistics(LISTS, metric)
-    assert counts.corpus([0, 3]) == pytest.approx((200 / 3 + 100) / 2)  # a mean of sentences
+    mean = statistics(LISTS, metric)[[0, 3]].mean(axis=0)
+    assert mean == pytest.approx([(200 / 3 + 100) / 2, 1])
     assert reestimate(LISTS, {"LM0": 1.0}, metric=metric).after > 80
     posterior = adapt(LISTS, {"LM0": 1.0}, metric=metric, sampler="laplace")
     assert posterior.attrs["oracle_metric"] == "overlap"
@@ -97,10 +97,10 @@ def test_counts_and_value_are_enough_to_tune(
 
 
 def test_counts_give_statistics_and_corpus_scores() -> None:
-    counted = statistics(LISTS, Lengths())
-    assert counted.counts.tolist() == [[1, 3], [1, 3], [2, 3], [0, 1], [1, 1]]
+    counts = statistics(LISTS, Lengths())
+    assert counts.tolist() == [[1, 3], [1, 3], [2, 3], [0, 1], [1, 1]]
     score = corpus_score(LISTS.chosen([0, 1]), LISTS.references, Lengths())
-    assert counted.corpus([0, 4]) == score.value == 50.0
+    assert Lengths().value(counts[[0, 4]].sum(axis=0)) == score.value == 50.0
     assert Lengths(weight=2).value(np.array([1.0, 4.0])) == 50.0
     assert Lengths(weight=2).signature([("a",)]) == "lengths|nrefs:1|weight:2"
 

@@ -8,7 +8,7 @@ from raising import raises
 
 from bpa_ppl import DataError, NBest, gains, oracles
 from bpa_ppl.quality import compared, headroom
-from bpa_ppl.quality.column import only_judged
+from bpa_ppl.quality.column import column_of, with_judged
 from bpa_ppl.quality.scoring import choice_score, statistics
 
 SENTENCES = 60
@@ -39,7 +39,7 @@ def judged_values(lists: NBest) -> list[list[tuple[int, float]]]:
 
 
 def test_only_judged_keeps_judged_candidates(partial_lists: NBest) -> None:
-    kept, rows = only_judged(partial_lists, "mqm")
+    kept, rows = with_judged(partial_lists, np.isfinite(column_of(partial_lists, "mqm")))
     entries = zip(partial_lists.offsets.tolist(), judged_values(partial_lists), strict=False)
     expected = [[start + k for k, _ in values] for start, values in entries if len(values) > 1]
     assert rows.tolist() == [row for rows in expected for row in rows]
@@ -49,7 +49,7 @@ def test_only_judged_keeps_judged_candidates(partial_lists: NBest) -> None:
     assert [kept.text(k) for k in range(len(rows))] == [partial_lists.text(row) for row in rows]
     assert kept.extras["by"] == tuple(partial_lists.extras["by"][row] for row in rows)
     assert kept.references == tuple((f"candidate {s}",) for s in kept.sentence_ids)
-    whole, every = only_judged(partial_lists, "lm")
+    whole, every = with_judged(partial_lists, np.isfinite(column_of(partial_lists, "lm")))
     assert (whole.sizes > 1).all()
     assert len(every) == partial_lists.sizes[partial_lists.sizes > 1].sum()
 
@@ -98,7 +98,8 @@ def test_mean_is_over_judged_choices(partial_lists: NBest) -> None:
     score = choice_score(partial_lists, choices[0], "mqm")
     assert score.value == pytest.approx(np.nanmean(chosen[0]))
     assert score.details == {"mqm.judged": counts[0]}
-    assert statistics(partial_lists, "mqm").corpus(rows[0]) == score.value
+    total, judged = statistics(partial_lists, "mqm")[rows[0]].sum(axis=0)
+    assert total / judged == score.value
     note = f"judged, {counts[0]} canonical and {counts[1]} adapted of 60"
     assert note in str(compared(partial_lists, *choices, "mqm"))
     assert "judged" not in str(compared(partial_lists, *choices, "lm"))
@@ -107,8 +108,6 @@ def test_mean_is_over_judged_choices(partial_lists: NBest) -> None:
 def test_choices_without_judgement_have_no_score(partial_lists: NBest) -> None:
     bare = partial_lists.with_extras(mqm=np.full(len(partial_lists.features), np.nan))
     assert np.isnan(choice_score(bare, np.zeros(len(bare), int), "mqm").value)
-    kept, rows = only_judged(bare, "mqm")
-    assert (len(kept), len(rows)) == (0, 0)
     with raises(DataError, "no-data", match="mqm"):
         headroom(bare, metric="mqm")
 

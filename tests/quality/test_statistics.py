@@ -16,7 +16,7 @@ def sentence(rng: np.random.Generator, longest: int = 12) -> str:
     return " ".join(rng.choice(list("abcde"), size=rng.integers(longest)))
 
 
-@pytest.fixture(scope="module", params=range(3))
+@pytest.fixture(scope="module", params=range(2))
 def lists(request: pytest.FixtureRequest) -> NBest:
     """Lists of random sentences, some repeated, with one to three references."""
     rng = np.random.default_rng(request.param)
@@ -28,7 +28,7 @@ def lists(request: pytest.FixtureRequest) -> NBest:
 
 
 def test_counts_and_gains_of_bleu_agree_with_sacrebleu(lists: NBest) -> None:
-    counts, result = statistics(lists, "bleu").counts, gains(lists, "bleu")
+    counts, result = statistics(lists, "bleu"), gains(lists, "bleu")
     scorer = metrics.BLEU(tokenize="none", force=True)
     for s, refs in enumerate(lists.references or ()):
         for row in range(*lists.rows(s).indices(len(result))):
@@ -53,40 +53,39 @@ COUNTED = [
 
 @pytest.mark.parametrize("metric", COUNTED, ids=str)
 def test_summed_counts_give_the_corpus_score(lists: NBest, metric: str | Metric) -> None:
-    counted = statistics(lists, metric)
-    assert counted.counts.shape[1] == resolve(metric).width
+    counts = statistics(lists, metric)
+    assert counts.shape[1] == resolve(metric).width
     rng = np.random.default_rng(5)
-    for _ in range(20):
+    for _ in range(10):
         choice = rng.integers(lists.sizes)
         score = corpus_score(lists.chosen(choice), lists.references or (), metric)
-        assert counted.corpus(lists.offsets[:-1] + choice) == pytest.approx(score.value, rel=1e-12)
+        sums = counts[lists.offsets[:-1] + choice].sum(axis=0)
+        assert resolve(metric).value(sums) == pytest.approx(score.value, rel=1e-12)
 
 
-@pytest.mark.parametrize(
-    ("texts", "references"),
-    [
-        (["a b c d e"], ["a b x d y"]),  # no match of orders 3 and 4: smoothed
-        (["a b"], ["a b c d"]),  # no four-gram
-        (["x"], ["a"]),  # no match
-        ([""], ["a"]),
-        (["a"], [""]),
-        (["", "a"], ["", "b"]),
-    ],
-)
+EDGES = [
+    (["a b c d e"], ["a b x d y"]),  # no match of orders 3 and 4: smoothed
+    (["a b"], ["a b c d"]),  # no four-gram
+    (["x"], ["a"]),  # no match
+    ([""], ["a"]),
+    (["a"], [""]),
+    (["", "a"], ["", "b"]),
+]
+
+
 @pytest.mark.parametrize("metric", COUNTED, ids=str)
-def test_edge_cases(texts: list[str], references: list[str], metric: str | Metric) -> None:
-    refs = [(reference,) for reference in references]
-    lists = NBest.from_lists([[t] for t in texts], [[[0.0]]] * len(texts), ["F"], references=refs)
-    expected = corpus_score(texts, refs, metric).value
-    assert statistics(lists, metric).corpus(lists.offsets[:-1]) == pytest.approx(
-        expected, rel=1e-12
-    )
+def test_edge_cases(metric: str | Metric) -> None:
+    for texts, references in EDGES:
+        refs = [(reference,) for reference in references]
+        features = [[[0.0]]] * len(texts)
+        lists = NBest.from_lists([[t] for t in texts], features, ["F"], references=refs)
+        value = resolve(metric).value(statistics(lists, metric).sum(axis=0))
+        assert value == pytest.approx(corpus_score(texts, refs, metric).value, rel=1e-12)
 
 
 def test_details_of_bleu_agree_with_sacrebleu(lists: NBest) -> None:
-    counted = statistics(lists, "bleu")
     rows = lists.offsets[:-1]
-    details = counted.metric.details_of(counted.counts[rows].sum(axis=0))
+    details = BLEU().details_of(statistics(lists, "bleu")[rows].sum(axis=0))
     plain = BLEU(smoothing="none")  # precisions in tables are not smoothed
     score = corpus_score(lists.chosen(rows - rows), lists.references or (), plain)
     precisions = score.details["precisions"]
@@ -98,7 +97,7 @@ def test_details_of_bleu_agree_with_sacrebleu(lists: NBest) -> None:
 
 
 def test_gains_of_ter_are_negative_edits(lists: NBest) -> None:
-    np.testing.assert_array_equal(gains(lists, "TER"), -statistics(lists, "ter").counts[:, 0])
+    np.testing.assert_array_equal(gains(lists, "TER"), -statistics(lists, "ter")[:, 0])
 
 
 def test_gains_of_chrf_are_sentence_scores(toy: NBest) -> None:

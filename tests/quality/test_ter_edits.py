@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from sacrebleu import metrics
 
 from bpa_ppl.quality import TER
-from bpa_ppl.quality.ter import ter_edits
 
 Sentence = list[str]
 PLAIN = TER()
@@ -25,9 +24,9 @@ def sacrebleu_edits(hypothesis: str, references: list[str], config: TER) -> tupl
 
 
 def assert_same(hypotheses: list[str], references: list[list[str]], config: TER = PLAIN) -> None:
-    edits, lengths = ter_edits(hypotheses, references, config)
-    expected = [sacrebleu_edits(h, r, config) for h, r in zip(hypotheses, references, strict=True)]
-    assert list(zip(edits.tolist(), lengths.tolist(), strict=True)) == expected
+    counts = config.counts([[text] for text in hypotheses], references)
+    pairs = zip(hypotheses, references, strict=True)
+    assert counts.tolist() == [[*sacrebleu_edits(h, r, config)] for h, r in pairs]
 
 
 def sentences(words: str, longest: int, shortest: int = 0) -> st.SearchStrategy[Sentence]:
@@ -90,16 +89,15 @@ def test_short_against_long_sentences(few: Sentence, many: Sentence) -> None:
     assert_same([" ".join(few), " ".join(many)], [[" ".join(many)], [" ".join(few)]])
 
 
-@pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("sizes", [(45, 60), (60, 36)])
-def test_limit_of_shifts(seed: int, sizes: tuple[int, int]) -> None:
-    rng = np.random.default_rng(seed)
+def test_limit_of_shifts(sizes: tuple[int, int]) -> None:
+    rng = np.random.default_rng(0)
     hypothesis, reference = (" ".join(rng.choice(list("abcde"), size=size)) for size in sizes)
     assert_same([hypothesis], [[reference]])
 
 
-@pytest.mark.parametrize("distance", [49, 50, 51, 52])
-@pytest.mark.parametrize("length", [9, 10, 11, 12])
+@pytest.mark.parametrize("distance", [49, 50, 51])
+@pytest.mark.parametrize("length", [9, 10, 11])
 def test_limits_of_one_shift(distance: int, length: int) -> None:
     block = [f"b{i}" for i in range(length)]
     rest = [f"r{i}" for i in range(distance)]
@@ -121,7 +119,7 @@ def test_texts_wider_than_the_beam(sizes: tuple[int, int]) -> None:
 
 def test_memory_grows_with_the_length_of_texts() -> None:
     size = 400_000  # a table of all pairs of words would have 640 GB
-    assert ter_edits(["a " * size], [("b " * size,)])[0].tolist() == [size]
+    assert PLAIN.counts([["a " * size]], [("b " * size,)]).tolist() == [[size, size]]
 
 
 def test_empty_texts() -> None:

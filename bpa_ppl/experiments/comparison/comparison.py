@@ -353,7 +353,7 @@ def changed_translations(
     pairs = NBest.from_lists(texts, [np.zeros((2, 1))] * len(ours), ["none"], references=references)
     scores = []
     for metric in (*map(resolve, reported_metrics()), LengthRatio()):
-        counts = statistics(pairs, metric).counts  # two rows a sentence: ours, theirs
+        counts = statistics(pairs, metric)  # two rows a sentence: ours, theirs
         both = counts[::2], counts[1::2]
         scores.append(score_difference(*both, metric, probability=0.95, seed=seed))
     return ChangedTranslations(changed, len(ours), tuple(scores))
