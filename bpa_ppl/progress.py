@@ -37,13 +37,13 @@ def reporter(progress: bool | Reporter | None, title: str) -> Iterator[Reporter]
     None is what `inherited_progress` has set, else False.
     """
     progress = _inherited.get() if progress is None else progress
-    if callable(progress) or not progress:
+    is_shown = progress and (sys.stderr.isatty() or "ipykernel" in sys.modules)
+    if callable(progress) or not is_shown:
         yield progress if callable(progress) else lambda done, total, note: None
         return
     from tqdm.auto import tqdm
 
-    is_shown = sys.stderr.isatty() or "ipykernel" in sys.modules
-    with tqdm(desc=title, file=sys.stderr, leave=False, disable=not is_shown) as bar:
+    with tqdm(desc=title, file=sys.stderr, leave=False) as bar:
 
         def report(done: int, total: int, note: str) -> None:
             bar.total = total or None
