@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,7 +17,18 @@ from bpa_ppl.weights import Match
 
 #: Score of a padding row: too low to matter, and finite because validation rejects −inf.
 PADDING = -1e30
+#: The columns of a bucket, with their types and the values beyond a list; `OPTIONAL` ones may lack.
+COLUMNS: dict[str, tuple[type, float]] = {
+    "features": (np.float32, 0.0),
+    "base": (np.float32, PADDING),
+    "hypothesis": (np.int32, -1),
+    "gain": (np.float32, 0.0),
+    "count": (np.int32, 0),
+    "share": (np.float32, 0.0),
+}
+OPTIONAL = ("gain", "count", "share")
 _MAX_BUCKETS = 4
+#: Rows of a block: a processor's cache holds one block.
 _BLOCK_ROWS = 4096
 _ODD = 0x9E3779B97F4A7C15
 
@@ -144,13 +156,45 @@ def tabulate(
     groups = _grouped(nbest.sizes)
     shapes = [_shape(len(members), width, multiple) for width, members in groups]
     _check_memory(shapes, int(match.free.sum()))
-    count, zeros = len(nbest.features), np.zeros(len(nbest))
-    given = {"gain": gains, "share": share}
-    columns = {n: _checked(c, count, n, nbest) for n, c in given.items() if c is not None}
-    domains = _numbers(zeros if domain is None else domain, "domain", nbest)
+    domains = _numbers(np.zeros(len(nbest)) if domain is None else domain, "domain", nbest)
     raters = None if rater is None else _numbers(rater, "rater", nbest)
     weights = None if weight is None else _exponents(weight, nbest)
-    index = _checked(zeros if oracle is None else oracle, len(nbest), "oracle", nbest)
+    rows_of = list_rows(nbest, match, oracle, gains=gains, share=share)
+    present = {"gain": gains, "count": gains, "share": share}
+    optional = [name for name in OPTIONAL if present[name] is not None]
+    buckets, members_of_buckets = [], []
+    for shape, (_, members) in zip(shapes, groups, strict=True):
+        buckets.append(_padded(map(rows_of, members), optional, int(match.free.sum()), shape))
+        unused = shape[0] * shape[1] - len(members)
+        members_of_buckets.append(np.pad(members, (0, unused), constant_values=-1))
+    sentence = np.concatenate(members_of_buckets).astype(np.int32)
+    return _lists(buckets, sentence, domains, weights, raters)
+
+
+def list_rows(
+    nbest: NBest,
+    match: Match,
+    oracle: npt.ArrayLike | None = None,
+    *,
+    gains: npt.ArrayLike | None = None,
+    share: npt.ArrayLike | None = None,
+) -> Callable[[int], Bucket]:
+    """Return a function from the position of a list to its rows: (Q, N) features, (N,) others.
+
+    Arguments and errors are those of `tabulate`.
+
+    >>> from bpa_ppl.weights import match
+    >>> nbest = NBest.from_lists([["a b", "a"]], [[[1.0], [3.0]]], ["LM0"])
+    >>> list_rows(nbest, match({"LM0": 0.5}, nbest), [1])(0).features.tolist()
+    [[0.0, -2.0]]
+    """
+    given = {"gain": gains, "share": share}
+    columns = {
+        n: _checked(c, len(nbest.features), n, nbest) for n, c in given.items() if c is not None
+    }
+    index = _checked(
+        np.zeros(len(nbest)) if oracle is None else oracle, len(nbest), "oracle", nbest
+    )
     best = index.astype(int)
     if len(outside := np.flatnonzero((best < 0) | (best >= nbest.sizes) | (best != index))):
         s = outside[0]
@@ -161,24 +205,106 @@ def tabulate(
             parameter="oracle",
             code="mismatch",
         )
-    buckets, members_of_buckets = [], []
-    for shape, (_, members) in zip(shapes, groups, strict=True):
-        buckets.append(_bucket(nbest, match, best, columns, members, shape))
-        unused = shape[0] * shape[1] - len(members)
-        members_of_buckets.append(np.pad(members, (0, unused), constant_values=-1))
-    sentence = np.concatenate(members_of_buckets).astype(np.int32)
-    # Padding sentences, −1, are of domain and rater 0 and have weight 1.
+
+    def rows(sentence: int) -> Bucket:
+        of_list, size = nbest.rows(sentence), int(match.free.sum())
+        own = {name: column[of_list] for name, column in columns.items()}
+        others, count, position = _relative(nbest.features[of_list], best[sentence], match, own)
+        position = np.append(best[sentence], position)
+        count = np.append(1, count).astype(np.int32)
+        base = np.append(0.0, others[:, size] + np.log(count[1:]))
+        return Bucket(
+            np.pad(others[:, :size].T, ((0, 0), (1, 0))),
+            base.astype(np.float32),
+            position.astype(np.int32),
+            count=count if "gain" in own else None,
+            **{name: column[position].astype(np.float32) for name, column in own.items()},
+        )
+
+    return rows
+
+
+def stack_lists(
+    rows: Sequence[Bucket], features: int, weight: Float64, rater: Int64, raters: int
+) -> Lists:
+    """Combine the rows of single lists for a model, in order, padded to one of few shapes.
+
+    `tabulate` makes tables as small as possible, so that a few more sentences have another shape
+    and need another compilation. Here a single list has its own shape, and several fill whole
+    blocks, whose number is a power of two: a hundred sentences of 500 hypotheses, added one by one,
+    have six shapes.
+
+    Args:
+        rows: of `list_rows`, at least one, all with gains or all without.
+        features: Q.
+        weight: (lists,) the exponent of the probability of each observation.
+        rater: (lists,) the number of the rater of each.
+        raters: how many there are.
+
+    >>> one = Bucket(np.zeros((2, 3), np.float32), np.zeros(3, np.float32), np.arange(3))
+    >>> stacked = [stack_lists([one] * n, 2, np.ones(n), np.zeros(n), 1) for n in (1, 2, 1024)]
+    >>> [lists.buckets[0].features.shape for lists in stacked]
+    [(1, 1, 2, 4), (1, 1024, 2, 4), (1, 1024, 2, 4)]
+    """
+    width = _power_of_two(max(len(row.base) for row in rows))
+    per_block = 1 if len(rows) == 1 else max(_BLOCK_ROWS // width, 1)
+    blocks = _power_of_two(-(-len(rows) // per_block))
+    optional = [n for n in OPTIONAL if any(getattr(row, n) is not None for row in rows)]
+    if "share" in optional:
+        rows = [row if row.share is not None else with_share(row) for row in rows]
+    bucket = _padded(rows, optional, features, (blocks, per_block, width))
+    sentence = np.arange(blocks * per_block, dtype=np.int32)
+    sentence[len(rows) :] = -1
+    exponent = None if (weight == 1).all() else weight.astype(np.float32)
+    return _lists([bucket], sentence, np.zeros(len(rows)), exponent, rater, raters)
+
+
+def with_share(row: Bucket) -> Bucket:
+    """Return the rows of a list whose first one has the whole observation."""
+    return row._replace(share=np.eye(1, len(row.base), dtype=np.float32)[0])
+
+
+def _power_of_two(number: int) -> int:
+    return 1 << max(number - 1, 0).bit_length()
+
+
+def _padded(
+    rows: Iterable[Bucket], optional: Sequence[str], features: int, shape: tuple[int, int, int]
+) -> Bucket:
+    """Return the bucket of single lists, which fill one block after the other."""
+    blocks, sentences, width = shape
+    tables = {}
+    for name in ("features", "base", "hypothesis", *optional):
+        leading = (blocks, sentences, *((features,) if name == "features" else ()))
+        tables[name] = np.full((*leading, width), COLUMNS[name][1], COLUMNS[name][0])
+    for number, row in enumerate(rows):
+        for name, table in tables.items():
+            values = getattr(row, name)
+            table[*divmod(number, sentences), ..., : values.shape[-1]] = values
+    tables["base"][:, :, 0] = 0.0
+    return Bucket(**tables)
+
+
+def _lists(
+    buckets: Sequence[Bucket],
+    sentence: npt.NDArray[np.int32],
+    domain: npt.NDArray[Any],
+    weight: Float32 | None,
+    rater: npt.NDArray[Any] | None,
+    raters: int | None = None,
+) -> Lists:
+    """Return lists; padding sentences, −1, are of domain and rater 0 and have weight 1."""
     return Lists(
         tuple(buckets),
         np.zeros_like(sentence),
         sentence,
-        np.append(domains, 0).astype(np.int32)[sentence],
-        None if weights is None else np.append(weights, np.float32(1))[sentence],
-        None if raters is None else one_hot(np.append(raters, 0)[sentence]),
+        np.append(domain, 0).astype(np.int32)[sentence],
+        None if weight is None else np.append(weight, np.float32(1))[sentence],
+        None if rater is None else one_hot(np.append(rater, 0)[sentence], raters),
     )
 
 
-def one_hot(number: npt.NDArray[np.integer], count: int | None = None) -> Float32:
+def one_hot(number: npt.NDArray[Any], count: int | None = None) -> Float32:
     """Return the raters of some observations, (S,), in the form of `Lists.rater`, (R, S).
 
     Args:
@@ -229,36 +355,6 @@ def _exponents(column: npt.ArrayLike, nbest: NBest) -> Float32 | None:
         problem = f"weights of observations are above 0: there is {values.min():g}"
         raise DataError(problem, nbest.origin, parameter="weight", code="mismatch")
     return None if (values == 1).all() else values.astype(np.float32)
-
-
-def _bucket(
-    nbest: NBest,
-    match: Match,
-    oracle: Int64,
-    columns: dict[str, Float64],
-    members: Int64,
-    shape: tuple[int, int, int],
-) -> Bucket:
-    blocks, sentences, width = shape
-    features = np.zeros((blocks, sentences, int(match.free.sum()), width), np.float32)
-    base = np.full(shape, PADDING, np.float32)
-    base[:, :, 0] = 0.0
-    hypothesis = np.full(shape, -1, np.int32)
-    count = np.zeros(shape, np.int32)
-    optional = {name: np.zeros(shape, np.float32) for name in columns}
-    for number, sentence in enumerate(members):
-        index, best, of_list = divmod(number, sentences), oracle[sentence], nbest.rows(sentence)
-        own = {name: column[of_list] for name, column in columns.items()}
-        rows, counts, first = _relative(nbest.features[of_list], best, match, own)
-        used = slice(1, len(rows) + 1)
-        features[*index, :, used] = rows[:, : features.shape[2]].T
-        base[*index, used] = rows[:, features.shape[2]] + np.log(counts)
-        hypothesis[*index, 0], hypothesis[*index, used] = best, first
-        count[*index, 0], count[*index, used] = 1, counts
-        for name, table in optional.items():
-            table[*index, 0], table[*index, used] = own[name][best], own[name][first]
-    counted = count if "gain" in optional else None
-    return Bucket(features, base, hypothesis, count=counted, **optional)
 
 
 def _relative(

@@ -13,7 +13,6 @@ import jax.numpy as jnp
 import numpy as np
 from numpyro import handlers
 
-from bpa_ppl.caching import prepare_jax
 from bpa_ppl.decoding import rerank
 from bpa_ppl.errors import SEEDS, BpaError, UsageError, checked_seed, printable
 from bpa_ppl.experiments.calibration import Calibration, Replication, calibrate
@@ -26,7 +25,7 @@ from bpa_ppl.experiments.comparison.comparison import (
 )
 from bpa_ppl.experiments.comparison.efficiency import Efficiency, seconds_of, with_fixed_cost
 from bpa_ppl.experiments.estimates import runs_together
-from bpa_ppl.models import Likelihood, Prior, log_linear
+from bpa_ppl.models import Likelihood, log_linear
 from bpa_ppl.models.likelihoods.default import default_likelihood
 from bpa_ppl.nbest import NBest, demote_to_extras
 from bpa_ppl.notes import LOGGER
@@ -34,15 +33,14 @@ from bpa_ppl.options import AdaptOptions
 from bpa_ppl.posterior import Draws, as_draws
 from bpa_ppl.posterior.draws import WEIGHTS, total
 from bpa_ppl.progress import Reporter, reporter
-from bpa_ppl.quality import Metric, gains
+from bpa_ppl.quality import Metric, Oracles
 from bpa_ppl.registry import LIKELIHOODS, SAMPLERS
-from bpa_ppl.sampling.adapting import Problem, gain_of, problem_of, target_of
+from bpa_ppl.sampling.adapting import Problem, gain_of, problem_of
 from bpa_ppl.sampling.base import Sampler
 from bpa_ppl.sampling.density import constrained, constrained_draws, evaluate, model_info
-from bpa_ppl.sampling.sentences import preference_sentences
 from bpa_ppl.sampling.target import Model, Target
 from bpa_ppl.sampling.tracing import tracing
-from bpa_ppl.weights import AnyWeights, match
+from bpa_ppl.weights import AnyWeights
 
 if TYPE_CHECKING:
     from bpa_ppl.posterior.adapter import Posterior
@@ -356,35 +354,31 @@ def calibrate_sampler(
     >>> result.names, bool(result)
     (('LM0', 'log p(A|λ)'), True)
     """
-    engine, matched = SAMPLERS.resolve(sampler, settings), match(weights, nbest)
-    resolved = LIKELIHOODS.resolve(likelihood)
+    engine, resolved = SAMPLERS.resolve(sampler, settings), LIKELIHOODS.resolve(likelihood)
     if not resolved.generative:
         name = LIKELIHOODS.name_of(resolved)
         message = f"oracles cannot be simulated from {name}: choose oracle or preference"
         raise UsageError(message, parameter="likelihood", code="not-supported")
-    seed, rater = checked_seed(seed), None
-    if resolved.observes == "preferences":
-        choices = preference_sentences(nbest, matched, resolved)
-        if choices.weight is not None and (choices.weight != 1).any():
-            problem = "answers with weights other than 1 cannot be simulated: leave out the weights"
-            raise UsageError(problem, parameter="likelihood", code="not-supported")
-        resolved, rater = choices.resolve_defaults(resolved), choices.rater
-        nbest, gain = choices.nbest, choices.gains
-    else:
-        gain = None
-        if resolved.observes == "gains":
-            gain = gains(nbest, gain_of(AdaptOptions(metric=metric), nbest, weights))
-    free = dict(zip(matched.free_names, matched.free_values.tolist(), strict=True))
-    prepare_jax()
+    seed, first = checked_seed(seed), np.zeros(len(nbest), np.int64)
+    simulated_later = Oracles(first, np.full(len(first), np.nan), first + 1, "", "", "")
+    options = AdaptOptions(
+        sampler=engine,
+        likelihood=resolved,
+        prior_variance=prior_variance,
+        metric=metric,
+        oracle=simulated_later,
+        model=model,
+    )
+    problem = problem_of(nbest, weights, options)
+    target, choices = problem.target, problem.sentences.choices
+    if choices is not None and (choices.weight != 1).any():
+        message = "answers with weights other than 1 cannot be simulated: leave out the weights"
+        raise UsageError(message, parameter="likelihood", code="not-supported")
     with tracing(), jax.enable_x64(True):
-        prior = Prior.isotropic(free, prior_variance)
-        target = target_of(
-            nbest, matched, prior, likelihood=resolved, gains=gain, rater=rater, model=model
-        )
         labels = _labels(target)
     return calibrate(
         partial(_replicated, engine, target, seed),
-        [*free, *labels, LOG_LIKELIHOOD],
+        [*target.features, *labels, LOG_LIKELIHOOD],
         replications=replications,
         sampler=SAMPLERS.name_of(engine),
         seed=seed,

@@ -46,7 +46,7 @@ from bpa_ppl.posterior import Draws
 from bpa_ppl.posterior.adapter import to_arviz
 from bpa_ppl.posterior.draws import SAMPLING_TIME, WEIGHTS
 from bpa_ppl.progress import Reporter, inherited_progress, reporter
-from bpa_ppl.quality import Metric, Oracles, resolve
+from bpa_ppl.quality import Metric, resolve
 from bpa_ppl.quality.base import default_metric
 from bpa_ppl.quality.scoring import no_references
 from bpa_ppl.registry import LIKELIHOODS, METRICS, PRIORS, SAMPLERS
@@ -312,12 +312,12 @@ def problem_of(nbest: NBest, weights: AnyWeights, options: AdaptOptions) -> Prob
     _require_differences(sentences)
     _report_prior_alone(sentences, options.prior_only)
     likelihood = sentences.resolve_defaults(likelihood)
-    tables = _tables(sentences, model)
-    scale = _scale(family, sentences, tables, intended, not started, options.progress)
+    tables = _tables(sentences, matched, model)
+    scale = _scale(family, sentences, tables, matched, intended, not started, options.progress)
     recorded, prior = _prior(family, matched, scale)
     require_usable_scale(prior, matched, sentences.nbest)
     with tracing(), jax.enable_x64(True):
-        target = _target(sentences, tables, prior, likelihood, model=model, seed=int(options.seed))
+        target = _target(sentences, tables, prior, matched, likelihood, model, int(options.seed))
         info = density.model_info(target)
     # A custom model may ignore likelihood or prior; settings folded into the lists have an effect
     # anyway.
@@ -339,7 +339,7 @@ def problem_of(nbest: NBest, weights: AnyWeights, options: AdaptOptions) -> Prob
         "machine": f"{platform.system()} {platform.machine()}, {jax.default_backend()}",
         **prepared.record(columns),
     }
-    constants = {**sentences.scores(), **stored(prepared.sources)}
+    constants = {**sentences.constants(), **stored(prepared.sources)}
     return Problem(
         target,
         sentences,
@@ -458,6 +458,7 @@ def _scale(
     family: PriorFamily | Prior,
     sentences: Sentences,
     tables: list[Lists],
+    matched: Match,
     likelihood: Likelihood,
     canonical: bool,
     progress: bool | Reporter,
@@ -467,7 +468,7 @@ def _scale(
     See `bpa_ppl.sampling.prior_scale` for the likelihood whose evidence is used, which depends on
     whether there are canonical weights.
     """
-    features = isotropic.learns_scale(family, sentences.match)
+    features = isotropic.learns_scale(family, matched)
     if not features:
         return None
     of_answers = likelihood.observes == "preferences"
@@ -480,14 +481,14 @@ def _scale(
         likelihood = Pairs()
     with reporter(progress, "learn the scale of the prior"), tracing():
         return learn_scale(
-            lambda prior: _target(sentences, tables, prior, likelihood),
-            lambda scale: isotropic.build_prior(family, sentences.match, scale),
+            lambda prior: _target(sentences, tables, prior, matched, likelihood),
+            lambda scale: isotropic.build_prior(family, matched, scale),
             len(features),
             scale_prior,
         )
 
 
-def _tables(sentences: Sentences, model: Model) -> list[Lists]:
+def _tables(sentences: Sentences, matched: Match, model: Model) -> list[Lists]:
     """Return the table of some sentences, and that of their preferences, if there are any.
 
     `log_linear` reads no domains, and some lists may lack theirs.
@@ -495,28 +496,33 @@ def _tables(sentences: Sentences, model: Model) -> list[Lists]:
     Raises:
         DataError: if observations do not fit the lists.
     """
-    preferences = sentences.preferences
-    domain = None if model is log_linear else domain_numbers(sentences.nbest, preferences)
+    parts = [part for part in (sentences, sentences.preferences) if part is not None]
+    domain = None if model is log_linear else domain_numbers([part.nbest for part in parts])
     of_parts = (None, None) if domain is None else np.split(domain, [len(sentences.nbest)])
     return [
         tabulate(
             part.nbest,
-            part.match,
+            matched,
             part.oracles.index,
             gains=part.gains,
             share=part.oracles.share,
             domain=of_part,
-            weight=part.weight,
-            rater=part.rater,
+            weight=None if part.choices is None else part.choices.weight,
+            rater=None if part.choices is None else part.choices.rater,
             multiple=len(jax.devices()),
         )
-        for part, of_part in zip((sentences, preferences), of_parts, strict=True)
-        if part is not None
+        for part, of_part in zip(parts, of_parts, strict=False)
     ]
 
 
 def _target(
-    sentences: Sentences, tables: list[Lists], prior: Prior, likelihood: Likelihood, **options: Any
+    sentences: Sentences,
+    tables: list[Lists],
+    prior: Prior,
+    matched: Match,
+    likelihood: Likelihood,
+    model: Model = log_linear,
+    seed: int = 0,
 ) -> Target:
     """Return the posterior to sample; to be called with x64 enabled."""
     lists, *choices = tables
@@ -527,7 +533,7 @@ def _target(
             buckets=len(lists.buckets),
         )
         lists = join_lists(lists, *choices)
-    return initialise_target(lists, prior, sentences.match, likelihood, put=place, **options)
+    return initialise_target(lists, prior, matched, likelihood, model=model, seed=seed, put=place)
 
 
 def target_of(
@@ -541,7 +547,6 @@ def target_of(
     share: npt.ArrayLike | None = None,
     weight: npt.ArrayLike | None = None,
     rater: npt.ArrayLike | None = None,
-    preferences: Sentences | None = None,
     model: Model = log_linear,
     seed: int = 0,
     progress: Reporter = no_report,
@@ -558,7 +563,6 @@ def target_of(
         share: (hypotheses,) the share of the observation of each, see `Oracles.share`.
         weight: (sentences,) the exponent of the probability of each, for `preference`.
         rater: (sentences,) the number of the rater of each, for `preference`.
-        preferences: preferences that are observed in addition.
         model: the NumPyro program.
         seed: of the sampler.
         progress: receives the progress of the sampling.
@@ -590,13 +594,19 @@ def target_of(
     ):
         problem = f"the prior must be of the free features {', '.join(matched.free_names)}"
         raise UsageError(f"{problem}: see Prior.matched", parameter="prior", code="mismatch")
-    index = np.zeros(len(nbest)) if oracle is None else oracle
-    given: list[Any] = [index, np.zeros(0), np.zeros(0, int), "", "", "", share]
-    columns: dict[str, Any] = {"gains": gains, "weight": weight, "rater": rater}
-    sentences = Sentences(nbest, matched, None, Oracles(*given), preferences=preferences, **columns)
-    tables, likelihood = _tables(sentences, model), likelihood or Oracle()
-    options: dict[str, Any] = {"model": model, "seed": seed, "progress": progress}
-    return _target(sentences, tables, prior, likelihood, **options)
+    domain = None if model is log_linear else domain_numbers([nbest])
+    columns: dict[str, Any] = {"gains": gains, "share": share, "weight": weight, "rater": rater}
+    lists = tabulate(nbest, matched, oracle, domain=domain, multiple=len(jax.devices()), **columns)
+    return initialise_target(
+        lists,
+        prior,
+        matched,
+        likelihood or Oracle(),
+        model=model,
+        seed=seed,
+        progress=progress,
+        put=place,
+    )
 
 
 def initialise_target(
@@ -738,7 +748,8 @@ def _declared_dimensions(
 def _labels(draws: Draws, sentences: Sentences) -> dict[str, tuple[str, ...]]:
     """Return the labels of `rater`, `domain` and, with one more, new, domain, `domain_or_new`."""
     used, extras = set(chain.from_iterable(draws.dims.values())), sentences.nbest.sentence_extras
-    labels = {RATER: sentences.all_raters()} if RATER in used else {}
+    choices = (sentences.preferences or sentences).choices
+    labels = {} if choices is None or RATER not in used else {RATER: choices.raters}
     if DOMAIN in extras and used - {RATER}:
         names = tuple(map(str, np.unique(np.asarray(extras[DOMAIN]))))
         labels |= {"domain": names, "domain_or_new": (*names, "new")}
@@ -828,7 +839,8 @@ def _warn_single_system(draws: Draws, sentences: Sentences) -> None:
     """Warn if the mean of the weights chooses candidates of one system from all lists."""
     nbest, sources = sentences.nbest, draws.attrs.get("feature_sources", ())
     categorical = [s["column"] for s in sources if s["source"] == "indicators"]
-    if sentences.counts is not None or len(nbest) < _MIN_LISTS:  # choices between two are no lists
+    # Choices between two are no lists.
+    if sentences.choices is not None or len(nbest) < _MIN_LISTS:
         return
     if not (column := system_column(nbest, categorical)):
         return

@@ -15,11 +15,13 @@ stores their tables, 4 (Q + 2) bytes per hypothesis, which is 32 kB per sentence
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import jax
 import numpy as np
+import numpy.typing as npt
 
 from bpa_ppl.arrays import Float64
 from bpa_ppl.caching import prepare_jax
@@ -27,45 +29,56 @@ from bpa_ppl.columns import counted
 from bpa_ppl.diagnostics import refuse_unconverged
 from bpa_ppl.diagnostics.checks import checked
 from bpa_ppl.errors import BpaError, DataError, UsageError, require
-from bpa_ppl.models import Lists, Prior, log_linear
-from bpa_ppl.models.likelihoods.preference import SITES
+from bpa_ppl.models import Likelihood, Lists, Preparation, Prior, log_linear
+from bpa_ppl.models.likelihoods.preference import LOG_NU, RATER, SITES
+from bpa_ppl.models.lists import OPTIONAL, Bucket, list_rows, stack_lists, with_share
 from bpa_ppl.nbest import NBest
-from bpa_ppl.notes import warn_user
+from bpa_ppl.notes import log_info, warn_user
 from bpa_ppl.options import UpdateOptions, with_options
 from bpa_ppl.posterior import Draws, as_draws
 from bpa_ppl.posterior.adapter import to_arviz
 from bpa_ppl.posterior.draws import SAMPLING_TIME, WEIGHTS, importance_weights, kish
 from bpa_ppl.posterior.statistics import POOR_PARETO_K, ess, pareto_smoothed
-from bpa_ppl.progress import Reporter, reporter
-from bpa_ppl.registry import SAMPLERS
+from bpa_ppl.progress import Reporter, inherited_progress, reporter
+from bpa_ppl.quality import gains, resolve
+from bpa_ppl.quality.column import judged_lists
+from bpa_ppl.quality.preferences import choice_sets, has_preferences
+from bpa_ppl.quality.scoring import no_references
+from bpa_ppl.registry import LIKELIHOODS, METRICS, SAMPLERS
 from bpa_ppl.sampling.adapting import draws_of, initialise_target
 from bpa_ppl.sampling.density import evaluate
-from bpa_ppl.sampling.sentence_buckets import (
+from bpa_ppl.sampling.sentences import (
     OF_OBSERVATIONS,
     RATER_NUMBER,
     SCORE,
     WEIGHT,
-    ObservedSentences,
-    bucket_arrays,
-    buckets_from,
-    stack_buckets,
+    preference_sentences,
+    score_sentences,
+    weight_constants,
 )
-from bpa_ppl.sampling.sentences import ObservationRecipe
 from bpa_ppl.sampling.target import Target
 from bpa_ppl.sampling.tracing import tracing
+from bpa_ppl.weights import Match
 
 if TYPE_CHECKING:
     from bpa_ppl.posterior.adapter import Posterior
     from bpa_ppl.posterior.arviz_functions import InferenceData
-    from bpa_ppl.quality import Oracles
+    from bpa_ppl.quality import Metric, Oracles
 
 #: New draws are made if the weights leave fewer than this share of the draws, or this number.
 _MIN_SHARE, _MIN_DRAWS = 0.1, 100.0
 _RATIO, _MEAN, _COVARIANCE = "log_ratio", "summary_mean", "summary_covariance"
 _SITES = {WEIGHTS, *SITES}  # that a likelihood depends on
 _SITE, _COUNT = "oracle", "adaptation_sentences"
+_STORED = "added_{}"
 #: Attributes of draws that have been replaced.
 _STALE = ("chosen", "chosen_because", "step_setting", "pareto_k", SAMPLING_TIME)
+
+
+#: The columns of some observations, (S,) each: `index`, the observed hypothesis; `score`, the
+#: sentence score of the oracle, nan if it is not recorded; `ids` of the sentences, as in the file;
+#: `weight`, the exponent of the probability; and `rater`, a number.
+Columns = dict[str, npt.NDArray[Any]]
 
 
 class Step(NamedTuple):
@@ -158,35 +171,6 @@ class _WeightedDraws:
         )
 
 
-class _BaseDensity(NamedTuple):
-    """The density of the weights before the added sentences.
-
-    Attributes:
-        kind: `exact` or `Gaussian`.
-        prior: a Gaussian, the prior or a summary of the posterior; or the error that prevents it.
-        sentences: those that the prior does not represent.
-    """
-
-    kind: str
-    prior: Prior | BpaError
-    sentences: ObservedSentences
-
-    @classmethod
-    def of(cls, draws: Draws, first: int) -> Self:
-        """Return the density of a posterior that was first adapted to so many sentences."""
-        mean, covariance = (draws.constants.get(name) for name in (_MEAN, _COVARIANCE))
-        kind, nothing = "Gaussian" if first else "exact", ObservedSentences.empty()
-        try:
-            if first == 0:
-                return cls(kind, Prior.recorded(draws), nothing)
-            if mean is None or covariance is None:
-                return cls(kind, Prior.of(draws), nothing)
-            by_name = zip(draws.features, np.ravel(mean).tolist(), strict=False)
-            return cls(kind, Prior.gaussian(dict(by_name), covariance), nothing)
-        except BpaError as error:
-            return cls("Gaussian", error, nothing)
-
-
 class Sequential:
     """A posterior to which sentences are added, one after the other.
 
@@ -235,29 +219,52 @@ class Sequential:
                 parameter="posterior",
                 code="conflict",
             )
-        self._recipe = ObservationRecipe.of(draws, self._options.metric, self._options.moved_files)
+        recorded, canonical = draws.attrs.get("likelihood"), draws.canonical
+        if not isinstance(recorded, dict) or "name" not in recorded or canonical is None:
+            raise DataError(
+                "the posterior does not record its likelihood and its canonical weights, so no "
+                "sentence can be added to it: use a posterior from adapt whose model observes its "
+                "likelihood",
+                parameter="posterior",
+            )
+        self._posterior, settings = draws, dict(recorded)
+        self._likelihood: Likelihood = LIKELIHOODS.resolve(settings.pop("name"), settings)
+        # The free features in the order of the posterior, then the fixed ones.
+        names = (*draws.features, *draws.fixed)
+        free = np.arange(len(names)) < len(draws.features)
+        self._match = Match(names, np.append(canonical, draws.fixed.values_array), free)
+        self._preparation = Preparation.recorded(draws, self._options.moved_files)
         self._sampler = SAMPLERS.resolve(self._options.sampler)
-        self._search: dict[str, Any] = {"jobs": self._options.jobs, "cache": self._options.cache}
         self._steps: list[Step] = []
-        recorded, buckets = _recorded_sentences(draws), buckets_from(draws.constants)
-        wrong = any(bucket.features.shape[2] != len(draws.features) for bucket in buckets)
-        count = draws.attrs.get(_COUNT)
-        if wrong or len(buckets) > len(recorded) or not isinstance(count, int) or count < 0:
+        columns, rows = _recorded_columns(draws), rows_from(draws.constants)
+        wrong = any(len(row.features) != len(draws.features) for row in rows)
+        count, known = draws.attrs.get(_COUNT), len(columns["index"])
+        if wrong or len(rows) > known or not isinstance(count, int) or count < 0:
             raise DataError(
                 "the posterior does not record the number of its adaptation sentences, or the "
                 "stored sentences are inconsistent: use a posterior from adapt",
                 parameter="posterior",
                 code="damaged",
             )
-        self._added = replace(recorded[len(recorded) - len(buckets) :], buckets=tuple(buckets))
-        self._first = count - len(self._added)
+        #: The sentences added so far, and their lists.
+        self._added: Columns = {name: c[known - len(rows) :] for name, c in columns.items()}
+        self._rows = rows
+        self._first = count - len(rows)
         prepare_jax()
         with jax.enable_x64(True):
             self._weighted = _WeightedDraws.of(draws)
-            self._base = _BaseDensity.of(draws, self._first)
+            # The density before the added sentences: a Gaussian, or the error that prevents it, and
+            # the earlier sentences that it does not represent.
+            self._kind = "Gaussian" if self._first else "exact"
+            self._prior: Prior | BpaError
+            try:
+                self._prior = _summary(draws) if self._first else Prior.recorded(draws)
+            except BpaError as error:
+                self._kind, self._prior = "Gaussian", error
+            self._earlier: tuple[Columns, list[Bucket]] = {n: c[:0] for n, c in columns.items()}, []
             if self._options.adaptation_lists is not None:
-                sentences = self._adaptation_sentences(self._options.adaptation_lists)
-                self._base = _BaseDensity("exact", Prior.recorded(draws), sentences)
+                self._earlier = self._adaptation_sentences(self._options.adaptation_lists)
+                self._kind, self._prior = "exact", Prior.recorded(draws)
 
     @property
     def steps(self) -> tuple[Step, ...]:
@@ -280,18 +287,18 @@ class Sequential:
             UsageError: if the metric is not that of the posterior.
         """
         with tracing(), reporter(progress, "update") as report, jax.enable_x64(True):
-            observed = self._recipe.observe(nbest, oracle, progress=report, **self._search)
+            columns, rows = self._observe(nbest, oracle, progress=report)
             weighted = self._weighted.weighted_by(
-                self._log_likelihoods(observed, self._weighted.draws)
+                self._log_likelihoods(columns, rows, self._weighted.draws)
             )
             _, k_hat, size = weighted.smoothed()
-            added, kind = self._added + observed, ""
+            added, all_rows, kind = _joined(self._added, columns), [*self._rows, *rows], ""
             if k_hat > POOR_PARETO_K or size < max(
                 _MIN_SHARE * len(weighted.log_ratio), _MIN_DRAWS
             ):
-                weighted, kind = self._new_draws(added, report), self._base.kind
-        self._weighted, self._added = weighted, added
-        self._steps.append(Step(len(observed), k_hat, size, kind))
+                weighted, kind = self._new_draws(added, all_rows, report), self._kind
+        self._weighted, self._added, self._rows = weighted, added, all_rows
+        self._steps.append(Step(len(rows), k_hat, size, kind))
         return self._steps[-1]
 
     def draws(self) -> Draws:
@@ -303,12 +310,13 @@ class Sequential:
         """
         draws = self._weighted.draws
         since = sum(part.shape[1] for part in self._weighted.added)
-        sentences = _recorded_sentences(draws) + self._added[len(self._added) - since :]
+        latest = {name: c[len(self._rows) - since :] for name, c in self._added.items()}
+        columns = _joined(_recorded_columns(draws), latest)
         constants = {n: v for n, v in draws.constants.items() if n not in OF_OBSERVATIONS}
-        constants |= sentences.constants()
-        if self._base.kind == "Gaussian" and isinstance(self._base.prior, Prior):
-            constants[_MEAN], constants[_COVARIANCE] = self._base.prior[0], self._base.prior[2]
-        attrs = {**draws.attrs, _COUNT: self._first + len(self._added)}
+        constants |= _constants(columns)
+        if self._kind == "Gaussian" and isinstance(self._prior, Prior):
+            constants[_MEAN], constants[_COVARIANCE] = self._prior.mean, self._prior.covariance
+        attrs = {**draws.attrs, _COUNT: self._first + len(self._rows)}
         sampler = draws.attrs.get("sampler")
         steps = [{**step._asdict(), "sampler": sampler} for step in self._steps]
         if steps:
@@ -320,18 +328,137 @@ class Sequential:
             replace(
                 draws,
                 sentence_sites=draws.sentence_sites or (_SITE,),
-                observed={**draws.observed, _SITE: sentences.index},
-                sentence_ids=sentences.ids,
-                constants=constants | bucket_arrays(self._added.buckets),
+                observed={**draws.observed, _SITE: columns["index"]},
+                sentence_ids=columns["ids"],
+                constants=constants | stored_rows(self._rows),
                 attrs=attrs,
             )
         )
 
-    def _log_likelihoods(self, sentences: ObservedSentences, draws: Draws) -> np.ndarray:
+    def _observe(
+        self,
+        nbest: NBest,
+        oracle: Oracles | None = None,
+        *,
+        training: bool = False,
+        progress: bool | Reporter = False,
+    ) -> tuple[Columns, list[Bucket]]:
+        """Observe some sentences in the way that the posterior records; see `add`.
+
+        Args:
+            nbest: their lists.
+            oracle: precomputed oracles, or None.
+            training: whether the posterior was adapted to these sentences.
+            progress: of the search for oracles.
+        """
+        with inherited_progress(progress):
+            lists = self._prepared(nbest, training)
+        recorded, likelihood = self._posterior, self._likelihood
+        if likelihood.observes == "preferences":
+            ties = likelihood.settings().get("nu") is not None or LOG_NU in recorded.sites
+            sentences = preference_sentences(lists, likelihood, ties=ties, raters=self._raters)
+        else:
+            if has_preferences(lists):
+                log_info(
+                    f"{lists.origin}: preferences not used: the posterior is updated with gains"
+                )
+            needed = likelihood.observes == "gains" or oracle is None
+            metric = self._metric(lists) if needed else None
+            if metric is not None and oracle is None:
+                lists = judged_lists(lists, metric)[0]
+            sentences = score_sentences(
+                likelihood,
+                lists,
+                self._match,
+                metric,
+                oracle,
+                ties=str(recorded.attrs.get("oracle_ties", "canonical")),
+                canonical=self._canonical,
+                jobs=self._options.jobs,
+                cache=self._options.cache,
+                progress=progress,
+            )
+        best, choices = sentences.oracles, sentences.choices
+        columns = {
+            "index": best.index,
+            "score": best.score,
+            "ids": sentences.nbest.sentence_ids,
+            "weight": np.ones(len(best.index)) if choices is None else choices.weight,
+            "rater": np.zeros(len(best.index), np.int64) if choices is None else choices.rater,
+        }
+        rows = list_rows(
+            sentences.nbest, self._match, best.index, gains=sentences.gains, share=best.share
+        )
+        return columns, [rows(sentence) for sentence in range(len(sentences.nbest))]
+
+    @property
+    def _raters(self) -> tuple[str, ...]:
+        """The names of the raters who have own slip rates in the posterior."""
+        return self._posterior.coords.get(RATER, ())
+
+    @property
+    def _canonical(self) -> bool:
+        """Whether there were canonical weights, whose scores break ties."""
+        return "canonical_weights" not in self._posterior.attrs
+
+    def _prepared(self, lists: NBest, training: bool) -> NBest:
+        """Return the lists with the columns of the posterior, in its order."""
+        what = "sentences are n-best lists (NBest): read a file with read_nbest"
+        require(lists, NBest, what, "nbest")
+        if not len(lists):
+            problem = "there is no sentence to add: the lists are empty"
+            raise UsageError(problem, parameter="nbest", code="no-data")
+        prepare, names = self._preparation, self._match.names
+        nbest = prepare.for_training(lists).nbest if training else prepare(lists)
+        missing = [name for name in names if name not in nbest.feature_names]
+        if missing:
+            raise DataError(
+                f"no feature {', '.join(missing)}, which the posterior has weights for: give lists "
+                "with the features that the weights were adapted with",
+                nbest.origin,
+                code="missing-feature",
+            )
+        columns = [nbest.feature_names.index(name) for name in names]
+        return replace(nbest, features=nbest.features[:, columns], feature_names=names)
+
+    def _metric(self, nbest: NBest) -> Metric:
+        """Return the metric after checking that the posterior's oracles were found by it."""
+        attrs, metric = self._posterior.attrs, self._options.metric or self._preparation.gain
+        name: Any = attrs.get("oracle_metric")
+        if metric is None and name in METRICS:
+            metric = METRICS.resolve(name)
+        if metric is None:
+            raise UsageError(
+                "the posterior was adapted to a metric that has no name: give the same metric",
+                parameter="metric",
+                code="missing-setting",
+            )
+        metric = resolve(metric, nbest)
+        if "references" in metric.needs and nbest.references is None:
+            raise no_references(nbest.origin)
+
+        def fixed_parts(signature: str) -> set[str]:
+            # Lists of one criterion may differ in the number of references and the version.
+            parts = signature.split("|")
+            return {part for part in parts if not part.startswith(("nrefs:", "version:"))}
+
+        signature = metric.signature(nbest.references or [()] * len(nbest), sentence=True)
+        recorded = str(attrs.get("oracle_signature", ""))
+        if recorded and fixed_parts(signature) != fixed_parts(recorded):
+            raise UsageError(
+                f"the posterior was adapted to another metric, {recorded}, than "
+                f"{signature}: give the same metric",
+                parameter="metric",
+                code="mismatch",
+            )
+        return metric
+
+    def _log_likelihoods(
+        self, columns: Columns, rows: Sequence[Bucket], draws: Draws
+    ) -> np.ndarray:
         """Return the log-likelihood of each of some sentences under every draw, (n, S)."""
-        mean = self._recipe.match.free_values
-        stacked = self._stacked(sentences)
-        lists, observing = self._recipe.likelihood.prepare(stacked)
+        mean = self._match.free_values
+        lists, observing = self._likelihood.prepare(self._stacked(columns, rows))
         # Only the likelihood matters: a program needs a prior, whatever it is.
         lists, prior = jax.device_put((lists, Prior(mean, np.ones_like(mean))))
         target = Target(log_linear, observing, lists, prior, {})
@@ -339,21 +466,18 @@ class Sequential:
         result = evaluate(target, sites)[1][_SITE]
         return result.reshape(len(draws.flat), -1)
 
-    def _stacked(self, sentences: ObservedSentences) -> Lists:
+    def _stacked(self, columns: Columns, rows: Sequence[Bucket]) -> Lists:
         """Return the lists of some sentences in one table."""
-        return stack_buckets(
-            sentences.buckets,
-            len(self._recipe.match.free_values),
-            weight=sentences.weight,
-            rater=sentences.rater,
-            raters=max(len(self._recipe.raters), 1),
-        )
+        size, raters = len(self._match.free_values), max(len(self._raters), 1)
+        return stack_lists(rows, size, columns["weight"], columns["rater"], raters)
 
-    def _new_draws(self, added: ObservedSentences, report: Reporter) -> _WeightedDraws:
+    def _new_draws(
+        self, added: Columns, rows: Sequence[Bucket], report: Reporter
+    ) -> _WeightedDraws:
         """Draw from the posterior given all added sentences and the earlier ones."""
-        old, prior = self._weighted.draws, self._base.prior
+        old, prior = self._weighted.draws, self._prior
         model = str(old.attrs.get("model", log_linear.__name__))
-        gaussian = self._base.kind == "Gaussian"
+        gaussian = self._kind == "Gaussian"
         # A Gaussian summary is of the weights alone.
         known_sites = set(old.sites) <= ({WEIGHTS} if gaussian else _SITES)
         if model != log_linear.__name__ or not known_sites or isinstance(prior, BpaError):
@@ -364,13 +488,13 @@ class Sequential:
                 parameter="posterior",
                 code="not-supported",
             )
-        sentences = self._base.sentences + added
+        columns = _joined(self._earlier[0], added)
         target = initialise_target(
-            self._stacked(sentences),
+            self._stacked(columns, [*self._earlier[1], *rows]),
             prior,
-            self._recipe.match,
-            self._recipe.likelihood,
-            seed=self._options.seed + len(added),
+            self._match,
+            self._likelihood,
+            seed=self._options.seed + len(rows),
             progress=report,
         )
         draws = draws_of(target, self._sampler.sample(target))
@@ -386,11 +510,11 @@ class Sequential:
             replace(
                 draws,
                 prior=old.prior,
-                observed={_SITE: sentences.index},
-                sentence_ids=sentences.ids,
+                observed={_SITE: columns["index"]},
+                sentence_ids=columns["ids"],
                 fixed=old.fixed,
                 coords=old.coords,
-                constants=constants | sentences.constants(),
+                constants=constants | _constants(columns),
                 attrs={
                     **{name: value for name, value in old.attrs.items() if name not in _STALE},
                     "sampler": SAMPLERS.name_of(self._sampler),
@@ -400,15 +524,17 @@ class Sequential:
             )
         )
 
-    def _adaptation_sentences(self, lists: NBest) -> ObservedSentences:
+    def _adaptation_sentences(self, lists: NBest) -> tuple[Columns, list[Bucket]]:
         """Return the sentences that the posterior was adapted to, with their lists.
 
         Raises:
             DataError: if the lists are not those of the adaptation.
         """
-        draws, first = self._weighted.draws, self._first
+        draws, first = self._posterior, self._first
         require(lists, NBest, "the adaptation lists are n-best lists (NBest)", "adaptation_lists")
-        if (count := self._recipe.count(lists)) != first:
+        of_preferences = self._likelihood.observes == "preferences"
+        count = len(choice_sets(lists).chosen) if of_preferences else len(lists)
+        if count != first:
             raise DataError(
                 f"the lists are of {count} sentences, and the posterior was adapted to {first}: "
                 "give those, without sentences that were added since",
@@ -416,12 +542,23 @@ class Sequential:
                 parameter="adaptation_lists",
                 code="wrong-length",
             )
-        recorded = _recorded_sentences(draws)
-        if len(recorded) < first + len(self._added):
+        columns = _recorded_columns(draws)
+        if len(columns["index"]) < first + len(self._rows):
             # New draws from a Gaussian have no log-likelihoods of those sentences to compare.
-            return self._recipe.observe(lists, training=True, **self._search)
-        sentences = self._recipe.observe_again(lists, recorded[:first], **self._search)
-        computed = self._log_likelihoods(sentences, draws)
+            return self._observe(lists, training=True)
+        columns = {name: column[:first] for name, column in columns.items()}
+        if of_preferences or not self._canonical:
+            again, rows = self._observe(lists, training=True)
+            columns |= {name: again[name] for name in ("weight", "rater")}
+        else:
+            nbest, values = self._prepared(lists, training=True), None
+            if self._likelihood.observes == "gains":
+                metric = self._metric(nbest)
+                nbest = judged_lists(nbest, metric)[0]
+                values = gains(nbest, metric, jobs=self._options.jobs, cache=self._options.cache)
+            rows_of = list_rows(nbest, self._match, columns["index"], gains=values)
+            rows = [rows_of(sentence) for sentence in range(len(nbest))]
+        computed = self._log_likelihoods(columns, rows, draws)
         stored = np.asarray(draws.pointwise).reshape(len(draws.flat), -1)[:, :first]
         if not np.allclose(computed, stored, rtol=1e-3, atol=1e-2):
             raise DataError(
@@ -432,7 +569,7 @@ class Sequential:
                 parameter="adaptation_lists",
                 code="mismatch",
             )
-        return sentences
+        return columns, rows
 
 
 @with_options(UpdateOptions)
@@ -486,20 +623,82 @@ def update(posterior: Posterior, nbest: NBest, options: UpdateOptions) -> Infere
     return to_arviz(checked(sequential.draws())[0])
 
 
-def _recorded_sentences(draws: Draws) -> ObservedSentences:
-    """Return the sentences whose log-likelihoods a posterior has, without their lists."""
+def _summary(draws: Draws) -> Prior:
+    """Return the Gaussian that represents the sentences that a posterior was adapted to."""
+    mean, covariance = (draws.constants.get(name) for name in (_MEAN, _COVARIANCE))
+    if mean is None or covariance is None:
+        return Prior.of(draws)
+    by_name = zip(draws.features, np.ravel(mean).tolist(), strict=False)
+    return Prior.gaussian(dict(by_name), covariance)
+
+
+def _recorded_columns(draws: Draws) -> Columns:
+    """Return the sentences whose log-likelihoods a posterior has."""
     count = 0 if draws.pointwise is None else draws.pointwise.shape[-1]
     ids = np.arange(count) if draws.sentence_ids is None else np.asarray(draws.sentence_ids)
-    index = np.asarray(draws.observed.get(_SITE, np.zeros(count))).astype(np.int64)
-    score = np.asarray(draws.constants.get(SCORE, np.full(count, np.nan)))
-    weight = np.asarray(draws.constants.get(WEIGHT, np.ones(count)), np.float64)
-    rater = np.asarray(draws.constants.get(RATER_NUMBER, np.zeros(count)), np.int64)
-    columns = (index, score, ids, weight, rater)
-    if any(len(column) != count for column in columns):
+    constants = draws.constants
+    columns = {
+        "index": np.asarray(draws.observed.get(_SITE, np.zeros(count))).astype(np.int64),
+        "score": np.asarray(constants.get(SCORE, np.full(count, np.nan))),
+        "ids": ids,
+        "weight": np.asarray(constants.get(WEIGHT, np.ones(count)), np.float64),
+        "rater": np.asarray(constants.get(RATER_NUMBER, np.zeros(count)), np.int64),
+    }
+    if any(len(column) != count for column in columns.values()):
         raise DataError(
-            f"the posterior has {len(ids)} sentences, {len(index)} oracles and {count} "
+            f"the posterior has {len(ids)} sentences, {len(columns['index'])} oracles and {count} "
             "log-likelihoods, which must be equally many: adapt again",
             parameter="posterior",
             code="damaged",
         )
-    return ObservedSentences((), *columns)
+    return columns
+
+
+def _joined(first: Columns, second: Columns) -> Columns:
+    return {name: np.concatenate([column, second[name]]) for name, column in first.items()}
+
+
+def _constants(columns: Columns) -> dict[str, npt.NDArray[Any]]:
+    """Return scores, weights and raters as a posterior stores them."""
+    scores = {SCORE: columns["score"]} if np.isfinite(columns["score"]).all() else {}
+    return scores | weight_constants(columns["weight"], columns["rater"])
+
+
+def stored_rows(rows: Sequence[Bucket]) -> dict[str, npt.NDArray[Any]]:
+    """Return the rows of lists as arrays by name, for a posterior to store; see `rows_from`."""
+    if not rows:
+        return {}
+    names = ["features", "base"]
+    names += [n for n in OPTIONAL if any(getattr(row, n) is not None for row in rows)]
+    if "share" in names:
+        rows = [row if row.share is not None else with_share(row) for row in rows]
+    stored = {n: np.concatenate([getattr(row, n) for row in rows], axis=-1) for n in names}
+    stored["size"] = np.array([len(row.base) for row in rows])
+    return {_STORED.format(name): values for name, values in stored.items()}
+
+
+def rows_from(constants: Mapping[str, Any]) -> list[Bucket]:
+    """Return the rows of lists that a posterior stores.
+
+    Raises:
+        DataError: if their arrays do not fit together.
+
+    >>> one = Bucket(np.zeros((2, 3), np.float32), np.zeros(3, np.float32), np.arange(3))
+    >>> [row.features.shape for row in rows_from(stored_rows([one, one]))]
+    [(2, 3), (2, 3)]
+    """
+    sizes = np.asarray(constants.get(_STORED.format("size"), ()), np.int64)
+    stored = {name: constants.get(_STORED.format(name)) for name in ("features", "base", *OPTIONAL)}
+    columns = {name: np.asarray(v) for name, v in stored.items() if v is not None}
+    lengths = {values.shape[-1] for values in columns.values()}
+    if len(sizes) and (lengths != {int(sizes.sum())} or sizes.min() < 1):
+        problem = "the sentences stored in the posterior are inconsistent: adapt again"
+        raise DataError(problem, parameter="posterior", code="damaged")
+    ends = np.cumsum(sizes).tolist()
+    return [
+        Bucket(
+            hypothesis=np.arange(size),
+            **{name: values[..., end - size : end] for name, values in columns.items()},
+        )
+        for end, size in zip(ends, sizes.tolist(), strict=True)
+    ]

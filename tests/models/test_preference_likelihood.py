@@ -22,15 +22,15 @@ from targets import integrated
 
 from bpa_ppl import DataError, NBest, UsageError, adapt
 from bpa_ppl.experiments.samplers import calibrate_sampler
-from bpa_ppl.models import Hierarchical, Lists, Preference, Prior, tabulate
+from bpa_ppl.models import Hierarchical, Lists, Preference, tabulate
 from bpa_ppl.models.lists import in_order
 from bpa_ppl.posterior import as_draws
 from bpa_ppl.posterior.draws import kish
 from bpa_ppl.posterior.statistics import ess
 from bpa_ppl.registry import LIKELIHOODS
-from bpa_ppl.sampling import Target, target_of
+from bpa_ppl.sampling import Target
+from bpa_ppl.sampling import log_density as density_of
 from bpa_ppl.sampling.density import evaluate, potential
-from bpa_ppl.sampling.sentences import preference_sentences
 from bpa_ppl.weights import match
 
 density = jax.jit(potential, static_argnums=0)
@@ -115,13 +115,7 @@ def reference_log_likelihood(lists: NBest, weights: Array, nu: float | None, sli
 
 def posterior_target(lists: NBest, likelihood: Preference) -> Target:
     """Return the posterior given lists with judgements."""
-    observed = preference_sentences(lists, match(CANONICAL, lists), likelihood)
-    names, values = observed.match.free_names, observed.match.free_values.tolist()
-    prior = Prior.isotropic(dict(zip(names, values, strict=True)), VARIANCE)
-    likelihood = observed.resolve_defaults(likelihood)
-    options: dict[str, Any] = {"oracle": observed.oracles.index, "gains": observed.gains}
-    options |= {"weight": observed.weight, "rater": observed.rater}
-    return target_of(observed.nbest, observed.match, prior, likelihood=likelihood, **options)
+    return density_of(lists, CANONICAL, likelihood=likelihood, prior_variance=VARIANCE)
 
 
 CASES = {

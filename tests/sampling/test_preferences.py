@@ -9,16 +9,16 @@ import numpy as np
 import pytest
 from raising import raises
 
-from bpa_ppl import BpaWarning, NBest, adapt, check, rerank, update
+from bpa_ppl import BpaWarning, NBest, adapt, check, log_density, rerank, update
 from bpa_ppl.decoding.report import report_page, texts_of
 from bpa_ppl.diagnostics import loo, posterior_page, raters_of
 from bpa_ppl.diagnostics.leave_one_out import leave_one_out
 from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.models import Hierarchical, Likelihood, Margin, Pairs, Preference, Prior, Risk
 from bpa_ppl.posterior import Draws, as_draws, read_posterior, write_posterior
-from bpa_ppl.quality import Column, agreement
+from bpa_ppl.quality import agreement
 from bpa_ppl.sampling import Sequential, evaluate, target_of
-from bpa_ppl.sampling.sentences import domain_numbers, observe_sentences, preference_sentences
+from bpa_ppl.sampling.sentences import domain_numbers, preference_sentences
 from bpa_ppl.weights import match
 
 TRUE = np.array([1.0, -0.6])
@@ -165,24 +165,17 @@ def test_the_prior_is_scaled_to_the_whole_lists(lists: NBest) -> None:
 def test_gains_and_preferences_together_are_the_sum_of_both(
     lists: NBest, likelihood: Likelihood
 ) -> None:
-    matched = match(ZERO, lists)
-    mqm = Column(column="mqm")
-    both = observe_sentences(likelihood, lists, matched, mqm, None, ties="canonical")
-    assert len(both.nbest) == SENTENCES // 2
-    alone = both._replace(preferences=None)
-    choices = preference_sentences(lists, matched, Preference())
     rng = np.random.default_rng(0)
     z = {"weights": rng.normal(size=(1, 5, 2)), "log_nu": rng.normal(size=(1, 5))}
-    results = []
-    with jax.enable_x64(True):
-        for observed, one in ((both, likelihood), (alone, likelihood), (choices, Preference())):
-            options = {"gains": observed.gains, "preferences": observed.preferences}
-            options |= {"likelihood": one, "oracle": observed.oracles.index}
-            prior = Prior.isotropic(ZERO, 1.0)
-            target = target_of(observed.nbest, matched, prior, **options)
-            used = {name: z[name] for name in target.start}
+    alone, results = lists.without("preferences", "ties"), []
+    for some, one in ((lists, likelihood), (alone, likelihood), (lists, Preference())):
+        options = {"metric": "mqm", "likelihood": one, "prior_variance": 1.0}
+        target = log_density(some, ZERO, **options)
+        used = {name: z[name] for name in target.start}
+        with jax.enable_x64(True):
             results.append(evaluate(target, used)[1])
     together, *apart = (result["oracle"] for result in results)
+    assert apart[0].shape[-1] == SENTENCES // 2
     np.testing.assert_array_equal(together, np.concatenate(apart, axis=-1))
 
 
@@ -215,8 +208,7 @@ def test_adapt_takes_gains_and_preferences_together(
 
 def test_domains_have_one_number_in_gains_and_preferences(lists: NBest) -> None:
     named = lists.with_sentence_extras(domain=["web"] * 20 + ["news"] * 10 + ["art"] * 10)
-    rated, choices = named[:20], preference_sentences(named[20:], match(ZERO, lists), Preference())
-    numbers = domain_numbers(rated, choices)
+    numbers = domain_numbers([named[:20], preference_sentences(named[20:], Preference()).nbest])
     assert numbers is not None
     assert numbers.tolist() == [2] * 20 + [1] * 40 + [0] * 40
 
