@@ -13,7 +13,7 @@ from cyclopts import Parameter
 
 import bpa_ppl as bpa
 from bpa_ppl.cli import options as shared
-from bpa_ppl.errors import NotConverged, UsageError
+from bpa_ppl.errors import UsageError
 
 TableOutput = Annotated[
     str,
@@ -30,7 +30,7 @@ TargetCounts = Annotated[str | None, Parameter(help="The same for target phrases
 Inner = Annotated[str, Parameter(name="IN")]
 Outer = Annotated[str, Parameter(name="OUT")]
 #: The defaults of `weigh`, which the published setting changes.
-_SCALE, _PRIOR_DEVIATION, _DRAWS = "log", 1.0, 1000
+_SCALE, _PRIOR_DEVIATION = "log", 1.0
 
 
 def extract(
@@ -132,10 +132,6 @@ def weigh(
     negatives: str | None = None,
     prior_deviation: float | None = None,
     published: bool = False,
-    starts: int = 0,
-    posterior: str | None = None,
-    draws: int | None = None,
-    unchecked: shared.Unchecked = False,
     out_source_counts: SourceCounts = None,
     out_target_counts: TargetCounts = None,
     seed: int = 0,
@@ -160,15 +156,12 @@ def weigh(
             likelihood, as published (default: 1).
         published: As in the paper: --scale plain, maximum likelihood, and for a phrase that only
             one table has, the share of the other is lost (Eq. 4 as printed).
-        starts: Number of additional random starts of each fit.
-        posterior: NAME: write NAME.direct.nc and NAME.inverse.nc; the table is the posterior mean.
-        draws: With --posterior: number of draws (default: 1000).
-        seed: Seed of the random starts and the draws.
+        seed: Seed of the examples of the SVM.
     """
     from dataclasses import replace
 
     from bpa_ppl.formats.streams import require_writable
-    from bpa_ppl.models.instance_weighting import FORMS, PhiPrior, variant_named, weigh
+    from bpa_ppl.models.instance_weighting import FORMS, variant_named, weigh
     from bpa_ppl.phrases.mixtures import check_tables
     from bpa_ppl.phrases.pair_features import SVM, pair_features, read_corpus, svm_feature
     from bpa_ppl.tables import text_table
@@ -179,8 +172,6 @@ def weigh(
         "scale": (scale, variant.weighted and not published),
         "negatives": (negatives, has_svm),
         "prior_deviation": (prior_deviation, variant.weighted and not published),
-        "posterior": (posterior, variant.weighted and not published and prior_deviation != 0),
-        "draws": (draws, posterior is not None),
     }
     for name, (value, used) in options.items():
         if value is not None and not used:
@@ -191,13 +182,8 @@ def weigh(
             f"a standard deviation is a finite number ≥ 0, not {deviation:g}",
             parameter="prior_deviation",
         )
-    for name, count, least in (("starts", starts, 0), ("draws", draws, 1)):
-        if count is not None and count < least:
-            raise UsageError(f"{name} must be at least {least}, not {count}", parameter=name)
     has_prior = variant.weighted and not published and deviation > 0
-    names = {name: f"{posterior}.{name}.nc" for name in ("direct", "inverse")}
-    for path in [output, *(names.values() if posterior is not None else ())]:
-        require_writable(path)
+    require_writable(output)
     if variant.weighted:
         for name, paths in (("in_corpus", in_corpus), ("out_corpus", out_corpus)):
             if paths is None:
@@ -225,57 +211,32 @@ def weigh(
         chosen: Any = {} if negatives is None else {"negatives": negatives}
         features = svm_feature(general, domain, features, **chosen, seed=seed)
         columns = (SVM,)
-    made = weigh(
+    table, fits = weigh(
         domain,
         general,
         judge,
         features,
         columns,
         variant,
-        prior=PhiPrior(weight_deviation=deviation) if has_prior else None,
-        starts=starts,
-        draws=0 if posterior is None else _DRAWS if draws is None else draws,
-        seed=seed,
+        prior_deviation=deviation if has_prior else None,
     )
-    for name, fitted in made.fits.items():
+    for name, fitted in fits.items():
         shared.echo_status(fitted.describe("p(t|s)" if name == "direct" else "p(s|t)"), quiet)
-    first = next(iter(made.fits.values()))
-    weights = {name: fitted.phi.weights for name, fitted in made.fits.items()}
-    for name, drawn in made.posteriors.items():
-        sample = bpa.as_draws(drawn)
-        weights[name], weights[f"{name} sd"] = sample.mean, sample.deviation
+    weights = [fitted.phi.weights for fitted in fits.values()]
     rows = [
-        [feature, *(f"{values[n]:.2f}" for values in weights.values())]
-        for n, feature in enumerate(first.names)
+        [feature, *(f"{value:.2f}" for value in values)]
+        for feature, *values in zip(fits["direct"].names, *weights, strict=True)
     ]
     if rows:
-        table = text_table(rows, ("weight", *weights), align="l" + "r" * len(weights))
-        shared.echo_status(table, quiet)
-    for name, drawn in made.posteriors.items():
-        bpa.write_posterior(drawn, names[name])
-    failed = (
-        [] if unchecked else [n for n, drawn in made.posteriors.items() if not bpa.check(drawn)]
-    )
-    if failed:
-        raise NotConverged(
-            f"the draws of {' and '.join(failed)} fail their check, and no table is written: give "
-            "more --draws, or --unchecked; `bpa check` shows what failed"
-        )
-    bpa.phrases.write_table(made.table, output)
-    shared.echo_status(f"{len(made.table):,} phrase pairs", quiet)
+        shared.echo_status(text_table(rows, ("weight", *fits), align="lrr"), quiet)
+    bpa.phrases.write_table(table, output)
+    shared.echo_status(f"{len(table):,} phrase pairs", quiet)
 
 
 def _ignored(name: str, form: str) -> str:
     """Return the message for an option of `weigh` that has no effect."""
     if name == "negatives":
         return f"--form {form} has no SVM, so there are no negative examples: use --form svm"
-    if name == "draws":
-        return "draws are of a posterior: give --posterior, too"
-    if name == "posterior":
-        return (
-            "a posterior needs weighted features with a prior: no --form plain, --published or "
-            "--prior-deviation 0"
-        )
     return f"--form {form} or --published sets this: leave one of the two out"
 
 
@@ -291,7 +252,6 @@ def subdomains(
     side: str = "target",
     iterations: int | None = None,
     setting: shared.Settings = None,
-    resume: Annotated[bool, shared.SWITCH] = True,
     jobs: int = 1,
     backend: shared.Backend = "local",
     scheduler: shared.Scheduler = None,
@@ -309,10 +269,8 @@ def subdomains(
         induction: em, or lda (topics of the sentences).
         side: With --induction lda: source, target, or both.
         iterations: Iterations of the full model, after one of language models alone (default: 3).
-        setting: Setting, as NAME=VALUE: order, prior, folds, smoothing, start of em; method, alpha,
-            beta, passes, anneal of lda.
-        resume: Resume from OUTPUT.state, which an unfinished run of the same data and settings
-            leaves.
+        setting: Setting, as NAME=VALUE: order, prior, folds, smoothing, start of em; alpha, beta,
+            passes, starts of lda.
         jobs: Number of threads; -1 uses every core.
         seed: Seed of the start.
     """
@@ -331,9 +289,6 @@ def subdomains(
     if output == STANDARD:
         raise UsageError("subdomains are written to a file: name one", parameter="output")
     require_writable(output)
-    state = Path(f"{output}.state")
-    if not resume:
-        state.unlink(missing_ok=True)
     found = induce(
         source,
         target,
@@ -342,12 +297,10 @@ def subdomains(
         jobs=jobs,
         backend=backend,
         scheduler=scheduler,
-        state=state,
         progress=not quiet,
         **settings,
     )
     found.save(output)
-    state.unlink(missing_ok=True)
     shares = ", ".join(f"{100 * share:.0f} %" for share in sorted(found.weights, reverse=True))
     shared.echo_status(f"{len(found):,} sentence pairs in {found.k} subdomains: {shares}", quiet)
 

@@ -3,31 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Annotated, ClassVar
+from typing import ClassVar
 
 import numpy as np
-from msgspec import Meta
 
 from bpa_ppl.arrays import Float64
-from bpa_ppl.component import NotNegative, Positive
-from bpa_ppl.errors import UsageError, one_of
+from bpa_ppl.component import Positive
+from bpa_ppl.errors import one_of
 from bpa_ppl.features.base import Features, FeatureSource, unknown_check
 from bpa_ppl.nbest import NBest
 from bpa_ppl.phrases.segmentations import SEGMENTATION, numbered_pairs
 from bpa_ppl.phrases.subdomains import (
     CountedPhrases,
-    Counting,
     Subdomains,
     chebyshev,
-    hellinger,
-    kullback_leibler,
     posteriors,
     renyi_entropy,
 )
 from bpa_ppl.phrases.tables import SIDES
 
 #: The measures of a phrase pair, in the order of the columns.
-MEASURES = ("specificity", "coherence", "kullback-leibler", "hellinger", "subdomain")
+MEASURES = ("specificity", "coherence")
 _HALF = 32  # bits of the number of a target phrase
 
 
@@ -44,10 +40,6 @@ class Invariance(FeatureSource, frozen=True):
       weight rewards invariance.
     * `coherence`: the Chebyshev distance between P(z | source phrase) and P(z | target phrase),
       lower if they are more alike: `.coherence`. A negative weight rewards coherence.
-    * `kullback-leibler` and `hellinger`: other such distances; in `.kullback-leibler.source`,
-      Σ p log(p/q), p is that of the source phrase.
-    * `subdomain`: P(z | source phrase), P(z | target phrase) and their absolute difference for a
-      single z: `.z3.source`, `.z3.target`, `.z3.difference`.
 
     An unknown word, which the decoder copies, has P(z) on both sides; it is in all hypotheses of a
     list alike.
@@ -56,15 +48,10 @@ class Invariance(FeatureSource, frozen=True):
         subdomains: a Parquet file that `bpa subdomains` has written.
         features: the measures.
         alpha: the order of the entropy; 1 is Shannon's.
-        count: what is counted in each subdomain: the `sentences` that contain a phrase, as
-            published, or its `occurrences`.
-        smoothing: the count that P(z) is equivalent to; 0 as published. `kullback-leibler` needs
-            more, because it is infinite where only one phrase of a pair is never in a subdomain.
-        z: the single subdomain, counted from 0.
         name: the start of the names of the columns.
 
     Raises:
-        UsageError: if there is no such measure, or one lacks what it needs.
+        UsageError: if there is no such measure.
 
     >>> from bpa_ppl import NBest, add_features
     >>> from bpa_ppl.phrases import NumberedText
@@ -84,21 +71,12 @@ class Invariance(FeatureSource, frozen=True):
     subdomains: str
     features: tuple[str, ...] | str = ("specificity", "coherence")
     alpha: Positive = 2.0
-    count: Counting = "sentences"
-    smoothing: NotNegative = 0.0
-    z: Annotated[int, Meta(ge=0)] | None = None
     name: str = "invariance"
 
     def __post_init__(self) -> None:
         super().__post_init__()
         for measure in self.measures:
             one_of(measure, MEASURES, f"measure of {self.name}", "features")
-        if "kullback-leibler" in self.measures and not self.smoothing:
-            problem = f"{self.name}: kullback-leibler is infinite for some phrases"
-            raise UsageError(f"{problem}: give smoothing=1, for example", parameter="smoothing")
-        if ("subdomain" in self.measures) != (self.z is not None):
-            problem = f"{self.name}: the measure subdomain needs z, and only it"
-            raise UsageError(f"{problem}, as in features=subdomain,z=3", parameter="z")
 
     @property
     def measures(self) -> tuple[str, ...]:
@@ -113,13 +91,9 @@ class Invariance(FeatureSource, frozen=True):
         Raises:
             DataError: if the subdomains cannot be read; on use, if a segmentation is malformed,
                 outside of its sentence, or not of the whole hypothesis.
-            UsageError: if there is no subdomain z.
         """
         subdomains = Subdomains.load(self.subdomains)
-        if self.z is not None and self.z >= subdomains.k:
-            problem = f"{self.subdomains} has the subdomains 0 to {subdomains.k - 1}, not {self.z}"
-            raise UsageError(problem, parameter="z")
-        sides = [CountedPhrases(subdomains, side, self.count) for side in SIDES]
+        sides = [CountedPhrases(subdomains, side) for side in SIDES]
         check = unknown_check("phrase pairs of the hypotheses", f"the corpus of {self.subdomains}")
 
         def compute(nbest: NBest) -> Features:
@@ -129,7 +103,7 @@ class Invariance(FeatureSource, frozen=True):
             counts = sides[0].counts(pairs >> _HALF), sides[1].counts(pairs & (1 << _HALF) - 1)
             unseen = ((counts[0] == 0).all(1) | (counts[1] == 0).all(1))[rows]
             check(nbest, unseen.sum(), len(unseen))
-            source, target = (posteriors(c, subdomains.weights, self.smoothing) for c in counts)
+            source, target = (posteriors(c, subdomains.weights) for c in counts)
             # Each hypothesis is summed separately: its sums do not depend on those before it.
             return {
                 f"{self.name}.{column}": np.bincount(owner, values[rows], len(nbest.features))
@@ -141,19 +115,9 @@ class Invariance(FeatureSource, frozen=True):
     def _measured(self, source: Float64, target: Float64) -> dict[str, Float64]:
         """Return (pairs,) values by column, from (pairs, K) P(z | phrase) of both sides."""
         columns: dict[str, Float64] = {}
-        for measure in sorted(set(self.measures), key=MEASURES.index):
-            if measure == "coherence":
-                columns[measure] = chebyshev(source, target)
-            elif measure == "hellinger":
-                columns[measure] = hellinger(source, target)
-            elif measure == "specificity":
-                columns[f"{measure}.source"] = renyi_entropy(source, self.alpha)
-                columns[f"{measure}.target"] = renyi_entropy(target, self.alpha)
-            elif measure == "kullback-leibler":
-                columns[f"{measure}.source"] = kullback_leibler(source, target)
-                columns[f"{measure}.target"] = kullback_leibler(target, source)
-            else:
-                p, q = source[:, self.z], target[:, self.z]
-                columns[f"z{self.z}.source"], columns[f"z{self.z}.target"] = p, q
-                columns[f"z{self.z}.difference"] = np.abs(p - q)
+        if "specificity" in self.measures:
+            columns["specificity.source"] = renyi_entropy(source, self.alpha)
+            columns["specificity.target"] = renyi_entropy(target, self.alpha)
+        if "coherence" in self.measures:
+            columns["coherence"] = chebyshev(source, target)
         return columns

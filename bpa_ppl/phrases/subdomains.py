@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -31,9 +31,6 @@ from bpa_ppl.text.words import Ragged, Vocabulary, sentences_of
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
-
-#: What is counted of a phrase: the sentences that contain it, or its occurrences.
-Counting = Literal["sentences", "occurrences"]
 
 _METADATA = b"bpa_subdomains"
 _HARD, _SOFT = "subdomain", "posteriors"
@@ -271,7 +268,7 @@ def _numbered(lines: pa.ChunkedArray) -> NumberedText:
 
 
 class CountedPhrases:
-    """Counts of the phrases of one side of a corpus in each of its subdomains.
+    """Counts of the sentences with the phrases of one side of a corpus in each of its subdomains.
 
     Phrases are numbered on first use, and counted in one pass over the text. Counts are kept, 8 K
     bytes a phrase.
@@ -279,8 +276,6 @@ class CountedPhrases:
     Args:
         subdomains: with the text.
         side: the language of the phrases.
-        count: the `sentences` that contain a phrase, as published, or its `occurrences`, which
-            may be several in a sentence.
 
     Attributes:
         tree: numbers the phrases.
@@ -290,18 +285,14 @@ class CountedPhrases:
     >>> phrases = CountedPhrases(subdomains, "target")
     >>> phrases.counts(phrases.numbers(["a", "a b", "c"])).tolist()
     [[1.0, 1.0], [1.0, 0.0], [0.0, 0.0]]
-    >>> phrases = CountedPhrases(subdomains, "target", "occurrences")
-    >>> phrases.counts(phrases.numbers(["a"])).tolist()
-    [[2.0, 1.0]]
     """
 
-    def __init__(self, subdomains: Subdomains, side: Side, count: Counting = "sentences"):
+    def __init__(self, subdomains: Subdomains, side: Side):
         from bpa_ppl.phrases.tree import PhraseTree  # compiled
 
         self._text, self._assignment = subdomains.text(side), subdomains.assignment
         self.tree = PhraseTree()
         self._counted = np.zeros((1, subdomains.k))
-        self._once = count == "sentences"
 
     def numbers(self, phrases: Iterable[str]) -> Int32:
         """Return (phrases,) int32, the numbers of phrases, words separated by spaces."""
@@ -313,8 +304,7 @@ class CountedPhrases:
     def counts(self, numbers: npt.NDArray[Any]) -> Float64:
         """Return (n, K) float64, the expected counts of phrases in each subdomain.
 
-        They are Σ P(z | e, f) c(phrase; sentence) over the sentence pairs of the corpus, where c is
-        1 or 0, or the number of occurrences.
+        They are Σ P(z | e, f) over the sentence pairs of the corpus that contain the phrase.
 
         Args:
             numbers: (n,) from `numbers`, or of the tree.
@@ -323,29 +313,26 @@ class CountedPhrases:
             # The number in the tree of each word of the text; −1 if it is in no phrase.
             word_numbers = self.tree.known_words(word.encode() for word in self._text.words)[0]
             text = word_numbers[self._text.numbers], self._text.starts
-            self._counted = self.tree.count(text, self._assignment, self._counted, self._once)
+            self._counted = self.tree.count(text, self._assignment, self._counted)
         return np.asarray(self._counted[numbers])
 
 
-def posteriors(counts: Float64, weights: Float64, smoothing: float = 0.0) -> Float64:
+def posteriors(counts: Float64, weights: Float64) -> Float64:
     """Return (phrases, K) float64, P(z | phrase), from the counts of phrases in each subdomain.
 
-    P(z | phrase) = (c(phrase, z) + β P(z)) / (c(phrase) + β). Without smoothing (β = 0, as
-    published) these are relative frequencies. A phrase that is not in the corpus gets P(z), as
-    with any β.
+    They are relative frequencies, P(z | phrase) = c(phrase, z) / c(phrase). A phrase that is not in
+    the corpus gets P(z).
 
     Args:
         counts: (phrases, K) from `CountedPhrases`.
         weights: (K,) P(z).
-        smoothing: β, the count that P(z) is equivalent to.
 
     >>> posteriors(np.array([[3.0, 1.0], [0.0, 0.0]]), np.array([0.4, 0.6])).tolist()
     [[0.75, 0.25], [0.4, 0.6]]
     """
     total = counts.sum(axis=1, keepdims=True)
     unknown = total == 0
-    smoothed = counts + smoothing * weights
-    return np.where(unknown, weights, smoothed / np.where(unknown, 1.0, total + smoothing))
+    return np.where(unknown, weights, counts / np.where(unknown, 1.0, total))
 
 
 def renyi_entropy(probabilities: Float64, order: float = 2.0) -> Float64:
@@ -376,24 +363,3 @@ def chebyshev(first: Float64, second: Float64) -> Float64:
     [0.25]
     """
     return np.asarray(np.abs(first - second).max(axis=1))
-
-
-def hellinger(first: Float64, second: Float64) -> Float64:
-    """Return (n,) Hellinger distances, √(½ Σ (√p − √q)²), from 0 to 1.
-
-    >>> hellinger(np.array([[1.0, 0.0]]), np.array([[0.0, 1.0]])).tolist()
-    [1.0]
-    """
-    return np.asarray(np.sqrt(((np.sqrt(first) - np.sqrt(second)) ** 2).sum(axis=1) / 2))
-
-
-def kullback_leibler(first: Float64, second: Float64) -> Float64:
-    """Return (n,) Σ p log(p / q), in nats; infinite if q is 0 and p is not.
-
-    >>> kullback_leibler(np.array([[1.0, 0.0]]), np.array([[0.5, 0.5]])).round(4).tolist()
-    [0.6931]
-    """
-    inside = first > 0
-    with np.errstate(divide="ignore"):
-        ratio = np.where(inside, first, 1.0) / np.where(inside, second, 1.0)
-        return np.asarray(np.maximum((first * np.log(ratio)).sum(axis=1), 0.0))

@@ -90,22 +90,20 @@ class PhraseTree:
         sentences: Ragged,
         assignment: npt.NDArray[Any],
         counted: Float64,
-        once: bool = False,
     ) -> Float64:
-        """Return (nodes, K) the counts of each phrase of the tree in each group of sentences.
+        """Return (nodes, K) how many sentences of each group have each phrase of the tree.
 
         Args:
             sentences: words numbered as in the tree, −1 for one that is in no phrase.
             assignment: (sentences,) int16, the group of each, or (sentences, K) float32, its share
                 in each group.
             counted: (n, K), the counts of the first n nodes, which are copied.
-            once: count a phrase at most once per sentence.
         """
         counts = np.vstack([counted, np.zeros((self._size - len(counted), counted.shape[1]))])
         groups = assignment if assignment.ndim == 1 else np.zeros(0, np.int16)
         shares = assignment if assignment.ndim == 2 else np.zeros((0, 0), np.float32)
         tree = self._keys, self._slots
-        _count_phrases(sentences, groups, shares, tree, counts, max(len(counted), 1), once)
+        _count_phrases(sentences, groups, shares, tree, counts, max(len(counted), 1))
         return counts
 
     def texts(self, numbers: Int64) -> tuple[pa.Array, Int32]:
@@ -190,11 +188,10 @@ def _count_phrases(
     tree: tuple[Int64, Int32],
     counts: Float64,
     first: int,
-    once: bool,
 ) -> None:
     """Add to (nodes, K) counts those of the nodes from the first one on: `PhraseTree.count`."""
     keys, slots = tree
-    latest = np.full(len(counts) if once else 0, -1, np.int32)  # the last sentence of each node
+    latest = np.full(len(counts), -1, np.int32)  # the last sentence of each node
     grouped = len(groups) > 0
     for s in range(len(sentences[1]) - 1):
         end = sentences[1][s + 1]
@@ -207,10 +204,9 @@ def _count_phrases(
                 node = int(slots[find_slot(slots, keys, (node << 32) | word)])
                 if node == FREE:
                     break
-                if node < first or (once and latest[node] == s):
+                if node < first or latest[node] == s:
                     continue
-                if once:
-                    latest[node] = s
+                latest[node] = s
                 if grouped:
                     counts[node, groups[s]] += 1
                 else:

@@ -8,22 +8,19 @@ from bpa_ppl.models.instance_weighting.fitting import Fitted, fit
 from bpa_ppl.models.instance_weighting.mixture import (
     FORMS,
     Phi,
-    PhiPrior,
     Problem,
     Variant,
     problem_of,
     variant_named,
 )
-from bpa_ppl.models.instance_weighting.tables import WeightedTable, weigh
+from bpa_ppl.models.instance_weighting.tables import weigh
 
 __all__ = [
     "FORMS",
     "Fitted",
     "Phi",
-    "PhiPrior",
     "Problem",
     "Variant",
-    "WeightedTable",
     "fit",
     "problem_of",
     "variant_named",

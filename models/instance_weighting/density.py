@@ -15,11 +15,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from bpa_ppl.caching import prepare_jax
-from bpa_ppl.models.instance_weighting.mixture import Phi, PhiPrior, Problem, Variant
+from bpa_ppl.models.instance_weighting.mixture import Phi, Problem, Variant
 
 #: λ·f beyond which a factor is constant: e^±300 is still far inside the range of a float.
 _BOUND = 300.0
 _LEAST = 1e-300
+_SCALE_DEVIATION = 2.0  # of log β and log γ under the prior
 
 
 @contextmanager
@@ -74,7 +75,7 @@ def log_likelihoods(problem: Problem, variant: Variant, phi: Phi) -> jax.Array:
 
 @partial(jax.jit, static_argnums=(1, 2))
 def log_densities(
-    problem: Problem, variant: Variant, prior: PhiPrior | None, z: Any
+    problem: Problem, variant: Variant, deviation: float | None, z: Any
 ) -> tuple[jax.Array, jax.Array]:
     """Return the log posterior density of z, up to a constant, and log p(dev | φ) in it.
 
@@ -83,17 +84,17 @@ def log_densities(
     Args:
         problem: from `Variant.apply`, without the names of features.
         variant: the form of the mixture.
-        prior: of φ; without one the density is the likelihood.
+        deviation: of the normal prior of each weight λ, with mean 0; α is then uniform, and
+            log β and log γ are normal with a deviation of 2. None is the likelihood alone.
         z: (d,).
     """
     total = likelihood = log_likelihoods(problem, variant, constrained(variant, z)).sum()
-    if prior is not None:
+    if deviation is not None:
         linear, free = variant.mixture == "linear", 1 + variant.smoothed
-        scales, weights = z[int(linear) : free] / prior.scale_deviation, z[free:]
-        total -= 0.5 * ((scales**2).sum() + (weights**2).sum() / prior.weight_deviation**2)
+        scales, weights = z[int(linear) : free] / _SCALE_DEVIATION, z[free:]
+        total -= 0.5 * ((scales**2).sum() + (weights**2).sum() / deviation**2)
         if linear:
-            a, b = prior.alpha
-            total += a * jax.nn.log_sigmoid(z[0]) + b * jax.nn.log_sigmoid(-z[0])
+            total += jax.nn.log_sigmoid(z[0]) + jax.nn.log_sigmoid(-z[0])
     return total, likelihood
 
 
@@ -101,30 +102,6 @@ def log_densities(
 value_and_gradient = jax.jit(
     jax.value_and_grad(log_densities, argnums=3, has_aux=True), static_argnums=(1, 2)
 )
-
-
-@partial(jax.jit, static_argnums=(1, 2))
-def hessian(problem: Problem, variant: Variant, prior: PhiPrior | None, z: Any) -> jax.Array:
-    """Return the Hessian of the log density, (d, d), one row after the other to save memory."""
-    gradient = jax.grad(partial(log_densities, problem, variant, prior), has_aux=True)
-    along = partial(jax.jvp, lambda z: gradient(z)[0], (z,))
-    rows: jax.Array = jax.lax.map(lambda row: along((row,))[1], jnp.eye(len(z)))
-    return rows
-
-
-@partial(jax.jit, static_argnums=(1, 2))
-def evaluate(
-    problem: Problem, variant: Variant, prior: PhiPrior, z: Any
-) -> tuple[Phi, jax.Array, jax.Array]:
-    """Return φ, the log density (n,) and the log-likelihoods (n, D) of values z, (n, d)."""
-
-    def of_one(row: jax.Array) -> tuple[Phi, jax.Array, jax.Array]:
-        phi = constrained(variant, row)
-        terms = log_likelihoods(problem, variant, phi)
-        return phi, log_densities(problem, variant, prior, row)[0], terms
-
-    result: tuple[Phi, jax.Array, jax.Array] = jax.lax.map(of_one, z)
-    return result
 
 
 def constrained(variant: Variant, z: Any) -> Phi:

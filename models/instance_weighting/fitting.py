@@ -9,14 +9,14 @@ import numpy as np
 from scipy.optimize import OptimizeResult, minimize
 
 from bpa_ppl.arrays import Float64
-from bpa_ppl.errors import DataError, UsageError, checked_seed
+from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.models.instance_weighting.density import (
     constrained,
     placed,
     probabilities,
     value_and_gradient,
 )
-from bpa_ppl.models.instance_weighting.mixture import Phi, PhiPrior, Problem, Variant
+from bpa_ppl.models.instance_weighting.mixture import Phi, Problem, Variant
 from bpa_ppl.notes import warn_user
 
 #: Unconstrained values beyond which the likelihood is constant in double precision.
@@ -42,7 +42,6 @@ class Fitted:
         support: the share of the dev pairs' mass that has a probability.
         iterations: of L-BFGS, from the best start.
         converged: whether L-BFGS converged.
-        starts: the number of points that the search began at.
         at_bound: those of `alpha` or `beta`, and `gamma`, that are practically 0, 1 or infinite:
             the logit or logarithm is beyond ± 12.
     """
@@ -55,7 +54,6 @@ class Fitted:
     support: float
     iterations: int
     converged: bool
-    starts: int = 1
     at_bound: tuple[str, ...] = ()
 
     def problems(self) -> tuple[str, ...]:
@@ -84,11 +82,10 @@ class Fitted:
         """
         gamma = f", gamma = {self.phi.gamma:.3g}" if self.variant.smoothed else ""
         state = "converged" if self.converged else "not converged"
-        starts = f"the best of {self.starts} starts" if self.starts > 1 else "one start"
         return (
             f"{name}: {self.variant.mixing_name} = {self.phi.mixing:.4g}{gamma}, log-likelihood "
             f"per pair {self.log_likelihood:.4f}, {self.support:.1%} of the pairs have support; "
-            f"{state} after {self.iterations} iterations from {starts}"
+            f"{state} after {self.iterations} iterations"
         )
 
     def probabilities(self, problem: Problem) -> Float64:
@@ -105,31 +102,24 @@ class Fitted:
             return np.asarray(probabilities(data, self.variant, self.phi))
 
 
-def fit(
-    problem: Problem,
-    variant: Variant,
-    *,
-    prior: PhiPrior | None = None,
-    starts: int = 0,
-    seed: int = 0,
-) -> Fitted:
+def fit(problem: Problem, variant: Variant, *, prior_deviation: float | None = None) -> Fitted:
     """Return the φ that maximises Σ p̃(x, y) log p(x | y; φ) (Eq. 7), by L-BFGS.
 
     The likelihood is not concave: the search starts with all weights 0, once with a small and once
-    with a large γ, and at some random points; only the best of these is continued.
+    with a large γ, and only the better of these is continued.
 
     Args:
         problem: IN, OUT and the dev pairs.
         variant: the form of the mixture.
-        prior: its log density is added to Σ n(x, y) log p(x | y; φ): the result is the mode of the
-            posterior of the unconstrained values. None is maximum likelihood, as published, which
-            overfits a small dev: a form with weights then warns.
-        starts: the number of additional random starts.
-        seed: of the random starts.
+        prior_deviation: the standard deviation of a normal prior of each weight, with mean 0:
+            features have the standard deviation 1. α is then uniform, and log β and log γ are
+            normal with a standard deviation of 2; the result is the mode of the posterior of the
+            unconstrained values. None is maximum likelihood, as published, which overfits a small
+            dev: a form with weights then warns.
 
     Raises:
         DataError: if none of the dev pairs is in one of the tables.
-        UsageError: if the number of starts is negative.
+        UsageError: if the deviation is not a finite number above 0.
 
     OUT has b and c as translations of s. In dev b is more frequent, so its feature has a positive
     weight:
@@ -141,14 +131,14 @@ def fit(
     >>> dev = PhraseCounts.of(["s", "s", "s"], ["a", "b", "c"], [4, 3, 1])
     >>> features = np.array([[1.0], [-1.0]], np.float32)
     >>> problem = problem_of(inside, outside, dev, features, ("like-IN",))
-    >>> fitted = fit(problem, Variant("linear", smoothed=False), prior=PhiPrior())
+    >>> fitted = fit(problem, Variant("linear", smoothed=False), prior_deviation=1.0)
     >>> fitted.converged, bool(fitted.phi.weights[0] > 0)
     (True, True)
     """
     problem = variant.apply(problem)
-    if starts < 0:
-        message = f"the number of random starts must be at least 0, not {starts}"
-        raise UsageError(message, parameter="starts")
+    if prior_deviation is not None and not 0 < prior_deviation < np.inf:
+        message = f"a standard deviation is a finite number above 0, not {prior_deviation:g}"
+        raise UsageError(message, parameter="prior_deviation")
     mass = float(problem.weight[problem.supported].sum())
     if mass <= 0:
         message = "no phrase pair of dev is in one of the tables: check languages and tokenisation"
@@ -166,12 +156,12 @@ def fit(
     if variant.smoothed:
         points.append(first.copy())
         points[1][1] = 3.0
-    rng = np.random.default_rng(checked_seed(seed))
-    points += [first + rng.normal(size=len(first)) for _ in range(starts)]
     with placed(problem) as data:
 
         def minus(z: Float64) -> tuple[float, Float64]:
-            (value, _), gradient = jax.device_get(value_and_gradient(data, variant, prior, z))
+            (value, _), gradient = jax.device_get(
+                value_and_gradient(data, variant, prior_deviation, z)
+            )
             return -value / mass, -gradient / mass
 
         # A few steps show which start is best; only that one is continued to the end.
@@ -181,7 +171,7 @@ def fit(
         if not best.success:
             best = optimise(best.x, _ITERATIONS)
             steps += int(best.nit)
-        log_likelihood = float(value_and_gradient(data, variant, prior, best.x)[0][1]) / mass
+        (_, log_likelihood), _ = value_and_gradient(data, variant, prior_deviation, best.x)
         phi = jax.device_get(constrained(variant, best.x))
     scales = (variant.mixing_name, *["gamma"] * variant.smoothed)
     fitted = Fitted(
@@ -189,19 +179,20 @@ def fit(
         names=problem.names,
         phi=Phi(float(phi.mixing), float(phi.gamma), phi.weights),
         z=best.x,
-        log_likelihood=log_likelihood,
+        log_likelihood=float(log_likelihood) / mass,
         support=problem.support,
         iterations=steps,
         converged=bool(best.success),
-        starts=len(points),
         at_bound=tuple(n for n, z in zip(scales, best.x, strict=False) if abs(z) > _EXTREME),
     )
-    if variant.weighted and prior is None:
+    if variant.weighted and prior_deviation is None:
         warn_user(
             "the weights of features are fitted without a prior, as published, which overfits a "
-            "small development set: a prior (PhiPrior(), --prior-deviation 1) is safer"
+            "small development set: a prior (--prior-deviation 1) is safer"
         )
     if problems := fitted.problems():
-        remedy = "a prior" if variant.weighted and prior is None else "more development text"
+        remedy = (
+            "a prior" if variant.weighted and prior_deviation is None else "more development text"
+        )
         warn_user(f"the fit is doubtful: {', and '.join(problems)}; {remedy} helps")
     return fitted

@@ -1,4 +1,4 @@
-"""The weighted mixture of two phrase tables: its data, forms, parameters and prior.
+"""The weighted mixture of two phrase tables: its data, forms and parameters.
 
 After Foster et al. (2010), Eq. 4 to 7. For pairs (x, y), of which x is predicted from y, and the
 OUT pairs r of y with counts c_r:
@@ -25,7 +25,7 @@ import numpy as np
 import pyarrow as pa
 
 from bpa_ppl.arrays import Float32
-from bpa_ppl.errors import DataError, UsageError, one_of
+from bpa_ppl.errors import DataError, one_of
 from bpa_ppl.phrases.pair_features import GENERAL, SIMILARITY, SVM
 from bpa_ppl.phrases.tables import PhraseCounts, PhrasePairs, Side, index_in, sums
 
@@ -251,28 +251,3 @@ class Phi(NamedTuple):
     mixing: Any
     gamma: Any
     weights: Any
-
-
-@dataclass(frozen=True)
-class PhiPrior:
-    """λ ~ N(0, σ²), α ~ Beta(a, b), and β, γ ~ LogNormal(0, s²), all independent.
-
-    Attributes:
-        weight_deviation: σ, a standard deviation; features have the standard deviation 1.
-        alpha: (a, b) of the beta distribution.
-        scale_deviation: s, of log β and log γ.
-
-    Raises:
-        UsageError: if a standard deviation is not a finite number above 0.
-    """
-
-    weight_deviation: float = 1.0
-    alpha: tuple[float, float] = (1.0, 1.0)
-    scale_deviation: float = 2.0
-
-    def __post_init__(self) -> None:
-        for name in ("weight_deviation", "scale_deviation"):
-            value = getattr(self, name)
-            if not 0 < value < np.inf:
-                message = f"a standard deviation is a number above 0, not {value:g}"
-                raise UsageError(message, parameter=name)

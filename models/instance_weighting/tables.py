@@ -2,34 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, NamedTuple
-
 import numpy as np
 
 from bpa_ppl.arrays import Float32
 from bpa_ppl.models.instance_weighting.fitting import Fitted, fit
-from bpa_ppl.models.instance_weighting.mixture import PhiPrior, Variant, problem_of
-from bpa_ppl.models.instance_weighting.posterior import mean_probabilities, sample
+from bpa_ppl.models.instance_weighting.mixture import Variant, problem_of
 from bpa_ppl.phrases.mixtures import DIRECTIONS, check_tables, pairs_of_both
 from bpa_ppl.phrases.tables import PhraseCounts, PhrasePairs, PhraseTable
-
-if TYPE_CHECKING:
-    from bpa_ppl.posterior.arviz_functions import InferenceData
-
-
-class WeightedTable(NamedTuple):
-    """A weighted table and the fits that it was computed from.
-
-    Attributes:
-        table: the pairs of IN and OUT, with the columns `direct`, p(t|s), and `inverse`, p(s|t).
-        fits: the fitted mixture of each column.
-        posteriors: the posterior of each column's φ, if draws were requested.
-    """
-
-    table: PhraseTable
-    fits: Mapping[str, Fitted]
-    posteriors: Mapping[str, InferenceData]
 
 
 def weigh(
@@ -40,12 +19,9 @@ def weigh(
     names: tuple[str, ...],
     variant: Variant | None = None,
     *,
-    prior: PhiPrior | None = None,
-    starts: int = 0,
-    draws: int = 0,
-    seed: int = 0,
+    prior_deviation: float | None = None,
     batch: int = 1 << 19,
-) -> WeightedTable:
+) -> tuple[PhraseTable, dict[str, Fitted]]:
     """Return the table of p(t|s) and p(s|t) under a weighted mixture, each fitted to dev.
 
     Args:
@@ -55,11 +31,12 @@ def weigh(
         features: (pairs of OUT, Q), in its order.
         names: (Q,) of the features.
         variant: the form of the mixture; None is the weighted MAP one.
-        prior: of φ; None is maximum likelihood, as published.
-        starts: the number of additional random starts of each fit.
-        draws: of the posterior; the probabilities are then means over them.
-        seed: of the random starts and the draws.
+        prior_deviation: see `fit`; None is maximum likelihood, as published.
         batch: pairs whose probabilities are computed at once; their features in OUT are copied.
+
+    Returns:
+        the pairs of IN and OUT, with the columns `direct`, p(t|s), and `inverse`, p(s|t); and the
+        fitted mixture of each column.
 
     Raises:
         DataError: if the tables and features do not fit, no pair of dev is in the tables, or
@@ -71,29 +48,22 @@ def weigh(
     >>> outside = PhraseCounts.of(["s", "s"], ["b", "c"], [2, 2])
     >>> dev = PhraseCounts.of(["s", "s", "s"], ["a", "b", "c"], [4, 3, 1])
     >>> features = np.array([[1.0], [-1.0]], np.float32)
-    >>> prior = PhiPrior()
-    >>> result = weigh(inside, outside, dev, features, ("like-IN",), prior=prior)
-    >>> result.table.targets.to_pylist(), bool(np.isclose(result.table.columns["direct"].sum(), 1))
+    >>> table, fits = weigh(inside, outside, dev, features, ("like-IN",), prior_deviation=1.0)
+    >>> table.targets.to_pylist(), bool(np.isclose(table.columns["direct"].sum(), 1))
     (['a', 'b', 'c'], True)
     """
     check_tables(inside, outside, dev)
-    variant, fitted, posteriors, columns = variant or Variant(), {}, {}, {}
+    variant, fitted, columns = variant or Variant(), {}, {}
     pairs = pairs_of_both(inside, outside)
     for name, side in DIRECTIONS.items():
         problem = problem_of(inside, outside, dev, features, names, side)
-        fitted[name] = fit(problem, variant, prior=prior, starts=starts, seed=seed)
-        if draws:
-            posteriors[name] = sample(problem, variant, prior=prior, draws=draws, seed=seed)
+        fitted[name] = fit(problem, variant, prior_deviation=prior_deviation)
         columns[name] = np.zeros(len(pairs))
         for rows in _batches(pairs.number("source" if side == "target" else "target"), batch):
             part = PhrasePairs(pairs.sources, pairs.targets, pairs.source[rows], pairs.target[rows])
             query = problem_of(inside, outside, part, features, names, side)
-            columns[name][rows] = (
-                mean_probabilities(posteriors[name], query, variant)
-                if draws
-                else fitted[name].probabilities(query)
-            )
-    return WeightedTable(PhraseTable.on(pairs, columns), fitted, posteriors)
+            columns[name][rows] = fitted[name].probabilities(query)
+    return PhraseTable.on(pairs, columns), fitted
 
 
 def _batches(condition: np.ndarray, size: int) -> list[np.ndarray]:

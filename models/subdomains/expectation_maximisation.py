@@ -160,7 +160,6 @@ def em(
     target: NumberedText,
     settings: Settings,
     parallel: Parallel,
-    history: Sequence[Iteration] = (),
     report: Reporter = lambda done, total, note: None,
 ) -> Iterator[Iteration]:
     """Yield the posteriors of the sentence pairs: at the start, then after each iteration.
@@ -173,22 +172,20 @@ def em(
         target: their translations.
         settings: of the induction.
         parallel: workers, from `parallel_workers`.
-        history: the earlier results of an interrupted run.
         report: receives the progress.
     """
-    history = list(history)
+    history: list[Iteration] = []
     last = settings.lm_iterations  # the last entry with language models only
-    tasks = _Tasks(parallel, settings, len(history), report)
-    if not history:
-        tasks.begin("start")
-        if settings.start == "random":
-            rng = np.random.default_rng(settings.seed)
-            posteriors = rng.dirichlet(np.ones(settings.k), len(source))
-        else:
-            posteriors = unigram_posteriors(source, target, settings.k, settings.seed)
-        history.append(e_step(_log(posteriors), None, settings.em))
-        yield history[-1]
-    if len(history) > last + settings.iterations:
+    tasks = _Tasks(parallel, settings, report)
+    tasks.begin("start")
+    if settings.start == "random":
+        rng = np.random.default_rng(settings.seed)
+        posteriors = rng.dirichlet(np.ones(settings.k), len(source))
+    else:
+        posteriors = unigram_posteriors(source, target, settings.k, settings.seed)
+    history.append(e_step(_log(posteriors), None, settings.em))
+    yield history[-1]
+    if not last + settings.iterations:
         return
     texts = [
         WeightedText.of(side.sentences, len(side.words), settings.order)
@@ -299,11 +296,9 @@ def _log(probabilities: Float64) -> Float64:
 class _Tasks:
     """Runs the tasks of an induction in parallel, and reports each finished one."""
 
-    def __init__(self, parallel: Parallel, settings: Settings, finished: int, report: Reporter):
-        models = len(SIDES) * settings.k
-        language = max(0, settings.lm_iterations + 1 - finished)
-        full = min(settings.iterations, settings.lm_iterations + 1 + settings.iterations - finished)
-        self._total = (finished == 0) + max(language, full > 0) * models
+    def __init__(self, parallel: Parallel, settings: Settings, report: Reporter):
+        models, full = len(SIDES) * settings.k, settings.iterations
+        self._total = 1 + (settings.lm_iterations + (full > 0)) * models
         self._total += (full > 0) * (1 + full * models)
         self._finished, self._report, self._parallel = 0, report, parallel
 

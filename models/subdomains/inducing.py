@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-import hashlib
-import zipfile
-import zlib
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any, Literal, get_args
 
 import numpy as np
 from msgspec.structs import fields
 
-from bpa_ppl import __version__
-from bpa_ppl.caching import key_of, load_arrays
 from bpa_ppl.columns import counted
 from bpa_ppl.errors import DataError, UsageError, one_of
-from bpa_ppl.formats.streams import AnyPath, atomic_path, origin_name
-from bpa_ppl.models.subdomains.expectation_maximisation import Iteration, Settings, em
+from bpa_ppl.formats.streams import AnyPath, origin_name
+from bpa_ppl.models.subdomains.expectation_maximisation import Settings, em
 from bpa_ppl.models.subdomains.topics import LDASettings, documents, lda
 from bpa_ppl.notes import warn_user
 from bpa_ppl.phrases.subdomains import NumberedText, Subdomains
@@ -42,7 +36,6 @@ def induce(
     jobs: int = 1,
     backend: str = "local",
     scheduler: str | None = None,
-    state: AnyPath | None = None,
     progress: bool | Reporter = False,
     **settings: Any,
 ) -> Subdomains:
@@ -63,11 +56,9 @@ def induce(
         jobs: threads of `em`, which do not change the result. -1 uses every core.
         backend: `local`, or `dask` for the workers of an existing cluster.
         scheduler: the address of the cluster's scheduler.
-        state: a file with the result of each iteration, from which an interrupted induction of the
-            same text and settings continues. It is not removed at the end. `lda` has none.
         progress: True for a bar, or a callback.
         settings: of `Settings`: em, iterations, order, prior, folds, start, seed, …; with `lda` of
-            `LDASettings`: method, alpha, beta, passes, ….
+            `LDASettings`: alpha, beta, passes, starts, ….
 
     Raises:
         DataError: if a file cannot be read, the sides do not have equally many sentences, or there
@@ -89,16 +80,11 @@ def induce(
         if isinstance(chosen, LDASettings):
             sides = texts if side == "both" else (texts[SIDES.index(side)],)
             shares, details = lda(documents(sides), chosen, report)
-            priors = dict(zip(("alpha", "beta"), chosen.priors, strict=True))
-            record = {"induction": "lda", "side": side, **chosen.settings(), **priors, **details}
+            record = {"induction": "lda", "side": side, **chosen.settings(), **details}
             return Subdomains(*texts, shares.astype(np.float32), shares.mean(axis=0), record)
-        saved = _State(state, texts, chosen)
-        history = saved.read()[: chosen.lm_iterations + chosen.iterations + 1]
         kind = "threads" if backend == "local" else backend  # threads share the corpus
         with parallel_workers(jobs, kind, scheduler) as parallel:
-            for iteration in em(*texts, chosen, parallel, history, report):
-                history.append(iteration)
-                saved.write(history)
+            history = list(em(*texts, chosen, parallel, report))
     last = history[-1]
     if empty := int(np.count_nonzero(last.weights == 0)):
         warn_user(f"{empty} of {chosen.k} subdomains have no sentence pair: ask for fewer")
@@ -164,59 +150,3 @@ def _check(texts: Sequence[NumberedText], sources: Sequence[Text], k: int) -> No
         if words < k:
             message = f"{counted(int(words), 'sentence')} with words, too few for {k} subdomains"
             raise DataError(message, name, code="no-data")
-
-
-class _State:
-    """A file with the results of all iterations so far, from which an induction continues.
-
-    It belongs to one corpus and its settings, except the number of iterations. A file of another
-    induction, or a damaged one, is ignored with a warning.
-
-    Args:
-        path: the file; None saves nothing.
-        texts: both sides of the corpus.
-        settings: of the induction.
-    """
-
-    def __init__(self, path: AnyPath | None, texts: Sequence[NumberedText], settings: Settings):
-        self._path = None if path is None else Path(path)
-        content = hashlib.sha256()
-        for text in texts if self._path else ():
-            content.update(text.numbers.tobytes() + text.starts.tobytes())
-            content.update("\n".join(text.words).encode())
-        options = {n: value for n, value in settings.settings().items() if n != "iterations"}
-        self._key = key_of([__version__, content.hexdigest(), sorted(options.items())])
-
-    def read(self) -> list[Iteration]:
-        """Return the saved iterations; none if there is no such file for this induction."""
-        if self._path is None or not self._path.exists():
-            return []
-        try:
-            arrays = load_arrays(self._path)
-            if str(arrays["key"]) == self._key:
-                return [self._iteration(arrays, n) for n in range(int(arrays["steps"]))]
-            reason = "belongs to other text or other settings"
-        except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error):
-            reason = "is damaged"
-        warn_user(f"{self._path} {reason}: the induction starts again")
-        return []
-
-    def write(self, history: Sequence[Iteration]) -> None:
-        """Save the iterations; the file is replaced only when it is complete.
-
-        Raises:
-            DataError: if the file cannot be written.
-        """
-        if self._path is None:
-            return
-        arrays: dict[str, Any] = {"key": self._key, "steps": len(history)}
-        for n, iteration in enumerate(history):
-            for name, value in iteration._asdict().items():
-                arrays[f"{name}{n}"] = np.zeros(0) if value is None else value
-        with atomic_path(self._path) as temporary, temporary.open("wb") as file:
-            np.savez(file, **arrays)
-
-    @staticmethod
-    def _iteration(arrays: Mapping[str, Any], n: int) -> Iteration:
-        posteriors, shares, weights, *logs = (arrays[f"{name}{n}"] for name in Iteration._fields)
-        return Iteration(posteriors, shares if shares.size else None, weights, *map(float, logs))

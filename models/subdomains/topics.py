@@ -7,9 +7,8 @@ Cuong, Sima'an and Titov (2016) compare their induction with these topics, sampl
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import numpy as np
 from msgspec import Meta
@@ -18,8 +17,7 @@ from scipy.special import gammaln
 
 from bpa_ppl.arrays import Float64, Int32
 from bpa_ppl.component import Component, Count, Positive
-from bpa_ppl.errors import UsageError, checked_seed
-from bpa_ppl.notes import warn_user
+from bpa_ppl.errors import checked_seed
 from bpa_ppl.phrases.subdomains import NumberedText
 from bpa_ppl.progress import Reporter
 from bpa_ppl.text.words import Ragged
@@ -27,60 +25,35 @@ from bpa_ppl.text.words import Ragged
 _WARM_UP = 0.5  # share of the passes of Gibbs sampling
 _FIRST_ALPHA = 1.0  # at the start of the warm-up
 _RECORDED = 5  # log densities after the warm-up
-# Of variational Bayes: stop if the perplexity per word changes by less within some passes.
-_EVALUATE_EVERY, _TOLERANCE = 5, 0.01
 
 
 class LDASettings(Component, frozen=True, kw_only=True):
-    """Settings of Latent Dirichlet Allocation.
+    """Settings of Latent Dirichlet Allocation by collapsed Gibbs sampling, as published.
 
     Attributes:
         k: K, the number of topics.
-        method: `gibbs`, as published: collapsed Gibbs sampling (Griffiths & Steyvers 2004); or
-            `variational`: batch variational Bayes, by scikit-learn.
-        alpha: α of the Dirichlet prior of the topics of a sentence. None is the published 0.01 for
-            `gibbs`, and 1/K for `variational`, whose approximation is poor for small values.
-        beta: β of the Dirichlet prior of the words of a topic; None is as for `alpha`.
-        passes: over the text. `gibbs` uses the first half as warm-up, and the mean of the other
-            half is the result; `variational` stops earlier if it has converged.
-        starts: of the warm-up of `gibbs`, which continues from the one with the highest density.
-        anneal: let α fall from 1 in the warm-up of `gibbs`. With a small α, the words of a short
-            sentence hold each other in their topic, so that thousands of passes may be needed.
+        alpha: α of the Dirichlet prior of the topics of a sentence.
+        beta: β of the Dirichlet prior of the words of a topic.
+        passes: over the text. The first half is the warm-up, and the mean of the other half is the
+            result. In the warm-up α falls from 1: with a small α, the words of a short sentence
+            hold each other in their topic, so that thousands of passes may be needed.
+        starts: of the warm-up; the one with the highest density continues.
         seed: of the starts, and of the sampler.
-
-    Raises:
-        UsageError: if a setting is invalid; scikit-learn accepts α and β up to 1.
 
     >>> LDASettings(k=4, alpha=0.1).passes
     200
     """
 
     k: Annotated[int, Meta(ge=2, le=1000)] = 12
-    method: Literal["gibbs", "variational"] = "gibbs"
-    alpha: Positive | None = None
-    beta: Positive | None = None
+    alpha: Positive = 0.01
+    beta: Positive = 0.01
     passes: Count = 200
     starts: Count = 4
-    anneal: bool = True
     seed: int = 0
 
     def __post_init__(self) -> None:
         super().__post_init__()
         checked_seed(self.seed)
-        for name in ("alpha", "beta"):
-            if self.method == "variational" and (getattr(self, name) or 0) > 1:
-                message = f"{name} must be at most 1 with method=variational: choose gibbs"
-                raise UsageError(message, parameter=name, code="invalid-setting")
-
-    @property
-    def priors(self) -> tuple[float, float]:
-        """α and β.
-
-        >>> LDASettings(k=4, method="variational", beta=0.1).priors
-        (0.25, 0.1)
-        """
-        default = 0.01 if self.method == "gibbs" else 1 / self.k
-        return self.alpha or default, self.beta or default
 
 
 def documents(texts: Sequence[NumberedText]) -> NumberedText:
@@ -128,21 +101,13 @@ def lda(
     >>> winners == winners[:2] * 20, winners[0] != winners[1]
     (True, True)
     """
-    fit = _gibbs if settings.method == "gibbs" else _variational
-    return fit(text, settings, report)
-
-
-def _gibbs(
-    text: NumberedText, settings: LDASettings, report: Reporter
-) -> tuple[Float64, dict[str, Any]]:
-    """Sample the topics, and average the shares over the passes after the warm-up."""
     warm_up = int(_WARM_UP * settings.passes)
     kept = settings.passes - warm_up
     total_passes, done = settings.starts * warm_up + kept, 0
     sampler, densities = None, []
     for start in range(settings.starts):
         candidate = GibbsSampler(text, settings, start)
-        for alpha in _warm_up_alphas(settings, warm_up):
+        for alpha in np.geomspace(max(_FIRST_ALPHA, settings.alpha), settings.alpha, warm_up):
             report(done, total_passes, "passes of LDA")
             candidate.step(alpha)
             done += 1
@@ -159,17 +124,6 @@ def _gibbs(
         if (n + 1) * _RECORDED // kept > n * _RECORDED // kept:
             trace.append(sampler.log_density())
     return total / kept, {"log_densities_of_starts": densities, "log_densities": trace}
-
-
-def _warm_up_alphas(settings: LDASettings, passes: int) -> Float64:
-    """Return (passes,) α in the passes of the warm-up.
-
-    >>> _warm_up_alphas(LDASettings(alpha=0.01), 3).tolist()
-    [1.0, 0.1, 0.01]
-    """
-    alpha = settings.priors[0]
-    first = max(_FIRST_ALPHA, alpha) if settings.anneal else alpha
-    return np.geomspace(first, alpha, passes)
 
 
 class GibbsSampler:
@@ -189,7 +143,7 @@ class GibbsSampler:
 
     def __init__(self, text: NumberedText, settings: LDASettings, start: int = 0):
         self._rng = np.random.default_rng([settings.seed, start])
-        self._text, self._priors = text.sentences, settings.priors
+        self._text, self._priors = text.sentences, (settings.alpha, settings.beta)
         k, tokens = settings.k, len(text.numbers)
         self.topics: Int32 = self._rng.integers(k, size=tokens, dtype=np.int32)
         sentences = np.repeat(np.arange(len(text)), np.diff(text.starts))
@@ -267,33 +221,3 @@ def _draw_topics(
             sentence[topic] += 1
             word[topic] += 1
             sums[topic] += 1
-
-
-def _variational(
-    text: NumberedText, settings: LDASettings, report: Reporter
-) -> tuple[Float64, dict[str, Any]]:
-    """Fit LDA by variational Bayes until it has converged."""
-    from sklearn.decomposition import LatentDirichletAllocation
-
-    report(0, 1, "variational LDA")
-    counts = text.word_counts()
-    model = LatentDirichletAllocation(
-        settings.k,
-        doc_topic_prior=settings.priors[0],
-        topic_word_prior=settings.priors[1],
-        learning_method="batch",
-        max_iter=settings.passes,
-        evaluate_every=_EVALUATE_EVERY,
-        perp_tol=_TOLERANCE,
-        random_state=settings.seed,
-    )
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # deprecations
-        shares = np.asarray(model.fit_transform(counts), np.float64)
-        bound = float(model.score(counts))
-    if model.n_iter_ >= settings.passes:
-        warn_user(f"LDA has not converged after {settings.passes} passes: set passes higher")
-    return shares / shares.sum(axis=1, keepdims=True), {
-        "lower_bound": bound,
-        "passes_until_convergence": int(model.n_iter_),
-    }

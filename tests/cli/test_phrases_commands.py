@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import re
-import signal
-import time
 from pathlib import Path
 
 import numpy as np
 import pytest
-from command_line import refused, run, start, succeed
+from command_line import refused, run, succeed
 
 import bpa_ppl as bpa
 from bpa_ppl.models.instance_weighting import Variant
@@ -145,27 +143,6 @@ def test_a_weighted_mixture(weigh: list[str]) -> None:
     assert "of the pairs have support" in done.err
 
 
-def test_a_posterior_is_written_for_each_direction(weigh: list[str]) -> None:
-    done = succeed(*weigh, "--posterior", "p", "--form", "svm", "--mixture", "linear")
-    assert set(read_table("table.parquet").columns) == {"direct", "inverse"}
-    for name in ("direct", "inverse"):
-        posterior = bpa.read_posterior(f"p.{name}.nc")
-        assert bpa.as_draws(posterior).features == ("svm",)
-        assert bpa.check(posterior)
-    assert "direct sd" in done.err
-
-
-def test_draws_that_fail_their_check_make_no_table(weigh: list[str]) -> None:
-    options = ("--posterior", "p", "--form", "svm", "--mixture", "linear")
-    done = run(*weigh, *options, "--draws", 30)  # too few for the check
-    assert (done.code, Path("table.parquet").exists()) == (3, False)
-    assert "direct and inverse" in done.err
-    assert "--draws" in done.err
-    succeed(*weigh, *options, "--draws", 30, "--unchecked")
-    assert Path("table.parquet").exists()
-    assert bpa.as_draws(bpa.read_posterior("p.direct.nc")).shape == (1, 30)
-
-
 def test_a_plain_mixture_needs_no_corpus(weigh: list[str]) -> None:
     tables, output = weigh[: weigh.index("--in-corpus")], ("-o", "table.parquet")
     done = succeed(*tables, *output, "--form", "plain", "--mixture", "linear")
@@ -180,18 +157,15 @@ def test_a_plain_mixture_needs_no_corpus(weigh: list[str]) -> None:
 
 
 def test_the_published_setting(weigh: list[str], corpora: Path) -> None:
-    done = succeed(*weigh, "--published", "--starts", 2)
+    done = succeed(*weigh, "--published")
     assert "without a prior" in done.err
-    assert "from the best of 4 starts" in done.err
     inner, outer, dev = (read_counts(corpora / f"{n}.parquet") for n in ("in", "out", "dev"))
     texts = [read_corpus(*(corpora / f"{name}.{side}" for side in "st")) for name in ("out", "in")]
     names, features = pair_features(outer, *texts, scale="plain")
     with capture_notes():
-        made = weigh_tables(
-            inner, outer, dev, features, names, Variant(complete=False), starts=2, prior=None
-        )
+        made, _ = weigh_tables(inner, outer, dev, features, names, Variant(complete=False))
     table = read_table("table.parquet")
-    for name, column in made.table.columns.items():
+    for name, column in made.columns.items():
         np.testing.assert_allclose(table.columns[name], column, rtol=1e-6, atol=1e-9)
 
 
@@ -211,16 +185,9 @@ def test_negatives_of_the_svm(weigh: list[str]) -> None:
         (["--prior-deviation", "inf"], "inf (--prior-deviation)"),
         (["--published", "--prior-deviation", "1"], "(--prior-deviation)"),
         (["--published", "--scale", "log"], "(--scale)"),
-        (["--published", "--posterior", "p"], "(--posterior)"),
-        (["--prior-deviation", "0", "--posterior", "p"], "(--posterior)"),
         (["--form", "plain", "--scale", "log"], "(--scale)"),
         (["--form", "plain", "--prior-deviation", "2"], "(--prior-deviation)"),
-        (["--posterior", "p", "--form", "plain"], "(--posterior)"),
-        (["--posterior", "no/folder/p"], "no/folder/p.direct.nc: "),
         (["-o", "no/folder/t"], "no/folder/t: "),
-        (["--draws", "10"], "(--draws)"),
-        (["--posterior", "p", "--form", "svm", "--draws", "0"], "(--draws)"),
-        (["--starts", "-1"], "(--starts)"),
         (["--negatives", "source"], "(--negatives)"),
         (["--negatives", "all", "--form", "svm"], "(--negatives)"),
         (["--dev", "nowhere.parquet"], "nowhere.parquet: "),
@@ -280,7 +247,6 @@ def test_options_of_subdomains_are_those_of_python() -> None:
         (("fr", "en", "-k", "1"), "1 (-k)"),
         (("fr", "en", "--set", "mass=1"), "mass"),
         (("fr", "en", "--set", "k=3"), "(-k)"),
-        (("fr", "en", "--set", "state=s"), "state"),
         (("fr", "en", "--induction", "lda", "--soft"), "em: "),
         (("fr", "en", "--seed", "-1"), "(--seed)"),
         (("fr", "en", "-o", "no/folder/sub.parquet"), "no/folder/sub.parquet: "),
@@ -289,34 +255,6 @@ def test_options_of_subdomains_are_those_of_python() -> None:
 )
 def test_subdomains_that_cannot_be_induced(arguments: tuple[str, ...], mention: str) -> None:
     refused("subdomains", "-o", "sub.parquet", *arguments, mention=mention)
-
-
-@pytest.mark.usefixtures("texts")
-def test_a_state_of_other_settings_is_not_resumed() -> None:
-    note = "note: sub.parquet.state belongs to other text or other settings"
-    for more, noted in (((), True), (("--no-resume",), False)):
-        induce("fr", "en", 2, state="sub.parquet.state")
-        assert (note in succeed(*INDUCE, "3", *more).err) is noted
-    assert not Path("sub.parquet.state").exists()
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("texts")
-def test_resumes_after_a_kill() -> None:
-    for name in ("fr", "en"):
-        Path(name).write_text(Path(name).read_text() * 200)
-    line = ("subdomains", "fr", "en", "-k", "4", "--soft", "--iterations", "30", "-o")
-    succeed(*line, "whole.parquet")
-    process, state = start(*line, "sub.parquet"), Path("sub.parquet.state")
-    while not state.exists():
-        time.sleep(0.01)
-    process.send_signal(signal.SIGKILL)
-    process.communicate()
-    assert not Path("sub.parquet").exists()
-    succeed(*line, "sub.parquet")
-    whole, resumed = (Subdomains.load(f"{name}.parquet") for name in ("whole", "sub"))
-    assert whole.assignment.tobytes() == resumed.assignment.tobytes()
-    assert not state.exists()
 
 
 @pytest.fixture
@@ -368,15 +306,15 @@ def test_the_page_is_that_of_the_library(
 
 
 def test_features_with_their_settings(subdomains: Subdomains) -> None:
-    add = ("--add", "invariance=z.parquet,features=coherence,subdomain,z=1,name=safe")
+    add = ("--add", "invariance=z.parquet,features=coherence,specificity,name=safe")
     succeed("features", "nbest", "-s", "src", *add, "-o", "more.jsonl", "-q")
     more = bpa.read_nbest("more.jsonl")
     assert more.feature_names[1:] == tuple(
-        f"safe.{name}" for name in ("coherence", "z1.source", "z1.target", "z1.difference")
+        f"safe.{name}" for name in ("specificity.source", "specificity.target", "coherence")
     )
     # "la", "maison" and "house" are in subdomain 0 alone, "the" in both, as often as pairs are.
-    np.testing.assert_allclose(more.features[0, 1:], [1 / 3, 0, 1 / 3, 1 / 3], rtol=1e-6)
-    np.testing.assert_allclose(more.features[1, 1:], [0, 0, 0, 0], atol=1e-7)
+    np.testing.assert_allclose(more.features[0, 1:], [0, np.log(9 / 5), 1 / 3], rtol=1e-6)
+    np.testing.assert_allclose(more.features[1, 1:], [0, 0, 0], atol=1e-7)
 
 
 REPORT = ("phrases", "report", "z.parquet", "-o", "r")

@@ -11,19 +11,16 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from numpyro.infer import MCMC, NUTS
 from numpyro.infer.util import potential_energy, unconstrain_fn
 from phrase_pairs import counts_by_pair
 from raising import raises
 from weighted_mixture import weighted_mixture
 
-import bpa_ppl as bpa
 from bpa_ppl.arrays import Float32
 from bpa_ppl.errors import BpaWarning, DataError, UsageError
 from bpa_ppl.models.instance_weighting import (
     FORMS,
     Phi,
-    PhiPrior,
     Problem,
     Variant,
     fit,
@@ -31,7 +28,6 @@ from bpa_ppl.models.instance_weighting import (
     variant_named,
     weigh,
 )
-from bpa_ppl.models.instance_weighting import posterior as sampling
 from bpa_ppl.models.instance_weighting.density import (
     constrained,
     log_densities,
@@ -39,18 +35,16 @@ from bpa_ppl.models.instance_weighting.density import (
     probabilities,
     value_and_gradient,
 )
-from bpa_ppl.models.instance_weighting.posterior import laplace, mean_probabilities, nuts, sample
-from bpa_ppl.models.instance_weighting.tables import WeightedTable, _batches
+from bpa_ppl.models.instance_weighting.tables import _batches
 from bpa_ppl.notes import capture_notes
 from bpa_ppl.phrases import PhraseCounts
 from bpa_ppl.phrases.mixtures import pairs_of_both
 from bpa_ppl.phrases.pair_features import PAIR_FEATURES
 from bpa_ppl.phrases.tables import Side
-from bpa_ppl.posterior import Draws, as_draws
 
 NAMES = ("one", "two", "three")
-PRIOR = PhiPrior(weight_deviation=1.2, alpha=(2.0, 1.5), scale_deviation=1.5)
-NARROW = PhiPrior(weight_deviation=0.3)
+PRIOR = {"prior_deviation": 1.2}
+NARROW = {"prior_deviation": 0.3}
 Tables = tuple[PhraseCounts, PhraseCounts, PhraseCounts, Float32]
 VARIANTS = [
     Variant(mixture, smoothed, link, flat, weighted, complete=complete)
@@ -121,11 +115,11 @@ def mixture_of(problem: Problem, variant: Variant, phi: Phi) -> np.ndarray:
 
 
 def densities(
-    problem: Problem, variant: Variant, z: np.ndarray, prior: PhiPrior | None = PRIOR
+    problem: Problem, variant: Variant, z: np.ndarray, deviation: float | None = 1.2
 ) -> np.ndarray:
     """Return (n,) the log density of values z, (n, d)."""
     with placed(variant.apply(problem)) as data:
-        density = jax.jit(jax.vmap(lambda one: log_densities(data, variant, prior, one)[0]))
+        density = jax.jit(jax.vmap(lambda one: log_densities(data, variant, deviation, one)[0]))
         return np.asarray(density(z))
 
 
@@ -216,28 +210,9 @@ def test_density_is_finite_where_factors_overflow(problem: Problem) -> None:
     variant = variant_named("exponential")
     z = np.array([0.0, -700.0, 1e5, -1e5, 1e5])
     with placed(variant.apply(problem)) as data:
-        (value, _), gradient = value_and_gradient(data, variant, PRIOR, z)
+        (value, _), gradient = value_and_gradient(data, variant, 1.2, z)
     assert np.isfinite(value)
     assert np.isfinite(gradient).all()
-
-
-@pytest.mark.parametrize(
-    ("form", "mixture"),
-    [
-        ("weighted", "map"),
-        *(
-            pytest.param(form, mixture, marks=pytest.mark.slow)
-            for form, mixture in product(("exponential", "flat", "gamma-0"), ("linear", "map"))
-        ),
-    ],
-)
-def test_optimum_beats_random_restarts(problem: Problem, form: str, mixture: str) -> None:
-    # With a prior: on few pairs the likelihood alone may be unbounded.
-    variant = variant_named(form, mixture)
-    one_start, ten_starts = (fit(problem, variant, prior=PRIOR, starts=n) for n in (0, 10))
-    assert one_start.converged
-    one, ten = densities(problem, variant, np.stack([one_start.z, ten_starts.z]))
-    assert one >= ten - 1e-6
 
 
 def test_linear_mixture_agrees_with_grid_search(problem: Problem) -> None:
@@ -272,7 +247,7 @@ def test_probabilities_sum_to_one(tables: Tables) -> None:
     # Without the missing pairs, which have mass, too.
     whole = PhraseCounts.of(outside.texts("source"), outside.texts("target"), outside.count)
     problem = problem_of(inside, whole, dev, features, NAMES)
-    fitted = fit(problem, variant_named("weighted"), prior=PRIOR)
+    fitted = fit(problem, variant_named("weighted"), **PRIOR)
     pairs = pairs_of_both(inside, whole)
     table = problem_of(inside, whole, pairs, features, NAMES)
     sums = np.bincount(pairs.source, fitted.probabilities(table))
@@ -296,12 +271,11 @@ def test_doubtful_fits_are_reported() -> None:
     with capture_notes() as notes:
         fitted = fit(problem, variant)
     assert ["without a prior" in notes[0].message, "doubtful" in notes[1].message] == [True, True]
-    assert (fitted.at_bound, fitted.starts) == (("beta", "gamma"), 2)
+    assert fitted.at_bound == ("beta", "gamma")
     assert any("one is" in text for text in fitted.problems())
-    with_prior = fit(problem, variant, prior=PhiPrior(), starts=3)
-    assert (with_prior.problems(), with_prior.starts) == ((), 5)
+    with_prior = fit(problem, variant, prior_deviation=1.0)
+    assert with_prior.problems() == ()
     assert "converged after" in with_prior.describe("p(t|s)")
-    assert "best of 5 starts" in with_prior.describe("p(t|s)")
     not_converged = replace(with_prior, converged=False)
     steps = with_prior.iterations
     assert not_converged.problems() == (f"no convergence after {steps} iterations",)
@@ -310,13 +284,13 @@ def test_doubtful_fits_are_reported() -> None:
 
 def test_features_are_selected_by_name(problem: Problem) -> None:
     variant = replace(variant_named("weighted"), features=("two",))
-    assert fit(problem, variant, prior=PRIOR).names == ("two",)
+    assert fit(problem, variant, **PRIOR).names == ("two",)
     with raises(DataError, "missing-feature", match="svm"):
-        fit(problem, variant_named("svm"), prior=PRIOR)
+        fit(problem, variant_named("svm"), **PRIOR)
     with raises(DataError, "missing-feature"):
-        fit(problem.only(()), variant_named("weighted"), prior=PRIOR)
+        fit(problem.only(()), variant_named("weighted"), **PRIOR)
     with raises(DataError, "mismatch"):
-        fitted = fit(problem, variant_named("weighted"), prior=PRIOR)
+        fitted = fit(problem, variant_named("weighted"), **PRIOR)
         fitted.probabilities(problem.only(("one",)))
 
 
@@ -335,32 +309,24 @@ def test_rejects_invalid_input(tables: Tables) -> None:
     unrelated = problem_of(inside, outside, PhraseCounts.of(["x"], ["y"], [1]), features, NAMES)
     with raises(DataError, "mismatch"):
         fit(unrelated, variant_named("plain"))
-    with raises(UsageError, parameter="starts"):
-        fit(unrelated, variant_named("plain"), starts=-1)
+    problem = problem_of(*tables, NAMES)
     for value in (0.0, -1.0, np.nan, np.inf):
-        with raises(UsageError, parameter="weight_deviation"):
-            PhiPrior(weight_deviation=value)
-    with raises(UsageError, parameter="scale_deviation"):
-        PhiPrior(scale_deviation=np.nan)
+        with raises(UsageError, parameter="prior_deviation"):
+            fit(problem, variant_named("weighted"), prior_deviation=value)
     with raises(UsageError, "conflict", parameter="dev"):
-        weigh(inside, outside, inside, features, NAMES, prior=PRIOR)
+        weigh(inside, outside, inside, features, NAMES, **PRIOR)
 
 
-@pytest.fixture(scope="module")
-def weighted_table(tables: Tables) -> WeightedTable:
-    """The table under the default mixture, with a narrow prior."""
-    return weigh(*tables, NAMES, prior=NARROW)
-
-
-def test_weigh_computes_both_directions(tables: Tables, weighted_table: WeightedTable) -> None:
-    small_batches = weigh(*tables, NAMES, prior=NARROW, batch=60)
+def test_weigh_computes_both_directions(tables: Tables) -> None:
+    table, fits = weigh(*tables, NAMES, **NARROW)
+    small_batches, _ = weigh(*tables, NAMES, **NARROW, batch=60)
     pairs = pairs_of_both(*tables[:2])
-    assert len(weighted_table.table) == len(pairs) > 60
+    assert len(table) == len(pairs) > 60
     sides: dict[str, Side] = {"direct": "target", "inverse": "source"}
-    rows = weighted_table.table.rows_of(tables[2])
+    rows = table.rows_of(tables[2])
     for name, side in sides.items():
         problem = problem_of(*tables, NAMES, side)
-        fitted, column = weighted_table.fits[name], weighted_table.table.columns[name]
+        fitted, column = fits[name], table.columns[name]
         expected = reference_probabilities(tables, side, fitted.variant, fitted.phi)
         assert column[rows[rows >= 0]] == pytest.approx(np.array(expected)[rows >= 0])
         log_p = np.log(np.array(expected)[problem.supported])
@@ -368,15 +334,7 @@ def test_weigh_computes_both_directions(tables: Tables, weighted_table: Weighted
         assert fitted.log_likelihood == pytest.approx(mean)
         mass = problem.weight[problem.supported].sum()
         assert fitted.support == pytest.approx(mass / problem.weight.sum())
-        assert small_batches.table.columns[name] == pytest.approx(column)
-
-
-def test_posterior_mean_is_close_to_mode(tables: Tables, weighted_table: WeightedTable) -> None:
-    mean = weigh(*tables, NAMES, prior=NARROW, draws=200)
-    assert set(mean.posteriors) == {"direct", "inverse"}
-    for name, column in mean.table.columns.items():
-        assert column == pytest.approx(weighted_table.table.columns[name], abs=0.1)
-        assert not np.array_equal(column, weighted_table.table.columns[name])
+        assert small_batches.columns[name] == pytest.approx(column)
 
 
 def unconstrained_sites(variant: Variant, problem: Problem, z: np.ndarray) -> dict[str, jax.Array]:
@@ -385,7 +343,7 @@ def unconstrained_sites(variant: Variant, problem: Problem, z: np.ndarray) -> di
     sites = {variant.mixing_name: phi.mixing, "weights": jnp.asarray(phi.weights)}
     if variant.smoothed:
         sites["gamma"] = phi.gamma
-    return unconstrain_fn(weighted_mixture, (problem, variant, PRIOR), {}, sites)
+    return unconstrain_fn(weighted_mixture, (problem, variant, 1.2), {}, sites)
 
 
 @pytest.mark.parametrize(("form", "mixture"), [("weighted", "map"), ("gamma-0", "linear")])
@@ -395,143 +353,18 @@ def test_density_and_mode_agree_with_numpyro_program(
     variant = variant_named(form, mixture)
     theirs = jax.jit(
         jax.value_and_grad(
-            lambda z: -potential_energy(weighted_mixture, (dense_problem, variant, PRIOR), {}, z)
+            lambda z: -potential_energy(weighted_mixture, (dense_problem, variant, 1.2), {}, z)
         )
     )
     points = np.random.default_rng(1).normal(size=(3, variant.size(dense_problem)))
     ours = densities(dense_problem, variant, points)
     result = [theirs(unconstrained_sites(variant, dense_problem, z)) for z in points]
     assert np.diff(ours) == pytest.approx(np.diff([float(v) for v, _ in result]), rel=1e-9)
-    mode = fit(dense_problem, variant, prior=PRIOR).z
+    mode = fit(dense_problem, variant, **PRIOR).z
     slope = theirs(unconstrained_sites(variant, dense_problem, mode))[1]
     # The gradient of a sum over hundreds of pairs; it is large away from the mode.
     assert np.concatenate(list(map(np.atleast_1d, slope.values()))) == pytest.approx(0, abs=1e-3)
     assert all(max(np.abs(s).max() for s in slopes.values()) > 1 for _, slopes in result)
-
-
-def test_laplace_agrees_with_quadrature(dense_problem: Problem) -> None:
-    variant = replace(variant_named("gamma-0", "linear"), features=("one",))
-    result = as_draws(laplace(dense_problem, variant, prior=PRIOR, draws=2000))
-    points = np.array([[a, w] for a in np.linspace(-4, 4, 60) for w in np.linspace(-4, 4, 60)])
-    logs = densities(dense_problem, variant, points)
-    mass = np.exp(logs - logs.max())
-    mass /= mass.sum()
-    mean, deviation = mass @ points[:, 1], np.sqrt(mass @ (points[:, 1] - mass @ points[:, 1]) ** 2)
-    # 2000 draws with importance weights, at least 1000 effective draws.
-    assert abs(result.mean[0] - mean) < 5 * deviation / np.sqrt(1000)
-    assert result.deviation[0] == pytest.approx(deviation, rel=0.1)
-    alpha = np.average(result.values["alpha"].ravel(), weights=result.importance)
-    assert alpha == pytest.approx(mass @ (1 / (1 + np.exp(-points[:, 0]))), abs=0.01)
-    assert bpa.check(result)
-
-
-def test_pointwise_log_likelihoods_are_of_the_supported_pairs(
-    tables: Tables, problem: Problem
-) -> None:
-    variant = variant_named("weighted")
-    result = as_draws(laplace(problem, variant, prior=PRIOR, draws=2))
-    terms = result.log_likelihood["dev"][0]
-    assert terms.shape == (2, problem.supported.sum())
-    for values, beta, gamma, weights in zip(
-        terms, *(result.values[name][0] for name in ("beta", "gamma", "weights")), strict=True
-    ):
-        phi = Phi(float(beta), float(gamma), weights)
-        p = np.array(reference_probabilities(tables, "target", variant, phi))[problem.supported]
-        counts = problem.weight[problem.supported]
-        assert values == pytest.approx(counts * np.log(p), rel=1e-5)
-
-
-@pytest.mark.slow  # compiling NUTS takes most of the time
-@pytest.mark.parametrize("method", [laplace, nuts])
-def test_posterior_agrees_with_numpyro_program(
-    dense_problem: Problem, method: Callable[..., object]
-) -> None:
-    variant = variant_named("gamma-0", "linear")
-    posterior = method(dense_problem, variant, prior=PRIOR, draws=2000)
-    assert bpa.check(posterior)
-    ours = as_draws(posterior)
-    with jax.enable_x64(True):
-        kernel = NUTS(lambda: weighted_mixture(dense_problem, variant, PRIOR), dense_mass=True)
-        mcmc = MCMC(kernel, num_warmup=300, num_samples=600, progress_bar=False)
-        mcmc.run(jax.random.key(0))
-        sites = jax.device_get(mcmc.get_samples())
-    # 600 draws, at least 200 effective draws.
-    mean, deviation = sites["weights"].mean(axis=0), sites["weights"].std(axis=0)
-    assert (np.abs(ours.mean - mean) < 5 * deviation / np.sqrt(200)).all()
-    assert ours.deviation == pytest.approx(deviation, rel=0.25)
-    alpha = np.average(ours.values["alpha"].ravel(), weights=ours.importance)
-    assert alpha == pytest.approx(sites["alpha"].mean(), abs=0.05)
-
-
-@pytest.fixture(scope="module")
-def skewed_problem() -> Problem:
-    """A problem with a single dev pair, whose posterior is far from Gaussian."""
-    inside, outside = PhraseCounts.of(["s"], ["c"], [1]), PhraseCounts.of("ss", "ab", [1, 1])
-    dev, features = PhraseCounts.of(["s"], ["a"], [50]), np.array([[1.0], [-1.0]], np.float32)
-    return problem_of(inside, outside, dev, features, ("one",))
-
-
-def test_energy_and_density_of_nuts_agree_with_formulas(
-    skewed_problem: Problem, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(sampling, "_WARMUP", 8)
-    posterior = nuts(skewed_problem, Variant("map"), draws=8)
-    drawn = as_draws(posterior)
-    assert drawn.weights.shape == (4, 2, 1)
-    beta, gamma = drawn.values["beta"], drawn.values["gamma"]
-    w = drawn.weights[..., 0]
-    w_a, w_b = 1 / (1 + np.exp(-w)), 1 / (1 + np.exp(w))
-    p = beta / (1 + beta) * (w_a + gamma / 2) / (w_a + w_b + gamma)
-    log_prior = -0.125 * (np.log(beta) ** 2 + np.log(gamma) ** 2) - w**2 / 2
-    np.testing.assert_allclose(drawn.log_density, 50 * np.log(p) + log_prior)
-    np.testing.assert_allclose(drawn.log_likelihood["dev"][..., 0], 50 * np.log(p), rtol=1e-5)
-    # The energy is the potential energy, −log density, plus the kinetic energy.
-    kinetic = posterior["sample_stats"]["energy"].values + drawn.log_density
-    assert (kinetic > 0).all()
-    assert len(np.unique(kinetic)) == 8
-
-
-@pytest.mark.slow  # compiling NUTS takes most of the time
-def test_nuts_replaces_unreliable_importance_weights(
-    skewed_problem: Problem, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Against quadrature; k̂ is about 0.4 here, so that a lower limit is set."""
-    variant = Variant("map")
-    assert as_draws(sample(skewed_problem, variant, draws=2000)).weighted
-    monkeypatch.setattr(sampling, "POOR_PARETO_K", 0.1)
-    with capture_notes() as notes:
-        posterior = sample(skewed_problem, variant, draws=2000)
-    assert (posterior.attrs["sampler"], len(notes)) == ("nuts", 1)
-    assert bpa.check(posterior)
-    drawn = as_draws(posterior)
-    # By quadrature over log β, log γ and λ: p(a | s) = β (w_a + γ/2) / ((1 + β) (w_a + w_b + γ)).
-    grid = np.linspace(-10, 10, 101)
-    beta, gamma = np.exp(grid)[:, None, None], np.exp(grid)[None, :, None]
-    weights = grid[None, None, ::2] / 2
-    w_a, w_b = 1 / (1 + np.exp(-weights)), 1 / (1 + np.exp(weights))
-    p = beta / (1 + beta) * (w_a + gamma / 2) / (w_a + w_b + gamma)
-    log_prior = -0.125 * (grid[:, None, None] ** 2 + grid[None, :, None] ** 2) - weights**2 / 2
-    mass = p**50 * np.exp(log_prior)
-    mass /= mass.sum()
-    mean = (mass * weights).sum()
-    deviation = np.sqrt((mass * (weights - mean) ** 2).sum())
-    # At least 400 effective draws, as the check demands.
-    assert abs(drawn.mean[0] - mean) < 5 * deviation / np.sqrt(400)
-    log_beta = float(np.log(drawn.values["beta"]).mean())
-    expected = (mass * grid[:, None, None]).sum()
-    spread = np.sqrt((mass * (grid[:, None, None] - expected) ** 2).sum())
-    assert abs(log_beta - expected) < 5 * spread / np.sqrt(400)
-
-
-def test_reliable_importance_weights_are_kept(dense_problem: Problem) -> None:
-    variant = variant_named("gamma-0", "linear")
-    one, other = (
-        method(dense_problem, variant, prior=PRIOR, draws=300) for method in (sample, laplace)
-    )
-    assert one.attrs["sampler"] == "laplace"
-    assert (as_draws(one).weights == as_draws(other).weights).all()
-    with raises(UsageError, parameter="draws"):
-        sample(dense_problem, variant, prior=PRIOR, draws=0)
 
 
 @pytest.mark.parametrize("size", [1, 3, 7, 40])
@@ -544,31 +377,3 @@ def test_batches_of_pairs_have_whole_groups(size: int) -> None:
     largest = np.bincount(condition).max()
     assert all(size - largest < len(part) < size + largest for part in parts[:-1])
     assert 0 < len(parts[-1]) < size + largest
-
-
-def test_mean_over_a_single_draw_equals_its_probabilities(dense_problem: Problem) -> None:
-    variant = variant_named("weighted")
-    sites = {"beta": 2.0, "gamma": 0.5, "weights": np.array([1.0, -1.0])}
-    one = Draws({name: np.array([[value]]) for name, value in sites.items()}, NAMES[:2])
-    expected = mixture_of(dense_problem, variant, Phi(*sites.values()))
-    mean = mean_probabilities(one, dense_problem, variant, draws=3)
-    assert mean == pytest.approx(expected)
-    assert ((mean > 0) == dense_problem.supported).all()
-
-
-def test_mean_over_draws_follows_their_weights(dense_problem: Problem) -> None:
-    variant = variant_named("gamma-0", "linear")
-    sites = {"alpha": np.array([[0.3, 0.9]]), "weights": np.array([[[1.0, -1.0], [0.0, 2.0]]])}
-    each = [
-        mixture_of(dense_problem, variant, Phi(alpha, 0.0, weights))
-        for alpha, weights in zip(sites["alpha"][0], sites["weights"][0], strict=True)
-    ]
-    shares = np.array([0.25, 0.75])
-    draws = Draws(sites, NAMES[:2], kind="weighted", log_weight=np.log(shares)[None])
-    mean = mean_probabilities(draws, dense_problem, variant, draws=4000)
-    moved = np.abs(each[1] - each[0]) > 0.01
-    assert moved.sum() > 20
-    # The share of the second draw among 4000: a binomial proportion.
-    share = (mean - each[0])[moved] / (each[1] - each[0])[moved]
-    assert share == pytest.approx(np.full(moved.sum(), share[0]))
-    assert abs(share[0] - 0.75) < 5 * np.sqrt(0.25 * 0.75 / 4000)

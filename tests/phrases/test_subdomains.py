@@ -224,50 +224,12 @@ def test_log_prior_is_the_mean_over_folds() -> None:
     assert last.log_prior == pytest.approx(sum(expected) / 2)
 
 
-class Interrupted(Exception):
-    """Raised to interrupt an induction."""
-
-
-def interrupt_after(after: int) -> Callable[[int, int, str], None]:
-    def report(done: int, total: int, note: str) -> None:
-        assert done <= total
-        if done >= after:
-            raise Interrupted
-
-    return report
-
-
-@pytest.mark.parametrize("mode", ["hard", "soft"])
-def test_resumes_after_the_last_complete_iteration(mode: str, tmp_path: Path) -> None:
-    uninterrupted = induce(*TEXTS, 3, em=mode)
-    state = tmp_path / "state"
-    # In the first and second language models, and in the second and third full iteration.
-    for after in (3, 9, 14, 14):
-        with pytest.raises(Interrupted):
-            induce(*TEXTS, 3, em=mode, state=state, progress=interrupt_after(after))
-    done: list[int] = []
-    result = induce(*TEXTS, 3, em=mode, state=state, progress=lambda *now: done.append(now[0]))
-    # The language models, the words and the last iteration are repeated.
-    assert max(done) == 6 + 1 + 6
-    assert result.assignment.tobytes() == uninterrupted.assignment.tobytes()
-    assert result.settings == uninterrupted.settings
-    steps: list[str] = []
-    induce(*TEXTS, 3, em=mode, state=state, progress=lambda done, total, note: steps.append(note))
-    assert steps == ["reading"]  # nothing is recomputed
-
-
-def test_state_of_other_iterations_is_used_and_of_other_settings_is_ignored(tmp_path: Path) -> None:
-    state = tmp_path / "state"
-    induce(*TEXTS, 3, state=state, iterations=1)
-    more = induce(*TEXTS, 3, state=state, iterations=4)
-    assert more.assignment.tobytes() == induce(*TEXTS, 3, iterations=4).assignment.tobytes()
-    assert len(induce(*TEXTS, 3, iterations=0).settings["log_likelihoods"]) == 1
-    with pytest.warns(BpaWarning, match="other settings"):
-        result = induce(*TEXTS, 3, state=state, seed=1)
-    assert result.assignment.tobytes() == induce(*TEXTS, 3, seed=1).assignment.tobytes()
-    state.write_bytes(state.read_bytes()[:500])
-    with pytest.warns(BpaWarning, match="damaged"):
-        induce(*TEXTS, 3, state=state, seed=1)
+def test_progress_reaches_its_end() -> None:
+    done: list[tuple[int, int]] = []
+    induce(*SMALL, 3, progress=lambda *now: done.append(now[:2]))
+    assert done[-1] == (2 * 6 + 1 + 3 * 6 + 1,) * 2
+    assert [number for number, _ in done[1:]] == sorted(number for number, _ in done[1:])
+    assert len(induce(*SMALL, 3, iterations=0).settings["log_likelihoods"]) == 1
 
 
 def test_empty_sentences_and_empty_subdomains() -> None:

@@ -12,7 +12,7 @@ from planted import planted
 from raising import raises
 from sklearn.metrics import adjusted_rand_score
 
-from bpa_ppl.errors import BpaWarning, UsageError
+from bpa_ppl.errors import UsageError
 from bpa_ppl.models.subdomains import LDASettings, configured, induce
 from bpa_ppl.models.subdomains.topics import GibbsSampler, documents, lda
 from bpa_ppl.phrases import NumberedText
@@ -76,17 +76,15 @@ def test_alpha_falls_in_the_warm_up(monkeypatch: pytest.MonkeyPatch) -> None:
     np.testing.assert_allclose(used[:10], np.geomspace(1, 0.01, 10))  # type: ignore[arg-type]
     assert used[10:] == [None] * 10
     assert len(record["log_densities"]) == 5
-    for settings in ({"anneal": False}, {"alpha": 2.0}):
-        used.clear()
-        lda(TINY, LDASettings(k=2, passes=4, **settings))
-        assert used == [settings.get("alpha", 0.01)] * 8 + [None] * 2
+    used.clear()
+    lda(TINY, LDASettings(k=2, passes=4, alpha=2.0))
+    assert used == [2.0] * 8 + [None] * 2
 
 
 def test_result_is_the_mean_after_the_best_warm_up() -> None:
     best = set()
     for seed in range(5):
-        priors = {"alpha": ALPHA, "beta": BETA, "anneal": False}
-        settings = LDASettings(k=2, passes=5, starts=3, seed=seed, **priors)
+        settings = LDASettings(k=2, passes=5, starts=3, seed=seed, alpha=1.0, beta=BETA)
         shares, record = lda(TINY, settings)
         densities, means = [], []
         for start in range(3):
@@ -113,18 +111,14 @@ def test_documents_are_sentences_followed_by_their_translations() -> None:
     assert sentences_of(both) == [f + e for f, e in pairs]
 
 
-@pytest.mark.parametrize(
-    ("method", "side"),
-    [("gibbs", "source"), ("gibbs", "target"), ("gibbs", "both"), ("variational", "source")],
-)
-def test_planted_topics_are_recovered(method: str, side: Any) -> None:
+@pytest.mark.parametrize("side", ["source", "target", "both"])
+def test_planted_topics_are_recovered(side: Any) -> None:
     source, target, truth = planted(3, 150, 0.9, words=100, length=15)
-    result = induce(source, target, 3, induction="lda", side=side, method=method)
+    result = induce(source, target, 3, induction="lda", side=side)
     assert adjusted_rand_score(truth, result.winners()) >= 0.9
     assert not result.hard
     assert result.settings["side"] == side
-    alpha = 0.01 if method == "gibbs" else 1 / 3
-    assert (result.settings["alpha"], result.settings["beta"]) == (alpha, alpha)
+    assert (result.settings["alpha"], result.settings["beta"]) == (0.01, 0.01)
     np.testing.assert_allclose(result.weights, result.posteriors().mean(axis=0), rtol=1e-5)
 
 
@@ -145,25 +139,11 @@ def test_strong_priors_prevail(priors: dict[str, float]) -> None:
     assert abs(free - 0.5).mean() > 0.4
 
 
-def test_priors_of_variational_bayes() -> None:
-    source = planted(2, 40, 0.5, words=20, length=6)[0]
-    for alpha in (0.2, 0.8):
-        settings = LDASettings(k=2, method="variational", alpha=alpha, beta=0.5)
-        shares, _ = lda(source, settings)
-        # E[θ] of a sentence whose words are in one topic: (n + α) / (n + 2 α).
-        lengths = np.diff(source.starts)
-        assert (shares.max(axis=1) <= (lengths + alpha) / (lengths + 2 * alpha) + 1e-6).all()
-        assert (shares.min(axis=1) >= alpha / (lengths + 2 * alpha) - 1e-6).all()
-        assert (shares.min(axis=1) < 1.2 * alpha / (lengths + 2 * alpha)).any()
-
-
 def test_seeds_and_passes() -> None:
     source = planted(2, 40, 0.5, words=20, length=6)[0]
     results = [lda(source, LDASettings(k=2, passes=20, seed=seed))[0] for seed in (1, 1, 2)]
     np.testing.assert_array_equal(results[0], results[1])
     assert not np.allclose(results[0], results[2])
-    with pytest.warns(BpaWarning, match="converged after 1 passes"):
-        lda(source, LDASettings(k=2, method="variational", passes=1))
 
 
 @pytest.mark.parametrize(
@@ -173,8 +153,6 @@ def test_seeds_and_passes() -> None:
         ("em", {"alpha": 0.1}, "conflict", "alpha"),
         ("lda", {"alpha": 0.0}, "invalid-setting", "alpha"),
         ("lda", {"passes": 0}, "invalid-setting", "passes"),
-        ("lda", {"method": "online"}, "invalid-setting", "method"),
-        ("lda", {"method": "variational", "beta": 1.5}, "invalid-setting", "beta"),
         ("lda", {"speed": 1}, "unknown-setting", "speed"),
         ("gibbs", {}, "unknown-name", "induction"),
     ],

@@ -6,11 +6,11 @@ import jax.numpy as jnp
 import numpyro
 import numpyro.distributions as dist
 
-from bpa_ppl.models.instance_weighting import Phi, PhiPrior, Problem, Variant
+from bpa_ppl.models.instance_weighting import Phi, Problem, Variant
 from bpa_ppl.models.instance_weighting.density import log_likelihoods
 
 
-def weighted_mixture(problem: Problem, variant: Variant, prior: PhiPrior) -> None:
+def weighted_mixture(problem: Problem, variant: Variant, deviation: float) -> None:
     """φ ~ p(φ); n(x, y) times log p(x | y; φ) is the log-likelihood of each dev pair.
 
     Up to a constant the counts of the x of one y are multinomial.
@@ -22,15 +22,15 @@ def weighted_mixture(problem: Problem, variant: Variant, prior: PhiPrior) -> Non
     Args:
         problem: from `Variant.apply`.
         variant: the form of the mixture.
-        prior: the prior of φ.
+        deviation: of the prior of each weight.
     """
-    scale = dist.LogNormal(0.0, prior.scale_deviation)
+    scale = dist.LogNormal(0.0, 2.0)
     if variant.mixture == "linear":
-        mixing = numpyro.sample("alpha", dist.Beta(*map(float, prior.alpha)))
+        mixing = numpyro.sample("alpha", dist.Beta(1.0, 1.0))
     else:
         mixing = numpyro.sample("beta", scale)
     gamma = numpyro.sample("gamma", scale) if variant.smoothed else jnp.zeros(())
-    wide = dist.Normal(0.0, prior.weight_deviation).expand([len(problem.names)])
+    wide = dist.Normal(0.0, deviation).expand([len(problem.names)])
     weights = numpyro.sample("weights", wide.to_event(1))
     each = log_likelihoods(problem._replace(names=()), variant, Phi(mixing, gamma, weights))
     with numpyro.plate("pair", len(problem.weight)):
