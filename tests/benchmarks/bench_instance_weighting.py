@@ -1,15 +1,13 @@
 """Instance weighting of phrase pairs on captions: likelihood, time, and use as features.
 
     python tests/benchmarks/bench_instance_weighting.py [--tables NAME ...] [--forms NAME ...]
-        [--rows NAME ...] [--draws 10] [--sides target source] [--posterior-draws 1000]
-        [--keep FOLDER]
+        [--rows NAME ...] [--draws 10] [--keep FOLDER]
 
 Tables:
     likelihood  mean log p(t|s) and p(s|t) of development pairs with support, over 5 folds of the
                 distinct pairs, weighted by their counts
     settings    the same of the weighted forms, by the scale of the features and their prior
     speed       seconds and memory of fitting φ for p(t|s), compared with finite differences
-    restarts    the best of 100 more random starts
     table2      Table 2 of the paper: for each method test TER ± two standard deviations over the
                 draws / BLEU / length ratio with its columns as features, |A| = 50; mean log p(t|s)
                 of development pairs with support (held out where something is fitted), and support;
@@ -18,8 +16,6 @@ Tables:
     published   φ of the published setting: features as they are, maximum likelihood, Eq. 4 as
                 printed; and with a prior
     length      held-out log-likelihood and TER with phrases of up to 5 and up to 7 words
-    posterior   Pareto k̂ of importance sampling, and the check of the posterior that `weigh` uses,
-                by the predicted side (`--sides`) and number of draws (`--posterior-draws`)
 
 Computing the features of the general corpus takes minutes; `--keep` stores them in a folder, and
 the phrase counts that are extracted.
@@ -51,12 +47,10 @@ from measuring import (
 )
 from scipy.optimize import minimize
 
-import bpa_ppl as bpa
 from bpa_ppl.features.lm import LanguageModel
 from bpa_ppl.models import Isotropic
 from bpa_ppl.models.instance_weighting import (
     FORMS,
-    PhiPrior,
     Problem,
     Variant,
     fit,
@@ -66,7 +60,6 @@ from bpa_ppl.models.instance_weighting import (
 )
 from bpa_ppl.models.instance_weighting.density import log_densities, placed
 from bpa_ppl.models.instance_weighting.mixture import MIXTURES
-from bpa_ppl.models.instance_weighting.posterior import laplace, nuts
 from bpa_ppl.phrases import (
     PhraseCounts,
     PhraseTable,
@@ -87,14 +80,13 @@ from bpa_ppl.phrases.pair_features import (
 )
 from bpa_ppl.phrases.phrase_mixture import PhraseMixture
 from bpa_ppl.phrases.tables import index_in
-from bpa_ppl.posterior.statistics import POOR_PARETO_K
 from bpa_ppl.text.language_model import NgramModel
 from bpa_ppl.text.words import lines_of
 
 SIDES = ("target", "source")
 NAMES = (*PAIR_FEATURES, SVM)
 PROBABILITIES = ("p(t|s)", "p(s|t)")
-PRIOR = PhiPrior()
+PRIOR = 1.0  # the standard deviation of the prior of a weight
 FOLDS = 5
 OUT_LINES = 455_891
 #: Sizes of the selection of general lines.
@@ -145,13 +137,13 @@ def variant(form: str, mixture: str) -> Variant:
     return named if named.features else replace(named, features=PAIR_FEATURES)
 
 
-def held_out_mean(problem: Problem, variant: Variant, prior: PhiPrior | None) -> float:
+def held_out_mean(problem: Problem, variant: Variant, prior: float | None) -> float:
     """Return the mean log p of held-out pairs with support."""
     fold = np.random.default_rng(0).permutation(np.arange(len(problem.weight)) % FOLDS)
     probability = np.zeros(len(problem.weight))
     for number in range(FOLDS):
         training = problem._replace(weight=np.where(fold == number, 0.0, problem.weight))
-        fitted = fit(training, variant, prior=prior)
+        fitted = fit(training, variant, prior_deviation=prior)
         probability[fold == number] = fitted.probabilities(problem)[fold == number]
     supported = problem.supported
     return float(np.average(np.log(probability[supported]), weights=problem.weight[supported]))
@@ -189,9 +181,8 @@ def settings_table(options: Any) -> None:
         ("plain", 1.0),
         ("plain", None),
     ):
-        prior = None if deviation is None else PhiPrior(weight_deviation=deviation)
         values = [
-            held_out_mean(corpora.problem(side, scale), variant("weighted", mixture), prior)
+            held_out_mean(corpora.problem(side, scale), variant("weighted", mixture), deviation)
             for side, mixture in product(SIDES, MIXTURES)
         ]
         cells = (f"{value:.4f}" for value in values)
@@ -217,7 +208,7 @@ def speed_table(options: Any) -> None:
     title = f"{len(corpora.general)} pairs, {len(problem.count)} with a source of the dev text"
     table = Table(title, "seconds", "GB", "steps", "mean log p")
     for form, prior in (("weighted", PRIOR), ("weighted", None), ("svm", PRIOR)):
-        run = partial(fit, problem, variant(form, "map"), prior=prior)
+        run = partial(fit, problem, variant(form, "map"), prior_deviation=prior)
         run()  # compiles
         with PeakMemory() as peak:
             time = best_time(run)
@@ -225,7 +216,7 @@ def speed_table(options: Any) -> None:
         mean = f"{time.result.log_likelihood:.5f}"
         table.row(name, time.seconds, peak.bytes / 1e9, str(time.result.iterations), mean)
     weighted, objective = variant("weighted", "map"), negative_log_density(problem)
-    fitted = best_time(partial(fit, problem, weighted, prior=PRIOR))
+    fitted = best_time(partial(fit, problem, weighted, prior_deviation=PRIOR))
     settings = {"method": "L-BFGS-B", "options": {"maxfun": 50_000, "gtol": 1e-7}}
     start = np.zeros(weighted.size(problem))
     plain = best_time(partial(minimize, objective, start, **settings))
@@ -234,17 +225,6 @@ def speed_table(options: Any) -> None:
     table.row("fit", fitted.seconds, f"{-reached:.6f}", 1.0)
     ratio = plain.seconds / fitted.seconds
     table.row("L-BFGS, finite differences", plain.seconds, f"{-plain.result.fun:.6f}", ratio)
-
-
-def restarts_table(options: Any) -> None:
-    """Print the log density that is reached with and without random starts."""
-    table = Table("log density", "default start", "best of 100 more")
-    for side in SIDES:
-        problem, weighted = read_corpora(options.keep).problem(side), variant("weighted", "map")
-        objective = negative_log_density(problem)
-        fits = (fit(problem, weighted, prior=PRIOR, starts=starts) for starts in (0, 100))
-        cells = (f"{-objective(one.z):.9f}" for one in fits)
-        table.row(f"predicting the {side}", *cells)
 
 
 def negatives_table(options: Any) -> None:
@@ -275,7 +255,7 @@ def published_table(options: Any) -> None:
     ):
         problem = corpora.problem("target", scale)
         chosen = replace(variant(form, mixture), complete=complete)
-        fitted = fit(problem, chosen, prior=prior)
+        fitted = fit(problem, chosen, prior_deviation=prior)
         table.row(
             f"{form}, {mixture}, {name}",
             f"{fitted.log_likelihood:.4f}",
@@ -284,25 +264,6 @@ def published_table(options: Any) -> None:
             f"{np.abs(fitted.phi.weights).max():.1f}",
             "  " + ("; ".join(fitted.problems()) or "none"),
         )
-
-
-def posterior_table(options: Any) -> None:
-    """Print how the draws of φ pass their check."""
-    corpora = read_corpora(options.keep)
-    heads = ("Pareto k̂", "sampler", "check", "least ESS", "steps", "seconds")
-    table = Table("weighted", *heads)
-    for side, mixture in product(options.sides, MIXTURES):
-        problem, chosen = corpora.problem(side), variant("weighted", mixture)
-        settings = {"prior": PRIOR, "draws": options.posterior_draws}
-        time = best_time(partial(laplace, problem, chosen, **settings))
-        k_hat = float(time.result.attrs["pareto_k"])
-        if k_hat > POOR_PARETO_K:
-            time = best_time(partial(nuts, problem, chosen, **settings))
-        draws, verdict = bpa.as_draws(time.result), bpa.check(time.result)
-        ess = min(finding.value for finding in verdict.findings if "ESS" in finding.name)
-        steps = float(np.mean(draws.statistics.get("n_steps", 0)))
-        cells = (f"{k_hat:.2f}", time.result.attrs["sampler"], "passed" if verdict else "failed")
-        table.row(f"{mixture}, predicting the {side}", *cells, f"{ess:.0f}", steps, time.seconds)
 
 
 @cache
@@ -400,7 +361,8 @@ def table2_rows(options: Any) -> dict[str, Row]:
     def weighted(mixture: str, form: str) -> tuple[PhraseTable, str]:
         variety, problem = variant(form, mixture), corpora.problem("target")
         prior = PRIOR if variety.weighted else None
-        made = weigh(*corpora[:3], corpora.features(), NAMES, variety, prior=prior).table
+        data = *corpora[:3], corpora.features(), NAMES
+        made, _ = weigh(*data, variety, prior_deviation=prior)
         return made, f"{held_out_mean(problem, variety, prior):.4f}, {problem.support:.1%}"
 
     def separate() -> tuple[PhraseTable, str]:
@@ -514,13 +476,10 @@ if __name__ == "__main__":
         "likelihood": likelihood_table,
         "settings": settings_table,
         "speed": speed_table,
-        "restarts": restarts_table,
         "table2": table2,
         "negatives": negatives_table,
         "published": published_table,
         "length": length_table,
-        "posterior": posterior_table,
     }
     forms = tuple(form for form in FORMS if form != "plain")
-    options: dict[str, Any] = {"forms": forms, "rows": (), "sides": SIDES, "posterior_draws": 1000}
-    run_tables(__doc__, tables, draws=10, keep="", **options)
+    run_tables(__doc__, tables, draws=10, keep="", forms=forms, rows=())

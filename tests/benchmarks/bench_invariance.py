@@ -12,12 +12,9 @@ Tables:
     mixed      a quarter of them, and a quarter of each of three other domains
     without    a third of each other domain
     stacked    the three features of the first file, and those of each other file besides
-    counting   P(z | phrase) from occurrences instead of sentences, and how much features differ
     signs      the weights of the features: mean over the draws, and share of positive ones
     outputs    choices that the features of the first file change, on captions and on the texts of
                this project (leaflet and office, shuffled, half of the sentences to adapt on)
-    distances  other distances than Chebyshev's
-    single     the features of one subdomain at a time
 
 Only the lists of captions have segmentations; those of 100 sentences of each other domain, and of
 the texts of this project, are searched (`segmenting.py`), which is also tried on captions.
@@ -35,7 +32,7 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import numpy as np
 from measuring import (
@@ -57,28 +54,14 @@ import bpa_ppl as bpa
 from bpa_ppl.features.base import feature_adder
 from bpa_ppl.models.subdomains import induce
 from bpa_ppl.nbest import NBest
-from bpa_ppl.phrases import NumberedText, Subdomains
+from bpa_ppl.phrases import NumberedText
 from bpa_ppl.phrases.extraction import extract_phrases
 from bpa_ppl.phrases.invariance import Invariance
-from bpa_ppl.phrases.page import frequent_phrases
-from bpa_ppl.phrases.subdomains import CountedPhrases, Counting, posteriors, renyi_entropy
-from bpa_ppl.phrases.tables import SIDES
 from bpa_ppl.text.words import sentences_of
 
 SIZES = (10, 100)
 OUTPUTS = 8  # sentences of the table of outputs
-TABLES = (
-    "in",
-    "mixed",
-    "without",
-    "stacked",
-    "counting",
-    "signs",
-    "outputs",
-    "distances",
-    "single",
-)
-OCCURRENCES = " by occurrences"  # the end of the names of features that count them
+TABLES = ("in", "mixed", "without", "stacked", "signs", "outputs")
 #: Domains besides captions -> the part to draw from.
 OTHERS = {"medical": "adapt", "conversation": "adapt", "out-of-domain": "dev"}
 OWN = "authored"  # the folder of the texts of this project
@@ -152,43 +135,13 @@ def print_agreement(pool: NBest, source: Invariance) -> None:
         print(f"{name}: correlation {np.corrcoef(values - means[:, owner])[0, 1]:.3f} within lists")
 
 
-def feature_sources(name: str, path: str, tables: Sequence[str]) -> list[Invariance]:
-    """Return the features of a file of subdomains that some tables need."""
-    settings: list[dict[str, Any]] = [{}]
-    if "distances" in tables:
-        settings.append({"features": "hellinger"})
-        settings.append({"features": "kullback-leibler", "smoothing": 1.0})
-    if "single" in tables:
-        settings += [{"features": "subdomain", "z": z} for z in range(Subdomains.load(path).k)]
-    sources = [Invariance(subdomains=path, name=name, **each) for each in settings]
-    if "counting" in tables:
-        name += OCCURRENCES
-        sources.append(Invariance(subdomains=path, name=name, count="occurrences"))
-    return sources
-
-
 def published_columns(name: str) -> tuple[str, str, str]:
     """Return the names of the three features of the paper."""
     return f"{name}.specificity.source", f"{name}.specificity.target", f"{name}.coherence"
 
 
-def rows_of(table: str, name: str, path: str) -> dict[str, tuple[str, ...]]:
-    """Return the rows of a table for a file of subdomains, with their new features."""
-    sides = ("source", "target")
-    if table == "distances":
-        return {
-            f"{name}: Hellinger": (f"{name}.hellinger",),
-            f"{name}: Kullback-Leibler": tuple(f"{name}.kullback-leibler.{s}" for s in sides),
-        }
-    if table == "single":
-        columns = (*sides, "difference")
-        return {
-            f"{name}: z = {z}": tuple(f"{name}.z{z}.{column}" for column in columns)
-            for z in range(Subdomains.load(path).k)
-        }
-    if table == "counting":
-        names = (name, name + OCCURRENCES)
-        return {f"{one}: all three": published_columns(one) for one in names}
+def rows_of(name: str) -> dict[str, tuple[str, ...]]:
+    """Return the rows of a file of subdomains, with their new features."""
     source, target, coherence = published_columns(name)
     return {
         f"{name}: specificity, source": (source,),
@@ -205,43 +158,6 @@ def stacked_rows(names: Sequence[str]) -> dict[str, tuple[str, ...]]:
         f"{first} + {other}: all six": published_columns(first) + published_columns(other)
         for other in others
     }
-
-
-def print_counting(pool: NBest, names: Sequence[str]) -> None:
-    """Print how much features differ if occurrences are counted instead of sentences."""
-    for name in names:
-        for pair in zip(
-            published_columns(name), published_columns(name + OCCURRENCES), strict=True
-        ):
-            within = deviations(pool, pair)
-            correlation, change = np.corrcoef(within)[0, 1], within.std(axis=1)
-            difference = (within[1] - within[0]).std() / change[0]
-            print(f"{pair[0]}: correlation within lists {correlation:.4f}, ", end="")
-            print(f"SD of the difference {difference:.1%} of the SD of the feature")
-
-
-def print_phrase_counting(paths: Mapping[str, str]) -> None:
-    """Print how much the entropies of frequent phrases differ, by the number of words."""
-    columns = ("phrases", "equal", "correlation", "mean |ΔH|", "SD of H")
-    table = Table("entropies by sentences and by occurrences", *columns)
-    for name, path in paths.items():
-        subdomains = Subdomains.load(path)
-        for side in SIDES:
-            phrases = frequent_phrases(subdomains.text(side), 5)
-            entropies, totals = [], []
-            for count in get_args(Counting):
-                counted = CountedPhrases(subdomains, side, count)
-                counts = counted.counts(counted.numbers(phrases))
-                totals.append(counts.sum(axis=1))
-                entropies.append(renyi_entropy(posteriors(counts, subdomains.weights)))
-            lengths = np.array([len(phrase.split()) for phrase in phrases])
-            for n in (1, 2, 3):
-                first, second = (values[lengths == n] for values in entropies)
-                equal = np.mean((totals[0] == totals[1])[lengths == n])
-                correlation = np.corrcoef(first, second)[0, 1]
-                change = np.abs(first - second).mean()
-                cells = f"{equal:.0%}", f"{correlation:.4f}", f"{change:.4f}", f"{first.std():.3f}"
-                table.row(f"{name}, {side}, {n}", str(len(first)), *cells)
 
 
 def deviations(pool: NBest, columns: Sequence[str]) -> np.ndarray:
@@ -354,7 +270,7 @@ def main() -> None:
         folder, options.pairs
     )
     names = list(paths)
-    sources = [one for item in paths.items() for one in feature_sources(*item, options.tables)]
+    sources = [Invariance(subdomains=path, name=name) for name, path in paths.items()]
     captions = segmented_captions().with_features(*sources)
     mixed = [captions]
     if {"mixed", "without"} & set(options.tables):
@@ -372,10 +288,7 @@ def main() -> None:
             task = Task.of(own[:half], own[half:]).with_features(*sources)
             print_outputs("leaflet and office", task, names[0])
             continue
-        if table == "counting":
-            print_phrase_counting(paths)
-            print_counting(captions.pool, names)
-        parts = [rows_of(table, *item) for item in paths.items()]
+        parts = [rows_of(name) for name in names]
         rows = {row: new for part in parts for row, new in part.items()}
         rows = stacked_rows(names) if table == "stacked" else rows
         tasks = {"mixed": mixed, "without": mixed[1:]}.get(table, [captions])

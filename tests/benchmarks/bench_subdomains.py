@@ -5,7 +5,7 @@
 Tables:
     curve  the adjusted Rand index of planted subdomains (2000 pairs of 12 words, mean of two draws)
            by the share of a subdomain's own distribution in its words
-    lda    the same for LDA, over one side or both, by Gibbs sampling and by variational Bayes
+    lda    the same for LDA, over one side or both
     speed  one EM step of the lexicons of four subdomains, compared with Python dictionaries
     out    seconds, memory and purity after each iteration on the general corpus (455,891 pairs)
     ways   purity of several settings on its first 40,000 pairs, and the number of subdomains in
@@ -69,11 +69,6 @@ LDA_SETTINGS: dict[str, dict[str, Any]] = {
     "Gibbs (default), source": {"side": "source"},
     "Gibbs (default), both": {"side": "both"},
     "Gibbs, starts=1, target": {"starts": 1},
-    "Gibbs, starts=1, anneal=false, target": {"starts": 1, "anneal": False},
-    "Gibbs, the same with passes=1000": {"starts": 1, "anneal": False, "passes": 1000},
-    "variational, target": {"method": "variational"},
-    "variational, source": {"method": "variational", "side": "source"},
-    "variational, both": {"method": "variational", "side": "both"},
 }
 K, GRAM = 12, 6
 
