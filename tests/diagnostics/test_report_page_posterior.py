@@ -24,6 +24,8 @@ from bpa_ppl.posterior.statistics import TAILS, rank_bands, rank_counts
 if TYPE_CHECKING:
     from bpa_ppl.posterior.arviz_functions import InferenceData
 
+#: Only the page of chains has figures: it is made before.
+pytestmark = pytest.mark.usefixtures("page_of_chains", "without_drawing")
 NAMES = ("LM0", "TM0", "WP0")
 CANONICAL = {"LM0": 0.2, "TM0": 0.2, "WP0": -0.1, "UnknownWordPenalty0": 1.0}
 TITLES = ["What moved", "Diagnostics", "Chains", "Correlated weights", "Prior and data"]
@@ -115,7 +117,6 @@ def test_intervals_contain_their_share_of_the_draws(
         assert np.mean(column < low) == pytest.approx(0.025, abs=0.005)
 
 
-@pytest.mark.usefixtures("without_drawing")
 def test_the_weight_that_the_data_change_is_reported(lists: NBest, page_of_chains: Outline) -> None:
     moved = {"LM0": "", "TM0": "▲ up", "WP0": "", "UnknownWordPenalty0": "fixed"}
     assert page_of_chains.column(WEIGHTS, "moved") == moved
@@ -156,7 +157,6 @@ def test_correlations_are_numpy_s(chains: InferenceData, page_of_chains: Outline
     assert sizes == sorted(sizes, reverse=True)
 
 
-@pytest.mark.usefixtures("without_drawing")
 def test_the_call_on_the_page_makes_the_same_posterior(
     lists: NBest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -189,7 +189,6 @@ def test_settings_versions_seed_and_signature_are_stated(page_of_chains: Outline
     )
 
 
-@pytest.mark.usefixtures("without_drawing")
 def test_a_failed_check_is_reported_first() -> None:
     posterior, strict = external(1000), Thresholds(ess=40_000)
     assert "NOT converged" not in posterior_page(posterior, top=1)
@@ -233,7 +232,6 @@ def test_a_mode_has_no_intervals_and_no_chains(lists: NBest) -> None:
     assert set(outline.column(0, "moved").values()) == {"", "fixed"}
 
 
-@pytest.mark.usefixtures("without_drawing")
 def test_a_foreign_posterior_with_a_command_alone() -> None:
     posterior = external()
     posterior.attrs["command"] = "bpa adapt 'my lists' -o <out>"
@@ -274,7 +272,6 @@ def test_a_constant_weight_and_a_divergent_transition() -> None:
     assert any("Red dots: divergent transitions" in text for text in texts)
 
 
-@pytest.mark.usefixtures("without_drawing")
 def test_hyperparameters_have_a_table_and_their_traces() -> None:
     sites = {
         "scale": np.exp(autoregressive(0.1, 4, 400, 1, seed=3)[..., 0]),
@@ -317,7 +314,6 @@ def test_the_narrowest_interval_is_that_of_a_plain_search() -> None:
     assert highest_density(values, 0.8, share) == pytest.approx(min(holding)[1:])
 
 
-@pytest.mark.usefixtures("without_drawing")
 def test_the_table_of_other_variables_ends() -> None:
     many = {"raw": autoregressive(0.1, 4, 100, 70, seed=2)}
     html = posterior_page(external(sites=many), top=1)
@@ -325,7 +321,6 @@ def test_the_table_of_other_variables_ends() -> None:
     assert "The first 50 of 70." in html
 
 
-@pytest.mark.usefixtures("without_drawing")
 def test_a_prior_is_stated_only_if_the_model_used_it() -> None:
     values = {"weights": autoregressive(0.1, 4, 100, 3, seed=1)}
     unused = Draws(values, NAMES, constants={"prior_mean": np.zeros(3)})
@@ -340,7 +335,6 @@ def test_a_prior_is_stated_only_if_the_model_used_it() -> None:
     assert full["prior covariance"] == "3 × 3, standard deviations 0.2 to 0.5"
 
 
-@pytest.mark.usefixtures("without_drawing")
 def test_the_call_names_likelihood_and_prior_unless_they_are_the_published_ones() -> None:
     values = {"weights": autoregressive(0.1, 4, 100, 3, seed=1)}
     made = {"sampler": "imh", "settings": {"draws": 100}, "seed": 1, "lists": "my.nbest"}
@@ -378,7 +372,6 @@ def test_many_weights_make_no_endless_page() -> None:
     assert "The 40 that moved most" in html
 
 
-@pytest.mark.usefixtures("without_drawing")
 def test_the_weights_that_mix_worst_are_shown() -> None:
     draws = autoregressive(0.1, 4, 400, 3, seed=1)
     draws[..., 1] = autoregressive(0.98, 4, 400, 1, seed=2)[..., 0]

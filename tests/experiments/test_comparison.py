@@ -134,9 +134,9 @@ def importance_sample(seed: int, count: int) -> Draws:
     return Draws({"weights": draws}, NAMES, "weighted", log_weight)
 
 
-@pytest.mark.parametrize("count", [40, pytest.param(80, marks=pytest.mark.slow)])
-def test_the_joint_test_of_weighted_draws_keeps_its_level(count: int) -> None:
-    rejected = 0
+@pytest.mark.slow
+def test_the_joint_test_of_weighted_draws_keeps_its_level() -> None:
+    rejected, count = 0, 80
     for seed in range(count):
         theirs = Draws({"weights": tied(autoregressive(0.2, 4, 250, 3, seed=9000 + seed))}, NAMES)
         rejected += joint_distance(importance_sample(seed, 600), theirs, seed).p_value <= 0.05

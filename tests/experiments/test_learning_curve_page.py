@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import re
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -19,9 +20,15 @@ from bpa_ppl.experiments.page import figures_of, write_figures
 from bpa_ppl.experiments.results import read_results
 
 
-def test_page_has_the_numbers_of_the_results(finished: Path) -> None:
-    written = write_figures(finished, kind="none")
-    html = written[0].read_text("utf-8")
+@pytest.fixture(scope="module")
+def written(results: Path, tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """The files of the study's page, and PDF figures, in a copy of the results."""
+    folder = shutil.copytree(results, tmp_path_factory.mktemp("page") / "results")
+    return write_figures(folder, kind="pdf")
+
+
+def test_page_has_the_numbers_of_the_results(written: list[Path]) -> None:
+    finished, html = written[0].parent, written[0].read_text("utf-8")
     page = Outline(html)
     cells = {cell for table in page.tables for row in table for cell in row}
     rows = read_results(finished)[0].to_pylist()
@@ -41,10 +48,13 @@ def test_page_has_the_numbers_of_the_results(finished: Path) -> None:
     images = page.values("img", "src")
     assert len(images) == 4  # two metrics, seconds, one sweep
     assert all(image.startswith("data:image/png;base64,") for image in images)
+    figures = [path for path in written if path.suffix == ".pdf"]
+    assert {path.stem for path in figures} == {"ter", "bleu", "seconds", "sweep_prior_variance"}
+    assert all(path.read_bytes().startswith(b"%PDF") for path in figures)
 
 
-def test_figure_data(finished: Path) -> None:
-    write_figures(finished, kind="none")
+def test_figure_data(written: list[Path]) -> None:
+    finished = written[0].parent
     with (finished / "points.csv").open(encoding="utf-8") as file:
         points = list(csv.DictReader(file))
     rows = read_results(finished)[0].to_pylist()
@@ -57,9 +67,9 @@ def test_figure_data(finished: Path) -> None:
         assert {row["method"] for row in csv.DictReader(file)} == {row["method"] for row in rows}
 
 
-def test_precisions_and_brevity_at_every_size(finished: Path) -> None:
+def test_precisions_and_brevity_at_every_size(written: list[Path]) -> None:
     """The details are those of sacreBLEU, and the brevity is min(1, c/r)."""
-    write_figures(finished, kind="none")
+    finished = written[0].parent
     with (finished / "bleu_details.csv").open(encoding="utf-8") as file:
         details = {(row["method"], int(row["size"])): row for row in csv.DictReader(file)}
     rows = [row for row in read_results(finished)[0].to_pylist() if not row["setting"]]
@@ -80,9 +90,9 @@ def test_precisions_and_brevity_at_every_size(finished: Path) -> None:
         assert float(detail["brevity"]) == pytest.approx(brevity)
 
 
-def test_axes_of_the_figures(finished: Path) -> None:
+def test_axes_of_the_figures(results: Path) -> None:
     """Intervals are drawn on a logarithmic axis, and sweeps for each metric."""
-    points, _ = aggregate(read_results(finished)[0], samples=9)
+    points, _ = aggregate(read_results(results)[0], samples=9)
     shown = figures_of(points, [], ["ter", "bleu"])
     for metric in ("ter", "bleu"):
         mean, interval = shown[metric].axes
@@ -95,15 +105,8 @@ def test_axes_of_the_figures(finished: Path) -> None:
         assert bars[0].get_ydata().tolist() == pytest.approx(expected)
 
 
-@pytest.mark.parametrize(("kind", "first"), [("png", b"\x89PNG"), ("pdf", b"%PDF")])
-def test_figure_files(finished: Path, kind: str, first: bytes) -> None:
-    written = [path for path in write_figures(finished, kind=kind) if path.suffix == f".{kind}"]
-    assert {path.stem for path in written} == {"ter", "bleu", "seconds", "sweep_prior_variance"}
-    assert all(path.read_bytes().startswith(first) for path in written)
-
-
-def test_rejects_results_without_figures(finished: Path, tmp_path: Path) -> None:
+def test_rejects_results_without_figures(results: Path, tmp_path: Path) -> None:
     with raises(UsageError, "unknown-name", parameter="kind"):
-        write_figures(finished, kind="gif")
+        write_figures(results, kind="gif")
     with raises(DataError, "missing-file"):
         write_figures(tmp_path)
