@@ -22,6 +22,7 @@ from bpa_ppl.text.language_model import TextModel
 from bpa_ppl.text.words import Ragged, sentences_of
 
 _SENTENCES = 20_000  # per batch
+_MAX_PENDING = 1 << 24  # occurrences of pairs that are counted at once
 _UNKNOWN = 0.5  # a larger share of unknown words is no text like that of the model
 _HALF = 32  # bits of the number of a target phrase
 
@@ -60,7 +61,9 @@ def extract_phrases(
     if max_length < 1:
         message = f"max_length must be at least 1, not {max_length}"
         raise UsageError(message, parameter="max_length")
-    counter, trees = PairCounter(), (PhraseTree(), PhraseTree())
+    trees = PhraseTree(), PhraseTree()
+    pairs, counts = np.zeros(0, np.int64), np.zeros(0, np.int64)
+    pending: list[Int64] = []  # occurrences of pairs, (source << 32) + target
     with reporter(progress, "extracting") as report:
         done = total = 0
         if progress and str(alignment) != "-":
@@ -76,17 +79,18 @@ def extract_phrases(
             lengths = np.diff(sides[0][1]), np.diff(sides[1][1])
             starts, spans = extract_spans(lengths, points, (max_length, max_length))
             columns = np.ascontiguousarray(spans.T)
-            counter.add(
-                trees[0].numbers(sides[0], starts, *columns[:2]),
-                trees[1].numbers(sides[1], starts, *columns[2:]),
-            )
+            first = trees[0].numbers(sides[0], starts, *columns[:2]).astype(np.int64)
+            pending.append((first << _HALF) + trees[1].numbers(sides[1], starts, *columns[2:]))
+            if sum(map(len, pending)) > _MAX_PENDING:
+                pairs, counts = merged(pairs, counts, pending)
+                pending = []
             report(done, max(total, done), "sentence pairs")
     if not done:
         raise DataError("the file is empty", origin_name(source), code="no-data")
     if keep is not None and len(keep) != done:
         message = f"keep has {len(keep)} values, but there are {done} sentence pairs"
         raise UsageError(message, parameter="keep")
-    pairs, counts = counter.counted()
+    pairs, counts = merged(pairs, counts, pending)
     if not len(pairs):
         message = "no phrase pair is consistent with the alignment: give that of these sentences"
         raise DataError(message, origin_name(alignment), code="mismatch")
@@ -95,36 +99,18 @@ def extract_phrases(
     return PhraseCounts.numbered(sources, targets, first, second, counts.astype(np.float64))
 
 
-class PairCounter:
-    """Count pairs of numbers, which are added in parts, by sorting them.
+def merged(pairs: Int64, counts: Int64, occurrences: Sequence[Int64]) -> tuple[Int64, Int64]:
+    """Return distinct numbers, ascending, and their counts, after some more occurrences.
 
-    Args:
-        max_pending: the number of occurrences to collect before they are counted.
+    >>> more = [np.array([7, 5]), np.array([7])]
+    >>> pairs, counts = merged(np.array([3, 7]), np.array([2, 1]), more)
+    >>> pairs.tolist(), counts.tolist()
+    ([3, 5, 7], [2, 1, 3])
     """
-
-    def __init__(self, max_pending: int = 1 << 24) -> None:
-        self._max_pending = max_pending
-        self._pairs, self._counts = np.zeros(0, np.int64), np.zeros(0, np.int64)
-        self._pending: list[Int64] = []
-
-    def add(self, source: Int32, target: Int32) -> None:
-        """Add one occurrence of each pair."""
-        self._pending.append((source.astype(np.int64) << _HALF) + target)
-        if sum(map(len, self._pending)) > self._max_pending:
-            self._merge()
-
-    def counted(self) -> tuple[Int64, Int64]:
-        """Return the distinct pairs, (source << 32) + target, ascending, and their counts."""
-        self._merge()
-        return self._pairs, self._counts
-
-    def _merge(self) -> None:
-        occurrences = np.concatenate([self._pairs[:0], *self._pending])
-        self._pending = []
-        new, counts = np.unique(occurrences, return_counts=True)
-        pairs = np.concatenate([self._pairs, new])
-        rows, self._counts = summed(pairs, np.concatenate([self._counts, counts]))
-        self._pairs = pairs[rows]
+    new, more = np.unique(np.concatenate([pairs[:0], *occurrences]), return_counts=True)
+    together = np.concatenate([pairs, new])
+    rows, sums = summed(together, np.concatenate([counts, more]))
+    return together[rows], sums
 
 
 def _points(

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from bpa_ppl.arrays import Float64
 from bpa_ppl.columns import counted
@@ -29,41 +27,17 @@ _MIN_Z = 2.0  # minimum z-score of a typical word
 _MAX_WORDS = 2000  # of each side, among which associated pairs are searched
 
 
-class Spread(NamedTuple):
-    """The distribution of some phrases over the subdomains.
-
-    Attributes:
-        phrases: (n,) the phrases.
-        counts: (n,) sentence pairs of the corpus that contain it.
-        probabilities: (n, K), P(z | phrase).
-    """
-
-    phrases: Sequence[str]
-    counts: Float64
-    probabilities: Float64
-
-    @property
-    def entropies(self) -> Float64:
-        """(n,) the Rényi entropies of order 2."""
-        return renyi_entropy(self.probabilities)
-
-    def part(self, rows: npt.NDArray[np.int64]) -> Spread:
-        """Return some of the phrases."""
-        chosen = [self.phrases[row] for row in rows]
-        return Spread(chosen, self.counts[rows], self.probabilities[rows])
-
-
-def spread(subdomains: Subdomains, side: Side, phrases: Sequence[str]) -> Spread:
-    """Return the distribution of phrases of one side over the subdomains.
+def spread(subdomains: Subdomains, side: Side, phrases: Sequence[str]) -> tuple[Float64, Float64]:
+    """Return how many sentence pairs have each phrase of one side, and P(z | phrase), (n, K).
 
     >>> text = NumberedText.of([["a", "b"], ["a"]])
-    >>> of = spread(Subdomains(text, text, [0, 1], [0.5, 0.5]), "source", ["a", "b"])
-    >>> of.counts.tolist(), of.probabilities.tolist()
+    >>> counts, shares = spread(Subdomains(text, text, [0, 1], [0.5, 0.5]), "source", ["a", "b"])
+    >>> counts.tolist(), shares.tolist()
     ([2.0, 1.0], [[0.5, 0.5], [1.0, 0.0]])
     """
     phrase_counts = CountedPhrases(subdomains, side)
     counts = phrase_counts.counts(phrase_counts.numbers(phrases))
-    return Spread(phrases, counts.sum(axis=1), posteriors(counts, subdomains.weights))
+    return counts.sum(axis=1), posteriors(counts, subdomains.weights)
 
 
 def typical_words(subdomains: Subdomains, side: Side, top: int) -> list[list[str]]:
@@ -233,13 +207,19 @@ def subdomains_page(
         f"Phrases {origin} in at least {min_count} sentence pairs of the corpus. {_SPECIFIC}"
     ]
     for side, phrases in zip(SIDES, candidates, strict=True):
-        spreading = spread(subdomains, side, phrases)
-        spreading = spreading.part(np.flatnonzero(spreading.counts >= min_count))
+        counts, shares = spread(subdomains, side, phrases)
+        entropies, often = renyi_entropy(shares), np.flatnonzero(counts >= min_count)
         for sign, word in ((1, "Most"), (-1, "Least")):
             # Of equal ones the most frequent first.
-            order = np.lexsort((-spreading.counts, sign * spreading.entropies))[:top]
-            table = _phrase_table(spreading.part(order), f"{word} specific {side} phrases.")
-            phrase_blocks.append(table)
+            order = often[np.lexsort((-counts[often], sign * entropies[often]))[:top]]
+            rows = [
+                (phrases[k], f"{counts[k]:.0f}", f"{h:.3f}", f"{np.exp(h):.2f}", _most(shares[k]))
+                for k, h in zip(order.tolist(), entropies[order], strict=True)
+            ]
+            header = ("phrase", "sentence pairs", "entropy", "effective number", "most in")
+            caption = f"{word} specific {side} phrases."
+            missing = f"{caption} None is frequent enough."
+            phrase_blocks.append(Table(header, rows, caption) if rows else missing)
     typical = [typical_words(subdomains, side, top) for side in SIDES]
     rows = [(str(z), *map(" ".join, words)) for z, words in enumerate(zip(*typical, strict=True))]
     settings = [(name, _printed(value)) for name, value in subdomains.settings.items()]
@@ -283,17 +263,6 @@ def _sizes(subdomains: Subdomains, sizes: Float64) -> list[Block]:
     return [*blocks, drawn(figure, alternative, _ALONG)]
 
 
-def _phrase_table(phrases: Spread, caption: str) -> Block:
-    rows = [
-        (phrase, f"{count:.0f}", f"{entropy:.3f}", f"{np.exp(entropy):.2f}", _most(shares))
-        for phrase, count, entropy, shares in zip(
-            phrases.phrases, phrases.counts, phrases.entropies, phrases.probabilities, strict=True
-        )
-    ]
-    header = ("phrase", "sentence pairs", "entropy", "effective number", "most in")
-    return Table(header, rows, caption) if rows else f"{caption} None is frequent enough."
-
-
 def _most(shares: Float64) -> str:
     """Return the subdomains with the largest shares.
 
@@ -308,15 +277,16 @@ def _pairs(subdomains: Subdomains, pairs: PhrasePairTexts, min_count: int, top: 
     """Return the table of the pairs of frequent phrases with the largest distances."""
     if not len(pairs[0]):
         return ["There are no pairs."]
-    source, target = spread(subdomains, "source", pairs[0]), spread(subdomains, "target", pairs[1])
-    often = np.flatnonzero(np.minimum(source.counts, target.counts) >= min_count)
-    source, target = source.part(often), target.part(often)
-    distance = chebyshev(source.probabilities, target.probabilities)
+    (first, source), (second, target) = (
+        spread(subdomains, side, phrases) for side, phrases in zip(SIDES, pairs, strict=True)
+    )
+    often = np.flatnonzero(np.minimum(first, second) >= min_count)
+    distance = chebyshev(source[often], target[often])
     rows = []
     for row in np.argsort(-distance, kind="stable")[:top]:
-        phrases = source.phrases[row], target.phrases[row]
-        most = _most(source.probabilities[row]), _most(target.probabilities[row])
-        rows.append((*phrases, f"{distance[row]:.3f}", *most))
+        k = often[row]
+        phrases = pairs[0][k], pairs[1][k]
+        rows.append((*phrases, f"{distance[row]:.3f}", _most(source[k]), _most(target[k])))
     header = ("source", "target", "distance", "source most in", "target most in")
     mean = f" Mean of {len(often)} pairs: {distance.mean():.3f}." if len(often) else ""
     table = Table(header, rows) if rows else "None is frequent enough."

@@ -18,7 +18,7 @@ likelihood does not decrease, and an iteration is θ ∂L/∂θ, normalised.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
@@ -161,8 +161,8 @@ def em(
     settings: Settings,
     parallel: Parallel,
     report: Reporter = lambda done, total, note: None,
-) -> Iterator[Iteration]:
-    """Yield the posteriors of the sentence pairs: at the start, then after each iteration.
+) -> list[Iteration]:
+    """Return the posteriors of the sentence pairs: at the start, then after each iteration.
 
     The result does not depend on the workers: a task estimates the model of one subdomain on one
     side, and scores all sentence pairs by it.
@@ -174,46 +174,60 @@ def em(
         parallel: workers, from `parallel_workers`.
         report: receives the progress.
     """
-    history: list[Iteration] = []
     last = settings.lm_iterations  # the last entry with language models only
-    tasks = _Tasks(parallel, settings, report)
-    tasks.begin("start")
+    models, full = len(SIDES) * settings.k, settings.iterations
+    total = 1 + (last + (full > 0)) * models + (full > 0) * (1 + full * models)
+    done = 0
+
+    def run(note: str, task: Callable[[Any, Any], Any], shared: object, items: Any) -> list[Any]:
+        """Return the results of a task for some items, and report each."""
+        nonlocal done
+        results = []
+        for result in parallel(delayed(task)(shared, item) for item in items):
+            done += 1
+            report(done, total, note)
+            results.append(result)
+        return results
+
+    report(done, total, "start")
     if settings.start == "random":
         rng = np.random.default_rng(settings.seed)
         posteriors = rng.dirichlet(np.ones(settings.k), len(source))
     else:
         posteriors = unigram_posteriors(source, target, settings.k, settings.seed)
-    history.append(e_step(_log(posteriors), None, settings.em))
-    yield history[-1]
+    history = [e_step(_log(posteriors), None, settings.em)]
+    done += 1
     if not last + settings.iterations:
-        return
+        return history
     texts = [
         WeightedText.of(side.sentences, len(side.words), settings.order)
         for side in (source, target)
     ]
     while len(history) <= last:
-        scores = _language_scores(tasks, (texts, settings), history[-1])
+        scores = _language_scores(run, (texts, settings), history[-1])
         history.append(e_step(_log(history[-1].weights) + sum(scores), None, settings.em))
-        yield history[-1]
     if not settings.iterations:
-        return
-    scores = _language_scores(tasks, (texts, settings), history[last])
+        return history
+    scores = _language_scores(run, (texts, settings), history[last])
     del texts
-    tasks.begin("pairs of words")
+    report(done, total, "pairs of words")
     lexicons = Lexicons(source, target, settings.prior)
     assert set(lexicons.whole_corpus) == set(SIDES)  # computed here, once for all threads
+    done += 1
     while len(history) <= last + settings.iterations:
-        history.append(_full_model(tasks, (lexicons, settings), history[last:], scores))
-        yield history[-1]
+        history.append(_full_model(run, (lexicons, settings), history[last:], scores))
+    return history
 
 
 def _language_scores(
-    tasks: _Tasks, shared: tuple[list[WeightedText], Settings], iteration: Iteration
+    run: Callable[..., list[Any]],
+    shared: tuple[list[WeightedText], Settings],
+    iteration: Iteration,
 ) -> list[Float64]:
     """Return for each side (pairs, K) log p under the language models of the subdomains."""
     subdomains = range(len(iteration.weights))
     items = [(n, iteration.pair_weights(z)) for n, _ in enumerate(SIDES) for z in subdomains]
-    return _by_side(tasks.run("language models", _score_language, shared, items))
+    return _by_side(run("language models", _score_language, shared, items))
 
 
 def _score_language(
@@ -230,7 +244,7 @@ def _score_language(
 
 
 def _full_model(
-    tasks: _Tasks,
+    run: Callable[..., list[Any]],
     shared: tuple[Lexicons, Settings],
     history: Sequence[Iteration],
     language: Sequence[Float64],
@@ -238,7 +252,7 @@ def _full_model(
     """Return the posteriors after one iteration of the full model.
 
     Args:
-        tasks: run in parallel.
+        run: runs tasks in parallel.
         shared: the lexicons of the corpus, and the settings of EM.
         history: before each iteration of the lexicons. They start from that of the whole corpus and
             repeat all steps, so that none has to be stored.
@@ -250,7 +264,7 @@ def _full_model(
         for condition in SIDES
         for z in range(settings.k)
     ]
-    results = tasks.run("full model", _score_lexicon, shared, items)
+    results = run("full model", _score_lexicon, shared, items)
     scores, log_priors = zip(*results, strict=True)
     first, second = (a + b for a, b in zip(language, _by_side(scores), strict=True))
     both = np.logaddexp(first, second)
@@ -291,32 +305,6 @@ def _by_side(columns: Sequence[Float64]) -> list[Float64]:
 def _log(probabilities: Float64) -> Float64:
     with np.errstate(divide="ignore"):
         return np.log(probabilities)
-
-
-class _Tasks:
-    """Runs the tasks of an induction in parallel, and reports each finished one."""
-
-    def __init__(self, parallel: Parallel, settings: Settings, report: Reporter):
-        models, full = len(SIDES) * settings.k, settings.iterations
-        self._total = 1 + (settings.lm_iterations + (full > 0)) * models
-        self._total += (full > 0) * (1 + full * models)
-        self._finished, self._report, self._parallel = 0, report, parallel
-
-    def begin(self, note: str) -> None:
-        """Report the beginning of a single step."""
-        self._report(self._finished, self._total, note)
-        self._finished += 1
-
-    def run(
-        self, note: str, task: Callable[[Any, Any], Any], shared: object, items: Iterable[object]
-    ) -> list[Any]:
-        """Return the results of a task for some items."""
-        results = []
-        for result in self._parallel(delayed(task)(shared, item) for item in items):
-            self._finished += 1
-            self._report(min(self._finished, self._total), self._total, note)
-            results.append(result)
-        return results
 
 
 def unigram_posteriors(source: NumberedText, target: NumberedText, k: int, seed: int) -> Float64:

@@ -84,7 +84,7 @@ def induce(
             return Subdomains(*texts, shares.astype(np.float32), shares.mean(axis=0), record)
         kind = "threads" if backend == "local" else backend  # threads share the corpus
         with parallel_workers(jobs, kind, scheduler) as parallel:
-            history = list(em(*texts, chosen, parallel, report))
+            history = em(*texts, chosen, parallel, report)
     last = history[-1]
     if empty := int(np.count_nonzero(last.weights == 0)):
         warn_user(f"{empty} of {chosen.k} subdomains have no sentence pair: ask for fewer")

@@ -13,7 +13,7 @@ from raising import raises
 
 from bpa_ppl import BpaWarning, DataError, UsageError
 from bpa_ppl.phrases import read_counts
-from bpa_ppl.phrases.extraction import PairCounter, extract_phrases, select_lines
+from bpa_ppl.phrases.extraction import extract_phrases, select_lines
 from bpa_ppl.text.language_model import NgramModel
 
 Pair = tuple[list[str], list[str], list[tuple[int, int]]]
@@ -72,7 +72,11 @@ def test_pairs_agree_with_definition(longest: int, tmp_path: Path) -> None:
     assert counts_by_pair(table) == reference_counts(pairs[::3], longest)
 
 
-def test_counts_are_summed_over_chunks(tmp_path: Path) -> None:
+@pytest.mark.parametrize("pending", [1 << 24, 1000])
+def test_counts_are_summed_over_chunks(
+    pending: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bpa_ppl.phrases.extraction._MAX_PENDING", pending)
     pairs = random_pairs(60, np.random.default_rng(2)) * 400
     reports: list[tuple[int, int]] = []
     table = extract_phrases(
@@ -82,16 +86,6 @@ def test_counts_are_summed_over_chunks(tmp_path: Path) -> None:
     expected = reference_counts(pairs[:60], 5)
     assert counts_by_pair(table) == {pair: 400 * n for pair, n in expected.items()}
     assert reports == [(20_000, 24_000), (24_000, 24_000)]
-
-
-def test_pair_counter() -> None:
-    counter, rng = PairCounter(max_pending=150), np.random.default_rng(0)
-    numbers = rng.integers(4, size=(3, 100, 2), dtype=np.int32)
-    for part in numbers:
-        counter.add(part[:, 0], part[:, 1])
-    pairs, counts = counter.counted()
-    expected = Counter((int(a) << 32) + int(b) for a, b in numbers.reshape(-1, 2))
-    assert dict(zip(pairs.tolist(), counts.tolist(), strict=True)) == expected
 
 
 @pytest.mark.parametrize(

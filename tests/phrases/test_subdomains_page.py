@@ -112,7 +112,7 @@ def test_phrases_of_pairs() -> None:
     rows = outline.tables[6][1:]
     assert rows[0][:3] == ["loi", "question", "1.000"]
     assert [row[1] for row in rows] == ["question", "the", "act"]
-    count = spread(PLANTED, "source", ["le"]).counts[0]
+    (count,), _ = spread(PLANTED, "source", ["le"])
     assert outline.column(3, "sentence pairs")["le"] == f"{count:.0f}"
 
 

@@ -317,7 +317,8 @@ def _differences(properties: Sequence[Discrepancy], distance: Distance) -> Itera
         else:
             yield (
                 f"the joint distribution is off: the energy distance is {distance.value:.3f}, and "
-                f"at most {distance.null[-1]:.3f} for random splits (p = {distance.p_value:.2g})"
+                f"at most {distance.largest_null:.3f} for random splits "
+                f"(p = {distance.p_value:.2g})"
             )
 
 

@@ -123,7 +123,7 @@ def tables(comparison: Comparison) -> dict[str, list[Row]]:
         rows["mcse"] += [{**judged, "weight": name, "mcse": x} for name, x in errors.items()]
         rows["accuracy"] += [of | asdict(discrepancy) for discrepancy in result.discrepancies]
         if (d := result.distance) is not None:
-            numbers = {"distance": d.value, "largest_null": d.null[-1], "p_value": d.p_value}
+            numbers = {"distance": d.value, "largest_null": d.largest_null, "p_value": d.p_value}
             rows["distance"].append({**judged, **numbers, "draws": d.draws})
         if (changes := result.downstream) is not None:
             counts = {**of, "changed": changes.changed, "sentences": changes.sentences}
