@@ -56,6 +56,7 @@ def inference_data(
 ) -> InferenceData:
     """Return arrays by group and name as ArviZ's data: see `tree_of`.
 
+    >>> import numpy as np
     >>> data = inference_data({"posterior": {"x": np.zeros((2, 10))}})
     >>> dict(data_tree(data)["posterior"].sizes)
     {'chain': 2, 'draw': 10}
@@ -73,6 +74,7 @@ def tree_of(
 
     See `labelled_groups`.
 
+    >>> import numpy as np
     >>> tree = tree_of({"posterior": {"x": np.zeros((2, 10, 1))}}, dims={"x": ["feature"]})
     >>> dict(tree["posterior"].sizes)
     {'chain': 2, 'draw': 10, 'feature': 1}
