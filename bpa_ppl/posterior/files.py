@@ -180,6 +180,7 @@ def to_bytes(groups: Mapping[str, Group], attrs: Mapping[Any, Any]) -> bytes:
     Raises:
         DataError: if NetCDF cannot hold its values or names.
 
+    >>> from bpa_ppl.posterior.groups import labelled_groups
     >>> content = to_bytes(labelled_groups({"posterior": {"weights": [[[0.5], [1.5]]]}}), {})
     >>> from_bytes(content)["posterior"]["weights"].values.tolist()
     [[[0.5], [1.5]]]
