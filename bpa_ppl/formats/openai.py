@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from operator import attrgetter
@@ -35,14 +34,11 @@ from bpa_ppl.notes import warn_user
 from bpa_ppl.rows import Columns, ReadOptions
 from bpa_ppl.rows.base import TOO_LARGE
 from bpa_ppl.rows.samples import (
-    Answers,
-    LeftOut,
-    Prompt,
-    Statistics,
+    Samples,
     extractor,
     named,
-    sample_columns,
     token_statistics,
+    unfinished,
 )
 
 #: Values of `finish_reason` for complete answers, by server.
@@ -182,15 +178,10 @@ class _Reader:
         finished = format.finished
         reasons = (finished,) if isinstance(finished, str) else finished
         self._finished = frozenset([None, *reasons])
-        self._prompts: list[Prompt] = []
-        if format.requests:
-            sources = self._read_requests()
-            self._prompts = [Prompt(0, name, source) for name, source in sources.items()]
-        self._numbers: dict[str | int, int] = {
-            str(prompt.identifier): number for number, prompt in enumerate(self._prompts)
-        }
-        self._answers = Answers()
-        self._left_out = LeftOut(options.origin, options.bad)
+        self._samples = Samples(options.origin, options.bad)
+        self._numbers: dict[str | int, int] = {}  # places of prompts
+        for name, source in (self._read_requests() if format.requests else {}).items():
+            self._numbers[name] = self._samples.add_prompt(0, name, source)
         self._named: bool | None = None  # whether lines have a custom_id
         self._nameless: list[tuple[int, str]] = []  # errors before it is known: line, message
         self._batch = False
@@ -202,22 +193,11 @@ class _Reader:
         if self._named is None and not self._nameless:
             raise self._options.error("empty: there are no responses in it", code="no-data")
         self._enter_nameless()
-        self._left_out.report()
-        if absent := [prompt.label for prompt in self._prompts if not prompt.line]:
+        samples = self._samples
+        if absent := [samples.label(place) for place, at in enumerate(samples.lines) if not at]:
             problem = f"requests without a response: {named(absent)}"
             warn_user(f"{self._options.origin}: {problem}: no list of them")
-        models = Counter[str]()
-        for _, size, model in self._answers.parts:
-            if model is not None and size:
-                models[model] += size
-        if len(models) > 1:
-            counts = ", ".join(f"{quoted(n)[1:-1]}: {c:,}" for n, c in models.most_common())
-            warn_user(
-                f"{self._options.origin}: answers of several models ({counts}): their "
-                f"log-probabilities may not be comparable; the extra {_MODEL} says which is whose"
-            )
-        file, origins = self._options.origin, _MODEL if models else None
-        return sample_columns(self._answers, self._prompts, self._ids(), file, origins=origins)
+        return samples.columns(self._ids(), origins=_MODEL)
 
     def _read(self, line: _Line, number: int) -> None:
         """Collect the candidates of a line."""
@@ -232,11 +212,10 @@ class _Reader:
             self._nameless.append((number, error))
             return
         place = self._place(line, number)
-        prompt = self._prompts[place]
         if error is not None or not isinstance(answer, _Line):
-            self._left_out.add(_ERRORS, prompt.label, number, error or "")
+            self._samples.leave_out(_ERRORS, place, number, error or "")
         elif not answer.choices:
-            self._left_out.add("responses without choices", prompt.label, number)
+            self._samples.leave_out("responses without choices", place, number)
         else:
             self._add(_ordered(answer.choices), answer.model, place, number)
 
@@ -271,21 +250,19 @@ class _Reader:
                 f"{shown}, which is not in {self._format.requests}: give the requests of these"
             )
             raise self._options.error(f"{problem} responses", number, "mismatch", "requests")
-        place = self._numbers.setdefault(key, len(self._prompts))
-        if place == len(self._prompts):
+        place = self._numbers.get(key)
+        if place is None:
             source = self._text_of(line) or self._text_of(line.request)
-            self._prompts.append(Prompt(number, name, source))
-        elif not self._prompts[place].line:
-            self._prompts[place] = self._prompts[place]._replace(line=number)
+            place = self._numbers[key] = self._samples.add_prompt(number, name, source)
+        self._samples.lines[place] = self._samples.lines[place] or number
         return place
 
     def _enter_nameless(self) -> None:
         """Enter errors without a custom_id: as prompts, unless prompts are known by names."""
         for number, error in self._nameless:
             if not (self._named or self._format.requests):
-                self._numbers[number] = len(self._prompts)
-                self._prompts.append(Prompt(number))
-            self._left_out.add(_ERRORS, Prompt(number).label, number, error)
+                self._numbers[number] = self._samples.add_prompt(number)
+            self._samples.leave_out(_ERRORS, None, number, error)
         self._nameless = []
 
     def _name(self, custom_id: str | int | None, options: ReadOptions, number: int) -> str:
@@ -313,9 +290,7 @@ class _Reader:
 
     def _add(self, choices: Sequence[_Choice], model: str | None, place: int, number: int) -> None:
         """Add choices to the candidates of their prompt."""
-        finished, part_of, label = self._finished, self._part, self._prompts[place].label
-        texts: list[str] = []
-        found: list[Statistics | None] = []
+        finished, part_of, samples = self._finished, self._part, self._samples
         for choice in choices:
             message, text, reason, refusal = choice.message, choice.text, choice.finish_reason, None
             if message is not None:
@@ -331,21 +306,19 @@ class _Reader:
                 problem = "a part of an answer that was streamed: join the parts, or do not stream"
                 raise self._options.error(problem, number, "not-supported")
             if refusal:
-                self._left_out.add("refusals", label, number)
+                samples.leave_out("refusals", place, number)
             elif reason not in finished:
-                self._left_out.add_unfinished(str(reason), label, number)
+                samples.leave_out(unfinished(reason), place, number)
             elif text is None:
-                self._left_out.add("answers without a text", label, number)
+                samples.leave_out("answers without a text", place, number)
             elif part is None:
                 field = self._format.field
                 wanted = f"the field {quoted(field)}" if field else "the pattern"
-                self._left_out.add(f"answers without {wanted}", label, number)
+                samples.leave_out(f"answers without {wanted}", place, number)
             elif statistics is not None and not abs(statistics[0]) < TOO_LARGE:
-                self._left_out.add("log-probabilities that are not finite", label, number)
+                samples.leave_out("log-probabilities that are not finite", place, number)
             else:
-                texts.append(part)
-                found.append(statistics)
-        self._answers.add(place, texts, found, model)
+                samples.add(place, part, statistics, model)
 
     def _field(self, text: str) -> str | None:
         """Return the field of the candidate in an answer that is an object of JSON."""

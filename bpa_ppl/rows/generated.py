@@ -15,13 +15,11 @@ from bpa_ppl.rows.base import TOO_LARGE, ReadOptions
 from bpa_ppl.rows.readers import gathered
 from bpa_ppl.rows.samples import (
     STATISTICS,
-    Answers,
-    LeftOut,
-    Prompt,
+    Samples,
     Statistics,
     extractor,
-    sample_columns,
     token_statistics,
+    unfinished,
 )
 from bpa_ppl.rows.schema import SchemaReader
 
@@ -70,14 +68,14 @@ def generated_lists(
     if of_beams is not None and of_beams.shape != (len(answers),):
         problem = f"sequences_scores of outputs must be one number for each of {len(answers)} texts"
         raise DataError(problem, parameter="outputs", code="wrong-length")
-    prompts = [Prompt(place + 1) for place in range(len(answers) // int(n))]
-    candidates = Answers()
+    samples = Samples(NBest.origin, "error")
     for row, text in enumerate(answers):
+        prompt = row // n if row % n else samples.add_prompt(row // int(n) + 1)
         statistics = token_statistics(scores[row, : lengths[row]].tolist()) or _ABSENT
         more = () if of_beams is None else (float(of_beams[row]),)
-        candidates.add(row // int(n), [text.strip()], [(*statistics, *more)])
+        samples.add(prompt, text.strip(), (*statistics, *more))
     names = STATISTICS if of_beams is None else (*STATISTICS, _SCORE)
-    columns = sample_columns(candidates, prompts, range(len(prompts)), NBest.origin, names)
+    columns = samples.columns(range(len(samples.lines)), names)
     return gathered(SchemaReader(ReadOptions(NBest.origin)), columns, references, sources)
 
 
@@ -145,8 +143,7 @@ def request_lists(
     (('length', 'count'), [[1.0, 2.0], [1.0, 1.0]])
     """
     one_of(bad, ("error", "drop"), "policy", "bad")
-    part_of, left_out = extractor(extract), LeftOut(NBest.origin, bad)
-    prompts, answers = list[Prompt](), Answers()
+    part_of, samples = extractor(extract), Samples(NBest.origin, bad)
     for number, request in enumerate(cols.members(requests, "requests"), 1):
         outputs = getattr(request, "outputs", None)
         if not isinstance(outputs, Sequence) or isinstance(outputs, str):
@@ -156,10 +153,9 @@ def request_lists(
             )
         name, source = getattr(request, "request_id", None), getattr(request, "prompt", None)
         source = source if isinstance(source, str) else None
-        prompt = Prompt(number, None if name is None else str(name), source)
-        prompts.append(prompt)
+        prompt = samples.add_prompt(number, None if name is None else str(name), source)
         if not outputs:
-            left_out.add("requests without outputs", prompt.label, number)
+            samples.leave_out("requests without outputs", prompt, number)
         for output in outputs:
             reason, text = getattr(output, "finish_reason", None), getattr(output, "text", None)
             if not isinstance(text, str):
@@ -168,15 +164,14 @@ def request_lists(
             part, statistics = part_of(text), _statistics(output)
             finite = all(not abs(value) >= TOO_LARGE for value in statistics)
             if reason not in _FINISHED:
-                left_out.add_unfinished(str(reason), prompt.label, number)
+                samples.leave_out(unfinished(reason), prompt, number)
             elif part is None:
-                left_out.add("texts without the pattern", prompt.label, number)
+                samples.leave_out("texts without the pattern", prompt, number)
             elif not finite:
-                left_out.add("log-probabilities that are not finite", prompt.label, number)
+                samples.leave_out("log-probabilities that are not finite", prompt, number)
             else:
-                answers.add(number - 1, [part], [statistics])
-    left_out.report()
-    columns = sample_columns(answers, prompts, range(len(prompts)), NBest.origin)
+                samples.add(prompt, part, statistics)
+    columns = samples.columns(range(len(samples.lines)))
     return gathered(SchemaReader(ReadOptions(NBest.origin)), columns, references, sources)
 
 

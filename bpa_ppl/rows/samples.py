@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -48,121 +48,182 @@ def token_statistics(logprobs: Sequence[float]) -> Statistics | None:
     return total, total / len(logprobs), min(logprobs), len(logprobs)
 
 
-class Prompt(NamedTuple):
-    """A prompt.
-
-    Attributes:
-        line: the line, or the number, of its first answer.
-        identifier: its name, or None.
-        source: the source text, or None.
-
-    >>> Prompt(3).label, Prompt(3, "request-1").label
-    ('line 3', 'request-1')
-    """
-
-    line: int
-    identifier: str | None = None
-    source: str | None = None
-
-    @property
-    def label(self) -> str:
-        """What messages call the prompt."""
-        return f"line {self.line}" if self.identifier is None else self.identifier
-
-
-class Answers:
-    """Answers to prompts, in columns.
-
-    Attributes:
-        texts: of the answers.
-        statistics: numbers, of which the first one is the log-probability of the answer, or None.
-        parts: consecutive answers: the number of their prompt, how many they are, and what equal
-            ones must have in common to be merged, such as their model.
-
-    >>> answers = Answers()
-    >>> answers.add(0, ["a cat", "cat"], [(-2.0,), None])
-    >>> answers.texts, answers.parts
-    (['a cat', 'cat'], [(0, 2, None)])
-    """
-
-    def __init__(self) -> None:
-        self.texts: list[str] = []
-        self.statistics: list[Statistics | None] = []
-        self.parts: list[tuple[int, int, str | None]] = []
-
-    def add(
-        self,
-        prompt: int,
-        texts: Sequence[str],
-        statistics: Sequence[Statistics | None],
-        origin: str | None = None,
-    ) -> None:
-        """Add answers to one prompt."""
-        self.texts += texts
-        self.statistics += statistics
-        self.parts.append((prompt, len(texts), origin))
-
-
-class LeftOut:
-    """Answers that cannot be candidates, by the reason.
+class Samples:
+    """Collects answers to the prompts of one file, or of data in memory.
 
     Args:
         origin: the name of the file, for messages.
-        bad: "error", or "drop" to leave them out with a warning.
+        bad: what to do about answers that cannot be candidates: "error", or "drop" to leave them
+            out with a warning.
 
-    >>> left_out = LeftOut("out.jsonl", "error")
-    >>> left_out.add("refusals", "request-7", 3)
-    >>> left_out.report()
+    Attributes:
+        lines: of each prompt, the line, or the number, of its first answer; 0 if there is none.
+        names: of the prompts, or None.
+        sources: the source texts of the prompts, or None.
+
+    >>> samples = Samples("out.jsonl", "error")
+    >>> prompt = samples.add_prompt(1, "request-1")
+    >>> for logprobs in ([-1.0, -2.0], []):
+    ...     samples.add(prompt, "a cat", token_statistics(logprobs))
+    >>> columns = samples.columns([7]).hypotheses
+    >>> columns["logprob.sum"], columns["count"]
+    (array([-3.]), array([2.]))
+    >>> samples.leave_out("refusals", prompt, 3)
+    >>> samples.columns([7])
     Traceback (most recent call last):
-    bpa_ppl.errors.DataError: out.jsonl:3: refusals: 1 (request-7); repeat these requests, or ...
+    bpa_ppl.errors.DataError: out.jsonl:3: refusals: 1 (request-1); repeat these requests, or ...
     """
 
     def __init__(self, origin: str, bad: str):
-        self._origin, self._bad = origin, bad
-        self._labels: dict[str, list[str]] = {}
+        self._file, self._bad = origin, bad
+        self.lines: list[int] = []
+        self.names: list[str | None] = []
+        self.sources: list[str | None] = []
+        # Of the answers.
+        self._texts: list[str] = []
+        self._statistics: list[Statistics | None] = []
+        self._parents: list[int] = []
+        self._origins: list[str | None] = []
+        # Labels of prompts whose answers are left out, by the reason.
+        self._left_out: dict[str, list[str]] = {}
         self._details: dict[str, str] = {}
-        self._first = 0  # line
+        self._first = 0  # line of an answer that is left out
 
-    def add(self, reason: str, label: str, line: int, detail: str = "") -> None:
-        """Record that an answer cannot be a candidate.
+    def add_prompt(self, line: int, name: str | None = None, source: str | None = None) -> int:
+        """Add a prompt and return its place."""
+        self.lines.append(line)
+        self.names.append(name)
+        self.sources.append(source)
+        return len(self.lines) - 1
+
+    def add(
+        self, prompt: int, text: str, statistics: Statistics | None, origin: str | None = None
+    ) -> None:
+        """Add an answer to a prompt.
+
+        Args:
+            prompt: the place of the prompt.
+            text: of the answer.
+            statistics: numbers, of which the first one is the log-probability of the answer.
+            origin: what equal answers must have in common to be merged, such as their model.
+        """
+        self._texts.append(text)
+        self._statistics.append(statistics)
+        self._parents.append(prompt)
+        self._origins.append(origin)
+
+    def leave_out(self, reason: str, prompt: int | None, line: int, detail: str = "") -> None:
+        """Record an answer that cannot be a candidate.
 
         Args:
             reason: in words, the same for all such answers.
-            label: what messages call the prompt.
+            prompt: the place of the prompt; None if it is not known.
             line: of the answer.
             detail: more about this answer; the message repeats the first one.
         """
-        self._labels.setdefault(reason, []).append(label)
+        label = f"line {line}" if prompt is None else self.label(prompt)
+        self._left_out.setdefault(reason, []).append(label)
         self._first = self._first or line
         if detail:
             self._details.setdefault(reason, f"; the first one says {quoted(detail)}")
 
-    def add_unfinished(self, reason: str, label: str, line: int) -> None:
-        """Record that an answer ended for some reason, such as its length."""
-        self.add(f"answers whose finish_reason is {quoted(reason)}", label, line)
+    def label(self, prompt: int) -> str:
+        """Return what messages call a prompt."""
+        return self.names[prompt] or f"line {self.lines[prompt]}"
 
-    def report(self) -> None:
-        """Report the numbers of such answers, and the prompts that they belong to.
+    def columns(
+        self,
+        ids: Sequence[int],
+        statistics: Sequence[str] = STATISTICS,
+        origins: str | None = None,
+    ) -> Columns:
+        """Return the columns of the answers; of equal ones to a prompt the most probable is kept.
+
+        Prompts without an answer are sentences without candidates.
+
+        Args:
+            ids: the id of the sentence of each prompt.
+            statistics: the names of the statistics.
+            origins: the name of the extra with the origins of the answers, where there are any.
 
         Raises:
-            DataError: if there are any, and the policy is not to leave them out.
+            DataError: if there are no answers, or some cannot be candidates and `bad` is "error".
         """
-        if not self._labels:
-            return
-        parts = [
-            f"{reason}: {named(labels)}{self._details.get(reason, '')}"
-            for reason, labels in self._labels.items()
-        ]
-        if self._bad != "drop":
-            problem = f"{'; '.join(parts)}; repeat these requests, or leave out such answers"
-            raise DataError(
-                f"{problem} (bad: drop)",
-                self._origin,
-                self._first,
-                parameter="bad",
-                code="bad-response",
+        self._report()
+        file = self._file
+        if not self._texts:
+            problem = "no answer in it that can be a candidate: repeat the requests"
+            raise DataError(problem, file, code="no-data")
+        order = np.argsort(ids, kind="stable")
+        place = np.empty_like(order)  # of each prompt in this order
+        place[order] = np.arange(len(order))
+        parents = place[self._parents]
+        labels, origin = intern(self._origins)
+        strings, index = intern(self._texts)
+        table = np.full((len(index), len(statistics)), np.nan)
+        present = [row for row, values in enumerate(self._statistics) if values is not None]
+        if present:
+            table[present] = [self._statistics[row] for row in present]
+        _warn_about(dict(zip(statistics, table.T, strict=True)), file)
+        rows, counts = _merged(table[:, 0], parents, index, origin)
+        if repeats := len(index) - len(rows):
+            repeated = f"{repeats:,} of {counted(len(index), 'answer')} repeat another one of their"
+            what = f"{repeated} prompt: they are merged, and {COUNT} is their number"
+            log_info(f"{file}: {what}")
+        hypotheses: dict[str, Any] = {TEXT: index[rows]}
+        for name, column in zip(statistics, table[rows].T, strict=True):
+            if not np.isnan(column).all():
+                hypotheses[name] = column
+        hypotheses[COUNT] = counts.astype(np.float64)
+        if statistics[0] not in hypotheses:
+            features = " and ".join(list(hypotheses)[1:])
+            warn_user(
+                f"{file}: no log-probabilities in it, only {features}: request them, or add "
+                "features such as consensus and length"
             )
-        warn_user(f"{self._origin}: left out: {'; '.join(parts)}")
+        if origins is not None and labels != (None,):
+            self._warn_about_several(labels, origin, origins)
+            hypotheses[origins] = list(map(labels.__getitem__, origin[rows].tolist()))
+        sentences: dict[str, Any] = {ID: np.asarray(ids)[order].tolist()}
+        names = [self.names[number] for number in order.tolist()]
+        if any(source is not None for source in self.sources):
+            sentences[SOURCE] = [self.sources[number] for number in order.tolist()]
+        if not {None, *map(str, sentences[ID])}.issuperset(names):
+            sentences[OF_SENTENCE + ID] = names
+        lines = np.array(self.lines, np.int64)[order]
+        return Columns(hypotheses, sentences, parents[rows], lines, nested=True, strings=strings)
+
+    def _report(self) -> None:
+        """Report the answers that are left out, and the prompts that they belong to."""
+        if not self._left_out:
+            return
+        reasons = self._left_out.items()
+        parts = [f"{reason}: {named(of)}{self._details.get(reason, '')}" for reason, of in reasons]
+        if self._bad == "drop":
+            warn_user(f"{self._file}: left out: {'; '.join(parts)}")
+            return
+        problem = f"{'; '.join(parts)}; repeat these requests, or leave out such answers"
+        message, code = f"{problem} (bad: drop)", "bad-response"
+        raise DataError(message, self._file, self._first, parameter="bad", code=code)
+
+    def _warn_about_several(self, labels: Sequence[str | None], origin: Int32, column: str) -> None:
+        sizes = np.bincount(origin).tolist()
+        several = sorted(zip(sizes, labels, strict=True), key=lambda pair: -pair[0])
+        counts = [f"{quoted(label)[1:-1]}: {size:,}" for size, label in several if label]
+        if len(counts) > 1:
+            warn_user(
+                f"{self._file}: answers of several {column}s ({', '.join(counts)}): their "
+                f"log-probabilities may not be comparable; the extra {column} says which is whose"
+            )
+
+
+def unfinished(reason: object) -> str:
+    """Return why an answer that ended for some reason, such as its length, is left out.
+
+    >>> unfinished("length")
+    "answers whose finish_reason is 'length'"
+    """
+    return f"answers whose finish_reason is {quoted(str(reason))}"
 
 
 def named(labels: Sequence[str]) -> str:
@@ -206,78 +267,6 @@ def extractor(pattern: str, parameter: str = "extract") -> Callable[[str], str |
         return None if part is None else part.strip()
 
     return find
-
-
-def sample_columns(
-    answers: Answers,
-    prompts: Sequence[Prompt],
-    ids: Sequence[int],
-    file: str,
-    names: Sequence[str] = STATISTICS,
-    origins: str | None = None,
-) -> Columns:
-    """Return the columns of answers; of equal ones to a prompt the most probable one is kept.
-
-    Args:
-        answers: to the prompts.
-        prompts: those without an answer are sentences without candidates.
-        ids: the id of the sentence of each prompt.
-        file: the name of the file, for messages.
-        names: of the statistics.
-        origins: the name of the extra with the origins of the answers, or None.
-
-    Raises:
-        DataError: if there are no answers at all.
-
-    >>> answers = Answers()
-    >>> answers.add(0, ["a cat", "a cat"], [token_statistics([-1.0, -2.0]), None])
-    >>> columns = sample_columns(answers, [Prompt(1, "request-1")], [7], "out.jsonl").hypotheses
-    >>> columns["logprob.sum"], columns["count"]
-    (array([-3.]), array([2.]))
-    """
-    if not answers.texts:
-        problem = "no answer in it that can be a candidate: repeat the requests"
-        raise DataError(problem, file, code="no-data")
-    order = np.argsort(ids, kind="stable")
-    place = np.empty_like(order)  # of each prompt in this order
-    place[order] = np.arange(len(order))
-    of_parts, sizes, models = zip(*answers.parts, strict=True)
-    parents = np.repeat(place[list(of_parts)], sizes)
-    labels, numbers = intern(models)
-    origin = np.repeat(numbers, sizes)
-    strings, index = intern(answers.texts)
-    table = np.full((len(index), len(names)), np.nan)
-    if any(answers.statistics):
-        present = [row for row, values in enumerate(answers.statistics) if values is not None]
-        table[present] = [answers.statistics[row] for row in present]
-    _warn_about(dict(zip(names, table.T, strict=True)), file)
-    rows, counts = _merged(table[:, 0], parents, index, origin)
-    if repeats := len(index) - len(rows):
-        repeated = f"{repeats:,} of {counted(len(index), 'answer')} repeat another one of their"
-        what = f"{repeated} prompt: they are merged, and {COUNT} is their number"
-        log_info(f"{file}: {what}")
-    hypotheses: dict[str, Any] = {TEXT: index[rows]}
-    for name, column in zip(names, table[rows].T, strict=True):
-        if not np.isnan(column).all():
-            hypotheses[name] = column
-    hypotheses[COUNT] = counts.astype(np.float64)
-    if names[0] not in hypotheses:
-        features = " and ".join(list(hypotheses)[1:])
-        warn_user(
-            f"{file}: no log-probabilities in it, only {features}: request them, or add "
-            "features such as consensus and length"
-        )
-    if origins is not None:
-        hypotheses[origins] = list(map(labels.__getitem__, origin[rows].tolist()))
-    ordered = [prompts[number] for number in order.tolist()]
-    sentences: dict[str, Sequence[Any]] = {ID: np.asarray(ids)[order].tolist()}
-    if any(prompt.source is not None for prompt in ordered):
-        sentences[SOURCE] = [prompt.source for prompt in ordered]
-    names_of = [prompt.identifier for prompt in ordered]
-    if not {None, *map(str, sentences[ID])}.issuperset(names_of):
-        sentences[OF_SENTENCE + ID] = names_of
-    lines = np.array([prompt.line for prompt in ordered], np.int64)
-    return Columns(hypotheses, sentences, parents[rows], lines, nested=True, strings=strings)
 
 
 def _warn_about(columns: Mapping[str, Float64], origin: str) -> None:
