@@ -17,39 +17,42 @@ import pyarrow.compute as pc
 from pyarrow import csv
 
 from bpa_ppl.arrays import Int64
-from bpa_ppl.formats.moses_lines import WORD_SCORES, Layout, Parts, id_of, pattern_of
+from bpa_ppl.formats.moses_lines import WORD_SCORES, Layout, id_of, pattern_of
 from bpa_ppl.formats.streams import arrow_file
+from bpa_ppl.rows import Columns
+from bpa_ppl.rows.names import ID
 from bpa_ppl.rows.readers import values_of
 
 _NEWLINE, _SPACE, _BAR = b"\n |"
 _LARGEST = 2**31 - 1  # bytes that Arrow addresses in an array of texts
 
 
-def regular_parts(block: bytes, layout: Layout, soft: bool) -> Parts | None:
-    r"""Return the content of a block; None if a line is not as the first line of the file.
+def regular_columns(block: bytes, first: int, layout: Layout, soft: bool) -> Columns | None:
+    r"""Return the columns of a block; None if a line is not as the first line of the file.
 
     Args:
         block: lines, each ended by a newline.
+        first: the number of its first line.
         layout: the columns that the first line of the file shows.
         soft: whether an alignment before the features may have a vector for each word.
 
     >>> layout = Layout((("LM0", 1),), "after")
-    >>> parts = regular_parts(b"3 ||| a cat ||| LM0= -1 ||| -2\n", layout, False)
-    >>> parts.ids, parts.values.tolist(), parts.strings
-    (array([3]), [[-1.0], [-2.0]], ['a cat'])
+    >>> columns = regular_columns(b"3 ||| a cat ||| LM0= -1 ||| -2\n", 1, layout, False)
+    >>> columns.sentences, columns.hypotheses["LM0"].tolist(), columns.strings
+    ({'id': array([3])}, [-1.0], ['a cat'])
     """
     if b"\r" in block:
         block = block.replace(b"\r\n", b"\n")
     if b"\r" in block or len(block) > _LARGEST:
         return None
     try:
-        return _parts(block, layout, soft)
+        return _columns(block, first, layout, soft)
     except (pa.ArrowException, ValueError):
         return None
 
 
-def _parts(block: bytes, layout: Layout, soft: bool) -> Parts:
-    """Return the content of a block, or raise a ValueError or an error of Arrow."""
+def _columns(block: bytes, first: int, layout: Layout, soft: bool) -> Columns:
+    """Return the columns of a block, or raise a ValueError or an error of Arrow."""
     scores = 2 + len(layout.between)
     after = scores + 1 + (layout.total != "none")
     starts, ends = _fields(block, after + len(layout.after))
@@ -91,7 +94,11 @@ def _parts(block: bytes, layout: Layout, soft: bool) -> Parts:
             extras[name] = column.to_pylist()
     strings = [text.strip(" ") for text in texts.dictionary.to_pylist()]
     of_lines = np.array(numbers, np.int64)[values_of(ids.indices)]
-    return Parts(of_lines, values, strings, values_of(texts.indices), extras)
+    places = np.arange(len(of_lines))
+    hypotheses = layout.hypotheses(values_of(texts.indices), values, extras)
+    return Columns(
+        hypotheses, {ID: of_lines}, places, first + places, any_order=False, strings=strings
+    )
 
 
 def _fields(block: bytes, width: int) -> tuple[Int64, Int64]:

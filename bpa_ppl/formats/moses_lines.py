@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, zip_longest
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
-from bpa_ppl.arrays import Float32, Int32, Int64
+from bpa_ppl.arrays import Float32
 from bpa_ppl.columns import counted
 from bpa_ppl.errors import quoted
 from bpa_ppl.formats.numbers import all_finite
@@ -72,6 +73,19 @@ class Layout:
         """The names of the features, one per column."""
         return tuple(name for label, count in self.shape for name in expand(label, count))
 
+    def hypotheses(
+        self, texts: npt.NDArray[Any], values: Iterable[Float32], extras: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        """Return columns by name.
+
+        Args:
+            texts: (lines,) the numbers of the texts.
+            values: columns of numbers, the total last.
+            extras: the fields that are kept, by name.
+        """
+        numbers = zip((*self.names, TOTAL), values, strict=False)
+        return {TEXT: texts.astype(np.int32), **dict(numbers), **extras}
+
     @property
     def kept(self) -> tuple[str, ...]:
         """The names of the extras, in the order of their fields."""
@@ -103,24 +117,6 @@ class Fields(NamedTuple):
     middle: list[bytes]
     features: bytes
     after: list[bytes]
-
-
-class Parts(NamedTuple):
-    """The content of some lines.
-
-    Attributes:
-        ids: (lines,).
-        values: (values, lines) the features, and then the total, if there is one.
-        strings: the texts.
-        string_index: (lines,) into the texts.
-        extras: the fields that are kept, by name.
-    """
-
-    ids: Int64
-    values: Float32
-    strings: list[str]
-    string_index: Int32
-    extras: dict[str, list[str]]
 
 
 class LineParser:
@@ -171,38 +167,32 @@ class LineParser:
                 a value is not a finite number.
         """
         self._read_by_arrow |= len(block) >= _ARROW_FROM
-        parts = None
         if self._read_by_arrow and len(block) > _HALVED_ABOVE:
-            from bpa_ppl.formats.moses_blocks import regular_parts
+            from bpa_ppl.formats.moses_blocks import regular_columns
 
-            parts = regular_parts(block, self.layout, self.soft)
+            columns = regular_columns(block, first, self.layout, self.soft)
             middle = block.find(b"\n", len(block) // 2) + 1
-            if parts is None and middle < len(block):
+            if columns is not None:
+                yield columns
+                return
+            if middle < len(block):
                 yield from self.columns(block[:middle], first)
                 yield from self.columns(block[middle:], first + line_count(block[:middle]))
                 return
-        ids, values, strings, index, extras = parts or self._parts(split_lines(block), first)
-        hypotheses = {TEXT: index, **dict(zip((*self.layout.names, TOTAL), values, strict=False))}
-        yield Columns(
-            {**hypotheses, **extras},
-            {ID: ids},
-            np.arange(len(ids)),
-            np.arange(first, first + len(ids)),
-            any_order=False,
-            strings=strings,
-        )
+        yield self._columns_of(split_lines(block), first)
 
-    def _parts(self, lines: list[bytes], first: int) -> Parts:
+    def _columns_of(self, lines: list[bytes], first: int) -> Columns:
         numbers = range(first, first + len(lines))
         rows = [self._row(line, number) for line, number in zip(lines, numbers, strict=True)]
         texts = decoded_lines([row.text for row in rows], self.options.origin, numbers)
-        kept = zip(*(row.extras for row in rows), strict=True)
-        return Parts(
-            np.array([row.id for row in rows]),
-            self._numbers(rows, numbers).T,
-            texts,
-            np.arange(len(rows), dtype=np.int32),
-            dict(zip(self.layout.kept, map(list, kept), strict=True)),
+        values = self._numbers(rows, numbers).T
+        kept = map(list, zip(*(row.extras for row in rows), strict=True))
+        extras = dict(zip(self.layout.kept, kept, strict=True))
+        places = np.arange(len(rows))
+        hypotheses = self.layout.hypotheses(places, values, extras)
+        ids = np.array([row.id for row in rows])
+        return Columns(
+            hypotheses, {ID: ids}, places, first + places, any_order=False, strings=texts
         )
 
     def _numbers(self, rows: Sequence[Row], numbers: Sequence[int]) -> Float32:

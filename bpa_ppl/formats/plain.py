@@ -9,7 +9,7 @@ names are called after the file. Scores are read as a whole, texts block by bloc
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple, TextIO
+from typing import Any, TextIO, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -142,34 +142,24 @@ class Plain(NBestFormat, frozen=True):
         return [self.scores] if isinstance(self.scores, str) else list(self.scores)
 
 
-class _Scores(NamedTuple):
-    """A file of scores.
-
-    Attributes:
-        path: the file.
-        names: of the columns, if the file has any.
-        table: (lines, columns).
-    """
-
-    path: str
-    names: tuple[str, ...]
-    table: npt.NDArray[Any]
+#: A file of scores: its path, the names of its columns if it has any, (lines, columns) numbers.
+_Scores: TypeAlias = tuple[str, tuple[str, ...], npt.NDArray[Any]]
 
 
 def _read_scores(path: str, options: ReadOptions) -> _Scores:
     options = options._replace(origin=path)
     if path.endswith(_NPY):
-        return _Scores(path, (), _read_array(path))
+        return path, (), _read_array(path)
     data = b"".join(read_blocks(path))
     if not data:
         raise options.error("empty: give a score for each hypothesis", code="no-data")
     first, _, rest = data.partition(b"\n")
     names = tuple(decoded(first, path, 1).split())
     if any(map(looks_numeric, names)) or not names:
-        return _Scores(path, (), _parsed(data, len(names), 1, options))
+        return path, (), _parsed(data, len(names), 1, options)
     if repeated(names):
         raise options.error("two columns have the same name: rename one", 1, "duplicate")
-    return _Scores(path, names, _parsed(rest, len(names), 2, options))
+    return path, names, _parsed(rest, len(names), 2, options)
 
 
 def _read_array(path: str) -> npt.NDArray[Any]:
@@ -224,7 +214,7 @@ def _check_lengths(files: list[_Scores], count: int, origin: str, at_least: bool
 
 def _named_columns(files: list[_Scores]) -> dict[str, npt.NDArray[Any]]:
     """Return the scores by name: as the file says, else after the file."""
-    stems = [unpacked_name(file.path).stem for file in files]
+    stems = [unpacked_name(path).stem for path, _, _ in files]
     if repeated(stems):
         stems = [f"score{place}" for place in range(len(files))]
     columns: dict[str, npt.NDArray[Any]] = {}

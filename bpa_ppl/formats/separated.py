@@ -41,17 +41,17 @@ _MISSING = "NA"  # like an empty cell, outside texts
 _QUOTED = re.compile(rb'(?<![^\t\n])"[^"\t\n]*""[^\t\n]*"(?=[\t\r\n])')
 
 
-class Separated(TableFormat, frozen=True):
-    """The base of both formats.
+class Csv(TableFormat, frozen=True):
+    """Cells separated by commas, or by semicolons.
 
     Attributes:
-        separator: between cells, in files that are written.
-        alternative: another one that is read; then numbers may have decimal commas.
+        separators: between cells: the first one in files that are written. Where another one is
+            read, numbers may have decimal commas.
         quoted: whether cells may be quoted; they also are if the name of the first column is.
     """
 
-    separator: ClassVar[str]
-    alternative: ClassVar[str] = ""
+    suffixes: ClassVar[tuple[str, ...]] = (".csv",)
+    separators: ClassVar[str] = ",;"
     required: ClassVar[tuple[tuple[str, ...], ...]] = ((ID, TEXT),)
     nan_is_missing: ClassVar[bool] = True
     typed: ClassVar[bool] = False
@@ -64,11 +64,7 @@ class Separated(TableFormat, frozen=True):
         >>> Tsv().detect(b"id\ttext\tlm"), Csv().detect(b"0 ||| a, b ||| LM0= 1")
         (True, False)
         """
-        return max((_header(first_line, mark) for mark in self._separators), key=len)
-
-    @property
-    def _separators(self) -> str:
-        return self.separator + self.alternative
+        return max((_header(first_line, mark) for mark in self.separators), key=len)
 
     def columns(self, file: InputFile, options: ReadOptions) -> Iterator[Columns]:
         r"""Yield the columns of each block of lines.
@@ -81,7 +77,7 @@ class Separated(TableFormat, frozen=True):
         >>> next(Csv().columns(file, ReadOptions("dev"))).hypotheses
         {'text': ('a cat',), 'lm': array([-1.5]), 'system': ('ours',)}
         """
-        return ahead(_Reader(self._separators, self.quoted, options).columns(file.blocks()))
+        return ahead(_Reader(self.separators, self.quoted, options).columns(file.blocks()))
 
     def write(self, nbest: NBest, file: TextIO) -> None:
         """Write the lists.
@@ -116,7 +112,7 @@ class Separated(TableFormat, frozen=True):
             for text, *others in zip(nbest.texts(sentence), *columns_of, strict=True):
                 lines.append([first, text, *known, *others])
             try:
-                file.writelines(self.separator.join(map(self._cell, of)) + "\n" for of in lines)
+                file.writelines(self.separators[0].join(map(self._cell, of)) + "\n" for of in lines)
             except ValueError as error:
                 problem = f"sentence {first} has {error}: write csv or jsonl"
                 raise DataError(problem, nbest.origin, code="not-supported") from error
@@ -124,29 +120,22 @@ class Separated(TableFormat, frozen=True):
 
     def _cell(self, text: str) -> str:
         # The csv module leaves a carriage return as it is, and then refuses to read it.
-        odd = any(mark in text for mark in (self.separator, "\n", "\r"))
+        separator = self.separators[0]
+        odd = any(mark in text for mark in (separator, "\n", "\r"))
         if odd and not self.quoted:
-            raise ValueError(f"{quoted(text)}, with {quoted(self.separator)} or a line break in it")
+            raise ValueError(f"{quoted(text)}, with {quoted(separator)} or a line break in it")
         if not self.quoted or not (odd or '"' in text):
             return text
         return '"' + text.replace('"', '""') + '"'
 
 
-class Tsv(Separated, frozen=True):
+class Tsv(Csv, frozen=True):
     """Cells separated by tabs, not quoted unless the setting says so."""
 
     suffixes: ClassVar[tuple[str, ...]] = (".tsv",)
-    separator: ClassVar[str] = "\t"
+    separators: ClassVar[str] = "\t"
 
     quoted: bool = False
-
-
-class Csv(Separated, frozen=True):
-    """Cells separated by commas, or by semicolons."""
-
-    suffixes: ClassVar[tuple[str, ...]] = (".csv",)
-    separator: ClassVar[str] = ","
-    alternative: ClassVar[str] = ";"
 
 
 class _Reader:
