@@ -85,7 +85,7 @@ class OracleChoice(dist.Distribution):  # type: ignore[misc] # NumPyro has no ty
         With shared oracles `value` has the observed rows, each for all that are tied with it.
         """
         if self.lists.buckets[0].share is not None:
-            return per_sentence(_shared_log_p, self.lists, self.weights, "share")
+            return per_sentence(_shared_log_p, self.lists, self.weights, ("share",))
         parts = []
         for bucket, members, weights in _parts(self.lists, self.weights):
             rows = value[members].reshape(bucket.base.shape[:2])
@@ -154,7 +154,7 @@ def _shared_log_p(scores: jax.Array, share: jax.Array) -> tuple[jax.Array, jax.A
 
 
 def per_sentence(
-    function: ScoreFunction, lists: Lists, weights: Any, extra: str | tuple[str, ...] = "gain"
+    function: ScoreFunction, lists: Lists, weights: Any, columns: tuple[str, ...]
 ) -> jax.Array:
     """Return a function of the scores and more values of each row, for each list, (S,).
 
@@ -162,9 +162,9 @@ def per_sentence(
         function: of the scores of a block, λ·h + base, and of the other values; see `per_list`.
         lists: from `tabulate`.
         weights: as for `OracleChoice`.
-        extra: the field of `Bucket` that holds the other values, or several.
+        columns: the fields of `Bucket` that hold the other values.
     """
-    fields = attrgetter(*((extra,) if isinstance(extra, str) else extra))
+    fields = attrgetter(*columns)
     parts = [
         per_list(function, bucket.features, bucket.base, fields(bucket), part).reshape(-1)
         for bucket, _, part in _parts(lists, weights)

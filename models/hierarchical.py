@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -21,16 +21,9 @@ from bpa_ppl.models.priors.base import Prior
 WHITENED, LOG_SLOPE = "own_whitened", "own_log_slope"
 
 
-class Information(NamedTuple):
-    """The likelihood of each domain as a Gaussian (D domains, Q features).
-
-    Attributes:
-        precision: (D, Q, Q), positive semi-definite.
-        centre: (D, Q).
-    """
-
-    precision: Any
-    centre: Any
+#: The likelihood of each of D domains as a Gaussian: its precision, (D, Q, Q), positive
+#: semi-definite, and its centre, (D, Q).
+Information = tuple[Any, Any]
 
 
 @dataclass(frozen=True)

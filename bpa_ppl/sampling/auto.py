@@ -65,9 +65,9 @@ class Auto(Sampler, frozen=True):
 
     def _attempts(self, target: Target) -> Iterator[tuple[str, str, Sampled]]:
         """Yield the name of a sampler, why it was chosen, and its draws, until they are good."""
-        fit, count = assess_proposals(target), _MORE * self.draws
-        fits, limit = _compared(fit.pareto_k, GOOD_PARETO_K)
-        reason = fit.reason.replace(" of proposals", f" {limit} of proposals")
+        (mode, pareto_k, finding), count = assess_proposals(target), _MORE * self.draws
+        fits, limit = _compared(pareto_k, GOOD_PARETO_K)
+        reason = finding.replace(" of proposals", f" {limit} of proposals")
         independence = [
             IndependenceMetropolis(draws=draws, chains=self.chains) for draws in (self.draws, count)
         ]
@@ -77,8 +77,8 @@ class Auto(Sampler, frozen=True):
             # Where these draws fail, fitted proposals need less time than more draws.
             for imh in independence[: 1 if simple else None]:
                 yield "imh", reason, imh.sample(target)
-        if simple and fit.mode is not None:
-            proposal, pareto_k, effective = fit_moments(target, fit.mode)
+        if simple and mode is not None:
+            proposal, pareto_k, effective = fit_moments(target, mode)
             fits, limit = _compared(pareto_k, POOR_PARETO_K)
             reason += f", {pareto_k:.2f} {limit} of those with fitted moments"
             if fits:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import Any, ClassVar, NamedTuple, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -30,19 +30,10 @@ _PIECES = 20
 _PIECE_STEPS = 10_000  # at most, if a draw has fewer: an interrupted program ends after its piece
 
 
-class Chains(NamedTuple):
-    """The kernel of a sampler, applied to all chains at once.
-
-    Attributes:
-        state: the initial state.
-        step: returns the state after one step of each chain.
-        collect: returns what is kept of a state, by name, with leading dimension chains: `z` and
-            the statistics.
-    """
-
-    state: Any
-    step: Callable[[Any], Any]
-    collect: Callable[[Any], dict[str, Any]]
+#: The kernel of a sampler, applied to all chains at once: the initial state; a function that
+#: returns the state after one step of each chain; and one that returns what is kept of a state, by
+#: name, with leading dimension chains: `z` and the statistics.
+Chains = tuple[Any, Callable[[Any], Any], Callable[[Any], dict[str, Any]]]
 
 
 class ChainSampler(Sampler, frozen=True):
@@ -78,18 +69,15 @@ class ChainSampler(Sampler, frozen=True):
             z: of each chain, with leading dimension chains.
         """
         kernel, arguments = self.kernel(target, covariance, z), target.data
-        return Chains(
-            kernel.init(keys, self.warmup * self.thinning, z, arguments, {}),
-            lambda state: kernel.sample(state, arguments, {}),
-            self.collect,
-        )
+        state = kernel.init(keys, self.warmup * self.thinning, z, arguments, {})
+        return state, lambda state: kernel.sample(state, arguments, {}), self.collect
 
     def collect(self, state: Any) -> dict[str, Any]:
         """Return the fields of a state of the kernel that are kept."""
         return {name: getattr(state, name) for name in ("z", *self.collected)}
 
 
-def run_chains(sampler: ChainSampler, target: Target, covariance: Any, start: Sites) -> Sampled:
+def run_chains(sampler: Any, target: Target, covariance: Any, start: Sites) -> Sampled:
     """Run a kernel from given starting points and return its draws, warm-up separate.
 
     The chains run side by side, in pieces of equal length, so that progress is reported and
@@ -98,15 +86,16 @@ def run_chains(sampler: ChainSampler, target: Target, covariance: Any, start: Si
     They are one program, since two may not run at the same time (see `may_overlap`).
 
     Args:
-        sampler: makes the kernel.
+        sampler: a `ChainSampler`, or another one with its settings and its method `initialise`.
         target: the posterior.
         covariance: the kernel's covariance, or None.
         start: z of each chain, with leading dimension chains.
     """
     total = sampler.warmup + sampler.draws
-    require_memory(target, sampler.chains * total)
+    chains = len(next(iter(start.values())))
+    require_memory(target, chains * total)
     length = min(-(-total // _PIECES), max(_PIECE_STEPS // sampler.thinning, 1))
-    keys = jax.random.split(jax.random.key(target.seed), sampler.chains)
+    keys = jax.random.split(jax.random.key(target.seed), chains)
     target.progress(0, total, "compiling")
     arguments = (target, covariance, keys, start)
     state = in_thread(partial(_initial_state, sampler, *arguments))
@@ -155,27 +144,25 @@ def repeat_start(z: Sites, chains: int) -> Sites:
 
 
 @partial(jax.jit, static_argnums=0)
-def _initial_state(sampler: ChainSampler, *given: Any) -> Any:
-    return sampler.initialise(*given).state
+def _initial_state(sampler: Any, *given: Any) -> Any:
+    return sampler.initialise(*given)[0]
 
 
 @partial(jax.jit, static_argnums=(0, 1))
-def _advance(
-    sampler: ChainSampler, length: int, state: Any, *given: Any
-) -> tuple[Any, dict[str, Any]]:
+def _advance(sampler: Any, length: int, state: Any, *given: Any) -> tuple[Any, dict[str, Any]]:
     """Return `length` draws of all chains: fields of their states, (length, chains, …)."""
     # Some NumPyro kernels can step only after `init`. The state that it returns here is not used,
     # so XLA computes nothing for it.
-    chains = sampler.initialise(*given)
+    _, advance, collect = sampler.initialise(*given)
 
     def walk(_: Any, carry: tuple[Any, Any]) -> tuple[Any, Any]:
-        state = chains.step(carry[0])
-        return state, carry[1] + chains.collect(state).get(_STEPS, 0)
+        state = advance(carry[0])
+        return state, carry[1] + collect(state).get(_STEPS, 0)
 
     def step(state: Any, _: None) -> tuple[Any, dict[str, Any]]:
-        none = jnp.zeros_like(chains.collect(state).get(_STEPS, 0))
+        none = jnp.zeros_like(collect(state).get(_STEPS, 0))
         state, steps = jax.lax.fori_loop(0, sampler.thinning, walk, (state, none))
-        collected = chains.collect(state)
+        collected = collect(state)
         return state, collected | ({_STEPS: steps} if _STEPS in collected else {})
 
     return jax.lax.scan(step, state, None, length=length)

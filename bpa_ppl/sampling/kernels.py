@@ -12,7 +12,6 @@ from typing import Any, ClassVar, NoReturn, Self
 
 import jax
 import jax.numpy as jnp
-import msgspec
 import numpy as np
 import numpyro.infer
 from numpyro.infer.mcmc import MCMCKernel
@@ -20,7 +19,7 @@ from numpyro.infer.mcmc import MCMCKernel
 from bpa_ppl.component import Count, CountOrNone
 from bpa_ppl.errors import BpaError, UsageError, one_of, quoted
 from bpa_ppl.sampling.base import Sampler
-from bpa_ppl.sampling.chains import ARVIZ_NAMES, Chains, ChainSampler, run_chains
+from bpa_ppl.sampling.chains import ARVIZ_NAMES, Chains, run_chains
 from bpa_ppl.sampling.density import evaluate, potential
 from bpa_ppl.sampling.nuts import starting_points
 from bpa_ppl.sampling.target import Sampled, Sites, Target
@@ -159,24 +158,15 @@ class NumpyroKernel(NumpyroSampler, frozen=True):
         Raises:
             UsageError: if the kernel cannot be made with its settings, or does not fit the model.
         """
-        run = _KernelChains(
-            title=self.kernel,
-            wrapped=self.wrapped(),
-            options=self.options,
-            warmup=self.warmup,
-            draws=self.draws,
-            thinning=self.thinning,
-        )
-        kernel = run.made(target)
+        kernel = self._made(target)
         if kernel.is_ensemble_kernel:
             if "randomize_split" not in inspect.signature(self.wrapped()).parameters:
                 _refuse(type(kernel).__name__, "the chains of an ensemble must not be permuted")
             chains = self._members(target.dimension)
         else:
             chains = self.chains or _CHAINS
-        start, fit = starting_points(target, chains)
-        mode = fit.mode
-        sampled = run_chains(msgspec.structs.replace(run, chains=chains), target, None, start)
+        start, (mode, *_) = starting_points(target, chains)
+        sampled = run_chains(self, target, None, start)
         log_density, log_likelihood = evaluate(target, sampled.z)
         return replace(
             sampled,
@@ -199,47 +189,40 @@ class NumpyroKernel(NumpyroSampler, frozen=True):
             )
         return chains
 
-
-class _KernelChains(ChainSampler, frozen=True, kw_only=True):
-    """Chains of a kernel of NumPyro, stepped side by side."""
-
-    title: str
-    wrapped: Any
-    options: tuple[tuple[str, Any], ...]
-
-    def made(self, target: Target) -> MCMCKernel:
+    def _made(self, target: Target) -> MCMCKernel:
         """Return the kernel for a target.
 
         Raises:
             UsageError: if NumPyro refuses the settings, or the kernel is of another model.
         """
-        if isinstance(self.wrapped, MCMCKernel):  # made in Python, with its settings
-            if getattr(self.wrapped, "model", None) is not target.model:
-                _refuse(self.title, "it was made for another model than that of adapt")
+        wrapped = self.wrapped()
+        if isinstance(wrapped, MCMCKernel):  # made in Python, with its settings
+            if getattr(wrapped, "model", None) is not target.model:
+                _refuse(self.kernel, "it was made for another model than that of adapt")
             try:
-                return self.wrapped.wrap_model(lambda model: target.program)
+                return wrapped.wrap_model(lambda model: target.program)
             except NotImplementedError:
-                _refuse(self.title, "NumPyro does not copy such a kernel")
-        parameters = inspect.signature(self.wrapped).parameters
+                _refuse(self.kernel, "NumPyro does not copy such a kernel")
+        parameters = inspect.signature(wrapped).parameters
         options = dict(self.options)
         if "randomize_split" in parameters:
             options["randomize_split"] = False
         try:
             with jax.ensure_compile_time_eval():  # the class may check its settings
                 if "potential_fn" in parameters:
-                    kernel = self.wrapped(potential_fn=partial(potential, target), **options)
+                    kernel = wrapped(potential_fn=partial(potential, target), **options)
                 else:
-                    kernel = self.wrapped(target.program, **options)
+                    kernel = wrapped(target.program, **options)
         except REFUSALS as error:
-            raise refused(self.title, error) from error
+            raise refused(self.kernel, error) from error
         if not isinstance(kernel, MCMCKernel):
-            problem = f"{self.title} of a model must be a kernel of NumPyro, not {quoted(kernel)}"
+            problem = f"{self.kernel} of a model must be a kernel of NumPyro, not {quoted(kernel)}"
             raise UsageError(problem, parameter="sampler", code="wrong-type")
         return kernel
 
     def initialise(self, target: Target, covariance: Any, keys: jax.Array, z: Sites) -> Chains:
         """Return the chains at their starting points."""
-        kernel, arguments = self.made(target), target.data
+        kernel, arguments = self._made(target), target.data
         steps = self.warmup * self.thinning
 
         def initial(keys: jax.Array, z: Sites) -> Any:
@@ -258,9 +241,9 @@ class _KernelChains(ChainSampler, frozen=True, kw_only=True):
         except BpaError:
             raise
         except REFUSALS as error:
-            raise refused(self.title, error) from error
+            raise refused(self.kernel, error) from error
         if found != jax.tree.map(np.shape, z):
-            problem = f"the kernel {self.title} does not sample the sites of the model"
+            problem = f"the kernel {self.kernel} does not sample the sites of the model"
             raise UsageError(problem, parameter="sampler", code="not-supported")
 
         def collect(state: Any) -> dict[str, Any]:
@@ -274,7 +257,7 @@ class _KernelChains(ChainSampler, frozen=True, kw_only=True):
             }
             return {"z": position(state), **values}
 
-        return Chains(state, step, collect)
+        return state, step, collect
 
 
 def is_plain(value: Any) -> bool:

@@ -62,13 +62,8 @@ class Mode(NamedTuple):
         return {**found, **ended}
 
 
-class _Point(NamedTuple):
-    """The potential at a flat position, with its gradient, (d,), and Hessian, (d, d)."""
-
-    position: Float64
-    value: float
-    gradient: Float64
-    hessian: Float64
+#: A flat position, the potential there, its gradient, (d,), and its Hessian, (d, d).
+_Point = tuple[Float64, float, Float64, Float64]
 
 
 @jax.jit
@@ -93,41 +88,44 @@ def find_mode(target: Target) -> Mode:
     """
 
     def evaluate(position: Float64) -> _Point:
-        value, *derivatives = jax.device_get(_derivatives(target, position))
-        return _Point(position, float(value), *map(np.asarray, derivatives))
+        value, gradient, hessian = jax.device_get(_derivatives(target, position))
+        return position, float(value), gradient, hessian
 
     def line_search(point: _Point, direction: Float64, decrement: float) -> _Point:
         """Halve the step until Armijo's rule holds, up to rounding."""
-        slack = 1e-6 * (1 + abs(point.value))
+        position, value = point[:2]
+        slack = 1e-6 * (1 + abs(value))
 
-        def accepted(scale: float, value: float) -> bool:
-            return value <= point.value - 1e-4 * scale * decrement + slack
+        def accepted(scale: float, new: float) -> bool:
+            return new <= value - 1e-4 * scale * decrement + slack
 
         # Most steps are full steps, and the next one needs the curvature where they end.
-        full = evaluate(point.position + direction)
-        if accepted(1.0, full.value):
+        full = evaluate(position + direction)
+        if accepted(1.0, full[1]):
             return full
         for halvings in range(1, _HALVINGS):
             scale = 0.5**halvings
-            trial = unflatten(point.position + scale * direction, target.start)
+            trial = unflatten(position + scale * direction, target.start)
             if accepted(scale, float(potential(target, trial))):
                 break
-        return evaluate(point.position + scale * direction)
+        return evaluate(position + scale * direction)
 
     point = evaluate(np.concatenate([np.ravel(leaf) for leaf in jax.tree.leaves(target.start)]))
     curvature, definite = np.full((), np.nan), False
     decrement, iteration = np.inf, 0
     while decrement > TOLERANCE and iteration < MAX_ITERATIONS:
-        curvature, definite = _positive_definite(point.hessian)
-        direction = -_solve(curvature, point.gradient)
-        decrement = float(-point.gradient @ direction)
+        *_, gradient, hessian = point
+        curvature, definite = _positive_definite(hessian)
+        direction = -_solve(curvature, gradient)
+        decrement = float(-gradient @ direction)
         point = line_search(point, direction, decrement)
         iteration += 1
+    position, potential_energy, *_ = point
     # The curvature where the last step began: that step was shorter than the tolerance.
-    covariance = _solve(curvature, np.eye(len(point.position)))
+    covariance = _solve(curvature, np.eye(len(position)))
     return Mode(
-        position=point.position,
-        potential_energy=point.value,
+        position=position,
+        potential_energy=potential_energy,
         covariance=(covariance + covariance.T) / 2,
         decrement=decrement,
         iterations=iteration,

@@ -18,7 +18,7 @@ from bpa_ppl.posterior.statistics import POOR_PARETO_K
 from bpa_ppl.sampling.chains import Chains, ChainSampler, repeat_start, run_chains
 from bpa_ppl.sampling.density import model_info
 from bpa_ppl.sampling.mode import dispersed_starts, mode_of
-from bpa_ppl.sampling.proposals import GOOD_PARETO_K, ProposalFit, assess_proposals
+from bpa_ppl.sampling.proposals import GOOD_PARETO_K, Fit, assess_proposals
 from bpa_ppl.sampling.target import Sampled, Sites, Target
 from bpa_ppl.sampling.whitening import Whitened, original, whitened
 
@@ -100,7 +100,7 @@ class Nuts(ChainSampler, frozen=True):
         def step(state: Any) -> Any:
             return kernel.sample(state, arguments, {})
 
-        return Chains(jax.lax.map(initial, (keys, z)), partial(jax.lax.map, step), self.collect)
+        return jax.lax.map(initial, (keys, z)), partial(jax.lax.map, step), self.collect
 
     def sample(self, target: Target) -> Sampled:
         """Draw from the posterior by NUTS."""
@@ -122,15 +122,15 @@ class Nuts(ChainSampler, frozen=True):
         return replace(sampled, mode=mode.position, attrs=mode.attrs())
 
 
-def starting_points(target: Target, chains: int) -> tuple[Sites, ProposalFit]:
+def starting_points(target: Target, chains: int) -> tuple[Sites, Fit]:
     """Return z of a start for each chain, and the mode around which they are, if there is one.
 
     Without a mode whose Laplace covariance is a good metric they are near the medians of the prior,
     and the result has no mode.
     """
     fit = _laplace_metric(target)
-    if fit.mode is not None:
-        return dispersed_starts(target, fit.mode, chains), fit
+    if fit[0] is not None:
+        return dispersed_starts(target, fit[0], chains), fit
     rng = np.random.default_rng([target.seed, 3])
     start = jax.tree.map(
         lambda x: x + _JITTER * rng.normal(size=x.shape), repeat_start(target.start, chains)
@@ -138,13 +138,13 @@ def starting_points(target: Target, chains: int) -> tuple[Sites, ProposalFit]:
     return start, fit
 
 
-def _laplace_metric(target: Target) -> ProposalFit:
+def _laplace_metric(target: Target) -> Fit:
     """Return the mode, or none if its Laplace covariance is no good metric, with the reason."""
     latent = model_info(target).latent
     if latent == (WEIGHTS,) and target.prior.other is None:
         mode = mode_of(target)
         if mode.converged:
-            return ProposalFit(mode, 0.0, "")
-        return ProposalFit(None, np.inf, "there is no mode")
-    fit = assess_proposals(target)
-    return fit if fit.pareto_k <= POOR_PARETO_K else fit._replace(mode=None)
+            return mode, 0.0, ""
+        return None, np.inf, "there is no mode"
+    fitted, pareto_k, reason = assess_proposals(target)
+    return fitted if pareto_k <= POOR_PARETO_K else None, pareto_k, reason

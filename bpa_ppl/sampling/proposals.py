@@ -277,35 +277,26 @@ class Proposals(NamedTuple):
     position: Float64
 
 
-class ProposalFit(NamedTuple):
-    """How well proposals around the mode fit a posterior.
-
-    Attributes:
-        mode: the mode, or None if none was found.
-        pareto_k: k̂ of the importance ratios of a pilot sample; infinite without a mode.
-        reason: the finding in words.
-    """
-
-    mode: Mode | None
-    pareto_k: float
-    reason: str
+#: How well proposals around the mode fit a posterior: the mode, or None if none was found; k̂ of
+#: the importance ratios of a pilot sample, infinite without a mode; and the finding in words.
+Fit = tuple[Mode | None, float, str]
 
 
-def assess_proposals(target: Target) -> ProposalFit:
+def assess_proposals(target: Target) -> Fit:
     """Assess by a pilot sample how well proposals around the mode fit a posterior."""
     latent, size = model_info(target).latent, target.dimension
     if latent != (WEIGHTS,) and size > MAX_SEARCHED:
         reason = f"a hierarchy of {size} values has no typical mode, and nuts needs none"
-        return ProposalFit(None, np.inf, reason)
+        return None, np.inf, reason
     mode = mode_of(target)
     if not mode.converged:
         reason = "the search for the mode did not converge, and nuts needs none"
-        return ProposalFit(None, np.inf, reason)
+        return None, np.inf, reason
     # A separate seed: the pilot's draws are not among those of the sampler that it chooses.
     separate = replace(target, seed=target.seed + _PILOT_SEED)
     student = Proposal(mode, Skewed(), _PILOT_DEGREES, 1.0)
     k_hat = pareto_smoothed(propose(separate, student, 1, _PILOT).log_ratio)[1]
-    return ProposalFit(mode, k_hat, f"Pareto k̂ {k_hat:.2f} of proposals around the mode")
+    return mode, k_hat, (f"Pareto k̂ {k_hat:.2f} of proposals around the mode")
 
 
 def pilot_proposal(target: Target, degrees_of_freedom: float) -> Proposal:
@@ -318,21 +309,7 @@ def pilot_proposal(target: Target, degrees_of_freedom: float) -> Proposal:
     return Proposal(mode, fit_skewed(target, mode), degrees_of_freedom, 0.5)
 
 
-class FittedProposal(NamedTuple):
-    """A proposal that was fitted to the moments of a posterior, and how well it fits.
-
-    Attributes:
-        proposal: with half of the draws from each component.
-        pareto_k: k̂ of the importance ratios of the last round; 0 if they are nearly equal.
-        effective: the share of the last round's draws that are effective.
-    """
-
-    proposal: Proposal
-    pareto_k: float
-    effective: float
-
-
-def fit_moments(target: Target, mode: Mode) -> FittedProposal:
+def fit_moments(target: Target, mode: Mode) -> tuple[Proposal, float, float]:
     """Fit a proposal to the mean and the covariance of a posterior.
 
     Each round of adaptive importance sampling draws from a Student t with the current moments. The
@@ -344,6 +321,10 @@ def fit_moments(target: Target, mode: Mode) -> FittedProposal:
     Args:
         target: the posterior.
         mode: its mode, where the first round is.
+
+    Returns:
+        the proposal, with half of the draws from each component; k̂ of the importance ratios of the
+        last round, 0 if they are nearly equal; and the share of its draws that are effective.
     """
     separate = replace(target, seed=target.seed + _PILOT_SEED)
     student, students = Proposal(mode, Skewed(), _PILOT_DEGREES, 1.0), list[Proposal]()
@@ -368,7 +349,7 @@ def fit_moments(target: Target, mode: Mode) -> FittedProposal:
         k_hat = 0.0 if weight.max() < _NEARLY_EQUAL else pareto_smoothed(drawn.log_ratio)[1]
         if number + 1 >= _MIN_ROUNDS and effective >= _ENOUGH and k_hat <= GOOD_PARETO_K:
             break
-    return FittedProposal(student._replace(share=0.5), k_hat, effective)
+    return student._replace(share=0.5), k_hat, effective
 
 
 def _tempered(log_weight: Float64, effective: float) -> Float64:

@@ -84,7 +84,7 @@ def whitened(target: Target) -> Whitened | None:
         curvature = np.linalg.inv(mode.covariance[own, own]) - np.diag(prior_precision)
         values, vectors = np.linalg.eigh((curvature + curvature.T) / 2)
         precision[number] = (vectors * np.maximum(values, 0.0)) @ vectors.T
-    information = Information(precision, mode.position.reshape(model.domains, size))
+    information = precision, mode.position.reshape(model.domains, size)
     same = {field.name: getattr(target, field.name) for field in fields(target)}
     return Whitened(**same, information=jax.device_put(information))
 

@@ -85,6 +85,26 @@ class Likelihood(Component, frozen=True):
         raise NotImplementedError
 
 
+class ScoreFactor(Likelihood, frozen=True):
+    """Observes prepared lists by a function of the scores of each, which is no distribution.
+
+    Args:
+        function: of the scores and of further columns, see `bpa_ppl.models.choice.per_list`.
+        columns: their names in `Bucket`.
+    """
+
+    function: Any
+    columns: tuple[str, ...]
+
+    def observe(self, lists: Lists, weights: Any) -> None:
+        """Add a factor for each list; its name is `oracle`, (S,)."""
+        import numpyro
+
+        from bpa_ppl.models.choice import per_sentence
+
+        numpyro.factor("oracle", per_sentence(self.function, lists, weights, self.columns))
+
+
 def round_setting(value: float) -> float:
     """Round a setting to the three digits that are recorded.
 

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from functools import cache, partial
+from functools import cache
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from bpa_ppl.arrays import Float32
 from bpa_ppl.component import Positive
-from bpa_ppl.models.likelihoods.base import Likelihood, buckets_with_gains, round_setting
+from bpa_ppl.models.likelihoods.base import (
+    Likelihood,
+    ScoreFactor,
+    buckets_with_gains,
+    round_setting,
+)
 from bpa_ppl.models.lists import Bucket, Lists
 
 if TYPE_CHECKING:
@@ -85,7 +90,9 @@ class Pairs(Likelihood, frozen=True):
             tables = {"base": base, "gain": bucket.gain / (self.unit or 1.0), "share": share}
             tables = {name: table.astype(np.float32) for name, table in tables.items()}
             buckets.append(bucket._replace(count=None, **tables))
-        return lists._replace(buckets=tuple(buckets)), _Comparisons(self.gain_scale)
+        function = _log_p_raw if self.gain_scale == "raw" else _log_p_ranked
+        observing = ScoreFactor(function=function, columns=("gain", "share"))
+        return lists._replace(buckets=tuple(buckets)), observing
 
 
 def _shuffled(bucket: Bucket) -> Bucket:
@@ -107,21 +114,6 @@ def _shuffled(bucket: Bucket) -> Bucket:
     }
     features = np.take_along_axis(bucket.features, order[:, :, None], axis=-1)
     return Bucket(features=features, **rows)
-
-
-class _Comparisons(Likelihood, frozen=True):
-    """Observes lists with the weight of each candidate as its share."""
-
-    gain_scale: str
-
-    def observe(self, lists: Lists, weights: Any) -> None:
-        import numpyro
-
-        from bpa_ppl.models.choice import per_sentence
-
-        log_p = partial(_log_p_of_pairs, power=0.5 if self.gain_scale == "raw" else 0.0)
-        values = per_sentence(log_p, lists, weights, ("gain", "share"))
-        numpyro.factor("oracle", values)
 
 
 def _log_p_of_pairs(
@@ -154,6 +146,14 @@ def _log_p_of_pairs(
 
     start = jnp.zeros_like(scores[:, 0]), jnp.zeros_like(scores)
     return jax.lax.scan(add_step, start, (jnp.arange(1, len(factor) + 1), factor))[0]
+
+
+def _log_p_ranked(scores: jax.Array, extra: Any) -> tuple[jax.Array, jax.Array]:
+    return _log_p_of_pairs(scores, extra, 0.0)
+
+
+def _log_p_raw(scores: jax.Array, extra: Any) -> tuple[jax.Array, jax.Array]:
+    return _log_p_of_pairs(scores, extra, 0.5)
 
 
 def _rows(values: jax.Array, first: jax.Array, count: int) -> jax.Array:

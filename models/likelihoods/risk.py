@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
 from bpa_ppl.component import Positive
-from bpa_ppl.models.likelihoods.base import Likelihood, OfLoss, buckets_with_gains
+from bpa_ppl.models.likelihoods.base import Likelihood, OfLoss, ScoreFactor, buckets_with_gains
 from bpa_ppl.models.likelihoods.margin import GAMMA, Margin
 from bpa_ppl.models.lists import Lists
 
@@ -61,18 +61,7 @@ class Risk(OfLoss, frozen=True):
             )
             for bucket in buckets_with_gains(lists, "risk")
         )
-        return lists._replace(buckets=buckets), _Gibbs()
-
-
-class _Gibbs(Likelihood, frozen=True):
-    """Observes lists with κ loss(e) in place of each gain."""
-
-    def observe(self, lists: Lists, weights: Any) -> None:
-        import numpyro
-
-        from bpa_ppl.models.choice import per_sentence
-
-        numpyro.factor("oracle", per_sentence(_minus_risk, lists, weights))
+        return lists._replace(buckets=buckets), ScoreFactor(function=_minus_risk, columns=("gain",))
 
 
 def _minus_risk(scores: jax.Array, loss: jax.Array) -> tuple[jax.Array, jax.Array]:

@@ -19,7 +19,7 @@ from scipy.stats import beta, halfcauchy, halfnorm, invgamma, norm
 
 from bpa_ppl import NBest, UsageError, adapt, check
 from bpa_ppl.models import Hierarchical, Horseshoe, Prior, tabulate
-from bpa_ppl.models.hierarchical import LOG_SLOPE, WHITENED, Information
+from bpa_ppl.models.hierarchical import LOG_SLOPE, WHITENED
 from bpa_ppl.models.likelihoods import Oracle
 from bpa_ppl.models.priors.learned import Evidence, hierarchy
 from bpa_ppl.posterior import as_draws
@@ -131,7 +131,7 @@ def test_whitening_agrees_with_conditional_gaussian(names: tuple[str, ...]) -> N
     table = tabulate(lists, matched, np.zeros(4), domain=domain)
     prior = Prior(np.full(size, 0.3), np.full(size, 0.5))
     square = rng.normal(size=(2, size, size))
-    information = Information(square @ square.transpose(0, 2, 1), rng.normal(size=(2, size)))
+    information = square @ square.transpose(0, 2, 1), rng.normal(size=(2, size))
     whitened_values, scale = rng.normal(size=(3, size)), np.array([0.7, 1.4])[:size]
     correlation = np.array([[1.0, 0.0], [0.6, 0.8]])[:size, :size]
     sites = {"shared": rng.normal(size=size), "scale": scale, "own": whitened_values}
