@@ -90,6 +90,11 @@ class Target:
     {'weights': Array([0.5], dtype=float64)}
     >>> density.dimension, density.initial_positions(chains=4, seed=0).shape
     (1, (4, 1))
+
+    A kernel of NumPyro takes the program and its arguments:
+
+    >>> len(density.data)  # of `density.program`
+    2
     """
 
     model: Model
@@ -99,7 +104,7 @@ class Target:
     start: Sites
     match: Match = None  # type: ignore[assignment] # given, except while JAX compiles
     seed: int = 0
-    progress: Reporter = no_report
+    progress: Reporter = field(default_factory=lambda: no_report)
     problem: Any = None
 
     def program(self, lists: Lists, prior: Prior) -> None:
