@@ -11,10 +11,13 @@ from pathlib import Path
 from typing import NamedTuple
 from unittest.mock import patch
 
+import numpy as np
 import pytest
 
+from bpa_ppl import Draws, write_posterior
 from bpa_ppl.cli import main
 from bpa_ppl.errors import BpaWarning
+from bpa_ppl.posterior import read_draws
 
 # The program starts as from a terminal, even where Ctrl-C is ignored for background jobs.
 PROGRAM = (
@@ -90,3 +93,21 @@ def start(*arguments: object) -> subprocess.Popen[str]:
         stderr=subprocess.PIPE,
         encoding="utf-8",
     )
+
+
+def write_draws_around(mode: Path, path: Path, shape: tuple[int, int], sampler: str) -> None:
+    """Write a posterior of draws around a mode, (chains, draws), as if of a sampler."""
+    point = read_draws(mode)
+    noise = np.random.default_rng(0).normal(size=(*shape, point.flat.shape[1]))
+    likelihood = {name: np.tile(v[0, 0], (*shape, 1)) for name, v in point.log_likelihood.items()}
+    drawn = Draws(
+        {"weights": point.flat[0] + 0.03 * noise},
+        point.features,
+        log_likelihood=likelihood,
+        sentence_sites=point.sentence_sites,
+        sentence_ids=point.sentence_ids,
+        fixed=point.fixed,
+        constants=point.constants,
+        attrs={**point.attrs, "sampler": sampler},
+    )
+    write_posterior(drawn, path)

@@ -6,7 +6,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from command_line import run
+from command_line import run, write_draws_around
 from small_demo import cache as cache
 from small_demo import write_small_demo
 
@@ -22,9 +22,8 @@ def originals(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("originals")
     write_small_demo(folder, sentences=12, hypotheses=10)
     adapt = ("adapt", folder / "nbest", "-r", folder / "ref", "-w", folder / "moses.ini", "-q")
-    few = ("--set", "draws=10", "--set", "warmup=5", "--set", "chains=2")
     assert run(*adapt, "-o", folder / "good.nc", "--sampler", "map").code == 0
-    assert run(*adapt, "-o", folder / "poor.nc", "--sampler", "rwm", *few).code == 0
+    write_draws_around(folder / "good.nc", folder / "poor.nc", (2, 10), "rwm")
     return folder
 
 

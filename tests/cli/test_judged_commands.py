@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import gzip
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
-from command_line import refused, succeed
+from command_line import Outcome, refused, succeed
 from judged_lists import judged_lists, write_json_lines
 
 import bpa_ppl as bpa
@@ -22,18 +23,35 @@ RERANK = ("rerank", "lists.jsonl", "-p", "p.nc", "-o", "out")
 SYSTEMS = ("--categorical", "system")
 
 
+@pytest.fixture(scope="session")
+def originals(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Outcome]:
+    """A folder with lists of systems with a column comet, their weights, and a posterior."""
+    folder = tmp_path_factory.mktemp("judged")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        Path("w.yaml").write_text("logprob: 0.1\n")
+        write_json_lines(judged_lists(30), Path("lists.jsonl"))
+        return folder, succeed(*ADAPT, *SYSTEMS)
+
+
 @pytest.fixture
-def lists(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> bpa.NBest:
-    """Lists of systems with a column comet, in `lists.jsonl`, and weights of them."""
-    monkeypatch.chdir(tmp_path)
-    Path("w.yaml").write_text("logprob: 0.1\n")
-    write_json_lines(judged_lists(30), Path("lists.jsonl"))
+def adapted(
+    originals: tuple[Path, Outcome], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Outcome:
+    """What `adapt` printed; the current folder is a copy of its folder."""
+    shutil.copytree(originals[0], tmp_path / "work")
+    monkeypatch.chdir(tmp_path / "work")
+    return originals[1]
+
+
+@pytest.fixture
+def lists(adapted: Outcome) -> bpa.NBest:
+    """The lists in `lists.jsonl`."""
     return judged_lists(30)
 
 
-def test_rerank_improves_the_column(lists: bpa.NBest) -> None:
-    done = succeed(*ADAPT, *SYSTEMS)
-    assert "no canonical weight for system=ann, system=bob, system=eve: the prior" in done.err
+def test_rerank_improves_the_column(adapted: Outcome, lists: bpa.NBest) -> None:
+    assert "no canonical weight for system=ann, system=bob, system=eve: the prior" in adapted.err
     shown = succeed(*RERANK)
     name, *values = shown.out.splitlines()[1].split()
     before, after = map(float, values[:2])
@@ -42,15 +60,14 @@ def test_rerank_improves_the_column(lists: bpa.NBest) -> None:
     assert after <= headroom(lists, metric="comet").oracle.value
 
 
-def test_commands_compare_with_simple_baselines(lists: bpa.NBest) -> None:
-    done = succeed(*ADAPT, *SYSTEMS)
-    assert "best single system (eve)" in done.err
-    (note,) = (line for line in done.err.splitlines() if line.startswith("note: "))
+def test_commands_compare_with_simple_baselines(adapted: Outcome) -> None:
+    assert "best single system (eve)" in adapted.err
+    (note,) = (line for line in adapted.err.splitlines() if line.startswith("note: "))
     assert note.startswith("note: all choices from 30 adaptation lists with several systems are")
     assert "system eve: take its candidates alone" in note
     assert "leave out categorical system" in note
     pool, draws = bpa.read_nbest("lists.jsonl"), read_draws("p.nc")
-    assert str(recorded_comparison(draws)) in done.err.replace("note: ", "")
+    assert str(recorded_comparison(draws)) in adapted.err.replace("note: ", "")
     expected = bpa.compare_baselines(pool, draws, choice=bpa.rerank(pool, draws).choice)
     assert succeed(*RERANK).out.endswith(f"\n\n{expected}\n{expected.summary}\n")
     alone = succeed("oracle", "lists.jsonl", "--metric", "comet").out
@@ -59,7 +76,6 @@ def test_commands_compare_with_simple_baselines(lists: bpa.NBest) -> None:
 
 
 def test_rerank_of_lists_without_the_column(lists: bpa.NBest) -> None:
-    succeed(*ADAPT, *SYSTEMS, "-q")
     write_json_lines(lists.without_features("comet"), Path("new.jsonl"))
     shown = succeed("rerank", "new.jsonl", "-p", "p.nc", "-o", "out")
     assert shown.out == ""
@@ -84,10 +100,9 @@ def test_weights_of_any_kind(lists: bpa.NBest) -> None:
     Path("w.json").write_text("[0.1]")
     means = []
     for weights in ("w.yaml", "bare", "w.json"):
-        succeed(*ADAPT, "-w", weights, "-q")
+        succeed(*ADAPT, "-w", weights, "--no-sentences", "-q")
         means.append(read_draws("p.nc").mean.tolist())
     assert means[0] == means[1] == means[2]
-    assert "no canonical weight for logprob" in succeed(*ADAPT, "-w", "none", "-q").err
 
 
 def test_variances_of_single_features(lists: bpa.NBest) -> None:
@@ -117,19 +132,6 @@ def test_options_that_cannot_be_used(
     lists: bpa.NBest, options: tuple[str, ...], mention: str
 ) -> None:
     refused(*ADAPT, *options, mention=mention)
-
-
-def test_default_weight_of_a_feature_without_a_weight(lists: bpa.NBest) -> None:
-    succeed(*ADAPT, "-q")
-    bare = lists.without_features("comet")
-    write_json_lines(bare, Path("bare.jsonl"))
-    write_json_lines(bare.with_features("extra", [0.0, 0.0, -9.0] * 30), Path("more.jsonl"))
-    more = succeed("rerank", "more.jsonl", "-p", "p.nc")
-    (note,) = (line for line in more.err.splitlines() if line.startswith("note: "))
-    assert note.startswith("note: more.jsonl: extra not used")
-    assert succeed("rerank", "bare.jsonl", "-p", "p.nc").out == more.out
-    defaults = succeed("rerank", "more.jsonl", "-p", "p.nc", "--default", "extra=1", "-q")
-    assert "eve" not in defaults.out
 
 
 MQM = (*LISTS, "-w", "none", "--gain", "mqm", "-q")
@@ -171,7 +173,7 @@ def test_oracle_counts_lists_with_fewer_than_two_judged(mqm: list[dict[str, Any]
 
 
 def test_new_lists_with_a_human_score_are_reranked_alike(mqm: list[dict[str, Any]]) -> None:
-    succeed(*MQM, "--sampler", "laplace")
+    succeed(*MQM, "--sampler", "map")
     new = records(12, seed=2)
     write("new.jsonl", new)
     for line in new:
@@ -182,11 +184,8 @@ def test_new_lists_with_a_human_score_are_reranked_alike(mqm: list[dict[str, Any
     assert more.out == plain.out
     (note,) = (line for line in more.err.splitlines() if line.startswith("note: "))
     assert note.startswith("note: more.jsonl: da not used")
-    for command in (
-        ("update", "p.nc", "more.jsonl", "-o", "q.nc"),
-        ("report", "p.nc", "--lists", "more.jsonl", "--top", 1, "-o", "page.html"),
-    ):
-        assert "da not used" in succeed(*command).err
+    report = ("report", "p.nc", "--lists", "more.jsonl", "--top", 1, "-o", "page.html")
+    assert "da not used" in succeed(*report).err
     del new[1]["candidates"][0]["logprob"]
     write("new.jsonl", new)
     refused("rerank", "new.jsonl", "-p", "p.nc", mention="logprob: missing for some candidates")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from command_line import refused, succeed
+from command_line import refused, succeed, write_draws_around
 
 import bpa_ppl as bpa
 from bpa_ppl.models import Prior
@@ -20,16 +20,7 @@ UPDATE = ("update", "drawn.nc", "rest", "-r", "rest.ref", "-o", "new.nc")
 @pytest.fixture
 def work(folder: Path) -> Path:
     """The current folder, with draws around the mode of its posterior, and four lists more."""
-    mode = read_draws("good.nc")
-    noise = np.random.default_rng(0).normal(size=(4, 500, mode.flat.shape[1]))
-    drawn = bpa.Draws(
-        {"weights": mode.flat[0] + 0.03 * noise},
-        mode.features,
-        fixed=mode.fixed,
-        constants={n: v for n, v in mode.constants.items() if n != "oracle_score"},
-        attrs={**mode.attrs, "sampler": "imh"},
-    )
-    bpa.write_posterior(drawn, "drawn.nc")
+    write_draws_around(folder / "good.nc", folder / "drawn.nc", (4, 500), "imh")
     lists = bpa.read_nbest("nbest", references="ref")
     rest = bpa.NBest.concatenate([lists[8:]], renumber=True)
     bpa.write_nbest(rest, "rest", format="moses")
