@@ -233,41 +233,17 @@ def _others(draws: Draws) -> list[Section]:
     columns = {"mean": _decimals(mean)}
     if len(flat) > 1:
         deviation = np.sqrt(np.average((flat - mean) ** 2, axis=0, weights=importance))
-        dense = np.array([highest_density(column, PROBABILITY, importance) for column in flat.T])
-        columns |= {"sd": _decimals(deviation), f"{_PERCENT} HDI": _ranges(dense.T)}
+        tail = (1 - PROBABILITY) / 2
+        interval = quantiles(flat, (tail, 1 - tail), importance)
+        columns |= {"sd": _decimals(deviation), f"{_PERCENT} interval": _ranges(interval)}
     columns |= _sampling_columns(draws, values)
     rows = [list(row) for row in zip(shown, *columns.values(), strict=True)]
     first = f" The first {_MAX_ROWS} of {len(names)}." if len(names) > _MAX_ROWS else ""
     caption = (
-        "Mean, standard deviation, and the narrowest interval with a probability of "
-        f"{_PERCENT} (HDI).{first}"
+        f"Mean, standard deviation, and equal-tailed {_PERCENT} interval of the posterior.{first}"
     )
     table = Table(("variable", *columns), rows, caption)
     return [Section("Hyperparameters and other variables", [table])]
-
-
-def highest_density(
-    values: Float64, probability: float, importance: Float64
-) -> tuple[float, float]:
-    """Return the narrowest interval with a given probability, of a unimodal density.
-
-    Args:
-        values: (D,) draws.
-        probability: in (0, 1).
-        importance: (D,) the normalised importance weight of each draw.
-
-    >>> highest_density(np.array([9.0, 1.0, 2.0, 2.5]), 0.75, np.full(4, 0.25))
-    (1.0, 2.5)
-    """
-    order = np.argsort(values, kind="stable")
-    ascending, share = values[order], importance[order]
-    cumulative = np.cumsum(share)
-    # The tolerance is for rounding errors of the sums.
-    needed = np.minimum(cumulative - share + probability - 1e-9, cumulative[-1])
-    last = np.searchsorted(cumulative, needed)
-    starts = np.flatnonzero(cumulative - share + probability <= cumulative[-1] + 1e-9)
-    narrowest = starts[np.argmin(ascending[last[starts]] - ascending[starts])]
-    return float(ascending[narrowest]), float(ascending[last[narrowest]])
 
 
 def _interval(draws: Draws) -> Float64:

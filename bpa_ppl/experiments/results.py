@@ -5,7 +5,6 @@ cells/*.json      one finished cell each; byte-identical wherever it runs
 seconds/*.json    how long its stages took
 results.parquet   all cells in the order of the study; byte-identical
 seconds.parquet   all stages
-SHA256SUMS        the checksums of both tables, for `sha256sum -c`
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ _KEY_FIELDS = [
 #: One row for each stage of a cell.
 _SECONDS = pa.schema([*_KEY_FIELDS, ("stage", pa.string()), ("seconds", pa.float64())])
 _COUNTS = "_counts"
-_TABLES, _SUMS = ("results.parquet", "seconds.parquet"), "SHA256SUMS"
+_TABLES = ("results.parquet", "seconds.parquet")
 
 
 def results_schema(metrics: Iterable[str]) -> pa.Schema:
@@ -169,11 +168,8 @@ class Store:
         ]
         rows = [_read_json(self._path("cells", cell)) for cell in cells]
         results, times = (self.folder / name for name in _TABLES)
-        (self.folder / _SUMS).unlink(missing_ok=True)  # of earlier tables
         _write_table(seconds, _SECONDS, times)
         _write_table(rows, results_schema(self._metrics), results)
-        with atomic_writer(self.folder / _SUMS) as file:
-            file.writelines(_sum_line(path.read_bytes(), path) for path in (results, times))
         return results
 
     def _path(self, kind: str, cell: Cell) -> Path:
@@ -206,14 +202,9 @@ def read_results(folder: Path) -> tuple[pa.Table, pa.Table]:
     if (folder / "study.json").is_file():
         columns = read_identity(folder)["study"].get("columns", [])
     tables: list[pa.Table] = []
-    sums = (folder / _SUMS).read_bytes() if (folder / _SUMS).is_file() else None
     for path in (folder / name for name in _TABLES):
         try:
-            content = path.read_bytes()
-            if sums is not None and _sum_line(content, path).encode() not in sums:
-                problem = "its checksum is not that in SHA256SUMS: run `bpa experiment` again"
-                raise DataError(problem, path, code="damaged")
-            table = parquet.read_table(pa.BufferReader(content))
+            table = parquet.read_table(path)
         except (OSError, pa.ArrowInvalid) as error:
             raise DataError(f"not a valid Parquet file: {error}", path, code="damaged") from error
         metrics = [name for name in metrics_of(table) if name in (*METRICS, *columns)]
@@ -231,10 +222,6 @@ def read_identity(folder: Path) -> dict[str, Any]:
         DataError: if the study does not exist, or its file is damaged.
     """
     return _read_json(folder / "study.json")
-
-
-def _sum_line(content: bytes, path: Path) -> str:
-    return f"{sha256(content).hexdigest()}  {path.name}\n"
 
 
 def _write_json(path: Path, value: dict[str, Any]) -> None:

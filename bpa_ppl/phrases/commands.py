@@ -8,7 +8,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any
 
-import numpy as np
 from cyclopts import Parameter
 
 import bpa_ppl as bpa
@@ -124,8 +123,8 @@ def weigh(
     *,
     output: TableOutput,
     dev: str,
-    in_corpus: tuple[str, str] | None = None,
-    out_corpus: tuple[str, str] | None = None,
+    in_corpus: tuple[str, str],
+    out_corpus: tuple[str, str],
     form: str = "weighted",
     mixture: str = "map",
     scale: str | None = None,
@@ -144,10 +143,10 @@ def weigh(
         outer: Counts of the general table.
         dev: Counts of other text of the domain, to fit to.
         in_corpus: SOURCE TARGET: the corpus of IN; two parallel files, tokenised as the phrases
-            are. --form plain needs no corpus.
+            are.
         out_corpus: SOURCE TARGET: the corpus of OUT; two parallel files, tokenised as the phrases
             are.
-        form: weighted, gamma-0, flat, exponential, general, similarity, svm, or plain.
+        form: weighted, gamma-0, flat, exponential, general, similarity or svm.
         mixture: linear or map.
         scale: Scale of counts and perplexities: log, or plain as published (default: log).
         negatives: With --form svm: the negative examples; no-common (definition 2 of the paper) or
@@ -169,44 +168,36 @@ def weigh(
     variant = replace(variant_named(form, mixture), complete=not published)
     has_svm = SVM in FORMS[form].get("features", ())
     options = {
-        "scale": (scale, variant.weighted and not published),
+        "scale": (scale, not published),
         "negatives": (negatives, has_svm),
-        "prior_deviation": (prior_deviation, variant.weighted and not published),
+        "prior_deviation": (prior_deviation, not published),
     }
     for name, (value, used) in options.items():
         if value is not None and not used:
-            raise UsageError(_ignored(name, form), parameter=name, code="conflict")
+            problem = "--published sets this: leave one of the two out"
+            if name == "negatives":
+                problem = f"--form {form} has no SVM, so there are no negatives: use --form svm"
+            raise UsageError(problem, parameter=name, code="conflict")
     deviation = _PRIOR_DEVIATION if prior_deviation is None else prior_deviation
     if not 0 <= deviation < float("inf"):
         raise UsageError(
             f"a standard deviation is a finite number ≥ 0, not {deviation:g}",
             parameter="prior_deviation",
         )
-    has_prior = variant.weighted and not published and deviation > 0
+    has_prior = not published and deviation > 0
     require_writable(output)
-    if variant.weighted:
-        for name, paths in (("in_corpus", in_corpus), ("out_corpus", out_corpus)):
-            if paths is None:
-                raise UsageError(
-                    "features of phrase pairs need the corpora of IN and OUT: give both",
-                    parameter=name,
-                    code="missing-file",
-                )
     general = bpa.phrases.read_counts(
         outer, source_counts=out_source_counts, target_counts=out_target_counts
     )
     domain, judge = bpa.phrases.read_counts(inner), bpa.phrases.read_counts(dev)
     check_tables(domain, general, judge)
-    columns: tuple[str, ...] = ()
-    features = np.zeros((len(general), 0), np.float32)
-    if variant.weighted and in_corpus is not None and out_corpus is not None:
-        corpora = read_corpus(*out_corpus), read_corpus(*in_corpus)
-        columns, features = pair_features(
-            general,
-            *corpora,
-            scale="plain" if published else scale or _SCALE,  # type: ignore[arg-type]
-            progress=not quiet,
-        )
+    columns, features = pair_features(
+        general,
+        read_corpus(*out_corpus),
+        read_corpus(*in_corpus),
+        scale="plain" if published else scale or _SCALE,  # type: ignore[arg-type]
+        progress=not quiet,
+    )
     if has_svm:
         chosen: Any = {} if negatives is None else {"negatives": negatives}
         features = svm_feature(general, domain, features, **chosen, seed=seed)
@@ -227,17 +218,9 @@ def weigh(
         [feature, *(f"{value:.2f}" for value in values)]
         for feature, *values in zip(fits["direct"].names, *weights, strict=True)
     ]
-    if rows:
-        shared.echo_status(text_table(rows, ("weight", *fits), align="lrr"), quiet)
+    shared.echo_status(text_table(rows, ("weight", *fits), align="lrr"), quiet)
     bpa.phrases.write_table(table, output)
     shared.echo_status(f"{len(table):,} phrase pairs", quiet)
-
-
-def _ignored(name: str, form: str) -> str:
-    """Return the message for an option of `weigh` that has no effect."""
-    if name == "negatives":
-        return f"--form {form} has no SVM, so there are no negative examples: use --form svm"
-    return f"--form {form} or --published sets this: leave one of the two out"
 
 
 def subdomains(

@@ -79,8 +79,8 @@ def extract_phrases(
             lengths = np.diff(sides[0][1]), np.diff(sides[1][1])
             starts, spans = extract_spans(lengths, points, (max_length, max_length))
             columns = np.ascontiguousarray(spans.T)
-            first = trees[0].numbers(sides[0], starts, *columns[:2]).astype(np.int64)
-            pending.append((first << _HALF) + trees[1].numbers(sides[1], starts, *columns[2:]))
+            head = trees[0].numbers(sides[0], starts, *columns[:2]).astype(np.int64)
+            pending.append((head << _HALF) + trees[1].numbers(sides[1], starts, *columns[2:]))
             if sum(map(len, pending)) > _MAX_PENDING:
                 pairs, counts = merged(pairs, counts, pending)
                 pending = []

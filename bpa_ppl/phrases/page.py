@@ -212,14 +212,14 @@ def subdomains_page(
         for sign, word in ((1, "Most"), (-1, "Least")):
             # Of equal ones the most frequent first.
             order = often[np.lexsort((-counts[often], sign * entropies[often]))[:top]]
-            rows = [
+            table = [
                 (phrases[k], f"{counts[k]:.0f}", f"{h:.3f}", f"{np.exp(h):.2f}", _most(shares[k]))
                 for k, h in zip(order.tolist(), entropies[order], strict=True)
             ]
             header = ("phrase", "sentence pairs", "entropy", "effective number", "most in")
             caption = f"{word} specific {side} phrases."
             missing = f"{caption} None is frequent enough."
-            phrase_blocks.append(Table(header, rows, caption) if rows else missing)
+            phrase_blocks.append(Table(header, table, caption) if table else missing)
     typical = [typical_words(subdomains, side, top) for side in SIDES]
     rows = [(str(z), *map(" ".join, words)) for z, words in enumerate(zip(*typical, strict=True))]
     settings = [(name, _printed(value)) for name, value in subdomains.settings.items()]

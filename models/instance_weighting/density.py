@@ -44,7 +44,7 @@ def probabilities(problem: Problem, variant: Variant, phi: Phi) -> jax.Array:
     groups, group, row = len(problem.missing), problem.query_group, problem.query_row
     eta = jnp.clip(jnp.asarray(problem.features, phi.weights.dtype) @ phi.weights, -_BOUND, _BOUND)
     factor = jax.nn.sigmoid(eta) if variant.link == "logistic" else jnp.exp(eta)
-    weighted = problem.count * factor if variant.weighted else problem.count
+    weighted = problem.count * factor
     total = jax.ops.segment_sum(weighted, problem.group, groups, indices_are_sorted=True)
     in_out = problem.outside
     divisor = jnp.where(in_out, problem.missing * total + phi.gamma, 1.0)

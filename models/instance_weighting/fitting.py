@@ -95,7 +95,7 @@ class Fitted:
             DataError: if its features are not those of the fit.
         """
         problem = self.variant.apply(problem)
-        if self.variant.weighted and problem.names != self.names:
+        if problem.names != self.names:
             message = f"features {problem.names} are not those of the fit, {self.names}"
             raise DataError(message, code="mismatch")
         with placed(problem) as data:
@@ -115,7 +115,7 @@ def fit(problem: Problem, variant: Variant, *, prior_deviation: float | None = N
             features have the standard deviation 1. α is then uniform, and log β and log γ are
             normal with a standard deviation of 2; the result is the mode of the posterior of the
             unconstrained values. None is maximum likelihood, as published, which overfits a small
-            dev: a form with weights then warns.
+            dev: then it warns.
 
     Raises:
         DataError: if none of the dev pairs is in one of the tables.
@@ -185,14 +185,12 @@ def fit(problem: Problem, variant: Variant, *, prior_deviation: float | None = N
         converged=bool(best.success),
         at_bound=tuple(n for n, z in zip(scales, best.x, strict=False) if abs(z) > _EXTREME),
     )
-    if variant.weighted and prior_deviation is None:
+    if prior_deviation is None:
         warn_user(
             "the weights of features are fitted without a prior, as published, which overfits a "
             "small development set: a prior (--prior-deviation 1) is safer"
         )
     if problems := fitted.problems():
-        remedy = (
-            "a prior" if variant.weighted and prior_deviation is None else "more development text"
-        )
+        remedy = "a prior" if prior_deviation is None else "more development text"
         warn_user(f"the fit is doubtful: {', and '.join(problems)}; {remedy} helps")
     return fitted

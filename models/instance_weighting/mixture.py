@@ -168,7 +168,6 @@ class Variant:
         link: from the weighted features to the factor of a count: `logistic` (Eq. 6), or
             `exponential`.
         flat: whether each nonzero count c_o is replaced by 1.
-        weighted: whether features have weights; without them, p_o is the relative frequency.
         features: the names of the features that have a weight; None takes all.
         complete: whether the only table that has y gets all the weight, so that p(· | y) sums to
             one; otherwise, as in the equations, the share of the other table is lost.
@@ -178,7 +177,6 @@ class Variant:
     smoothed: bool = True
     link: Literal["logistic", "exponential"] = "logistic"
     flat: bool = False
-    weighted: bool = True
     features: tuple[str, ...] | None = None
     complete: bool = True
 
@@ -192,11 +190,9 @@ class Variant:
         Raises:
             DataError: if a feature is missing, or there is none at all.
         """
-        if not self.weighted:
-            problem = problem.only(())
-        elif self.features is not None:
+        if self.features is not None:
             problem = problem.only(self.features)
-        if self.weighted and not problem.names:
+        if not problem.names:
             message = "instance weights need features of phrase pairs, and there are none"
             raise DataError(message, code="missing-feature")
         return problem._replace(count=np.ones_like(problem.count)) if self.flat else problem
@@ -209,7 +205,6 @@ class Variant:
 
 #: The forms of a mixture, by name; each is linear or MAP.
 FORMS: dict[str, dict[str, Any]] = {
-    "plain": {"weighted": False, "smoothed": False},
     "weighted": {},
     "gamma-0": {"smoothed": False},
     "flat": {"flat": True},
@@ -224,9 +219,8 @@ def variant_named(form: str, mixture: str = "map") -> Variant:
     """Return a form of mixture by name.
 
     Args:
-        form: `plain`, without weights of features; `weighted`, with all of them; `gamma-0`, without
-            smoothing; `flat`; `exponential`; or with only the features `general`, `similarity` or
-            `svm`.
+        form: `weighted`, with all features; `gamma-0`, without smoothing; `flat`; `exponential`; or
+            with only the features `general`, `similarity` or `svm`.
         mixture: `linear` or `map`.
 
     Raises:
@@ -245,7 +239,7 @@ class Phi(NamedTuple):
     Attributes:
         mixing: α of a linear mixture, β of a MAP one.
         gamma: γ, the weight of the uniform distribution in p_o, in counts.
-        weights: (Q,) λ, of the features; empty if counts are not weighted.
+        weights: (Q,) λ, of the features.
     """
 
     mixing: Any

@@ -161,10 +161,9 @@ def likelihood_table(options: Any) -> None:
             for side in SIDES
         ]
         table.row(method, *(f"{value.log_likelihood:.4f}" for value in values))
-    for complete, mixture, form in product((True, False), MIXTURES, ("plain", *options.forms)):
+    for complete, mixture, form in product((True, False), MIXTURES, options.forms):
         variety = replace(variant(form, mixture), complete=complete)
-        prior = PRIOR if variety.weighted else None
-        values = [held_out_mean(problem, variety, prior) for problem in problems]
+        values = [held_out_mean(problem, variety, PRIOR) for problem in problems]
         cells = (f"{value:.4f}" for value in values)
         table.row(f"{mixture}{'-known' * complete}, {form}", *cells)
 
@@ -360,10 +359,9 @@ def table2_rows(options: Any) -> dict[str, Row]:
     @cache
     def weighted(mixture: str, form: str) -> tuple[PhraseTable, str]:
         variety, problem = variant(form, mixture), corpora.problem("target")
-        prior = PRIOR if variety.weighted else None
         data = *corpora[:3], corpora.features(), NAMES
-        made, _ = weigh(*data, variety, prior_deviation=prior)
-        return made, f"{held_out_mean(problem, variety, prior):.4f}, {problem.support:.1%}"
+        made, _ = weigh(*data, variety, prior_deviation=PRIOR)
+        return made, f"{held_out_mean(problem, variety, PRIOR):.4f}, {problem.support:.1%}"
 
     def separate() -> tuple[PhraseTable, str]:
         return mix(domain, general, method=LOG_LINEAR)[0], ""
@@ -481,5 +479,4 @@ if __name__ == "__main__":
         "published": published_table,
         "length": length_table,
     }
-    forms = tuple(form for form in FORMS if form != "plain")
-    run_tables(__doc__, tables, draws=10, keep="", forms=forms, rows=())
+    run_tables(__doc__, tables, draws=10, keep="", forms=tuple(FORMS), rows=())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +17,6 @@ from bpa_ppl.phrases import (
     NumberedText,
     PhraseCounts,
     Subdomains,
-    mix,
     read_counts,
     read_table,
     write_counts,
@@ -143,19 +141,6 @@ def test_a_weighted_mixture(weigh: list[str]) -> None:
     assert "of the pairs have support" in done.err
 
 
-def test_a_plain_mixture_needs_no_corpus(weigh: list[str]) -> None:
-    tables, output = weigh[: weigh.index("--in-corpus")], ("-o", "table.parquet")
-    done = succeed(*tables, *output, "--form", "plain", "--mixture", "linear")
-    assert "\nweight " not in done.err
-    table = read_table("table.parquet")
-    files = [Path(path) for path in tables[2:4]]
-    inner, outer = map(read_counts, files)
-    alpha = float(re.search(r"p\(t\|s\): alpha = ([\d.]+)", done.err)[1])  # type: ignore[index]
-    expected = mix(inner, outer, method="linear-known", value=alpha)[0]
-    np.testing.assert_allclose(table.columns["direct"], expected.columns["direct"], atol=1e-3)
-    refused(*tables, *output, mention="(--in-corpus)")
-
-
 def test_the_published_setting(weigh: list[str], corpora: Path) -> None:
     done = succeed(*weigh, "--published")
     assert "without a prior" in done.err
@@ -185,8 +170,6 @@ def test_negatives_of_the_svm(weigh: list[str]) -> None:
         (["--prior-deviation", "inf"], "inf (--prior-deviation)"),
         (["--published", "--prior-deviation", "1"], "(--prior-deviation)"),
         (["--published", "--scale", "log"], "(--scale)"),
-        (["--form", "plain", "--scale", "log"], "(--scale)"),
-        (["--form", "plain", "--prior-deviation", "2"], "(--prior-deviation)"),
         (["-o", "no/folder/t"], "no/folder/t: "),
         (["--negatives", "source"], "(--negatives)"),
         (["--negatives", "all", "--form", "svm"], "(--negatives)"),

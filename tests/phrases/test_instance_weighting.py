@@ -47,14 +47,13 @@ PRIOR = {"prior_deviation": 1.2}
 NARROW = {"prior_deviation": 0.3}
 Tables = tuple[PhraseCounts, PhraseCounts, PhraseCounts, Float32]
 VARIANTS = [
-    Variant(mixture, smoothed, link, flat, weighted, complete=complete)
-    for mixture, smoothed, link, flat, weighted, complete in product(
+    Variant(mixture, smoothed, link, flat, complete=complete)
+    for mixture, smoothed, link, flat, complete in product(
         ("linear", "map"),
         (True, False),
         ("logistic", "exponential"),
-        *[(True, False)] * 3,
+        *[(True, False)] * 2,
     )
-    if weighted or link == "logistic"
 ]
 
 
@@ -135,9 +134,9 @@ def reference_probabilities(tables: Tables, side: Side, variant: Variant, phi: P
     whole = dict(zip(tables[1].phrases(given).to_pylist(), tables[1].marginal(given), strict=True))
     weighted = {}
     for row, (pair, count) in enumerate(outer.items()):
-        eta = float(phi.weights @ tables[3][row]) if variant.weighted else 0.0
+        eta = float(phi.weights @ tables[3][row])
         factor = 1 / (1 + exp(-eta)) if variant.link == "logistic" else exp(eta)
-        weighted[pair] = (1 if variant.flat else count) * (factor if variant.weighted else 1)
+        weighted[pair] = (1 if variant.flat else count) * factor
     result = []
     for x, y in dev:
         c_in = sum(count for (_, other), count in inner.items() if other == y)
@@ -171,7 +170,6 @@ def test_probabilities_agree_with_equations(tables: Tables, side: Side) -> None:
 #: (Sections 3.3 and 3.4), and whether γ is fitted.
 ALL = ("tokens", "out.", "in.", "svm")
 FORM_DEFINITIONS: dict[str, tuple[tuple[str, ...], Callable[[float, float], float], bool]] = {
-    "plain": ((), lambda count, eta: count, False),
     "weighted": (ALL, lambda count, eta: count / (1 + exp(-eta)), True),
     "gamma-0": (ALL, lambda count, eta: count / (1 + exp(-eta)), False),
     "flat": (ALL, lambda count, eta: 1 / (1 + exp(-eta)), True),
@@ -187,7 +185,7 @@ FORM_DEFINITIONS: dict[str, tuple[tuple[str, ...], Callable[[float, float], floa
 def test_forms_agree_with_their_definitions(form: str, mixture: str) -> None:
     names = (*PAIR_FEATURES, "svm")
     beginnings, weigh_count, smoothed = FORM_DEFINITIONS[form]
-    columns = [n for n, name in enumerate(names) if name.startswith(beginnings or "none")]
+    columns = [n for n, name in enumerate(names) if name.startswith(beginnings)]
     inside = PhraseCounts.of(["s", "s"], ["a", "d"], [1, 4])
     outside = PhraseCounts.of(["s"] * 3, ["a", "b", "c"], [1, 2, 4])
     features = np.random.default_rng(5).normal(size=(3, len(names))).astype(np.float32)
@@ -213,13 +211,6 @@ def test_density_is_finite_where_factors_overflow(problem: Problem) -> None:
         (value, _), gradient = value_and_gradient(data, variant, 1.2, z)
     assert np.isfinite(value)
     assert np.isfinite(gradient).all()
-
-
-def test_linear_mixture_agrees_with_grid_search(problem: Problem) -> None:
-    variant = variant_named("plain", "linear")
-    grid = np.linspace(0.001, 0.999, 999)
-    values = densities(problem, variant, np.log(grid / (1 - grid))[:, None], None)
-    assert fit(problem, variant).phi.mixing == pytest.approx(grid[np.argmax(values)], abs=1e-3)
 
 
 def test_true_weights_are_recovered() -> None:
@@ -308,7 +299,7 @@ def test_rejects_invalid_input(tables: Tables) -> None:
         problem_of(inside, outside, PhraseCounts.of([], [], []), features, NAMES)
     unrelated = problem_of(inside, outside, PhraseCounts.of(["x"], ["y"], [1]), features, NAMES)
     with raises(DataError, "mismatch"):
-        fit(unrelated, variant_named("plain"))
+        fit(unrelated, variant_named("weighted"))
     problem = problem_of(*tables, NAMES)
     for value in (0.0, -1.0, np.nan, np.inf):
         with raises(UsageError, parameter="prior_deviation"):
