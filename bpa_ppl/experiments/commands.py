@@ -108,7 +108,7 @@ def compare(
     A sampler that fails does not stop the others; exit with 2 if there is one.
 
     Args:
-        output: Folder of the page and the tables.
+        output: Folder of the page and the tables; with --target, of a table.
         target: Instead of lists: a target with known answers, or all: compare samplers with its
             exact moments.
         runs: Runs of each sampler, with different seeds.
@@ -188,6 +188,7 @@ def _compare_on_targets(
     quiet: bool,
 ) -> None:
     from bpa_ppl.experiments.targets import compare_on_targets, write_targets
+    from bpa_ppl.formats.parts import make_folder
 
     if nbest:
         problem = "a target has lists of its own: leave the n-best lists out"
@@ -196,7 +197,9 @@ def _compare_on_targets(
         targets, samplers, runs=runs, seed=seed, settings=settings, progress=not quiet
     )
     print(comparison)
-    _echo_files(write_targets(comparison, output, shared.command_line()), quiet)
+    make_folder(output)
+    write_targets(comparison, output / "targets.csv")
+    shared.echo_status(f"wrote {output / 'targets.csv'}", quiet)
 
 
 def calibrate(

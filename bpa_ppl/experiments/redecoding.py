@@ -25,9 +25,6 @@ from bpa_ppl.quality import resolve
 from bpa_ppl.tuning.reestimation import Reestimation, prepare_lists, reestimate, scores_of
 from bpa_ppl.weights import AnyWeights, Weights, match
 
-#: Turns weights into the n-best lists of the tuning sentences.
-Decoder = Callable[[Weights], NBest]
-
 
 @dataclass(frozen=True, eq=False)
 class Redecoded(Reestimation):
@@ -55,7 +52,7 @@ class Redecoded(Reestimation):
 def redecode(
     nbest: NBest,
     weights: AnyWeights,
-    decode: Decoder,
+    decode: Callable[[Weights], NBest],
     *,
     iterations: int = 25,
     returned: str = "best",

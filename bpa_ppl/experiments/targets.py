@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, astuple, dataclass, fields
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ from scipy.stats import t as student
 
 from bpa_ppl.arrays import Float64
 from bpa_ppl.diagnostics.checks import check
-from bpa_ppl.diagnostics.pages.page import Outcome, Section, Table, Verdict, items, page, write_page
+from bpa_ppl.diagnostics.pages.page import Outcome, Table
 from bpa_ppl.errors import UsageError, checked_seed
 from bpa_ppl.experiments.comparison.comparison import (
     AGREES,
@@ -29,7 +29,6 @@ from bpa_ppl.experiments.comparison.comparison import (
 from bpa_ppl.experiments.estimates import holm, mean_of, runs_together
 from bpa_ppl.experiments.known_targets import TARGETS, KnownTarget, target
 from bpa_ppl.experiments.samplers import run_samplers
-from bpa_ppl.formats.parts import make_folder
 from bpa_ppl.formats.streams import atomic_writer
 from bpa_ppl.posterior import Draws
 from bpa_ppl.progress import Reporter, reporter
@@ -109,8 +108,8 @@ class TargetComparison(Outcome):
         """Return the comparison as plain data, for JSON."""
         return {"passed": self.passed, "results": [asdict(one) for one in self.results]}
 
-    def table(self) -> Table:
-        """Return a row for each target and sampler."""
+    def _shown(self) -> tuple[str, Table, list[str]]:
+        """Return a row for each target and sampler, and the reasons of the verdicts."""
 
         def biased(bias: float | None, error: float | None) -> str:
             return "–" if bias is None else f"{bias:+.3f} ± {error:.3f}"
@@ -133,14 +132,8 @@ class TargetComparison(Outcome):
             for r in self.results
         ]
         passed = [{AGREES: True, DIFFERS: False}.get(r.verdict) for r in self.results]
-        return Table(_HEADER, rows, _CAPTION, passed)
-
-    def notes(self) -> list[str]:
-        """Return the reasons of the verdicts."""
-        return [f"{r.target}, {r.sampler}: {r.reason}" for r in self.results if r.reason]
-
-    def _shown(self) -> tuple[str, Table, list[str]]:
-        return "", self.table(), self.notes()
+        notes = [f"{r.target}, {r.sampler}: {r.reason}" for r in self.results if r.reason]
+        return "", Table(_HEADER, rows, _CAPTION, passed), notes
 
 
 def compare_on_targets(
@@ -306,33 +299,13 @@ def _largest(values: Float64) -> int:
     return int(np.argmax(np.abs(values)))
 
 
-def write_targets(comparison: TargetComparison, folder: Path, command: str = "") -> list[Path]:
-    """Write a page and a table, `index.html` and `targets.csv`, and return their paths.
-
-    Args:
-        comparison: the results.
-        folder: created if it does not exist.
-        command: that made them, for the page.
+def write_targets(comparison: TargetComparison, path: Path) -> None:
+    """Write the results as a table (CSV), with all digits.
 
     Raises:
-        DataError: if the folder or a file cannot be written.
+        DataError: if the file cannot be written.
     """
-    make_folder(folder)
-    paths = [folder / "index.html", folder / "targets.csv"]
-    names = dict.fromkeys(result.target for result in comparison.results)
-    agree = sum(result.verdict == AGREES for result in comparison.results)
-    count = len(comparison.results)
-    purposes = [(name, target(name).purpose) for name in names]
-    sections = [
-        Section("Results", [comparison.table()]),
-        Section("Targets", [Table(("target", "what it tests"), purposes)]),
-        *([Section("Notes", [items(comparison.notes())])] if comparison.notes() else []),
-    ]
-    verdict = Verdict(f"{agree} of {count} results agree with the exact moments.", agree == count)
-    title = "Samplers on targets with known answers"
-    write_page(page(title, verdict, sections, command), paths[0])
-    with atomic_writer(paths[1]) as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow([field.name for field in fields(TargetResult)])
-        writer.writerows(astuple(result) for result in comparison.results)
-    return paths
+    with atomic_writer(path) as file:
+        writer = csv.DictWriter(file, TargetResult.__dataclass_fields__, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(asdict(result) for result in comparison.results)

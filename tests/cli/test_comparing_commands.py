@@ -72,8 +72,6 @@ def test_compare_with_a_known_target(folder: Path) -> None:
         ["heuristic", "not"],
     ]
     assert "heuristic" in Path("out/targets.csv").read_text("utf-8")
-    html = Path("out/index.html").read_text("utf-8")
-    assert "bpa compare --target skewed" in html
 
 
 def test_sweep_prints_a_table_and_writes_a_figure(folder: Path) -> None:
