@@ -16,7 +16,7 @@ from bpa_ppl.diagnostics import Report, check
 from bpa_ppl.errors import checked_seed
 from bpa_ppl.features import LanguageModel
 from bpa_ppl.formats import read_nbest, read_weights
-from bpa_ppl.formats.parts import make_folder
+from bpa_ppl.formats.streams import make_folder
 from bpa_ppl.options import AdaptOptions
 from bpa_ppl.posterior import write_posterior
 from bpa_ppl.progress import Reporter

@@ -133,7 +133,7 @@ def compare(
     from bpa_ppl.experiments.comparison.comparison import FAILED
     from bpa_ppl.experiments.comparison.page import write_comparison
     from bpa_ppl.experiments.samplers import compare_samplers
-    from bpa_ppl.formats.parts import make_folder
+    from bpa_ppl.formats.streams import make_folder
 
     one_of(figures, FIGURE_KINDS, "kind of figures", "figures")
     for name in (*samplers, reference_sampler):
@@ -188,7 +188,7 @@ def _compare_on_targets(
     quiet: bool,
 ) -> None:
     from bpa_ppl.experiments.targets import compare_on_targets, write_targets
-    from bpa_ppl.formats.parts import make_folder
+    from bpa_ppl.formats.streams import make_folder
 
     if nbest:
         problem = "a target has lists of its own: leave the n-best lists out"

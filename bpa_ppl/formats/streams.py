@@ -8,6 +8,7 @@ import gzip
 import io
 import lzma
 import os
+import secrets
 import shutil
 import stat
 import sys
@@ -25,7 +26,6 @@ import zstandard
 from isal import isal_zlib
 
 from bpa_ppl.errors import DataError, UsageError, quoted
-from bpa_ppl.formats.parts import is_part, part_of
 from bpa_ppl.notes import Note, capture_notes, replay
 
 T = TypeVar("T")
@@ -44,6 +44,8 @@ _STREAM_GIB, _WHOLE_GIB, _LIMIT = 16.0, 1.0, "BPA_PPL_UNPACKED_LIMIT"
 _BOM = b"\xef\xbb\xbf"
 _MAGIC = 8  # bytes that identify compressed files
 _MAX_LINKS = 40  # that are followed one after another, as Linux does
+_PART = ".bpa-"  # begins the names of temporary files
+_LONGEST_NAME = 200  # bytes of the name of an output in them; file systems take 255
 
 
 class Codec(NamedTuple):
@@ -404,15 +406,27 @@ def arrow_file(data: bytes) -> Any:
     return pa.BufferReader(copy)
 
 
+def make_folder(folder: Path) -> None:
+    """Create a folder for results, and its parents, if it does not exist.
+
+    Raises:
+        DataError: if it cannot be created.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        problem = f"cannot create this folder ({error.strerror})"
+        raise DataError(problem, folder, code="cannot-write") from error
+
+
 @contextmanager
 def atomic_path(path: AnyPath) -> Iterator[Path]:
     """Provide a temporary path in the same folder, and rename it to `path` at the end.
 
-    After an error, or Ctrl-C, the temporary file is removed and `path` is as before; the file of a
-    killed process is removed by the next one that writes into the folder. The temporary name ends
-    as `path` does, and the mode of an existing file is kept. Pipes and devices are written to
-    directly. `-` copies the file to the standard output, and a name such as `/dev/stdout` or
-    `/dev/fd/3` to a file that is open already, at its present position.
+    After an error, or Ctrl-C, the temporary file is removed and `path` is as before. The temporary
+    name ends as `path` does, and the mode of an existing file is kept. Pipes and devices are
+    written to directly. `-` copies the file to the standard output, and a name such as
+    `/dev/stdout` or `/dev/fd/3` to a file that is open already, at its present position.
 
     Raises:
         DataError: at the start if `path` cannot be written, or later if the disk is full.
@@ -472,11 +486,17 @@ def _part(path: AnyPath) -> Iterator[tuple[Path, Callable[[], object]]]:
         return
     if is_file:
         os.close(os.open(target, os.O_WRONLY))  # renaming would replace a file set read-only
-    with part_of(target) as temporary:
+    ending = os.fsencode(target.name)[-_LONGEST_NAME:].decode(errors="ignore")
+    temporary = target.with_name(f"{_PART}{secrets.token_hex(4)}.part.{ending}")
+    temporary.touch(exist_ok=False)
+    try:
         if is_file:
             with suppress(OSError):  # some drives have no modes
                 shutil.copymode(target, temporary)
         yield temporary, partial(temporary.replace, target)
+    finally:
+        with suppress(FileNotFoundError, NotADirectoryError):
+            temporary.unlink()
 
 
 def open_descriptor(path: AnyPath) -> int | None:
@@ -517,7 +537,7 @@ def _named_errors(*paths: AnyPath) -> Iterator[None]:
     except OSError as error:
         named = error.filename
         ours = () if named is None else {*map(str, paths), *map(os.path.realpath, paths)}
-        if named is not None and not is_part(named) and str(named) not in ours:
+        if named is not None and not Path(named).name.startswith(_PART) and str(named) not in ours:
             raise  # the error is about another file
         names = ("<standard output>" if str(path) == STANDARD else str(path) for path in paths)
         raise denied(", ".join(names), error, "written") from error

@@ -33,8 +33,7 @@ from bpa_ppl.experiments.comparison.comparison import (
     SamplerResult,
 )
 from bpa_ppl.experiments.comparison.efficiency import Rank, ranking, shown, shown_interval
-from bpa_ppl.formats.parts import make_folder
-from bpa_ppl.formats.streams import atomic_writer
+from bpa_ppl.formats.streams import atomic_writer, make_folder
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
