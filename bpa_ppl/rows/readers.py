@@ -22,7 +22,6 @@ import numpy as np
 import numpy.typing as npt
 
 from bpa_ppl import columns as cols
-from bpa_ppl.arrays import Int64
 from bpa_ppl.errors import DataError, UsageError, one_of, quoted
 from bpa_ppl.labels import label_of, repeated
 from bpa_ppl.nbest import NBest
@@ -354,73 +353,25 @@ def table_columns(options: ReadOptions, table: pa.Table, first: int = 1) -> Colu
     {'text': ['a', 'b'], 'lm': array([-1.5, -2. ]), 'by': ['x', 'y']}
     """
     import pyarrow as pa
-    import pyarrow.compute as pc
 
     if twice := repeated(table.column_names):
         problem = f"two columns {min(twice)}: rename one"
         raise options.error(problem, code="duplicate")
-    table = _renamed(table, options.names)
     lines = first + np.arange(len(table))
-    known = set(table.column_names)
-    if {CHOSEN, REJECTED} <= known and not {TEXT, CANDIDATES} & known:
+    usual = options.names.usual(table.column_names)
+    fields = {usual[field.name]: field.type for field in table.schema if field.name in usual}
+    nested = CANDIDATES in fields or pa.types.is_nested(fields.get(TEXT, pa.null()))
+    if nested or ({CHOSEN, REJECTED} <= fields.keys() and TEXT not in fields):
         return RecordReader(options).columns(table.to_pylist(), lines.tolist())
-    names = [TEXT if _is_list_of_texts(field) else field.name for field in table.schema]
-    if not repeated(names):
-        table = table.rename_columns(names)
-    if CANDIDATES not in names:
-        table = _flat(table)
-    columns = {name: single_array(table[name]) for name in table.column_names}
-    lists: Any = columns.get(CANDIDATES, columns.get(TEXT))
-    nested = CANDIDATES in columns or (lists is not None and _is_list(lists.type))
-    if nested:
-        structs = _is_list(lists.type) and pa.types.is_struct(lists.type.value_type)
-        if CANDIDATES in columns and not structs:
-            problem = f"{CANDIDATES} is of type {lists.type}, not lists of objects"
-            raise options.error(problem, code="bad-data")
-        sizes = values_of(pc.list_value_length(lists), missing=0)
-        parents = np.repeat(np.arange(len(table)), sizes)
-        if CANDIDATES in columns:
-            inside = pa.Table.from_struct_array(columns.pop(CANDIDATES).flatten())
-            inside = _flat(_renamed(inside, options.names))
-            hypotheses = {name: single_array(inside[name]) for name in inside.column_names}
-        else:
-            names = [n for n, of in columns.items() if _is_list(of.type) and n not in _LISTS]
-            hypotheses = {n: _flattened(columns.pop(n), n, sizes, options) for n in names}
-    else:
-        parents = np.arange(len(table))
-        hypotheses = {n: columns.pop(n) for n in list(columns) if not is_of_sentence(n)}
-    return Columns(
-        {name: _column(column) for name, column in hypotheses.items()},
-        {name: _column(column, numbers=False) for name, column in columns.items()},
-        parents,
-        lines,
-        nested,
-    )
-
-
-def _renamed(table: pa.Table, names: ColumnNames) -> pa.Table:
-    """Return a table with the usual names of its columns."""
-    if not names.names:
-        return table
-    usual = names.usual(table.column_names)
-    return table.select(list(usual)).rename_columns(list(usual.values()))
-
-
-def _flattened(lists: pa.Array, name: str, sizes: Int64, options: ReadOptions) -> pa.Array:
-    """Return the values of lists of those sizes; null is a list of missing values."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    missing = values_of(lists.is_null().cast(pa.uint8())).astype(bool)
-    found = values_of(pc.list_value_length(lists), missing=0)
-    if not np.array_equal(found[~missing], sizes[~missing]):
-        problem = f"lists of {name} differ in length from those of {TEXT}"
-        raise options.error(problem, code="wrong-length")
-    values = lists.flatten()
-    if not missing.any():
-        return values
-    absent = np.repeat(missing, sizes)
-    return values.take(pa.array(np.cumsum(~absent) - 1, mask=absent))
+    table = table.select(list(usual)).rename_columns(list(usual.values()))
+    while any(pa.types.is_struct(kind) for kind in table.schema.types):
+        table = table.flatten()  # fields of objects have names with dots
+    hypotheses: dict[str, Any] = {}
+    sentences: dict[str, Any] = {}
+    for name in table.column_names:
+        columns = sentences if is_of_sentence(name) else hypotheses
+        columns[name] = _column(single_array(table[name]), numbers=columns is hypotheses)
+    return Columns(hypotheses, sentences, np.arange(len(table)), lines)
 
 
 def columns_of(table: pa.Table) -> dict[str, Any]:
@@ -431,15 +382,6 @@ def columns_of(table: pa.Table) -> dict[str, Any]:
     {'lm': array([-1.5,  nan]), 'by': ['x', 'y']}
     """
     return {name: _column(single_array(table[name])) for name in table.column_names}
-
-
-def _flat(table: pa.Table) -> pa.Table:
-    """Return a table with the fields of objects under names with dots."""
-    import pyarrow as pa
-
-    while any(pa.types.is_struct(kind) for kind in table.schema.types):
-        table = table.flatten()
-    return table
 
 
 def _column(column: pa.Array, numbers: bool = True) -> Any:
@@ -467,23 +409,6 @@ def _column(column: pa.Array, numbers: bool = True) -> Any:
     encoded = column.cast(kind).dictionary_encode()
     strings = [*encoded.dictionary.to_pylist(), None]
     return [strings[i] for i in values_of(encoded.indices, missing=-1).tolist()]
-
-
-def _is_list(kind: pa.DataType) -> bool:
-    import pyarrow as pa
-
-    tests = (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list)
-    return any(test(kind) for test in tests)
-
-
-def _is_list_of_texts(field: pa.Field) -> bool:
-    """Return whether a column has candidates without any field but their text."""
-    import pyarrow as pa
-
-    if field.name != CANDIDATES or not _is_list(field.type):
-        return False
-    kind = field.type.value_type
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 
 def single_array(column: pa.Array | pa.ChunkedArray) -> pa.Array:

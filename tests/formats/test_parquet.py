@@ -87,7 +87,7 @@ def test_kinds_of_numbers(tmp_path: Path) -> None:
     [
         ({"lm": [["-1.0", None], ["0.0"]]}, r":1: .*lm is '-1\.0'"),
         ({"lm": [[-1.0, 1.0], [np.inf]]}, ":2: .*lm is inf"),
-        ({"lm": [[-1.0], [0.0]]}, ": .*lm"),
+        ({"lm": [[-1.0], [0.0]]}, ":1: .*lm"),
         ({"text": [["a", None], ["b"]]}, ":1: .*text"),
         ({"text": [[1, 2], [3]]}, ":1: .*text is 1.0"),
         ({"source": [1, 2]}, ":1: source is 1"),
