@@ -15,8 +15,12 @@ from scipy.stats import norm
 from bpa_ppl import NBest, adapt
 from bpa_ppl.experiments.known_targets import target
 from bpa_ppl.registry import SAMPLERS
+from bpa_ppl.sampling import Sampled, Sampler
+from bpa_ppl.sampling import Target as Density
 
 SENTENCES = 12
+#: Of each chain of the posteriors that the tests of samplers share.
+DRAWS = 2000
 #: Samplers that need no optional package.
 OWN = [name for name in SAMPLERS if not SAMPLERS[name].packages]
 #: Samplers whose draws have the posterior as their distribution; `auto` selects one of them.
@@ -26,6 +30,15 @@ EXACT = [n for n in OWN if SAMPLERS[n].exact and n not in ("auto", "svi", "numpy
 #: Settings by sampler: the published step, 0.01, needs many more draws in these wide targets.
 STEPS: dict[str, dict[str, Any]] = {"rwm-isotropic": {"proposal_variance": 2.0}}
 NAMES = ("LM0", "WP0")
+
+
+class AtStart(Sampler, frozen=True):
+    """The starting point as the only draw, for tests of what `adapt` does with any draws."""
+
+    exact = False
+
+    def sample(self, target: Density) -> Sampled:
+        return Sampled(z={n: np.asarray(v)[None, None] for n, v in target.start.items()})
 
 
 class Target(NamedTuple):

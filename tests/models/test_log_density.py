@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import jax
@@ -12,17 +11,16 @@ import numpy.typing as npt
 import pytest
 import reference_model
 from numpyro.infer.util import log_density
-from raising import raises
 from scipy.optimize import approx_fprime
 
-from bpa_ppl import NBest, UsageError, Weights, read_weights
+from bpa_ppl import NBest, Weights, read_weights
 from bpa_ppl.models import Lists, Oracle, Prior, log_linear, tabulate
 from bpa_ppl.weights import Match, match
 
 NAMES = ("LM0", "TM0[0]", "TM0[1]", "WP0")
 CANONICAL = Weights(dict(zip(NAMES, (0.5, 0.2, -0.3, -1.0), strict=True)))
 ORACLE = (2, 0, 1, 6)
-VARIANCES = (0.1, 1e-3, 25.0, (0.1, 2.0, 0.5, 10.0))
+VARIANCES = (1e-3, (0.1, 2.0, 0.5, 10.0))
 
 
 @pytest.fixture
@@ -64,18 +62,15 @@ def reference_log_density(
 
 
 @pytest.mark.parametrize("variance", VARIANCES)
-@pytest.mark.parametrize("distance", [0.0, 5.0])
-def test_log_posterior_agrees_with_scipy(
-    ragged_lists: NBest, variance: npt.ArrayLike, distance: float
-) -> None:
+def test_log_posterior_agrees_with_scipy(ragged_lists: NBest, variance: npt.ArrayLike) -> None:
     matched = match(CANONICAL, ragged_lists)
-    weights = CANONICAL.values_array + distance * np.random.default_rng(3).normal(size=4)
+    weights = CANONICAL.values_array + 5.0 * np.random.default_rng(3).normal(size=4)
     actual = log_p(model_data(ragged_lists, matched, ORACLE, variance), weights)
     expected = reference_log_density(ragged_lists, matched, variance, weights)
     assert float(actual) == pytest.approx(expected, rel=1e-6)
 
 
-@pytest.mark.parametrize("fixed", [[], ["WP0"], ["TM0"], ["LM0", "TM0[1]"]])
+@pytest.mark.parametrize("fixed", [[], ["TM0"]])
 def test_density_and_gradient_with_fixed_weights(ragged_lists: NBest, fixed: list[str]) -> None:
     matched = match(CANONICAL, ragged_lists, fixed=fixed)
     weights, data = matched.free_values + 0.4, model_data(ragged_lists, matched, ORACLE, 0.5)
@@ -83,17 +78,6 @@ def test_density_and_gradient_with_fixed_weights(ragged_lists: NBest, fixed: lis
     assert float(log_p(data, weights)) == pytest.approx(density(weights), rel=1e-6)
     slope = approx_fprime(weights, density, 1e-6)
     np.testing.assert_allclose(gradient(data, weights), slope, rtol=1e-4, atol=1e-4)
-
-
-def test_constant_shift_of_a_list_has_no_effect(ragged_lists: NBest) -> None:
-    shift = np.repeat(8 * np.arange(4, dtype=np.float32), ragged_lists.sizes)[:, None]
-    shifted = replace(ragged_lists, features=ragged_lists.features + shift)
-    matched = match(CANONICAL, ragged_lists)
-    once, twice = (
-        float(log_p(model_data(lists, matched, ORACLE), CANONICAL.values_array - 0.2))
-        for lists in (ragged_lists, shifted)
-    )
-    assert twice == pytest.approx(once, rel=1e-5)
 
 
 def test_density_is_finite_for_large_scores() -> None:
@@ -111,12 +95,6 @@ def test_density_without_sentences_is_the_prior(ragged_lists: NBest) -> None:
     weights = CANONICAL.values_array + 0.3
     expected = reference_model.log_prior(weights, CANONICAL.values_array, 0.1)
     assert float(log_p(data, weights)) == pytest.approx(expected, rel=1e-12)
-
-
-@pytest.mark.parametrize("variance", [0.0, -0.1, np.nan, np.inf, (0.1, 0.1, 0.0, 0.1)])
-def test_rejects_invalid_variance(ragged_lists: NBest, variance: npt.ArrayLike) -> None:
-    with raises(UsageError, "bad-number", parameter="prior_variance"):
-        model_data(ragged_lists, match(CANONICAL, ragged_lists), ORACLE, variance)
 
 
 def test_density_of_real_lists_agrees_with_scipy(

@@ -154,7 +154,7 @@ def test_many_draws_together() -> None:
         np.testing.assert_allclose(gradients[draw], gradient.sum(axis=0), rtol=1e-4, atol=1e-4)
 
 
-@pytest.mark.parametrize(("size", "width"), [(60, 60), (50, 96), (12, 96)])
+@pytest.mark.parametrize(("size", "width"), [(60, 60), (12, 96)])
 def test_some_pairs_of_long_lists_represent_all(size: int, width: int) -> None:
     """On average over lists, also for the best candidate, which here differs from all others."""
     count, rng = 200, np.random.default_rng(5)
@@ -227,7 +227,7 @@ def test_intervals_are_conservative() -> None:
     size = 15
     found = {
         exponent: coverage(
-            np.random.default_rng(9), exponent, size=size, lists=20, count=150
+            np.random.default_rng(9), exponent, size=size, lists=20, count=100
         ).tolist()
         for exponent in (Pairs().exponent, 1.5, size / 2)
     }

@@ -20,8 +20,7 @@ CANONICAL = {"LM0": 0.3, "WP0": -0.2}
 SENTENCES, SIZE, POINTS = 8, 5, 161
 
 
-@pytest.mark.parametrize("gamma", [0.0, 1.0])
-@pytest.mark.parametrize("variance", [0.03, 0.1, 0.3])
+@pytest.mark.parametrize(("variance", "gamma"), [(0.03, 0.0), (0.3, 1.0)])
 def test_evidence_is_the_integral(variance: float, gamma: float) -> None:
     rng = np.random.default_rng(5)
     worth = rng.integers(-6, 1, size=(SENTENCES, SIZE)).astype(float)

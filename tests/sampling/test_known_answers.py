@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 from moment_checks import assert_moments, assert_weighted_moments
 from scipy.special import expit
-from targets import EXACT, SENTENCES, TARGETS
+from targets import DRAWS, SENTENCES, TARGETS
 
 from bpa_ppl import NotConverged, check, rerank
 from bpa_ppl.models import Isotropic
-from bpa_ppl.posterior import as_draws
+from bpa_ppl.posterior import Draws, as_draws
 from bpa_ppl.posterior.arviz_functions import InferenceData
 from bpa_ppl.sampling import target_of
 from bpa_ppl.sampling.mode import find_mode
@@ -22,56 +23,43 @@ from bpa_ppl.weights import match
 Posteriors = Callable[..., InferenceData]
 
 
-#: One weight is a case of its own for samplers that are written here.
-ONE_WEIGHT = [(name, "skewed") for name in ("imh", "rwm", "laplace")]
-
-
-@pytest.mark.parametrize(("sampler", "name"), [*((s, "plane") for s in EXACT), *ONE_WEIGHT])
-def test_mean_and_covariance_are_those_of_quadrature(
-    posteriors: Posteriors, sampler: str, name: str
-) -> None:
-    target, posterior = TARGETS[name](), posteriors(sampler, name, draws=4000)
-    weights = posterior["posterior"]["weights"].values
-    log_weight = as_draws(posterior).log_weight
-    if log_weight is None:
-        assert_moments(weights, target.mean, target.covariance)
+def assert_known(draws: Draws, mean: npt.ArrayLike, covariance: npt.ArrayLike) -> None:
+    """Assert that draws, weighted or not, have these moments."""
+    if draws.log_weight is None:
+        assert_moments(draws.weights, mean, covariance)
     else:
-        assert_weighted_moments(weights[0], log_weight[0], target.mean, target.covariance)
+        assert_weighted_moments(draws.flat, draws.log_weight[0], mean, covariance)
 
 
-def test_a_target_is_asymmetric() -> None:
-    assert TARGETS["skewed"]().skewness[0] < -0.7
-
-
-def test_posteriors_of_these_targets_pass_their_check(posteriors: Posteriors, sampler: str) -> None:
-    posterior = posteriors(sampler, "plane", draws=4000)
-    report = check(posterior)
+def test_a_sampler_agrees_with_quadrature_and_passes_its_check(
+    posteriors: Posteriors, sampler: str
+) -> None:
+    target, posterior = TARGETS["plane"](), posteriors(sampler, "plane", draws=DRAWS)
+    draws, report = as_draws(posterior), check(posterior)
+    assert_known(draws, target.mean, target.covariance)
     assert report, str(report)
-    weighted = as_draws(posterior).kind == "weighted"
-    checked_by = (
-        {"ESS of the weights", "Pareto k̂"} if weighted else {"R-hat", "bulk ESS", "drift (|z|)"}
-    )
+    of_chains = {"R-hat", "bulk ESS", "drift (|z|)"}
+    checked_by = {"ESS of the weights", "Pareto k̂"} if draws.kind == "weighted" else of_chains
     assert checked_by <= {finding.name for finding in report.findings}
+    # lp is the log posterior of each draw, up to a constant.
+    centre = np.array(list(target.canonical.values()))
+    log_prior = -0.5 * ((draws.weights - centre) ** 2).sum(axis=-1) / target.variance
+    constant = draws.log_density - draws.pointwise.sum(axis=-1) - log_prior
+    np.testing.assert_allclose(constant, constant.mean(), atol=1e-4)
+
+
+@pytest.mark.parametrize("sampler", ["imh", "rwm", "laplace"])
+def test_one_weight_is_a_case_of_its_own(posteriors: Posteriors, sampler: str) -> None:
+    target = TARGETS["skewed"]()
+    assert target.skewness[0] < -0.7
+    draws = as_draws(posteriors(sampler, "skewed", draws=DRAWS))
+    assert_known(draws, target.mean, target.covariance)
 
 
 def test_a_walk_that_is_too_short_is_refused(posteriors: Posteriors) -> None:
     posterior = posteriors("rwm-isotropic", "plane", draws=40)
     with pytest.raises(NotConverged, match="bulk ESS"):
         rerank(TARGETS["plane"]().pool, posterior)
-
-
-def test_lp_is_the_log_posterior_of_each_draw_up_to_a_constant(
-    posteriors: Posteriors, sampler: str
-) -> None:
-    posterior = posteriors(sampler, "plane", draws=4000)
-    lp = posterior["sample_stats"]["lp"].values[0]
-    log_likelihood = posterior["log_likelihood"]["oracle"].values[0].sum(axis=1)
-    weights = posterior["posterior"]["weights"].values[0]
-    target = TARGETS["plane"]()
-    centre = np.array(list(target.canonical.values()))
-    log_prior = -0.5 * ((weights - centre) ** 2).sum(axis=1) / target.variance
-    constant = lp - log_likelihood - log_prior
-    np.testing.assert_allclose(constant, constant.mean(), atol=1e-4)
 
 
 def test_the_third_derivatives_of_a_posterior_are_those_of_logistic_regression() -> None:

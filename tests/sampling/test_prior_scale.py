@@ -69,7 +69,7 @@ def scores_of(pool: NBest, s: int) -> np.ndarray:
 
 
 @pytest.mark.filterwarnings("ignore:the judged lists do not separate the features")
-@pytest.mark.parametrize("weight", [0.1, 0.6, 2.5])
+@pytest.mark.parametrize("weight", [0.1, 2.5])
 def test_one_feature_against_quadrature(weight: float) -> None:
     pool, gain = simulated(30, np.array([weight]))
     log_p = np.zeros_like(GRID)
@@ -89,9 +89,7 @@ def graded(sentences: int, weight: float) -> tuple[NBest, np.ndarray]:
     return NBest.from_lists(texts, list(features), ["f0"], extras={"gain": gain.tolist()}), gain
 
 
-@pytest.mark.parametrize(
-    ("weight", "likelihood"), [(0.1, "risk"), (1.0, "risk"), (1.0, "margin"), (0.1, "pairs")]
-)
+@pytest.mark.parametrize(("weight", "likelihood"), [(0.1, "risk"), (1.0, "margin")])
 def test_all_pairs_of_graded_gains_determine_the_scale(weight: float, likelihood: str) -> None:
     pool, gain = graded(30, weight)
     log_p = np.zeros_like(GRID)
@@ -126,7 +124,7 @@ def test_with_canonical_weights_a_margin_determines_the_scale() -> None:
     assert np.log(found) == pytest.approx(expected, abs=0.05)
 
 
-@pytest.mark.parametrize("weight", [0.1, 0.6, 2.5])
+@pytest.mark.parametrize("weight", [0.1, 2.5])
 def test_answers_determine_the_scale_of_preferences(weight: float) -> None:
     rng = np.random.default_rng(6)
     pool, _ = simulated(40, np.array([weight]))
@@ -155,10 +153,8 @@ def test_larger_weights_need_a_wider_prior_whatever_the_unit() -> None:
 
 
 def test_it_behaves_with_few_sentences() -> None:
-    weights = np.eye(50)[0]
-    found = [scale_of(simulated(5, weights, seed)[0]) for seed in range(3)]
-    expected = OF_LISTS.median(50)
-    assert expected / 10 < min(found) <= max(found) < 10 * expected
+    found, expected = scale_of(simulated(5, np.eye(50)[0])[0]), OF_LISTS.median(50)
+    assert expected / 10 < found < 10 * expected
 
 
 def test_a_duplicated_feature_changes_hardly_any_choice() -> None:

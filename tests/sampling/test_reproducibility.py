@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from targets import OWN, TARGETS
+from targets import DRAWS, OWN, TARGETS
 
 from bpa_ppl.posterior.arviz_functions import InferenceData
 
@@ -23,14 +23,15 @@ FRESH = """
 import sys
 sys.path[:0] = [{sampling!r}, {tests!r}]
 import conftest
+from targets import DRAWS
 import numpy as np
-draws = conftest.posterior_of({sampler!r}, "plane", draws=4000)["posterior"]["weights"].values
+draws = conftest.posterior_of({sampler!r}, "plane", draws=DRAWS)["posterior"]["weights"].values
 np.save({path!r}, draws)
 """
 
 
 def drawn(sampler: str, seed: int, **settings: Any) -> np.ndarray:
-    posterior = TARGETS["plane"]().adapt(sampler, seed=seed, **{"draws": 4000, **settings})
+    posterior = TARGETS["plane"]().adapt(sampler, seed=seed, **{"draws": DRAWS, **settings})
     return np.asarray(posterior["posterior"]["weights"].values)
 
 
@@ -43,7 +44,7 @@ def drawn(sampler: str, seed: int, **settings: Any) -> np.ndarray:
     ],
 )
 def test_a_seed_gives_its_draws_and_no_others(posteriors: Posteriors, sampler: str) -> None:
-    first = posteriors(sampler, "plane", draws=4000)["posterior"]["weights"].values
+    first = posteriors(sampler, "plane", draws=DRAWS)["posterior"]["weights"].values
     told: list[tuple[int, int]] = []
     again = drawn(sampler, seed=0, progress=lambda done, total, note: told.append((done, total)))
     np.testing.assert_array_equal(again, first)
@@ -68,20 +69,20 @@ def test_a_fresh_process_without_strict_jax_gives_the_same_draws(
     )
     compiling = os.environ | {"JAX_ENABLE_COMPILATION_CACHE": "false"}  # itself, and not loading
     subprocess.run([sys.executable, "-c", script], check=True, cwd=TESTS.parent, env=compiling)
-    ours = posteriors(sampler, "plane", draws=4000)["posterior"]["weights"].values
+    ours = posteriors(sampler, "plane", draws=DRAWS)["posterior"]["weights"].values
     np.testing.assert_array_equal(np.load(tmp_path / "draws.npy"), ours)
 
 
 @pytest.mark.parametrize("sampler", ["rwm", "rwm-isotropic"])
 def test_fewer_draws_are_the_first_of_more(posteriors: Posteriors, sampler: str) -> None:
     # Their number decides the pieces in which a chain is run, which must not show.
-    many = posteriors(sampler, "plane", draws=4000)["posterior"]["weights"].values
+    many = posteriors(sampler, "plane", draws=DRAWS)["posterior"]["weights"].values
     few = posteriors(sampler, "plane", draws=1001)["posterior"]["weights"].values
     np.testing.assert_array_equal(few, many[:, :1001])
 
 
 def test_chains_are_different(posteriors: Posteriors, sampler: str) -> None:
-    weights = posteriors(sampler, "plane", draws=4000)["posterior"]["weights"].values
+    weights = posteriors(sampler, "plane", draws=DRAWS)["posterior"]["weights"].values
     flat = weights.reshape(-1, weights.shape[-1])
     assert len({tuple(chain[-1]) for chain in weights}) == len(weights)
     assert len(np.unique(flat, axis=0)) > 200
@@ -89,7 +90,7 @@ def test_chains_are_different(posteriors: Posteriors, sampler: str) -> None:
 
 def test_the_warm_up_is_the_beginning_of_the_same_chain(posteriors: Posteriors) -> None:
     # The published walk does not adapt: where it is cut decides only what is kept.
-    whole = posteriors("rwm-isotropic", "plane", draws=4000)
+    whole = posteriors("rwm-isotropic", "plane", draws=DRAWS)
     parts = [whole[group]["weights"].values for group in ("warmup_posterior", "posterior")]
     chains = np.concatenate(parts, axis=1)
     later = drawn("rwm-isotropic", seed=0, warmup=1000, draws=300)
