@@ -95,19 +95,24 @@ def start(*arguments: object) -> subprocess.Popen[str]:
     )
 
 
-def write_draws_around(mode: Path, path: Path, shape: tuple[int, int], sampler: str) -> None:
-    """Write a posterior of draws around a mode, (chains, draws), as if of a sampler."""
+def write_draws_around(
+    mode: Path, path: Path, shape: tuple[int, int], sampler: str, *, likelihood: bool = True
+) -> None:
+    """Write a posterior of draws around a mode, (chains, draws), as if of a sampler.
+
+    Each draw has the log-likelihood of the mode, or none.
+    """
     point = read_draws(mode)
     noise = np.random.default_rng(0).normal(size=(*shape, point.flat.shape[1]))
-    likelihood = {name: np.tile(v[0, 0], (*shape, 1)) for name, v in point.log_likelihood.items()}
+    logs = {name: np.tile(v[0, 0], (*shape, 1)) for name, v in point.log_likelihood.items()}
     drawn = Draws(
         {"weights": point.flat[0] + 0.03 * noise},
         point.features,
-        log_likelihood=likelihood,
-        sentence_sites=point.sentence_sites,
-        sentence_ids=point.sentence_ids,
+        log_likelihood=logs if likelihood else {},
+        sentence_sites=point.sentence_sites if likelihood else (),
+        sentence_ids=point.sentence_ids if likelihood else None,
         fixed=point.fixed,
-        constants=point.constants,
+        constants={n: v for n, v in point.constants.items() if likelihood or n != "oracle_score"},
         attrs={**point.attrs, "sampler": sampler},
     )
     write_posterior(drawn, path)

@@ -24,19 +24,11 @@ def edit(name: str, line: int, pattern: str, replacement: str) -> None:
     Path(name).write_text("".join(lines), "utf-8")
 
 
-@pytest.mark.parametrize("command", [ADAPT, RERANK], ids=["adapt", "rerank"])
 @pytest.mark.parametrize(
-    ("pattern", "replacement", "mention"),
-    [
-        (r"LM0= \S+", "LM0= much", "'much'"),
-        (r"LM0= \S+", "LM0= nan", "(--bad)"),
-    ],
-    ids=["number", "nan"],
+    ("command", "value", "mention"), [(ADAPT, "much", "'much'"), (RERANK, "nan", "(--bad)")]
 )
-def test_a_bad_line(
-    folder: Path, command: tuple[str, ...], pattern: str, replacement: str, mention: str
-) -> None:
-    edit("nbest", 14, pattern, replacement)
+def test_a_bad_line(folder: Path, command: tuple[str, ...], value: str, mention: str) -> None:
+    edit("nbest", 14, r"LM0= \S+", f"LM0= {value}")
     assert "nbest:14: " in refused(*command, mention=mention)
 
 
@@ -131,11 +123,9 @@ def test_posteriors_that_do_not_exist(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("command", [ADAPT, RERANK, WEIGHTS], ids=["adapt", "rerank", "weights"])
-@pytest.mark.parametrize("output", ["none/x", "."])
-def test_an_output_that_cannot_be_written(
-    folder: Path, command: tuple[str, ...], output: str
-) -> None:
-    refused(*command, "-o", output, mention=f"{output}: ")
+def test_an_output_that_cannot_be_written(folder: Path, command: tuple[str, ...]) -> None:
+    for output in ("none/x", "."):
+        refused(*command, "-o", output, mention=f"{output}: ")
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write to every folder")
@@ -166,7 +156,7 @@ def test_names_that_are_not_utf_8_are_refused_before_any_work(folder: Path) -> N
         refused(*command, mention="'caf\\udce9.nc'")
 
 
-@pytest.mark.parametrize("name", ["a\nb", "a\x1b[2Jb", "a\rb"])
+@pytest.mark.parametrize("name", ["a\nb", "a\x1b[2J\rb"])
 def test_messages_are_one_line_whatever_names_contain(folder: Path, name: str) -> None:
     for command in (("rerank", name, "-p", "good.nc"), ("weights", "good.nc", "-o", f"{name}/x")):
         assert not {"\x1b", "\r"} & set(refused(*command, mention=""))

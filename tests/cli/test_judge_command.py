@@ -65,22 +65,12 @@ def test_answers_are_adapted_to(file: Path) -> None:
     draws = bpa.posterior.read_draws("posterior.nc")
     assert draws.attrs["comparisons"]["preferences"] == 1
     assert draws.attrs["comparisons"]["ties"] == 1
-
-
-def test_only_answers_are_observed(file: Path) -> None:
-    """Unless a likelihood is chosen; then references are observed as well."""
-    lists = bpa.read_nbest(file)
-    bpa.write_nbest(
-        lists.with_references([(texts[0],) for texts in map(lists.texts, range(12))]), file
-    )
-    session = Session(bpa.read_nbest(file), journal="ann.jsonl", exclude=["score"])
-    session.next()
-    session.answer("second")
-    options = ("-w", "none", "--judgements", "ann.jsonl", "--exclude", "score", "--sampler", "map")
-    for more, count in ((), 1), (("--likelihood", "margin"), 13):
-        outcome = run("adapt", file.name, "-o", "posterior.nc", *options, *more)
-        assert outcome.code == 0, outcome.err
-        assert bpa.posterior.read_draws("posterior.nc").pointwise.shape[-1] == count
+    # With a likelihood of references these are observed as well.
+    referenced = lists.with_references([(texts[0],) for texts in map(lists.texts, range(12))])
+    bpa.write_nbest(referenced, file)
+    outcome = run(*adapt, *options, "--likelihood", "margin")
+    assert outcome.code == 0, outcome.err
+    assert bpa.posterior.read_draws("posterior.nc").pointwise.shape[-1] == 12 + 2
 
 
 def test_what_is_missing_is_said(file: Path) -> None:

@@ -20,7 +20,7 @@ UPDATE = ("update", "drawn.nc", "rest", "-r", "rest.ref", "-o", "new.nc")
 @pytest.fixture
 def work(folder: Path) -> Path:
     """The current folder, with draws around the mode of its posterior, and four lists more."""
-    write_draws_around(folder / "good.nc", folder / "drawn.nc", (4, 500), "imh")
+    write_draws_around(folder / "good.nc", folder / "drawn.nc", (4, 500), "imh", likelihood=False)
     lists = bpa.read_nbest("nbest", references="ref")
     rest = bpa.NBest.concatenate([lists[8:]], renumber=True)
     bpa.write_nbest(rest, "rest", format="moses")

@@ -60,7 +60,7 @@ def test_ctrl_c_leaves_nothing(folder: Path) -> None:
     process = start("adapt", "lists", "-r", "ref", "-w", "moses.ini", "-o", "new.nc", *many)
     with open("lists", "wb", opener=_when_read) as lists:
         lists.write(Path("nbest").read_bytes())
-    time.sleep(1)  # into the work, wherever it is then
+    time.sleep(2)  # into the work, wherever it is then
     assert sorted(os.listdir()) == before  # nothing is made before there is something to write
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=60)
