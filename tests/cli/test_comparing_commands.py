@@ -38,7 +38,7 @@ def test_compare_writes_a_page_and_tables(folder: Path) -> None:
     assert result["laplace"]["efficiency"]["fixed_seconds"] >= 0
     html = Path("report/index.html").read_text("utf-8")
     assert "bpa compare nbest -w moses.ini" in html
-    assert "mine does not record seconds" in html
+    assert re.search("mine does not record .*seconds", html)
     assert "laplace" in done.out
 
 
