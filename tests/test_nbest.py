@@ -226,11 +226,6 @@ class TestSequence:
         assert np.shares_memory(toy[1:].features, toy.features)
         assert not np.shares_memory(toy.select([1, 2]).features, toy.features)
 
-    def test_strings_keep_their_order(self) -> None:
-        nbest = NBest.from_lists([["b", "a"], ["c", "a", "b"]], [[[1]] * 2, [[1]] * 3], ["LM0"])
-        assert nbest[1].strings == ("b", "a", "c")
-        assert nbest[1].texts(0) == ["c", "a", "b"]
-
 
 class TestConcatenation:
     @settings(deadline=None)
@@ -246,10 +241,6 @@ class TestConcatenation:
         assert_consistent(both[len(one) :], list(range(len(one), len(both))))
         assert set(both.strings) == set(one.strings) | set(other.strings)
         assert len(set(both.strings)) == len(both.strings)
-
-    def test_concatenated_parts_equal_the_whole(self, toy: NBest) -> None:
-        again = NBest.concatenate(toy)
-        assert table_content(again) == table_content(toy)
 
     def test_features_are_matched_by_name(self, toy: NBest) -> None:
         turned = {"features": toy.features[:, ::-1], "feature_names": toy.feature_names[::-1]}
@@ -313,21 +304,12 @@ class TestConcatenation:
             with raises(DataError, "mismatch"):
                 flat + other
 
-    def test_origins_are_joined(self, toy: NBest) -> None:
-        parts = [replace(toy[s], origin=origin) for s, origin in enumerate("aba")]
-        assert NBest.concatenate(parts).origin == "a + b"
-
     def test_rejects_other_types(self, toy: NBest) -> None:
         with pytest.raises(TypeError, match="unsupported operand"):
             toy + 1  # type: ignore[operator]
 
 
 class TestColumns:
-    def test_references_are_texts_or_tuples(self, toy: NBest) -> None:
-        lists = toy.with_references(["the cat", ["a", "b"], ()])
-        assert lists.references == (("the cat",), ("a", "b"), ())
-        assert toy.references == (("the cat sat down",), ("hello world",), ("one two three",))
-
     def test_extras_are_replaced_and_dropped(self, toy: NBest) -> None:
         more = toy.with_extras(gain=range(9)).with_extras(gain=np.ones(9), spans=["x"] * 9)
         assert isinstance(more.extras["gain"], np.ndarray)
@@ -542,10 +524,6 @@ class TestArrays:
         column = pa.array([0.5, 2.5, 0.5]).dictionary_encode()
         frame = pa.table({"id": [0, 0, 0], "text": ["a", "b", "c"], "lm": column})
         assert NBest.from_dataframe(frame).features.tolist() == [[0.5], [2.5], [0.5]]
-
-    def test_number_that_is_too_large_is_located(self) -> None:
-        with raises(DataError, "bad-number", match="lm of hypothesis 1 of sentence 0 is inf"):
-            NBest.from_arrays(["a", "b"], [[1], [1e39]], ["lm"], 2)
 
 
 class TestRecords:

@@ -66,10 +66,6 @@ class TestMatch:
         assert matched.values.tolist() == [0.5, -1.0, 0.25]
         assert matched.free_names == toy.feature_names
 
-    def test_defaults_fill_in_and_weights_come_first(self, toy: NBest) -> None:
-        matched = match({"LM0": 1, "TM0[0]": 2}, toy, defaults={"TM0[1]": 3, "LM0": 9})
-        assert matched.values.tolist() == [1, 2, 3]
-
     def test_warns_of_weights_without_feature(self, toy: NBest) -> None:
         with pytest.warns(BpaWarning, match="W0 left out"):
             matched = match({**VALUES, "W0": 1}, toy)

@@ -94,22 +94,6 @@ def test_an_absent_column_is_named_with_the_nearest(
 
 
 @pytest.mark.parametrize(
-    ("line", "setting"),
-    [
-        ("segment,output,lm", "csv:id=segment,text=output"),
-        ("Sentence_ID\ttext", "tsv:id=Sentence_ID"),
-        ('{"seg": 3, "mt": "a cat"}', "jsonl:id=seg,text=mt"),
-        ('{"id": 3, "hypotheses": ["a"]}', "jsonl:candidates=hypotheses"),
-    ],
-)
-def test_a_file_without_a_known_format_is_answered_with_the_setting(
-    write: Write, line: str, setting: str
-) -> None:
-    with raises(DataError, "unknown-format", parameter="format", line=1, match=f" {setting}"):
-        read_nbest(write(line))
-
-
-@pytest.mark.parametrize(
     "build", [NBest.from_records, lambda rows: NBest.from_dataframe(pa.Table.from_pylist(rows))]
 )
 def test_in_memory_columns_are_to_be_renamed(build: Callable[[Any], NBest]) -> None:
@@ -122,8 +106,3 @@ def test_in_memory_columns_are_to_be_renamed(build: Callable[[Any], NBest]) -> N
 def test_names_differ(settings: dict[str, str]) -> None:
     with raises(UsageError, "invalid-setting", parameter="format"):
         Csv(**settings)
-
-
-def test_nothing_changes_without_other_names() -> None:
-    assert repr(Jsonl()) == "Jsonl()"
-    assert NBest.from_records([{"id": 1, "text": "a"}]).ids == (1,)

@@ -62,14 +62,6 @@ def test_plain_text_keeps_texts_and_scores(leaflet: NBest, tmp_path: Path) -> No
     assert table_content(again) == table_content(leaflet.without("totals", "system", "topic"))
 
 
-@pytest.mark.parametrize("name", ["moses", "marian:normalised=false", "travatar", "cdec"])
-def test_lines_keep_texts_features_and_totals(leaflet: NBest, tmp_path: Path, name: str) -> None:
-    write_nbest(leaflet, tmp_path / "lists", format=name)
-    known = {"references": leaflet.references, "sources": leaflet.sources}
-    again = read_nbest(tmp_path / "lists", format=name, **known)  # type: ignore[arg-type]
-    assert table_content(again) == table_content(leaflet.without("system", "topic"))
-
-
 def test_a_data_frame_and_records(leaflet: NBest) -> None:
     frame = leaflet.to_dataframe()
     assert table_content(NBest.from_dataframe(frame)) == table_content(leaflet)

@@ -87,15 +87,6 @@ def test_references_in_any_form(write: Write, name: str) -> None:
     assert nbest.references == (("the cat",), ())
 
 
-def test_candidates_that_are_texts(write: Write) -> None:
-    nbest = read_nbest(write(*lines({"candidates": ["a", "b"]}, {"candidates": ["c"], "tags": []})))
-    assert [nbest.texts(s) for s in range(2)] == [["a", "b"], ["c"]]
-    scored = [{"candidates": ["a", "b"], "lm": [1, 2]}, {"candidates": ["c"], "lm": [3]}]
-    assert read_nbest(write(*lines(*scored))).features.tolist() == [[1], [2], [3]]
-    with raises(DataError, line=1):
-        read_nbest(write(*lines({"candidates": ["a", {"text": "b"}]})))
-
-
 @pytest.mark.usefixtures("small_blocks")
 @pytest.mark.parametrize("nothing", [{"candidates": []}, {"candidates": None}, {}])
 def test_sentences_without_candidates(write: Write, nothing: dict[str, Any]) -> None:

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 from raising import raises
 
-import bpa_ppl as bpa
 from bpa_ppl import NBest, iter_nbest, read_nbest, write_nbest
 from bpa_ppl.errors import BpaWarning, DataError
 from bpa_ppl.formats.jsonl import Jsonl
@@ -104,23 +103,6 @@ def test_integers_with_zeros_before_them(write: Write) -> None:
     texts = [json.dumps({"id": k, "text": "a", "lm": 1}) for k in ("01", "1")]
     for lines in (texts, ("01-1 -1.5 a", "1-1 -1.5 b")):
         assert read_nbest(write(*lines)).ids == ("01", "1")
-
-
-def test_sentences_without_ids_are_counted(write: Write) -> None:
-    bare = {name: value for name, value in GOOD.items() if name != "id"}
-    assert read_nbest(write(*lines(bare, bare)), first_id=1).sentence_ids.tolist() == [1, 2]
-
-
-def test_hypotheses_as_lists_side_by_side(write: Write) -> None:
-    record = {"id": 0, "text": ["a", "b"], "lm": [-1, -2], "references": ["x"]}
-    nbest = read_nbest(write(*lines(record)))
-    assert (nbest.texts(0), nbest.features.tolist()) == (["a", "b"], [[-1], [-2]])
-    assert nbest.references == (("x",),)
-
-
-def test_a_number_in_quotes_is_an_error(write: Write) -> None:
-    with raises(DataError, line=1, match="year is '2021'"):
-        read_nbest(write('{"id": 0, "text": "a", "lm": 1, "year": "2021"}'))
 
 
 BAD = [
@@ -248,20 +230,3 @@ def test_names_that_json_escapes(mark: str, format: str | Jsonl, tmp_path: Path)
     read = read_nbest(tmp_path / "lists", format=format)
     assert read.feature_names == (name,)
     assert read.features.tolist() == made.features.tolist()
-
-
-def test_lists_without_numbers_get_features_from_texts(tmp_path: Path) -> None:
-    texts = [["a cat", "the cat sat"], ["the old dog", "dog"]]
-    records = [
-        {"id": i, "references": [texts[i][i]], "candidates": [{"text": text} for text in texts[i]]}
-        for i in (0, 1)
-    ]
-    (tmp_path / "lists.jsonl").write_text("\n".join(lines(*records)))
-    lists = read_nbest(tmp_path / "lists.jsonl")
-    assert lists.features.shape == (4, 0)
-    assert bpa.oracles(lists).index.tolist() == [0, 1]
-    assert bpa.add_features(lists, ["length"]).features.tolist() == [[2], [3], [3], [1]]
-    posterior = bpa.adapt(lists, None, add=["length"], sampler="map")
-    assert bpa.rerank(lists, posterior, unchecked=True).texts
-    with raises(DataError, "no-data", parameter="add"):
-        bpa.adapt(lists, None)

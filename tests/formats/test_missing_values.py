@@ -192,14 +192,6 @@ def test_parallel_lists_of_other_lengths(write: Write, name: str) -> None:
         read_nbest(write(*[json.dumps(record | {"lm": [1, 2, None]})] * 2), format="jsonl")
 
 
-@pytest.mark.filterwarnings("ignore:.*without candidates:bpa_ppl.errors.BpaWarning")
-def test_a_file_of_sentences_without_candidates(write: Write) -> None:
-    path = write('{"id": 0, "candidates": []}', '{"id": 1, "candidates": []}')
-    for read in (read_nbest, lambda path: list(iter_nbest(path, chunk=1))):
-        with raises(DataError, "no-data", match="no sentence in it has candidates"):
-            read(path)
-
-
 @pytest.mark.parametrize("value", [None, "", ...])
 def test_a_column_without_any_value_is_an_extra(write: Write, value: Any) -> None:
     rows = [(s, {**of, "mqm": None}) for s, of in PARTLY]
@@ -249,50 +241,6 @@ def test_totals_and_sources_may_be_missing_for_some(tmp_path: Path) -> None:
             assert table_content(read_nbest(tmp_path / name)) == table_content(nbest)
 
 
-# Every kind of field that is no number, in one of the lines alone.
-OTHERS = {
-    "flag": True,
-    "note": "odd",
-    "span": [1, 2],
-    "empty": {},
-    "meta": {"by": "me", "ok": False},
-}
-
-
-@pytest.mark.usefixtures("small_blocks")
-@pytest.mark.parametrize("place", [0, 3])
-def test_other_fields_of_some_candidates_are_extras(write: Write, place: int) -> None:
-    rows = [(s, dict(of)) for s, of in PARTLY]
-    rows[place][1].update(OTHERS)
-    with pytest.warns(BpaWarning, match=NOTE):
-        nbest = read_nbest(write(*nested(rows, ...)))
-    expected = {"flag": True, "note": "odd", "span": [1, 2], "empty": {}}
-    expected |= {"meta.by": "me", "meta.ok": False}
-    for name, value in expected.items():
-        assert nbest.extras[name] == tuple(value if k == place else None for k in range(6)), name
-    assert nbest.feature_names == ("lm",)
-
-
-@pytest.mark.usefixtures("small_blocks")
-@pytest.mark.parametrize("place", [0, 2])
-def test_fields_of_some_sentences_are_extras(write: Write, place: int) -> None:
-    fields = {
-        "preferences": [[0, 1], [2, 0]],
-        "ties": [[1, 2]],
-        "rankings": [[2, 0, 1], [1, 0]],
-        "domain": "news",
-        "year": 2021,
-        "doc": {"name": "d"},
-    }
-    lines = list(map(json.loads, nested([(s, {**of, "mqm": 0}) for s, of in PARTLY], None)))
-    lines[place] |= fields
-    nbest = read_nbest(write(*map(json.dumps, lines)))
-    assert dict(nbest.sentence_extras) == {
-        name: tuple(value if k == place else None for k in range(3))
-        for name, value in fields.items()
-    }
-
-
 @pytest.mark.usefixtures("small_blocks")
 def test_the_long_form_states_what_belongs_to_a_sentence_once(write: Write) -> None:
     lines = [
@@ -308,17 +256,6 @@ def test_the_long_form_states_what_belongs_to_a_sentence_once(write: Write) -> N
     lines[2]["sentence.doc"] = "e"
     with pytest.raises(DataError, match=r":3: .*doc"):
         read_nbest(write(*map(json.dumps, lines)))
-
-
-@pytest.mark.usefixtures("small_blocks")
-@pytest.mark.parametrize("none", [{"references": []}, {"references": None}, {}])
-def test_sentences_without_references(write: Write, none: dict[str, Any]) -> None:
-    lines = list(map(json.loads, nested([(s, {**of, "mqm": 0}) for s, of in PARTLY], None)))
-    known = [{**lines[0], "references": ["r"]}, {**lines[1], **none}, {**lines[2], **none}]
-    with pytest.warns(BpaWarning, match="no reference for 2 sentences, the first of id 1: `adapt`"):
-        assert read_nbest(write(*map(json.dumps, known))).references == (("r",), (), ())
-    unknown = [{**line, **none} for line in lines]
-    assert read_nbest(write(*map(json.dumps, unknown))).references is None
 
 
 @pytest.mark.usefixtures("small_blocks")
@@ -345,13 +282,6 @@ def test_values_of_another_type_are_refused(
         where += r"|:\d: candidates\[\d\]\.(mqm|by) is "
     with pytest.raises(DataError, match=where):
         read_nbest(write(*nested(rows, None)))
-
-
-@pytest.mark.parametrize("bad", ['"3x"', "nan", "true", "1e99"])
-def test_cells_that_are_not_numbers_are_refused(write: Write, bad: str) -> None:
-    rows = [*table(PARTLY, ","), f"2,g,1,{bad},x"]
-    with raises(DataError, "bad-number", parameter="bad", line=8, match="mqm: '"):
-        read_nbest(write(*rows))
 
 
 @st.composite

@@ -129,26 +129,6 @@ def test_only_the_odd_line_is_left(line: bytes) -> None:
     assert left_by_arrow(lines) == [3]
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        b"0 ||| a ||| LM0= nan ||| 2 ||| 3=3",
-        b"0 ||| a ||| LM0= 1 ||| 2 ||| 0-0",
-        b"0 ||| a ||| LM0= 1 ||| 2 ||| 3=3 ||| 0-0",
-        b"0 ||| a ||| LM0= 1 ||| 2 ||| 3=3x",
-        b"0 ||| a ||| LM0= 1",
-        b"0 ||| \xff ||| LM0= 1 ||| 2 ||| 3=3",
-        b"1234567890123456789 ||| a ||| LM0= 1 ||| 2 ||| 3=3",
-        b"",
-    ],
-)
-def test_a_line_that_cannot_be_read_is_named(line: bytes) -> None:
-    good = b"0 ||| a ||| LM0= 1 ||| 2 ||| 0-2=3 5=4-6"
-    with read_by_arrow(), pytest.raises(DataError) as caught:
-        read_nbest([good, good, line, good, line])
-    assert caught.value.line == 3
-
-
 @QUIET
 def test_a_later_field_that_looks_like_a_total_is_an_error() -> None:
     with read_by_arrow(), pytest.raises(DataError, match="a total score, but"):

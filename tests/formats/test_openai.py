@@ -72,13 +72,6 @@ def test_a_batch() -> None:
     assert set(lists.extras["model"]) == {"gpt-4o-mini-2024-07-18"}
 
 
-def test_responses_one_by_one() -> None:
-    lists = read_nbest(GOLDEN / "openai-completions.jsonl", strict=True)
-    assert [lists.texts(s) for s in range(3)] == [["a cat", "cat"], ["le chat"], ["two parts"]]
-    assert lists.features[:, 0].tolist() == [-2, -4, -0.75, -2.5]
-    assert lists.ids == (0, 1, 2)
-
-
 @pytest.mark.parametrize(
     ("names", "ids", "extra"),
     [
@@ -201,6 +194,7 @@ UNUSABLE = {
     "filter": (batch("p-8", choice("", finish_reason="content_filter")), "'content_filter': 1"),
     "tool": (batch("p-8", choice(None)), "without a text: 1"),
     "empty": (batch("p-8"), "without choices: 1"),
+    "null": ('{"custom_id": "p-8", "response": {"body": {"choices": null}}}', "choices: 1"),
     "infinite": (batch("p-8", choice("a", -1, float("-inf"))), "finite: 1"),
     "nan": (batch("p-8", choice("a", float("nan"))), "finite: 1"),
     "huge": (batch("p-8", choice("a", -1e39)), "finite: 1"),
@@ -306,15 +300,6 @@ def test_errors_without_a_custom_id_among_responses(write: Write, place: int) ->
         read_nbest(path, bad="drop")
 
 
-def test_null_instead_of_choices_is_a_response_without_any(write: Write) -> None:
-    null = json.dumps({"custom_id": "2", "response": {"body": {"model": "m", "choices": None}}})
-    path = write(batch("1", choice("a", -1)), null)
-    with raises(DataError, "bad-response", parameter="bad", line=2, match="without choices: 1"):
-        read_nbest(path)
-    lists, _ = notes_of(lambda: read_nbest(path, bad="drop"))
-    assert lists.sentence_ids.tolist() == [1]
-
-
 @pytest.mark.parametrize(
     ("logprobs", "note"),
     [
@@ -333,28 +318,6 @@ def test_log_probabilities_that_cannot_be(
     assert bool(note) is bool(notes)
 
 
-@pytest.mark.parametrize("unusual", [{}, {"status_code": 200}], ids=["quick", "general"])
-def test_answers_without_log_probabilities(write: Write, unusual: dict[str, int]) -> None:
-    """All lines of a block are read in the general way as soon as one is unusual."""
-    choices = [choice(" a cat ", index=1), choice("café", index=0)]
-    choices.append(choice("a", index=2, finish_reason="length"))
-    lines = [batch("r-3", *choices), batch("r-1", choice("a dog"), model="n"), batch("r-2")]
-    path = write(*lines, batch("r-4", choice("x"), **unusual))
-    lists, notes = notes_of(lambda: read_nbest(path, format="openai", bad="drop"))
-    assert [lists.texts(s) for s in range(3)] == [["a dog"], ["café", "a cat"], ["x"]]
-    assert lists.sentence_ids.tolist() == [1, 3, 4]
-    assert lists.extras["model"] == ("n", "m", "m", "m")
-    assert "responses without choices: 1 (r-2)" in notes
-    assert "'length': 1 (r-3)" in notes
-
-
-def test_a_truncated_file_names_its_last_line(write: Write) -> None:
-    whole = batch("1", choice("a", -1)).encode() + b"\n"
-    for cut in range(len(whole) - 2, 20, -37):
-        with raises(DataError, "bad-line", parameter="format", line=2):
-            read_nbest(write(whole, whole[:cut]))
-
-
 def test_a_file_of_requests_that_is_not_one(write: Write) -> None:
     path = write(batch("1", choice("a", -1)))
     for line in (batch("1"), "{}", '{"custom_id": "1", "body": {"input": "a"}}', "[", " "):
@@ -369,15 +332,6 @@ def test_a_file_of_requests_that_is_not_one(write: Write) -> None:
 def test_settings_are_checked_at_once(name: str) -> None:
     with raises(UsageError, "invalid-setting", parameter=name, match=r"'\('"):
         NBEST_FORMATS.resolve("openai", {name: "("})
-
-
-def test_long_answers(write: Write) -> None:
-    text = "e" * 10_000_000
-    lists = read_nbest(write(batch("1", choice(f"<{text}>", -1))), format=Openai(extract="<(.*)>"))
-    assert lists.texts(0) == [text]
-    with raises(DataError, "bad-response", parameter="bad", line=1) as caught:
-        read_nbest(write(batch("1" * 99, choice("a", finish_reason=text[:1_000_000]))))
-    assert len(caught.value.message) < 500
 
 
 @pytest.mark.parametrize(

@@ -50,13 +50,6 @@ class Toy(NBestFormat, frozen=True):
                 print(identifier, nbest.text(h), *cells, sep="\t", file=file)
 
 
-class Forgetful(Toy, frozen=True):
-    """Has the spans of odd sentences alone."""
-
-    def extras(self, identifier: int, spans: list[str]) -> dict[str, Any]:
-        return super().extras(identifier, spans) if identifier % 2 else {}
-
-
 class ToyWeights(WeightFormat, frozen=True):
     """`name: value` lines, as in YAML."""
 
@@ -138,14 +131,6 @@ def test_a_format_with_its_settings_is_read_with_them(path: Path) -> None:
     assert_toy(read_nbest(path, format=Toy(digits=3)))
     with raises(UsageError, "wrong-type"):
         read_nbest(path, format=Toy)  # type: ignore[arg-type]
-
-
-def test_columns_that_come_and_go(path: Path) -> None:
-    whole, nbest = (read_nbest(path, format=kind()) for kind in (Toy, Forgetful))
-    assert nbest.features.tolist() == whole.features.tolist()
-    of = np.repeat(whole.sentence_ids, whole.sizes).tolist()
-    expected = [v if s % 2 else None for s, v in zip(of, whole.extras["spans"], strict=True)]
-    assert list(nbest.extras["spans"]) == expected
 
 
 @pytest.mark.usefixtures("small_blocks")

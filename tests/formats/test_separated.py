@@ -14,7 +14,6 @@ from table_content import table_content
 from bpa_ppl import NBest, read_nbest, write_nbest
 from bpa_ppl.errors import BpaWarning, DataError
 from bpa_ppl.formats import separated
-from bpa_ppl.formats.separated import Csv, Tsv
 
 Write = Callable[..., Path]
 HEADER = "id,text,reference,lm,system"
@@ -85,12 +84,6 @@ def test_na_is_a_missing_value(write: Write, place: int) -> None:
     assert (nbest.feature_names, nbest.strings) == (("lm",), ("NA",))
     assert np.flatnonzero(np.isnan(nbest.extras["mqm"])).tolist() == [place]
     assert nbest.extras["system"] == tuple("" if k == place else "ours" for k in range(60))
-
-
-def test_ends_of_lines_marks_and_blank_lines(write: Write) -> None:
-    path = write(b"\xef\xbb\xbfid,text,lm\r\n0,a,1\r\n\r\n0,b,2\r\n")
-    nbest = read_nbest(path)
-    assert (nbest.texts(0), nbest.features.tolist()) == (["a", "b"], [[1], [2]])
 
 
 def test_a_column_is_of_texts_if_its_first_cell_is(write: Write) -> None:
@@ -221,12 +214,6 @@ def test_a_column_that_looks_like_numbers_is_noted(write: Write, cell: str) -> N
         assert (lists.feature_names, len(lists.extras["lm"])) == ((), 3)
 
 
-def test_ids_that_are_texts(write: Write) -> None:
-    nbest = read_nbest(write("id,text,lm", "d-1,a,1", "d-1,b,2", "7,c,3"), first_id=1)
-    assert nbest.sentence_ids.tolist() == [1, 2]
-    assert nbest.sentence_extras["id"] == ("d-1", "7")
-
-
 def test_what_would_not_read_back(tmp_path: Path) -> None:
     nbest = NBest.from_lists([["a"], ["b"]], [[[1]], [[2]]], ["lm"])
     for year in (("1", "x"), ("x", "NA")):
@@ -239,14 +226,3 @@ def test_what_would_not_read_back(tmp_path: Path) -> None:
     with raises(DataError, "not-supported"):
         write_nbest(empty, tmp_path / "other.csv")
     assert not (tmp_path / "other.csv").exists()
-
-
-@pytest.mark.parametrize("separator", [",", "\t"])
-@pytest.mark.parametrize("quoted", [False, True])
-def test_cells_of_any_length_are_read(tmp_path: Path, separator: str, quoted: bool) -> None:
-    text = "x" * 200_000 + ' "y"' * quoted
-    cell = '"' + text.replace('"', '""') + '"' if quoted else text
-    lines = [["id", "text", "lm"], ["0", cell, "1"], ["0", "b", "2"]]
-    (tmp_path / "lists").write_text("".join(separator.join(line) + "\n" for line in lines))
-    read = read_nbest(tmp_path / "lists", format=Csv() if separator == "," else Tsv(quoted=True))
-    assert read.texts(0) == [text, "b"]

@@ -9,7 +9,6 @@ import pytest
 
 from bpa_ppl import DataError, NBest, Weights, read_nbest, read_weights, write_nbest, write_weights
 from bpa_ppl.errors import BpaError, UsageError, printable, quoted
-from bpa_ppl.labels import expand, printed_labels
 from bpa_ppl.registry import NBEST_FORMATS
 
 MANY = 5_000
@@ -37,13 +36,6 @@ def test_many_weights_are_written_and_read(wide: NBest, suffix: str, tmp_path: P
     assert read_weights(tmp_path / f"weights.{suffix}") == weights
 
 
-def test_labels_of_several_values_are_grouped_in_one_pass() -> None:
-    names = [*expand("TM0", 10_000), *(f"f{i}" for i in range(10_000))]
-    labels = printed_labels(names)
-    assert labels[0] == ("TM0", 10_000)
-    assert len(labels) == 10_001
-
-
 @pytest.mark.parametrize(
     "line",
     [
@@ -61,15 +53,6 @@ def test_a_message_repeats_little_of_a_huge_token(line: str, tmp_path: Path) -> 
         read_nbest(path)
     assert len(str(refused.value)) < len(str(path)) + 250
     assert "x1" * 41 not in str(refused.value)
-
-
-@pytest.mark.parametrize("text", ['{"LM0": 1%s}', '{"%s": "x"}', "LM0= 1%s.", "LM0: x%s"], ids=repr)
-def test_a_message_about_weights_repeats_little_of_a_huge_token(text: str, tmp_path: Path) -> None:
-    path = tmp_path / "weights"
-    path.write_text(text.replace("%s", "12" * 500_000))
-    with pytest.raises(DataError) as refused:
-        read_weights(path)
-    assert len(str(refused.value)) < len(str(path)) + 250
 
 
 @pytest.mark.parametrize("kind", [DataError, UsageError])

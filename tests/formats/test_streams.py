@@ -84,12 +84,6 @@ def test_blocks_are_the_file_wherever_it_is_cut(
     assert len(blocks) > 1
 
 
-def test_a_line_longer_than_a_block_stays_whole(tmp_path: Path) -> None:
-    path = tmp_path / "long.txt"
-    path.write_bytes(b"a" * (3 << 20) + b"\nb")
-    assert [len(line) for line in read_lines(path)] == [3 << 20, 1]
-
-
 @pytest.mark.parametrize(
     ("content", "lines"),
     [
@@ -226,13 +220,6 @@ def test_what_is_written_is_read_by_the_usual_tools(tmp_path: Path, suffix: str,
     except FileNotFoundError:
         pytest.skip(f"needs {command[0]}, which is not here")
     assert unpacked == TEXT
-
-
-def test_equal_content_gives_equal_gzip_files(tmp_path: Path) -> None:
-    for name in ("a.gz", "b.gz"):
-        with atomic_writer(tmp_path / name) as file:
-            file.write("one\n")
-    assert (tmp_path / "a.gz").read_bytes() == (tmp_path / "b.gz").read_bytes()
 
 
 @pytest.mark.parametrize("failure", [ValueError, KeyboardInterrupt, SystemExit])

@@ -170,13 +170,6 @@ class TestReading:
         assert len(weights) == 15
         assert weights["TranslationModel0[3]"] == 0.0166145
 
-    def test_the_order_is_that_of_the_original_tools(
-        self, demo_data: Path, shared_data: Path
-    ) -> None:
-        weights = read_weights(demo_data / "moses.ini")
-        order = [float(v) for v in (shared_data / "tools/init.txt").read_text().split()]
-        assert list(weights.values())[:14] == order
-
 
 class TestWriting:
     @pytest.mark.parametrize("format", ["moses.ini", "dense", "json", "yaml"])
@@ -210,10 +203,6 @@ class TestWriting:
         assert (tmp_path / name).read_text() == content
         assert name != "w.json" or json.loads(content)["LM0"] == 0.5
 
-    def test_scattered_names_are_grouped(self, tmp_path: Path) -> None:
-        write_weights({"TM0[0]": 1, "LM0": 0.5, "TM0[1]": -2}, tmp_path / "w")
-        assert (tmp_path / "w").read_text() == "TM0= 1 -2\nLM0= 0.5\n"
-
     def test_unknown_formats_and_unwritable_files(self, tmp_path: Path) -> None:
         with raises(UsageError, "unknown-name", parameter="format"):
             write_weights({"LM0": 1}, tmp_path / "w", format="xml")
@@ -230,16 +219,6 @@ class TestWriting:
         assert gzip.decompress((tmp_path / "w.json.gz").read_bytes()).startswith(b"{")
         write_weights({"LM0": 0.5}, tmp_path / "w.gz")
         assert dict(read_weights(tmp_path / "w.gz")) == {"LM0": 0.5}
-
-    @pytest.mark.parametrize("format", ["json", "yaml"])
-    @settings(max_examples=25, deadline=None)
-    @given(name=st.text(PRINTABLE, min_size=1))
-    def test_any_name_is_read_back(
-        self, tmp_path_factory: pytest.TempPathFactory, format: str, name: str
-    ) -> None:
-        path = tmp_path_factory.mktemp("w") / f"w.{format}"
-        write_weights({name: 0.5, "LM0 ": 1}, path)
-        assert dict(read_weights(path, format=format)) == {name: 0.5, "LM0 ": 1}
 
 
 class TestTemplate:
@@ -277,16 +256,6 @@ class TestTemplate:
                 {"LM0": 1, "New0": 1, "TM0[3]": 1}, template.with_name("o"), template=template
             )
         assert os.listdir(template.parent) == ["moses.ini"]
-
-    def test_a_template_without_weights(self, write: Write) -> None:
-        template = write("[threads]", "4", name="moses.ini")
-        with raises(DataError, "no-data"):
-            write_weights({"LM0": 1}, template.with_name("out"), template=template)
-
-    def test_it_is_for_moses_ini_alone(self, write: Write) -> None:
-        template = write(INI.encode(), name="moses.ini")
-        with raises(UsageError, "not-supported", parameter="template"):
-            write_weights({"LM0": 1}, "-", template=template, format="json")
 
 
 @pytest.mark.parametrize("kind", ["yaml", "json"])
