@@ -97,7 +97,7 @@ def _of_systems(likelihood: str) -> tuple[NBest, dict[str, Any]]:
 
 
 @pytest.mark.filterwarnings("ignore:all choices")  # the last one is the best by construction
-@pytest.mark.parametrize("likelihood", ["risk", "margin"])
+@pytest.mark.parametrize("likelihood", ["risk", pytest.param("margin", marks=pytest.mark.slow)])
 def test_proposals_are_fitted_to_a_posterior_far_from_its_laplace_approximation(
     likelihood: str,
 ) -> None:

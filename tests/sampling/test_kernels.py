@@ -27,7 +27,6 @@ ROOT = Path(__file__).resolve().parents[2]
 TARGET = targets.plane()
 #: Settings with which a few thousand draws suffice; NUTS is among the samplers of the other tests.
 SETTINGS: dict[str, dict[str, Any]] = {
-    "numpyro:BarkerMH": {"draws": 800, "thinning": 6, "warmup": 100},
     "numpyro:ESS": {"draws": 600, "warmup": 50},
     "numpyro:HMC": {"draws": 1500, "trajectory_length": 1.5},
 }

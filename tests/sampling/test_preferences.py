@@ -14,7 +14,7 @@ from bpa_ppl.decoding.report import report_page, texts_of
 from bpa_ppl.diagnostics import loo, posterior_page, raters_of
 from bpa_ppl.diagnostics.leave_one_out import leave_one_out
 from bpa_ppl.errors import DataError, UsageError
-from bpa_ppl.models import Hierarchical, Likelihood, Margin, Pairs, Preference, Prior, Risk
+from bpa_ppl.models import Hierarchical, Likelihood, Margin, Preference, Prior, Risk
 from bpa_ppl.posterior import Draws, as_draws, read_posterior, write_posterior
 from bpa_ppl.quality import agreement
 from bpa_ppl.sampling import Sequential, evaluate, target_of
@@ -158,7 +158,6 @@ def test_the_prior_is_scaled_to_the_whole_lists(lists: NBest) -> None:
     [
         Margin(gamma=0.5),
         Risk(kappa=1.0, gain_scale="half", unit=2.0),
-        Pairs(),
     ],
     ids=str,
 )

@@ -207,8 +207,6 @@ def log_likelihood(one: NBest, weights: np.ndarray, likelihood: Likelihood) -> f
 @pytest.mark.parametrize(
     "likelihood",
     [
-        Margin(gamma=1.5),
-        Risk(kappa=0.7),
         Margin(gamma=1.5, gain_scale="half", unit=1.2),
         Risk(kappa=0.7, gain_scale="half", unit=0.8),
         Pairs(exponent=0.7),
