@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import numpyro
 import numpyro.distributions as dist
 import pytest
@@ -14,7 +13,6 @@ from raising import raises
 from bpa_ppl import DataError, NBest, adapt, as_draws, check
 from bpa_ppl.diagnostics.checks import checked, refuse_unconverged
 from bpa_ppl.models import Likelihood, Lists, OracleChoice, Prior
-from bpa_ppl.posterior import import_arviz
 from bpa_ppl.sampling import auto
 
 
@@ -107,28 +105,6 @@ def test_proposals_are_fitted_to_a_posterior_far_from_its_laplace_approximation(
     assert "> 0.5 of proposals around the mode" in post.attrs["chosen_because"]
     assert "≤ 0.7 of those with fitted moments" in post.attrs["chosen_because"]
     assert check(post)
-
-
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore:all choices")
-@pytest.mark.parametrize("likelihood", ["risk", "margin"])
-def test_draws_of_fitted_proposals_agree_with_a_long_run_of_nuts(likelihood: str) -> None:
-    """The means and variances of all weights, within their Monte Carlo errors."""
-    lists, options = _of_systems(likelihood)
-    long = {"sampler": "nuts", "draws": 4000, "target_accept": 0.95}
-    both = []
-    for settings in ({}, long):
-        post = adapt(lists, None, **options, **settings)
-        both.append(post["posterior"]["weights"].values)
-    centre, ess = both[1].mean((0, 1)), import_arviz().ess
-    moments = []
-    for weights in both:
-        powers = np.concatenate([weights, (weights - centre) ** 2], axis=-1)
-        effective = [ess(powers[..., k], method="mean") for k in range(powers.shape[-1])]
-        assert min(effective) > 200, "too few effective draws to tell"
-        moments.append((powers.mean((0, 1)), powers.std((0, 1)) / np.sqrt(effective)))
-    (ours, error), (truth, error_of_truth) = moments
-    assert np.all(np.abs(ours - truth) < 5 * np.hypot(error, error_of_truth))
 
 
 @pytest.mark.slow

@@ -51,14 +51,6 @@ def with_factor(lists: Any, prior: Any, likelihood: Any) -> None:
     observe(lists, weights)
 
 
-def with_factor_a_sentence(lists: Any, prior: Any, likelihood: Any) -> None:
-    """The published likelihood as factors, which look at the mass on the oracle."""
-    weights = numpyro.sample("weights", prior.distribution())
-    log_p = OracleChoice(lists, weights).log_prob(lists.oracle)
-    with numpyro.plate("sentence", len(lists.oracle)):
-        numpyro.factor("oracle", log_p)
-
-
 def of_its_own(lists: Any, prior: Any, likelihood: Any) -> None:
     """A prior that has nothing to do with σ_T."""
     weights = numpyro.sample("weights", dist.Normal(prior.mean, 2.0).to_event(1))
@@ -104,13 +96,6 @@ def test_a_factor_counts_as_the_density_that_it_is() -> None:
     assert as_draws(ours).log_likelihood["towards_zero"].shape == (1, 1)
 
 
-@pytest.mark.slow
-def test_factors_of_sentences_are_a_likelihood() -> None:
-    published, ours = (draws_of(m, draws=500) for m in (log_linear, with_factor_a_sentence))
-    np.testing.assert_allclose(as_draws(ours).weights, as_draws(published).weights, atol=1e-9)
-    np.testing.assert_allclose(as_draws(ours).pointwise, as_draws(published).pointwise, atol=1e-5)
-
-
 @pytest.mark.parametrize(("model", "uses_prior"), [(with_lengths, True), (of_its_own, False)])
 def test_the_prior_is_recorded_as_far_as_the_model_uses_it(model: Any, uses_prior: bool) -> None:
     draws = as_draws(draws_of(model, sampler="map"))
@@ -130,13 +115,6 @@ def test_other_functions_accept_a_posterior_with_several_sites() -> None:
     assert "centre" in posterior["prior"]
     centre = posterior["posterior"]["centre"].values
     np.testing.assert_allclose(posterior["log_prior"]["centre"].values, norm.logpdf(centre))
-
-
-@pytest.mark.slow
-def test_the_page_states_no_prior_that_the_model_has_not() -> None:
-    pages = [posterior_page(draws_of(m, draws=200)) for m in (log_linear, of_its_own)]
-    assert ["prior variance" in page for page in pages] == [True, False]
-    assert ["isotropic" in page for page in pages] == [True, False]
 
 
 BETWEEN = 0.4  # standard deviation of the weights of a domain around what domains share

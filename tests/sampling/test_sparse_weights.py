@@ -9,7 +9,7 @@ import pytest
 import reference_model
 from scipy.special import log_expit
 
-from bpa_ppl import BpaWarning, Draws, adapt, as_draws, check
+from bpa_ppl import Draws, adapt, as_draws
 from bpa_ppl.models import Horseshoe
 from bpa_ppl.nbest import NBest
 
@@ -49,48 +49,8 @@ def test_the_horseshoe_is_sampled_as_brute_force_says() -> None:
     np.testing.assert_allclose(draws.deviation**2, variance, rtol=0.2)
 
 
-def indicators(features: int, sentences: int, hypotheses: int) -> NBest:
-    """Lists whose first hypothesis was drawn by one dense weight and three of the indicators."""
-    rng = np.random.default_rng(5)
-    tables = []
-    for _ in range(sentences):
-        fires = rng.uniform(size=(hypotheses, features)) < 10 / features
-        fires[:, : len(RELEVANT)] = rng.uniform(size=(hypotheses, len(RELEVANT))) < 0.3
-        table = np.column_stack([rng.normal(size=hypotheses), fires])
-        worth = table[:, 0] + fires[:, : len(RELEVANT)] @ RELEVANT + rng.gumbel(size=hypotheses)
-        tables.append(np.roll(table, -int(np.argmax(worth)), axis=0))
-    names = ["LM0", *(f"x{k}" for k in range(features))]
-    return NBest.from_lists([["w"] * hypotheses] * sentences, tables, names)
-
-
 def adapted(lists: NBest, prior: str | Horseshoe, **options: Any) -> Draws:
     canonical = {name: 1.0 for name in lists.feature_names if name == "LM0"}
     options["defaults"] = {name: 0.0 for name in lists.feature_names if name != "LM0"}
     options["oracle"] = reference_model.given(*[0] * len(lists))
     return as_draws(adapt(lists, canonical, prior=prior, likelihood="oracle", **options))
-
-
-@pytest.mark.slow
-def test_few_of_500_indicators_are_found() -> None:
-    """The horseshoe keeps the three and shrinks the rest, which the isotropic prior cannot."""
-    lists = indicators(500, 100, 6)
-    found = adapted(lists, "horseshoe", sampler="nuts", chains=2, draws=300)
-    report = check(found)
-    assert {f.name: f.passed for f in report.findings}["acceptance"], str(report)
-    assert np.mean(found.statistics["diverging"]) < 0.01
-    assert np.all(np.sign(RELEVANT) * found.mean[1:4] > 1.0)
-    # One that fires seldom may fire for the first hypothesis by chance alone: few stand out.
-    assert np.quantile(np.abs(found.mean[4:]), 0.97) < 0.5
-    with pytest.warns(BpaWarning, match="no canonical weight"):
-        wide = adapted(lists, "isotropic", sampler="map")
-    truth = np.concatenate([[1.0], RELEVANT, np.zeros(497)])
-    ours, theirs = (np.sqrt(np.mean((one.mean - truth) ** 2)) for one in (found, wide))
-    assert ours < 0.7 * theirs
-
-
-@pytest.mark.slow
-def test_proposals_around_a_mode_do_not_pass_and_nuts_is_advised() -> None:
-    """The horseshoe has a mode, far from what is typical: the importance weights tell."""
-    report = check(adapted(indicators(20, 10, 3), "horseshoe", sampler="laplace"))
-    assert not report
-    assert any("nuts" in finding.advice for finding in report.failures)
