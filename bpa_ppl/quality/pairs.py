@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from heapq import heapify, heappop, heappush
+from typing import Protocol
 
 import numpy as np
 
@@ -22,31 +23,24 @@ TIE = 1e-7
 _FIRST = 16  # the first references that a text is compared with; then twice as many, and so on
 
 
-class Pairs:
+class Pairs(Protocol):
     """U distinct texts of a list, each of which can be the reference of the others."""
-
-    def scores(self, rows: Int64, columns: Int64) -> Float64:
-        """Return the scores in percent, (rows, columns), of texts with others as references.
-
-        Error rates are negated: higher is better.
-        """
-        raise NotImplementedError(f"{type(self).__name__} compares no texts")
 
     def best(self, p: Float64) -> tuple[int, float]:
         """Return the text with the best expected score, and this score in percent.
 
         The expected score of e is Σ_e' p(e') score(e, e'). Among equal ones (by 1e-7) the more
-        probable text is chosen, then the first.
+        probable text is chosen, then the first. TER is negated: higher is better.
 
         Args:
             p: (U,) the probability that each is right.
         """
-        references = most_probable(p)
-        scores = self.scores(np.arange(len(p)), references)
-        expected = np.cumsum(scores * p[references], axis=1)[:, -1]
-        tied = np.flatnonzero(expected >= expected.max() - TIE)
-        best = int(tied[np.argmax(p[tied])])
-        return best, float(expected[best])
+
+    def scores(self, rows: Int64, columns: Int64) -> Float64:
+        """Return the scores in percent, (rows, columns), of texts with others as references.
+
+        TER is negated: higher is better.
+        """
 
 
 def pairs_of(texts: Sequence[str], metric: str = "ter") -> Pairs:
@@ -96,7 +90,7 @@ def most_probable(p: Float64) -> Int64:
     return order[: np.count_nonzero(p > 0)]
 
 
-class Edited(Pairs):
+class Edited:
     """Texts compared by TER (Snover et al. 2006).
 
     For any order of the words, at least max(|e|, |e'|) − overlap edits are needed. The expected
@@ -176,7 +170,7 @@ class Edited(Pairs):
         return 100 * np.where(lengths == 0, edits > 0, edits / np.maximum(lengths, 1))
 
 
-class NgramPairs(Pairs):
+class NgramPairs:
     """Texts compared by n-grams: BLEU (Papineni et al. 2002) or chrF (Popović 2015).
 
     Args:
@@ -195,6 +189,13 @@ class NgramPairs(Pairs):
         text = Vocabulary().number(units)
         self.lengths: Int64 = np.diff(text[1])
         self.bags = bags_of(*text, longest)
+
+    def best(self, p: Float64) -> tuple[int, float]:
+        """Return the best text and its expected score; see `Pairs`."""
+        from bpa_ppl.quality.pairs_compiled import most_similar
+
+        best, score = most_similar(self.bags, self.lengths, self._longest, p, most_probable(p))
+        return int(best), float(score)
 
     def scores(self, rows: Int64, columns: Int64) -> Float64:
         """Return BLEU or chrF; see `Pairs`."""

@@ -1,4 +1,8 @@
-"""Compiled n-gram scores of the texts of a list with each other as references."""
+"""Compiled n-gram scores of the texts of a list with each other as references.
+
+The expected score of e is Σ_e' p(e') score(e, e') over the texts e' of a list; bounds exclude texts
+that cannot have the best one.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +12,7 @@ from numba import njit
 
 from bpa_ppl.arrays import Float64, Int32, Int64
 from bpa_ppl.compiling import compiled
+from bpa_ppl.quality.pairs import TIE
 
 UInt64 = npt.NDArray[np.uint64]
 #: N-grams that occur equally often in the same texts are one kind. The kinds in each text, their
@@ -167,6 +172,20 @@ def _count_matches(bags: Bags, in_reference: Int32, matches: Int64, u: int) -> N
         matches[order_of[kind]] += size_of[kind] * min(counts[i], in_reference[kind])
 
 
+@njit
+def _similar(
+    bags: Bags, lengths: Int64, in_reference: Int32, matches: Int64, u: int, v: int
+) -> float:
+    """Return BLEU, or chrF if n-grams are longer, of text u with the reference v.
+
+    `in_reference` is how often each kind occurs in v; `matches` is work space.
+    """
+    _count_matches(bags, in_reference, matches, u)
+    if len(matches) > 4:
+        return _f_score(matches, lengths[u], lengths[v], 2.0)
+    return _bleu(matches, lengths[u], lengths[v])
+
+
 @compiled
 def f_scores_between_all(bags: Bags, lengths: Int64, orders: Int64, beta: float) -> Float64:
     """Return F_β for some maximum orders, (orders, texts, texts), with each text as the reference.
@@ -248,13 +267,66 @@ def scores_between(
         rows: the texts.
         columns: the references.
     """
-    matches = matches_between(bags, longest, rows, columns)
+    kinds, counts, begins, order_of, _ = bags
+    in_reference = np.zeros(len(order_of), np.int32)
+    matches = np.zeros(longest, np.int64)
     scores = np.empty((len(rows), len(columns)))
-    for i in range(len(rows)):
-        for j in range(len(columns)):
-            hyp, ref = lengths[rows[i]], lengths[columns[j]]
-            if longest > 4:
-                scores[i, j] = _f_score(matches[i, j], hyp, ref, 2.0)
-            else:
-                scores[i, j] = _bleu(matches[i, j], hyp, ref)
+    for j in range(len(columns)):
+        v = columns[j]
+        for i in range(begins[v], begins[v + 1]):
+            in_reference[kinds[i]] = counts[i]
+        for i in range(len(rows)):
+            scores[i, j] = _similar(bags, lengths, in_reference, matches, rows[i], v)
+        for i in range(begins[v], begins[v + 1]):
+            in_reference[kinds[i]] = 0
     return scores
+
+
+@compiled
+def most_similar(
+    bags: Bags, lengths: Int64, longest: int, p: Float64, references: Int64
+) -> tuple[int, float]:
+    """Return the text with the highest expected BLEU or chrF, and this score.
+
+    A text is excluded once it could not have the best score even with 100 for all remaining
+    references.
+
+    Args:
+        bags: as for `scores_between`.
+        lengths: likewise.
+        longest: likewise.
+        p: (texts,) their probabilities.
+        references: the texts of positive probability, the most probable first.
+    """
+    kinds, counts, begins, order_of, _ = bags
+    in_reference = np.zeros(len(order_of), np.int32)
+    matches = np.zeros(longest, np.int64)
+    expected, alive = np.zeros(len(p)), np.arange(len(p))
+    number, left = len(p), 0.0
+    for v in references:
+        left += p[v]
+    for v in references:
+        for i in range(begins[v], begins[v + 1]):
+            in_reference[kinds[i]] = counts[i]
+        left, leading = left - p[v], 0.0
+        for i in range(number):
+            score = _similar(bags, lengths, in_reference, matches, alive[i], v)
+            expected[alive[i]] += p[v] * score
+            leading = max(leading, expected[alive[i]])
+        for i in range(begins[v], begins[v + 1]):
+            in_reference[kinds[i]] = 0
+        kept = 0
+        for i in range(number):
+            if expected[alive[i]] + 100.0 * left >= leading - TIE:
+                alive[kept] = alive[i]
+                kept += 1
+        number = kept
+    best = alive[0]
+    for u in alive[1:number]:  # by expected score, then probability, then position
+        if abs(expected[u] - expected[best]) > TIE:
+            better = expected[u] > expected[best]
+        else:
+            better = u < best if p[u] == p[best] else p[u] > p[best]
+        if better:
+            best = u
+    return best, expected[best]

@@ -16,7 +16,7 @@ from rapidfuzz.distance import Levenshtein
 from bpa_ppl.arrays import Float64, Int64
 from bpa_ppl.errors import DataError
 from bpa_ppl.quality.base import Lists, Metric, References
-from bpa_ppl.quality.pairs import Pairs
+from bpa_ppl.quality.pairs import TIE, most_probable
 
 _BLANKS = re.compile(r"\s\s+")
 
@@ -105,8 +105,8 @@ class CER(WER, frozen=True):
         return [self._folded(text).strip() for text in texts]
 
 
-class EditPairs(Pairs):
-    """Texts of a list compared by WER or CER.
+class EditPairs:
+    """Texts of a list compared by WER or CER; see `bpa_ppl.quality.pairs.Pairs`.
 
     Args:
         texts: distinct texts.
@@ -116,6 +116,14 @@ class EditPairs(Pairs):
     def __init__(self, texts: Sequence[str], metric: WER):
         self._units = metric.units(texts)
         self._lengths: Int64 = np.array(list(map(len, self._units)), np.int64)
+
+    def best(self, p: Float64) -> tuple[int, float]:
+        """Return the best text and its expected score."""
+        references = most_probable(p)
+        expected = self.scores(np.arange(len(p)), references) @ p[references]
+        tied = np.flatnonzero(expected >= expected.max() - TIE)
+        best = int(tied[np.argmax(p[tied])])
+        return best, float(expected[best])
 
     def scores(self, rows: Int64, columns: Int64) -> Float64:
         """Return minus the error rates in percent, (rows, columns)."""
