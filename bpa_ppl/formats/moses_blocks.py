@@ -70,8 +70,10 @@ def _columns(block: bytes, first: int, layout: Layout, soft: bool) -> Columns:
         columns = _sparse_values(_texts(block, starts[features], ends[features] + 1), layout)
         columns.append(values_of(pc.utf8_trim(cells(total), " ").cast(pa.float64())))
     else:
-        codes = np.frombuffer(block, np.uint8).copy()
-        codes[ends[after - 1]] = _NEWLINE
+        codes: Any = block
+        if layout.after:
+            codes = np.frombuffer(block, np.uint8).copy()
+            codes[ends[after - 1]] = _NEWLINE
         lines = _texts(codes, starts[scores], ends[after - 1] + 1).buffers()[2]
         columns = _dense_values(lines, layout)
     values = np.empty((len(columns), len(texts)), np.float32)

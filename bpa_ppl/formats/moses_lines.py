@@ -84,30 +84,12 @@ class Layout:
             extras: the fields that are kept, by name.
         """
         numbers = zip((*self.names, TOTAL), values, strict=False)
-        return {TEXT: texts.astype(np.int32), **dict(numbers), **extras}
+        return {TEXT: np.asarray(texts, np.int32), **dict(numbers), **extras}
 
     @property
     def kept(self) -> tuple[str, ...]:
         """The names of the extras, in the order of their fields."""
         return tuple(name for name in (*self.between, *self.after) if name)
-
-
-class Row(NamedTuple):
-    """One line, taken apart.
-
-    Attributes:
-        id: of the sentence.
-        text: of the hypothesis.
-        values: as printed: of the features, and then the total, if there is one.
-        columns: of the values.
-        extras: the fields that are kept.
-    """
-
-    id: int
-    text: bytes
-    values: list[bytes]
-    columns: Sequence[int]
-    extras: list[str]
 
 
 class Fields(NamedTuple):
@@ -183,32 +165,49 @@ class LineParser:
 
     def _columns_of(self, lines: list[bytes], first: int) -> Columns:
         numbers = range(first, first + len(lines))
-        rows = [self._row(line, number) for line, number in zip(lines, numbers, strict=True)]
-        texts = decoded_lines([row.text for row in rows], self.options.origin, numbers)
-        values = self._numbers(rows, numbers).T
-        kept = map(list, zip(*(row.extras for row in rows), strict=True))
-        extras = dict(zip(self.layout.kept, kept, strict=True))
-        places = np.arange(len(rows))
-        hypotheses = self.layout.hypotheses(places, values, extras)
-        ids = np.array([row.id for row in rows])
+        pairs = zip(lines, numbers, strict=True)
+        ids, texts, tokens, columns, kept = zip(*(self._row(*pair) for pair in pairs), strict=True)
+        values = self._values(tokens, columns, numbers)
+        extras = dict(zip(self.layout.kept, map(list, zip(*kept, strict=True)), strict=True))
+        places = np.arange(len(lines))
+        hypotheses = self.layout.hypotheses(places, values.T, extras)
+        strings = decoded_lines(texts, self.options.origin, numbers)
         return Columns(
-            hypotheses, {ID: ids}, places, first + places, any_order=False, strings=texts
+            hypotheses,
+            {ID: np.array(ids)},
+            places,
+            first + places,
+            any_order=False,
+            strings=strings,
         )
 
-    def _numbers(self, rows: Sequence[Row], numbers: Sequence[int]) -> Float32:
-        """Return (rows, values) the numbers of some lines; infinity for those to be dropped."""
-        values = all_finite(list(chain.from_iterable(row.values for row in rows)))
+    def _values(
+        self,
+        tokens: Sequence[list[bytes]],
+        columns: Sequence[Sequence[int]],
+        numbers: Sequence[int],
+    ) -> Float32:
+        """Return (lines, values) the numbers in some lines; infinity for those to be dropped.
+
+        Args:
+            tokens: of each line.
+            columns: of the tokens of each line.
+            numbers: of the lines.
+        """
+        values = all_finite(list(chain.from_iterable(tokens)))
         if values is None:
-            pairs = zip(rows, numbers, strict=True)
-            values = np.array([self.options.number(v, n) for row, n in pairs for v in row.values])
-        table = np.zeros((len(rows), len(self._every)), np.float32)
-        of_rows = np.repeat(np.arange(len(rows)), [len(row.values) for row in rows])
-        columns = np.array(list(chain.from_iterable(row.columns for row in rows)), np.int64)
+            pairs = zip(tokens, numbers, strict=True)
+            values = np.array([self.options.number(v, n) for of_line, n in pairs for v in of_line])
+        table = np.zeros((len(tokens), len(self._every)), np.float32)
+        of_tokens = np.repeat(np.arange(len(tokens)), list(map(len, tokens)))
         with np.errstate(over="ignore"):
-            table[of_rows, columns] = values
+            table[of_tokens, np.array(list(chain.from_iterable(columns)), np.int64)] = values
         return table
 
-    def _row(self, line: bytes, number: int) -> Row:
+    def _row(
+        self, line: bytes, number: int
+    ) -> tuple[int, bytes, list[bytes], Sequence[int], list[str]]:
+        """Return the id, the text, the tokens of numbers, their columns, and the extras."""
         fields = self._fields(line, number)
         identifier = id_of(fields.id)
         if identifier is None:
@@ -219,7 +218,7 @@ class LineParser:
         counts, values = self._features(fields.features, number)
         columns = self._columns(counts, number)
         values += self._total(fields, number)
-        return Row(identifier, text, values, columns, self._extras(fields, number))
+        return identifier, text, values, columns, self._extras(fields, number)
 
     def _fields(self, line: bytes, number: int) -> Fields:
         """Cut a line: the id from the left, the features by content, from the right."""

@@ -157,7 +157,6 @@ class _Reader:
         self._numeric: dict[str, bool | None] = {}
         self._line = 1  # of what comes next
         self._begun = b""  # a record with a quoted cell that continues in the next block
-        self._some_missing = False  # whether a cell of numbers has been empty
 
     def columns(self, blocks: Iterable[bytes]) -> Iterator[Columns]:
         """Yield the columns of each block.
@@ -219,34 +218,30 @@ class _Reader:
         types = {
             n: pa.float64() if numeric else pa.string() for n, numeric in self._numeric.items()
         }
-        # Looking for empty cells takes a fifth of the time.
-        for some_missing in (False, True)[self._some_missing :]:
-            if some_missing and (data[:1] in b"\r\n" or b"\n\n" in data or b"\n\r" in data):
-                return None  # blank lines
-            try:
-                table = arrow.read_csv(
-                    arrow_file(data),
-                    arrow.ReadOptions(column_names=list(types), block_size=len(data) + 1),
-                    arrow.ParseOptions(
-                        delimiter=self.separator,
-                        quote_char='"' if self._quoted else False,
-                        newlines_in_values=self._quoted,
-                        ignore_empty_lines=False,
-                    ),
-                    arrow.ConvertOptions(
-                        column_types=types,
-                        decimal_point=self._decimal,
-                        null_values=["", _MISSING] if some_missing else [],
-                        strings_can_be_null=False,
-                    ),
-                )
-            except pa.ArrowException:
-                continue
-            self._some_missing = some_missing
-            columns = columns_of(table)
-            regular = len(table) == line_count(data) and self._as_expected(table, columns)
-            return columns if regular and self._whole_end(data) else None
-        return None
+        if data[:1] in b"\r\n" or b"\n\n" in data or b"\n\r" in data:
+            return None  # blank lines
+        try:
+            table = arrow.read_csv(
+                arrow_file(data),
+                arrow.ReadOptions(column_names=list(types), block_size=len(data) + 1),
+                arrow.ParseOptions(
+                    delimiter=self.separator,
+                    quote_char='"' if self._quoted else False,
+                    newlines_in_values=self._quoted,
+                    ignore_empty_lines=False,
+                ),
+                arrow.ConvertOptions(
+                    column_types=types,
+                    decimal_point=self._decimal,
+                    null_values=["", _MISSING],
+                    strings_can_be_null=False,
+                ),
+            )
+        except pa.ArrowException:
+            return None
+        columns = columns_of(table)
+        regular = len(table) == line_count(data) and self._as_expected(table, columns)
+        return columns if regular and self._whole_end(data) else None
 
     def _as_expected(self, table: Any, columns: dict[str, Any]) -> bool:
         """Return whether numbers are finite, and columns that were empty still are."""

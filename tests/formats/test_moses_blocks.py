@@ -7,6 +7,7 @@ import random
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,7 +18,7 @@ from table_content import table_content
 from bpa_ppl import read_nbest
 from bpa_ppl.errors import DataError
 from bpa_ppl.formats import moses_lines
-from bpa_ppl.formats.moses_lines import LineParser, Row
+from bpa_ppl.formats.moses_lines import LineParser
 
 WORDS = ["un", "café", "noir", "a", ",", "|", "||", "x=", "", "\u00a0", "日本", "0-0"]
 VALUES = ["0", "-0", "-1.76181", "3", "-100", "1e-05", "-2.5E3", "0.1", "12345678.9", "1e+02"]
@@ -58,7 +59,7 @@ def read_by_arrow() -> Iterator[list[int]]:
     left: list[int] = []
     row = LineParser._row
 
-    def recorded(self: LineParser, line: bytes, number: int) -> Row:
+    def recorded(self: LineParser, line: bytes, number: int) -> Any:
         left.append(number)
         return row(self, line, number)
 
@@ -127,6 +128,27 @@ def test_only_the_odd_line_is_left(line: bytes) -> None:
     good = b"0 ||| a ||| LM0= 1 ||| 2 ||| 0-2=3 5=4-6"
     lines = [good, good, line, good.replace(b" a ", b"  "), good.replace(b"= 1", b"=  7 ") + b"\r"]
     assert left_by_arrow(lines) == [3]
+
+
+@pytest.mark.parametrize(
+    ("first", "line"),
+    [
+        ("0 ||| a ||| LM0= 1 ||| 2", "0 ||| a ||| LM0= nan ||| 2"),
+        ("0 ||| a ||| LM0= 1 ||| 2", "0 ||| a ||| LM1= 1 ||| 2"),
+        ("0 ||| a ||| LM0= 1 ||| 2", "x ||| a ||| LM0= 1 ||| 2"),
+        ("0 ||| a ||| LM0= 1 ||| 2", "0 ||| a ||| LM0= 1"),
+        ("0 ||| a ||| LM0= 1 ||| 2 ||| 3=3", "0 ||| a ||| LM0= 1 ||| 2 ||| 0-0"),
+        ("0 ||| a ||| 2 ||| lm=1", "0 ||| a ||| 2 ||| lm=1 lm=1"),
+    ],
+)
+def test_lines_that_are_not_as_the_first_are_named(first: str, line: str) -> None:
+    with read_by_arrow(), pytest.raises(DataError) as caught:
+        read_nbest([first, first, line, first, line])
+    assert caught.value.line == 3
+
+
+def test_a_carriage_return_inside_is_a_part_of_the_text() -> None:
+    assert left_by_arrow([b"0 ||| a ||| LM0= 1 ||| 2", b"0 ||| a\rb ||| LM0= 1 ||| 2"]) == [1, 2]
 
 
 @QUIET
