@@ -79,11 +79,16 @@ def _of_lists(
     draws: Draws, lists: NBest, moved_files: MovedFiles | None
 ) -> tuple[tuple[Verdict, list[Section]], list[Section]]:
     """Return whether it helped and which choices changed, and what added features contributed."""
-    from bpa_ppl.decoding.improvement import compare_choices, contributions, evaluate_improvement
+    from bpa_ppl.decoding.improvement import (
+        compare_choices,
+        contributions,
+        contributions_section,
+        evaluate_improvement,
+        improvement_section,
+    )
     from bpa_ppl.diagnostics import check
     from bpa_ppl.diagnostics.baselines.comparing import criterion, no_gains
     from bpa_ppl.diagnostics.choices import changes_section, systems_section
-    from bpa_ppl.diagnostics.improvement import contributions_section, improvement_section
     from bpa_ppl.features.recipes import columns_of
 
     caveats = [] if check(draws) else [_FAILED]

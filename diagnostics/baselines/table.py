@@ -404,7 +404,7 @@ class BaselineRow(NamedTuple):
             candidate).
         lists: the number of lists whose chosen candidate is judged.
         gain: the mean gain.
-        headroom: the share of the difference between the random and the best candidate.
+        share: of the headroom, which is the difference between the random and the best candidate.
         difference: the mean gain of the adapted weights minus that of this row, over the lists
             where both choices are judged; NaN if there are none.
         low: lower end of the 95% interval of the difference, by Student's t over lists.
@@ -419,7 +419,7 @@ class BaselineRow(NamedTuple):
     kind: str
     lists: int
     gain: float
-    headroom: float
+    share: float
     difference: float = math.nan
     low: float = math.nan
     high: float = math.nan
@@ -440,7 +440,7 @@ class BaselineRow(NamedTuple):
         interval = "–"
         if math.isfinite(self.low):
             interval = f"{self.low:+.3f} to {self.high:+.3f}"
-        cells = [_number(self.gain, ".3f"), _number(100 * self.headroom, ".0f", "%")]
+        cells = [_number(self.gain, ".3f"), _number(100 * self.share, ".0f", "%")]
         cells += [_number(self.difference, "+.3f"), interval, self.verdict or "–"]
         return [self.name, *(text.translate(_MINUS) for text in cells)]
 
@@ -467,7 +467,7 @@ class BaselineComparison:
     ... ]
     >>> selected = Baselines(feature="comet", directions={"comet": 1}, best="best single feature")
     >>> result = BaselineComparison(tuple(rows), selected, "mqm")
-    >>> result.adapted.gain, result.baseline.gain, result.row("best single feature").headroom
+    >>> result.adapted.gain, result.baseline.gain, result.row("best single feature").share
     (1.0, 1.5, 0.75)
     >>> result.verdict, result.warning, result.notes
     ('tie', '', [])
@@ -656,7 +656,7 @@ def gain_sums(
     >>> bounds = {RANDOM: np.zeros(2), BEST: np.full(2, 4.0)}
     >>> sums = gain_sums(bounds, {"first candidate": [1.0, 3.0]}, {}, np.array([3.0, 3.0]))
     >>> row = rows_of(sums)[1]
-    >>> row.name, row.gain, row.headroom, row.difference
+    >>> row.name, row.gain, row.share, row.difference
     ('first candidate', 2.0, 0.5, 1.0)
     """
     chosen = {} if adapted is None else {ADAPTED: adapted}

@@ -197,8 +197,6 @@ def em(
         posteriors = unigram_posteriors(source, target, settings.k, settings.seed)
     history = [e_step(_log(posteriors), None, settings.em)]
     done += 1
-    if not last + settings.iterations:
-        return history
     texts = [
         WeightedText.of(side.sentences, len(side.words), settings.order)
         for side in (source, target)

@@ -12,8 +12,7 @@ from raising import raises
 
 import bpa_ppl as bpa
 from bpa_ppl import DataError, Draws, NBest, adapt, as_draws, corpus_score
-from bpa_ppl.decoding.improvement import contributions, mean_without
-from bpa_ppl.diagnostics.improvement import contributions_section
+from bpa_ppl.decoding.improvement import contributions, contributions_section, mean_without
 from bpa_ppl.features import LanguageModel, Length
 
 pytestmark = pytest.mark.filterwarnings("ignore:no canonical weight:bpa_ppl.BpaWarning")

@@ -13,10 +13,9 @@ from raising import raises
 
 from bpa_ppl import DataError, Draws, NBest, adapt, corpus_score
 from bpa_ppl.decoding import rerank_to
-from bpa_ppl.decoding.improvement import evaluate_improvement
+from bpa_ppl.decoding.improvement import Improvement, evaluate_improvement, improvement_section
 from bpa_ppl.decoding.report import report_page, texts_of
 from bpa_ppl.diagnostics.choices import changes_section
-from bpa_ppl.diagnostics.improvement import Improvement, improvement_section
 from bpa_ppl.diagnostics.pages.page import Verdict, page
 from bpa_ppl.experiments.comparison.comparison import changed_translations
 from bpa_ppl.options import AdaptOptions, RerankOptions

@@ -200,7 +200,7 @@ def check_row(
     best = np.mean([max(g) for _, g, _ in pool.lists])
     assert row.lists == len(gains)
     assert row.gain == pytest.approx(np.mean(gains))
-    assert row.headroom == pytest.approx((np.mean(gains) - random) / (best - random))
+    assert row.share == pytest.approx((np.mean(gains) - random) / (best - random))
     if row.name == ADAPTED:
         return
     assert row.difference == pytest.approx(np.mean(adapted) - np.mean(gains), abs=1e-12)
