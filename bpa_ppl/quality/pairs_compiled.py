@@ -13,6 +13,7 @@ from numba import njit
 from bpa_ppl.arrays import Float64, Int32, Int64
 from bpa_ppl.compiling import compiled
 from bpa_ppl.quality.pairs import TIE
+from bpa_ppl.text.hashing import FREE, find_slot
 
 UInt64 = npt.NDArray[np.uint64]
 #: N-grams that occur equally often in the same texts are one kind. The kinds in each text, their
@@ -26,16 +27,6 @@ def _hashed(value: np.uint64) -> np.uint64:
     value = (value ^ (value >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     value = (value ^ (value >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return value ^ (value >> np.uint64(31))
-
-
-@njit
-def _slot(keys: UInt64, key: np.uint64) -> np.int64:
-    """Return the slot of a key other than 0 in a hash table with open addressing."""
-    mask = len(keys) - 1
-    slot = np.int64(_hashed(key) & np.uint64(mask))
-    while keys[slot] != 0 and keys[slot] != key:
-        slot = (slot + 1) & mask
-    return slot
 
 
 @compiled
@@ -65,7 +56,7 @@ def bags_of(units: Int32, starts: Int64, longest: int) -> Bags:
     for unit in units:
         base = max(base, unit + 1)
     limit = base + longest * len(units)
-    keys, ids = np.zeros(size, np.uint64), np.empty(size, np.int32)
+    slots, keys = np.full(size, FREE, np.int32), np.empty(limit, np.int64)
     order, sign = np.zeros(limit, np.int32), np.zeros(limit, np.uint64)
     last, slot = np.full(limit, -1, np.int32), np.empty(limit, np.int32)
     grams = np.empty(longest * len(units), np.int32)
@@ -76,12 +67,12 @@ def bags_of(units: Int32, starts: Int64, longest: int) -> Bags:
         for n in range(longest):
             for i in range(starts[t], starts[t + 1] - n):
                 if n:
-                    key = np.uint64(current[i]) * np.uint64(base) + np.uint64(units[i + n] + 1)
-                    entry = _slot(keys, key)
-                    if keys[entry] == 0:
-                        keys[entry], ids[entry], order[number] = key, number, n
+                    key = (int(current[i]) << 32) | int(units[i + n])
+                    slot_of_key = find_slot(slots, keys, key)
+                    if slots[slot_of_key] == FREE:
+                        slots[slot_of_key], keys[number], order[number] = number, key, n
                         number += 1
-                    current[i] = ids[entry]
+                    current[i] = slots[slot_of_key]
                 gram = current[i]
                 if last[gram] != t:
                     last[gram], slot[gram] = t, entries
@@ -101,7 +92,7 @@ def _kinds(grams: Int32, counts: Int32, begins: Int64, order: Int32, sign: UInt6
     size = 1
     while size < 2 * len(sign):
         size *= 2
-    keys, ids = np.zeros(size, np.uint64), np.empty(size, np.int32)
+    slots, keys = np.full(size, FREE, np.int32), np.empty(len(sign), np.int64)
     kind_of = np.full(len(sign), -1, np.int32)
     order_of, size_of = np.empty(len(sign), np.int32), np.zeros(len(sign), np.int32)
     last, ends = np.full(len(sign), -1, np.int32), np.zeros(len(begins), np.int64)
@@ -110,13 +101,13 @@ def _kinds(grams: Int32, counts: Int32, begins: Int64, order: Int32, sign: UInt6
         for k in range(begins[t], begins[t + 1]):
             gram = grams[k]
             if kind_of[gram] < 0:
-                key = _hashed(sign[gram] + np.uint64(order[gram])) | np.uint64(1)
-                slot = _slot(keys, key)
-                if keys[slot] == 0:
-                    keys[slot], ids[slot], order_of[number] = key, number, order[gram]
+                key = np.int64(_hashed(sign[gram] + np.uint64(order[gram])))
+                slot = find_slot(slots, keys, key)
+                if slots[slot] == FREE:
+                    slots[slot], keys[number], order_of[number] = number, key, order[gram]
                     number += 1
-                kind_of[gram] = ids[slot]
-                size_of[ids[slot]] += 1
+                kind_of[gram] = slots[slot]
+                size_of[slots[slot]] += 1
             kind = kind_of[gram]
             if last[kind] != t:
                 last[kind] = t

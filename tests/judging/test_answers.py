@@ -130,24 +130,6 @@ def test_the_information_is_the_expected_curvature() -> None:
     )
 
 
-def test_the_moments_are_nearly_those_of_quadrature() -> None:
-    """With ten answers about one feature, Laplace's approximation is close."""
-    rng = np.random.default_rng(3)
-    prior = Gaussian.prior(np.zeros(1), np.eye(1))
-    asked = [(about(x, 0), FIRST if x > 0 else SECOND) for x in rng.normal(size=10)]
-    answers = Comparisons.of(asked, 1)
-    grid, log_nu = np.meshgrid(np.linspace(-6, 6, 61), np.linspace(-6, 4, 61), indexing="ij")
-    points = np.stack([grid, log_nu], axis=-1).reshape(-1, 2)
-    density = np.array([log_density(answers, prior, point) for point in points])
-    p = np.exp(density - density.max())
-    p /= p.sum()
-    mean = p @ points
-    deviation = np.sqrt(p @ (points - mean) ** 2)
-    weights = posterior(answers, prior)
-    assert np.all(np.abs(weights.mean - mean) < 0.25 * deviation)
-    np.testing.assert_allclose(np.sqrt(np.diag(weights.covariance)), deviation, rtol=0.15)
-
-
 def clear_answers(count: int) -> Comparisons:
     """About one feature, which three of four answers follow."""
     given = [
@@ -234,14 +216,6 @@ def test_the_scale_maximises_the_posterior() -> None:
     assert learn_scale(answers, of_scale, 1, 0.05) == pytest.approx(np.exp(best), rel=0.05)
     assert learn_scale(Comparisons.of([], 1), of_scale, 1) == pytest.approx(centre)
     assert centre == pytest.approx(OF_ANSWERS.factor * np.sqrt(0.5))
-
-
-def test_probabilities_by_hand() -> None:
-    """Davidson's formula, and slips to any of three answers."""
-    pair = about(3, 1)
-    point = np.array([[np.log(2.0), np.log(0.5)]])
-    expected = 0.7 * np.array([2.0, 0.5, 0.5]) / 3 + 0.1
-    np.testing.assert_allclose(pair.probabilities(point, slip=0.3)[:, 0], expected)
 
 
 def test_a_million_to_one_does_not_overflow() -> None:

@@ -160,16 +160,6 @@ def test_bad_requests(open_session: Open, body: Any, status: int, code: str) -> 
     assert client.get("question").json()["answers"] == 0
 
 
-def test_forms_and_other_methods(open_session: Open) -> None:
-    client = open_session()
-    body = {"number": 2, "answer": "first"}
-    assert client.post("answer", data=body).status_code == 415
-    headers = {"Content-Type": "text/plain"}  # what a page of another site may send
-    assert client.post("answer", content=json.dumps(body), headers=headers).status_code == 415
-    assert client.get("answer").status_code == 405
-    assert client.get("question").json()["answers"] == 0
-
-
 def test_a_full_disk(open_session: Open, monkeypatch: pytest.MonkeyPatch) -> None:
     client = open_session()
     question = client.get("question").json()

@@ -141,17 +141,6 @@ def test_a_second_window(browser: Browser, session: Session) -> None:
         assert [judgement.answer for judgement in session.judgements] == ["first"]
 
 
-def test_an_answer_that_cannot_be_saved(browser: Browser, session: Session, tmp_path: Path) -> None:
-    with running(session) as url:
-        page = opened(browser, url)
-        with (tmp_path / "j.jsonl").open("a") as file:
-            file.write("\n")
-        page.key("ArrowLeft")
-        wait_for(page, "#error", "not kept")
-        assert "another program" in text(page, "#error")
-        assert text(page, "#heading") == "Question 1"
-
-
 def test_a_killed_server_is_resumed(browser: Browser, tmp_path: Path) -> None:
     journal = tmp_path / "j.jsonl"
     tests = Path(__file__).parent

@@ -138,19 +138,6 @@ def test_half_of_the_pairs_are_random_and_every_twelfth_is_repeated(session: Ses
         earlier.add((judgement.id, judgement.candidates))
 
 
-def test_a_batch_is_answered_in_any_order(session: Session) -> None:
-    """As another annotation tool would."""
-    new = session.restarted(7)
-    batch = new.batch(4)
-    assert [question.asked for question in batch] == ["information", "random"] * 2
-    assert batch[0] == new.next()
-    for question in reversed(batch):
-        new.add(Judgement(question.id, question.candidates, "second"))
-    assert [judgement.id for judgement in new.judgements] == [q.id for q in reversed(batch)]
-    with raises(DataError, "mismatch"):
-        new.add(Judgement("unknown", (0, 1), "tie"))
-
-
 def test_undo_asks_the_same_again(session: Session) -> None:
     """The posterior is that before the answer."""
     new = answered(session.restarted(3), 5)
@@ -294,15 +281,6 @@ def test_a_damaged_journal_is_used_or_refused(tmp_path: Path, session: Session, 
     assert min(results["True"], results["refused"]) > 50
 
 
-@pytest.mark.parametrize("content", ["[1]\n", '{"a": 1}\n', "not JSON\n"])
-def test_other_files_are_refused(tmp_path: Path, content: str) -> None:
-    """At their first line."""
-    path = tmp_path / "answers.jsonl"
-    path.write_text(content)
-    with raises(DataError, line=1, match=str(path)):
-        read_journal(path)
-
-
 def test_lists_with_nothing_to_compare_are_refused() -> None:
     """All candidates read alike."""
     lists = NBest.from_lists([["A cat.", "a cat"], ["dog"]], [[[0.0], [1.0]], [[0.0]]], ["x"])
@@ -331,17 +309,6 @@ def test_answers_about_other_lists_are_not_merged() -> None:
         with_judgements(lists, [Journal({"sha256": "0", "lists": "other.jsonl"})])
 
 
-def test_a_correction_becomes_a_reference(session: Session) -> None:
-    """Of its list alone."""
-    new = session.restarted(5)
-    sentence = new.next().sentence
-    new.answer("first", correction="a better text")
-    references = new.judged.references
-    assert references is not None
-    assert references[sentence] == ("a better text",)
-    assert sum(map(bool, references)) == 1
-
-
 @pytest.mark.parametrize("noise", [0.0, 1.0])
 def test_it_says_stop_to_a_clear_rater_alone(noise: float) -> None:
     """Not to one whose answers have nothing to do with the features, however often it looks."""
@@ -354,15 +321,6 @@ def test_it_says_stop_to_a_clear_rater_alone(noise: float) -> None:
             codes.append(advice(run.outlook())[0])
         assert codes[0] == "continue"
         assert ("stop" in codes) is (noise == 0)
-
-
-def test_a_simulated_rater_is_learned(session: Session) -> None:
-    """Forty answers without noise find the weights; a random rater teaches nothing."""
-    test = compared_lists(seed=1)
-    curve = learning_curve(session.restarted(0), test, "score", (10, 40))
-    assert curve[1] > 0.9
-    random = learning_curve(session.restarted(0), test, "score", (40,), noise=1.0)
-    assert random[0] < 0.8
 
 
 def test_the_outlook_counts_answers(session: Session) -> None:

@@ -267,10 +267,6 @@ class TestInstallation:
         assert "json" in names
         assert {name.split(".")[0] for name in names} <= sys.stdlib_module_names
 
-    def test_several_gpus_are_refused(self) -> None:
-        with raises(UsageError, "invalid-setting", parameter="gpus"):
-            Comet(gpus=2)
-
 
 TINY_MODELS = '''
 """Write models of COMET with random weights, with references and without."""

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
 import pytest
 from raising import raises
 
-from bpa_ppl import BpaWarning, DataError, NBest, UsageError, Weights, corpus_score, reestimate
+from bpa_ppl import DataError, NBest, UsageError, Weights, corpus_score, reestimate
 from bpa_ppl.quality import TER
 from bpa_ppl.registry import TUNERS
 from bpa_ppl.tuning.mert import Mert
@@ -104,17 +102,3 @@ def test_lists_that_cannot_be_used_are_refused(toy: NBest) -> None:
     other = replace(toy, feature_names=("LM0", "TM0[0]", "Extra0"))
     with raises(DataError, "mismatch", match="Extra0"):
         reestimate(toy, CANONICAL, tuner="mert+", extra=other)
-
-
-def test_a_weight_without_a_feature_is_noted_once(toy: NBest) -> None:
-    with warnings.catch_warnings(record=True) as noted:
-        warnings.simplefilter("always")
-        result = reestimate(toy, {**CANONICAL, "Unseen0": 1.0})
-    assert [note.category for note in noted] == [BpaWarning]
-    assert "Unseen0" not in result.weights
-
-
-def test_zero_weights_are_a_start(toy: NBest) -> None:
-    nothing = dict.fromkeys(toy.feature_names, 0.0)
-    assert reestimate(toy, nothing, metric="ter").after == 0.0
-    assert np.isfinite(reestimate(toy, nothing, metric="ter").visited).all()
