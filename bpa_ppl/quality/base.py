@@ -231,11 +231,10 @@ class Averaged(Metric, frozen=True):
 class SacreMetric(Metric, frozen=True):
     """A metric that is computed by sacreBLEU, except for what a subclass overrides."""
 
-    def scorer(self, streams: list[Any] | None = None, *, sentence: bool = False) -> Any:
+    def scorer(self, *, sentence: bool = False) -> Any:
         """Return sacreBLEU's metric with these settings.
 
         Args:
-            streams: references, which sacreBLEU then preprocesses once.
             sentence: whether single sentences will be scored, not a corpus.
         """
         raise NotImplementedError(f"{type(self).__name__} names no metric of sacreBLEU")

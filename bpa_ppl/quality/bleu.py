@@ -53,8 +53,13 @@ class BLEU(SacreMetric, frozen=True):
 
     width = 2 * ORDER + 1
 
-    def scorer(self, streams: list[Any] | None = None, *, sentence: bool = False) -> Any:
-        """Return sacreBLEU's BLEU with these settings."""
+    def scorer(self, *, sentence: bool = False, references: list[Any] | None = None) -> Any:
+        """Return sacreBLEU's BLEU with these settings.
+
+        Args:
+            sentence: as for all metrics.
+            references: which sacreBLEU then preprocesses once.
+        """
         from sacrebleu import metrics
 
         return metrics.BLEU(
@@ -63,7 +68,7 @@ class BLEU(SacreMetric, frozen=True):
             tokenize=self.tokenize,
             smooth_method=self.smoothing,
             effective_order=sentence,
-            references=streams,
+            references=references,
         )
 
     def corpus(self, hypotheses: Sequence[str], references: References, **more: Any) -> Score:
@@ -87,7 +92,7 @@ class BLEU(SacreMetric, frozen=True):
         """Return sacreBLEU's sentence score of each hypothesis, one list after the other."""
         scores = []
         for hypotheses, refs in zip(lists, references, strict=True):
-            scorer = self.scorer(streams_of([refs]), sentence=True)
+            scorer = self.scorer(sentence=True, references=streams_of([refs]))
             scores += [scorer.corpus_score([text], None).score for text in hypotheses]
         return np.array(scores, dtype=np.float64)
 

@@ -50,11 +50,11 @@ class CHRF(SacreMetric, frozen=True):
         """Three counts of each order, and the length of the references."""
         return 3 * (self.char_order + self.word_order) + 1
 
-    def scorer(self, streams: list[Any] | None = None, *, sentence: bool = False) -> Any:
+    def scorer(self, *, sentence: bool = False) -> Any:
         """Return sacreBLEU's chrF with these settings; it scores a sentence as a corpus."""
         from sacrebleu import metrics
 
-        return metrics.CHRF(**self.settings(), references=streams)
+        return metrics.CHRF(**self.settings())
 
     def counts(self, lists: Lists, references: References) -> Float64:
         """Return (hypotheses, 3N + 1) counts, one list after the other."""

@@ -42,11 +42,11 @@ class TER(SacreMetric, frozen=True):
 
     width = 2
 
-    def scorer(self, streams: list[Any] | None = None, *, sentence: bool = False) -> Any:
+    def scorer(self, *, sentence: bool = False) -> Any:
         """Return sacreBLEU's TER with these settings; it scores a sentence as a corpus."""
         from sacrebleu import metrics
 
-        return metrics.TER(**self.settings(), references=streams)
+        return metrics.TER(**self.settings())
 
     def corpus(self, hypotheses: Sequence[str], references: References, **sources: Any) -> Score:
         """Return the corpus score of one hypothesis per sentence."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
 import numpy as np
 from numba import njit
@@ -70,7 +70,7 @@ class Mert(Tuner, frozen=True):
             random = rng.uniform(-1, 1, size=(self.random_directions, len(start)))
             slopes = np.concatenate([axes, random @ axes])
             heights = problem.lists.scores(weights)
-            steps = [best_step(error_surface(problem, heights, line)) for line in slopes]
+            steps = [best_step(*error_surface(problem, heights, line)) for line in slopes]
             line = int(np.argmax([gain for gain, _ in steps]))
             directions = np.concatenate([np.eye(len(start)), random])
             candidate = weights + steps[line][1] * directions[line]
@@ -101,19 +101,9 @@ class MertPlus(Mert, frozen=True):
         return super().tune(both)
 
 
-class ErrorSurface(NamedTuple):
-    """The gain along a line: constant between breakpoints.
-
-    Attributes:
-        breaks: (B,) where the choice from some list changes, ascending.
-        gains: (B + 1,) the corpus score, higher is better, in each interval.
-    """
-
-    breaks: Float64
-    gains: Float64
-
-
-def error_surface(problem: TuningProblem, heights: Float64, slopes: Float64) -> ErrorSurface:
+def error_surface(
+    problem: TuningProblem, heights: Float64, slopes: Float64
+) -> tuple[Float64, Float64]:
     """Return the gain of the reranked lists for every x of heights + x · slopes.
 
     Source: Och (2003), section 5.
@@ -122,6 +112,10 @@ def error_surface(problem: TuningProblem, heights: Float64, slopes: Float64) -> 
         problem: its lists, of which the highest lines are chosen, and its metric.
         heights: (hypotheses,) scores at x = 0.
         slopes: (hypotheses,) growth of the scores.
+
+    Returns:
+        (B,) where the choice from some list changes, ascending; and (B + 1,) the corpus score,
+        higher is better, which is constant between these.
     """
     first, breaks, before, after = envelopes(heights, slopes, problem.lists.offsets)
     order = np.argsort(breaks)
@@ -130,16 +124,15 @@ def error_surface(problem: TuningProblem, heights: Float64, slopes: Float64) -> 
     sums[0] = counts[first].sum(axis=0)
     sums[1:] = (counts[after] - counts[before])[order]
     metric = problem.metric
-    return ErrorSurface(breaks[order], metric.signed(metric.value(np.cumsum(sums, axis=0))))
+    return breaks[order], metric.signed(metric.value(np.cumsum(sums, axis=0)))
 
 
-def best_step(surface: ErrorSurface) -> tuple[float, float]:
+def best_step(breaks: Float64, gains: Float64) -> tuple[float, float]:
     """Return the highest gain, and the middle of its interval; of equal ones the first.
 
-    >>> best_step(ErrorSurface(np.array([0.0, 1.0, 3.0]), np.array([1.0, 2.0, 5.0, 3.0])))
+    >>> best_step(np.array([0.0, 1.0, 3.0]), np.array([1.0, 2.0, 5.0, 3.0]))
     (5.0, 2.0)
     """
-    breaks, gains = surface
     if not len(breaks):
         return float(gains[0]), 0.0
     edges = np.concatenate([[breaks[0] - 2 * _BEYOND], breaks, [breaks[-1] + 2 * _BEYOND]])

@@ -95,16 +95,6 @@ def test_oracles_and_tuning(lists: bpa.NBest) -> None:
     assert bpa.read_weights("new.json").names == ("logprob",)
 
 
-def test_weights_of_any_kind(lists: bpa.NBest) -> None:
-    Path("bare").write_text("0.1\n")
-    Path("w.json").write_text("[0.1]")
-    means = []
-    for weights in ("w.yaml", "bare", "w.json"):
-        succeed(*ADAPT, "-w", weights, "--no-sentences", "-q")
-        means.append(read_draws("p.nc").mean.tolist())
-    assert means[0] == means[1] == means[2]
-
-
 def test_variances_of_single_features(lists: bpa.NBest) -> None:
     chosen = ("0.5", "system=eve=2", "system=ann=3")
     succeed(*ADAPT, *SYSTEMS, *(word for value in chosen for word in ("--prior-variance", value)))

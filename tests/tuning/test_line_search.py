@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from problems import problem_of, random_lists
 
-from bpa_ppl.tuning.mert import ErrorSurface, best_step, envelopes, error_surface
+from bpa_ppl.tuning.mert import best_step, envelopes, error_surface
 
 
 def midpoints(breaks: np.ndarray) -> np.ndarray:
@@ -16,19 +16,19 @@ def midpoints(breaks: np.ndarray) -> np.ndarray:
 
 
 @pytest.mark.parametrize("whole", [False, True])
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(4))
 def test_surface_agrees_with_reranking(seed: int, whole: bool) -> None:
     lists = random_lists(seed, whole=whole)
     rng = np.random.default_rng(seed)
     start, direction = rng.normal(size=(2, 3))
     problem = problem_of(lists, start)
-    surface = error_surface(problem, lists.scores(start), lists.features @ direction)
+    breaks, gains = error_surface(problem, lists.scores(start), lists.features @ direction)
     # Distant points too: a missed breakpoint changes the surface from there on.
-    inside = np.concatenate([midpoints(surface.breaks), rng.normal(scale=3, size=200)])
-    clear = np.abs(inside[:, None] - surface.breaks).min(axis=1) > 1e-9
+    inside = np.concatenate([midpoints(breaks), rng.normal(scale=3, size=200)])
+    clear = np.abs(inside[:, None] - breaks).min(axis=1) > 1e-9
     for x in inside[clear]:
         expected = problem.gain(start + x * direction)
-        assert surface.gains[np.searchsorted(surface.breaks, x)] == pytest.approx(expected)
+        assert gains[np.searchsorted(breaks, x)] == pytest.approx(expected)
     assert clear.sum() > 200
 
 
@@ -54,5 +54,5 @@ def test_envelopes_of_special_lines() -> None:
     ],
 )
 def test_best_step(breaks: list[float], gains: list[float], expected: tuple) -> None:
-    step = best_step(ErrorSurface(np.array(breaks), np.array(gains)))
+    step = best_step(np.array(breaks), np.array(gains))
     assert step == pytest.approx(expected, abs=1e-5)
