@@ -6,6 +6,8 @@ that cannot have the best one.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 from numba import njit
@@ -101,7 +103,7 @@ def _kinds(grams: Int32, counts: Int32, begins: Int64, order: Int32, sign: UInt6
         for k in range(begins[t], begins[t + 1]):
             gram = grams[k]
             if kind_of[gram] < 0:
-                key = np.int64(_hashed(sign[gram] + np.uint64(order[gram])))
+                key: Any = np.int64(_hashed(sign[gram] + np.uint64(order[gram])))
                 slot = find_slot(slots, keys, key)
                 if slots[slot] == FREE:
                     slots[slot], keys[number], order_of[number] = number, key, order[gram]
