@@ -267,7 +267,7 @@ def _recipes(folder: Path) -> list[dict[str, Any]]:
         {"phrases": {"table": str(folder / "table")}},
         {"length": {}},
         {"consensus": {}},
-        {"consensus": {"order": 4}},
+        {"consensus": {"metric": "chrf"}},
     ]
     records = []
     for entry in given:
