@@ -16,7 +16,7 @@ from bpa_ppl.errors import BpaError, UsageError
 from bpa_ppl.formats.streams import AnyPath, InputFile, atomic_writer, decoded
 from bpa_ppl.labels import repeated
 from bpa_ppl.nbest import NBest
-from bpa_ppl.registry import NBEST_FORMATS, WEIGHT_FORMATS
+from bpa_ppl.registry import NBEST_FORMATS
 from bpa_ppl.rows import Columns, ReadOptions
 from bpa_ppl.rows.names import CANDIDATES, ID, REFERENCE, SOURCE, TEXT
 from bpa_ppl.rows.readers import RecordReader
@@ -229,19 +229,3 @@ class WeightFormat(Component, frozen=True):
     def write(self, weights: Mapping[str, float], file: TextIO) -> None:
         """Write names and values, in full precision."""
         raise NotImplementedError
-
-    def renewed(self, template: str, weights: Mapping[str, float], origin: str) -> str:
-        """Return the content of a file with new weights, and all else unchanged.
-
-        Args:
-            template: the content.
-            weights: the new values; features without one keep theirs.
-            origin: the name of the file, for messages.
-
-        Raises:
-            DataError: if the file has no weight of that name.
-            UsageError: if the format takes no template.
-        """
-        name = WEIGHT_FORMATS.name_of(self)
-        problem = f"a template is a moses.ini, so the format cannot be {name}"
-        raise UsageError(problem, parameter="template", code="not-supported")

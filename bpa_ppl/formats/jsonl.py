@@ -21,7 +21,7 @@ from bpa_ppl.errors import DataError, quoted
 from bpa_ppl.formats.base import TableFormat, json_keys
 from bpa_ppl.formats.numbers import printed
 from bpa_ppl.formats.streams import InputFile, decoded, line_count
-from bpa_ppl.formats.uniform_lines import UniformLines, key_count
+from bpa_ppl.formats.uniform_lines import key_count, uniform_columns
 from bpa_ppl.labels import repeated
 from bpa_ppl.nbest import NBest
 from bpa_ppl.rows import Columns, ReadOptions
@@ -163,28 +163,21 @@ def json_columns(blocks: Iterable[bytes], options: ReadOptions) -> Iterator[Colu
     {'id': [7]}
     """
     reader, first = RecordReader(options), 1
-    uniform: UniformLines | None = None
+    uniform = None
     for block in pieces_of(blocks):
         lines = range(first, first + line_count(block))
         if first == 1 and not options.names.names:
-            uniform = _uniform_lines(block)
+            with suppress(ValueError, RecursionError, TypeError):
+                uniform = uniform_columns(_DECODER.decode(block[: block.index(b"\n")]))
         first = lines.stop
-        columns = None if uniform is None else uniform.columns(block, lines)
+        columns = None if uniform is None else uniform(block, lines)
         if columns is None:
-            if uniform is not None:
-                reader.nested, uniform = uniform.nested, None
+            uniform = None
             records, numbers = _values(block, lines, options.origin)
             columns = reader.columns(records, numbers) if records else None
         if columns is not None:
+            reader.nested = columns.nested
             yield columns
-
-
-def _uniform_lines(block: bytes) -> UniformLines | None:
-    """Return a decoder of lines like the first one, if there can be one."""
-    try:
-        return UniformLines(_DECODER.decode(block[: block.index(b"\n")]))
-    except (ValueError, RecursionError, TypeError):
-        return None
 
 
 def json_values(

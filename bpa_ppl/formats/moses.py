@@ -35,7 +35,7 @@ from bpa_ppl.formats.moses_lines import (
     fits,
 )
 from bpa_ppl.formats.numbers import printed
-from bpa_ppl.formats.streams import InputFile, line_count
+from bpa_ppl.formats.streams import InputFile
 from bpa_ppl.labels import printed_labels, repeated
 from bpa_ppl.nbest import NBest
 from bpa_ppl.notes import warn_user
@@ -171,8 +171,9 @@ def read_blocks(
     lines, first = None, 1
     for block in blocks:
         lines = lines or parser(block)
-        yield from lines.columns(block, first)
-        first += line_count(block)
+        for columns in lines.columns(block, first):
+            yield columns
+            first += len(columns.lines)
 
 
 def write_lines(

@@ -6,7 +6,7 @@ fields are numbers or texts, without missing ones; other lines are read record b
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain
 from operator import attrgetter
 from typing import Any
@@ -22,75 +22,68 @@ _KINDS: Mapping[type, Any] = {str: str, int: float, float: float}  # of fields o
 _SENTENCE_KINDS: Mapping[type, Any] = {str: str, int: int, list: list[str]}
 
 
-class UniformLines:
-    r"""Decodes lines that have the fields of a record, with values of the same types.
+def uniform_columns(record: Any) -> Callable[[bytes, Sequence[int]], Columns | None]:
+    r"""Return a function that decodes lines with the fields of a record, and values of its types.
+
+    It returns the columns of whole lines with some numbers; None if a line is blank, or has another
+    field or type.
 
     Args:
         record: an object of JSON.
 
-    Attributes:
-        nested: whether a record is a sentence with its candidates.
-
     Raises:
         TypeError: if it has fields of other types.
 
-    >>> lines = UniformLines({"id": 3, "candidates": [{"text": "a cat", "lm": -1.5}]})
+    >>> columns_of = uniform_columns({"id": 3, "candidates": [{"text": "a cat", "lm": -1.5}]})
     >>> block = b'{"candidates": [{"lm": -2, "text": "b"}], "id": 4}\n'
-    >>> columns = lines.columns(block, range(1, 2))
+    >>> columns = columns_of(block, range(1, 2))
     >>> columns.hypotheses, columns.sentences
     ({'text': ['b'], 'lm': array([-2.])}, {'id': [4]})
     """
+    if not isinstance(record, dict) or (CANDIDATES in record) == (TEXT in record):
+        raise TypeError("not a record with candidates or a text")
+    nested = CANDIDATES in record
+    of_hypothesis: dict[str, Any] = {}
+    if nested:
+        candidates = record[CANDIDATES]
+        if not isinstance(candidates, list) or not candidates:
+            raise TypeError("not a list of candidates")
+        of_hypothesis = _types(candidates[0], _KINDS)
+        if TEXT not in of_hypothesis or any(map(is_of_sentence, of_hypothesis)):
+            raise TypeError("not a candidate with a text and numbers")
+        candidate: Any = _struct("Candidate", of_hypothesis)
+        others = {name: value for name, value in record.items() if name != CANDIDATES}
+        fields = {CANDIDATES: list[candidate]} | _types(others, _SENTENCE_KINDS)
+    else:
+        of_sentence = {n: value for n, value in record.items() if is_of_sentence(n)}
+        others = {n: value for n, value in record.items() if n not in of_sentence}
+        kinds = _types(of_sentence, _SENTENCE_KINDS) | _types(others, _KINDS)
+        fields = {name: kinds[name] for name in record}
+    decoder = msgspec.json.Decoder(_struct("Record", fields))
 
-    def __init__(self, record: Any):
-        if not isinstance(record, dict) or (CANDIDATES in record) == (TEXT in record):
-            raise TypeError("not a record with candidates or a text")
-        self.nested = CANDIDATES in record
-        self._hypothesis: dict[str, Any] = {}
-        if self.nested:
-            candidates = record[CANDIDATES]
-            if not isinstance(candidates, list) or not candidates:
-                raise TypeError("not a list of candidates")
-            self._hypothesis = _types(candidates[0], _KINDS)
-            if TEXT not in self._hypothesis or any(map(is_of_sentence, self._hypothesis)):
-                raise TypeError("not a candidate with a text and numbers")
-            candidate: Any = _struct("Candidate", self._hypothesis)
-            self._record = {CANDIDATES: list[candidate]}
-            others = {name: value for name, value in record.items() if name != CANDIDATES}
-            self._record |= _types(others, _SENTENCE_KINDS)
-        else:
-            of_sentence = {n: value for n, value in record.items() if is_of_sentence(n)}
-            others = {n: value for n, value in record.items() if n not in of_sentence}
-            kinds = _types(of_sentence, _SENTENCE_KINDS) | _types(others, _KINDS)
-            self._record = {name: kinds[name] for name in record}
-        self._decoder = msgspec.json.Decoder(_struct("Record", self._record))
-
-    def columns(self, block: bytes, lines: Sequence[int]) -> Columns | None:
-        """Return the columns of lines; None if one is blank, or has another field or type.
-
-        Args:
-            block: whole lines.
-            lines: the number of each.
-        """
+    def columns(block: bytes, lines: Sequence[int]) -> Columns | None:
         try:
-            records = self._decoder.decode_lines(block)
+            records = decoder.decode_lines(block)
         except (ValueError, RecursionError):
             return None
         if len(records) != len(lines):
             return None
-        sentences = _columns(records, self._record)
-        keys = len(records) * len(self._record)
+        sentences = _columns(records, fields)
+        keys = len(records) * len(fields)
         parents = np.arange(len(records))
-        if self.nested:
+        if nested:
             lists: list[list[Any]] = sentences.pop(CANDIDATES)
             parents = np.repeat(parents, list(map(len, lists)))
-            keys += len(parents) * len(self._hypothesis)
-            of_candidates = self._hypothesis if len(parents) else {TEXT: str}
+            keys += len(parents) * len(of_hypothesis)
+            of_candidates = of_hypothesis if len(parents) else {TEXT: str}
             hypotheses = _columns(list(chain.from_iterable(lists)), of_candidates)
         else:
             hypotheses = {n: sentences.pop(n) for n in list(sentences) if not is_of_sentence(n)}
         if keys != key_count(block):  # msgspec keeps the last of equal keys
             return None
-        return Columns(hypotheses, sentences, parents, np.array(lines, np.int64), self.nested)
+        return Columns(hypotheses, sentences, parents, np.array(lines, np.int64), nested)
+
+    return columns
 
 
 def key_count(data: bytes) -> int:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from bpa_ppl.errors import DataError, UsageError, one_of
 from bpa_ppl.formats.base import AUTO, WeightFormat
+from bpa_ppl.formats.line_weights import MosesIni
 from bpa_ppl.formats.streams import (
     AnyInput,
     AnyPath,
@@ -85,6 +86,10 @@ def write_weights(
     chosen = _resolved(format) or _for_file(path, template)
     text = ""
     if template is not None:
+        if not isinstance(chosen, MosesIni):
+            name = WEIGHT_FORMATS.name_of(chosen)
+            problem = f"a template is a moses.ini, so the format cannot be {name}"
+            raise UsageError(problem, parameter="template", code="not-supported")
         text = chosen.renewed(read_text(template), weights, origin_name(template))
     with atomic_writer(path) as file:
         if template is None:

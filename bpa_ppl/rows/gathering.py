@@ -217,8 +217,6 @@ class Gatherer:
         for what, pairing in self._pairings.items():
             given[what], numbers = pairing.entries(*lists, by_text=by_text, whole=whole)
             ids = ids if numbers is lists[0] else np.array(numbers, np.int64)
-        if REFERENCE in given:
-            self._references.replace(references or (), given[REFERENCE])
         references, sources = given.get(REFERENCE, references), given.get(SOURCE, sources)
         if references is not None:
             references = tuple(refs or () for refs in references)
@@ -350,17 +348,10 @@ class _ReferenceNotes:
         self._lists = self._strange = 0
         self._blank: list[int] = []  # ids of sentences
         self._without: list[int] = []
-        self._replaced: tuple[int, int] | None = None
         #: How well candidates fit the references before theirs, their own, and those after.
         self._fits: list[list[float]] = []
         #: Unicode forms of the candidates, and of the references.
         self._forms: list[set[_Form]] = [{"NFC", "NFD"}, {"NFC", "NFD"}]
-
-    def replace(self, printed: Sequence[Any], given: Sequence[Any]) -> None:
-        """Compare the numbers of references in the file and of those used instead."""
-        for old, new in zip(printed, given, strict=False):
-            if old and len(old) != len(new) and self._replaced is None:
-                self._replaced = len(old), len(new)
 
     def add(
         self, references: Sequence[tuple[str, ...]], ids: Int64, rows: Rows, offsets: Int64
@@ -398,10 +389,6 @@ class _ReferenceNotes:
         if self._blank and len(self._blank) == self._lists:
             problem = "every reference is blank: give those of this text"
             raise DataError(problem, self.origin, parameter="references", code="missing-references")
-        if self._replaced is not None:
-            old, new = self._replaced
-            given = f"the references of {self.origin}, {new} per sentence"
-            yield f"{given}, are used instead of those in the file, {old} per sentence"
         if self._without and self._lists:
             absent = f"no reference for {counted(len(self._without), 'sentence')}"
             yield f"{absent}, the first of id {self._without[0]}: `adapt` leaves such lists out"

@@ -295,10 +295,6 @@ class TestWhatLooksWrongWithReferences:
     def test_those_given_stand_in_for_those_of_the_file(self, write: Write) -> None:
         path = write('{"id": 0, "references": ["a", "b"], "candidates": [{"text": "t", "lm": 1}]}')
         assert read_nbest(path).references == (("a", "b"),)
-        with pytest.warns(
-            BpaWarning, match="1 per sentence, are used instead of .* 2 per sentence"
-        ):
-            assert read_nbest(path, references=[("c",)]).references == (("c",),)
         with warnings.catch_warnings(action="error"):
             assert read_nbest(path, references=[("c", "d")]).references == (("c", "d"),)
 

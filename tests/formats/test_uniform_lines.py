@@ -15,7 +15,7 @@ from table_content import table_content
 from bpa_ppl import read_nbest
 from bpa_ppl.errors import DataError
 from bpa_ppl.formats.jsonl import Jsonl
-from bpa_ppl.formats.uniform_lines import UniformLines
+from bpa_ppl.formats.uniform_lines import uniform_columns
 
 VALUES = st.sampled_from(
     [-1.5, 2, 0, 1e39, 10**30, "a", "7", "", None, True, [], ["r"], {"x": 1}, [1], float("nan")]
@@ -72,15 +72,15 @@ def test_lines_of_the_same_fields_are_decoded_at_once(long: bool) -> None:
     """In any order; other lines are not, and neither are other types."""
     one = {"text": "a", "lm": -1, "by": "x"}
     whole = {"id": 3, "source": "s", "references": ["r", "q"]}
-    uniform = UniformLines({**whole, **(one if long else {"candidates": [one]})})
+    uniform = uniform_columns({**whole, **(one if long else {"candidates": [one]})})
     other = {"by": "x", "lm": 2.5, "text": "a"}
     line = json.dumps({**other, **whole} if long else {"candidates": [other], **whole})
-    fields = uniform.columns(f"{line}\n".encode() * 2, [5, 6])
+    fields = uniform(f"{line}\n".encode() * 2, [5, 6])
     assert fields is not None
     assert fields.hypotheses["text"] == ["a", "a"]
     assert fields.sentences["references"] == [["r", "q"]] * 2
     assert np.array_equal(fields.hypotheses["lm"], [2.5, 2.5])
     assert (fields.lines.tolist(), fields.parents.tolist()) == ([5, 6], [0, 1])
     for old, new in (("2.5", "null"), ("2.5", '"2"'), ('"x"', "1"), ('"by"', '"bz"'), ("[", "[1")):
-        assert uniform.columns(f"{line.replace(old, new, 1)}\n".encode(), [5]) is None
-    assert uniform.columns(f"{line}\n\n".encode(), [5, 6]) is None
+        assert uniform(f"{line.replace(old, new, 1)}\n".encode(), [5]) is None
+    assert uniform(f"{line}\n\n".encode(), [5, 6]) is None
