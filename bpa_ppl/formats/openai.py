@@ -21,15 +21,14 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from operator import attrgetter
 from typing import Any, ClassVar
 
 import msgspec
 
 from bpa_ppl.errors import DataError, quoted
 from bpa_ppl.formats.base import NBestFormat, json_keys
-from bpa_ppl.formats.jsonl import pieces_of, strict_values
-from bpa_ppl.formats.streams import InputFile, line_count, origin_name, read_blocks
+from bpa_ppl.formats.jsonl import strict_values
+from bpa_ppl.formats.streams import InputFile, origin_name, read_blocks
 from bpa_ppl.notes import warn_user
 from bpa_ppl.rows import Columns, ReadOptions
 from bpa_ppl.rows.base import TOO_LARGE
@@ -97,6 +96,9 @@ class _Line(msgspec.Struct, gc=False):
     error: Any = None
     object: str | None = None
     status_code: int | None = None
+
+
+_DECODER = msgspec.json.Decoder(_Line)
 
 
 class Openai(NBestFormat, frozen=True):
@@ -183,7 +185,7 @@ class _Reader:
         for name, source in (self._read_requests() if format.requests else {}).items():
             self._numbers[name] = self._samples.add_prompt(0, name, source)
         self._named: bool | None = None  # whether lines have a custom_id
-        self._nameless: list[tuple[int, str]] = []  # errors before it is known: line, message
+        self._nameless: list[tuple[int, str]] = []  # errors without a custom_id: line, message
         self._batch = False
 
     def columns(self, blocks: Iterable[bytes]) -> Columns:
@@ -192,8 +194,11 @@ class _Reader:
             self._read(line, number)
         if self._named is None and not self._nameless:
             raise self._options.error("empty: there are no responses in it", code="no-data")
-        self._enter_nameless()
         samples = self._samples
+        for number, error in self._nameless:
+            if not (self._named or self._format.requests):
+                self._numbers[number] = samples.add_prompt(number)
+            samples.leave_out(_ERRORS, None, number, error)
         if absent := [samples.label(place) for place, at in enumerate(samples.lines) if not at]:
             problem = f"requests without a response: {named(absent)}"
             warn_user(f"{self._options.origin}: {problem}: no list of them")
@@ -208,7 +213,7 @@ class _Reader:
         error = self._error(line, answer)
         if error is None and not _has_choices(answer):
             raise self._misfit(answer, number, is_request)
-        if error is not None and line.custom_id is None and self._named is not False:
+        if error is not None and line.custom_id is None:
             self._nameless.append((number, error))
             return
         place = self._place(line, number)
@@ -217,7 +222,8 @@ class _Reader:
         elif not answer.choices:
             self._samples.leave_out("responses without choices", place, number)
         else:
-            self._add(_ordered(answer.choices), answer.model, place, number)
+            choices = sorted(answer.choices, key=lambda choice: choice.index or 0)
+            self._add(choices, answer.model, place, number)
 
     def _misfit(self, answer: Any, number: int, is_request: bool) -> DataError:
         problem = "no field choices, so this is not a response of a chat or completion API"
@@ -235,7 +241,6 @@ class _Reader:
         has_name = line.custom_id is not None
         if self._named is None:
             self._named = has_name
-            self._enter_nameless()
         if has_name is not self._named:
             problem = "a custom_id, but the lines before have none"
             if not has_name:
@@ -256,14 +261,6 @@ class _Reader:
             place = self._numbers[key] = self._samples.add_prompt(number, name, source)
         self._samples.lines[place] = self._samples.lines[place] or number
         return place
-
-    def _enter_nameless(self) -> None:
-        """Enter errors without a custom_id: as prompts, unless prompts are known by names."""
-        for number, error in self._nameless:
-            if not (self._named or self._format.requests):
-                self._numbers[number] = self._samples.add_prompt(number)
-            self._samples.leave_out(_ERRORS, None, number, error)
-        self._nameless = []
 
     def _name(self, custom_id: str | int | None, options: ReadOptions, number: int) -> str:
         """Return the name of the prompt of a request."""
@@ -295,9 +292,7 @@ class _Reader:
             message, text, reason, refusal = choice.message, choice.text, choice.finish_reason, None
             if message is not None:
                 refusal = message.refusal
-                if text is None:
-                    content = message.content
-                    text = message.text if isinstance(content, list) else content
+                text = message.text if text is None else text
             part = None if text is None else part_of(text)
             statistics = None
             if choice.logprobs is not None:
@@ -386,7 +381,9 @@ class _Reader:
                     "which need not be that of the requests: name the file of requests by the "
                     "setting requests"
                 )
-        return list(range(first, first + len(names)))
+        # Prompts without names are counted as they appear.
+        order = sorted(range(len(names)), key=self._samples.lines.__getitem__)
+        return [first + place for _, place in sorted(zip(order, range(len(names)), strict=True))]
 
 
 def _has_choices(answer: _Line | str | None) -> bool:
@@ -420,20 +417,12 @@ def _decoded(blocks: Iterable[bytes], origin: str) -> Iterator[tuple[_Line, int]
     Raises:
         DataError: with file and line, if one is not JSON, or a field is of another type.
     """
-    decoder = msgspec.json.Decoder(_Line)
-    first = 1
-    for block in pieces_of(blocks):
-        count = line_count(block)
-        values: list[_Line] = []
-        with suppress(ValueError, RecursionError):
-            values = decoder.decode_lines(block)
-        if len(values) == count:
-            yield from zip(values, range(first, first + count), strict=True)
-        else:
-            for number, line in enumerate(block[:-1].split(b"\n"), first):
-                if line.strip():
-                    yield _one(line, origin, number), number
-        first += count
+    number = 0
+    for block in blocks:
+        for line in block[:-1].split(b"\n"):
+            number += 1
+            if line.strip():
+                yield _one(line, origin, number), number
 
 
 def _one(line: bytes, origin: str, number: int) -> _Line:
@@ -443,7 +432,7 @@ def _one(line: bytes, origin: str, number: int) -> _Line:
         DataError: with file and line, if it is not JSON, or a field is of another type.
     """
     with suppress(ValueError, RecursionError):
-        return msgspec.json.decode(line, type=_Line)
+        return _DECODER.decode(line)
     values, _ = strict_values(line + b"\n", origin, number)
     try:
         return msgspec.convert(values[0], _Line)
@@ -452,10 +441,3 @@ def _one(line: bytes, origin: str, number: int) -> _Line:
         where = f"{place.strip('.`')}: " if place else ""
         advice = "write it as chat and completion APIs do"
         raise DataError(f"{where}{problem}: {advice}", origin, number, code="bad-line") from error
-
-
-def _ordered(choices: list[_Choice]) -> list[_Choice]:
-    """Return choices in the order of their index, if they have one."""
-    if None not in [choice.index for choice in choices]:
-        choices.sort(key=attrgetter("index"))
-    return choices

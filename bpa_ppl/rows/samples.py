@@ -123,7 +123,7 @@ class Samples:
         """
         label = f"line {line}" if prompt is None else self.label(prompt)
         self._left_out.setdefault(reason, []).append(label)
-        self._first = self._first or line
+        self._first = min(line, self._first or line)
         if detail:
             self._details.setdefault(reason, f"; the first one says {quoted(detail)}")
 
