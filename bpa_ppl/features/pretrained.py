@@ -12,30 +12,18 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
-from typing import Any, NamedTuple
+from typing import Any
 
 from bpa_ppl.features.base import FeatureSource
 from bpa_ppl.features.consensus import Consensus
 from bpa_ppl.features.length import Length
 
 
-class Pretrained(NamedTuple):
-    """Initial weights of features that are computed from texts.
-
-    Attributes:
-        mean: of the prior of each weight, by feature.
-        variance: of the prior of each weight, by feature.
-    """
-
-    mean: dict[str, float]
-    variance: dict[str, float]
-
-
 def pretrained_weights(
     sources: Iterable[FeatureSource],
     columns: Iterable[Sequence[str]],
     spread: Mapping[str, float],
-) -> Pretrained:
+) -> tuple[dict[str, float], dict[str, float]]:
     """Return the learned weights of the features that some sources have added.
 
     The more other features there are, the less these weights count: with K of all features known,
@@ -48,13 +36,16 @@ def pretrained_weights(
         spread: the standard deviation within the lists of every free feature, by name; without
             lists it is 0, and a typical one is used.
 
+    Returns:
+        the mean, and the variance, of the prior of each weight, by feature.
+
     >>> source = Consensus()
     >>> names = ["consensus.chrf5", "consensus.length"]
-    >>> start = pretrained_weights([source], [names], dict.fromkeys(names, 2.0))
-    >>> start.mean["consensus.chrf5"] > 0, start.variance["consensus.length"] > 0
+    >>> mean, variance = pretrained_weights([source], [names], dict.fromkeys(names, 2.0))
+    >>> mean["consensus.chrf5"] > 0, variance["consensus.length"] > 0
     (True, True)
     >>> pretrained_weights([Consensus(metric="chrf")], [["consensus.chrf"]], {"consensus.chrf": 1})
-    Pretrained(mean={}, variance={})
+    ({}, {})
     """
     learned = {}
     for source, names in zip(sources, columns, strict=True):
@@ -69,7 +60,7 @@ def pretrained_weights(
         unit = spread[name] or feature["spread"]
         mean[name] = share * feature["mean"] / unit
         variance[name] = _content()["variance"] / unit**2
-    return Pretrained(mean, variance)
+    return mean, variance
 
 
 @cache

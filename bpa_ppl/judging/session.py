@@ -8,7 +8,7 @@ from copy import copy
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from scipy.special import softmax
@@ -153,10 +153,11 @@ class Session:
         self._file = None if journal is None else JournalFile(journal, header, same)
         self._likelihood = Preference(slip=slip)
         self._options = options
-        self._start = _start(lists, prior, self._likelihood, options)
-        self.prior = self._start.prior(OF_ANSWERS.median(self._start.scaled))
+        start = _start(lists, prior, self._likelihood, options)
+        self._weights_start, self._prior_of, self._scaled, self._draws = start
+        self.prior = self._prior_of(OF_ANSWERS.median(self._scaled))
         self.features = tuple(self.prior.names or ())
-        self._candidates = _candidates(lists, self._start.draws)
+        self._candidates = _candidates(lists, self._draws)
         self._pool = _comparable(self._candidates)
         if not len(self._pool):
             problem = "no list has two different candidates: there is nothing to compare"
@@ -286,7 +287,7 @@ class Session:
         Raises:
             DataError: if they do not have the features.
         """
-        table = self._candidates if lists is None else _candidates(lists, self._start.draws)
+        table = self._candidates if lists is None else _candidates(lists, self._draws)
         return table.choices(self.weights)
 
     def outlook(self) -> Outlook:
@@ -309,7 +310,7 @@ class Session:
         """
         return adapt(
             self.judged,
-            self._start.weights,
+            self._weights_start,
             likelihood=self._likelihood,
             prior=self.prior,
             seed=self.seed,
@@ -327,7 +328,7 @@ class Session:
         """Compute the posterior from the prior and all answers."""
         self._answers: list[tuple[Alternatives, int]] = []
         self.weights, self._learned = self._before, 0
-        self.prior = self._start.prior(OF_ANSWERS.median(self._start.scaled))
+        self.prior = self._prior_of(OF_ANSWERS.median(self._scaled))
         for judgement in self._judgements.values():
             self._observe(judgement)
         self._update()
@@ -345,17 +346,17 @@ class Session:
         grown by an eighth to a quarter. This depends on the number alone, so that a session that is
         resumed from a journal has the same scale.
         """
-        count, scaled = len(self._answers), self._start.scaled
+        count = len(self._answers)
         answers = Comparisons.of(self._answers, len(self.features))
         rounded = count - count % (1 << max(0, count.bit_length() - 3))
-        if scaled and rounded != self._learned:
+        if self._scaled and rounded != self._learned:
             scale = learn_scale(
                 Comparisons.of(self._answers[:rounded], len(self.features)),
-                lambda scale: _gaussian(self._start.prior(scale)),
-                scaled,
+                lambda scale: _gaussian(self._prior_of(scale)),
+                self._scaled,
                 self.slip,
             )
-            self.prior, self._learned = self._start.prior(scale), rounded
+            self.prior, self._learned = self._prior_of(scale), rounded
         start = self.weights.mean
         self.weights = posterior(answers, _gaussian(self.prior), self.slip, start)
 
@@ -413,24 +414,15 @@ class Session:
         )
 
 
-class _Start(NamedTuple):
-    """Where the weights of a session start.
+def _start(
+    lists: NBest, prior: Any, likelihood: Preference, options: Mapping[str, Any]
+) -> tuple[str | None, Callable[[float], Prior], int, Draws]:
+    """Return where the weights of a session start: the prior is the one that `adapt` builds.
 
-    Attributes:
-        weights: the initial weights for `adapt`.
-        prior: returns the prior of the free weights with a scale τ of those that it scales.
-        scaled: how many these are.
-        draws: record how the features of the lists are made.
-    """
-
-    weights: str | None
-    prior: Callable[[float], Prior]
-    scaled: int
-    draws: Draws
-
-
-def _start(lists: NBest, prior: Any, likelihood: Preference, options: Mapping[str, Any]) -> _Start:
-    """Return where the weights start: the prior is the one that `adapt` builds.
+    Returns:
+        the initial weights for `adapt`; a function that returns the prior of the free weights with
+        a scale τ of those that it scales; how many these are; and draws that record how the
+        features of the lists are made.
 
     Raises:
         UsageError: if the prior is of another type.
@@ -451,8 +443,8 @@ def _start(lists: NBest, prior: Any, likelihood: Preference, options: Mapping[st
     draws = problem.draws(Sampled({WEIGHTS: mean[None, None]}, kind="point"), {})
     prior_of = problem.prior_of
     if isinstance(prior, Mapping):
-        return _Start(start, lambda scale: _centred(prior_of(scale), prior), problem.scaled, draws)
-    return _Start(start, prior_of, problem.scaled, draws)
+        return start, lambda scale: _centred(prior_of(scale), prior), problem.scaled, draws
+    return start, prior_of, problem.scaled, draws
 
 
 def _gaussian(prior: Prior) -> Gaussian:

@@ -352,8 +352,6 @@ def check_parallel(
     if len(hypotheses) != len(references):
         message = f"{len(hypotheses)} hypotheses and references for {len(references)} sentences"
         raise DataError(message, source, parameter="references", code="wrong-length")
-    if not len(references):
-        raise DataError("there are no sentences to score", source, code="no-data")
     for sentence, refs in enumerate(references):
         if isinstance(refs, str):
             message = f"references of sentence {sentence} are one string: give a tuple of strings"

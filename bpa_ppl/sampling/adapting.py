@@ -274,12 +274,12 @@ def problem_of(nbest: NBest, weights: AnyWeights, options: AdaptOptions) -> Prob
     matched = match(weights, nbest, fixed=options.fixed, defaults=defaults)
     learned: tuple[str, ...] = ()
     if started and options.pretrained:
-        start = pretrained_weights(prepared.sources, columns, matched.free_spread)
-        learned = tuple(name for name in start.mean if name not in (options.defaults or {}))
+        mean, variance = pretrained_weights(prepared.sources, columns, matched.free_spread)
+        learned = tuple(name for name in mean if name not in (options.defaults or {}))
         if learned:
-            defaults |= {name: start.mean[name] for name in learned}
+            defaults |= {name: mean[name] for name in learned}
             matched = match(weights, nbest, fixed=options.fixed, defaults=defaults)
-            family = isotropic.with_variances(family, {n: start.variance[n] for n in learned})
+            family = isotropic.with_variances(family, {n: variance[n] for n in learned})
             log_info(
                 f"the weights of {', '.join(learned)} start at values learned from public judged "
                 "lists; to start at 0: pretrained=False, --no-pretrained"

@@ -86,13 +86,6 @@ def test_features_are_recorded_computed_again_and_reported(texts: Path) -> None:
     refused(*moved, mention="moved.txt: has changed")
 
 
-def test_a_posterior_that_includes_its_text_needs_no_file(texts: Path) -> None:
-    succeed(*ADAPT, "--add", "lm=domain.txt,carry=true", "--add", "lm=self,name=own")
-    Path("domain.txt").unlink()
-    succeed(*RERANK, "-q")
-    assert read_draws("p.nc").features[-4:] == ("lm", "lm.oov", "own", "own.oov")
-
-
 def test_lists_with_more_features(texts: Path) -> None:
     add = ("--add", "lm=domain.txt", "--add", "length:ratio=true")
     done = succeed("features", "nbest", "-s", "src", *add, "-o", "more.jsonl")

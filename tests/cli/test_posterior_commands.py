@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import re
 from pathlib import Path
@@ -99,14 +98,6 @@ def test_plain_text_with_scores(folder: Path) -> None:
         refused(*rerank, "plain", *wrong, mention=mention)
 
 
-def test_bad_hypotheses_can_be_dropped(folder: Path) -> None:
-    text = Path("nbest").read_text("utf-8").replace("WordPenalty0= -", "WordPenalty0= nan-", 1)
-    Path("nbest").write_text(text, "utf-8")
-    done = succeed(*RERANK, "--bad", "drop")
-    assert done.out.count("\n") == SENTENCES
-    assert "note: nbest: 1 hypothesis dropped" in done.err
-
-
 @pytest.mark.filterwarnings("ignore:.*the others are not used:bpa_ppl.errors.BpaWarning")
 def test_sentences_without_lists(folder: Path) -> None:
     """Twelve sources, and lists of all but the fourth and the last."""
@@ -170,14 +161,6 @@ def test_report_on_new_lists(folder: Path) -> None:
     assert "choices changed compared with the canonical weights" in html
 
 
-def test_report_shows_the_texts_of_the_adaptation_sentences(folder: Path) -> None:
-    succeed("report", "poor.nc", "--adaptation-lists", "nbest", "-q", "--top", 1, "-o", "r.html")
-    shown = re.findall(r'scope="row">(\d+): ([^<…]+)', Path("r.html").read_text("utf-8"))
-    lists = bpa.read_nbest("nbest")
-    assert len(shown) == 8
-    assert all(any(t.startswith(text) for t in lists.texts(int(s))) for s, text in shown)
-
-
 @pytest.mark.parametrize(
     ("arguments", "mention"),
     [
@@ -223,30 +206,3 @@ def test_all_commands_refuse_a_damaged_posterior_alike(folder: Path) -> None:
         assert only.err.count("\n") == 1
     assert sorted(Path().iterdir()) == files
     assert {done.code for done in outcomes("good.nc").values()} == {0}
-
-
-def test_a_truncated_file_of_lists_writes_nothing(folder: Path) -> None:
-    packed = gzip.compress(Path("nbest").read_bytes())
-    Path("lists.gz").write_bytes(packed[: len(packed) // 2])
-    refused("rerank", "lists.gz", "-p", "good.nc", "-o", "out", mention="lists.gz: ")
-    with open("nbest", "a", encoding="utf-8") as file:
-        file.write("99 ||| cut off")
-    refused(*RERANK, "-o", "out", "--details", "details", mention="nbest:121: ")
-
-
-def test_lists_without_candidates(folder: Path) -> None:
-    sources = [f"source {number}" for number in range(12)]
-    lists = bpa.read_nbest("nbest").with_sources(sources)
-    bpa.write_nbest(lists, "lists.jsonl")
-    succeed("rerank", "lists.jsonl", "-p", "good.nc", "-o", "whole.txt")
-    records = [json.loads(line) for line in Path("lists.jsonl").read_text("utf-8").splitlines()]
-    for number in (3, 11):
-        records[number]["candidates"] = []
-    Path("lists.jsonl").write_text("".join(f"{json.dumps(r)}\n" for r in records), "utf-8")
-    rerank = ("rerank", "lists.jsonl", "-p", "good.nc", "-o", "new.txt")
-    assert "(--gaps)" in refused(*rerank, mention="no list for sentence 3")
-    whole = Path("whole.txt").read_text("utf-8").splitlines()
-    for gaps, filled in ("empty", ["", ""]), ("source", ["source 3", "source 11"]):
-        succeed(*rerank, "--gaps", gaps)
-        lines = Path("new.txt").read_text("utf-8").splitlines()
-        assert lines == [*whole[:3], filled[0], *whole[4:11], filled[1]]

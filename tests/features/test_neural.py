@@ -130,7 +130,7 @@ def test_progress_is_shown_if_asked_for(
     stub: SentenceTransformers, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Sources have no setting of their own: the caller decides, also where a terminal is."""
-    monkeypatch.setenv("FORCE_COLOR", "1")  # Rich takes standard error for a terminal
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     source = EmbeddingSimilarity(model="tiny")
     steps: list[tuple[int, int, str]] = []
     add_features(LISTS, source, progress=lambda *step: steps.append(step))

@@ -44,21 +44,6 @@ def table(features: np.ndarray, sizes: list[int], text: list[int] | None = None)
     )
 
 
-def test_the_best_of_each_list_is_the_first_maximum() -> None:
-    """Ties go to the candidate that comes first."""
-    candidates = table(np.zeros((5, 1)), [2, 3])
-    scores = np.array([[1.0, 0], [1, 2], [0, 0], [5, 1], [5, 1]])
-    assert candidates.best(scores).tolist() == [[0, 1], [1, 1]]
-
-
-def test_some_lists_keep_their_candidates() -> None:
-    """In the order of the lists that are asked for."""
-    candidates = table(np.arange(6)[:, None], [1, 2, 3])
-    part = candidates.lists(np.array([2, 0]))
-    assert part.features.ravel().tolist() == [3, 4, 5, 0]
-    assert part.offsets.tolist() == [0, 3, 4]
-
-
 def test_random_candidates_differ() -> None:
     """Each is equally often the first, and each that differs from it the second."""
     candidates, rng = table(np.zeros((4, 1)), [4], [0, 1, 1, 2]), np.random.default_rng(0)

@@ -148,6 +148,8 @@ def test_undo_asks_the_same_again(session: Session) -> None:
     np.testing.assert_allclose(new.weights.mean, before.mean, atol=1e-5)
     assert new.next().candidates == question.candidates
     assert len(new.judgements) == 5
+    with raises(DataError, "mismatch"):
+        new.add(Judgement("unknown", (0, 1), "tie"))
 
 
 @pytest.mark.parametrize("ending", ["whole", "torn"])

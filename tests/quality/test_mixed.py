@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import sacrebleu.metrics as sacre
 
-from bpa_ppl import NBest, corpus_score, oracles, reestimate
+from bpa_ppl import NBest, corpus_score, oracles
 from bpa_ppl.quality import gains
 from bpa_ppl.quality.mixed import TERAndBLEU
 from bpa_ppl.quality.scoring import statistics
@@ -65,10 +65,3 @@ def test_case_sensitivity_applies_to_both() -> None:
     default = corpus_score(["a b c d e"], references, "ter+bleu").details
     assert default["ter"] == 0.0
     assert default["bleu"] < 100.0
-
-
-def test_tuners_accept_mixed_metric(lists: NBest) -> None:
-    start = {"LM0": 0.4, "WP0": -0.2}
-    result = reestimate(lists, start, metric="ter+bleu", tuner="mira", epochs=5)
-    assert result.after > result.before
-    assert str(result).startswith("TER+BLEU of the lists: ")

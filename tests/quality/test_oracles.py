@@ -143,13 +143,6 @@ def test_ties_are_broken_by_totals_or_preference() -> None:
         assert shared.share.tolist() == pytest.approx([1 / 3, 1 / 3, 1 / 3, 0.0])
 
 
-def test_empty_references_give_ties() -> None:
-    lists = lists_of([["a b", "c"], ["a", ""]], [[""], ["", ""]])
-    result = oracles(lists, preference=[0.0, 1.0, 1.0, 0.0])
-    assert (result.index.tolist(), result.score.tolist()) == ([1, 1], [100.0, 0.0])
-    assert result.tied.tolist() == [2, 1]
-
-
 @pytest.mark.parametrize("metric", ["ter", "bleu"])  # in threads, and in processes
 def test_result_does_not_depend_on_workers(metric: str) -> None:
     rng = np.random.default_rng(5)

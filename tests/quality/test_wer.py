@@ -7,7 +7,6 @@ import pytest
 from pair_checks import check_pairs
 from raising import raises
 
-import bpa_ppl as bpa
 from bpa_ppl import DataError, NBest, corpus_score
 from bpa_ppl.features import Consensus
 from bpa_ppl.quality import WER, Metric, gains, headroom, oracles, resolve
@@ -103,17 +102,6 @@ def test_several_references_are_refused(metric: str | Metric) -> None:
     for function in (gains, oracles, statistics):
         with raises(DataError, "not-supported", parameter="references", match="2 references"):
             function(several, metric)
-
-
-def test_adapting_by_wer_uses_a_margin_and_reports_wer() -> None:
-    lists = random_lists(4, 12)
-    posterior = bpa.adapt(lists, {"am": 1.0}, metric="wer", add=["length"], sampler="map")
-    assert posterior.attrs["oracle_metric"] == "wer"
-    assert '"margin"' in posterior.attrs["likelihood"]
-    result = bpa.rerank(lists, posterior, confidence=True, unchecked=True)
-    assert result.confidence.metric == "wer"
-    better = bpa.reestimate(lists, {"am": 1.0}, metric="cer", tuner="mira", epochs=2)
-    assert better.after <= better.before
 
 
 def test_consensus_by_wer() -> None:
