@@ -9,7 +9,7 @@ import jax
 import numpy as np
 import pytest
 from numpyro import handlers
-from pair_coverage import coverage, laplace
+from pair_coverage import laplace
 from raising import raises
 from reference_model import Array
 from scipy.special import expit, log_expit
@@ -126,20 +126,6 @@ def test_tied_best_candidates_change_nothing() -> None:
     np.testing.assert_allclose(each, by_hand(lists, gain, WEIGHTS)[0], rtol=2e-5, atol=2e-5)
 
 
-def test_each_domain_has_its_weights() -> None:
-    lists, gain = made(SIZES, 3)
-    domain = np.arange(len(SIZES)) % 2
-    weights = np.array([WEIGHTS, -2 * WEIGHTS])
-    prepared, log_likelihood = tabulated(lists, gain, Pairs(), domain=domain)
-    order = in_order(prepared)
-    expected, gradient = by_hand(lists, gain, weights[domain])
-    np.testing.assert_allclose(log_likelihood(weights)[order], expected, rtol=2e-5, atol=2e-5)
-    slope = jax.jit(jax.grad(lambda w: log_likelihood(w).sum()))(weights)
-    for number in (0, 1):
-        total = gradient[domain == number].sum(axis=0)
-        np.testing.assert_allclose(slope[number], total, rtol=1e-4, atol=1e-4)
-
-
 def test_many_draws_together() -> None:
     """On CPUs jaxlib has compiled such sums wrongly for more than 32 draws."""
     lists, gain = made(SIZES, 4)
@@ -220,21 +206,3 @@ def test_the_simulation_of_intervals_uses_this_likelihood() -> None:
     mean, covariance = laplace(features, gain, 0.7)
     np.testing.assert_allclose(found.position, mean[0], atol=1e-4)
     np.testing.assert_allclose(found.covariance, covariance[0], rtol=1e-3, atol=1e-4)
-
-
-def test_intervals_are_conservative() -> None:
-    """Those of Plackett–Luce rankings; `bench_calibration.py` measures other settings."""
-    size = 15
-    found = {
-        exponent: coverage(
-            np.random.default_rng(9), exponent, size=size, lists=20, count=100
-        ).tolist()
-        for exponent in (Pairs().exponent, 1.5, size / 2)
-    }
-    wide, exact, narrow = found.values()
-    assert wide[0] > 0.57
-    assert wide[1] > 0.95
-    assert exact == pytest.approx([0.5, 0.9], abs=0.08)
-    # Pairs of one list are not independent.
-    assert narrow[0] < 0.4
-    assert narrow[1] < 0.75

@@ -205,28 +205,6 @@ def test_log_likelihood_of_domains_agrees_with_formulas(lists: NBest) -> None:
     np.testing.assert_allclose(result, np.where(np.arange(len(result)) % 2, *each[::-1]), rtol=2e-5)
 
 
-def test_order_of_candidates_does_not_matter(lists: NBest) -> None:
-    rng = np.random.default_rng(2)
-    orders = [rng.permutation(n) for n in SIZES]
-    rows = np.concatenate([f + o for f, o in zip(lists.offsets[:-1], orders, strict=True)])
-    new = [np.argsort(order).tolist() for order in orders]
-
-    def renumber(entries: Any, s: int) -> Any:
-        return [renumber(e, s) for e in entries] if isinstance(entries, list) else new[s][entries]
-
-    judged_lists = with_judgements(lists, ties=True)
-    extras = {
-        name: [e and renumber(e, s) for s, e in enumerate(column)]
-        for name, column in judged_lists.sentence_extras.items()
-    }
-    shuffled = lists.regroup(np.arange(len(lists)), rows, lists.sizes)
-    shuffled = shuffled.with_sentence_extras(**extras)
-    z = {"weights": WEIGHTS, "log_nu": np.array(0.3)}
-    ours, other = (posterior_target(part, Preference()) for part in (judged_lists, shuffled))
-    energies = [potential(target, z) for target in (ours, other)]
-    np.testing.assert_allclose(*energies, rtol=1e-6)
-
-
 def grid_moments(log_p: Any, centre: Array, width: float, points: int) -> tuple[Array, Array]:
     """Integrate on a grid whose step is less than the posterior's standard deviations."""
     grid, p = integrated(log_p, centre, width, points)

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from raising import raises
 
-from bpa_ppl import BpaWarning, NBest, adapt, check, log_density, rerank, update
+from bpa_ppl import NBest, adapt, check, log_density, rerank, update
 from bpa_ppl.decoding.report import report_page, texts_of
 from bpa_ppl.diagnostics import loo, posterior_page, raters_of
 from bpa_ppl.diagnostics.leave_one_out import leave_one_out
-from bpa_ppl.errors import DataError, UsageError
+from bpa_ppl.errors import DataError
 from bpa_ppl.models import Hierarchical, Likelihood, Margin, Preference, Prior, Risk
 from bpa_ppl.posterior import Draws, as_draws, read_posterior, write_posterior
 from bpa_ppl.quality import agreement
@@ -222,18 +222,6 @@ def test_only_models_of_domains_need_the_domain_of_each_list(
         assert not np.any(target_of(*arguments, oracle=[0, 0]).lists.domain)
         with raises(DataError, "missing-column", parameter="domain", match="list 1"):
             target_of(*arguments, oracle=[0, 0], model=Hierarchical(domains=2))
-
-
-def test_no_sentence_gives_the_prior(lists: NBest) -> None:
-    with pytest.warns(BpaWarning, match="equals its prior: no sentence was judged; give lists"):
-        posterior = adapted(lists[:0], likelihood="preference")
-    assert posterior.attrs["comparisons"]["preferences"] == 0
-    assert np.all(np.abs(posterior.mean) < 5 / np.sqrt(500))
-
-
-def test_invalid_arguments_are_refused(lists: NBest) -> None:
-    with raises(UsageError, "unknown-setting", parameter="gamma"):
-        adapt(lists, ZERO, likelihood="preference", gamma=1.0)
 
 
 def answers(slips: dict[str, float], count: int, seed: int) -> NBest:

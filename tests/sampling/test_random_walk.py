@@ -86,18 +86,6 @@ def test_the_state_is_a_named_tuple_that_carries_its_key() -> None:
     assert kernel.model is gaussian
 
 
-@pytest.mark.parametrize(("variance", "low", "high"), [(1e-8, 0.999, 1.0), (1e8, 0.0, 0.01)])
-def test_acceptance_depends_on_the_size_of_the_steps(
-    variance: float, low: float, high: float
-) -> None:
-    kernel = RandomWalk(gaussian, proposal_variance=variance)
-    mcmc = MCMC(kernel, num_warmup=0, num_samples=500, progress_bar=False)
-    mcmc.run(jax.random.key(0), jnp.asarray(MEAN), extra_fields=("accept_prob",))
-    accepted = mcmc.get_extra_fields()["accept_prob"]
-    assert low <= accepted.mean() <= high
-    np.testing.assert_allclose(mcmc.last_state.mean_accept_prob, accepted.mean(), rtol=1e-6)
-
-
 def test_a_covariance_turns_the_steps() -> None:
     def flat() -> None:
         numpyro.sample("x", dist.ImproperUniform(dist.constraints.real_vector, (), (2,)))

@@ -76,15 +76,6 @@ def test_a_second_observation_does_not_change_the_sentences() -> None:
     assert ours.elpd == pytest.approx(theirs.elpd, abs=0.2)
 
 
-@pytest.mark.slow
-def test_a_second_observation_is_learned_from() -> None:
-    draws = as_draws(draws_of(with_lengths, draws=4000))
-    precision = 1 + len(LENGTHS) / 0.25
-    assert_moments(
-        draws.values["centre"][..., None], LENGTHS.sum() / 0.25 / precision, 1 / precision
-    )
-
-
 def test_a_factor_counts_as_the_density_that_it_is() -> None:
     target = TARGETS["plane"]()
     mean, variance = np.array(list(target.canonical.values())), np.asarray(target.variance)

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import jax
 import numpy as np
 import pytest
 import reference_model
-from numpyro import handlers
 from raising import raises
 from scipy.optimize import minimize
 from scipy.stats import norm
@@ -22,15 +20,12 @@ from bpa_ppl import (
     adapt,
     as_draws,
     oracles,
-    read_nbest,
     rerank,
     update,
-    write_nbest,
 )
-from bpa_ppl.models import Lists, Margin, Oracle, OracleChoice, tabulate
+from bpa_ppl.models import Lists, OracleChoice
 from bpa_ppl.models.lists import Bucket
 from bpa_ppl.notes import capture_notes
-from bpa_ppl.weights import match
 
 pytestmark = pytest.mark.filterwarnings("ignore::bpa_ppl.errors.BpaWarning")
 NAMES = ("comet", "length")
@@ -86,26 +81,6 @@ def test_the_tied_best_share_the_observation(likelihood: str) -> None:
     np.testing.assert_allclose(draws.mean, minimize(loss, np.zeros(2), tol=1e-10).x, atol=2e-4)
 
 
-def test_without_ties_it_is_the_published_likelihood() -> None:
-    pool = lists()
-    gain = np.random.default_rng(5).permutation(len(pool.features)).astype(float)
-    matched = match(dict.fromkeys(NAMES, 0.0), pool)
-    best = pool.best(gain)
-    share = (np.arange(len(gain)) == np.repeat(pool.offsets[:-1] + best, pool.sizes)).astype(float)
-
-    @jax.jit
-    def log_p(table: Any) -> Any:
-        site = handlers.trace(Oracle().observe).get_trace(table, np.array([0.3, -0.4]))["oracle"]
-        return site["fn"].log_prob(site["value"])
-
-    for likelihood in (Oracle(), Margin(gamma=0.7)):
-        one, other = (
-            log_p(likelihood.prepare(tabulate(pool, matched, best, gains=gain, share=s))[0])
-            for s in (None, share)
-        )
-        np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-5)
-
-
 def test_many_draws_side_by_side_have_the_density_of_each() -> None:
     """Shapes at which XLA computed a sum of products wrongly from the 33rd draw on."""
     rng = np.random.default_rng(0)
@@ -140,21 +115,6 @@ def test_the_order_of_candidates_does_not_matter(sampler: str, likelihood: str) 
     np.testing.assert_allclose(one.weights, two.weights, rtol=1e-9, atol=1e-9)
     chosen = rows[other.offsets[:-1] + two.observed["oracle"]]
     np.testing.assert_array_equal(chosen, pool.offsets[:-1] + one.observed["oracle"])
-
-
-@pytest.mark.parametrize("name", ["moses", "jsonl"])
-def test_the_order_does_not_matter_in_any_format(name: str, tmp_path: Path) -> None:
-    """The gain is chrF against references, which most formats have in files of their own."""
-    pool = lists()
-    references = [(pool.text(row),) for row in pool.offsets[:-1].tolist()]
-    weights = []
-    for part in (pool, permuted(pool)[0]):
-        # Some formats must have totals, which then decide nothing.
-        zeros = dict.fromkeys(NAMES, 0.0)
-        write_nbest(part.without("mqm"), tmp_path / name, zeros, format=name)
-        read = read_nbest(tmp_path / name, format=name).with_references(references)
-        weights.append(as_draws(adapt(read, None, metric="chrf", sampler="map")).weights)
-    np.testing.assert_allclose(*weights, rtol=1e-9)
 
 
 def test_totals_break_ties_where_there_are_no_canonical_weights() -> None:
