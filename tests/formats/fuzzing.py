@@ -453,7 +453,10 @@ def _rows(format: NBestFormat, blocks: list[bytes], path: Path) -> dict[str, Any
     schema = schema_of(format, ReadOptions(str(path)))
     file: Any = SimpleNamespace(blocks=lambda: iter(blocks))
     rows = _joined([schema.rows(of) for of in format.columns(file, schema.options)])
-    return {name: repr(bits(column)) for name, column in rows._asdict().items()}
+    columns = rows._asdict()
+    groups = [columns.pop(name) for name in ("numbers", "extras", "sentences")]
+    columns |= {f"{k} {n}": of[n] for k, of in enumerate(groups) for n in of}
+    return {name: repr(bits(column)) for name, column in columns.items()}
 
 
 def _all_printed(tried: Subject, content: bytes, values: np.ndarray) -> None:
