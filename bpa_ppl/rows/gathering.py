@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import unicodedata
 from collections import defaultdict
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, count, pairwise
 from typing import Any, Literal
 
@@ -22,9 +22,6 @@ from bpa_ppl.rows.pairing import Pairing
 from bpa_ppl.rows.schema import Rows, SchemaReader
 
 _Form = Literal["NFC", "NFD"]
-# Texts that do not look like translations.
-_BLANK = "without words, the first of sentence {}: kept, and written as an empty line if chosen"
-_NUL = "with a NUL inside, the first of sentence {}: kept"
 # Lists needed before references that do not fit them are reported, and those that are compared with
 # the references of their neighbours.
 _MIN_LISTS, _COMPARED = 10, 200
@@ -70,8 +67,8 @@ class Gatherer:
         self._dropped: list[int] = []
         self._empty = {} if empty is None else empty
         self._references = _ReferenceNotes(self.origin, lines.get(REFERENCE))
-        #: Number of hypotheses that do not look like translations, and the first sentence.
-        self._odd_texts: dict[str, list[int]] = {}
+        self._blank = 0  # hypotheses without words
+        self._first_blank: int | None = None  # the sentence of the first of them
         self._present: dict[str, int] = {}  # values of each column of numbers
         self._hypotheses = 0
         self._without_source = 0  # sentences
@@ -98,7 +95,7 @@ class Gatherer:
             self._normalised = columns.normalised
             lists = len(self._first_lines)
             starts = _starts(rows.ids, last)
-            self._count_odd_texts(rows)
+            self._count_blank_texts(rows)
             self._enter(rows, starts, columns.any_order and not columns.nested, whole)
             done = 0
             for start in starts[(lists + np.arange(len(starts))) % sentences == 0].tolist():
@@ -119,18 +116,14 @@ class Gatherer:
             raise DataError(problem, self.origin, code="no-data")
         yield table
 
-    def _count_odd_texts(self, rows: Rows) -> None:
-        def count(what: str, odd: Callable[[str], bool]) -> None:
-            places = [place for place, text in enumerate(rows.strings) if odd(text)]
-            ids = rows.ids[np.isin(rows.string_index, places)]
-            if len(ids):
-                self._odd_texts.setdefault(what, [0, int(ids[0])])[0] += len(ids)
-
-        # These checks are fast, and hardly any text is odd.
+    def _count_blank_texts(self, rows: Rows) -> None:
+        # This is fast, and hardly any text is blank.
         if "" in rows.strings or any(map(str.isspace, rows.strings)):
-            count(_BLANK, lambda text: not text.strip())
-        if "\0" in "".join(rows.strings):
-            count(_NUL, lambda text: "\0" in text)
+            places = [place for place, text in enumerate(rows.strings) if not text.strip()]
+            ids = rows.ids[np.isin(rows.string_index, places)]
+            self._blank += len(ids)
+            if self._first_blank is None and len(ids):
+                self._first_blank = int(ids[0])
 
     def _enter(self, rows: Rows, starts: Int64, any_order: bool, whole: bool) -> None:
         """Record the lists that begin in some rows.
@@ -184,8 +177,10 @@ class Gatherer:
         if self._without_source:
             absent = f"no source for {self._without_source} of {lists}"
             notes.append(f"{absent}: the sources are kept as an extra of the sentences")
-        for what, (number, sentence) in self._odd_texts.items():
-            notes.append(f"{counted(number, 'hypothesis')} {what.format(sentence)}")
+        if self._blank:
+            blank = f"{counted(self._blank, 'hypothesis')} without words, the first of sentence "
+            blank += f"{self._first_blank}: kept, and written as an empty line if chosen"
+            notes.append(blank)
         notes += self._references.notes()
         if self._first_lines:
             count = len(self._first_lines.keys() | self._empty)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from contextlib import suppress
 from pathlib import Path
 
@@ -19,29 +18,6 @@ TELLING = pytest.mark.filterwarnings("error::bpa_ppl.errors.BpaWarning")
 def moses(path: Path, *rows: tuple[int, str]) -> Path:
     path.write_text("".join(LINE.format(*row) for row in rows), newline="")
     return path
-
-
-@TELLING
-@pytest.mark.parametrize("mark", ["\r", "\0", "\n"])
-def test_of_marks_inside_only_nul_is_told(tmp_path: Path, mark: str) -> None:
-    told = "2 hypotheses with a NUL inside, the first of sentence 1: kept"
-    texts = [(0, "a"), (1, f"b{mark}c"), (2, "d"), (2, f"b{mark}c")]
-    records = [{"id": number, "text": text, "lm": 1} for number, text in texts]
-    (tmp_path / "jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
-    reads = [
-        lambda: read_nbest(tmp_path / "jsonl"),
-        lambda: list(iter_nbest(tmp_path / "jsonl", chunk=1)),
-        lambda: NBest.from_records(records),
-    ]
-    if mark == "\r":
-        reads.append(lambda: read_nbest(moses(tmp_path / "nbest", *texts)))
-    for read in reads:
-        if mark != "\0":
-            read()
-            continue
-        with pytest.warns(BpaWarning, match=told) as notes:
-            read()
-        assert len(notes) == 1
 
 
 @TELLING
