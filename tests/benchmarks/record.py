@@ -3,7 +3,8 @@
     python tests/benchmarks/record.py PAGE [OPTIONS OF THE SCRIPT]
 
 The pages are `docs/results/PAGE.md`; each has the tables of one script, its description, the date,
-the command and the versions. Nothing is written if the script fails.
+the command and the versions. The section "Notes" of the page is kept. Nothing is written if the
+script fails.
 """
 
 from __future__ import annotations
@@ -55,10 +56,17 @@ def printed(command: list[str]) -> str:
 
 
 def in_markdown(output: str) -> str:
-    """Return output with its tables as they are, and other lines between fences."""
-    parts = []
+    """Return output with its tables as they are, and other lines between fences.
+
+    A table that other lines interrupt has its header again after them.
+    """
+    parts, header = [], ""
     for is_table, lines in groupby(output.splitlines(), lambda line: line.startswith("|")):
         text = "\n".join(lines).strip("\n")
+        if is_table and "\n|---" in text:
+            header = text[: text.index("\n", text.index("\n|---") + 1)]
+        elif is_table:
+            text = f"{header}\n{text}"
         if text:
             parts.append(text if is_table else f"```text\n{text}\n```")
     return "\n\n".join(parts)
@@ -76,13 +84,15 @@ def main() -> None:
     minutes = (perf_counter() - start) / 60
     command = " ".join(["python", f"tests/benchmarks/{script.name}", *options])
     versions = ", ".join(f"{name} {version(name)}" for name in PACKAGES)
+    path = RESULTS / f"{page}.md"
+    _, heading, notes = path.read_text("utf-8").partition("\n## Notes\n")
     content = (
         f"# {title.rstrip('.')}\n\n{description.strip(chr(10))}\n\n"
-        f"Printed by `{command}` on {date.today()}, in {minutes:.0f} minutes, with\n{versions}.\n"
+        f"Printed by `{command}` on {date.today()}, in {minutes:.1f} minutes, with\n{versions}.\n"
         f"[How to read the tables](../results.md#how-to-read-the-tables).\n\n"
-        f"{in_markdown(output)}\n"
+        f"{in_markdown(output)}\n{heading}{notes}"
     )
-    (RESULTS / f"{page}.md").write_text(content, encoding="utf-8")
+    path.write_text(content, encoding="utf-8")
 
 
 if __name__ == "__main__":
