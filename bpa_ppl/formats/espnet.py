@@ -117,7 +117,9 @@ def _records(part: Path, options: ReadOptions) -> list[tuple[int, dict[str, Any]
                     raise DataError(problem, str(folder / TEXT), line, code="mismatch")
                 of_file = options._replace(origin=str(folder / name))
                 if name == SCORE:
-                    candidate[SCORE] = _number(*values[key], of_file)
+                    printed, number = values[key]
+                    tensor = _TENSOR.fullmatch(printed)
+                    candidate[SCORE] = of_file.number(tensor[1] if tensor else printed, number)
                 else:
                     candidate[_TOKENS] = float(len(values[key][0].split()))
             records[key][1][CANDIDATES].append(candidate)
@@ -130,9 +132,3 @@ def _require_keys(table: _Table, first: _Table, path: Path, other: Path) -> None
         if key not in first:
             problem = f"{quoted(key)} is not in {other}: give the results of one run"
             raise DataError(problem, str(path), number, code="mismatch")
-
-
-def _number(printed: bytes, line: int, options: ReadOptions) -> float:
-    """Return a score, printed as a number or a tensor; infinity for one that is to be dropped."""
-    tensor = _TENSOR.fullmatch(printed)
-    return options.number(printed if tensor is None else tensor[1], line)

@@ -26,7 +26,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, repeat
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -51,14 +51,12 @@ _MANY = 1000  # hypotheses in a block from which loading PyArrow is worth it
 _Lines = Sequence[tuple[int, bytes]]  # numbers of lines, and what follows the id and its tab
 
 
-class _Sentence:
-    """The lines of one sentence, by their letter."""
+class _Sentence(NamedTuple):
+    """The lines of one sentence, by their letter; the number is that of the first one."""
 
-    def __init__(self, identifier: int, number: int):
-        self.id = identifier
-        self.number = number  # of the first line
-        self.lines: defaultdict[bytes, list[tuple[int, bytes]]] = defaultdict(list)
-        self.heads: list[bytes] = []  # the beginnings of its lines, such as `H-7`
+    id: int
+    number: int
+    lines: defaultdict[bytes, list[tuple[int, bytes]]]
 
 
 class Fairseq(NBestFormat, frozen=True):
@@ -167,7 +165,7 @@ class _Reader:
             of_kind.append((number, rest))
 
     def _begin(self, head: bytes, letter: bytes, digits: bytes, number: int) -> None:
-        """Open a new sentence, if it is not open, and complete one if too many are."""
+        """Open a sentence, if it is not open, and complete one if too many are."""
         if len(digits) > _LONGEST_ID:
             raise self._options.error(f"sentence id {digits.decode()} is too large", number)
         identifier = int(digits)
@@ -177,15 +175,11 @@ class _Reader:
                 problem = f"a line of sentence {identifier}, after {others}: increase `interleaved`"
                 raise self._options.error(problem, number, "duplicate")
             self._seen.add(identifier)
-            self._open[identifier] = _Sentence(identifier, number)
+            self._open[identifier] = _Sentence(identifier, number, defaultdict(list))
             if len(self._open) > self._format.interleaved:
-                oldest = self._open.pop(next(iter(self._open)))
-                for old in oldest.heads:
-                    del self._lines[old]
-                self._complete(oldest)
-        sentence = self._open[identifier]
-        sentence.heads.append(head)
-        self._lines[head] = sentence.lines[letter]
+                self._complete(self._open.pop(next(iter(self._open))))
+                self._lines.clear()
+        self._lines[head] = self._open[identifier].lines[letter]
 
     def _finished(self) -> Iterator[Columns]:
         """Yield the columns of the sentences that are complete, if there are any."""

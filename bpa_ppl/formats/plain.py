@@ -75,7 +75,10 @@ class Plain(NBestFormat, frozen=True):
             rows = slice(count, count + len(texts))
             lines = np.arange(rows.start, rows.stop)
             _check_lengths(files, rows.stop, options.origin, at_least=True)
-            columns = {name: _checkable(values[rows]) for name, values in scores.items()}
+            columns = {name: values[rows].astype(np.float64) for name, values in scores.items()}
+            for name, values in columns.items():
+                if not np.isfinite(values).all():
+                    columns[name] = values.tolist()  # in a list NaN is a bad number
             ids = options.first_id + lines // self.list_size
             yield Columns({TEXT: texts, **columns}, {ID: ids}, np.arange(len(texts)), lines + 1)
             count = rows.stop
@@ -225,12 +228,6 @@ def _named_columns(files: list[_Scores]) -> dict[str, npt.NDArray[Any]]:
                 raise DataError(problem, path, code="duplicate")
             columns[name] = values
     return columns
-
-
-def _checkable(values: npt.NDArray[Any]) -> Any:
-    """Return finite numbers as an array, and others as a list, in which NaN is a bad number."""
-    numbers = values.astype(np.float64)
-    return numbers if np.isfinite(numbers).all() else numbers.tolist()
 
 
 def _write_scores(path: str, values: npt.NDArray[np.float32], names: Sequence[str]) -> None:

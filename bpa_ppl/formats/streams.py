@@ -692,7 +692,8 @@ def _unpacked(chunks: Iterator[bytes], codec: Codec, path: AnyInput, gib: float)
     gib = _unpacked_limit(gib)
     decoder, left = codec.decoder(), gib * 2**30
     try:
-        for piece in chain.from_iterable(map(partial(_pieces, codec.piece), chunks)):
+        size = codec.piece
+        for piece in (c[start : start + size] for c in chunks for start in range(0, len(c), size)):
             while piece:
                 if decoder.eof:
                     decoder = codec.decoder()
@@ -711,10 +712,6 @@ def _unpacked(chunks: Iterator[bytes], codec: Codec, path: AnyInput, gib: float)
         raise _damaged(path, f"the {codec.name} data are corrupt ({error})") from error
     if not decoder.eof:
         raise _damaged(path, f"the {codec.name} data end too early")
-
-
-def _pieces(size: int, chunk: bytes) -> Iterator[bytes]:
-    return (chunk[start : start + size] for start in range(0, len(chunk), size))
 
 
 def _unpacked_limit(default: float) -> float:

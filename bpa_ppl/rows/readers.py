@@ -232,7 +232,9 @@ class RecordReader:
             return pair_of(record, self._error, line)
         name = TEXT if TEXT in record else CANDIDATES
         texts = record.get(name)
-        if not isinstance(texts, list | tuple) or (name == CANDIDATES and not _are_texts(texts)):
+        if not isinstance(texts, list | tuple):
+            return record
+        if name == CANDIDATES and not (texts and all(isinstance(text, str) for text in texts)):
             return record
         lists = {n: v for n, v in record.items() if isinstance(v, list | tuple) and n not in _LISTS}
         for field in [n for n, values in lists.items() if len(values) != len(texts)]:
@@ -320,10 +322,6 @@ class RecordReader:
                     raise self._error(f"two fields {name}: rename one", lines[row])
                 values[row] = other if one is None else one
         columns[name] = values
-
-
-def _are_texts(candidates: Sequence[Any]) -> bool:
-    return bool(candidates) and all(isinstance(candidate, str) for candidate in candidates)
 
 
 def is_of_sentence(name: str) -> bool:

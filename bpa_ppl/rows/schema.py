@@ -353,7 +353,11 @@ class SchemaReader:
         columns: dict[str, Sequence[Any]] = {}
         references: dict[str, Sequence[Any]] = {}
         for name, values in fields.sentences.items():
-            if name == REFERENCE and REFERENCES not in fields.sentences and _has_list(values):
+            if (
+                name == REFERENCE
+                and REFERENCES not in fields.sentences
+                and (any(isinstance(value, list | tuple) for value in values))
+            ):
                 name = REFERENCES
             if name == REFERENCES:
                 references[name] = self._reference_lists(fields, values)
@@ -475,10 +479,6 @@ def shown(value: Any) -> str:
 
 def _is_nan(value: Any) -> bool:
     return isinstance(value, float | np.floating) and math.isnan(value)
-
-
-def _has_list(values: Sequence[Any]) -> bool:
-    return any(isinstance(value, list | tuple) for value in values)
 
 
 def _is_empty(values: Any) -> bool:
