@@ -133,12 +133,6 @@ def test_all_commands_have_the_same_reading_options(command: str) -> None:
     assert {name: shown[name].name for name in names} == names
 
 
-def test_values_of_settings() -> None:
-    given = ["draws=200", "delta=2.5", "start=mode", "name=a=b"]
-    expected = {"draws": 200, "delta": 2.5, "start": "mode", "name": "a=b"}
-    assert options.assignments(given) == expected
-
-
 @pytest.mark.parametrize(
     ("words", "completions"),
     [

@@ -154,14 +154,6 @@ def mqm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]
     return lines
 
 
-def test_oracle_counts_lists_with_fewer_than_two_judged(mqm: list[dict[str, Any]]) -> None:
-    write("partly.jsonl", records(20, seed=1, missing=2))
-    done = succeed("oracle", "partly.jsonl", "--metric", "mqm", "-o", "out")
-    assert "mqm is missing for 20 of 60 candidates" in done.err
-    assert "10 lists left out: fewer than two candidates are judged" in done.out
-    assert len(Path("out").read_text().splitlines()) == 20
-
-
 def test_new_lists_with_a_human_score_are_reranked_alike(mqm: list[dict[str, Any]]) -> None:
     succeed(*MQM, "--sampler", "map")
     new = records(12, seed=2)

@@ -14,10 +14,9 @@ from raising import raises
 
 import bpa_ppl
 from bpa_ppl import NBest, add_features
-from bpa_ppl.decoding.rules import Mbr
 from bpa_ppl.errors import UsageError
 from bpa_ppl.features.consensus import Consensus
-from bpa_ppl.quality.pairs import NgramPairs, characters_of, pairs_of
+from bpa_ppl.quality.pairs import NgramPairs, characters_of
 from bpa_ppl.registry import FEATURES
 
 COLUMNS = (
@@ -65,19 +64,6 @@ def test_the_mean_score_against_the_others_is_sacrebleus(metric: str) -> None:
     assert list(result) == [f"other.{metric}"]
     np.testing.assert_allclose(result[f"other.{metric}"], expected, atol=1e-9)
     assert len(set(np.round(expected, 6))) >= 5
-
-
-@pytest.mark.parametrize("metric", THEIRS)
-def test_the_mean_score_is_the_expected_gain_of_the_rule_mbr(metric: str) -> None:
-    """With the same probability for all hypotheses, but for the own one."""
-    texts = ["the cat sat", "the cat sat down", "a dog sat down", "the dog sat", "a cat"]
-    lists, count = of_texts([texts]), len(texts)
-    result = np.asarray(Consensus(metric=metric).columns(lists)[f"consensus.{metric}"])
-    pairs, own = pairs_of(texts, metric), 0.0 if metric == "ter" else 100.0
-    uniform = np.full(count, 1 / count)
-    best, gain = pairs.best(uniform)
-    assert [best] == Mbr(gain=metric).decide(lists, uniform).tolist() == [int(result.argmax())]
-    assert gain == pytest.approx(((count - 1) * result[best] + own) / count)
 
 
 def test_the_mean_chrf_is_that_computed_elsewhere(shared_data: Path) -> None:
@@ -153,13 +139,6 @@ def test_agreement_where_every_column_has_several_values() -> None:
     ]
     expected = equals_brute_force([texts, ["", ""], ["alone"], ["same", "same"], ["", "x"]])
     assert all(len(set(np.round(column[: len(texts)], 6))) >= 3 for column in expected.T)
-
-
-def test_texts_that_all_agree_equally_have_equal_weights() -> None:
-    columns = Consensus().columns(of_texts([["abc x", "abc y", "abc z"]]))
-    np.testing.assert_allclose(
-        columns["consensus.weighted"], columns["consensus.chrf5"], rtol=1e-12
-    )
 
 
 def test_a_text_of_enormous_weight_does_not_hide_those_of_the_others() -> None:

@@ -11,7 +11,6 @@ from raising import raises
 
 from bpa_ppl import NBest
 from bpa_ppl.errors import BpaWarning, DataError, UsageError
-from bpa_ppl.features import add_features
 from bpa_ppl.features.base import fold_of
 from bpa_ppl.features.lm import LanguageModel
 from bpa_ppl.text.arpa import write_arpa
@@ -58,23 +57,6 @@ def test_columns_of_a_text(text: Path, toy: NBest) -> None:
     assert sum(missing) == 1  # world
 
 
-def test_several_models_can_be_used_together(text: Path, toy: NBest, tmp_path: Path) -> None:
-    general = tmp_path / "general.arpa.gz"
-    write_arpa(NgramModel.estimate([["hello", "world"]], 2), general)
-    sources = [
-        LanguageModel(text=str(text), oov=False),
-        LanguageModel(text=str(general), name="general"),
-        LanguageModel(text=(str(text), str(text)), name="twice", order=1, oov=False),
-    ]
-    with pytest.warns(BpaWarning, match="words of the hypotheses are not in .*general.arpa.gz"):
-        more = add_features(toy, sources)
-    assert more.feature_names[3:] == ("lm", "general", "general.oov", "twice")
-    hyps = everything(toy)
-    np.testing.assert_allclose(more.features[:, 3], scores(LINES, hyps), rtol=1e-6)
-    np.testing.assert_allclose(more.features[:, 4], scores(["hello world"], hyps, 2), rtol=1e-6)
-    np.testing.assert_allclose(more.features[:, 6], scores(LINES * 2, hyps, 1), rtol=1e-6)
-
-
 def test_a_mixture_has_the_recorded_files(text: Path, toy: NBest, tmp_path: Path) -> None:
     general, dev = tmp_path / "general.txt", tmp_path / "dev.txt"
     general.write_text("hello world\n")
@@ -100,7 +82,7 @@ def test_a_mixture_has_the_recorded_files(text: Path, toy: NBest, tmp_path: Path
 
 def test_a_foreign_text_is_warned_about_once(text: Path) -> None:
     lists = NBest.from_lists([["le chat the", "un chien"]], [[[0.0]] * 2], ["LM0"])
-    compute = LanguageModel(text=str(text)).opened()
+    compute = LanguageModel(text=(str(text), str(text))).opened()
     with pytest.warns(BpaWarning, match=r"80% of the words .*domain\.txt"):
         compute(lists)
     with warnings.catch_warnings():
@@ -189,13 +171,3 @@ def test_bad_texts(tmp_path: Path, toy: NBest) -> None:
             LanguageModel(text=wrong)
     with raises(UsageError, "invalid-setting", parameter="order"):
         LanguageModel(text="a.txt", order=6)
-
-
-def test_a_few_lines_of_the_domain_rank_its_references_first(demo_data: Path) -> None:
-    source = LanguageModel(text=str(demo_data / "leaflet.domain.txt"))
-    references = (demo_data / "leaflet.ref").read_text("utf-8").splitlines()
-    shuffled = [" ".join(sorted(words_of(line))) for line in references]
-    pairs = [list(pair) for pair in zip(references, shuffled, strict=True)]
-    lists = NBest.from_lists(pairs, [[[0.0]] * 2] * len(pairs), ["LM0"])
-    logs = dict(source.columns(lists))["lm"].reshape(-1, 2)
-    assert np.mean(logs[:, 0] > logs[:, 1]) > 0.97

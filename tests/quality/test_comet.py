@@ -9,7 +9,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -76,15 +75,6 @@ class TestWorker:
             [2, 1, False],
         ]
         assert len({process for process, *_ in environment.calls()}) == 1
-
-    def test_without_references(self, environment: CometEnvironment) -> None:
-        metric = CometKiwi(model=str(environment.checkpoint("kiwi")))
-        lists = LISTS.with_sources(["q"])
-        oracles(lists.without("references"), metric)
-        (data, _) = environment.called("predict")[-1]
-        assert data == [{"src": "q", "mt": "ab"}, {"src": "q", "mt": "abc"}]
-        with raises(DataError, "missing-sources", parameter="sources"):
-            oracles(lists.without("sources"), "unbabel-cometkiwi")
 
     def test_local_checkpoint(
         self, environment: CometEnvironment, monkeypatch: pytest.MonkeyPatch
@@ -166,22 +156,6 @@ class TestWorker:
                 oracles(lists, metric)
             assert not is_alive(process)
 
-    def test_threads_share_one_process(self, environment: CometEnvironment) -> None:
-        metric = Comet(model=str(environment.checkpoint("good")))
-        results: dict[int, float] = {}
-
-        def score(length: int) -> None:
-            results[length] = metric.corpus(["x" * length], [("r",)], sources=["q"]).value
-
-        score(0)
-        threads = [threading.Thread(target=score, args=(length,)) for length in range(1, 20)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        assert results == {length: length / 10 for length in range(20)}
-        assert len({process for process, *_ in environment.calls()}) == 1
-
     def run(self, code: str, **models: Path) -> list[str]:
         """Return the lines that a program prints; it has a function `score(model, text)`."""
         paths = "".join(f"{name} = {str(path)!r}\n" for name, path in models.items())
@@ -230,14 +204,6 @@ class TestInstallation:
         monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
         with raises(UsageError, "not-supported", parameter="metric", match="comet-score"):
             oracles(LISTS, "unbabel-comet")
-
-    def test_program_next_to_our_python(
-        self, environment: CometEnvironment, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setenv("PATH", str(environment.packages))
-        monkeypatch.setattr(sys, "executable", str(environment.scripts / "python"))
-        metric = Comet(model=str(environment.checkpoint("good")))
-        assert oracles(LISTS, metric).score.tolist() == [0.3]
 
     def test_no_python_next_to_the_program(self, environment: CometEnvironment) -> None:
         (environment.scripts / "python").unlink()

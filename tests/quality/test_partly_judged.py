@@ -8,7 +8,6 @@ from raising import raises
 
 from bpa_ppl import DataError, NBest, gains, oracles
 from bpa_ppl.quality import compared, headroom
-from bpa_ppl.quality.column import column_of, with_judged
 from bpa_ppl.quality.scoring import choice_score, statistics
 
 SENTENCES = 60
@@ -36,22 +35,6 @@ def judged_values(lists: NBest) -> list[list[tuple[int, float]]]:
     column = np.asarray(lists.extras["mqm"])
     rows = (column[lists.rows(s)] for s in range(len(lists)))
     return [[(k, v) for k, v in enumerate(row.tolist()) if not np.isnan(v)] for row in rows]
-
-
-def test_only_judged_keeps_judged_candidates(partial_lists: NBest) -> None:
-    kept, rows = with_judged(partial_lists, np.isfinite(column_of(partial_lists, "mqm")))
-    entries = zip(partial_lists.offsets.tolist(), judged_values(partial_lists), strict=False)
-    expected = [[start + k for k, _ in values] for start, values in entries if len(values) > 1]
-    assert rows.tolist() == [row for rows in expected for row in rows]
-    assert kept.sizes.tolist() == list(map(len, expected))
-    assert 0 < len(kept) < SENTENCES
-    np.testing.assert_array_equal(kept.features, partial_lists.features[rows])
-    assert [kept.text(k) for k in range(len(rows))] == [partial_lists.text(row) for row in rows]
-    assert kept.extras["by"] == tuple(partial_lists.extras["by"][row] for row in rows)
-    assert kept.references == tuple((f"candidate {s}",) for s in kept.sentence_ids)
-    whole, every = with_judged(partial_lists, np.isfinite(column_of(partial_lists, "lm")))
-    assert (whole.sizes > 1).all()
-    assert len(every) == partial_lists.sizes[partial_lists.sizes > 1].sum()
 
 
 @pytest.mark.parametrize("sign", [1, -1])

@@ -18,7 +18,7 @@ from urllib.request import urlopen
 import numpy as np
 import pytest
 
-from bpa_ppl import Draws, NBest, NotConverged, Reranker, rerank, write_posterior
+from bpa_ppl import Draws, NBest, Reranker, rerank
 from bpa_ppl.posterior import read_draws
 from bpa_ppl.serving import app, application, web
 from bpa_ppl.serving.app import Limits
@@ -57,17 +57,16 @@ def test_one_list(client: Any, posterior: Path) -> None:
     assert answer["notes"] == []
 
 
-def test_many_lists_with_equal_ids_or_none(client: Any) -> None:
+def test_several_lists_as_json_and_as_lines(client: Any) -> None:
+    """Ids may be equal, or missing."""
     without_id = {"candidates": GOOD["candidates"]}
-    answers = client.post("/rerank", json=[GOOD, GOOD, without_id]).json()
+    lists = [GOOD, GOOD, without_id]
+    answers = client.post("/rerank", json=lists).json()
     assert [answer["id"] for answer in answers] == ["news-1", "news-1", None]
     assert {answer["text"] for answer in answers} == {"the cat"}
-
-
-def test_json_lines(client: Any) -> None:
-    body = "\n".join([json.dumps(GOOD)] * 3)
     headers = {"Content-Type": "application/x-ndjson"}
-    assert len(client.post("/rerank", content=body, headers=headers).json()) == 3
+    body = "\n".join(map(json.dumps, lists))
+    assert client.post("/rerank", content=body, headers=headers).json() == answers
 
 
 def test_unknown_features_are_noted(client: Any) -> None:
@@ -307,10 +306,3 @@ def test_slow_requests_and_full_queues_are_refused(posterior: Path) -> None:
         with client_of(posterior, limits) as client:
             response = client.post("/rerank", json=GOOD)
             assert (response.status_code, response.json()["code"]) == (503, code)
-
-
-def test_a_posterior_that_fails_its_check_is_not_served(tmp_path: Path) -> None:
-    path = tmp_path / "short.nc"
-    write_posterior(Draws({"weights": np.random.default_rng(0).normal(size=(4, 9, 1))}, "l"), path)
-    with pytest.raises(NotConverged):
-        application(partial(Reranker, path))

@@ -13,9 +13,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from raising import raises
 
-from bpa_ppl.errors import UsageError
 from bpa_ppl.formats.streams import read_lines
 from bpa_ppl.text.arpa import read_arpa
 from bpa_ppl.text.language_model import NgramModel
@@ -157,15 +155,3 @@ def test_scores_agree_with_back_off_rule(text: list, order: int, texts_to_score:
     # A score does not depend on the other sentences, to the last bit.
     for one, score in zip(texts_to_score, model.log_probabilities(texts_to_score), strict=True):
         assert model.log_probabilities([one])[0] == score
-
-
-def test_progress_is_reported() -> None:
-    notes: list[str] = []
-    NgramModel.train([TEXT], 3, progress=lambda done, of, note: notes.append(f"{done}/{of} {note}"))
-    assert notes == ["0/4 41 lines", "1/4 2-grams", "2/4 3-grams", "3/4 probabilities"]
-
-
-@pytest.mark.parametrize("order", [0, 6])
-def test_rejects_unsupported_orders(order: int) -> None:
-    with raises(UsageError, parameter="order"):
-        NgramModel.estimate([["a"]], order)
