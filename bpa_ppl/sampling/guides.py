@@ -62,6 +62,7 @@ class Guide(NumpyroSampler, frozen=True):
     """
 
     variant = "guide"
+    module = autoguide
     names = GUIDES
     excluded = ("model", "prefix", "init_loc_fn", "create_plates")
     guide: str = "AutoMultivariateNormal"
@@ -69,10 +70,6 @@ class Guide(NumpyroSampler, frozen=True):
     learning_rate: Positive = 0.02
     particles: Count = 10
     draws: Count = 4000
-
-    def wrapped(self) -> Any:
-        """Return the class of the guide, or a function that makes it."""
-        return getattr(autoguide, self.guide) if self.factory is None else self.factory
 
     def sample(self, target: Target) -> Sampled:
         """Fit the guide, and draw from it.
@@ -218,6 +215,6 @@ def from_numpyro(chosen: Any, settings: Mapping[str, Any]) -> Sampler | None:
     plain = {keyword: value for keyword, value in keywords.items() if is_plain(value)}
     others = {keyword: value for keyword, value in keywords.items() if keyword not in plain}
     values = {kind.variant: name, **plain, **settings}
-    if others or getattr(autoguide if is_guide else numpyro.infer, name, None) is not factory:
+    if others or getattr(kind.module, name, None) is not factory:
         values["factory"] = partial(factory, **others) if others else factory
     return kind.configured(f"sampler {name}", values)

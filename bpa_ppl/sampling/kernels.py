@@ -51,7 +51,8 @@ class NumpyroSampler(Sampler, frozen=True):
         factory: a class or function to use instead of the class that is named.
     """
 
-    #: Names of classes of NumPyro.
+    #: The module of NumPyro, and the names of its classes.
+    module: ClassVar[Any]
     names: ClassVar[tuple[str, ...]] = ()
     #: Parameters of these classes that are no settings.
     excluded: ClassVar[tuple[str, ...]] = ()
@@ -99,7 +100,8 @@ class NumpyroSampler(Sampler, frozen=True):
 
     def wrapped(self) -> Any:
         """Return the class, function or kernel that this sampler wraps."""
-        raise NotImplementedError
+        named = getattr(self, self.variant)
+        return getattr(self.module, named) if self.factory is None else self.factory
 
     def _parameters(self) -> tuple[str, ...]:
         """Return the names of the parameters of the wrapped class that are settings."""
@@ -140,6 +142,7 @@ class NumpyroKernel(NumpyroSampler, frozen=True):
     """
 
     variant = "kernel"
+    module = numpyro.infer
     names = KERNELS
     excluded = ("model", "potential_fn", "init_strategy", "randomize_split")
     kernel: str = "NUTS"
@@ -147,10 +150,6 @@ class NumpyroKernel(NumpyroSampler, frozen=True):
     draws: Count = 1000
     chains: Count | None = None
     thinning: Count = 1
-
-    def wrapped(self) -> Any:
-        """Return what makes the kernel: NumPyro's class, another class or function, or a kernel."""
-        return getattr(numpyro.infer, self.kernel) if self.factory is None else self.factory
 
     def sample(self, target: Target) -> Sampled:
         """Draw from the posterior by the kernel.

@@ -142,7 +142,7 @@ class Target:
         Raises:
             UsageError: if z has another shape, or float64 is not enabled.
         """
-        if not _x64():
+        if jax.dtypes.canonicalize_dtype(float) != np.float64:
             raise UsageError(
                 "the log density is computed in float64, which JAX has not enabled: call "
                 'jax.config.update("jax_enable_x64", True) first',
@@ -298,11 +298,6 @@ def _columns(name: str, values: npt.ArrayLike, shape: tuple[int, ...]) -> np.nda
         problem = f"{name} has the shape {np.shape(values)}: it must be {shape}, (chains, draws)"
         raise DataError(problem, parameter=name, code="mismatch")
     return np.asarray(values)
-
-
-def _x64() -> bool:
-    """Return whether float64 is enabled in this thread."""
-    return bool(jax.dtypes.canonicalize_dtype(float) == np.float64)
 
 
 @jax.jit
