@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -20,8 +20,7 @@ from bpa_ppl.formats.references import AnyReferences, AnySources, references_of,
 from bpa_ppl.formats.streams import AnyInput, AnyPath, InputFile, ahead, file_suffix, origin_name
 from bpa_ppl.nbest import NBest
 from bpa_ppl.registry import NBEST_FORMATS
-from bpa_ppl.rows import Columns, ReadOptions
-from bpa_ppl.rows.base import SentenceLines
+from bpa_ppl.rows import ReadOptions
 from bpa_ppl.rows.gathering import Gatherer
 from bpa_ppl.rows.names import ColumnNames, nearest
 from bpa_ppl.rows.schema import SchemaReader, checked_first_id
@@ -221,35 +220,28 @@ def _tables(
     strict: bool,
     empty: dict[int, str | None] | None = None,
 ) -> Iterator[NBest]:
-    """Check the options at once; yield the tables when asked for them."""
-    reader = None if format == AUTO else _resolved(format)
+    """Check the options at once; yield the tables when asked for them.
+
+    An error in them also ends the threads that read the file. If the garbage collector had to end
+    these threads, it could do so while a new thread holds the lock that they need to end.
+    """
+    given = None if format == AUTO else _resolved(format)
     one_of(bad, ("error", "drop"), "policy", "bad")
     checked_first_id(first_id)
     options = ReadOptions(origin_name(path), bad, strict, first_id)
     lines = {} if references is None else {"reference": references_of(references)}
     if sources is not None:
         lines["source"] = sources_of(sources)
-    return _read(InputFile(path), reader, options, lines, chunk, empty)
+    file = InputFile(path)
 
+    def tables() -> Iterator[NBest]:
+        with closing(file):
+            reader = _format_of(file, given)
+            schema = schema_of(reader, options)
+            with closing(of for of in reader.columns(file, schema.options)) as columns:
+                yield from Gatherer(schema, lines, empty).tables(columns, chunk)
 
-def _read(
-    file: InputFile,
-    reader: NBestFormat | None,
-    options: ReadOptions,
-    lines: Mapping[str, SentenceLines],
-    chunk: int,
-    empty: dict[int, str | None] | None,
-) -> Iterator[NBest]:
-    """Yield the tables of a file; an error in them also ends the threads that read it.
-
-    If the garbage collector had to end these threads, it could do so while a new thread holds the
-    lock that they need to end.
-    """
-    with closing(file):
-        reader = _format_of(file, reader)
-        schema = schema_of(reader, options)
-        with closing(_columns(reader, file, schema.options)) as columns:
-            yield from Gatherer(schema, lines, empty).tables(columns, chunk)
+    return tables()
 
 
 def schema_of(reader: NBestFormat, options: ReadOptions) -> SchemaReader:
@@ -260,12 +252,6 @@ def schema_of(reader: NBestFormat, options: ReadOptions) -> SchemaReader:
         typed=reader.typed,
         texts=reader.texts,
     )
-
-
-def _columns(
-    reader: NBestFormat, file: InputFile, options: ReadOptions
-) -> Generator[Columns, None, None]:
-    yield from reader.columns(file, options)
 
 
 def _format_of(file: InputFile, reader: NBestFormat | None) -> NBestFormat:
