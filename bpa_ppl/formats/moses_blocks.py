@@ -6,7 +6,7 @@ reads all other blocks, and says what is wrong with them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import chain
 from typing import Any
 
@@ -14,11 +14,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyarrow import csv
 
 from bpa_ppl.arrays import Int64
 from bpa_ppl.formats.moses_lines import WORD_SCORES, Layout, id_of, pattern_of
-from bpa_ppl.formats.streams import arrow_file
+from bpa_ppl.formats.numbers import csv_columns
 from bpa_ppl.rows import Columns
 from bpa_ppl.rows.names import ID
 from bpa_ppl.rows.readers import values_of
@@ -150,7 +149,7 @@ def _numbers(data: Any, tokens: Sequence[bytes | None]) -> list[npt.NDArray[np.f
     """Return the columns of numbers in lines of tokens; of all others the text is given."""
     types = [pa.float64() if token is None else pa.binary(len(token)) for token in tokens]
     columns = []
-    for token, column in zip(tokens, _csv_columns(data, " ", types), strict=True):
+    for token, column in zip(tokens, csv_columns(data, " ", types), strict=True):
         if token is None:
             columns.append(values_of(column))
         elif not column.buffers()[1].equals(pa.py_buffer(token * len(column))):
@@ -163,7 +162,7 @@ def _sparse_values(cells: Any, layout: Layout) -> list[npt.NDArray[np.float64]]:
     counts = values_of(pc.count_substring(cells, "="))
     data = cells.buffers()[2].to_pybytes().replace(b" ", b"\n")
     types = [pa.dictionary(pa.int32(), pa.string()), pa.float64()]
-    names, numbers = _csv_columns(data, "=", types, ignore_empty_lines=True)
+    names, numbers = csv_columns(data, "=", types, ignore_empty_lines=True)
     place_of = {label: place for place, (label, _) in enumerate(layout.shape)}
     places = [place_of.get(name, -1) for name in names.dictionary.to_pylist()]
     rows = np.repeat(np.arange(len(cells)), counts)
@@ -173,16 +172,3 @@ def _sparse_values(cells: Any, layout: Layout) -> list[npt.NDArray[np.float64]]:
     values = np.zeros(len(place_of) * len(cells))
     values[cell_of] = values_of(numbers)
     return list(values.reshape(len(place_of), len(cells)))
-
-
-def _csv_columns(data: Any, delimiter: str, types: Sequence[Any], **options: Any) -> list[Any]:
-    """Return the columns of a table in bytes, or in a buffer of Arrow."""
-    named: Mapping[str, Any] = {str(place): kind for place, kind in enumerate(types)}
-    parse = {"delimiter": delimiter, "quote_char": False, "ignore_empty_lines": False, **options}
-    table = csv.read_csv(
-        arrow_file(data) if isinstance(data, bytes) else pa.BufferReader(data),
-        csv.ReadOptions(column_names=list(named), use_threads=False, block_size=len(data)),
-        csv.ParseOptions(**parse),
-        csv.ConvertOptions(column_types=named, null_values=[], strings_can_be_null=False),
-    )
-    return [column.combine_chunks() for column in table.columns]

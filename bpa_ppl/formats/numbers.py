@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -10,6 +11,8 @@ import numpy.typing as npt
 from bpa_ppl.formats.streams import arrow_file
 from bpa_ppl.rows.base import TOO_LARGE
 from bpa_ppl.rows.readers import values_of
+
+_AT_ONCE = 1 << 30  # bytes that Arrow reads at once
 
 
 def all_finite(tokens: Sequence[bytes]) -> npt.NDArray[np.float64] | None:
@@ -36,20 +39,48 @@ def lines_of_numbers(data: bytes, width: int) -> npt.NDArray[np.float64] | None:
            [ 3.0e+00,  1.0e-05]])
     """
     import pyarrow as pa
-    from pyarrow import csv
 
-    names = [str(place) for place in range(width)]
     try:
-        table = csv.read_csv(
-            arrow_file(data),
-            csv.ReadOptions(column_names=names),
-            csv.ParseOptions(delimiter=" ", quote_char=False, ignore_empty_lines=False),
-            csv.ConvertOptions(column_types=dict.fromkeys(names, pa.float64()), null_values=[]),
-        )
+        columns = csv_columns(data, " ", [pa.float64()] * width)
     except (pa.ArrowException, ValueError):
         return None
-    values = np.stack([values_of(table[name]) for name in names], axis=1)
+    values = np.stack(list(map(values_of, columns)), axis=1)
     return values if np.all(np.abs(values) < TOO_LARGE) else None
+
+
+def csv_columns(
+    data: Any, delimiter: str, types: Sequence[Any], ignore_empty_lines: bool = False
+) -> list[Any]:
+    r"""Return the columns of a table without a header, in types of Arrow.
+
+    Args:
+        data: whole lines, as bytes or as a buffer of Arrow.
+        delimiter: between cells, which are not quoted.
+        types: of the columns.
+        ignore_empty_lines: whether lines may be empty.
+
+    Raises:
+        pyarrow.ArrowException: if a line has another number of cells, or a cell another type.
+
+    >>> import pyarrow as pa
+    >>> csv_columns(b"1=2\n", "=", [pa.int64(), pa.int64()])[1].to_pylist()
+    [2]
+    """
+    import pyarrow as pa
+    from pyarrow import csv
+
+    named: dict[str, Any] = {str(place): kind for place, kind in enumerate(types)}
+    table = csv.read_csv(
+        arrow_file(data) if isinstance(data, bytes) else pa.BufferReader(data),
+        csv.ReadOptions(
+            column_names=list(named), use_threads=False, block_size=min(len(data), _AT_ONCE)
+        ),
+        csv.ParseOptions(
+            delimiter=delimiter, quote_char=False, ignore_empty_lines=ignore_empty_lines
+        ),
+        csv.ConvertOptions(column_types=named, null_values=[], strings_can_be_null=False),
+    )
+    return [column.combine_chunks() for column in table.columns]
 
 
 def shortest(value: float | np.float32) -> str:
