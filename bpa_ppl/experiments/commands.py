@@ -187,7 +187,8 @@ def _compare_on_targets(
     seed: int,
     quiet: bool,
 ) -> None:
-    from bpa_ppl.experiments.targets import compare_on_targets, write_targets
+    from bpa_ppl.experiments.rows import write_rows
+    from bpa_ppl.experiments.targets import compare_on_targets
     from bpa_ppl.formats.streams import make_folder
 
     if nbest:
@@ -198,7 +199,7 @@ def _compare_on_targets(
     )
     print(comparison)
     make_folder(output)
-    write_targets(comparison, output / "targets.csv")
+    write_rows(comparison.results, output / "targets.csv")
     shared.echo_status(f"wrote {output / 'targets.csv'}", quiet)
 
 

@@ -9,8 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pyarrow as pa
-from pyarrow import csv
 
 from bpa_ppl.diagnostics.pages.figures import FIGURE_KINDS, empty_figure, label, write_figure_files
 from bpa_ppl.diagnostics.pages.page import (
@@ -26,8 +24,8 @@ from bpa_ppl.diagnostics.pages.page import (
 from bpa_ppl.errors import one_of
 from bpa_ppl.experiments.aggregates import LENGTH, Row, aggregate, mean_details, median_seconds
 from bpa_ppl.experiments.results import detail_names, metrics_of, read_identity, read_results
+from bpa_ppl.experiments.rows import write_rows
 from bpa_ppl.experiments.study import CANONICAL
-from bpa_ppl.formats.streams import atomic_path
 from bpa_ppl.quality.column import by_name
 
 if TYPE_CHECKING:
@@ -100,8 +98,7 @@ def write_figures(folder: str | Path, *, kind: str = "png") -> list[Path]:
     numbers |= {f"{metric}_details": rows for metric, rows in details.items()}
     for name, rows in numbers.items():
         files.append(target / f"{name}.csv")
-        with atomic_path(files[-1]) as temporary:
-            csv.write_csv(pa.Table.from_pylist(rows), temporary)
+        write_rows(rows, files[-1])
     return [*files, *write_figure_files(figures, target, kind)]
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
@@ -17,7 +16,8 @@ from bpa_ppl.diagnostics.pages.figures import empty_figure, write_figure
 from bpa_ppl.diagnostics.pages.page import Outcome, Table
 from bpa_ppl.errors import SEEDS, UsageError, checked_seed
 from bpa_ppl.experiments.estimates import largest_r_hat, smallest_ess
-from bpa_ppl.formats.streams import atomic_writer, make_folder
+from bpa_ppl.experiments.rows import write_rows
+from bpa_ppl.formats.streams import make_folder
 from bpa_ppl.nbest import NBest
 from bpa_ppl.options import AdaptOptions
 from bpa_ppl.posterior import Draws
@@ -242,11 +242,7 @@ def write_sweep(sweep: SweepResult, folder: Path, kind: str = "png") -> list[Pat
     """
     make_folder(folder)
     paths = [folder / "sweep.csv"]
-    with atomic_writer(paths[0]) as file:
-        columns = [*sweep.varied, "run", *sweep.quantities]
-        writer = csv.DictWriter(file, columns, lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(sweep.runs)
+    write_rows(sweep.runs, paths[0])
     if kind != "none":
         paths.append(folder / f"sweep.{kind}")
         write_figure(sweep.figure(), paths[1])

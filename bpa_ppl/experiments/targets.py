@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from pathlib import Path
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -29,7 +27,6 @@ from bpa_ppl.experiments.comparison.comparison import (
 from bpa_ppl.experiments.estimates import holm, mean_of, runs_together
 from bpa_ppl.experiments.known_targets import TARGETS, KnownTarget, target
 from bpa_ppl.experiments.samplers import run_samplers
-from bpa_ppl.formats.streams import atomic_writer
 from bpa_ppl.posterior import Draws
 from bpa_ppl.progress import Reporter, reporter
 from bpa_ppl.registry import SAMPLERS
@@ -45,46 +42,18 @@ _CAPTION = (
 )
 
 
-@dataclass(frozen=True)
-class TargetResult:
-    """The draws of one sampler on one target, compared with the exact moments.
-
-    Biases are in posterior standard deviations: of the weight where the bias is largest in
-    absolute value, over all runs.
-
-    Attributes:
-        target: the name of the target.
-        sampler: the name of the sampler.
-        verdict: `not converged` if a run fails its check; `DIFFERS` if a mean or a standard
-            deviation is significantly off; `inconclusive` if a bias of a mean above 0.1 cannot be
-            excluded; else `agrees`. `failed` if the sampler raised an error.
-        reason: of the verdict, one sentence or empty.
-        runs: the number of runs.
-        checked: the number of runs that pass their check.
-        mean_bias: of the posterior means.
-        mean_bias_error: its Monte-Carlo standard error.
-        sd_bias: of the posterior standard deviations.
-        sd_bias_error: its Monte-Carlo standard error.
-        bound: that the bias of every mean is below with a probability of 95 %.
-        p_value: of the most significant mean or standard deviation, adjusted by Holm.
-        ess_per_second: effective draws of the worst weight.
-        ess_per_evaluation: likewise, by evaluation of the likelihood.
-    """
-
-    target: str
-    sampler: str
-    verdict: str
-    reason: str = ""
-    runs: int = 0
-    checked: int = 0
-    mean_bias: float | None = None
-    mean_bias_error: float | None = None
-    sd_bias: float | None = None
-    sd_bias_error: float | None = None
-    bound: float | None = None
-    p_value: float | None = None
-    ess_per_second: float | None = None
-    ess_per_evaluation: float | None = None
+#: Columns of a row of `TargetComparison`. `verdict`: `not converged` if a run fails its check;
+#: `DIFFERS` if a mean or a standard deviation is significantly off; `inconclusive` if a bias of a
+#: mean above 0.1 cannot be excluded; `failed` if the sampler raised an error; else `agrees`.
+#: `reason` is one sentence or empty, `checked` the number of runs that pass their check. Biases are
+#: in posterior standard deviations, of the weight where the bias is largest in absolute value, over
+#: all runs. With a probability of 95 %, the bias of every mean is below `bound`. `p_value` is that
+#: of the most significant mean or standard deviation, adjusted by Holm.
+COLUMNS = (
+    *("target", "sampler", "verdict", "reason", "runs", "checked"),
+    *("mean_bias", "mean_bias_error", "sd_bias", "sd_bias_error", "bound", "p_value"),
+    *("ess_per_second", "ess_per_evaluation"),
+)
 
 
 @dataclass(frozen=True)
@@ -92,26 +61,26 @@ class TargetComparison(Outcome):
     """The results of samplers on targets; `bool` is true if each agrees on each.
 
     Attributes:
-        results: target by target, in the order of the samplers.
-        seed: of the first run.
+        results: rows with `COLUMNS`, target by target, in the order of the samplers; values that
+            are not known are None.
     """
 
-    results: tuple[TargetResult, ...]
-    seed: int = 0
+    results: tuple[Mapping[str, Any], ...]
 
     @property
     def passed(self) -> bool:
         """Whether each sampler agrees with each target."""
-        return all(result.verdict == AGREES for result in self.results)
+        return all(result["verdict"] == AGREES for result in self.results)
 
     def as_dict(self) -> dict[str, Any]:
         """Return the comparison as plain data, for JSON."""
-        return {"passed": self.passed, "results": [asdict(one) for one in self.results]}
+        return {"passed": self.passed, "results": list(self.results)}
 
     def _shown(self) -> tuple[str, Table, list[str]]:
         """Return a row for each target and sampler, and the reasons of the verdicts."""
 
-        def biased(bias: float | None, error: float | None) -> str:
+        def biased(row: Mapping[str, Any], name: str) -> str:
+            bias, error = row[name], row[f"{name}_error"]
             return "–" if bias is None else f"{bias:+.3f} ± {error:.3f}"
 
         def number(value: float | None) -> str:
@@ -119,20 +88,17 @@ class TargetComparison(Outcome):
 
         rows = [
             (
-                r.target,
-                r.sampler,
-                r.verdict,
-                f"{r.checked} of {r.runs}" if r.runs else "–",
-                biased(r.mean_bias, r.mean_bias_error),
-                biased(r.sd_bias, r.sd_bias_error),
-                number(r.bound),
-                number(r.ess_per_second),
-                number(r.ess_per_evaluation),
+                *(r[name] for name in ("target", "sampler", "verdict")),
+                f"{r['checked']} of {r['runs']}" if r["runs"] else "–",
+                *(biased(r, name) for name in ("mean_bias", "sd_bias")),
+                *(number(r[name]) for name in ("bound", "ess_per_second", "ess_per_evaluation")),
             )
             for r in self.results
         ]
-        passed = [{AGREES: True, DIFFERS: False}.get(r.verdict) for r in self.results]
-        notes = [f"{r.target}, {r.sampler}: {r.reason}" for r in self.results if r.reason]
+        passed = [{AGREES: True, DIFFERS: False}.get(r["verdict"]) for r in self.results]
+        notes = [
+            f"{r['target']}, {r['sampler']}: {r['reason']}" for r in self.results if r["reason"]
+        ]
         return "", Table(_HEADER, rows, _CAPTION, passed), notes
 
 
@@ -159,7 +125,8 @@ def compare_on_targets(
         UsageError: if there is no such target or sampler, or a setting is invalid.
 
     >>> result = compare_on_targets("skewed", ["imh"], runs=2, settings={"imh": {"draws": 2000}})
-    >>> result.passed, result.results[0].verdict, abs(result.results[0].mean_bias) < 0.1
+    >>> row = result.results[0]
+    >>> result.passed, row["verdict"], abs(row["mean_bias"]) < 0.1
     (True, 'agrees', True)
     """
     known = [target(name) for name in names_of_targets(targets)]
@@ -171,13 +138,13 @@ def compare_on_targets(
     for name in samplers:  # find mistakes before the long work
         SAMPLERS.resolve(name, (settings or {}).get(name))
     seed = checked_seed(seed)
-    results: list[TargetResult] = []
+    results: list[dict[str, Any]] = []
     with reporter(progress, "compare") as report:
         for one in known:
             for name in samplers:
                 report(len(results), len(known) * len(samplers), f"{one.name}, {name}")
                 results.append(_compared(one, name, runs=runs, seed=seed, settings=settings))
-    return TargetComparison(tuple(results), seed)
+    return TargetComparison(tuple(results))
 
 
 def names_of_targets(targets: str | Iterable[str]) -> list[str]:
@@ -190,7 +157,7 @@ def names_of_targets(targets: str | Iterable[str]) -> list[str]:
     return list(TARGETS) if names == ["all"] else names
 
 
-def _compared(known: KnownTarget, sampler: str, **options: Any) -> TargetResult:
+def _compared(known: KnownTarget, sampler: str, **options: Any) -> dict[str, Any]:
     """Run a sampler on a target, and compare it; an error of the sampler is its result."""
     try:
         runs = run_samplers(
@@ -200,7 +167,9 @@ def _compared(known: KnownTarget, sampler: str, **options: Any) -> TargetResult:
         # One by one, because runs of `auto` may differ in their numbers of draws.
         costs = [compare({sampler: [run]})[sampler].efficiency for run in drawn]
     except Exception as error:  # a sampler of another package may raise any error
-        return TargetResult(known.name, sampler, FAILED, getattr(error, "message", str(error)))
+        reason = getattr(error, "message", str(error))
+        found = {"target": known.name, "sampler": sampler, "verdict": FAILED, "reason": reason}
+        return dict.fromkeys(COLUMNS) | found
     return judged(
         known,
         sampler,
@@ -217,8 +186,8 @@ def _mean(values: Sequence[float | None]) -> float | None:
 
 def judged(
     known: KnownTarget, sampler: str, runs: Sequence[Draws], **costs: float | None
-) -> TargetResult:
-    """Compare the runs of a sampler with the exact moments of a target.
+) -> dict[str, Any]:
+    """Compare the runs of a sampler with the exact moments of a target; return `COLUMNS`.
 
     Estimates are means over runs. The variance is estimated around the exact mean, so that its
     Monte-Carlo error is that of a mean, (λ − E λ)². An error from an estimated ESS has about
@@ -233,7 +202,7 @@ def judged(
     >>> known = target("skewed")
     >>> draws = np.random.default_rng(0).normal(known.mean, known.sd, size=(4, 1000, 1))
     >>> result = judged(known, "a Gaussian", [Draws({"weights": draws}, ("LM0",))])
-    >>> result.verdict, result.bound < 0.1
+    >>> result["verdict"], result["bound"] < 0.1
     ('agrees', True)
     """
     sd = known.sd
@@ -250,7 +219,7 @@ def judged(
     reports = [check(run) for run in runs]
     checked = sum(map(bool, reports))
     failures = sorted({failure.name for report in reports for failure in report.failures})
-    at, sd_at = _largest(bias), _largest(sd_bias)
+    at, sd_at = (int(np.argmax(np.abs(values))) for values in (bias, sd_bias))
     if checked < len(runs):
         verdict, reason = NOT_CONVERGED, f"the check fails: {', '.join(failures)}"
     elif p_value < LEVEL:
@@ -266,21 +235,13 @@ def judged(
         reason = f"a bias of {bound:.2f} posterior sd is possible: raise draws or runs"
     else:
         verdict, reason = AGREES, ""
-    return TargetResult(
-        target=known.name,
-        sampler=sampler,
-        verdict=verdict,
-        reason=reason,
-        runs=len(runs),
-        checked=checked,
-        mean_bias=float(bias[at]),
-        mean_bias_error=float(error[at]),
-        sd_bias=float(sd_bias[sd_at]),
-        sd_bias_error=float(sd_error[sd_at]),
-        bound=bound,
-        p_value=p_value,
-        **costs,
+    found = (
+        *(known.name, sampler, verdict, reason, len(runs), checked),
+        *(float(bias[at]), float(error[at]), float(sd_bias[sd_at]), float(sd_error[sd_at])),
+        *(bound, p_value),
+        *(costs.get(name) for name in COLUMNS[-2:]),
     )
+    return dict(zip(COLUMNS, found, strict=True))
 
 
 def _estimates(known: KnownTarget, runs: Sequence[Draws], power: int) -> Float64:
@@ -293,19 +254,3 @@ def _estimates(known: KnownTarget, runs: Sequence[Draws], power: int) -> Float64
     mean, error, ess = np.moveaxis(np.array(estimates), -1, 0)  # each (runs, Q)
     total_error = np.sqrt(np.sum(error**2, axis=0)) / len(runs)
     return np.stack([mean.mean(axis=0), total_error, ess.sum(axis=0)])
-
-
-def _largest(values: Float64) -> int:
-    return int(np.argmax(np.abs(values)))
-
-
-def write_targets(comparison: TargetComparison, path: Path) -> None:
-    """Write the results as a table (CSV), with all digits.
-
-    Raises:
-        DataError: if the file cannot be written.
-    """
-    with atomic_writer(path) as file:
-        writer = csv.DictWriter(file, TargetResult.__dataclass_fields__, lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(asdict(result) for result in comparison.results)

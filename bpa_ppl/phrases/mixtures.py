@@ -22,8 +22,6 @@ from bpa_ppl.phrases.tables import PhraseCounts, PhrasePairs, PhraseTable, Side,
 DIRECTIONS: dict[str, Side] = {"direct": "target", "inverse": "source"}
 #: How many times as large a number has to be to be no accident.
 _CLEARLY = 2.0
-#: By how much the mean log p of a development pair differs if it is nearer to one table.
-_NEARER = 0.1
 #: Grid of the transformed parameter; at its ends α is almost 0 and 1.
 _GRID = np.linspace(-14.0, 14.0, 57)
 
@@ -269,8 +267,7 @@ def mix(
     Raises:
         DataError: if no pair of `dev` is in the tables, or languages are swapped.
         UsageError: if there is no such method, its parameter has neither a value nor `dev`, there
-            is a value for a method without a parameter, `dev` is `inner`, or the tables are
-            swapped.
+            is a value for a method without a parameter, or `dev` is `inner`.
 
     >>> from pathlib import Path
     >>> from bpa_ppl.phrases import read_counts
@@ -324,8 +321,7 @@ def check_tables(inner: PhraseCounts, outer: PhraseCounts, dev: PhraseCounts | N
 
     Raises:
         DataError: if more pairs of a table are in the others when its languages are swapped.
-        UsageError: if `dev` is the in-domain table itself, or IN and OUT are swapped: IN is the
-            larger table, and `dev` is nearer to OUT.
+        UsageError: if `dev` is the in-domain table itself.
 
     >>> table = PhraseCounts.of(["chat", "chien"], ["cat", "dog"], [1, 2])
     >>> check_tables(table, PhraseCounts.of(["cat"], ["chat"], [1]))
@@ -344,26 +340,10 @@ def check_tables(inner: PhraseCounts, outer: PhraseCounts, dev: PhraseCounts | N
             raise DataError(message, parameter="dev", code="mismatch")
     totals = [max(table.total, table.source_count.sum()) for table in (inner, outer)]
     if totals[0] > _CLEARLY * totals[1]:
-        sizes = (
-            f"IN has {totals[0]:,.0f} occurrences of phrase pairs, and OUT only {totals[1]:,.0f}"
+        warn_user(
+            f"IN has {totals[0]:,.0f} occurrences of phrase pairs, and OUT only {totals[1]:,.0f}: "
+            "IN is the small table of the domain, and comes first"
         )
-        if dev is not None and _is_nearer(dev, outer, inner):
-            message = (
-                f"IN and OUT are swapped: {sizes}, and the development text is nearer to OUT; "
-                "the table of the domain comes first"
-            )
-            raise UsageError(message, code="conflict")
-        warn_user(f"{sizes}: IN is the small table of the domain, and comes first")
-
-
-def _is_nearer(dev: PhraseCounts, first: PhraseCounts, second: PhraseCounts) -> bool:
-    """Return whether dev is far more probable if the first of two tables has twice the share."""
-    counts = counts_of(first, second, dev, "target")
-    near, far = (
-        _log_likelihood(linear(counts, share), dev.count)[0]
-        for share in (_CLEARLY / (_CLEARLY + 1), 1 / (_CLEARLY + 1))
-    )
-    return near > far + _NEARER
 
 
 def _is_swapped(table: PhraseCounts, others: Sequence[PhraseCounts]) -> bool:

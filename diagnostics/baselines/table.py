@@ -621,8 +621,8 @@ class BaselineComparison:
         try:
             cells = [[math.nan if cell is None else cell for cell in row] for row in record["rows"]]
             rows = tuple(BaselineRow._make(row) for row in cells)
-            rest = {name: record[name] for name in ("unit", "evaluation", "unjudged", "doubtful")}
-            rest["association"] = record.get("association")  # not in older records
+            names = ("unit", "evaluation", "unjudged", "doubtful", "association")
+            rest = {name: record[name] for name in names}
             return cls(rows=rows, baselines=Baselines(**record["baselines"]), **rest)
         except (KeyError, TypeError) as error:
             message = f"the comparison with baselines cannot be read ({error}): adapt again"

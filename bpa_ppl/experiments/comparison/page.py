@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -33,6 +32,7 @@ from bpa_ppl.experiments.comparison.comparison import (
     SamplerResult,
 )
 from bpa_ppl.experiments.comparison.efficiency import Rank, ranking, shown, shown_interval
+from bpa_ppl.experiments.rows import write_rows
 from bpa_ppl.formats.streams import atomic_writer, make_folder
 
 if TYPE_CHECKING:
@@ -323,11 +323,7 @@ def write_comparison(
         json.dump({**comparison.as_dict(), "ranking": ranks}, file, indent=1, default=str)
     for name, rows in tables(comparison).items():
         written.append(target / f"{name}.csv")
-        with atomic_writer(written[-1]) as file:
-            columns = list(dict.fromkeys(column for row in rows for column in row))
-            writer = csv.DictWriter(file, columns, lineterminator="\n")
-            writer.writeheader()
-            writer.writerows(rows)
+        write_rows(rows, written[-1])
     compared = [s for s in comparison.samplers if s.discrepancies]
     figures = {"accuracy": accuracy_figure(compared)} if compared and kind != "none" else {}
     return [*written, *write_figure_files(figures, target, kind)]
