@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import sys
+from _thread import interrupt_main
+from threading import Timer
+
+_PAUSE = 0.1  # seconds, in which the callback ends
 
 
 def main() -> None:
-    """Run `bpa`; Ctrl-C during the imports ends it as it does later."""
+    """Run `bpa`; Ctrl-C ends it in the same way whenever it comes."""
+    sys.unraisablehook = repeat_interrupt
     try:
         try:
             from bpa_ppl.cli import main as run
@@ -17,6 +22,17 @@ def main() -> None:
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         sys.exit(130)
+
+
+def repeat_interrupt(unraisable: sys.UnraisableHookArgs) -> None:
+    """Interrupt the program again if Ctrl-C came during a callback, whose exceptions are ignored.
+
+    JAX has such a callback, which runs whenever Python collects garbage.
+    """
+    if unraisable.exc_type is KeyboardInterrupt:
+        Timer(_PAUSE, interrupt_main).start()
+    else:
+        sys.__unraisablehook__(unraisable)
 
 
 if __name__ == "__main__":

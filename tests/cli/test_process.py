@@ -104,10 +104,41 @@ def test_ctrl_c_around_the_command(
     def interrupted() -> None:
         raise KeyboardInterrupt
 
+    monkeypatch.setattr(sys, "unraisablehook", sys.unraisablehook)  # restored afterwards
     monkeypatch.setattr("bpa_ppl.cli.main", interrupted)
     with pytest.raises(SystemExit) as ending:
         __main__.main()
     assert (ending.value.code, capsys.readouterr().err) == (130, "interrupted\n")
+
+
+IGNORED_INTERRUPT = """
+import signal, sys, time
+
+signal.signal(signal.SIGINT, signal.default_int_handler)  # background jobs ignore it
+
+class Finder:
+    def find_spec(self, name, path, target=None):
+        if name == "bpa_ppl.cli":
+            Callback()
+            for _ in range(1000):
+                time.sleep(0.01)
+            sys.exit("the interrupt was lost")
+
+class Callback:
+    def __del__(self):
+        raise KeyboardInterrupt
+
+sys.meta_path.insert(0, Finder())
+from bpa_ppl.__main__ import main
+main()
+"""
+
+
+def test_ctrl_c_during_a_callback_is_not_lost() -> None:
+    """As during JAX's callback of the garbage collector, where Python ignores exceptions."""
+    program = [sys.executable, "-c", IGNORED_INTERRUPT]
+    done = subprocess.run(program, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (130, "interrupted\n")
 
 
 @pytest.mark.parametrize(
