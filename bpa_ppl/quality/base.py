@@ -9,9 +9,8 @@ from typing import Any, ClassVar, cast
 
 import numpy as np
 
-from bpa_ppl.arrays import Float64, Int64
+from bpa_ppl.arrays import Float64
 from bpa_ppl.component import Component
-from bpa_ppl.errors import DataError
 from bpa_ppl.nbest import NBest
 from bpa_ppl.registry import METRICS
 
@@ -340,25 +339,6 @@ def streams_of(references: References) -> list[Any]:
     [['a', 'c'], ['b', None]]
     """
     return [list(stream) for stream in zip_longest(*references)]
-
-
-def check_parallel(
-    hypotheses: Sequence[Any] | Int64, references: References, source: str | None = None
-) -> None:
-    """Raise a DataError unless there is a tuple of references for each hypothesis or list.
-
-    >>> check_parallel(["a", "b"], [("a",), ("b", "c")])
-    """
-    if len(hypotheses) != len(references):
-        message = f"{len(hypotheses)} hypotheses and references for {len(references)} sentences"
-        raise DataError(message, source, parameter="references", code="wrong-length")
-    for sentence, refs in enumerate(references):
-        if isinstance(refs, str):
-            message = f"references of sentence {sentence} are one string: give a tuple of strings"
-            raise DataError(message, source, parameter="references")
-        if not len(refs):
-            message = f"sentence {sentence} has no reference: give at least one"
-            raise DataError(message, source, parameter="references", code="missing-references")
 
 
 def _number_of(references: References) -> int | None:

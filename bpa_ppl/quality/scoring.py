@@ -16,7 +16,7 @@ from bpa_ppl.caching import key_of, key_of_code, read_array, write_array
 from bpa_ppl.errors import DataError, UsageError, require
 from bpa_ppl.nbest import NBest
 from bpa_ppl.progress import Reporter
-from bpa_ppl.quality.base import Metric, References, Score, check_parallel, resolve
+from bpa_ppl.quality.base import Metric, References, Score, resolve
 from bpa_ppl.workers import check_jobs, parallel_workers
 
 _CHUNK = 16  # sentences between two reports of progress, and handed to a worker at once
@@ -264,10 +264,19 @@ def _inputs(
         raise DataError("there are no sentences to score", origin, code="no-data")
     if "references" not in metric.needs:
         references = [()] * len(texts)
-    elif references is None:
-        raise no_references(origin)
     else:
-        check_parallel(texts, references, origin)
+        if references is None:
+            raise no_references(origin)
+        if len(texts) != len(references):
+            message = f"{len(texts)} hypotheses and references for {len(references)} sentences"
+            raise DataError(message, origin, parameter="references", code="wrong-length")
+        for sentence, refs in enumerate(references):
+            if isinstance(refs, str):
+                message = f"references of sentence {sentence} are one string: give a tuple"
+                raise DataError(message, origin, parameter="references")
+            if not len(refs):
+                message = f"sentence {sentence} has no reference: give at least one"
+                raise DataError(message, origin, parameter="references", code="missing-references")
     if "sources" not in metric.needs:
         sources = None
     elif sources is None or len(sources) != len(texts):
