@@ -12,7 +12,7 @@ from typing import Any, Literal
 import numpy as np
 
 from bpa_ppl.arrays import Float32, Int32, Int64
-from bpa_ppl.columns import counted, is_missing, missing_value_notes
+from bpa_ppl.columns import counted, missing_value_notes
 from bpa_ppl.errors import DataError
 from bpa_ppl.nbest import NBest
 from bpa_ppl.notes import warn_user
@@ -261,8 +261,8 @@ class Gatherer:
         """Return features, totals and extras; a column with missing values is not a feature."""
         count = len(rows.ids)
         numbers, extras = dict(rows.numbers), dict[str, Any](rows.extras)
-        for name, objects in rows.extras.items():
-            if all(map(is_missing, objects)):
+        for name in rows.extras:
+            if self.schema.is_empty(name):
                 del extras[name]
                 # `scores` may be null in some lines, and an object with fields in others.
                 if not any(other.startswith(f"{name}.") for other in (*numbers, *extras)):

@@ -12,7 +12,7 @@ import pytest
 from raising import raises
 from table_content import table_content
 
-from bpa_ppl import NBest, read_nbest, write_nbest
+from bpa_ppl import NBest, iter_nbest, read_nbest, write_nbest
 from bpa_ppl.errors import BpaWarning, DataError, UsageError
 
 Write = Callable[..., Path]
@@ -278,6 +278,16 @@ def test_positions_read_back(tmp_path: Path, extras: dict[str, Any], totals: boo
         return
     write_nbest(nbest, tmp_path / "out")
     assert table_content(read_nbest(tmp_path / "out")) == table_content(nbest)
+
+
+def test_positions_of_empty_texts_are_texts_in_every_part(tmp_path: Path) -> None:
+    nbest = with_extras(alignment=[["0-0", "1-1"], [""]])
+    write_nbest(nbest, tmp_path / "lists")
+    parts = list(iter_nbest(tmp_path / "lists", chunk=1))
+    assert parts[1].extras == {"alignment": ("",)}
+    assert table_content(NBest.concatenate(parts)) == table_content(nbest)
+    write_nbest(parts[1], tmp_path / "part")
+    assert (tmp_path / "part").read_text() == "1 |||  ||| LM0= 3 ||| -3 ||| \n"
 
 
 @pytest.mark.parametrize("bad", ["0", "0=0", "0-0 ", "x", "0-0\n", 7, "0-0 ||| 1-1"])
