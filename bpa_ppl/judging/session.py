@@ -158,7 +158,9 @@ class Session:
         self.prior = self._prior_of(OF_ANSWERS.median(self._scaled))
         self.features = tuple(self.prior.names or ())
         self._candidates = _candidates(lists, self._draws)
-        self._pool = _comparable(self._candidates)
+        texts, starts = self._candidates.text, self._candidates.offsets[:-1]
+        low, high = (extreme.reduceat(texts, starts) for extreme in (np.minimum, np.maximum))
+        self._pool = np.flatnonzero(low != high)  # lists with two different texts
         if not len(self._pool):
             problem = "no list has two different candidates: there is nothing to compare"
             raise DataError(problem, lists.origin, code="no-data")
@@ -484,10 +486,3 @@ def _plain(text: str) -> str:
     """
     folded = unicodedata.normalize("NFKC", text).casefold()
     return "".join(filter(str.isalnum, folded)) or folded
-
-
-def _comparable(candidates: Candidates) -> Int64:
-    """Return the positions of the lists with two different texts."""
-    starts = candidates.offsets[:-1]
-    low, high = (f.reduceat(candidates.text, starts) for f in (np.minimum, np.maximum))
-    return np.asarray(np.flatnonzero(low != high))

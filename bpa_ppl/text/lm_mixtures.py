@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import chain
 
 import numpy as np
@@ -82,11 +82,7 @@ class MixtureModel(TextModel):
 
     def by_word(self, sentences: Sentences) -> tuple[Float64, npt.NDArray[np.bool_]]:
         """Return log p of words and ends of sentences, and which are unknown; see `TextModel`."""
-        logs, unknown = zip(*self._parts(sentences), strict=True)
-        return np.logaddexp.reduce(logs), np.logical_and.reduce(unknown)
-
-    def _parts(self, sentences: Sentences) -> Iterator[tuple[Float64, npt.NDArray[np.bool_]]]:
-        for weight, model in zip(self.weights, self.models, strict=True):
-            scores, unknown = model.by_word(sentences)
-            if weight > 0:
-                yield scores + np.log(weight), unknown
+        weighted = zip(self.weights, self.models, strict=True)
+        parts = [(weight, *model.by_word(sentences)) for weight, model in weighted if weight > 0]
+        logs = np.logaddexp.reduce([scores + np.log(weight) for weight, scores, _ in parts])
+        return logs, np.logical_and.reduce([unknown for *_, unknown in parts])
