@@ -246,7 +246,7 @@ def answers(slips: dict[str, float], count: int, seed: int) -> NBest:
 def test_slip_rates_of_raters_are_found(tmp_path: Any) -> None:
     judged = answers({"ann": 0.03, "bob": 0.3}, 300, 1)
     zero = dict.fromkeys(judged.feature_names, 0.0)
-    options: dict[str, Any] = {"prior_variance": 4.0, "sampler": "laplace"}
+    options: dict[str, Any] = {"prior_variance": 4.0, "sampler": "laplace", "draws": 1500}
     posterior = as_draws(adapt(judged, zero, **options))
     assert posterior.attrs["likelihood"]["slip"] == "raters"
     assert posterior.attrs["raters"] == {"ann": 300, "bob": 300}

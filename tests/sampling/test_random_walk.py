@@ -35,7 +35,7 @@ def drawn(
     mcmc = MCMC(
         RandomWalk(model, proposal_variance=2.0),
         num_warmup=500,
-        num_samples=12_000 // chains,
+        num_samples=9_000 // chains,
         num_chains=chains,
         chain_method=chain_method,
         jit_model_args=jit_args,
@@ -48,7 +48,7 @@ def drawn(
 def test_a_gaussian_is_recovered_by_sequential_chains() -> None:
     mcmc = drawn(gaussian, jnp.asarray(MEAN), "sequential", 3, True)
     draws = mcmc.get_samples(group_by_chain=True)["x"]
-    assert draws.shape == (3, 4_000, 2)
+    assert draws.shape == (3, 3_000, 2)
     assert_moments(draws, MEAN, COVARIANCE)
 
 
@@ -69,7 +69,7 @@ def test_a_skewed_target_with_a_bound_is_recovered(bounded: MCMC) -> None:
 def test_arviz_reads_the_run(bounded: MCMC) -> None:
     # NumPyro's normal distribution in several dimensions does not bear strict ranks here.
     data = import_arviz().from_numpyro(bounded)
-    assert data["posterior"]["x"].shape == (2, 6_000)
+    assert data["posterior"]["x"].shape == (2, 4_500)
     assert not data["sample_stats"]["diverging"].values.any()
 
 

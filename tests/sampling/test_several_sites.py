@@ -266,7 +266,7 @@ def test_nuts_ends_for_an_own_hierarchy_of_84_values() -> None:
         lists,
         dict.fromkeys(names, 0.1),
         model=noncentred,
-        sampler=Nuts(draws=20, warmup=20, chains=2),
+        sampler=Nuts(draws=20, warmup=20, chains=1),
         oracle=reference_model.given(*[0] * 30),
     )
     draws = as_draws(found)
