@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, combinations
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -277,19 +277,11 @@ def _check_same_oracles(posteriors: Sequence[Draws]) -> None:
     if others := sorted({*different} - {"features"}):
         message = f"the posteriors were made from different {', '.join(others)}"
         raise DataError(f"{message}: adapt all to the same lists", code="mismatch")
-    several = [_recorded_likelihood(draws) for draws in posteriors]
+    several = [draws.attrs.get("likelihood") for draws in posteriors]
     improper = [name for draws in posteriors if (name := _improper(draws))]
     if improper and any(likelihood != several[0] for likelihood in several):
         message = f"the likelihood {improper[0]} is not a probability: adapt all with the same one"
         raise DataError(message, code="mismatch")
-
-
-def _recorded_likelihood(draws: Draws) -> Any:
-    """Return the likelihood of a posterior; settings that are not recorded have their defaults."""
-    recorded = draws.attrs.get("likelihood")
-    if not isinstance(recorded, dict) or recorded.get("name") not in LIKELIHOODS:
-        return recorded
-    return LIKELIHOODS.resolve(recorded["name"], {n: v for n, v in recorded.items() if n != "name"})
 
 
 def _improper(draws: Draws) -> str:

@@ -166,7 +166,6 @@ def test_negatives_of_the_svm(weigh: list[str]) -> None:
     ("more", "mention"),
     [
         (["--prior-deviation", "-1"], "-1 (--prior-deviation)"),
-        (["--prior-deviation", "nan"], "nan (--prior-deviation)"),
         (["--prior-deviation", "inf"], "inf (--prior-deviation)"),
         (["--published", "--prior-deviation", "1"], "(--prior-deviation)"),
         (["--published", "--scale", "log"], "(--scale)"),

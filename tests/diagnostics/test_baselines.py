@@ -383,18 +383,6 @@ def test_a_record_is_read_back_as_it_was() -> None:
         recorded_comparison(draws.with_attrs(baselines={"rows": 3}))
 
 
-def test_a_record_without_ridge_regression_is_read() -> None:
-    pool, new = lists(1), lists(2, 30)
-    draws = recorded(pool)
-    record = json.loads(json.dumps(draws.attrs["baselines"]))
-    assert set(record["baselines"].pop("ridge")) == set(NAMES)
-    record["rows"] = [row for row in record["rows"] if row[0] != RIDGE]
-    old = draws.with_attrs(baselines=record)
-    found = compare_baselines(new, old, choice=np.zeros(30, int))
-    whole = compare_baselines(new, draws, choice=np.zeros(30, int))
-    assert found.rows == tuple(row for row in whole.rows if row.name != RIDGE)
-
-
 def test_ridge_regression_ignores_offsets_of_lists_and_the_unit_of_gains() -> None:
     pool = lists(3, 12)
     offset = np.repeat(1e3 * np.arange(12), pool.sizes)
@@ -439,16 +427,16 @@ def test_a_notebook_shows_the_table() -> None:
 
 
 @pytest.mark.parametrize(
-    ("difference", "reach", "verdict"),
+    ("name", "difference", "reach", "verdict"),
     [
-        (-1.0, 0.5, "worse"),
-        (-1.0, 2.0, "tie"),
-        (1.0, 2.0, "tie"),
-        (1.0, 0.5, "better"),
-        (0.0, 0.0, "tie"),
+        *((name, -1.0, 0.5, "worse") for name in (FIRST, TOTAL, CANONICAL, MEAN, SYSTEM, RIDGE)),
+        (FEATURE, -1.0, 0.5, "worse"),
+        (FEATURE, -1.0, 2.0, "tie"),
+        (FEATURE, 1.0, 2.0, "tie"),
+        (FEATURE, 1.0, 0.5, "better"),
+        (FEATURE, 0.0, 0.0, "tie"),
     ],
 )
-@pytest.mark.parametrize("name", [FIRST, TOTAL, CANONICAL, MEAN, FEATURE, SYSTEM, RIDGE])
 def test_verdicts(name: str, difference: float, reach: float, verdict: str) -> None:
     selected = Baselines(feature="TER", directions={"TER": -1}, systems=["B", "A"], best=name)
     adapted = BaselineRow(ADAPTED, "adapted", 9, 1.0, 0.5)
