@@ -45,14 +45,6 @@ def nested(rows: Rows, missing: Any) -> list[str]:
     return [json.dumps({"id": s, "candidates": candidates}) for s, candidates in lists.items()]
 
 
-def long(rows: Rows, missing: Any) -> list[str]:
-    """Return JSON lines with one candidate each."""
-    return [
-        json.dumps({"id": s, **json.loads(nested([(s, of)], missing)[0])["candidates"][0]})
-        for s, of in rows
-    ]
-
-
 def table(rows: Rows, separator: str) -> list[str]:
     """Return a header and a line for each candidate, with empty cells."""
     names = list(rows[0][1])
@@ -69,8 +61,8 @@ def partly(write: Write, way: str) -> NBest:
     """Return the lists, read in some way."""
     kind, _, missing = way.partition(" ")
     value = {"null": None, "empty": "", "absent": ..., "nan": float("nan"), "": None}[missing]
-    if kind in ("nested", "long"):
-        return read_nbest(write(*(nested if kind == "nested" else long)(PARTLY, value)))
+    if kind == "nested":
+        return read_nbest(write(*nested(PARTLY, value)))
     if kind in ("csv", "tsv"):
         return read_nbest(write(*table(PARTLY, "," if kind == "csv" else "\t")))
     if kind == "parquet":
@@ -84,20 +76,12 @@ def partly(write: Write, way: str) -> NBest:
     features = [[of["lm"], value if of["mqm"] is None else of["mqm"]] for _, of in PARTLY]
     texts = [of["text"] for _, of in PARTLY]
     by: Any = [of["by"] for _, of in PARTLY]
-    if kind == "arrays":
-        return NBest.from_arrays(texts, features, ["lm", "mqm"], 2, extras={"by": by})
-    pairs = [slice(0, 2), slice(2, 4), slice(4, 6)]
-    return NBest.from_lists(
-        [texts[p] for p in pairs],
-        [features[p] for p in pairs],
-        ["lm", "mqm"],
-        extras={"by": [by[p] for p in pairs]},
-    )
+    return NBest.from_arrays(texts, features, ["lm", "mqm"], 2, extras={"by": by})
 
 
 WAYS = [
-    *("nested null", "nested empty", "nested absent", "long null", "csv", "tsv"),
-    *("parquet null", "parquet nan", "pandas null", "records nan", "lists nan", "arrays nan"),
+    *("nested null", "nested empty", "nested absent", "csv", "tsv"),
+    *("parquet null", "parquet nan", "pandas null", "records nan", "arrays nan"),
 ]
 
 

@@ -260,24 +260,10 @@ class TestTemplate:
 
 @pytest.mark.parametrize("kind", ["yaml", "json"])
 def test_any_name_of_a_feature_is_read_as_it_was_written(tmp_path: Path, kind: str) -> None:
-    names = [
-        "a: b",
-        "#",
-        "- a",
-        '"',
-        "'",
-        "\\",
-        '\\"',
-        "{a}",
-        "[0]x",
-        "null",
-        "~",
-        "1e5",
-        "é",
-        "😀",
-    ]
+    names = ["a: b", "#", "- a", '"', "'", "\\", '\\"', "{a}", "[0]x", "null", "~", "1e5"]
     names += ["a" * 1000, "=" * 1030, '"' * 600]  # YAML limits names before a colon
     names += ["\ufeff", "\u00a0", "*a", "&a", "!a", "%a", "@a", "`a`", "|", ">", "?", "a b", "="]
+    names += ["é", "😀"]
     NBest.from_lists([["a"]], [[range(len(names))]], names)
     weights = {name: float(i) for i, name in enumerate(names)}
     write_weights(weights, tmp_path / "weights", format=kind)
