@@ -15,13 +15,11 @@ from . import (
 from .decoding import (
     Reranked as Reranked,
     Reranker as Reranker,
-    next_sentences as next_sentences,
     rerank as rerank,
 )
 from .diagnostics import (
     Report as Report,
     check as check,
-    compare_baselines as compare_baselines,
 )
 from .errors import (
     BpaError as BpaError,
@@ -29,17 +27,6 @@ from .errors import (
     DataError as DataError,
     NotConverged as NotConverged,
     UsageError as UsageError,
-)
-from .features import (
-    add_features as add_features,
-)
-from .formats import (
-    iter_nbest as iter_nbest,
-    read_nbest as read_nbest,
-    read_references as read_references,
-    read_weights as read_weights,
-    write_nbest as write_nbest,
-    write_weights as write_weights,
 )
 from .models import (
     Prior as Prior,
@@ -51,7 +38,6 @@ from .posterior import (
     Draws as Draws,
     as_draws as as_draws,
     point_weights as point_weights,
-    read_posterior as read_posterior,
     write_posterior as write_posterior,
 )
 from .quality import (
@@ -60,19 +46,51 @@ from .quality import (
     gains as gains,
     oracles as oracles,
 )
-from .sampling import (
-    adapt as adapt,
-    describe as describe,
-    learn_prior as learn_prior,
-    log_density as log_density,
-    update as update,
-)
 from .tuning import (
-    Reestimation as Reestimation,
     reestimate as reestimate,
 )
 from .weights import (
     Weights as Weights,
+)
+from .decoding.active_learning import (
+    next_sentences as next_sentences,
+)
+from .diagnostics.baselines.comparing import (
+    compare_baselines as compare_baselines,
+)
+from .features.base import (
+    add_features as add_features,
+)
+from .formats.nbest_files import (
+    iter_nbest as iter_nbest,
+    read_nbest as read_nbest,
+    write_nbest as write_nbest,
+)
+from .formats.references import (
+    read_references as read_references,
+)
+from .formats.weight_files import (
+    read_weights as read_weights,
+    write_weights as write_weights,
+)
+from .posterior.files import (
+    read_posterior as read_posterior,
+)
+from .sampling.adapting import (
+    adapt as adapt,
+    log_density as log_density,
+)
+from .sampling.description import (
+    describe as describe,
+)
+from .sampling.learning import (
+    learn_prior as learn_prior,
+)
+from .sampling.updating import (
+    update as update,
+)
+from .tuning.reestimation import (
+    Reestimation as Reestimation,
 )
 
 __version__: str

@@ -15,8 +15,9 @@ from bpa_ppl.decoding import Reranked, rerank, scoreboard, write_texts
 from bpa_ppl.diagnostics import Report, check
 from bpa_ppl.errors import checked_seed
 from bpa_ppl.features import LanguageModel
-from bpa_ppl.formats import read_nbest, read_weights
+from bpa_ppl.formats.nbest_files import read_nbest
 from bpa_ppl.formats.streams import make_folder
+from bpa_ppl.formats.weight_files import read_weights
 from bpa_ppl.options import AdaptOptions
 from bpa_ppl.posterior import write_posterior
 from bpa_ppl.progress import Reporter

@@ -1,8 +1,5 @@
 """Public names; `__init__.py` imports each from its module on first use."""
 
-from .baselines.comparing import (
-    compare_baselines as compare_baselines,
-)
 from .checks import (
     Report as Report,
     Thresholds as Thresholds,

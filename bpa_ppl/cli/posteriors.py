@@ -208,7 +208,7 @@ def next_(
     from bpa_ppl.formats import atomic_writer
 
     lists = reading.read(pool, None, sources)
-    ranked = bpa.decoding.next_sentences(
+    ranked = bpa.next_sentences(
         lists,
         bpa.posterior.read_draws(posterior),
         draws=draws,

@@ -16,8 +16,9 @@ from typing import Any
 import numpy as np
 
 from bpa_ppl.errors import DataError, UsageError, one_of
-from bpa_ppl.formats import read_nbest, read_weights, write_nbest, write_weights
+from bpa_ppl.formats.nbest_files import read_nbest, write_nbest
 from bpa_ppl.formats.streams import atomic_writer, make_folder, read_text
+from bpa_ppl.formats.weight_files import read_weights, write_weights
 from bpa_ppl.nbest import NBest, demote_to_extras
 from bpa_ppl.notes import warn_user
 from bpa_ppl.quality import resolve

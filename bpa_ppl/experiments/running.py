@@ -34,7 +34,8 @@ from bpa_ppl.experiments.study import (
     random_source,
     seed_of,
 )
-from bpa_ppl.formats import read_nbest, read_weights
+from bpa_ppl.formats.nbest_files import read_nbest
+from bpa_ppl.formats.weight_files import read_weights
 from bpa_ppl.nbest import NBest, demote_to_extras
 from bpa_ppl.options import AdaptOptions
 from bpa_ppl.posterior import Draws

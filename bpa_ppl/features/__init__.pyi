@@ -2,7 +2,6 @@
 
 from .base import (
     FeatureSource as FeatureSource,
-    add_features as add_features,
 )
 from .consensus import (
     Consensus as Consensus,

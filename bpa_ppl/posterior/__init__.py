@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.posterior.arviz_functions import import_arviz
 from bpa_ppl.posterior.draws import Draws
-from bpa_ppl.posterior.files import read_draws, read_posterior, write_posterior
+from bpa_ppl.posterior.files import read_draws, write_posterior
 
 if TYPE_CHECKING:
     from bpa_ppl.posterior.adapter import Posterior
@@ -19,7 +19,6 @@ __all__ = [
     "import_arviz",
     "point_weights",
     "read_draws",
-    "read_posterior",
     "write_posterior",
 ]
 

@@ -7,7 +7,6 @@ from bpa_ppl.quality.base import Averaged, Metric, Score, resolve
 from bpa_ppl.quality.bleu import BLEU
 from bpa_ppl.quality.chrf import CHRF
 from bpa_ppl.quality.column import Column
-from bpa_ppl.quality.function import Function
 from bpa_ppl.quality.oracle import Oracles, headroom, oracles
 from bpa_ppl.quality.scoreboard import compared
 from bpa_ppl.quality.scoring import corpus_score, gains
@@ -21,7 +20,6 @@ __all__ = [
     "WER",
     "Averaged",
     "Column",
-    "Function",
     "Metric",
     "Oracles",
     "Score",

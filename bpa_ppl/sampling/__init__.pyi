@@ -1,10 +1,8 @@
 """Public names; `__init__.py` imports each from its module on first use."""
 
 from .adapting import (
-    adapt as adapt,
     adapt_draws as adapt_draws,
     draws_of as draws_of,
-    log_density as log_density,
     target_of as target_of,
 )
 from .base import (
@@ -13,11 +11,7 @@ from .base import (
 from .density import (
     evaluate as evaluate,
 )
-from .description import (
-    describe as describe,
-)
 from .learning import (
-    learn_prior as learn_prior,
     learn_prior_jointly as learn_prior_jointly,
 )
 from .target import (
@@ -26,5 +20,4 @@ from .target import (
 )
 from .updating import (
     Sequential as Sequential,
-    update as update,
 )

@@ -25,8 +25,9 @@ from bpa_ppl import (
 )
 from bpa_ppl.experiments import redecode
 from bpa_ppl.experiments.redecoding import DecoderCommand, Redecoded, merge
-from bpa_ppl.tuning import Reestimation, Tuned, Tuner
+from bpa_ppl.tuning import Tuned, Tuner
 from bpa_ppl.tuning.base import TuningProblem
+from bpa_ppl.tuning.reestimation import Reestimation
 
 STAND_IN = Path(__file__).with_name("stand_in_decoder.py")
 CANONICAL = Weights({"LM0": 1.0, "TM0[0]": 0.1, "TM0[1]": -0.2})

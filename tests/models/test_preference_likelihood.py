@@ -29,7 +29,7 @@ from bpa_ppl.posterior.draws import kish
 from bpa_ppl.posterior.statistics import ess
 from bpa_ppl.registry import LIKELIHOODS
 from bpa_ppl.sampling import Target
-from bpa_ppl.sampling import log_density as density_of
+from bpa_ppl.sampling.adapting import log_density as density_of
 from bpa_ppl.sampling.density import evaluate, potential
 from bpa_ppl.weights import match
 

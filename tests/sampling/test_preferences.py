@@ -15,7 +15,8 @@ from bpa_ppl.diagnostics import loo, posterior_page, raters_of
 from bpa_ppl.diagnostics.leave_one_out import leave_one_out
 from bpa_ppl.errors import DataError
 from bpa_ppl.models import Hierarchical, Likelihood, Margin, Preference, Prior, Risk
-from bpa_ppl.posterior import Draws, as_draws, read_posterior, write_posterior
+from bpa_ppl.posterior import Draws, as_draws, write_posterior
+from bpa_ppl.posterior.files import read_posterior
 from bpa_ppl.quality import agreement
 from bpa_ppl.sampling import Sequential, evaluate, target_of
 from bpa_ppl.sampling.sentences import domain_numbers, preference_sentences
