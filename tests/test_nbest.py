@@ -649,3 +649,11 @@ def test_what_is_cached_is_not_copied_to_other_lists() -> None:
     assert lists.spread.tolist() == [1, 4]
     assert lists.without_features("LM0").spread.tolist() == [4]
     assert lists.truncate(1).spread.tolist() == [0, 0]
+
+
+def test_rejects_tables_without_rows() -> None:
+    nested = pa.list_(pa.struct([("text", pa.string()), ("lm", pa.float64())]))
+    for name, kind in (("text", pa.string()), ("candidates", nested)):
+        table = pa.table({"id": pa.array([], pa.int64()), name: pa.array([], kind)})
+        with raises(DataError, "no-data", match="empty: there are no n-best lists"):
+            NBest.from_dataframe(table)

@@ -360,6 +360,8 @@ def table_columns(options: ReadOptions, table: pa.Table, first: int = 1) -> Colu
     fields = {usual[field.name]: field.type for field in table.schema if field.name in usual}
     nested = CANDIDATES in fields or pa.types.is_nested(fields.get(TEXT, pa.null()))
     if nested or ({CHOSEN, REJECTED} <= fields.keys() and TEXT not in fields):
+        if not len(table):
+            return Columns({TEXT: [], ID: []}, {}, np.arange(0), lines)
         return RecordReader(options).columns(table.to_pylist(), lines.tolist())
     table = table.select(list(usual)).rename_columns(list(usual.values()))
     while any(pa.types.is_struct(kind) for kind in table.schema.types):

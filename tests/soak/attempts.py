@@ -20,8 +20,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-TESTS = Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(TESTS / "formats"), str(TESTS)]
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "formats"))
 
 from fuzzing import ACCEPTED, REFUSED, Failure, outcome
 
