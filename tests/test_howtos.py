@@ -104,9 +104,7 @@ def working_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         write_lines(f"{name}.txt", [references[s] for s in sentences])
     write_lines("dev.txt", references[:30])
     for name, count in (("judged", 40), ("new", 30)):
-        write_lines(
-            f"{name}.jsonl", [candidate_line(s, judged=name == "judged") for s in range(count)]
-        )
+        write_lines(f"{name}.jsonl", [candidate_line(s) for s in range(count)])
     sentences = [json.loads(line) for line in Path("new.jsonl").read_text("utf-8").splitlines()]
     preference_lines = [json.dumps(line | {"preferences": [[0, 3], [4, 8]]}) for line in sentences]
     write_lines("compared.jsonl", preference_lines)
@@ -141,7 +139,7 @@ def write_lines(path: str, lines: list[str]) -> None:
     Path(path).write_text("".join(f"{line}\n" for line in lines), "utf-8")
 
 
-def candidate_line(sentence: int, *, judged: bool) -> str:
+def candidate_line(sentence: int) -> str:
     """Return nine candidates of three systems as a line of JSON."""
     rng = np.random.default_rng(sentence)
     rows = [
@@ -154,7 +152,7 @@ def candidate_line(sentence: int, *, judged: bool) -> str:
         for system in "ABC"
         for rank in range(3)
     ]
-    for row in rows if judged else ():
+    for row in rows:
         row |= dict.fromkeys(("judgement", "comet", "mqm"), float(rng.normal()))
     return json.dumps({"id": sentence, "source": f"quelle {sentence}", "candidates": rows})
 
@@ -172,6 +170,7 @@ OUT = f"phrases extract {GENERAL} -o out.parquet"
 BEFORE = {
     "clusters.md": "adapt adapt.nbest -r adapt.ref -w moses.ini --sampler laplace -o posterior.nc",
     "decode-once.md": "adapt adapt.nbest -r adapt.ref -w moses.ini --sampler map -o posterior.nc",
+    "judge.md": "adapt judged.jsonl -w none --gain mqm --sampler laplace -o posterior.nc",
     "learned-prior.md": """adapt adapt.nbest -r adapt.ref -w moses.ini -o medical.nc
         adapt dev.nbest -r dev.ref -w moses.ini --sampler laplace -o conversation.nc""",
     "pages.md": "adapt adapt.nbest -r adapt.ref -w moses.ini -o posterior.nc",
