@@ -188,9 +188,9 @@ def list_rows(
     >>> list_rows(nbest, match({"LM0": 0.5}, nbest), [1])(0).features.tolist()
     [[0.0, -2.0]]
     """
-    given = {"gain": gains, "share": share}
+    optional = {"gain": gains, "share": share}
     columns = {
-        n: _checked(c, len(nbest.features), n, nbest) for n, c in given.items() if c is not None
+        n: _checked(c, len(nbest.features), n, nbest) for n, c in optional.items() if c is not None
     }
     index = _checked(
         np.zeros(len(nbest)) if oracle is None else oracle, len(nbest), "oracle", nbest
@@ -208,8 +208,8 @@ def list_rows(
 
     def rows(sentence: int) -> Bucket:
         of_list, size = nbest.rows(sentence), int(match.free.sum())
-        own = {name: column[of_list] for name, column in columns.items()}
-        others, count, position = _relative(nbest.features[of_list], best[sentence], match, own)
+        parts = {name: column[of_list] for name, column in columns.items()}
+        others, count, position = _relative(nbest.features[of_list], best[sentence], match, parts)
         position = np.append(best[sentence], position)
         count = np.append(1, count).astype(np.int32)
         base = np.append(0.0, others[:, size] + np.log(count[1:]))
@@ -217,8 +217,8 @@ def list_rows(
             np.pad(others[:, :size].T, ((0, 0), (1, 0))),
             base.astype(np.float32),
             position.astype(np.int32),
-            count=count if "gain" in own else None,
-            **{name: column[position].astype(np.float32) for name, column in own.items()},
+            count=count if "gain" in parts else None,
+            **{name: column[position].astype(np.float32) for name, column in parts.items()},
         )
 
     return rows

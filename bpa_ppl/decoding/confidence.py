@@ -91,19 +91,17 @@ def confidence_in(
         right = most_probable(np.where(p > _NEGLIGIBLE, p, 0.0))
         share = p[right] / p[right].sum()
         texts, pair = [lists.strings[i] for i in strings], group[chosen[s]]
-        of_metric: dict[str | None, Float64] = {None: np.full((2, len(right)), np.nan)}
-        length = 0.0
-        for name in {gain, metric or gain}:
-            if name == "ter":
-                edited = Edited(texts)
-                of_metric[name] = -edited.edits(pair, right).astype(np.float64)
-                length = float(share @ edited.lengths[right])
-            else:
-                of_metric[name] = pairs_of(texts, name).scores(pair, right)
-        better = share @ (of_metric[gain][0] > of_metric[gain][1])
-        worse = share @ (of_metric[gain][0] < of_metric[gain][1])
-        scores = of_metric[metric] @ share
+        compared = {
+            name: -Edited(texts).edits(pair, right).astype(np.float64)
+            if name == "ter"
+            else pairs_of(texts, name).scores(pair, right)
+            for name in {gain, metric or gain}
+        }
+        better = share @ (compared[gain][0] > compared[gain][1])
+        worse = share @ (compared[gain][0] < compared[gain][1])
+        scores = np.full(2, np.nan) if metric is None else compared[metric] @ share
         if metric == "ter":
+            length = share @ [len(texts[i].split()) for i in right]
             scores = -100 * scores / max(length, 1)
         judged = np.isfinite(gains[rows])
         mass = probabilities[rows][judged]

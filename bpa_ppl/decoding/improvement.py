@@ -125,9 +125,9 @@ class Improvement:
 
     @property
     def baseline(self) -> str:
-        """The canonical weights; if there are none, the best simple way to choose.
+        """The name of the baseline: the canonical weights, if there are any.
 
-        It is that selected on the adaptation sentences.
+        Otherwise it is the best simple baseline, selected on the adaptation sentences.
         """
         return self.choices.baseline
 
@@ -162,7 +162,9 @@ class Improvement:
             "unknown": f"No significant difference{self._against}",
         }[self.verdict]
         if self.verdict == "unknown" and by[BETTER]:
-            answer = f"Better by {by[BETTER]}{self._against}, but not than a random candidate"
+            answer = (
+                f"Better by {by[BETTER]}{self._against}, but not better than a random candidate"
+            )
         changes = "; ".join(map(str, self._deciding))
         unjudged = f" {counted(self.left_out, 'sentence')} without a gain left out."
         return (
@@ -206,8 +208,8 @@ class Contribution:
     Attributes:
         what: `canonical`, `adapted`, or a description of the removed features.
         features: the removed features.
-        scores: of the corpus, one a metric.
-        changed: the number of translations that differ from those with all features.
+        scores: of the corpus, one per metric.
+        changed: the number of choices that differ from those with all features.
     """
 
     what: str

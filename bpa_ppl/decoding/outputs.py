@@ -404,8 +404,9 @@ class Tally:
         if self._goal is None or goal is None:
             self._baselines = None
         if self._baselines is not None and self._goal is not None:
-            known = self._draws, self._baselines
-            sums, unjudged = sums_of_choices(*known, lists, choices.choice, self._goal)
+            sums, unjudged = sums_of_choices(
+                self._draws, self._baselines, lists, choices.choice, self._goal
+            )
             self._gains = {k: self._gains.get(k, 0.0) + values for k, values in sums.items()}
             self._unjudged += unjudged
         has_references = lists.references is not None and all(lists.references)

@@ -63,8 +63,8 @@ class SweepResult(Outcome):
     @property
     def quantities(self) -> list[str]:
         """The names of the results."""
-        known = dict.fromkeys(name for row in self.runs for name in row)
-        return [name for name in known if name not in (*self.varied, "run")]
+        names = dict.fromkeys(name for row in self.runs for name in row)
+        return [name for name in names if name not in (*self.varied, "run")]
 
     def combinations(self) -> list[tuple[dict[str, float], dict[str, list[float]]]]:
         """Return the settings of each combination, and the values of each quantity over runs."""
@@ -126,8 +126,8 @@ class SweepResult(Outcome):
 
 def _deviation(values: Sequence[float]) -> float | None:
     """Return the standard deviation; None with a single value or an infinite one."""
-    known = len(values) > 1 and np.isfinite(values).all()
-    return float(np.std(values, ddof=1)) if known else None
+    is_defined = len(values) > 1 and np.isfinite(values).all()
+    return float(np.std(values, ddof=1)) if is_defined else None
 
 
 def sweep(
@@ -209,8 +209,8 @@ def sweep(
                     metric=goal,
                     **options,
                 )
-                found = _results(adapt_draws(nbest, weights, adapting), test, goal)
-                rows.append({**combination, "run": run, **found})
+                results = _results(adapt_draws(nbest, weights, adapting), test, goal)
+                rows.append({**combination, "run": run, **results})
     return SweepResult(sampler, tuple(values), tuple(rows))
 
 

@@ -168,8 +168,8 @@ def _compared(known: KnownTarget, sampler: str, **options: Any) -> dict[str, Any
         costs = [compare({sampler: [run]})[sampler].efficiency for run in drawn]
     except Exception as error:  # a sampler of another package may raise any error
         reason = getattr(error, "message", str(error))
-        found = {"target": known.name, "sampler": sampler, "verdict": FAILED, "reason": reason}
-        return dict.fromkeys(COLUMNS) | found
+        failed = {"target": known.name, "sampler": sampler, "verdict": FAILED, "reason": reason}
+        return dict.fromkeys(COLUMNS) | failed
     return judged(
         known,
         sampler,
@@ -235,13 +235,13 @@ def judged(
         reason = f"a bias of {bound:.2f} posterior sd is possible: raise draws or runs"
     else:
         verdict, reason = AGREES, ""
-    found = (
+    values = (
         *(known.name, sampler, verdict, reason, len(runs), checked),
         *(float(bias[at]), float(error[at]), float(sd_bias[sd_at]), float(sd_error[sd_at])),
         *(bound, p_value),
         *(costs.get(name) for name in COLUMNS[-2:]),
     )
-    return dict(zip(COLUMNS, found, strict=True))
+    return dict(zip(COLUMNS, values, strict=True))
 
 
 def _estimates(known: KnownTarget, runs: Sequence[Draws], power: int) -> Float64:

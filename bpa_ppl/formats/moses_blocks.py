@@ -85,10 +85,10 @@ def _columns(block: bytes, first: int, layout: Layout, soft: bool) -> Columns:
     rest = r"[^\s=]*(?:\s.*)?|[\d=|].*" if layout.total != "none" else r"[^=.\d]*"
     extras = {}
     for place, name in chain(enumerate(layout.between, 2), enumerate(layout.after, after)):
-        other = rest if place > scores else f"{WORD_SCORES.decode()}.*"
-        pattern = pattern_of(name, soft and place < scores) if name else other
+        is_before = place < scores
+        other = f"{WORD_SCORES.decode()}.*" if is_before else rest
+        pattern = pattern_of(name, soft and is_before) if name else other
         column = pc.utf8_trim(cells(place), " ")
-        pattern = pattern_of(name, soft and place < scores) if name else other
         if not pc.all(pc.match_substring_regex(column, f"^(?:{pattern})$")).as_py():
             raise ValueError("another field")
         if name:
