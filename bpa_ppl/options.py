@@ -288,7 +288,8 @@ class RerankOptions:
         confidence: also return what is expected of the choices: `Reranked.confidence`.
         draws: Number of draws to use, or `all`. They are taken evenly, then moved and stretched so
             that their mean and covariance are those of all. By default the rules that average over
-            draws, `predictive` and `mbr`, use 800, and the others use all.
+            draws, `predictive` and `mbr`, use 800, and all where the two highest probabilities
+            differ by less than 2 %; the other rules use all.
         defaults: Weights of features that the posterior does not know, such as one that was
             fixed when somebody else made it.
         moved_files: new paths of files that features are computed from, by the label of the feature

@@ -25,6 +25,8 @@ _THREADS = 8  # at most
 _SMALL = 1_000_000  # candidates times draws up to which threads take longer than they save
 #: Draws that rules which average use by default, moved to the mean and covariance of all.
 FEW_DRAWS = 800
+#: Up to this relative difference of the two highest probabilities, all draws decide.
+_TIE = 0.02
 
 
 class Decisions(NamedTuple):
@@ -50,6 +52,8 @@ class Decider:
     Attributes:
         rule: the decision rule.
         draws: the draws.
+        every_draw: the draws that decide between candidates of nearly equal probability, if they
+            are not `draws`.
         canonical: (K,) the canonical weights, or None where they are not known.
         derivations: `separate` or `summed`.
         confidence: whether to compute what is expected of the choices.
@@ -59,6 +63,7 @@ class Decider:
 
     rule: Rule
     draws: AlignedDraws
+    every_draw: AlignedDraws | None = None
     canonical: Float64 | None = None
     derivations: str = "separate"
     confidence: bool = False
@@ -89,16 +94,16 @@ class Decider:
                 parameter="rule",
                 code="not-supported",
             )
-        aligned = rule.align(draws, lists)
+        aligned, every_draw = rule.align(draws, lists), None
         if count is None and rule.averages and len(aligned.weights) > FEW_DRAWS:
-            count = FEW_DRAWS
+            count, every_draw = FEW_DRAWS, aligned
         if isinstance(count, Integral):
             few = aligned.thinned(count)
             aligned = few if rule.needs_density else few.with_moments_of(aligned)
         canonical = None
         if draws.canonical is not None:
             canonical = draws.aligned(lists, draws.canonical[None])[0]
-        return cls(rule, aligned, canonical, **options)
+        return cls(rule, aligned, every_draw, canonical, **options)
 
     @property
     def needs_texts(self) -> bool:
@@ -111,28 +116,38 @@ class Decider:
         lists = lists.without("totals", "references", "sources", *kept)
         return lists if self.needs_texts else replace(lists, strings=("",) * len(lists.strings))
 
-    def probabilities(self, features: Float32) -> Float64:
-        """Return the probability of each derivation of one list, (N, K) ↦ (N,)."""
-        # The bits of a product depend on the order of its arrays in memory.
-        scores = self.rule.log_scores(np.ascontiguousarray(features, np.float64), self.draws)
-        p = np.exp(scores - scores.max())
-        return np.asarray(p / p.sum())
+    def decide(
+        self, features: Float32, strings: npt.NDArray[np.integer]
+    ) -> tuple[int, Float64, Float64]:
+        """Return the choice from one list, and two probabilities of each candidate.
 
-    def choice(self, p: Float64, strings: npt.NDArray[np.integer]) -> tuple[int, Float64]:
-        """Return the choice from one list, and the probability of what each candidate stands for.
-
-        That is its derivation, or its string.
+        These are that of its derivation, (N,), and of what it stands for, (N,), which is its
+        derivation or its string.
 
         Args:
-            p: (N,) of the derivations.
+            features: (N, K) of the candidates.
             strings: (N,) numbers that are equal for equal strings.
         """
+        choice, p, support = self._decided(features, strings, self.draws)
+        if self.every_draw is not None:
+            best = support[choice]
+            if support[support < best].max(initial=0.0) > (1 - _TIE) * best:
+                return self._decided(features, strings, self.every_draw)
+        return choice, p, support
+
+    def _decided(
+        self, features: Float32, strings: npt.NDArray[np.integer], draws: AlignedDraws
+    ) -> tuple[int, Float64, Float64]:
+        # The bits of a product depend on the order of its arrays in memory.
+        scores = self.rule.log_scores(np.ascontiguousarray(features, np.float64), draws)
+        p = np.exp(scores - scores.max())
+        p /= p.sum()
         if self.derivations == "separate":
-            return int(p.argmax()), p
+            return int(p.argmax()), p, p
         group = np.unique(strings, return_inverse=True)[1]
         support: Float64 = np.bincount(group, weights=p)[group].astype(np.float64)
         # The best derivation of the winning string represents it.
-        return int(np.where(support == support.max(), p, -1.0).argmax()), support
+        return int(np.where(support == support.max(), p, -1.0).argmax()), p, support
 
     def choose(self, lists: NBest, *, threads: int = _THREADS) -> Decisions:
         """Return the choice from each list.
@@ -156,8 +171,8 @@ class Decider:
         choice = np.empty(len(lists), np.int64)
         for s in range(len(lists)):
             rows = lists.rows(s)
-            p[rows] = self.probabilities(lists.features[rows])
-            choice[s], support[rows] = self.choice(p[rows], lists.string_index[rows])
+            decided = self.decide(lists.features[rows], lists.string_index[rows])
+            choice[s], p[rows], support[rows] = decided
         if self.rule.needs_texts:
             choice = self.rule.decide(lists, p)
         canonical = np.zeros(len(lists), np.int64)

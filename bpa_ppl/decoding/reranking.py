@@ -256,11 +256,10 @@ class Reranker:
         self._require_names(names, columns)
         table = _feature_table(features, len(texts), names)
         if not (self._preparation.sources or self.rule.needs_texts):
-            decider = self._decider(names)
-            p = decider.probabilities(table)
             numbers = {text: number for number, text in enumerate(texts)}
-            position, p = decider.choice(p, np.array([numbers[text] for text in texts]))
-            return Candidate(position, texts[position], float(p[position]))
+            strings = np.array([numbers[text] for text in texts])
+            position, _, support = self._decider(names).decide(table, strings)
+            return Candidate(position, texts[position], float(support[position]))
         lists = NBest.from_lists(
             [texts],
             [table],

@@ -226,6 +226,22 @@ def test_fewer_draws_make_nearly_the_same_choices(draws: Draws, rng: np.random.G
             Reranker(draws, draws=wrong)
 
 
+def test_all_draws_decide_between_candidates_of_nearly_equal_probability(
+    rng: np.random.Generator,
+) -> None:
+    draws = Draws({"weights": rng.normal(1.0, 1.0, size=(4, 1000, 2))}, ("lm", "tm"))
+    clear = np.array([[3.0, 0.0], [0.0, 0.0], [-2.0, 1.0]])
+    tied = np.array([[2.0, 0.0], [2.0, 0.01], [-2.0, 1.0]])
+    lists = NBest.from_lists([["a", "b", "c"]] * 2, [clear, tied], draws.features)
+    default, every, few = (
+        Reranker(draws, unchecked=True, **{"draws": n} if n else {}).predict(lists).probability
+        for n in (None, "all", 800)
+    )
+    np.testing.assert_array_equal(default[:3], few[:3])
+    np.testing.assert_array_equal(default[3:], every[3:])
+    assert not np.isclose(few, every, rtol=1e-9, atol=0).any()
+
+
 @pytest.mark.parametrize("add", [["length"], ["consensus", "length"]])
 def test_features_of_the_posterior_are_computed(add: list[str]) -> None:
     texts, lm = ["a cat", "a black cat", "the black cat"], [1.0, 0.5, 0.2]
