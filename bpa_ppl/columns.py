@@ -333,7 +333,8 @@ def to_array(values: npt.ArrayLike, kind: type[np.generic] | None, name: str) ->
         whole = kind is not None and issubclass(kind, np.integer)
         if array.dtype.kind == "c" or (whole and array.size and array.dtype.kind not in "iu"):
             raise TypeError("not integers, or not real numbers")
-        return np.asarray(array, kind)
+        with np.errstate(over="ignore"):  # infinite values are reported with their places
+            return np.asarray(array, kind)
     except (TypeError, ValueError, OverflowError) as error:
         problem = f"{name} must be an array of numbers, not {quoted(values)}"
         raise UsageError(problem, parameter=name, code="wrong-type") from error

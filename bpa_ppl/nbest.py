@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property, partial
-from html import escape
 from itertools import chain
 from typing import Any, TypeAlias, cast
 
@@ -16,7 +15,7 @@ from bpa_ppl import columns as cols
 from bpa_ppl.arrays import Float32, Float64, Int32, Int64
 from bpa_ppl.columns import Column, Which, intern
 from bpa_ppl.errors import DataError, UsageError, one_of, printable, quoted
-from bpa_ppl.labels import matches, places_of
+from bpa_ppl.labels import label_of, matches, places_of
 from bpa_ppl.notes import warn_user
 
 Extras: TypeAlias = Mapping[str, Column]
@@ -70,14 +69,11 @@ class NBest:
     [['a cat'], ['hello']]
     >>> [len(part) for part in lists.chunks(1)], lists.select([1, 0]).sentence_ids.tolist()
     ([1, 1], [1, 0])
-    >>> known = lists.with_sources(["un chat", "salut"]).with_sentence_extras(domain=["a", "b"])
-    >>> known[1].sources, known[1].sentence_extras["domain"]
+    >>> more = lists.with_sources(["un chat", "salut"]).with_sentence_extras(domain=["a", "b"])
+    >>> more[1].sources, more[1].sentence_extras["domain"]
     (('salut',), ('b',))
-    >>> bare = known.without("references", "domain").without_features("Words")
-    >>> bare
+    >>> more.without("references", "domain", "Words")
     NBest(2 sentences, 5 hypotheses, 1 feature, sources)
-    >>> bare[1].with_sentences_of(lists).references, bare.with_references(["A", "B"])[0].references
-    ((('hi',),), (('A',),))
     """
 
     # A new column needs an entry in `_COLUMNS`, and no more: methods go through all columns alike.
@@ -137,7 +133,9 @@ class NBest:
         """
         lists = [cols.members(hypotheses, "texts") for hypotheses in cols.members(texts, "texts")]
         sizes, names = list(map(len, lists)), _names(feature_names)
-        tables = [_float_table(t, "features") for t in cols.members(features, "features")]
+        tables = [
+            cols.to_array(t, np.float32, "features") for t in cols.members(features, "features")
+        ]
         if [table.shape for table in tables] != [(size, len(names)) for size in sizes]:
             problem = f"features must have {len(names)} values for each hypothesis of each sentence"
             raise DataError(problem, parameter="features", code="wrong-length")
@@ -197,11 +195,11 @@ class NBest:
         if not all(isinstance(text, str) for text in texts):
             problem = "texts must be a sequence with one text for each hypothesis"
             raise UsageError(problem, parameter="texts", code="wrong-type")
-        table, names = _float_table(features, "features"), _names(feature_names)
+        table, names = cols.to_array(features, np.float32, "features"), _names(feature_names)
         if table.shape != (shape := (len(texts), len(names))):
             problem = f"features must have the shape {shape}, texts × names, not {table.shape}"
             raise DataError(problem, parameter="features", code="wrong-length")
-        scores = None if totals is None else _float_table(totals, "totals")
+        scores = None if totals is None else cols.to_array(totals, np.float32, "totals")
         if scores is not None and scores.shape != (len(texts),):
             problem = f"totals must be one number for each of {len(texts)} hypotheses"
             raise DataError(problem, parameter="totals", code="wrong-length")
@@ -443,7 +441,7 @@ class NBest:
         for table in tables:
             if odd := sorted(set(table.feature_names) ^ set(first.feature_names)):
                 problem = f"{', '.join(odd)} is not in both {first.origin} and these lists"
-                raise DataError(f"{problem}: use without_features", table.origin, code="mismatch")
+                raise DataError(f"{problem}: use without", table.origin, code="mismatch")
         tables = [_features_at(t, places_of(first.feature_names, t.feature_names)) for t in tables]
         origins = [table.origin for table in tables]
         ids = [i for table in tables for i in np.unique(table.sentence_ids).tolist()]
@@ -496,13 +494,11 @@ class NBest:
         return NBest.concatenate([self, other]) if isinstance(other, NBest) else NotImplemented
 
     def __repr__(self) -> str:
-        return f"NBest({', '.join(_facts(self))})"
-
-    def _repr_html_(self) -> str:
-        """Return a short table for notebooks."""
-        facts = [*_facts(self), ", ".join(self.feature_names)]
-        rows = "".join(f"<tr><td>{escape(fact)}</td></tr>" for fact in facts)
-        return f"<table><caption>NBest</caption>{rows}</table>"
+        counts = len(self), len(self.features), len(self.feature_names)
+        facts = list(map(cols.counted, counts, ("sentence", "hypothesis", "feature")))
+        facts += [name for name, _, _ in _optional(self)]
+        facts += [f"from {self.origin}"] if self.origin != NBest.origin else []
+        return f"NBest({', '.join(facts)})"
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Read-only mappings do not pickle; unpickling makes them read-only again.
@@ -640,28 +636,6 @@ class NBest:
         """
         return _changed(self, sentence_extras={**self.sentence_extras, **columns})
 
-    def with_sentences_of(self, other: NBest) -> NBest:
-        """Return these lists with all columns of sentences, such as references, of other lists.
-
-        Args:
-            other: lists that include the same sentences, by their ids.
-
-        Raises:
-            DataError: if a sentence is not among the others.
-        """
-        numbers = {identifier: s for s, identifier in enumerate(other.sentence_ids.tolist())}
-        try:
-            index = np.array([numbers[i] for i in self.sentence_ids.tolist()], dtype=np.int64)
-        except KeyError as error:
-            problem = f"sentence id {error} is not in {other.origin}: give lists of the same text"
-            raise DataError(problem, self.origin, code="mismatch") from error
-        values: dict[str, Any] = {
-            name: cols.take(getattr(other, name), index)
-            for name, (kind, _) in _COLUMNS.items()
-            if kind == "sentence"
-        }
-        return _changed(self, **values)
-
     def with_features(self, names: str | Sequence[str], columns: npt.ArrayLike) -> NBest:
         """Return the same lists with more features, after the existing ones.
 
@@ -677,7 +651,7 @@ class NBest:
         [[0.5, 2.0], [1.0, 1.0]]
         """
         added = _names(names, "names")
-        table = _float_table(columns, "columns")
+        table = cols.to_array(columns, np.float32, "columns")
         table = table[:, np.newaxis] if table.ndim == len(added) == 1 else table
         if table.shape != (shape := (len(self.features), len(added))):
             problem = f"new features must have the shape {shape}, not {table.shape}"
@@ -690,29 +664,28 @@ class NBest:
         _check_values(extended)
         return extended
 
-    def without_features(self, names: str | Iterable[str]) -> NBest:
-        """Return the same lists without some features, given by name or by label.
-
-        Raises:
-            DataError: if there is no such feature.
-        """
-        left_out = _names(names, "names")
-        check_features(self, left_out, "names")
-        kept = [k for k, name in enumerate(self.feature_names) if not matches(name, left_out)]
-        return _features_at(self, kept)
-
     def without(self, *columns: str) -> NBest:
-        """Return the same lists without some columns: totals, references, sources, or extras.
+        """Return the same lists without some columns.
+
+        Args:
+            columns: features, by name or label, extras, `totals`, `references` or `sources`.
 
         Raises:
             UsageError: if there is no such column.
+
+        >>> lists = NBest.from_lists([["a"]], [[[1.0, 2.0]]], ["LM0", "Words"], references=["A"])
+        >>> lists.without("Words", "references")
+        NBest(1 sentence, 1 hypothesis, 1 feature)
         """
+        names = [*self.feature_names, *map(label_of, self.feature_names)]
+        allowed = dict.fromkeys([*_CAN_LACK, *self.extras, *self.sentence_extras, *names])
         for name in columns:
-            one_of(name, (*_CAN_LACK, *self.extras, *self.sentence_extras), "column", "columns")
+            one_of(name, allowed, "column", "columns")
         changed: dict[str, Any] = {name: None for name in columns if name in _CAN_LACK}
         for group in ("extras", "sentence_extras"):
             changed[group] = {n: c for n, c in getattr(self, group).items() if n not in columns}
-        return _changed(self, **changed)
+        kept = [k for k, name in enumerate(self.feature_names) if not matches(name, columns)]
+        return _changed(_features_at(self, kept), **changed)
 
     def scores(self, weights: npt.ArrayLike | Mapping[str, float]) -> Float64:
         """Return λ·h, (hypotheses,), for weights by name, or in the order of the columns.
@@ -799,17 +772,6 @@ class NBest:
         ends = self.offsets[start : max(start, stop) + 1]
         rows = slice(int(ends[0]), int(ends[-1]))
         return self.regroup(slice(start, stop), rows, np.diff(ends))
-
-
-def _float_table(values: npt.ArrayLike, name: str) -> Float32:
-    try:
-        with np.errstate(over="ignore"):  # infinite values are reported with their places
-            if (table := np.asarray(values)).dtype.kind == "c":
-                raise TypeError("complex numbers")
-            return np.asarray(table, dtype=np.float32)
-    except (TypeError, ValueError, OverflowError) as error:
-        problem = f"{name} are not a table of numbers: {error}"
-        raise DataError(problem, parameter=name, code="bad-number") from error
 
 
 def _names(names: Any, parameter: str = "feature_names") -> tuple[str, ...]:
@@ -961,14 +923,6 @@ _COLUMNS: dict[str, tuple[str, Any]] = {
     "sentence_extras": ("sentence", cols.named),
 }
 _CAN_LACK = ("totals", "references", "sources")
-
-
-def _facts(nbest: NBest) -> list[str]:
-    """Return the parts of the representation of a table."""
-    counts = len(nbest), len(nbest.features), len(nbest.feature_names)
-    facts = list(map(cols.counted, counts, ("sentence", "hypothesis", "feature")))
-    facts += [name for name, _, _ in _optional(nbest)]
-    return facts if nbest.origin == NBest.origin else [*facts, f"from {nbest.origin}"]
 
 
 def _optional(nbest: NBest) -> list[tuple[str, str, Column]]:

@@ -214,7 +214,7 @@ SECTION = README.split("### Candidates of neural systems and of LLMs")[1].split(
 def example_scope(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     monkeypatch.chdir(tmp_path)
     write_json_lines(judged_lists(40), Path("judged.jsonl"))
-    write_json_lines(judged_lists(30, seed=2).without_features("comet"), Path("new.jsonl"))
+    write_json_lines(judged_lists(30, seed=2).without("comet"), Path("new.jsonl"))
     return {}
 
 

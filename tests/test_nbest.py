@@ -10,7 +10,6 @@ import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
 import pytest
-from html_outline import Outline
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from raising import raises
@@ -250,7 +249,7 @@ class TestConcatenation:
 
     def test_rejects_features_of_one_table_only(self, toy: NBest) -> None:
         with raises(DataError, "mismatch"):
-            toy + replace(toy.without_features("TM0[1]"), sentence_ids=[5, 6, 7])
+            toy + replace(toy.without("TM0[1]"), sentence_ids=[5, 6, 7])
 
     def test_common_sentence_ids(self, toy: NBest) -> None:
         assert NBest.concatenate([toy, toy], renumber=True).sentence_ids.tolist() == [*range(6)]
@@ -286,14 +285,14 @@ class TestConcatenation:
         assert np.isnan([both.extras["total"][3], both.extras["gain"][3]]).all()
 
     def test_a_feature_of_some_tables_is_an_extra_of_all(self, toy: NBest) -> None:
-        other = replace(toy.without_features("TM0[1]"), sentence_ids=[5, 6, 7])
+        other = replace(toy.without("TM0[1]"), sentence_ids=[5, 6, 7])
         with pytest.warns(BpaWarning, match=r"TM0\[1\] is missing for 9 of 18 candidates"):
             both = NBest.concatenate([other, toy], fill_missing=True)
         assert both.feature_names == other.feature_names
         assert np.isnan(both.extras["TM0[1]"][:9]).all()
         column = toy.features[:, toy.feature_names.index("TM0[1]")]
         assert np.array_equal(both.extras["TM0[1]"][9:], column)
-        none = other.without_features(other.feature_names).with_extras(x=np.zeros(9))
+        none = other.without(*other.feature_names).with_extras(x=np.zeros(9))
         with raises(DataError, "mismatch"):
             NBest.concatenate([toy, none], fill_missing=True)
 
@@ -331,7 +330,6 @@ class TestColumns:
             (lambda n: n.with_features(["A"], np.zeros((3, 1))), "wrong-length", "columns"),
             (lambda n: n.with_features(["LM0"], np.zeros((9, 1))), "duplicate", "names"),
             (lambda n: n.with_features("A", np.full(9, np.nan)), "bad-number", None),
-            (lambda n: n.without_features("TM1"), "missing-feature", "names"),
             (lambda n: n.without("size"), "unknown-name", "columns"),
             (lambda n: n.truncate(0), "bad-usage", "size"),
             (lambda n: list(n.chunks(0)), "bad-usage", "sentences"),
@@ -367,8 +365,8 @@ class TestColumns:
                 for v in several
             ),
             *((lambda n, v=v: n.truncate(v), "bad-usage", "size") for v in (0, "1", 1.5, None)),
-            (lambda n: n.without_features(None), "wrong-type", "names"),
-            (lambda n: n.with_features("x", [["a"]]), "bad-number", "columns"),
+            (lambda n: n.without(None), "unknown-name", "columns"),
+            (lambda n: n.with_features("x", [["a"]]), "wrong-type", "columns"),
             *(
                 (lambda n, v=v: n.scores(v), code, "weights")
                 for v, code in (
@@ -391,20 +389,8 @@ class TestColumns:
         more = toy.with_features(["A", "B"], np.arange(18).reshape(9, 2))
         assert more.features[:, :3].tobytes() == toy.features.tobytes()
         assert more.features[:, 4].tolist() == list(range(1, 18, 2))
-        assert more.without_features(["A", "TM0"]).feature_names == ("LM0", "B")
-        assert more.without_features("TM0[0]").feature_names == ("LM0", "TM0[1]", "A", "B")
-
-    def test_with_sentences_of_copies_sentence_columns_by_id(self) -> None:
-        old = lists_with_all_columns([2, 1, 3])
-        new = NBest.from_lists([["z"], ["y"]], [[[0.0]]] * 2, ["row"], sentence_ids=[2, 0])
-        merged = new.with_sentences_of(old)
-        assert merged.references == (("reference 2",), ("reference 0",))
-        assert merged.sources == ("source 2", "source 0")
-        assert merged.sentence_extras["title"] == ("title 2", "title 0")
-        assert merged.texts(0) == ["z"]
-        assert merged.extras == {}
-        with raises(DataError, "mismatch"):
-            replace(new, sentence_ids=[2, 9]).with_sentences_of(replace(old, origin="dev"))
+        assert more.without("A", "TM0").feature_names == ("LM0", "B")
+        assert more.without("TM0[0]").feature_names == ("LM0", "TM0[1]", "A", "B")
 
     def test_extras_are_read_only(self) -> None:
         nbest = lists_with_all_columns([2, 1])
@@ -437,12 +423,6 @@ class TestDisplay:
         plain = NBest.from_lists([["a"] * 2500], [np.zeros((2500, 2))], ["A", "B"])
         assert repr(plain) == "NBest(1 sentence, 2,500 hypotheses, 2 features)"
 
-    def test_html_is_escaped(self, toy: NBest) -> None:
-        page = replace(toy, origin="<b>&.nbest", feature_names=("<script>", "B", "C"))._repr_html_()
-        outline = Outline(page)
-        assert set(outline.tags) == {"table", "caption", "tr", "td"}
-        assert {"from <b>&.nbest", "<script>, B, C"} <= set(outline.texts)
-
 
 RECORDS = [
     {"id": 3, "text": "a", "lm": -1, "by": "x", "reference": "r"},
@@ -467,20 +447,20 @@ class TestArrays:
             ({"sizes": [1, 1]}, "wrong-length"),
             ({"sizes": [1.5, 1.5]}, "wrong-type"),
             ({"features": np.zeros((3, 2))}, "wrong-length"),
-            ({"features": [["x"]] * 3}, "bad-number"),
-            ({"features": [[1], [1, 2], [3]]}, "bad-number"),
+            ({"features": [["x"]] * 3}, "wrong-type"),
+            ({"features": [[1], [1, 2], [3]]}, "wrong-type"),
             ({"texts": "abc"}, "wrong-type"),
             ({"texts": ["a", 1, "c"]}, "wrong-type"),
             ({"texts": None}, "wrong-type"),
             ({"references": ["x", "y"]}, "wrong-length"),
             ({"sizes": [[1], [1, 1]]}, "wrong-type"),
-            ({"features": [[10**400]] * 3}, "bad-number"),
+            ({"features": [[10**400]] * 3}, "wrong-type"),
             ({"feature_names": None}, "wrong-type"),
             ({"feature_names": [["lm"]]}, "wrong-type"),
             ({"sentence_ids": [0.5]}, "wrong-type"),
             ({"sentence_ids": [{}]}, "wrong-type"),
             ({"sentence_ids": 3}, "wrong-length"),
-            ({"features": [[1j]] * 3}, "bad-number"),
+            ({"features": [[1j]] * 3}, "wrong-type"),
             ({"gain": 3}, "wrong-type"),
             ({"extras": np.zeros(2)}, "wrong-type"),
         ],
@@ -647,7 +627,7 @@ class TestDataFrames:
 def test_what_is_cached_is_not_copied_to_other_lists() -> None:
     lists = NBest.from_lists([["a", "b"]], [[[1.0, 0.0], [3.0, 8.0]]], ["LM0", "W"])
     assert lists.spread.tolist() == [1, 4]
-    assert lists.without_features("LM0").spread.tolist() == [4]
+    assert lists.without("LM0").spread.tolist() == [4]
     assert lists.truncate(1).spread.tolist() == [0, 0]
 
 

@@ -142,7 +142,7 @@ class TestUnnamedAndMissingWeights:
         assert matched.values.tolist() == [1, 2, 3]
         assert matched.spread is None
         with raises(DataError, "wrong-length"):
-            match(given, self.LISTS.without_features("constant"))
+            match(given, self.LISTS.without("constant"))
 
     def test_spread_is_the_standard_deviation_within_lists(self) -> None:
         expected = [np.sqrt((1 + 1 + 1 + 1 + 4) / 5), np.sqrt((0.02 + 0.06) / 5), 0]

@@ -241,11 +241,14 @@ def merge(old: NBest, new: NBest) -> tuple[NBest, int]:
         names = f"{', '.join(new.feature_names)}, not {', '.join(old.feature_names)}"
         message = f"the new lists have the features {names}: decode with the same model"
         raise DataError(message, new.origin, code="mismatch")
-    both = NBest.concatenate(
-        [_without(old, new), _without(new, old).with_sentences_of(old)], renumber=True
-    )
     number = {identifier: s for s, identifier in enumerate(old.sentence_ids.tolist())}
-    of_new = [number[identifier] for identifier in new.sentence_ids.tolist()]
+    try:
+        of_new = [number[identifier] for identifier in new.sentence_ids.tolist()]
+    except KeyError as error:
+        problem = f"sentence id {error} is not in {old.origin}: give lists of the same text"
+        raise DataError(problem, new.origin, code="mismatch") from error
+    decoded = with_sentences_of(_without(new, old), old[of_new])
+    both = NBest.concatenate([_without(old, new), decoded], renumber=True)
     sentence = np.repeat([*range(len(old)), *of_new], both.sizes)
     first: dict[tuple[int, str, bytes], int] = {}
     for row in np.argsort(sentence, kind="stable").tolist():
@@ -256,6 +259,22 @@ def merge(old: NBest, new: NBest) -> tuple[NBest, int]:
     merged = both.regroup(np.arange(len(old)), rows, sizes)
     added = int(np.count_nonzero(rows >= len(old.features)))
     return replace(merged, sentence_ids=old.sentence_ids, origin=old.origin), added
+
+
+def with_sentences_of(lists: NBest, others: NBest) -> NBest:
+    """Return lists with the ids, references and other columns of the sentences of others.
+
+    >>> lists = NBest.from_lists([["a"]], [[[1.0]]], ["LM0"])
+    >>> with_sentences_of(lists, lists.with_references(["A"])).references
+    (('A',),)
+    """
+    return replace(
+        lists,
+        sentence_ids=others.sentence_ids,
+        references=others.references,
+        sources=others.sources,
+        sentence_extras=others.sentence_extras,
+    )
 
 
 def _without(lists: NBest, others: NBest) -> NBest:

@@ -19,7 +19,7 @@ from bpa_ppl.columns import intern
 from bpa_ppl.decoding import rerank
 from bpa_ppl.diagnostics import check
 from bpa_ppl.errors import DataError
-from bpa_ppl.experiments.redecoding import DecoderCommand, redecode
+from bpa_ppl.experiments.redecoding import DecoderCommand, redecode, with_sentences_of
 from bpa_ppl.experiments.results import Store, result_row
 from bpa_ppl.experiments.study import (
     SAMPLER,
@@ -364,9 +364,7 @@ def decoding(
                 f"{len(sources)} of its sources with ids from {first_id}"
             )
             raise DataError(problem, code="mismatch")
-        decoded = decoded.select(np.argsort(numbers)[index])
-        decoded = replace(decoded, sentence_ids=lists.sentence_ids)
-        return decoded.with_sentences_of(lists)
+        return with_sentences_of(decoded.select(np.argsort(numbers)[index]), lists)
 
     return decode
 

@@ -138,7 +138,7 @@ def with_gain(path: str, gain: str) -> NBest:
     names = [*(name for name in lists.feature_names if name.startswith("qe_")), *COMPUTED]
     columns = np.column_stack([column_of(lists, name) for name in names])
     judgements = column_of(lists, gain)
-    lists = lists.without_features(lists.feature_names).without("sources", "references")
+    lists = lists.without(*lists.feature_names).without("sources", "references")
     return lists.with_features(names, columns).with_extras(**{gain: judgements})
 
 

@@ -111,7 +111,7 @@ def read_halves(
         columns = np.column_stack([column_of(lists, name) for name in features])
         extras = {"mqm": column_of(lists, "mqm"), "gain": column_of(lists, gain or "mqm")}
         domains = np.array(lists.sentence_extras.get("domain", ["all"] * len(lists)))
-        lists = lists.without_features(lists.feature_names).without("sources", "references")
+        lists = lists.without(*lists.feature_names).without("sources", "references")
         lists = lists.with_features(features, columns).with_extras(**extras)
         for source in add:
             lists = bpa.add_features(lists, source)

@@ -69,7 +69,7 @@ def standardised(lists: NBest) -> NBest:
     table = lists.features / np.where(spread > 0, spread, 1.0)
     unit = deviation_within(lists, gain) or 1.0
     names = lists.feature_names
-    scaled = lists.without_features(names).with_features(names, table)
+    scaled = lists.without(*names).with_features(names, table)
     return scaled.with_extras(gain=gain / unit)
 
 

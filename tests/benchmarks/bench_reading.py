@@ -114,7 +114,7 @@ PRINTED = {
 
 def with_names(lists: NBest, *names: str) -> NBest:
     """Return lists with the first features only, under other names."""
-    lists = lists.without_features(lists.feature_names[len(names) :])
+    lists = lists.without(*lists.feature_names[len(names) :])
     return NBest(**{**vars(lists), "feature_names": names})
 
 

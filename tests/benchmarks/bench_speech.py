@@ -68,7 +68,7 @@ def read_halves(file: str) -> list[Half]:
     """Return the halves of a file, each once as the pool; the recogniser's score is the feature."""
     lists = bpa.read_nbest(DATA / "judged" / f"librispeech.{file}.jsonl.gz")
     others = [name for name in lists.feature_names if name != "score"]
-    lists = lists.without_features(others).without("sources")
+    lists = lists.without(*others).without("sources")
     order = np.random.default_rng(5).permutation(len(lists))
     parts = lists[order[: len(order) // 2]], lists[order[len(order) // 2 :]]
     return [Half(pool, test, statistics(test, "wer")) for pool, test in (parts, parts[::-1])]

@@ -257,7 +257,7 @@ class Task(NamedTuple):
     def keep_features(self, *names: str) -> Task:
         """Remove all new features except the named ones."""
         removed = [name for name in self.new if name not in names]
-        pool, test = (part.without_features(removed) for part in (self.pool, self.test))
+        pool, test = (part.without(*removed) for part in (self.pool, self.test))
         return self._replace(pool=pool, test=test, new=names)
 
     def adapt(self, sample: NBest, **options: Any) -> Any:

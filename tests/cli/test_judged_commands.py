@@ -76,7 +76,7 @@ def test_commands_compare_with_simple_baselines(adapted: Outcome) -> None:
 
 
 def test_rerank_of_lists_without_the_column(lists: bpa.NBest) -> None:
-    write_json_lines(lists.without_features("comet"), Path("new.jsonl"))
+    write_json_lines(lists.without("comet"), Path("new.jsonl"))
     shown = succeed("rerank", "new.jsonl", "-p", "p.nc", "-o", "out")
     assert shown.out == ""
     assert "of 30 choices changed" in shown.err

@@ -25,7 +25,7 @@ def work(folder: Path) -> Path:
     rest = bpa.NBest.concatenate([lists[8:]], renumber=True)
     bpa.write_nbest(rest, "rest", format="moses")
     one = next(name for name in lists.feature_names if name.startswith("Distortion"))
-    bpa.write_nbest(rest.without_features(one), "few", format="moses")
+    bpa.write_nbest(rest.without(one), "few", format="moses")
     lines = (folder / "ref").read_text().splitlines(keepends=True)
     (folder / "rest.ref").write_text("".join(lines[8:]))
     return folder

@@ -361,12 +361,12 @@ def test_features_without_weights_and_weights_without_features(toy: NBest) -> No
 
     with pytest.warns(BpaWarning, match=r"TM0\[1\] not used"):
         result = rerank(toy, posterior("LM0", "TM0[0]"))
-    fewer = rerank(toy.without_features("TM0[1]"), posterior("LM0", "TM0[0]"))
+    fewer = rerank(toy.without("TM0[1]"), posterior("LM0", "TM0[0]"))
     assert result.texts == fewer.texts
     with pytest.raises(DataError, match="Distortion0"):
         rerank(toy, posterior(*toy.feature_names, "Distortion0"))
     with pytest.raises(DataError, match="Distortion0"):
         rerank(toy, posterior("LM0", "TM0[0]", "Distortion0"))
-    partly = toy.without_features("LM0").with_extras(LM0=np.arange(len(toy.features)) + np.nan)
+    partly = toy.without("LM0").with_extras(LM0=np.arange(len(toy.features)) + np.nan)
     with pytest.raises(DataError, match="LM0"):
         rerank(partly, posterior(*toy.feature_names))

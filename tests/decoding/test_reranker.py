@@ -398,7 +398,7 @@ def test_a_feature_that_new_lists_lack_is_an_error_unless_named(
     weights = np.random.default_rng(1).normal(1, 0.1, (4, 500, 3))
     posterior = Draws({"weights": weights}, features, attrs={"rule": "mean"})
     whole = replace(lists, feature_names=features)
-    lacking = whole.without_features(names)
+    lacking = whole.without(*names)
     with raises(DataError, "missing-feature", parameter="without", match=names[0][:3]):
         rerank(lacking, posterior)
     label = names[0].partition("[")[0]

@@ -387,7 +387,7 @@ def test_ridge_regression_ignores_offsets_of_lists_and_the_unit_of_gains() -> No
     pool = lists(3, 12)
     offset = np.repeat(1e3 * np.arange(12), pool.sizes)
     table = pool.features * [4, 1, 1] + offset[:, None]
-    moved = pool.without_features(NAMES).with_features(NAMES, table)
+    moved = pool.without(*NAMES).with_features(NAMES, table)
     moved = moved.with_extras(mqm=np.asarray(pool.extras["mqm"]) / 16 - offset)
     one, other = (compare_baselines(each, metric="mqm").baselines.ridge for each in (pool, moved))
     expected = [one["LM0"] / 4, one["TM0"], one["Length"]]
@@ -398,7 +398,7 @@ def test_ridge_regression_where_nothing_varies() -> None:
     pool = lists(3, 12)
     equal = pool.with_extras(mqm=np.ones(len(pool.features)))
     assert compare_baselines(equal, metric="mqm").row(RIDGE) is None
-    bare = pool.without_features(NAMES)
+    bare = pool.without(*NAMES)
     assert compare_baselines(bare, metric="mqm").row(RIDGE) is None
     two = compare_baselines(pool[:2], metric="mqm").row(RIDGE)
     assert two is not None
@@ -409,7 +409,7 @@ def test_ridge_regression_where_nothing_varies() -> None:
 def test_new_lists_may_lack_a_feature() -> None:
     draws, new = recorded(lists(1)), lists(2, 30)
     choice = np.zeros(30, int)
-    less = new.without_features(["Length"])
+    less = new.without("Length")
     zero = less.with_features("Length", np.zeros(len(new.features)))
     with raises(DataError, "missing-feature", parameter="without"):
         compare_baselines(less, draws, choice=choice)

@@ -86,7 +86,7 @@ def test_canonical_weights_leave_the_columns_at_zero(lists: NBest) -> None:
 
 
 def test_lists_without_any_judgement_are_reranked_by_them(lists: NBest) -> None:
-    texts = lists.without_features(["qe"]).without("judgement")
+    texts = lists.without("qe").without("judgement")
     with pytest.warns(UserWarning, match="no sentence was judged"):
         posterior = adapt(texts[:0], None, add=["consensus", "length"])
     attrs = as_draws(posterior).attrs

@@ -69,7 +69,7 @@ def test_what_is_written_reads_back(write: Write, tmp_path: Path) -> None:
     write_nbest(numbered, tmp_path / "again", format="kaldi")
     assert (tmp_path / "again").read_text() == "7-1 1.0 a\n7-2 2.0 b\n"
     assert read_nbest(tmp_path / "again").texts(0) == ["a", "b"]
-    for two in (lists.with_features(["x"], np.zeros((3, 1))), lists.without_features(["score"])):
+    for two in (lists.with_features(["x"], np.zeros((3, 1))), lists.without("score")):
         with raises(UsageError, "not-supported", parameter="format"):
             write_nbest(two, tmp_path / "two", format="kaldi")
     broken = NBest.from_lists([["a\nb"]], [[[1]]], ["am"])

@@ -149,7 +149,7 @@ class TestReading:
             bare = read_weights(path, format=chosen)
             assert match(bare, toy).values.tolist() == [0.5, -0.001, 2.0]
         with pytest.raises(DataError, match=r"w: 3 weights without names for 2 features.*LM0, TM0"):
-            match(bare, toy.without_features("TM0[1]"))
+            match(bare, toy.without("TM0[1]"))
 
     @pytest.mark.parametrize(
         "content",

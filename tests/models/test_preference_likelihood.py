@@ -237,7 +237,7 @@ def test_posterior_of_two_weights_agrees_with_quadrature(lists: NBest) -> None:
 
 
 def test_posterior_of_weight_and_tie_parameter_agrees_with_quadrature(lists: NBest) -> None:
-    judged_lists = with_judgements(lists.without_features("WP0"), ties=True)
+    judged_lists = with_judgements(lists.without("WP0"), ties=True)
     canonical = {name: CANONICAL[name] for name in ("LM0", "UnknownWordPenalty0")}
     posterior = as_draws(adapt(judged_lists, canonical, likelihood="preference", **DRAWS))
 

@@ -36,7 +36,7 @@ def test_a_feature_may_stand_for_a_system(marked: int, count: int) -> None:
     lists = judged_lists(20)
     mark = np.tile([0.0, 0.0, 9.0], (20, 1))
     mark[marked:] = [9.0, 0.0, 0.0]
-    lists = lists.without_features("logprob").with_features("mark", mark.ravel())
+    lists = lists.without("logprob").with_features("mark", mark.ravel())
     messages = single_system(lists)
     assert len(messages) == count
     assert all("add features or judge more lists" in message for message in messages)
@@ -52,7 +52,7 @@ def test_lists_that_say_nothing_on_systems() -> None:
 
 
 def test_canonical_weights_and_references_are_checked_too() -> None:
-    lists = judged_lists(20).without_features(["logprob", "comet"])
+    lists = judged_lists(20).without("logprob", "comet")
     lists = lists.with_features("mark", np.tile([0.0, 0.0, 1.0], 20))
     lists = lists.with_references([f"{s} eve" for s in range(20)])
     with capture_notes() as notes:

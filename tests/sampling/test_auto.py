@@ -84,7 +84,7 @@ def _of_systems(likelihood: str) -> tuple[NBest, dict[str, Any]]:
     """Lists whose posterior is far from the Gaussian at its mode, and the options of `adapt`."""
     lists = judged_lists(20, names=(*"abcdef", "eve"))
     gain = lists.features[:, 1]
-    lists = lists.without_features(["comet"]).with_extras(gain=gain)
+    lists = lists.without("comet").with_extras(gain=gain)
     return lists, {
         "metric": "gain",
         "likelihood": likelihood,

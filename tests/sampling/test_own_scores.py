@@ -64,7 +64,7 @@ def test_reranking_adds_and_removes_the_same_columns(posterior: Any, tmp_path: P
     again = read_posterior(tmp_path / "p.nc")
     printed = rerank(OTHERS, again)
     assert set(chosen_systems(OTHERS, printed.choice)) == {"eve"}
-    bare = OTHERS.without_features("comet")
+    bare = OTHERS.without("comet")
     assert rerank(bare, again).choice.tolist() == printed.choice.tolist()
     streamed = rerank(iter([OTHERS[:7], OTHERS[7:]]), posterior)
     assert streamed.choice.tolist() == printed.choice.tolist()
@@ -152,7 +152,7 @@ def test_a_custom_posterior_without_the_fixed_feature() -> None:
     lists = judged_lists(5).with_features("UnknownWordPenalty0", np.tile([0, -100, -100], 5))
     constants = {"canonical": np.ones(1)}
     mine = Draws({"weights": np.ones((2, 200, 1))}, ("logprob",), constants=constants)
-    lists = lists.without_features("comet")
+    lists = lists.without("comet")
     with pytest.warns(BpaWarning, match="UnknownWordPenalty0 not used"):
         rerank(lists, mine, unchecked=True)
     held = rerank(lists, mine, unchecked=True, defaults={"UnknownWordPenalty0": 1.0})

@@ -255,7 +255,7 @@ def test_recorded_features_are_computed_for_new_lists() -> None:
     more = {"feature_sources": [{"source": "length", "characters": True, "words": False}]}
     renamed = replace(start, features=("LM0", "LengthCharacters"), attrs={**start.attrs, **more})
     growing = Sequential(renamed)
-    growing.add(pool.without_features("WP0"))
+    growing.add(pool.without("WP0"))
     found = growing.draws().pointwise.reshape(1000, -1)
     for sentence, one in enumerate(pool):
         table = np.column_stack([one.features[:, 0], [len(text) for text in one.texts(0)]])

@@ -297,7 +297,7 @@ def recipes(rng: random.Random, folder: Path) -> str:
             draws.values, features, constants=constants, attrs={"feature_sources": records}
         )
         write_posterior(recipe, folder / "posterior.nc")
-        bare = sample_lists().without_features(rng.choice(("LM0", "W")))
+        bare = sample_lists().without(rng.choice(("LM0", "W")))
         rerank(bare, read_draws(folder / "posterior.nc"), unchecked=True)
 
     return verdict(use)

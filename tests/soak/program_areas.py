@@ -93,7 +93,7 @@ _CALLS: list[tuple[Callable[..., Any], dict[str, Any]]] = [
     _of_lists("with_sources", ["a", "b"]),
     _of_lists("with_extras", mqm=[1, 2, 3, 4]),
     _of_lists("with_sentence_extras", doc=["a", "b"]),
-    _of_lists("without_features", "LM0"),
+    _of_lists("without", "LM0"),
     _of_lists("without", "references"),
     _of_lists("select", [0, 1]),
     _of_lists("__getitem__", 1),
