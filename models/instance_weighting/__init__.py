@@ -7,10 +7,10 @@ statistical machine translation", EMNLP 2010.
 from bpa_ppl.models.instance_weighting.fitting import Fitted, fit
 from bpa_ppl.models.instance_weighting.mixture import (
     FORMS,
+    MixtureData,
     Phi,
-    Problem,
     Variant,
-    problem_of,
+    mixture_data,
     variant_named,
 )
 from bpa_ppl.models.instance_weighting.tables import weigh
@@ -18,11 +18,11 @@ from bpa_ppl.models.instance_weighting.tables import weigh
 __all__ = [
     "FORMS",
     "Fitted",
+    "MixtureData",
     "Phi",
-    "Problem",
     "Variant",
     "fit",
-    "problem_of",
+    "mixture_data",
     "variant_named",
     "weigh",
 ]

@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from bpa_ppl.caching import prepare_jax
-from bpa_ppl.models.instance_weighting.mixture import Phi, Problem, Variant
+from bpa_ppl.models.instance_weighting.mixture import MixtureData, Phi, Variant
 
 #: λ·f beyond which a factor is constant: e^±300 is still far inside the range of a float.
 _BOUND = 300.0
@@ -24,71 +24,71 @@ _SCALE_DEVIATION = 2.0  # of log β and log γ under the prior
 
 
 @contextmanager
-def placed(problem: Problem) -> Iterator[Problem]:
-    """Put the arrays of a problem on JAX's device, for a block of double precision."""
+def placed(data: MixtureData) -> Iterator[MixtureData]:
+    """Put the arrays of some data on JAX's device, for a block of double precision."""
     prepare_jax()
     with jax.enable_x64(True):
-        arrays = problem._replace(features=problem.features.astype(np.float64), names=())
+        arrays = data._replace(features=data.features.astype(np.float64), names=())
         yield jax.device_put(arrays)
 
 
 @partial(jax.jit, static_argnums=1)  # compiled as a whole, because single operations take long
-def probabilities(problem: Problem, variant: Variant, phi: Phi) -> jax.Array:
+def probabilities(data: MixtureData, variant: Variant, phi: Phi) -> jax.Array:
     """Return p(x | y; φ) of each queried pair (D,); 0 without support.
 
     Args:
-        problem: from `Variant.apply`, without the names of features.
+        data: from `Variant.apply`, without the names of features.
         variant: the form of the mixture.
         phi: its parameters.
     """
-    groups, group, row = len(problem.missing), problem.query_group, problem.query_row
-    eta = jnp.clip(jnp.asarray(problem.features, phi.weights.dtype) @ phi.weights, -_BOUND, _BOUND)
+    groups, group, row = len(data.missing), data.query_group, data.query_row
+    eta = jnp.clip(jnp.asarray(data.features, phi.weights.dtype) @ phi.weights, -_BOUND, _BOUND)
     factor = jax.nn.sigmoid(eta) if variant.link == "logistic" else jnp.exp(eta)
-    weighted = problem.count * factor
-    total = jax.ops.segment_sum(weighted, problem.group, groups, indices_are_sorted=True)
-    in_out = problem.outside
-    divisor = jnp.where(in_out, problem.missing * total + phi.gamma, 1.0)
-    uniform = in_out / jnp.maximum(problem.missing * jnp.diff(problem.starts), 1.0)
+    weighted = data.count * factor
+    total = jax.ops.segment_sum(weighted, data.group, groups, indices_are_sorted=True)
+    in_out = data.outside
+    divisor = jnp.where(in_out, data.missing * total + phi.gamma, 1.0)
+    uniform = in_out / jnp.maximum(data.missing * jnp.diff(data.starts), 1.0)
     if variant.mixture == "map":
-        share = problem.in_total / (problem.in_total + phi.mixing)
+        share = data.in_total / (data.in_total + phi.mixing)
     else:
         share = jnp.full(groups, phi.mixing)
     if variant.complete:
-        share = jnp.where(in_out, jnp.where(problem.in_total > 0, share, 0.0), 1.0)
+        share = jnp.where(in_out, jnp.where(data.in_total > 0, share, 0.0), 1.0)
     count = jnp.append(weighted, 0.0)[row]
     outer = jnp.where(row < 0, 0.0, (count + phi.gamma * uniform[group]) / divisor[group])
-    result: jax.Array = share[group] * problem.query_in + (1 - share[group]) * outer
+    result: jax.Array = share[group] * data.query_in + (1 - share[group]) * outer
     return result
 
 
 @partial(jax.jit, static_argnums=1)
-def log_likelihoods(problem: Problem, variant: Variant, phi: Phi) -> jax.Array:
+def log_likelihoods(data: MixtureData, variant: Variant, phi: Phi) -> jax.Array:
     """Return n(x, y) log p(x | y; φ) of each queried pair (D,); 0 without support.
 
     The arguments are those of `probabilities`.
     """
-    used = problem.supported & (problem.weight > 0)
-    probability = jnp.maximum(probabilities(problem, variant, phi), _LEAST)
-    result: jax.Array = problem.weight * jnp.log(jnp.where(used, probability, 1.0))
+    used = data.supported & (data.weight > 0)
+    probability = jnp.maximum(probabilities(data, variant, phi), _LEAST)
+    result: jax.Array = data.weight * jnp.log(jnp.where(used, probability, 1.0))
     return result
 
 
 @partial(jax.jit, static_argnums=(1, 2))
 def log_densities(
-    problem: Problem, variant: Variant, deviation: float | None, z: Any
+    data: MixtureData, variant: Variant, deviation: float | None, z: Any
 ) -> tuple[jax.Array, jax.Array]:
     """Return the log posterior density of z, up to a constant, and log p(dev | φ) in it.
 
     It is a density of logit α, log β and log γ, so the density of α is multiplied by α (1 − α).
 
     Args:
-        problem: from `Variant.apply`, without the names of features.
+        data: from `Variant.apply`, without the names of features.
         variant: the form of the mixture.
         deviation: of the normal prior of each weight λ, with mean 0; α is then uniform, and
             log β and log γ are normal with a deviation of 2. None is the likelihood alone.
         z: (d,).
     """
-    total = likelihood = log_likelihoods(problem, variant, constrained(variant, z)).sum()
+    total = likelihood = log_likelihoods(data, variant, constrained(variant, z)).sum()
     if deviation is not None:
         linear, free = variant.mixture == "linear", 1 + variant.smoothed
         scales, weights = z[int(linear) : free] / _SCALE_DEVIATION, z[free:]

@@ -16,7 +16,7 @@ from bpa_ppl.models.instance_weighting.density import (
     probabilities,
     value_and_gradient,
 )
-from bpa_ppl.models.instance_weighting.mixture import Phi, Problem, Variant
+from bpa_ppl.models.instance_weighting.mixture import MixtureData, Phi, Variant
 from bpa_ppl.notes import warn_user
 
 #: Unconstrained values beyond which the likelihood is constant in double precision.
@@ -88,28 +88,28 @@ class Fitted:
             f"{state} after {self.iterations} iterations"
         )
 
-    def probabilities(self, problem: Problem) -> Float64:
-        """Return p(x | y; φ) of the queried pairs of a problem, (D,); 0 without support.
+    def probabilities(self, data: MixtureData) -> Float64:
+        """Return p(x | y; φ) of the queried pairs of some data, (D,); 0 without support.
 
         Raises:
             DataError: if its features are not those of the fit.
         """
-        problem = self.variant.apply(problem)
-        if problem.names != self.names:
-            message = f"features {problem.names} are not those of the fit, {self.names}"
+        data = self.variant.apply(data)
+        if data.names != self.names:
+            message = f"features {data.names} are not those of the fit, {self.names}"
             raise DataError(message, code="mismatch")
-        with placed(problem) as data:
-            return np.asarray(probabilities(data, self.variant, self.phi))
+        with placed(data) as arrays:
+            return np.asarray(probabilities(arrays, self.variant, self.phi))
 
 
-def fit(problem: Problem, variant: Variant, *, prior_deviation: float | None = None) -> Fitted:
+def fit(data: MixtureData, variant: Variant, *, prior_deviation: float | None = None) -> Fitted:
     """Return the φ that maximises Σ p̃(x, y) log p(x | y; φ) (Eq. 7), by L-BFGS.
 
     The likelihood is not concave: the search starts with all weights 0, once with a small and once
     with a large γ, and only the better of these is continued.
 
     Args:
-        problem: IN, OUT and the dev pairs.
+        data: IN, OUT and the dev pairs.
         variant: the form of the mixture.
         prior_deviation: the standard deviation of a normal prior of each weight, with mean 0:
             features have the standard deviation 1. α is then uniform, and log β and log γ are
@@ -124,43 +124,43 @@ def fit(problem: Problem, variant: Variant, *, prior_deviation: float | None = N
     OUT has b and c as translations of s. In dev b is more frequent, so its feature has a positive
     weight:
 
-    >>> from bpa_ppl.models.instance_weighting import problem_of
+    >>> from bpa_ppl.models.instance_weighting import mixture_data
     >>> from bpa_ppl.phrases import PhraseCounts
     >>> inside = PhraseCounts.of(["s", "s"], ["a", "b"], [3, 1])
     >>> outside = PhraseCounts.of(["s", "s"], ["b", "c"], [2, 2])
     >>> dev = PhraseCounts.of(["s", "s", "s"], ["a", "b", "c"], [4, 3, 1])
     >>> features = np.array([[1.0], [-1.0]], np.float32)
-    >>> problem = problem_of(inside, outside, dev, features, ("like-IN",))
-    >>> fitted = fit(problem, Variant("linear", smoothed=False), prior_deviation=1.0)
+    >>> data = mixture_data(inside, outside, dev, features, ("like-IN",))
+    >>> fitted = fit(data, Variant("linear", smoothed=False), prior_deviation=1.0)
     >>> fitted.converged, bool(fitted.phi.weights[0] > 0)
     (True, True)
     """
-    problem = variant.apply(problem)
+    data = variant.apply(data)
     if prior_deviation is not None and not 0 < prior_deviation < np.inf:
         message = f"a standard deviation is a finite number above 0, not {prior_deviation:g}"
         raise UsageError(message, parameter="prior_deviation")
-    mass = float(problem.weight[problem.supported].sum())
+    mass = float(data.weight[data.supported].sum())
     if mass <= 0:
         message = "no phrase pair of dev is in one of the tables: check languages and tokenisation"
         raise DataError(message, code="mismatch")
 
-    bounds = [(-_LIMIT, _LIMIT)] * (1 + variant.smoothed) + [(None, None)] * len(problem.names)
+    bounds = [(-_LIMIT, _LIMIT)] * (1 + variant.smoothed) + [(None, None)] * len(data.names)
 
     def optimise(start: Float64, iterations: int) -> OptimizeResult:
         options = {"maxiter": iterations, "maxcor": len(start) + 5, "ftol": 1e-10, "gtol": 1e-7}
         return minimize(minus, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
 
-    first = np.zeros(variant.size(problem))
+    first = np.zeros(variant.size(data))
     first[0] = 2.0 if variant.mixture == "linear" else 0.0
     points = [first]
     if variant.smoothed:
         points.append(first.copy())
         points[1][1] = 3.0
-    with placed(problem) as data:
+    with placed(data) as arrays:
 
         def minus(z: Float64) -> tuple[float, Float64]:
             (value, _), gradient = jax.device_get(
-                value_and_gradient(data, variant, prior_deviation, z)
+                value_and_gradient(arrays, variant, prior_deviation, z)
             )
             return -value / mass, -gradient / mass
 
@@ -171,16 +171,16 @@ def fit(problem: Problem, variant: Variant, *, prior_deviation: float | None = N
         if not best.success:
             best = optimise(best.x, _ITERATIONS)
             steps += int(best.nit)
-        (_, log_likelihood), _ = value_and_gradient(data, variant, prior_deviation, best.x)
+        (_, log_likelihood), _ = value_and_gradient(arrays, variant, prior_deviation, best.x)
         phi = jax.device_get(constrained(variant, best.x))
     scales = (variant.mixing_name, *["gamma"] * variant.smoothed)
     fitted = Fitted(
         variant=variant,
-        names=problem.names,
+        names=data.names,
         phi=Phi(float(phi.mixing), float(phi.gamma), phi.weights),
         z=best.x,
         log_likelihood=float(log_likelihood) / mass,
-        support=problem.support,
+        support=data.support,
         iterations=steps,
         converged=bool(best.success),
         at_bound=tuple(n for n, z in zip(scales, best.x, strict=False) if abs(z) > _EXTREME),

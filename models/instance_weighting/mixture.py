@@ -33,7 +33,7 @@ from bpa_ppl.phrases.tables import PhraseCounts, PhrasePairs, Side, index_in, su
 MIXTURES = ("linear", "map")
 
 
-class Problem(NamedTuple):
+class MixtureData(NamedTuple):
     """The data for p(x | y; φ) of some pairs; a pytree of arrays.
 
     D queried pairs, with G different y among them, of which OUT has R pairs, grouped by y.
@@ -79,8 +79,8 @@ class Problem(NamedTuple):
         """The share of the mass p̃ of the queried pairs that has a probability."""
         return float(self.weight[self.supported].sum() / max(self.weight.sum(), 1e-300))
 
-    def only(self, names: tuple[str, ...]) -> Problem:
-        """Return the problem with some of its features.
+    def only(self, names: tuple[str, ...]) -> MixtureData:
+        """Return the data with some of its features.
 
         Raises:
             DataError: if it does not have one of them.
@@ -96,14 +96,14 @@ class Problem(NamedTuple):
         return self._replace(features=np.ascontiguousarray(columns, np.float32), names=names)
 
 
-def problem_of(
+def mixture_data(
     inside: PhraseCounts,
     outside: PhraseCounts,
     pairs: PhrasePairs,
     features: Float32,
     names: tuple[str, ...],
     side: Side = "target",
-) -> Problem:
+) -> MixtureData:
     """Collect the data for the probabilities of some phrase pairs.
 
     Args:
@@ -140,10 +140,10 @@ def problem_of(
     of_rows = sums(group, count, len(y))
     marginals = np.maximum(outside.marginals_of(condition, phrases), of_rows)
     in_total = inside.marginals_of(condition, phrases)
-    # The rows of OUT's pairs in the problem, and −1 for a pair that OUT does not have.
+    # The rows of OUT's pairs in the data, and −1 for a pair that OUT does not have.
     position = np.full(len(outside) + 1, -1)
     position[rows] = np.arange(len(rows))
-    return Problem(
+    return MixtureData(
         features=values,
         count=count,
         group=group,
@@ -180,22 +180,22 @@ class Variant:
     features: tuple[str, ...] | None = None
     complete: bool = True
 
-    def size(self, problem: Problem) -> int:
+    def size(self, data: MixtureData) -> int:
         """Return the number of unconstrained values of φ."""
-        return 1 + self.smoothed + len(self.apply(problem).names)
+        return 1 + self.smoothed + len(self.apply(data).names)
 
-    def apply(self, problem: Problem) -> Problem:
-        """Return a problem with the counts and features that the variant uses.
+    def apply(self, data: MixtureData) -> MixtureData:
+        """Return data with the counts and features that the variant uses.
 
         Raises:
             DataError: if a feature is missing, or there is none at all.
         """
         if self.features is not None:
-            problem = problem.only(self.features)
-        if not problem.names:
+            data = data.only(self.features)
+        if not data.names:
             message = "instance weights need features of phrase pairs, and there are none"
             raise DataError(message, code="missing-feature")
-        return problem._replace(count=np.ones_like(problem.count)) if self.flat else problem
+        return data._replace(count=np.ones_like(data.count)) if self.flat else data
 
     @property
     def mixing_name(self) -> str:

@@ -6,7 +6,7 @@ import numpy as np
 
 from bpa_ppl.arrays import Float32
 from bpa_ppl.models.instance_weighting.fitting import Fitted, fit
-from bpa_ppl.models.instance_weighting.mixture import Variant, problem_of
+from bpa_ppl.models.instance_weighting.mixture import Variant, mixture_data
 from bpa_ppl.phrases.mixtures import DIRECTIONS, check_tables, pairs_of_both
 from bpa_ppl.phrases.tables import PhraseCounts, PhrasePairs, PhraseTable
 
@@ -56,12 +56,12 @@ def weigh(
     variant, fitted, columns = variant or Variant(), {}, {}
     pairs = pairs_of_both(inside, outside)
     for name, side in DIRECTIONS.items():
-        problem = problem_of(inside, outside, dev, features, names, side)
-        fitted[name] = fit(problem, variant, prior_deviation=prior_deviation)
+        data = mixture_data(inside, outside, dev, features, names, side)
+        fitted[name] = fit(data, variant, prior_deviation=prior_deviation)
         columns[name] = np.zeros(len(pairs))
         for rows in _batches(pairs.number("source" if side == "target" else "target"), batch):
             part = PhrasePairs(pairs.sources, pairs.targets, pairs.source[rows], pairs.target[rows])
-            query = problem_of(inside, outside, part, features, names, side)
+            query = mixture_data(inside, outside, part, features, names, side)
             columns[name][rows] = fitted[name].probabilities(query)
     return PhraseTable.on(pairs, columns), fitted
 

@@ -51,10 +51,10 @@ from bpa_ppl.features.lm import LanguageModel
 from bpa_ppl.models import Isotropic
 from bpa_ppl.models.instance_weighting import (
     FORMS,
-    Problem,
+    MixtureData,
     Variant,
     fit,
-    problem_of,
+    mixture_data,
     variant_named,
     weigh,
 )
@@ -105,9 +105,9 @@ class Corpora(NamedTuple):
         """Return the features of the pairs of the general corpus, by `NAMES`."""
         return read_features(self.keep, scale)
 
-    def problem(self, side: Any, scale: str = "log") -> Problem:
-        """Return the problem of one direction."""
-        return problem_of(*self[:3], self.features(scale), NAMES, side)
+    def data(self, side: Any, scale: str = "log") -> MixtureData:
+        """Return the data of one direction."""
+        return mixture_data(*self[:3], self.features(scale), NAMES, side)
 
 
 @cache
@@ -137,23 +137,23 @@ def variant(form: str, mixture: str) -> Variant:
     return named if named.features else replace(named, features=PAIR_FEATURES)
 
 
-def held_out_mean(problem: Problem, variant: Variant, prior: float | None) -> float:
+def held_out_mean(data: MixtureData, variant: Variant, prior: float | None) -> float:
     """Return the mean log p of held-out pairs with support."""
-    fold = np.random.default_rng(0).permutation(np.arange(len(problem.weight)) % FOLDS)
-    probability = np.zeros(len(problem.weight))
+    fold = np.random.default_rng(0).permutation(np.arange(len(data.weight)) % FOLDS)
+    probability = np.zeros(len(data.weight))
     for number in range(FOLDS):
-        training = problem._replace(weight=np.where(fold == number, 0.0, problem.weight))
+        training = data._replace(weight=np.where(fold == number, 0.0, data.weight))
         fitted = fit(training, variant, prior_deviation=prior)
-        probability[fold == number] = fitted.probabilities(problem)[fold == number]
-    supported = problem.supported
-    return float(np.average(np.log(probability[supported]), weights=problem.weight[supported]))
+        probability[fold == number] = fitted.probabilities(data)[fold == number]
+    supported = data.supported
+    return float(np.average(np.log(probability[supported]), weights=data.weight[supported]))
 
 
 def likelihood_table(options: Any) -> None:
     """Print the held-out log-likelihood of every variant."""
     corpora = read_corpora(options.keep)
-    problems = [corpora.problem(side) for side in SIDES]
-    print(f"\nsupport: {problems[0].support:.1%} of the occurrences of development pairs")
+    of_sides = [corpora.data(side) for side in SIDES]
+    print(f"\nsupport: {of_sides[0].support:.1%} of the occurrences of development pairs")
     table = Table("held-out log-likelihood per pair", "p(t|s)", "p(s|t)")
     for method in METHODS:
         values = [
@@ -163,7 +163,7 @@ def likelihood_table(options: Any) -> None:
         table.row(method, *(f"{value.log_likelihood:.4f}" for value in values))
     for complete, mixture, form in product((True, False), MIXTURES, options.forms):
         variety = replace(variant(form, mixture), complete=complete)
-        values = [held_out_mean(problem, variety, PRIOR) for problem in problems]
+        values = [held_out_mean(data, variety, PRIOR) for data in of_sides]
         cells = (f"{value:.4f}" for value in values)
         table.row(f"{mixture}{'-known' * complete}, {form}", *cells)
 
@@ -181,21 +181,21 @@ def settings_table(options: Any) -> None:
         ("plain", None),
     ):
         values = [
-            held_out_mean(corpora.problem(side, scale), variant("weighted", mixture), deviation)
+            held_out_mean(corpora.data(side, scale), variant("weighted", mixture), deviation)
             for side, mixture in product(SIDES, MIXTURES)
         ]
         cells = (f"{value:.4f}" for value in values)
         table.row(f"{scale}, prior deviation {deviation or '∞'}", *cells)
 
 
-def negative_log_density(problem: Problem) -> Callable[[np.ndarray], float]:
+def negative_log_density(data: MixtureData) -> Callable[[np.ndarray], float]:
     """Return the objective of the fit of the weighted MAP mixture, per occurrence."""
     weighted = variant("weighted", "map")
-    total = problem.weight[problem.supported].sum()
+    total = data.weight[data.supported].sum()
 
     def objective(z: np.ndarray) -> float:
-        with placed(weighted.apply(problem)) as data:
-            return float(-log_densities(data, weighted, PRIOR, z)[0] / total)
+        with placed(weighted.apply(data)) as arrays:
+            return float(-log_densities(arrays, weighted, PRIOR, z)[0] / total)
 
     return objective
 
@@ -203,21 +203,21 @@ def negative_log_density(problem: Problem) -> Callable[[np.ndarray], float]:
 def speed_table(options: Any) -> None:
     """Print time and memory of fitting."""
     corpora = read_corpora(options.keep)
-    problem = corpora.problem("target")
-    title = f"{len(corpora.general)} pairs, {len(problem.count)} with a source of the dev text"
+    data = corpora.data("target")
+    title = f"{len(corpora.general)} pairs, {len(data.count)} with a source of the dev text"
     table = Table(title, "seconds", "GB", "steps", "mean log p")
     for form, prior in (("weighted", PRIOR), ("weighted", None), ("svm", PRIOR)):
-        run = partial(fit, problem, variant(form, "map"), prior_deviation=prior)
+        run = partial(fit, data, variant(form, "map"), prior_deviation=prior)
         run()  # compiles
         with PeakMemory() as peak:
             time = best_time(run)
         name = f"{form}, {'prior' if prior else 'maximum likelihood'}"
         mean = f"{time.result.log_likelihood:.5f}"
         table.row(name, time.seconds, peak.bytes / 1e9, str(time.result.iterations), mean)
-    weighted, objective = variant("weighted", "map"), negative_log_density(problem)
-    fitted = best_time(partial(fit, problem, weighted, prior_deviation=PRIOR))
+    weighted, objective = variant("weighted", "map"), negative_log_density(data)
+    fitted = best_time(partial(fit, data, weighted, prior_deviation=PRIOR))
     settings = {"method": "L-BFGS-B", "options": {"maxfun": 50_000, "gtol": 1e-7}}
-    start = np.zeros(weighted.size(problem))
+    start = np.zeros(weighted.size(data))
     plain = best_time(partial(minimize, objective, start, **settings))
     reached = objective(fitted.result.z)
     table = Table("weighted, prior", "seconds", "log density", "times as long")
@@ -236,7 +236,7 @@ def negatives_table(options: Any) -> None:
         feature = svm_feature(corpora.general, corpora.domain, columns, negatives=chosen)
         values = [
             held_out_mean(
-                problem_of(*corpora[:3], feature, (SVM,), side), variant("svm", mixture), PRIOR
+                mixture_data(*corpora[:3], feature, (SVM,), side), variant("svm", mixture), PRIOR
             )
             for side, mixture in product(SIDES, MIXTURES)
         ]
@@ -252,13 +252,13 @@ def published_table(options: Any) -> None:
         MIXTURES,
         (("published", "plain", None, False), ("default", "log", PRIOR, True)),
     ):
-        problem = corpora.problem("target", scale)
+        data = corpora.data("target", scale)
         chosen = replace(variant(form, mixture), complete=complete)
-        fitted = fit(problem, chosen, prior_deviation=prior)
+        fitted = fit(data, chosen, prior_deviation=prior)
         table.row(
             f"{form}, {mixture}, {name}",
             f"{fitted.log_likelihood:.4f}",
-            f"{held_out_mean(problem, chosen, prior):.4f}",
+            f"{held_out_mean(data, chosen, prior):.4f}",
             f"{fitted.phi.gamma:.2g}",
             f"{np.abs(fitted.phi.weights).max():.1f}",
             "  " + ("; ".join(fitted.problems()) or "none"),
@@ -358,10 +358,10 @@ def table2_rows(options: Any) -> dict[str, Row]:
 
     @cache
     def weighted(mixture: str, form: str) -> tuple[PhraseTable, str]:
-        variety, problem = variant(form, mixture), corpora.problem("target")
-        data = *corpora[:3], corpora.features(), NAMES
-        made, _ = weigh(*data, variety, prior_deviation=PRIOR)
-        return made, f"{held_out_mean(problem, variety, PRIOR):.4f}, {problem.support:.1%}"
+        variety, data = variant(form, mixture), corpora.data("target")
+        arguments = *corpora[:3], corpora.features(), NAMES
+        made, _ = weigh(*arguments, variety, prior_deviation=PRIOR)
+        return made, f"{held_out_mean(data, variety, PRIOR):.4f}, {data.support:.1%}"
 
     def separate() -> tuple[PhraseTable, str]:
         return mix(domain, general, method=LOG_LINEAR)[0], ""

@@ -20,11 +20,11 @@ from bpa_ppl.arrays import Float32
 from bpa_ppl.errors import BpaWarning, DataError, UsageError
 from bpa_ppl.models.instance_weighting import (
     FORMS,
+    MixtureData,
     Phi,
-    Problem,
     Variant,
     fit,
-    problem_of,
+    mixture_data,
     variant_named,
     weigh,
 )
@@ -80,9 +80,9 @@ def tables() -> Tables:
 
 
 @pytest.fixture(scope="module")
-def problem(tables: Tables) -> Problem:
+def data(tables: Tables) -> MixtureData:
     """The estimation of p(t|s) from the tables."""
-    result = problem_of(*tables, NAMES)
+    result = mixture_data(*tables, NAMES)
     assert (result.missing > 1).any()
     assert (result.missing == 1).any()
     assert (result.in_total == 0).any()
@@ -91,34 +91,34 @@ def problem(tables: Tables) -> Problem:
 
 
 @pytest.fixture(scope="module")
-def dense_problem() -> Problem:
-    """A problem with two features and more than a hundred dev pairs, for posteriors."""
+def dense_data() -> MixtureData:
+    """Data with two features and more than a hundred dev pairs, for posteriors."""
     rng = np.random.default_rng(8)
     inside, outside = random_counts(rng, 40, first=2), random_counts(rng, 90)
     dev = random_counts(rng, 120)
     features = rng.normal(size=(len(outside), 2)).astype(np.float32)
-    return problem_of(inside, outside, dev, features, NAMES[:2])
+    return mixture_data(inside, outside, dev, features, NAMES[:2])
 
 
-def random_phi(variant: Variant, problem: Problem) -> Phi:
+def random_phi(variant: Variant, data: MixtureData) -> Phi:
     """Return random parameters."""
-    z = np.random.default_rng(0).normal(size=variant.size(problem))
+    z = np.random.default_rng(0).normal(size=variant.size(data))
     phi = jax.device_get(constrained(variant, z))
     return Phi(float(phi.mixing), float(phi.gamma), phi.weights)
 
 
-def mixture_of(problem: Problem, variant: Variant, phi: Phi) -> np.ndarray:
+def mixture_of(data: MixtureData, variant: Variant, phi: Phi) -> np.ndarray:
     """Return p(x | y; φ) of the queried pairs, without compilation."""
-    with placed(variant.apply(problem)) as data, jax.disable_jit():
-        return np.asarray(probabilities(data, variant, phi))
+    with placed(variant.apply(data)) as arrays, jax.disable_jit():
+        return np.asarray(probabilities(arrays, variant, phi))
 
 
 def densities(
-    problem: Problem, variant: Variant, z: np.ndarray, deviation: float | None = 1.2
+    data: MixtureData, variant: Variant, z: np.ndarray, deviation: float | None = 1.2
 ) -> np.ndarray:
     """Return (n,) the log density of values z, (n, d)."""
-    with placed(variant.apply(problem)) as data:
-        density = jax.jit(jax.vmap(lambda one: log_densities(data, variant, deviation, one)[0]))
+    with placed(variant.apply(data)) as arrays:
+        density = jax.jit(jax.vmap(lambda one: log_densities(arrays, variant, deviation, one)[0]))
         return np.asarray(density(z))
 
 
@@ -157,13 +157,13 @@ def reference_probabilities(tables: Tables, side: Side, variant: Variant, phi: P
 
 @pytest.mark.parametrize("side", ["target", "source"])
 def test_probabilities_agree_with_equations(tables: Tables, side: Side) -> None:
-    problem = problem_of(*tables, NAMES, side)
+    data = mixture_data(*tables, NAMES, side)
     for variant in VARIANTS:
-        phi = random_phi(variant, problem)
-        result = mixture_of(problem, variant, phi)
+        phi = random_phi(variant, data)
+        result = mixture_of(data, variant, phi)
         expected = reference_probabilities(tables, side, variant, phi)
         assert result == pytest.approx(expected, rel=1e-12), variant
-        assert (result > 0).tolist() == problem.supported.tolist()
+        assert (result > 0).tolist() == data.supported.tolist()
 
 
 #: What the published forms do with a count and η = λ·f, by the beginnings of their features
@@ -190,25 +190,25 @@ def test_forms_agree_with_their_definitions(form: str, mixture: str) -> None:
     outside = PhraseCounts.of(["s"] * 3, ["a", "b", "c"], [1, 2, 4])
     features = np.random.default_rng(5).normal(size=(3, len(names))).astype(np.float32)
     dev = PhraseCounts.of(["s"] * 4, list("abcd"), [1] * 4)
-    problem, variant = (
-        problem_of(inside, outside, dev, features, names),
+    data, variant = (
+        mixture_data(inside, outside, dev, features, names),
         variant_named(form, mixture),
     )
-    phi = random_phi(variant, problem)
+    phi = random_phi(variant, data)
     assert (len(phi.weights), phi.gamma > 0) == (len(columns), smoothed)
     etas = features[:, columns].astype(float) @ phi.weights
     weighted = [weigh_count(*pair) for pair in zip([1, 2, 4], etas, strict=True)]
     p_out = [(w + phi.gamma / 3) / (sum(weighted) + phi.gamma) for w in weighted] + [0.0]
     alpha = phi.mixing if mixture == "linear" else 5 / (5 + phi.mixing)
     expected = alpha * np.array([1 / 5, 0, 0, 4 / 5]) + (1 - alpha) * np.array(p_out)
-    assert mixture_of(problem, variant, phi) == pytest.approx(expected, rel=1e-6)
+    assert mixture_of(data, variant, phi) == pytest.approx(expected, rel=1e-6)
 
 
-def test_density_is_finite_where_factors_overflow(problem: Problem) -> None:
+def test_density_is_finite_where_factors_overflow(data: MixtureData) -> None:
     variant = variant_named("exponential")
     z = np.array([0.0, -700.0, 1e5, -1e5, 1e5])
-    with placed(variant.apply(problem)) as data:
-        (value, _), gradient = value_and_gradient(data, variant, 1.2, z)
+    with placed(variant.apply(data)) as arrays:
+        (value, _), gradient = value_and_gradient(arrays, variant, 1.2, z)
     assert np.isfinite(value)
     assert np.isfinite(gradient).all()
 
@@ -227,9 +227,9 @@ def test_true_weights_are_recovered() -> None:
     supported = drawn > 0
     drawn_pairs = outside.texts("source", supported), outside.texts("target", supported)
     dev = PhraseCounts.of(*drawn_pairs, drawn[supported])
-    problem = problem_of(inside, outside, dev, features, ("one", "two"))
+    data = mixture_data(inside, outside, dev, features, ("one", "two"))
     with pytest.warns(BpaWarning, match="without a prior"):
-        result = fit(problem, variant_named("gamma-0", "linear"))
+        result = fit(data, variant_named("gamma-0", "linear"))
     assert result.phi.weights == pytest.approx([1.5, -1.0], abs=0.1)
 
 
@@ -237,16 +237,16 @@ def test_probabilities_sum_to_one(tables: Tables) -> None:
     inside, outside, dev, features = tables
     # Without the missing pairs, which have mass, too.
     whole = PhraseCounts.of(outside.texts("source"), outside.texts("target"), outside.count)
-    problem = problem_of(inside, whole, dev, features, NAMES)
-    fitted = fit(problem, variant_named("weighted"), **PRIOR)
+    data = mixture_data(inside, whole, dev, features, NAMES)
+    fitted = fit(data, variant_named("weighted"), **PRIOR)
     pairs = pairs_of_both(inside, whole)
-    table = problem_of(inside, whole, pairs, features, NAMES)
+    table = mixture_data(inside, whole, pairs, features, NAMES)
     sums = np.bincount(pairs.source, fitted.probabilities(table))
     assert len(pairs) == len(set(zip(pairs.source.tolist(), pairs.target.tolist(), strict=True)))
     assert sums == pytest.approx(np.ones(len(pairs.sources)))
     # The dev pairs have equal probabilities in the table of all pairs.
     rows = pairs.rows_of(dev)
-    dev_probabilities = fitted.probabilities(problem_of(inside, whole, dev, features, NAMES))
+    dev_probabilities = fitted.probabilities(mixture_data(inside, whole, dev, features, NAMES))
     in_table = fitted.probabilities(table)[rows[rows >= 0]]
     assert in_table == pytest.approx(dev_probabilities[rows >= 0])
     assert (dev_probabilities[rows < 0] == 0).all()
@@ -258,13 +258,13 @@ def test_doubtful_fits_are_reported() -> None:
     inside, dev = PhraseCounts.of(["s"], ["c"], [1]), PhraseCounts.of(["s"], ["a"], [5])
     outside = PhraseCounts.of(["s", "s"], ["a", "b"], [1, 1])
     features = np.array([[0.01], [-0.01]], np.float32)
-    problem, variant = problem_of(inside, outside, dev, features, ("one",)), Variant("map")
+    data, variant = mixture_data(inside, outside, dev, features, ("one",)), Variant("map")
     with capture_notes() as notes:
-        fitted = fit(problem, variant)
+        fitted = fit(data, variant)
     assert ["without a prior" in notes[0].message, "doubtful" in notes[1].message] == [True, True]
     assert fitted.at_bound == ("beta", "gamma")
     assert any("one is" in text for text in fitted.problems())
-    with_prior = fit(problem, variant, prior_deviation=1.0)
+    with_prior = fit(data, variant, prior_deviation=1.0)
     assert with_prior.problems() == ()
     assert "converged after" in with_prior.describe("p(t|s)")
     not_converged = replace(with_prior, converged=False)
@@ -273,16 +273,16 @@ def test_doubtful_fits_are_reported() -> None:
     assert f"not converged after {steps} iterations" in not_converged.describe("p(t|s)")
 
 
-def test_features_are_selected_by_name(problem: Problem) -> None:
+def test_features_are_selected_by_name(data: MixtureData) -> None:
     variant = replace(variant_named("weighted"), features=("two",))
-    assert fit(problem, variant, **PRIOR).names == ("two",)
+    assert fit(data, variant, **PRIOR).names == ("two",)
     with raises(DataError, "missing-feature", match="svm"):
-        fit(problem, variant_named("svm"), **PRIOR)
+        fit(data, variant_named("svm"), **PRIOR)
     with raises(DataError, "missing-feature"):
-        fit(problem.only(()), variant_named("weighted"), **PRIOR)
+        fit(data.only(()), variant_named("weighted"), **PRIOR)
     with raises(DataError, "mismatch"):
-        fitted = fit(problem, variant_named("weighted"), **PRIOR)
-        fitted.probabilities(problem.only(("one",)))
+        fitted = fit(data, variant_named("weighted"), **PRIOR)
+        fitted.probabilities(data.only(("one",)))
 
 
 def test_rejects_invalid_input(tables: Tables) -> None:
@@ -292,18 +292,18 @@ def test_rejects_invalid_input(tables: Tables) -> None:
     with raises(UsageError, "unknown-name", parameter="mixture"):
         variant_named("weighted", "log-linear")
     with raises(DataError, "wrong-length"):
-        problem_of(inside, outside, dev, features[1:], NAMES)
+        mixture_data(inside, outside, dev, features[1:], NAMES)
     with raises(DataError, "bad-number"):
-        problem_of(inside, outside, dev, features * np.float32(np.nan), NAMES)
+        mixture_data(inside, outside, dev, features * np.float32(np.nan), NAMES)
     with raises(DataError, "no-data"):
-        problem_of(inside, outside, PhraseCounts.of([], [], []), features, NAMES)
-    unrelated = problem_of(inside, outside, PhraseCounts.of(["x"], ["y"], [1]), features, NAMES)
+        mixture_data(inside, outside, PhraseCounts.of([], [], []), features, NAMES)
+    unrelated = mixture_data(inside, outside, PhraseCounts.of(["x"], ["y"], [1]), features, NAMES)
     with raises(DataError, "mismatch"):
         fit(unrelated, variant_named("weighted"))
-    problem = problem_of(*tables, NAMES)
+    data = mixture_data(*tables, NAMES)
     for value in (0.0, -1.0, np.nan, np.inf):
         with raises(UsageError, parameter="prior_deviation"):
-            fit(problem, variant_named("weighted"), prior_deviation=value)
+            fit(data, variant_named("weighted"), prior_deviation=value)
     with raises(UsageError, "conflict", parameter="dev"):
         weigh(inside, outside, inside, features, NAMES, **PRIOR)
 
@@ -316,43 +316,43 @@ def test_weigh_computes_both_directions(tables: Tables) -> None:
     sides: dict[str, Side] = {"direct": "target", "inverse": "source"}
     rows = table.rows_of(tables[2])
     for name, side in sides.items():
-        problem = problem_of(*tables, NAMES, side)
+        data = mixture_data(*tables, NAMES, side)
         fitted, column = fits[name], table.columns[name]
         expected = reference_probabilities(tables, side, fitted.variant, fitted.phi)
         assert column[rows[rows >= 0]] == pytest.approx(np.array(expected)[rows >= 0])
-        log_p = np.log(np.array(expected)[problem.supported])
-        mean = np.average(log_p, weights=problem.weight[problem.supported])
+        log_p = np.log(np.array(expected)[data.supported])
+        mean = np.average(log_p, weights=data.weight[data.supported])
         assert fitted.log_likelihood == pytest.approx(mean)
-        mass = problem.weight[problem.supported].sum()
-        assert fitted.support == pytest.approx(mass / problem.weight.sum())
+        mass = data.weight[data.supported].sum()
+        assert fitted.support == pytest.approx(mass / data.weight.sum())
         assert small_batches.columns[name] == pytest.approx(column)
 
 
-def unconstrained_sites(variant: Variant, problem: Problem, z: np.ndarray) -> dict[str, jax.Array]:
+def unconstrained_sites(variant: Variant, data: MixtureData, z: np.ndarray) -> dict[str, jax.Array]:
     """Return unconstrained values of φ as a dictionary of NumPyro sites."""
     phi = constrained(variant, z)
     sites = {variant.mixing_name: phi.mixing, "weights": jnp.asarray(phi.weights)}
     if variant.smoothed:
         sites["gamma"] = phi.gamma
-    return unconstrain_fn(weighted_mixture, (problem, variant, 1.2), {}, sites)
+    return unconstrain_fn(weighted_mixture, (data, variant, 1.2), {}, sites)
 
 
 @pytest.mark.parametrize(("form", "mixture"), [("weighted", "map"), ("gamma-0", "linear")])
 def test_density_and_mode_agree_with_numpyro_program(
-    dense_problem: Problem, form: str, mixture: str
+    dense_data: MixtureData, form: str, mixture: str
 ) -> None:
     variant = variant_named(form, mixture)
     theirs = jax.jit(
         jax.value_and_grad(
-            lambda z: -potential_energy(weighted_mixture, (dense_problem, variant, 1.2), {}, z)
+            lambda z: -potential_energy(weighted_mixture, (dense_data, variant, 1.2), {}, z)
         )
     )
-    points = np.random.default_rng(1).normal(size=(3, variant.size(dense_problem)))
-    ours = densities(dense_problem, variant, points)
-    result = [theirs(unconstrained_sites(variant, dense_problem, z)) for z in points]
+    points = np.random.default_rng(1).normal(size=(3, variant.size(dense_data)))
+    ours = densities(dense_data, variant, points)
+    result = [theirs(unconstrained_sites(variant, dense_data, z)) for z in points]
     assert np.diff(ours) == pytest.approx(np.diff([float(v) for v, _ in result]), rel=1e-9)
-    mode = fit(dense_problem, variant, **PRIOR).z
-    slope = theirs(unconstrained_sites(variant, dense_problem, mode))[1]
+    mode = fit(dense_data, variant, **PRIOR).z
+    slope = theirs(unconstrained_sites(variant, dense_data, mode))[1]
     # The gradient of a sum over hundreds of pairs; it is large away from the mode.
     assert np.concatenate(list(map(np.atleast_1d, slope.values()))) == pytest.approx(0, abs=1e-3)
     assert all(max(np.abs(s).max() for s in slopes.values()) > 1 for _, slopes in result)

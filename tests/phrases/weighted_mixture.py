@@ -6,11 +6,11 @@ import jax.numpy as jnp
 import numpyro
 import numpyro.distributions as dist
 
-from bpa_ppl.models.instance_weighting import Phi, Problem, Variant
+from bpa_ppl.models.instance_weighting import MixtureData, Phi, Variant
 from bpa_ppl.models.instance_weighting.density import log_likelihoods
 
 
-def weighted_mixture(problem: Problem, variant: Variant, deviation: float) -> None:
+def weighted_mixture(data: MixtureData, variant: Variant, deviation: float) -> None:
     """φ ~ p(φ); n(x, y) times log p(x | y; φ) is the log-likelihood of each dev pair.
 
     Up to a constant the counts of the x of one y are multinomial.
@@ -20,7 +20,7 @@ def weighted_mixture(problem: Problem, variant: Variant, deviation: float) -> No
     have log-likelihood 0.
 
     Args:
-        problem: from `Variant.apply`.
+        data: from `Variant.apply`.
         variant: the form of the mixture.
         deviation: of the prior of each weight.
     """
@@ -30,8 +30,8 @@ def weighted_mixture(problem: Problem, variant: Variant, deviation: float) -> No
     else:
         mixing = numpyro.sample("beta", scale)
     gamma = numpyro.sample("gamma", scale) if variant.smoothed else jnp.zeros(())
-    wide = dist.Normal(0.0, deviation).expand([len(problem.names)])
+    wide = dist.Normal(0.0, deviation).expand([len(data.names)])
     weights = numpyro.sample("weights", wide.to_event(1))
-    each = log_likelihoods(problem._replace(names=()), variant, Phi(mixing, gamma, weights))
-    with numpyro.plate("pair", len(problem.weight)):
+    each = log_likelihoods(data._replace(names=()), variant, Phi(mixing, gamma, weights))
+    with numpyro.plate("pair", len(data.weight)):
         numpyro.factor("dev", each)
