@@ -12,7 +12,7 @@ from reference_model import Array, given, pairs
 from scipy.special import log_expit, logsumexp
 from scipy.stats import norm
 
-from bpa_ppl import NBest, adapt
+from bpa_ppl import NBest, adapt, log_density
 from bpa_ppl.experiments.known_targets import target
 from bpa_ppl.registry import SAMPLERS
 from bpa_ppl.sampling import Sampled, Sampler
@@ -50,6 +50,12 @@ class Target(NamedTuple):
     mean: Array
     covariance: Array
     skewness: Array
+
+    def density(self, **options: Any) -> Density:
+        """Return its log density."""
+        oracle = given(*[0] * SENTENCES)
+        fixed = {"likelihood": "oracle", "prior_variance": self.variance, "oracle": oracle}
+        return log_density(self.pool, self.canonical, **{**fixed, **options})
 
     def adapt(self, sampler: str, **options: Any) -> Any:
         """Return its posterior by a sampler."""

@@ -2,8 +2,6 @@
 
 from .adapting import (
     adapt_draws as adapt_draws,
-    draws_of as draws_of,
-    target_of as target_of,
 )
 from .base import (
     Sampler as Sampler,

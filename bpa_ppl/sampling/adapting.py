@@ -13,13 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 import jax
 import numpy as np
-import numpy.typing as npt
 
 from bpa_ppl.caching import prepare_jax
 from bpa_ppl.diagnostics.baselines.comparing import with_baselines
 from bpa_ppl.diagnostics.baselines.table import system_column
 from bpa_ppl.diagnostics.checks import checked, has_passed
-from bpa_ppl.errors import DataError, UsageError, checked_seed, require
+from bpa_ppl.errors import DataError, UsageError, require
 from bpa_ppl.features.pretrained import pretrained_weights
 from bpa_ppl.features.recipes import stored
 from bpa_ppl.models import (
@@ -536,79 +535,6 @@ def _target(
     return initialise_target(lists, prior, matched, likelihood, model=model, seed=seed, put=place)
 
 
-def target_of(
-    nbest: NBest,
-    matched: Match,
-    prior: Prior,
-    *,
-    likelihood: Likelihood | None = None,
-    oracle: npt.ArrayLike | None = None,
-    gains: npt.ArrayLike | None = None,
-    share: npt.ArrayLike | None = None,
-    weight: npt.ArrayLike | None = None,
-    rater: npt.ArrayLike | None = None,
-    model: Model = log_linear,
-    seed: int = 0,
-    progress: Reporter = no_report,
-) -> Target:
-    """Return the posterior to sample, on JAX's devices; to be called with x64 enabled.
-
-    Args:
-        nbest: the adaptation sentences.
-        matched: the canonical weights, matched to their features.
-        prior: of the free features.
-        likelihood: None is the published one.
-        oracle: (sentences,) position of e* in each list.
-        gains: (hypotheses,) the gain of each, for likelihoods that need it.
-        share: (hypotheses,) the share of the observation of each, see `Oracles.share`.
-        weight: (sentences,) the exponent of the probability of each, for `preference`.
-        rater: (sentences,) the number of the rater of each, for `preference`.
-        model: the NumPyro program.
-        seed: of the sampler.
-        progress: receives the progress of the sampling.
-
-    Raises:
-        DataError: if an argument does not fit the lists.
-        UsageError: if an argument has another type, the prior is of other features, or the model
-            has no site `weights` with one value per free feature.
-
-    >>> lists = NBest.from_lists([["a", "b"]], [[[0.0], [1.0]]], ["LM0"])
-    >>> with jax.enable_x64(True):
-    ...     prior = Prior.isotropic({"LM0": 0.5})
-    ...     target = target_of(lists, match({"LM0": 0.5}, lists), prior, oracle=[1])
-    >>> target.match.free_names
-    ('LM0',)
-    """
-    for value, kind, parameter in (
-        (nbest, NBest, "nbest"),
-        (matched, Match, "matched"),
-        (prior, Prior, "prior"),
-        (likelihood or Oracle(), Likelihood, "likelihood"),
-    ):
-        require(value, kind, f"the {parameter} of a target is a {kind.__name__}", parameter)
-    checked_seed(seed)
-    if not callable(model):
-        raise _not_a_model(model)
-    if np.shape(prior.mean) != (len(matched.free_names),) or (
-        prior.names is not None and tuple(prior.names) != matched.free_names
-    ):
-        problem = f"the prior must be of the free features {', '.join(matched.free_names)}"
-        raise UsageError(f"{problem}: see Prior.matched", parameter="prior", code="mismatch")
-    domain = None if model is log_linear else domain_numbers([nbest])
-    columns: dict[str, Any] = {"gains": gains, "share": share, "weight": weight, "rater": rater}
-    lists = tabulate(nbest, matched, oracle, domain=domain, multiple=len(jax.devices()), **columns)
-    return initialise_target(
-        lists,
-        prior,
-        matched,
-        likelihood or Oracle(),
-        model=model,
-        seed=seed,
-        progress=progress,
-        put=place,
-    )
-
-
 def initialise_target(
     lists: Lists,
     prior: Prior,
@@ -658,22 +584,9 @@ def draws_of(target: Target, sampled: Sampled) -> Draws:
 
     The prior is recorded only if the density depends on it: a custom model may have another one.
 
-    Args:
-        target: the posterior.
-        sampled: draws of its sites.
-
     Raises:
-        UsageError: if an argument has another type, or the draws are not of the target's sites.
-
-    >>> lists = NBest.from_lists([["a", "b"]], [[[0.0], [1.0]]], ["LM0"])
-    >>> with jax.enable_x64(True):
-    ...     prior = Prior.isotropic({"LM0": 0.5})
-    ...     target = target_of(lists, match({"LM0": 0.5}, lists), prior, oracle=[1])
-    ...     draws = draws_of(target, Sampled(z={"weights": np.zeros((2, 10, 1))}))
-    >>> draws.shape, draws.features
-    ((2, 10), ('LM0',))
+        UsageError: if the sampler did not return draws of the sites of the target.
     """
-    require(target, Target, "draws are of a Target", "target")
     require(sampled, Sampled, "the method `sample` of a sampler returns Sampled", "sampled")
     density.require_sites(sampled.z, target.start)
     match, info, likelihood = target.match, density.model_info(target), sampled.log_likelihood

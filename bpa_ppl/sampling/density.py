@@ -367,14 +367,10 @@ def evaluate(target: Target, z: Sites) -> tuple[Float64, dict[str, np.ndarray]]:
     Raises:
         UsageError: if an argument has another type.
 
-    >>> from bpa_ppl import NBest
-    >>> from bpa_ppl.models import Prior
-    >>> from bpa_ppl.sampling import target_of
-    >>> from bpa_ppl.weights import match
-    >>> nbest = NBest.from_lists([["a", "b"]], [[[0.0], [np.log(3)]]], ["LM0"])
+    >>> from bpa_ppl import NBest, log_density
+    >>> lists = NBest.from_lists([["a", "b"]], [[[0.0], [np.log(3)]]], ["LM0"], references=["b"])
+    >>> target = log_density(lists, {"LM0": 1.0}, likelihood="oracle")
     >>> with jax.enable_x64(True):
-    ...     prior = Prior.isotropic({"LM0": 1.0})
-    ...     target = target_of(nbest, match({"LM0": 1.0}, nbest), prior, oracle=[1])
     ...     _, values = evaluate(target, {"weights": np.ones((1, 2, 1))})
     >>> np.exp(values["oracle"]).round(2).tolist()
     [[[0.75], [0.75]]]

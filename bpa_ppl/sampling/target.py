@@ -76,7 +76,7 @@ class Target:
             not part of the density and not known to compiled functions.
         seed: the only source of randomness.
         progress: receives the progress of the sampling.
-        problem: what `adapt` samples; None if `target_of` made the target.
+        problem: what `adapt` samples; None if `log_density` did not make the target.
 
     >>> from bpa_ppl import NBest, log_density
     >>> lists = NBest.from_lists([["a", "b"]], [[[0.0], [1.0]]], ["LM0"], references=["b"])

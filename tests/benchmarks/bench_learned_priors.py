@@ -39,11 +39,9 @@ import bpa_ppl as bpa
 from bpa_ppl.arrays import Float64
 from bpa_ppl.features import LanguageModel
 from bpa_ppl.features.lexicon import Lexicon
-from bpa_ppl.models import Horseshoe, Margin, Prior
+from bpa_ppl.models import Margin, Prior
 from bpa_ppl.nbest import NBest
 from bpa_ppl.posterior.statistics import ess, r_hat
-from bpa_ppl.sampling import target_of
-from bpa_ppl.weights import match
 
 SIZES = (0, 10, 50)
 MARGIN = Margin(gamma=2.0)
@@ -199,15 +197,14 @@ def numpyro_nuts(lists: NBest, oracle: bpa.Oracles, chains: int, draws: int) -> 
     Returns:
         draws of the weights, divergences and leapfrog steps.
     """
-    matched = match({"LM0": 1.0}, lists, defaults=dict.fromkeys(lists.feature_names[1:], 0.0))
-    prior = Horseshoe()
     with jax.enable_x64(True):
-        target = target_of(
+        target = bpa.log_density(
             lists,
-            matched,
-            prior.build(matched),
-            oracle=oracle.index,
-            model=prior.model(matched),
+            {"LM0": 1.0},
+            defaults=dict.fromkeys(lists.feature_names[1:], 0.0),
+            likelihood="oracle",
+            oracle=oracle,
+            prior="horseshoe",
         )
         mcmc = MCMC(
             NUTS(target.program),

@@ -30,11 +30,9 @@ from measuring import Table, best_time, canonical, draw, parse_options, read_lis
 from numpyro.infer import MCMC, NUTS
 
 import bpa_ppl as bpa
-from bpa_ppl.models import Isotropic
 from bpa_ppl.posterior.draws import importance_weights, kish
 from bpa_ppl.posterior.statistics import ess
-from bpa_ppl.sampling import Target, target_of
-from bpa_ppl.weights import match
+from bpa_ppl.sampling import Target
 
 SEED = 1
 SAMPLERS = ("rwm-isotropic", "rwm", "nuts", "imh", "laplace")
@@ -66,10 +64,7 @@ class Run(NamedTuple):
 
 def target(sample: Sample) -> Target:
     """Return the posterior that the other packages sample."""
-    matched = match(canonical(), sample.nbest)
-    prior = Isotropic().build(matched)
-    oracle, share = sample.oracle.index, sample.oracle.share
-    return target_of(sample.nbest, matched, prior, oracle=oracle, share=share)
+    return bpa.log_density(sample.nbest, canonical(), likelihood="oracle", oracle=sample.oracle)
 
 
 def run_adapt(sample: Sample, sampler: str) -> Result:

@@ -14,14 +14,12 @@ from raising import raises
 from scipy.stats import kstest
 from targets import plane
 
-from bpa_ppl import UsageError
+from bpa_ppl import UsageError, log_density
 from bpa_ppl.diagnostics.uniformity import bands, uniformity
 from bpa_ppl.experiments.calibration import RANKED, Replication, calibrate
 from bpa_ppl.experiments.samplers import LOG_LIKELIHOOD, calibrate_sampler, simulated
-from bpa_ppl.models import Prior
-from bpa_ppl.sampling import Target, target_of
+from bpa_ppl.sampling import Target
 from bpa_ppl.sampling.rwm import RandomWalk, RandomWalkMetropolis, RandomWalkState
-from bpa_ppl.weights import match
 
 TARGET = plane()
 #: A walk of the published step would need far more draws where the prior is as wide as here.
@@ -126,8 +124,9 @@ def test_too_few_replications_are_refused() -> None:
 
 
 def test_weights_are_simulated_from_the_prior_and_oracles_from_the_model() -> None:
-    prior = Prior.isotropic(TARGET.canonical, TARGET.variance)
-    target = target_of(TARGET.pool, match(TARGET.canonical, TARGET.pool), prior)
+    oracle = reference_model.given(*[0] * len(TARGET.pool))
+    options = {"likelihood": "oracle", "oracle": oracle, "prior_variance": TARGET.variance}
+    target = log_density(TARGET.pool, TARGET.canonical, **options)
     keys = jax.random.split(jax.random.key(0), 4000)
     simulate = partial(simulated, target, ("weights",))
     weights, oracle, likelihood = jax.vmap(simulate)(keys)

@@ -18,6 +18,7 @@ from scipy.special import log_expit, logsumexp
 from scipy.stats import beta, halfcauchy, halfnorm, invgamma, norm
 from targets import AtStart
 
+import bpa_ppl
 from bpa_ppl import NBest, UsageError, adapt, check
 from bpa_ppl.models import Hierarchical, Horseshoe, Prior, tabulate
 from bpa_ppl.models.hierarchical import LOG_SLOPE, WHITENED
@@ -25,7 +26,7 @@ from bpa_ppl.models.likelihoods import Oracle
 from bpa_ppl.models.priors.learned import Evidence, hierarchy
 from bpa_ppl.posterior import as_draws
 from bpa_ppl.posterior.adapter import to_arviz
-from bpa_ppl.sampling import Sampled, Target, learn_prior_jointly, nuts, target_of
+from bpa_ppl.sampling import Sampled, Target, learn_prior_jointly, nuts
 from bpa_ppl.sampling.density import constrained, potential
 from bpa_ppl.sampling.whitening import original, whitened
 from bpa_ppl.weights import Match, match
@@ -167,11 +168,10 @@ def hierarchy_target(names: tuple[str, ...], domains: int) -> Target:
     count = 4 * domains
     lists = reference_model.pairs(rng.normal(size=(count, len(names))), names)
     lists = lists.with_sentence_extras(domain=[str(number % domains) for number in range(count)])
-    matched = match(dict.fromkeys(names, 0.0), lists)
-    prior = Prior(np.full(len(names), 0.3), np.full(len(names), 0.5))
-    return target_of(
-        lists, matched, prior, oracle=np.zeros(count, int), model=Hierarchical(domains, spread=2.0)
-    )
+    prior = Prior.isotropic(dict.fromkeys(names, 0.3), 0.5)
+    model, oracle = Hierarchical(domains, spread=2.0), reference_model.given(*[0] * count)
+    options = {"likelihood": "oracle", "oracle": oracle, "prior": prior, "model": model}
+    return bpa_ppl.log_density(lists, dict.fromkeys(names, 0.0), **options)
 
 
 def test_whitened_coordinates_are_exact() -> None:

@@ -14,10 +14,9 @@ from raising import raises
 from reference_model import Array
 from scipy.special import expit, log_expit
 
-from bpa_ppl import NBest, UsageError, adapt, as_draws
-from bpa_ppl.models import Lists, Pairs, Prior, tabulate
+from bpa_ppl import NBest, UsageError, adapt, as_draws, log_density
+from bpa_ppl.models import Lists, Pairs, tabulate
 from bpa_ppl.models.lists import PADDING, Bucket, in_order
-from bpa_ppl.sampling.adapting import target_of
 from bpa_ppl.sampling.mode import require_mode
 from bpa_ppl.weights import match
 
@@ -193,16 +192,13 @@ def test_the_simulation_of_intervals_uses_this_likelihood() -> None:
     lists = NBest.from_lists([list("abcde")] * 10, list(features[0]), NAMES)
     zero = dict.fromkeys(NAMES, 0.0)
     with jax.enable_x64(True):
-        found = require_mode(
-            target_of(
-                lists,
-                match(zero, lists, fixed=[]),
-                Prior.isotropic(zero, 1.0),
-                likelihood=Pairs(exponent=0.7),
-                oracle=lists.best(gain.ravel()),
-                gains=gain.ravel(),
-            )
-        )
+        options = {
+            "likelihood": Pairs(exponent=0.7),
+            "metric": "gain",
+            "prior_variance": 1.0,
+            "fixed": [],
+        }
+        found = require_mode(log_density(lists.with_extras(gain=gain.ravel()), zero, **options))
     mean, covariance = laplace(features, gain, 0.7)
     np.testing.assert_allclose(found.position, mean[0], atol=1e-4)
     np.testing.assert_allclose(found.covariance, covariance[0], rtol=1e-3, atol=1e-4)

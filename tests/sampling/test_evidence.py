@@ -10,11 +10,10 @@ from scipy.special import logsumexp
 from scipy.stats import norm
 from targets import integrated
 
+import bpa_ppl
 from bpa_ppl import NBest
-from bpa_ppl.models import Margin, Prior
-from bpa_ppl.sampling.adapting import target_of
+from bpa_ppl.models import Margin
 from bpa_ppl.sampling.mode import require_mode
-from bpa_ppl.weights import match
 
 CANONICAL = {"LM0": 0.3, "WP0": -0.2}
 SENTENCES, SIZE, POINTS = 8, 5, 161
@@ -40,10 +39,10 @@ def test_evidence_is_the_integral(variance: float, gamma: float) -> None:
     width = 10 * np.sqrt(variance)
     grid, _ = integrated(log_density, mean, width, points=POINTS)
     exact = logsumexp(log_density(grid)) + np.log((2 * width / (POINTS - 1)) ** 2)
-    prior = Prior.isotropic(CANONICAL, variance)
     with jax.enable_x64(True):
-        options = {"likelihood": Margin(gamma=gamma), "oracle": best, "gains": worth.ravel()}
-        target = target_of(nbest, match(CANONICAL, nbest), prior, **options)
+        options = {"likelihood": Margin(gamma=gamma), "oracle": reference_model.given(*best)}
+        options |= {"metric": "worth", "prior_variance": variance}
+        target = bpa_ppl.log_density(nbest.with_extras(worth=worth.ravel()), CANONICAL, **options)
         mode = require_mode(target)
     found = mode.attrs()["log_evidence"]  # of the posterior
     # The error of Laplace's approximation grows with the variance; it is below 6 % up to 0.3.

@@ -23,7 +23,7 @@ from bpa_ppl import DataError, NBest, UsageError, check, rerank
 from bpa_ppl.models import Hierarchical, Prior, tabulate
 from bpa_ppl.posterior import as_draws
 from bpa_ppl.registry import SAMPLERS
-from bpa_ppl.sampling import Sampled, draws_of, target_of
+from bpa_ppl.sampling import Sampled, Sampler
 from bpa_ppl.sampling import Target as Density
 from bpa_ppl.weights import match
 
@@ -251,7 +251,6 @@ def test_float32_and_other_shapes_are_refused() -> None:
 
 POOL = pairs([[1.0], [-2.0]], ["LM0"])
 MATCHED = match({"LM0": 0.5}, POOL)
-PRIOR = Prior.isotropic({"LM0": 0.5})
 
 
 @pytest.mark.parametrize(
@@ -268,26 +267,6 @@ PRIOR = Prior.isotropic({"LM0": 0.5})
         (lambda: Prior.gaussian({"LM0": 0.5}, "wide"), "wrong-type", "covariance"),
         (lambda: Prior.named(["LM0"], "normal"), "wrong-type", "prior"),
         (lambda: Prior.named("a", dist.Normal(np.zeros(1)).to_event(1)), "wrong-type", "names"),
-        (lambda: target_of("lists", MATCHED, PRIOR), "wrong-type", "nbest"),
-        (lambda: target_of(POOL, {"LM0": 0.5}, PRIOR), "wrong-type", "matched"),
-        (lambda: target_of(POOL, MATCHED, 0.1), "wrong-type", "prior"),
-        (lambda: target_of(POOL, MATCHED, PRIOR, likelihood="risk"), "wrong-type", "likelihood"),
-        (lambda: target_of(POOL, MATCHED, PRIOR, model="mine"), "wrong-type", "model"),
-        (lambda: target_of(POOL, MATCHED, PRIOR, seed="x"), "bad-usage", "seed"),
-        (
-            lambda: target_of(POOL, MATCHED, Prior.isotropic({"WP0": 0.5})),
-            "mismatch",
-            "prior",
-        ),
-        (lambda: draws_of(POOL, Sampled(z={})), "wrong-type", "target"),
-        (lambda: draws_of(target_of(POOL, MATCHED, PRIOR), {}), "wrong-type", "sampled"),
-        (
-            lambda: draws_of(
-                target_of(POOL, MATCHED, PRIOR), Sampled(z={"weights": np.zeros((1, 5, 2))})
-            ),
-            "mismatch",
-            "z",
-        ),
     ],
 )
 def test_wrong_types_on_the_way_to_a_target_are_refused(
@@ -295,6 +274,27 @@ def test_wrong_types_on_the_way_to_a_target_are_refused(
 ) -> None:
     with raises(UsageError, code, parameter=parameter):
         call()
+
+
+class Returns(Sampler, frozen=True):
+    """Returns what it is given as its draws."""
+
+    result: Any
+
+    def sample(self, target: Density) -> Any:
+        return self.result
+
+
+@pytest.mark.parametrize(
+    ("result", "code", "parameter"),
+    [
+        ({}, "wrong-type", "sampled"),
+        (Sampled(z={"weights": np.zeros((1, 5, 2))}), "mismatch", "z"),
+    ],
+)
+def test_what_a_sampler_returns_is_checked(result: Any, code: str, parameter: str) -> None:
+    with raises(UsageError, code, parameter=parameter):
+        bpa_ppl.adapt(POOL, {"LM0": 0.5}, oracle=given(0, 0), sampler=Returns(result=result))
 
 
 @pytest.mark.parametrize(("oracle", "domain"), [([0.5, 0], None), ([0, 0], [-1, 0])])

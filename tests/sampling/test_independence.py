@@ -6,14 +6,11 @@ import jax
 import numpy as np
 import pytest
 from moment_checks import assert_moments
-from targets import SENTENCES, TARGETS
+from targets import TARGETS
 
-from bpa_ppl.models import Prior
-from bpa_ppl.sampling import target_of
 from bpa_ppl.sampling.imh import IndependenceMetropolis, accept, accept_pairs
 from bpa_ppl.sampling.mode import mode_of
 from bpa_ppl.sampling.proposals import fit_moments
-from bpa_ppl.weights import match
 
 
 def test_the_chain_over_given_proposals_equals_a_plain_loop() -> None:
@@ -58,12 +55,7 @@ def test_fitted_proposals_give_the_moments_of_quadrature(thinning: int) -> None:
     """Of an asymmetric posterior, whose mean is not its mode."""
     known = TARGETS["plane"]()
     with jax.enable_x64(True):
-        posterior = target_of(
-            known.pool,
-            match(known.canonical, known.pool),
-            Prior.isotropic(known.canonical, known.variance),
-            oracle=[0] * SENTENCES,
-        )
+        posterior = known.density()
         proposal, pareto_k, _ = fit_moments(posterior, mode_of(posterior))
         moments = proposal.mode
         sampled = IndependenceMetropolis(draws=4000).sample_by(posterior, proposal, thinning)

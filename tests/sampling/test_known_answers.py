@@ -12,13 +12,10 @@ from scipy.special import expit
 from targets import DRAWS, SENTENCES, TARGETS
 
 from bpa_ppl import NotConverged, check, rerank
-from bpa_ppl.models import Isotropic
 from bpa_ppl.posterior import Draws, as_draws
 from bpa_ppl.posterior.arviz_functions import InferenceData
-from bpa_ppl.sampling import target_of
 from bpa_ppl.sampling.mode import find_mode
 from bpa_ppl.sampling.proposals import fit_skewed
-from bpa_ppl.weights import match
 
 Posteriors = Callable[..., InferenceData]
 
@@ -66,9 +63,7 @@ def test_the_third_derivatives_of_a_posterior_are_those_of_logistic_regression()
     """By hand: the gradient on both sides of the mode, Σ r expit(r λ) + (λ − λ_T) / σ_T."""
     known = TARGETS["plane"]()
     names = list(known.canonical)
-    matched = match(known.canonical, known.pool)
-    prior = Isotropic(variance=known.variance).build(matched)
-    target = target_of(known.pool, matched, prior, oracle=[0] * SENTENCES)
+    target = known.density()
     mode = find_mode(target)
     found = fit_skewed(target, mode).cubic
     assert found is not None

@@ -9,12 +9,9 @@ from raising import raises
 from scipy.optimize import approx_fprime, minimize
 from targets import TARGETS
 
-from bpa_ppl import DataError, NBest, Weights, adapt, check, point_weights, rerank
-from bpa_ppl.models import Prior
+from bpa_ppl import DataError, NBest, Weights, adapt, check, log_density, point_weights, rerank
 from bpa_ppl.posterior.arviz_functions import InferenceData
-from bpa_ppl.sampling import target_of
 from bpa_ppl.sampling.mode import find_mode
-from bpa_ppl.weights import match
 
 NAMES = ("LM0", "TM0", "WP0")
 CANONICAL = Weights(dict(zip(NAMES, (0.5, 0.3, -0.2), strict=True)))
@@ -67,8 +64,8 @@ def test_the_mode_is_that_of_scipy(lists: NBest, mode: InferenceData) -> None:
 
 
 def test_the_laplace_covariance_is_the_inverse_of_a_numeric_hessian(lists: NBest) -> None:
-    prior = Prior.isotropic(CANONICAL, VARIANCE)
-    target = target_of(lists, match(CANONICAL, lists), prior, oracle=ORACLE)
+    options = {"likelihood": "oracle", "prior_variance": VARIANCE}
+    target = log_density(lists, CANONICAL, oracle=reference_model.given(*ORACLE), **options)
     found = find_mode(target)
     hessian = approx_fprime(np.asarray(found.position), lambda w: gradient(lists, w), 1e-6)
     np.testing.assert_allclose(found.covariance, np.linalg.inv(hessian), rtol=1e-4, atol=1e-5)

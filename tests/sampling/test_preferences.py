@@ -8,19 +8,19 @@ import jax
 import numpy as np
 import pytest
 from raising import raises
+from reference_model import given
 
 from bpa_ppl import NBest, adapt, check, log_density, rerank, update
 from bpa_ppl.decoding.report import report_page, texts_of
 from bpa_ppl.diagnostics import loo, posterior_page, raters_of
 from bpa_ppl.diagnostics.leave_one_out import leave_one_out
 from bpa_ppl.errors import DataError
-from bpa_ppl.models import Hierarchical, Likelihood, Margin, Preference, Prior, Risk
+from bpa_ppl.models import Hierarchical, Likelihood, Margin, Preference, Risk
 from bpa_ppl.posterior import Draws, as_draws, write_posterior
 from bpa_ppl.posterior.files import read_posterior
 from bpa_ppl.quality import agreement
-from bpa_ppl.sampling import Sequential, evaluate, target_of
+from bpa_ppl.sampling import Sequential, evaluate
 from bpa_ppl.sampling.sentences import domain_numbers, preference_sentences
-from bpa_ppl.weights import match
 
 TRUE = np.array([1.0, -0.6])
 NAMES = ("LM0", "WP0")
@@ -218,11 +218,10 @@ def test_only_models_of_domains_need_the_domain_of_each_list(
     lists: NBest, domain: list[Any]
 ) -> None:
     named = lists[:2].with_sentence_extras(domain=domain)
-    arguments = named, match(ZERO, named), Prior.isotropic(ZERO, 0.1)
-    with jax.enable_x64(True):
-        assert not np.any(target_of(*arguments, oracle=[0, 0]).lists.domain)
-        with raises(DataError, "missing-column", parameter="domain", match="list 1"):
-            target_of(*arguments, oracle=[0, 0], model=Hierarchical(domains=2))
+    options = {"likelihood": "oracle", "oracle": given(0, 0), "prior_variance": 0.1}
+    assert not np.any(log_density(named, ZERO, **options).lists.domain)
+    with raises(DataError, "missing-column", parameter="domain", match="list 1"):
+        log_density(named, ZERO, model=Hierarchical(domains=2), **options)
 
 
 def answers(slips: dict[str, float], count: int, seed: int) -> NBest:
