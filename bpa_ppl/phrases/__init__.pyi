@@ -11,7 +11,6 @@ from .subdomains import (
 )
 from .table_files import (
     read_counts as read_counts,
-    read_pairs as read_pairs,
     read_table as read_table,
     write_counts as write_counts,
     write_table as write_table,

@@ -5,7 +5,6 @@ The commands `bpa phrases` and `bpa subdomains`, which also induces latent subdo
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated, Any
 
 from cyclopts import Parameter
@@ -13,6 +12,7 @@ from cyclopts import Parameter
 import bpa_ppl as bpa
 from bpa_ppl.cli import options as shared
 from bpa_ppl.errors import UsageError
+from bpa_ppl.tables import text_table
 
 TableOutput = Annotated[
     str,
@@ -163,7 +163,6 @@ def weigh(
     from bpa_ppl.models.instance_weighting import FORMS, variant_named, weigh
     from bpa_ppl.phrases.mixtures import check_tables
     from bpa_ppl.phrases.pair_features import SVM, pair_features, read_corpus, svm_feature
-    from bpa_ppl.tables import text_table
 
     variant = replace(variant_named(form, mixture), complete=not published)
     has_svm = SVM in FORMS[form].get("features", ())
@@ -286,48 +285,6 @@ def subdomains(
     found.save(output)
     shares = ", ".join(f"{100 * share:.0f} %" for share in sorted(found.weights, reverse=True))
     shared.echo_status(f"{len(found):,} sentence pairs in {found.k} subdomains: {shares}", quiet)
-
-
-def report(
-    subdomains: Path,
-    /,
-    *,
-    output: shared.Output,
-    nbest: Annotated[str | None, Parameter(name=("--nbest", "--lists"))] = None,
-    sources: shared.Sources = None,
-    phrases: str | None = None,
-    min_count: int = 50,
-    top: int = 8,
-    quiet: shared.Quiet = False,
-    reading: shared.Reading = shared.Reading(),
-) -> None:
-    """Write a self-contained HTML page about latent subdomains.
-
-    Args:
-        subdomains: Subdomains of `bpa subdomains`.
-        output: Page (HTML); - for stdout.
-        nbest: N-best lists with segmentations, to show their phrases.
-        phrases: Phrase table, to show its phrases.
-        min_count: Show phrases that occur at least so often.
-        top: Number of words, phrases and pairs to show.
-    """
-    from bpa_ppl.phrases.page import subdomains_page
-    from bpa_ppl.phrases.segmentations import phrase_pairs
-
-    if nbest is not None and phrases is not None:
-        raise UsageError(
-            "--nbest gives the phrases to show: leave one out", parameter="phrases", code="conflict"
-        )
-    pairs: Any = None if nbest is None else phrase_pairs(reading.read(nbest, None, sources))
-    if phrases is not None:
-        table = bpa.phrases.read_pairs(phrases)
-        pairs = table.texts("source").to_pylist(), table.texts("target").to_pylist()
-    html = subdomains_page(
-        bpa.phrases.Subdomains.load(subdomains),
-        title=f"Subdomains {subdomains.name}",
-        pairs=pairs,
-        min_count=min_count,
-        top=top,
-    )
-    bpa.diagnostics.write_page(html, output)
-    shared.echo_status(f"wrote {output}", quiet or output == "-")
+    typical = zip(found.typical_words("source"), found.typical_words("target"), strict=True)
+    rows = [(str(z), *map(" ".join, words)) for z, words in enumerate(typical)]
+    shared.echo_status(text_table(rows, ("z", "typical source words", "target words")), quiet)

@@ -7,7 +7,6 @@ included, in target order.
 from __future__ import annotations
 
 import numpy as np
-import pyarrow as pa
 
 from bpa_ppl.arrays import Int32, Int64
 from bpa_ppl.errors import DataError
@@ -88,26 +87,3 @@ def numbered_pairs(
     words = targets[0], targets[1][nbest.string_index]
     owner = np.repeat(np.arange(len(nbest.features)), np.diff(starts))
     return first, numbers_of(target, words, starts, *columns[2:]), owner
-
-
-def phrase_pairs(nbest: NBest) -> tuple[list[str], list[str]]:
-    """Return the source and target phrases of the distinct phrase pairs of hypotheses.
-
-    Raises:
-        DataError: if the lists have no sources or segmentations, or as `spans_of`.
-
-    >>> lists = NBest.from_lists([["a cat", "a"]], [[[0.0]] * 2], ["LM0"], sources=["un chat"])
-    >>> phrase_pairs(lists.with_extras(segmentation=["0=0 1=1", "0=0"]))
-    (['chat', 'un'], ['cat', 'a'])
-    """
-    if SEGMENTATION not in nbest.extras or nbest.sources is None:
-        problem = "the phrases of lists follow from their segmentations and sources: give both"
-        raise DataError(problem, nbest.origin, code="missing-column")
-    trees = PhraseTree(), PhraseTree()
-    pairs = np.unique(np.stack(numbered_pairs(nbest, *trees)[:2]), axis=1)
-    sides = []
-    for tree, numbers in zip(trees, pairs, strict=True):
-        texts, index = tree.texts(numbers)
-        sides.append(texts.take(pa.array(index)).to_pylist())
-    ordered = sorted(zip(*sides, strict=True))
-    return [first for first, _ in ordered], [second for _, second in ordered]

@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 _METADATA = b"bpa_subdomains"
 _HARD, _SOFT = "subdomain", "posteriors"
 _GROUP = 1 << 17  # pairs per row group
+_PRIOR = 1000.0  # tokens that the prior of typical words is equivalent to
+_MIN_Z = 2.0  # minimum z-score of a typical word
 _NEAR = 1e-6  # for orders this close to 1, the Rényi entropy is the Shannon entropy
 
 
@@ -197,6 +199,34 @@ class Subdomains:
             return self.assignment
         result: Float32 = np.eye(self.k, dtype=np.float32)[self.assignment]
         return result
+
+    def typical_words(self, side: Side, top: int = 8) -> list[list[str]]:
+        """Return the words that are most typical of each subdomain, the most typical one first.
+
+        They have the largest z-scores, at least 2, of the log-odds of the subdomain against all
+        others, with the frequencies in the whole corpus as prior (Monroe, Colaresi & Quinn 2008,
+        Eq. 16, 20 and 22).
+
+        >>> text = NumberedText.of([["a", "x"]] * 40 + [["b", "x"]] * 40)
+        >>> Subdomains(text, text, [0] * 40 + [1] * 40, [0.5, 0.5]).typical_words("source", 2)
+        [['a'], ['b']]
+        """
+        text = self.text(side)
+        inside = text.word_counts().T @ self.posteriors().astype(np.float64)
+        everywhere = inside.sum(axis=1, keepdims=True)
+        prior = _PRIOR * everywhere / max(everywhere.sum(), 1.0)
+        log_odds, variance = [], 0.0
+        with np.errstate(divide="ignore", invalid="ignore"):
+            for counts in (inside, everywhere - inside):
+                total = counts.sum(axis=0) + _PRIOR
+                log_odds.append(np.log(counts + prior) - np.log(total - counts - prior))
+                variance += 1 / (counts + prior)
+            scores = np.nan_to_num((log_odds[0] - log_odds[1]) / np.sqrt(variance))
+        order = np.argsort(-scores, axis=0, kind="stable")[:top]
+        return [
+            [text.words[word] for word in words if scores[word, z] > _MIN_Z]
+            for z, words in enumerate(order.T)
+        ]
 
     def save(self, path: AnyPath) -> None:
         """Write a Parquet file with one row per sentence pair: its texts and its subdomain.

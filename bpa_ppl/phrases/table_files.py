@@ -41,25 +41,6 @@ _FORMS = (
 )
 
 
-def read_pairs(path: AnyPath) -> PhrasePairs:
-    r"""Read the distinct pairs of a table of counts or probabilities, or of Moses' `extract`.
-
-    Raises:
-        DataError: with file and line, if the file is invalid.
-
-    >>> from pathlib import Path
-    >>> _ = Path("pairs.txt").write_text("un ||| a ||| 3\nun ||| one ||| 1\n")
-    >>> len(read_pairs("pairs.txt"))
-    2
-    """
-    file = InputFile(path)
-    with parquet_errors(file.origin):
-        if is_parquet(file):
-            table = _without_subdomains(read_parquet(file, ["target"]))
-            return PhraseCounts.of(table["source"], table["target"], np.ones(len(table)))
-        return PhraseCounts.of(*_read_text(file, _form(file)[0], lambda lines: np.ones(len(lines))))
-
-
 def read_counts(
     path: AnyPath, *, source_counts: AnyPath | None = None, target_counts: AnyPath | None = None
 ) -> PhraseCounts:

@@ -17,8 +17,6 @@ from external_posterior import autoregressive, external_posterior
 from bpa_ppl.diagnostics.baselines.table import SYSTEM, BaselineComparison, BaselineRow, Baselines
 from bpa_ppl.diagnostics.pages.page import Section, Table, side_by_side
 from bpa_ppl.diagnostics.report_page import posterior_page
-from bpa_ppl.phrases import NumberedText, Subdomains
-from bpa_ppl.phrases.page import subdomains_page
 
 #: Measures the page, and writes what it finds into it.
 MEASURE = """<script>window.onload = () => {
@@ -105,16 +103,8 @@ def of_posterior() -> str:
     return posterior_page(posterior, more=[Section("Which choices changed", [sides])])
 
 
-def of_subdomains() -> str:
-    words = [f"{word}{z}" for z in range(12) for word in ("<script>alert(1)</script>", "$x$&", "a")]
-    text = NumberedText.of([words[3 * z : 3 * z + 3] * 4 for z in range(12)] * 3)
-    settings = {"command": "</code><script>console.log('ran')</script>", "seed": 1}
-    weights, winners = np.full(12, 1 / 12), np.tile(np.arange(12), 3)
-    return subdomains_page(Subdomains(text, text, winners, weights, settings), min_count=2, top=30)
-
-
 #: Page -> its last section, and how many pictures it has.
-PAGES = {of_posterior: ("How it was made", 3), of_subdomains: ("How they were induced", 1)}
+PAGES = {of_posterior: ("How it was made", 3)}
 
 
 @pytest.fixture(scope="module", params=PAGES, ids=lambda make: make.__name__)
@@ -200,7 +190,7 @@ def test_a_telephone_shows_all_of_it(made: tuple[str, str, int], tmp_path: Path)
 
 def test_figures_are_dark_on_a_dark_page(tmp_path: Path) -> None:
     """All pages have the same style sheet."""
-    html = of_subdomains()
+    html = of_posterior()
     found = [in_colours(scheme, html, tmp_path) for scheme in (LIGHT, DARK)]
     colours = [re.findall(r"\d+", one["dark"])[:3] for one in found]  # red, green, blue to 255
     light, dark = (sum(map(int, colour)) for colour in colours)
@@ -210,7 +200,7 @@ def test_figures_are_dark_on_a_dark_page(tmp_path: Path) -> None:
 
 def test_the_policy_stops_what_would_run(tmp_path: Path) -> None:
     """All pages have the same one."""
-    html, (last, _) = of_subdomains(), PAGES[of_subdomains]
+    html, (last, _) = of_posterior(), PAGES[of_posterior]
     page = tmp_path / "injected.html"
     page.write_text(html.replace("</body>", f"{MEASURE}</body>"), "utf-8")
     seen = visit(page)

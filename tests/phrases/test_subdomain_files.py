@@ -61,6 +61,21 @@ def test_winners_posteriors_and_rows_for_other_programs(tmp_path: Path) -> None:
     assert table[2] == {"source": "une maison Zoé", "target": "a house", "subdomain": 2}
 
 
+def test_typical_words_are_those_that_were_planted() -> None:
+    """Half of the words of each sentence are those of its subdomain, of which one is rare."""
+    rng, own = np.random.default_rng(4), [["loi", "article"], ["député", "question"]]
+    groups = np.repeat([0, 1], 80)
+    sentences = [
+        [str(rng.choice(own[z] if rng.random() < 0.4 else ["le", "de", ","])) for _ in range(8)]
+        for z in groups
+    ]
+    text = NumberedText.of([["once", *sentences[0]], *sentences[1:]])
+    hard = Subdomains(text, text, groups, np.array([0.5, 0.5]))
+    assert list(map(set, hard.typical_words("source", 5))) == list(map(set, own))
+    soft = Subdomains(text, text, hard.posteriors(), hard.weights)
+    assert soft.typical_words("target", 5) == hard.typical_words("target", 5)
+
+
 @pytest.mark.parametrize(
     ("assignment", "weights", "code"),
     [
