@@ -77,12 +77,6 @@ def test_kinds_of_lines_that_a_file_may_lack(write: Write, letters: str) -> None
     assert ("alignment" in nbest.extras) == ("A" in letters)
 
 
-def test_references_of_files_stand_in_for_those_printed(write: Write) -> None:
-    path = write(*lines(1, "the cat"), *lines(0, "a dog"))
-    nbest = read_nbest(path, references=[("a dog",), ("the cat",)])
-    assert nbest.references == (("the cat",), ("a dog",))
-
-
 def test_lines_of_sentences_that_stand_between_each_other(write: Write) -> None:
     blocks = [lines(i, f"t{i}", f"u{i}") for i in (4, 2, 9)]
     mixed = [line for step in zip(*blocks, strict=True) for line in step]
@@ -112,25 +106,6 @@ def test_a_stream_hands_lists_on_as_they_are_complete(
     assert together.sentence_ids.tolist() == whole.sentence_ids.tolist() == list(range(29, -1, -1))
     assert together.features.tobytes() == whole.features.tobytes()
     assert together.sources == whole.sources
-
-
-def test_shards_are_put_together(write: Write) -> None:
-    shards = [
-        write(*(x for i in ids for x in lines(i, f"t{i}")), name=f"generate-test_{k}_2.txt")
-        for k, ids in enumerate(([0, 2], [3, 1]))
-    ]
-    nbest = NBest.concatenate(map(read_nbest, shards))
-    assert nbest.sentence_ids.tolist() == [0, 2, 3, 1]
-    assert nbest.references == tuple((f"reference {i}",) for i in (0, 2, 3, 1))
-
-
-def test_ends_of_lines_of_windows(write: Write) -> None:
-    path = write(
-        *(f"{line}\r" for line in ["Namespace(a=1)", *lines(0, "a b"), "S-1", "H-1\t1\tx"])
-    )
-    with raises(DataError, "mismatch", line=7):
-        read_nbest(path)
-    assert read_nbest(write(*(f"{x}\r" for x in lines(0, "a b")))).texts(0) == ["a b."]
 
 
 def interleaved(seed: int) -> tuple[list[str], dict[int, list[tuple[str, float, list[float]]]]]:
@@ -179,12 +154,6 @@ def test_lists_are_found_whatever_stands_between_their_lines(
         np.testing.assert_allclose(nbest.features[nbest.rows(s)], rows, rtol=1e-6)
         assert nbest.sources is not None
         assert nbest.sources[s] == f"source {identifier}"
-
-
-@pytest.mark.parametrize("line", ["H-0\tb", "H-0"])
-def test_a_line_without_a_score(write: Write, line: str) -> None:
-    with raises(DataError, "bad-number", parameter="bad", line=2):
-        read_nbest(write("H-0\t-0.5\ta", line))
 
 
 @pytest.mark.parametrize("tokens", ["-1 x", "-1 -inf", "-3e38 -3e38", "1_0"])

@@ -108,29 +108,23 @@ def test_integers_with_zeros_before_them(write: Write) -> None:
 BAD = [
     (changed(scores={"lm": True, "tm": {"in": 0}}), r"\[1\]\.scores\.lm is true"),
     (changed(scores={"lm": "-1", "tm": {"in": 0}}), r"scores\.lm is '-1'"),
-    (changed(scores={"lm": 1e39, "tm": {"in": 0}}), r"scores\.lm is 1e\+39"),
     (changed(scores={"lm": 10**400, "tm": {"in": 0}}), "scores.lm is 100"),
-    (changed(scores={"lm": float("nan"), "tm": {"in": 0}}), "scores.lm is nan"),
     (changed(total=[1]), r"candidates\[1\]\.total is \[1\]"),
 ]
 WRONG = [
     *BAD,
     (changed(system=3), r"candidates\[1\]\.system is 3"),
-    (changed(total=None, bleu="3"), r"candidates\[1\]\.bleu is '3'"),
     (changed(text=None), r"candidates\[1\]\.text"),
     ({**GOOD, "id": 5, "candidates": "a"}, "candidates is 'a'"),
     ({**GOOD, "id": 5, "candidates": [3]}, r"candidates\[0\] is 3"),
     ({**GOOD, "id": 1.5}, r"sentence id 1\.5"),
-    ({**GOOD, "id": True}, "sentence id True"),
     ({**GOOD, "id": 2**70}, "sentence id "),
     ({**GOOD, "id": "5"}, "sentence id '5'"),
     ({**GOOD, "id": 5, "source": 1}, "source is 1"),
     ({**GOOD, "id": 5, "references": 7}, "references is 7"),
     ({**GOOD, "id": 5, "reference": "x"}, "reference and references"),
     ({n: v for n, v in GOOD.items() if n != "id"}, "id"),
-    ({**GOOD, "id": 5, "references": [1]}, r"references is \[1\]"),
     ({"id": 5, "text": "a", "lm": 1}, "candidates"),
-    ([1], r"\[1\]"),
 ]
 
 
@@ -143,14 +137,6 @@ def test_what_is_wrong_is_named_with_line_and_field(write: Write, record: Any, v
 
 
 @pytest.mark.usefixtures("small_blocks")
-@pytest.mark.parametrize("record", [record for record, _ in BAD])
-def test_hypotheses_with_bad_numbers_can_be_dropped(write: Write, record: Any) -> None:
-    with pytest.warns(BpaWarning, match="1 hypothesis dropped"):
-        nbest = read_nbest(write(*lines(GOOD, record)), bad="drop")
-    assert nbest.sizes.tolist() == [2, 1]
-
-
-@pytest.mark.usefixtures("small_blocks")
 def test_fields_of_dropped_hypotheses_alone_are_no_columns(write: Write) -> None:
     odd = changed(scores={"lm": True, "tm": {"in": 0}}, more=7)
     others = lines(odd, *({**GOOD, "id": k} for k in range(9, 20)))
@@ -158,27 +144,6 @@ def test_fields_of_dropped_hypotheses_alone_are_no_columns(write: Write) -> None
         nbest = read_nbest(write(*others), bad="drop")
     assert nbest.sizes.tolist() == [1, *[2] * 11]
     assert nbest.feature_names == ("scores.lm", "scores.tm.in")
-
-
-@pytest.mark.usefixtures("small_blocks")
-@pytest.mark.parametrize("place", [0, 1])
-@pytest.mark.parametrize(
-    ("line", "code", "parameter"),
-    [
-        (b'{"id": 0, "text": "a", "lm": 1, "lm": 2}\n', "duplicate", None),
-        (b'{"id": 0, "text": "a", "lm": }\n', "bad-line", "format"),
-        (b'{"id": 0, "text": "a", "lm": 1} x\n', "bad-line", "format"),
-        (b'{"id": 0, "text": "\\ud800", "lm": 1}\n', "bad-encoding", None),
-        (b'{"id": 0, "text": "caf\xe9", "lm": 1}\n', "bad-encoding", None),
-        (b'{"id": 0, "text": ' + b"[" * 100_000 + b"\n", "bad-line", None),
-    ],
-)
-def test_lines_that_are_bad_wherever_they_are(
-    write: Write, line: bytes, code: str, parameter: str | None, place: int
-) -> None:
-    path = write(*['{"id": 0, "text": "a", "lm": 1}'] * place, line)
-    with raises(DataError, code, parameter=parameter, line=place + 1):
-        read_nbest(path, format="jsonl")
 
 
 @pytest.mark.usefixtures("small_blocks")

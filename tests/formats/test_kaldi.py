@@ -81,25 +81,6 @@ def test_what_is_written_reads_back(write: Write, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("line", "code", "parameter"),
-    [
-        ("u -2 A CAT", "bad-line", None),
-        ("-2 -2 A CAT", "bad-line", None),
-        ("u-x -2 A CAT", "bad-line", None),
-        ("", "bad-line", None),
-        ("u-2", "bad-number", "bad"),
-        ("u-2 A CAT", "bad-number", "bad"),
-        ("u-2 nan CAT", "bad-number", "bad"),
-        ("u-2 1_0 CAT", "bad-number", "bad"),
-        ("u-1 2 A CAT", "duplicate", None),
-    ],
-)
-def test_a_bad_line_is_named(write: Write, line: str, code: str, parameter: str | None) -> None:
-    with raises(DataError, code, parameter=parameter, line=2):
-        read_nbest(write("u-1 -1 THE CAT", line, "v-1 1 OK"), format="kaldi")
-
-
-@pytest.mark.parametrize(
     ("scores", "code", "line"),
     [
         (("u-1 1",), "mismatch", 2),

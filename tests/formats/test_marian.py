@@ -14,7 +14,6 @@ from table_content import table_content
 from bpa_ppl import NBest, iter_nbest, read_nbest, write_nbest
 from bpa_ppl.errors import BpaWarning, DataError
 from bpa_ppl.formats.moses import Marian
-from bpa_ppl.registry import NBEST_FORMATS
 from bpa_ppl.weights import check_totals
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -111,25 +110,3 @@ def test_it_reads_back_with_the_same_bits(tmp_path: Path, alignment: bool) -> No
     again = read_nbest(tmp_path / "out")
     assert table_content(again, "totals_normalised") == table_content(nbest, "totals_normalised")
     assert again.totals_normalised
-
-
-@pytest.mark.parametrize(
-    ("line", "code"),
-    [
-        ("0 ||| a ||| F0= -1 ||| -2", "bad-line"),
-        ("0 ||| a ||| x ||| F0= -1 ||| -2", "bad-line"),
-        ("0 ||| a ||| 0-0 ||| 0-0 ||| F0= -1 ||| -2", "bad-line"),
-        ("0 ||| a ||| 0-0 ||| F1= -1 ||| -2", "mismatch"),
-        ("0 ||| a ||| 0-0 ||| F0= nan ||| -2", "bad-number"),
-        ("0 ||| a ||| 0-0 ||| F0= -1 |||", "bad-number"),
-    ],
-)
-def test_a_bad_line_is_named(write: Write, line: str, code: str) -> None:
-    good = "0 ||| a ||| 0-0 ||| F0= -1 ||| -2"
-    with raises(DataError, code, parameter="bad" if code == "bad-number" else None, line=2):
-        read_nbest(write(good, line))
-
-
-def test_it_comes_before_moses() -> None:
-    names = list(NBEST_FORMATS)
-    assert names.index("marian") < names.index("moses")

@@ -161,35 +161,6 @@ def test_an_empty_alignment_of_an_empty_text(write: Write) -> None:
 
 
 @pytest.mark.parametrize(
-    ("line", "code"),
-    [
-        ("", "bad-line"),
-        ("0 ||| a cat", "bad-line"),
-        ("0 ||| a ||| -1.5 -2 0.25 ||| -3.5", "bad-line"),
-        ("x ||| a ||| LM0= -1.5 TM0= -2 0 ||| 0", "bad-line"),
-        ("-1 ||| a ||| LM0= -1.5 TM0= -2 0 ||| 0", "bad-line"),
-        (f"{10**30} ||| a ||| LM0= -1.5 TM0= -2 0 ||| 0", "bad-line"),
-        (b"\xe9 ||| a ||| LM0= 1 TM0= -2 0 ||| 0\n", "bad-line"),
-        ("0 ||| a ||| LM0= -1.5 TM0= -2 ||| 0", "mismatch"),
-        ("0 ||| a ||| LM0= -1.5 TM0= -2 0 0 ||| 0", "mismatch"),
-        ("0 ||| a ||| LM0= -1.5 ||| 0", "mismatch"),
-        ("0 ||| a ||| LM0= 1 TM0= -2 0 W0= 1 ||| 0", "mismatch"),
-        ("0 ||| a ||| TM0= -2 0 LM0= 1 ||| 0", "mismatch"),
-        ("0 ||| a ||| LM0= 1 TM0= -2 0 LM0= 1 ||| 0", "duplicate"),
-        ("0 ||| a ||| LM0= TM0= -2 0 ||| 0", "bad-line"),
-        ("0 ||| a ||| LM0= 1 =3 TM0= -2 0 ||| 0", "bad-line"),
-        ("0 ||| a ||| LM0= 1 TM0= -2 0", "bad-line"),
-        (b"0 ||| caf\xe9 ||| LM0= 1 TM0= -2 0 ||| 0\n", "bad-encoding"),
-        (b"0 ||| a ||| LM0= 1 TM0= -2 0 \xe9= 1 ||| 0\n", "bad-encoding"),
-    ],
-)
-def test_a_bad_line_is_named(write: Write, line: str | bytes, code: str) -> None:
-    for policy in ("error", "drop"):
-        with raises(DataError, code, line=3):
-            read_nbest(write(GOOD, GOOD, line, GOOD), bad=policy)
-
-
-@pytest.mark.parametrize(
     ("line", "code", "parameter"),
     [
         ("0 a cat LM0= -1", "unknown-format", "format"),

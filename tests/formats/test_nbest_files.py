@@ -58,12 +58,6 @@ def test_ids_may_come_in_any_order_but_only_once(write: Write) -> None:
             read_nbest(write(*map(line, ids), line(again)))
 
 
-def test_an_empty_file_is_an_error(write: Write) -> None:
-    for path in (write(b""), write(gzip.compress(b""), name="dev.gz")):
-        with raises(DataError, "no-data"):
-            read_nbest(path)
-
-
 def test_unknown_options_name_the_choices(write: Write) -> None:
     path = write(line(0))
     with raises(UsageError, "unknown-name", parameter="format"):
@@ -120,18 +114,6 @@ class TestReferences:
 
 
 class TestStreaming:
-    @pytest.mark.parametrize("chunk", [1, 2, 3, 64])
-    def test_the_chunks_are_the_whole(self, write: Write, chunk: int) -> None:
-        path = write(*(line(i, f"t {h}", h) for i in range(7) for h in range(i + 1)))
-        references = [(f"r{i}",) for i in range(7)]
-        whole = read_nbest(path, references=references)
-        chunks = list(iter_nbest(path, chunk=chunk, references=references))
-        expected = list(whole.chunks(chunk))
-        assert [len(part) for part in chunks] == [len(part) for part in expected]
-        for part, other in zip(chunks, expected, strict=True):
-            assert_same(part, other)
-            assert part.references == other.references
-
     @pytest.mark.usefixtures("small_blocks")
     def test_lists_that_cross_blocks_stay_whole(self, write: Write) -> None:
         path = write(*(line(i, f"t {h}", h) for i in range(9) for h in range(i % 4 + 1)))
@@ -194,13 +176,6 @@ class TestWriting:
     def test_renaming_must_keep_names_apart(self, tmp_path: Path) -> None:
         nbest = NBest.from_lists([["a"]], [[[1, 2]]], ["my_lm", "my.lm"])
         with raises(DataError, "duplicate"):
-            write_nbest(nbest, tmp_path / "out")
-        assert list(tmp_path.iterdir()) == []
-
-    @pytest.mark.parametrize("name", ["a b", "a=b", "", "3", "=", "|||"])
-    def test_names_that_would_not_read_back(self, tmp_path: Path, name: str) -> None:
-        nbest = NBest.from_lists([["a"]], [[[1]]], [name])
-        with raises(DataError, "bad-name"):
             write_nbest(nbest, tmp_path / "out")
         assert list(tmp_path.iterdir()) == []
 

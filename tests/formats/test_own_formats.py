@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from raising import raises
 
-from bpa_ppl import NBest, iter_nbest, read_nbest, read_weights, write_nbest, write_weights
+from bpa_ppl import NBest, read_nbest, read_weights, write_nbest, write_weights
 from bpa_ppl.arrays import Float64
 from bpa_ppl.component import Count
 from bpa_ppl.errors import DataError, UsageError
@@ -103,16 +103,6 @@ def test_it_is_found_by_content(path: Path) -> None:
     assert repr(nbest).startswith("NBest(4 sentences, 10 hypotheses, 1 feature, totals, references")
 
 
-@pytest.mark.usefixtures("small_blocks")
-@pytest.mark.parametrize("chunk", [1, 2, 3, 9])
-def test_it_is_read_as_a_stream(path: Path, chunk: int) -> None:
-    parts = list(iter_nbest(path, chunk=chunk, format="toy"))
-    assert [i for part in parts for i in part.sentence_ids.tolist()] == [0, 1, 2, 3]
-    for part in parts:
-        assert_toy(part)
-    assert len(NBest.concatenate(parts).extras["spans"]) == 10
-
-
 def test_it_is_written_by_name_and_with_settings(path: Path, tmp_path: Path) -> None:
     nbest = read_nbest(path)
     write_nbest(nbest, tmp_path / "again.gz", format="toy")
@@ -141,12 +131,6 @@ def test_a_format_with_its_settings_is_read_with_them(path: Path) -> None:
 def test_a_line_that_cannot_be_read_is_named(write: Write, wrong: str | bytes, code: str) -> None:
     with raises(DataError, code, line=3):
         read_nbest(write("#toy", line(0, 1), wrong, line(1, 2)))
-
-
-def test_many_sentences_become_columns_in_parts(write: Write) -> None:
-    lists = read_nbest(write("#toy", *(line(n // 2, n % 5) for n in range(3000))))
-    assert (len(lists), len(lists.strings)) == (1500, 3)
-    assert lists.features[:, 0].tolist() == [n % 5 for n in range(3000)]
 
 
 def test_sources_belong_to_ids(path: Path, write: Write) -> None:

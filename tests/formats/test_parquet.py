@@ -146,3 +146,7 @@ def test_an_error_of_writing_leaves_nothing(tmp_path: Path) -> None:
     with raises(DataError, "bad-name"):
         write_nbest(nbest, tmp_path / "out.parquet")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_bytes_in_memory(tmp_path: Path) -> None:
+    assert_nested(read_nbest(written(tmp_path, NESTED).read_bytes()))

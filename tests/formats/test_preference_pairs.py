@@ -11,11 +11,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from raising import raises
 from table_content import table_content
 
 from bpa_ppl import NBest, adapt, point_weights, read_nbest, write_nbest
-from bpa_ppl.errors import DataError
 
 GOLDEN = Path(__file__).parent / "golden" / "preference-pairs.jsonl"
 Write = Callable[..., Path]
@@ -82,29 +80,3 @@ def test_written_as_jsonl_they_read_back(write: Write, tmp_path: Path) -> None:
     lists = read_nbest(GOLDEN)
     write_nbest(lists, tmp_path / "lists.jsonl")
     assert table_content(read_nbest(tmp_path / "lists.jsonl")) == table_content(lists)
-
-
-@pytest.mark.parametrize(
-    ("second", "code", "parameter"),
-    [
-        ("[1]", None, None),
-        ('{"chosen": {"text": "a", "lm": 1}}', "missing-column", None),
-        (line(3, "b"), "bad-line", None),
-        (line("a", []), "bad-line", None),
-        (line({"lm": 1}, "b"), "bad-line", None),
-        (line("a", "b", preferences=[]), "bad-name", None),
-        ("{", "bad-line", "format"),
-    ],
-)
-def test_what_is_wrong_is_named(
-    write: Write, second: str, code: str | None, parameter: str | None
-) -> None:
-    first = line({"text": "a", "lm": 1}, {"text": "b", "lm": 2})
-    with raises(DataError, code, parameter=parameter, line=2):
-        read_nbest(write(first, second))
-
-
-def test_a_bad_number_is_named(write: Write) -> None:
-    lines = [line({"text": "a", "lm": lm}, {"text": "b", "lm": 1}) for lm in (1, "x")]
-    with pytest.raises(DataError, match=r":2: .*lm is 'x'"):
-        read_nbest(write(*lines))

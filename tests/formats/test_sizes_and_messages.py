@@ -11,7 +11,7 @@ from bpa_ppl import DataError, NBest, Weights, read_nbest, read_weights, write_n
 from bpa_ppl.errors import BpaError, UsageError, printable, quoted
 from bpa_ppl.registry import NBEST_FORMATS
 
-MANY = 5_000
+MANY = 2_000
 OTHERS = ("plain", "fairseq", "sockeye", "openai", "preference-pairs", "kaldi", "espnet")
 TEXT_FORMATS = [name for name in NBEST_FORMATS if name not in OTHERS]
 

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import bz2
 import errno
 import gzip
 import io
@@ -27,7 +26,7 @@ from bpa_ppl.formats.streams import (
     read_text,
 )
 
-TEXT = "".join(f"ligne {i}: café au lait, numéro {i * i}\n" for i in range(32_000)).encode()
+TEXT = "".join(f"ligne {i}: café au lait, numéro {i * i}\n" for i in range(20_000)).encode()
 
 
 def _streamed_zstd(data: bytes) -> bytes:
@@ -68,7 +67,7 @@ def test_blocks_are_whole_lines_of_bounded_size(tmp_path: Path) -> None:
     assert max(map(len, blocks)) < 8 << 20
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(6))
 def test_blocks_are_the_file_wherever_it_is_cut(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
 ) -> None:
@@ -148,13 +147,6 @@ def test_what_is_no_text_is_refused(tmp_path: Path, content: bytes, read: Callab
         read(tmp_path / "odd")
 
 
-def test_unknown_compression_is_no_text(tmp_path: Path) -> None:
-    path = tmp_path / "text.bz2"
-    path.write_bytes(bz2.compress(TEXT))
-    with raises(DataError, "bad-encoding", line=1):
-        read_text(path)
-
-
 def test_a_missing_file_and_a_folder_say_so(tmp_path: Path) -> None:
     with raises(DataError, "missing-file"):
         read_text(tmp_path / "nowhere")
@@ -187,12 +179,6 @@ def test_standard_input_is_read_and_left_open(monkeypatch: pytest.MonkeyPatch, k
     monkeypatch.setattr(sys, "stdin", standard)
     assert read_text("-") == TEXT.decode()
     assert not standard.buffer.closed
-
-
-def test_errors_of_standard_input_name_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"a\n\xff")))
-    with raises(DataError, "bad-encoding", line=2):
-        read_text("-")
 
 
 def test_a_reader_abandoned_early_closes_its_file(tmp_path: Path) -> None:
