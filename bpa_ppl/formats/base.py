@@ -38,6 +38,7 @@ class NBestFormat(Component, frozen=True):
         nan_is_missing: whether NaN is a missing number; otherwise it is a bad one.
         typed: whether the file distinguishes numbers from texts.
         texts: the names of columns of texts, some of which may look like numbers.
+        judgements: the names of columns of numbers that are extras, never features.
 
     >>> from bpa_ppl.registry import NBEST_FORMATS
     >>> line = b"0 ||| a cat ||| LM0= -1.5 ||| -0.75"
@@ -50,6 +51,7 @@ class NBestFormat(Component, frozen=True):
     nan_is_missing: ClassVar[bool] = False
     typed: ClassVar[bool] = True
     texts: ClassVar[tuple[str, ...]] = ()
+    judgements: ClassVar[tuple[str, ...]] = ()
 
     def detect(self, first_line: bytes) -> bool:
         """Return whether the first line of a file, without its end, looks like this format.

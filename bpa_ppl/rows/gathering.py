@@ -272,7 +272,8 @@ class Gatherer:
         for name, values in numbers.items():
             present = count - int(np.count_nonzero(np.isnan(values)))
             self._present[name] = self._present.get(name, 0) + present
-            (features if present == count else partial)[name] = values
+            complete = present == count and name not in self.schema.judgements
+            (features if complete else partial)[name] = values
         extras |= sorted(partial.items())  # which does not depend on the parts
         totals = features.pop(TOTAL, None)
         table = np.empty((count, len(features)), np.float32)

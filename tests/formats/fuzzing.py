@@ -39,7 +39,7 @@ LIMIT = 60.0  # seconds for one input, most of which take milliseconds
 #: Features of these are computed from what is printed.
 DERIVED = {"fairseq", "openai"}
 #: A feature that a line does not print is 0.
-SPARSE = {"cdec"}
+SPARSE = {"cdec", "svmlight"}
 #: The file does not consist of lines, or is a folder.
 BINARY = {"parquet", "espnet"}
 #: The first line names the columns.

@@ -13,7 +13,8 @@ from bpa_ppl.registry import NBEST_FORMATS
 
 MANY = 2_000
 OTHERS = ("plain", "fairseq", "sockeye", "openai", "preference-pairs", "kaldi", "espnet")
-TEXT_FORMATS = [name for name in NBEST_FORMATS if name not in OTHERS]
+LABELLED = ("svmlight",)
+TEXT_FORMATS = [name for name in NBEST_FORMATS if name not in (*OTHERS, *LABELLED)]
 
 
 @pytest.fixture(scope="module")
