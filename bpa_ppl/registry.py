@@ -226,6 +226,7 @@ NBEST_FORMATS: Registry[NBestFormat] = Registry(
         "openai": "bpa_ppl.formats.openai:Openai",
         "jsonl": "bpa_ppl.formats.jsonl:Jsonl",
         "preference-pairs": "bpa_ppl.formats.preference_pairs:PreferencePairs",
+        "pearmut": "bpa_ppl.formats.pearmut:Pearmut",
         "svmlight": "bpa_ppl.formats.svmlight:Svmlight",
         "tsv": "bpa_ppl.formats.separated:Tsv",
         "csv": "bpa_ppl.formats.separated:Csv",

@@ -69,8 +69,8 @@ class Svmlight(NBestFormat, frozen=True):
 
         >>> file = InputFile(b"2 qid:7 1:-1.5 # a cat\n0 qid:7 3:1")
         >>> columns = next(Svmlight().columns(file, ReadOptions("dev")))
-        >>> {name: list(values) for name, values in columns.hypotheses.items() if name != "label"}
-        {'text': ['a cat', '2'], 'f1': [-1.5, 0.0], 'f3': [0.0, 1.0]}
+        >>> columns.hypotheses["text"], columns.hypotheses["f1"].tolist()
+        (['a cat', '2'], [-1.5, 0.0])
         """
         ids: list[int | str] = []
         texts, labels, rows, numbers = list[str](), list[float](), list[dict[int, float]](), []

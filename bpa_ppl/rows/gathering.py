@@ -271,9 +271,11 @@ class Gatherer:
         features, partial = dict[str, Float32](), dict[str, Float32]()
         for name, values in numbers.items():
             present = count - int(np.count_nonzero(np.isnan(values)))
+            if name in self.schema.judgements:
+                partial[name] = values
+                continue
             self._present[name] = self._present.get(name, 0) + present
-            complete = present == count and name not in self.schema.judgements
-            (features if complete else partial)[name] = values
+            (features if present == count else partial)[name] = values
         extras |= sorted(partial.items())  # which does not depend on the parts
         totals = features.pop(TOTAL, None)
         table = np.empty((count, len(features)), np.float32)

@@ -1,0 +1,270 @@
+"""Pearmut: campaigns of human evaluation, and what their annotators answered, as JSON.
+
+    {"item_id": "doc-1 0", "src": "…", "ref": "…", "tgt": {"system A": "…", "system B": "…"}}
+
+An item is a list, its models are the column `system`. Items are read from the `data` of a campaign,
+from lines with one item each, and from annotations: lines with the `item`s of a document and their
+`annotation`, or the file that the dashboard offers, which has them by campaign. Scores become the
+column `score`, which is the gain and never a feature: of each annotator and item the last answer
+counts, and a candidate has the mean over its annotators. Other fields of an item are extras.
+
+Lists are written as a campaign, in which sentences with the same `doc` are a document. An item then
+has its features as a field `features`, which Pearmut copies into its annotations.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import count, groupby
+from statistics import fmean
+from typing import Any, ClassVar, TextIO
+
+import numpy as np
+
+from bpa_ppl.component import Count
+from bpa_ppl.errors import DataError, quoted
+from bpa_ppl.formats.base import NBestFormat, json_keys
+from bpa_ppl.formats.jsonl import json_values, strict_values
+from bpa_ppl.formats.numbers import shortest
+from bpa_ppl.formats.streams import InputFile
+from bpa_ppl.nbest import NBest
+from bpa_ppl.notes import warn_user
+from bpa_ppl.rows import Columns, ReadOptions
+from bpa_ppl.rows.names import CANDIDATES, ID, REFERENCE, SOURCE, TEXT
+from bpa_ppl.rows.readers import RecordReader
+from bpa_ppl.rows.schema import NUMBER, kind_of, shown
+
+SCORE, _SYSTEM, _DOCUMENT = "score", "system", "doc"
+_TARGETS = re.compile(rb'"tgt"\s*:\s*\{')
+#: Fields of an item that are not extras.
+_FIELDS = ("item_id", "src", "ref", "tgt", "features", "validation", TEXT, CANDIDATES)
+#: One of them is in every object: in an item, a campaign and an annotation.
+_PARTS = {"tgt", "data", "item"}
+#: In place of an annotation: the answers before are void.
+_RESET = "__RESET__"
+#: Items for training and control, which are no data.
+_SPECIAL = ("welcome_", "random_", "goodbye_")
+
+
+class Pearmut(NBestFormat, frozen=True):
+    """The format of Pearmut.
+
+    Attributes:
+        campaign: the name of the campaign that is written.
+        protocol: what its annotators do: `ESA`, `cESA`, `DA` or `MQM`.
+        users: the number of its annotators.
+    """
+
+    judgements: ClassVar[tuple[str, ...]] = (SCORE,)
+    texts: ClassVar[tuple[str, ...]] = (_SYSTEM,)
+
+    campaign: str = "bpa"
+    protocol: str = "ESA"
+    users: Count = 1
+
+    def detect(self, first_line: bytes) -> bool:
+        """Return whether a line has candidates by their models.
+
+        >>> Pearmut().detect(b'{"src": "Un chat", "tgt": {"A": "a cat"}}')
+        True
+        >>> Pearmut().detect(b'{"src": "Un chat", "tgt": "a cat"}')
+        False
+        """
+        return bool(json_keys(first_line)) and _TARGETS.search(first_line) is not None
+
+    def detect_within(self, beginning: bytes) -> bool:
+        """Return whether an object of several lines begins, with candidates by their models."""
+        return beginning.lstrip()[:1] == b"{" and _TARGETS.search(beginning) is not None
+
+    def columns(self, file: InputFile, options: ReadOptions) -> Iterator[Columns]:
+        r"""Yield the columns of all items, since several annotators may have had the same ones.
+
+        Raises:
+            DataError: with the file, and the line where there is one object in each, if it is not
+                JSON, has no items, or an item is not as it should be.
+
+        >>> file = InputFile(b'{"item_id": 7, "src": "Un chat", "tgt": {"A": "a cat", "B": "cat"}}')
+        >>> columns = next(Pearmut().columns(file, ReadOptions("campaign.json")))
+        >>> columns.hypotheses, columns.sentences
+        ({'text': ['a cat', 'cat'], 'system': ['A', 'B']}, {'id': [7], 'source': ['Un chat']})
+        """
+        merged: dict[str, _Item] = {}
+        for fields, annotation, line in _latest(_values(b"".join(file.blocks()), options), options):
+            key = str(fields.get("item_id", json.dumps({**fields, "tgt": None}, sort_keys=True)))
+            item = merged.setdefault(key, _Item(fields, line))
+            item.add(fields, annotation, line, options)
+        if not merged:
+            raise options.error("empty: there are no items with tgt in it", code="no-data")
+        records = [item.record() for item in merged.values()]
+        yield RecordReader(options).columns(records, [item.line for item in merged.values()])
+
+    def write(self, nbest: NBest, file: TextIO) -> None:
+        """Write a campaign with one stream of documents for all annotators.
+
+        Raises:
+            DataError: if two candidates of a sentence have the same system.
+
+        >>> import sys
+        >>> lists = NBest.from_lists([["a cat", "cat"]], [[[1], [0.5]]], ["lm"], sources=["Un"])
+        >>> Pearmut().write(lists, sys.stdout)
+        {"info": {"assignment": "single-stream", "protocol": "ESA", "users": 1},
+        "campaign_id": "bpa", "data": [
+        [{"item_id": 0, "src": "Un", "tgt": {"1": "a cat", "2": "cat"},
+        "features": {"1": {"lm": 1}, "2": {"lm": 0.5}}}]
+        ]}
+        """
+        if nbest.references is not None and any(len(known) > 1 for known in nbest.references):
+            warn_user(f"{nbest.origin}: an item has one reference, so the others are left out")
+        info = {"assignment": "single-stream", "protocol": self.protocol, "users": self.users}
+        file.write(f'{{"info": {json.dumps(info)},\n"campaign_id": {json.dumps(self.campaign)}, ')
+        file.write('"data": [')
+        names = nbest.sentence_extras.get(_DOCUMENT, range(len(nbest)))
+        for number, (_, group) in enumerate(groupby(range(len(nbest)), lambda s: names[s])):
+            items = ",\n".join(_printed_item(nbest, sentence) for sentence in group)
+            file.write(f"{',' if number else ''}\n[{items}]")
+        file.write("\n]}\n")
+
+
+class _Item:
+    """An item, from as many annotators as had it."""
+
+    def __init__(self, fields: Mapping[str, Any], line: int):
+        self.fields, self.line = fields, line
+        self.texts: dict[str, str] = {}
+        self.features: dict[str, Any] = {}
+        self.scores: dict[str, list[float]] = {}
+
+    def add(
+        self, fields: Mapping[str, Any], annotation: Any, line: int, options: ReadOptions
+    ) -> None:
+        """Add what one annotator had, and the answers."""
+        item = f"item {quoted(fields['item_id'])}: " if "item_id" in fields else ""
+        if not isinstance(fields["tgt"], dict):
+            problem = f"{item}tgt is {shown(fields['tgt'])}, not an object of models and texts"
+            raise options.error(problem, line)
+        for model, text in fields["tgt"].items():
+            if self.texts.setdefault(model, text) != text:
+                problem = f"{item}{quoted(model)} had another text before: give each text its own "
+                raise options.error(f"{problem}item_id", line, "duplicate")
+        features = fields.get("features")
+        self.features |= features if isinstance(features, dict) else {}
+        for model, answer in (annotation if isinstance(annotation, dict) else {}).items():
+            score = answer.get(SCORE) if isinstance(answer, dict) else None
+            if score is not None and kind_of(score) != NUMBER:
+                problem = f"{item}the score of {quoted(model)} is {shown(score)}, not a number"
+                raise options.error(problem, line, "bad-number")
+            if score is not None:
+                self.scores.setdefault(model, []).append(float(score))
+
+    def record(self) -> dict[str, Any]:
+        """Return the item as a sentence with its candidates."""
+        usual = {ID: "item_id", SOURCE: "src", REFERENCE: "ref"}
+        more = {name: value for name, value in self.fields.items() if name not in _FIELDS}
+        more |= {n: self.fields[name] for n, name in usual.items() if name in self.fields}
+        candidates = []
+        for model, text in self.texts.items():
+            numbers = self.features.get(model)
+            candidate = dict(numbers) if isinstance(numbers, dict) else {}
+            if model in self.scores:
+                candidate[SCORE] = fmean(self.scores[model])
+            candidates.append({**candidate, TEXT: text, _SYSTEM: model})
+        return {**more, CANDIDATES: candidates}
+
+
+def _values(data: bytes, options: ReadOptions) -> Iterator[tuple[Any, int]]:
+    """Yield the objects of a file and their lines: one in each line, or one in all lines."""
+    if json_keys(data.partition(b"\n")[0]):
+        for values, lines in json_values([data], options.origin):
+            yield from zip(values, lines, strict=True)
+        return
+    try:
+        json.loads(data)
+    except json.JSONDecodeError as error:
+        problem = f"not JSON: {error.msg} (column {error.colno}): correct the line"
+        raise options.error(problem, error.lineno, parameter="format") from error
+    except (ValueError, RecursionError):
+        pass  # what is wrong is said below
+    values, _ = strict_values(data.replace(b"\n", b" ") + b"\n", options.origin, 1)
+    yield values[0], 1
+
+
+def _latest(
+    values: Iterable[tuple[Any, int]], options: ReadOptions
+) -> Iterator[tuple[Mapping[str, Any], Any, int]]:
+    """Yield the items of a file with their annotations, if they are not replaced further on."""
+    parts: dict[Any, tuple[list[Any], Any, int]] = {}
+    new = count()
+    for value, line in values:
+        logs = {"": [value]}
+        by_campaign = isinstance(value, dict) and not _PARTS & value.keys() and value
+        if by_campaign and all(isinstance(log, list) for log in value.values()):
+            logs = value
+        for campaign, entry in ((name, entry) for name, log in logs.items() for entry in log):
+            if not isinstance(entry, dict) or not _PARTS & entry.keys():
+                problem = f"{shown(entry)} is neither an item with tgt, nor a campaign with data, "
+                raise options.error(f"{problem}nor an annotation with item: correct it", line)
+            place = entry.get("item_i")
+            if isinstance(place, str) and place.startswith(_SPECIAL):
+                continue
+            whose = json.dumps([campaign, entry.get("user_id"), place])
+            key: Any = whose if "user_id" in entry and place is not None else next(new)
+            parts.pop(key, None)
+            if entry.get("annotation") == _RESET:
+                continue
+            if "item" in entry:
+                parts[key] = (entry["item"], entry.get("annotation"), line)
+                continue
+            documents = _documents(entry["data"]) if "data" in entry else [[entry]]
+            for number, items in enumerate(documents):
+                of = [{_DOCUMENT: number, **item} for item in items] if "data" in entry else items
+                parts[next(new)] = (of, None, line)
+    for items, annotation, line in parts.values():
+        answers = annotation if isinstance(annotation, list) else []
+        for place, item in enumerate(items if isinstance(items, list) else []):
+            if isinstance(item, dict) and "tgt" in item:  # others are forms about the annotator
+                yield item, answers[place] if place < len(answers) else None, line
+
+
+def _documents(data: Any) -> Iterator[list[Any]]:
+    """Yield the documents of a campaign, which may be in tasks: lists of objects."""
+    if isinstance(data, list) and any(isinstance(part, dict) for part in data):
+        yield [part for part in data if isinstance(part, dict)]
+    elif isinstance(data, list):
+        for part in data:
+            yield from _documents(part)
+
+
+def _printed_item(nbest: NBest, sentence: int) -> str:
+    """Return a list as an item in two lines.
+
+    Raises:
+        DataError: if two candidates have the same system.
+    """
+    rows = range(*nbest.rows(sentence).indices(len(nbest.features)))
+    systems = nbest.extras.get(_SYSTEM)
+    models = [str(n + 1 if systems is None else systems[row]) for n, row in enumerate(rows)]
+    if len(set(models)) < len(models):
+        problem = f"two candidates of sentence {nbest.ids[sentence]} have the same system"
+        remedy = f"leave the column {_SYSTEM} out, so that they are numbered"
+        raise DataError(f"{problem}: {remedy}", nbest.origin, code="not-supported")
+    item: dict[str, Any] = {"item_id": nbest.ids[sentence]}
+    if nbest.sources is not None:
+        item["src"] = nbest.sources[sentence]
+    if nbest.references is not None and nbest.references[sentence]:
+        item["ref"] = nbest.references[sentence][0]
+    item["tgt"] = dict(zip(models, map(nbest.text, rows), strict=True))
+    text = json.dumps(item, ensure_ascii=False)
+    if not nbest.feature_names:
+        return text
+    names = [json.dumps(name, ensure_ascii=False) for name in nbest.feature_names]
+    features = ", ".join(
+        f"{json.dumps(model, ensure_ascii=False)}: {{{_pairs(names, nbest.features[row])}}}"
+        for model, row in zip(models, rows, strict=True)
+    )
+    return f'{text[:-1]},\n"features": {{{features}}}}}'
+
+
+def _pairs(names: list[str], values: np.ndarray[Any, Any]) -> str:
+    return ", ".join(f"{n}: {shortest(value)}" for n, value in zip(names, values, strict=True))
