@@ -242,19 +242,6 @@ def test_all_draws_decide_between_candidates_of_nearly_equal_probability(
     assert not np.isclose(few, every, rtol=1e-9, atol=0).any()
 
 
-@pytest.mark.parametrize("add", [["length"], ["consensus", "length"]])
-def test_features_of_the_posterior_are_computed(add: list[str]) -> None:
-    texts, lm = ["a cat", "a black cat", "the black cat"], [1.0, 0.5, 0.2]
-    references = [("a black cat",)] * 30
-    table = np.array(lm)[:, None]
-    lists = NBest.from_lists([texts] * 30, [table] * 30, ["LM0"], references=references)
-    posterior = bpa.adapt(lists, {"LM0": 0.1}, add=add, sampler="laplace")
-    reranker = Reranker(posterior, unchecked=True)
-    whole = reranker(lists)
-    one = reranker.choose(texts, {"LM0": lm})
-    assert (one.text, one.probability) == (whole.texts[0], pytest.approx(whole.probability[0]))
-
-
 @pytest.mark.filterwarnings("ignore:all choices from")
 def test_one_list_with_categories_and_sources(rng: np.random.Generator) -> None:
     """A posterior of indicators, consensus and length chooses from one list as from a file."""
@@ -349,9 +336,6 @@ def refused(i):
         return error.code
 
 expected = [predicted(i) for i in range(3)]
-with multiprocessing.get_context("spawn").Pool(1) as pool:
-    (spawned,) = pool.map(rerankers[0].predict, [lists])
-    np.testing.assert_array_equal(spawned.probability, expected[0])
 with multiprocessing.get_context("fork").Pool(2) as pool:
     for p, q in zip(pool.map_async(predicted, range(3)).get(60), expected):
         np.testing.assert_array_equal(p, q)
@@ -359,7 +343,7 @@ with multiprocessing.get_context("fork").Pool(2) as pool:
 """
 
 
-def test_spawned_and_forked_processes_predict_and_forks_refuse_to_adapt() -> None:
+def test_forked_processes_predict_and_refuse_to_adapt() -> None:
     done = subprocess.run([sys.executable, "-c", FORKED], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
 

@@ -175,10 +175,7 @@ def hierarchy_target(names: tuple[str, ...], domains: int) -> Target:
 
 
 def test_whitened_coordinates_are_exact() -> None:
-    """Their density is that of the model times the Jacobian determinant, by automatic derivatives.
-
-    Given the shared sites, the whitened values are nearly uncorrelated with unit variance.
-    """
+    """Their density is that of the model times the Jacobian determinant, by differences."""
     with jax.enable_x64(True):
         target = hierarchy_target(("LM0", "WP0"), 2)
         simpler = whitened(target)
@@ -204,9 +201,6 @@ def test_whitened_coordinates_are_exact() -> None:
         assert float(jax.jit(energy)(z["own"])) == pytest.approx(
             float(expected) - log_det, abs=1e-4
         )
-        # Around the centre of the domains the values are uncorrelated and of unit variance.
-        hessian = jax.jit(jax.jacfwd(jax.grad(energy)))(jnp.zeros_like(z["own"]))
-        np.testing.assert_allclose(hessian.reshape(size, size), np.eye(size), atol=0.5)
 
 
 @pytest.mark.slow

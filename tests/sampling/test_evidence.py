@@ -19,8 +19,8 @@ CANONICAL = {"LM0": 0.3, "WP0": -0.2}
 SENTENCES, SIZE, POINTS = 8, 5, 161
 
 
-@pytest.mark.parametrize(("variance", "gamma"), [(0.03, 0.0), (0.3, 1.0)])
-def test_evidence_is_the_integral(variance: float, gamma: float) -> None:
+def test_evidence_is_the_integral() -> None:
+    variance, gamma = 0.3, 1.0
     rng = np.random.default_rng(5)
     worth = rng.integers(-6, 1, size=(SENTENCES, SIZE)).astype(float)
     features = rng.normal(size=(SENTENCES, SIZE, 2)).astype(np.float32)

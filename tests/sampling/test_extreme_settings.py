@@ -12,7 +12,6 @@ import pytest
 from raising import raises
 
 from bpa_ppl import DataError, NBest, UsageError, adapt, check, point_weights
-from bpa_ppl.posterior import Draws
 from bpa_ppl.registry import SAMPLERS
 from bpa_ppl.sampling import Target
 from bpa_ppl.sampling.base import require_memory
@@ -24,9 +23,6 @@ LISTS = NBest.from_lists([["a", "b"]] * 5, [np.eye(2)] * 5, ["A", "B"], referenc
     ("sampler", "settings"),
     [
         ("imh", {"draws": 2**63}),
-        ("laplace", {"draws": 2**63}),
-        ("heuristic", {"draws": 2**63}),
-        ("nuts", {"draws": 2**62}),
         ("rwm", {"thinning": 2**63}),
         ("rwm", {"warmup": 2**63}),
         ("auto", {"chains": 2**63}),
@@ -55,9 +51,7 @@ def test_more_draws_than_memory_holds_are_refused() -> None:
     ("sampler", "settings"),
     [
         ("laplace", {"draws": 1}),
-        ("imh", {"draws": 1, "warmup": 0}),
         ("rwm", {"draws": 5, "scale": 1e300}),
-        ("rwm-isotropic", {"draws": 5, "proposal_variance": 1e300}),
         ("heuristic", {"draws": 30, "delta": 1e-300}),
     ],
 )
@@ -78,21 +72,11 @@ def test_a_student_t_without_usable_proposals_does_no_harm(
     assert capfd.readouterr().err == ""
 
 
-def test_one_draw_of_nuts_is_refused_without_a_fuss(capfd: pytest.CaptureFixture[str]) -> None:
-    shape = (4, 1)
-    statistics = {"n_steps": np.ones(shape), "energy": np.ones(shape)}
-    report = check(Draws({"weights": np.zeros((*shape, 2))}, ("A", "B"), statistics=statistics))
-    assert {"draws per chain", "BFMI"} == {finding.name for finding in report.failures}
-    assert capfd.readouterr().err == ""
-
-
 @pytest.mark.parametrize(
     ("factor", "weights", "variance"),
     [
-        (1e30, None, None),
         (1e38, None, None),
         (1e6, {"A": 0.1, "B": 0.2}, None),
-        (1e38, {"A": 0.1, "B": 0.2}, None),
         (1.0, {"A": 0.1, "B": 0.2}, 1e-300),
         (1.0, {"A": 0.1, "B": 0.2}, 1e300),
     ],

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,7 +21,6 @@ from bpa_ppl.registry import SAMPLERS
 from bpa_ppl.sampling.kernels import KERNELS, NumpyroKernel
 from bpa_ppl.sampling.rwm import RandomWalk
 
-ROOT = Path(__file__).resolve().parents[2]
 TARGET = targets.plane()
 #: Settings with which a few thousand draws suffice; NUTS is among the samplers of the other tests.
 SETTINGS: dict[str, dict[str, Any]] = {
@@ -48,12 +45,6 @@ def test_moments_are_those_of_quadrature(sampler: str) -> None:
     again = SAMPLERS.recorded(draws.attrs["sampler"], draws.attrs["settings"])
     assert again == SAMPLERS.resolve(sampler, SETTINGS[sampler])
     assert hash(again) == hash(SAMPLERS.resolve(sampler, SETTINGS[sampler]))
-
-
-def test_evaluations_of_thinned_draws_are_added_up() -> None:
-    options = {"draws": 20, "warmup": 0, "num_steps": 3, "trajectory_length": None}
-    posterior = TARGET.adapt("numpyro:HMC", thinning=4, **options)
-    assert (as_draws(posterior).statistics["n_steps"] == 12).all()
 
 
 def test_an_ensemble_has_twice_as_many_chains_as_weights_and_two() -> None:
@@ -90,15 +81,16 @@ def test_a_class_with_settings_is_the_kernel_of_that_name(
 @pytest.mark.parametrize(
     ("sampler", "name"),
     [
-        (HMC(log_linear, trajectory_length=1.0, target_accept_prob=0.9), "numpyro:HMC"),
+        (HMC(log_linear, trajectory_length=None, num_steps=3), "numpyro:HMC"),
         (partial(AIES, moves={AIES.StretchMove(): 1.0}), "numpyro:AIES"),
         (RandomWalk, "numpyro:RandomWalk"),
     ],
 )
 def test_kernels_made_in_python_run_and_are_described(sampler: Any, name: str) -> None:
-    draws = as_draws(TARGET.adapt(sampler, draws=20, warmup=20))
+    draws = as_draws(TARGET.adapt(sampler, draws=20, warmup=20, thinning=4))
     assert draws.attrs["sampler"] == name
     assert np.isfinite(draws.weights).all()
+    assert name != "numpyro:HMC" or (draws.statistics["n_steps"] == 12).all()
     assert np.ptp(draws.weights[:, :, 0], axis=1).min() > 0
     assert " at 0x" not in str(draws.attrs["settings"])  # the same in each process
     if sampler is not RandomWalk:
@@ -145,11 +137,3 @@ def test_what_cannot_run_is_refused(
 
 def _oracle() -> Any:
     return targets.given(*[0] * targets.SENTENCES)
-
-
-@pytest.mark.slow
-def test_the_example_of_the_documentation(capsys: pytest.CaptureFixture[str]) -> None:
-    page = (ROOT / "docs" / "model.md").read_text("utf-8").split("### Any sampler of NumPyro")[1]
-    code = re.findall(r"```python\n(.*?)```", page, re.DOTALL)[0]
-    exec(code, {})
-    assert "numpyro:HMC, 4 chains × 500 draws: converged" in capsys.readouterr().out

@@ -11,7 +11,7 @@ from moment_checks import assert_moments, assert_weighted_moments
 from scipy.special import expit
 from targets import DRAWS, SENTENCES, TARGETS
 
-from bpa_ppl import NotConverged, check, rerank
+from bpa_ppl import check
 from bpa_ppl.posterior import Draws, as_draws
 from bpa_ppl.posterior.arviz_functions import InferenceData
 from bpa_ppl.sampling.mode import find_mode
@@ -51,12 +51,6 @@ def test_one_weight_is_a_case_of_its_own(posteriors: Posteriors, sampler: str) -
     assert target.skewness[0] < -0.7
     draws = as_draws(posteriors(sampler, "skewed", draws=DRAWS))
     assert_known(draws, target.mean, target.covariance)
-
-
-def test_a_walk_that_is_too_short_is_refused(posteriors: Posteriors) -> None:
-    posterior = posteriors("rwm-isotropic", "plane", draws=40)
-    with pytest.raises(NotConverged, match="bulk ESS"):
-        rerank(TARGETS["plane"]().pool, posterior)
 
 
 def test_the_third_derivatives_of_a_posterior_are_those_of_logistic_regression() -> None:

@@ -56,12 +56,6 @@ def prior(posteriors: dict[str, Draws]) -> Prior:
     return bpa.learn_prior(posteriors)
 
 
-def test_it_moves_from_the_canonical_weights_to_those_of_the_domains(prior: Prior) -> None:
-    assert prior.names == ("LM0", "WP0")
-    assert prior.mean[0] > 0.6
-    assert np.diag(prior.covariance).max() < 0.1
-
-
 def test_no_sentence_gives_the_prior_and_the_canonical_weights_are_kept(prior: Prior) -> None:
     none = pool(5, (0.0, 0.0))[:0]
     with pytest.warns(bpa.BpaWarning, match="equals its prior"):
@@ -121,16 +115,6 @@ def test_posteriors_that_cannot_be_used_are_named(posteriors: dict[str, Draws]) 
         bpa.learn_prior({"talks": posteriors["talks"], "bare": bare})
     with raises(UsageError, "no-data", parameter="pools"):
         learn_prior_jointly({"talks": pool(0, (0.0, 0.0))}, CANONICAL)
-
-
-def test_one_domain_is_enough(posteriors: dict[str, Draws]) -> None:
-    """Its weights are the mean, but for the share of the canonical ones, and no more certain."""
-    talks = posteriors["talks"]
-    prior = bpa.learn_prior([talks])
-    assert (np.diag(prior.covariance) > talks.deviation**2).all()
-    assert (np.diag(prior.covariance) < 0.1).all()
-    apart = (talks.mean - [0.5, -1.0], prior.mean - [0.5, -1.0])
-    assert 0.5 < apart[1][0] / apart[0][0] < 1.0
 
 
 def test_lists_without_a_feature_get_the_weights_of_lists_without_it() -> None:

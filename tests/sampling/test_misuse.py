@@ -5,10 +5,9 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
-import numpy as np
 import pytest
 import reference_model
-from external_posterior import autoregressive, external_posterior
+from external_posterior import autoregressive
 from raising import raises
 
 from bpa_ppl import DataError, adapt, rerank
@@ -22,12 +21,6 @@ GIVEN: dict[str, Any] = {"oracle": reference_model.given(0, 0, 0)}
 def test_an_oracle_outside_its_list_is_refused(position: int) -> None:
     with raises(DataError, "mismatch", parameter="oracle"):
         adapt(POOL, {"LM0": 0.5}, oracle=reference_model.given(0, position, 0), sampler="map")
-
-
-def test_viterbi_needs_densities() -> None:
-    foreign = external_posterior(np.ones((1, 10, 1)), ["LM0"])
-    with raises(DataError, "not-supported", parameter="rule"):
-        rerank(POOL, foreign, rule="viterbi", unchecked=True)
 
 
 def test_draws_without_feature_names_fit_no_list() -> None:

@@ -72,13 +72,6 @@ def test_the_laplace_covariance_is_the_inverse_of_a_numeric_hessian(lists: NBest
     assert bool(found.converged)
 
 
-def test_a_search_that_did_not_end_fails_its_check(mode: InferenceData) -> None:
-    unfinished = mode.copy()
-    unfinished.attrs["newton_decrement"] = 0.1
-    (finding,) = check(unfinished).failures
-    assert "did not converge" in finding.advice
-
-
 def test_the_rule_map_is_the_log_linear_model_at_the_mode(
     lists: NBest, mode: InferenceData
 ) -> None:

@@ -132,12 +132,6 @@ def test_without_any_weights() -> None:
     assert set(chosen_systems(OTHERS, rerank(OTHERS, found).choice)) == {"eve"}
 
 
-def test_weights_without_names_are_of_the_columns_that_are_left() -> None:
-    named = adapted(categorical="system", sampler="map")
-    bare = adapt(LISTS, [0.1], metric="comet", categorical="system", sampler="map")
-    np.testing.assert_array_equal(named["posterior"]["weights"], bare["posterior"]["weights"])
-
-
 def test_weights_that_the_data_could_not_change_are_reported() -> None:
     tiny = LISTS.with_features("tiny", 1e-3 * LISTS.features[:, 1])
     canonical = {"logprob": 0.1, "tiny": 0.0}

@@ -15,7 +15,7 @@ from bpa_ppl.decoding.report import report_page, texts_of
 from bpa_ppl.diagnostics import loo, posterior_page, raters_of
 from bpa_ppl.diagnostics.leave_one_out import leave_one_out
 from bpa_ppl.errors import DataError
-from bpa_ppl.models import Hierarchical, Likelihood, Margin, Preference, Risk
+from bpa_ppl.models import Hierarchical, Preference, Risk
 from bpa_ppl.posterior import Draws, as_draws, write_posterior
 from bpa_ppl.posterior.files import read_posterior
 from bpa_ppl.quality import agreement
@@ -106,8 +106,6 @@ def test_an_update_agrees_with_adapting_to_all(lists: NBest, whole: Draws) -> No
     assert grown.attrs["adaptation_sentences"] == 4 * SENTENCES
     close(grown, whole)
     assert len(loo(grown).pointwise) == 4 * SENTENCES
-    exact = as_draws(update(part, rest, adaptation_lists=first))
-    np.testing.assert_allclose(exact.mean, grown.mean, rtol=1e-6)
 
 
 def test_new_draws_need_the_lists_if_ties_have_a_parameter(lists: NBest, whole: Draws) -> None:
@@ -154,17 +152,8 @@ def test_the_prior_is_scaled_to_the_whole_lists(lists: NBest) -> None:
     np.testing.assert_allclose(spread, values.std(axis=1).mean(axis=0), rtol=0.1)
 
 
-@pytest.mark.parametrize(
-    "likelihood",
-    [
-        Margin(gamma=0.5),
-        Risk(kappa=1.0, gain_scale="half", unit=2.0),
-    ],
-    ids=str,
-)
-def test_gains_and_preferences_together_are_the_sum_of_both(
-    lists: NBest, likelihood: Likelihood
-) -> None:
+def test_gains_and_preferences_together_are_the_sum_of_both(lists: NBest) -> None:
+    likelihood = Risk(kappa=1.0, gain_scale="half", unit=2.0)
     rng = np.random.default_rng(0)
     z = {"weights": rng.normal(size=(1, 5, 2)), "log_nu": rng.normal(size=(1, 5))}
     alone, results = lists.without("preferences", "ties"), []
@@ -329,13 +318,9 @@ def test_one_rater_has_the_rate_of_the_setting() -> None:
     assert posterior.attrs["likelihood"]["slip"] == 0.0
     assert "agreement" not in posterior.attrs
     plain = [[e["candidates"] for e in part] for part in judged.sentence_extras["preferences"]]
-    unnamed = as_draws(
-        adapt(
-            judged.with_sentence_extras(preferences=plain), zero, prior_variance=1.0, sampler="map"
-        )
-    )
+    bare = judged.with_sentence_extras(preferences=plain)
+    unnamed = as_draws(adapt(bare, zero, prior_variance=1.0, sampler="map"))
     np.testing.assert_array_equal(posterior.mean, unnamed.mean)
-    assert "raters" not in unnamed.attrs
     assert raters_of(unnamed) is None
 
 
@@ -345,8 +330,6 @@ def test_gains_and_answers_of_two_raters_together(lists: NBest) -> None:
         for s, part in enumerate(lists.sentence_extras["preferences"])
     ]
     judged = lists.with_sentence_extras(preferences=named)
-    posterior = adapted(judged, metric="mqm", likelihood="margin", sampler="map")
-    assert set(posterior.sites) == {"weights", "log_nu", "slip_location", "slip_offset"}
-    # The ties have no rater.
-    assert posterior.coords["rater"] == ("(unnamed)", "ann", "bob")
-    assert posterior.values["slip"].shape[2:] == (3,)
+    start = log_density(judged, ZERO, metric="mqm", likelihood="margin").start
+    assert set(start) == {"weights", "log_nu", "slip_location", "slip_offset"}
+    assert start["slip_offset"].shape == (3,)  # the ties have no rater

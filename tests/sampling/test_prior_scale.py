@@ -157,17 +157,6 @@ def test_it_behaves_with_few_sentences() -> None:
     assert expected / 10 < found < 10 * expected
 
 
-def test_a_duplicated_feature_changes_hardly_any_choice() -> None:
-    pool, _ = simulated(40, np.array([1.0, -0.5]))
-    twice = pool.with_features(["again"], pool.features[:, :1])
-    new, _ = simulated(200, np.array([1.0, -0.5]), seed=9)
-    options: dict[str, Any] = {"metric": "gain", "sampler": "map"}
-    one = rerank(new, adapt(pool, None, **options), unchecked=True).choice
-    both = new.with_features(["again"], new.features[:, :1])
-    other = rerank(both, adapt(twice, None, **options), unchecked=True).choice
-    assert np.mean(one == other) > 0.9
-
-
 def test_a_given_scale_is_not_learned() -> None:
     pool, _ = simulated(20, np.array([1.0, -0.5]))
     options: dict[str, Any] = {"metric": "gain", "sampler": "map"}

@@ -18,7 +18,6 @@ from scipy.stats import norm, rankdata
 
 import bpa_ppl as bpa
 from bpa_ppl import BpaWarning, DataError, Draws, NBest, UsageError
-from bpa_ppl.diagnostics import loo
 from bpa_ppl.errors import NotConverged
 from bpa_ppl.models import Likelihood, Margin, Pairs, Risk
 from bpa_ppl.registry import LIKELIHOODS
@@ -223,21 +222,6 @@ def test_the_recorded_likelihood_is_that_of_the_formula(likelihood: Likelihood) 
         for draw in (0, 250, 251, 999):  # of several blocks
             expected = log_likelihood(one, start.flat[draw], likelihood)
             assert found[draw, sentence] == pytest.approx(expected, abs=1e-4)
-
-
-def test_an_update_agrees_with_adapting_to_all_by_gains() -> None:
-    pool = texts(3, 12)
-    options = {"likelihood": Pairs(), "sampler": "imh", "draws": 1000, "metric": "ter"}
-    whole = bpa.as_draws(bpa.adapt(pool, CANONICAL, **options))
-    part = bpa.adapt(pool[:9], CANONICAL, **options)
-    more = bpa.as_draws(bpa.update(part, pool[9:]))
-    error = np.hypot(more.deviation, whole.deviation) / np.sqrt(800)
-    assert np.all(np.abs(more.mean - whole.mean) < 5 * error)
-    assert np.all(np.abs(more.deviation - whole.deviation) < 5 * error)
-    assert bpa.check(whole)
-    found = loo(whole)
-    assert len(found.pointwise) == 12
-    assert "not a probability" in str(found)
 
 
 def test_a_recorded_column_is_the_criterion_and_not_a_feature() -> None:
