@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from importlib.metadata import entry_points
-from typing import Any, Literal
+from typing import Any
 
 import cyclopts
 from cyclopts import App, CycloptsError, Parameter, Token, UnknownOptionError
@@ -109,12 +109,6 @@ def _add_commands_of_others() -> None:
 
 _add_commands_of_others()
 app.register_install_completion_command(help="Install completion for the current shell.")
-
-
-@app.command(name="--show-completion")
-def show_completion(shell: Literal["bash", "zsh", "fish", "powershell"] | None = None) -> None:
-    """Show completion for the current shell, to copy it or customize the installation."""
-    print(app.generate_completion(shell=shell))
 
 
 def run_command(words: list[str]) -> None:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import numpy as np
 import pytest
-from command_line import refused, run, succeed
+from command_line import refused, succeed
 
 import bpa_ppl as bpa
 from bpa_ppl.models import Margin
@@ -68,15 +67,10 @@ def test_weight_trace_takes_the_second_set(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "mention"),
     [
-        (("--sampler", "gibbs"), "gibbs"),
-        (("--set", "draws"), "'draws' (--set)"),
         (("--sampler", "rwm", "--set", "draws=many"), "many"),
         (("--default", "LM0=big"), "'big' (--default)"),
         (("--likelihood", "margin:gamma"), "'gamma' (--likelihood)"),
-        (("--likelihood", "risk:gain_scale=rank"), "gain_scale"),
-        (("--likelihood", "pairs:exponent=0"), "exponent"),
         (("--preset", "paper"), "paper"),
-        (("--prior", "none.json"), "none.json: "),
         (("--extra", "nbest"), "--extra-references"),
         (("--no-sentences",), "(--no-sentences)"),
     ],
@@ -128,9 +122,7 @@ def test_several_files_are_as_one(pools: Path) -> None:
         (("n0", "n1", "-r", "r0,r1", "-s", "r0"), "(--sources)"),
         (("n0", "n1", "-r", "r0,r1,ref"), "r0,r1,ref (--references)"),
         (("n0", "n1", "-r", "r1,r0"), "r1"),
-        (("n0", "none", "-r", "r0,r1"), "none: no such file"),
         (("n0", "fewer", "-r", "r0,r1"), "LM0"),
-        (("n0", "n1"), "(--references)"),
     ],
 )
 def test_files_that_do_not_go_together(
@@ -138,63 +130,3 @@ def test_files_that_do_not_go_together(
 ) -> None:
     Path("fewer").write_text(Path("n1").read_text("utf-8").replace("LM0=", "LM1="), "utf-8")
     refused("adapt", *arguments, *POOL, "parts.nc", mention=mention)
-
-
-@pytest.fixture
-def compared(folder: Path) -> Path:
-    """The folder, with lists whose candidates with more of `kiwi` were preferred, as a rule."""
-    rng = np.random.default_rng(4)
-    for name, first in (("first", 0), ("second", 40)):
-        lines = []
-        for s in range(first, first + 40):
-            kiwi, noise = rng.normal(size=(2, 3)).round(3).tolist()
-            ranking = np.argsort(-(kiwi + rng.logistic(size=3) / 2)).tolist()
-            candidates = [
-                {"id": label, "text": f"{s} {label}", "kiwi": k, "noise": n}
-                for label, k, n in zip("ABC", kiwi, noise, strict=True)
-            ]
-            given = {"preferences": [["ABC"[k] for k in ranking[::2]]], "rankings": [ranking[:2]]}
-            lines.append(json.dumps({"id": s, **given, "candidates": candidates}))
-        (folder / f"{name}.jsonl").write_text("\n".join([*lines, ""]))
-    return folder
-
-
-PREFERENCES = ("adapt", "first.jsonl", "-w", "none", "-o", "p.nc")
-
-
-def test_preferences_without_references_or_weights(compared: Path) -> None:
-    succeed(*PREFERENCES, "--sampler", "laplace")
-    before = read_draws("p.nc")
-    assert before.attrs["likelihood"]["name"] == "preference"
-    counts = {"lists": 40, "preferences": 40, "ties": 0, "rankings": 40}
-    assert before.attrs["comparisons"] == counts
-    assert before.mean[0] > 2 * before.deviation[0]
-    succeed("rerank", "second.jsonl", "-p", "p.nc", "-o", "out", "--first-id", 40)
-    lists = bpa.read_nbest("second.jsonl")
-    best = lists.chosen(lists.best(lists.features[:, 0]))
-    assert np.mean(np.array(Path("out").read_text().splitlines()) == best) > 0.8
-
-
-def test_preferences_with_settings_of_the_likelihood(compared: Path) -> None:
-    succeed(*PREFERENCES, "--likelihood", "preference:slip=0.1,nu=0.5", "--sampler", "map")
-    recorded = read_draws("p.nc").attrs["likelihood"]
-    assert recorded == {"name": "preference", "slip": 0.1, "nu": 0.5}
-    text = Path("first.jsonl").read_text()
-    Path("first.jsonl").write_text(text.replace('"rankings": [[', '"rankings": [[7, ', 1))
-    refused(*PREFERENCES, mention="first.jsonl: rankings[0] of sentence 0")
-
-
-@pytest.mark.parametrize(
-    ("command", "given", "suggested"),
-    [
-        ("adapt", ("--draws", "200"), "--set draws=200"),
-        ("adapt", ("--proposal-variance=0.5",), "--set proposal_variance=0.5"),
-        ("tune", ("--epochs", "3"), "--set epochs=3"),
-        ("compare", ("--draws", "200"), "--set SAMPLER.draws=200"),
-    ],
-)
-def test_a_setting_given_as_an_option(command: str, given: tuple[str, ...], suggested: str) -> None:
-    done = run(command, "lists", "-w", "w", "-o", "o", *given)
-    assert done.code == 2
-    assert suggested in " ".join(done.err.split())
-    assert "--set" not in run(command, "lists", "--drawn", "200").err

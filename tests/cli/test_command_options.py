@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import inspect
 import re
-import subprocess
-import sys
 from dataclasses import fields
 
 import pytest
@@ -49,12 +47,6 @@ def test_every_option_has_a_help_text() -> None:
             assert not missing, (command.name, missing)
 
 
-def test_help_survives_python_without_docstrings() -> None:
-    command = [sys.executable, "-OO", "-m", "bpa_ppl", "adapt", "--help"]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert {"--sampler", "--preset", "--no-cache"} <= set(done.stdout.split())
-
-
 @pytest.mark.parametrize(
     ("words", "mention"),
     [
@@ -66,7 +58,6 @@ def test_help_survives_python_without_docstrings() -> None:
         ("adapt x -w none -o x.nc --set draws", "expected NAME=VALUE, not 'draws' (--set)"),
         ("adapt x -w none -o x.nc --set drws=5", "no setting drws: did you mean draws?"),
         ("adapt x -o x.nc", "--weights"),
-        ("adapt x -o x.nc --weight none", "no option --weight: did you mean --weights?"),
         ("adapted x", '"adapt"'),
     ],
 )
@@ -111,14 +102,6 @@ def test_the_options_of_a_command_are_those_of_python(command: str, kind: type) 
         assert shown[name].field_info.default == library[name].default, name
 
 
-@pytest.mark.parametrize(
-    ("flags", "kind"),
-    [(options.AdaptFlags, AdaptOptions), (options.RerankFlags, RerankOptions)],
-)
-def test_defaults_are_those_of_the_library(flags: type, kind: type) -> None:
-    assert vars(flags()) == vars(kind())
-
-
 @pytest.mark.parametrize("function", ["read_nbest", "iter_nbest"])
 def test_reading_options_are_arguments_of_the_library(function: str) -> None:
     theirs = inspect.signature(getattr(bpa, function)).parameters
@@ -126,25 +109,14 @@ def test_reading_options_are_arguments_of_the_library(function: str) -> None:
     assert ours == {name: theirs[name].default for name in ours}
 
 
-@pytest.mark.parametrize("command", ["adapt", "calibrate", "compare", "oracle", "rerank", "tune"])
-def test_all_commands_have_the_same_reading_options(command: str) -> None:
-    shown = options_of(command)
+def test_all_commands_have_the_same_reading_options() -> None:
     names = {"first_id": "--first-id", "bad": "--bad", "format": "--format"}
-    assert {name: shown[name].name for name in names} == names
+    for command in ("adapt", "calibrate", "compare", "oracle", "rerank", "tune"):
+        shown = options_of(command)
+        assert {name: shown[name].name for name in names} == names, command
 
 
-@pytest.mark.parametrize(
-    ("words", "completions"),
-    [
-        (["adapt", "x", "--sampler", "rw"], ["rwm", "rwm-isotropic"]),
-    ],
-)
-def test_the_shell_completes_names(words: list[str], completions: list[str]) -> None:
+def test_the_shell_completes_names() -> None:
     """The shell itself leaves out names that begin otherwise."""
-    lines = succeed("__complete", *words).out.split("\n")
-    assert [line for line in lines if line.startswith(words[-1])] == completions
-
-
-def test_the_shell_completes_commands_and_options() -> None:
-    script = succeed("--show-completion", "--shell", "bash").out
-    assert {"rerank", "learn-prior", "--no-cache", "--gain"} <= set(re.findall(r"[\w-]+", script))
+    lines = succeed("__complete", "adapt", "x", "--sampler", "rw").out.split("\n")
+    assert [line for line in lines if line.startswith("rw")] == ["rwm", "rwm-isotropic"]

@@ -65,12 +65,6 @@ def test_answers_are_adapted_to(file: Path) -> None:
     draws = bpa.posterior.read_draws("posterior.nc")
     assert draws.attrs["comparisons"]["preferences"] == 1
     assert draws.attrs["comparisons"]["ties"] == 1
-    # With a likelihood of references these are observed as well.
-    referenced = lists.with_references([(texts[0],) for texts in map(lists.texts, range(12))])
-    bpa.write_nbest(referenced, file)
-    outcome = run(*adapt, *options, "--likelihood", "margin")
-    assert outcome.code == 0, outcome.err
-    assert bpa.posterior.read_draws("posterior.nc").pointwise.shape[-1] == 12 + 2
 
 
 def test_what_is_missing_is_said(file: Path) -> None:

@@ -108,12 +108,9 @@ def test_variances_of_single_features(lists: bpa.NBest) -> None:
 @pytest.mark.parametrize(
     ("options", "mention"),
     [
-        (("--gain", "bleurt"), "'bleurt'"),
         (("--metric", "TER"), "(--references)"),
-        (("--categorical", "text"), "text"),
         (("--prior-variance", "x"), "(--prior-variance)"),
         (("--prior-variance", "LM0=x"), "'x' (--prior-variance)"),
-        (("--prior-variance", "1", "--prior-variance", "2"), "(--prior-variance)"),
         (("--gain", "logprob"), "(--default)"),
     ],
     ids=" ".join,
@@ -152,25 +149,6 @@ def mqm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]
     lines = records(20, seed=1)
     write("lists.jsonl", lines)
     return lines
-
-
-def test_new_lists_with_a_human_score_are_reranked_alike(mqm: list[dict[str, Any]]) -> None:
-    succeed(*MQM, "--sampler", "map")
-    new = records(12, seed=2)
-    write("new.jsonl", new)
-    for line in new:
-        for k, candidate in enumerate(line["candidates"]):
-            candidate["da"] = k
-    write("more.jsonl", new)
-    plain, more = (succeed("rerank", f"{name}.jsonl", "-p", "p.nc") for name in ("new", "more"))
-    assert more.out == plain.out
-    (note,) = (line for line in more.err.splitlines() if line.startswith("note: "))
-    assert note.startswith("note: more.jsonl: da not used")
-    report = ("report", "p.nc", "--lists", "more.jsonl", "--top", 1, "-o", "page.html")
-    assert "da not used" in succeed(*report).err
-    del new[1]["candidates"][0]["logprob"]
-    write("new.jsonl", new)
-    refused("rerank", "new.jsonl", "-p", "p.nc", mention="logprob: missing for some candidates")
 
 
 def test_columns_that_are_features_are_chosen_and_recorded(mqm: list[dict[str, Any]]) -> None:

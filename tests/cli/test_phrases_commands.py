@@ -68,13 +68,6 @@ def test_a_table_for_the_decoder(work: Path) -> None:
     assert done.out == "chat ||| cat ||| 1 1\nchien ||| dog ||| 0.5 0.5\nle ||| the ||| 0.5 0.5\n"
 
 
-def test_marginals_of_a_part(work: Path) -> None:
-    (work / "src").write_text("chat ||| 8\nle ||| 4\n")
-    counts = ("--out-source-counts", "src", "-o", "t.parquet")
-    succeed(*MIX, "--method", "log-linear", *counts)
-    assert read_table(work / "t.parquet").columns["direct.out"].tolist() == [0.25, 0, 0.25]
-
-
 @pytest.mark.parametrize(
     ("arguments", "mention"),
     [

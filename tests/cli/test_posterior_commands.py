@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from command_line import Outcome, refused, run, succeed
+from command_line import refused, run, succeed
 
 import bpa_ppl as bpa
 from bpa_ppl.diagnostics import posterior_page
@@ -56,7 +56,6 @@ def test_rerank_scores_where_there_are_references(folder: Path) -> None:
     [
         ("--rule", "viterbi"),
         ("--jobs", "2"),  # too few lists for worker processes
-        ("--format", "moses"),
     ],
     ids=" ".join,
 )
@@ -165,12 +164,11 @@ def test_report_on_new_lists(folder: Path) -> None:
     ("arguments", "mention"),
     [
         ((*REPORT, "-r", "ref"), "--nbest"),
-        ((*REPORT, "--nbest", "5", "-r", "ref"), "5: no such file"),
-        ((*REPORT, "--nbest", "nbest", "--scores", "x"), "(--scores)"),
-        ((*REPORT, "--top", 0), "(--top)"),
         (("report", "poor.nc", "-o", "r", "--adaptation-lists", "other"), "(--adaptation-lists)"),
-        (("report", "none.nc", "-o", "r"), "none.nc: no such file"),
-        (("report", "good.nc", "-o", "missing/r"), "missing"),
+        (("check", "short.nc"), "short.nc: "),
+        (("report", "short.nc", "-o", "r"), "short.nc: "),
+        (("weights", "short.nc", "-o", "w"), "short.nc: "),
+        (("rerank", "nbest", "-p", "short.nc"), "short.nc: "),
         ((*RERANK, "--jobs", "0"), "jobs"),
         ((*RERANK, "--backend", "slurm"), "slurm"),
         ((*RERANK, "--backend", "dask"), "dask"),
@@ -180,29 +178,7 @@ def test_report_on_new_lists(folder: Path) -> None:
     ],
 )
 def test_bad_input(folder: Path, arguments: tuple[object, ...], mention: str) -> None:
+    Path("short.nc").write_bytes(Path("good.nc").read_bytes()[:5000])
     lines = Path("nbest").read_text("utf-8").splitlines(keepends=True)
     Path("other").write_text("".join(lines[:10]), "utf-8")
     refused(*arguments, mention=mention)
-
-
-def outcomes(posterior: str) -> dict[str, Outcome]:
-    """Run all commands that take a posterior."""
-    return {
-        "check": run("check", posterior),
-        "report": run("report", posterior, "-o", "page.html", "-q"),
-        "weights": run("weights", posterior, "-o", "new.weights", "--unchecked"),
-        "rerank": run("rerank", "nbest", "-p", posterior, "-o", "new.txt", "-q", "--unchecked"),
-    }
-
-
-def test_all_commands_refuse_a_damaged_posterior_alike(folder: Path) -> None:
-    Path("short.nc").write_bytes(Path("good.nc").read_bytes()[:5000])
-    Path("text.nc").write_text("LM0= 0.5\n")
-    files = sorted(Path().iterdir())
-    for name in ("short.nc", "text.nc"):
-        (only,) = set(outcomes(name).values())
-        assert (only.code, only.out) == (2, "")
-        assert only.err.startswith(f"error: {name}: ")
-        assert only.err.count("\n") == 1
-    assert sorted(Path().iterdir()) == files
-    assert {done.code for done in outcomes("good.nc").values()} == {0}

@@ -62,10 +62,7 @@ def test_update_adds_sentences_and_extends_the_record(work: Path) -> None:
             2,
             "adapted to 12",
         ),
-        (("update", "drawn.nc", "few", "-r", "rest.ref", "-o", "new.nc"), 2, "Distortion0"),
-        (("next", "poor.nc", "rest"), 3, "--unchecked"),
         (("learn-prior", "good.nc", "-o", "p.json"), 2, "good: it holds only its mode"),
-        (("learn-prior", "drawn.nc", "none.nc", "-o", "p.json"), 2, "none.nc: no such file"),
         (("learn-prior", "drawn.nc", "films.nc", "-o", "p.json"), 2, "drawn and films"),
         (
             ("adapt", "nbest", "-w", "moses.ini", "--no-sentences", "-r", "ref", "-o", "z.nc"),
