@@ -176,10 +176,9 @@ def sweep(
     ...     ["Errors"],
     ...     references=["the cat", "the dog"],
     ... )
-    >>> grid = {"draws": [10, 100], "warmup": [0, 50]}
-    >>> result = sweep(lists, {"Errors": 0.5}, "rwm", grid, runs=2, test=lists)
+    >>> result = sweep(lists, {"Errors": 0.5}, "rwm", {"draws": [10, 100]}, runs=2, test=lists)
     >>> len(result.runs), result.quantities
-    (8, ['R-hat', 'acceptance', 'ESS', 'passed', 'TER', 'BLEU', 'length'])
+    (4, ['R-hat', 'acceptance', 'ESS', 'passed', 'TER', 'BLEU', 'length'])
     """
     seed = checked_seed(seed)
     if not values or runs < 1 or not all(len(column) for column in values.values()):

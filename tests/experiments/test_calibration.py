@@ -62,7 +62,7 @@ def test_the_bands_cover_uniform_values_at_their_level() -> None:
 
 def test_p_values_of_uniform_values_are_uniform() -> None:
     rng = np.random.default_rng(2)
-    p_values = [uniformity(rng.uniform(size=100)) for _ in range(80)]
+    p_values = [uniformity(rng.uniform(size=100)) for _ in range(40)]
     assert kstest(p_values, "uniform").pvalue > 0.001
 
 
@@ -180,6 +180,7 @@ class DriftingSampler(RandomWalkMetropolis, frozen=True):
         return Drifting(target.program, covariance)
 
 
+@pytest.mark.slow
 def test_a_wrong_accept_ratio_is_found() -> None:
     found = calibrated(DriftingSampler(draws=250), replications=60)
     assert not found

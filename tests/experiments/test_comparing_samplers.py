@@ -7,7 +7,6 @@ from typing import Any
 import jax
 import numpy as np
 import pytest
-from raising import raises
 
 from bpa_ppl import Draws, NBest, UsageError, Weights
 from bpa_ppl.component import Count
@@ -156,19 +155,6 @@ def test_a_sampler_that_fails_does_not_stop_the_others(toy: NBest) -> None:
     assert "failed: Missing, Raising, map" in html
     assert "install the extra compare" in html
     assert found["imh"].efficiency.seconds_to_enough is not None
-
-
-def test_the_first_error_is_raised_if_all_samplers_fail(toy: NBest) -> None:
-    with raises(UsageError, parameter="sampler"):
-        timed(toy, "Missing", "map")
-
-
-def test_names_and_settings_are_refused_before_any_run(toy: NBest) -> None:
-    with raises(UsageError, "unknown-name", parameter="sampler"):
-        timed(toy, "Sleeper", "none")
-    with raises(UsageError, "invalid-setting", parameter="draws"):
-        timed(toy, "Sleeper", "Other", settings={"Other": {"draws": 0}})
-    assert CLOCK.runs == []
 
 
 def test_runs_made_elsewhere_have_a_rate(toy: NBest) -> None:

@@ -23,7 +23,7 @@ from bpa_ppl.experiments.comparison.comparison import (
     SamplerResult,
     compare,
 )
-from bpa_ppl.experiments.comparison.efficiency import Efficiency, shown
+from bpa_ppl.experiments.comparison.efficiency import Efficiency
 from bpa_ppl.experiments.comparison.page import accuracy_figure, comparison_page, write_comparison
 
 NAMES = ("LM0", "<script>TM0</script>")
@@ -88,21 +88,6 @@ def test_the_tables_can_be_read_back(comparison: Comparison, tmp_path: Path) -> 
     assert (folder / "accuracy.pdf").read_bytes().startswith(b"%PDF")
 
 
-def test_the_ranking_says_which_number_it_uses(comparison: Comparison) -> None:
-    html = comparison_page(comparison)
-    rate = comparison["wrong"].efficiency.ess_per_second
-    assert rate is not None
-    assert f"({shown(rate)})" in html
-    assert "ESS of the mean / s" in html
-    for name in (
-        "bulk ESS",
-        "Kish&#39;s ESS",
-        "posterior mean of the worst weight",
-        "bias at most",
-    ):
-        assert name in html
-
-
 def test_without_a_reference_there_are_no_verdicts(tmp_path: Path) -> None:
     some = [external_posterior(autoregressive(0.3, 4, 200, 2, seed=1), NAMES)]
     found = compare({"some": some})
@@ -129,7 +114,7 @@ def assert_apart(figure: Figure) -> None:
         assert all(one.x1 < other.x0 for one, other in pairwise(boxes))
 
 
-@pytest.mark.parametrize("shift", [0.0, 0.4, 30.0, 1e5])
+@pytest.mark.parametrize("shift", [0.0, 1e5])
 def test_labels_of_a_comparison_never_overlap(comparison: Comparison, shift: float) -> None:
     """Errors as they are, and far outside: the axis is linear in the middle alone."""
     moved = []

@@ -10,7 +10,6 @@ from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
 
-import msgspec
 import numpy as np
 import pytest
 from raising import raises
@@ -137,52 +136,13 @@ def test_a_tuner_decodes_in_a_loop_and_the_test_sentences_are_decoded(study_file
     assert ("canonical", "decode test") not in spent
 
 
-def test_each_distinct_source_is_decoded_once(study_file: Path) -> None:
-    study = read_study(study_file)
-    data, seconds = material(study, study.domains[0]), dict[str, float]()
-    assert data.weights is not None
-    lists = replace(data.adapt.select([3, 1, 3]), sentence_ids=np.array([7, 8, 9]))
-    again = decoding(study, study.domains[0], study.methods[1], lists, seconds)(data.weights)
-    assert again.sentence_ids.tolist() == [7, 8, 9]
-    assert again.texts(0) == again.texts(2) != again.texts(1)
-    assert again.references == lists.references
-    written = (study_file.parent / "decoded").read_text("utf-8").splitlines()
-    assert written == list(dict.fromkeys(lists.sources or ()))
-    assert seconds["decode"] > 0
-
-
-@pytest.mark.parametrize(
-    ("command", "named"),
-    [
-        ("head -n 5 table > {nbest} # {weights} {sources}", "for 1 sentences, not for the 2"),
-        ("sed 's/LM0= [^ ]*//' table > {nbest} # {weights} {sources}", "features"),
-    ],
-)
-def test_lists_of_another_text_or_model_are_refused(
-    study_file: Path, command: str, named: str
-) -> None:
-    study = read_study(study_file)
-    assert study.decoder is not None
-    study = replace(study, decoder=msgspec.structs.replace(study.decoder, command=command))
-    data, domain = material(study, study.domains[0]), study.domains[0]
-    assert data.weights is not None
-    decode = decoding(study, domain, study.methods[1], data.adapt.select([1, 2]), {})
-    with raises(DataError, "mismatch", match=named):
-        decode(data.weights)
-
-
 @pytest.mark.parametrize(
     ("old", "new", "code"),
     [
-        ("[decoder]", "[domains.leaflet.no]", "wrong-type"),
         ("{nbest}", "nbest", "missing"),
-        ("iterations = 3", "iterations = 0", "wrong-type"),
         ('like = "map"', 'like = "map"\nredecode = true', "not-supported"),
         ('like = "map"', 'like = "canonical"', "not-supported"),
         ('ties = "shared"', 'ties = "first"', "unknown-name"),
-        ("restarts = 2", 'restarts = 2\nties = "shared"', "not-supported"),
-        ("restarts = 2", 'restarts = 2\nprior = "horseshoe"', "not-supported"),
-        ('like = "map"', 'like = "map"\nprior = "flat"', "unknown-name"),
         ('like = "map"', 'like = "nuts"\nprior = "horseshoe"\nprior_variance = 1', "conflict"),
         ("sizes = [4]", 'sizes = [4]\ncategorical = ["system"]', "conflict"),
     ],
@@ -192,13 +152,6 @@ def test_mistakes_in_the_file(study_file: Path, old: str, new: str, code: str) -
         edited(study_file, (old, new))
 
 
-def test_a_decoder_is_needed(study_file: Path) -> None:
-    text = study_file.read_text("utf-8")
-    start, end = text.index("[decoder]"), text.index("[variants.mert-loop]")
-    with raises(DataError, "no-data", match=r"mert-loop .* \[decoder\]"):
-        edited(study_file, (text[start:end], ""))
-
-
 def test_a_sentence_to_be_decoded_needs_a_source(study_file: Path) -> None:
     study = edited(study_file, ('adapt_sources = "src"\n', ""))
     with raises(DataError, "no-data", match="adapt_sources"):
@@ -206,30 +159,6 @@ def test_a_sentence_to_be_decoded_needs_a_source(study_file: Path) -> None:
     domain, method = study.domains[0], study.methods[1]
     with raises(UsageError, "missing", parameter="sources"):
         decoding(study, domain, method, material(study, domain).adapt, {})
-
-
-DEVELOPMENT = '[development]\nnbest = "dev"\nreferences = ["ref"]\n[decoder]'
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "code"),
-    [
-        ("LM0= ", "LM1= ", "mismatch"),
-        ('"dev"\nreferences = ["ref"]', '"dev"', "missing-references"),
-    ],
-)
-def test_a_development_set_that_does_not_fit_is_refused_before_the_study(
-    study_file: Path, old: str, new: str, code: str
-) -> None:
-    folder = study_file.parent
-    lists = (folder / "nbest").read_text("utf-8")
-    (folder / "dev").write_text(lists.replace(old, new), "utf-8")
-    added = DEVELOPMENT.replace(old, new)
-    trace = ('"canonical",', '"canonical", "weight-trace",')
-    study = edited(study_file, trace, ("[decoder]", added))
-    with raises(DataError, code):
-        run_study(study, folder / "results")
-    assert not (folder / "results").exists()
 
 
 def test_ties_and_priors_are_settings_of_samplers(study_file: Path) -> None:

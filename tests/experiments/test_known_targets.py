@@ -7,12 +7,10 @@ from functools import cache
 import numpy as np
 import pytest
 import targets
-from raising import raises
 from reference_model import Array, log_choice
 from scipy.special import log_expit, logsumexp
 from scipy.stats import halfnorm, norm
 
-from bpa_ppl import UsageError
 from bpa_ppl.experiments.known_targets import TARGETS, KnownTarget
 from bpa_ppl.experiments.known_targets import target as computed
 
@@ -62,7 +60,7 @@ def test_moments_of_longer_lists() -> None:
             total += scores[:, 0] - logsumexp(scores, axis=1)
         return np.asarray(total)
 
-    grid, p = targets.integrated(density, known.mean, 2.5, 41)
+    grid, p = targets.integrated(density, known.mean, 2.5, 31)
     np.testing.assert_allclose(known.mean, p @ grid, atol=1e-6)
     np.testing.assert_allclose(known.sd**2, p @ (grid - known.mean) ** 2, atol=1e-6)
     one = log_choice(known.lists.features[known.lists.rows(0)], canonical)[0]
@@ -81,12 +79,12 @@ def test_rotated_targets_are_products_of_densities_along_their_principal_axes(na
     variances, axes = np.linalg.eigh(known.covariance)
     log_marginals = []
     for variance, axis in zip(variances, axes.T, strict=True):
-        t = np.linspace(-12, 12, 4001) * np.sqrt(variance)
+        t = np.linspace(-12, 12, 1001) * np.sqrt(variance)
         log_p = log_density(known, known.mean + t[:, None] * axis)
         p = np.exp(log_p - logsumexp(log_p))
         assert p @ t == pytest.approx(0.0, abs=1e-4 * np.sqrt(variance))
         assert p @ t**2 == pytest.approx(variance, rel=1e-4)
-        log_marginals.append((t, log_p - log_p[2000]))
+        log_marginals.append((t, log_p - log_p[500]))
     u = np.random.default_rng(0).normal(0, 2 * np.sqrt(variances), size=(5, len(variances)))
     expected = sum(np.interp(x, *one) for x, one in zip(u.T, log_marginals, strict=True))
     centre = log_density(known, known.mean[None])
@@ -120,13 +118,6 @@ def test_moments_of_a_new_domain() -> None:
     assert known.sd == pytest.approx([np.sqrt(variance)], rel=1e-3)
 
 
-def test_a_seed_makes_the_features() -> None:
-    first, again, other = (computed("two-hypotheses", seed) for seed in (0, 0, 1))
-    assert np.array_equal(first.lists.features, again.lists.features)
-    assert np.array_equal(first.mean, again.mean)
-    assert np.abs(first.mean - other.mean).max() > 0.01
-
-
 @pytest.mark.parametrize("name", TARGETS)
 def test_every_target_describes_itself(name: str) -> None:
     known = target(name)
@@ -134,10 +125,3 @@ def test_every_target_describes_itself(name: str) -> None:
     assert known.purpose.endswith(".")
     assert known.lists.feature_names == tuple(known.weights)
     assert known.mean.shape == known.sd.shape == (len(known.weights),)
-
-
-def test_wrong_names_and_seeds() -> None:
-    with raises(UsageError, parameter="target", code="unknown-name"):
-        target("bimodal")
-    with raises(UsageError, parameter="seed"):
-        target("skewed", -1)

@@ -10,21 +10,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 from html_outline import Outline
-from raising import raises
 from sacrebleu.metrics import BLEU
 
 import bpa_ppl
-from bpa_ppl import DataError, UsageError
-from bpa_ppl.experiments.aggregates import aggregate
-from bpa_ppl.experiments.page import figures_of, write_figures
+from bpa_ppl.experiments.page import write_figures
 from bpa_ppl.experiments.results import read_results
 
 
 @pytest.fixture(scope="module")
 def written(results: Path, tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
-    """The files of the study's page, and PDF figures, in a copy of the results."""
+    """The files of the study's page, in a copy of the results."""
     folder = shutil.copytree(results, tmp_path_factory.mktemp("page") / "results")
-    return write_figures(folder, kind="pdf")
+    return write_figures(folder, kind="none")
 
 
 def test_page_has_the_numbers_of_the_results(written: list[Path]) -> None:
@@ -48,9 +45,6 @@ def test_page_has_the_numbers_of_the_results(written: list[Path]) -> None:
     images = page.values("img", "src")
     assert len(images) == 4  # two metrics, seconds, one sweep
     assert all(image.startswith("data:image/png;base64,") for image in images)
-    figures = [path for path in written if path.suffix == ".pdf"]
-    assert {path.stem for path in figures} == {"ter", "bleu", "seconds", "sweep_prior_variance"}
-    assert all(path.read_bytes().startswith(b"%PDF") for path in figures)
 
 
 def test_figure_data(written: list[Path]) -> None:
@@ -88,25 +82,3 @@ def test_precisions_and_brevity_at_every_size(written: list[Path]) -> None:
         assert float(detail["brevity_penalty"]) == pytest.approx(np.mean([s.bp for s in scores]))
         brevity = np.mean(np.minimum(1, sums[:, 4] / sums[:, 8]))
         assert float(detail["brevity"]) == pytest.approx(brevity)
-
-
-def test_axes_of_the_figures(results: Path) -> None:
-    """Intervals are drawn on a logarithmic axis, and sweeps for each metric."""
-    points, _ = aggregate(read_results(results)[0], samples=9)
-    shown = figures_of(points, [], ["ter", "bleu"])
-    for metric in ("ter", "bleu"):
-        mean, interval = shown[metric].axes
-        assert (mean.get_yscale(), interval.get_yscale()) == ("linear", "log")
-    swept = shown["sweep_prior_variance"].axes
-    assert [axes.get_ylabel().split(",")[0] for axes in swept] == ["TER", "BLEU"]
-    for axes, metric in zip(swept, ("ter", "bleu"), strict=True):
-        (bars,) = axes.containers
-        expected = [p["mean"] for p in points if p["setting"] and p["metric"] == metric]
-        assert bars[0].get_ydata().tolist() == pytest.approx(expected)
-
-
-def test_rejects_results_without_figures(results: Path, tmp_path: Path) -> None:
-    with raises(UsageError, "unknown-name", parameter="kind"):
-        write_figures(results, kind="gif")
-    with raises(DataError, "missing-file"):
-        write_figures(tmp_path)

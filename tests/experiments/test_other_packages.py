@@ -19,7 +19,6 @@ from targets import SENTENCES, TARGETS
 from bpa_ppl import UsageError, adapt, check, log_density
 from bpa_ppl.models import Hierarchical
 from bpa_ppl.posterior import as_draws
-from bpa_ppl.registry import SAMPLERS
 from bpa_ppl.sampling import base
 
 needs_blackjax = pytest.mark.skipif(
@@ -123,15 +122,6 @@ def test_a_missing_package_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> N
     for sampler in ("blackjax:nuts", "blackjax:pathfinder", "nutpie"):
         with raises(UsageError, "missing-package", parameter="sampler", match="the extra compare"):
             TARGETS["plane"]().adapt(sampler)
-
-
-def test_algorithms_are_settings() -> None:
-    assert SAMPLERS.resolve("blackjax:mclmc").settings()["algorithm"] == "mclmc"
-    assert SAMPLERS.name_of(SAMPLERS.resolve("blackjax:mclmc")) == "blackjax:mclmc"
-    with raises(UsageError, "invalid-setting", parameter="algorithm"):
-        SAMPLERS.resolve("blackjax:gibbs")
-    with raises(UsageError, "unknown-setting", parameter="thinning"):
-        SAMPLERS.resolve("nutpie", {"thinning": 2})
 
 
 @needs_blackjax

@@ -11,10 +11,8 @@ from judged_lists import judged_lists
 from raising import raises
 
 from bpa_ppl import NBest, UsageError, adapt, as_draws, oracles
-from bpa_ppl.experiments.heuristic import Heuristic
 from bpa_ppl.experiments.isotropic_walk import IsotropicRandomWalk
 from bpa_ppl.experiments.samplers import compare_samplers
-from bpa_ppl.features.indicators import Indicators
 from bpa_ppl.models import Margin
 from bpa_ppl.nbest import deviation_within
 from bpa_ppl.options import AdaptOptions
@@ -29,7 +27,7 @@ def made(lists: NBest, weights: Any = CANONICAL, **options: Any) -> Any:
     return as_draws(adapt(lists, weights, **{"sampler": "map", **options}))
 
 
-@pytest.mark.parametrize("metric", ["ter", "bleu", "chrf", "ter+bleu"])
+@pytest.mark.parametrize("metric", ["ter", "ter+bleu"])
 def test_gains_in_words_have_a_margin(toy: NBest, metric: str) -> None:
     found = made(toy, metric=metric)
     assert found.attrs["likelihood"]["name"] == "margin"
@@ -45,7 +43,12 @@ def test_without_gains_the_default_likelihood_is_oracle(toy: NBest) -> None:
 
 
 @pytest.mark.parametrize(
-    "options", [{}, {"categorical": "system"}, {"add": Indicators(column="system")}], ids=str
+    "options",
+    [
+        {},
+        {"categorical": "system"},
+    ],
+    ids=str,
 )
 def test_any_other_gain_has_the_risk_or_pairs_with_indicators(options: dict[str, Any]) -> None:
     lists = judged_lists(20)
@@ -96,9 +99,7 @@ def test_what_is_named_has_precedence_over_a_preset(toy: NBest) -> None:
     assert options.chosen_prior_variance() is None
 
 
-@pytest.mark.parametrize(
-    "sampler", ["heuristic", Heuristic(draws=50), IsotropicRandomWalk(draws=20)]
-)
+@pytest.mark.parametrize("sampler", ["heuristic", IsotropicRandomWalk(draws=20)])
 def test_published_samplers_take_the_published_likelihood(
     toy: NBest, sampler: Any, caplog: pytest.LogCaptureFixture
 ) -> None:

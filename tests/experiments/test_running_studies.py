@@ -15,7 +15,7 @@ from raising import raises
 from sacrebleu.metrics import BLEU, TER
 
 import bpa_ppl
-from bpa_ppl import DataError, NBest, UsageError
+from bpa_ppl import DataError, NBest
 from bpa_ppl.cli import main
 from bpa_ppl.experiments import read_study, run_study
 from bpa_ppl.experiments.results import read_results
@@ -155,24 +155,6 @@ def test_rejects_folder_of_another_study(study_file: Path, finished: Path) -> No
         run_study(read_study(study_file), finished)
 
 
-def test_rejects_other_folders(study_file: Path) -> None:
-    with raises(DataError, "cannot-write"):
-        run_study(read_study(study_file), study_file.parent)
-    with pytest.raises(DataError, match=r"moses\.ini: "):
-        run_study(read_study(study_file), study_file.parent / "moses.ini")
-
-
-def test_first_sentence_id_of_one(quick_study: Path) -> None:
-    text, folder = quick_study.read_text("utf-8"), quick_study.parent
-    from_zero = run_study(read_study(quick_study), folder / "from-zero")
-    lists = folder / "nbest"
-    lines = [line.split(" ", 1) for line in lists.read_text("utf-8").splitlines()]
-    lists.write_text("".join(f"{int(i) + 1} {rest}\n" for i, rest in lines), "utf-8")
-    quick_study.write_text(text.replace("held_out = 10", "held_out = 10\nfirst_id = 1"), "utf-8")
-    from_one = run_study(read_study(quick_study), folder / "from-one")
-    assert from_one.read_bytes() == from_zero.read_bytes()
-
-
 def test_damaged_cell_raises(study_file: Path, finished: Path) -> None:
     damaged = next(iter(sorted((finished / "cells").iterdir())))
     damaged.write_bytes(damaged.read_bytes()[:20])
@@ -186,21 +168,6 @@ def test_rejects_missing_results(tmp_path: Path) -> None:
     (tmp_path / "results.parquet").write_bytes(b"PAR1")
     with raises(DataError, "damaged"):
         read_results(tmp_path)
-
-
-@pytest.mark.parametrize(
-    ("options", "code", "parameter"),
-    [
-        ({"backend": "spark"}, "unknown-name", "backend"),
-        ({"backend": "dask"}, "conflict", "scheduler"),
-        ({"scheduler": "tcp://host:8786"}, "conflict", "scheduler"),
-    ],
-)
-def test_rejects_invalid_backends(
-    study_file: Path, options: dict[str, str], code: str, parameter: str
-) -> None:
-    with raises(UsageError, code, parameter=parameter):
-        run_study(read_study(study_file), study_file.parent / "results", **options)
 
 
 def bpa(*arguments: object) -> int:
@@ -218,25 +185,3 @@ def test_study_figures_and_page(quick_study: Path, capsys: pytest.CaptureFixture
     assert bpa("figures", folder, "--kind", "none", "-q") == 0
     assert capsys.readouterr() == ("", "")
     assert (folder / "index.html").is_file()
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "named"),
-    [
-        ('"mira"', '"mirra"', "'mirra'"),
-        ('"nbest"', '"lists"', "lists;"),
-        ("sizes = [4, 8]", "sizes = [4, 15]\nreplacement = false", "draw 15"),
-    ],
-)
-def test_mistakes_are_reported_before_the_study(
-    study_file: Path, capsys: pytest.CaptureFixture[str], old: str, new: str, named: str
-) -> None:
-    study_file.write_text(study_file.read_text("utf-8").replace(old, new), "utf-8")
-    folder = study_file.parent / "results"
-    assert bpa("experiment", study_file, "-o", folder) == 2
-    output = capsys.readouterr()
-    assert output.out == ""
-    assert output.err.startswith("error: ")
-    assert named in output.err
-    assert output.err.count("\n") == 1
-    assert not folder.exists()

@@ -12,8 +12,8 @@ from raising import raises
 from bpa_ppl import DataError
 from bpa_ppl.experiments import read_study, run_study
 from bpa_ppl.experiments.study import Cell, draw_sentences, methods_by_cell, named_methods, seed_of
-from bpa_ppl.models import Margin, Oracle, Pairs, Risk
-from bpa_ppl.registry import RULES, SAMPLERS, TUNERS
+from bpa_ppl.models import Margin, Oracle
+from bpa_ppl.registry import SAMPLERS
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -38,12 +38,6 @@ def test_settings_are_read(study_file: Path) -> None:
     assert study.domains[0].adapt.nbest == study_file.parent / "nbest"
 
 
-def test_a_criterion_that_is_not_always_reported_comes_first(study_file: Path) -> None:
-    assert read_study(study_file).metrics == ("ter", "bleu")
-    by_wer = edited_study(study_file, 'metric = "ter"', 'metric = "wer"')
-    assert read_study(by_wer).metrics == ("wer", "ter", "bleu")
-
-
 def test_a_variant_may_be_like_a_kernel_of_numpyro(study_file: Path) -> None:
     kernel = 'like = "numpyro:BarkerMH"\nstep_size = 0.5'
     method = read_study(edited_study(study_file, VARIANT, kernel)).methods[-1]
@@ -51,12 +45,6 @@ def test_a_variant_may_be_like_a_kernel_of_numpyro(study_file: Path) -> None:
     assert method.sampler() == SAMPLERS.resolve("numpyro:BarkerMH", {"step_size": 0.5})
     with raises(DataError, "unknown-setting"):
         read_study(edited_study(study_file, "step_size", "stepsize"))
-
-
-def test_method_names() -> None:
-    known = named_methods()
-    assert {*SAMPLERS, *TUNERS, "canonical", "weight-trace"} < set(known)
-    assert {known[name].rule for name in ("heur-vit", "mcmc-vit")} == {"viterbi"} <= set(RULES)
 
 
 def test_example_study_is_valid() -> None:
@@ -69,31 +57,18 @@ def test_example_study_is_valid() -> None:
     [
         ("sizes = [4, 8]", "sizes: [4, 8]", "unknown-format", "line 2"),
         ("sizes = [4, 8]", "", "wrong-type", "`sizes`"),
-        ("sizes = [4, 8]", "sizes = [4, 4]", "wrong-type", "sizes contains a value twice"),
         ("seed = 5", f"seed = {2**63}", None, "seed"),
-        ("seed = 5", "seed = 1" + 5000 * "0", "bad-number", "study.toml"),
-        ("seed = 5", 'seed = "a\\nb\\u001b"', "wrong-type", r"`\$.seed`"),
-        ("sizes = [4, 8]", f"sizes = {'[' * 9999}{']' * 9999}", "bad-number", "study.toml"),
-        ("[domains.leaflet]", '[domains."a\\nb"]', "wrong-type", r"`key` in `\$.domains`"),
         ("values = [0.01, 1]", "values = [inf]", None, r"\[sweeps.prior\]: .*prior.variance"),
-        ("values = [0.01, 1]", f"values = [1{'0' * 400}]", None, "number of 1329 bits"),
-        ("values = [0.01, 1]", "values = [0]", None, r"\[sweeps.prior\]: prior_variance"),
         ("values = [0.01, 1]", "values = ['/']", "wrong-type", "not '/'"),
-        ("seed = 5", "sed = 5", "wrong-type", "`sed`"),
         ('"mira"', '"mirra"', "unknown-name", "'mirra'"),
         ('"mira"', '"mert+"', "no-data", r"mert\+ .* \[development\]"),
         ('"nbest"', '"lists"', "missing-file", "lists;"),
         ("held_out = 10", "", None, r"\[domains.leaflet\]: test is missing"),
         ("restarts = 2", "epochs = 2", None, r"\[variants.mert-ter\]: .*epochs"),
-        ('metric = "ter"', 'metric = "rouge"', "unknown-name", "'rouge'"),
-        ('like = "mert"', "", None, r"\[variants.mert-ter\]: like"),
-        ("variants.mert-ter", "variants.mert", "duplicate", "mert"),
         ('methods = ["map"]', 'methods = ["nuts"]', "unknown-name", "nuts"),
-        ('"prior_variance"', '"delta"', None, "sampler map has no setting delta"),
         # settings of likelihoods and samplers
         (VARIANT, 'like = "mert"\nlikelihood = "margin"', "not-supported", "mert-ter"),
         (VARIANT, 'like = "map"\nlikelihood = "margin"\nkappa = 2', None, "kappa"),
-        (VARIANT, 'like = "imh"\ndraws = 0.5', None, r"\[variants.mert-ter\]: draws "),
     ],
 )
 def test_rejects_invalid_studies(
@@ -105,14 +80,6 @@ def test_rejects_invalid_studies(
     assert "\n" not in str(caught.value)
     if code is not None:  # others are those of settings of samplers, tuners and likelihoods
         assert caught.value.code == code
-
-
-def test_rejects_unreadable_files(tmp_path: Path) -> None:
-    with raises(DataError, "missing-file"):
-        read_study(tmp_path / "no.toml")
-    (tmp_path / "bytes.toml").write_bytes(b"seed = 5 # \xff\n")
-    with raises(DataError, "bad-encoding", line=1):
-        read_study(tmp_path / "bytes.toml")
 
 
 def test_methods_have_likelihoods_with_settings(study_file: Path) -> None:
@@ -129,16 +96,6 @@ def test_methods_have_likelihoods_with_settings(study_file: Path) -> None:
     }
     expected = {"": 4, "gamma=1": 1, "gamma=8": 8}
     assert likelihoods == {name: Margin(gamma=gamma) for name, gamma in expected.items()}
-    ranked = '[variants.ranked]\nlike = "map"\nlikelihood = "risk"\ngain_scale = "half"\n'
-    pairs = '[variants.pairs]\nlike = "map"\nlikelihood = "pairs"\nexponent = 1\n'
-    path = edited_study(study_file, "[variants.mert-ter]", f"{ranked}{pairs}[variants.mert-ter]")
-    study = read_study(edited_study(path, 'methods = ["', 'methods = ["ranked", "pairs", "'))
-    likelihoods = {
-        method.resolved_likelihood()
-        for cell, method in methods_by_cell(study).items()
-        if cell.method in {"ranked", "pairs"}
-    }
-    assert likelihoods == {Risk(gain_scale="half"), Pairs(exponent=1.0)}
     methods = named_methods()
     published = [methods[name] for name in ("mcmc", "heur-vit", "rwm-isotropic")]
     assert {method.resolved_likelihood() for method in published} == {Oracle()}

@@ -24,17 +24,6 @@ def weights() -> Weights:
     return Weights({"LM0": 0.5, "TM0[0]": 0.3, "TM0[1]": -0.2})
 
 
-def test_visited_weights_are_those_of_mert_in_the_length_of_the_canonical(
-    toy: NBest, weights: Weights
-) -> None:
-    visited = visited_weights(toy, weights)
-    assert visited[0] == pytest.approx(weights.values_array)
-    np.testing.assert_allclose(np.abs(visited).sum(axis=1), 1.0)
-    assert len(np.unique(visited.round(9), axis=0)) >= 5
-    again = visited_weights(toy, weights)
-    np.testing.assert_array_equal(visited, again)
-
-
 def test_visited_weights_have_the_length_of_the_free_canonical_weights(toy: NBest) -> None:
     weights = {"LM0": 2.0, "TM0[0]": 1.2, "TM0[1]": -0.8}
     sampler = WeightTrace(restarts=2).fitted(toy, weights, fixed=["TM0[0]"], seed=3)
