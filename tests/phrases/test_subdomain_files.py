@@ -52,15 +52,6 @@ def test_text_from_files_and_empty_text(tmp_path: Path) -> None:
     assert len(Subdomains.load(tmp_path / "none.parquet")) == 0
 
 
-def test_winners_posteriors_and_rows_for_other_programs(tmp_path: Path) -> None:
-    assert example(SOFT).winners().tolist() == [1, 0, 2, 2]
-    assert example(HARD).posteriors().tolist() == np.eye(3)[HARD].tolist()
-    assert str(example(SOFT)) == "Subdomains(4 sentence pairs, K=3, soft)"
-    example().save(tmp_path / "subdomains.parquet")
-    table = parquet.read_table(tmp_path / "subdomains.parquet").to_pylist()
-    assert table[2] == {"source": "une maison Zoé", "target": "a house", "subdomain": 2}
-
-
 def test_typical_words_are_those_that_were_planted() -> None:
     """Half of the words of each sentence are those of its subdomain, of which one is rare."""
     rng, own = np.random.default_rng(4), [["loi", "article"], ["député", "question"]]
@@ -81,12 +72,8 @@ def test_typical_words_are_those_that_were_planted() -> None:
     [
         (HARD[:3], (0.25, 0.25, 0.5), "wrong-length"),
         ([0, 1, 3, 0], (0.25, 0.25, 0.5), "bad-number"),
-        ([0, -1, 1, 0], (0.25, 0.25, 0.5), "bad-number"),
-        ([0, 65_536, 1, 0], (0.25, 0.25, 0.5), "bad-number"),
         ([0.0, np.nan, 1.0, 0.0], (0.25, 0.25, 0.5), "bad-number"),
-        (SOFT, (0.5, 0.5), "mismatch"),
         (2 * SOFT, (0.25, 0.25, 0.5), "bad-number"),
-        (SOFT * np.nan, (0.25, 0.25, 0.5), "bad-number"),
         (HARD, (0.5, -0.5, 1.0), "bad-number"),
     ],
 )

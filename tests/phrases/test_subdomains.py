@@ -173,16 +173,6 @@ def test_cross_fitting_improves_recovery() -> None:
     assert cross_fitted > in_sample + 0.02
 
 
-def test_result_is_that_of_the_last_iteration() -> None:
-    result, history = induce(*SMALL, 3, em="soft"), run_em(SMALL, k=3, em="soft")
-    before, last = history[-2:]
-    np.testing.assert_array_equal(result.assignment, last.posteriors)
-    np.testing.assert_array_equal(result.weights, last.weights)
-    assert np.abs(last.posteriors - before.posteriors).max() > 0.01
-    for name in ("log_likelihood", "log_prior"):
-        assert result.settings[f"{name}s"] == [getattr(entry, name) for entry in history[1:]]
-
-
 @pytest.mark.parametrize("settings", [{}, {"em": "soft", "folds": 2}])
 def test_result_depends_on_seed_but_not_on_jobs(settings: dict) -> None:
     texts = planted(3, 150, 0.1, words=40)[:2]
@@ -224,14 +214,6 @@ def test_log_prior_is_the_mean_over_folds() -> None:
     assert last.log_prior == pytest.approx(sum(expected) / 2)
 
 
-def test_progress_reaches_its_end() -> None:
-    done: list[tuple[int, int]] = []
-    induce(*SMALL, 3, progress=lambda *now: done.append(now[:2]))
-    assert done[-1] == (2 * 6 + 1 + 3 * 6 + 1,) * 2
-    assert [number for number, _ in done[1:]] == sorted(number for number, _ in done[1:])
-    assert len(induce(*SMALL, 3, iterations=0).settings["log_likelihoods"]) == 1
-
-
 def test_empty_sentences_and_empty_subdomains() -> None:
     source, target = [["a", "b"], [], ["c"]] * 4, [["x"], ["y"], []] * 4
     with pytest.warns(BpaWarning, match="no sentence pair"):
@@ -255,23 +237,9 @@ def test_rejects_texts_that_are_not_parallel(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("settings", "code", "parameter"),
     [
-        ({"em": "medium"}, "invalid-setting", "em"),
-        ({"k": 1}, "invalid-setting", "k"),
         ({"induction": "lda", "side": "left"}, "unknown-name", "side"),
     ],
 )
 def test_rejects_invalid_settings(settings: dict, code: str, parameter: str) -> None:
     with raises(UsageError, code, parameter=parameter):
         induce(*SMALL, **settings)
-
-
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::ResourceWarning")  # sockets of the cluster, closed late
-def test_dask_cluster_gives_the_same_result() -> None:
-    distributed = pytest.importorskip("distributed", reason="needs Dask: install the extra dask")
-    with distributed.LocalCluster(
-        n_workers=2, threads_per_worker=1, dashboard_address=None, processes=True
-    ) as cluster:
-        dask = {"backend": "dask", "scheduler": cluster.scheduler_address}
-        with_cluster = induce(*TEXTS, 3, em="soft", **dask)
-    assert with_cluster.assignment.tobytes() == induce(*TEXTS, 3, em="soft").assignment.tobytes()
