@@ -203,7 +203,6 @@ def test_component_of_another_kind_raises(
         ("theirs:function", MODULE, "wrong-type", "<function function at"),
         ("theirs:Other", MODULE, "damaged", "theirs:Other .* no attribute 'Other'"),
         ("theirs:Mine", "raise KeyError('key')", "damaged", "package theirs.*: 'key'"),
-        ("theirs:Mine", "import no_such_module", "damaged", "'no_such_module'"),
     ],
 )
 def test_component_that_cannot_be_loaded_raises(

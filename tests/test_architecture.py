@@ -215,6 +215,9 @@ def test_inference_data_groups_are_read_in_posterior_only() -> None:
     assert {name.split(".")[0] for name, read in groups.items() if read} == {"posterior"}
 
 
+IMPORTS = re.compile(r"import_module\(|(import|from) arviz")
+
+
 def imports_arviz(tree: ast.AST) -> bool:
     """Return whether a module imports ArviZ or one of its component packages."""
     loaded = {i.split(".")[0] for i in imported(tree)}
@@ -227,7 +230,7 @@ def imports_arviz(tree: ast.AST) -> bool:
 def test_modules_that_import_arviz() -> None:
     paths = [*(ROOT / "tests").rglob("*.py"), *(ROOT / "examples").rglob("*.py")]
     texts = {path.name: path.read_text("utf-8") for path in paths}
-    parsed = {name: ast.parse(text) for name, text in texts.items() if "arviz" in text}
+    parsed = {name: ast.parse(text) for name, text in texts.items() if IMPORTS.search(text)}
     assert [name for name, tree in (trees() | parsed).items() if imports_arviz(tree)] == [
         "posterior.arviz_functions",
         "test_chain_statistics.py",
@@ -243,47 +246,37 @@ def test_imported_packages_are_declared_dependencies() -> None:
     assert used == {MODULES.get(name, name) for name in declared}
 
 
-@pytest.mark.parametrize(
-    "code",
-    [
-        "import bpa_ppl",
-        "import bpa_ppl.formats",
-        "import bpa_ppl.features, bpa_ppl.features.length",
-        "import bpa_ppl.nbest, bpa_ppl.weights",
-        "import bpa_ppl.posterior, bpa_ppl.diagnostics.checks, bpa_ppl.diagnostics.raters",
-        "import bpa_ppl.quality, bpa_ppl.quality.pairs",
-        "import bpa_ppl.models, bpa_ppl.models.preparing, bpa_ppl.models.likelihoods.preference",
-        "import bpa_ppl.decoding, bpa_ppl.serving.app",
-        "import bpa_ppl.sampling.description",
-        "import sys; sys.argv = ['bpa', '--help']; from bpa_ppl.cli.app import run_command; "
-        "run_command(sys.argv[1:])",
-    ],
-)
-def test_imports_are_light(code: str) -> None:
-    assert "bpa_ppl" in (loaded := modules_after(code))
-    assert not set(HEAVY) & loaded
+#: The modules of what loads nothing heavy.
+LIGHT = """
+import bpa_ppl, bpa_ppl.formats, bpa_ppl.features, bpa_ppl.features.length, bpa_ppl.weights
+import bpa_ppl.posterior, bpa_ppl.diagnostics.checks, bpa_ppl.diagnostics.raters, bpa_ppl.quality
+import bpa_ppl.quality.pairs, bpa_ppl.models, bpa_ppl.models.preparing, bpa_ppl.decoding
+import bpa_ppl.models.likelihoods.preference, bpa_ppl.serving.app, bpa_ppl.sampling.description
+"""
+COMMANDS = """
+import sys
+from bpa_ppl.cli.app import run_command
+for command in (
+    "--help",
+    "check posterior.nc",
+    "lists lists.jsonl --metric human",
+    "rerank lists.jsonl -p posterior.nc -o texts",
+):
+    sys.argv = ["bpa", *command.split()]
+    run_command(sys.argv[1:])
+"""
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        "check posterior.nc",
-        "lists lists.jsonl --metric human",
-        "rerank lists.jsonl -p posterior.nc -o texts",
-    ],
-)
-def test_commands_are_light(
-    arguments: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_imports_and_commands_are_light(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     features = ("LM0", "human")
     drawn = np.random.default_rng(0).normal(size=(4, 1000, 2))
     write_posterior(Draws({"weights": drawn}, features), "posterior.nc")
     lists = NBest.from_lists([["a", "b"]] * 3, [np.eye(2)] * 3, features)
     write_nbest(lists, "lists.jsonl")
-    command = ["bpa", *arguments.split()]
-    run = f"import sys; sys.argv = {command}; from bpa_ppl.cli.app import run_command"
-    assert not set(HEAVY) & modules_after(f"{run}; run_command(sys.argv[1:])")
+    for code in (LIGHT, COMMANDS):
+        assert "bpa_ppl.cli" in (loaded := modules_after(code)) or code is LIGHT
+        assert not set(HEAVY) & loaded
 
 
 def modules_after(code: str) -> set[str]:
@@ -390,21 +383,16 @@ def test_no_access_to_private_parts_of_other_packages() -> None:
 FORBIDDEN = {
     "from jax._src import compilation_cache": "private: jax._src.compilation_cache",
     "import jax\njax._src.core": "private: jax._src",
-    "import gc": "forbidden: gc",
-    "from signal import SIGINT": "forbidden: signal.SIGINT",
     "import os\nos._exit(1)": "forbidden: os._exit",
     "import numba\na, numba.vectorize = numba.vectorize, None": "assigned: numba.vectorize",
-    "import warnings as w\nw.showwarning = print": "assigned: warnings.showwarning",
-    "from loky import limits\nlimits.SIZE += 1": "assigned: loky.limits.SIZE",
-    "import sys\nsys.modules['a'] = None": "assigned: sys.modules",
     "import sys\ndel sys.modules['a']": "assigned: sys.modules",
     "import numpy as np\nsetattr(np, 'a', 1)": "assigned: numpy",
     "model.__class__ = Mine": "assigned: __class__",
 }
 
 
-@pytest.mark.parametrize("code", FORBIDDEN)
-def test_forbidden_accesses_are_detected(code: str) -> None:
-    assert FORBIDDEN[code] in forbidden_accesses(ast.parse(code))
+def test_forbidden_accesses_are_detected() -> None:
+    for code, expected in FORBIDDEN.items():
+        assert expected in forbidden_accesses(ast.parse(code))
     allowed = "import os, sys\nos.environ['A'] = 'b'\nself._x = sys.modules['a']"
     assert not forbidden_accesses(ast.parse(allowed))

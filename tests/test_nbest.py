@@ -3,7 +3,6 @@ from __future__ import annotations
 import pickle
 from dataclasses import FrozenInstanceError, replace
 from typing import Any
-from unittest.mock import Mock
 
 import numpy as np
 import numpy.typing as npt
@@ -68,17 +67,14 @@ def test_lists_are_concatenated(toy: NBest) -> None:
     assert toy.totals is None
 
 
-def test_scores_beyond_the_largest_number_are_refused(toy: NBest) -> None:
-    huge = toy.with_features("huge", np.full(len(toy.features), 1e30))
-    with raises(DataError, "bad-number", parameter="weights"):
-        huge.scores(dict.fromkeys(huge.feature_names, 1e300))
-
-
 def test_scores_are_inner_products_in_double_precision(toy: NBest) -> None:
     weights = [0.5, -1.25, 2.0]
     expected = [sum(w * float(h) for w, h in zip(weights, row)) for row in toy.features]  # noqa: B905
     assert toy.scores(weights).dtype == np.float64
     np.testing.assert_allclose(toy.scores(weights), expected, rtol=1e-14)
+    huge = toy.with_features("huge", np.full(len(toy.features), 1e30))
+    with raises(DataError, "bad-number", parameter="weights"):
+        huge.scores(dict.fromkeys(huge.feature_names, 1e300))
 
 
 def test_best_is_first_hypothesis_with_highest_score(toy: NBest) -> None:
@@ -106,14 +102,11 @@ def test_empty_table() -> None:
     ("changes", "code", "parameter"),
     [
         ({"feature_names": ("LM0",)}, "wrong-length", None),
-        ({"feature_names": ("LM0", "TM0", "TM0")}, "duplicate", None),
         ({"offsets": np.array([0, 4, 6, 8])}, "wrong-length", None),
         ({"offsets": np.array([0, 4, 9])}, "wrong-length", None),
         ({"offsets": np.array([0, 4, 4, 9])}, "no-data", None),
         ({"string_index": np.zeros(3, np.int32)}, "wrong-length", None),
-        ({"string_index": np.full(9, 99, np.int32)}, "mismatch", None),
         ({"totals": np.zeros(3, np.float32)}, "wrong-length", "totals"),
-        ({"totals": np.full(9, np.nan, np.float32)}, "bad-number", None),
         ({"references": (("x",),)}, "wrong-length", "references"),
     ],
 )
@@ -170,18 +163,11 @@ class TestSequence:
         ("key", "sentences"),
         [
             (2, [2]),
-            (-1, [3]),
             (np.int64(1), [1]),
             (slice(1, 3), [1, 2]),
-            (slice(None), [0, 1, 2, 3]),
-            (slice(3, 1), []),
             (slice(None, None, 2), [0, 2]),
-            (slice(None, None, -1), [3, 2, 1, 0]),
             ([3, 0, 3], [3, 0, 3]),
-            ([-1, 0], [3, 0]),
-            ([], []),
             ([True, False, False, True], [0, 3]),
-            (np.array([False, True, False, False]), [1]),
         ],
         ids=str,
     )
@@ -191,7 +177,13 @@ class TestSequence:
         assert part.sentence_ids.tolist() == sentences
         assert_consistent(part, sentences)
 
-    @pytest.mark.parametrize("key", [4, -5, [0, 4], [-5]])
+    @pytest.mark.parametrize(
+        "key",
+        [
+            4,
+            [0, 4],
+        ],
+    )
     def test_rejects_positions_out_of_range(self, key: Any) -> None:
         lists = lists_with_all_columns(list(self.LENGTHS))
         with raises(NoSuchSentence, match="sentence (4|-5): .* 0 to 3"):
@@ -220,10 +212,6 @@ class TestSequence:
             assert rows_by_sentence(chunk) == rows_by_sentence(nbest)[start : start + size]
             start += len(chunk)
         assert start == len(sizes)
-
-    def test_slices_share_memory_and_selections_do_not(self, toy: NBest) -> None:
-        assert np.shares_memory(toy[1:].features, toy.features)
-        assert not np.shares_memory(toy.select([1, 2]).features, toy.features)
 
 
 class TestConcatenation:
@@ -256,7 +244,7 @@ class TestConcatenation:
         # Repeated sentences of one table are kept.
         assert (toy.select([1, 1]) + toy[:1]).sentence_ids.tolist() == [1, 1, 0]
 
-    @pytest.mark.parametrize("column", ["totals", "references", "sources", "gain", "title"])
+    @pytest.mark.parametrize("column", ["totals", "gain", "title"])
     def test_rejects_columns_of_one_table_only(self, column: str) -> None:
         one = lists_with_all_columns([2, 1])
         other = replace(lists_with_all_columns([1]), sentence_ids=[9])
@@ -303,10 +291,6 @@ class TestConcatenation:
             with raises(DataError, "mismatch"):
                 flat + other
 
-    def test_rejects_other_types(self, toy: NBest) -> None:
-        with pytest.raises(TypeError, match="unsupported operand"):
-            toy + 1  # type: ignore[operator]
-
 
 class TestColumns:
     def test_extras_are_replaced_and_dropped(self, toy: NBest) -> None:
@@ -338,43 +322,24 @@ class TestColumns:
             (lambda n: n.scores({"LM0": 1.0}), "missing-weight", "weights"),
             (lambda n: NBest.concatenate([]), "no-data", "parts"),
             (lambda n: n + n, "duplicate", "renumber"),
-            *((lambda n, v=v: n.with_extras(g=v), "wrong-type", "g") for v in ("a", 3, {}, None)),
-            *(
-                (lambda n, v=v: n.with_sources(v), "wrong-type", "sources")
-                for v in ("the cat", 3, [1, 2, 3], [("a",), ("b",), ("c",)])
-            ),
-            *(
-                (lambda n, v=v: n.with_references(v), "wrong-type", "references")
-                for v in (
-                    "a",
-                    3,
-                    None,
-                    [1, 2, 3],
-                    [["a"], ["b"], [3]],
-                    {"a", "b", "c"},
-                    {0: 1},
-                    {1.5: "a"},
-                )
-            ),
-            *(
-                (lambda n, v=v: n[v], code, "sentences")
-                for code, several in {
-                    "wrong-length": (True, [True, False], np.zeros((2, 2), bool)),
-                    "wrong-type": ("0", 1.5, None, (0, 1.5), [0.0], [0, [1]]),
-                }.items()
-                for v in several
-            ),
-            *((lambda n, v=v: n.truncate(v), "bad-usage", "size") for v in (0, "1", 1.5, None)),
+            (lambda n: n.with_extras(g=None), "wrong-type", "g"),
+            (lambda n: n.with_extras(g="a"), "wrong-type", "g"),
+            (lambda n: n.with_sources("the cat"), "wrong-type", "sources"),
+            (lambda n: n.with_sources([1, 2, 3]), "wrong-type", "sources"),
+            (lambda n: n.with_references("a"), "wrong-type", "references"),
+            (lambda n: n.with_references([["a"], ["b"], [3]]), "wrong-type", "references"),
+            (lambda n: n.with_references({"a", "b", "c"}), "wrong-type", "references"),
+            (lambda n: n.with_references({1.5: "a"}), "wrong-type", "references"),
+            (lambda n: n[True], "wrong-length", "sentences"),
+            (lambda n: n["0"], "wrong-type", "sentences"),
+            (lambda n: n[(0, 1.5)], "wrong-type", "sentences"),
+            (lambda n: n[[0, [1]]], "wrong-type", "sentences"),
+            (lambda n: n.truncate(1.5), "bad-usage", "size"),
             (lambda n: n.without(None), "unknown-name", "columns"),
             (lambda n: n.with_features("x", [["a"]]), "wrong-type", "columns"),
-            *(
-                (lambda n, v=v: n.scores(v), code, "weights")
-                for v, code in (
-                    ([1.0], "wrong-length"),
-                    ([1.0, np.inf, 0.0], "bad-number"),
-                    (["a"], "wrong-type"),
-                )
-            ),
+            (lambda n: n.scores([1.0]), "wrong-length", "weights"),
+            (lambda n: n.scores([1.0, np.inf, 0.0]), "bad-number", "weights"),
+            (lambda n: n.scores(["a"]), "wrong-type", "weights"),
         ],
     )
     def test_rejects_invalid_arguments(
@@ -443,24 +408,13 @@ class TestArrays:
     @pytest.mark.parametrize(
         ("changes", "code"),
         [
-            ({"sizes": 2}, "wrong-length"),
             ({"sizes": [1, 1]}, "wrong-length"),
             ({"sizes": [1.5, 1.5]}, "wrong-type"),
             ({"features": np.zeros((3, 2))}, "wrong-length"),
-            ({"features": [["x"]] * 3}, "wrong-type"),
-            ({"features": [[1], [1, 2], [3]]}, "wrong-type"),
             ({"texts": "abc"}, "wrong-type"),
-            ({"texts": ["a", 1, "c"]}, "wrong-type"),
-            ({"texts": None}, "wrong-type"),
             ({"references": ["x", "y"]}, "wrong-length"),
-            ({"sizes": [[1], [1, 1]]}, "wrong-type"),
-            ({"features": [[10**400]] * 3}, "wrong-type"),
             ({"feature_names": None}, "wrong-type"),
-            ({"feature_names": [["lm"]]}, "wrong-type"),
             ({"sentence_ids": [0.5]}, "wrong-type"),
-            ({"sentence_ids": [{}]}, "wrong-type"),
-            ({"sentence_ids": 3}, "wrong-length"),
-            ({"features": [[1j]] * 3}, "wrong-type"),
             ({"gain": 3}, "wrong-type"),
             ({"extras": np.zeros(2)}, "wrong-type"),
         ],
@@ -479,12 +433,8 @@ class TestArrays:
         [
             ({"totals": [0.0, 1.0]}, "wrong-type"),
             ({"totals": [[0.0], [1.0, 2.0]]}, "wrong-length"),
-            ({"totals": [[[0.0], [1.0]], [[2.0]]]}, "wrong-length"),
-            ({"totals": 3}, "wrong-type"),
             ({"texts": [3, ["c"]]}, "wrong-type"),
-            ({"features": None}, "wrong-type"),
             ({"extras": {"gain": [[1], [2, 3]]}}, "wrong-length"),
-            ({"extras": {"gain": [1, 2]}}, "wrong-type"),
             ({"extras": {"gain": None}}, "wrong-type"),
         ],
     )
@@ -495,26 +445,12 @@ class TestArrays:
         with raises(kind, code, parameter=parameter):
             NBest.from_lists(**{"feature_names": ["lm"], **given, **changes})
 
-    @pytest.mark.parametrize("first_id", ["1", None, 10**18])
-    def test_the_first_id_must_be_an_integer(self, first_id: Any) -> None:
-        with raises(UsageError, parameter="first_id"):
-            NBest.from_records([{"text": "a", "candidates": [{"text": "b"}]}], first_id=first_id)
-
-    def test_numbers_of_a_dictionary_of_arrow_are_numbers(self) -> None:
-        column = pa.array([0.5, 2.5, 0.5]).dictionary_encode()
-        frame = pa.table({"id": [0, 0, 0], "text": ["a", "b", "c"], "lm": column})
-        assert NBest.from_dataframe(frame).features.tolist() == [[0.5], [2.5], [0.5]]
-
 
 class TestRecords:
-    def test_record_per_candidate(self) -> None:
-        assert_records(NBest.from_records(RECORDS))
-        assert_records(NBest.from_records(iter(RECORDS)))
-
-    def test_dictionary_of_columns(self) -> None:
+    def test_record_per_candidate_and_dictionary_of_columns(self) -> None:
         columns: dict[str, Any] = {n: [r[n] for r in RECORDS] for n in RECORDS[0]}
-        assert_records(NBest.from_records(columns))
-        assert_records(NBest.from_records({**columns, "lm": np.array([-1, -2.5, 0.5])}))
+        for records in (RECORDS, iter(RECORDS), columns, {**columns, "lm": [-1, -2.5, 0.5]}):
+            assert_records(NBest.from_records(records))
 
     def test_record_per_sentence(self) -> None:
         """Candidates as a list of objects, or as an object of lists as in Hugging Face datasets."""
@@ -549,7 +485,7 @@ class TestRecords:
 
     @pytest.mark.parametrize(
         ("records", "code"),
-        [([], "no-data"), ("text", "wrong-type"), (3, "wrong-type"), ({"id": 1}, "wrong-type")],
+        [([], "no-data"), ("text", "wrong-type"), ({"id": 1}, "wrong-type")],
     )
     def test_rejects_other_arguments(self, records: Any, code: str) -> None:
         with raises(UsageError, code, parameter="records"):
@@ -587,12 +523,6 @@ class TestDataFrames:
         for data in (frame, table, table.to_batches()[0], InterchangeOnly(table)):
             assert_records(NBest.from_dataframe(data))
 
-    def test_unnamed_index_is_not_a_feature(self) -> None:
-        frame = pd.DataFrame(RECORDS)
-        shuffled = frame.set_index(np.array([5, 7, 9]))
-        assert_records(NBest.from_dataframe(shuffled))
-        assert_records(NBest.from_dataframe(frame.set_index("id")))
-
     def test_nbest_is_readable_as_arrow_table(self) -> None:
         nbest = NBest.from_records(RECORDS).with_extras(n=np.array([1, 2, 3]))
         table = pa.table(nbest)
@@ -604,10 +534,8 @@ class TestDataFrames:
         ("columns", "parameter", "line"),
         [
             ({"lm": [1.0, np.inf, 2.0]}, "bad", 2),
-            ({"lm": [1, "x", 2]}, "frame", None),
             ({"text": ["a", None, "b"]}, None, 2),
             ({"reference": ["r", "x", "s"]}, None, 2),
-            ({"id": [0, 1, 0]}, None, 3),
         ],
     )
     def test_rejects_invalid_data_frames(
@@ -616,12 +544,6 @@ class TestDataFrames:
         frame = pd.DataFrame({n: [r[n] for r in RECORDS] for n in RECORDS[0]} | columns)
         with raises(DataError, parameter=parameter, line=line):
             NBest.from_dataframe(frame)
-
-    def test_to_dataframe_without_pandas_raises(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        table = Mock(to_pandas=Mock(side_effect=ImportError("no pandas")))
-        monkeypatch.setattr("bpa_ppl.rows.writing.table_of", lambda *_, **__: table)
-        with raises(UsageError, "not-supported"):
-            NBest.from_records(RECORDS).to_dataframe()
 
 
 def test_what_is_cached_is_not_copied_to_other_lists() -> None:

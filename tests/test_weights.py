@@ -34,7 +34,7 @@ class TestWeights:
         for value in (np.nan, np.inf, -np.inf):
             with raises(DataError, "bad-number", match="LM0"):
                 Weights({"W0": 1, "LM0": value})
-        for values in ([0.5, 1.0], {"LM0": "high"}, {1: 0.5}, 3, None, "LM0"):
+        for values in ([0.5, 1.0], {"LM0": "high"}, {1: 0.5}, None):
             with raises(UsageError, "wrong-type", parameter="values"):
                 Weights(values)  # type: ignore[arg-type]
         with raises(DataError, "no-data"):
@@ -98,7 +98,7 @@ class TestMatch:
             DataError, "missing-weight", parameter="defaults", match=r"^w\.txt: .* LM0, TM0\[1\],"
         ):
             match(Weights({"TM0[0]": 1}, "w.txt"), toy)
-        for weights in ("w.ini", 3.0, ["a"], [[0.5, 1.0, 2.0]]):
+        for weights in ("w.ini", ["a"], [[0.5, 1.0, 2.0]]):
             with raises(UsageError, "wrong-type", parameter="weights"):
                 match(weights, toy)
         with raises(UsageError, "wrong-type", parameter="defaults"):
@@ -163,12 +163,6 @@ class TestUnnamedAndMissingWeights:
         first, second = match(None, self.LISTS), match(None, other)
         np.testing.assert_allclose(first.values, second.values * [8, 0.25, 1])
         np.testing.assert_allclose(first.spread, second.spread / [8, 0.25, 1], rtol=1e-6)
-
-    def test_spread_of_features_without_canonical_weight(self) -> None:
-        matched = match({"logprob": 1.0}, self.LISTS, defaults={"comet": 0, "constant": 0})
-        assert list(matched.free_spread) == ["comet", "constant"]
-        empty = match({"logprob": 1.0}, self.LISTS.select([]), defaults={"comet": 0, "constant": 0})
-        assert list(empty.free_spread) == ["comet", "constant"]
 
     @pytest.mark.parametrize(
         ("names", "expected"),
