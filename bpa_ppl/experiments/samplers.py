@@ -23,7 +23,7 @@ from bpa_ppl.experiments.comparison.comparison import (
     check_same_posterior,
     compare,
 )
-from bpa_ppl.experiments.comparison.efficiency import Efficiency, seconds_of, with_fixed_cost
+from bpa_ppl.experiments.comparison.efficiency import Efficiency, seconds_of
 from bpa_ppl.experiments.estimates import runs_together
 from bpa_ppl.models import Likelihood, log_linear
 from bpa_ppl.models.likelihoods.default import default_likelihood
@@ -47,7 +47,6 @@ if TYPE_CHECKING:
 
 #: Difference between the seeds of the reference run and of the first run.
 _SEED_OFFSET = 1_000_000
-_SHORT_ROUNDS, _MIN_SHORT = 2, 10  # rounds with short runs, and their draws at least
 
 
 def compare_samplers(
@@ -158,11 +157,10 @@ def _comparable(runs: SamplerRuns) -> SamplerRuns:
 
 
 def _result(name: str, runs: SamplerRuns, comparison: Comparison) -> SamplerResult:
-    """Return the result of a sampler with its fixed cost, or with the reason of its failure."""
+    """Return the result of a sampler, or the reason of its failure."""
     if runs.error is not None:
         return SamplerResult(name, Efficiency(), FAILED, _in_one_line(runs.error))
-    result = comparison[name]
-    return replace(result, efficiency=with_fixed_cost(result.efficiency, [*runs.full, *runs.short]))
+    return comparison[name]
 
 
 def _in_one_line(error: Exception) -> str:
@@ -179,12 +177,10 @@ class SamplerRuns:
 
     Attributes:
         full: those to compare.
-        short: with a quarter of the draws, to separate the fixed cost from the cost per draw.
         error: why the sampler failed, or None. A sampler that failed has no runs.
     """
 
     full: list[Draws] = field(default_factory=list)
-    short: list[Draws] = field(default_factory=list)
     error: Exception | None = None
 
 
@@ -196,7 +192,6 @@ def run_samplers(
     runs: int = 4,
     seed: int = 0,
     settings: Mapping[str, Mapping[str, Any]] | None = None,
-    short: bool = True,
     progress: bool | Reporter = False,
     clock: Callable[[], float] = time.perf_counter,
     problem: Problem | None = None,
@@ -207,8 +202,7 @@ def run_samplers(
     The attribute `sampling_time` of a run has the seconds of the sampler, as in PyMC. Each sampler
     has one run first that is not kept, so that compilation does not count. Then each round has a
     run of each sampler, in random order: a machine that becomes slower or faster affects all
-    samplers alike. The first two rounds, and the runs that are not kept, also have a run of each
-    with a quarter of its draws.
+    samplers alike.
 
     A sampler that raises an error is not run again, and the others go on.
 
@@ -219,7 +213,6 @@ def run_samplers(
         runs: the number of runs of each sampler, with different seeds.
         seed: of the first run, and of the order of the runs.
         settings: of each sampler, by its name.
-        short: whether to add the runs with a quarter of the draws.
         progress: True draws a bar on standard error.
         clock: returns the time in seconds.
         problem: made from the other arguments; None makes one for each sampler.
@@ -242,48 +235,35 @@ def run_samplers(
         own = AdaptOptions(sampler=name, settings=chosen[name], **options)
         return problem or problem_of(nbest, weights, own)
 
-    quarters = {name: n for name, one in chosen.items() if short and (n := _quarter(name, one))}
     rng = np.random.default_rng(seed)
-    tasks: list[tuple[int, str, int | None]] = []
-    for turn in range(runs + 1):  # round 0 is not timed
-        turns: list[tuple[int, str, int | None]] = [(turn, name, None) for name in chosen]
-        turns += [(turn, *pair) for pair in quarters.items() if turn <= _SHORT_ROUNDS]
-        tasks += [turns[k] for k in rng.permutation(len(turns))]
+    names = list(chosen)
+    # Round 0 is not timed.
+    tasks = [(turn, names[k]) for turn in range(runs + 1) for k in rng.permutation(len(names))]
     with reporter(progress, "run") as report:
-        for done, (turn, name, draws) in enumerate(tasks):
-            one = result[name]
-            if one.error is not None or (draws and name not in quarters):
+        for done, (turn, name) in enumerate(tasks):
+            if result[name].error is not None:
                 continue
             note = f"round {turn} of {runs}" if turn else "first run"
             report(done, len(tasks), f"{name}, {note}")
-            full = AdaptOptions(
+            options_of_run = AdaptOptions(
                 sampler=name,
                 seed=(seed + max(turn - 1, 0)) % SEEDS,
-                settings=chosen[name] | ({"draws": draws} if draws else {}),
+                settings=chosen[name],
                 **options,
             )
             try:
-                run = problem_for(name).sample(full, clock=clock)
+                run = problem_for(name).sample(options_of_run, clock=clock)
                 runs_together([run])  # refuses draws that cannot be compared
             except Exception as error:  # a sampler of another package may raise any error
                 LOGGER.debug("%s failed", name, exc_info=error)
-                if draws:
-                    quarters.pop(name)
-                else:
-                    result[name] = SamplerRuns(error=error)
+                result[name] = SamplerRuns(error=error)
                 continue
             if turn:
-                (one.short if draws else one.full).append(run)
+                result[name].full.append(run)
     errors = [one.error for one in result.values() if one.error is not None]
     if len(errors) == len(result):
         raise errors[0]
     return result
-
-
-def _quarter(name: str, settings: Mapping[str, Any]) -> int | None:
-    """Return a quarter of the draws of a sampler, or None if that is not possible."""
-    draws = getattr(SAMPLERS.resolve(name, settings), "draws", None)
-    return draws // 4 if isinstance(draws, int) and draws // 4 >= _MIN_SHORT else None
 
 
 def _configured(

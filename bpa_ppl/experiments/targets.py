@@ -160,9 +160,7 @@ def names_of_targets(targets: str | Iterable[str]) -> list[str]:
 def _compared(known: KnownTarget, sampler: str, **options: Any) -> dict[str, Any]:
     """Run a sampler on a target, and compare it; an error of the sampler is its result."""
     try:
-        runs = run_samplers(
-            known.lists, known.weights, [sampler], short=False, **options, **known.options
-        )
+        runs = run_samplers(known.lists, known.weights, [sampler], **options, **known.options)
         drawn = runs[sampler].full
         # One by one, because runs of `auto` may differ in their numbers of draws.
         costs = [compare({sampler: [run]})[sampler].efficiency for run in drawn]

@@ -27,7 +27,7 @@ def test_compare_writes_a_page_and_tables_and_names_what_failed(folder: Path) ->
     assert done.code == 2
     assert re.search("^map +failed ", done.out, re.MULTILINE)
     names = {path.name for path in Path("report").iterdir()}
-    assert {"index.html", "comparison.json", "efficiency.csv", "accuracy.png"} <= names
+    assert {"index.html", "comparison.json", "accuracy.png"} <= names
     result = json.loads(Path("report/comparison.json").read_text("utf-8"))["samplers"]
     assert list(result) == ["laplace", "heuristic", "map", "mine"]
     assert (result["laplace"]["verdict"], result["mine"]["verdict"]) == ("agrees", "not converged")
@@ -37,7 +37,6 @@ def test_compare_writes_a_page_and_tables_and_names_what_failed(folder: Path) ->
     assert result["laplace"]["downstream"]["sentences"] == 12
     assert "seconds" in result["mine"]["efficiency"]["missing"]
     assert len(result["laplace"]["efficiency"]["per_run"]) == 2
-    assert result["laplace"]["efficiency"]["fixed_seconds"] >= 0
     html = Path("report/index.html").read_text("utf-8")
     assert "bpa compare nbest -w moses.ini" in html
     assert "failed: map" in html.replace("F", "f")

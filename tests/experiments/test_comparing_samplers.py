@@ -10,9 +10,7 @@ import pytest
 
 from bpa_ppl import Draws, NBest, UsageError, Weights
 from bpa_ppl.component import Count
-from bpa_ppl.experiments.comparison.efficiency import efficiency, with_fixed_cost
 from bpa_ppl.experiments.comparison.page import comparison_page
-from bpa_ppl.experiments.estimates import runs_together
 from bpa_ppl.experiments.samplers import SamplerRuns, compare_samplers, run_samplers
 from bpa_ppl.posterior import as_draws
 from bpa_ppl.registry import SAMPLERS, Registry
@@ -69,20 +67,11 @@ class Missing(Sleeper, frozen=True):
         raise UsageError("install the extra compare", parameter="sampler")
 
 
-class LongOnly(Sleeper, frozen=True):
-    """It cannot take few draws, so that its fixed cost stays unknown."""
-
-    def sample(self, target: Target) -> Sampled:
-        if self.draws < 400:
-            raise ValueError("too few")
-        return super().sample(target)
-
-
 @pytest.fixture(autouse=True)
 def samplers(registries: list[Registry]) -> None:
     CLOCK.now = 0.0
     CLOCK.runs.clear()
-    for one in (Sleeper, Other, Raising, Missing, LongOnly):
+    for one in (Sleeper, Other, Raising, Missing):
         SAMPLERS.register(one.__name__, one)
 
 
@@ -91,40 +80,17 @@ def timed(toy: NBest, *names: str, **options: Any) -> dict[str, SamplerRuns]:
 
 
 def test_each_round_has_a_run_of_each_sampler_in_random_order(toy: NBest) -> None:
-    timed(toy, "Sleeper", "Other", "LongOnly", runs=5, seed=3)
-    first, rest = CLOCK.runs[:5], CLOCK.runs[5:]
-    assert sorted(first) == sorted(
-        [(n, 3, d) for n in ("Sleeper", "Other") for d in (400, 100)] + [("LongOnly", 3, 400)]
-    )
-    sizes, orders = [5, 5, 3, 3, 3], []
-    for turn, size in enumerate(sizes):
-        this, rest = rest[:size], rest[size:]
-        assert {seed for _, seed, _ in this} == {3 + turn}
-        orders.append(tuple(name for name, _, draws in this if draws == 400))
-        assert sorted(orders[-1]) == ["LongOnly", "Other", "Sleeper"]
-        assert sum(draws == 100 for _, _, draws in this) == size - 3
-    assert rest == []
-    assert len(set(orders)) > 1
+    runs = timed(toy, "Sleeper", "Other", runs=5, seed=3)
+    rounds = [CLOCK.runs[k : k + 2] for k in range(0, 12, 2)]  # the first one is not kept
+    for seed, one in zip([3, *range(3, 8)], rounds, strict=True):
+        assert sorted(one) == [("Other", seed, 400), ("Sleeper", seed, 400)]
+    assert len({one[0][0] for one in rounds}) == 2
+    seconds = [run.attrs["sampling_time"] for run in runs["Sleeper"].full]
+    assert seconds == pytest.approx([FIXED + PER_DRAW * CHAINS * 400] * 5)
     before = list(CLOCK.runs)
     CLOCK.runs.clear()
-    timed(toy, "Sleeper", "Other", "LongOnly", runs=5, seed=3)
+    timed(toy, "Sleeper", "Other", runs=5, seed=3)
     assert CLOCK.runs == before
-
-
-def test_fixed_cost_and_cost_per_draw_are_found(toy: NBest) -> None:
-    runs = timed(toy, "Sleeper", "LongOnly", runs=2)
-    seconds = FIXED + PER_DRAW * CHAINS * 400
-    assert [r.attrs["sampling_time"] for r in runs["Sleeper"].full] == pytest.approx([seconds] * 2)
-    assert [r.shape for r in runs["Sleeper"].short] == [(CHAINS, 100)] * 2
-    cost = efficiency(runs["Sleeper"].full, runs_together(runs["Sleeper"].full))
-    cost = with_fixed_cost(cost, [*runs["Sleeper"].full, *runs["Sleeper"].short])
-    assert cost.fixed_seconds == pytest.approx(FIXED)
-    assert cost.seconds_per_draw == pytest.approx(PER_DRAW)
-    assert cost.ess is not None
-    assert cost.seconds_to_enough == pytest.approx(FIXED + PER_DRAW * 400 * 800 / cost.ess)
-    assert [run.seed for run in cost.per_run] == [0, 1]
-    assert runs["LongOnly"].error is None
-    assert (len(runs["LongOnly"].full), runs["LongOnly"].short) == (2, [])
 
 
 def test_a_sampler_that_fails_does_not_stop_the_others(toy: NBest) -> None:
@@ -154,7 +120,6 @@ def test_a_sampler_that_fails_does_not_stop_the_others(toy: NBest) -> None:
     html = comparison_page(found)
     assert "failed: Missing, Raising, map" in html
     assert "install the extra compare" in html
-    assert found["imh"].efficiency.seconds_to_enough is not None
 
 
 def test_runs_made_elsewhere_have_a_rate(toy: NBest) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -18,7 +17,6 @@ from bpa_ppl.experiments.comparison.efficiency import (
     ess_of_means,
     ranking,
     seconds_of,
-    with_fixed_cost,
 )
 from bpa_ppl.posterior import import_arviz
 from bpa_ppl.posterior.arviz_functions import InferenceData
@@ -94,8 +92,6 @@ def test_costs_are_stated_as_far_as_recorded() -> None:
     assert cost.ess_per_second == pytest.approx(np.sqrt(np.prod(sizes)) / 4)
     assert cost.evaluations == 4 * 500 * 3
     assert cost.ess_per_evaluation == pytest.approx(np.sqrt(np.prod(sizes)) / cost.evaluations)
-    # The fixed cost is unknown if all runs have the same length.
-    assert (cost.fixed_seconds, cost.seconds_to_enough) == (None, None)
 
 
 @pytest.mark.parametrize("seconds", ["12 s", float("nan"), True])
@@ -103,37 +99,6 @@ def test_an_impossible_duration_is_refused(seconds: object) -> None:
     draws = Draws({"weights": np.zeros((1, 20, 1))}, ("LM0",), attrs={"sampling_time": seconds})
     with raises(DataError, "bad-number", parameter="attrs"):
         seconds_of(draws)
-
-
-def timed(draws: int, seconds: float) -> Draws:
-    weights = np.zeros((2, draws, 1))
-    return Draws({"weights": weights}, ("LM0",), attrs={"sampling_time": seconds})
-
-
-def test_fixed_cost_and_cost_per_draw_are_those_of_a_line() -> None:
-    """NumPy's least squares, where no term is negative."""
-    lengths, noise = [400, 400, 400, 100, 100], [0.2, -0.1, 0.1, 0.3, -0.2]
-    seconds = [1.0 + 0.01 * 2 * n + e for n, e in zip(lengths, noise, strict=True)]
-    data = [timed(*pair) for pair in zip(lengths, seconds, strict=True)]
-    cost = with_fixed_cost(Efficiency(chains=2, draws=400, ess=200.0), data)
-    slope, intercept = np.polyfit(2 * np.array(lengths), seconds, 1)
-    assert cost.fixed_seconds == pytest.approx(intercept)
-    assert cost.seconds_per_draw == pytest.approx(slope)
-    assert cost.seconds_to_enough == pytest.approx(intercept + 1600 * slope)
-
-
-def test_no_cost_is_negative() -> None:
-    start = Efficiency(chains=2, draws=400, ess=200.0)
-    cost = with_fixed_cost(start, [timed(400, 1.0), timed(100, 1.2)])
-    assert cost.seconds_per_draw == 0.0
-    assert cost.fixed_seconds == pytest.approx(1.1)
-    cost = with_fixed_cost(start, [timed(400, 8.0), timed(100, 1.0)])
-    assert cost.fixed_seconds == 0.0
-    assert with_fixed_cost(start, [timed(400, 1.0)] * 3) == start
-    assert (
-        with_fixed_cost(replace(start, ess=0.0), [timed(9, 1), timed(3, 1)]).seconds_to_enough
-        is None
-    )
 
 
 def cost_of(rates: np.ndarray) -> Efficiency:

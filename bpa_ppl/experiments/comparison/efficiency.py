@@ -7,11 +7,10 @@ worst weight, which is defined alike for chains and for weighted draws.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from numbers import Real
 
 import numpy as np
-from scipy.optimize import nnls
 from scipy.stats import t as student
 from scipy.stats import ttest_ind
 
@@ -21,8 +20,6 @@ from bpa_ppl.experiments.estimates import ess_of_each, largest_r_hat, mean_of
 from bpa_ppl.posterior import Draws
 from bpa_ppl.posterior.draws import SAMPLING_TIME, WEIGHTS, kish
 
-#: Effective draws that rank-normalised diagnostics need (Vehtari et al. 2021).
-ENOUGH = 400
 #: Of the intervals of costs.
 PROBABILITY = 0.95
 _COSTS = ("seconds", "evaluations")
@@ -70,9 +67,6 @@ class Efficiency:
         seconds: of a run, the median.
         ess_per_second: geometric mean over runs.
         ess_per_second_interval: of 95 %; None with one run.
-        fixed_seconds: of a run, whatever its number of draws, such as the warm-up.
-        seconds_per_draw: of a kept draw, of any chain.
-        seconds_to_enough: until 400 effective draws: the fixed seconds, and those of the draws.
         evaluations: of the density in a run, with or without gradient: the statistic `n_steps`.
         ess_per_evaluation: geometric mean over runs.
         mcse: for each weight the Monte-Carlo standard error of its mean over all runs.
@@ -92,9 +86,6 @@ class Efficiency:
     seconds: float | None = None
     ess_per_second: float | None = None
     ess_per_second_interval: Bounds | None = None
-    fixed_seconds: float | None = None
-    seconds_per_draw: float | None = None
-    seconds_to_enough: float | None = None
     evaluations: float | None = None
     ess_per_evaluation: float | None = None
     mcse: Mapping[str, float] = field(default_factory=dict)
@@ -198,41 +189,6 @@ def seconds_of(run: Draws) -> float | None:
         problem = f"the attribute {SAMPLING_TIME} is {seconds!r:.80}: give a number of seconds > 0"
         raise DataError(problem, parameter="attrs", code="bad-number")
     return value
-
-
-def with_fixed_cost(cost: Efficiency, runs: Sequence[Draws]) -> Efficiency:
-    """Return an efficiency with its fixed cost and cost per draw told apart.
-
-    They are the least-squares fit, with no negative term, of seconds = fixed + draws × cost per
-    draw to runs of at least two lengths.
-
-    Args:
-        cost: of a sampler.
-        runs: of different lengths, with `sampling_time`.
-
-    >>> def run(draws: int, seconds: float) -> Draws:
-    ...     weights = np.zeros((1, draws, 1))
-    ...     return Draws({"weights": weights}, ("LM0",), attrs={"sampling_time": seconds})
-    >>> cost = Efficiency(chains=1, draws=1000, ess=500.0)
-    >>> cost = with_fixed_cost(cost, [run(1000, 3.0), run(250, 1.5)])
-    >>> round(cost.fixed_seconds, 3), round(cost.seconds_per_draw, 3)
-    (1.0, 0.002)
-    >>> round(cost.seconds_to_enough, 3)  # 400 effective draws are 800 draws
-    2.6
-    """
-    pairs = [(np.prod(run.shape), seconds_of(run)) for run in runs]
-    times = [(float(count), seconds) for count, seconds in pairs if seconds is not None]
-    if len({count for count, _ in times}) < 2:
-        return cost
-    counts, seconds = np.array(times).T
-    (fixed, per_draw), _ = nnls(np.column_stack([np.ones_like(counts), counts]), seconds)
-    needed = ENOUGH * cost.chains * cost.draws / cost.ess if cost.ess else np.inf
-    return replace(
-        cost,
-        fixed_seconds=float(fixed),
-        seconds_per_draw=float(per_draw),
-        seconds_to_enough=float(fixed + needed * per_draw) if cost.ess else None,
-    )
 
 
 @dataclass(frozen=True)

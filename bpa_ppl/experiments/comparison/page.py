@@ -32,7 +32,6 @@ from bpa_ppl.experiments.comparison.comparison import (
     SamplerResult,
 )
 from bpa_ppl.experiments.comparison.efficiency import Rank, ranking, shown, shown_interval
-from bpa_ppl.experiments.rows import write_rows
 from bpa_ppl.formats.streams import atomic_writer, make_folder
 
 if TYPE_CHECKING:
@@ -47,9 +46,6 @@ _HEADINGS = {
     "tail_ess": "tail ESS",
     "kish_ess": "Kish's ESS",
     "ess_per_second": "ESS of the mean / s",
-    "fixed_seconds": "fixed seconds",
-    "seconds_per_draw": "seconds / draw",
-    "seconds_to_enough": "s to 400",
     "ess_per_evaluation": "ESS of the mean / evaluation",
     "largest_null": "largest of the reference itself",
     "p_value": "p",
@@ -57,11 +53,8 @@ _HEADINGS = {
 _QUALITY = (
     *("runs", "chains", "draws", "ess", "bulk_ess", "tail_ess", "kish_ess", "acceptance", "r_hat"),
 )
-_COSTS = (
-    *("seconds", "ess_per_second", "fixed_seconds", "seconds_per_draw", "seconds_to_enough"),
-    *("evaluations", "ess_per_evaluation"),
-)
-_MAX_PROPERTIES = 3  # of a sampler in the table of the page; all are in the CSV
+_COSTS = ("seconds", "ess_per_second", "evaluations", "ess_per_evaluation")
+_MAX_PROPERTIES = 3  # of a sampler in the table of the page; all are in the JSON file
 _GREY = "#9aa0a6"
 _COLOURS = {AGREES: "#1f6f8b", DIFFERS: "#b3261e"}  # other verdicts are grey
 _LINEAR = 3.0  # standard errors
@@ -80,9 +73,7 @@ _COST_TEXT = (
     "draws that are independent and give the mean with the same error; it exceeds the number of "
     "draws if these are antithetic. Bulk and tail ESS: of chains, after a rank transformation. "
     "Kish's ESS: of importance weights. Seconds are those of the sampler, with the search for the "
-    "mode and the warm-up, without compilation: the median over runs. Fixed seconds, whatever the "
-    "number of draws, and seconds per draw are fitted to runs of two lengths; s to 400: the fixed "
-    "seconds and those of 400 effective draws. "
+    "mode and the warm-up, without compilation: the median over runs. "
     "Evaluations are those of the density, with or without gradient, as recorded in n_steps. – is "
     "unknown."
 )
@@ -104,47 +95,9 @@ _TRANSLATIONS_TEXT = (
 )
 
 
-def tables(comparison: Comparison) -> dict[str, list[Row]]:
-    """Return all numbers as tables.
-
-    They are `ranking`, `efficiency`, `runs`, `mcse`, `accuracy`, `distance` and `downstream`.
-    """
-    names = ("efficiency", "runs", "mcse", "accuracy", "distance", "downstream")
-    rows: dict[str, list[Row]] = {"ranking": [_flat(asdict(r)) for r in _ranks(comparison)]}
-    rows |= {name: [] for name in names}
-    for result in comparison.samplers:
-        of = {"sampler": result.sampler}
-        judged = {**of, "verdict": result.verdict}
-        cost = asdict(result.efficiency)
-        per_run, errors, _ = (cost.pop(name) for name in ("per_run", "mcse", "missing"))
-        rows["efficiency"].append(of | _flat(cost))
-        rows["runs"] += [{**of, "run": number, **run} for number, run in enumerate(per_run)]
-        rows["mcse"] += [{**judged, "weight": name, "mcse": x} for name, x in errors.items()]
-        rows["accuracy"] += [of | asdict(discrepancy) for discrepancy in result.discrepancies]
-        if (d := result.distance) is not None:
-            numbers = {"distance": d.value, "largest_null": d.largest_null, "p_value": d.p_value}
-            rows["distance"].append({**judged, **numbers, "draws": d.draws})
-        if (changes := result.downstream) is not None:
-            counts = {**of, "changed": changes.changed, "sentences": changes.sentences}
-            rows["downstream"] += [counts | asdict(one) for one in changes.scores] or [counts]
-    return rows
-
-
 def _ranks(comparison: Comparison) -> tuple[Rank, ...]:
     """Return the ranks of the samplers that may be ranked."""
     return ranking({r.sampler: r.efficiency for r in comparison.samplers if r.ranked})
-
-
-def _flat(row: Row) -> Row:
-    """Return a row with two columns for each interval, `NAME_low` and `NAME_high`."""
-    result: Row = {}
-    for name, value in row.items():
-        if name.endswith("interval"):
-            ends = zip(("low", "high"), value or (None, None), strict=True)
-            result |= {name.removesuffix("interval") + end: number for end, number in ends}
-        else:
-            result[name] = value
-    return result
 
 
 def comparison_page(
@@ -160,13 +113,22 @@ def comparison_page(
         made: its provenance: data, settings, versions, seed.
         command: that reproduces it.
     """
-    numbers = tables(comparison)
-    sections = [_ranking(comparison), _cost(comparison, numbers["efficiency"])]
-    if numbers["accuracy"]:
-        distance = _table(numbers["distance"], _DISTANCE_CAPTION)
+    sections = [_ranking(comparison), _cost(comparison)]
+    distances: list[Row] = []
+    translations: list[Row] = []
+    for result in comparison.samplers:
+        if (d := result.distance) is not None:
+            row = {"sampler": result.sampler, "verdict": result.verdict, "distance": d.value}
+            distances.append(row | {"largest_null": d.largest_null, "p_value": d.p_value})
+        if (changes := result.downstream) is not None:
+            row = {"sampler": result.sampler, "changed": changes.changed}
+            row |= {"sentences": changes.sentences}
+            translations += [row | asdict(one) for one in changes.scores] or [row]
+    if any(result.discrepancies for result in comparison.samplers):
+        distance = _table(distances, _DISTANCE_CAPTION)
         sections += [_accuracy(comparison), Section("Joint distribution", [distance])]
-    if numbers["downstream"]:
-        blocks = (_TRANSLATIONS_TEXT, _table(numbers["downstream"]))
+    if translations:
+        blocks = (_TRANSLATIONS_TEXT, _table(translations))
         sections.append(Section("Translations", blocks))
     missing = [
         f"{result.sampler} does not record {', '.join(result.efficiency.missing)}."
@@ -199,22 +161,26 @@ def _ranking(comparison: Comparison) -> Section:
         result = results.pop(rank.sampler)
         rate = shown(rank.ess_per_second), shown_interval(rank.interval)
         ratio = f"{rank.ratio:.3g}", shown_interval(rank.ratio_interval)
-        needed = shown(result.efficiency.seconds_to_enough)
-        rows.append((rank.sampler, str(rank.place), result.verdict, *rate, *ratio, needed))
+        rows.append((rank.sampler, str(rank.place), result.verdict, *rate, *ratio))
     for name, result in results.items():
         known = result.efficiency.ess_per_second is not None and not result.ranked
         text = shown(result.efficiency.ess_per_second)
-        rows.append((name, "–", result.verdict, f"({text})" if known else text, *"––––"))
+        rows.append((name, "–", result.verdict, f"({text})" if known else text, *"–––"))
     header = (
         *("sampler", "rank", "verdict", "ESS of the mean / s", "its 95% interval"),
-        *("relative to the fastest", "its 95% interval", "s to 400"),
+        *("relative to the fastest", "its 95% interval"),
     )
     return Section("Ranking", (_RANKING_TEXT, Table(header, rows)))
 
 
-def _cost(comparison: Comparison, rows: Sequence[Row]) -> Section:
+def _cost(comparison: Comparison) -> Section:
+    def numbers_of(result: SamplerResult, columns: Iterable[str]) -> Row:
+        return {name: getattr(result.efficiency, name) for name in columns}
+
     parts = [
-        _table([{name: row[name] for name in ("sampler", *columns)} for row in rows], caption)
+        _table(
+            [{"sampler": r.sampler, **numbers_of(r, columns)} for r in comparison.samplers], caption
+        )
         for columns, caption in ((_QUALITY, "Effective draws."), (_COSTS, "What they cost."))
     ]
     errors = {r.sampler: r.efficiency.mcse for r in comparison.samplers if r.efficiency.mcse}
@@ -296,7 +262,7 @@ def write_comparison(
     made: Mapping[str, str] | None = None,
     command: str = "",
 ) -> list[Path]:
-    """Write `index.html`, `comparison.json`, a CSV file a table, and the figure.
+    """Write `index.html`, `comparison.json` with all numbers, and the figure.
 
     Args:
         comparison: from `compare`.
@@ -321,9 +287,6 @@ def write_comparison(
     with atomic_writer(written[1]) as file:
         ranks = [asdict(rank) for rank in _ranks(comparison)]
         json.dump({**comparison.as_dict(), "ranking": ranks}, file, indent=1, default=str)
-    for name, rows in tables(comparison).items():
-        written.append(target / f"{name}.csv")
-        write_rows(rows, written[-1])
     compared = [s for s in comparison.samplers if s.discrepancies]
     figures = {"accuracy": accuracy_figure(compared)} if compared and kind != "none" else {}
     return [*written, *write_figure_files(figures, target, kind)]
