@@ -42,7 +42,7 @@ ANY_DRAWS: dict[str, Plot] = {
 }
 #: Compiles for half a minute.
 SLOW: dict[str, Plot] = {
-    "plot_bf": lambda az, data: az.plot_bf(_one_weight(az, data), "weight", ref_val=0.0),
+    "plot_bf": lambda az, data: az.plot_bf(_one_weight(az, data), "weight", ref_val=0.0)
 }
 #: For chains.
 CHAINS: dict[str, Plot] = {

@@ -301,11 +301,7 @@ def test_only_the_notes_module_warns() -> None:
     names = ("warn", "warn_explicit", "BpaWarning")
     assert {
         name: {m for m, tree in trees().items() if uses_name(tree, name)} for name in names
-    } == {
-        "warn": set(),
-        "warn_explicit": {"notes"},
-        "BpaWarning": {"notes"},
-    }
+    } == {"warn": set(), "warn_explicit": {"notes"}, "BpaWarning": {"notes"}}
 
 
 def is_private(name: str) -> bool:
@@ -369,10 +365,7 @@ def forbidden_accesses(tree: ast.AST) -> set[str]:
 
 #: The server takes hangup signals through the event loop of asyncio; the program handles what
 #: Python ignores.
-ALLOWED = {
-    "serving.server": {"forbidden: signal"},
-    "__main__": {"assigned: sys.unraisablehook"},
-}
+ALLOWED = {"serving.server": {"forbidden: signal"}, "__main__": {"assigned: sys.unraisablehook"}}
 
 
 def test_no_access_to_private_parts_of_other_packages() -> None:

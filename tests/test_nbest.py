@@ -177,13 +177,7 @@ class TestSequence:
         assert part.sentence_ids.tolist() == sentences
         assert_consistent(part, sentences)
 
-    @pytest.mark.parametrize(
-        "key",
-        [
-            4,
-            [0, 4],
-        ],
-    )
+    @pytest.mark.parametrize("key", [4, [0, 4]])
     def test_rejects_positions_out_of_range(self, key: Any) -> None:
         lists = lists_with_all_columns(list(self.LENGTHS))
         with raises(NoSuchSentence, match="sentence (4|-5): .* 0 to 3"):
@@ -476,16 +470,14 @@ class TestRecords:
         assert nbest.sources == ("t", "s")
 
     @pytest.mark.parametrize(
-        ("records", "line"),
-        [([*RECORDS, {"id": 9}], 4), ([{0: 1}], 1), (["id"], 1)],
+        ("records", "line"), [([*RECORDS, {"id": 9}], 4), ([{0: 1}], 1), (["id"], 1)]
     )
     def test_rejects_invalid_records(self, records: Any, line: int) -> None:
         with raises(DataError, line=line):
             NBest.from_records(records)
 
     @pytest.mark.parametrize(
-        ("records", "code"),
-        [([], "no-data"), ("text", "wrong-type"), ({"id": 1}, "wrong-type")],
+        ("records", "code"), [([], "no-data"), ("text", "wrong-type"), ({"id": 1}, "wrong-type")]
     )
     def test_rejects_other_arguments(self, records: Any, code: str) -> None:
         with raises(UsageError, code, parameter="records"):

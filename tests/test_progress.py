@@ -12,9 +12,7 @@ import pytest
 from bpa_ppl.progress import reporter
 
 
-def test_without_a_terminal_only_callbacks_are_called(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_without_a_terminal_only_callbacks_are_called(capsys: pytest.CaptureFixture[str]) -> None:
     steps: list[Any] = []
     # Under pytest standard error is not a terminal.
     for progress in (False, True, lambda *step: steps.append(step)):

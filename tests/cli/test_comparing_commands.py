@@ -165,17 +165,6 @@ def loop(folder: Path) -> tuple[str, ...]:
     return ("tune", "first", *TUNE[2:], *FAST, "--decoder")
 
 
-def test_the_loop_runs_the_command_until_nothing_is_new(loop: tuple[str, ...]) -> None:
-    done = succeed(*loop, "grep -q LM0= {weights} && echo run >> calls && cp nbest {nbest}")
-    assert Path("calls").read_text() == "run\nrun\n"
-    assert "60 new hypotheses" in done.err
-    assert ", 0 new hypotheses" in done.err
-    change = r"\S+ → \S+"
-    whole = f"BLEU of the whole loop: {change}, TER {change}, length {change}, with the weights of "
-    assert re.search(rf"{whole}iteration \d of 2", done.err)
-    assert not Path("new.json.rounds").exists()
-
-
 def test_a_failed_loop_resumes(loop: tuple[str, ...]) -> None:
     tune = (*loop, "echo run >> calls && test -e ready -a -e {weights} && cp nbest {nbest}")
     failed = run(*tune)

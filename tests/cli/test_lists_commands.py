@@ -160,20 +160,10 @@ def test_a_mixture_of_language_models() -> None:
     Path("dev.txt").write_text("the cat\nof a law\n", "utf-8")
     texts = ("domain.txt", "general.txt")
     done = succeed("lm", "mix", *texts, "--dev", "dev.txt", "--order", 2, "--test", "held-out.txt")
-    models = [NgramModel.train([text], 2) for text in texts]
-    mixture = MixtureModel.fit_files(models, ["dev.txt"])
-    assert 0.05 < mixture.weights[0] < 0.95
-    lines = done.out.splitlines()
-    assert len(lines) == 6
-    assert lines[0].startswith(f"dev.txt: domain.txt, alpha = {mixture.weights[0]:.4f}, perplex")
-    assert lines[5] == f"held-out.txt: mixture, {evaluate_text(mixture, ['held-out.txt'])}"
-    Path("nbest").write_text("0 ||| the cat ||| LM0= -1 ||| -1\n0 ||| the law ||| LM0= -2 ||| -2\n")
-    add = ("--add", "lm=domain.txt,general.txt,dev=dev.txt,order=2")
-    succeed("features", "nbest", *add, "-o", "more.jsonl", "-q")
-    lists = bpa.read_nbest("more.jsonl")
-    expected = mixture.log_probabilities([["the", "cat"], ["the", "law"]])
-    np.testing.assert_allclose(lists.features[:, 1], expected, rtol=1e-6)
-    assert lists.features[:, 2].tolist() == [0, 0]
+    mixture = MixtureModel.fit_files([NgramModel.train([text], 2) for text in texts], ["dev.txt"])
+    first, *_, last = done.out.splitlines()
+    assert first.startswith(f"dev.txt: domain.txt, alpha = {mixture.weights[0]:.4f}, perplex")
+    assert last == f"held-out.txt: mixture, {evaluate_text(mixture, ['held-out.txt'])}"
 
 
 @pytest.mark.usefixtures("corpus")

@@ -11,10 +11,8 @@ from command_line import refused, run, succeed
 import bpa_ppl as bpa
 from bpa_ppl.models.instance_weighting import Variant
 from bpa_ppl.models.instance_weighting import weigh as weigh_tables
-from bpa_ppl.models.subdomains import induce
 from bpa_ppl.notes import capture_notes
 from bpa_ppl.phrases import (
-    NumberedText,
     PhraseCounts,
     Subdomains,
     read_counts,
@@ -188,16 +186,6 @@ def test_from_texts_to_subdomains() -> None:
 
 
 @pytest.mark.usefixtures("texts")
-def test_options_of_subdomains_are_those_of_python() -> None:
-    options = ("--soft", "--iterations", "1", "--set", "order=2", "--set", "folds=2", "--seed", "3")
-    assert succeed(*INDUCE, "2", "-q", *options).err == ""
-    subdomains = Subdomains.load("sub.parquet")
-    same = induce("fr", "en", 2, em="soft", iterations=1, order=2, folds=2, seed=3)
-    np.testing.assert_array_equal(subdomains.posteriors(), same.posteriors())
-    assert subdomains.settings == same.settings
-
-
-@pytest.mark.usefixtures("texts")
 @pytest.mark.parametrize(
     ("arguments", "mention"),
     [
@@ -210,38 +198,3 @@ def test_options_of_subdomains_are_those_of_python() -> None:
 )
 def test_subdomains_that_cannot_be_induced(arguments: tuple[str, ...], mention: str) -> None:
     refused("subdomains", "-o", "sub.parquet", *arguments, mention=mention)
-
-
-@pytest.fixture
-def subdomains(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Subdomains:
-    """Subdomains, in `z.parquet`, and lists with some of their phrases."""
-    monkeypatch.chdir(tmp_path)
-    source = NumberedText.of([["la", "maison"], ["le", "chat"], ["la", "maison"]] * 4)
-    target = NumberedText.of([["the", "house"], ["the", "cat"], ["the", "home"]] * 4)
-    winners, shares = np.tile([0, 1, 0], 4), np.array([2 / 3, 1 / 3])
-    made = Subdomains(source, target, winners, shares, {"k": 2})
-    made.save("z.parquet")
-    Path("nbest").write_text(
-        "0 ||| the house ||| LM0= -1 ||| -1 ||| 0=0 1=1\n"
-        "0 ||| the home ||| LM0= -2 ||| -2 ||| 0-1=0-1\n"
-    )
-    Path("src").write_text("la maison\n")
-    return made
-
-
-def test_features_with_their_settings(subdomains: Subdomains) -> None:
-    add = ("--add", "invariance=z.parquet,features=coherence,specificity,name=safe")
-    succeed("features", "nbest", "-s", "src", *add, "-o", "more.jsonl", "-q")
-    more = bpa.read_nbest("more.jsonl")
-    assert more.feature_names[1:] == tuple(
-        f"safe.{name}" for name in ("specificity.source", "specificity.target", "coherence")
-    )
-    # "la", "maison" and "house" are in subdomain 0 alone, "the" in both, as often as pairs are.
-    np.testing.assert_allclose(more.features[0, 1:], [0, np.log(9 / 5), 1 / 3], rtol=1e-6)
-    np.testing.assert_allclose(more.features[1, 1:], [0, 0, 0], atol=1e-7)
-
-
-def test_bad_input(subdomains: Subdomains) -> None:
-    features = ("features", "nbest", "-s", "src", "-o", "more.jsonl", "--add")
-    refused(*features, "invariance=src", mention="src: not a file of subdomains")
-    refused(*features, "phrases=z.parquet", mention="z.parquet: a file of subdomains")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -28,7 +27,6 @@ from bpa_ppl.experiments.comparison.statistics import (
     bias_bound,
     discrepancies,
     joint_distance,
-    more_draws,
 )
 from bpa_ppl.experiments.estimates import holm, nearly_independent, runs_together
 from bpa_ppl.posterior import as_draws
@@ -237,21 +235,6 @@ def test_agreement_needs_enough_draws(reference: list[InferenceData]) -> None:
     assert found.as_dict()["samplers"]["more"]["bound"] == more_bound
 
 
-def test_the_draws_that_are_missing_are_those_that_would_do() -> None:
-    rng = np.random.default_rng(0)
-
-    def bound(count: int, reference_count: int) -> Any:
-        sizes = (count, reference_count)
-        x, y = (Draws({"weights": rng.normal(size=(4, size, 1))}, ("LM0",)) for size in sizes)
-        return bias_bound(x, replace(y, values={"weights": y.weights - y.mean + x.mean}))
-
-    poor, _, errors = bound(100, 10_000)  # no observed bias: the bound is 1.7 standard errors
-    factor = more_draws(poor, errors, 0.04)
-    assert bound(round(100 * factor), 10_000)[0] == pytest.approx(0.04, rel=0.05)
-    short, _, errors = bound(10_000, 100)
-    assert more_draws(short, errors, 0.04) == np.inf
-
-
 def test_a_sampler_that_fails_its_check_is_not_judged(reference: list[InferenceData]) -> None:
     short = runs(count=1, draws=20, correlation=0.8)
     apart = runs(lambda x: x + np.arange(4)[:, None, None])
@@ -398,13 +381,3 @@ def test_posteriors_of_other_data_or_models_are_refused(changes: dict, named: st
         compare({"right": [recorded()], "mine": [recorded(**changes)]})
     with raises(DataError, "mismatch"):
         compare({"mine": [recorded(**changes)]}, [recorded()])
-
-
-def test_posteriors_that_do_not_record_it_and_turned_ones_are_compared() -> None:
-    bare = Draws({"weights": recorded().weights}, NAMES)
-    turned = recorded(
-        values={"weights": recorded().weights[..., ::-1]},
-        features=NAMES[::-1],
-        constants={"prior_mean": np.arange(3.0)[::-1], "prior_variance": np.full(3, 0.1)},
-    )
-    assert compare({"right": [recorded()], "bare": [bare], "turned": [turned]})

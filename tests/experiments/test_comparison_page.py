@@ -16,12 +16,7 @@ from raising import raises
 
 from bpa_ppl import DataError, UsageError
 from bpa_ppl.experiments.calibration import Replication, calibrate, calibration_page
-from bpa_ppl.experiments.comparison.comparison import (
-    FAILED,
-    Comparison,
-    SamplerResult,
-    compare,
-)
+from bpa_ppl.experiments.comparison.comparison import FAILED, Comparison, SamplerResult, compare
 from bpa_ppl.experiments.comparison.efficiency import Efficiency
 from bpa_ppl.experiments.comparison.page import accuracy_figure, comparison_page, write_comparison
 

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from bpa_ppl import UsageError
 from bpa_ppl.experiments import read_study, run_study
 
 
@@ -39,13 +38,3 @@ def test_two_workers_give_identical_results(
         with distributed.Client(cluster) as client:
             assert list(client.run(_has_worked).values()) == [True, True]
     assert there.read_bytes() == here.read_bytes()
-
-
-def test_unreachable_scheduler_raises(study_file: Path) -> None:
-    dask = pytest.importorskip("dask")
-    folder = study_file.parent / "results"
-    with (
-        dask.config.set({"distributed.comm.timeouts.connect": "1s"}),
-        pytest.raises(UsageError, match=r"no scheduler answers at tcp://127\.0\.0\.1:1"),
-    ):
-        run_study(read_study(study_file), folder, backend="dask", scheduler="tcp://127.0.0.1:1")

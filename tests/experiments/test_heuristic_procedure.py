@@ -75,13 +75,7 @@ def test_weights_and_decisions_are_those_of_the_paper(lists: NBest, delta: float
         assert result.probability[sentence] == pytest.approx(p.max(), rel=1e-4)
 
 
-@pytest.mark.parametrize(
-    "scale",
-    [
-        1.0,
-        0.98,
-    ],
-)
+@pytest.mark.parametrize("scale", [1.0, 0.98])
 def test_canonical_weights_of_another_length_are_kept_and_logged(
     lists: NBest, scale: float, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -42,14 +42,7 @@ def test_without_gains_the_default_likelihood_is_oracle(toy: NBest) -> None:
     np.testing.assert_array_equal(found.mean, made(toy, likelihood="oracle").mean)
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        {},
-        {"categorical": "system"},
-    ],
-    ids=str,
-)
+@pytest.mark.parametrize("options", [{}, {"categorical": "system"}], ids=str)
 def test_any_other_gain_has_the_risk_or_pairs_with_indicators(options: dict[str, Any]) -> None:
     lists = judged_lists(20)
     found = made(lists, {"logprob": 0.1}, metric="comet", **options)

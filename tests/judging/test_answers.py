@@ -185,8 +185,7 @@ def test_the_evidence_and_the_learned_scale_are_those_of_adapt() -> None:
         weights = posterior(answers, prior)
         computed.append(log_evidence(answers, prior, weights))
         options = AdaptOptions(
-            likelihood=Preference(slip=0.0),
-            prior=Prior.isotropic({"x": 0.0, "y": 0.0}, variance),
+            likelihood=Preference(slip=0.0), prior=Prior.isotropic({"x": 0.0, "y": 0.0}, variance)
         )
         with jax.enable_x64(True):
             target = problem_of(lists, {"x": 0.0, "y": 0.0}, options).target

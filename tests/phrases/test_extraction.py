@@ -60,13 +60,7 @@ def random_pairs(number: int, rng: np.random.Generator) -> list[Pair]:
     return pairs
 
 
-@pytest.mark.parametrize(
-    "longest",
-    [
-        2,
-        5,
-    ],
-)
+@pytest.mark.parametrize("longest", [2, 5])
 def test_pairs_agree_with_definition(longest: int, tmp_path: Path) -> None:
     pairs = random_pairs(150, np.random.default_rng(longest))
     table = extract_phrases(*write_corpus(tmp_path, pairs), max_length=longest)
@@ -103,22 +97,6 @@ def test_counts_agree_with_another_program(text: str, counts: str, shared_data: 
     ours = extract_phrases(*paths)
     theirs = read_counts(folder / "phrases" / f"captions.{counts}.extract.xz")
     assert tables_equal(ours, theirs)
-
-
-@pytest.mark.slow
-def test_totals_of_the_general_corpus(shared_data: Path) -> None:
-    folder = shared_data / "phrases"
-    table = extract_phrases(*(folder / f"corpora/out.{end}.xz" for end in ("fr", "en", "align")))
-    assert (len(table), table.total) == (9_768_976, 21_400_935)
-    part = read_counts(
-        folder / "phrases/out.extract.captions.xz",
-        source_counts=folder / "phrases/out.marginals.captions.src.xz",
-        target_counts=folder / "phrases/out.marginals.captions.tgt.xz",
-    )
-    np.testing.assert_array_equal(table.count[table.rows_of(part)], part.count)
-    for side in ("source", "target"):
-        numbers = table.numbers_of(side, part.phrases(side))
-        np.testing.assert_array_equal(table.marginal(side)[numbers], part.marginal(side))
 
 
 MALFORMED = ("0-", "0-0-1", "0--1", "0 0", "a-b", "-1-0")

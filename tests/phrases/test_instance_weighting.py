@@ -340,12 +340,7 @@ def unconstrained_sites(variant: Variant, data: MixtureData, z: np.ndarray) -> d
     return unconstrain_fn(weighted_mixture, (data, variant, 1.2), {}, sites)
 
 
-@pytest.mark.parametrize(
-    ("form", "mixture"),
-    [
-        ("weighted", "map"),
-    ],
-)
+@pytest.mark.parametrize(("form", "mixture"), [("weighted", "map")])
 def test_density_and_mode_agree_with_numpyro_program(
     dense_data: MixtureData, form: str, mixture: str
 ) -> None:

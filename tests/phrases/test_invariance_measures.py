@@ -8,12 +8,7 @@ from scipy.spatial.distance import chebyshev as scipy_chebyshev
 from scipy.stats import entropy
 
 from bpa_ppl.phrases import NumberedText, Subdomains
-from bpa_ppl.phrases.subdomains import (
-    CountedPhrases,
-    chebyshev,
-    posteriors,
-    renyi_entropy,
-)
+from bpa_ppl.phrases.subdomains import CountedPhrases, chebyshev, posteriors, renyi_entropy
 
 RNG = np.random.default_rng(5)
 WORDS = ["a", "b", "c", "d"]

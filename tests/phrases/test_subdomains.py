@@ -9,7 +9,6 @@ import jax
 import numpy as np
 import numpyro
 import pytest
-from phrase_pairs import sentences_of
 from planted import planted
 from raising import raises
 from sklearn.metrics import adjusted_rand_score
@@ -20,8 +19,7 @@ from bpa_ppl.models.subdomains import Settings, induce
 from bpa_ppl.models.subdomains.expectation_maximisation import Iteration, _Mixture, em
 from bpa_ppl.models.subdomains.lexicon import Lexicons
 from bpa_ppl.phrases import NumberedText, Subdomains
-from bpa_ppl.phrases.tables import SIDES, Side
-from bpa_ppl.text.ibm1 import IBM1
+from bpa_ppl.phrases.tables import SIDES
 from bpa_ppl.workers import parallel_workers
 
 EXACT = {"em": "soft", "smoothing": "none", "prior": 0.0}
@@ -36,38 +34,6 @@ def run_em(texts: tuple[NumberedText, NumberedText], jobs: int = 1, **settings: 
 
 def agreement(result: Subdomains, truth: np.ndarray) -> float:
     return float(adjusted_rand_score(truth, result.winners()))
-
-
-@pytest.mark.parametrize("given", SIDES)
-def test_weights_select_a_part_of_the_text(given: Side) -> None:
-    source, target = map(sentences_of, planted(2, 150, 0.5, words=30, length=6)[:2])
-    source[3], target[5] = [], []
-    first, second = (source, target) if given == "source" else (target, source)
-    weights = (np.random.default_rng(0).random(150) < 0.5).astype(float)
-    weights[[3, 5]] = 0.0
-    part = np.flatnonzero(weights)
-    lexicons = Lexicons(NumberedText.of(source), NumberedText.of(target), 0.0)
-    text = lexicons.texts[given]
-    table = text.flat()
-    for _ in range(3):
-        text.re_estimate(table, text.sums(table, weights), weights)
-    part_of_text = [first[n] for n in part], [second[n] for n in part]
-    model, pairs = IBM1.estimate(*part_of_text, 3), [np.arange(len(part))] * 2
-    expected = model.log_probabilities(*part_of_text, *pairs)
-    result = lexicons.log_probabilities(given, table, weights)
-    np.testing.assert_allclose(result[part], expected, rtol=1e-12)
-    assert not result[weights == 0].any()
-
-
-def test_pseudo_counts_interpolate_with_the_whole_lexicon() -> None:
-    lexicons, plain = Lexicons(*SMALL, 2.0), Lexicons(*SMALL, 0.0)
-    weights = np.random.default_rng(0).random(len(SMALL[0]))
-    whole = lexicons.whole_corpus["source"]
-    tables = [each.learned("source", [weights]) for each in (lexicons, plain)]
-    starts = lexicons.texts["source"].rows[0]
-    np.testing.assert_allclose(np.add.reduceat(tables[0], starts[:-1]), 1.0)
-    assert (np.minimum(tables[1], whole) - 1e-12 <= tables[0]).all()
-    assert not np.allclose(*tables)
 
 
 def parameter_tables(
@@ -236,9 +202,7 @@ def test_rejects_texts_that_are_not_parallel(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("settings", "code", "parameter"),
-    [
-        ({"induction": "lda", "side": "left"}, "unknown-name", "side"),
-    ],
+    [({"induction": "lda", "side": "left"}, "unknown-name", "side")],
 )
 def test_rejects_invalid_settings(settings: dict, code: str, parameter: str) -> None:
     with raises(UsageError, code, parameter=parameter):

@@ -134,10 +134,7 @@ def test_other_names_can_be_allowed(posterior: Path) -> None:
         assert testclient.TestClient(app).get("/health", headers={"Host": host}).is_success
 
 
-@pytest.mark.parametrize(
-    "kind",
-    ["text/plain", "multipart/form-data; boundary=x"],
-)
+@pytest.mark.parametrize("kind", ["text/plain", "multipart/form-data; boundary=x"])
 def test_what_pages_of_other_sites_can_send_is_refused(client: Any, kind: str) -> None:
     response = client.post("/rerank", content=json.dumps(GOOD), headers={"Content-Type": kind})
     assert (response.status_code, response.json()["code"]) == (415, "bad-type")
