@@ -6,7 +6,6 @@ import gzip
 import os
 import threading
 from collections.abc import Iterator
-from contextvars import ContextVar
 from pathlib import Path
 
 import pytest
@@ -65,15 +64,6 @@ def test_an_error_comes_after_the_items_and_notes_before_it() -> None:
         next(stream)
     assert [note.message for note in notes] == ["it looks bad"]
     assert list(stream) == []
-
-
-def test_context_variables_are_those_of_the_caller() -> None:
-    variable: ContextVar[int] = ContextVar("variable", default=0)
-    stream = ahead(iter(variable.get, None))
-    assert next(stream) == 0
-    variable.set(1)
-    assert [next(stream) for _ in range(2)] == [0, 1]  # one was read before
-    stream.close()  # type: ignore[attr-defined]
 
 
 def test_an_unfinished_stream_ends_its_thread_and_the_reader() -> None:

@@ -12,7 +12,7 @@ import pytest
 from pyarrow import parquet
 from raising import raises
 
-from bpa_ppl import NBest, read_nbest
+from bpa_ppl import read_nbest
 from bpa_ppl.errors import BpaWarning, DataError, UsageError
 from bpa_ppl.formats.jsonl import Jsonl
 from bpa_ppl.formats.separated import Csv, Tsv
@@ -91,15 +91,6 @@ def test_an_absent_column_is_named_with_the_nearest(
 ) -> None:
     with raises(DataError, "missing-column", parameter="format", line=1, match=shown):
         read_nbest(write(*lines), format=format)
-
-
-@pytest.mark.parametrize(
-    "build", [NBest.from_records, lambda rows: NBest.from_dataframe(pa.Table.from_pylist(rows))]
-)
-def test_in_memory_columns_are_to_be_renamed(build: Callable[[Any], NBest]) -> None:
-    for row, remedy in (({"segment": 7, "output": "a"}, "segment"), ({"id": 7, "mt": "a"}, "mt")):
-        with raises(DataError, "missing-column", line=1, match=f": rename {remedy} to (id|text)$"):
-            build([row])
 
 
 @pytest.mark.parametrize("settings", [{"id": "text"}, {"id": ""}, {"id": "a", "text": "a"}])

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from raising import raises
 
-from bpa_ppl import NBest, iter_nbest, read_nbest
-from bpa_ppl.errors import BpaWarning, DataError
+from bpa_ppl import iter_nbest, read_nbest
+from bpa_ppl.errors import DataError
 
 Files = dict[str, str]
 FILES: Files = {
@@ -90,12 +90,6 @@ def test_results_that_are_not_whole_are_refused(tmp_path: Path, absent: str) -> 
         read_nbest(tmp_path)
 
 
-def test_bad_scores_can_be_dropped(tmp_path: Path) -> None:
-    write_files(tmp_path, {**FILES, "2best_recog/score": "u-a inf\n"})
-    with pytest.warns(BpaWarning, match="1 hypothesis dropped"):
-        assert read_nbest(tmp_path, bad="drop").texts(1) == ["HELLO"]
-
-
 def test_other_folders_and_files_are_refused(tmp_path: Path) -> None:
     for format in ("auto", "espnet", "moses"):
         with raises(DataError, "cannot-read"):
@@ -106,9 +100,3 @@ def test_other_folders_and_files_are_refused(tmp_path: Path) -> None:
     (tmp_path / "1best_recog").mkdir()
     with raises(DataError, "missing-file", match="1best_recog/text"):
         read_nbest(tmp_path)
-
-
-def test_lists_without_rows(tmp_path: Path) -> None:
-    write_files(tmp_path, {"1best_recog/text": ""})
-    with raises(DataError, "no-data"):
-        NBest.concatenate(iter_nbest(tmp_path))

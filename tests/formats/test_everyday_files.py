@@ -7,12 +7,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
-from raising import raises
 
 from bpa_ppl import NBest, iter_nbest, read_nbest
-from bpa_ppl.errors import BpaWarning, DataError
+from bpa_ppl.errors import BpaWarning
 
 Write = Callable[..., Path]
 BOTH = [{"text": "a cat", "lm": -1.5}, {"text": "cat", "lm": -2}]
@@ -20,44 +18,6 @@ BOTH = [{"text": "a cat", "lm": -1.5}, {"text": "cat", "lm": -2}]
 
 def lines(*records: dict[str, Any]) -> list[str]:
     return [json.dumps(record) for record in records]
-
-
-@pytest.mark.usefixtures("small_blocks")
-@pytest.mark.parametrize("end", ["\n", "\r\n"])
-@pytest.mark.parametrize("mark", ["", "\ufeff"])
-def test_semicolons_and_decimal_commas(write: Write, end: str, mark: str) -> None:
-    rows = ["id;text;lm;mqm;by", *(f"{k // 2};a, {k};{k},25;;x" for k in range(120))]
-    rows[100] = "49;a, 99;3;-0,5;x"
-    content = mark + end.join(rows) + end
-    with pytest.warns(BpaWarning) as notes:
-        nbest = read_nbest(write(content.encode()))
-    assert ["';'" in str(note.message) for note in notes].count(True) == 1
-    assert nbest.feature_names == ("lm",)
-    assert nbest.features[:, 0].tolist() == [k + 0.25 if k != 99 else 3 for k in range(120)]
-    assert (nbest.text(7), set(nbest.extras["by"])) == ("a, 7", {"x"})
-    assert np.flatnonzero(~np.isnan(nbest.extras["mqm"])).tolist() == [99]
-    assert nbest.extras["mqm"][99] == -0.5
-
-
-@pytest.mark.filterwarnings("ignore:.*separated by")
-@pytest.mark.usefixtures("small_blocks")
-@pytest.mark.parametrize("rows", [1, 120])
-@pytest.mark.parametrize(
-    ("first", "number", "parameter"),
-    [
-        ("1,5", "2.5", None),
-        ("1,5", "1.234,5", None),
-        ("1,5", "1,234,5", "bad"),
-        ("1.234", "0,5", None),
-        ("7", "1,234.5", "bad"),
-    ],
-)
-def test_numbers_with_both_marks(
-    write: Write, first: str, number: str, parameter: str | None, rows: int
-) -> None:
-    lines = [f"{k // 2};a;{first}" for k in range(rows)]
-    with raises(DataError, "bad-number", line=rows + 2, parameter=parameter, match=number):
-        read_nbest(write("id;text;lm", *lines, f"{rows};b;{number}"))
 
 
 @pytest.mark.usefixtures("small_blocks")
@@ -106,24 +66,3 @@ def test_sentences_without_candidates(write: Write, nothing: dict[str, Any]) -> 
     assert empty == {2: "s2", 4: "s4"}
     with pytest.warns(BpaWarning, match="without candidates"):
         assert len(NBest.from_records(records)) == 3
-
-
-def test_only_sentences_without_candidates(write: Write) -> None:
-    with (
-        pytest.warns(BpaWarning, match="without candidates"),
-        raises(DataError, "no-data"),
-    ):
-        read_nbest(write(*lines({"id": 0, "candidates": []})))
-
-
-def test_parquet_without_candidates(tmp_path: Path) -> None:
-    import pyarrow as pa
-    from pyarrow import parquet
-
-    path = tmp_path / "lists.parquet"
-    for candidates in ([["a", "b"], [], None], [BOTH, [], None]):
-        columns = {"id": [0, 1, 2], "candidates": candidates, "reference": [["r"], [], None]}
-        parquet.write_table(pa.table(columns), path)
-        with pytest.warns(BpaWarning, match="2 sentences without candidates"):
-            nbest = read_nbest(path)
-        assert (nbest.sentence_ids.tolist(), nbest.references) == ([0], (("r",),))

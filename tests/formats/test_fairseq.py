@@ -51,20 +51,6 @@ def test_the_golden_file() -> None:
     assert nbest.totals is None
 
 
-def test_what_fairseq_interactive_prints() -> None:
-    nbest = read_nbest(GOLDEN / "interactive.txt")
-    assert nbest.texts(0) == ["a cat", "one cat"]
-    assert nbest.features[:, 4].tolist() == [3, 3, 2]
-    assert nbest.references is None
-    assert nbest.sources == ("un chat", "bonjour")
-
-
-def test_texts_of_tokens_on_demand() -> None:
-    for format in (Fairseq(detokenised=False), "fairseq:detokenised=false"):
-        nbest = read_nbest(GOLDEN / "generate-test.txt", format=format)
-        assert nbest.texts(1) == ["H-1 hel@@ lo", ""]
-
-
 @pytest.mark.parametrize("letters", ["H", "D", "HD", "HP", "SH", "THP", "SDP", "HA", "STHDPA"])
 def test_kinds_of_lines_that_a_file_may_lack(write: Write, letters: str) -> None:
     path = write(*lines(3, "a", "b", letters=letters), *lines(1, "c", letters=letters))
@@ -75,20 +61,6 @@ def test_kinds_of_lines_that_a_file_may_lack(write: Write, letters: str) -> None
     assert nbest.sources == (("source 3", "source 1") if "S" in letters else None)
     assert nbest.references == ((("reference 3",), ("reference 1",)) if "T" in letters else None)
     assert ("alignment" in nbest.extras) == ("A" in letters)
-
-
-def test_lines_of_sentences_that_stand_between_each_other(write: Write) -> None:
-    blocks = [lines(i, f"t{i}", f"u{i}") for i in (4, 2, 9)]
-    mixed = [line for step in zip(*blocks, strict=True) for line in step]
-    nbest = read_nbest(write(*mixed))
-    assert nbest.sentence_ids.tolist() == [4, 2, 9]
-    assert nbest.texts(1) == ["t2.", "u2."]
-    assert nbest.sources == ("source 4", "source 2", "source 9")
-    with raises(DataError, "bad-line", line=1):
-        read_nbest(write(*mixed), format=Fairseq(interleaved=2))
-    late = [*blocks[0], *blocks[1], *blocks[2], "H-4\t-1\tlate"]
-    with raises(DataError, "duplicate", line=25):
-        read_nbest(write(*late), format=Fairseq(interleaved=2))
 
 
 def test_a_stream_hands_lists_on_as_they_are_complete(
@@ -185,11 +157,6 @@ def test_bad_scores_of_tokens(write: Write, tokens: str) -> None:
 def test_faults_are_named(write: Write, added: list[str | bytes], code: str, number: int) -> None:
     with raises(DataError, code, line=number):
         read_nbest(write(*lines(0, "a"), *added))
-
-
-def test_a_text_that_is_not_used_may_be_anything(write: Write) -> None:
-    added = [*lines(1, "a")[:2], b"H-1\t-1\t\xff\n", "D-1\t-1\tx", "P-1\t-1"]
-    assert read_nbest(write(*lines(0, "a"), *added)).texts(1) == ["x"]
 
 
 def test_a_log_alone_is_an_error(write: Write) -> None:

@@ -12,7 +12,7 @@ import pytest
 from raising import raises
 
 from bpa_ppl import NBest, iter_nbest, read_nbest, write_nbest
-from bpa_ppl.errors import BpaWarning, DataError
+from bpa_ppl.errors import DataError
 from bpa_ppl.formats.jsonl import Jsonl
 
 Write = Callable[..., Path]
@@ -95,16 +95,6 @@ def test_sentences_next_to_each_other_have_different_ids(
             read(path)
 
 
-@pytest.mark.usefixtures("small_blocks")
-def test_integers_with_zeros_before_them(write: Write) -> None:
-    """`01` is the number 1, and as a text another id than `1`."""
-    numbers = [("id,text,lm", "01,a,1", "1,b,1"), ("01 ||| a ||| lm= 1", "1 ||| b ||| lm= 1")]
-    assert [read_nbest(write(*lines)).ids for lines in numbers] == [(1,), (1,)]
-    texts = [json.dumps({"id": k, "text": "a", "lm": 1}) for k in ("01", "1")]
-    for lines in (texts, ("01-1 -1.5 a", "1-1 -1.5 b")):
-        assert read_nbest(write(*lines)).ids == ("01", "1")
-
-
 BAD = [
     (changed(scores={"lm": True, "tm": {"in": 0}}), r"\[1\]\.scores\.lm is true"),
     (changed(scores={"lm": "-1", "tm": {"in": 0}}), r"scores\.lm is '-1'"),
@@ -137,16 +127,6 @@ def test_what_is_wrong_is_named_with_line_and_field(write: Write, record: Any, v
 
 
 @pytest.mark.usefixtures("small_blocks")
-def test_fields_of_dropped_hypotheses_alone_are_no_columns(write: Write) -> None:
-    odd = changed(scores={"lm": True, "tm": {"in": 0}}, more=7)
-    others = lines(odd, *({**GOOD, "id": k} for k in range(9, 20)))
-    with pytest.warns(BpaWarning, match="1 hypothesis dropped"):
-        nbest = read_nbest(write(*others), bad="drop")
-    assert nbest.sizes.tolist() == [1, *[2] * 11]
-    assert nbest.feature_names == ("scores.lm", "scores.tm.in")
-
-
-@pytest.mark.usefixtures("small_blocks")
 @pytest.mark.parametrize("place", [0, 1])
 @pytest.mark.parametrize(
     ("line", "value"),
@@ -163,27 +143,6 @@ def test_fields_that_are_bad_wherever_they_are(
     path = write(*['{"id": 0, "text": "a", "lm": 1}'] * place, line)
     with pytest.raises(DataError, match=f"dev.nbest(:{place + 1})?: .*{value}"):
         read_nbest(path, format="jsonl")
-
-
-def test_what_would_not_read_back_is_left_out_and_told(tmp_path: Path) -> None:
-    nbest = NBest.from_lists([["a", "b"]], [[[1], [2]]], ["lm"]).with_extras(
-        comet=np.array([0.5, 0.25]), thing=(object(), object())
-    )
-    with pytest.warns(BpaWarning, match="comet, thing left out"):
-        write_nbest(nbest, tmp_path / "out.jsonl")
-    with raises(DataError, "bad-name"):
-        write_nbest(NBest.from_lists([["a"]], [[[1]]], ["text"]), tmp_path / "out.jsonl")
-
-
-def test_judged_lists(shared_data: Path) -> None:
-    nbest = read_nbest(shared_data / "mqm/ted.en-de.jsonl.gz")
-    assert nbest.feature_names == ("mqm", "consensus_chrf", "chars", "length_gap")
-    assert len(nbest) == 529
-    assert set(nbest.sizes.tolist()) == {13}
-    assert len(set(nbest.extras["system"])) == 13
-    assert nbest.sentence_extras["doc"][0] == "talk.1"
-    mqm = nbest[-265:].features[:, 0].astype(np.float64)
-    assert round(float(np.mean(mqm)), 2) == -1.35  # stated beside the data: a random choice
 
 
 @pytest.mark.parametrize("mark", ['"', "\\", "\u00a0", "é"])

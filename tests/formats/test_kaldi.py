@@ -100,22 +100,6 @@ def test_bad_files_of_scores_are_named(
     assert "acwt" in str(refused.value)
 
 
-@pytest.mark.usefixtures("small_blocks")
-def test_a_key_that_occurs_twice_is_named(write: Write) -> None:
-    lines = [f"u{k}-{rank} -{k}.5 A" for k in range(9) for rank in (2, 1)]
-    with raises(DataError, "duplicate", line=19, match="the key 'u3-1' occurs twice"):
-        read_nbest(write(*lines, "u3-1 -1 B", "v-1 -1.5 B"), format="kaldi")
-
-
-def test_files_that_do_not_fit(write: Write, tmp_path: Path) -> None:
-    words, file = write("u-1 A", name="words"), write("u-1 1", name="acwt")
-    with raises(UsageError, "duplicate", parameter="scores"):
-        read_nbest(words, format=f"kaldi:scores={file},{file}")
-    other = write("x A", name="text")
-    with raises(DataError, "mismatch", parameter="references"):
-        read_nbest(words, format=f"kaldi:score=false,references={other}")
-
-
 def test_bad_numbers_can_be_dropped(write: Write) -> None:
     scored = write("u-1 nan A", "u-2 1 B", name="scored")
     words, file = write("u-1 A", "u-2 B", name="words"), write("u-1 inf", "u-2 1", name="acwt")

@@ -11,7 +11,7 @@ import pytest
 from raising import raises
 from table_content import table_content
 
-from bpa_ppl import NBest, iter_nbest, read_nbest, write_nbest
+from bpa_ppl import NBest, read_nbest, write_nbest
 from bpa_ppl.errors import BpaWarning, DataError
 from bpa_ppl.formats.moses import Marian
 from bpa_ppl.weights import check_totals
@@ -75,25 +75,6 @@ def test_totals_are_not_held_against_the_weights(write: Write) -> None:
         assert not nbest.totals_normalised
         with pytest.warns(BpaWarning, match="do not reproduce the totals"):
             check_totals(nbest, [1.0, 1.0])
-
-
-def test_the_mark_goes_along_until_totals_are_new(write: Write, tmp_path: Path) -> None:
-    path = write("0 ||| a b ||| F0= -4 ||| -2", "1 ||| a ||| F0= -3 ||| -3")
-    nbest = read_nbest(path)
-    parts = [nbest[1:], nbest.select([0]), *iter_nbest(path, chunk=1), nbest[:1] + nbest[1:]]
-    assert all(part.totals_normalised for part in parts)
-    write_nbest(nbest, tmp_path / "out", {"F0": 2}, format="marian")
-    assert (tmp_path / "out").read_text().endswith("1 ||| a ||| F0= -3 ||| -6\n")
-
-
-def test_word_scores_among_the_features_follow_the_number_of_words(write: Write) -> None:
-    path = write(
-        "0 ||| a b ||| F0= -1 WordScores= -0.5 -0.7 ||| -2", "0 ||| ||| F0= -1 WordScores= ||| -2"
-    )
-    with pytest.warns(BpaWarning, match="WordScores, which has a value for each word"):
-        assert read_nbest(path, format="marian").features.tolist() == [[-1], [-1]]
-    with raises(DataError, "not-supported", parameter="strict", line=1):
-        read_nbest(path, format="marian", strict=True)
 
 
 @pytest.mark.parametrize("alignment", [False, True])

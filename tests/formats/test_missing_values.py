@@ -102,36 +102,6 @@ def test_a_number_that_is_missing_for_some_is_an_extra(write: Write, way: str) -
 
 
 @pytest.mark.usefixtures("small_blocks")
-@pytest.mark.parametrize("way", [way for way in WAYS if way.split()[0] in ("nested", "csv")])
-def test_tables_of_a_stream_have_the_features_that_are_whole_there(write: Write, way: str) -> None:
-    with pytest.warns(BpaWarning):
-        whole = partly(write, way)
-    with pytest.warns(BpaWarning, match=NOTE) as notes:
-        first, second, third = iter_nbest(whole.origin, chunk=1)
-    assert len(notes) == 1
-    assert (first.feature_names, third.feature_names) == (("lm",), ("lm", "mqm"))
-    for lists in (first, second):
-        assert np.isnan(np.asarray(lists.extras.get("mqm", np.nan), float)).any()
-    joined = NBest.concatenate([first, third])
-    assert joined.feature_names == ("lm",)
-    np.testing.assert_array_equal(joined.extras["mqm"], [np.nan, 0, -5, -1])
-
-
-@pytest.mark.usefixtures("small_blocks")
-@pytest.mark.filterwarnings("ignore:.*missing for:bpa_ppl.errors.BpaWarning")
-def test_the_order_of_columns_does_not_depend_on_blocks(write: Write) -> None:
-    scores: list[dict[str, Any]] = [
-        {"of": {"b": 1}, "z": 1, "lm": 1},
-        {"of": {"b": 1, "c": 1}, "a": 1, "z": 1, "lm": 1},
-        {"of": {"a": 1}, "z": None, "lm": 1},
-    ]
-    path = write(*(json.dumps({"id": 0, "text": "t", **of}) for of in scores * 9))
-    nbest = read_nbest(path)
-    assert nbest.feature_names == ("lm",)
-    assert list(nbest.extras) == ["a", "of.a", "of.b", "of.c", "z"]
-
-
-@pytest.mark.usefixtures("small_blocks")
 @pytest.mark.parametrize("level", ["candidates", "sentences"])
 @pytest.mark.parametrize("value", [1, "x"])
 def test_a_control_character_in_the_name_of_a_column(
@@ -164,43 +134,6 @@ def test_a_field_of_sentences_and_of_candidates(
     for read in (read_nbest, lambda path: list(iter_nbest(path, chunk=1))):
         with raises(DataError, line=2 if order == 1 else 1, match=match):
             read(path)
-
-
-@pytest.mark.parametrize("name", ["candidates", "text"])
-def test_parallel_lists_of_other_lengths(write: Write, name: str) -> None:
-    record = {"id": 0, name: ["a", "b"], "lm": [-1, -2], "tags": ["x"], "none": []}
-    lists = read_nbest(write(json.dumps(record)))
-    assert lists.features.tolist() == [[-1], [-2]]
-    assert lists.sentence_extras == {"tags": (["x"],), "none": ([],)}
-    with raises(DataError, line=1, match="3 numbers in lm for 2 candidates"):
-        read_nbest(write(*[json.dumps(record | {"lm": [1, 2, None]})] * 2), format="jsonl")
-
-
-@pytest.mark.parametrize("value", [None, "", ...])
-def test_a_column_without_any_value_is_an_extra(write: Write, value: Any) -> None:
-    rows = [(s, {**of, "mqm": None}) for s, of in PARTLY]
-    path = write(*nested(rows, value))
-    if value is ...:
-        assert "mqm" not in read_nbest(path).extras
-        return
-    with pytest.warns(BpaWarning, match="mqm is missing for all 6 candidates"):
-        nbest = read_nbest(path)
-    assert nbest.feature_names == ("lm",)
-    assert np.isnan(nbest.extras["mqm"]).all()
-
-
-def test_a_record_of_columns_may_have_none_for_a_whole_list() -> None:
-    records = [
-        {"text": ["a", "b"], "lm": [1, 2], "mqm": None},
-        {"text": ["c", "d"], "lm": [3, 4], "mqm": [0, -1]},
-    ]
-    with pytest.warns(BpaWarning, match="mqm is missing for 2 of 4"):
-        nbest = NBest.from_records(records)
-    np.testing.assert_array_equal(nbest.extras["mqm"], [np.nan, np.nan, 0, -1])
-    assert not nbest.sentence_extras
-    with pytest.warns(BpaWarning, match="mqm is missing for 2 of 4"):
-        frame = NBest.from_dataframe(pa.Table.from_pylist(records))
-    assert table_content(frame) == table_content(nbest)
 
 
 def test_totals_and_sources_may_be_missing_for_some(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import pytest
 from raising import raises
 from table_content import table_content
 
-from bpa_ppl import NBest, iter_nbest, read_nbest, write_nbest
+from bpa_ppl import NBest, read_nbest, write_nbest
 from bpa_ppl.errors import BpaWarning, DataError, UsageError
 
 Write = Callable[..., Path]
@@ -57,22 +57,6 @@ def test_one_line(
     assert only(read_nbest(write(line))) == (text, names, values)
 
 
-@pytest.mark.parametrize(
-    ("line", "total"),
-    [
-        ("0 ||| a ||| LM0= -1 ||| -2.5", [-2.5]),
-        ("0 ||| a ||| LM0= -1", None),
-        ("0 ||| a ||| -2.5 ||| LM0= -1", [-2.5]),  # Travatar
-        ("0 ||| a ||| b ||| -2.5 ||| LM0= -1", [-2.5]),
-    ],
-)
-def test_the_total_is_found_by_content(write: Write, line: str, total: list[float] | None) -> None:
-    nbest = read_nbest(write(line))
-    assert nbest.feature_names == ("LM0",)
-    assert (None if nbest.totals is None else nbest.totals.tolist()) == total
-    assert nbest.text(0) == ("a ||| b" if " b " in line else "a")
-
-
 S, A = "segmentation", "alignment"
 KEPT = {
     "alignment after": ("{id} ||| a b ||| LM0= -1 ||| -2 ||| 0-0 1-1 ", {A: "0-0 1-1"}),
@@ -99,12 +83,6 @@ def test_positions_are_kept_as_extras(write: Write, kind: str) -> None:
     assert nbest.totals is not None
     assert nbest.totals.tolist() == [-2] * 3
     assert dict(nbest.extras) == {name: (value,) * 3 for name, value in extras.items()}
-
-
-def test_positions_without_totals(write: Write) -> None:
-    nbest = read_nbest(write("0 ||| a ||| LM0= -1 ||| 3=3", "0 |||  ||| LM0= -1 ||| "))
-    assert nbest.totals is None
-    assert nbest.extras["segmentation"] == ("3=3", "")
 
 
 def test_later_lines_tell_what_an_empty_field_is(write: Write) -> None:
@@ -151,13 +129,6 @@ def test_fields_that_cannot_be_kept_are_left_out_with_one_note(write: Write, kin
     assert nbest.totals.tolist() == [-2] * 3
     with raises(DataError, "not-supported", parameter="strict", line=1, match=what):
         read_nbest(path, strict=True)
-
-
-def test_an_empty_alignment_of_an_empty_text(write: Write) -> None:
-    path = write("0 ||| a ||| 0-0 ||| F0= -1 ||| -2", "0 |||  |||  ||| F0= -1 ||| -2")
-    nbest = read_nbest(path)
-    assert nbest.texts(0) == ["a", ""]
-    assert nbest.extras["alignment"] == ("0-0", "")
 
 
 @pytest.mark.parametrize(
@@ -251,23 +222,8 @@ def test_positions_read_back(tmp_path: Path, extras: dict[str, Any], totals: boo
     assert table_content(read_nbest(tmp_path / "out")) == table_content(nbest)
 
 
-def test_positions_of_empty_texts_are_texts_in_every_part(tmp_path: Path) -> None:
-    nbest = with_extras(alignment=[["0-0", "1-1"], [""]])
-    write_nbest(nbest, tmp_path / "lists")
-    parts = list(iter_nbest(tmp_path / "lists", chunk=1))
-    assert parts[1].extras == {"alignment": ("",)}
-    assert table_content(NBest.concatenate(parts)) == table_content(nbest)
-    write_nbest(parts[1], tmp_path / "part")
-    assert (tmp_path / "part").read_text() == "1 |||  ||| LM0= 3 ||| -3 ||| \n"
-
-
 @pytest.mark.parametrize("bad", ["0", "0=0", "0-0 ", "x", "0-0\n", 7, "0-0 ||| 1-1"])
 def test_positions_that_would_not_read_back(tmp_path: Path, bad: Any) -> None:
     with raises(DataError, "not-supported", match="of sentence 1 "):
         write_nbest(with_extras(alignment=[["0-0", ""], [bad]]), tmp_path / "out")
     assert list(tmp_path.iterdir()) == []
-
-
-def test_other_extras_are_not_written(tmp_path: Path) -> None:
-    write_nbest(with_extras(system=[["x", "y"], ["x"]]), tmp_path / "out")
-    assert read_nbest(tmp_path / "out").extras == {}

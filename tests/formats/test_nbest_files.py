@@ -9,7 +9,6 @@ from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from itertools import islice
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -42,12 +41,6 @@ def test_ids_with_gaps_unsorted_and_lists_of_one(write: Write) -> None:
     assert nbest.sizes.tolist() == [1, 2, 1]
     assert [nbest.texts(s) for s in range(3)] == [["g"], ["c", "d"], ["z"]]
     assert nbest.origin == str(path)
-
-
-def test_equal_texts_are_stored_once(write: Write) -> None:
-    nbest = read_nbest(write(line(0, "b"), line(0, "a"), line(0, "b"), line(1, "a")))
-    assert nbest.strings == ("b", "a")
-    assert nbest.string_index.tolist() == [0, 1, 0, 1]
 
 
 def test_ids_may_come_in_any_order_but_only_once(write: Write) -> None:
@@ -87,11 +80,6 @@ class TestReferences:
         with raises(DataError, "missing-file"):
             read_nbest(write(line(0)), references=[str(write("x", name="ref")), "a dog"])
 
-    @pytest.mark.parametrize("references", [[1, 2], [("a",), 2], [{"a"}, ("b",)], [[["a"]], "b"]])
-    def test_wrong_references(self, write: Write, references: Any) -> None:
-        with raises(UsageError, "wrong-type", parameter="references"):
-            read_nbest(write(line(0), line(1)), references=references)
-
     @pytest.mark.parametrize(
         ("ids", "first_id", "number", "parameter"),
         [
@@ -108,23 +96,8 @@ class TestReferences:
             read_nbest(path, references=references, first_id=first_id)
         assert caught.value.parameter == parameter
 
-    def test_a_first_reference_without_a_list(self, write: Write) -> None:
-        with pytest.warns(BpaWarning, match="no list for the first reference.*first id to 1"):
-            read_nbest(write(line(1)), references=[("x",), ("y",)])
-
 
 class TestStreaming:
-    @pytest.mark.usefixtures("small_blocks")
-    def test_lists_that_cross_blocks_stay_whole(self, write: Write) -> None:
-        path = write(*(line(i, f"t {h}", h) for i in range(9) for h in range(i % 4 + 1)))
-        sizes = [i % 4 + 1 for i in range(9)]
-        assert read_nbest(path).sizes.tolist() == sizes
-        chunks = list(iter_nbest(path, chunk=2))
-        assert [part.sizes.tolist() for part in chunks] == [
-            sizes[i : i + 2] for i in range(0, 9, 2)
-        ]
-        assert chunks[1].texts(1) == [f"t {h}" for h in range(4)]
-
     @pytest.mark.usefixtures("small_blocks")
     def test_errors_come_when_their_line_is_reached(self, write: Write) -> None:
         chunks = iter_nbest(write(line(0), line(1), line(2), "3 ||| bad"), chunk=1)
@@ -173,12 +146,6 @@ class TestWriting:
             write_nbest(nbest, tmp_path / "out")
         assert read_nbest(tmp_path / "out").feature_names == ("my.lm", "W0")
 
-    def test_renaming_must_keep_names_apart(self, tmp_path: Path) -> None:
-        nbest = NBest.from_lists([["a"]], [[[1, 2]]], ["my_lm", "my.lm"])
-        with raises(DataError, "duplicate"):
-            write_nbest(nbest, tmp_path / "out")
-        assert list(tmp_path.iterdir()) == []
-
 
 class TestRealLists:
     @pytest.mark.parametrize("name", ["leaflet", "medical/adapt", "captions/test"])
@@ -224,11 +191,6 @@ def test_reading_needs_no_large_library(demo_data: Path) -> None:
     assert run.stdout == "[]\n"
 
 
-def test_good_files_cause_no_warning(write: Write) -> None:
-    with warnings.catch_warnings(action="error"):
-        read_nbest(write(line(0), line(1)), references=[("x",), ("y",)], strict=True)
-
-
 class TestWhatLooksWrongWithReferences:
     """Told at the end of a file, once; the lists are read all the same."""
 
@@ -266,12 +228,6 @@ class TestWhatLooksWrongWithReferences:
         expected = "references in the text are NFD .* candidates NFC"
         with pytest.warns(BpaWarning, match=expected):
             read_nbest(write(line(0, "un caf\u00e9")), references=[("un cafe\u0301",)])
-
-    def test_those_given_stand_in_for_those_of_the_file(self, write: Write) -> None:
-        path = write('{"id": 0, "references": ["a", "b"], "candidates": [{"text": "t", "lm": 1}]}')
-        assert read_nbest(path).references == (("a", "b"),)
-        with warnings.catch_warnings(action="error"):
-            assert read_nbest(path, references=[("c", "d")]).references == (("c", "d"),)
 
 
 @pytest.mark.parametrize(

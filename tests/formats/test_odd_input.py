@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 from raising import raises
 
-from bpa_ppl import BpaWarning, DataError, NBest, iter_nbest, read_nbest
-from bpa_ppl.weights import match
+from bpa_ppl import BpaWarning, DataError, iter_nbest, read_nbest
 
 LINE = "{} ||| {} ||| LM0= -1.5 ||| -1.5\n"
 TELLING = pytest.mark.filterwarnings("error::bpa_ppl.errors.BpaWarning")
@@ -42,14 +41,6 @@ def test_references_of_which_all_are_blank_are_refused_and_some_are_told(tmp_pat
     (tmp_path / "ref").write_text("\nb\n")
     with pytest.warns(BpaWarning, match="1 sentence with a blank reference, the first of id 0"):
         read_nbest(path, references=tmp_path / "ref")
-
-
-@pytest.mark.parametrize("value", [float("nan"), float("inf")])
-def test_unused_default_weights_must_be_numbers(toy: NBest, value: float) -> None:
-    weights = dict.fromkeys(toy.feature_names, 1.0)
-    for name in ("LM0", "Other0"):
-        with raises(DataError, "bad-number", match=name):
-            match(weights, toy, defaults={name: value})
 
 
 DEEP = "[" * 100_000 + "]" * 100_000

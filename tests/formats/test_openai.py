@@ -156,18 +156,6 @@ def test_several_requests_of_one_prompt(write: Write) -> None:
         read_nbest(path, format=Openai(requests=str(short)))
 
 
-def test_prompts_in_the_lines_themselves(write: Write) -> None:
-    message = {"role": "user", "content": "un chat"}
-    path = write(
-        live(choice("a", -1), messages=[message]),
-        live(choice("b", -1), prompt="deux"),
-        json.dumps(
-            {"request": {"messages": [message]}, "response": json.loads(live(choice("c", -1)))}
-        ),
-    )
-    assert read_nbest(path).sources == ("un chat", "deux", "un chat")
-
-
 @pytest.mark.parametrize(
     ("settings", "answer"),
     [
@@ -217,32 +205,6 @@ def test_what_cannot_be_a_candidate_is_listed_or_dropped(write: Write, name: str
     assert "1 sentence without candidates, the first of id 8" in notes
     with raises(DataError, "no-data"), warnings.catch_warnings(action="ignore"):
         read_nbest(write(line), bad="drop")
-
-
-def test_one_message_counts_everything(write: Write) -> None:
-    lines = [batch(f"p-{n}", choice("a", finish_reason="length")) for n in range(8)]
-    path = write(*lines, UNUSABLE["error"][0], UNUSABLE["refusal"][0])
-    with raises(DataError, "bad-response", parameter="bad", line=1) as caught:
-        read_nbest(path)
-    for part in ("8 (p-0, p-1, p-2, p-3, p-4, …)", "responses: 1 (p-8;", "refusals: 1 (p-8)"):
-        assert part.replace(";", "") in str(caught.value).replace(";", "")
-    path = write(*lines)
-    accepted, _ = notes_of(lambda: read_nbest(path, format=Openai(finished=("stop", "length"))))
-    assert len(accepted) == 8
-
-
-def test_models_that_are_mixed_and_missing_logprobs(write: Write) -> None:
-    path = write(
-        batch("1", choice("a", -1), choice("b", -2)),
-        batch("1", choice("a"), model="other"),
-    )
-    lists, notes = notes_of(lambda: read_nbest(path))
-    assert "several models (m: 2, other: 1)" in notes
-    assert lists.texts(0) == ["a", "b", "a"]
-    assert lists.extras["model"] == ("m", "m", "other")
-    assert "logprob.sum" in notes
-    assert np.isnan(lists.extras["logprob.sum"]).tolist() == [False, False, True]
-    assert lists.feature_names == ("count",)
 
 
 def test_without_any_log_probability_count_is_the_only_feature(write: Write) -> None:

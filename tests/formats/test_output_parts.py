@@ -10,20 +10,10 @@ from raising import raises
 
 from bpa_ppl.errors import DataError
 from bpa_ppl.formats.streams import (
-    atomic_path,
     atomic_writer,
     atomic_writers,
     require_writable,
 )
-
-
-def test_what_another_process_is_writing_stays(tmp_path: Path) -> None:
-    with atomic_path(tmp_path / "slow") as slow:
-        slow.write_text("one")
-        with atomic_path(tmp_path / "fast") as fast:
-            fast.write_text("two")
-        assert slow.read_text() == "one"
-    assert sorted(os.listdir(tmp_path)) == ["fast", "slow"]
 
 
 def test_two_files_are_replaced_together(tmp_path: Path) -> None:
@@ -46,13 +36,6 @@ def test_whether_a_file_can_be_written_is_asked_without_a_trace(tmp_path: Path) 
         require_writable(tmp_path / "missing" / "new")
     with raises(DataError, "cannot-write"):
         require_writable(tmp_path)
-
-
-def test_a_name_as_long_as_the_file_system_takes_is_written(tmp_path: Path) -> None:
-    path = tmp_path / ("ö" * 120 + ".txt")
-    with atomic_writer(path) as file:
-        file.write("whole")
-    assert os.listdir(tmp_path) == [path.name]
 
 
 def test_a_device_that_is_full_is_named() -> None:

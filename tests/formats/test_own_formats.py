@@ -94,15 +94,6 @@ def assert_toy(nbest: NBest) -> None:
     assert [nbest.text(h) for h in range(len(numbers))] == [f"text {n % 3}" for n in numbers]
 
 
-def test_it_is_found_by_content(path: Path) -> None:
-    nbest = read_nbest(path, references=[("r",)] * 4)
-    assert nbest.feature_names == ("Toy0",)
-    assert nbest.sizes.tolist() == [1, 2, 3, 4]
-    assert_toy(nbest)
-    assert_toy(nbest.select([2, 0]))
-    assert repr(nbest).startswith("NBest(4 sentences, 10 hypotheses, 1 feature, totals, references")
-
-
 def test_it_is_written_by_name_and_with_settings(path: Path, tmp_path: Path) -> None:
     nbest = read_nbest(path)
     write_nbest(nbest, tmp_path / "again.gz", format="toy")
@@ -115,12 +106,6 @@ def test_it_is_written_by_name_and_with_settings(path: Path, tmp_path: Path) -> 
     with raises(UsageError, "unknown-name", parameter="format"):
         write_nbest(nbest, tmp_path / "other", format="xml")
     assert not (tmp_path / "other").exists()
-
-
-def test_a_format_with_its_settings_is_read_with_them(path: Path) -> None:
-    assert_toy(read_nbest(path, format=Toy(digits=3)))
-    with raises(UsageError, "wrong-type"):
-        read_nbest(path, format=Toy)  # type: ignore[arg-type]
 
 
 @pytest.mark.usefixtures("small_blocks")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,8 +12,8 @@ import pytest
 from pyarrow import parquet
 from raising import raises
 
-from bpa_ppl import NBest, iter_nbest, read_nbest, write_nbest
-from bpa_ppl.errors import BpaWarning, DataError
+from bpa_ppl import NBest, iter_nbest, read_nbest
+from bpa_ppl.errors import DataError
 from bpa_ppl.phrases import read_counts, read_pairs, read_table
 
 Write = Callable[..., Path]
@@ -60,12 +59,6 @@ def test_a_row_a_sentence_with_candidates(tmp_path: Path) -> None:
         [{"text": t, "lm": lm, "by": by} for t, lm, by in zip(*of, strict=True)] for of in lists
     ]
     assert_nested(read_nbest(written(tmp_path, columns)))
-
-
-def test_compressed_as_a_whole(tmp_path: Path) -> None:
-    packed = tmp_path / "lists.gz"
-    packed.write_bytes(gzip.compress(written(tmp_path, NESTED).read_bytes()))
-    assert_nested(read_nbest(packed))
 
 
 def test_kinds_of_numbers(tmp_path: Path) -> None:
@@ -119,13 +112,6 @@ def test_a_column_twice(tmp_path: Path, read: Callable[[Path], object]) -> None:
         read(tmp_path / "lists.parquet")
 
 
-def test_bad_hypotheses_can_be_dropped(tmp_path: Path) -> None:
-    path = written(tmp_path, {**NESTED, "lm": [[-1.0, np.inf], [-3.0]]})
-    with pytest.warns(BpaWarning, match="1 hypothesis dropped"):
-        nbest = read_nbest(path, bad="drop")
-    assert (nbest.sizes.tolist(), nbest.extras["by"]) == ([1, 1], ("me", "me"))
-
-
 @pytest.mark.parametrize("kept", [5, 200, -9])
 def test_a_file_that_was_cut_short(tmp_path: Path, kept: int) -> None:
     path = written(tmp_path, NESTED)
@@ -139,13 +125,6 @@ def test_a_file_without_rows(tmp_path: Path) -> None:
     for read in (read_nbest, lambda path: list(iter_nbest(path))):
         with raises(DataError, "no-data"):
             read(path)
-
-
-def test_an_error_of_writing_leaves_nothing(tmp_path: Path) -> None:
-    nbest = NBest.from_lists([["a"]], [[[1]]], ["source"])
-    with raises(DataError, "bad-name"):
-        write_nbest(nbest, tmp_path / "out.parquet")
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_bytes_in_memory(tmp_path: Path) -> None:

@@ -40,15 +40,6 @@ def test_scores_of_several_kinds(texts: Path, tmp_path: Path, chunk: int) -> Non
     assert nbest.texts(2) == ["t 4", "t 5"]
 
 
-def test_files_with_equal_names_are_numbered(texts: Path, tmp_path: Path) -> None:
-    for folder in ("a", "b"):
-        (tmp_path / folder).mkdir()
-        np.save(tmp_path / folder / "s.npy", np.zeros(6))
-    files = [str(tmp_path / folder / "s.npy") for folder in ("a", "b")]
-    nbest = read_nbest(texts, format=Plain(list_size=3, scores=tuple(files)))
-    assert nbest.feature_names == ("score0", "score1")
-
-
 @pytest.mark.parametrize(
     ("scores", "code", "line"),
     [

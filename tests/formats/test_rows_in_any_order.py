@@ -82,15 +82,6 @@ def test_data_in_memory(make: Callable[[list[Record]], NBest]) -> None:
         check_groups(make(RECORDS))
 
 
-@pytest.mark.filterwarnings("ignore:.*grouped by id", "ignore:.*mqm is missing")
-def test_ids_that_are_texts_and_missing_values(write: Write) -> None:
-    rows = ["a,A x,", "b,B x,2", "a,A y,3", "b,B y,4"]
-    lists = read_nbest(write("id,text,mqm", *rows, name="lists.csv"))
-    assert lists.ids == ("a", "b")
-    assert [lists.texts(s) for s in range(2)] == [["A x", "A y"], ["B x", "B y"]]
-    assert str(lists.extras["mqm"].tolist()) == "[nan, 3.0, 2.0, 4.0]"
-
-
 def test_rows_that_disagree_about_their_sentence(write: Write) -> None:
     rows = ["0,a,x,1", "1,b,y,1", "0,c,z,1"]
     with raises(DataError, line=4, match="another source"):

@@ -20,18 +20,6 @@ HEADER = "id,text,reference,lm,system"
 
 
 @pytest.mark.usefixtures("small_blocks")
-@pytest.mark.parametrize("separator", [",", "\t"])
-def test_columns_have_their_places(write: Write, separator: str) -> None:
-    rows = [HEADER, "7,a cat,the cat,-1.5,ours", "7,cat,the cat,2e-1,theirs", "3,x,y,-3,ours"]
-    nbest = read_nbest(write(*(row.replace(",", separator) for row in rows)))
-    assert nbest.sentence_ids.tolist() == [7, 3]
-    assert nbest.feature_names == ("lm",)
-    assert nbest.features.tolist() == [[-1.5], [pytest.approx(0.2)], [-3]]
-    assert nbest.references == (("the cat",), ("y",))
-    assert nbest.extras["system"] == ("ours", "theirs", "ours")
-
-
-@pytest.mark.usefixtures("small_blocks")
 def test_cells_are_quoted_as_by_the_csv_module(write: Write) -> None:
     rows = ['0,"a, ""b""\nc",1', '0,5" disk,2', '0,"d"e,"3"', '1,"\n\n",4', "1,  f ,5", "1,,6"]
     texts = ['a, "b"\nc', '5" disk', "de", "\n\n", "  f ", ""]
@@ -115,25 +103,6 @@ def test_a_column_that_begins_late_decides_by_its_first_cell(write: Write) -> No
     assert named.extras["by"] == ("",) * (count - 5) + ("x",) * 5
 
 
-@pytest.mark.parametrize("place", [2, separated._HEAD - 1, separated._HEAD + 5])
-def test_where_pyarrow_takes_over_nothing_is_seen(write: Write, place: int) -> None:
-    rows = [f"{k // 7},t {k},{k / 8}" for k in range(2 * separated._HEAD)]
-    rows[place] = f'{place // 7},"two\nlines",{place / 8}'
-    nbest = read_nbest(write("id,text,lm", *rows))
-    texts = [nbest.text(k) for k in range(len(rows))]
-    assert texts == ["two\nlines" if k == place else f"t {k}" for k in range(len(rows))]
-    assert nbest.features[:, 0].tolist() == [k / 8 for k in range(len(rows))]
-    rows[-1] = "14,t,x"
-    with raises(DataError, "bad-number", parameter="bad", line=102):
-        read_nbest(write("id,text,lm", *rows))
-
-
-@pytest.mark.usefixtures("small_blocks")
-def test_a_mark_inside_the_file_belongs_to_its_text(write: Write) -> None:
-    nbest = read_nbest(write("\ufefftext,id,lm", *(f"\ufefft {k},0,{k}" for k in range(60))))
-    assert [nbest.text(k) for k in range(60)] == [f"\ufefft {k}" for k in range(60)]
-
-
 @pytest.mark.usefixtures("small_blocks")
 @pytest.mark.parametrize("place", [0, 1, 40])
 @pytest.mark.parametrize("bad", ["x", "nan", "-inf", "1e39", "1_0", "0x1", "true"])
@@ -149,25 +118,6 @@ def test_a_column_of_numbers_is_one_throughout(write: Write, bad: str, place: in
         read_nbest(path)
     with pytest.warns(BpaWarning, match="1 hypothesis dropped"):
         assert len(read_nbest(path, bad="drop").features) == 60
-
-
-@pytest.mark.parametrize(
-    ("lines", "code", "number"),
-    [
-        (["id,text,lm", "0,a"], "wrong-length", 2),
-        (["id,text,lm", "0,a,1", "0,b,1,2"], "wrong-length", 3),
-        (["id,text,lm,lm", "0,a,1,2"], "bad-name", 1),
-        (["id,text,,lm", "0,a,1,2"], "bad-name", 1),
-        (["id,text,lm", '0,"a,1', "0,b,2"], "bad-line", 2),
-        (["id,text,lm"], "no-data", None),
-        (["id,text,lm", "5,a,1", b"5,caf\xe9,2\n"], "bad-encoding", 3),
-    ],
-)
-def test_what_is_wrong_is_named_with_its_line(
-    write: Write, lines: list[str | bytes], code: str, number: int | None
-) -> None:
-    with raises(DataError, code, line=number):
-        read_nbest(write(*lines), format="csv")
 
 
 @pytest.mark.parametrize(

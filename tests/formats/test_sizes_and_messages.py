@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bpa_ppl import DataError, NBest, Weights, read_nbest, read_weights, write_nbest, write_weights
-from bpa_ppl.errors import BpaError, UsageError, printable, quoted
+from bpa_ppl import DataError, NBest, read_nbest, write_nbest
+from bpa_ppl.errors import BpaError, UsageError, printable
 from bpa_ppl.registry import NBEST_FORMATS
 
 MANY = 2_000
@@ -28,13 +28,6 @@ def test_many_features_are_written_and_read(wide: NBest, format: str, tmp_path: 
     write_nbest(wide, tmp_path / "wide", format=format)
     again = read_nbest(tmp_path / "wide", format=format)
     assert set(again.feature_names) == set(wide.feature_names)
-
-
-@pytest.mark.parametrize("suffix", ["json", "yaml", "ini", "dense"])
-def test_many_weights_are_written_and_read(wide: NBest, suffix: str, tmp_path: Path) -> None:
-    weights = Weights(dict.fromkeys(wide.feature_names, 0.5))
-    write_weights(weights, tmp_path / f"weights.{suffix}")
-    assert read_weights(tmp_path / f"weights.{suffix}") == weights
 
 
 @pytest.mark.parametrize(
@@ -63,10 +56,3 @@ def test_a_message_is_one_line_whatever_it_repeats(kind: type[BpaError]) -> None
     assert len(message) < 2100
     assert "\\x1b[2J\\n" in message
     assert "\\n" in str(DataError("wrong", "a\nb", 3))
-
-
-def test_what_is_short_is_quoted_as_it_is() -> None:
-    assert quoted("it's") == repr("it's")
-    assert quoted(b"caf\xc3\xa9\xff") == "'café\N{REPLACEMENT CHARACTER}'"
-    assert quoted(["a"]) == "['a']"
-    assert len(quoted("x" * 81)) == 81

@@ -83,23 +83,6 @@ def test_blocks_are_the_file_wherever_it_is_cut(
     assert len(blocks) > 1
 
 
-@pytest.mark.parametrize(
-    ("content", "lines"),
-    [
-        (b"", []),
-        (b"\n", [""]),
-        (b"a", ["a"]),
-        (b"a\r\nb\r\n", ["a", "b"]),
-        (b"\xef\xbb\xbfa\nb", ["a", "b"]),
-        ("a\u2028b\x0bc\x85\n".encode(), ["a\u2028b\x0bc\x85"]),
-    ],
-)
-def test_lines_end_at_newlines_alone(tmp_path: Path, content: bytes, lines: list[str]) -> None:
-    path = tmp_path / "text"
-    path.write_bytes(content)
-    assert read_lines(path) == lines
-
-
 @pytest.mark.parametrize("kind", COMPRESSED)
 @pytest.mark.parametrize("keep", [0.3, 0.999])
 def test_a_truncated_file_is_named_with_the_remedy(tmp_path: Path, kind: str, keep: float) -> None:
@@ -145,32 +128,6 @@ def test_what_is_no_text_is_refused(tmp_path: Path, content: bytes, read: Callab
     (tmp_path / "odd").write_bytes(content)
     with raises(DataError, "bad-encoding", line=1):
         read(tmp_path / "odd")
-
-
-def test_a_missing_file_and_a_folder_say_so(tmp_path: Path) -> None:
-    with raises(DataError, "missing-file"):
-        read_text(tmp_path / "nowhere")
-    with raises(DataError, "cannot-read"):
-        read_text(tmp_path)
-    (tmp_path / "file").touch()
-    with raises(DataError, "cannot-read"):
-        read_text(tmp_path / "file" / "below")
-
-
-def test_no_permission_to_read_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(*args: object) -> None:
-        raise PermissionError(13, "Permission denied")
-
-    monkeypatch.setattr("builtins.open", refuse)  # the superuser may read anything
-    with pytest.raises(DataError, match=r"dev: permission denied.*chmod"):
-        read_text(tmp_path / "dev")
-
-
-def test_bytes_that_are_not_utf8_are_named_with_their_line(tmp_path: Path) -> None:
-    path = tmp_path / "latin"
-    path.write_bytes("deux\nlignes\ncafé\n".encode("latin-1"))
-    with raises(DataError, "bad-encoding", line=3):
-        read_lines(path)
 
 
 @pytest.mark.parametrize("kind", COMPRESS)
@@ -288,25 +245,9 @@ def test_an_open_file_is_written_at_its_position(tmp_path: Path, linked: bool) -
     assert (tmp_path / "log").read_text() == "old, one, two"
 
 
-def test_a_full_disk_is_a_data_error(tmp_path: Path) -> None:
-    with raises(DataError, "cannot-write"), atomic_path(tmp_path / "out"):
-        raise OSError(28, "No space left on device")
-    assert os.listdir(tmp_path) == []
-
-
 def test_an_error_of_another_file_is_not_blamed_on_the_output(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError), atomic_path(tmp_path / "out"):
         open(tmp_path / "input")  # noqa: SIM115
-
-
-def test_a_temporary_path_keeps_the_suffix_and_the_mode_of_new_files(tmp_path: Path) -> None:
-    with atomic_path(tmp_path / "figure.svg") as temporary:
-        assert temporary.suffix == ".svg"
-        assert temporary.parent == tmp_path
-        temporary.write_text("<svg/>")
-    (tmp_path / "other").touch()
-    assert (tmp_path / "figure.svg").read_text() == "<svg/>"
-    assert (tmp_path / "figure.svg").stat().st_mode == (tmp_path / "other").stat().st_mode
 
 
 def test_a_link_is_written_through_and_a_device_directly(tmp_path: Path) -> None:
