@@ -10,6 +10,7 @@ from . import (
     posterior as posterior,
     quality as quality,
     sampling as sampling,
+    sklearn as sklearn,
     tuning as tuning,
 )
 from .decoding import (

@@ -37,7 +37,7 @@ LAYERS = (
     ("diagnostics",),
     ("sampling",),
     ("decoding",),
-    ("demo",),
+    ("demo", "sklearn"),
     ("bpa_ppl",),  # the top-level module
     ("serving",),
     ("judging",),

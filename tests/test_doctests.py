@@ -96,7 +96,9 @@ def user_members(kind: Any) -> dict[str, Any]:
     return {
         name: member
         for name, member in result.items()
-        if name[0] != "_" and (inspect.isroutine(member) or isinstance(member, callables))
+        if name[0] != "_"
+        and (inspect.isroutine(member) or isinstance(member, callables))
+        and getattr(member, "__module__", None) != "sklearn.utils._metadata_requests"
     }
 
 

@@ -36,7 +36,7 @@ def public_api() -> Iterator[str]:
         elif inspect.isfunction(value):
             yield f"{name}{parameters(inspect.signature(value))}"
     packages = {m.name for m in pkgutil.iter_modules(bpa_ppl.__path__[:1]) if m.ispkg}
-    for package in sorted((packages | {"diagnostics", "models"}) - {"cli", "text"}):
+    for package in sorted((packages | {"diagnostics", "models", "sklearn"}) - {"cli", "text"}):
         module = import_module(f"bpa_ppl.{package}")
         yield from (f"{package}.{name}" for name in sorted(module.__all__))
     for name, value in sorted(vars(registry).items()):

@@ -6,38 +6,12 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from bpa_ppl.arrays import Float64, Int64
-from bpa_ppl.errors import DataError, UsageError
+from bpa_ppl.arrays import Float64
+from bpa_ppl.errors import UsageError
 from bpa_ppl.judging.journal import PLACES, TIE
 from bpa_ppl.judging.session import Session
 from bpa_ppl.nbest import NBest
-from bpa_ppl.quality.column import column_of
-
-
-def headroom_won(lists: NBest, choices: Int64, column: str) -> float:
-    """Return the share of the headroom that choices win.
-
-    It is (mean of the chosen candidates − mean of all) / (mean of the best − mean of all), averaged
-    over the lists before the division.
-
-    Raises:
-        DataError: if a candidate has no number, or all candidates of each list are equal.
-
-    >>> lists = NBest.from_lists([["a", "b"]], [[[0.0], [1.0]]], ["LM0"])
-    >>> lists = lists.with_extras(quality=[3.0, 5.0])
-    >>> [headroom_won(lists, np.array([choice]), "quality") for choice in (1, 0)]
-    [1.0, -1.0]
-    """
-    values = np.asarray(column_of(lists, column), np.float64)
-    if not np.isfinite(values).all():
-        problem = f"{column} is missing for some candidates: simulate on fully judged lists"
-        raise DataError(problem, lists.origin, code="no-data")
-    starts = lists.offsets[:-1]
-    average = (np.add.reduceat(values, starts) / lists.sizes).mean()
-    best = np.maximum.reduceat(values, starts).mean()
-    if best <= average:
-        raise DataError(f"all candidates have the same {column}", lists.origin, code="no-data")
-    return float((values[starts + choices].mean() - average) / (best - average))
+from bpa_ppl.quality.column import column_of, headroom_won
 
 
 def learning_curve(

@@ -228,3 +228,29 @@ def judged_lists(nbest: NBest, metric: Metric) -> tuple[NBest, Int64]:
         message = f"no list has two candidates with a value of {names}: judge two or more of a list"
         raise DataError(message, nbest.origin, code="no-data")
     return lists, rows
+
+
+def headroom_won(lists: NBest, choices: Int64, column: str) -> float:
+    """Return the share of the headroom that choices win.
+
+    It is (mean of the chosen candidates − mean of all) / (mean of the best − mean of all), averaged
+    over the lists before the division.
+
+    Raises:
+        DataError: if a candidate has no number, or all candidates of each list are equal.
+
+    >>> lists = NBest.from_lists([["a", "b"]], [[[0.0], [1.0]]], ["LM0"])
+    >>> lists = lists.with_extras(quality=[3.0, 5.0])
+    >>> [headroom_won(lists, np.array([choice]), "quality") for choice in (1, 0)]
+    [1.0, -1.0]
+    """
+    values = np.asarray(column_of(lists, column), np.float64)
+    if not np.isfinite(values).all():
+        problem = f"{column} is missing for some candidates: give lists that are fully judged"
+        raise DataError(problem, lists.origin, code="no-data")
+    starts = lists.offsets[:-1]
+    average = (np.add.reduceat(values, starts) / lists.sizes).mean()
+    best = np.maximum.reduceat(values, starts).mean()
+    if best <= average:
+        raise DataError(f"all candidates have the same {column}", lists.origin, code="no-data")
+    return float((values[starts + choices].mean() - average) / (best - average))

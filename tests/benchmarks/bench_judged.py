@@ -37,9 +37,8 @@ from sklearn.linear_model import BayesianRidge
 import bpa_ppl as bpa
 from bpa_ppl.arrays import Float64, Int64
 from bpa_ppl.features.indicators import Indicators
-from bpa_ppl.judging.simulation import headroom_won
 from bpa_ppl.nbest import NBest
-from bpa_ppl.quality.column import column_of
+from bpa_ppl.quality.column import column_of, headroom_won
 
 WMT23 = ("wmt23.en-de", "wmt23.zh-en")
 OTHERS = ("bio.de-en", "bio.en-fr", "bio.fr-en", "wmt21.en-de")

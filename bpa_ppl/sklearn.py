@@ -1,0 +1,283 @@
+"""BayesianRanker: adapting and choosing as an estimator of scikit-learn."""
+
+from __future__ import annotations
+
+from numbers import Integral
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import (
+    assert_all_finite,
+    check_consistent_length,
+    check_is_fitted,
+    check_random_state,
+    column_or_1d,
+    validate_data,
+)
+
+from bpa_ppl.arrays import Float32, Float64, Int64
+from bpa_ppl.decoding import Reranker
+from bpa_ppl.errors import DataError, UsageError
+from bpa_ppl.nbest import NBest
+from bpa_ppl.notes import log_info
+from bpa_ppl.posterior import as_draws
+from bpa_ppl.quality.column import Column, headroom_won, judged_lists
+from bpa_ppl.sampling.adapting import adapt
+from bpa_ppl.weights import AnyWeights
+
+if TYPE_CHECKING:
+    from bpa_ppl.models import Likelihood, Prior, PriorFamily
+    from bpa_ppl.posterior.arviz_functions import InferenceData
+    from bpa_ppl.sampling import Sampler
+
+__all__ = ["BayesianRanker"]
+
+#: The column of the gains.
+_Y = "y"
+
+
+class BayesianRanker(BaseEstimator):  # type: ignore[misc]
+    """Rank the candidates of lists by weights with a posterior, as an estimator of scikit-learn.
+
+    It adapts as `bpa_ppl.adapt` does, with `y` as the gain, and chooses as `bpa_ppl.Reranker` does.
+    A row of `X` is a candidate, and its list is named by `qid`, as for the rankers of LightGBM and
+    XGBoost; the rows of a list need not be adjacent. `groups` is the same under scikit-learn's
+    name, and is used where `qid` is None. Without both all rows are one list.
+
+    Searches and pipelines pass `qid` and `groups` on with
+    `sklearn.set_config(enable_metadata_routing=True)`: then
+    `GridSearchCV(BayesianRanker(), grid, cv=GroupKFold()).fit(X, y, groups=qid)` needs no more.
+
+    Args:
+        weights: the canonical weights, by name or one per column; None or `equal`: see
+            `bpa_ppl.adapt`, as for the next three.
+        likelihood: a name, or a likelihood with its settings; None is the default for this gain.
+        prior: a name, a family of priors, or a `Prior`.
+        sampler: a name, or a sampler with its settings; None is `auto`.
+        n_jobs: processes that choose from many lists; None is 1, and -1 uses every core.
+        random_state: an integer is the seed of `adapt`.
+
+    Attributes:
+        posterior_: the posterior, ArviZ data.
+        coef_: (features,) the posterior mean of the weights.
+        n_lists_: the number of lists of the fit.
+        n_features_in_: the number of columns of `X`.
+        feature_names_in_: their names, if `X` is a data frame.
+
+    >>> rng = np.random.default_rng(0)
+    >>> X, qid = rng.normal(size=(60, 2)), np.repeat(np.arange(20), 3)
+    >>> y = X @ [1.0, 0.0] + 0.1 * rng.normal(size=60)
+    >>> ranker = BayesianRanker(sampler="laplace", random_state=0).fit(X, y, qid=qid)
+    >>> round(ranker.score(X, y, qid=qid), 1), int(ranker.predict(X[:3]).argmax() - y[:3].argmax())
+    (1.0, 0)
+    >>> ranker.predict_proba(X, qid=qid).reshape(20, 3).sum(axis=1).round(6).tolist() == [1.0] * 20
+    True
+    """
+
+    # What scikit-learn passes on without being asked to, if metadata routing is enabled.
+    __metadata_request__fit = {"qid": True, "groups": True}  # noqa: RUF012
+    __metadata_request__predict_proba = {"qid": True, "groups": True}  # noqa: RUF012
+    __metadata_request__score = {"qid": True, "groups": True}  # noqa: RUF012
+
+    def __init__(
+        self,
+        *,
+        weights: AnyWeights = None,
+        likelihood: str | Likelihood | None = None,
+        prior: str | PriorFamily | Prior = "isotropic",
+        sampler: str | Sampler | None = None,
+        n_jobs: int | None = None,
+        random_state: int | np.random.RandomState | None = None,
+    ) -> None:
+        self.weights = weights
+        self.likelihood = likelihood
+        self.prior = prior
+        self.sampler = sampler
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        return tags
+
+    def fit(
+        self,
+        X: Any,  # noqa: N803
+        y: npt.ArrayLike,
+        qid: npt.ArrayLike | None = None,
+        groups: npt.ArrayLike | None = None,
+    ) -> BayesianRanker:
+        """Adapt the weights to judged candidates.
+
+        Args:
+            X: (candidates, features) an array or a data frame of finite numbers. For missing values
+                put an imputer before it: `SimpleImputer(add_indicator=True)`.
+            y: (candidates,) how good each is, higher is better: graded gains, or 1 for chosen ones
+                and 0 for others; NaN for those that are not judged.
+            qid: (candidates,) the list of each, any labels.
+            groups: used where `qid` is None.
+
+        Raises:
+            ValueError: if arrays do not fit together, or values are not numbers.
+            DataError: if no list has two judged candidates, or the judged ones are all equally
+                good.
+            NotConverged: if the posterior fails its check.
+        """
+        lists, _ = self._lists(X, qid, groups, y, reset=True)
+        if lists.sizes.max() < 2:
+            problem = "each list has one row, so that there is no choice: give the rows of a list"
+            raise DataError(f"{problem} the same qid", parameter="qid", code="no-data")
+        constant = [n for n, s in zip(lists.feature_names, lists.spread, strict=True) if not s]
+        if len(constant) == len(lists.feature_names):
+            problem = "no column of X varies within a list, so candidates cannot be ranked: give"
+            raise DataError(f"{problem} features of candidates", parameter="X", code="no-data")
+        if constant:
+            log_info(f"{', '.join(constant)} the same within each list: the weight has no effect")
+        random_state: Any = self.random_state
+        if not isinstance(random_state, Integral):
+            random_state = check_random_state(random_state).randint(2**31)
+        self.posterior_: InferenceData = adapt(
+            lists,
+            self.weights,
+            metric=Column(column=_Y),
+            likelihood=self.likelihood,
+            prior=self.prior,
+            sampler=self.sampler,
+            seed=int(random_state),
+        )
+        draws = as_draws(self.posterior_)
+        jobs = 1 if self.n_jobs is None else self.n_jobs
+        self._reranker = Reranker(draws, rule="predictive", jobs=jobs)
+        self.coef_: Float64 = draws.aligned(lists, draws.mean[None])[0]
+        self.n_lists_ = len(lists)
+        return self
+
+    def predict(self, X: Any) -> Float64:  # noqa: N803
+        """Return the scores of candidates, (candidates,): λ·h with the posterior mean of λ.
+
+        Args:
+            X: (candidates, features), as for `fit`.
+        """
+        check_is_fitted(self)
+        return np.asarray(self._features(X) @ self.coef_)
+
+    def predict_proba(
+        self,
+        X: Any,  # noqa: N803
+        qid: npt.ArrayLike | None = None,
+        groups: npt.ArrayLike | None = None,
+    ) -> Float64:
+        """Return the posterior predictive probability of each candidate to be the best, (N,).
+
+        The probabilities of a list sum to 1.
+
+        Args:
+            X: (N, features), as for `fit`.
+            qid: (N,) the list of each candidate.
+            groups: used where `qid` is None.
+
+        Raises:
+            UsageError: if both are None and the fit had several lists.
+        """
+        check_is_fitted(self)
+        lists, rows = self._lists(X, qid, groups)
+        result = np.empty(len(rows))
+        result[rows] = self._reranker.predict(lists).probability
+        return result
+
+    def score(
+        self,
+        X: Any,  # noqa: N803
+        y: npt.ArrayLike,
+        qid: npt.ArrayLike | None = None,
+        groups: npt.ArrayLike | None = None,
+        sample_weight: None = None,
+    ) -> float:
+        """Return the share of the headroom that choosing by `predict` wins.
+
+        It is 0 for random choices and 1 for the best ones: (chosen − mean) / (best − mean), with
+        sums over the lists. Candidates that are not judged do not compete.
+
+        Args:
+            X: (candidates, features), as for `fit`.
+            y: (candidates,) as for `fit`.
+            qid: (candidates,) the list of each.
+            groups: used where `qid` is None.
+            sample_weight: None, which pipelines pass on; weights are not supported.
+
+        Raises:
+            DataError: if no list has two judged candidates, or the judged ones are all equally
+                good.
+            UsageError: if `qid` and `groups` are None and the fit had several lists.
+        """
+        check_is_fitted(self)
+        if sample_weight is not None:
+            problem = "score takes no sample_weight: leave it out"
+            raise UsageError(problem, parameter="sample_weight", code="not-supported")
+        judged, _ = judged_lists(self._lists(X, qid, groups, y)[0], Column(column=_Y))
+        return headroom_won(judged, judged.best(judged.scores(self.coef_)), _Y)
+
+    def _features(self, X: Any, reset: bool = False) -> Float32:  # noqa: N803
+        options = {"reset": reset, "dtype": np.float32, "ensure_min_samples": 2 if reset else 1}
+        with np.errstate(over="ignore"):  # infinite values are an error anyway
+            return np.asarray(validate_data(self, X, **options))
+
+    def _lists(
+        self,
+        X: Any,  # noqa: N803
+        qid: npt.ArrayLike | None,
+        groups: npt.ArrayLike | None,
+        *gains: npt.ArrayLike,
+        reset: bool = False,
+    ) -> tuple[NBest, Int64]:
+        """Return the rows as lists, and (candidates,) the positions of their candidates in `X`."""
+        features = self._features(X, reset)
+        labels = groups if qid is None else qid
+        if labels is None:
+            if not reset and self.n_lists_ > 1:
+                problem = f"qid is missing, and the ranker was fitted to {self.n_lists_} lists: "
+                problem += "give the list of each row; searches pass it on with metadata routing"
+                raise UsageError(problem, parameter="qid", code="missing-setting")
+            labels = np.zeros(len(features), np.int64)
+        number, extras = _numbers(labels), dict(zip([_Y], map(_gains, gains), strict=False))
+        check_consistent_length(features, number, *extras.values())
+        rows = np.argsort(number, kind="stable")
+        names = getattr(self, "feature_names_in_", [f"x{k}" for k in range(features.shape[1])])
+        lists = NBest.from_arrays(
+            [""] * len(rows),
+            features[rows],
+            [str(name) for name in names],
+            np.bincount(number),
+            extras={name: values[rows] for name, values in extras.items()},
+        )
+        return lists, rows
+
+
+def _gains(y: npt.ArrayLike | None) -> Float64:
+    """Return the gain of each candidate, NaN for those that are not judged."""
+    if y is None:
+        problem = "BayesianRanker requires y to be passed, but the target y is None"
+        raise UsageError(problem, parameter="y", code="missing-setting")
+    values = column_or_1d(y, warn=True)
+    try:
+        values = np.asarray(values, np.float64)
+    except (TypeError, ValueError) as error:
+        problem = f"y must be numbers, higher for better candidates, or NaN: {error}"
+        raise DataError(problem, parameter="y", code="bad-number") from error
+    assert_all_finite(values, allow_nan=True, input_name="y")
+    return values
+
+
+def _numbers(labels: npt.ArrayLike) -> Int64:
+    """Return the number of the list of each candidate, from 0, given their labels."""
+    values = column_or_1d(labels)
+    try:
+        if any(value != value or value is None for value in values.tolist()):
+            raise TypeError("a label is missing")
+        return np.asarray(np.unique(values, return_inverse=True)[1])
+    except TypeError as error:
+        problem = f"qid must be the label of a list for each row, integers or texts: {error}"
+        raise DataError(problem, parameter="qid", code="wrong-type") from error

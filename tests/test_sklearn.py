@@ -1,0 +1,232 @@
+"""BayesianRanker: conventions of scikit-learn, and the same results as `adapt` and `Reranker`."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import sklearn
+from sklearn.base import BaseEstimator, clone
+from sklearn.impute import SimpleImputer
+from sklearn.model_selection import GridSearchCV, GroupKFold
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import bpa_ppl as bpa
+from bpa_ppl import DataError, NBest, UsageError
+from bpa_ppl.models.priors.isotropic import Isotropic
+from bpa_ppl.sampling.laplace import Laplace
+from bpa_ppl.sklearn import BayesianRanker
+
+
+def expected_failures(estimator: BaseEstimator) -> dict[str, str]:
+    """Return the checks of scikit-learn that do not apply, and why."""
+    reason = "the probability of a row depends on the other rows of its list"
+    return {"check_methods_subset_invariance": reason}
+
+
+@parametrize_with_checks([BayesianRanker(sampler="map")], expected_failed_checks=expected_failures)
+@pytest.mark.filterwarnings("ignore::bpa_ppl.BpaWarning")
+def test_conventions_of_scikit_learn(estimator: BaseEstimator, check: Callable[..., None]) -> None:
+    check(estimator)
+
+
+def judged_rows(lists: int = 30, size: int = 4) -> tuple[Any, Any, Any]:
+    """Return X, y and qid of lists whose gains follow the first two of three features."""
+    rng = np.random.default_rng(3)
+    features = rng.normal(size=(lists * size, 3)).astype(np.float32)
+    gains = features @ [1.0, -0.5, 0.0] + 0.3 * rng.normal(size=lists * size)
+    return features, gains, np.repeat(np.arange(lists), size)
+
+
+X, Y, QID = judged_rows()
+
+
+@pytest.fixture(scope="module")
+def fitted() -> BayesianRanker:
+    return BayesianRanker(sampler="laplace", random_state=5).fit(X, Y, qid=QID)
+
+
+@pytest.fixture
+def routing() -> Iterator[None]:
+    with sklearn.config_context(enable_metadata_routing=True):
+        yield
+
+
+def test_results_equal_those_of_adapt_and_reranker(fitted: BayesianRanker) -> None:
+    lists = NBest.from_arrays([""] * len(X), X, ["x0", "x1", "x2"], 4, extras={"y": Y})
+    posterior = bpa.adapt(lists, None, metric="y", sampler="laplace", seed=5)
+    for name in ("weights", "log_weight"):
+        group = "posterior" if name == "weights" else "sample_stats"
+        ours, theirs = (p[group][name].values for p in (fitted.posterior_, posterior))
+        assert np.array_equal(ours, theirs)
+    assert fitted.coef_.tolist() == list(bpa.point_weights(posterior).values())
+    assert np.allclose(fitted.predict(X), lists.scores(fitted.coef_))
+    expected = bpa.Reranker(posterior, rule="predictive").predict(lists).probability
+    assert np.array_equal(fitted.predict_proba(X, qid=QID), expected)
+
+
+def test_rows_of_a_list_need_not_be_adjacent(fitted: BayesianRanker) -> None:
+    order = np.random.default_rng(1).permutation(len(X))
+    names = np.array([f"list {number:02d}" for number in QID])  # texts in the order of the numbers
+    other = clone(fitted).fit(X[order], Y[order], qid=names[order])
+    assert np.allclose(other.coef_, fitted.coef_, rtol=1e-6)
+    expected = fitted.predict_proba(X, qid=QID)
+    assert np.allclose(other.predict_proba(X[order], qid=names[order]), expected[order], rtol=1e-6)
+    assert np.allclose(np.bincount(QID, expected), 1)
+    assert other.score(X[order], Y[order], qid=names[order]) == pytest.approx(
+        fitted.score(X, Y, qid=QID)
+    )
+
+
+def test_groups_are_another_name_of_qid(fitted: BayesianRanker) -> None:
+    by_groups = clone(fitted).fit(X, Y, groups=QID)
+    assert np.array_equal(by_groups.coef_, fitted.coef_)
+    assert by_groups.score(X, Y, groups=QID) == fitted.score(X, Y, qid=QID)
+    both = fitted.predict_proba(X, qid=QID, groups=np.zeros(len(X)))  # such as documents
+    assert np.array_equal(both, fitted.predict_proba(X, groups=QID))
+
+
+def test_score_is_the_share_of_the_headroom() -> None:
+    ranker = BayesianRanker(sampler="map").fit(X, Y, qid=QID)
+    ranker.coef_ = np.array([1.0, 0.0, 0.0])
+    rows = np.array([[3.0, 0, 0], [2, 0, 0], [1, 0, 0], [9, 0, 0], [1, 0, 0]])
+    # Chosen gains 1 and 4 of lists with means 2 and 3, and best ones 3 and 4
+    gains = [1.0, 2.0, 3.0, 4.0, 2.0]
+    assert ranker.score(rows, gains, qid=[0, 0, 0, 1, 1]) == pytest.approx((5 - 5) / (7 - 5))
+    # The first row is not judged: the second one is chosen, of a mean of 2.5.
+    gains[0] = np.nan
+    assert ranker.score(rows, gains, qid=[0, 0, 0, 1, 1]) == pytest.approx((6 - 5.5) / (7 - 5.5))
+
+
+def test_rows_that_are_not_judged_are_left_out(fitted: BayesianRanker) -> None:
+    extended = np.concatenate([X, 9 * X[:8]])
+    gains = np.concatenate([Y, np.full(8, np.nan)])
+    more = clone(fitted).fit(extended, gains, qid=np.concatenate([QID, np.repeat([3, 99], 4)]))
+    assert more.n_lists_ == 31
+    assert np.allclose(more.posterior_["log_likelihood"]["oracle"].shape[-1], 30)
+
+
+def test_data_frames_pipelines_and_missing_values() -> None:
+    frame = pd.DataFrame(X, columns=["gpt", "claude", "qe"])
+    ranker = BayesianRanker(sampler="map").fit(frame, Y, qid=pd.Series(QID))
+    assert ranker.feature_names_in_.tolist() == ["gpt", "claude", "qe"]
+    assert ranker.n_features_in_ == 3
+    assert ranker.posterior_["posterior"]["feature"].values.tolist() == ["gpt", "claude", "qe"]
+    frame.iloc[::5, 1] = np.nan
+    imputer = SimpleImputer(add_indicator=True).set_output(transform="pandas")
+    pipeline = make_pipeline(imputer, StandardScaler(), BayesianRanker(sampler="map"))
+    pipeline.fit(frame, Y, bayesianranker__qid=QID)
+    assert pipeline[-1].coef_.shape == (4,)
+    assert np.allclose(np.bincount(QID, pipeline.predict_proba(frame, qid=QID)), 1)
+    with pytest.raises(ValueError, match="Input X contains NaN"):
+        BayesianRanker().fit(frame, Y, qid=QID)
+
+
+@pytest.mark.usefixtures("routing")
+def test_search_with_groups() -> None:
+    steps = [SimpleImputer(), BayesianRanker(sampler="map", random_state=0)]
+    grid = {"bayesianranker__likelihood": ["margin", "risk"]}
+    search = GridSearchCV(make_pipeline(*steps), grid, cv=GroupKFold(3), error_score="raise")
+    search.fit(X, Y, groups=QID)
+    assert (search.cv_results_["mean_test_score"] > 0.7).all()
+    train = QID % 3 > 0
+    by_qid = make_pipeline(*steps).fit(X[train], Y[train], qid=QID[train])
+    assert by_qid.score(X[~train], Y[~train], groups=QID[~train]) > 0.7
+    assert search.score(X, Y, groups=QID) > 0.7
+
+
+def test_search_without_metadata_routing_says_what_is_missing() -> None:
+    grid = {"likelihood": ["risk"]}
+    ranker = BayesianRanker(sampler="map")
+    search = GridSearchCV(ranker, grid, cv=GroupKFold(2), error_score="raise")
+    with pytest.raises(UsageError, match="the ranker was fitted to 15 lists: give"):
+        search.fit(X, Y, groups=QID, qid=QID)
+
+
+def test_clones_and_pickles(fitted: BayesianRanker) -> None:
+    ranker = BayesianRanker(sampler=Laplace(draws=500), weights={"x0": 1, "x1": 0, "x2": 0})
+    assert clone(ranker).get_params() == ranker.get_params()
+    assert repr(ranker).startswith("BayesianRanker(sampler=Laplace(draws=500")
+    copy = pickle.loads(pickle.dumps(fitted))
+    assert np.array_equal(copy.predict_proba(X, qid=QID), fitted.predict_proba(X, qid=QID))
+    assert np.array_equal(copy.predict(X), fitted.predict(X))
+    assert copy.posterior_.attrs["seed"] == 5
+
+
+def test_options_are_those_of_adapt() -> None:
+    prior, sampler = Isotropic(variance=2.0), Laplace(draws=300)
+    ranker = BayesianRanker(weights="equal", likelihood="oracle", prior=prior, sampler=sampler)
+    attrs = bpa.as_draws(ranker.fit(X, Y, qid=QID).posterior_).attrs
+    assert attrs["canonical_weights"] == "equal"
+    assert attrs["likelihood"]["name"] == "oracle"
+    assert attrs["prior"]["variance"] == 2.0
+    assert attrs["settings"]["draws"] == 300
+
+
+def test_random_states() -> None:
+    def seed(random_state: Any) -> int:
+        ranker = BayesianRanker(sampler="map", random_state=random_state)
+        return int(ranker.fit(X, Y, qid=QID).posterior_.attrs["seed"])
+
+    assert seed(np.int64(7)) == 7
+    assert seed(np.random.RandomState(1)) == seed(np.random.RandomState(1))
+    assert seed(None) != seed(None)
+
+
+ONES, TWO = np.ones((4, 2)), [0, 0, 1, 1]
+VARIED = np.arange(8.0).reshape(4, 2)
+
+
+@pytest.mark.parametrize(
+    ("rows", "gains", "qid", "message"),
+    [
+        (VARIED, None, TWO, "requires y to be passed, but the target y is None"),
+        (VARIED, ["good", "bad", "good", "bad"], TWO, "y must be numbers, higher for better .*NaN"),
+        (VARIED, [np.nan] * 4, TWO, "no list has two candidates with a value of y: judge two"),
+        (VARIED, [1, np.nan, 3, np.nan], TWO, "no list has two candidates with a value of y"),
+        (VARIED, [1, 1, 0, 0], TWO, "all candidates have the same y in each of 2 lists"),
+        (VARIED, [1, np.inf, 0, 0], TWO, "Input y contains infinity"),
+        (VARIED, [1, 0, 0], TWO, "inconsistent numbers of samples: .4, 4, 3."),
+        (VARIED, [1, 2, 3, 4], [0, 1, 2, 3], "each list has one row, so that there is no choice"),
+        (ONES, [1, 0, 1, 0], TWO, "no column of X varies within a list, so candidates cannot be"),
+        (VARIED, [1, 0, 1, 0], [0, 0, 1], "inconsistent numbers of samples: .4, 3, 4."),
+        (VARIED, [1, 0, 1, 0], [0, 0, 1, np.nan], "qid must be the label .*a label is missing"),
+        (VARIED, [1, 0, 1, 0], ["a", "a", 1, None], "qid must be the label of a list for each row"),
+        (VARIED * 1e300, [1, 0, 1, 0], TWO, "X contains infinity or a value too large"),
+        ([["a", "b"]] * 4, [1, 0, 1, 0], TWO, "could not convert string to float: .*a"),
+    ],
+)
+def test_bad_input_is_one_sentence(rows: Any, gains: Any, qid: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message) as error:
+        BayesianRanker().fit(rows, gains, qid=qid)
+    assert "\n" not in str(error.value) or "Input" in str(error.value)  # scikit-learn's own
+
+
+def test_constant_columns_have_no_effect(caplog: pytest.LogCaptureFixture) -> None:
+    rows = np.column_stack([X, QID])  # constant within each list
+    with caplog.at_level("INFO", "bpa_ppl"):
+        ranker = BayesianRanker(sampler="map").fit(rows, Y, qid=QID)
+    assert "x3 the same within each list: the weight has no effect" in caplog.text
+    without = BayesianRanker(sampler="map").fit(X, Y, qid=QID)
+    assert ranker.coef_[3] == pytest.approx(0)
+    assert np.allclose(ranker.coef_[:3], without.coef_, rtol=0.02)
+
+
+def test_lists_are_needed_to_score_and_to_predict_probabilities(fitted: BayesianRanker) -> None:
+    with pytest.raises(UsageError, match="qid is missing, and the ranker was fitted to 30 lists"):
+        fitted.predict_proba(X)
+    with pytest.raises(UsageError, match="qid is missing"):
+        fitted.score(X, Y)
+    with pytest.raises(UsageError, match="score takes no sample_weight: leave it out"):
+        fitted.score(X, Y, qid=QID, sample_weight=Y)
+    with pytest.raises(DataError, match="all candidates have the same y"):
+        fitted.score(X[:4], np.ones(4), qid=QID[:4])
+    single = BayesianRanker(sampler="map").fit(X, Y)
+    assert single.n_lists_ == 1
+    assert single.predict_proba(X).sum() == pytest.approx(1)
