@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from operator import attrgetter
+from operator import itemgetter
 from typing import Any
 
 import jax
@@ -13,7 +13,7 @@ import numpyro.distributions as dist
 from numpyro.distributions import constraints
 from numpyro.distributions.util import validate_sample
 
-from bpa_ppl.models.lists import Bucket, Lists
+from bpa_ppl.models.lists import Lists
 from bpa_ppl.models.probabilities import normalised
 
 
@@ -36,7 +36,7 @@ class OracleChoice(dist.Distribution):  # type: ignore[misc] # NumPyro has no ty
     p(e | f, λ) = exp(λ·h(f,e)) / Σ_{e' ∈ Γ_n(f)} exp(λ·h(f,e')); batch shape (S,). A row that
     stands for several equal derivations has the probability of all of them together.
 
-    If k hypotheses of a list share the oracle (`Bucket.share` is 1/k for each), the log-probability
+    If k hypotheses of a list share the oracle (its `share` is 1/k for each), the log-probability
     of the observed row is the mean of theirs, Σ_e share(e) log p(e | f, λ).
 
     Scores and normalisers are computed in the precision of the table, log-probabilities are
@@ -72,8 +72,8 @@ class OracleChoice(dist.Distribution):  # type: ignore[misc] # NumPyro has no ty
         parts, rows = _parts(self.lists, self.weights), []
         for key, (bucket, _, weights) in zip(keys, parts, strict=True):
             axes = (0, 0, None if weights.ndim == 1 else 0)
-            scores = jax.vmap(_scores, axes)(bucket.features, bucket.base, weights)
-            shape = (*sample_shape, *bucket.base.shape[:2])
+            scores = jax.vmap(_scores, axes)(bucket["features"], bucket["base"], weights)
+            shape = (*sample_shape, *bucket["base"].shape[:2])
             row = jax.random.categorical(key, scores, shape=shape)
             rows.append(row.reshape(*sample_shape, -1))
         return jnp.concatenate(rows, axis=-1)
@@ -84,17 +84,19 @@ class OracleChoice(dist.Distribution):  # type: ignore[misc] # NumPyro has no ty
 
         With shared oracles `value` has the observed rows, each for all that are tied with it.
         """
-        if self.lists.buckets[0].share is not None:
+        if "share" in self.lists.buckets[0]:
             return per_sentence(_shared_log_p, self.lists, self.weights, ("share",))
         parts = []
         for bucket, members, weights in _parts(self.lists, self.weights):
-            rows = value[members].reshape(bucket.base.shape[:2])
+            rows = value[members].reshape(bucket["base"].shape[:2])
             # Gathered from the constant table, not from the scores: the gradient then needs no
             # scatter.
-            features = jnp.take_along_axis(bucket.features, rows[..., None, None], axis=3)[..., 0]
-            base = jnp.take_along_axis(bucket.base, rows[..., None], axis=2)[..., 0]
+            features = jnp.take_along_axis(bucket["features"], rows[..., None, None], axis=3)[
+                ..., 0
+            ]
+            base = jnp.take_along_axis(bucket["base"], rows[..., None], axis=2)[..., 0]
             score = (features * jnp.broadcast_to(weights, features.shape)).sum(axis=-1) + base
-            log_total = per_list(_log_total, bucket.features, bucket.base, None, weights)
+            log_total = per_list(_log_total, bucket["features"], bucket["base"], None, weights)
             parts.append((score - log_total).reshape(-1))
         return jnp.concatenate(parts).astype(self.weights.dtype)
 
@@ -122,7 +124,7 @@ class SlippingChoice(OracleChoice):
         chosen = super().sample(choice_key, sample_shape)
         at_random = [
             jax.random.categorical(
-                key, jnp.log(bucket.count), shape=(*sample_shape, *bucket.count.shape[:2])
+                key, jnp.log(bucket["count"]), shape=(*sample_shape, *bucket["count"].shape[:2])
             ).reshape(*sample_shape, -1)
             for key, bucket in zip(keys, self.lists.buckets, strict=True)
         ]
@@ -136,11 +138,11 @@ class SlippingChoice(OracleChoice):
         log_p: jax.Array = super().log_prob(value)
         shares, first = [], 0
         for bucket in self.lists.buckets:
-            blocks, sentences = bucket.count.shape[:2]
+            blocks, sentences = bucket["count"].shape[:2]
             rows = value[first : first + blocks * sentences].reshape(blocks, sentences, 1)
             first += blocks * sentences
-            count = jnp.take_along_axis(bucket.count, rows, axis=2)[..., 0]
-            shares.append((count / bucket.count.sum(axis=-1)).reshape(-1))
+            count = jnp.take_along_axis(bucket["count"], rows, axis=2)[..., 0]
+            shares.append((count / bucket["count"].sum(axis=-1)).reshape(-1))
         log_slip = jnp.log(self.slip * jnp.concatenate(shares)).astype(log_p.dtype)
         return jnp.logaddexp(jnp.log1p(-self.slip) + log_p, log_slip)
 
@@ -162,22 +164,22 @@ def per_sentence(
         function: of the scores of a block, λ·h + base, and of the other values; see `per_list`.
         lists: from `tabulate`.
         weights: as for `OracleChoice`.
-        columns: the fields of `Bucket` that hold the other values.
+        columns: the columns of the buckets that hold the other values.
     """
-    fields = attrgetter(*columns)
+    fields = itemgetter(*columns)
     parts = [
-        per_list(function, bucket.features, bucket.base, fields(bucket), part).reshape(-1)
+        per_list(function, bucket["features"], bucket["base"], fields(bucket), part).reshape(-1)
         for bucket, _, part in _parts(lists, weights)
     ]
     return jnp.concatenate(parts).astype(weights.dtype)
 
 
-def _parts(lists: Lists, weights: Any) -> list[tuple[Bucket, slice, jax.Array]]:
+def _parts(lists: Lists, weights: Any) -> list[tuple[dict[str, Any], slice, jax.Array]]:
     """Return each bucket, its sentences, and their weights: (Q,), or (B, S, Q) by domain."""
     weights = jnp.asarray(weights).astype(jnp.float32)
     parts, first = [], 0
     for bucket in lists.buckets:
-        blocks, sentences = bucket.base.shape[:2]
+        blocks, sentences = bucket["base"].shape[:2]
         members = slice(first, first + blocks * sentences)
         first = members.stop
         of_bucket = weights

@@ -17,7 +17,7 @@ from bpa_ppl.weights import Match
 
 #: Score of a padding row: too low to matter, and finite because validation rejects −inf.
 PADDING = -1e30
-#: The columns of a bucket, with their types and the values beyond a list; `OPTIONAL` ones may lack.
+#: The columns of a bucket, with their types and the values beyond a list.
 COLUMNS: dict[str, tuple[type, float]] = {
     "features": (np.float32, 0.0),
     "base": (np.float32, PADDING),
@@ -26,60 +26,41 @@ COLUMNS: dict[str, tuple[type, float]] = {
     "count": (np.int32, 0),
     "share": (np.float32, 0.0),
 }
-OPTIONAL = ("gain", "count", "share")
 _MAX_BUCKETS = 4
 #: Rows of a block: a processor's cache holds one block.
 _BLOCK_ROWS = 4096
 _ODD = 0x9E3779B97F4A7C15
 
 
-class Bucket(NamedTuple):
-    """Lists of similar length, padded to one, in B blocks (S sentences, N rows, Q features).
-
-    Row 0 is the oracle e*, or the first hypothesis if there is no oracle. Only differences within a
-    list matter, so features are stored relative to those of row 0. Another row represents all
-    derivations with its features (and its gain), and includes the logarithm of their number. Blocks
-    are processed one at a time, and are so small that a processor's cache holds one with its
-    scores. The axes of sentences come first, so that the scores of a sentence and their gradient
-    are products of matrices without a transposition.
-
-    Attributes:
-        features: (B, S, Q, N) float32, h(f,e) − h(f,e*), of the free features.
-        base: (B, S, N) float32, added to every score: the contribution of the fixed features and
-            the logarithm of the multiplicity; `PADDING` in the rows beyond the list.
-        hypothesis: (B, S, N) int32, the position in its list of the (first) hypothesis that a row
-            represents, or −1.
-        gain: (B, S, N) float32, the gain of a hypothesis under a metric, higher is better; None if
-            the likelihood needs no gains.
-        count: (B, S, N) int32, the number of derivations that a row represents, 0 beyond the list;
-            None without gains.
-        share: (B, S, N) float32, the share of the observation of a row: 1 / k for each of the k
-            tied best hypotheses of a list; None if every list has one best.
-
-    >>> from bpa_ppl.weights import match
-    >>> nbest = NBest.from_lists([["a b", "a", "b"]], [[[1.0], [3.0], [0.0]]], ["LM0"])
-    >>> matched = match({"LM0": 0.5}, nbest)
-    >>> (bucket,) = tabulate(nbest, matched, [1], gains=[-1.0, 0.0, -1.0]).buckets
-    >>> bucket.features.tolist(), bucket.gain.tolist()
-    ([[[[0.0, -2.0, -3.0]]]], [[[0.0, -1.0, -1.0]]])
-    """
-
-    features: Any
-    base: Any
-    hypothesis: Any
-    gain: Any = None
-    count: Any = None
-    share: Any = None
-
-
 class Lists(NamedTuple):
     """The data that a model observes; a pytree of arrays.
+
+    A bucket is a dictionary of arrays. It has lists of similar length, padded to one, in B blocks
+    (S sentences, N rows, Q features). Row 0 is the oracle e*, or the first hypothesis if there is
+    no oracle. Only differences within a list matter, so features are stored relative to those of
+    row 0. Another row represents all derivations with its features (and its gain), and includes the
+    logarithm of their number. Blocks are processed one at a time, and are so small that a
+    processor's cache holds one with its scores. The axes of sentences come first, so that the
+    scores of a sentence and their gradient are products of matrices without a transposition. The
+    arrays are
+
+    * `features`, (B, S, Q, N) float32: h(f,e) − h(f,e*), of the free features;
+    * `base`, (B, S, N) float32: added to every score; the contribution of the fixed features and
+      the logarithm of the multiplicity; `PADDING` in the rows beyond the list;
+    * `hypothesis`, (B, S, N) int32: the position in its list of the (first) hypothesis that a row
+      represents, or −1;
+    * `gain`, (B, S, N) float32, if the likelihood needs it: the gain of a hypothesis under a
+      metric, higher is better;
+    * `count`, (B, S, N) int32, with gains: the number of derivations that a row represents, 0
+      beyond the list;
+    * `share`, (B, S, N) float32, unless every list has one best hypothesis: the share of the
+      observation of a row, 1 / k for each of the k tied best hypotheses of a list.
 
     Sentences are in the order of the buckets. Shapes are rounded up with padding sentences of one
     hypothesis, which have no effect, so that data of similar size share one compilation.
 
     Attributes:
-        buckets: the lists.
+        buckets: the lists, by their length.
         oracle: (S,) int32, the row of the observed choice in its list: 0.
         sentence: (S,) int32, the position of each sentence in the n-best table, or −1.
         domain: (S,) int32, the number of the domain of each sentence, from 0.
@@ -90,12 +71,14 @@ class Lists(NamedTuple):
 
     >>> from bpa_ppl.weights import match
     >>> nbest = NBest.from_lists([["a b", "a"]], [[[1.0], [3.0]]], ["LM0"])
-    >>> lists = tabulate(nbest, match({"LM0": 0.5}, nbest))
+    >>> lists = tabulate(nbest, match({"LM0": 0.5}, nbest), gains=[0.0, -1.0])
     >>> lists.features, lists.oracle.tolist(), lists.sentence.tolist()
     (1, [0], [0])
+    >>> lists.buckets[0]["gain"].tolist()
+    [[[0.0, -1.0]]]
     """
 
-    buckets: tuple[Bucket, ...]
+    buckets: tuple[dict[str, Any], ...]
     oracle: Any
     sentence: Any
     domain: Any
@@ -105,7 +88,7 @@ class Lists(NamedTuple):
     @property
     def features(self) -> int:
         """The number Q of free features."""
-        return int(self.buckets[0].features.shape[2])
+        return int(self.buckets[0]["features"].shape[2])
 
 
 def tabulate(
@@ -146,7 +129,7 @@ def tabulate(
     >>> from bpa_ppl.weights import match
     >>> nbest = NBest.from_lists([["a b", "a"]], [[[1.0], [3.0]]], ["LM0"])
     >>> lists = tabulate(nbest, match({"LM0": 0.5}, nbest), [1])
-    >>> lists.buckets[0].features.tolist(), lists.buckets[0].hypothesis.tolist()
+    >>> lists.buckets[0]["features"].tolist(), lists.buckets[0]["hypothesis"].tolist()
     ([[[[0.0, -2.0]]]], [[[1, 0]]])
     """
     require(nbest, NBest, "the table is made from n-best lists (NBest)", "nbest")
@@ -160,11 +143,13 @@ def tabulate(
     raters = None if rater is None else _numbers(rater, "rater", nbest)
     weights = None if weight is None else _exponents(weight, nbest)
     rows_of = list_rows(nbest, match, oracle, gains=gains, share=share)
-    present = {"gain": gains, "count": gains, "share": share}
-    optional = [name for name in OPTIONAL if present[name] is not None]
+    absent = {
+        name for name, c in (("gain", gains), ("count", gains), ("share", share)) if c is None
+    }
+    names = [name for name in COLUMNS if name not in absent]
     buckets, members_of_buckets = [], []
     for shape, (_, members) in zip(shapes, groups, strict=True):
-        buckets.append(_padded(map(rows_of, members), optional, int(match.free.sum()), shape))
+        buckets.append(_padded(map(rows_of, members), names, int(match.free.sum()), shape))
         unused = shape[0] * shape[1] - len(members)
         members_of_buckets.append(np.pad(members, (0, unused), constant_values=-1))
     sentence = np.concatenate(members_of_buckets).astype(np.int32)
@@ -178,14 +163,14 @@ def list_rows(
     *,
     gains: npt.ArrayLike | None = None,
     share: npt.ArrayLike | None = None,
-) -> Callable[[int], Bucket]:
+) -> Callable[[int], dict[str, Any]]:
     """Return a function from the position of a list to its rows: (Q, N) features, (N,) others.
 
     Arguments and errors are those of `tabulate`.
 
     >>> from bpa_ppl.weights import match
     >>> nbest = NBest.from_lists([["a b", "a"]], [[[1.0], [3.0]]], ["LM0"])
-    >>> list_rows(nbest, match({"LM0": 0.5}, nbest), [1])(0).features.tolist()
+    >>> list_rows(nbest, match({"LM0": 0.5}, nbest), [1])(0)["features"].tolist()
     [[0.0, -2.0]]
     """
     optional = {"gain": gains, "share": share}
@@ -206,26 +191,26 @@ def list_rows(
             code="mismatch",
         )
 
-    def rows(sentence: int) -> Bucket:
+    def rows(sentence: int) -> dict[str, Any]:
         of_list, size = nbest.rows(sentence), int(match.free.sum())
         parts = {name: column[of_list] for name, column in columns.items()}
         others, count, position = _relative(nbest.features[of_list], best[sentence], match, parts)
         position = np.append(best[sentence], position)
         count = np.append(1, count).astype(np.int32)
         base = np.append(0.0, others[:, size] + np.log(count[1:]))
-        return Bucket(
-            np.pad(others[:, :size].T, ((0, 0), (1, 0))),
-            base.astype(np.float32),
-            position.astype(np.int32),
-            count=count if "gain" in parts else None,
+        return {
+            "features": np.pad(others[:, :size].T, ((0, 0), (1, 0))),
+            "base": base.astype(np.float32),
+            "hypothesis": position.astype(np.int32),
+            **({"count": count} if "gain" in parts else {}),
             **{name: column[position].astype(np.float32) for name, column in parts.items()},
-        )
+        }
 
     return rows
 
 
 def stack_lists(
-    rows: Sequence[Bucket], features: int, weight: Float64, rater: Int64, raters: int
+    rows: Sequence[dict[str, Any]], features: int, weight: Float64, rater: Int64, raters: int
 ) -> Lists:
     """Combine the rows of single lists for a model, in order, padded to one of few shapes.
 
@@ -241,27 +226,32 @@ def stack_lists(
         rater: (lists,) the number of the rater of each.
         raters: how many there are.
 
-    >>> one = Bucket(np.zeros((2, 3), np.float32), np.zeros(3, np.float32), np.arange(3))
+    >>> one = {"features": np.zeros((2, 3)), "base": np.zeros(3), "hypothesis": np.arange(3)}
     >>> stacked = [stack_lists([one] * n, 2, np.ones(n), np.zeros(n), 1) for n in (1, 2, 1024)]
-    >>> [lists.buckets[0].features.shape for lists in stacked]
+    >>> [lists.buckets[0]["features"].shape for lists in stacked]
     [(1, 1, 2, 4), (1, 1024, 2, 4), (1, 1024, 2, 4)]
     """
-    width = _power_of_two(max(len(row.base) for row in rows))
+    rows = with_shares(rows)
+    width = _power_of_two(max(len(row["base"]) for row in rows))
     per_block = 1 if len(rows) == 1 else max(_BLOCK_ROWS // width, 1)
     blocks = _power_of_two(-(-len(rows) // per_block))
-    optional = [n for n in OPTIONAL if any(getattr(row, n) is not None for row in rows)]
-    if "share" in optional:
-        rows = [row if row.share is not None else with_share(row) for row in rows]
-    bucket = _padded(rows, optional, features, (blocks, per_block, width))
+    bucket = _padded(rows, list(rows[0]), features, (blocks, per_block, width))
     sentence = np.arange(blocks * per_block, dtype=np.int32)
     sentence[len(rows) :] = -1
     exponent = None if (weight == 1).all() else weight.astype(np.float32)
     return _lists([bucket], sentence, np.zeros(len(rows)), exponent, rater, raters)
 
 
-def with_share(row: Bucket) -> Bucket:
-    """Return the rows of a list whose first one has the whole observation."""
-    return row._replace(share=np.eye(1, len(row.base), dtype=np.float32)[0])
+def with_shares(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the rows of lists, all with shares of the observation if some of them have any.
+
+    >>> rows = [{"base": np.zeros(2)}, {"base": np.zeros(2), "share": np.array([0.5, 0.5])}]
+    >>> with_shares(rows)[0]["share"].tolist()
+    [1.0, 0.0]
+    """
+    if not any("share" in row for row in rows):
+        return list(rows)
+    return [{"share": np.eye(1, len(row["base"]), dtype=np.float32)[0], **row} for row in rows]
 
 
 def _power_of_two(number: int) -> int:
@@ -269,24 +259,26 @@ def _power_of_two(number: int) -> int:
 
 
 def _padded(
-    rows: Iterable[Bucket], optional: Sequence[str], features: int, shape: tuple[int, int, int]
-) -> Bucket:
+    rows: Iterable[dict[str, Any]],
+    names: Sequence[str],
+    features: int,
+    shape: tuple[int, int, int],
+) -> dict[str, Any]:
     """Return the bucket of single lists, which fill one block after the other."""
     blocks, sentences, width = shape
     tables = {}
-    for name in ("features", "base", "hypothesis", *optional):
+    for name in names:
         leading = (blocks, sentences, *((features,) if name == "features" else ()))
         tables[name] = np.full((*leading, width), COLUMNS[name][1], COLUMNS[name][0])
     for number, row in enumerate(rows):
         for name, table in tables.items():
-            values = getattr(row, name)
-            table[*divmod(number, sentences), ..., : values.shape[-1]] = values
+            table[*divmod(number, sentences), ..., : row[name].shape[-1]] = row[name]
     tables["base"][:, :, 0] = 0.0
-    return Bucket(**tables)
+    return tables
 
 
 def _lists(
-    buckets: Sequence[Bucket],
+    buckets: Sequence[dict[str, Any]],
     sentence: npt.NDArray[np.int32],
     domain: npt.NDArray[Any],
     weight: Float32 | None,

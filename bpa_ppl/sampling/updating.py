@@ -31,7 +31,7 @@ from bpa_ppl.diagnostics.checks import checked
 from bpa_ppl.errors import BpaError, DataError, UsageError, require
 from bpa_ppl.models import Likelihood, Lists, Preparation, Prior, log_linear
 from bpa_ppl.models.likelihoods.preference import LOG_NU, RATER, SITES
-from bpa_ppl.models.lists import OPTIONAL, Bucket, list_rows, stack_lists, with_share
+from bpa_ppl.models.lists import COLUMNS, list_rows, stack_lists, with_shares
 from bpa_ppl.nbest import NBest
 from bpa_ppl.notes import log_info, warn_user
 from bpa_ppl.options import UpdateOptions, with_options
@@ -79,6 +79,8 @@ _STALE = ("chosen", "chosen_because", "step_setting", "pareto_k", SAMPLING_TIME)
 #: sentence score of the oracle, nan if it is not recorded; `ids` of the sentences, as in the file;
 #: `weight`, the exponent of the probability; and `rater`, a number.
 Columns = dict[str, npt.NDArray[Any]]
+#: The rows of one list, see `list_rows`.
+Rows = dict[str, Any]
 
 
 class Step(NamedTuple):
@@ -237,7 +239,7 @@ class Sequential:
         self._sampler = SAMPLERS.resolve(self._options.sampler)
         self._steps: list[Step] = []
         columns, rows = _recorded_columns(draws), rows_from(draws.constants)
-        wrong = any(len(row.features) != len(draws.features) for row in rows)
+        wrong = any(len(row["features"]) != len(draws.features) for row in rows)
         count, known = draws.attrs.get(_COUNT), len(columns["index"])
         if wrong or len(rows) > known or not isinstance(count, int) or count < 0:
             raise DataError(
@@ -261,7 +263,7 @@ class Sequential:
                 self._prior = _summary(draws) if self._first else Prior.recorded(draws)
             except BpaError as error:
                 self._kind, self._prior = "Gaussian", error
-            self._earlier: tuple[Columns, list[Bucket]] = {n: c[:0] for n, c in columns.items()}, []
+            self._earlier: tuple[Columns, list[Rows]] = {n: c[:0] for n, c in columns.items()}, []
             if self._options.adaptation_lists is not None:
                 self._earlier = self._adaptation_sentences(self._options.adaptation_lists)
                 self._kind, self._prior = "exact", Prior.recorded(draws)
@@ -342,7 +344,7 @@ class Sequential:
         *,
         training: bool = False,
         progress: bool | Reporter = False,
-    ) -> tuple[Columns, list[Bucket]]:
+    ) -> tuple[Columns, list[Rows]]:
         """Observe some sentences in the way that the posterior records; see `add`.
 
         Args:
@@ -453,9 +455,7 @@ class Sequential:
             )
         return metric
 
-    def _log_likelihoods(
-        self, columns: Columns, rows: Sequence[Bucket], draws: Draws
-    ) -> np.ndarray:
+    def _log_likelihoods(self, columns: Columns, rows: Sequence[Rows], draws: Draws) -> np.ndarray:
         """Return the log-likelihood of each of some sentences under every draw, (n, S)."""
         mean = self._match.free_values
         lists, observing = self._likelihood.prepare(self._stacked(columns, rows))
@@ -466,14 +466,12 @@ class Sequential:
         result = evaluate(target, sites)[1][_SITE]
         return result.reshape(len(draws.flat), -1)
 
-    def _stacked(self, columns: Columns, rows: Sequence[Bucket]) -> Lists:
+    def _stacked(self, columns: Columns, rows: Sequence[Rows]) -> Lists:
         """Return the lists of some sentences in one table."""
         size, raters = len(self._match.free_values), max(len(self._raters), 1)
         return stack_lists(rows, size, columns["weight"], columns["rater"], raters)
 
-    def _new_draws(
-        self, added: Columns, rows: Sequence[Bucket], report: Reporter
-    ) -> _WeightedDraws:
+    def _new_draws(self, added: Columns, rows: Sequence[Rows], report: Reporter) -> _WeightedDraws:
         """Draw from the posterior given all added sentences and the earlier ones."""
         old, prior = self._weighted.draws, self._prior
         model = str(old.attrs.get("model", log_linear.__name__))
@@ -524,7 +522,7 @@ class Sequential:
             )
         )
 
-    def _adaptation_sentences(self, lists: NBest) -> tuple[Columns, list[Bucket]]:
+    def _adaptation_sentences(self, lists: NBest) -> tuple[Columns, list[Rows]]:
         """Return the sentences that the posterior was adapted to, with their lists.
 
         Raises:
@@ -664,31 +662,28 @@ def _constants(columns: Columns) -> dict[str, npt.NDArray[Any]]:
     return scores | weight_constants(columns["weight"], columns["rater"])
 
 
-def stored_rows(rows: Sequence[Bucket]) -> dict[str, npt.NDArray[Any]]:
+def stored_rows(rows: Sequence[Rows]) -> dict[str, npt.NDArray[Any]]:
     """Return the rows of lists as arrays by name, for a posterior to store; see `rows_from`."""
     if not rows:
         return {}
-    names = ["features", "base"]
-    names += [n for n in OPTIONAL if any(getattr(row, n) is not None for row in rows)]
-    if "share" in names:
-        rows = [row if row.share is not None else with_share(row) for row in rows]
-    stored = {n: np.concatenate([getattr(row, n) for row in rows], axis=-1) for n in names}
-    stored["size"] = np.array([len(row.base) for row in rows])
+    rows = with_shares(rows)
+    stored = {n: np.concatenate([row[n] for row in rows], -1) for n in rows[0] if n != "hypothesis"}
+    stored["size"] = np.array([len(row["base"]) for row in rows])
     return {_STORED.format(name): values for name, values in stored.items()}
 
 
-def rows_from(constants: Mapping[str, Any]) -> list[Bucket]:
+def rows_from(constants: Mapping[str, Any]) -> list[Rows]:
     """Return the rows of lists that a posterior stores.
 
     Raises:
         DataError: if their arrays do not fit together.
 
-    >>> one = Bucket(np.zeros((2, 3), np.float32), np.zeros(3, np.float32), np.arange(3))
-    >>> [row.features.shape for row in rows_from(stored_rows([one, one]))]
+    >>> one = {"features": np.zeros((2, 3)), "base": np.zeros(3), "hypothesis": np.arange(3)}
+    >>> [row["features"].shape for row in rows_from(stored_rows([one, one]))]
     [(2, 3), (2, 3)]
     """
     sizes = np.asarray(constants.get(_STORED.format("size"), ()), np.int64)
-    stored = {name: constants.get(_STORED.format(name)) for name in ("features", "base", *OPTIONAL)}
+    stored = {name: constants.get(_STORED.format(name)) for name in COLUMNS}
     columns = {name: np.asarray(v) for name, v in stored.items() if v is not None}
     lengths = {values.shape[-1] for values in columns.values()}
     if len(sizes) and (lengths != {int(sizes.sum())} or sizes.min() < 1):
@@ -696,9 +691,7 @@ def rows_from(constants: Mapping[str, Any]) -> list[Bucket]:
         raise DataError(problem, parameter="posterior", code="damaged")
     ends = np.cumsum(sizes).tolist()
     return [
-        Bucket(
-            hypothesis=np.arange(size),
-            **{name: values[..., end - size : end] for name, values in columns.items()},
-        )
+        {name: values[..., end - size : end] for name, values in columns.items()}
+        | {"hypothesis": np.arange(size)}
         for end, size in zip(ends, sizes.tolist(), strict=True)
     ]

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from bpa_ppl.arrays import Float64, Int64
 from bpa_ppl.component import Component, Positive
 from bpa_ppl.errors import UsageError
-from bpa_ppl.models.lists import Bucket, Lists
+from bpa_ppl.models.lists import Lists
 
 #: What counts as the gain: itself, its normal score within the list, or the mean of both, which
 #: suits gains with long tails or a ceiling.
@@ -25,8 +25,8 @@ class Likelihood(Component, frozen=True):
     Settings that are None have defaults in the unit of the gain: see `with_defaults`.
 
     Attributes:
-        observes: `oracles`; `gains`, if it needs the gain of each hypothesis (`Bucket.gain`); or
-            `preferences`, the choices of `bpa_ppl.quality.preferences.choice_sets`.
+        observes: `oracles`; `gains`, if it needs the gain of each hypothesis; or `preferences`, the
+            choices of `bpa_ppl.quality.preferences.choice_sets`.
         generative: whether it is a distribution of the observed row, which can be simulated; it
             then observes a site `oracle`.
         dims: the names of the dimensions of its own sites, by site.
@@ -90,7 +90,7 @@ class ScoreFactor(Likelihood, frozen=True):
 
     Args:
         function: of the scores and of further columns, see `bpa_ppl.models.choice.per_list`.
-        columns: their names in `Bucket`.
+        columns: their names in the buckets.
     """
 
     function: Any
@@ -114,13 +114,13 @@ def round_setting(value: float) -> float:
     return float(f"{value:.3g}")
 
 
-def buckets_with_gains(lists: Lists, name: str) -> tuple[Bucket, ...]:
+def buckets_with_gains(lists: Lists, name: str) -> tuple[dict[str, Any], ...]:
     """Return the buckets of lists that were tabulated with gains.
 
     Raises:
         UsageError: if they were not.
     """
-    if any(bucket.gain is None for bucket in lists.buckets):
+    if any("gain" not in bucket for bucket in lists.buckets):
         problem = f"the likelihood {name} needs gains: give them to tabulate"
         raise UsageError(problem, parameter="gains", code="missing-setting")
     return lists.buckets
@@ -150,15 +150,15 @@ class OfLoss(Likelihood, frozen=True, kw_only=True):
             settings["unit"] = round_setting(edit)
         return replace(self, **settings)
 
-    def loss(self, bucket: Bucket) -> Float64:
+    def loss(self, bucket: dict[str, Any]) -> Float64:
         """Return the best gain of a list minus that of each row, times the factor, (B, S, N).
 
         0 in rows beyond the list, so that nothing depends on them.
         """
-        used, factor = bucket.hypothesis >= 0, getattr(self, self.factor[0])
-        gain = bucket.gain.astype(np.float64)
+        used, factor = bucket["hypothesis"] >= 0, getattr(self, self.factor[0])
+        gain = bucket["gain"].astype(np.float64)
         if self.gain_scale != "raw":
-            ranked = (self.unit or 1.0) * _normal_scores(gain, bucket.count)
+            ranked = (self.unit or 1.0) * _normal_scores(gain, bucket["count"])
             gain = ranked if self.gain_scale == "ranked" else (gain + ranked) / 2
         gain = np.where(used, gain, -np.inf)
         best = gain.max(axis=-1, keepdims=True)

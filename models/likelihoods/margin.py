@@ -45,7 +45,8 @@ class Margin(OfLoss, frozen=True):
         for bucket in buckets_with_gains(lists, "margin"):
             loss = self.loss(bucket)
             loss -= loss[..., :1]  # e* may be given, and not be the best
-            used = bucket.hypothesis >= 0
-            base = np.where(used, bucket.base + loss, bucket.base)
-            buckets.append(bucket._replace(base=base.astype(np.float32), gain=None, count=None))
+            used = bucket["hypothesis"] >= 0
+            base = np.where(used, bucket["base"] + loss, bucket["base"])
+            kept = {name: bucket[name] for name in bucket if name not in ("gain", "count")}
+            buckets.append({**kept, "base": base.astype(np.float32)})
         return lists._replace(buckets=tuple(buckets)), Oracle()

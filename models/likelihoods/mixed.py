@@ -84,7 +84,7 @@ class Mixed(Likelihood, frozen=True):
     def _split(self, lists: Lists) -> tuple[Lists, Lists]:
         """Return the judged lists and the preferences."""
         first, last = lists.buckets[: self.buckets], lists.buckets[self.buckets :]
-        count = sum(bucket.base.shape[0] * bucket.base.shape[1] for bucket in first)
+        count = sum(bucket["base"].shape[0] * bucket["base"].shape[1] for bucket in first)
         columns = {n: c for n, c in lists._asdict().items() if n != "buckets" and c is not None}
         return (
             Lists(first, **{name: column[..., :count] for name, column in columns.items()}),

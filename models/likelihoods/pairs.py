@@ -15,7 +15,7 @@ from bpa_ppl.models.likelihoods.base import (
     buckets_with_gains,
     round_setting,
 )
-from bpa_ppl.models.lists import Bucket, Lists
+from bpa_ppl.models.lists import Lists
 
 if TYPE_CHECKING:
     import jax
@@ -75,10 +75,12 @@ class Pairs(Likelihood, frozen=True):
         """
         buckets = []
         for bucket in map(_shuffled, buckets_with_gains(lists, "pairs")):
-            count = np.asarray(bucket.count, np.float64)
+            count = np.asarray(bucket["count"], np.float64)
             used = count > 0
             # Derivations of a row are candidates of their own, so they do not add to its score.
-            base = np.where(used, bucket.base - np.log(np.where(used, count, 1.0)), bucket.base)
+            base = np.where(
+                used, bucket["base"] - np.log(np.where(used, count, 1.0)), bucket["base"]
+            )
             total = np.maximum(count.sum(axis=-1, keepdims=True), 1.0)
             pairs = (total**2 - (count**2).sum(axis=-1, keepdims=True)) / 2
             compared = np.zeros_like(pairs)
@@ -87,33 +89,31 @@ class Pairs(Likelihood, frozen=True):
                 compared += reached.sum(axis=-1, keepdims=True)
             represented = pairs / np.where(compared > 0, compared, 1.0)
             share = count * np.sqrt(2 * self.exponent / total * represented)
-            tables = {"base": base, "gain": bucket.gain / (self.unit or 1.0), "share": share}
+            tables = {"base": base, "gain": bucket["gain"] / (self.unit or 1.0), "share": share}
             tables = {name: table.astype(np.float32) for name, table in tables.items()}
-            buckets.append(bucket._replace(count=None, **tables))
+            kept = {name: bucket[name] for name in bucket if name != "count"}
+            buckets.append({**kept, **tables})
         function = _log_p_raw if self.gain_scale == "raw" else _log_p_ranked
         observing = ScoreFactor(function=function, columns=("gain", "share"))
         return lists._replace(buckets=tuple(buckets)), observing
 
 
-def _shuffled(bucket: Bucket) -> Bucket:
+def _shuffled(bucket: dict[str, Any]) -> dict[str, Any]:
     """Return a bucket of long lists with the rows of each list in random order.
 
     They come sorted by their content and the best one first, so that neighbours would not represent
     all pairs: in a bucket that is wider than the list, the first row has fewer of them.
     """
-    width = bucket.base.shape[-1]
+    width = bucket["base"].shape[-1]
     if width // 2 <= _STEPS:
         return bucket
-    key = np.random.default_rng(0).random(bucket.base.shape)
-    key[bucket.hypothesis < 0] = 2.0  # beyond the list
+    key = np.random.default_rng(0).random(bucket["base"].shape)
+    key[bucket["hypothesis"] < 0] = 2.0  # beyond the list
     order = np.argsort(key, axis=-1, kind="stable")
-    rows = {
-        name: np.take_along_axis(values, order, axis=-1)
-        for name, values in bucket._asdict().items()
-        if values is not None and name != "features"
+    return {
+        name: np.take_along_axis(values, order[:, :, None] if name == "features" else order, -1)
+        for name, values in bucket.items()
     }
-    features = np.take_along_axis(bucket.features, order[:, :, None], axis=-1)
-    return Bucket(features=features, **rows)
 
 
 def _log_p_of_pairs(

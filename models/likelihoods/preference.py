@@ -95,22 +95,19 @@ class Preference(Likelihood, frozen=True):
             raise UsageError(problem, parameter="rater", code="missing-setting")
         # 1 for ties if row 0 is not one, −1 for the others if it is one, else 0.
         ties = [
-            bucket.gain.astype(np.float64) - bucket.gain[..., :1]
+            bucket["gain"].astype(np.float64) - bucket["gain"][..., :1]
             for bucket in buckets_with_gains(lists, "preference")
         ]
         infer_nu = self.nu is None and any(tie.any() for tie in ties)
         buckets = []
         for bucket, tie in zip(lists.buckets, ties, strict=True):
-            base = bucket.base if infer_nu else bucket.base + np.log(self.nu or 1.0) * tie
-            count = np.array(bucket.count)
+            base = bucket["base"] if infer_nu else bucket["base"] + np.log(self.nu or 1.0) * tie
+            count = np.array(bucket["count"])
             count[..., 0] += ~(count > 0).any(axis=-1)  # a padding sentence has one outcome
-            buckets.append(
-                bucket._replace(
-                    base=base.astype(np.float32),
-                    gain=tie.astype(np.float32) if infer_nu else None,
-                    count=count if self.slip else None,
-                )
-            )
+            tables = {name: bucket[name] for name in bucket if name not in ("gain", "count")}
+            tables["base"] = base.astype(np.float32)
+            tables |= {"gain": tie.astype(np.float32)} if infer_nu else {}
+            buckets.append(tables | ({"count": count} if self.slip else {}))
         prepared = lists._replace(buckets=tuple(buckets), rater=lists.rater if by_rater else None)
         raters = len(lists.rater) if by_rater else 0
         slip = None if by_rater else self.slip or 0.0
@@ -123,7 +120,7 @@ class _Observed(Likelihood, frozen=True):
     Args:
         slip: ε; if each rater has an own rate, (R,) within a run of the model, else None.
         raters: R, the number of raters with own rates; 0 if all have the same.
-        ties: whether log ν is a parameter; `Bucket.gain` then holds its coefficient in each score.
+        ties: whether log ν is a parameter; the gains are then its coefficients in the scores.
         log_nu: its value, within a run of the model.
     """
 
@@ -179,13 +176,11 @@ class _Observed(Likelihood, frozen=True):
         """Return lists with one more feature, the coefficient of log ν, and its weight log ν."""
         import jax.numpy as jnp
 
-        buckets = tuple(
-            bucket._replace(
-                features=jnp.concatenate([bucket.features, bucket.gain[:, :, None]], axis=2),
-                gain=None,
-            )
-            for bucket in lists.buckets
-        )
+        buckets = []
+        for bucket in lists.buckets:
+            features = jnp.concatenate([bucket["features"], bucket["gain"][:, :, None]], axis=2)
+            kept = {name: bucket[name] for name in bucket if name != "gain"}
+            buckets.append({**kept, "features": features})
         weights = jnp.asarray(weights)
         log_nu = jnp.broadcast_to(self.log_nu, (*weights.shape[:-1], 1)).astype(weights.dtype)
-        return lists._replace(buckets=buckets), jnp.concatenate([weights, log_nu], axis=-1)
+        return lists._replace(buckets=tuple(buckets)), jnp.concatenate([weights, log_nu], axis=-1)

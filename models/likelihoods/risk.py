@@ -53,15 +53,13 @@ class Risk(OfLoss, frozen=True):
         Raises:
             UsageError: if the lists were tabulated without gains.
         """
-        buckets = tuple(
-            bucket._replace(
-                gain=self.loss(bucket).astype(np.float32),
-                count=None,
-                share=None,
-            )
-            for bucket in buckets_with_gains(lists, "risk")
+        buckets = []
+        for bucket in buckets_with_gains(lists, "risk"):
+            kept = {name: bucket[name] for name in bucket if name not in ("count", "share")}
+            buckets.append({**kept, "gain": self.loss(bucket).astype(np.float32)})
+        return lists._replace(buckets=tuple(buckets)), ScoreFactor(
+            function=_minus_risk, columns=("gain",)
         )
-        return lists._replace(buckets=buckets), ScoreFactor(function=_minus_risk, columns=("gain",))
 
 
 def _minus_risk(scores: jax.Array, loss: jax.Array) -> tuple[jax.Array, jax.Array]:

@@ -159,6 +159,4 @@ def test_examples_of_the_page_run(blackjax: bool, capsys: pytest.CaptureFixture[
     assert "Mala, 4 chains × 1000 draws: converged" in printed
     slope = scope["density"].value_and_gradient(scope["mode"])[1]
     assert np.abs(slope).max() < 0.1
-    draws, again = as_draws(scope["posterior"]), scope["draws"]
-    np.testing.assert_array_equal(draws.weights, again.weights)
-    assert 0.3 < draws.statistics["acceptance_rate"].mean() < 0.95
+    assert 0.3 < as_draws(scope["posterior"]).statistics["acceptance_rate"].mean() < 0.95

@@ -141,7 +141,7 @@ def test_hypotheses_with_different_gains_are_not_merged(
     matched, rows = match(CANONICAL, lists), []
     for gain in (None, gain_values):
         buckets = tabulate(lists, matched, oracle, gains=gain).buckets
-        rows.append(sum(int((bucket.hypothesis >= 0).sum()) for bucket in buckets))
+        rows.append(sum(int((bucket["hypothesis"] >= 0).sum()) for bucket in buckets))
     assert rows == [20, 21]  # of 22
 
 

@@ -39,7 +39,7 @@ def test_likelihood_of_ragged_lists_agrees_with_scipy(whole: bool) -> None:
 def test_equal_derivations_are_merged() -> None:
     pool = _random_lists([200], whole=True)
     table = tabulate(pool, match(CANONICAL, pool), [0])
-    base = table.buckets[0].base[0, 0]
+    base = table.buckets[0]["base"][0, 0]
     used = base > PADDING / 2
     distinct = len(np.unique(np.delete(pool.features, 0, axis=0), axis=0))
     assert used.sum() == distinct + 1 < 100
@@ -52,7 +52,7 @@ def test_padding_is_bounded() -> None:
     pool = _random_lists(sizes)
     table = tabulate(pool, match(CANONICAL, pool), np.zeros(400, int))
     assert len(table.buckets) <= 4
-    rows = sum(bucket.base.size for bucket in table.buckets)
+    rows = sum(bucket["base"].size for bucket in table.buckets)
     assert rows < 1.5 * sum(sizes)
     assert rows < 0.8 * 400 * 500
 
@@ -61,7 +61,7 @@ def test_in_order_restores_sentence_order() -> None:
     pool = _random_lists([300, 2, 40, 300, 3, 41])
     table = tabulate(pool, match(CANONICAL, pool), np.zeros(6, int), multiple=4)
     assert table.sentence[in_order(table)].tolist() == list(range(6))
-    assert all(bucket.base.shape[1] % 4 == 0 for bucket in table.buckets)
+    assert all(bucket["base"].shape[1] % 4 == 0 for bucket in table.buckets)
     assert (table.domain == 0).all()  # of padding sentences too
 
 
@@ -71,7 +71,7 @@ def test_table_and_its_copy_must_fit_into_memory(
 ) -> None:
     pool = _random_lists([50] * 10 + [20] * 3)
     table = tabulate(pool, match(CANONICAL, pool))
-    needed = 2 * sum(part.nbytes for bucket in table.buckets for part in bucket[:3])
+    needed = 2 * sum(part.nbytes for bucket in table.buckets for part in bucket.values())
     free = type("Memory", (), {"available": needed if enough else needed - 1})
     monkeypatch.setattr(psutil, "virtual_memory", lambda: free)
     if enough:

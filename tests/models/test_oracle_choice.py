@@ -91,7 +91,9 @@ def test_rows_have_the_probabilities_of_their_hypotheses() -> None:
     order, rows = in_order(data), np.arange(max(SIZES))
     of_rows = jax.vmap(log_prob, in_axes=(None, None, 0))
     log_p = np.asarray(of_rows(data, np.array([0.4]), np.tile(rows[:, None], len(data.oracle))))
-    hypotheses = [bucket.hypothesis.reshape(-1, bucket.base.shape[-1]) for bucket in data.buckets]
+    hypotheses = [
+        bucket["hypothesis"].reshape(-1, bucket["base"].shape[-1]) for bucket in data.buckets
+    ]
     places = [row for bucket in hypotheses for row in bucket]
     for sentence, place in enumerate(order):
         table = pool.features[pool.rows(sentence)]

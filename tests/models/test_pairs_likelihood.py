@@ -16,7 +16,7 @@ from scipy.special import expit, log_expit
 
 from bpa_ppl import NBest, UsageError, adapt, as_draws, log_density
 from bpa_ppl.models import Lists, Pairs, tabulate
-from bpa_ppl.models.lists import PADDING, Bucket, in_order
+from bpa_ppl.models.lists import PADDING, in_order
 from bpa_ppl.sampling.mode import require_mode
 from bpa_ppl.weights import match
 
@@ -78,10 +78,9 @@ def tabulated(
                 [(0, 0)] * (values.ndim - 1) + [(0, width - values.shape[-1])],
                 constant_values=fill.get(name, 0),
             )
-            for name, values in bucket._asdict().items()
-            if values is not None
+            for name, values in bucket.items()
         }
-        table = table._replace(buckets=(Bucket(**wider),))
+        table = table._replace(buckets=(wider,))
     prepared, observing = likelihood.prepare(table)
 
     @jax.jit
@@ -98,7 +97,7 @@ def test_density_and_gradient_of_all_pairs(exponent: float, unit: float | None) 
     scale = Pairs().gain_scale if unit is None else "raw"
     prepared, log_likelihood = tabulated(lists, gain, Pairs(exponent, scale, unit))
     assert len(prepared.buckets) == 4
-    merged = sum(int((bucket.hypothesis >= 0).sum()) for bucket in prepared.buckets)
+    merged = sum(int((bucket["hypothesis"] >= 0).sum()) for bucket in prepared.buckets)
     assert merged < len(gain)  # several candidates are one row
     jacobian = jax.jit(jax.jacobian(log_likelihood))
     for weights in (WEIGHTS, -4 * WEIGHTS, np.zeros(2)):

@@ -309,7 +309,7 @@ def test_simulated_answers_have_model_frequencies(lists: NBest) -> None:
     tables = posterior.lists
     program = handlers.uncondition(posterior.program)
     answers = Predictive(program, sites)(jax.random.key(0), *posterior.data)["oracle"]
-    width = max(bucket.base.shape[-1] for bucket in tables.buckets)
+    width = max(bucket["base"].shape[-1] for bucket in tables.buckets)
     for row in range(width):
         lists_of_row = tables._replace(oracle=np.full_like(tables.oracle, row))
         z = {n: value[None, :1] for n, value in sites.items()}

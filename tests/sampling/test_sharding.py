@@ -34,9 +34,9 @@ canonical = {"A": 0.1, "B": 0.2, "C": 0.3}
 found = {"devices": len(jax.devices())}
 table = tabulate(pool, match(canonical, pool), np.zeros(30, int), multiple=found["devices"])
 prior = Prior.isotropic(canonical)._replace(names=None)
-shards = place(table, prior)[0].buckets[0].features.addressable_shards
+shards = place(table, prior)[0].buckets[0]["features"].addressable_shards
 found["rows held by one device"] = [shard.data.shape[1] for shard in shards]
-found["rows"] = table.buckets[0].features.shape[1]
+found["rows"] = table.buckets[0]["features"].shape[1]
 for sampler in ("map", "imh", "nuts"):
     settings = {} if sampler == "map" else {"draws": 200}
     post = adapt(pool, canonical, sampler=sampler, seed=1, **settings)

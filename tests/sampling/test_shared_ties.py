@@ -24,7 +24,6 @@ from bpa_ppl import (
     update,
 )
 from bpa_ppl.models import Lists, OracleChoice
-from bpa_ppl.models.lists import Bucket
 from bpa_ppl.notes import capture_notes
 
 pytestmark = pytest.mark.filterwarnings("ignore::bpa_ppl.errors.BpaWarning")
@@ -90,7 +89,7 @@ def test_many_draws_side_by_side_have_the_density_of_each() -> None:
     weights = rng.normal(size=(draws, 2)).astype(np.float32)
     base = np.zeros((1, lists, size), np.float32)
 
-    bucket = Bucket(np.moveaxis(features, 0, 1)[None], base, np.zeros_like(base), share=share[None])
+    bucket = {"features": np.moveaxis(features, 0, 1)[None], "base": base, "share": share[None]}
     oracle = np.zeros(lists, np.int32)
     table = Lists((bucket,), oracle, oracle, oracle)
     log_p = jax.vmap(lambda vector: OracleChoice(table, vector).log_prob(oracle))
