@@ -417,7 +417,7 @@ def test_odd_texts_and_all_columns_read_back(tmp_path: Path, format: Format) -> 
 def test_a_text_with_a_line_break_is_not_written(tmp_path: Path, format: Format) -> None:
     nbest = NBest.from_lists([["a\nb"]], [[[1]]], ["LM0"], totals=[[1]])
     nbest = nbest.without("totals") if format == "kaldi" else nbest
-    nbest = nbest.without_features("LM0") if format == "plain" else nbest
+    nbest = nbest.without("LM0") if format == "plain" else nbest
     with raises(DataError, "not-supported"):
         write_nbest(nbest, tmp_path / "out", format=format)
     assert list(tmp_path.iterdir()) == []
