@@ -16,6 +16,7 @@ from datetime import date
 from importlib.metadata import version
 from itertools import groupby
 from pathlib import Path
+from textwrap import fill
 from time import perf_counter
 
 FOLDER = Path(__file__).parent
@@ -86,9 +87,12 @@ def main() -> None:
     versions = ", ".join(f"{name} {version(name)}" for name in PACKAGES)
     path = RESULTS / f"{page}.md"
     _, heading, notes = path.read_text("utf-8").partition("\n## Notes\n")
+    printed_by = (
+        f"Printed by `{command}` on {date.today()}, in {minutes:.1f} minutes, with {versions}."
+    )
     content = (
         f"# {title.rstrip('.')}\n\n{description.strip(chr(10))}\n\n"
-        f"Printed by `{command}` on {date.today()}, in {minutes:.1f} minutes, with\n{versions}.\n"
+        f"{fill(f'{printed_by} {versions}.', 100, break_on_hyphens=False)}\n"
         f"[How to read the tables](../results.md#how-to-read-the-tables).\n\n"
         f"{in_markdown(output)}\n{heading}{notes}"
     )
