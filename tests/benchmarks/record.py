@@ -87,12 +87,11 @@ def main() -> None:
     versions = ", ".join(f"{name} {version(name)}" for name in PACKAGES)
     path = RESULTS / f"{page}.md"
     _, heading, notes = path.read_text("utf-8").partition("\n## Notes\n")
-    printed_by = (
-        f"Printed by `{command}` on {date.today()}, in {minutes:.1f} minutes, with {versions}."
-    )
+    took = f"on {date.today()}, in {minutes:.1f} minutes"
+    printed_by = f"Printed by `{command}` {took}, with {versions}"
     content = (
         f"# {title.rstrip('.')}\n\n{description.strip(chr(10))}\n\n"
-        f"{fill(f'{printed_by} {versions}.', 100, break_on_hyphens=False)}\n"
+        f"{fill(printed_by, 99, break_on_hyphens=False)}.\n"
         f"[How to read the tables](../results.md#how-to-read-the-tables).\n\n"
         f"{in_markdown(output)}\n{heading}{notes}"
     )
