@@ -18,11 +18,11 @@ from bpa_ppl.features import LanguageModel
 from bpa_ppl.formats.nbest_files import read_nbest
 from bpa_ppl.formats.streams import make_folder
 from bpa_ppl.formats.weight_files import read_weights
-from bpa_ppl.options import AdaptOptions
 from bpa_ppl.posterior import write_posterior
 from bpa_ppl.progress import Reporter
 from bpa_ppl.quality.scoreboard import Scoreboard
 from bpa_ppl.sampling import adapt_draws
+from bpa_ppl.sampling.options import AdaptOptions
 
 _ADAPTATION = 50
 _SHOWN = 3

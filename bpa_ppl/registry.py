@@ -16,21 +16,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from importlib.metadata import EntryPoint, entry_points
 from itertools import chain
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
+from typing import Any, Generic, TypeVar, cast
 
 from bpa_ppl.component import Component
 from bpa_ppl.errors import DataError, UsageError, one_of
 from bpa_ppl.notes import warn_user
-
-if TYPE_CHECKING:
-    from bpa_ppl.decoding.rules import Rule
-    from bpa_ppl.features.base import FeatureSource
-    from bpa_ppl.formats.base import NBestFormat, WeightFormat
-    from bpa_ppl.models.likelihoods.base import Likelihood
-    from bpa_ppl.models.priors.base import PriorFamily
-    from bpa_ppl.quality.base import Metric
-    from bpa_ppl.sampling.base import Sampler
-    from bpa_ppl.tuning.base import Tuner
 
 C = TypeVar("C", bound=Component)
 
@@ -213,133 +203,3 @@ class Registry(Mapping[str, type[C]], Generic[C]):
         if isinstance(member, type) and issubclass(member, base):
             return None
         return f"is {member!r}, not a subclass of {self.base.replace(':', '.')}"
-
-
-#: In the order in which they are tried; `moses` accepts any line with its separator.
-NBEST_FORMATS: Registry[NBestFormat] = Registry(
-    "format of n-best lists",
-    "bpa_ppl.nbest_formats",
-    "bpa_ppl.formats.base:NBestFormat",
-    {
-        "fairseq": "bpa_ppl.formats.fairseq:Fairseq",
-        "sockeye": "bpa_ppl.formats.sockeye:Sockeye",
-        "openai": "bpa_ppl.formats.openai:Openai",
-        "jsonl": "bpa_ppl.formats.jsonl:Jsonl",
-        "preference-pairs": "bpa_ppl.formats.preference_pairs:PreferencePairs",
-        "pearmut": "bpa_ppl.formats.pearmut:Pearmut",
-        "svmlight": "bpa_ppl.formats.svmlight:Svmlight",
-        "tsv": "bpa_ppl.formats.separated:Tsv",
-        "csv": "bpa_ppl.formats.separated:Csv",
-        "parquet": "bpa_ppl.formats.parquet:Parquet",
-        "plain": "bpa_ppl.formats.plain:Plain",
-        "kaldi": "bpa_ppl.formats.kaldi:Kaldi",
-        "espnet": "bpa_ppl.formats.espnet:Espnet",
-        "marian": "bpa_ppl.formats.moses:Marian",
-        "travatar": "bpa_ppl.formats.travatar:Travatar",
-        "cdec": "bpa_ppl.formats.travatar:Cdec",
-        "moses": "bpa_ppl.formats.moses:Moses",
-    },
-)
-#: In the order in which they are tried; `dense` accepts any text and comes last.
-WEIGHT_FORMATS: Registry[WeightFormat] = Registry(
-    "format of weights",
-    "bpa_ppl.weight_formats",
-    "bpa_ppl.formats.base:WeightFormat",
-    {
-        "json": "bpa_ppl.formats.tree_weights:JsonWeights",
-        "yaml": "bpa_ppl.formats.tree_weights:YamlWeights",
-        "moses.ini": "bpa_ppl.formats.line_weights:MosesIni",
-        "numbers": "bpa_ppl.formats.line_weights:NumberWeights",
-        "dense": "bpa_ppl.formats.line_weights:DenseWeights",
-    },
-)
-FEATURES: Registry[FeatureSource] = Registry(
-    "feature source",
-    "bpa_ppl.features",
-    "bpa_ppl.features.base:FeatureSource",
-    {
-        "lm": "bpa_ppl.features.lm:LanguageModel",
-        "lexicon": "bpa_ppl.features.lexicon:Lexicon",
-        "length": "bpa_ppl.features.length:Length",
-        "consensus": "bpa_ppl.features.consensus:Consensus",
-        "indicators": "bpa_ppl.features.indicators:Indicators",
-        "qe": "bpa_ppl.features.neural:QualityEstimate",
-        "embed": "bpa_ppl.features.neural:EmbeddingSimilarity",
-    },
-)
-METRICS: Registry[Metric] = Registry(
-    "metric",
-    "bpa_ppl.metrics",
-    "bpa_ppl.quality.base:Metric",
-    {
-        "ter": "bpa_ppl.quality.ter:TER",
-        "bleu": "bpa_ppl.quality.bleu:BLEU",
-        "chrf": "bpa_ppl.quality.chrf:CHRF",
-        "ter+bleu": "bpa_ppl.quality.mixed:TERAndBLEU",
-        "wer": "bpa_ppl.quality.wer:WER",
-        "cer": "bpa_ppl.quality.wer:CER",
-        "unbabel-comet": "bpa_ppl.quality.comet:Comet",
-        "unbabel-cometkiwi": "bpa_ppl.quality.comet:CometKiwi",
-        "column": "bpa_ppl.quality.column:Column",
-    },
-)
-LIKELIHOODS: Registry[Likelihood] = Registry(
-    "likelihood",
-    "bpa_ppl.likelihoods",
-    "bpa_ppl.models.likelihoods.base:Likelihood",
-    {
-        "oracle": "bpa_ppl.models.likelihoods.oracle:Oracle",
-        "margin": "bpa_ppl.models.likelihoods.margin:Margin",
-        "risk": "bpa_ppl.models.likelihoods.risk:Risk",
-        "pairs": "bpa_ppl.models.likelihoods.pairs:Pairs",
-        "preference": "bpa_ppl.models.likelihoods.preference:Preference",
-    },
-)
-PRIORS: Registry[PriorFamily] = Registry(
-    "prior",
-    "bpa_ppl.priors",
-    "bpa_ppl.models.priors.base:PriorFamily",
-    {
-        "isotropic": "bpa_ppl.models.priors.isotropic:Isotropic",
-        "horseshoe": "bpa_ppl.models.priors.sparse:Horseshoe",
-    },
-)
-SAMPLERS: Registry[Sampler] = Registry(
-    "sampler",
-    "bpa_ppl.samplers",
-    "bpa_ppl.sampling.base:Sampler",
-    {
-        "auto": "bpa_ppl.sampling.auto:Auto",
-        "imh": "bpa_ppl.sampling.imh:IndependenceMetropolis",
-        "laplace": "bpa_ppl.sampling.laplace:Laplace",
-        "map": "bpa_ppl.sampling.mode:Map",
-        "numpyro:NAME": "bpa_ppl.sampling.kernels:NumpyroKernel",
-        "nuts": "bpa_ppl.sampling.nuts:Nuts",
-        "rwm": "bpa_ppl.sampling.rwm:RandomWalkMetropolis",
-        "svi:NAME": "bpa_ppl.sampling.guides:Guide",
-    },
-    adapter="bpa_ppl.sampling.guides:from_numpyro",
-)
-TUNERS: Registry[Tuner] = Registry(
-    "tuner",
-    "bpa_ppl.tuners",
-    "bpa_ppl.tuning.base:Tuner",
-    {
-        "mert": "bpa_ppl.tuning.mert:Mert",
-        "mert+": "bpa_ppl.tuning.mert:MertPlus",
-        "mira": "bpa_ppl.tuning.mira:Mira",
-        "pro": "bpa_ppl.tuning.pro:Pro",
-    },
-)
-RULES: Registry[Rule] = Registry(
-    "rule",
-    "bpa_ppl.rules",
-    "bpa_ppl.decoding.rules:Rule",
-    {
-        "predictive": "bpa_ppl.decoding.rules:Predictive",
-        "viterbi": "bpa_ppl.decoding.rules:Viterbi",
-        "map": "bpa_ppl.decoding.rules:Map",
-        "mean": "bpa_ppl.decoding.rules:Mean",
-        "mbr": "bpa_ppl.decoding.rules:Mbr",
-    },
-)

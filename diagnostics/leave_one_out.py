@@ -12,6 +12,7 @@ import numpy as np
 from bpa_ppl.arrays import Float64
 from bpa_ppl.diagnostics.provenance import different_data
 from bpa_ppl.errors import DataError
+from bpa_ppl.models import LIKELIHOODS
 from bpa_ppl.nbest import NBest
 from bpa_ppl.posterior import Draws, as_draws
 from bpa_ppl.posterior.draws import importance_weights
@@ -22,7 +23,6 @@ from bpa_ppl.posterior.statistics import (
     power_scaling,
     psis_loo,
 )
-from bpa_ppl.registry import LIKELIHOODS
 
 if TYPE_CHECKING:
     from bpa_ppl.posterior.adapter import Posterior

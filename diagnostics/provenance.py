@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from bpa_ppl import registry as registries
+from bpa_ppl import models
 from bpa_ppl.posterior import Draws
 
 _COMMAND = "command"
@@ -124,9 +124,9 @@ def _component(registry: str, recorded: Any, default: str) -> str | None:
     name = settings.pop("name", default)
     if name == default:
         return None
-    if name not in getattr(registries, registry):
+    if name not in getattr(models, registry):
         return registry.removesuffix("S")
-    return f"bpa.registry.{registry}.resolve({name!r}, {settings!r})"
+    return f"bpa.models.{registry}.resolve({name!r}, {settings!r})"
 
 
 def _prior_variance(draws: Draws) -> float | list[float] | None:

@@ -7,6 +7,7 @@ from .hierarchical import (
     Hierarchical as Hierarchical,
 )
 from .likelihoods import (
+    LIKELIHOODS as LIKELIHOODS,
     Likelihood as Likelihood,
     Margin as Margin,
     Oracle as Oracle,
@@ -27,6 +28,7 @@ from .preparing import (
 from .priors import (
     Horseshoe as Horseshoe,
     Isotropic as Isotropic,
+    PRIORS as PRIORS,
     Prior as Prior,
     PriorFamily as PriorFamily,
 )

@@ -17,8 +17,7 @@ from bpa_ppl.labels import matches
 from bpa_ppl.nbest import NBest, demote_to_extras
 from bpa_ppl.notes import Note, capture_notes, replay, warn_user
 from bpa_ppl.progress import Reporter, inherited_progress
-from bpa_ppl.quality import Column, Metric
-from bpa_ppl.registry import METRICS
+from bpa_ppl.quality import METRICS, Column, Metric
 from bpa_ppl.weights import check_scales
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bpa_ppl import NBest, read_nbest, registry
+from bpa_ppl import NBest, read_nbest
 from bpa_ppl.notes import LOGGER, WarningsHandler
 from bpa_ppl.registry import Registry
 
@@ -156,7 +156,9 @@ def save_empty_image(figure: Any, file: Any, kind: str, dpi: int) -> None:
 @pytest.fixture
 def registries(monkeypatch: pytest.MonkeyPatch) -> list[Registry]:
     """All registries, which are restored after the test."""
-    result = [value for value in vars(registry).values() if isinstance(value, Registry)]
+    from registries import REGISTRIES
+
+    result = list(REGISTRIES.values())
     for one in result:
         for name, value in {"_members": dict, "registered": dict, "_left_out": set}.items():
             monkeypatch.setattr(one, name, value(getattr(one, name)))

@@ -14,8 +14,7 @@ from scipy.stats import norm
 
 from bpa_ppl import NBest, adapt, log_density
 from bpa_ppl.experiments.known_targets import target
-from bpa_ppl.registry import SAMPLERS
-from bpa_ppl.sampling import Sampled, Sampler
+from bpa_ppl.sampling import SAMPLERS, Sampled, Sampler
 from bpa_ppl.sampling import Target as Density
 
 SENTENCES = 12

@@ -136,16 +136,6 @@ def package_of_import(dotted: str) -> str:
     return package if package in {name.split(".")[0] for name in SOURCES} else "bpa_ppl"
 
 
-def without_type_imports(tree: ast.Module) -> ast.Module:
-    """Return a module without its imports for type checkers."""
-    body = [node for node in tree.body if not _is_type_checking(node)]
-    return ast.Module(body=body, type_ignores=[])
-
-
-def _is_type_checking(node: ast.stmt) -> bool:
-    return isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
-
-
 def groups_read(tree: ast.AST) -> set[str]:
     """Return the groups of InferenceData that a module accesses by `[]`, `get`, `pop` or `in`."""
     asked: list[ast.expr] = []
@@ -162,10 +152,7 @@ def groups_read(tree: ast.AST) -> set[str]:
 def upward_imports(name: str) -> set[str]:
     """Return the packages that a module imports although they are above it."""
     own = own_package(name)
-    # The registry and the options use types of all packages, but import none at run time.
-    tree = trees()[name]
-    tree = without_type_imports(tree) if name in ("registry", "options") else tree
-    ours = {i for i in imported(tree) if i.split(".")[0] == "bpa_ppl"}
+    ours = {i for i in imported(trees()[name]) if i.split(".")[0] == "bpa_ppl"}
     imported_packages = {package_of_import(i) for i in ours - {"bpa_ppl.__version__"}}
     # NBest.from_records and similar methods import their readers when called.
     imported_packages -= {"rows"} if name == "nbest" else set()

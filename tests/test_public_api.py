@@ -13,9 +13,9 @@ from importlib import import_module
 from pathlib import Path
 
 import pytest
+from registries import REGISTRIES
 
 import bpa_ppl
-from bpa_ppl import registry
 
 LISTED = (Path(__file__).parent / "public_api.txt").read_text("utf-8").splitlines()
 
@@ -39,9 +39,8 @@ def public_api() -> Iterator[str]:
     for package in sorted((packages | {"diagnostics", "models", "sklearn"}) - {"cli", "text"}):
         module = import_module(f"bpa_ppl.{package}")
         yield from (f"{package}.{name}" for name in sorted(module.__all__))
-    for name, value in sorted(vars(registry).items()):
-        if isinstance(value, registry.Registry):
-            yield f"{name}: {', '.join(value)}"
+    for name, value in sorted(REGISTRIES.items()):
+        yield f"{name}: {', '.join(value)}"
 
 
 def test_public_api_is_as_listed() -> None:

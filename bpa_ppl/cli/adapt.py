@@ -13,7 +13,7 @@ import bpa_ppl as bpa
 from bpa_ppl.cli import options as shared
 from bpa_ppl.errors import UsageError
 from bpa_ppl.notes import LOGGER
-from bpa_ppl.options import AdaptOptions
+from bpa_ppl.sampling.options import AdaptOptions
 
 
 def adapt(

@@ -20,7 +20,8 @@ from bpa_ppl.cli import adapt, demo, judge, lists, posteriors, serve, texts
 from bpa_ppl.cli.options import outputs_of
 from bpa_ppl.errors import BpaError, UsageError, nearest, printable, quoted
 from bpa_ppl.notes import LOGGER, warn_user
-from bpa_ppl.registry import SAMPLERS, TUNERS
+from bpa_ppl.sampling import SAMPLERS
+from bpa_ppl.tuning import TUNERS
 
 #: Exit codes that shells report for a command ended by Ctrl-C and by a closed pipe.
 _INTERRUPTED, _CLOSED_PIPE = 130, 141

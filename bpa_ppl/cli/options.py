@@ -26,19 +26,17 @@ from cyclopts import Parameter, Token
 import bpa_ppl as bpa
 from bpa_ppl.columns import natural_order
 from bpa_ppl.component import Component, number_or_text, settings_in
+from bpa_ppl.decoding import RULES
+from bpa_ppl.decoding.options import RerankOptions
 from bpa_ppl.errors import UsageError
+from bpa_ppl.features import FEATURES
+from bpa_ppl.formats import NBEST_FORMATS
+from bpa_ppl.models import LIKELIHOODS, PRIORS
 from bpa_ppl.notes import log_info, warn_user
-from bpa_ppl.options import AdaptOptions, RerankOptions
-from bpa_ppl.registry import (
-    FEATURES,
-    LIKELIHOODS,
-    METRICS,
-    NBEST_FORMATS,
-    PRIORS,
-    RULES,
-    SAMPLERS,
-    Registry,
-)
+from bpa_ppl.quality import METRICS
+from bpa_ppl.registry import Registry
+from bpa_ppl.sampling import SAMPLERS
+from bpa_ppl.sampling.options import AdaptOptions
 from bpa_ppl.weights import EQUAL
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ import bpa_ppl as bpa
 from bpa_ppl.cli import options as shared
 from bpa_ppl.columns import counted
 from bpa_ppl.errors import NotConverged, UsageError
-from bpa_ppl.registry import WEIGHT_FORMATS
+from bpa_ppl.formats import WEIGHT_FORMATS
 
 
 def check(

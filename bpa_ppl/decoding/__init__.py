@@ -11,9 +11,10 @@ from bpa_ppl.decoding.outputs import (
 )
 from bpa_ppl.decoding.predictions import Candidate, Predictions
 from bpa_ppl.decoding.reranking import Reranked, Reranker, rerank
-from bpa_ppl.decoding.rules import Rule
+from bpa_ppl.decoding.rules import RULES, Rule
 
 __all__ = [
+    "RULES",
     "AlignedWriter",
     "Candidate",
     "Confidence",

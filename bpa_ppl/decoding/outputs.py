@@ -13,6 +13,7 @@ import numpy as np
 
 from bpa_ppl.arrays import Float64, Int64
 from bpa_ppl.decoding.confidence import Confidence
+from bpa_ppl.decoding.options import RerankOptions
 from bpa_ppl.decoding.reranking import Reranked, RerankedPart, reranker_with
 from bpa_ppl.diagnostics.baselines.comparing import (
     criterion,
@@ -25,7 +26,6 @@ from bpa_ppl.errors import DataError, UsageError, one_of
 from bpa_ppl.formats.streams import AnyPath, atomic_writer, atomic_writers, file_suffix
 from bpa_ppl.nbest import NBest
 from bpa_ppl.notes import warn_user
-from bpa_ppl.options import RerankOptions
 from bpa_ppl.posterior import Draws, as_draws
 from bpa_ppl.quality import Metric, Score, corpus_score
 from bpa_ppl.quality.scoreboard import Scoreboard, metrics_of

@@ -18,7 +18,9 @@ from bpa_ppl.arrays import Float32, Float64, Int64
 from bpa_ppl.columns import counted
 from bpa_ppl.decoding.confidence import Confidence
 from bpa_ppl.decoding.decider import Decider, Decisions, joined
+from bpa_ppl.decoding.options import RerankOptions
 from bpa_ppl.decoding.predictions import Candidate, Predictions
+from bpa_ppl.decoding.rules import RULES
 from bpa_ppl.diagnostics import refuse_unconverged
 from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.features.recipes import columns_of
@@ -26,11 +28,10 @@ from bpa_ppl.labels import matches
 from bpa_ppl.models import Preparation
 from bpa_ppl.models.preparing import gain_column, invalid_record_error
 from bpa_ppl.nbest import NBest
-from bpa_ppl.options import RerankOptions, with_options
+from bpa_ppl.options import with_options
 from bpa_ppl.posterior import Draws, as_draws, read_draws
 from bpa_ppl.progress import reporter
 from bpa_ppl.quality.pairs import PAIRED
-from bpa_ppl.registry import RULES
 from bpa_ppl.weights import Weights
 from bpa_ppl.workers import number_of, parallel_workers
 
@@ -142,7 +143,7 @@ class Reranker:
         Args:
             posterior: from `adapt`, any other with a variable `weights` and feature names, or the
                 path of a file of one.
-            options: the fields of `bpa_ppl.options.RerankOptions`, as keyword arguments.
+            options: the fields of `bpa_ppl.decoding.options.RerankOptions`, as keyword arguments.
 
         Raises:
             NotConverged: if the posterior fails `check` and `unchecked` is false.
@@ -428,7 +429,7 @@ def rerank(
     Args:
         nbest: lists, or a stream of them (`iter_nbest`), of which few are in memory at a time.
         posterior: from `adapt`, or any other with a variable `weights` and feature names.
-        options: the fields of `bpa_ppl.options.RerankOptions`, as keyword arguments.
+        options: the fields of `bpa_ppl.decoding.options.RerankOptions`, as keyword arguments.
 
     Raises:
         NotConverged: if the posterior fails `check` and `unchecked` is false.

@@ -12,6 +12,7 @@ from bpa_ppl.component import Component
 from bpa_ppl.nbest import NBest
 from bpa_ppl.posterior import Draws
 from bpa_ppl.quality.pairs import pairs_of
+from bpa_ppl.registry import Registry
 from bpa_ppl.weights import match
 
 #: Multiplications in one product of matrices. NumPy's library, OpenBLAS, computes products of this
@@ -118,7 +119,7 @@ class Rule(Component, frozen=True):
 
     `Predictive` is an example; the guide to additions has another one.
 
-    >>> from bpa_ppl.registry import RULES
+    >>> from bpa_ppl.decoding.rules import RULES
     >>> RULES.resolve("mbr", {"gain": "chrf"}).criterion
     'chrf'
     """
@@ -287,3 +288,17 @@ class Viterbi(Rule, frozen=True):
             log_p = scores - np.log(np.exp(scores).sum(axis=0))
             best = np.maximum(best, (part.exponent * log_p + part.log_joint).max(axis=1))
         return best
+
+
+RULES: Registry[Rule] = Registry(
+    "rule",
+    "bpa_ppl.rules",
+    "bpa_ppl.decoding.rules:Rule",
+    {
+        "predictive": "bpa_ppl.decoding.rules:Predictive",
+        "viterbi": "bpa_ppl.decoding.rules:Viterbi",
+        "map": "bpa_ppl.decoding.rules:Map",
+        "mean": "bpa_ppl.decoding.rules:Mean",
+        "mbr": "bpa_ppl.decoding.rules:Mbr",
+    },
+)

@@ -17,7 +17,8 @@ import bpa_ppl as bpa
 from bpa_ppl.cli import options as shared
 from bpa_ppl.component import number_or_text
 from bpa_ppl.errors import BpaError, NotConverged, UsageError, one_of
-from bpa_ppl.registry import SAMPLERS, TUNERS
+from bpa_ppl.sampling import SAMPLERS
+from bpa_ppl.tuning import TUNERS
 
 #: Packages whose versions the results depend on.
 _VERSIONS = ("bpa_ppl", "numpyro", "jax", "arviz", "sacrebleu")

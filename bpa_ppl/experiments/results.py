@@ -26,8 +26,8 @@ from bpa_ppl.arrays import Float64
 from bpa_ppl.errors import DataError
 from bpa_ppl.experiments.study import Cell, Study
 from bpa_ppl.formats.streams import atomic_path, atomic_writer, make_folder
+from bpa_ppl.quality import METRICS
 from bpa_ppl.quality.column import by_name
-from bpa_ppl.registry import METRICS
 
 #: Packages on whose versions the results depend.
 _VERSIONS = ("bpa_ppl", "jax", "numpy", "numpyro", "sacrebleu")

@@ -16,7 +16,7 @@ import numpy as np
 
 from bpa_ppl.arrays import Float64
 from bpa_ppl.columns import intern
-from bpa_ppl.decoding import rerank
+from bpa_ppl.decoding import RULES, rerank
 from bpa_ppl.diagnostics import check
 from bpa_ppl.errors import DataError
 from bpa_ppl.experiments.redecoding import DecoderCommand, redecode, with_sentences_of
@@ -36,15 +36,17 @@ from bpa_ppl.experiments.study import (
 )
 from bpa_ppl.formats.nbest_files import read_nbest
 from bpa_ppl.formats.weight_files import read_weights
+from bpa_ppl.models import LIKELIHOODS, PRIORS
 from bpa_ppl.nbest import NBest, demote_to_extras
-from bpa_ppl.options import AdaptOptions
 from bpa_ppl.posterior import Draws
 from bpa_ppl.progress import Reporter, reporter
+from bpa_ppl.quality import METRICS
 from bpa_ppl.quality.column import by_name
 from bpa_ppl.quality.scoring import statistics
-from bpa_ppl.registry import LIKELIHOODS, METRICS, PRIORS, RULES, SAMPLERS, TUNERS, Registry
-from bpa_ppl.sampling import Sampler, adapt_draws
-from bpa_ppl.tuning import reestimate
+from bpa_ppl.registry import Registry
+from bpa_ppl.sampling import SAMPLERS, Sampler, adapt_draws
+from bpa_ppl.sampling.options import AdaptOptions
+from bpa_ppl.tuning import TUNERS, reestimate
 from bpa_ppl.weights import Weights, initial_weights, match
 from bpa_ppl.workers import check_backend, parallel_workers
 

@@ -25,19 +25,19 @@ from bpa_ppl.experiments.comparison.comparison import (
 )
 from bpa_ppl.experiments.comparison.efficiency import Efficiency, seconds_of
 from bpa_ppl.experiments.estimates import runs_together
-from bpa_ppl.models import Likelihood, log_linear
+from bpa_ppl.models import LIKELIHOODS, Likelihood, log_linear
 from bpa_ppl.models.likelihoods.default import default_likelihood
 from bpa_ppl.nbest import NBest, demote_to_extras
 from bpa_ppl.notes import LOGGER
-from bpa_ppl.options import AdaptOptions
 from bpa_ppl.posterior import Draws, as_draws
 from bpa_ppl.posterior.draws import WEIGHTS, total
 from bpa_ppl.progress import Reporter, reporter
 from bpa_ppl.quality import Metric, Oracles
-from bpa_ppl.registry import LIKELIHOODS, SAMPLERS
+from bpa_ppl.sampling import SAMPLERS
 from bpa_ppl.sampling.adapting import Problem, gain_of, problem_of
 from bpa_ppl.sampling.base import Sampler
 from bpa_ppl.sampling.density import constrained, constrained_draws, evaluate, model_info
+from bpa_ppl.sampling.options import AdaptOptions
 from bpa_ppl.sampling.target import Model, Target
 from bpa_ppl.sampling.tracing import tracing
 from bpa_ppl.weights import AnyWeights
@@ -109,7 +109,9 @@ def compare_samplers(
     options["metric"] = goal
     if options.get("likelihood") is None and options.get("preset") is None:
         # One for all samplers: published ones would take another by default.
-        options["likelihood"] = default_likelihood(goal, nbest, AdaptOptions(**options))
+        options["likelihood"] = default_likelihood(
+            goal, nbest, options.get("categorical"), options.get("add")
+        )
     problem = problem_of(nbest, weights, AdaptOptions(sampler=reference, **options))
     if extra:  # runs on other data are refused before the long computation
         quick = problem.sample(AdaptOptions(sampler="map", **options))

@@ -21,14 +21,19 @@ from msgspec import Meta
 
 from bpa_ppl.arrays import Int64
 from bpa_ppl.component import Component, Count, CountOrNone, Positive
+from bpa_ppl.decoding import RULES
+from bpa_ppl.decoding.options import DERIVATIONS
 from bpa_ppl.errors import DataError, UsageError, checked_seed, one_of, quoted, require
 from bpa_ppl.formats.streams import read_text
-from bpa_ppl.options import DERIVATIONS, PRESETS
+from bpa_ppl.models import LIKELIHOODS, PRIORS
+from bpa_ppl.quality import METRICS
 from bpa_ppl.quality.base import reported_metrics, text_metrics
 from bpa_ppl.quality.column import by_name
 from bpa_ppl.quality.oracle import TIES
-from bpa_ppl.registry import LIKELIHOODS, METRICS, PRIORS, RULES, SAMPLERS, TUNERS
+from bpa_ppl.sampling import SAMPLERS
 from bpa_ppl.sampling.base import Sampler
+from bpa_ppl.sampling.options import PRESETS
+from bpa_ppl.tuning import TUNERS
 from bpa_ppl.tuning.base import Tuner
 
 if TYPE_CHECKING:

@@ -19,14 +19,13 @@ from bpa_ppl.experiments.estimates import largest_r_hat, smallest_ess
 from bpa_ppl.experiments.rows import write_rows
 from bpa_ppl.formats.streams import make_folder
 from bpa_ppl.nbest import NBest
-from bpa_ppl.options import AdaptOptions
 from bpa_ppl.posterior import Draws
 from bpa_ppl.progress import Reporter, reporter
 from bpa_ppl.quality import Metric
 from bpa_ppl.quality.scoreboard import cells, choice_scores
-from bpa_ppl.registry import SAMPLERS
-from bpa_ppl.sampling import adapt_draws
+from bpa_ppl.sampling import SAMPLERS, adapt_draws
 from bpa_ppl.sampling.adapting import gain_of
+from bpa_ppl.sampling.options import AdaptOptions
 from bpa_ppl.weights import AnyWeights
 
 if TYPE_CHECKING:

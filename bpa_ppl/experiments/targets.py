@@ -29,7 +29,7 @@ from bpa_ppl.experiments.known_targets import TARGETS, KnownTarget, target
 from bpa_ppl.experiments.samplers import run_samplers
 from bpa_ppl.posterior import Draws
 from bpa_ppl.progress import Reporter, reporter
-from bpa_ppl.registry import SAMPLERS
+from bpa_ppl.sampling import SAMPLERS
 
 _HEADER = (
     *("target", "sampler", "verdict", "checks", "bias of means", "bias of sds", "bound"),

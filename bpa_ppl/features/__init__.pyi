@@ -1,6 +1,7 @@
 """Public names; `__init__.py` imports each from its module on first use."""
 
 from .base import (
+    FEATURES as FEATURES,
     FeatureSource as FeatureSource,
 )
 from .consensus import (

@@ -20,7 +20,7 @@ from bpa_ppl.labels import repeated
 from bpa_ppl.nbest import NBest
 from bpa_ppl.notes import warn_user
 from bpa_ppl.progress import Reporter, inherited_progress
-from bpa_ppl.registry import FEATURES
+from bpa_ppl.registry import Registry
 
 #: In place of a file: the source learns from the adaptation sentences.
 SELF = "self"
@@ -33,7 +33,7 @@ _FOLD_SEED = 0  # fixed: the same sentences always get the same folds
 class FeatureSource(Component, frozen=True):
     """Computes features of hypotheses; its fields are its settings.
 
-    A source is a subclass in a separate module and a line in `bpa_ppl.registry.FEATURES`. It
+    A source is a subclass in a separate module and a line in `FEATURES`. It
     defines `columns`, or `opened` if it reads or trains something first.
 
     Attributes:
@@ -402,3 +402,19 @@ def _columns(
         problem = f"the features {name} have the shape {values.shape}, not {shape}"
         raise DataError(problem, code="wrong-length")
     return names, values.reshape(shape)
+
+
+FEATURES: Registry[FeatureSource] = Registry(
+    "feature source",
+    "bpa_ppl.features",
+    "bpa_ppl.features.base:FeatureSource",
+    {
+        "lm": "bpa_ppl.features.lm:LanguageModel",
+        "lexicon": "bpa_ppl.features.lexicon:Lexicon",
+        "length": "bpa_ppl.features.length:Length",
+        "consensus": "bpa_ppl.features.consensus:Consensus",
+        "indicators": "bpa_ppl.features.indicators:Indicators",
+        "qe": "bpa_ppl.features.neural:QualityEstimate",
+        "embed": "bpa_ppl.features.neural:EmbeddingSimilarity",
+    },
+)

@@ -15,8 +15,7 @@ import msgspec
 import numpy as np
 
 from bpa_ppl.errors import DataError, UsageError
-from bpa_ppl.features.base import FeatureSource
-from bpa_ppl.registry import FEATURES
+from bpa_ppl.features.base import FEATURES, FeatureSource
 
 #: A file, or several, for each source that has moved: by its label, or by its name.
 MovedFiles = Mapping[str, str | Path | Sequence[str | Path]]

@@ -16,7 +16,7 @@ from bpa_ppl.errors import BpaError, UsageError
 from bpa_ppl.formats.streams import AnyPath, InputFile, atomic_writer, decoded
 from bpa_ppl.labels import repeated
 from bpa_ppl.nbest import NBest
-from bpa_ppl.registry import NBEST_FORMATS
+from bpa_ppl.registry import Registry
 from bpa_ppl.rows import Columns, ReadOptions
 from bpa_ppl.rows.names import CANDIDATES, ID, REFERENCE, SOURCE, TEXT
 from bpa_ppl.rows.readers import RecordReader
@@ -40,7 +40,7 @@ class NBestFormat(Component, frozen=True):
         texts: the names of columns of texts, some of which may look like numbers.
         judgements: the names of columns of numbers that are extras, never features.
 
-    >>> from bpa_ppl.registry import NBEST_FORMATS
+    >>> from bpa_ppl.formats.base import NBEST_FORMATS
     >>> line = b"0 ||| a cat ||| LM0= -1.5 ||| -0.75"
     >>> [name for name, kind in NBEST_FORMATS.items() if kind().detect(line)]
     ['moses']
@@ -231,3 +231,45 @@ class WeightFormat(Component, frozen=True):
     def write(self, weights: Mapping[str, float], file: TextIO) -> None:
         """Write names and values, in full precision."""
         raise NotImplementedError
+
+
+#: In the order in which they are tried; `moses` accepts any line with its separator.
+NBEST_FORMATS: Registry[NBestFormat] = Registry(
+    "format of n-best lists",
+    "bpa_ppl.nbest_formats",
+    "bpa_ppl.formats.base:NBestFormat",
+    {
+        "fairseq": "bpa_ppl.formats.fairseq:Fairseq",
+        "sockeye": "bpa_ppl.formats.sockeye:Sockeye",
+        "openai": "bpa_ppl.formats.openai:Openai",
+        "jsonl": "bpa_ppl.formats.jsonl:Jsonl",
+        "preference-pairs": "bpa_ppl.formats.preference_pairs:PreferencePairs",
+        "pearmut": "bpa_ppl.formats.pearmut:Pearmut",
+        "svmlight": "bpa_ppl.formats.svmlight:Svmlight",
+        "tsv": "bpa_ppl.formats.separated:Tsv",
+        "csv": "bpa_ppl.formats.separated:Csv",
+        "parquet": "bpa_ppl.formats.parquet:Parquet",
+        "plain": "bpa_ppl.formats.plain:Plain",
+        "kaldi": "bpa_ppl.formats.kaldi:Kaldi",
+        "espnet": "bpa_ppl.formats.espnet:Espnet",
+        "marian": "bpa_ppl.formats.moses:Marian",
+        "travatar": "bpa_ppl.formats.travatar:Travatar",
+        "cdec": "bpa_ppl.formats.travatar:Cdec",
+        "moses": "bpa_ppl.formats.moses:Moses",
+    },
+)
+
+
+#: In the order in which they are tried; `dense` accepts any text and comes last.
+WEIGHT_FORMATS: Registry[WeightFormat] = Registry(
+    "format of weights",
+    "bpa_ppl.weight_formats",
+    "bpa_ppl.formats.base:WeightFormat",
+    {
+        "json": "bpa_ppl.formats.tree_weights:JsonWeights",
+        "yaml": "bpa_ppl.formats.tree_weights:YamlWeights",
+        "moses.ini": "bpa_ppl.formats.line_weights:MosesIni",
+        "numbers": "bpa_ppl.formats.line_weights:NumberWeights",
+        "dense": "bpa_ppl.formats.line_weights:DenseWeights",
+    },
+)

@@ -14,12 +14,11 @@ import numpy as np
 
 from bpa_ppl.component import settings_in
 from bpa_ppl.errors import DataError, UsageError, one_of, quoted
-from bpa_ppl.formats.base import AUTO, NBestFormat, TableFormat
+from bpa_ppl.formats.base import AUTO, NBEST_FORMATS, NBestFormat, TableFormat
 from bpa_ppl.formats.moses_lines import SHAPE
 from bpa_ppl.formats.references import AnyReferences, AnySources, references_of, sources_of
 from bpa_ppl.formats.streams import AnyInput, AnyPath, InputFile, ahead, file_suffix, origin_name
 from bpa_ppl.nbest import NBest
-from bpa_ppl.registry import NBEST_FORMATS
 from bpa_ppl.rows import ReadOptions
 from bpa_ppl.rows.gathering import Gatherer
 from bpa_ppl.rows.names import ColumnNames, nearest

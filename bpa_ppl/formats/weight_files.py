@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from bpa_ppl.errors import DataError, UsageError, one_of
-from bpa_ppl.formats.base import AUTO, WeightFormat
+from bpa_ppl.formats.base import AUTO, WEIGHT_FORMATS, WeightFormat
 from bpa_ppl.formats.line_weights import MosesIni
 from bpa_ppl.formats.streams import (
     AnyInput,
@@ -16,7 +16,6 @@ from bpa_ppl.formats.streams import (
     read_text,
 )
 from bpa_ppl.labels import repeated
-from bpa_ppl.registry import WEIGHT_FORMATS
 from bpa_ppl.weights import PositionalWeights, Weights
 
 _ANY = "dense"  # read if no other format is detected, and written without an ending

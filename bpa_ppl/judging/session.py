@@ -34,10 +34,10 @@ from bpa_ppl.models import Preference, Preparation, Prior
 from bpa_ppl.models.priors.isotropic import OF_ANSWERS
 from bpa_ppl.nbest import NBest
 from bpa_ppl.notes import capture_notes, log_info, replay
-from bpa_ppl.options import AdaptOptions
 from bpa_ppl.posterior import Draws
 from bpa_ppl.posterior.draws import WEIGHTS
 from bpa_ppl.sampling.adapting import EQUALS_PRIOR, adapt, problem_of
+from bpa_ppl.sampling.options import AdaptOptions
 from bpa_ppl.sampling.target import Sampled
 
 if TYPE_CHECKING:

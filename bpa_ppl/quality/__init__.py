@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bpa_ppl.quality.agreement import agreement
-from bpa_ppl.quality.base import Averaged, Metric, Score, resolve
+from bpa_ppl.quality.base import METRICS, Averaged, Metric, Score, resolve
 from bpa_ppl.quality.bleu import BLEU
 from bpa_ppl.quality.chrf import CHRF
 from bpa_ppl.quality.column import Column
@@ -16,6 +16,7 @@ from bpa_ppl.quality.wer import WER
 __all__ = [
     "BLEU",
     "CHRF",
+    "METRICS",
     "TER",
     "WER",
     "Averaged",

@@ -12,7 +12,7 @@ import numpy as np
 from bpa_ppl.arrays import Float64
 from bpa_ppl.component import Component
 from bpa_ppl.nbest import NBest
-from bpa_ppl.registry import METRICS
+from bpa_ppl.registry import Registry
 
 #: One tuple of references per sentence, which may differ in length.
 References = Sequence[Sequence[str]]
@@ -345,3 +345,21 @@ def _number_of(references: References) -> int | None:
     """Return the number of references of each sentence; None if it varies."""
     numbers = {len(refs) for refs in references}
     return numbers.pop() if len(numbers) == 1 else None
+
+
+METRICS: Registry[Metric] = Registry(
+    "metric",
+    "bpa_ppl.metrics",
+    "bpa_ppl.quality.base:Metric",
+    {
+        "ter": "bpa_ppl.quality.ter:TER",
+        "bleu": "bpa_ppl.quality.bleu:BLEU",
+        "chrf": "bpa_ppl.quality.chrf:CHRF",
+        "ter+bleu": "bpa_ppl.quality.mixed:TERAndBLEU",
+        "wer": "bpa_ppl.quality.wer:WER",
+        "cer": "bpa_ppl.quality.wer:CER",
+        "unbabel-comet": "bpa_ppl.quality.comet:Comet",
+        "unbabel-cometkiwi": "bpa_ppl.quality.comet:CometKiwi",
+        "column": "bpa_ppl.quality.column:Column",
+    },
+)

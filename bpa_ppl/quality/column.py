@@ -12,8 +12,7 @@ from bpa_ppl.arrays import Float64, Int64
 from bpa_ppl.columns import as_numbers, is_missing
 from bpa_ppl.errors import DataError, UsageError, quoted
 from bpa_ppl.nbest import NBest
-from bpa_ppl.quality.base import Averaged, Lists, Metric, References
-from bpa_ppl.registry import METRICS
+from bpa_ppl.quality.base import METRICS, Averaged, Lists, Metric, References
 
 
 class Column(Averaged, frozen=True):

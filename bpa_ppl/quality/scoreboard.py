@@ -8,9 +8,8 @@ from typing import Any
 import numpy.typing as npt
 
 from bpa_ppl.nbest import NBest
-from bpa_ppl.quality.base import Metric, Score, resolve
+from bpa_ppl.quality.base import METRICS, Metric, Score, resolve
 from bpa_ppl.quality.scoring import choice_score
-from bpa_ppl.registry import METRICS
 from bpa_ppl.tables import text_table
 
 

@@ -4,6 +4,7 @@ from .adapting import (
     adapt_draws as adapt_draws,
 )
 from .base import (
+    SAMPLERS as SAMPLERS,
     Sampler as Sampler,
 )
 from .density import (

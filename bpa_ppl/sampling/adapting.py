@@ -22,6 +22,8 @@ from bpa_ppl.errors import DataError, UsageError, require
 from bpa_ppl.features.pretrained import pretrained_weights
 from bpa_ppl.features.recipes import stored
 from bpa_ppl.models import (
+    LIKELIHOODS,
+    PRIORS,
     Likelihood,
     Lists,
     Margin,
@@ -40,18 +42,18 @@ from bpa_ppl.models.preparing import preparation
 from bpa_ppl.models.priors import isotropic
 from bpa_ppl.nbest import NBest
 from bpa_ppl.notes import log_info, warn_user
-from bpa_ppl.options import AdaptOptions, with_options, with_options_and_settings
+from bpa_ppl.options import with_options, with_options_and_settings
 from bpa_ppl.posterior import Draws
 from bpa_ppl.posterior.adapter import to_arviz
 from bpa_ppl.posterior.draws import SAMPLING_TIME, WEIGHTS
 from bpa_ppl.progress import Reporter, inherited_progress, reporter
-from bpa_ppl.quality import Metric, resolve
+from bpa_ppl.quality import METRICS, Metric, resolve
 from bpa_ppl.quality.base import default_metric
 from bpa_ppl.quality.scoring import no_references
-from bpa_ppl.registry import LIKELIHOODS, METRICS, PRIORS, SAMPLERS
 from bpa_ppl.sampling import density
-from bpa_ppl.sampling.base import Sampler
+from bpa_ppl.sampling.base import SAMPLERS, Sampler
 from bpa_ppl.sampling.mode import find_mode
+from bpa_ppl.sampling.options import AdaptOptions
 from bpa_ppl.sampling.prior_scale import learn_scale, require_usable_scale
 from bpa_ppl.sampling.sentences import DOMAIN, Sentences, domain_numbers, observe_sentences
 from bpa_ppl.sampling.target import Model, Sampled, Target, no_report, place
@@ -99,8 +101,8 @@ def adapt(nbest: NBest, weights: AnyWeights, options: AdaptOptions) -> Inference
             None starts at 0 for all features but those named as log-probabilities (see
             `initial_weights`); `"equal"` starts at the mean of the standardised features (see
             `equal_weights`). Both scale the prior to the spread of each feature within the lists.
-        options: the fields of `bpa_ppl.options.AdaptOptions`, as keyword arguments; any other
-            keyword is a setting of the sampler, such as `draws` or `chains`.
+        options: the fields of `bpa_ppl.sampling.options.AdaptOptions`, as keyword arguments; any
+            other keyword is a setting of the sampler, such as `draws` or `chains`.
 
     Returns:
         InferenceData with the groups named in `bpa_ppl.posterior.adapter`. Its attribute
@@ -356,8 +358,8 @@ def log_density(nbest: NBest, weights: AnyWeights, options: AdaptOptions) -> Tar
     Args:
         nbest: n-best lists of the adaptation sentences, as for `adapt`.
         weights: the canonical weights λ_T, as for `adapt`.
-        options: the fields of `bpa_ppl.options.AdaptOptions`, as keyword arguments, except those
-            of the sampler.
+        options: the fields of `bpa_ppl.sampling.options.AdaptOptions`, as keyword arguments, except
+            those of the sampler.
 
     Raises:
         DataError: if the lists, references and weights do not fit together.
@@ -408,7 +410,7 @@ def _likelihood(options: AdaptOptions, engine: Sampler, goal: Metric, nbest: NBe
     chosen = options.chosen()[1]
     if chosen is not None:
         return LIKELIHOODS.resolve(chosen)
-    default = default_likelihood(goal, nbest, options)
+    default = default_likelihood(goal, nbest, options.categorical, options.add)
     if engine.likelihood is None or default.observes != "gains":
         return default
     log_info(

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from importlib.util import find_spec
-from typing import ClassVar, Self
+from typing import TYPE_CHECKING, ClassVar, Self
 
 import psutil
 
 from bpa_ppl.component import Component
 from bpa_ppl.errors import UsageError, missing_extra
 from bpa_ppl.nbest import NBest
-from bpa_ppl.sampling.target import Sampled, Target
+from bpa_ppl.registry import Registry
+
+if TYPE_CHECKING:
+    from bpa_ppl.sampling.target import Sampled, Target
 
 #: Most steps of all chains together: they take days, and larger arrays cannot be indexed.
 _MAX_STEPS = 10**9
@@ -27,7 +30,7 @@ class Sampler(Component, frozen=True):
         likelihood: the name of the likelihood that it was published with, which is then its
             default; None takes the default of the gain.
 
-    >>> from bpa_ppl.registry import SAMPLERS
+    >>> from bpa_ppl.sampling.base import SAMPLERS
     >>> SAMPLERS.resolve("imh", {"draws": 500}).settings()["draws"]
     500
     """
@@ -108,3 +111,21 @@ def require_memory(target: Target, draws: int) -> None:
             f"and {free / 1e9:,.1f} GB are free: lower draws or chains",
             parameter="draws",
         )
+
+
+SAMPLERS: Registry[Sampler] = Registry(
+    "sampler",
+    "bpa_ppl.samplers",
+    "bpa_ppl.sampling.base:Sampler",
+    {
+        "auto": "bpa_ppl.sampling.auto:Auto",
+        "imh": "bpa_ppl.sampling.imh:IndependenceMetropolis",
+        "laplace": "bpa_ppl.sampling.laplace:Laplace",
+        "map": "bpa_ppl.sampling.mode:Map",
+        "numpyro:NAME": "bpa_ppl.sampling.kernels:NumpyroKernel",
+        "nuts": "bpa_ppl.sampling.nuts:Nuts",
+        "rwm": "bpa_ppl.sampling.rwm:RandomWalkMetropolis",
+        "svi:NAME": "bpa_ppl.sampling.guides:Guide",
+    },
+    adapter="bpa_ppl.sampling.guides:from_numpyro",
+)

@@ -12,9 +12,9 @@ import numpy as np
 from bpa_ppl.columns import as_numbers, counted
 from bpa_ppl.diagnostics.pages.page import Outcome, Table
 from bpa_ppl.errors import quoted, require
+from bpa_ppl.models import LIKELIHOODS
 from bpa_ppl.models.likelihoods.default import default_likelihood
 from bpa_ppl.nbest import NBest, demote_to_extras, deviation_within
-from bpa_ppl.options import AdaptOptions
 from bpa_ppl.quality import Metric, oracles, resolve
 from bpa_ppl.quality.base import default_metric
 from bpa_ppl.quality.column import (
@@ -25,8 +25,8 @@ from bpa_ppl.quality.column import (
     with_judged,
 )
 from bpa_ppl.quality.preferences import has_preferences
-from bpa_ppl.registry import LIKELIHOODS
 from bpa_ppl.rows.schema import looks_numeric
+from bpa_ppl.sampling.options import AdaptOptions
 from bpa_ppl.weights import initial_weights
 
 _HEADER = ("column", "kind", "min", "median", "max", "within lists", "missing")
@@ -298,7 +298,7 @@ def _plan(nbest: NBest, metric: str | Metric | None, with_reference: list[int]) 
         nbest = nbest.select(with_reference) if with_reference else nbest
     weights = initial_weights(demote_to_extras(nbest, goal.columns))
     start = tuple(name for name, value in weights.items() if value)
-    likelihood = default_likelihood(goal, nbest, options)
+    likelihood = default_likelihood(goal, nbest)
     plan = Plan(
         gain=None if preferences else goal.key,
         likelihood=LIKELIHOODS.name_of(likelihood),

@@ -56,7 +56,7 @@ class Guide(NumpyroSampler, frozen=True):
         particles: draws that estimate the gradient of a step.
         draws: of the fitted guide.
 
-    >>> from bpa_ppl.registry import SAMPLERS
+    >>> from bpa_ppl.sampling.base import SAMPLERS
     >>> SAMPLERS.resolve("svi:AutoLowRankMultivariateNormal", {"rank": 2}).settings()["rank"]
     2
     """

@@ -133,7 +133,7 @@ class NumpyroKernel(NumpyroSampler, frozen=True):
         chains: how many. None is 4, and for AIES and ESS twice the number of weights, and 2.
         thinning: steps from one draw to the next.
 
-    >>> from bpa_ppl.registry import SAMPLERS
+    >>> from bpa_ppl.sampling.base import SAMPLERS
     >>> sampler = SAMPLERS.resolve("numpyro:BarkerMH", {"step_size": 0.1})
     >>> sampler.settings()["step_size"], SAMPLERS.name_of(sampler)
     (0.1, 'numpyro:BarkerMH')

@@ -29,24 +29,25 @@ from bpa_ppl.columns import counted
 from bpa_ppl.diagnostics import refuse_unconverged
 from bpa_ppl.diagnostics.checks import checked
 from bpa_ppl.errors import BpaError, DataError, UsageError, require
-from bpa_ppl.models import Likelihood, Lists, Preparation, Prior, log_linear
+from bpa_ppl.models import LIKELIHOODS, Likelihood, Lists, Preparation, Prior, log_linear
 from bpa_ppl.models.likelihoods.preference import LOG_NU, RATER, SITES
 from bpa_ppl.models.lists import COLUMNS, list_rows, stack_lists, with_shares
 from bpa_ppl.nbest import NBest
 from bpa_ppl.notes import log_info, warn_user
-from bpa_ppl.options import UpdateOptions, with_options
+from bpa_ppl.options import with_options
 from bpa_ppl.posterior import Draws, as_draws
 from bpa_ppl.posterior.adapter import to_arviz
 from bpa_ppl.posterior.draws import SAMPLING_TIME, WEIGHTS, importance_weights, kish
 from bpa_ppl.posterior.statistics import POOR_PARETO_K, ess, pareto_smoothed
 from bpa_ppl.progress import Reporter, inherited_progress, reporter
-from bpa_ppl.quality import gains, resolve
+from bpa_ppl.quality import METRICS, gains, resolve
 from bpa_ppl.quality.column import judged_lists
 from bpa_ppl.quality.preferences import choice_sets, has_preferences
 from bpa_ppl.quality.scoring import no_references
-from bpa_ppl.registry import LIKELIHOODS, METRICS, SAMPLERS
 from bpa_ppl.sampling.adapting import draws_of, initialise_target
+from bpa_ppl.sampling.base import SAMPLERS
 from bpa_ppl.sampling.density import evaluate
+from bpa_ppl.sampling.options import UpdateOptions
 from bpa_ppl.sampling.sentences import (
     OF_OBSERVATIONS,
     RATER_NUMBER,
@@ -181,8 +182,8 @@ class Sequential:
 
     Args:
         posterior: from `adapt`, or from an update.
-        options: the fields of `bpa_ppl.options.UpdateOptions`, as keyword arguments. `oracle` and
-            `progress` belong to each step, and the posterior is not checked.
+        options: the fields of `bpa_ppl.sampling.options.UpdateOptions`, as keyword arguments.
+            `oracle` and `progress` belong to each step, and the posterior is not checked.
 
     Raises:
         DataError: if the posterior does not record how its sentences were observed, or the lists
@@ -589,7 +590,7 @@ def update(posterior: Posterior, nbest: NBest, options: UpdateOptions) -> Infere
     Args:
         posterior: from `adapt` with a sampler that draws, or from an update.
         nbest: lists of the new sentences, with references if the metric needs them.
-        options: the fields of `bpa_ppl.options.UpdateOptions`, as keyword arguments.
+        options: the fields of `bpa_ppl.sampling.options.UpdateOptions`, as keyword arguments.
 
     Returns:
         a posterior as `adapt` returns one, with weighted or new draws. Its attribute `updates`

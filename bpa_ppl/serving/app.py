@@ -22,13 +22,12 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 import bpa_ppl
-from bpa_ppl.decoding import Reranker
+from bpa_ppl.decoding import RULES, Reranker
 from bpa_ppl.errors import BpaError, DataError, quoted
 from bpa_ppl.features.recipes import columns_of
 from bpa_ppl.formats.jsonl import has_all_keys, unique_fields
 from bpa_ppl.nbest import NBest
 from bpa_ppl.notes import capture_notes
-from bpa_ppl.registry import RULES
 from bpa_ppl.serving.web import (
     JSON,
     Refused,

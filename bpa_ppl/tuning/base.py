@@ -16,6 +16,7 @@ from bpa_ppl.nbest import NBest, demote_to_extras
 from bpa_ppl.progress import Reporter
 from bpa_ppl.quality import Metric
 from bpa_ppl.quality.scoring import statistics
+from bpa_ppl.registry import Registry
 from bpa_ppl.weights import Match
 
 
@@ -127,7 +128,7 @@ class Tuner(Component, frozen=True):
     Attributes:
         takes_extra: whether it also uses the lists of an out-of-domain development set.
 
-    >>> from bpa_ppl.registry import TUNERS
+    >>> from bpa_ppl.tuning.base import TUNERS
     >>> TUNERS.resolve("mira", {"epochs": 5}).takes_extra
     False
     """
@@ -165,3 +166,16 @@ def lay_out(nbest: NBest, matched: Match, metric: Metric) -> TuningLists:
     free = np.ascontiguousarray(features[:, matched.free])
     fixed = features[:, ~matched.free] @ matched.values[~matched.free]
     return TuningLists(nbest.offsets, free, fixed, statistics(nbest, metric))
+
+
+TUNERS: Registry[Tuner] = Registry(
+    "tuner",
+    "bpa_ppl.tuners",
+    "bpa_ppl.tuning.base:Tuner",
+    {
+        "mert": "bpa_ppl.tuning.mert:Mert",
+        "mert+": "bpa_ppl.tuning.mert:MertPlus",
+        "mira": "bpa_ppl.tuning.mira:Mira",
+        "pro": "bpa_ppl.tuning.pro:Pro",
+    },
+)

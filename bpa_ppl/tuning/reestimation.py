@@ -10,10 +10,9 @@ from bpa_ppl.arrays import Float64
 from bpa_ppl.errors import UsageError, checked_seed, require
 from bpa_ppl.nbest import NBest, demote_to_extras
 from bpa_ppl.progress import Reporter, reporter
-from bpa_ppl.quality import Metric, compared, resolve
+from bpa_ppl.quality import METRICS, Metric, compared, resolve
 from bpa_ppl.quality.scoreboard import Scoreboard
-from bpa_ppl.registry import METRICS, TUNERS
-from bpa_ppl.tuning.base import Tuner, TuningLists, TuningProblem, lay_out
+from bpa_ppl.tuning.base import TUNERS, Tuner, TuningLists, TuningProblem, lay_out
 from bpa_ppl.weights import AnyWeights, Match, Weights, match
 
 

@@ -13,6 +13,7 @@ from bpa_ppl.arrays import Float64, Int64
 from bpa_ppl.component import Component, Positive
 from bpa_ppl.errors import UsageError
 from bpa_ppl.models.lists import Lists
+from bpa_ppl.registry import Registry
 
 #: What counts as the gain: itself, its normal score within the list, or the mean of both, which
 #: suits gains with long tails or a ceiling.
@@ -31,7 +32,7 @@ class Likelihood(Component, frozen=True):
             then observes a site `oracle`.
         dims: the names of the dimensions of its own sites, by site.
 
-    >>> from bpa_ppl.registry import LIKELIHOODS
+    >>> from bpa_ppl.models.likelihoods.base import LIKELIHOODS
     >>> likelihood = LIKELIHOODS.resolve("margin", {"gamma": 1.5})
     >>> likelihood.settings(), likelihood.observes, likelihood.generative
     ({'gamma': 1.5, 'gain_scale': 'raw', 'unit': None}, 'gains', False)
@@ -190,3 +191,17 @@ def _normal_scores(gain: Float64, count: Int64) -> Float64:
             below = np.cumsum(size) - size / 2
             result[index][used] = ndtri(below / size.sum())[level]
     return result
+
+
+LIKELIHOODS: Registry[Likelihood] = Registry(
+    "likelihood",
+    "bpa_ppl.likelihoods",
+    "bpa_ppl.models.likelihoods.base:Likelihood",
+    {
+        "oracle": "bpa_ppl.models.likelihoods.oracle:Oracle",
+        "margin": "bpa_ppl.models.likelihoods.margin:Margin",
+        "risk": "bpa_ppl.models.likelihoods.risk:Risk",
+        "pairs": "bpa_ppl.models.likelihoods.pairs:Pairs",
+        "preference": "bpa_ppl.models.likelihoods.preference:Preference",
+    },
+)

@@ -18,6 +18,7 @@ from bpa_ppl.formats.jsonl import unique_fields
 from bpa_ppl.formats.streams import atomic_writer, read_text
 from bpa_ppl.posterior import as_draws
 from bpa_ppl.posterior.draws import WEIGHTS
+from bpa_ppl.registry import Registry
 from bpa_ppl.weights import Match
 
 if TYPE_CHECKING:
@@ -398,7 +399,7 @@ class Prior(NamedTuple):
 class PriorFamily(Component, frozen=True):
     """A way to build a prior from canonical weights, chosen by name.
 
-    >>> from bpa_ppl.registry import PRIORS
+    >>> from bpa_ppl.models.priors.base import PRIORS
     >>> PRIORS.resolve("isotropic", {"variance": 0.3})
     Isotropic(variance=0.3, single={}, scale=None)
     """
@@ -418,3 +419,14 @@ class PriorFamily(Component, frozen=True):
             match: as for `build`, whose result is the program's prior.
         """
         return None
+
+
+PRIORS: Registry[PriorFamily] = Registry(
+    "prior",
+    "bpa_ppl.priors",
+    "bpa_ppl.models.priors.base:PriorFamily",
+    {
+        "isotropic": "bpa_ppl.models.priors.isotropic:Isotropic",
+        "horseshoe": "bpa_ppl.models.priors.sparse:Horseshoe",
+    },
+)

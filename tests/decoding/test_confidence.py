@@ -15,8 +15,8 @@ from sacrebleu.metrics import BLEU, CHRF, TER
 
 from bpa_ppl import NBest, Reranked, as_draws, rerank
 from bpa_ppl.decoding import Confidence
+from bpa_ppl.decoding.options import RerankOptions
 from bpa_ppl.decoding.outputs import rerank_to
-from bpa_ppl.options import RerankOptions
 
 NAMES = ("LM0", "WP0")
 WORDS = ("the", "a", "cat", "dog", "sat", "on", "mat")

@@ -14,14 +14,15 @@ from raising import raises
 from bpa_ppl import DataError, Draws, NBest, adapt, corpus_score
 from bpa_ppl.decoding import rerank_to
 from bpa_ppl.decoding.improvement import Improvement, evaluate_improvement, improvement_section
+from bpa_ppl.decoding.options import RerankOptions
 from bpa_ppl.decoding.report import report_page, texts_of
 from bpa_ppl.diagnostics.choices import changes_section
 from bpa_ppl.diagnostics.pages.page import Verdict, page
 from bpa_ppl.experiments.comparison.comparison import changed_translations
-from bpa_ppl.options import AdaptOptions, RerankOptions
-from bpa_ppl.quality import resolve
-from bpa_ppl.registry import LIKELIHOODS, METRICS
+from bpa_ppl.models import LIKELIHOODS
+from bpa_ppl.quality import METRICS, resolve
 from bpa_ppl.sampling import adapt_draws
+from bpa_ppl.sampling.options import AdaptOptions
 
 WORDS = np.array([f"word{k}" for k in range(14)])
 COUNT = "adaptation_sentences"

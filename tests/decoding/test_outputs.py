@@ -17,7 +17,7 @@ from sacrebleu.metrics import TER
 
 from bpa_ppl import BpaWarning, DataError, NBest, Reranked, UsageError, rerank
 from bpa_ppl.decoding import AlignedWriter, rerank_to, scoreboard, write_details, write_texts
-from bpa_ppl.options import RerankOptions
+from bpa_ppl.decoding.options import RerankOptions
 
 NAMES = ("LM0", "TM0", "WP0")
 UNCHECKED = RerankOptions(unchecked=True)

@@ -15,9 +15,9 @@ from external_posterior import external_posterior
 
 from bpa_ppl import NBest, Reranked, UsageError, rerank
 from bpa_ppl.decoding import reranking
+from bpa_ppl.decoding.options import RerankOptions
 from bpa_ppl.decoding.outputs import rerank_to
 from bpa_ppl.decoding.rules import Rule
-from bpa_ppl.options import RerankOptions
 
 NAMES = ("LM0", "TM0", "WP0")
 LISTS = 300

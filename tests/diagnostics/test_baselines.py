@@ -28,6 +28,7 @@ from bpa_ppl import (
     rerank,
 )
 from bpa_ppl.decoding import rerank_to
+from bpa_ppl.decoding.options import RerankOptions
 from bpa_ppl.decoding.reranking import without_features
 from bpa_ppl.diagnostics.baselines.comparing import (
     association,
@@ -54,7 +55,6 @@ from bpa_ppl.diagnostics.baselines.table import (
 from bpa_ppl.diagnostics.leave_one_out import leave_one_out
 from bpa_ppl.diagnostics.report_page import posterior_page
 from bpa_ppl.notes import Note, capture_notes
-from bpa_ppl.options import RerankOptions
 from bpa_ppl.posterior.statistics import loo_log_weights
 from bpa_ppl.quality import Column
 

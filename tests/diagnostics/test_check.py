@@ -22,7 +22,7 @@ from bpa_ppl.diagnostics.checks import Finding, Remedies, _z_score, chain_differ
 from bpa_ppl.posterior import Draws, as_draws, import_arviz, read_draws
 from bpa_ppl.posterior.draws import pooled
 from bpa_ppl.posterior.statistics import TAILS, r_hat
-from bpa_ppl.registry import SAMPLERS
+from bpa_ppl.sampling import SAMPLERS
 
 if TYPE_CHECKING:
     from bpa_ppl.posterior.adapter import Posterior

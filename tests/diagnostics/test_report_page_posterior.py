@@ -326,7 +326,7 @@ def test_the_call_names_likelihood_and_prior_unless_they_are_the_published_ones(
     margin = {"name": "margin", "gamma": 3.0}
     other = {"likelihood": margin, "prior": {"name": "Gaussian"}, "model": "mine"}
     call = _call_on(posterior_page(Draws(values, NAMES, attrs={**made, **other}), top=1))
-    assert "likelihood=bpa.registry.LIKELIHOODS.resolve('margin', {'gamma': 3.0})" in call
+    assert "likelihood=bpa.models.LIKELIHOODS.resolve('margin', {'gamma': 3.0})" in call
     assert "prior=PRIOR," in call
     assert "model=mine," in call
     published = {"likelihood": {"name": "oracle"}, "prior": {"name": "isotropic", "variance": 0.1}}

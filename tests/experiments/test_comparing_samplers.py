@@ -13,8 +13,8 @@ from bpa_ppl.component import Count
 from bpa_ppl.experiments.comparison.page import comparison_page
 from bpa_ppl.experiments.samplers import SamplerRuns, compare_samplers, run_samplers
 from bpa_ppl.posterior import as_draws
-from bpa_ppl.registry import SAMPLERS, Registry
-from bpa_ppl.sampling import Sampled, Sampler, Target
+from bpa_ppl.registry import Registry
+from bpa_ppl.sampling import SAMPLERS, Sampled, Sampler, Target
 
 WEIGHTS = Weights({"LM0": 1.0, "TM0[0]": 0.5, "TM0[1]": 0.5})
 FIXED, PER_DRAW, CHAINS = 0.75, 0.002, 2

@@ -21,9 +21,8 @@ from bpa_ppl.experiments import read_study, redecode, run_study
 from bpa_ppl.experiments.results import read_results
 from bpa_ppl.experiments.running import decoding, material
 from bpa_ppl.experiments.study import Cell, Study, draw_sentences, named_methods, seed_of
-from bpa_ppl.models import Oracle
-from bpa_ppl.options import PRESETS, AdaptOptions
-from bpa_ppl.registry import PRIORS
+from bpa_ppl.models import PRIORS, Oracle
+from bpa_ppl.sampling.options import PRESETS, AdaptOptions
 
 SCRIPT = Path(__file__).with_name("source_decoder.py")
 SENTENCES, HYPOTHESES = 16, 5

@@ -10,12 +10,14 @@ from raising import raises
 
 from bpa_ppl import UsageError
 from bpa_ppl.component import Count, Positive
+from bpa_ppl.decoding import RULES
 from bpa_ppl.decoding.rules import Viterbi
 from bpa_ppl.experiments import read_study, run_study
 from bpa_ppl.experiments.results import read_results
 from bpa_ppl.experiments.study import named_methods
-from bpa_ppl.registry import RULES, SAMPLERS, TUNERS, Registry
-from bpa_ppl.sampling import Sampled, Sampler, Target
+from bpa_ppl.registry import Registry
+from bpa_ppl.sampling import SAMPLERS, Sampled, Sampler, Target
+from bpa_ppl.tuning import TUNERS
 from bpa_ppl.tuning.base import Tuned, Tuner, TuningProblem
 
 STUDY = """

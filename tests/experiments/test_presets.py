@@ -15,9 +15,9 @@ from bpa_ppl.experiments.isotropic_walk import IsotropicRandomWalk
 from bpa_ppl.experiments.samplers import compare_samplers
 from bpa_ppl.models import Margin
 from bpa_ppl.nbest import deviation_within
-from bpa_ppl.options import AdaptOptions
 from bpa_ppl.quality.column import column_of
-from bpa_ppl.registry import SAMPLERS
+from bpa_ppl.sampling import SAMPLERS
+from bpa_ppl.sampling.options import AdaptOptions
 
 pytestmark = pytest.mark.filterwarnings("ignore::bpa_ppl.errors.BpaWarning")
 CANONICAL = {"LM0": 0.5, "TM0[0]": 0.1, "TM0[1]": 0.2}

@@ -13,7 +13,7 @@ from bpa_ppl import DataError
 from bpa_ppl.experiments import read_study, run_study
 from bpa_ppl.experiments.study import Cell, draw_sentences, methods_by_cell, named_methods, seed_of
 from bpa_ppl.models import Margin, Oracle
-from bpa_ppl.registry import SAMPLERS
+from bpa_ppl.sampling import SAMPLERS
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -15,9 +15,9 @@ from raising import raises
 import bpa_ppl
 from bpa_ppl import NBest, add_features
 from bpa_ppl.errors import UsageError
+from bpa_ppl.features import FEATURES
 from bpa_ppl.features.consensus import Consensus
 from bpa_ppl.quality.pairs import NgramPairs, characters_of
-from bpa_ppl.registry import FEATURES
 
 COLUMNS = (
     *("chrf3", "chrf5", "words", "weighted"),

@@ -8,8 +8,8 @@ import pytest
 from raising import raises
 
 from bpa_ppl import BpaWarning, DataError, NBest, UsageError, add_features
+from bpa_ppl.features import FEATURES
 from bpa_ppl.features.lexicon import Lexicon
-from bpa_ppl.registry import FEATURES
 from bpa_ppl.text.ibm1 import IBM1
 
 SOURCES = ["le chat dort", "un chien", "le chien dort", "un chat", "le chat", "un chien dort"]

@@ -15,9 +15,8 @@ from raising import raises
 
 from bpa_ppl import Draws, NBest, add_features, rerank
 from bpa_ppl.errors import DataError, UsageError
-from bpa_ppl.features import EmbeddingSimilarity, QualityEstimate, neural
+from bpa_ppl.features import FEATURES, EmbeddingSimilarity, QualityEstimate, neural
 from bpa_ppl.models import Preparation
-from bpa_ppl.registry import FEATURES
 
 LISTS = NBest.from_lists(
     [["a b", "b", "a b"], ["c"]], [[[0.0]] * 3, [[1.0]]], ["LM0"], sources=["a", "c"]

@@ -13,9 +13,9 @@ import pytest
 from fuzzing import Failure
 
 from bpa_ppl.errors import DataError
+from bpa_ppl.formats import WEIGHT_FORMATS
 from bpa_ppl.formats.moses import Moses
 from bpa_ppl.formats.streams import InputFile
-from bpa_ppl.registry import WEIGHT_FORMATS
 from bpa_ppl.rows import Columns, ReadOptions
 
 INPUTS = 40  # of each format

@@ -14,9 +14,9 @@ from raising import raises
 
 from bpa_ppl import NBest, iter_nbest, read_nbest
 from bpa_ppl.errors import BpaWarning, DataError, UsageError
+from bpa_ppl.formats import NBEST_FORMATS
 from bpa_ppl.formats.openai import Openai
 from bpa_ppl.notes import capture_notes
-from bpa_ppl.registry import NBEST_FORMATS
 
 GOLDEN = Path(__file__).parent / "golden"
 STATISTICS = ("logprob.sum", "logprob.mean", "logprob.min", "length", "count")

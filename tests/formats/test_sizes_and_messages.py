@@ -9,7 +9,7 @@ import pytest
 
 from bpa_ppl import DataError, NBest, read_nbest, write_nbest
 from bpa_ppl.errors import BpaError, UsageError, printable
-from bpa_ppl.registry import NBEST_FORMATS
+from bpa_ppl.formats import NBEST_FORMATS
 
 MANY = 2_000
 OTHERS = ("plain", "fairseq", "sockeye", "openai", "preference-pairs", "kaldi", "espnet")

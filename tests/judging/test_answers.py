@@ -22,9 +22,9 @@ from bpa_ppl.judging.answers import (
 )
 from bpa_ppl.models import Preference, Prior
 from bpa_ppl.models.priors.isotropic import OF_ANSWERS
-from bpa_ppl.options import AdaptOptions
 from bpa_ppl.sampling.adapting import problem_of
 from bpa_ppl.sampling.mode import mode_of
+from bpa_ppl.sampling.options import AdaptOptions
 
 PRIOR = Gaussian.prior(np.array([0.2, -0.1]), np.array([[0.5, 0.1], [0.1, 0.3]]))
 FIRST, SECOND, TIE = range(3)

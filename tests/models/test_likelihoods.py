@@ -20,11 +20,10 @@ from scipy.stats import norm, rankdata
 
 from bpa_ppl import NBest, UsageError, adapt
 from bpa_ppl.experiments.samplers import calibrate_sampler
-from bpa_ppl.models import Likelihood, Lists, Margin, Oracle, Risk, tabulate
+from bpa_ppl.models import LIKELIHOODS, Likelihood, Lists, Margin, Oracle, Risk, tabulate
 from bpa_ppl.models.lists import in_order
 from bpa_ppl.nbest import deviation_within
 from bpa_ppl.posterior import as_draws
-from bpa_ppl.registry import LIKELIHOODS
 from bpa_ppl.weights import match
 
 NAMES = ("LM0", "WP0", "UnknownWordPenalty0")

@@ -22,12 +22,11 @@ from targets import integrated
 
 from bpa_ppl import DataError, NBest, UsageError, adapt
 from bpa_ppl.experiments.samplers import calibrate_sampler
-from bpa_ppl.models import Hierarchical, Lists, Preference, tabulate
+from bpa_ppl.models import LIKELIHOODS, Hierarchical, Lists, Preference, tabulate
 from bpa_ppl.models.lists import in_order
 from bpa_ppl.posterior import as_draws
 from bpa_ppl.posterior.draws import kish
 from bpa_ppl.posterior.statistics import ess
-from bpa_ppl.registry import LIKELIHOODS
 from bpa_ppl.sampling import Target
 from bpa_ppl.sampling.adapting import log_density as density_of
 from bpa_ppl.sampling.density import evaluate, potential

@@ -11,10 +11,9 @@ import pytest
 
 from bpa_ppl import NBest, adapt, corpus_score, oracles, reestimate
 from bpa_ppl.component import Count
-from bpa_ppl.quality import BLEU, CHRF, TER, Averaged, Metric, gains, headroom, resolve
+from bpa_ppl.quality import BLEU, CHRF, METRICS, TER, Averaged, Metric, gains, headroom, resolve
 from bpa_ppl.quality.base import reported_metrics
 from bpa_ppl.quality.scoring import statistics
-from bpa_ppl.registry import METRICS
 
 
 def each(lists: Any, others: Any, score: Callable[[str, Any], Any]) -> np.ndarray:

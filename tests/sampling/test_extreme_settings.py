@@ -12,8 +12,7 @@ import pytest
 from raising import raises
 
 from bpa_ppl import DataError, NBest, UsageError, adapt, check, point_weights
-from bpa_ppl.registry import SAMPLERS
-from bpa_ppl.sampling import Target
+from bpa_ppl.sampling import SAMPLERS, Target
 from bpa_ppl.sampling.base import require_memory
 
 LISTS = NBest.from_lists([["a", "b"]] * 5, [np.eye(2)] * 5, ["A", "B"], references=[("a",)] * 5)

@@ -22,8 +22,7 @@ import bpa_ppl
 from bpa_ppl import DataError, NBest, UsageError, check, rerank
 from bpa_ppl.models import Hierarchical, Prior, tabulate
 from bpa_ppl.posterior import as_draws
-from bpa_ppl.registry import SAMPLERS
-from bpa_ppl.sampling import Sampled, Sampler
+from bpa_ppl.sampling import SAMPLERS, Sampled, Sampler
 from bpa_ppl.sampling import Target as Density
 from bpa_ppl.weights import match
 

@@ -18,7 +18,7 @@ from scipy.stats import multivariate_normal
 
 from bpa_ppl import NotConverged, UsageError, check, read_posterior, write_posterior
 from bpa_ppl.posterior import as_draws
-from bpa_ppl.registry import SAMPLERS
+from bpa_ppl.sampling import SAMPLERS
 from bpa_ppl.sampling.guides import GUIDES
 
 #: Nearly Gaussian, so that the guides fit.

@@ -15,10 +15,10 @@ from raising import raises
 
 from bpa_ppl import UsageError, adapt
 from bpa_ppl.models import log_linear
-from bpa_ppl.options import AdaptOptions
 from bpa_ppl.posterior import as_draws
-from bpa_ppl.registry import SAMPLERS
+from bpa_ppl.sampling import SAMPLERS
 from bpa_ppl.sampling.kernels import KERNELS, NumpyroKernel
+from bpa_ppl.sampling.options import AdaptOptions
 from bpa_ppl.sampling.rwm import RandomWalk
 
 TARGET = targets.plane()

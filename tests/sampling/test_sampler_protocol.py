@@ -10,8 +10,7 @@ import reference_model
 from raising import raises
 
 from bpa_ppl import UsageError, adapt
-from bpa_ppl.registry import SAMPLERS
-from bpa_ppl.sampling import Sampled, Sampler, Target
+from bpa_ppl.sampling import SAMPLERS, Sampled, Sampler, Target
 
 #: Settings that are not numbers: what is sampled from, not how.
 LISTS = ("visited", "options", "factory")

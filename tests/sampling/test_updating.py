@@ -19,8 +19,7 @@ from scipy.stats import norm, rankdata
 import bpa_ppl as bpa
 from bpa_ppl import BpaWarning, DataError, Draws, NBest, UsageError
 from bpa_ppl.errors import NotConverged
-from bpa_ppl.models import Likelihood, Margin, Pairs, Risk
-from bpa_ppl.registry import LIKELIHOODS
+from bpa_ppl.models import LIKELIHOODS, Likelihood, Margin, Pairs, Risk
 from bpa_ppl.sampling import Sequential
 
 NAMES = ["LM0", "WP0"]

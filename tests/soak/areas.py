@@ -22,9 +22,11 @@ from fuzzing import edited, examine, examine_weights, names, random_edits, subje
 import bpa_ppl as bpa
 from bpa_ppl import Draws, NBest, Prior
 from bpa_ppl.experiments import read_study
+from bpa_ppl.features import FEATURES
 from bpa_ppl.features.base import resolve_sources
 from bpa_ppl.features.recipes import absolute, recorded
-from bpa_ppl.models import tabulate
+from bpa_ppl.formats import WEIGHT_FORMATS
+from bpa_ppl.models import LIKELIHOODS, tabulate
 from bpa_ppl.phrases import (
     PhraseCounts,
     read_counts,
@@ -34,10 +36,12 @@ from bpa_ppl.phrases import (
     write_table,
 )
 from bpa_ppl.posterior import read_draws
+from bpa_ppl.quality import METRICS
 from bpa_ppl.quality.preferences import choice_sets
-from bpa_ppl.registry import FEATURES, LIKELIHOODS, METRICS, SAMPLERS, TUNERS, WEIGHT_FORMATS
+from bpa_ppl.sampling import SAMPLERS
 from bpa_ppl.text.arpa import read_arpa
 from bpa_ppl.text.model_files import model_of
+from bpa_ppl.tuning import TUNERS
 from bpa_ppl.weights import match
 
 LISTS = b"""0 ||| a cat ||| LM0= -1.5 ||| -1

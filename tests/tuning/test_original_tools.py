@@ -14,7 +14,7 @@ from problems import problem_of
 
 from bpa_ppl import Weights, read_nbest, read_references
 from bpa_ppl.quality import BLEU
-from bpa_ppl.registry import TUNERS
+from bpa_ppl.tuning import TUNERS
 from bpa_ppl.tuning.base import TuningLists, lay_out
 from bpa_ppl.weights import match
 

@@ -10,7 +10,7 @@ from raising import raises
 
 from bpa_ppl import DataError, NBest, UsageError, Weights, corpus_score, reestimate
 from bpa_ppl.quality import TER
-from bpa_ppl.registry import TUNERS
+from bpa_ppl.tuning import TUNERS
 from bpa_ppl.tuning.mert import Mert
 
 CANONICAL = Weights({"LM0": 0.5, "TM0[0]": -0.2, "TM0[1]": 0.3})

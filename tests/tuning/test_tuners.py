@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 from problems import planted_lists, problem_of, random_lists
 
-from bpa_ppl.registry import TUNERS
-from bpa_ppl.tuning import Tuned, pro
+from bpa_ppl.tuning import TUNERS, Tuned, pro
 from bpa_ppl.tuning.base import TuningLists, TuningProblem
 from bpa_ppl.tuning.mert import Mert, MertPlus
 from bpa_ppl.tuning.mira import Mira

@@ -1,0 +1,243 @@
+"""Options of adapting and updating: one class each for Python, the command line and studies."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, fields
+from types import MappingProxyType, SimpleNamespace
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from bpa_ppl.errors import UsageError, checked_seed, nearest, one_of
+from bpa_ppl.sampling.base import SAMPLERS
+from bpa_ppl.weights import check_named
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+    from numpyro.infer.mcmc import MCMCKernel
+
+    from bpa_ppl.features.base import AnySource
+    from bpa_ppl.features.recipes import MovedFiles
+    from bpa_ppl.models import Likelihood, Prior, PriorFamily
+    from bpa_ppl.nbest import NBest
+    from bpa_ppl.progress import Reporter
+    from bpa_ppl.quality import Metric, Oracles
+    from bpa_ppl.sampling.base import Sampler
+    from bpa_ppl.sampling.target import Model
+else:
+    # The command line reads the types of the fields, and must not load JAX: these take objects, not
+    # texts, and the fields that it shows have simpler types there.
+    AnySource = Likelihood = MCMCKernel = Metric = Model = MovedFiles = NBest = Oracles = Any
+    Prior = PriorFamily = Reporter = Sampler = Any
+    npt = SimpleNamespace(ArrayLike=Any)
+
+
+class Preset(NamedTuple):
+    """What a preset chooses: Bayesian predictive adaptation as one of its papers describes it.
+
+    Attributes:
+        sampler: its name.
+        likelihood: its name.
+        prior_variance: σ_T; None is the default of `adapt`.
+        settings: of the sampler.
+    """
+
+    sampler: str
+    likelihood: str = "oracle"
+    prior_variance: float | None = None
+    settings: Mapping[str, Any] = MappingProxyType({})
+
+
+#: The papers of Sanchis-Trilles and Casacuberta. `published` is that of 2015: an isotropic random
+#: walk with σ_o = 0.01, burn-in 500, 1000 kept. The one of 2010 has a heuristic sample of 100
+#: vectors, δ = 8 and σ_T = 1, and that of 2009 the weights that MERT visited.
+PRESETS: Final[Mapping[str, Preset]] = MappingProxyType(
+    {
+        "published": Preset("rwm-isotropic"),
+        "published-2010": Preset(
+            "heuristic", prior_variance=1.0, settings=MappingProxyType({"draws": 100, "delta": 8.0})
+        ),
+        "published-2009": Preset("weight-trace"),
+    }
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class AdaptOptions:
+    """How weights are adapted: the keyword arguments of `adapt`.
+
+    Args:
+        preset: The sampler, its settings, the likelihood and σ_T of a paper: `published` is the
+            random walk of 2015, `published-2010` the heuristic sample with 100 draws, delta=8 and
+            σ_T = 1, `published-2009` the weight trace, which needs the development set (`extra`).
+            What is named explicitly has precedence.
+        sampler: `auto`, `imh`, `nuts`, `rwm`, `laplace`, `map`; as published `heuristic`,
+            `rwm-isotropic` and `weight-trace`, whose default likelihood is `oracle`; any kernel of
+            NumPyro, `numpyro:HMC`, or guide, `svi:AutoNormal`; a class of these, such a class with
+            settings (`functools.partial`), or a function of the model that returns a kernel; or a
+            sampler with its settings. None is `auto`. The published 100 samples of `heuristic` with
+            delta=8 cannot pass `check`, which needs 100 effective ones: draws=1000 with delta=50
+            pass.
+        likelihood: `oracle`, as published, `margin`, `risk`, `pairs`, `preference`, or a likelihood
+            with its settings. Settings that are left open are derived from the gain, and recorded.
+            None is `oracle` for a published sampler, `margin` where the metric is TER, BLEU, chrF,
+            `ter+bleu`, WER or CER, `risk` for any other gain, or `pairs` if there are indicators
+            such as those of systems, and `preference` for lists without references that carry
+            preferences: see `default_likelihood`.
+        prior: `isotropic`, as published; a `Prior`; or a family of priors.
+        prior_variance: σ_T of the isotropic prior, a variance: one number, one for each free
+            feature, or {name: variance} of some features. None means 0.1, and for features without
+            a canonical weight a scale that is learned from these sentences: see `Isotropic`.
+        seed: The same seed gives the same draws, to the bit on the same machine.
+        metric: what makes an oracle, and what a gain is in: `ter`, `bleu`, `chrf`, `wer`, a metric,
+            a function, or a column of the lists, which then is no feature: see `oracles`. None is
+            that of `oracle`, else `ter` where there are canonical weights or totals, else `chrf`.
+        ties: How ties between oracles are broken: `canonical`, by the canonical scores or, without
+            canonical weights, by the totals of the lists; or `shared`, where each of the k tied
+            candidates counts 1/k. None is `canonical` where there are canonical weights or totals,
+            else `shared`. With `canonical`, candidates of equal scores share as well.
+        lower_is_better: With equal weights: features of which less is better.
+        oracle: oracles found before; then no references are needed.
+        prior_only: Skip adaptation; the posterior equals the prior. The lists give no more than the
+            features and their spread, and need neither references nor judgements.
+        jobs: Processes that score hypotheses; -1 uses every core.
+        cache: Keep sentence scores on disk and reuse them.
+        fixed: Fix a feature at its canonical weight. None fixes `UnknownWordPenalty0`.
+        defaults: Weights of features that the canonical weights do not name.
+        features: Use only these columns of the lists as features, by name or label. The others
+            become extras, here and in `rerank`. By default every column of numbers is one.
+        exclude: Do not use these columns as features, by name or label.
+        categorical: Columns of texts, such as `system`, whose values become features of 0 and 1
+            with mean 0, here and in `rerank`.
+        add: sources of further features with mean 0, by name or with their settings, such as
+            `LanguageModel(text="domain.txt")`: the posterior records their recipe, with the hashes
+            of their files, and `rerank` computes the same features of new lists.
+        pretrained: Without canonical weights, start the weights of the columns of the sources
+            `consensus` and `length` at values learned from public judged lists: see
+            `bpa_ppl.features.pretrained`. False starts them at 0.
+        extra: lists, with references, of the out-of-domain set that the canonical weights were
+            tuned on, for the sampler `weight-trace`.
+        model: a NumPyro program of (lists, prior, likelihood) with a site `weights`; None is
+            `bpa_ppl.models.log_linear`.
+        progress: True draws a bar on standard error.
+        settings: of the sampler: `draws`, `warmup`, `chains`, `proposal_variance`, `delta`, …
+
+    Raises:
+        UsageError: if a preset, sampler, setting, seed or default does not exist or makes no sense.
+
+    >>> AdaptOptions(preset="published").chosen()
+    ('rwm-isotropic', 'oracle')
+    """
+
+    preset: str | None = None
+    sampler: str | Sampler | Callable[..., Any] | MCMCKernel | None = None
+    likelihood: str | Likelihood | None = None
+    prior: str | PriorFamily | Prior = "isotropic"
+    prior_variance: npt.ArrayLike | Mapping[str, float] | PriorFamily | None = None
+    seed: int = 0
+    metric: str | Metric | Callable[..., Any] | None = None
+    ties: str | None = None
+    lower_is_better: str | Iterable[str] | None = None
+    oracle: Oracles | None = None
+    prior_only: bool = False
+    jobs: int = 1
+    cache: bool = True
+    fixed: Iterable[str] | None = None
+    defaults: Mapping[str, float] | None = None
+    features: Iterable[str] | None = None
+    exclude: Iterable[str] | None = None
+    categorical: str | Iterable[str] | None = None
+    add: AnySource | Iterable[AnySource] | None = None
+    pretrained: bool = True
+    extra: NBest | None = None
+    model: Model | None = None
+    progress: bool | Reporter = False
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        checked_seed(self.seed)
+        check_named(self.defaults or {})
+        self.chosen()
+        if self.sampler is not None or self.settings:  # the default one would load JAX
+            self.resolved_sampler()
+
+    def chosen(self) -> tuple[Any, str | Likelihood | None]:
+        """Return the sampler and the likelihood, by default the names in the preset.
+
+        Raises:
+            UsageError: if there is no such preset.
+        """
+        preset = self._preset()
+        sampler = self.sampler
+        if sampler is None:
+            sampler = "auto" if preset is None else preset.sampler
+        likelihood = self.likelihood
+        if likelihood is None and preset is not None:
+            likelihood = preset.likelihood
+        return sampler, likelihood
+
+    def resolved_sampler(self) -> Sampler:
+        """Return the sampler with its settings, by default those of the preset.
+
+        >>> AdaptOptions(sampler="imh", settings={"draws": 500}).resolved_sampler().draws
+        500
+        >>> AdaptOptions(preset="published-2010", settings={"draws": 50}).resolved_sampler()
+        Heuristic(draws=50, delta=8.0)
+        """
+        preset, sampler = self._preset(), self.chosen()[0]
+        # Settings of a preset belong to its sampler.
+        is_preset = preset is not None and sampler == preset.sampler
+        settings = preset.settings if preset is not None and is_preset else {}
+        try:
+            return SAMPLERS.resolve(sampler, {**settings, **self.settings})
+        except UsageError as error:
+            name = error.parameter or ""
+            meant = nearest(name, [one.name for one in fields(self)])
+            if error.code != "unknown-setting" or not meant or "did you mean" in error.message:
+                raise
+            problem = f"there is no option {name}{meant}"
+            raise UsageError(problem, parameter=name, code=error.code) from None
+
+    def chosen_prior_variance(self) -> npt.ArrayLike | Mapping[str, float] | PriorFamily | None:
+        """Return σ_T, by default that of the preset; a preset leaves other priors alone.
+
+        >>> AdaptOptions(preset="published-2010").chosen_prior_variance()
+        1.0
+        """
+        preset, prior = self._preset(), self.prior
+        is_isotropic = isinstance(prior, str) and prior == "isotropic"
+        if self.prior_variance is None and preset is not None and is_isotropic:
+            return preset.prior_variance
+        return self.prior_variance
+
+    def _preset(self) -> Preset | None:
+        return None if self.preset is None else PRESETS[one_of(self.preset, PRESETS, "preset")]
+
+
+@dataclass(frozen=True, kw_only=True)
+class UpdateOptions:
+    """How a posterior is updated: the keyword arguments of `update`.
+
+    Args:
+        adaptation_lists: the lists that `adapt` was given, in the same order, with references: new
+            draws then follow the posterior exactly.
+        metric: the criterion, if it has no name or has its own settings.
+        oracle: precomputed oracles of the new sentences, or None.
+        moved_files: as for `rerank`.
+        sampler: of new draws: `imh`, `laplace`, another name, or a sampler with its settings.
+        seed: of new draws.
+        jobs: processes of the search for oracles.
+        cache: whether the gains of its sentences are cached on disk.
+        unchecked: use the posterior although it fails its check.
+        progress: True draws a bar on standard error.
+    """
+
+    adaptation_lists: NBest | None = None
+    metric: str | Metric | None = None
+    oracle: Oracles | None = None
+    moved_files: MovedFiles | None = None
+    sampler: str | Sampler = "imh"
+    seed: int = 0
+    jobs: int = 1
+    cache: bool = True
+    unchecked: bool = False
+    progress: bool | Reporter = False
