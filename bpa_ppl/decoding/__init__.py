@@ -1,31 +1,6 @@
 """Decision rules: from a posterior over weights to one choice from each list."""
 
-from bpa_ppl.decoding.confidence import Confidence
-from bpa_ppl.decoding.outputs import (
-    AlignedWriter,
-    Summary,
-    rerank_to,
-    scoreboard,
-    write_details,
-    write_texts,
-)
-from bpa_ppl.decoding.predictions import Candidate, Predictions
-from bpa_ppl.decoding.reranking import Reranked, Reranker, rerank
-from bpa_ppl.decoding.rules import RULES, Rule
+import lazy_loader
 
-__all__ = [
-    "RULES",
-    "AlignedWriter",
-    "Candidate",
-    "Confidence",
-    "Predictions",
-    "Reranked",
-    "Reranker",
-    "Rule",
-    "Summary",
-    "rerank",
-    "rerank_to",
-    "scoreboard",
-    "write_details",
-    "write_texts",
-]
+# The names and their modules are listed in __init__.pyi, and imported on first use.
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
