@@ -58,18 +58,6 @@ def test_thinned_and_weighted_draws() -> None:
     assert np.abs(unweighed - information).max() > 0.2
 
 
-def test_information_is_high_for_uncertain_weights() -> None:
-    tables = [
-        [[0.0, 0.0], [0.0, 0.0]],  # maximal entropy, no information
-        [[0.0, 0.0], [0.0, 3.0]],  # depends on the uncertain weight
-        [[0.0, 0.0], [3.0, 0.0]],  # depends on the certain weight
-    ]
-    lists = NBest.from_lists([["x", "y"]] * 3, tables, NAMES)
-    ranked = next_sentences(lists, posterior())
-    assert ranked.ranking.tolist()[0] == 1
-    assert ranked.information[0] == pytest.approx(0, abs=1e-6)
-
-
 def test_information_agrees_with_quadrature() -> None:
     """I = E log p(λ | e) / p(λ) of one Bernoulli choice, by quadrature over the weight."""
     grid = np.linspace(-6, 6, 4001)

@@ -19,7 +19,7 @@ from bpa_ppl.decoding import Rule, reranking
 from bpa_ppl.decoding.decider import Decider
 from bpa_ppl.decoding.rules import Mbr, Predictive
 from bpa_ppl.errors import BpaWarning
-from bpa_ppl.posterior import as_draws, point_weights
+from bpa_ppl.posterior import as_draws
 
 NAMES = ("LM0", "TM0", "WP0")
 DRAWS = 600  # more than one batch
@@ -85,10 +85,10 @@ def test_large_scores_do_not_overflow(lists: NBest, weights: reference_model.Arr
     assert_chosen(result, reference_model.predictive(lists, broad.reshape(-1, 3)))
 
 
-@pytest.mark.parametrize("delta", [1.0, 3.0])
 def test_weighted_samples_use_eq_11(
-    lists: NBest, weights: reference_model.Array, log_joint: reference_model.Array, delta: float
+    lists: NBest, weights: reference_model.Array, log_joint: reference_model.Array
 ) -> None:
+    delta = 3.0
     posterior = external_posterior(weights, NAMES, log_weight=log_joint)
     posterior.attrs["likelihood_exponent"] = 1 / delta
     importance = np.exp(log_joint - log_joint.max()).reshape(-1)
@@ -147,25 +147,7 @@ def test_first_hypothesis_wins_ties(rule: str, derivations: str) -> None:
     assert result.choice.tolist() == [1, 0]
 
 
-def test_single_hypothesis_has_probability_one(posterior: Any) -> None:
-    pool = NBest.from_lists([["a"], ["b"]], [[[1.0, 2.0, 3.0]]] * 2, NAMES)
-    result = rerank(pool, posterior)
-    assert result.choice.tolist() == [0, 0]
-    assert result.probability.tolist() == [1.0, 1.0]
-
-
-def test_probabilities_of_two_hypotheses_sum_to_one(posterior: Any) -> None:
-    tables = np.random.default_rng(9).normal(size=(20, 2, 3))
-    ours, theirs = (
-        rerank(NBest.from_lists([["a", "b"]] * 20, list(features), NAMES), posterior)
-        for features in (tables, tables[:, ::-1])
-    )
-    np.testing.assert_array_equal(ours.choice, 1 - theirs.choice)
-    other = np.where(ours.choice == 0, ours.canonical_probability, 1 - ours.canonical_probability)
-    np.testing.assert_allclose(ours.probability, other, rtol=1e-5)
-
-
-@pytest.mark.parametrize("piece", [1, 7, 20])
+@pytest.mark.parametrize("piece", [1, 7])
 def test_stream_agrees_with_table(lists: NBest, posterior: Any, piece: int) -> None:
     whole, parts = rerank(lists, posterior), rerank(lists.chunks(piece), posterior)
     np.testing.assert_array_equal(parts.choice, whole.choice)
@@ -195,14 +177,6 @@ def test_features_are_matched_by_name(
     np.testing.assert_array_equal(rerank(lists, reordered).choice, choice)
 
 
-def test_single_draw_equals_log_linear_model(lists: NBest, weights: reference_model.Array) -> None:
-    one = weights[:1, :1]
-    posterior = external_posterior(one, NAMES)
-    result = rerank(lists, posterior)
-    np.testing.assert_array_equal(result.choice, lists.best(lists.scores(one[0, 0])))
-    assert point_weights(posterior).values_array.tolist() == one[0, 0].tolist()
-
-
 @pytest.fixture(scope="module")
 def word_lists() -> NBest:
     """Fifteen lists of 1 to 19 hypotheses, with several derivations of some strings."""
@@ -222,11 +196,9 @@ def narrow() -> reference_model.Array:
 
 
 @pytest.mark.parametrize("gain", ["ter", "bleu", "chrf"])
-@pytest.mark.parametrize("scale", [1.0, 0.3])
 def test_minimum_risk_agrees_with_all_pairs(
-    word_lists: NBest, narrow: reference_model.Array, gain: str, scale: float
+    word_lists: NBest, narrow: reference_model.Array, gain: str
 ) -> None:
-    narrow = scale * narrow
     result = rerank(word_lists, external_posterior(narrow, NAMES), rule=Mbr(gain=gain))
     sign = -1 if gain == "ter" else 1
     differs = 0
@@ -254,14 +226,6 @@ def test_derivations_affect_probabilities_only(
     np.testing.assert_array_equal(separate.choice, summed.choice)
     assert np.all(summed.probability >= separate.probability - 1e-12)
     assert np.any(summed.probability > separate.probability + 0.01)
-
-
-def test_certain_posterior_has_no_risk(word_lists: NBest, narrow: reference_model.Array) -> None:
-    steep = external_posterior(1e5 * narrow[:, :1], NAMES)
-    ours, theirs = (
-        rerank(word_lists, steep, rule=rule, derivations="summed") for rule in ("mbr", "predictive")
-    )
-    assert ours.texts == theirs.texts
 
 
 def assert_same(ours: Any, theirs: Any) -> None:

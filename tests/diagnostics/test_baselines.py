@@ -54,7 +54,7 @@ from bpa_ppl.diagnostics.baselines.table import (
 )
 from bpa_ppl.diagnostics.leave_one_out import leave_one_out
 from bpa_ppl.diagnostics.report_page import posterior_page
-from bpa_ppl.notes import Note, capture_notes
+from bpa_ppl.notes import capture_notes
 from bpa_ppl.posterior.statistics import loo_log_weights
 from bpa_ppl.quality import Column
 
@@ -417,15 +417,6 @@ def test_new_lists_may_lack_a_feature() -> None:
     assert str(found) == str(compare_baselines(zero, draws, choice=choice))
 
 
-def test_a_notebook_shows_the_table() -> None:
-    pool = lists(1, missing=True)
-    found = compare_baselines(pool, posterior(pool))
-    header, rows = found.table()
-    html = found._repr_html_()
-    assert Outline(html).tables == [[list(header), *rows]]
-    assert all(note in html for note in found.notes)
-
-
 @pytest.mark.parametrize(
     ("name", "difference", "reach", "verdict"),
     [
@@ -561,17 +552,6 @@ def test_the_association_is_standard_normal_if_gains_are_permuted() -> None:
     one = slice(offsets[1], offsets[2])
     expected = pearsonr(scores[one], rankdata(gains[one])).statistic * np.sqrt(sizes[1] - 1)
     assert association(scores[one], gains[one], np.array([0, 9])) == pytest.approx(expected)
-
-
-def test_adapt_reports_a_tie() -> None:
-    pool = judged(20, 3, noise=0.5)
-    with capture_notes() as notes:
-        draws = as_draws(adapt(pool, None, metric="mqm", sampler="laplace"))
-    comparison = recorded_comparison(draws)
-    assert comparison is not None
-    assert comparison.verdict == "tie"
-    assert Note(logging.INFO, comparison.summary) in notes
-    assert "as good as the best single feature (LM0), as far as 20 lists show" in comparison.summary
 
 
 @pytest.mark.usefixtures("without_drawing")

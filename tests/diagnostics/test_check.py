@@ -18,7 +18,7 @@ from scipy import stats
 
 from bpa_ppl import check, write_posterior
 from bpa_ppl.diagnostics import Report
-from bpa_ppl.diagnostics.checks import Finding, Remedies, _z_score, chain_differences, drift
+from bpa_ppl.diagnostics.checks import Finding, Remedies, _z_score, chain_differences
 from bpa_ppl.posterior import Draws, as_draws, import_arviz, read_draws
 from bpa_ppl.posterior.draws import pooled
 from bpa_ppl.posterior.statistics import TAILS, r_hat
@@ -355,15 +355,6 @@ def test_a_report_is_data_a_table_and_html() -> None:
     assert any("NOT converged" in text for text in outline.texts)
 
 
-@pytest.mark.parametrize("difference", [drift, chain_differences])
-def test_few_converged_posteriors_are_reported_to_differ(difference: Any) -> None:
-    # Of 14 weights, 0.05 of 40 posteriors are expected to exceed the limit of `check`.
-    level = 0.005 / (2 * 14 * (1 + CHAINS))
-    limit = NormalDist().inv_cdf(1 - level)
-    runs = (autoregressive(0.5, CHAINS, 500, 14, seed) for seed in range(40))
-    assert sum(np.abs(difference(values, level)).max() > limit for values in runs) <= 2
-
-
 #: Draws of chains whose diagnostics all fail.
 SHORT = 200
 STEPS = {"rwm": "scale", "rwm-isotropic": "proposal_variance"}
@@ -442,9 +433,7 @@ def test_more_are_advised_than_were_drawn_in_the_end() -> None:
     assert min(advised) > 1600
 
 
-@pytest.mark.parametrize(
-    ("size", "factor"), [(360, 1.1), (100, 4), (50, 8), (5, None), (np.nan, None)]
-)
+@pytest.mark.parametrize(("size", "factor"), [(360, 1.1), (50, 8), (5, None), (np.nan, None)])
 def test_the_missing_effective_draws_are_advised(size: float, factor: float | None) -> None:
     """Of 400 effective draws; too many to draw are another sampler's task."""
     attrs = {"sampler": "rwm", "settings": {"draws": 1000, "warmup": 50}}

@@ -144,7 +144,7 @@ def test_shares_of_systems_by_hand() -> None:
         system_shares(lists, [0] * 4, [0] * 4, column="engine")
 
 
-ODD_CHOICES = ([0] * 3, [0, 0, 0, 3], [-1, 0, 0, 0], [0.0] * 4, ["a"] * 4, [[0], [0, 1]], None)
+ODD_CHOICES = ([0] * 3, [0, 0, 0, 3], [-1, 0, 0, 0], [0.0] * 4, [[0], [0, 1]])
 
 
 @pytest.mark.parametrize("odd", ODD_CHOICES)

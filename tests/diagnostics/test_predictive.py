@@ -11,11 +11,10 @@ import pytest
 import reference_model
 from external_posterior import external_posterior
 from html_outline import Outline
-from moment_checks import assert_moments
 from raising import raises
 from scipy.special import expit, log_expit
 from scipy.stats import norm
-from targets import SENTENCES, balanced, integrated, plane, skewed
+from targets import SENTENCES, balanced, integrated, skewed
 
 from bpa_ppl import DataError, Draws, NBest, UsageError, adapt
 from bpa_ppl.diagnostics.leave_one_out import (
@@ -211,27 +210,6 @@ def test_a_prior_that_the_data_contradict_is_reported() -> None:
     assert found.prior > 0.05
     assert found.likelihood > 0.05
     assert "disagree" in found.finding
-
-
-def test_sensitivity_of_weighted_draws_is_that_of_chains() -> None:
-    (ours,), (theirs,) = (power_sensitivity(adapted(s, 0.1)) for s in ("laplace", "imh"))
-    assert ours.prior == pytest.approx(theirs.prior, abs=0.02)
-    assert ours.likelihood == pytest.approx(theirs.likelihood, abs=0.02)
-
-
-def test_resampled_draws_have_the_moments_of_the_weighted() -> None:
-    known, oracle = plane(), reference_model.given(*[0] * SENTENCES)
-    settings = {"prior_variance": known.variance, "oracle": oracle, "draws": 4000}
-    posterior = adapt(known.pool, known.canonical, sampler="laplace", **settings)
-    equal = as_draws(posterior).resampled()
-    assert equal.weights.shape == (1, 4000, 2)
-    assert equal.log_weight is None
-    assert equal.log_likelihood["oracle"].shape == (1, 4000, SENTENCES)
-    rng = np.random.default_rng(0)
-    draws = rng.permutation(equal.weights[0]).reshape(4, 1000, 2)
-    assert_moments(draws, known.mean, known.covariance)
-    chains = as_draws(posterior_of(NARROW))
-    assert chains.resampled() is chains
 
 
 def html_of(sections: list[Section]) -> str:

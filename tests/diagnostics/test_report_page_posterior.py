@@ -248,7 +248,6 @@ def test_a_foreign_posterior_with_a_command_alone() -> None:
         ((4, 100), ["weights"]),
         ((4, 100, 2, 2), ["0, 0", "0, 1", "1, 0", "1, 1"]),
         ((1, 100, 1), ["0"]),
-        ((30, 20, 2), ["0", "1"]),
         ((2, 3, 2), ["0", "1"]),
     ],
 )
@@ -358,13 +357,6 @@ def test_many_weights_make_no_endless_page() -> None:
     assert len(Outline(html).tables[WEIGHTS]) == 61
     assert "the 8 of 60 weights that mix worst, the first 8 of 12 chains" in html
     assert "The 40 that moved most" in html
-
-
-def test_the_weights_that_mix_worst_are_shown() -> None:
-    draws = autoregressive(0.1, 4, 400, 3, seed=1)
-    draws[..., 1] = autoregressive(0.98, 4, 400, 1, seed=2)[..., 0]
-    outline = Outline(posterior_page(external_posterior(draws, NAMES), top=1))
-    assert "Trace and rank plots of TM0" in outline.values("img", "alt")
 
 
 def test_posteriors_without_usable_draws_and_pages_without_weights_are_refused() -> None:

@@ -61,16 +61,6 @@ def test_draws_of_no_worth_are_refused_without_a_fuss(
     assert "arviz" not in capfd.readouterr().err
 
 
-def test_a_student_t_without_usable_proposals_does_no_harm(
-    capfd: pytest.CaptureFixture[str],
-) -> None:
-    settings = {"draws": 300, "degrees_of_freedom": 1e-300}
-    posterior = adapt(LISTS, {"A": 0.1, "B": 0.2}, sampler="imh", **settings)
-    assert check(posterior)
-    assert posterior.attrs["student_share"] == 0.03
-    assert capfd.readouterr().err == ""
-
-
 @pytest.mark.parametrize(
     ("factor", "weights", "variance"),
     [

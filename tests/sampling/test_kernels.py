@@ -47,11 +47,6 @@ def test_moments_are_those_of_quadrature(sampler: str) -> None:
     assert hash(again) == hash(SAMPLERS.resolve(sampler, SETTINGS[sampler]))
 
 
-def test_an_ensemble_has_twice_as_many_chains_as_weights_and_two() -> None:
-    sampler = NumpyroKernel(kernel="ESS")
-    assert [sampler._members(dimension) for dimension in (1, 2, 5)] == [6, 6, 12]
-
-
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_parameters_of_a_kernel_are_settings(kernel: str) -> None:
     sampler = SAMPLERS.resolve(f"numpyro:{kernel}")

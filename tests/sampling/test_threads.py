@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -100,14 +99,6 @@ def test_one_program_runs_at_a_time(pool: NBest, monkeypatch: pytest.MonkeyPatch
     with ThreadPoolExecutor(2) as threads:
         list(threads.map(lambda seed: adapt(pool, CANONICAL, sampler=sampler, seed=seed), (0, 1)))
     assert max(most) == 1
-
-
-def test_adapt_runs_in_threads_of_asyncio(pool: NBest) -> None:
-    async def both() -> list[object]:
-        runs = (asyncio.to_thread(adapt, pool, CANONICAL, sampler="map", seed=s) for s in (0, 1))
-        return await asyncio.gather(*runs)
-
-    assert [as_draws(one).kind for one in asyncio.run(both())] == ["point", "point"]
 
 
 def test_a_failure_releases_the_lock(pool: NBest) -> None:
