@@ -50,8 +50,6 @@ class Model:
     def predict(self, data, batch_size, gpus, progress_bar):
         record("predict", data, [batch_size, gpus, progress_bar])
         self.scores = [len(one["mt"]) / 10 for one in data]
-        if "fails" in self.path:
-            raise ValueError("no\\u2028memory")
         if "interrupts" in self.path:
             os.kill(os.getppid(), signal.SIGINT)
             time.sleep(60)
@@ -62,8 +60,6 @@ class Model:
             sys.exit(7)
         if "nan" in self.path:
             self.scores[0] = float("nan")
-        if "fewer" in self.path:
-            self.scores.pop()
         return self
 '''
 

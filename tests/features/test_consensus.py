@@ -2,7 +2,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from raising import raises
 
-import bpa_ppl
 from bpa_ppl import NBest, add_features
 from bpa_ppl.errors import UsageError
 from bpa_ppl.features import FEATURES
@@ -64,13 +62,6 @@ def test_the_mean_score_against_the_others_is_sacrebleus(metric: str) -> None:
     assert list(result) == [f"other.{metric}"]
     np.testing.assert_allclose(result[f"other.{metric}"], expected, atol=1e-9)
     assert len(set(np.round(expected, 6))) >= 5
-
-
-def test_the_mean_chrf_is_that_computed_elsewhere(shared_data: Path) -> None:
-    lists = bpa_ppl.read_nbest(shared_data / "judged/wmt23.en-de.jsonl.gz")
-    expected = lists.features[:, lists.feature_names.index("consensus_chrf")]
-    result = Consensus(metric="chrf").columns(lists)["consensus.chrf"]
-    np.testing.assert_allclose(result, expected, atol=6e-4)  # rounded to three decimals
 
 
 def f1(a: str, b: str) -> float:
@@ -126,7 +117,7 @@ WORDS = ("Ab", "ab", "a\u00e9\u00e9", "\u307b\u3093\u3084", "\U0001f600", "hijkl
 wild = st.lists(st.sampled_from(WORDS) | st.text("ab\u00e9\u0e01", min_size=1), max_size=9)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(st.lists(st.lists(wild.map(" ".join), min_size=1, max_size=7), min_size=1, max_size=3))
 def test_agreement_equals_sacrebleu_and_brute_force(texts: list[list[str]]) -> None:
     equals_brute_force(texts)

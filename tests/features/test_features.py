@@ -129,11 +129,6 @@ def test_equal_keys_stay_together_and_folds_are_even(keys: list[int], folds: int
     assert not sizes or max(sizes.values()) - min(sizes.values()) <= 1
 
 
-def test_folds_are_shuffled() -> None:
-    """Neighbours are not dealt out in turn: topics follow one another in a text."""
-    assert np.mean(np.diff(fold_of(list(range(100)), 5)) == 1) < 0.5
-
-
 def test_each_value_has_its_own_column() -> None:
     lists = add_features(judged_lists(2), Indicators(column="system"))
     assert lists.feature_names[2:] == ("system=ann", "system=bob", "system=eve")

@@ -97,14 +97,6 @@ def test_new_lists_are_scored_by_all_adaptation_sentences(lists: NBest) -> None:
     assert fitted.fitted(lists[:2]) == fitted
 
 
-def test_several_references_are_several_pairs(lists: NBest) -> None:
-    several = lists.with_references([(*refs, "a cat") for refs in lists.references or ()])
-    own = Lexicon(pairs="self").fitted(several).learned_pairs
-    assert ("le chat", "the cat") in own
-    assert ("le chat", "a cat") in own
-    assert len(own) == 10
-
-
 @pytest.mark.parametrize(
     ("sides", "code", "parameter"),
     [

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -13,10 +12,9 @@ import pytest
 from comet_environment import install
 from raising import raises
 
-from bpa_ppl import Draws, NBest, add_features, rerank
+from bpa_ppl import NBest, add_features
 from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.features import FEATURES, EmbeddingSimilarity, QualityEstimate, neural
-from bpa_ppl.models import Preparation
 
 LISTS = NBest.from_lists(
     [["a b", "b", "a b"], ["c"]], [[[0.0]] * 3, [[1.0]]], ["LM0"], sources=["a", "c"]
@@ -124,26 +122,3 @@ class TestQualityEstimate:
         ((scored, options),) = environment.called("predict")
         assert scored == [{"src": s, "mt": t} for s, t in [("a", "a b"), ("a", "b"), ("c", "c")]]
         assert options == [8, 0, False]
-
-
-def test_progress_is_shown_if_asked_for(
-    stub: SentenceTransformers, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Sources have no setting of their own: the caller decides, also where a terminal is."""
-
-    class Terminal(io.StringIO):
-        def isatty(self) -> bool:
-            return True
-
-    source = EmbeddingSimilarity(model="tiny")
-    steps: list[tuple[int, int, str]] = []
-    add_features(LISTS, source, progress=lambda *step: steps.append(step))
-    assert steps == [(2, 2, "sentences")]
-    weights = {"weights": np.ones((1, 4, 2))}
-    record = Preparation(sources=(source,)).record([("embed",)])
-    posterior = Draws(weights, ("LM0", "embed"), attrs=record)
-    for progress in (True, False):
-        monkeypatch.setattr(sys, "stderr", Terminal())
-        rerank(LISTS, posterior, unchecked=True, progress=progress)
-        assert ("embed" in sys.stderr.getvalue()) is progress  # type: ignore[attr-defined]
-    assert stub.calls

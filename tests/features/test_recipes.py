@@ -101,16 +101,6 @@ def test_a_stream_of_lists_opens_each_source_once(
     assert OPENED == ["known"]
 
 
-def test_a_relative_path_is_found_from_anywhere(
-    tmp_path: Path, lists: NBest, domain: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    posterior = saved(tmp_path, lists, Known(text="domain.txt"))
-    (tmp_path / "elsewhere").mkdir()
-    monkeypatch.chdir(tmp_path / "elsewhere")
-    assert len(rerank(lists, posterior).texts) == 20
-
-
 def test_what_is_learned_is_carried_and_not_learned_from_the_sentence_itself(
     tmp_path: Path, lists: NBest
 ) -> None:

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 from table_content import table_content
 
-from bpa_ppl import NBest, adapt, point_weights, read_nbest, write_nbest
+from bpa_ppl import NBest, read_nbest, write_nbest
 
 GOLDEN = Path(__file__).parent / "golden" / "preference-pairs.jsonl"
 Write = Callable[..., Path]
@@ -35,13 +35,6 @@ def test_the_golden_file() -> None:
     assert nbest.feature_names == ("lm", "scores.kiwi")
     assert nbest.features[:2].tolist() == np.float32([[-1.5, 0.8], [-7.25, 0.31]]).tolist()
     assert nbest.sentence_extras == {"judge": ("ann", "bob", "ann"), "preferences": ([[0, 1]],) * 3}
-
-
-def test_texts_alone_need_a_source_of_features(write: Write) -> None:
-    lists = read_nbest(write(*(line("a b c", "a", prompt=str(s)) for s in range(20))))
-    assert (lists.feature_names, lists.features.shape) == ((), (40, 0))
-    posterior = adapt(lists, None, add="length", sampler="map")
-    assert point_weights(posterior)["LengthWords"] > 0
 
 
 def test_of_a_conversation_the_last_turn_is_the_answer(write: Write) -> None:

@@ -62,12 +62,6 @@ class TestColumns:
         ):
             oracles(LISTS, name)
 
-    def test_corpus_score_rejects_columns(self) -> None:
-        with raises(UsageError, "unknown-name", parameter="metric"):
-            corpus_score(["a"], None, "comet")
-        with raises(UsageError, "not-supported", parameter="metric"):
-            corpus_score(["a"], None, Column(column="comet"))
-
     def test_invalid_values_are_located(self) -> None:
         with raises(DataError, "missing-column", match="bleurt: .* comet, LM0, mqm"):
             oracles(LISTS, Column(column="bleurt"))

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from raising import raises
 
 from bpa_ppl import NBest
-from bpa_ppl.errors import DataError, UsageError
+from bpa_ppl.errors import DataError
 from bpa_ppl.quality import BLEU, CHRF, TER, corpus_score
 from bpa_ppl.quality.base import Metric, streams_of
 
@@ -44,7 +44,7 @@ CORPUS = st.lists(st.tuples(LINE, st.lists(LINE, min_size=1, max_size=3)), min_s
 
 
 @pytest.mark.parametrize("config", CONFIGS, ids=str)
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=6, deadline=None)
 @given(corpus=CORPUS)
 def test_scores_and_signatures_agree_with_sacrebleu(config: Metric, corpus: list) -> None:
     hypotheses, references = [h for h, _ in corpus], [r for _, r in corpus]
@@ -81,12 +81,6 @@ def test_invalid_references(hypotheses: list, references: list, code: str | None
         corpus_score(hypotheses, references)
     with raises(DataError, "no-data"):
         corpus_score([], [])
-
-
-@pytest.mark.parametrize("hypotheses", ["a cat", None, 3, [3], [None]])
-def test_hypotheses_are_texts(hypotheses: Any) -> None:
-    with raises(UsageError, "wrong-type", parameter="hypotheses"):
-        corpus_score(hypotheses, [("a",)])
 
 
 # TER and BLEU from the command line of sacreBLEU.

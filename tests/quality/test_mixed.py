@@ -42,11 +42,6 @@ def test_corpus_score_is_mean_of_sacrebleu_scores(lists: NBest) -> None:
     assert TERAndBLEU().value(sums) == pytest.approx(result.value, rel=1e-12)
 
 
-def test_gains_are_means_of_edits_and_bleu(lists: NBest) -> None:
-    expected = (gains(lists, "ter") + gains(lists, "bleu")) / 2
-    np.testing.assert_allclose(gains(lists, TERAndBLEU()), expected, rtol=1e-12)
-
-
 def test_oracle_has_the_highest_gain(lists: NBest) -> None:
     gain_values = gains(lists, "ter+bleu")
     best = np.maximum.reduceat(gain_values, lists.offsets[:-1])

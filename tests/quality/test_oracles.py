@@ -153,13 +153,6 @@ def test_result_does_not_depend_on_workers(metric: str) -> None:
         np.testing.assert_array_equal(getattr(together, name), getattr(alone, name))
 
 
-def test_progress_reaches_all_sentences() -> None:
-    calls: list[tuple[int, int]] = []
-    lists = lists_of([["a", "b"]] * 40, [["a"]] * 40)
-    oracles(lists, progress=lambda done, total, note: calls.append((done, total)))
-    assert calls == [(16, 40), (32, 40), (40, 40)]
-
-
 @pytest.mark.parametrize("metric", SCORERS)
 def test_headroom_agrees_with_brute_force(metric: str) -> None:
     rng = np.random.default_rng(11)

@@ -41,8 +41,8 @@ def random_texts(seed: int, count: int, longest: int) -> list[str]:
 def text_lists() -> list[list[str]]:
     """Random texts, then those of real lists."""
     with as_file(files("bpa_ppl.demo_data")) as data:
-        lists = read_nbest(data / "leaflet.nbest100.gz")[::80]
-    return [random_texts(1, 22, 8), *(list(one.strings)[:25] for one in lists)]
+        lists = read_nbest(data / "leaflet.nbest100.gz")[::120]
+    return [random_texts(1, 22, 8), *(list(one.strings)[:18] for one in lists)]
 
 
 @pytest.mark.parametrize("metric", SACREBLEU)
@@ -63,10 +63,6 @@ def test_ties_are_broken_by_probability_then_position(metric: str) -> None:
     assert pairs_of(texts, metric).best(np.array([0.0, 0.25, 0.25, 0.5]))[0] == 3
     expected = (0, -50.0) if metric == "ter" else (1, 50.0)
     assert pairs_of(["", "a"], metric).best(np.array([0.5, 0.5])) == expected
-
-
-def test_ter_ignores_case() -> None:
-    assert pairs_of(["A b", "a B"]).scores(np.array([0]), np.array([0, 1])).tolist() == [[0, 0]]
 
 
 def test_rejects_unknown_metric() -> None:

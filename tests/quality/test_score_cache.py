@@ -16,7 +16,7 @@ import pytest
 from raising import raises
 
 from bpa_ppl import NBest, caching
-from bpa_ppl.caching import key_of, key_of_code, read_array, write_array
+from bpa_ppl.caching import read_array, write_array
 from bpa_ppl.errors import BpaWarning, UsageError
 from bpa_ppl.quality import CHRF, TER, gains, oracles
 
@@ -127,12 +127,6 @@ def test_changed_code_invalidates_scores(
     assert len(files(cache_folder)) == 2
 
 
-def test_key_depends_on_code_of_ter() -> None:
-    names = [*TER.computed_by, TER.__module__]
-    assert None not in {key_of_code([name]) for name in names}
-    assert len({key_of_code(names[:n]) for n in range(len(names) + 1)}) == len(names) + 1
-
-
 def test_least_recently_used_file_is_deleted_first(
     cache_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -149,16 +143,6 @@ def test_least_recently_used_file_is_deleted_first(
     np.testing.assert_array_equal(read_array("d", 45_000), noise[3])
     write_array("large", noise.ravel())
     assert [path.stem for path in files(cache_folder)] == ["a", "c", "d"]
-
-
-def test_damaged_file_is_rewritten(lists: NBest, ter_calls: list[int], cache_folder: Path) -> None:
-    expected = oracles(lists)
-    (path,) = files(cache_folder)
-    path.write_bytes(path.read_bytes()[:-40])
-    for _ in range(2):
-        assert oracles(lists).index.tolist() == expected.index.tolist()
-    assert sum(ter_calls) == 40
-    assert files(cache_folder) == [path]
 
 
 def test_unwritable_folder(lists: NBest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -191,13 +175,6 @@ def test_a_folder_that_others_can_write_into_is_not_used(
         oracles(lists)
 
 
-def test_default_folder(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("BPA_PPL_CACHE")
-    monkeypatch.setenv("XDG_CACHE_HOME", "/somewhere")
-    assert caching.cache_folder().name == "bpa_ppl"
-    assert key_of(["\ud800"]) != key_of(["\ud801"])  # invalid Unicode has keys, too
-
-
 def _write_and_read(number: int) -> bool:
     expected = np.arange(5000, dtype=np.float64)
     results = []
@@ -228,14 +205,3 @@ def test_damage_is_detected_or_harmless(cache_folder: Path) -> None:
         path.write_bytes(wrong)
         result = read_array("key", 9)
         assert result is None or result.tolist() == list(range(9))
-
-
-def test_old_partial_files_are_deleted(cache_folder: Path) -> None:
-    write_array("key", np.arange(9.0))
-    (path,) = files(cache_folder)
-    parts = [path.with_name(name) for name in ("old.part", "new.part")]
-    for part in parts:
-        part.write_bytes(b"half")
-    os.utime(parts[0], (0, 0))
-    write_array("other", np.arange(9.0))
-    assert [part.exists() for part in parts] == [False, True]

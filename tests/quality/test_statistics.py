@@ -96,10 +96,6 @@ def test_details_of_bleu_agree_with_sacrebleu(lists: NBest) -> None:
     assert resolve("ter").details_of(np.ones(2)) == {}
 
 
-def test_gains_of_ter_are_negative_edits(lists: NBest) -> None:
-    np.testing.assert_array_equal(gains(lists, "TER"), -statistics(lists, "ter")[:, 0])
-
-
 def test_gains_of_chrf_are_sentence_scores(toy: NBest) -> None:
     result = gains(toy, "chrf")
     scorer = metrics.CHRF()

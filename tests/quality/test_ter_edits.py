@@ -69,7 +69,7 @@ def test_random_words_with_several_references(hyp: Sentence, refs: list[Sentence
     assert_same([" ".join(hyp)], [[" ".join(ref) for ref in refs]])
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(disturbed_pairs("a b c d e f g h", 25) | disturbed_pairs(MANY, 60))
 def test_shifts_among_repeated_and_rare_words(pair: tuple[str, str]) -> None:
     assert_same([pair[0]], [[pair[1]]])
@@ -96,8 +96,8 @@ def test_limit_of_shifts(sizes: tuple[int, int]) -> None:
     assert_same([hypothesis], [[reference]])
 
 
-@pytest.mark.parametrize("distance", [49, 50, 51])
-@pytest.mark.parametrize("length", [9, 10, 11])
+@pytest.mark.parametrize("distance", [50, 51])
+@pytest.mark.parametrize("length", [10, 11])
 def test_limits_of_one_shift(distance: int, length: int) -> None:
     block = [f"b{i}" for i in range(length)]
     rest = [f"r{i}" for i in range(distance)]
@@ -105,7 +105,7 @@ def test_limits_of_one_shift(distance: int, length: int) -> None:
     assert_same([" ".join(rest + block)], [[" ".join(block + rest)]])
 
 
-@pytest.mark.parametrize("sizes", [(150, 150), (40, 260), (260, 40), (1, 120), (120, 1), (3, 200)])
+@pytest.mark.parametrize("sizes", [(150, 150), (40, 260), (120, 1)])
 def test_texts_wider_than_the_beam(sizes: tuple[int, int]) -> None:
     rng = np.random.default_rng(sum(sizes))
     words = rng.integers(0, 90, max(sizes))

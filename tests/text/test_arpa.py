@@ -111,16 +111,12 @@ TRIGRAMS = "\\3-grams:\n-0.1 a b </s>\n-0.1 b b a\n\n\\end\\"
     [
         ("\\data\\", "data", 2, "bad-line"),
         ("ngram 1=5", "ngram 1=many", 3, "bad-line"),
-        ("ngram 1=5\n", "", 3, "bad-line"),
         ("ngram 1=5\nngram 2=3\n", "", 3, "bad-line"),
         ("ngram 2=3", "ngram 3=3", 4, "bad-line"),
         ("\\1-grams:", "\\2-grams:", 6, "bad-line"),
         ("-0.5\tb\n", "", 11, "bad-line"),
         ("-0.5\tb", "-0.5\tb c d", 9, "bad-line"),
-        ("1=5", "1=4", 11, "bad-line"),
         ("-0.5\tb", "much\tb", 9, "bad-number"),
-        ("-0.5\tb", "nan\tb", 9, "bad-number"),
-        ("-0.5\tb", "-inf\tb", 9, "bad-number"),
         ("-0.5\tb", "-1e39\tb", 9, "bad-number"),
         ("a -0.25", "a inf", 7, "bad-number"),
         ("-0.3\ta b", "0.3\ta b", 15, "bad-number"),
@@ -129,7 +125,6 @@ TRIGRAMS = "\\3-grams:\n-0.1 a b </s>\n-0.1 b b a\n\n\\end\\"
         ("-0.3\ta b", "-0.3\t<s> a", 15, "duplicate"),
         ("-0.5\tb", "-0.5\ta", 9, "duplicate"),
         ("-1 </s>", "-1 end", 11, "damaged"),
-        ("-99 <s>", "-99 begin", 11, "damaged"),
         ("\\end\\", "", 18, "bad-line"),
         ("-0.2 a </s>\n\n\\end\\\n", "", 15, "damaged"),
         ("2=3", "2=3\nngram 3=2", 21, "mismatch"),
@@ -144,9 +139,3 @@ def test_invalid_files_raise_with_line_number(
         text = text.replace("\\end\\", TRIGRAMS)
     with raises(DataError, code, line=line, match="small.arpa"):
         read_arpa(write_small_arpa(tmp_path, text))
-
-
-@pytest.mark.parametrize(("bytes_left", "line"), [(0, 1), (1, 1), (40, 7), (90, 12), (135, 18)])
-def test_rejects_truncated_file(bytes_left: int, line: int, tmp_path: Path) -> None:
-    with raises(DataError, "bad-line", line=line):
-        read_arpa(write_small_arpa(tmp_path, SMALL[:bytes_left]))

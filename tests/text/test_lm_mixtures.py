@@ -31,11 +31,6 @@ def test_probabilities_agree_with_the_equation() -> None:
     assert mixture.unknown(DEV).tolist() == [0, 0, 1, 0]
 
 
-def test_a_weight_of_zero_leaves_a_model_out() -> None:
-    mixture = MixtureModel([ONE, TWO], [1.0, 0.0])
-    assert mixture.log_probabilities(DEV) == pytest.approx(ONE.log_probabilities(DEV))
-
-
 @pytest.mark.parametrize("models", [(ONE, TWO), (TWO, ONE), (ONE, TWO, THREE)])
 def test_weights_maximise_the_likelihood(models: tuple[NgramModel, ...]) -> None:
     fitted = MixtureModel.fit(models, DEV)
