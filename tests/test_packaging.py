@@ -120,7 +120,8 @@ def test_content_of_the_wheel(wheel: Path) -> None:
     assert tops == {"bpa_ppl", f"bpa_ppl-{bpa_ppl.__version__}.dist-info"}
     data = {f"bpa_ppl/demo_data/{path.name}" for path in (ROOT / "examples/demo_data").glob("*.*")}
     stubs = {
-        f"bpa_ppl/{package}__init__.pyi" for package in ("", "diagnostics/", "features/", "models/")
+        f"bpa_ppl/{package}__init__.pyi"
+        for package in ("", "decoding/", "diagnostics/", "features/", "models/")
     }
     assert data | stubs | {"bpa_ppl/py.typed"} <= names
     assert any(name.endswith(".dist-info/licenses/LICENSE") for name in names)
