@@ -3,18 +3,15 @@
     python tests/benchmarks/bench_latency.py [--draws 4000] [--calls 300]
 
 Lists are random. Printed are the median and the 99th percentile in milliseconds, and the ratio to
-NumPy in the same run; then which choices fewer draws change on real lists, where they are at hand;
-and the memory after 10,000 calls with lists of 1 to 1000 candidates.
+NumPy in the same run; then which choices fewer draws change on real lists, where they are at hand.
 """
 
 from __future__ import annotations
 
-import argparse
 from time import perf_counter
 
 import numpy as np
-import psutil
-from measuring import DATA, canonical, read_lists
+from measuring import DATA, Table, canonical, parse_options, read_lists
 
 import bpa_ppl as bpa
 
@@ -47,13 +44,11 @@ def milliseconds(call: object, tables: list[np.ndarray]) -> np.ndarray:
 
 def main() -> None:
     """Read the command line and print the tables."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--draws", type=int, default=4000)
-    parser.add_argument("--calls", type=int, default=300)
-    options = parser.parse_args()
+    options = parse_options(__doc__ or "", needs_data=False, draws=4000, calls=300)
     rng = np.random.default_rng(1)
-    print(f"{options.draws} draws, milliseconds a list")
-    print(f"{'candidates × features':<24}{'median':>8}{'p99':>8}{'NumPy':>8}{'ratio':>8}")
+    table = Table(
+        f"candidates × features, {options.draws} draws", "median", "p99", "NumPy", "ratio"
+    )
     for size, width in SIZES:
         draws = posterior(options.draws, width)
         reranker = bpa.Reranker(draws)
@@ -61,22 +56,17 @@ def main() -> None:
         tables = [2 * rng.normal(size=(size, width)) for _ in range(options.calls)]
         one = milliseconds(lambda table, r=reranker, t=texts: r.choose(t, table), tables)
         loop = milliseconds(lambda table, w=draws.flat: numpy_choice(table, w), tables[:50])
-        middle, high = np.quantile(one, [0.5, 0.99])
-        plain = np.median(loop)
-        print(
-            f"{f'{size} × {width}':<24}{middle:>8.2f}{high:>8.2f}{plain:>8.2f}"
-            f"{plain / middle:>7.1f}×"
-        )
+        middle, high = np.quantile(one, [0.5, 0.99]).tolist()
+        plain = float(np.median(loop))
+        table.row(f"{size} × {width}", middle, high, plain, plain / middle)
     if DATA.is_dir():
         fewer_draws()
-    memory(posterior(options.draws, 14))
 
 
 def fewer_draws() -> None:
     """Print the share of equal choices with fewer draws, on real lists."""
     sizes = (100, 200, 400, 800)
-    print("\nchoices (%) equal to those of all 4000 draws, with so many of them")
-    print(f"{'lists, adaptation sentences':<32}" + "".join(f"{few:>8}" for few in sizes))
+    table = Table("choices (%) equal to those of all 4000 draws, with", *map(str, sizes))
     cases = [
         (f"{name} {count}", read_lists(name, "adapt")[:count], read_lists(name, "test"), {})
         for name in ("medical", "captions")
@@ -85,27 +75,10 @@ def fewer_draws() -> None:
     judged = bpa.read_nbest(DATA / "judged/wmt23.zh-en.jsonl.gz")
     cases += [(f"WMT 2023 {n}", judged[:n], judged[60:600], {"metric": "mqm"}) for n in (10, 40)]
     for name, adaptation, test, options in cases:
-        weights = None if options else canonical()
-        posterior = bpa.adapt(adaptation, weights, seed=3, **options)
+        posterior = bpa.adapt(adaptation, None if options else canonical(), seed=3, **options)
         every = bpa.Reranker(posterior, draws="all", unchecked=True)(test).choice
-        print(f"{name:<32}", end="", flush=True)
-        for few in sizes:
-            choice = bpa.Reranker(posterior, unchecked=True, draws=few)(test).choice
-            print(f"{100 * np.mean(choice == every):>8.1f}", end="")
-        print()
-
-
-def memory(draws: bpa.Draws) -> None:
-    """Print what 10,000 calls with lists of all sizes leave in memory."""
-    reranker, process = bpa.Reranker(draws), psutil.Process()
-    rng = np.random.default_rng(2)
-    features, texts = rng.normal(size=(1000, len(draws.features))), ["a"] * 1000
-    print("\nresident memory in MiB after calls with 1 to 1000 candidates")
-    for calls in range(10_001):
-        if calls % 2000 == 0:
-            print(f"{calls:>6} calls {process.memory_info().rss / 2**20:>8.0f}", flush=True)
-        size = int(rng.integers(1, 1001))
-        reranker.choose(texts[:size], features[:size])
+        few = [bpa.Reranker(posterior, unchecked=True, draws=n)(test).choice for n in sizes]
+        table.row(name, *(float(100 * np.mean(choice == every)) for choice in few))
 
 
 if __name__ == "__main__":

@@ -432,6 +432,33 @@ def test_names_that_would_not_read_back(tmp_path: Path, format: Format, name: st
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize(
+    ("format", "names", "extras", "code"),
+    [
+        ("moses", ["my_lm", "my.lm"], {}, "duplicate"),
+        ("jsonl", ["text", "lm"], {}, "bad-name"),
+        ("parquet", ["lm", "source"], {}, "bad-name"),
+        ("sockeye", ["score[0]", "score[1]"], {"x": [object()]}, "not-supported"),
+        ("sockeye", ["score[0]", "score[1]"], {"x": [float("nan")]}, "not-supported"),
+    ],
+)
+def test_what_a_format_cannot_store(
+    tmp_path: Path, format: str, names: list[str], extras: dict[str, Any], code: str
+) -> None:
+    nbest = NBest.from_lists([["a"]], [[[1, 2]]], names, sentence_extras=extras)
+    with raises(DataError, code):
+        write_nbest(nbest, tmp_path / "out", format=format)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["a\0b", "\ud800", "a" * 5000])
+def test_names_that_no_file_can_have(toy: NBest, tmp_path: Path, name: str) -> None:
+    with raises(DataError, "cannot-read"):
+        read_nbest(name)
+    with raises(DataError, "cannot-write"):
+        write_nbest(toy, tmp_path / name, format="moses")
+
+
 @pytest.mark.parametrize("format", ["fairseq", "openai", "preference-pairs", "espnet"])
 def test_formats_that_are_only_read(tmp_path: Path, toy: NBest, format: str) -> None:
     with raises(UsageError, "not-supported", parameter="format"):

@@ -163,3 +163,16 @@ def test_a_log_alone_is_an_error(write: Write) -> None:
     path = write("2020-11-05 10:00:00 | INFO | fairseq_cli.generate | loading model(s)")
     with raises(DataError, "no-data"):
         read_nbest(path)
+
+
+def test_texts_of_tokens_on_demand() -> None:
+    for format in (Fairseq(detokenised=False), "fairseq:detokenised=false"):
+        nbest = read_nbest(GOLDEN / "generate-test.txt", format=format)
+        assert nbest.texts(1) == ["H-1 hel@@ lo", ""]
+
+
+def test_sentences_that_are_further_apart_than_the_setting(write: Write) -> None:
+    blocks = [lines(i, f"t{i}") for i in (4, 2, 9)]
+    late = [line for block in [*blocks, ["H-4\t-1\tlate"]] for line in block]
+    with raises(DataError, "duplicate", line=16):
+        read_nbest(write(*late), format=Fairseq(interleaved=2))

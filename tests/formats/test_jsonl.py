@@ -12,7 +12,7 @@ import pytest
 from raising import raises
 
 from bpa_ppl import NBest, iter_nbest, read_nbest, write_nbest
-from bpa_ppl.errors import DataError
+from bpa_ppl.errors import BpaWarning, DataError
 from bpa_ppl.formats.jsonl import Jsonl
 
 Write = Callable[..., Path]
@@ -154,3 +154,13 @@ def test_names_that_json_escapes(mark: str, format: str | Jsonl, tmp_path: Path)
     read = read_nbest(tmp_path / "lists", format=format)
     assert read.feature_names == (name,)
     assert read.features.tolist() == made.features.tolist()
+
+
+def test_what_would_not_read_back_is_left_out_and_told(tmp_path: Path) -> None:
+    nbest = NBest.from_lists([["a", "b"]], [[[1], [2]]], ["lm"]).with_extras(
+        comet=np.array([0.5, 0.25]), thing=(object(), object())
+    )
+    with pytest.warns(BpaWarning, match="comet, thing left out"):
+        write_nbest(nbest, tmp_path / "out.jsonl")
+    with raises(DataError, "bad-name"):
+        write_nbest(NBest.from_lists([["a"]], [[[1]]], ["text"]), tmp_path / "out.jsonl")

@@ -106,3 +106,12 @@ def test_bad_numbers_can_be_dropped(write: Write) -> None:
     for path, format in ((scored, "kaldi"), (words, f"kaldi:scores={file}")):
         with pytest.warns(BpaWarning, match="1 hypothesis dropped"):
             assert read_nbest(path, format=format, bad="drop").texts(0) == ["B"]
+
+
+def test_files_that_do_not_fit(write: Write, tmp_path: Path) -> None:
+    words, file = write("u-1 A", name="words"), write("u-1 1", name="acwt")
+    with raises(UsageError, "duplicate", parameter="scores"):
+        read_nbest(words, format=f"kaldi:scores={file},{file}")
+    other = write("x A", name="text")
+    with raises(DataError, "mismatch", parameter="references"):
+        read_nbest(words, format=f"kaldi:score=false,references={other}")

@@ -145,3 +145,9 @@ def test_weights_are_found_by_content_and_suffix(tmp_path: Path) -> None:
         write_weights(weights, "-", template=tmp_path / "w", format="toy")
     with raises(UsageError, "unknown-name", parameter="format"):
         read_weights(tmp_path / "w", format="xml")
+
+
+def test_many_sentences_become_columns_in_parts(write: Write) -> None:
+    lists = read_nbest(write("#toy", *(line(n // 2, n % 5) for n in range(3000))))
+    assert (len(lists), len(lists.strings)) == (1500, 3)
+    assert lists.features[:, 0].tolist() == [n % 5 for n in range(3000)]

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gzip
 import json
 import logging
 from collections.abc import Callable
@@ -146,3 +147,14 @@ class TestPairing:
         lists = NBest.from_lists([["a"]], [[[1.0]]], ["LM0"])
         with raises(DataError, "mismatch", parameter="references"):
             lists.with_references({"x": "a"})
+
+
+def test_one_file(write: Write) -> None:
+    path = write("a cat ", "", "un café", name="ref")
+    assert read_references(path) == [("a cat",), ("",), ("un café",)]
+    assert read_references(str(path)) == read_references([path])
+
+
+def test_several_files_compressed_or_not(write: Write) -> None:
+    files = [write("a", "b", name="0"), write(gzip.compress(b"A\r\nB\r\n"), name="1")]
+    assert read_references(files) == [("a", "A"), ("b", "B")]
