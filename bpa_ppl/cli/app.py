@@ -46,7 +46,8 @@ def converted(kind: Any, tokens: Sequence[Token]) -> Any:
 
 app = App(
     name="bpa",
-    help="Adapt the weights of an n-best reranker to a new domain from a few judged lists.",
+    help="Adapt the weights of an n-best reranker, or of judges and reward models, to a new domain "
+    "from a few judged lists.",
     help_epilogue="Options with ... can be repeated. Exit codes: 0 done, 2 bad data or usage, 3 "
     "posterior not converged, 130 interrupted, 141 output closed by its reader.",
     help_format="plaintext",

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import reprlib
 from collections import deque
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from functools import partial
 from html import escape
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -22,7 +23,7 @@ from bpa_ppl.decoding.options import RerankOptions
 from bpa_ppl.decoding.predictions import Candidate, Predictions
 from bpa_ppl.decoding.rules import RULES
 from bpa_ppl.diagnostics import refuse_unconverged
-from bpa_ppl.errors import DataError, UsageError
+from bpa_ppl.errors import DataError, UsageError, quoted
 from bpa_ppl.features.recipes import columns_of
 from bpa_ppl.labels import matches
 from bpa_ppl.models import Preparation
@@ -37,6 +38,9 @@ from bpa_ppl.workers import number_of, parallel_workers
 
 if TYPE_CHECKING:
     from bpa_ppl.posterior.adapter import Posterior
+
+#: A number for one candidate from those of its features.
+Reward: TypeAlias = Callable[[Sequence[float]], float]
 
 _TABLE = 64  # lists per task of a worker: a multiple of the batch of a decider
 _SMALL = 100_000  # hypotheses; up to this number, starting worker processes takes longer
@@ -273,6 +277,62 @@ class Reranker:
         position = int(decisions.choice[0])
         return Candidate(position, texts[position], float(decisions.probability[0]))
 
+    def reward(self, names: Sequence[str] | None = None) -> Reward:
+        """Return the score of one candidate as a function of the numbers of its features.
+
+        It is λ·h with the posterior mean of λ: of the candidates for one input the one with the
+        highest reward is the best. Rewards for different inputs are not comparable.
+
+        Args:
+            names: the features, in the order in which the function takes their numbers; None is
+                that of `feature_names`.
+
+        Raises:
+            DataError: if a feature is missing or not known. The function raises one unless it is
+                given a finite number for each.
+            UsageError: if the posterior has features that are computed from texts.
+
+        >>> from bpa_ppl import Draws
+        >>> draws = Draws({"weights": np.full((1, 4, 2), [2.0, -1.0])}, ("gpt", "length"))
+        >>> Reranker(draws, unchecked=True).reward(["length", "gpt"])([0.5, 0.75])
+        1.0
+        """
+        names, weights = self._mean_weights(names)
+        return partial(_weighted_sum, names, weights, 0.0)
+
+    def aggregate(self, names: Sequence[str] | None = None) -> Reward:
+        """Return the verdict of a jury, from 0 to 1, as a function of scores from 0 to 1.
+
+        It is the mean of the scores with the weights |λ|, where a score s with a negative λ counts
+        as 1 − s. Candidates have the same order as by `reward`.
+
+        Args:
+            names: the jurors, as for `reward`.
+
+        Raises:
+            DataError: as `reward`, or if all weights are 0.
+            UsageError: as `reward`.
+
+        >>> from bpa_ppl import Draws
+        >>> draws = Draws({"weights": np.full((1, 4, 2), [3.0, -1.0])}, ("gpt", "rude"))
+        >>> Reranker(draws, unchecked=True).aggregate(["gpt", "rude"])([0.5, 0.0])
+        0.625
+        """
+        names, weights = self._mean_weights(names)
+        if not (total := np.abs(weights).sum()):
+            raise DataError("all weights are 0: there is nothing to aggregate by", code="no-data")
+        return partial(_weighted_sum, names, weights / total, -weights[weights < 0].sum() / total)
+
+    def _mean_weights(self, names: Sequence[str] | None) -> tuple[tuple[str, ...], Float64]:
+        """Return the names of the features of a reward, and the posterior mean of their weights."""
+        if computed := [*chain.from_iterable(columns_of(self.draws.attrs).values())]:
+            problem = f"the posterior computes {', '.join(computed)} from lists of texts, which a "
+            problem += "reward does not have: adapt without added features"
+            raise UsageError(problem, parameter="names", code="not-supported")
+        names = self.feature_names if names is None else tuple(names)
+        self._require_names(names, ())
+        return names, self.draws.aligned(NBest.from_lists([], [], names), self.draws.mean[None])[0]
+
     def _require_names(self, features: Collection[str], columns: Collection[str]) -> None:
         """Raise a DataError unless one list has the features and columns that are used."""
         given, used = (
@@ -403,6 +463,20 @@ def _feature_table(
             code="bad-number",
         )
     return table
+
+
+def _weighted_sum(
+    names: tuple[str, ...], weights: Float64, constant: float, scores: Sequence[float]
+) -> float:
+    """Return Σ weight · score + constant of one candidate."""
+    try:
+        values = np.asarray(scores, np.float64)
+    except (TypeError, ValueError):
+        values = np.empty(0)
+    if values.shape != weights.shape or not np.isfinite(values).all():
+        problem = f"scores must be {counted(len(names), 'finite number')}, of {', '.join(names)}"
+        raise DataError(f"{problem}, not {quoted(scores)}", parameter="scores", code="bad-number")
+    return float(values @ weights + constant)
 
 
 def reranker_with(posterior: Posterior | str | Path, options: RerankOptions) -> Reranker:

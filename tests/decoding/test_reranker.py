@@ -403,3 +403,51 @@ def test_features_in_another_unit_are_reported(
         rerank(new, posterior)
         rerank(new[:3], posterior)  # too few
     assert [expected in note.message for note in notes] == ([True] if expected else [])
+
+
+def test_rewards_order_candidates_as_the_rule_mean(lists: NBest, draws: Draws) -> None:
+    reranker = Reranker(draws, rule="mean")
+    columns = [2, 0, 1]
+    functions = [
+        make([NAMES[k] for k in columns]) for make in (reranker.reward, reranker.aggregate)
+    ]
+    expected = lists.scores(bpa.point_weights(draws))
+    rows = lists.features[:, columns]
+    rewards, verdicts = ([function(row) for row in rows.tolist()] for function in functions)
+    assert np.allclose(rewards, expected)
+    assert np.ptp(np.array(verdicts) * np.abs(draws.mean).sum() - rewards) < 1e-9
+    assert lists.best(rewards).tolist() == reranker(lists).choice.tolist()
+    copies = [pickle.loads(pickle.dumps(function)) for function in functions]
+    assert [copy(rows[0]) for copy in copies] == [rewards[0], verdicts[0]]
+    assert Reranker(draws).reward()(rows[0, [1, 2, 0]]) == pytest.approx(rewards[0])
+
+
+def test_verdicts_of_a_jury_are_from_0_to_1(draws: Draws) -> None:
+    aggregate = Reranker(draws).aggregate()
+    best = (draws.mean > 0).astype(float)
+    assert aggregate(best) == pytest.approx(1)
+    assert aggregate(1 - best) == pytest.approx(0)
+    assert aggregate([0.5] * 3) == pytest.approx(0.5)
+    fixed = replace(draws, fixed=bpa.Weights({"qe": 2.0}))
+    shares = np.abs([*draws.mean, 2.0])
+    extended = Reranker(fixed).aggregate()([*(1 - best), 1.0])
+    assert extended == pytest.approx(shares[3] / shares.sum())
+
+
+def test_rewards_refuse_what_they_cannot_compute(draws: Draws, lists: NBest) -> None:
+    reranker = Reranker(draws)
+    with raises(DataError, "missing-feature", parameter="features", match="TM0"):
+        reranker.reward(["LM0", "WordPenalty0"])
+    with raises(DataError, "unknown-name", parameter="features", match="gpt"):
+        reranker.aggregate([*NAMES, "gpt"])
+    wrong: list[Any] = [[0.5, 0.5], [0.5, 0.5, np.nan], ["a", "b", "c"], 0.5]
+    for scores in wrong:
+        with raises(DataError, "bad-number", parameter="scores", match="LM0, TM0, WordPenalty0"):
+            reranker.reward()(scores)
+    still = Draws({"weights": np.zeros((4, 500, 3))}, NAMES)
+    with raises(DataError, "no-data"):
+        Reranker(still, unchecked=True).aggregate()
+    judged = lists.with_extras(gain=lists.features.sum(axis=1).tolist())
+    added = bpa.adapt(judged, None, metric="gain", add=["length"], sampler="map")
+    with raises(UsageError, "not-supported", parameter="names", match="LengthWords"):
+        Reranker(added).reward()

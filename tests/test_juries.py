@@ -1,0 +1,252 @@
+"""The page about juries: its examples run on stand-ins with the documented signatures."""
+
+from __future__ import annotations
+
+import inspect
+import re
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import sklearn
+
+PAGE = Path(__file__).resolve().parent.parent / "docs" / "how-to" / "juries.md"
+SECTIONS = {
+    section.partition("\n")[0]: "".join(re.findall(r"```python\n(.*?)```", section, re.DOTALL))
+    for section in re.split(r"^## ", PAGE.read_text("utf-8"), flags=re.MULTILINE)
+}
+FIRST, ROUTING, FUNCTION, TRULENS, DSPY, TRL, VLLM = SECTIONS
+QUALITY = {"bad": -1.0, "fair": 0.0, "good": 1.0}
+
+
+class Jury:
+    """What is documented of the jury of TruLens."""
+
+    def __init__(
+        self,
+        jurors: list[Any],
+        method: str,
+        aggregation: str | Callable[[list[float]], float] = "mean",
+        *,
+        weights: list[float] | None = None,
+        threshold: float = 0.5,
+        max_workers: int | None = None,
+    ) -> None:
+        self.methods = [getattr(juror, method) for juror in jurors]
+        self.aggregation = aggregation
+
+    def __call__(self, *args: Any) -> tuple[float, dict[str, Any]]:
+        assert callable(self.aggregation)
+        score = float(self.aggregation([method(*args) for method in self.methods]))
+        return score, {"reason": ""}
+
+
+class BestOfN:
+    """What is documented of `BestOfN` of DSPy."""
+
+    def __init__(
+        self,
+        module: Callable[..., Any],
+        N: int,  # noqa: N803
+        reward_fn: Callable[[dict[str, Any], Any], float],
+        threshold: float,
+        fail_count: int | None = None,
+    ) -> None:
+        self.module, self.count, self.reward_fn, self.threshold = module, N, reward_fn, threshold
+
+    def __call__(self, **kwargs: Any) -> Any:
+        best, highest = None, -np.inf
+        for _ in range(self.count):
+            prediction = self.module(**kwargs)
+            reward = self.reward_fn(kwargs, prediction)
+            if reward > highest:
+                best, highest = prediction, reward
+            if reward >= self.threshold:
+                break
+        return best
+
+
+class GRPOTrainer:
+    """What is documented of how the trainer of TRL calls a reward function."""
+
+    def __init__(self, model: Any, reward_funcs: Any, train_dataset: Any) -> None:
+        self.reward_func, self.dataset, self.rewards = reward_funcs, train_dataset, list[float]()
+
+    def train(self) -> None:
+        prompts = [row["prompt"] for row in self.dataset for _ in QUALITY]
+        completions = [text for _ in self.dataset for text in QUALITY]
+        ids = [[0]] * len(prompts)
+        columns = {"solution": ["good"] * len(prompts), "trainer_state": None}
+        self.rewards = self.reward_func(
+            prompts=prompts, completions=completions, completion_ids=ids, **columns
+        )
+        assert len(self.rewards) == len(prompts)
+
+
+class LLM:
+    """What is documented of `generate` of vLLM."""
+
+    def __init__(self, model: str) -> None:
+        pass
+
+    def generate(self, prompts: list[str], parameters: dict[str, Any]) -> list[SimpleNamespace]:
+        assert parameters["n"] == 8
+        rng, replies = np.random.default_rng(0), []
+        for number, prompt in enumerate(prompts):
+            outputs = []
+            for text in rng.choice(list(QUALITY), 8):
+                logprob = float(-rng.exponential())
+                tokens = {"token_ids": [1], "cumulative_logprob": logprob, "finish_reason": "stop"}
+                logprobs = [{1: SimpleNamespace(logprob=logprob)}]
+                outputs.append(SimpleNamespace(text=text, logprobs=logprobs, **tokens))
+            reply = SimpleNamespace(request_id=str(number), prompt=prompt, outputs=outputs)
+            replies.append(reply)
+        return replies
+
+
+def module(**members: Any) -> ModuleType:
+    result = ModuleType("stand_in")
+    vars(result).update(members)
+    return result
+
+
+def judge(error: float) -> Callable[[str, str], float]:
+    """Return a judge of answers that are named by their quality, from 0 to 1."""
+    return lambda question, answer: float(np.clip(0.5 + 0.3 * QUALITY[answer] + error, 0, 1))
+
+
+@pytest.fixture
+def scope(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, Any]]:
+    """The names that the examples assume: judges with errors, the second one the best."""
+    rng = np.random.default_rng(2)
+    quality, qid = rng.normal(size=240), np.repeat(np.arange(80), 3)
+    X = quality[:, None] + rng.normal(size=(240, 3)) * [2.0, 0.3, 2.0]  # noqa: N806
+    best = quality.reshape(80, 3).max(axis=1)
+    y = (quality == np.repeat(best, 3)).astype(float)
+    functions = [judge(error) for error in (0.1, 0.0, -0.1)]
+    answers = iter([*QUALITY] * 4)
+    providers = [SimpleNamespace(relevance=lambda q, a, s=s: s) for s in (0.2, 0.9, 0.4)]
+    stand_ins = {
+        "trulens": module(),
+        "trulens.feedback": module(),
+        "trulens.feedback.jury": module(Jury=Jury),
+        "dspy": module(BestOfN=BestOfN),
+        "trl": module(GRPOTrainer=GRPOTrainer),
+        "vllm": module(LLM=LLM, SamplingParams=lambda **options: options),
+    }
+    for name, stand_in in stand_ins.items():
+        monkeypatch.setitem(sys.modules, name, stand_in)
+    names = ("X", "y", "qid", "new_X", "new_y", "new_qid")
+    arrays = [array[part] for part in (slice(120), slice(120, None)) for array in (X, y, qid)]
+    with sklearn.config_context():
+        yield {
+            **dict(zip(names, arrays, strict=True)),
+            "pandas": pd,
+            "providers": providers,
+            "judge_functions": functions,
+            "module": lambda question: SimpleNamespace(answer=next(answers)),
+            "model": "any",
+            "dataset": [{"prompt": "What is a cat?"}, {"prompt": "What is a dog?"}],
+            "questions": [f"question {number}" for number in range(12)],
+            "ask_people": lambda lists: [
+                QUALITY[lists.text(r)] for r in range(len(lists.features))
+            ],
+        }
+
+
+def run(scope: dict[str, Any], *sections: str) -> None:
+    """Run the first example, and those of some sections, as one program."""
+    for name in (FIRST, *sections):
+        exec(SECTIONS[name], scope)
+
+
+@pytest.mark.filterwarnings("ignore::bpa_ppl.BpaWarning")
+def test_the_first_example_learns_whom_to_trust(scope: dict[str, Any]) -> None:
+    run(scope)
+    code = [line for line in SECTIONS[FIRST].splitlines() if line and line[0] != "#"]
+    assert len(code) <= 10
+    ranker = scope["ranker"]
+    assert ranker.coef_.argmax() == 1
+    mean = scope["new_X"].mean(axis=1).reshape(-1, 3).argmax(axis=1)
+    chosen = ranker.predict(scope["new_X"]).reshape(-1, 3).argmax(axis=1)
+    best = scope["new_y"].reshape(-1, 3).argmax(axis=1)
+    assert (chosen == best).mean() > (mean == best).mean() + 0.1
+
+
+@pytest.mark.filterwarnings("ignore::bpa_ppl.BpaWarning")
+def test_the_example_of_the_readme(scope: dict[str, Any]) -> None:
+    readme = (PAGE.parents[2] / "README.md").read_text("utf-8")
+    section = readme.split("### Judges and reward models")[1].split("\n### ")[0]
+    exec(re.findall(r"```python\n(.*?)```", section, re.DOTALL)[0], scope)
+    assert scope["ranker"].coef_.argmax() == 1
+
+
+@pytest.mark.filterwarnings("ignore::bpa_ppl.BpaWarning")
+def test_the_search_runs(scope: dict[str, Any]) -> None:
+    run(scope, ROUTING)
+    assert scope["search"].best_score_ > 0.5
+
+
+@pytest.mark.filterwarnings("ignore::bpa_ppl.BpaWarning")
+def test_functions_of_other_tools(scope: dict[str, Any]) -> None:
+    run(scope, FUNCTION, TRULENS, DSPY, TRL, VLLM)
+    check_jury(scope)
+    assert scope["answer"] == "good"
+    rewards = np.array(scope["trainer"].rewards).reshape(2, 3)
+    assert (np.diff(rewards) > 0).all()
+    assert scope["chosen"].count("good") == sum("good" in one.strings for one in scope["lists"])
+    assert "human" not in scope["posterior"]["posterior"]["feature"].values
+
+
+def check_jury(scope: dict[str, Any]) -> None:
+    """The verdict is the mean of 0.2, 0.9 and 0.4, or of 1 minus these, with weights |λ|."""
+    weights = scope["ranker"].coef_
+    scores = np.where(weights > 0, [0.2, 0.9, 0.4], [0.8, 0.1, 0.6])
+    assert scope["score"] == pytest.approx(np.average(scores, weights=np.abs(weights)))
+
+
+def parameters(function: Callable[..., Any]) -> list[tuple[str, Any]]:
+    signature = inspect.signature(function)
+    return [(name, one.default) for name, one in signature.parameters.items()]
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+def test_the_real_jury(scope: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in sys.modules if name.startswith("trulens")]:
+        monkeypatch.delitem(sys.modules, name)
+    real = pytest.importorskip("trulens.feedback.jury", reason="needs trulens-feedback")
+    assert parameters(real.Jury) == parameters(Jury)
+    run(scope, FUNCTION, TRULENS)
+    check_jury(scope)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+def test_the_real_best_of_n(scope: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "dspy")
+    dspy = pytest.importorskip("dspy", reason="needs dspy")
+    assert parameters(dspy.BestOfN) == parameters(BestOfN)
+    replies = dspy.utils.DummyLM([{"answer": text} for text in [*QUALITY] * 3])
+    with dspy.context(lm=replies):
+        scope["module"] = dspy.Predict("question -> answer")
+        run(scope, FUNCTION, DSPY)
+    assert scope["answer"] == "good"
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(("package", "section"), [("trl", TRL), ("vllm", VLLM)])
+def test_names_of_packages_that_need_a_device(
+    package: str, section: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A training and a large model are too much for a test."""
+    monkeypatch.delitem(sys.modules, package, raising=False)
+    real = pytest.importorskip(package, reason=f"needs {package} and PyTorch")
+    (names,) = re.findall(rf"^from {package} import (.*)$", SECTIONS[section], re.MULTILINE)
+    assert all(hasattr(real, name) for name in names.split(", "))
