@@ -221,7 +221,7 @@ def test_the_real_jury(scope: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -
     for name in [name for name in sys.modules if name.startswith("trulens")]:
         monkeypatch.delitem(sys.modules, name)
     real = pytest.importorskip("trulens.feedback.jury", reason="needs trulens-feedback")
-    assert parameters(real.Jury) == parameters(Jury)
+    assert parameters(real.Jury.__init__) == parameters(Jury.__init__)
     run(scope, FUNCTION, TRULENS)
     check_jury(scope)
 
@@ -231,7 +231,7 @@ def test_the_real_jury(scope: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -
 def test_the_real_best_of_n(scope: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(sys.modules, "dspy")
     dspy = pytest.importorskip("dspy", reason="needs dspy")
-    assert parameters(dspy.BestOfN) == parameters(BestOfN)
+    assert parameters(dspy.BestOfN.__init__) == parameters(BestOfN.__init__)
     replies = dspy.utils.DummyLM([{"answer": text} for text in [*QUALITY] * 3])
     with dspy.context(lm=replies):
         scope["module"] = dspy.Predict("question -> answer")
