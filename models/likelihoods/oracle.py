@@ -12,7 +12,8 @@ class Oracle(Likelihood, frozen=True):
     """p(A | λ) = Π_a p(e*_a | f_a, λ), normalised over each n-best list (Eq. 7); log-concave.
 
     If k candidates of a list share the best gain and the tie is not broken, each counts 1/k:
-    log p_a = (1/k) Σ log p(e* | f_a, λ).
+    log p_a = (1/k) Σ log p(e* | f_a, λ). With a flat prior the mode is the estimate of a
+    conditional logit (McFadden 1974).
 
     >>> import numpy as np
     >>> import numpyro

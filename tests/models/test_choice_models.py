@@ -1,0 +1,123 @@
+"""Estimates equal to those of other libraries: conditional logit, Bradley–Terry, Plackett–Luce."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import choix
+import numpy as np
+import pytest
+from statsmodels.discrete.conditional_models import ConditionalLogit
+
+import bpa_ppl as bpa
+from bpa_ppl import NBest, Prior
+from bpa_ppl.posterior import as_draws
+from bpa_ppl.sampling.mode import find_mode
+
+NAMES = ("price", "time", "comfort")
+FLAT = 1e8  # the variance of a prior that hardly matters
+STRENGTHS = np.array([1.5, 0.8, 0.3, -0.2, -0.9, -1.5])
+
+
+def choice_sets(seed: int, smallest: int, largest: int) -> NBest:
+    """Return sets of alternatives of which one was chosen, by utilities with Gumbel noise."""
+    rng = np.random.default_rng(seed)
+    sizes = rng.integers(smallest, largest + 1, 80)
+    # Differences of multiples of 1/64 are exact in 32 bits.
+    features = np.round(rng.normal(size=(sizes.sum(), 3)) * 64) / 64
+    utility = features @ [1.0, -0.7, 0.2] + rng.gumbel(size=len(features))
+    starts = np.cumsum(sizes) - sizes
+    best = np.repeat(np.maximum.reduceat(utility, starts), sizes)
+    chosen = (utility == best).astype(float)
+    return NBest.from_arrays([""] * len(features), features, NAMES, sizes, extras={"y": chosen})
+
+
+@pytest.mark.parametrize(("seed", "smallest", "largest"), [(0, 4, 4), (1, 2, 9), (2, 1, 5)])
+def test_the_oracle_is_chosen_by_a_conditional_logit(
+    seed: int, smallest: int, largest: int
+) -> None:
+    """McFadden (1974): with a flat prior the mode is the estimate of statsmodels."""
+    lists = choice_sets(seed, smallest, largest)
+    zero = dict.fromkeys(NAMES, 0.0)
+    options: dict[str, Any] = {"metric": "y", "likelihood": "oracle"}
+    options["prior"] = Prior.isotropic(zero, variance=FLAT)
+    draws = as_draws(bpa.adapt(lists, zero, sampler="map", **options))
+    covariance = find_mode(bpa.log_density(lists, zero, **options)).covariance
+
+    several = np.repeat(lists.sizes > 1, lists.sizes)  # the others are no choice
+    groups = np.repeat(np.arange(len(lists)), lists.sizes)[several]
+    chosen, features = np.asarray(lists.extras["y"])[several], lists.features[several]
+    model = ConditionalLogit(chosen, features.astype(np.float64), groups=groups)
+    expected = model.fit(method="newton", disp=False, maxiter=50)
+    assert draws.mean == pytest.approx(expected.params, rel=1e-5)
+    assert np.sqrt(np.diag(covariance)) == pytest.approx(expected.bse, rel=1e-4)
+    log_likelihood = draws.total_log_likelihood
+    assert log_likelihood is not None
+    assert log_likelihood.item() == pytest.approx(expected.llf, rel=1e-6)
+
+
+def estimates(field: str, observed: list[Any]) -> np.ndarray:
+    """Return the modes of the strengths of items, one indicator for each, with the mean 0."""
+    items = [f"item{k}" for k in range(len(STRENGTHS))]
+    lists = NBest.from_lists([items], [np.eye(len(items))], items)
+    lists = lists.with_sentence_extras(**{field: [observed]})
+    prior = Prior.isotropic(dict.fromkeys(items, 0.0), variance=FLAT)
+    zero = dict.fromkeys(items, 0.0)
+    posterior = bpa.adapt(lists, zero, prior=prior, likelihood="preference", sampler="map")
+    mode = as_draws(posterior).mean
+    return np.asarray(mode - mode.mean())
+
+
+def ranking(rng: np.random.Generator, size: int) -> list[int]:
+    """Return some items in the order of their strengths with Gumbel noise."""
+    items = rng.choice(len(STRENGTHS), size, replace=False)
+    return [int(i) for i in items[np.argsort(-STRENGTHS[items] - rng.gumbel(size=size))]]
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_pairs_have_the_estimates_of_bradley_and_terry(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    pairs = [ranking(rng, 2) for _ in range(200)]
+    expected = choix.ilsr_pairwise(len(STRENGTHS), pairs, max_iter=1000, tol=1e-12)
+    assert estimates("preferences", pairs) == pytest.approx(expected, abs=1e-4)
+
+
+@pytest.mark.parametrize("size", [3, 6])
+def test_rankings_have_the_estimates_of_plackett_and_luce(size: int) -> None:
+    rng = np.random.default_rng(size)
+    rankings = [ranking(rng, size) for _ in range(60)]
+    expected = choix.ilsr_rankings(len(STRENGTHS), rankings, max_iter=1000, tol=1e-12)
+    assert estimates("rankings", rankings) == pytest.approx(expected, abs=1e-4)
+
+
+def test_choices_of_the_best_have_the_estimates_of_luce() -> None:
+    rng = np.random.default_rng(7)
+    orders = [ranking(rng, 4) for _ in range(90)]
+    expected = choix.ilsr_top1(
+        len(STRENGTHS), [(one[0], one[1:]) for one in orders], max_iter=1000, tol=1e-12
+    )
+    choices = [[one[0], one[1:]] for one in orders]
+    assert estimates("rankings", choices) == pytest.approx(expected, abs=1e-4)
+
+
+@pytest.mark.parametrize("flat", [True, False])
+def test_systems_of_an_arena_are_ranked_as_by_bradley_and_terry(flat: bool) -> None:
+    """A list of two answers of two systems for each comparison, and an indicator of each system."""
+    rng = np.random.default_rng(5)
+    pairs = [ranking(rng, 2) for _ in range(400)]
+    shown = [tuple(pair[:: rng.choice([-1, 1])]) for pair in pairs]
+    systems = [[f"S{k}" for k in pair] for pair in shown]
+    wins = [[[0, 1]] if list(a) == b else [[1, 0]] for a, b in zip(shown, pairs, strict=True)]
+    texts, features = [["a", "b"]] * len(pairs), [np.zeros((2, 0))] * len(pairs)
+    lists = NBest.from_lists(
+        texts, features, [], extras={"system": systems}, sentence_extras={"preferences": wins}
+    )
+    names = [f"system=S{k}" for k in range(len(STRENGTHS))]
+    variance = dict.fromkeys(names, FLAT) if flat else None
+    posterior = bpa.adapt(lists, None, categorical="system", sampler="map", prior_variance=variance)
+    weights = bpa.point_weights(posterior)
+    mode = np.array([weights[name] for name in names])
+    expected = choix.ilsr_pairwise(len(STRENGTHS), pairs, max_iter=1000, tol=1e-12)
+    assert np.argsort(mode).tolist() == np.argsort(expected).tolist()
+    if flat:
+        assert mode - mode.mean() == pytest.approx(expected, abs=1e-4)
