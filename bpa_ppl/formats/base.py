@@ -244,6 +244,7 @@ NBEST_FORMATS: Registry[NBestFormat] = Registry(
         "openai": "bpa_ppl.formats.openai:Openai",
         "jsonl": "bpa_ppl.formats.jsonl:Jsonl",
         "preference-pairs": "bpa_ppl.formats.preference_pairs:PreferencePairs",
+        "arena": "bpa_ppl.formats.arena:Arena",
         "pearmut": "bpa_ppl.formats.pearmut:Pearmut",
         "svmlight": "bpa_ppl.formats.svmlight:Svmlight",
         "tsv": "bpa_ppl.formats.separated:Tsv",

@@ -37,7 +37,7 @@ from bpa_ppl.rows.names import (
     TEXT,
     ColumnNames,
 )
-from bpa_ppl.rows.preference_pairs import CHOSEN, REJECTED, pair_of
+from bpa_ppl.rows.preference_pairs import is_pair, pair_of
 from bpa_ppl.rows.schema import NUMBER, SchemaReader, checked_first_id, kind_of, shown
 
 if TYPE_CHECKING:
@@ -228,7 +228,7 @@ class RecordReader:
 
     def _with_candidates(self, record: dict[Any, Any], line: int) -> dict[Any, Any]:
         """Return a record with a list of candidates in place of parallel lists of their fields."""
-        if not {TEXT, CANDIDATES} & record.keys() and {CHOSEN, REJECTED} & record.keys():
+        if is_pair(record):
             return pair_of(record, self._error, line)
         name = TEXT if TEXT in record else CANDIDATES
         texts = record.get(name)
@@ -359,7 +359,7 @@ def table_columns(options: ReadOptions, table: pa.Table, first: int = 1) -> Colu
     usual = options.names.usual(table.column_names)
     fields = {usual[field.name]: field.type for field in table.schema if field.name in usual}
     nested = CANDIDATES in fields or pa.types.is_nested(fields.get(TEXT, pa.null()))
-    if nested or ({CHOSEN, REJECTED} <= fields.keys() and TEXT not in fields):
+    if nested or is_pair(fields):
         if not len(table):
             return Columns({TEXT: [], ID: []}, {}, np.arange(0), lines)
         return RecordReader(options).columns(table.to_pylist(), lines.tolist())

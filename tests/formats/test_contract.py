@@ -243,6 +243,52 @@ SAMPLES = {
         ],
         (),
     ),
+    "svmlight": Sample(
+        "svmlight",
+        ["# a comment"],
+        "2 qid:<id> 1:<value> 2:0.5 # <text>",
+        [
+            ("2 1:0.5", "bad-line"),
+            ("2", "bad-line"),
+            ("high qid:9 1:0.5", "bad-number"),
+            ("2 qid:9 1:", "bad-number"),
+            ("2 qid:9 lm:0.5", "bad-line"),
+            ("2 qid:9 1:0.5 1:1", "duplicate"),
+            (b"2 qid:9 1:0.5 # \xff\n", "bad-encoding"),
+        ],
+    ),
+    "pearmut": Sample(
+        "pearmut",
+        [],
+        json.dumps(
+            {"item_id": 12345, "tgt": {"A": "<text>", "B": "z"}, "features": {"A": {"lm": 6789}}}
+        )
+        .replace("12345", "<id>")
+        .replace("6789}", '<value>}, "B": {"lm": 1}'),
+        [
+            ("{", "bad-line"),
+            ("[1]", "bad-line"),
+            (DEEP, "bad-line"),
+            ('{"item_id": 9, "tgt": "a"}', "bad-line"),
+            ('{"item_id": 0, "tgt": {"A": "x"}}', "duplicate"),
+            ('{"item_id": 9, "tgt": {"A": 3}}', "bad-data"),
+            ('{"item_id": 9, "src": 4, "tgt": {"A": "x"}}', "bad-data"),
+            (b'{"item_id": 9, "tgt": {"A": "\xff"}}\n', "bad-encoding"),
+        ],
+        JSON_NUMBERS,
+    ),
+    "arena": Sample(
+        "arena",
+        [],
+        '{"id": <id>, "model_a": "X", "model_b": "Y", "winner": "model_a", "response_a": "<text>", '
+        '"response_b": "z", "rm_a": <value>, "rm_b": 1}',
+        [
+            ("{", "bad-line"),
+            ('{"id": 9, "model_a": "X", "model_b": "Y", "winner": "X"}', "bad-line"),
+            ('{"id": 9, "model_a": "X", "winner": "tie", "response_a": "a"}', "missing-column"),
+        ],
+        JSON_NUMBERS,
+    ),
 }
 EVERY = pytest.mark.parametrize("name", SAMPLES)
 NOTES = pytest.mark.filterwarnings("ignore::bpa_ppl.errors.BpaWarning")
@@ -303,7 +349,12 @@ def test_a_bad_line_is_named(write: Write, name: str, bad: Line, code: str) -> N
 )
 def test_a_bad_number_is_named_or_dropped(write: Write, name: str, value: str) -> None:
     sample = SAMPLES[name]
-    apart = name in ("preference-pairs", "sockeye")  # a line is a sentence there
+    apart = name in (
+        "preference-pairs",
+        "sockeye",
+        "pearmut",
+        "arena",
+    )  # a line is a sentence there
     rows = [
         sample.line(text, value if text == "b" else 1, id=rank if apart else 0, rank=rank)
         for rank, text in enumerate("abcd", 1)

@@ -73,3 +73,40 @@ def test_written_as_jsonl_they_read_back(write: Write, tmp_path: Path) -> None:
     lists = read_nbest(GOLDEN)
     write_nbest(lists, tmp_path / "lists.jsonl")
     assert table_content(read_nbest(tmp_path / "lists.jsonl")) == table_content(lists)
+
+
+def test_columns_of_both_answers_are_columns_of_candidates(write: Write) -> None:
+    more = {"score_chosen": 8.5, "score_rejected": 6, "chosen-model": "X", "rejected-model": "Y"}
+    more |= {"chosen_ids": [1], "rejected_ids": [2], "length_chosen": 3}
+    lists = read_nbest(write(line("a", "b", **more), line("c", "d", **more)))
+    assert lists.feature_names == ("score",)
+    assert lists.features[:, 0].tolist() == [8.5, 6, 8.5, 6]
+    assert lists.extras["model"] == ("X", "Y", "X", "Y")
+    left = {"chosen_ids", "rejected_ids", "length_chosen", "preferences"}
+    assert set(lists.sentence_extras) == left
+
+
+def test_turns_that_differ_in_other_fields_are_the_same_prompt(write: Write) -> None:
+    chosen = [{"role": "user", "content": "hello"}, {"role": "assistant", "content": "hi"}]
+    rejected = [{"content": "hello", "role": "user", "name": None}, {"content": "no"}]
+    assert read_nbest(write(line(chosen, rejected))).sources == ("hello",)
+
+
+def test_a_text_with_turns_is_a_conversation(write: Write) -> None:
+    before = "\n\nHuman: One?\n\nAssistant: Two.\n\nHuman: Why?\n\nAssistant: "
+    lists = read_nbest(write(line(f"{before}Because.\n\nIt is.", f"{before}No.")))
+    assert lists.texts(0) == ["Because.\n\nIt is.", "No."]
+    assert lists.sources == ("Why?",)
+
+
+def test_a_data_set_of_hugging_face() -> None:
+    datasets = pytest.importorskip("datasets")
+    hello = {"role": "user", "content": "hello"}
+    answers = {"chosen": "hi", "rejected": "no"}
+    row: dict[str, Any] = {
+        name: [hello, {"role": "assistant", "content": text}] for name, text in answers.items()
+    }
+    data = datasets.Dataset.from_list([{**row, "score_chosen": 2.0, "score_rejected": 1.0}] * 3)
+    for lists in (NBest.from_records(data), NBest.from_dataframe(data.with_format("arrow")[:])):
+        assert (lists.sources, lists.texts(1)) == (("hello",) * 3, ["hi", "no"])
+        assert lists.features[:, 0].tolist() == [2, 1] * 3
