@@ -14,7 +14,7 @@ from raising import raises
 
 from bpa_ppl import NBest, iter_nbest, read_nbest
 from bpa_ppl.errors import DataError
-from bpa_ppl.phrases import read_counts, read_pairs, read_table
+from bpa_ppl.phrases import read_counts, read_table
 
 Write = Callable[..., Path]
 NESTED = {
@@ -102,7 +102,7 @@ def test_what_is_wrong_is_named_with_its_row(
         read_nbest(written(tmp_path, columns))
 
 
-@pytest.mark.parametrize("read", [read_nbest, read_table, read_counts, read_pairs])
+@pytest.mark.parametrize("read", [read_nbest, read_table, read_counts])
 def test_a_column_twice(tmp_path: Path, read: Callable[[Path], object]) -> None:
     names = ["id", "text", "text"] if read is read_nbest else ["source", "target", "target"]
     columns = [pa.array([0]), pa.array(["a"]), pa.array(["a"])]

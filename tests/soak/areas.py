@@ -30,7 +30,6 @@ from bpa_ppl.models import LIKELIHOODS, tabulate
 from bpa_ppl.phrases import (
     PhraseCounts,
     read_counts,
-    read_pairs,
     read_table,
     write_counts,
     write_table,
@@ -218,7 +217,6 @@ def phrase_tables(rng: random.Random, folder: Path) -> str:
     marginal.write_bytes(damaged(rng, b"un ||| 4\nle chat ||| 3\n"))
     uses: list[Callable[[], Any]] = [
         lambda: write_table(read_table(path), folder / "again.parquet"),
-        lambda: read_pairs(path),
         lambda: read_counts(path).conditional("source"),
         lambda: read_counts(path, source_counts=marginal),
     ]
@@ -420,7 +418,6 @@ _TABLE_READERS: list[Any] = [
     lambda path: list(bpa.iter_nbest(path, chunk=1)),
     lambda path: read_table(path).columns,
     lambda path: read_counts(path).conditional("source"),
-    read_pairs,
 ]
 
 
