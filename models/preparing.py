@@ -255,7 +255,7 @@ def preparation(
     Args:
         nbest: the adaptation lists, which sources learn from: for example, values of categories.
         metric: the criterion.
-        categorical: text extras that become features of 0 and 1.
+        categorical: columns whose values become features of 0 and 1.
         add: further sources of features.
         features: names or labels of the columns of the lists that are features; None takes all.
         exclude: names or labels of columns that are not features.
@@ -276,6 +276,9 @@ def preparation(
     excluded = _columns(nbest, exclude or (), "exclude", nbest.extras)
     indicators = [Indicators(column=name) for name in _names(categorical or (), "categorical")]
     sources = (*indicators, *resolve_sources(() if add is None else add))
+    # A number is a category or a feature, not both.
+    columns = [source.column for source in sources if isinstance(source, Indicators)]
+    excluded += tuple(name for name in columns if name in nbest.feature_names)
     gain = metric if isinstance(metric, Column) else None
     fitted = tuple(absolute(source).fitted(nbest) for source in sources)
     return Preparation(gain, fitted, chosen, excluded)

@@ -55,7 +55,7 @@ def judge(
         rater: Name of the rater, for the file of judgements.
         features: Use only this column as a feature.
         exclude: Do not use this column as a feature.
-        categorical: Make a feature of each value of this text column, such as the system.
+        categorical: Make a feature of each value of this column, such as the system.
         pairs: How pairs are chosen: mixed, information or random.
         slip: Probability of a random answer.
         simulate: Answer by this column of judgements instead of a rater, and print how much of the

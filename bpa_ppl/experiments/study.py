@@ -324,7 +324,7 @@ class Study:
         development: the out-of-domain text that λ_T was tuned on, for methods that need it.
         sweeps: settings that are varied.
         columns: scores in the lists that are metrics, not features.
-        categorical: text columns that become features for samplers, such as `system`.
+        categorical: columns whose values become features for samplers, such as `system`.
         decoder: decodes sentences again, for methods that need it.
     """
 

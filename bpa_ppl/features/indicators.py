@@ -1,22 +1,26 @@
-"""Indicators: a column of texts, such as the system of a hypothesis, as features of 0 and 1."""
+"""Indicators: a column of categories, such as the system, as features of 0 and 1."""
 
 from __future__ import annotations
 
+import math
+from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
 
 from bpa_ppl.errors import DataError
 from bpa_ppl.features.base import Features, FeatureSource
+from bpa_ppl.formats.numbers import shortest
 from bpa_ppl.nbest import NBest
 from bpa_ppl.notes import warn_user
+from bpa_ppl.rows.schema import shown
 
 
 class Indicators(FeatureSource, frozen=True):
     """One feature per value, `column=value`: 1 if a hypothesis has that value, else 0.
 
     Attributes:
-        column: an extra of the hypotheses that holds texts (or integers).
+        column: of texts or numbers: an extra of the hypotheses, or a feature.
         values: those that get a feature; default: every value of the lists, sorted.
     """
 
@@ -33,7 +37,7 @@ class Indicators(FeatureSource, frozen=True):
         """Return indicators of the values in adaptation lists.
 
         Raises:
-            DataError: if the lists have no such column of texts.
+            DataError: if the lists have no such column, or it lacks a value.
 
         >>> lists = NBest.from_lists([["a", "b"]], [[[0.0]] * 2], ["LM0"])
         >>> Indicators(column="system").fitted(lists.with_extras(system=["Y", "X"])).values
@@ -57,13 +61,28 @@ class Indicators(FeatureSource, frozen=True):
         return {f"{self.column}={value}": (texts == value).astype(np.float32) for value in values}
 
     def _texts(self, nbest: NBest) -> list[str]:
-        column: Any = nbest.extras.get(self.column)
-        if column is None:
+        names = nbest.feature_names
+        if self.column not in (*nbest.extras, *names):
             problem = f"the hypotheses have no column {self.column}: they have"
-            names = ", ".join(nbest.extras) or "none"
-            raise DataError(f"{problem} {names}", nbest.origin, code="missing-column")
-        values = column.tolist() if isinstance(column, np.ndarray) else list(column)
-        if not all(isinstance(value, str | int) for value in values):
-            problem = f"the values of the column {self.column} are neither texts nor integers"
-            raise DataError(problem, nbest.origin, code="wrong-type")
-        return [str(value) for value in values]
+            known = ", ".join([*nbest.extras, *names]) or "none"
+            raise DataError(f"{problem} {known}", nbest.origin, code="missing-column")
+        values: Any = nbest.extras.get(self.column)
+        if values is None:
+            values = nbest.features[:, names.index(self.column)]
+        texts = []
+        for value in values:
+            text = _printed(value)
+            if text is None:
+                problem = f"{self.column} is {shown(value)}, neither a text nor a number"
+                remedy = "give each candidate a category"
+                raise DataError(f"{problem}: {remedy}", nbest.origin, code="wrong-type")
+            texts.append(text)
+        return texts
+
+
+def _printed(value: Any) -> str | None:
+    """Return a category as a text; None for what is missing, or of another type."""
+    if isinstance(value, str | Integral):
+        return str(value)
+    number = isinstance(value, Real) and math.isfinite(value)
+    return shortest(np.float32(value)) if number else None

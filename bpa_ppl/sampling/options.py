@@ -106,8 +106,8 @@ class AdaptOptions:
         features: Use only these columns of the lists as features, by name or label. The others
             become extras, here and in `rerank`. By default every column of numbers is one.
         exclude: Do not use these columns as features, by name or label.
-        categorical: Columns of texts, such as `system`, whose values become features of 0 and 1
-            with mean 0, here and in `rerank`.
+        categorical: Columns of texts or numbers, such as `system` or `temperature`, whose values
+            become features of 0 and 1 with mean 0, here and in `rerank`.
         add: sources of further features with mean 0, by name or with their settings, such as
             `LanguageModel(text="domain.txt")`: the posterior records their recipe, with the hashes
             of their files, and `rerank` computes the same features of new lists.

@@ -256,6 +256,37 @@ def test_one_list_with_categories_and_sources(rng: np.random.Generator) -> None:
         reranker.choose(texts[0], {"lm": [1, 1, 1]}, system=["online"])
 
 
+@pytest.mark.parametrize("as_extra", [False, True])
+@pytest.mark.filterwarnings("ignore:all choices from")
+def test_a_column_of_numbers_is_a_category(rng: np.random.Generator, as_extra: bool) -> None:
+    """A temperature as a category gives the posterior of the same column as texts."""
+    temperatures = np.array([[0.0, 0.7, 1.0]] * 30)
+    table = rng.normal(size=(30, 3, 1))
+    gains = (temperatures == 0.7) + 0.5 * table[..., 0] + 0.3 * rng.normal(size=(30, 3))
+    texts = [["a", "b", "c"]] * 30
+    names, numbers = ["lm", "temperature"], np.concatenate([table, temperatures[..., None]], axis=2)
+    lists = NBest.from_lists(texts, numbers, names, extras={"human": gains.tolist()})
+    if as_extra:
+        lists = lists.without("temperature").with_extras(temperature=temperatures.ravel())
+    named = NBest.from_lists(
+        texts,
+        table,
+        ["lm"],
+        extras={"human": gains.tolist(), "temperature": [["0", "0.7", "1"]] * 30},
+    )
+    options = {"metric": "human", "categorical": ["temperature"], "sampler": "map"}
+    posterior, expected = bpa.adapt(lists, None, **options), bpa.adapt(named, None, **options)
+    weights = bpa.point_weights(posterior)
+    assert dict(weights) == dict(bpa.point_weights(expected))
+    assert list(weights)[1:] == ["temperature=0", "temperature=0.7", "temperature=1"]
+    assert weights["temperature=0.7"] > max(weights["temperature=0"], weights["temperature=1"])
+    reranker = Reranker(posterior, unchecked=True)
+    whole = reranker(lists)
+    assert whole.choice.tolist() == Reranker(expected, unchecked=True)(named).choice.tolist()
+    one = reranker.choose(texts[0], {"lm": table[0, :, 0]}, temperature=temperatures[0])
+    assert one.position == whole.choice[0]
+
+
 LIGHT = """
 import sys
 import bpa_ppl.decoding

@@ -150,6 +150,6 @@ def test_invalid_columns() -> None:
     lists = judged_lists(1)
     with raises(DataError, "missing-systen", parameter="systen"):
         add_features(lists, Indicators(column="systen"))
-    for values in ([0.5, 1.0, 2.0], [None, "a", "b"]):
+    for values in ([0.5, 1.0, None], [None, "a", "b"], [(1,), "a", "b"]):
         with raises(DataError, "wrong-type"):
             add_features(lists.with_extras(other=values), Indicators(column="other"))
