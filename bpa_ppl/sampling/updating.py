@@ -40,7 +40,7 @@ from bpa_ppl.posterior.adapter import to_arviz
 from bpa_ppl.posterior.draws import SAMPLING_TIME, WEIGHTS, importance_weights, kish
 from bpa_ppl.posterior.statistics import POOR_PARETO_K, ess, pareto_smoothed
 from bpa_ppl.progress import Reporter, inherited_progress, reporter
-from bpa_ppl.quality import METRICS, gains, resolve
+from bpa_ppl.quality import METRICS, Oracles, resolve
 from bpa_ppl.quality.column import judged_lists
 from bpa_ppl.quality.preferences import choice_sets, has_preferences
 from bpa_ppl.quality.scoring import no_references
@@ -64,7 +64,7 @@ from bpa_ppl.weights import Match
 if TYPE_CHECKING:
     from bpa_ppl.posterior.adapter import Posterior
     from bpa_ppl.posterior.arviz_functions import InferenceData
-    from bpa_ppl.quality import Metric, Oracles
+    from bpa_ppl.quality import Metric
 
 #: New draws are made if the weights leave fewer than this share of the draws, or this number.
 _MIN_SHARE, _MIN_DRAWS = 0.1, 100.0
@@ -367,7 +367,7 @@ class Sequential:
                 )
             needed = likelihood.observes == "gains" or oracle is None
             metric = self._metric(lists) if needed else None
-            if metric is not None and oracle is None:
+            if metric is not None and (training or oracle is None):
                 lists = judged_lists(lists, metric)[0]
             sentences = score_sentences(
                 likelihood,
@@ -546,17 +546,11 @@ class Sequential:
             # New draws from a Gaussian have no log-likelihoods of those sentences to compare.
             return self._observe(lists, training=True)
         columns = {name: column[:first] for name, column in columns.items()}
-        if of_preferences or not self._canonical:
-            again, rows = self._observe(lists, training=True)
-            columns |= {name: again[name] for name in ("weight", "rater")}
-        else:
-            nbest, values = self._prepared(lists, training=True), None
-            if self._likelihood.observes == "gains":
-                metric = self._metric(nbest)
-                nbest = judged_lists(nbest, metric)[0]
-                values = gains(nbest, metric, jobs=self._options.jobs, cache=self._options.cache)
-            rows_of = list_rows(nbest, self._match, columns["index"], gains=values)
-            rows = [rows_of(sentence) for sentence in range(len(nbest))]
+        oracle, index = None, columns["index"]
+        if self._canonical and not of_preferences and draws.attrs.get("oracle_ties") != "shared":
+            oracle = Oracles(index, columns["score"], np.ones_like(index), "", "", "")
+        again, rows = self._observe(lists, oracle, training=True)
+        columns |= {name: again[name] for name in ("weight", "rater")}
         computed = self._log_likelihoods(columns, rows, draws)
         stored = np.asarray(draws.pointwise).reshape(len(draws.flat), -1)[:, :first]
         if not np.allclose(computed, stored, rtol=1e-3, atol=1e-2):

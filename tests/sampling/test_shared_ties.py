@@ -9,9 +9,11 @@ import jax
 import numpy as np
 import pytest
 import reference_model
+from moment_checks import assert_moments
 from raising import raises
 from scipy.optimize import minimize
 from scipy.stats import norm
+from targets import integrated
 
 from bpa_ppl import (
     DataError,
@@ -78,6 +80,24 @@ def test_the_tied_best_share_the_observation(likelihood: str) -> None:
         return -float(brute_force(pool, weights, gamma).sum() + prior)
 
     np.testing.assert_allclose(draws.mean, minimize(loss, np.zeros(2), tol=1e-10).x, atol=2e-4)
+
+
+def test_an_update_with_the_adaptation_lists_shares_their_ties_again() -> None:
+    """New draws from all lists have the moments of quadrature."""
+    pool, zeros = lists(sentences=24), dict.fromkeys(NAMES, 0.0)
+    options = {"metric": "mqm", "likelihood": "oracle", "ties": "shared", "prior_variance": 4.0}
+    start = adapt(pool[:3], zeros, sampler="imh", draws=500, **options)
+    draws = as_draws(update(start, pool[3:], adaptation_lists=pool[:3], unchecked=True))
+    assert draws.attrs["updates"][-1]["afresh"] == "exact"
+
+    def log_density(weights: np.ndarray) -> np.ndarray:
+        prior = norm.logpdf(weights, 0.0, 2.0).sum(axis=1)
+        return prior + [brute_force(pool, one, 0.0).sum() for one in weights]
+
+    grid, p = integrated(log_density, draws.mean, 6 * draws.deviation.max(), 41)
+    mean = p @ grid
+    covariance = (grid - mean).T @ ((grid - mean) * p[:, None])
+    assert_moments(draws.weights, mean, covariance)
 
 
 def test_many_draws_side_by_side_have_the_density_of_each() -> None:
