@@ -129,20 +129,20 @@ def compare_on_targets(
     >>> result.passed, row["verdict"], abs(row["mean_bias"]) < 0.1
     (True, 'agrees', True)
     """
-    known = [target(name) for name in names_of_targets(targets)]
-    if not known or not samplers or runs < 1:
+    chosen = [target(name) for name in names_of_targets(targets)]
+    if not chosen or not samplers or runs < 1:
         raise UsageError(
             "give at least one target, one sampler and one run of each",
-            parameter="runs" if known and samplers else "samplers" if known else "targets",
+            parameter="runs" if chosen and samplers else "samplers" if chosen else "targets",
         )
     for name in samplers:  # find mistakes before the long work
         SAMPLERS.resolve(name, (settings or {}).get(name))
     seed = checked_seed(seed)
     results: list[dict[str, Any]] = []
     with reporter(progress, "compare") as report:
-        for one in known:
+        for one in chosen:
             for name in samplers:
-                report(len(results), len(known) * len(samplers), f"{one.name}, {name}")
+                report(len(results), len(chosen) * len(samplers), f"{one.name}, {name}")
                 results.append(_compared(one, name, runs=runs, seed=seed, settings=settings))
     return TargetComparison(tuple(results))
 
@@ -157,19 +157,19 @@ def names_of_targets(targets: str | Iterable[str]) -> list[str]:
     return list(TARGETS) if names == ["all"] else names
 
 
-def _compared(known: KnownTarget, sampler: str, **options: Any) -> dict[str, Any]:
+def _compared(exact: KnownTarget, sampler: str, **options: Any) -> dict[str, Any]:
     """Run a sampler on a target, and compare it; an error of the sampler is its result."""
     try:
-        runs = run_samplers(known.lists, known.weights, [sampler], **options, **known.options)
+        runs = run_samplers(exact.lists, exact.weights, [sampler], **options, **exact.options)
         drawn = runs[sampler].full
         # One by one, because runs of `auto` may differ in their numbers of draws.
         costs = [compare({sampler: [run]})[sampler].efficiency for run in drawn]
     except Exception as error:  # a sampler of another package may raise any error
         reason = getattr(error, "message", str(error))
-        failed = {"target": known.name, "sampler": sampler, "verdict": FAILED, "reason": reason}
+        failed = {"target": exact.name, "sampler": sampler, "verdict": FAILED, "reason": reason}
         return dict.fromkeys(COLUMNS) | failed
     return judged(
-        known,
+        exact,
         sampler,
         drawn,
         ess_per_second=_mean([cost.ess_per_second for cost in costs]),
@@ -178,12 +178,12 @@ def _compared(known: KnownTarget, sampler: str, **options: Any) -> dict[str, Any
 
 
 def _mean(values: Sequence[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return float(np.mean(known)) if len(known) == len(values) else None
+    present = [value for value in values if value is not None]
+    return float(np.mean(present)) if len(present) == len(values) else None
 
 
 def judged(
-    known: KnownTarget, sampler: str, runs: Sequence[Draws], **costs: float | None
+    exact: KnownTarget, sampler: str, runs: Sequence[Draws], **costs: float | None
 ) -> dict[str, Any]:
     """Compare the runs of a sampler with the exact moments of a target; return `COLUMNS`.
 
@@ -192,20 +192,20 @@ def judged(
     ESS / 10 degrees of freedom (Sokal 1997, §3).
 
     Args:
-        known: the target.
+        exact: the target.
         sampler: the name of the sampler.
         runs: its draws.
         costs: `ess_per_second` and `ess_per_evaluation`, if known.
 
-    >>> known = target("skewed")
-    >>> draws = np.random.default_rng(0).normal(known.mean, known.sd, size=(4, 1000, 1))
-    >>> result = judged(known, "a Gaussian", [Draws({"weights": draws}, ("LM0",))])
+    >>> exact = target("skewed")
+    >>> draws = np.random.default_rng(0).normal(exact.mean, exact.sd, size=(4, 1000, 1))
+    >>> result = judged(exact, "a Gaussian", [Draws({"weights": draws}, ("LM0",))])
     >>> result["verdict"], result["bound"] < 0.1
     ('agrees', True)
     """
-    sd = known.sd
-    bias, error, ess = _estimates(known, runs, 1)
-    square, square_error, square_ess = _estimates(known, runs, 2)
+    sd = exact.sd
+    bias, error, ess = _estimates(exact, runs, 1)
+    square, square_error, square_ess = _estimates(exact, runs, 2)
     sd_bias = np.sqrt(square) - 1
     sd_error = square_error / (2 * np.sqrt(square))
     errors = np.concatenate([error, square_error])
@@ -224,7 +224,7 @@ def judged(
         worst = int(np.argmax(z))
         value, quantity = np.concatenate([bias, sd_bias])[worst], ("mean", "sd")[worst // len(sd)]
         verdict = DIFFERS
-        name = known.lists.feature_names[worst % len(sd)]
+        name = exact.lists.feature_names[worst % len(sd)]
         reason = (
             f"the {quantity} of {name} is off by {value:+.3f} posterior sd (z = {z[worst]:.1f})"
         )
@@ -234,7 +234,7 @@ def judged(
     else:
         verdict, reason = AGREES, ""
     values = (
-        *(known.name, sampler, verdict, reason, len(runs), checked),
+        *(exact.name, sampler, verdict, reason, len(runs), checked),
         *(float(bias[at]), float(error[at]), float(sd_bias[sd_at]), float(sd_error[sd_at])),
         *(bound, p_value),
         *(costs.get(name) for name in COLUMNS[-2:]),
@@ -242,13 +242,13 @@ def judged(
     return dict(zip(COLUMNS, values, strict=True))
 
 
-def _estimates(known: KnownTarget, runs: Sequence[Draws], power: int) -> Float64:
+def _estimates(exact: KnownTarget, runs: Sequence[Draws], power: int) -> Float64:
     """Return mean, error and ESS of the standardised weights to a power, (3, Q)."""
     estimates = []
     for run in runs:
-        draws = runs_together([run]).reordered(known.lists.feature_names)
-        values = ((draws.weights - known.mean) / known.sd) ** power
-        estimates.append([mean_of(draws, values[..., k]) for k in range(len(known.mean))])
+        draws = runs_together([run]).reordered(exact.lists.feature_names)
+        values = ((draws.weights - exact.mean) / exact.sd) ** power
+        estimates.append([mean_of(draws, values[..., k]) for k in range(len(exact.mean))])
     mean, error, ess = np.moveaxis(np.array(estimates), -1, 0)  # each (runs, Q)
     total_error = np.sqrt(np.sum(error**2, axis=0)) / len(runs)
     return np.stack([mean.mean(axis=0), total_error, ess.sum(axis=0)])
