@@ -294,7 +294,7 @@ Likelihood = Annotated[
     Any,
     parsed(
         likelihood,
-        f"{names_in(LIKELIHOODS)}, with settings as in margin:gamma=4 or risk:gain_scale=half "
+        f"{names_in(LIKELIHOODS)}, with settings as in margin:gamma=4 or pairs:gain_scale=raw "
         "(default: margin if --metric is ter, bleu, chrf, ter+bleu, wer or cer, else risk; "
         "preference for lists with preferences and no references).",
     ),

@@ -144,7 +144,7 @@ class Method(Component, frozen=True):
         (('draws', 5),)
         >>> steep = named_methods()["nuts"].with_settings({"likelihood": "margin", "gamma": 4})
         >>> steep.resolved_likelihood()
-        Margin(gamma=4, gain_scale='raw', unit=None)
+        Margin(gamma=4)
         """
         for key, value in values.items():
             if not isinstance(value, Value):

@@ -9,15 +9,11 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from msgspec.structs import replace
 
-from bpa_ppl.arrays import Float64, Int64
-from bpa_ppl.component import Component, Positive
+from bpa_ppl.arrays import Float64
+from bpa_ppl.component import Component
 from bpa_ppl.errors import UsageError
 from bpa_ppl.models.lists import Lists
 from bpa_ppl.registry import Registry
-
-#: What counts as the gain: itself, its normal score within the list, or the mean of both, which
-#: suits gains with long tails or a ceiling.
-GainScale = Literal["raw", "ranked", "half"]
 
 
 class Likelihood(Component, frozen=True):
@@ -35,7 +31,7 @@ class Likelihood(Component, frozen=True):
     >>> from bpa_ppl.models.likelihoods.base import LIKELIHOODS
     >>> likelihood = LIKELIHOODS.resolve("margin", {"gamma": 1.5})
     >>> likelihood.settings(), likelihood.observes, likelihood.generative
-    ({'gamma': 1.5, 'gain_scale': 'raw', 'unit': None}, 'gains', False)
+    ({'gamma': 1.5}, 'gains', False)
     """
 
     observes: ClassVar[Literal["oracles", "gains", "preferences"]] = "oracles"
@@ -127,70 +123,31 @@ def buckets_with_gains(lists: Lists, name: str) -> tuple[dict[str, Any], ...]:
     return lists.buckets
 
 
-class OfLoss(Likelihood, frozen=True, kw_only=True):
-    """A likelihood of how much worse the candidates of a list are than the best one.
-
-    Args:
-        gain_scale: `raw`; `ranked`, the normal score of the gain within its list; or `half`, the
-            mean of both.
-        unit: the difference in gain that a normal score of 1 stands for. None is 1 edit, and for
-            other gains their standard deviation within the lists.
-    """
+class OfLoss(Likelihood, frozen=True):
+    """A likelihood of how much worse the candidates of a list are than the best one."""
 
     observes = "gains"
     #: The setting that multiplies the loss, and its default per edit.
     factor: ClassVar[tuple[str, float]]
-    gain_scale: GainScale = "raw"
-    unit: Positive | None = None
 
     def with_defaults(self, edit: float) -> OfLoss:
-        """Return the likelihood with a number for its factor and, if it is needed, the unit."""
+        """Return the likelihood with a number for its factor."""
         name, value = self.factor
-        settings = {} if getattr(self, name) is not None else {name: round_setting(value / edit)}
-        if self.gain_scale != "raw" and self.unit is None:
-            settings["unit"] = round_setting(edit)
-        return replace(self, **settings)
+        unset = getattr(self, name) is None
+        return replace(self, **{name: round_setting(value / edit)}) if unset else self
 
     def loss(self, bucket: dict[str, Any]) -> Float64:
         """Return the best gain of a list minus that of each row, times the factor, (B, S, N).
 
         0 in rows beyond the list, so that nothing depends on them.
         """
-        used, factor = bucket["hypothesis"] >= 0, getattr(self, self.factor[0])
-        gain = bucket["gain"].astype(np.float64)
-        if self.gain_scale != "raw":
-            ranked = (self.unit or 1.0) * _normal_scores(gain, bucket["count"])
-            gain = ranked if self.gain_scale == "ranked" else (gain + ranked) / 2
-        gain = np.where(used, gain, -np.inf)
+        used, (name, default) = bucket["hypothesis"] >= 0, self.factor
+        gain = np.where(used, bucket["gain"].astype(np.float64), -np.inf)
         best = gain.max(axis=-1, keepdims=True)
         with np.errstate(invalid="ignore"):  # padding sentences have no best hypothesis
             deficit = np.where(used, best - gain, 0.0)
-        return np.asarray((self.factor[1] if factor is None else factor) * deficit)
-
-
-def _normal_scores(gain: Float64, count: Int64) -> Float64:
-    """Return the normal score of each gain within its list, (B, S, N); 0 beyond the list.
-
-    It is Φ⁻¹((r − ½) / k) for rank r of k candidates, with the mean rank of equal gains.
-
-    Args:
-        gain: (B, S, N).
-        count: (B, S, N) the candidates that each row stands for.
-
-    >>> _normal_scores(np.array([[[3.0, 3.0, 7.0, 0.0]]]), np.array([[[1, 1, 1, 0]]])).round(2)
-    array([[[-0.43, -0.43,  0.97,  0.  ]]])
-    """
-    from scipy.special import ndtri
-
-    result = np.zeros(gain.shape)
-    for index in np.ndindex(gain.shape[:-1]):
-        used = count[index] > 0
-        if used.any():
-            _, level = np.unique(gain[index][used], return_inverse=True)
-            size = np.bincount(level, count[index][used])
-            below = np.cumsum(size) - size / 2
-            result[index][used] = ndtri(below / size.sum())[level]
-    return result
+        factor = getattr(self, name)
+        return np.asarray((default if factor is None else factor) * deficit)
 
 
 LIKELIHOODS: Registry[Likelihood] = Registry(

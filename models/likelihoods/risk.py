@@ -45,7 +45,7 @@ class Risk(OfLoss, frozen=True):
     def log_concave_start(self) -> Likelihood:
         """Return a margin whose γ is proportional to κ; the default κ gives the default γ."""
         gamma = GAMMA * (self.kappa or KAPPA) / KAPPA
-        return Margin(gamma, gain_scale=self.gain_scale, unit=self.unit)
+        return Margin(gamma)
 
     def prepare(self, lists: Lists) -> tuple[Lists, Likelihood]:
         """Store κ loss(e) in place of each gain.

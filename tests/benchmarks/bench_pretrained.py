@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 from bench_judged import SIZES, Half, adapt, cell, draw_lists, read_halves
 from measuring import run_tables
+from scipy.stats import norm, rankdata
 
 import bpa_ppl as bpa
 from bpa_ppl.models import Risk
@@ -73,6 +74,17 @@ def standardised(lists: NBest) -> NBest:
     return scaled.with_extras(gain=gain / unit)
 
 
+def half_ranked(lists: NBest) -> NBest:
+    """Return the lists with the mean of each gain and its normal score within the list."""
+    gain = column_of(lists, "gain").copy()
+    for sentence in range(len(lists)):
+        of_list = gain[lists.rows(sentence)]
+        judged = ~np.isnan(of_list)
+        ranks = (rankdata(of_list[judged]) - 0.5) / judged.sum()
+        of_list[judged] = (of_list[judged] + norm.ppf(ranks)) / 2
+    return lists.with_extras(gain=gain)
+
+
 def learned_weights(groups: tuple[str, ...]) -> dict[str, float]:
     """Return the weights of the features, of length `LENGTH`, by feature."""
     parts = []
@@ -82,11 +94,11 @@ def learned_weights(groups: tuple[str, ...]) -> dict[str, float]:
         order = np.random.default_rng(0).permutation(len(lists))
         parts.append(lists[np.resize(order, LISTS)])
     posterior = bpa.adapt(
-        join(parts),
+        half_ranked(join(parts)),
         None,
         metric="gain",
         exclude=["consensus_chrf"],
-        likelihood=Risk(kappa=1.0, gain_scale="half", unit=1.0),
+        likelihood=Risk(kappa=1.0),
         prior_variance=1.0,
         sampler="map",
     )

@@ -24,10 +24,10 @@ def adapted(**options: object) -> bpa.Draws:
 
 def test_the_posterior_is_that_of_the_library(folder: Path) -> None:
     np.testing.assert_array_equal(read_draws("good.nc").mean, adapted().mean)
-    likelihood = ("--likelihood", "margin:gain_scale=ranked,unit=2")
+    likelihood = ("--likelihood", "margin:gamma=3")
     succeed(*MAP, *likelihood, "--prior", "isotropic:variance=0.3")
     ours = read_draws("new.nc")
-    margin = Margin(gain_scale="ranked", unit=2.0)
+    margin = Margin(gamma=3.0)
     theirs = adapted(likelihood=margin, prior_variance=0.3)
     np.testing.assert_array_equal(ours.mean, theirs.mean)
     assert ours.attrs["likelihood"] == theirs.attrs["likelihood"]

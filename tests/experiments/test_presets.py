@@ -47,9 +47,10 @@ def test_any_other_gain_has_the_risk_or_pairs_with_indicators(options: dict[str,
     lists = judged_lists(20)
     found = made(lists, {"logprob": 0.1}, metric="comet", **options)
     unit = deviation_within(lists, column_of(lists, "comet"))
-    risk = {"name": "risk", "kappa": pytest.approx(1 / unit, rel=0.005), "unit": None}
-    pairs = {"name": "pairs", "exponent": 0.25, "unit": pytest.approx(unit, rel=0.005)}
-    assert found.attrs["likelihood"] == {**(pairs if options else risk), "gain_scale": "raw"}
+    risk = {"name": "risk", "kappa": pytest.approx(1 / unit, rel=0.005)}
+    pairs = {"name": "pairs", "exponent": 0.25, "gain_scale": "raw"}
+    pairs["unit"] = pytest.approx(unit, rel=0.005)
+    assert found.attrs["likelihood"] == (pairs if options else risk)
     published = made(lists, {"logprob": 0.1}, metric="comet", sampler="heuristic", **options)
     assert published.attrs["likelihood"] == {"name": "oracle"}
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import lru_cache
-from itertools import product
 from typing import Any
 
 import jax
@@ -16,11 +15,11 @@ from raising import raises
 from reference_model import Array
 from scipy.optimize import approx_fprime, minimize
 from scipy.special import logsumexp
-from scipy.stats import norm, rankdata
+from scipy.stats import norm
 
 from bpa_ppl import NBest, UsageError, adapt
 from bpa_ppl.experiments.samplers import calibrate_sampler
-from bpa_ppl.models import LIKELIHOODS, Likelihood, Lists, Margin, Oracle, Risk, tabulate
+from bpa_ppl.models import Likelihood, Lists, Margin, Oracle, Risk, tabulate
 from bpa_ppl.models.lists import in_order
 from bpa_ppl.nbest import deviation_within
 from bpa_ppl.posterior import as_draws
@@ -62,17 +61,12 @@ def oracle(lists: NBest, gain_values: Array) -> Array:
 def reference(lists: NBest, gain_values: Array, oracle: Array) -> Any:
     """The function (name, setting, weights) ↦ log-likelihood of each sentence, by the formulas."""
 
-    def log_likelihood(
-        name: str, setting: float, weights: Array, scale: str = "raw", unit: float = 1.0
-    ) -> Array:
+    def log_likelihood(name: str, setting: float, weights: Array) -> Array:
         result = []
         for s, best in enumerate(oracle):
             rows = lists.rows(s)
             log_p = reference_model.log_choice(lists.features[rows], [*weights, 1.0])
-            gain = gain_values[rows]
-            ranked = unit * norm.ppf((rankdata(gain) - 0.5) / len(gain))
-            gain = {"raw": gain, "ranked": ranked, "half": (gain + ranked) / 2}[scale]
-            loss = gain.max() - gain
+            loss = gain_values[rows].max() - gain_values[rows]
             margin = log_p[best] - logsumexp(log_p + setting * loss)
             result.append(margin if name == "margin" else -setting * np.exp(log_p) @ loss)
         return np.array(result)
@@ -109,17 +103,15 @@ def evaluate_likelihood(
     [
         ("margin", Margin(gamma=0.7)),
         ("risk", Risk(kappa=1.5)),
-        ("margin", Margin(gamma=0.7, gain_scale="half")),
-        ("risk", Risk(kappa=1.5, gain_scale="ranked", unit=0.3)),
     ],
 )
 def test_density_and_gradient_agree_with_scipy(
     lists: NBest, gain_values: Array, oracle: Array, reference: Any, name: str, likelihood: Any
 ) -> None:
-    setting, scale, unit = likelihood.settings().values()
+    (setting,) = likelihood.settings().values()
 
     def expected(weights: Array) -> Array:
-        return np.asarray(reference(name, setting, weights, scale, unit or 1.0))
+        return np.asarray(reference(name, setting, weights))
 
     for weights in (WEIGHTS, -4 * WEIGHTS):
         each, empty, gradient = evaluate_likelihood(likelihood, lists, gain_values, oracle, weights)
@@ -184,25 +176,19 @@ def test_margins_share_one_compiled_program(lists: NBest, gain_values: Array) ->
 def test_default_settings_are_derived_from_gains(lists_with_gain_column: NBest) -> None:
     spread = deviation_within(lists_with_gain_column, lists_with_gain_column.extras["quality"])
     per_unit = {"margin": ("gamma", 2 / spread), "risk": ("kappa", 1 / spread)}
-    scales = {"raw": None, "half": pytest.approx(spread, rel=0.005)}
-    for (name, (setting, value)), (scale, unit) in product(per_unit.items(), scales.items()):
+    for name, (setting, value) in per_unit.items():
         posterior = adapt(
             lists_with_gain_column,
             CANONICAL,
-            likelihood=LIKELIHOODS.resolve(name, {"gain_scale": scale}),
+            likelihood=name,
             metric="quality",
             sampler="map",
         )
         assert as_draws(posterior).attrs["likelihood"] == {
             "name": name,
             setting: pytest.approx(value, rel=0.005),
-            "gain_scale": scale,
-            "unit": unit,
         }
-    assert Risk(gain_scale="half").with_defaults(4.0) == Risk(0.25, gain_scale="half", unit=4.0)
-    ranked: dict[str, Any] = {"gain_scale": "ranked", "unit": 3.0}
-    assert Risk(2.0, **ranked).log_concave_start() == Margin(4.0, **ranked)
-    assert Margin(**ranked).with_defaults(4.0) == Margin(0.5, **ranked)
+    assert Risk(kappa=2.0).log_concave_start() == Margin(gamma=4.0)
     assert Risk().with_defaults(4.0) == Risk(kappa=0.25)
     assert Margin(gamma=3.0).with_defaults(4.0) == Margin(gamma=3.0)
 

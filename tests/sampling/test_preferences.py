@@ -154,7 +154,7 @@ def test_the_prior_is_scaled_to_the_whole_lists(lists: NBest) -> None:
 
 
 def test_gains_and_preferences_together_are_the_sum_of_both(lists: NBest) -> None:
-    likelihood = Risk(kappa=1.0, gain_scale="half", unit=2.0)
+    likelihood = Risk(kappa=1.0)
     rng = np.random.default_rng(0)
     z = {"weights": rng.normal(size=(1, 5, 2)), "log_nu": rng.normal(size=(1, 5))}
     alone, results = lists.without("preferences", "ties"), []

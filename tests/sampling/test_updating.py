@@ -14,7 +14,6 @@ from moment_checks import assert_weighted_moments
 from raising import raises
 from sacrebleu.metrics import TER
 from scipy.special import log_expit, logsumexp, softmax
-from scipy.stats import norm, rankdata
 
 import bpa_ppl as bpa
 from bpa_ppl import BpaWarning, DataError, Draws, NBest, UsageError
@@ -190,10 +189,6 @@ def log_likelihood(one: NBest, weights: np.ndarray, likelihood: Likelihood) -> f
         better, worse = np.nonzero(loss[:, None] < loss - 1e-9)
         weight = 2 * likelihood.exponent / len(loss)
         return float(weight * log_expit(scores[better] - scores[worse]).sum())
-    if likelihood.gain_scale == "half":
-        ranked = norm.ppf((rankdata(-loss.round(6)) - 0.5) / len(loss))
-        gain = (likelihood.unit * ranked - loss) / 2
-        loss = gain.max() - gain
     best = np.flatnonzero(loss < 1e-9)
     canonical = one.scores(list(CANONICAL.values()))
     oracle = best[np.argmax(canonical[best])]
@@ -205,8 +200,8 @@ def log_likelihood(one: NBest, weights: np.ndarray, likelihood: Likelihood) -> f
 @pytest.mark.parametrize(
     "likelihood",
     [
-        Margin(gamma=1.5, gain_scale="half", unit=1.2),
-        Risk(kappa=0.7, gain_scale="half", unit=0.8),
+        Margin(gamma=1.5),
+        Risk(kappa=0.7),
         Pairs(exponent=0.7),
     ],
     ids=str,
