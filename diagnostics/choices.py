@@ -21,7 +21,7 @@ from bpa_ppl.posterior import Draws, as_draws
 from bpa_ppl.posterior.draws import quantiles
 from bpa_ppl.quality import Column, Metric
 from bpa_ppl.quality.column import column_of
-from bpa_ppl.quality.scoring import statistics
+from bpa_ppl.quality.scoring import one_each, statistics
 
 if TYPE_CHECKING:
     from bpa_ppl.features.recipes import MovedFiles
@@ -450,9 +450,7 @@ def _sentence_scores(changes: ChoiceChanges, metric: Metric | None) -> tuple[Flo
     if metric is None:
         return gains, values
     for choice in (changes.before, changes.after):
-        rows = lists.offsets[:-1] + choice
-        one_each = lists.regroup(slice(None), rows, np.ones(len(lists), np.int64))
-        counts = statistics(one_each, metric)
+        rows, counts = lists.offsets[:-1] + choice, statistics(one_each(lists, choice), metric)
         gains[rows], values[rows] = metric.gain(counts), metric.value(counts)
     return gains, values
 

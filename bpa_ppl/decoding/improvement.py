@@ -46,7 +46,7 @@ from bpa_ppl.quality import Column, Metric, Score
 from bpa_ppl.quality.bleu import LengthRatio
 from bpa_ppl.quality.bootstrap import ScoreDifference, score_difference
 from bpa_ppl.quality.scoreboard import Scoreboard, length_of, metrics_of, title_of
-from bpa_ppl.quality.scoring import choice_score, statistics
+from bpa_ppl.quality.scoring import choice_score, one_each, statistics
 
 if TYPE_CHECKING:
     from bpa_ppl.features.recipes import MovedFiles
@@ -272,20 +272,10 @@ def evaluate_improvement(
     names = [title_of(score) for score in scores.after]
     if "references" in goal.needs:
         metrics, names = [*metrics, LengthRatio()], [*names, "length"]
-    pair = _one_each(lists, before), _one_each(lists, after)
+    pair = one_each(lists, before), one_each(lists, after)
     changes = tuple(_change(n, pair, m, seed) for n, m in zip(names, metrics, strict=True))
     left_out = len(nbest) - len(lists)
-    return Improvement(
-        lists,
-        before,
-        after,
-        scores,
-        changes,
-        goal,
-        choices,
-        comparison,
-        left_out,
-    )
+    return Improvement(lists, before, after, scores, changes, goal, choices, comparison, left_out)
 
 
 def compare_choices(
@@ -377,11 +367,6 @@ def _change(name: str, pair: tuple[NBest, NBest], metric: Metric, seed: int) -> 
     verdict = BETTER if low > 0 else WORSE if high < 0 else UNCLEAR
     label = "" if isinstance(metric, LengthRatio) else verdict
     return Change(name, score, label, metric.decimals)
-
-
-def _one_each(lists: NBest, choice: Int64) -> NBest:
-    """Return lists of one hypothesis each."""
-    return lists.regroup(slice(None), lists.offsets[:-1] + choice, np.ones(len(lists), np.int64))
 
 
 def contributions(

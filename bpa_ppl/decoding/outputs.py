@@ -17,6 +17,7 @@ from bpa_ppl.decoding.options import RerankOptions
 from bpa_ppl.decoding.reranking import Reranked, RerankedPart, reranker_with
 from bpa_ppl.diagnostics.baselines.comparing import (
     criterion,
+    has_inputs,
     name_of_gain,
     recorded_comparison,
     sums_of_choices,
@@ -29,7 +30,7 @@ from bpa_ppl.notes import warn_user
 from bpa_ppl.posterior import Draws, as_draws
 from bpa_ppl.quality import Metric, Score, corpus_score
 from bpa_ppl.quality.scoreboard import Scoreboard, metrics_of
-from bpa_ppl.quality.scoring import statistics
+from bpa_ppl.quality.scoring import one_each, statistics
 
 if TYPE_CHECKING:
     from bpa_ppl.posterior.adapter import Posterior
@@ -393,32 +394,30 @@ class Tally:
     def add(self, part: RerankedPart) -> None:
         """Count the choices from some more lists."""
         lists, choices = part.lists, part.result
-        goal = criterion(lists, self._draws)
         if not self.sentences:
+            goal = criterion(lists, self._draws)
             self._goal = None if goal is None or goal.slow else goal
             metrics = () if self._goal is None else metrics_of(self._goal)
             self._sums = {metric: (np.zeros(()), np.zeros(())) for metric in metrics}
         self.sentences += len(lists)
         self.changed += int(choices.changed.sum())
         self._numbers |= {len(refs) for refs in lists.references or ((),)}
-        if self._goal is None or goal is None:
-            self._baselines = None
-        if self._baselines is not None and self._goal is not None:
-            sums, unjudged = sums_of_choices(
-                self._draws, self._baselines, lists, choices.choice, self._goal
+        self._sums = {
+            metric: (
+                _added(before, lists, choices.canonical, metric),
+                _added(after, lists, choices.choice, metric),
             )
-            self._gains = {k: self._gains.get(k, 0.0) + values for k, values in sums.items()}
-            self._unjudged += unjudged
-        has_references = lists.references is not None and all(lists.references)
-        for metric, (before, after) in list(self._sums.items()):
-            has_columns = set(metric.columns) <= {*lists.feature_names, *lists.extras}
-            if has_columns and (has_references or "references" not in metric.needs):
-                self._sums[metric] = (
-                    _added(before, lists, choices.canonical, metric),
-                    _added(after, lists, choices.choice, metric),
-                )
-            else:
-                del self._sums[metric]
+            for metric, (before, after) in self._sums.items()
+            if has_inputs(lists, metric)
+        }
+        if self._goal is None or self._baselines is None or self._goal not in self._sums:
+            self._baselines = None
+            return
+        sums, unjudged = sums_of_choices(
+            self._draws, self._baselines, lists, choices.choice, self._goal
+        )
+        self._gains = {k: self._gains.get(k, 0.0) + values for k, values in sums.items()}
+        self._unjudged += unjudged
 
     def summary(self) -> Summary:
         """Return the summary of all parts."""
@@ -445,9 +444,7 @@ class Tally:
 
 def _added(sums: Float64, lists: NBest, choice: Int64, metric: Metric) -> Float64:
     """Return sums with the counts of one hypothesis a list added to them."""
-    rows = lists.offsets[:-1] + choice
-    one_each = lists.regroup(slice(None), rows, np.ones(len(lists), np.int64))
-    counts = statistics(one_each, metric)
+    counts = statistics(one_each(lists, choice), metric)
     counts[0] += sums
     # From left to right as sacreBLEU adds, so that it does not matter how the lists are cut.
     return np.asarray(np.cumsum(counts, axis=0)[-1])

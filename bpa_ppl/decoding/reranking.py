@@ -335,24 +335,18 @@ class Reranker:
 
     def _require_names(self, features: Collection[str], columns: Collection[str]) -> None:
         """Raise a DataError unless one list has the features and columns that are used."""
-        given, used = (
-            {"features": features, "columns": columns},
-            {
-                "features": self.feature_names,
-                "columns": [name for name in self.needs if name != "sources"],
-            },
-        )
-        required = {**used, "features": self.required_features}
-        for kind in given:
-            problem, code = "", "missing-feature"
-            if missing := [name for name in required[kind] if name not in given[kind]]:
+        needed = [name for name in self.needs if name != "sources"]
+        for kind, names, required, used in (
+            ("features", features, self.required_features, self.feature_names),
+            ("columns", columns, needed, needed),
+        ):
+            if missing := [name for name in required if name not in names]:
                 problem = f"no {', '.join(missing)}, which the posterior needs"
-            elif unknown := [name for name in given[kind] if name not in used[kind]]:
-                known = ", ".join(used[kind]) or "none"
-                problem = f"the posterior does not use {', '.join(unknown)}: its {kind} are {known}"
-                code = "unknown-name"
-            if problem:
-                raise DataError(problem, parameter=kind, code=code)
+                raise DataError(problem, parameter=kind, code="missing-feature")
+            if unknown := [name for name in names if name not in used]:
+                listed = f"its {kind} are {', '.join(used) or 'none'}"
+                problem = f"the posterior does not use {', '.join(unknown)}: {listed}"
+                raise DataError(problem, parameter=kind, code="unknown-name")
 
     def _prepared(self, nbest: NBest | Iterable[NBest]) -> Iterator[NBest]:
         return self._preparation.stream(_tables(nbest), self.options.progress)

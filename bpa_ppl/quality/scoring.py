@@ -101,11 +101,16 @@ def choice_score(nbest: NBest, choice: npt.ArrayLike, metric: str | Metric = "te
     0.75
     """
     config = resolve(metric, nbest)
-    rows = nbest.offsets[:-1] + np.asarray(choice)
-    chosen = nbest.regroup(slice(None), rows, np.ones(len(nbest), np.int64))
+    chosen = one_each(nbest, choice)
     texts = [chosen.text(row) for row in range(len(chosen))]
     score: Score = _inputs_of(config, chosen, texts).apply(config.corpus)
     return score
+
+
+def one_each(nbest: NBest, choice: npt.ArrayLike) -> NBest:
+    """Return lists of one hypothesis each, at these positions, (sentences,)."""
+    rows = nbest.offsets[:-1] + np.asarray(choice)
+    return nbest.regroup(slice(None), rows, np.ones(len(nbest), np.int64))
 
 
 def sentence_scores(nbest: NBest, metric: Metric, *, only_best: bool, **options: Any) -> Float64:

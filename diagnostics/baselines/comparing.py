@@ -162,9 +162,15 @@ def criterion(nbest: NBest, draws: Draws) -> Metric | None:
     if goal is None or not set(goal.columns) <= {*nbest.feature_names, *nbest.extras}:
         canonical = "canonical_weights" not in draws.attrs
         goal = resolve(default_metric(nbest, canonical=canonical))
-    lacks_references = not nbest.references or not all(nbest.references)
-    lacks = {"references": lacks_references, "sources": nbest.sources is None}
-    return None if any(lacks.get(name, False) for name in goal.needs) else goal
+    return goal if has_inputs(nbest, goal) else None
+
+
+def has_inputs(nbest: NBest, metric: Metric) -> bool:
+    """Return whether lists have the columns, references and sources that a metric needs."""
+    references = bool(nbest.references) and all(nbest.references or ())
+    inputs = {"references": references, "sources": nbest.sources is not None}
+    has_columns = set(metric.columns) <= {*nbest.feature_names, *nbest.extras}
+    return has_columns and all(inputs.get(name, True) for name in metric.needs)
 
 
 def no_gains(nbest: NBest, draws: Draws) -> DataError:

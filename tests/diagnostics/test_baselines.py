@@ -341,6 +341,10 @@ def test_new_lists_are_compared_with_the_recorded_baseline(missing: bool, tmp_pa
     options = RerankOptions(unchecked=True)
     parts = rerank_to(new.chunks(7), draws, tmp_path / "out.txt", options=options)
     assert str(parts.baselines) == str(found)
+    # A later file without the column, but with references, leaves no comparison and no scores.
+    later = new[:5].without("mqm").with_references(["0 0"] * 5)
+    mixed = rerank_to(iter([new, later]), draws, tmp_path / "out.txt", options=options)
+    assert (mixed.sentences, mixed.scores, mixed.baselines) == (35, None, None)
 
 
 def _best(pool: NBest, scores: np.ndarray) -> np.ndarray:
