@@ -75,30 +75,6 @@ def test_information_agrees_with_quadrature() -> None:
     assert result == pytest.approx(gain, abs=0.01)
 
 
-def test_informative_sentences_reduce_posterior_variance() -> None:
-    """Choices in lists of two are simulated with a true weight."""
-    rng, truth = np.random.default_rng(5), np.array([0.7, -0.4])
-    scales = rng.uniform(0.0, 3.0, size=(60, 1))
-    rows = rng.normal(size=(60, 2)) * scales
-    chosen = np.where(rng.uniform(size=60) < np.exp(log_expit(rows @ truth)), 1, -1)
-    start = rng.normal(size=(1, 4000, 2))
-
-    def deviation(asking: bool, seed: int) -> float:
-        order = np.random.default_rng(seed).permutation(60).tolist()
-        log_weight = np.zeros((1, 4000))
-        for _ in range(6):
-            draws = Draws({"weights": start}, NAMES, kind="weighted", log_weight=log_weight)
-            lists = reference_model.pairs(rows[order], NAMES)
-            at = next_sentences(lists, draws, unchecked=True).ranking[0] if asking else 0
-            sentence = order.pop(int(at))
-            log_weight = log_weight + log_expit(chosen[sentence] * (start @ rows[sentence]))
-        final = Draws({"weights": start}, NAMES, kind="weighted", log_weight=log_weight)
-        return float(np.prod(final.deviation))
-
-    random = [deviation(False, seed) for seed in range(20)]
-    assert deviation(True, 0) < np.quantile(random, 0.05)
-
-
 def test_stream_agrees_with_table() -> None:
     whole = next_sentences(pool(), posterior())
     parts = next_sentences(iter([pool()[:2], pool()[2:]]), posterior())

@@ -14,7 +14,6 @@ from external_posterior import external_posterior
 from sacrebleu.metrics import BLEU, CHRF, TER
 
 from bpa_ppl import NBest, Reranked, as_draws, rerank
-from bpa_ppl.decoding import Confidence
 from bpa_ppl.decoding.options import RerankOptions
 from bpa_ppl.decoding.outputs import rerank_to
 
@@ -111,14 +110,6 @@ def test_expectations_agree_with_loops(
         np.testing.assert_allclose(actual_values, expected_values, rtol=1e-4, atol=2e-5)
     assert np.all(actual.better[~result.changed] == 0)
     assert actual.better.max() > 0.5
-
-
-def test_parts_are_concatenated_in_order(lists: NBest, posterior: Any) -> None:
-    whole = rerank(lists, posterior, unchecked=True, confidence=True)
-    parts = [rerank(part, posterior, unchecked=True, confidence=True) for part in lists.chunks(7)]
-    assert whole.confidence is not None
-    joined = Confidence.joined([part.confidence for part in parts if part.confidence is not None])
-    np.testing.assert_allclose(joined.score, whole.confidence.score, rtol=1e-4)
 
 
 @pytest.mark.parametrize("metric", ["ter", "bleu", "chrf", "mqm"])

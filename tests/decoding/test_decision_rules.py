@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Iterator
 from typing import Any
 
@@ -16,10 +15,8 @@ from sacrebleu.metrics import BLEU, CHRF, TER
 import bpa_ppl as bpa
 from bpa_ppl import DataError, NBest, NotConverged, Reranked, UsageError
 from bpa_ppl.decoding import Rule, reranking
-from bpa_ppl.decoding.decider import Decider
 from bpa_ppl.decoding.rules import Mbr, Predictive
 from bpa_ppl.errors import BpaWarning
-from bpa_ppl.posterior import as_draws
 
 NAMES = ("LM0", "TM0", "WP0")
 DRAWS = 600  # more than one batch
@@ -216,32 +213,11 @@ def test_minimum_risk_agrees_with_all_pairs(
     assert differs > 1
 
 
-def test_derivations_affect_probabilities_only(
-    word_lists: NBest, narrow: reference_model.Array
-) -> None:
-    posterior = external_posterior(narrow, NAMES)
-    separate, summed = (
-        rerank(word_lists, posterior, rule="mbr", derivations=how) for how in ("separate", "summed")
-    )
-    np.testing.assert_array_equal(separate.choice, summed.choice)
-    assert np.all(summed.probability >= separate.probability - 1e-12)
-    assert np.any(summed.probability > separate.probability + 0.01)
-
-
 def assert_same(ours: Any, theirs: Any) -> None:
     assert ours.choice.tobytes() == theirs.choice.tobytes()
     for name, values in vars(ours.confidence).items():
         other = np.asarray(getattr(theirs.confidence, name))
         assert np.asarray(values).tobytes() == other.tobytes(), name
-
-
-def test_pickled_rule_gives_the_same_choices(
-    word_lists: NBest, narrow: reference_model.Array
-) -> None:
-    draws = as_draws(external_posterior(narrow, NAMES))
-    decider = Decider.of(draws, word_lists, Mbr(), confidence=True)
-    copy = pickle.loads(pickle.dumps(decider))
-    assert_same(decider.choose(word_lists), copy.choose(decider.stripped(word_lists)))
 
 
 @pytest.mark.slow

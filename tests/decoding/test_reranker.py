@@ -105,16 +105,6 @@ def test_expected_gain_needs_a_metric_of_texts(lists: NBest, draws: Draws) -> No
         predictions.expected_gain()
 
 
-def test_a_file_is_read_and_checked_once(
-    lists: NBest, draws: Draws, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = tmp_path / "posterior.nc"
-    write_posterior(draws, path)
-    reranker = Reranker(path)
-    path.unlink()
-    assert reranker(lists).texts == rerank(lists, draws).texts
-
-
 def test_a_posterior_that_fails_its_check_is_refused(draws: Draws) -> None:
     short = Draws({"weights": draws.weights[:, :20]}, NAMES)
     with raises(NotConverged, parameter="unchecked"):
@@ -170,14 +160,6 @@ def test_pickled_rerankers_give_the_same_bits(lists: NBest, draws: Draws) -> Non
     expected = reranker.predict(lists).probability
     copy = pickle.loads(pickle.dumps(reranker))
     np.testing.assert_array_equal(copy.predict(lists).probability, expected)
-
-
-def test_the_order_of_features_does_not_matter(draws: Draws) -> None:
-    reranker = Reranker(draws)
-    table = np.array([[-1.0, 2.0, 3.0], [0.5, -1.0, 2.0]])
-    first = reranker.choose(["a", "b"], table)
-    named = dict(zip(reversed(NAMES), table.T[::-1], strict=True))
-    assert reranker.choose(["a", "b"], named) == pytest.approx(first)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,6 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -216,15 +215,6 @@ def test_functions_of_the_sampled_sites_are_not_looked_at_but_the_weights_are() 
     assert not check(replace(draws, values={**draws.values, "weights": stuck}))
 
 
-def test_all_components_and_chains_share_one_level() -> None:
-    alone = found(check(external_posterior(good(), NAMES)), "drift (|z|)")
-    raw = autoregressive(0.2, CHAINS, DRAWS, 20, seed=3)
-    many = found(check(external_posterior(good(), NAMES, sites={"raw": raw})), "drift (|z|)")
-    tests = [components * (1 + CHAINS) for components in (3, 23)]
-    limits = [NormalDist().inv_cdf(1 - 0.005 / (2 * count)) for count in tests]
-    assert [alone.limit, many.limit] == [f"≤ {limit:.4g}" for limit in limits]
-
-
 def test_a_chain_elsewhere_is_found_where_r_hat_accepts_it() -> None:
     draws = good(0.0)
     draws[2, :, 1] += 0.3
@@ -315,16 +305,6 @@ def test_weights_that_are_zero_but_for_a_few_are_refused() -> None:
     assert check(weighted(log_weight))
     log_weight[150:] = -np.inf
     assert failed(weighted(log_weight)).keys() == {"Pareto k̂"}
-
-
-def test_only_a_sampler_with_a_leveraging_factor_is_advised_to_raise_it() -> None:
-    log_weight = np.random.default_rng(3).normal(0, 12, size=1000)
-    finding = failed(weighted(log_weight, likelihood_exponent=1.0))["ESS of the weights"]
-    assert finding.value < 10
-    assert "leveraging factor" in finding.advice
-    advice = failed(weighted(log_weight / 4))["ESS of the weights"].advice
-    assert "draw more samples" in advice
-    assert "delta" not in advice
 
 
 @pytest.mark.parametrize(
@@ -423,16 +403,6 @@ def test_other_programs_are_advised_in_words() -> None:
         assert "draw" in finding.advice
 
 
-def test_more_are_advised_than_were_drawn_in_the_end() -> None:
-    values = autoregressive(0.99, CHAINS, 400, 2, seed=1)
-    made = {"sampler": "auto", "settings": {"draws": 100, "chains": CHAINS}}
-    draws = Draws({"weights": values}, NAMES[:2], attrs={**made, "drawn_again_because": "R-hat"})
-    advice = " ".join(finding.advice for finding in check(draws).failures)
-    advised = {int(number) for number in re.findall(r"draws=(\d+)", advice)}
-    assert advised
-    assert min(advised) > 1600
-
-
 @pytest.mark.parametrize(("size", "factor"), [(360, 1.1), (50, 8), (5, None), (np.nan, None)])
 def test_the_missing_effective_draws_are_advised(size: float, factor: float | None) -> None:
     """Of 400 effective draws; too many to draw are another sampler's task."""
@@ -508,14 +478,6 @@ def test_chains_that_rest_at_one_start_are_no_copies() -> None:
     assert "copied chains" not in failed(Draws({"weights": values}, NAMES))
     stuck = np.ones((CHAINS, DRAWS, 3))
     assert "copied chains" not in failed(Draws({"weights": stuck}, NAMES))
-
-
-def test_so_few_heuristic_samples_cannot_pass() -> None:
-    attrs = {"sampler": "heuristic", "settings": {"draws": 100, "delta": 8.0}}
-    draws = replace(weighted(np.random.default_rng(3).normal(size=101)), attrs=attrs)
-    advice = failed(draws)["ESS of the weights"].advice
-    assert "cannot pass" in advice
-    assert "draws=1000, delta=50" in advice
 
 
 def test_good_chains_are_refused_as_seldom_as_stated() -> None:

@@ -14,10 +14,10 @@ from scipy.special import expit, log_expit, logsumexp
 from scipy.stats import kstest, multivariate_t, norm
 from targets import SENTENCES, balanced, integrated
 
-from bpa_ppl import DataError, Draws, NBest, as_draws, read_posterior, write_posterior
+from bpa_ppl import DataError, Draws, NBest, as_draws, write_posterior
 from bpa_ppl.diagnostics import with_predictions
 from bpa_ppl.posterior import import_arviz, read_draws
-from bpa_ppl.posterior.arviz_functions import InferenceData, data_tree, generation
+from bpa_ppl.posterior.arviz_functions import InferenceData, generation
 from bpa_ppl.posterior.draws import importance_weights
 
 VARIANCE = 0.1
@@ -88,16 +88,6 @@ def distance(grid: np.ndarray, one: np.ndarray, other: np.ndarray) -> float:
         for f, f_total, g_total in ((p, p_q, q_p), (q, q_p, p_q))
     ]
     return float(np.sqrt(sum(both) / (p_q + q_p)))
-
-
-def test_its_groups_survive_a_file(tmp_path: Path) -> None:
-    data = posterior()
-    drawn = data["posterior"]["weights"].values[..., 0]
-    np.testing.assert_allclose(data["log_prior"]["weights"].values, log_prior(drawn), atol=1e-5)
-    write_posterior(data, tmp_path / "posterior.nc")
-    again = data_tree(read_posterior(tmp_path / "posterior.nc"))
-    for name in ("log_prior", "posterior_predictive", "observed_data"):
-        assert again[name].equals(data_tree(data)[name])
 
 
 @pytest.mark.parametrize("component", ["prior", "likelihood"])
@@ -211,23 +201,6 @@ def test_lists_and_gains_of_others_are_refused() -> None:
         with_predictions(draws, pool.select([0, 1]))
     with raises(DataError, "wrong-length", parameter="gains"):
         with_predictions(draws, pool, gains=[1.0])
-
-
-@pytest.mark.filterwarnings("ignore:Passing a dict or None as alias")  # ArviZ 0 to matplotlib
-def test_arviz_plots_predictions_over_observations() -> None:
-    import matplotlib.pyplot as plt
-
-    az = import_arviz()
-    few = posterior(200)
-    if generation() < 1:
-        axes = az.plot_ppc(few, num_pp_samples=20)
-        assert len(np.ravel(axes)) == 2  # oracle and gain
-        assert len(np.ravel(axes)[0].get_lines()) >= 22
-        az.plot_loo_pit(few, y="oracle")
-    else:
-        az.plot_ppc_dist(few, var_names=["oracle"], num_samples=20)
-        az.plot_loo_pit(few, var_names=["oracle"])
-    plt.close("all")
 
 
 def test_draws_of_the_prior_predict_as_a_plain_loop(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from html_outline import Outline
 from raising import raises
 from scipy.special import expit, log_expit
 from scipy.stats import norm
-from targets import SENTENCES, balanced, integrated, skewed
+from targets import SENTENCES, balanced, integrated
 
 from bpa_ppl import DataError, Draws, NBest, UsageError, adapt
 from bpa_ppl.diagnostics.leave_one_out import (
@@ -202,27 +202,8 @@ def test_a_narrow_prior_holds_the_posterior_and_a_wide_one_does_not() -> None:
     assert not wide.finding
 
 
-def test_a_prior_that_the_data_contradict_is_reported() -> None:
-    oracle = reference_model.given(*[0] * SENTENCES)
-    wrong = {"prior_variance": 0.05, "oracle": oracle, "draws": 4000}
-    posterior = adapt(skewed().pool, {"LM0": 1.0}, sampler="imh", **wrong)
-    (found,) = power_sensitivity(posterior)
-    assert found.prior > 0.05
-    assert found.likelihood > 0.05
-    assert "disagree" in found.finding
-
-
 def html_of(sections: list[Section]) -> str:
     return page("", Verdict(""), sections)
-
-
-def test_sections_show_what_is_recorded() -> None:
-    sections = model_sections(adapted("imh"))
-    assert [section.title for section in sections] == ["Prior and data", "Sentences left out"]
-    html = html_of(sections)
-    assert "LM0" in html
-    assert "12 sentences" in html
-    assert model_sections(posterior_of(NARROW)) == []
 
 
 def observing(**log_likelihood: np.ndarray) -> InferenceData:

@@ -298,13 +298,6 @@ def test_hyperparameters_have_a_table_and_their_traces() -> None:
     assert any("the 2 of 6 weights and other parameters" in text for text in outline.texts)
 
 
-def test_the_table_of_other_variables_ends() -> None:
-    many = {"raw": autoregressive(0.1, 4, 100, 70, seed=2)}
-    html = posterior_page(external(sites=many), top=1)
-    assert len(Outline(html).tables[1]) == 51
-    assert "The first 50 of 70." in html
-
-
 def test_a_prior_is_stated_only_if_the_model_used_it() -> None:
     values = {"weights": autoregressive(0.1, 4, 100, 3, seed=1)}
     unused = Draws(values, NAMES, constants={"prior_mean": np.zeros(3)})

@@ -270,9 +270,3 @@ def test_features_with_a_canonical_weight_keep_their_prior_variance() -> None:
         spread = np.array([np.nan, 3.0])
         terms[label] = terms[label]._replace(prior_variance=np.array(variance), spread=spread)
     np.testing.assert_allclose(match_domains(terms).variance, [0.2, 0.02])
-
-
-def test_iterations_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert learned(simulated_evidence(4)).iterations > 3
-    monkeypatch.setattr("bpa_ppl.models.priors.learned._ITERATIONS", 3)
-    assert learned(simulated_evidence(4)).iterations == 3

@@ -19,7 +19,7 @@ from scipy.stats import norm
 
 from bpa_ppl import NBest, UsageError, adapt
 from bpa_ppl.experiments.samplers import calibrate_sampler
-from bpa_ppl.models import Likelihood, Lists, Margin, Oracle, Risk, tabulate
+from bpa_ppl.models import Likelihood, Lists, Margin, Risk, tabulate
 from bpa_ppl.models.lists import in_order
 from bpa_ppl.nbest import deviation_within
 from bpa_ppl.posterior import as_draws
@@ -157,20 +157,6 @@ def test_risk_mode_agrees_with_scipy(lists: NBest, gain_values: Array, reference
     assert draws.pointwise is not None
     each = reference("risk", kappa, draws.mean)[[0, 2, 3]]  # a list of one is not judged
     np.testing.assert_allclose(draws.pointwise[0, 0], each, rtol=1e-5, atol=1e-5)
-
-
-def test_a_margin_of_zero_is_the_published_likelihood(lists_with_gain_column: NBest) -> None:
-    options: dict[str, Any] = {"metric": "quality", "sampler": "map"}
-    means = [
-        as_draws(adapt(lists_with_gain_column, CANONICAL, likelihood=kind, **options)).mean
-        for kind in ("oracle", Margin(gamma=0.0))
-    ]
-    np.testing.assert_allclose(*means, atol=1e-5)
-
-
-def test_margins_share_one_compiled_program(lists: NBest, gain_values: Array) -> None:
-    table = tabulate(lists, match(CANONICAL, lists), gains=gain_values)
-    assert Margin(gamma=1.0).prepare(table)[1] == Margin(gamma=3.0).prepare(table)[1] == Oracle()
 
 
 def test_default_settings_are_derived_from_gains(lists_with_gain_column: NBest) -> None:

@@ -54,28 +54,12 @@ def test_samples_have_model_frequencies(lists: NBest) -> None:
         assert chisquare(observed, DRAWS * expected / expected.sum()).pvalue > 1e-4
 
 
-def test_density_does_not_depend_on_other_lists(lists: NBest) -> None:
-    data, order = tabulated(lists, ORACLE)
-    together = np.asarray(log_prob(data, WEIGHTS, data.oracle))[order]
-    for sentence, oracle in enumerate(ORACLE):
-        alone, first = tabulated(lists.select([sentence]), (oracle,))
-        log_p = np.asarray(log_prob(alone, WEIGHTS, alone.oracle))[first]
-        np.testing.assert_allclose(log_p, together[sentence], rtol=1e-6, atol=1e-6)
-
-
 def test_padding_sentences_have_zero_log_probability(lists: NBest) -> None:
     many = lists.select(np.arange(33) % len(SIZES))
     data, order = tabulated(many, tuple(ORACLE[s % len(SIZES)] for s in range(33)))
     log_p = np.asarray(log_prob(data, WEIGHTS, data.oracle))
     np.testing.assert_array_equal(np.delete(log_p, order), 0.0)
     assert len(order) == 33
-
-
-def test_equal_hypotheses_share_probability() -> None:
-    pool = NBest.from_lists([["a", "a", "b"]], [[[1.0], [1.0], [0.0]]], ["LM0"])
-    data = tabulate(pool, match({"LM0": 0.0}, pool), [1])
-    log_p = np.asarray(log_prob(data, np.array([0.7]), data.oracle))[in_order(data)]
-    np.testing.assert_allclose(np.exp(log_p), np.exp(0.7) / (2 * np.exp(0.7) + 1), rtol=1e-6)
 
 
 def test_rows_have_the_probabilities_of_their_hypotheses() -> None:

@@ -176,16 +176,6 @@ def test_prior_of_posterior() -> None:
     assert result.constants["prior_covariance"].shape == (2, 2)
 
 
-@pytest.mark.parametrize("prior", [Prior.isotropic(CANONICAL, 0.3), Isotropic(variance=0.3)])
-def test_equivalent_priors_give_equal_posteriors(prior: Prior | Isotropic) -> None:
-    by_name = adapt(LISTS, CANONICAL, prior_variance=0.3, sampler="map", oracle=ORACLE)
-    other = adapt(LISTS, CANONICAL, prior=prior, sampler="map", oracle=ORACLE)
-    np.testing.assert_array_equal(as_draws(other).weights, as_draws(by_name).weights)
-    recorded = Prior.recorded(other)
-    assert recorded.variance.tolist() == [0.3, 0.3]
-    assert recorded.names == ("LM0", "WP0")
-
-
 def test_mode_with_full_covariance_is_stationary() -> None:
     prior = Prior.gaussian(CANONICAL, COVARIANCE)
     result = as_draws(adapt(LISTS, CANONICAL, prior=prior, sampler="map", oracle=ORACLE)).mean

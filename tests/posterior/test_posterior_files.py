@@ -109,18 +109,6 @@ def test_reads_file_changed_by_another_program(content: bytes, tmp_path: Path, n
     assert read_posterior(tmp_path / "posterior.nc").attrs["note"] == note
 
 
-def test_rejects_flipped_bits_in_numbers(content: bytes, tmp_path: Path) -> None:
-    path = tmp_path / "flipped.nc"
-    for name in ("posterior/weights", "log_likelihood/oracle", "constant_data/canonical"):
-        chunk = numeric_datasets(content)[name]
-        assert chunk is not None
-        damaged = bytearray(content)
-        damaged[chunk] ^= 4
-        path.write_bytes(damaged)
-        with raises(DataError, "damaged"):
-            read_posterior(path)
-
-
 def test_all_numbers_have_checksums(content: bytes) -> None:
     datasets = numeric_datasets(content)
     assert len(datasets) > 20
@@ -433,14 +421,6 @@ def test_invalid_attributes_are_shown_as_text(content: bytes) -> None:
     data.attrs.update({**attributes, "lists": 5, "model": 2.5, "prior": "x", "likelihood": "[1]"})
     assert "(3: unknown reason)" in str(check(data))
     assert "seed=noon" in posterior_page(data)
-
-
-def test_posterior_does_not_depend_on_its_file(content: bytes, tmp_path: Path) -> None:
-    path = tmp_path / "posterior.nc"
-    path.write_bytes(content)
-    posterior = read_posterior(path)
-    path.write_bytes(b"overwritten")
-    assert np.isfinite(posterior["posterior"]["weights"].values).all()
 
 
 def test_reading_and_checking_do_not_import_arviz(tmp_path: Path) -> None:
