@@ -50,10 +50,7 @@ def adapt(
             code="conflict",
         )
     options = replace(
-        options,
-        prior=shared.prior(options.prior),
-        extra=extra.read(reading),
-        progress=not quiet,
+        options, prior=shared.prior(options.prior), extra=extra.read(reading), progress=not quiet
     )
     require_writable(output)  # before the sampling, which takes a while
     lists = reading.read_together(nbest, references, sources)

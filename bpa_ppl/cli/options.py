@@ -226,10 +226,7 @@ Weights = Annotated[
 ]
 References = Annotated[
     list[Path] | None,
-    Parameter(
-        alias="-r",
-        help="References, one per line; or of some sentences, as `id<TAB>text`.",
-    ),
+    Parameter(alias="-r", help="References, one per line; or of some sentences, as `id<TAB>text`."),
 ]
 Sources = Annotated[Path | None, Parameter(alias="-s", help="Source sentences, one per line.")]
 Unchecked = Annotated[bool, Parameter(help="Use the posterior although it fails its check.")]
@@ -259,10 +256,7 @@ AllowedHosts = Annotated[
 Defaults = Annotated[
     dict[str, float] | None,
     parsed(
-        numbers,
-        "Weight of a feature that has none, as NAME=VALUE.",
-        several=True,
-        name="--default",
+        numbers, "Weight of a feature that has none, as NAME=VALUE.", several=True, name="--default"
     ),
 ]
 Without = Annotated[

@@ -183,10 +183,7 @@ def _ranks(
 
 
 def calibration_page(
-    calibrations: Sequence[Calibration],
-    *,
-    made: Mapping[str, str] | None = None,
-    command: str = "",
+    calibrations: Sequence[Calibration], *, made: Mapping[str, str] | None = None, command: str = ""
 ) -> str:
     """Return a self-contained HTML page about the calibration of some samplers.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
@@ -45,6 +45,8 @@ from bpa_ppl.weights import AnyWeights
 if TYPE_CHECKING:
     from bpa_ppl.posterior.adapter import Posterior
 
+#: The timed runs of a sampler, or why it failed.
+Runs = list[Draws] | Exception
 #: Difference between the seeds of the reference run and of the first run.
 _SEED_OFFSET = 1_000_000
 
@@ -138,31 +140,29 @@ def compare_samplers(
         lists = nbest if test is None else test
         report(0, 1, "statistics")
         comparison = compare(
-            {**{name: one.full for name, one in timed.items() if one.error is None}, **extra},
+            {n: one for n, one in timed.items() if not isinstance(one, Exception)} | extra,
             [truth],
             decode=lambda posterior: rerank(lists, posterior, unchecked=True).texts,
             references=lists.references,
             seed=seed,
         )
-    results = [_result(name, one, comparison) for name, one in timed.items()]
+    results = [
+        SamplerResult(name, Efficiency(), FAILED, _in_one_line(one))
+        if isinstance(one, Exception)
+        else comparison[name]
+        for name, one in timed.items()
+    ]
     return replace(comparison, samplers=(*results, *(comparison[name] for name in extra)))
 
 
-def _comparable(runs: SamplerRuns) -> SamplerRuns:
+def _comparable(runs: Runs) -> Runs:
     """Return runs of which one comparison can be made; those of `auto` may differ in length."""
-    if runs.error is None:
+    if not isinstance(runs, Exception):
         try:
-            runs_together(runs.full)
+            runs_together(runs)
         except BpaError as error:
-            return SamplerRuns(error=error)
+            return error
     return runs
-
-
-def _result(name: str, runs: SamplerRuns, comparison: Comparison) -> SamplerResult:
-    """Return the result of a sampler, or the reason of its failure."""
-    if runs.error is not None:
-        return SamplerResult(name, Efficiency(), FAILED, _in_one_line(runs.error))
-    return comparison[name]
 
 
 def _in_one_line(error: Exception) -> str:
@@ -171,19 +171,6 @@ def _in_one_line(error: Exception) -> str:
         return error.message
     text = next(iter(str(error).strip().splitlines()), "")
     return printable(": ".join(filter(None, (type(error).__name__, text))))
-
-
-@dataclass(frozen=True)
-class SamplerRuns:
-    """The timed runs of one sampler.
-
-    Attributes:
-        full: those to compare.
-        error: why the sampler failed, or None. A sampler that failed has no runs.
-    """
-
-    full: list[Draws] = field(default_factory=list)
-    error: Exception | None = None
 
 
 def run_samplers(
@@ -198,7 +185,7 @@ def run_samplers(
     clock: Callable[[], float] = time.perf_counter,
     problem: Problem | None = None,
     **options: Any,
-) -> dict[str, SamplerRuns]:
+) -> dict[str, Runs]:
     """Run each sampler on the same data from several seeds, in rounds, and time the runs.
 
     The attribute `sampling_time` of a run has the seconds of the sampler, as in PyMC. Each sampler
@@ -221,7 +208,7 @@ def run_samplers(
         options: of `adapt`.
 
     Returns:
-        The runs of each sampler, by its name.
+        The runs of each sampler, by its name, or the error that it raised.
 
     Raises:
         BpaError: if each sampler fails, the first error, which may also be of another class; bad
@@ -230,7 +217,7 @@ def run_samplers(
     """
     seed = checked_seed(seed)
     chosen = _configured(samplers, runs, settings)
-    result = {name: SamplerRuns() for name in chosen}
+    result: dict[str, Runs] = {name: [] for name in chosen}
 
     @cache
     def problem_for(name: str) -> Problem:
@@ -243,7 +230,8 @@ def run_samplers(
     tasks = [(turn, names[k]) for turn in range(runs + 1) for k in rng.permutation(len(names))]
     with reporter(progress, "run") as report:
         for done, (turn, name) in enumerate(tasks):
-            if result[name].error is not None:
+            kept = result[name]
+            if isinstance(kept, Exception):
                 continue
             note = f"round {turn} of {runs}" if turn else "first run"
             report(done, len(tasks), f"{name}, {note}")
@@ -258,11 +246,11 @@ def run_samplers(
                 runs_together([run])  # refuses draws that cannot be compared
             except Exception as error:  # a sampler of another package may raise any error
                 LOGGER.debug("%s failed", name, exc_info=error)
-                result[name] = SamplerRuns(error=error)
+                result[name] = error
                 continue
             if turn:
-                result[name].full.append(run)
-    errors = [one.error for one in result.values() if one.error is not None]
+                kept.append(run)
+    errors = [one for one in result.values() if isinstance(one, Exception)]
     if len(errors) == len(result):
         raise errors[0]
     return result

@@ -161,7 +161,8 @@ def _compared(exact: KnownTarget, sampler: str, **options: Any) -> dict[str, Any
     """Run a sampler on a target, and compare it; an error of the sampler is its result."""
     try:
         runs = run_samplers(exact.lists, exact.weights, [sampler], **options, **exact.options)
-        drawn = runs[sampler].full
+        drawn = runs[sampler]
+        assert not isinstance(drawn, Exception)  # the error of the only sampler is raised
         # One by one, because runs of `auto` may differ in their numbers of draws.
         costs = [compare({sampler: [run]})[sampler].efficiency for run in drawn]
     except Exception as error:  # a sampler of another package may raise any error

@@ -58,11 +58,7 @@ class _TokenMiddleware:
 
 
 def application(
-    session: Session,
-    token: str,
-    *,
-    files: Sequence[Path] = (),
-    hosts: Sequence[str] = (),
+    session: Session, token: str, *, files: Sequence[Path] = (), hosts: Sequence[str] = ()
 ) -> Starlette:
     """Return the application of a session, for uvicorn or another ASGI server.
 

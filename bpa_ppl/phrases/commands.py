@@ -17,8 +17,7 @@ from bpa_ppl.tables import text_table
 TableOutput = Annotated[
     str,
     Parameter(
-        alias="-o",
-        help="NAME.parquet, or text as of Moses; .gz, .xz and .zst are compressed.",
+        alias="-o", help="NAME.parquet, or text as of Moses; .gz, .xz and .zst are compressed."
     ),
 ]
 SourceCounts = Annotated[
@@ -235,8 +234,6 @@ def subdomains(
     iterations: int | None = None,
     setting: shared.Settings = None,
     jobs: int = 1,
-    backend: shared.Backend = "local",
-    scheduler: shared.Scheduler = None,
     seed: int = 0,
     quiet: shared.Quiet = False,
 ) -> None:
@@ -277,8 +274,6 @@ def subdomains(
         induction=induction,  # type: ignore[arg-type]
         side=side,  # type: ignore[arg-type]
         jobs=jobs,
-        backend=backend,
-        scheduler=scheduler,
         progress=not quiet,
         **settings,
     )

@@ -85,12 +85,7 @@ class PhraseTree:
         found: Int32 = _number_spans(sentences, starts, begin, words, tree, self._size, False)[0]
         return found
 
-    def count(
-        self,
-        sentences: Ragged,
-        assignment: npt.NDArray[Any],
-        counted: Float64,
-    ) -> Float64:
+    def count(self, sentences: Ragged, assignment: npt.NDArray[Any], counted: Float64) -> Float64:
         """Return (nodes, K) how many sentences of each group have each phrase of the tree.
 
         Args:

@@ -218,9 +218,7 @@ def em(
 
 
 def _language_scores(
-    run: Callable[..., list[Any]],
-    shared: tuple[list[WeightedText], Settings],
-    iteration: Iteration,
+    run: Callable[..., list[Any]], shared: tuple[list[WeightedText], Settings], iteration: Iteration
 ) -> list[Float64]:
     """Return for each side (pairs, K) log p under the language models of the subdomains."""
     subdomains = range(len(iteration.weights))

@@ -17,7 +17,7 @@ from bpa_ppl.notes import warn_user
 from bpa_ppl.phrases.subdomains import NumberedText, Subdomains
 from bpa_ppl.phrases.tables import SIDES, Side
 from bpa_ppl.progress import Reporter, reporter
-from bpa_ppl.workers import check_backend, parallel_workers
+from bpa_ppl.workers import parallel_workers
 
 #: A text: a file with one sentence a line, or sentences as sequences of words.
 Text = AnyPath | Sequence[Sequence[str]] | NumberedText
@@ -34,8 +34,6 @@ def induce(
     induction: Literal["em", "lda"] = "em",
     side: DocumentSide = "target",
     jobs: int = 1,
-    backend: str = "local",
-    scheduler: str | None = None,
     progress: bool | Reporter = False,
     **settings: Any,
 ) -> Subdomains:
@@ -54,8 +52,6 @@ def induce(
         side: the side for `lda`: `source`, `target`, or `both`, where a sentence and its
             translation are one document.
         jobs: threads of `em`, which do not change the result. -1 uses every core.
-        backend: `local`, or `dask` for the workers of an existing cluster.
-        scheduler: the address of the cluster's scheduler.
         progress: True for a bar, or a callback.
         settings: of `Settings`: em, iterations, order, prior, folds, start, seed, …; with `lda` of
             `LDASettings`: alpha, beta, passes, starts, ….
@@ -71,7 +67,6 @@ def induce(
     (True, True)
     """
     one_of(side, get_args(DocumentSide), "side")
-    check_backend(backend, scheduler)
     chosen = configured(induction, {"k": k, **settings})
     with reporter(progress, "subdomains") as report:
         report(0, 1, "reading")
@@ -82,8 +77,7 @@ def induce(
             shares, details = lda(documents(sides), chosen, report)
             record = {"induction": "lda", "side": side, **chosen.settings(), **details}
             return Subdomains(*texts, shares.astype(np.float32), shares.mean(axis=0), record)
-        kind = "threads" if backend == "local" else backend  # threads share the corpus
-        with parallel_workers(jobs, kind, scheduler) as parallel:
+        with parallel_workers(jobs, "threads") as parallel:  # they share the corpus
             history = em(*texts, chosen, parallel, report)
     last = history[-1]
     if empty := int(np.count_nonzero(last.weights == 0)):

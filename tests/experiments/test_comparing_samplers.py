@@ -11,7 +11,7 @@ import pytest
 from bpa_ppl import Draws, NBest, UsageError, Weights
 from bpa_ppl.component import Count
 from bpa_ppl.experiments.comparison.page import comparison_page
-from bpa_ppl.experiments.samplers import SamplerRuns, compare_samplers, run_samplers
+from bpa_ppl.experiments.samplers import compare_samplers, run_samplers
 from bpa_ppl.posterior import as_draws
 from bpa_ppl.registry import Registry
 from bpa_ppl.sampling import SAMPLERS, Sampled, Sampler, Target
@@ -75,7 +75,7 @@ def samplers(registries: list[Registry]) -> None:
         SAMPLERS.register(one.__name__, one)
 
 
-def timed(toy: NBest, *names: str, **options: Any) -> dict[str, SamplerRuns]:
+def timed(toy: NBest, *names: str, **options: Any) -> Any:
     return run_samplers(toy, WEIGHTS, names, clock=CLOCK, **options)
 
 
@@ -85,7 +85,7 @@ def test_each_round_has_a_run_of_each_sampler_in_random_order(toy: NBest) -> Non
     for seed, one in zip([3, *range(3, 8)], rounds, strict=True):
         assert sorted(one) == [("Other", seed, 400), ("Sleeper", seed, 400)]
     assert len({one[0][0] for one in rounds}) == 2
-    seconds = [run.attrs["sampling_time"] for run in runs["Sleeper"].full]
+    seconds = [run.attrs["sampling_time"] for run in runs["Sleeper"]]
     assert seconds == pytest.approx([FIXED + PER_DRAW * CHAINS * 400] * 5)
     before = list(CLOCK.runs)
     CLOCK.runs.clear()
@@ -124,7 +124,7 @@ def test_a_sampler_that_fails_does_not_stop_the_others(toy: NBest) -> None:
 
 def test_runs_made_elsewhere_have_a_rate(toy: NBest) -> None:
     """With the same data as those made here, and `sampling_time` where PyMC writes it."""
-    runs = timed(toy, "Sleeper", runs=2)["Sleeper"].full
+    runs = timed(toy, "Sleeper", runs=2)["Sleeper"]
     theirs = [Draws({"weights": r.weights}, r.features, attrs={"sampling_time": 4}) for r in runs]
     found = compare_samplers(
         toy, WEIGHTS, ["imh"], runs=1, reference="imh", others={"theirs": theirs}

@@ -101,10 +101,7 @@ def _ranks(comparison: Comparison) -> tuple[Rank, ...]:
 
 
 def comparison_page(
-    comparison: Comparison,
-    *,
-    made: Mapping[str, str] | None = None,
-    command: str = "",
+    comparison: Comparison, *, made: Mapping[str, str] | None = None, command: str = ""
 ) -> str:
     """Return a self-contained HTML page about a comparison.
 
