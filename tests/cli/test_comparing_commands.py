@@ -96,6 +96,7 @@ def test_calibrate_prints_the_verdict(folder: Path) -> None:
     ("arguments", "mention"),
     [
         (("compare", *LISTS, "-o", "report"), "(--references)"),
+        ((*COMPARE, "--runs", 0), "one run"),
         ((*COMPARE, "--samplers", ""), "(--samplers)"),
         ((*COMPARE, "--posterior", "imh=poor.nc"), "imh"),
         ((*COMPARE, "--posterior", "mine=none.nc"), "none.nc: no such file"),

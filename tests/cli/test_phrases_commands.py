@@ -139,6 +139,11 @@ def test_the_published_setting(weigh: list[str], corpora: Path) -> None:
         np.testing.assert_allclose(table.columns[name], column, rtol=1e-6, atol=1e-9)
 
 
+def test_negatives_of_the_svm(weigh: list[str]) -> None:
+    svm = ("--form", "svm", "--mixture", "linear")
+    assert succeed(*weigh, *svm).err != succeed(*weigh, *svm, "--negatives", "source").err
+
+
 @pytest.mark.parametrize(
     ("more", "mention"),
     [
@@ -181,6 +186,9 @@ def test_from_texts_to_subdomains() -> None:
     assert winners[0] == winners[1] != winners[2] == winners[3]
     assert (subdomains.hard, subdomains.settings["iterations"]) == (True, 3)
     assert sorted(path.name for path in Path().iterdir()) == ["en", "fr", "sub.parquet"]
+    assert succeed(*INDUCE, "2", "--soft", "--iterations", "1", "-q").err == ""
+    subdomains = Subdomains.load("sub.parquet")
+    assert (subdomains.hard, subdomains.settings["iterations"]) == (False, 1)
     succeed(*INDUCE, "2", "--induction", "lda")
     assert Subdomains.load("sub.parquet").settings["side"] == "target"
 

@@ -59,6 +59,7 @@ def test_study_reports_and_plots_the_column(study: Path) -> None:
     [
         ('metric = "comet"', 'metric = "bleurt"', "unknown-name"),
         ('"judged"', '"map"', "missing-references"),
+        ('columns = ["comet"]', 'columns = ["ter"]', "duplicate"),
         ('columns = ["comet"]', 'columns = ["a.b"]', "wrong-type"),
     ],
 )

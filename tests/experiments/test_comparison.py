@@ -370,7 +370,9 @@ def recorded(**changes: object) -> Draws:
     ("changes", "named"),
     [
         ({"attrs": {"adaptation_sentences": 4}}, "data: .* 4 sentences, not"),
+        ({"sentence_ids": np.array([0, 2, 1])}, "data: .* ids"),
         ({"observed": {"oracle": np.array([4, 1, 2])}}, "data: 1 of its 3 oracles, by ter,"),
+        ({"observed": {"oracle": np.array([4, 1])}}, r"data: oracle .* \(2,\), not \(3,\)"),
         ({"attrs": {"likelihood": {"name": "oracle"}}}, r"model: .* margin \(gamma 2.0\)"),
         ({"attrs": {"prior": {"name": "horseshoe"}}}, r"model: .* isotropic \(variance 0.1\)"),
         ({"constants": {"prior_mean": np.ones(3)}}, "model: the mean of its prior"),

@@ -10,6 +10,7 @@ from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import pytest
 from raising import raises
@@ -183,3 +184,42 @@ def test_the_presets_are_methods() -> None:
         assert method.prior_variance == (options.chosen_prior_variance() or 0.1)
     sparse = methods["published-2010"].with_settings({"prior": "horseshoe"})
     assert sparse.prior_options() == {"prior": PRIORS.resolve("horseshoe")}
+
+
+@pytest.mark.parametrize(
+    ("command", "named"),
+    [
+        ("head -n 5 table > {nbest} # {weights} {sources}", "for 1 sentences, not for the 2"),
+        ("sed 's/LM0= [^ ]*//' table > {nbest} # {weights} {sources}", "features"),
+    ],
+)
+def test_lists_of_another_text_or_model_are_refused(
+    study_file: Path, command: str, named: str
+) -> None:
+    study = read_study(study_file)
+    assert study.decoder is not None
+    study = replace(study, decoder=msgspec.structs.replace(study.decoder, command=command))
+    data, domain = material(study, study.domains[0]), study.domains[0]
+    assert data.weights is not None
+    decode = decoding(study, domain, study.methods[1], data.adapt.select([1, 2]), {})
+    with raises(DataError, "mismatch", match=named):
+        decode(data.weights)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "code"),
+    [
+        ("LM0= ", "LM1= ", "mismatch"),
+        ('"dev"\nreferences = ["ref"]', '"dev"', "missing-references"),
+    ],
+)
+def test_a_development_set_that_does_not_fit_is_refused_before_the_study(
+    study_file: Path, old: str, new: str, code: str
+) -> None:
+    lists = (study_file.parent / "nbest").read_text("utf-8")
+    (study_file.parent / "dev").write_text(lists.replace(old, new), "utf-8")
+    added = '[development]\nnbest = "dev"\nreferences = ["ref"]\n[decoder]'.replace(old, new)
+    trace = ('"canonical",', '"canonical", "weight-trace",')
+    study = edited(study_file, trace, ("[decoder]", added))
+    with raises(DataError, code):
+        run_study(study, study_file.parent / "results")

@@ -116,6 +116,7 @@ def test_a_command_reads_sources_in_its_folder(decoder: DecoderCommand, tmp_path
     ("line", "code", "match"),
     [
         ("echo no memory >&2; exit 3 # {weights} {nbest}", None, "exit code 3: no memory; run"),
+        ("true {weights} {nbest}", "missing-file", "run it manually: "),
         ("true {weights} > {nbest}", "no-data", "nbest"),
         ("echo '0 ||| a ||| LM0= 1' > {nbest} # {weights}", "mismatch", "LM0"),
     ],

@@ -185,3 +185,10 @@ def test_study_figures_and_page(quick_study: Path, capsys: pytest.CaptureFixture
     assert bpa("figures", folder, "--kind", "none", "-q") == 0
     assert capsys.readouterr() == ("", "")
     assert (folder / "index.html").is_file()
+
+
+def test_rejects_other_folders(study_file: Path) -> None:
+    with raises(DataError, "cannot-write"):
+        run_study(read_study(study_file), study_file.parent)
+    with pytest.raises(DataError, match=r"moses\.ini: "):
+        run_study(read_study(study_file), study_file.parent / "moses.ini")

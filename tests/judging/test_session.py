@@ -184,6 +184,7 @@ LINE = {"id": 0, "candidates": [0, 1], "answer": "first"}
         {"candidates": [0, -1]},
         {"id": None},
         {"predicted": [1e999, 0]},
+        {"predicted": [1, 0, 0]},
         {"correction": 7},
         {"undo": 3},
     ],
@@ -277,6 +278,17 @@ def test_answers_of_several_raters_are_merged() -> None:
     preference, tie = ({"candidates": [0, 1], "rater": rater} for rater in ("ann", "rater 2"))
     assert judged.sentence_extras["preferences"] == ([preference], None)
     assert judged.sentence_extras["ties"] == ([tie], None)
+
+
+def test_answers_about_other_lists_are_not_merged() -> None:
+    """By candidates that do not exist, or by the hash of the texts."""
+    lists = compared_lists(2, 3)
+    with raises(DataError):
+        with_judgements(lists, [Journal({}, (Judgement(0, (0, 3), "first"),))])
+    with raises(DataError):
+        with_judgements(lists, [Journal({"sha256": "0", "lists": "other.jsonl"})])
+    with raises(DataError, "mismatch"):
+        Session(lists).add(Judgement("unknown", (0, 1), "tie"))
 
 
 @pytest.mark.parametrize("noise", [0.0, 1.0])

@@ -217,3 +217,12 @@ def test_svm_separates_pairs_of_both_tables_from_the_selected_negatives(
     few = svm_feature(outside, inside, features, negatives=negatives, examples=50)
     assert (few != result).any()
     assert few[common].mean() > few[~common].mean() + 1
+
+
+def test_svm_rejects_missing_examples() -> None:
+    outside, inside, features = svm_case()
+    for other in (PhraseCounts.of(["x"], ["y"], [1]), outside):
+        with raises(DataError, "no-data"):
+            svm_feature(outside, other, features)
+    with raises(UsageError, "unknown-name", parameter="negatives"):
+        svm_feature(outside, inside, features, negatives="all")  # type: ignore[arg-type]

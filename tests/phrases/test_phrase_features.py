@@ -156,3 +156,9 @@ def test_real_segmentations(shared_data: Path, tmp_path: Path) -> None:
     np.testing.assert_allclose(added.features[:, -2], sums, rtol=1e-5)
     assert added.features[:, -1].tolist() == unseen
     assert len(set(unseen)) > 1
+
+
+def test_tables_without_the_columns(lists: NBest, tmp_path: Path) -> None:
+    write_table(PhraseTable.on(PAIRS, {"score": DIRECT}), tmp_path / "t.parquet")
+    with raises(DataError, "missing-column", parameter="table"):
+        add_features(lists, PhraseMixture(table=str(tmp_path / "t.parquet")))

@@ -177,6 +177,9 @@ def test_rejects_unreadable_files(tmp_path: Path) -> None:
     [
         ({"source": ["a"], "target": [1], "count": [1.0]}, "missing-column", None),
         ({"source": ["a", None], "target": ["x", "y"]}, "bad-line", None),
+        ({"source": ["a"], "target": ["x"]}, "missing-column", None),
+        ({"source": ["a"], "target": ["x"], "count": ["1"]}, "bad-number", None),
+        ({"source": ["a"], "target": ["x"], "subdomain": [1]}, "unknown-format", None),
         ({"source": ["a", "b"], "target": ["x", "y"], "count": [1.0, -1]}, "bad-number", 2),
     ],
 )
@@ -195,6 +198,9 @@ def test_rejects_truncated_parquet_and_counts_as_probabilities(tmp_path: Path) -
     write_counts(TABLE, path)
     with raises(DataError, "unknown-format"):
         read_table(path)
+    (tmp_path / "empty").touch()
+    with raises(DataError, "no-data"):
+        read_counts(path, source_counts=tmp_path / "empty")
     path.write_bytes(path.read_bytes()[:-20])
     with raises(DataError, "damaged"):
         read_counts(path)

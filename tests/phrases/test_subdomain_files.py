@@ -40,6 +40,7 @@ def test_round_trip(assignment: np.ndarray, tmp_path: Path) -> None:
     assert read.assignment.dtype == result.assignment.dtype
     assert read.weights.tolist() == [0.25, 0.25, 0.5]
     assert (read.settings, read.k, len(read)) == (SETTINGS, 3, 4)
+    assert str(read).startswith("Subdomains(4 sentence pairs, K=3, ")
     read.save(tmp_path / "again.parquet")
     assert (tmp_path / "again.parquet").read_bytes() == path.read_bytes()
 
@@ -73,6 +74,7 @@ def test_typical_words_are_those_that_were_planted() -> None:
         (HARD[:3], (0.25, 0.25, 0.5), "wrong-length"),
         ([0, 1, 3, 0], (0.25, 0.25, 0.5), "bad-number"),
         ([0.0, np.nan, 1.0, 0.0], (0.25, 0.25, 0.5), "bad-number"),
+        (SOFT, (0.5, 0.5), "mismatch"),
         (2 * SOFT, (0.25, 0.25, 0.5), "bad-number"),
         (HARD, (0.5, -0.5, 1.0), "bad-number"),
     ],
