@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 from unittest import mock
 
 import numpy as np
-from table_content import bits
+from table_content import bits, table_content
 
 from bpa_ppl import NBest, iter_nbest, read_nbest, read_weights
 from bpa_ppl.errors import BpaError, BpaWarning, DataError
@@ -297,16 +297,17 @@ def examine(tried: Subject, sample: bytes, content: bytes, folder: Path) -> str:
     whole = outcome(lambda: _content([read_nbest(path, format=tried.format)]), folder)
     stream = partial(iter_nbest, path, format=tried.format, chunk=1)
     parts = outcome(lambda: _content(list(stream())), folder)
-    # Only a table that is read at once may have its rows in any order.
-    any_order = isinstance(parts, str) and "sort the rows by id" in parts
-    if isinstance(whole, str) or not any_order:
+    # Only a table that is read at once may have its rows in any order, or no feature in each part.
+    allowed = ("sort the rows by id", "no feature in common")
+    other = isinstance(parts, str) and any(reason in parts for reason in allowed)
+    if isinstance(whole, str) or not other:
         _same("as a stream", parts, "at once", whole)
     if tried.of_lines and tried.damaged == tried.read:
         _same_in_blocks(tried.format, sample, content, path)
     if isinstance(whole, str):
         return REFUSED
     if tried.of_lines and tried.name not in DERIVED:
-        _all_printed(tried, content, np.frombuffer(whole["features"], np.float32))
+        _all_printed(tried, content, np.frombuffer(whole["features"][2], np.float32))
     return ACCEPTED
 
 
@@ -373,61 +374,10 @@ def outcome(work: Callable[[], Any], folder: Path | None = None) -> Any:
 
 
 def _content(tables: list[NBest]) -> dict[str, Any]:
-    """Return all that some tables hold, as it can be compared; what is missing is left out.
-
-    A feature that is missing for some hypotheses of one table is no feature of another either.
-    """
-    names = [n for n in tables[0].feature_names if all(n in t.feature_names for t in tables)]
-    features = [t.features[:, [t.feature_names.index(n) for n in names]] for t in tables]
-    return {
-        "features": np.concatenate(features).tobytes(),
-        "totals": None
-        if any(t.totals is None for t in tables)
-        else np.concatenate([t.totals for t in tables if t.totals is not None]).tobytes(),
-        "names": names,
-        "ids": [i for t in tables for i in t.sentence_ids.tolist()],
-        "sizes": [size for t in tables for size in t.sizes.tolist()],
-        "texts": [t.text(row) for t in tables for row in range(len(t.features))],
-        "hypotheses": [
-            row
-            for t in tables
-            for row in _without_missing(
-                {
-                    **{n: t.features[:, k] for k, n in enumerate(t.feature_names)},
-                    **t.extras,
-                    **({} if t.totals is None else {"total": t.totals}),
-                },
-                len(t.features),
-            )
-        ],
-        "sentences": [
-            row
-            for t in tables
-            for row in _without_missing(
-                {
-                    **t.sentence_extras,
-                    **({} if t.sources is None else {"source": t.sources}),
-                    **({} if t.references is None else {"reference": t.references}),
-                },
-                len(t),
-            )
-        ],
-    }
-
-
-def _without_missing(columns: dict[str, Any], count: int) -> list[str]:
-    """Return what there is in each row, by the name of its column."""
-    rows: list[dict[str, Any]] = [{} for _ in range(count)]
-    for name in sorted(columns):
-        values = columns[name]
-        for row, value in zip(rows, map(_item, values), strict=True):
-            if value not in (None, "", ()) and value == value:
-                row[name] = value
-    return list(map(repr, rows))
-
-
-def _item(value: Any) -> Any:
-    return value.item() if isinstance(value, np.generic) else value
+    """Return all that some tables hold, as it can be compared."""
+    lists = NBest.concatenate(tables, fill_missing=True)
+    texts = [lists.text(row) for row in range(len(lists.features))]
+    return {**table_content(lists, "strings", "string_index"), "texts": texts}
 
 
 def _same_in_blocks(format: NBestFormat, start: bytes, content: bytes, path: Path) -> None:

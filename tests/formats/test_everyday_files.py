@@ -7,10 +7,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from bpa_ppl import NBest, iter_nbest, read_nbest
-from bpa_ppl.errors import BpaWarning
+from bpa_ppl.errors import BpaWarning, DataError
 
 Write = Callable[..., Path]
 BOTH = [{"text": "a cat", "lm": -1.5}, {"text": "cat", "lm": -2}]
@@ -18,6 +19,23 @@ BOTH = [{"text": "a cat", "lm": -1.5}, {"text": "cat", "lm": -2}]
 
 def lines(*records: dict[str, Any]) -> list[str]:
     return [json.dumps(record) for record in records]
+
+
+@pytest.mark.usefixtures("small_blocks")
+@pytest.mark.parametrize("start", ["", "\ufeff"])
+def test_semicolons_and_decimal_commas(write: Write, start: str) -> None:
+    rows = ["id;text;lm;mqm;by", *(f"{k // 2};a, {k};{k},25;;x" for k in range(120))]
+    rows[100] = "49;a, 99;3;-0,5;x"
+    with pytest.warns(BpaWarning) as notes:
+        nbest = read_nbest(write((start + "\r\n".join(rows)).encode()))
+    assert sum("separated by ';'" in str(note.message) for note in notes) == 1
+    assert nbest.features[:, 0].tolist() == [k + 0.25 if k != 99 else 3 for k in range(120)]
+    assert (nbest.text(7), set(nbest.extras["by"])) == ("a, 7", {"x"})
+    assert np.flatnonzero(~np.isnan(nbest.extras["mqm"])).tolist() == [99]
+    for number in ("1.234,5", "1,234,5", "2.5"):
+        bad = write(*rows[:50], f"60;b;{number};;x")
+        with pytest.warns(BpaWarning), pytest.raises(DataError, match=f":51: .*{number}"):
+            read_nbest(bad)
 
 
 @pytest.mark.usefixtures("small_blocks")
