@@ -330,7 +330,7 @@ class LineParser:
             column = self._column_of.get(label)
             if column is None:
                 problem = f"the feature {label} is not among the {len(self._column_of)}"
-                advice = "read more lines for the names (`first`), or set all names (`names`)"
+                advice = "read more lines for the names (`first`)"
                 raise self.error(f"{problem} {self.known}: {advice}", number, "mismatch")
             if count != 1:
                 raise self.error(f"{label}= has {count} values: give it one", number)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -48,39 +48,66 @@ def lines_of_numbers(data: bytes, width: int) -> npt.NDArray[np.float64] | None:
     return values if np.all(np.abs(values) < TOO_LARGE) else None
 
 
-def csv_columns(
-    data: Any, delimiter: str, types: Sequence[Any], ignore_empty_lines: bool = False
-) -> list[Any]:
-    r"""Return the columns of a table without a header, in types of Arrow.
-
-    Args:
-        data: whole lines, as bytes or as a buffer of Arrow.
-        delimiter: between cells, which are not quoted.
-        types: of the columns.
-        ignore_empty_lines: whether lines may be empty.
-
-    Raises:
-        pyarrow.ArrowException: if a line has another number of cells, or a cell another type.
+def csv_columns(data: Any, delimiter: str, types: Sequence[Any], **options: Any) -> list[Any]:
+    r"""Return the columns of a table without a header, in types of Arrow; see `csv_table`.
 
     >>> import pyarrow as pa
     >>> csv_columns(b"1=2\n", "=", [pa.int64(), pa.int64()])[1].to_pylist()
     [2]
     """
+    named = {str(place): kind for place, kind in enumerate(types)}
+    return [
+        column.combine_chunks() for column in csv_table(data, delimiter, named, **options).columns
+    ]
+
+
+def csv_table(
+    data: Any,
+    delimiter: str,
+    types: Mapping[str, Any],
+    *,
+    quoted: bool = False,
+    decimal_point: str = ".",
+    missing: Sequence[str] = (),
+    ignore_empty_lines: bool = False,
+    threads: bool = False,
+) -> Any:
+    """Return a table without a header, read by PyArrow.
+
+    Args:
+        data: whole lines, as bytes or as a buffer of Arrow.
+        delimiter: between cells.
+        types: names and types of the columns.
+        quoted: whether cells may be quoted, and may then have line breaks.
+        decimal_point: of numbers.
+        missing: cells of numbers that are missing.
+        ignore_empty_lines: whether lines may be empty.
+        threads: whether columns are converted in several threads.
+
+    Raises:
+        pyarrow.ArrowException: if a line has another number of cells, or a cell another type.
+    """
     import pyarrow as pa
     from pyarrow import csv
 
-    named: dict[str, Any] = {str(place): kind for place, kind in enumerate(types)}
-    table = csv.read_csv(
+    return csv.read_csv(
         arrow_file(data) if isinstance(data, bytes) else pa.BufferReader(data),
         csv.ReadOptions(
-            column_names=list(named), use_threads=False, block_size=min(len(data), _AT_ONCE)
+            column_names=list(types), use_threads=threads, block_size=min(len(data) + 1, _AT_ONCE)
         ),
         csv.ParseOptions(
-            delimiter=delimiter, quote_char=False, ignore_empty_lines=ignore_empty_lines
+            delimiter=delimiter,
+            quote_char='"' if quoted else False,
+            newlines_in_values=quoted,
+            ignore_empty_lines=ignore_empty_lines,
         ),
-        csv.ConvertOptions(column_types=named, null_values=[], strings_can_be_null=False),
+        csv.ConvertOptions(
+            column_types=types,
+            decimal_point=decimal_point,
+            null_values=missing,
+            strings_can_be_null=False,
+        ),
     )
-    return [column.combine_chunks() for column in table.columns]
 
 
 def shortest(value: float | np.float32) -> str:

@@ -23,8 +23,8 @@ from bpa_ppl.arrays import Float64, Int64
 from bpa_ppl.columns import counted
 from bpa_ppl.errors import DataError, quoted
 from bpa_ppl.formats.base import TableFormat
-from bpa_ppl.formats.numbers import printed
-from bpa_ppl.formats.streams import InputFile, ahead, arrow_file, decoded, line_count
+from bpa_ppl.formats.numbers import csv_table, printed
+from bpa_ppl.formats.streams import InputFile, ahead, decoded, line_count
 from bpa_ppl.labels import repeated
 from bpa_ppl.nbest import NBest
 from bpa_ppl.notes import warn_user
@@ -211,32 +211,18 @@ class _Reader:
     def _regular(self, data: bytes) -> dict[str, Any] | None:
         """Return the columns of lines without line breaks in them, read by PyArrow."""
         import pyarrow as pa
-        from pyarrow import csv as arrow
 
         if b"\r" in data and data.count(b"\r") != data.count(b"\r\n"):
             return None
-        types = {
-            n: pa.float64() if numeric else pa.string() for n, numeric in self._numeric.items()
-        }
         if data[:1] in b"\r\n" or b"\n\n" in data or b"\n\r" in data:
             return None  # blank lines
+        types = {
+            n: pa.float64() if is_number else pa.string() for n, is_number in self._numeric.items()
+        }
+        options: dict[str, Any] = {"quoted": self._quoted, "decimal_point": self._decimal}
+        options |= {"missing": ["", _MISSING], "threads": True}
         try:
-            table = arrow.read_csv(
-                arrow_file(data),
-                arrow.ReadOptions(column_names=list(types), block_size=len(data) + 1),
-                arrow.ParseOptions(
-                    delimiter=self.separator,
-                    quote_char='"' if self._quoted else False,
-                    newlines_in_values=self._quoted,
-                    ignore_empty_lines=False,
-                ),
-                arrow.ConvertOptions(
-                    column_types=types,
-                    decimal_point=self._decimal,
-                    null_values=["", _MISSING],
-                    strings_can_be_null=False,
-                ),
-            )
+            table = csv_table(data, self.separator, types, **options)
         except pa.ArrowException:
             return None
         columns = columns_of(table)

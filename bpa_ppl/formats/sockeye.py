@@ -71,12 +71,14 @@ class Sockeye(NBestFormat, frozen=True):
             parents = np.repeat(np.arange(len(records)), sizes)
             lines = np.array(numbers, np.int64)
             listed = list(chain.from_iterable(scores for _, scores in lists))
-            begins = not width
+            if self.costs and not width:
+                warn_user(
+                    f"{options.origin}: scores are treated as costs: they are negated, so that "
+                    "higher is better (costs=false keeps the sign)"
+                )
             width = width or (len(listed[0]) or 1 if isinstance(listed[0], list) else 1)
             columns = _columns(listed, width, options, lines[parents])
             if self.costs:
-                if begins:
-                    _note_sign(columns[0], sizes, options.origin)
                 columns = [list(map(neg, column)) for column in columns]
             texts = list(chain.from_iterable(texts for texts, _ in lists))
             named = zip(expand(_NAME, width), map(_array, columns), strict=True)
@@ -181,16 +183,3 @@ def _array(column: list[Any]) -> Any:
     except OverflowError:
         return column
     return values if np.isfinite(values).all() else column
-
-
-def _note_sign(scores: list[Any], sizes: list[int], origin: str) -> None:
-    """Report that scores are negated, and whether the order of the lists contradicts it."""
-    ends = np.cumsum(sizes)
-    starts = ends - sizes
-    several = [(scores[a], scores[b - 1]) for a, b in zip(starts, ends, strict=True) if b - a > 1]
-    against = sum(first > last for first, last in several) > len(several) / 2
-    doubt = ", although most lists begin with their highest score" if against else ""
-    warn_user(
-        f"{origin}: scores are treated as costs{doubt}: they are negated, so that higher is better "
-        "(costs=false keeps the sign)"
-    )

@@ -8,8 +8,8 @@ by their content. Both programs omit features that are zero: a feature that a li
 0 there, not missing.
 
 The names of the features must be known before the first rows are returned. They are the names in
-the first 10,000 lines of the file (`first`), in order of appearance, or exactly those that are set
-(`names`). Another name further on is an error. Read the file as `moses` if all lines must have the
+the first 10,000 lines of the file (`first`), in order of appearance. Another name further on is an
+error. Read the file as `moses` if all lines must have the
 same features.
 """
 
@@ -29,7 +29,6 @@ from bpa_ppl.formats.moses import broken_text, read_blocks
 from bpa_ppl.formats.moses_lines import SEPARATOR, Fields, Layout, LineParser
 from bpa_ppl.formats.numbers import shortest
 from bpa_ppl.formats.streams import InputFile, decoded, line_count
-from bpa_ppl.labels import repeated
 from bpa_ppl.nbest import NBest
 from bpa_ppl.rows import Columns, ReadOptions
 from bpa_ppl.rows.schema import looks_numeric
@@ -47,11 +46,9 @@ class Travatar(NBestFormat, frozen=True):
 
     Attributes:
         first: the number of lines that are searched for the names of features.
-        names: the names of the features, if they are known.
     """
 
     first: Count = 10_000
-    names: tuple[str, ...] = ()
 
     score_first: ClassVar[bool] = True
 
@@ -154,7 +151,7 @@ class _SparseParser(LineParser):
 
     def __init__(self, format: Travatar, block: bytes, options: ReadOptions):
         self._format = format
-        self.known = "that are set" if format.names else f"in the first {format.first:,} lines"
+        self.known = f"in the first {format.first:,} lines"
         super().__init__(options, block)
 
     def _layout(self, lines: list[bytes]) -> Layout:
@@ -167,14 +164,7 @@ class _SparseParser(LineParser):
         self._score_first = next(features_last, self._format.score_first)
         last = ("score", "F=value …") if self._score_first else ("F=value …", "score")
         self.shape = f"`id ||| text ||| {last[0]} ||| {last[1]}`"
-        names = self._format.names
-        for name in names:
-            if not _NAME.fullmatch(name):
-                problem = f"{quoted(name)} cannot be the name of a feature, which precedes a `=`"
-                raise UsageError(problem, parameter="names", code="bad-name")
-        for name in repeated(names):
-            raise UsageError(f"two names are {name}", parameter="names", code="duplicate")
-        names = names or self._names(lines)
+        names = self._names(lines)
         if not names:
             raise self.error(f"no features: a line must read {self.shape}", 1, "no-data")
         total = "before" if self._score_first else "after"

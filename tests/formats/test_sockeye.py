@@ -42,12 +42,6 @@ def test_the_golden_file() -> None:
     )
 
 
-def test_an_order_that_speaks_against_costs_is_told(write: Write) -> None:
-    path = write(line(1, ("a", -1), ("b", -2)), line(2, ("a", -1)), line(3, ("a", -3), ("b", -9)))
-    with pytest.warns(BpaWarning, match="although most lists begin with their highest score"):
-        read_nbest(path)
-
-
 def test_what_is_passed_through_belongs_to_the_sentence(write: Write) -> None:
     path = write(
         line("doc-1", ("a", 1), ("b", 2), domain="news", meta={"x": [1]}),

@@ -94,14 +94,6 @@ def test_names_are_those_of_the_first_lines(write: Write) -> None:
     assert read_nbest(path, format="cdec").feature_names == tuple(f"f{i}" for i in range(5))
     with raises(DataError, "mismatch", line=4, match="f3 .* first 3 lines"):
         read_nbest(path, format=Cdec(first=3))
-    named = read_nbest(path, format=Cdec(names=("f4", "f0", "f1", "f2", "f3")))
-    assert named.features[:2].tolist() == [[0, 1, 0, 0, 0], [0, 0, 1, 0, 0]]
-    with raises(DataError, "mismatch", line=1, match="f0 .* that are set"):
-        read_nbest(path, format=Cdec(names=("f4",)))
-    with raises(UsageError, "bad-name", parameter="names", match="'a b'"):
-        read_nbest(path, format=Cdec(names=("a b",)))
-    with raises(UsageError, "duplicate", parameter="names", match="f4"):
-        read_nbest(path, format=Cdec(names=("f4", "f4")))
 
 
 def test_no_features_and_no_totals(write: Write, tmp_path: Path) -> None:
