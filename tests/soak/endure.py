@@ -1,13 +1,11 @@
-"""Stress tests of the commands: kills, full disks and long streams.
+"""Stress tests of the commands: kills and full disks.
 
     python tests/soak/endure.py kills [--times 200]    kill commands at random, then run them again
     python tests/soak/endure.py disk                   each output on a full disk
-    python tests/soak/endure.py streams [--lists 20000] [--size 100]   time and peak memory
 
 `kills`: a killed command leaves each output complete or unchanged, and running it again gives the
 same output as an uninterrupted run. `disk`: exit code 2, an error that names the file, and existing
-files are unchanged, with and without space for caches. `streams`: the memory of streaming commands
-does not grow with the number of lists; compare two sizes. Exits with 1 on any failure.
+files are unchanged, with and without space for caches. Exits with 1 on any failure.
 """
 
 from __future__ import annotations
@@ -32,45 +30,21 @@ SENTENCES, HYPOTHESES = 40, 20
 LIMITS = 0, 8  # KiB that a command may write before the disk is full
 TIMEOUT = 3600.0  # seconds, enough for a busy machine
 
-#: Name -> the command, and the outputs that it writes.
-COMMANDS: dict[str, tuple[list[str], list[str]]] = {
-    "adapt": (
-        ["adapt", "nbest", "-r", "ref", "-w", "moses.ini", "-q", "-o", "out.nc"],
-        ["out.nc"],
-    ),
-    "rerank": (
-        ["rerank", "nbest", "-p", "good.nc", "-q", "-o", "out.txt", "--details", "out.tsv"],
-        ["out.txt", "out.tsv"],
-    ),
-    "weights": (["weights", "good.nc", "-o", "out.json"], ["out.json"]),
-    "report": (["report", "good.nc", "-q", "-o", "out.html"], ["out.html"]),
-    "tune": (
-        [
-            *("tune", "first", "-q", "-r", "ref", "-w", "moses.ini", "-o", "tuned.json"),
-            *("--tuner", "mira", "--set", "epochs=20"),
-            *("--decoder", "test -e {weights} && cp decoded {nbest}"),
-        ],
-        ["tuned.json"],
-    ),
-    "lm": (["lm", "ref", "-q", "-o", "out.arpa"], ["out.arpa"]),
-    "update": (
-        ["update", "drawn.nc", "first", "-r", "ref", "--unchecked", "-q", "-o", "more.nc"],
-        ["more.nc"],
-    ),
-    "learn-prior": (
-        ["learn-prior", "drawn.nc", "other.nc", "--unchecked", "-q", "-o", "prior.json"],
-        ["prior.json"],
-    ),
-    "next": (["next", "drawn.nc", "nbest", "--unchecked", "-q", "-o", "next.tsv"], ["next.tsv"]),
-    "oracle": (["oracle", "nbest", "-r", "ref", "-q", "-o", "best.txt"], ["best.txt"]),
-    "features": (
-        ["features", "nbest", "--add", "length", "-q", "-o", "out.jsonl"],
-        ["out.jsonl"],
-    ),
-    "phrases": (
-        ["phrases", "extract", "ref", "ref", "aligned", "-q", "-o", "table.gz"],
-        ["table.gz"],
-    ),
+#: Commands by name; the words after -o and --details are their outputs.
+COMMANDS = {
+    "adapt": "adapt nbest -r ref -w moses.ini -q -o out.nc",
+    "rerank": "rerank nbest -p good.nc -q -o out.txt --details out.tsv",
+    "weights": "weights good.nc -o out.json",
+    "report": "report good.nc -q -o out.html",
+    "tune": "tune first -q -r ref -w moses.ini -o tuned.json --tuner mira --set epochs=20 "
+    "--decoder 'test -e {weights} && cp decoded {nbest}'",
+    "lm": "lm ref -q -o out.arpa",
+    "update": "update drawn.nc first -r ref --unchecked -q -o more.nc",
+    "learn-prior": "learn-prior drawn.nc other.nc --unchecked -q -o prior.json",
+    "next": "next drawn.nc nbest --unchecked -q -o next.tsv",
+    "oracle": "oracle nbest -r ref -q -o best.txt",
+    "features": "features nbest --add length -q -o out.jsonl",
+    "phrases": "phrases extract ref ref aligned -q -o table.gz",
 }
 _INPUTS = {"nbest", "decoded", "first", "ref", "aligned", "moses.ini"}
 _POSTERIORS = {"good.nc": "map", "drawn.nc": "imh", "other.nc": "laplace"}
@@ -113,6 +87,12 @@ def run(folder: Path, command: list[str], check: bool = False) -> subprocess.Com
     )
 
 
+def command_of(name: str) -> tuple[list[str], list[str]]:
+    """Return the words of a command, and its outputs."""
+    words = shlex.split(COMMANDS[name])
+    return words, [words[n + 1] for n, word in enumerate(words) if word in ("-o", "--details")]
+
+
 def outputs(folder: Path, names: list[str]) -> dict[str, bytes | None]:
     """Return the content of each output; None if it does not exist."""
     paths = {name: folder / name for name in names}
@@ -128,7 +108,7 @@ def leftovers(folder: Path, names: list[str]) -> list[str]:
 def kills(times: int, seed: int, chosen: list[str]) -> Iterator[str]:
     """Kill commands at random times, run them again, and yield the failures."""
     rng = random.Random(seed)
-    for name, (command, written) in ((name, COMMANDS[name]) for name in chosen):
+    for name, (command, written) in ((name, command_of(name)) for name in chosen):
         with tempfile.TemporaryDirectory() as place:
             folder = Path(place)
             prepare(folder)
@@ -175,7 +155,7 @@ def _killed(folder: Path, command: list[str], after: float) -> bool:
 
 def disk(chosen: list[str]) -> Iterator[str]:
     """Write each output to a full disk, and yield the failures."""
-    for name, (command, written) in ((name, COMMANDS[name]) for name in chosen):
+    for name, (command, written) in ((name, command_of(name)) for name in chosen):
         with tempfile.TemporaryDirectory() as place:
             folder = Path(place) / "work"
             folder.mkdir()
@@ -239,51 +219,19 @@ def _error_fault(done: subprocess.CompletedProcess, written: list[str]) -> str:
     return "" if all(line.startswith("note: ") for line in notes) else "more than notes"
 
 
-def streams(lists: int, size: int) -> Iterator[str]:
-    """Time commands on long files, and yield the failures."""
-    commands = {
-        "rerank": ["rerank", "nbest", "-p", "good.nc", "-o", "out.txt"],
-        "rerank, details": COMMANDS["rerank"][0],
-        "rerank, references": ["rerank", "nbest", "-p", "good.nc", "-r", "ref", "-o", "out.txt"],
-        "rerank, two jobs": [*COMMANDS["rerank"][0], "--jobs", "2"],
-        "features, at once": ["features", "nbest", "--add", "length", "-o", "out.jsonl"],
-    }
-    with tempfile.TemporaryDirectory() as place:
-        folder = Path(place)
-        prepare(folder, lists, size)
-        megabytes = (folder / "nbest").stat().st_size / 1e6
-        print(f"{lists} lists of {size}: {megabytes:.0f} MB")
-        for name, command in commands.items():
-            start = perf_counter()
-            pid = os.fork()
-            if not pid:
-                null = os.open(os.devnull, os.O_WRONLY)
-                os.dup2(null, 1)
-                os.chdir(folder)
-                os.execv(PROGRAM, [PROGRAM, *command])
-            _, status, used = os.wait4(pid, 0)
-            seconds, peak = perf_counter() - start, used.ru_maxrss / 1024
-            print(f"{name:<22}{seconds:>8.1f} s{peak:>8.0f} MiB at most", flush=True)
-            if status:
-                yield f"{name}: exit status {status}"
-
-
 def main() -> int:
     """Run the selected tests and print the failures."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("what", choices=["kills", "disk", "streams"])
+    parser.add_argument("what", choices=["kills", "disk"])
     parser.add_argument("--commands", nargs="*", default=list(COMMANDS), choices=list(COMMANDS))
     parser.add_argument("--times", type=int, default=200, help="kills, over all commands")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--lists", type=int, default=20_000)
-    parser.add_argument("--size", type=int, default=100)
     options = parser.parse_args()
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    result = {
-        "kills": lambda: kills(options.times, options.seed, options.commands),
-        "disk": lambda: disk(options.commands),
-        "streams": lambda: streams(options.lists, options.size),
-    }[options.what]()
+    if options.what == "kills":
+        result = kills(options.times, options.seed, options.commands)
+    else:
+        result = disk(options.commands)
     failed = 0
     for message in result:
         failed += 1
