@@ -191,3 +191,30 @@ def test_what_is_wrong_with_the_whole_file(
 ) -> None:
     with raises(DataError, code, line=number):
         read_nbest(write(*lines), format="csv")
+
+
+@pytest.mark.usefixtures("small_blocks")
+@pytest.mark.parametrize("start", ["", "\ufeff"])
+def test_semicolons_and_decimal_commas(write: Write, start: str) -> None:
+    rows = ["id;text;lm;mqm;by", *(f"{k // 2};a, {k};{k},25;;x" for k in range(120))]
+    rows[100] = "49;a, 99;3;-0,5;x"
+    with pytest.warns(BpaWarning) as notes:
+        nbest = read_nbest(write((start + "\r\n".join(rows)).encode()))
+    assert sum("separated by ';'" in str(note.message) for note in notes) == 1
+    assert nbest.features[:, 0].tolist() == [k + 0.25 if k != 99 else 3 for k in range(120)]
+    assert (nbest.text(7), set(nbest.extras["by"])) == ("a, 7", {"x"})
+    assert np.flatnonzero(~np.isnan(nbest.extras["mqm"])).tolist() == [99]
+    for number in ("1.234,5", "1,234,5", "2.5"):
+        bad = write(*rows[:50], f"60;b;{number};;x")
+        with pytest.warns(BpaWarning), pytest.raises(DataError, match=f":51: .*{number}"):
+            read_nbest(bad)
+
+
+@pytest.mark.usefixtures("small_blocks")
+@pytest.mark.parametrize("separator", [",", "\t", ";"])
+@pytest.mark.filterwarnings("ignore:.*separated by")
+def test_lines_of_empty_cells_are_left_out(write: Write, separator: str) -> None:
+    rows = ["id,text,lm,mqm", *(f"{k},t,{k},1" for k in range(70)), ",,,", "70,t,70,1", ",,,", ""]
+    nbest = read_nbest(write(*(row.replace(",", separator) for row in rows)))
+    assert nbest.sentence_ids.tolist() == list(range(71))
+    assert nbest.feature_names == ("lm", "mqm")
