@@ -30,7 +30,11 @@ def expected_failures(estimator: BaseEstimator) -> dict[str, str]:
     return {"check_methods_subset_invariance": reason}
 
 
-@parametrize_with_checks([BayesianRanker(sampler="map")], expected_failed_checks=expected_failures)
+#: Learning the scale of the prior would take most of the time.
+QUICK = BayesianRanker(sampler="map", prior=Isotropic(scale=0.3))
+
+
+@parametrize_with_checks([QUICK], expected_failed_checks=expected_failures)
 @pytest.mark.filterwarnings("ignore::bpa_ppl.BpaWarning")
 def test_conventions_of_scikit_learn(estimator: BaseEstimator, check: Callable[..., None]) -> None:
     check(estimator)
@@ -167,6 +171,14 @@ def test_options_are_those_of_adapt() -> None:
     assert attrs["likelihood"]["name"] == "oracle"
     assert attrs["prior"]["variance"] == 2.0
     assert attrs["settings"]["draws"] == 300
+
+
+def test_processes_do_not_change_the_result(fitted: BayesianRanker) -> None:
+    with_two = clone(fitted).set_params(n_jobs=2).fit(X, Y, qid=QID)
+    expected = fitted.predict_proba(X, qid=QID)
+    assert np.array_equal(with_two.predict_proba(X, qid=QID), expected)
+    with pytest.raises(UsageError, match="got 0"):
+        clone(fitted).set_params(n_jobs=0).fit(X, Y, qid=QID)
 
 
 def test_random_states() -> None:
