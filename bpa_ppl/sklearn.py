@@ -246,6 +246,9 @@ class BayesianRanker(BaseEstimator):  # type: ignore[misc]
         check_consistent_length(features, number, *extras.values())
         rows = np.argsort(number, kind="stable")
         names = getattr(self, "feature_names_in_", [f"x{k}" for k in range(features.shape[1])])
+        if _Y in names:
+            problem = f"a column of X is called {_Y}, as the gain is: rename it"
+            raise DataError(problem, parameter="X", code="duplicate")
         lists = NBest.from_arrays(
             [""] * len(rows),
             features[rows],

@@ -220,6 +220,18 @@ def test_bad_input_is_one_sentence(rows: Any, gains: Any, qid: Any, message: str
     assert "\n" not in str(error.value) or "Input" in str(error.value)  # scikit-learn's own
 
 
+def test_a_column_called_y_is_refused() -> None:
+    frame = pd.DataFrame(VARIED, columns=["y", "other"])
+    with pytest.raises(DataError, match="a column of X is called y, as the gain is: rename it"):
+        BayesianRanker().fit(frame, [1, 0, 1, 0], qid=TWO)
+
+
+def test_posteriors_that_fail_their_check_are_refused() -> None:
+    ranker = BayesianRanker(sampler=Laplace(draws=80))
+    with pytest.raises(bpa.NotConverged, match="ESS of the weights"):
+        ranker.fit(X, Y, qid=QID)
+
+
 def test_constant_columns_have_no_effect(caplog: pytest.LogCaptureFixture) -> None:
     rows = np.column_stack([X, QID])  # constant within each list
     with caplog.at_level("INFO", "bpa_ppl"):
