@@ -31,7 +31,8 @@ def change_functions(pkg: Any, parent: Any) -> None:
         elif member.is_function:
             for decorator in member.decorators:
                 if match := _DECORATOR.search(str(decorator.value)):
-                    add_fields(member, pkg["options"][match[1]])
+                    path = parent.resolve(match[1])
+                    add_fields(member, pkg[path.removeprefix(f"{pkg.name}.")])
 
 
 def add_fields(function: Any, options: Any) -> None:
