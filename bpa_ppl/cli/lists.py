@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from pathlib import Path
 from typing import Annotated, Any
 
 from cyclopts import Parameter
@@ -11,6 +12,7 @@ from cyclopts import Parameter
 import bpa_ppl as bpa
 from bpa_ppl.cli import options as shared
 from bpa_ppl.errors import UsageError
+from bpa_ppl.formats.nbest_files import format_name
 
 
 def lists_(
@@ -28,8 +30,16 @@ def lists_(
     """
     lists = reading.read_together(nbest, references, sources)
     description = bpa.describe(lists, metric)
-    text = json.dumps(description.as_dict(), indent=2, ensure_ascii=False)
-    print(text if as_json else description)
+    # What is read from a pipe cannot be read again.
+    files = [path for path in shared.expanded(nbest) if Path(path).is_file() or Path(path).is_dir()]
+    formats = [format_name(path, reading.arguments()["format"]) for path in files]
+    if as_json:
+        fields = {**description.as_dict(), "formats": formats}
+        print(json.dumps(fields, indent=2, ensure_ascii=False))
+        return
+    print(description)
+    if formats:
+        print(f"- read as {', '.join(dict.fromkeys(formats))}")
 
 
 def oracle(

@@ -243,6 +243,24 @@ def _tables(
     return tables()
 
 
+def format_name(path: AnyInput, format: str | NBestFormat = AUTO) -> str:
+    """Return the name of the format that a file is read as.
+
+    Args:
+        path: as for `read_nbest`.
+        format: as for `read_nbest`.
+
+    Raises:
+        DataError: if the file cannot be read, or is in no known format.
+
+    >>> format_name([b"2 qid:7 1:0.5"])
+    'svmlight'
+    """
+    chosen = None if format == AUTO else _resolved(format)
+    with closing(InputFile(path)) as file:
+        return NBEST_FORMATS.name_of(_format_of(file, chosen))
+
+
 def schema_of(reader: NBestFormat, options: ReadOptions) -> SchemaReader:
     """Return what checks the columns of one file of a format."""
     return SchemaReader(

@@ -43,6 +43,7 @@ def test_lists_are_described(folder: Path) -> None:
     plain = json.loads(succeed("lists", "nbest", "-r", "ref", "--json", "--gain", "bleu").out)
     assert (plain["sizes"], plain["references"]) == ([min(sizes), 10, max(sizes)], 12)
     assert plain["plan"]["gain"] == "bleu"
+    assert ("- read as moses\n" in shown.out, plain["formats"]) == (True, ["moses"])
     shutil.copy("nbest", "nbest2")
     both = json.loads(succeed("lists", "nbes*", "-r", "ref,ref", "--json").out)
     assert (both["sentences"], both["references"]) == (24, 24)
