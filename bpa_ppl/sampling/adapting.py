@@ -6,7 +6,6 @@ import platform
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from functools import cache as cached
 from importlib import metadata
 from itertools import chain
 from typing import TYPE_CHECKING, Any
@@ -49,7 +48,6 @@ from bpa_ppl.posterior.draws import SAMPLING_TIME, WEIGHTS
 from bpa_ppl.progress import Reporter, inherited_progress, reporter
 from bpa_ppl.quality import METRICS, Metric, resolve
 from bpa_ppl.quality.base import default_metric
-from bpa_ppl.quality.scoring import no_references
 from bpa_ppl.sampling import density
 from bpa_ppl.sampling.base import SAMPLERS, Sampler
 from bpa_ppl.sampling.mode import find_mode
@@ -244,13 +242,6 @@ def problem_of(nbest: NBest, weights: AnyWeights, options: AdaptOptions) -> Prob
     goal = gain_of(options, nbest, weights)
     engine.require_packages()
     likelihood = _likelihood(options, engine, goal, nbest)
-    if (
-        "references" in goal.needs
-        and nbest.references is None
-        and len(nbest)
-        and not (options.prior_only or likelihood.observes == "preferences" or options.oracle)
-    ):
-        raise no_references(nbest.origin)
     family, defaults, lower = _family(options), options.defaults, options.lower_is_better
     if lower and not equal:
         problem = "features of which less is better are for equal weights alone"
@@ -288,7 +279,8 @@ def problem_of(nbest: NBest, weights: AnyWeights, options: AdaptOptions) -> Prob
     isotropic.build_prior(family, matched)  # raises before anything is scored
     model = options.model or log_linear
     if not callable(model):
-        raise _not_a_model(model)
+        problem = f"a model is a function of (lists, prior, likelihood), not {model!r:.80}"
+        raise UsageError(problem, parameter="model", code="wrong-type")
     if model is log_linear and isinstance(family, PriorFamily):
         model = family.model(matched) or model
     if not started:
@@ -311,7 +303,10 @@ def problem_of(nbest: NBest, weights: AnyWeights, options: AdaptOptions) -> Prob
     )
     prepare_jax()
     _require_differences(sentences)
-    _report_prior_alone(sentences, options.prior_only)
+    if options.prior_only:
+        log_info(EQUALS_PRIOR)
+    elif not len(sentences.observed):
+        warn_user(f"{EQUALS_PRIOR}; give lists with judgements, references or preferences")
     likelihood = sentences.resolve_defaults(likelihood)
     tables = _tables(sentences, matched, model)
     scale = _scale(family, sentences, tables, matched, intended, not started, options.progress)
@@ -443,16 +438,6 @@ def _require_differences(sentences: Sentences) -> None:
             f"{metric}, {shared.mean():.1f} of {sizes.mean():.1f} on average: they share the "
             "observation"
         )
-
-
-def _report_prior_alone(sentences: Sentences, intended: bool) -> None:
-    """Warn if nothing was observed, or log it if that is intended."""
-    if len(sentences.observed):
-        return
-    if intended:
-        log_info(EQUALS_PRIOR)
-    else:
-        warn_user(f"{EQUALS_PRIOR}; give lists with judgements, references or preferences")
 
 
 def _scale(
@@ -629,11 +614,6 @@ def draws_of(target: Target, sampled: Sampled) -> Draws:
     )
 
 
-def _not_a_model(model: Any) -> UsageError:
-    problem = f"a model is a function of (lists, prior, likelihood), not {model!r:.80}"
-    return UsageError(problem, parameter="model", code="wrong-type")
-
-
 def _declared_dimensions(
     target: Target, values: Mapping[str, Any], features: int
 ) -> dict[str, tuple[str, ...]]:
@@ -775,9 +755,5 @@ def _warn_single_system(draws: Draws, sentences: Sentences) -> None:
 
 def _versions(engine: Sampler) -> dict[str, str]:
     """Return the versions of Python and of the packages that make a posterior."""
-    packages = {name: _version(name) for name in (*_PACKAGES, *engine.packages)}
+    packages = {name: metadata.version(name) for name in (*_PACKAGES, *engine.packages)}
     return {**packages, "python": platform.python_version()}
-
-
-#: Cached, because looking up the version of a package takes a millisecond.
-_version = cached(metadata.version)

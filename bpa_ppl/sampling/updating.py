@@ -29,10 +29,11 @@ from bpa_ppl.columns import counted
 from bpa_ppl.diagnostics import refuse_unconverged
 from bpa_ppl.diagnostics.checks import checked
 from bpa_ppl.errors import BpaError, DataError, UsageError, require
+from bpa_ppl.labels import places_of
 from bpa_ppl.models import LIKELIHOODS, Likelihood, Lists, Preparation, Prior, log_linear
 from bpa_ppl.models.likelihoods.preference import LOG_NU, RATER, SITES
 from bpa_ppl.models.lists import COLUMNS, list_rows, stack_lists, with_shares
-from bpa_ppl.nbest import NBest
+from bpa_ppl.nbest import NBest, check_features
 from bpa_ppl.notes import log_info, warn_user
 from bpa_ppl.options import with_options
 from bpa_ppl.posterior import Draws, as_draws
@@ -413,15 +414,8 @@ class Sequential:
             raise UsageError(problem, parameter="nbest", code="no-data")
         prepare, names = self._preparation, self._match.names
         nbest = prepare.for_training(lists).nbest if training else prepare(lists)
-        missing = [name for name in names if name not in nbest.feature_names]
-        if missing:
-            raise DataError(
-                f"no feature {', '.join(missing)}, which the posterior has weights for: give lists "
-                "with the features that the weights were adapted with",
-                nbest.origin,
-                code="missing-feature",
-            )
-        columns = [nbest.feature_names.index(name) for name in names]
+        check_features(nbest, names, "nbest")
+        columns = places_of(names, nbest.feature_names)
         return replace(nbest, features=nbest.features[:, columns], feature_names=names)
 
     def _metric(self, nbest: NBest) -> Metric:
