@@ -8,6 +8,7 @@ Tables:
     lines     a language model of 400 references of the pool; A is drawn from the other 100
     self      a language model or a lexicon learned from the adaptation sentences only
     priors    the width of the prior of the new weights
+    tuners    MERT, MIRA and PRO with the same features
 
 Each draw has its own adaptation sentences (seeds 0, 1, ..., with replacement, the same for every
 row). The posterior mode chooses from the 500-best lists of 500 test sentences. A cell has the mean
@@ -26,6 +27,7 @@ from measuring import (
     LIKELIHOODS,
     ScoreTable,
     Task,
+    canonical,
     caption_corpus,
     caption_counts,
     domain_task,
@@ -56,6 +58,8 @@ FEATURES: dict[str, tuple[str, ...]] = {
     "+ LM of all lines": ("lm", "lm.oov"),
     LM_AND_MAP: ("lm", "lm.oov", "map.direct", "map.inverse"),
 }
+#: The five features of the table `tuners`.
+FIVE = ("lm", "lm.oov", "linear.direct", "lexicon.direct", "lexicon.inverse")
 
 
 @cache
@@ -68,6 +72,7 @@ def captions() -> Task:
         LanguageModel(text=caption_corpus()[1]),
         Lexicon(pairs=caption_corpus()),
         Lexicon(pairs=tuple(sides), name="lexicon500"),
+        phrase_mixture("linear"),
         phrase_mixture("map"),
     )
 
@@ -115,6 +120,23 @@ def priors_table(options: Any) -> None:
         priors |= {f"scale {scale}": Isotropic(scale=scale) for scale in (None, 0.3, 1.0, 2.0, 4.0)}
         for name, prior in priors.items():
             table.add(f"{features}: {name}", partial(task.score_draw, prior=prior))
+
+
+def tuners_table(options: Any) -> None:
+    """Print the scores of tuners with the same features."""
+
+    def tuned(task: Task, tuner: str, metric: str, size: int, seed: int) -> Float64:
+        sample, zeros = draw(task.pool, size, seed), dict.fromkeys(task.new, 0.0)
+        settings = {"tuner": tuner, "metric": metric, "seed": seed, "defaults": zeros}
+        return task.scores(bpa.reestimate(sample, canonical(), **settings).weights)
+
+    for title, new in (("14 features", ()), ("14 + 5 features", FIVE)):
+        table = ScoreTable(f"captions, {title}", (10, 100), options.draws)
+        task = captions().keep_features(*new)
+        for name, likelihood in LIKELIHOODS.items():
+            table.add(name, partial(task.score_draw, likelihood=likelihood))
+        for tuner, metric in product(("mert", "mira", "pro"), ("ter", "bleu")):
+            table.add(f"{tuner} ({metric})", partial(tuned, task, tuner, metric))
 
 
 def lines_table(options: Any) -> None:
@@ -169,5 +191,6 @@ if __name__ == "__main__":
         "lines": lines_table,
         "self": self_table,
         "priors": priors_table,
+        "tuners": tuners_table,
     }
     run_tables(__doc__, tables, draws=10)
