@@ -21,13 +21,10 @@ from itertools import count, groupby
 from statistics import fmean
 from typing import Any, ClassVar, TextIO
 
-import numpy as np
-
 from bpa_ppl.component import Count
 from bpa_ppl.errors import DataError, quoted
 from bpa_ppl.formats.base import NBestFormat, json_keys
 from bpa_ppl.formats.jsonl import json_values, strict_values
-from bpa_ppl.formats.numbers import shortest
 from bpa_ppl.formats.streams import InputFile
 from bpa_ppl.nbest import NBest
 from bpa_ppl.notes import warn_user
@@ -107,12 +104,11 @@ class Pearmut(NBestFormat, frozen=True):
             DataError: if two candidates of a sentence have the same system.
 
         >>> import sys
-        >>> lists = NBest.from_lists([["a cat", "cat"]], [[[1], [0.5]]], ["lm"], sources=["Un"])
+        >>> lists = NBest.from_lists([["a cat"]], [[[-1.5]]], ["lm"])
         >>> Pearmut().write(lists, sys.stdout)
         {"info": {"assignment": "single-stream", "protocol": "ESA", "users": 1},
         "campaign_id": "bpa", "data": [
-        [{"item_id": 0, "src": "Un", "tgt": {"1": "a cat", "2": "cat"},
-        "features": {"1": {"lm": 1}, "2": {"lm": 0.5}}}]
+        [{"item_id": 0, "tgt": {"1": "a cat"}, "features": {"1": {"lm": -1.5}}}]
         ]}
         """
         if nbest.references is not None and any(len(known) > 1 for known in nbest.references):
@@ -237,7 +233,7 @@ def _documents(data: Any) -> Iterator[list[Any]]:
 
 
 def _printed_item(nbest: NBest, sentence: int) -> str:
-    """Return a list as an item in two lines.
+    """Return a list as an item.
 
     Raises:
         DataError: if two candidates have the same system.
@@ -255,16 +251,9 @@ def _printed_item(nbest: NBest, sentence: int) -> str:
     if nbest.references is not None and nbest.references[sentence]:
         item["ref"] = nbest.references[sentence][0]
     item["tgt"] = dict(zip(models, map(nbest.text, rows), strict=True))
-    text = json.dumps(item, ensure_ascii=False)
-    if not nbest.feature_names:
-        return text
-    names = [json.dumps(name, ensure_ascii=False) for name in nbest.feature_names]
-    features = ", ".join(
-        f"{json.dumps(model, ensure_ascii=False)}: {{{_pairs(names, nbest.features[row])}}}"
-        for model, row in zip(models, rows, strict=True)
-    )
-    return f'{text[:-1]},\n"features": {{{features}}}}}'
-
-
-def _pairs(names: list[str], values: np.ndarray[Any, Any]) -> str:
-    return ", ".join(f"{n}: {shortest(value)}" for n, value in zip(names, values, strict=True))
+    if nbest.feature_names:
+        # The shortest decimals of 32-bit floats, as other formats print them.
+        rounded = [[float(str(value)) for value in nbest.features[row]] for row in rows]
+        named = (dict(zip(nbest.feature_names, values, strict=True)) for values in rounded)
+        item["features"] = dict(zip(models, named, strict=True))
+    return json.dumps(item, ensure_ascii=False)
