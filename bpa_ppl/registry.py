@@ -31,7 +31,7 @@ class Registry(Mapping[str, type[C]], Generic[C]):
     Args:
         kind: a name of the kind, for messages: `sampler`.
         group: the group of entry points in which other packages offer theirs.
-        base: the base class of all members, as `module:Class`.
+        base: the base class of all members.
         members: name -> `module:Class`. A name followed by a placeholder, `numpyro:NAME`, is that
             of a component with variants.
         adapter: `module:function` that makes a component of an object of another library, given
@@ -42,7 +42,7 @@ class Registry(Mapping[str, type[C]], Generic[C]):
     """
 
     def __init__(
-        self, kind: str, group: str, base: str, members: Mapping[str, str], adapter: str = ""
+        self, kind: str, group: str, base: type[C], members: Mapping[str, str], adapter: str = ""
     ):
         self.kind, self.group, self.base, self.adapter = kind, group, base, adapter
         #: The members as help names them: those with variants have a placeholder.
@@ -199,7 +199,6 @@ class Registry(Mapping[str, type[C]], Generic[C]):
 
     def _misfit(self, member: object) -> str | None:
         """Return why an object cannot be a member; None if it can."""
-        base = EntryPoint("base", self.base, self.group).load()
-        if isinstance(member, type) and issubclass(member, base):
+        if isinstance(member, type) and issubclass(member, self.base):
             return None
-        return f"is {member!r}, not a subclass of {self.base.replace(':', '.')}"
+        return f"is {member!r}, not a subclass of {self.base.__module__}.{self.base.__name__}"

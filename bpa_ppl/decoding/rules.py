@@ -293,7 +293,7 @@ class Viterbi(Rule, frozen=True):
 RULES: Registry[Rule] = Registry(
     "rule",
     "bpa_ppl.rules",
-    "bpa_ppl.decoding.rules:Rule",
+    Rule,
     {
         "predictive": "bpa_ppl.decoding.rules:Predictive",
         "viterbi": "bpa_ppl.decoding.rules:Viterbi",

@@ -407,7 +407,7 @@ def _columns(
 FEATURES: Registry[FeatureSource] = Registry(
     "feature source",
     "bpa_ppl.features",
-    "bpa_ppl.features.base:FeatureSource",
+    FeatureSource,
     {
         "lm": "bpa_ppl.features.lm:LanguageModel",
         "lexicon": "bpa_ppl.features.lexicon:Lexicon",

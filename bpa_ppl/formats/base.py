@@ -237,7 +237,7 @@ class WeightFormat(Component, frozen=True):
 NBEST_FORMATS: Registry[NBestFormat] = Registry(
     "format of n-best lists",
     "bpa_ppl.nbest_formats",
-    "bpa_ppl.formats.base:NBestFormat",
+    NBestFormat,
     {
         "fairseq": "bpa_ppl.formats.fairseq:Fairseq",
         "sockeye": "bpa_ppl.formats.sockeye:Sockeye",
@@ -265,7 +265,7 @@ NBEST_FORMATS: Registry[NBestFormat] = Registry(
 WEIGHT_FORMATS: Registry[WeightFormat] = Registry(
     "format of weights",
     "bpa_ppl.weight_formats",
-    "bpa_ppl.formats.base:WeightFormat",
+    WeightFormat,
     {
         "json": "bpa_ppl.formats.tree_weights:JsonWeights",
         "yaml": "bpa_ppl.formats.tree_weights:YamlWeights",

@@ -350,7 +350,7 @@ def _number_of(references: References) -> int | None:
 METRICS: Registry[Metric] = Registry(
     "metric",
     "bpa_ppl.metrics",
-    "bpa_ppl.quality.base:Metric",
+    Metric,
     {
         "ter": "bpa_ppl.quality.ter:TER",
         "bleu": "bpa_ppl.quality.bleu:BLEU",

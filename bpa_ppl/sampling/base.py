@@ -116,7 +116,7 @@ def require_memory(target: Target, draws: int) -> None:
 SAMPLERS: Registry[Sampler] = Registry(
     "sampler",
     "bpa_ppl.samplers",
-    "bpa_ppl.sampling.base:Sampler",
+    Sampler,
     {
         "auto": "bpa_ppl.sampling.auto:Auto",
         "imh": "bpa_ppl.sampling.imh:IndependenceMetropolis",

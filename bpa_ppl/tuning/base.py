@@ -171,7 +171,7 @@ def lay_out(nbest: NBest, matched: Match, metric: Metric) -> TuningLists:
 TUNERS: Registry[Tuner] = Registry(
     "tuner",
     "bpa_ppl.tuners",
-    "bpa_ppl.tuning.base:Tuner",
+    Tuner,
     {
         "mert": "bpa_ppl.tuning.mert:Mert",
         "mert+": "bpa_ppl.tuning.mert:MertPlus",

@@ -153,7 +153,7 @@ class OfLoss(Likelihood, frozen=True):
 LIKELIHOODS: Registry[Likelihood] = Registry(
     "likelihood",
     "bpa_ppl.likelihoods",
-    "bpa_ppl.models.likelihoods.base:Likelihood",
+    Likelihood,
     {
         "oracle": "bpa_ppl.models.likelihoods.oracle:Oracle",
         "margin": "bpa_ppl.models.likelihoods.margin:Margin",

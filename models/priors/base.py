@@ -424,7 +424,7 @@ class PriorFamily(Component, frozen=True):
 PRIORS: Registry[PriorFamily] = Registry(
     "prior",
     "bpa_ppl.priors",
-    "bpa_ppl.models.priors.base:PriorFamily",
+    PriorFamily,
     {
         "isotropic": "bpa_ppl.models.priors.isotropic:Isotropic",
         "horseshoe": "bpa_ppl.models.priors.sparse:Horseshoe",
