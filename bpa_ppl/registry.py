@@ -37,6 +37,7 @@ class Registry(Mapping[str, type[C]], Generic[C]):
         adapter: `module:function` that makes a component of an object of another library, given
             the object and settings; None if it cannot.
 
+    >>> from bpa_ppl.sampling import SAMPLERS
     >>> sorted(SAMPLERS)[:3], SAMPLERS["imh"].__name__
     (['auto', 'blackjax', 'heuristic'], 'IndependenceMetropolis')
     """
@@ -109,6 +110,7 @@ class Registry(Mapping[str, type[C]], Generic[C]):
         Raises:
             DataError: if a member of this package cannot be loaded.
 
+        >>> from bpa_ppl.quality import METRICS
         >>> next(METRICS.loaded())[1].__name__
         'TER'
         """
@@ -145,6 +147,7 @@ class Registry(Mapping[str, type[C]], Generic[C]):
         Raises:
             UsageError: if there is no such component, or a setting is invalid.
 
+        >>> from bpa_ppl.quality import METRICS
         >>> METRICS.resolve("ter", {"case_sensitive": True}).case_sensitive
         True
         """
@@ -173,6 +176,7 @@ class Registry(Mapping[str, type[C]], Generic[C]):
         Raises:
             UsageError: as `resolve`; for an unknown name it says how to register a component.
 
+        >>> from bpa_ppl.quality import METRICS
         >>> METRICS.recorded("mine")
         Traceback (most recent call last):
         bpa_ppl.errors.UsageError: the posterior uses the metric mine, which is unknown here: ...
