@@ -557,7 +557,7 @@ def test_the_report_page_has_the_table_and_names_the_baseline() -> None:
     comparison = recorded_comparison(draws)
     assert comparison is not None
     header, rows = comparison.table()
-    assert table.tables == [[list(header), *rows]]
+    assert table.tables == Outline(comparison._repr_html_()).tables == [[list(header), *rows]]
     assert comparison.baselines.named(comparison.baselines.best) in section
     assert "Leave-one-out" in section
     assert "baselines" not in html[html.index("<h2>How it was made") :]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import jax
@@ -20,7 +19,7 @@ from targets import AtStart
 
 import bpa_ppl
 from bpa_ppl import NBest, UsageError, adapt, check
-from bpa_ppl.models import Hierarchical, Horseshoe, Prior, tabulate
+from bpa_ppl.models import Hierarchical, Horseshoe, Prior, log_linear, tabulate
 from bpa_ppl.models.hierarchical import LOG_SLOPE, WHITENED
 from bpa_ppl.models.likelihoods import Oracle
 from bpa_ppl.models.priors.learned import Evidence, hierarchy
@@ -244,14 +243,14 @@ def test_sites_have_the_names_of_features_and_domains() -> None:
 
 
 def test_rejects_dimensions_that_do_not_fit() -> None:
-    @dataclass(frozen=True)
-    class Wrong(Hierarchical):
-        dims = {"own": ("feature",)}  # noqa: RUF012
+    def wrong(lists: Any, prior: Any, likelihood: Any) -> None:
+        log_linear(lists, prior, likelihood)
 
-    lists = reference_model.pairs(np.zeros((2, 1)), ["LM0"]).with_sentence_extras(domain=("a", "b"))
+    vars(wrong)["dims"] = {"weights": ("domain", "feature")}
+    lists = reference_model.pairs(np.zeros((2, 1)), ["LM0"])
     options: dict[str, Any] = {"oracle": reference_model.given(0, 0), "likelihood": "oracle"}
     with raises(UsageError, "mismatch", parameter="model"):
-        adapt(lists, {"LM0": 0.1}, model=Wrong(2), sampler=AtStart(), **options)
+        adapt(lists, {"LM0": 0.1}, model=wrong, sampler=AtStart(), **options)
 
 
 def test_rejects_wrong_number_of_domains() -> None:

@@ -50,6 +50,7 @@ def test_more_draws_than_memory_holds_are_refused() -> None:
     ("sampler", "settings"),
     [
         ("laplace", {"draws": 1}),
+        ("imh", {"draws": 1, "warmup": 0}),
         ("rwm", {"draws": 5, "scale": 1e300}),
         ("heuristic", {"draws": 30, "delta": 1e-300}),
     ],

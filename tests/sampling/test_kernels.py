@@ -19,7 +19,6 @@ from bpa_ppl.posterior import as_draws
 from bpa_ppl.sampling import SAMPLERS
 from bpa_ppl.sampling.kernels import KERNELS, NumpyroKernel
 from bpa_ppl.sampling.options import AdaptOptions
-from bpa_ppl.sampling.rwm import RandomWalk
 
 TARGET = targets.plane()
 #: Settings with which a few thousand draws suffice; NUTS is among the samplers of the other tests.
@@ -78,7 +77,6 @@ def test_a_class_with_settings_is_the_kernel_of_that_name(
     [
         (HMC(log_linear, trajectory_length=None, num_steps=3), "numpyro:HMC"),
         (partial(AIES, moves={AIES.StretchMove(): 1.0}), "numpyro:AIES"),
-        (RandomWalk, "numpyro:RandomWalk"),
     ],
 )
 def test_kernels_made_in_python_run_and_are_described(sampler: Any, name: str) -> None:
@@ -88,9 +86,8 @@ def test_kernels_made_in_python_run_and_are_described(sampler: Any, name: str) -
     assert name != "numpyro:HMC" or (draws.statistics["n_steps"] == 12).all()
     assert np.ptp(draws.weights[:, :, 0], axis=1).min() > 0
     assert " at 0x" not in str(draws.attrs["settings"])  # the same in each process
-    if sampler is not RandomWalk:
-        with raises(UsageError, "invalid-setting", parameter="factory"):
-            SAMPLERS.recorded(name, draws.attrs["settings"])
+    with raises(UsageError, "invalid-setting", parameter="factory"):
+        SAMPLERS.recorded(name, draws.attrs["settings"])
 
 
 def _function(made: Callable[[Any], Any]) -> Callable[[Any], Any]:

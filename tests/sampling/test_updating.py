@@ -144,6 +144,14 @@ def test_files_between_steps_change_nothing(tmp_path: Path) -> None:
     assert_posterior(through, SENTENCES)
 
 
+def test_a_list_of_one_changes_nothing() -> None:
+    growing = Sequential(adapted(3))
+    one = NBest.from_lists([["alone"]], [[[1.0, 2.0]]], NAMES)
+    step = growing.add(one, oracle=reference_model.given(0))
+    assert not step.afresh
+    np.testing.assert_allclose(growing.draws().mean, adapted(3).mean, rtol=1e-6)
+
+
 # Likelihoods, metrics and gains that were recorded
 
 
