@@ -8,12 +8,10 @@ from dataclasses import dataclass, fields
 import numpy as np
 
 from bpa_ppl.arrays import Float64, Int64
+from bpa_ppl.decoding.rules import distinct_texts, likely_references
 from bpa_ppl.nbest import NBest
 from bpa_ppl.quality.column import column_of
-from bpa_ppl.quality.pairs import Edited, most_probable, pairs_of
-
-# Texts that are less probable are left out: too few to matter, too many to be compared.
-_NEGLIGIBLE = 1e-6
+from bpa_ppl.quality.pairs import Edited, pairs_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,11 +84,9 @@ def confidence_in(
     gains = np.full(len(probabilities), np.nan) if column is None else column_of(lists, column)
     for s in range(len(lists)):
         rows = lists.rows(s)
-        strings, group = np.unique(lists.string_index[rows], return_inverse=True)
-        p = np.bincount(group, weights=probabilities[rows])
-        right = most_probable(np.where(p > _NEGLIGIBLE, p, 0.0))
-        share = p[right] / p[right].sum()
-        texts, pair = [lists.strings[i] for i in strings], group[chosen[s]]
+        texts, group, p = distinct_texts(lists, s, probabilities)
+        right, share = likely_references(p)
+        pair = group[chosen[s]]
         compared = {
             name: -Edited(texts).edits(pair, right).astype(np.float64)
             if name == "ter"
@@ -101,7 +97,7 @@ def confidence_in(
         worse = share @ (compared[gain][0] < compared[gain][1])
         scores = np.full(2, np.nan) if metric is None else compared[metric] @ share
         if metric == "ter":
-            length = share @ [len(texts[i].split()) for i in right]
+            length = float(share @ np.array([len(texts[i].split()) for i in right]))
             scores = -100 * scores / max(length, 1)
         judged = np.isfinite(gains[rows])
         mass = probabilities[rows][judged]

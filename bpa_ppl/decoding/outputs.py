@@ -14,7 +14,7 @@ import numpy as np
 from bpa_ppl.arrays import Float64, Int64
 from bpa_ppl.decoding.confidence import Confidence
 from bpa_ppl.decoding.options import RerankOptions
-from bpa_ppl.decoding.reranking import Reranked, RerankedPart, reranker_with
+from bpa_ppl.decoding.reranking import Reranked, RerankedPart, Reranker
 from bpa_ppl.diagnostics.baselines.comparing import (
     criterion,
     has_inputs,
@@ -350,7 +350,7 @@ def rerank_to(
     options = options or RerankOptions()
     options = replace(options, confidence=options.confidence or details is not None)
     draws = as_draws(posterior)
-    parts = reranker_with(draws, options).parts(nbest)
+    parts = Reranker(draws, **vars(options)).parts(nbest)
     tally = Tally(draws)
     paths = [path for path in (output, details, probabilities) if path is not None]
     with atomic_writers(*paths) as (texts, *others):

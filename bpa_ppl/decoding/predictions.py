@@ -10,12 +10,10 @@ import msgspec
 import numpy as np
 
 from bpa_ppl.arrays import Float64, Int64
+from bpa_ppl.decoding.rules import distinct_texts, likely_references
 from bpa_ppl.errors import UsageError
 from bpa_ppl.nbest import NBest
-from bpa_ppl.quality.pairs import PAIRED, most_probable, pairs_of
-
-# Strings that are less probable are left out of expected gains.
-_NEGLIGIBLE = 1e-6
+from bpa_ppl.quality.pairs import PAIRED, pairs_of
 
 
 class Candidate(NamedTuple):
@@ -168,11 +166,7 @@ class Predictions:
             yield msgspec.json.encode(line).decode() + "\n"
 
     def _gains(self, sentence: int, metric: str) -> Float64:
-        rows = self.lists.rows(sentence)
-        strings, group = np.unique(self.lists.string_index[rows], return_inverse=True)
-        p = np.bincount(group, weights=self.derivation[rows])
-        references: Int64 = most_probable(np.where(p > _NEGLIGIBLE, p, 0.0))
-        pairs = pairs_of([self.lists.strings[i] for i in strings], metric)
-        gains = pairs.scores(np.arange(len(strings)), references)
-        share = p[references] / p[references].sum()
+        texts, group, p = distinct_texts(self.lists, sentence, self.derivation)
+        references, share = likely_references(p)
+        gains = pairs_of(texts, metric).scores(np.arange(len(texts)), references)
         return np.asarray((gains @ share)[group])

@@ -155,9 +155,6 @@ class Reranker:
                 missing or has changed.
             UsageError: if there is no such rule, treatment of derivations or backend, or no worker.
         """
-        self._settle(posterior, options)
-
-    def _settle(self, posterior: Posterior | str | Path, options: RerankOptions) -> None:
         if isinstance(posterior, str | Path):
             posterior = read_draws(posterior)
         self.options = options
@@ -186,7 +183,8 @@ class Reranker:
 
     def __reduce__(self) -> tuple[Any, ...]:
         # It was checked, and its draws have the weights of `defaults`.
-        return reranker_with, (self.draws, replace(self.options, unchecked=True, defaults=None))
+        options = replace(self.options, unchecked=True, defaults=None)
+        return partial(Reranker, **vars(options)), (self.draws,)
 
     def __repr__(self) -> str:
         rule = RULES.name_of(self.rule)
@@ -473,19 +471,6 @@ def _weighted_sum(
     return float(values @ weights + constant)
 
 
-def reranker_with(posterior: Posterior | str | Path, options: RerankOptions) -> Reranker:
-    """Return a reranker with an object of options.
-
-    >>> from bpa_ppl import Draws
-    >>> draws = Draws({"weights": np.zeros((1, 4, 1))}, ("lm",))
-    >>> reranker_with(draws, RerankOptions(unchecked=True, rule="mean"))
-    Reranker(4 draws of 1 weight, mean)
-    """
-    reranker = Reranker.__new__(Reranker)
-    reranker._settle(posterior, options)
-    return reranker
-
-
 @with_options(RerankOptions)
 def rerank(
     nbest: NBest | Iterable[NBest], posterior: Posterior, options: RerankOptions
@@ -516,7 +501,7 @@ def rerank(
     Traceback (most recent call last):
     bpa_ppl.errors.NotConverged: the posterior failed its check, so it is not used...
     """
-    return reranker_with(as_draws(posterior), options)(nbest)
+    return Reranker(as_draws(posterior), **vars(options))(nbest)
 
 
 def with_defaults(draws: Draws, defaults: Mapping[str, float] | None) -> Draws:

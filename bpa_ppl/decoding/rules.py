@@ -11,7 +11,7 @@ from bpa_ppl.arrays import Float64, Int64
 from bpa_ppl.component import Component
 from bpa_ppl.nbest import NBest
 from bpa_ppl.posterior import Draws
-from bpa_ppl.quality.pairs import pairs_of
+from bpa_ppl.quality.pairs import most_probable, pairs_of
 from bpa_ppl.registry import Registry
 from bpa_ppl.weights import match
 
@@ -20,6 +20,7 @@ from bpa_ppl.weights import match
 _PRODUCT = 1 << 18
 _SCORES = 1 << 17  # scores in one block, which stay in the cache of a processor
 _LEAST = 16  # draws in one block at least
+_NEGLIGIBLE = 1e-6  # probability of a text
 
 
 class AlignedDraws(NamedTuple):
@@ -171,6 +172,39 @@ class Rule(Component, frozen=True):
         return lists.best(probabilities)
 
 
+def distinct_texts(
+    lists: NBest, sentence: int, probabilities: Float64
+) -> tuple[list[str], Int64, Float64]:
+    """Return the distinct texts of a list, the text of each candidate, and their probabilities.
+
+    Args:
+        lists: some lists.
+        sentence: the position of the list.
+        probabilities: (hypotheses,) of the derivations.
+
+    >>> lists = NBest.from_lists([["b", "a", "b"]], [[[0.0]] * 3], ["LM0"])
+    >>> texts, group, p = distinct_texts(lists, 0, np.array([0.25, 0.25, 0.5]))
+    >>> [(texts[i], float(p[i])) for i in group]
+    [('b', 0.75), ('a', 0.25), ('b', 0.75)]
+    """
+    rows = lists.rows(sentence)
+    strings, group = np.unique(lists.string_index[rows], return_inverse=True)
+    p: Float64 = np.bincount(group, weights=probabilities[rows]).astype(np.float64)
+    return [lists.strings[i] for i in strings], group, p
+
+
+def likely_references(p: Float64) -> tuple[Int64, Float64]:
+    """Return the texts that count as references, the most probable first, and their shares.
+
+    The others are too improbable to matter, and too many to be compared.
+
+    >>> likely_references(np.array([0.25, 1e-9, 0.75]))[0].tolist()
+    [2, 0]
+    """
+    references = most_probable(np.where(p > _NEGLIGIBLE, p, 0.0))
+    return references, p[references] / p[references].sum()
+
+
 def _power(matrix: Float64, exponent: float) -> Float64:
     """Return the power of a symmetric matrix, within the space that it spans."""
     values, vectors = np.linalg.eigh(matrix)
@@ -251,12 +285,9 @@ class Mbr(Predictive, frozen=True):
         """
         choice = np.empty(len(lists), np.int64)
         for s in range(len(lists)):
-            rows = lists.rows(s)
-            strings, group = np.unique(lists.string_index[rows], return_inverse=True)
-            texts, p = [lists.strings[i] for i in strings], probabilities[rows]
-            summed: Float64 = np.bincount(group, weights=p).astype(np.float64)
-            best, _ = pairs_of(texts, self.gain).best(summed)
-            choice[s] = np.argmax(np.where(group == best, p, -1.0))
+            texts, group, p = distinct_texts(lists, s, probabilities)
+            best, _ = pairs_of(texts, self.gain).best(p)
+            choice[s] = np.argmax(np.where(group == best, probabilities[lists.rows(s)], -1.0))
         return choice
 
 
