@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bpa_ppl.arrays import Float64
-from bpa_ppl.errors import DataError, checked_seed, one_of
+from bpa_ppl.errors import DataError, checked_seed, one_of, quoted
 from bpa_ppl.nbest import NBest
 from bpa_ppl.weights import Weights, match
 
@@ -169,7 +169,9 @@ class Draws:
         for name, kind in _ATTRIBUTES.items():
             value = self.attrs.get(name)
             if value is not None and not isinstance(value, kind):
-                problem = f"the attribute {name} is {value!r:.80}, not of the type {kind.__name__}"
+                problem = (
+                    f"the attribute {name} is {quoted(value)}, not of the type {kind.__name__}"
+                )
                 raise DataError(problem, parameter="attrs")
         exponent = self.attrs.get("likelihood_exponent")
         if exponent is not None and not 0 < exponent < np.inf:

@@ -335,7 +335,7 @@ class SchemaReader:
         if isinstance(given, float) or not (self._typed or self._id_type is str):
             value = id_key(given)
         integer = isinstance(value, Integral) and not isinstance(value, bool)
-        if value == "":
+        if isinstance(value, str) and not value:
             raise self.error("sentence id '' is empty: give each row one", line)
         if not (value is None or isinstance(value, str) or integer):
             raise self.error(f"sentence id {quoted(given)} is not an integer or a text", line)

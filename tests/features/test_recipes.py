@@ -187,8 +187,12 @@ def test_an_invalid_record_is_refused(tmp_path: Path, lists: NBest, domain: Path
     columns = {"source": "known", "text": str(domain), "feature_names": [["known"]]}
     with raises(DataError, "damaged"):
         rerank(lists, draws.with_attrs(feature_sources=[columns]), unchecked=True)
-    with raises(DataError, parameter="attrs"):
-        draws.with_attrs(feature_sources=5)
+    deep: Any = ()
+    for _ in range(5000):
+        deep = (deep,)
+    for odd in (5, deep):
+        with raises(DataError, parameter="attrs"):
+            draws.with_attrs(feature_sources=odd)
     for more, code in (({}, "missing-setting"), ({"text": 3}, "invalid-setting")):
         with raises(UsageError, code, parameter="text"):
             made = [{"source": "known", **more}]

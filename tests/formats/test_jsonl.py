@@ -53,22 +53,6 @@ def test_every_field_has_its_place(write: Write) -> None:
     assert dict(nbest.sentence_extras) == {"doc": ({"name": "pets", "year": 2021},) * 3}
 
 
-def test_the_long_form(write: Write) -> None:
-    rows = [
-        {"id": i, "text": f"t {k}", "lm": -k, "by": "x", "source": f"s {i}", "reference": "r"}
-        for i in (0, 1)
-        for k in range(3)
-    ]
-    nbest = read_nbest(write(*lines(*rows)))
-    assert nbest.sizes.tolist() == [3, 3]
-    assert nbest.sources == ("s 0", "s 1")
-    assert nbest.references == (("r",), ("r",))
-    assert nbest.feature_names == ("lm",)
-    rows[4]["source"] = "another"
-    with raises(DataError, line=5, match="source"):
-        read_nbest(write(*lines(*rows)))
-
-
 def test_ids_that_are_texts_are_counted_and_kept(write: Write) -> None:
     path = write(*lines({**GOOD, "id": "doc:7"}, {**GOOD, "id": "doc:3"}))
     nbest = read_nbest(path, first_id=1)

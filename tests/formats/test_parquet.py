@@ -52,15 +52,6 @@ def test_a_row_a_sentence_with_columns_of_lists(tmp_path: Path) -> None:
     assert_nested(read_nbest(written(tmp_path, large, row_group_size=1)))
 
 
-def test_a_row_a_sentence_with_candidates(tmp_path: Path) -> None:
-    columns = {name: NESTED[name] for name in ("id", "source", "references", "year")}
-    lists = zip(NESTED["text"], NESTED["lm"], NESTED["by"], strict=True)
-    columns["candidates"] = [
-        [{"text": t, "lm": lm, "by": by} for t, lm, by in zip(*of, strict=True)] for of in lists
-    ]
-    assert_nested(read_nbest(written(tmp_path, columns)))
-
-
 def test_kinds_of_numbers(tmp_path: Path) -> None:
     columns = {
         "id": pa.array([0, 0], pa.uint8()),

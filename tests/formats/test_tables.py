@@ -333,6 +333,12 @@ def test_rows_that_cannot_be_grouped(write: Write) -> None:
             read_nbest(write(*lines))
 
 
+@pytest.mark.parametrize("identifier", [np.zeros(2), np.array(["a", "b"]), [1], {}])
+def test_ids_of_other_types(identifier: Any) -> None:
+    with raises(DataError, line=1, match="sentence id .* is not an integer or a text"):
+        NBest.from_records([{"id": identifier, "text": "a"}])
+
+
 @pytest.mark.usefixtures("small_blocks")
 def test_the_long_form_states_what_belongs_to_a_sentence_once(write: Write) -> None:
     lines: list[Record] = [{"id": k // 3, "text": "abcd"[k], "lm": k} for k in range(4)]

@@ -75,6 +75,17 @@ class TestWorker:
         ]
         assert len({process for process, *_ in environment.calls()}) == 1
 
+    def test_local_checkpoint(
+        self, environment: CometEnvironment, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.chdir(environment.packages)
+        with raises(DataError, "missing-file", match=r"^mine\.ckpt"):
+            oracles(LISTS, Comet(model="mine.ckpt"))
+        path = environment.checkpoint("mine")
+        oracles(LISTS, Comet(model="mine.ckpt"))
+        assert environment.called("load") == [[str(path)]]
+        assert environment.called("download") == []
+
     def test_scores_are_cached_by_checkpoint_and_text(self, environment: CometEnvironment) -> None:
         path = environment.checkpoint("mine")
         lists = NBest.from_lists(
@@ -189,6 +200,11 @@ class TestInstallation:
         monkeypatch.setenv("PATH", str(tmp_path))
         monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
         with raises(UsageError, "not-supported", parameter="metric", match="comet-score"):
+            oracles(LISTS, "unbabel-comet")
+
+    def test_no_python_next_to_the_program(self, environment: CometEnvironment) -> None:
+        (environment.scripts / "python").unlink()
+        with raises(UsageError, "not-supported", parameter="metric", match="No such file"):
             oracles(LISTS, "unbabel-comet")
 
     def test_package_that_cannot_be_imported(self, environment: CometEnvironment) -> None:
