@@ -84,8 +84,8 @@ class RerankOptions:
         number_of(self.jobs)
         if isinstance(self.draws, str) and self.draws.isdecimal():  # from the command line
             object.__setattr__(self, "draws", int(self.draws))
-        is_count = isinstance(self.draws, Integral) and self.draws >= 1
-        if not is_count and self.draws not in (None, "all"):
+        named = self.draws is None or (isinstance(self.draws, str) and self.draws == "all")
+        if not named and not (isinstance(self.draws, Integral) and self.draws >= 1):
             problem = f"draws must be an integer ≥ 1, or all, not {quoted(self.draws)}"
             raise UsageError(problem, parameter="draws")
         if self.rule is not None:

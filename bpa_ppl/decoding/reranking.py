@@ -511,7 +511,7 @@ def with_defaults(draws: Draws, defaults: Mapping[str, float] | None) -> Draws:
         DataError: if the posterior knows one of them.
         UsageError: if they are not given by name.
     """
-    weights = Weights(defaults or {}, "the defaults")
+    weights = Weights({} if defaults is None else defaults, "the defaults")
     clashes = [name for name in weights if name in (*draws.features, *draws.fixed)]
     if clashes:
         raise DataError(

@@ -186,9 +186,11 @@ def test_a_list_without_texts_is_an_error(draws: Draws) -> None:
 
 
 def test_rejects_other_numbers_of_draws(draws: Draws) -> None:
-    for wrong in (0, "every", 1.5, "-1"):
+    for wrong in (0, "every", 1.5, "-1", np.ones(2)):
         with raises(UsageError, parameter="draws"):
             Reranker(draws, draws=wrong)
+    with pytest.raises(UsageError):
+        Reranker(draws, defaults=np.ones(2))  # type: ignore[arg-type]
 
 
 def test_all_draws_decide_between_candidates_of_nearly_equal_probability(
