@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from raising import raises
 
-from bpa_ppl import NBest, add_features
+from bpa_ppl import NBest, add_features, read_nbest
 from bpa_ppl.errors import UsageError
 from bpa_ppl.features import FEATURES
 from bpa_ppl.features.consensus import Consensus
@@ -147,3 +148,10 @@ def test_tables_of_several_orders_are_sacrebleus() -> None:
         score = sacrebleu.CHRF(char_order=order).sentence_score
         expected = [[score(text, [other]).score for other in texts] for text in texts]
         np.testing.assert_allclose(table, expected, atol=1e-9)
+
+
+def test_the_mean_chrf_is_that_computed_elsewhere(shared_data: Path) -> None:
+    lists = read_nbest(shared_data / "judged/wmt23.en-de.jsonl.gz")
+    expected = lists.features[:, lists.feature_names.index("consensus_chrf")]
+    result = Consensus(metric="chrf").columns(lists)["consensus.chrf"]
+    np.testing.assert_allclose(result, expected, atol=6e-4)  # rounded to three decimals

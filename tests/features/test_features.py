@@ -153,3 +153,8 @@ def test_invalid_columns() -> None:
     for values in ([0.5, 1.0, None], [None, "a", "b"], [(1,), "a", "b"]):
         with raises(DataError, "wrong-type"):
             add_features(lists.with_extras(other=values), Indicators(column="other"))
+
+
+def test_folds_are_shuffled() -> None:
+    """Neighbours are not dealt out in turn: topics follow one another in a text."""
+    assert np.mean(np.diff(fold_of(list(range(100)), 5)) == 1) < 0.5

@@ -37,6 +37,10 @@ NUMBERS = ("nan", "1e39", "1_0", "\u0661")
 JSON_NUMBERS = ("NaN", "-Infinity", "1e39")
 
 
+#: Formats of which a line is a sentence.
+APART = ("preference-pairs", "sockeye", "pearmut", "arena")
+
+
 class Sample(NamedTuple):
     """A file of a format.
 
@@ -63,8 +67,10 @@ class Sample(NamedTuple):
         return row
 
     def lines(self) -> list[str]:
-        """Return a file of three sentences."""
-        return [*self.header, *(self.line("a cat", k, id=k) for k in range(3))]
+        """Return a file of three sentences, of two candidates where a line is one."""
+        ranks = (1,) if self.format in APART else (1, 2)
+        rows = (self.line(f"a cat {n}", k + n, id=k, rank=n) for k in range(3) for n in ranks)
+        return [*self.header, *rows]
 
 
 def chat(name: Any, content: Any = "a", logprob: Any = -1, **choice: Any) -> str:
@@ -349,14 +355,8 @@ def test_a_bad_line_is_named(write: Write, name: str, bad: Line, code: str) -> N
 )
 def test_a_bad_number_is_named_or_dropped(write: Write, name: str, value: str) -> None:
     sample = SAMPLES[name]
-    apart = name in (
-        "preference-pairs",
-        "sockeye",
-        "pearmut",
-        "arena",
-    )  # a line is a sentence there
     rows = [
-        sample.line(text, value if text == "b" else 1, id=rank if apart else 0, rank=rank)
+        sample.line(text, value if text == "b" else 1, id=rank if name in APART else 0, rank=rank)
         for rank, text in enumerate("abcd", 1)
     ]
     path = write(*sample.header, *rows)
@@ -381,7 +381,11 @@ def test_good_numbers_of_any_shape(write: Write, name: str) -> None:
     assert any(np.array_equal(column, abs(np.float32(values))) for column in columns)
 
 
-def test_errors_name_the_input() -> None:
+def test_errors_name_the_input(tmp_path: Path) -> None:
+    with raises(DataError, "missing-file", match="nowhere"):
+        read_nbest(tmp_path / "nowhere")
+    with raises(DataError, "cannot-read", match="folder"):
+        read_nbest(tmp_path)
     for source, name in ((io.StringIO("0 ||| a\n"), "<file object>"), (["0 ||| a"], "<lines>")):
         with raises(DataError, "bad-line", line=1, match=name):
             read_nbest(source, format="moses")

@@ -11,7 +11,7 @@ import pytest
 from raising import raises
 from table_content import table_content
 
-from bpa_ppl import NBest, read_nbest, write_nbest
+from bpa_ppl import NBest, iter_nbest, read_nbest, write_nbest
 from bpa_ppl.errors import BpaWarning, DataError
 from bpa_ppl.formats.moses import Marian
 from bpa_ppl.weights import check_totals
@@ -84,3 +84,12 @@ def test_it_reads_back_with_the_same_bits(tmp_path: Path, alignment: bool) -> No
     again = read_nbest(tmp_path / "out")
     assert table_content(again, "totals_normalised") == table_content(nbest, "totals_normalised")
     assert again.totals_normalised
+
+
+def test_the_mark_goes_along_until_totals_are_new(write: Write, tmp_path: Path) -> None:
+    path = write("0 ||| a b ||| F0= -4 ||| -2", "1 ||| a ||| F0= -3 ||| -3")
+    nbest = read_nbest(path)
+    parts = [nbest[1:], nbest.select([0]), *iter_nbest(path, chunk=1), nbest[:1] + nbest[1:]]
+    assert all(part.totals_normalised for part in parts)
+    write_nbest(nbest, tmp_path / "out", {"F0": 2}, format="marian")
+    assert (tmp_path / "out").read_text().endswith("1 ||| a ||| F0= -3 ||| -6\n")

@@ -218,3 +218,22 @@ def test_lines_of_empty_cells_are_left_out(write: Write, separator: str) -> None
     nbest = read_nbest(write(*(row.replace(",", separator) for row in rows)))
     assert nbest.sentence_ids.tolist() == list(range(71))
     assert nbest.feature_names == ("lm", "mqm")
+
+
+@pytest.mark.parametrize("place", [2, separated._HEAD - 1, separated._HEAD + 5])
+def test_where_pyarrow_takes_over_nothing_is_seen(write: Write, place: int) -> None:
+    rows = [f"{k // 7},t {k},{k / 8}" for k in range(2 * separated._HEAD)]
+    rows[place] = f'{place // 7},"two\nlines",{place / 8}'
+    nbest = read_nbest(write("id,text,lm", *rows))
+    texts = [nbest.text(k) for k in range(len(rows))]
+    assert texts == ["two\nlines" if k == place else f"t {k}" for k in range(len(rows))]
+    assert nbest.features[:, 0].tolist() == [k / 8 for k in range(len(rows))]
+    rows[-1] = "14,t,x"
+    with raises(DataError, "bad-number", parameter="bad", line=102):
+        read_nbest(write("id,text,lm", *rows))
+
+
+@pytest.mark.usefixtures("small_blocks")
+def test_a_mark_inside_the_file_belongs_to_its_text(write: Write) -> None:
+    nbest = read_nbest(write("\ufefftext,id,lm", *(f"\ufefft {k},0,{k}" for k in range(60))))
+    assert [nbest.text(k) for k in range(60)] == [f"\ufefft {k}" for k in range(60)]

@@ -268,3 +268,20 @@ def test_standard_output(capsysbinary: pytest.CaptureFixture[bytes]) -> None:
     with atomic_path("-") as temporary:
         temporary.write_bytes(b"\x00binary")
     assert capsysbinary.readouterr().out == b"\x00binary"
+
+
+@pytest.mark.parametrize(
+    ("content", "lines"),
+    [
+        (b"", []),
+        (b"\n", [""]),
+        (b"a", ["a"]),
+        (b"a\r\nb\r\n", ["a", "b"]),
+        (b"\xef\xbb\xbfa\nb", ["a", "b"]),
+        ("a\u2028b\x0bc\x85\n".encode(), ["a\u2028b\x0bc\x85"]),
+    ],
+)
+def test_lines_end_at_newlines_alone(tmp_path: Path, content: bytes, lines: list[str]) -> None:
+    path = tmp_path / "text"
+    path.write_bytes(content)
+    assert read_lines(path) == lines

@@ -122,6 +122,24 @@ def test_a_number_that_is_missing_for_some_is_an_extra(
     assert nbest.sizes.tolist() == [2, 2, 2]
 
 
+@pytest.mark.usefixtures("small_blocks")
+@pytest.mark.parametrize("way", ["csv", "jsonl, nested"])
+def test_tables_of_a_stream_have_the_features_that_are_whole_there(
+    tmp_path: Path, way: str
+) -> None:
+    with pytest.warns(BpaWarning):
+        WAYS[way](PARTLY, tmp_path / "lists", "")
+    with pytest.warns(BpaWarning, match="mqm is missing for 3 of 6") as notes:
+        first, second, third = iter_nbest(tmp_path / "lists", chunk=1)
+    assert len(notes) == 1
+    assert (first.feature_names, third.feature_names) == (("lm",), ("lm", "mqm"))
+    for lists in (first, second):
+        assert np.isnan(np.asarray(lists.extras.get("mqm", np.nan), float)).any()
+    joined = NBest.concatenate([first, third])
+    assert joined.feature_names == ("lm",)
+    np.testing.assert_array_equal(joined.extras["mqm"], [np.nan, 0, -5, -1])
+
+
 def test_totals_and_sources_may_be_missing_for_some(tmp_path: Path) -> None:
     records = [
         {"id": 0, "source": None, "candidates": [{"text": "a", "lm": 1, "total": 2}]},

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from raising import raises
 
-from bpa_ppl import NBest, read_nbest, write_nbest
+from bpa_ppl import NBest, iter_nbest, read_nbest, write_nbest
 from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.formats.travatar import Cdec, Travatar
 
@@ -102,3 +102,14 @@ def test_no_features_and_no_totals(write: Write, tmp_path: Path) -> None:
     for name in ("travatar", "cdec"):
         with raises(UsageError, parameter="weights"):
             write_nbest(NBest.from_lists([["a"]], [[[1.0]]], ["lm"]), tmp_path / "out", format=name)
+
+
+def test_names_do_not_depend_on_blocks(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bpa_ppl.formats.streams._BLOCK", 30)
+    monkeypatch.setattr("bpa_ppl.formats.streams._CHUNK", 20)
+    path = write(*(f"{i} ||| a ||| f{i // 10}=1 ||| {i}" for i in range(40)))
+    parts = list(iter_nbest(path, chunk=7, format="cdec"))
+    assert {part.feature_names for part in parts} == {("f0", "f1", "f2", "f3")}
+    assert NBest.concatenate(parts).features.sum(axis=0).tolist() == [10] * 4
+    with raises(DataError, "mismatch", line=31, match="f3 is not among the 3 in the first 25"):
+        list(iter_nbest(path, chunk=1, format="cdec:first=25"))
