@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -15,8 +14,6 @@ from numpyro.infer.mcmc import MCMCKernel
 from bpa_ppl.component import Count, CountOrNone
 from bpa_ppl.sampling.base import Sampler, require_memory
 from bpa_ppl.sampling.target import Sampled, Sites, Target
-
-T = TypeVar("T")
 
 #: Statistics of NumPyro's states, and their names in ArviZ.
 ARVIZ_NAMES = {
@@ -98,10 +95,10 @@ def run_chains(sampler: Any, target: Target, covariance: Any, start: Sites) -> S
     keys = jax.random.split(jax.random.key(target.seed), chains)
     target.progress(0, total, "compiling")
     arguments = (target, covariance, keys, start)
-    state = in_thread(partial(_initial_state, sampler, *arguments))
+    state = _initial_state(sampler, *arguments)
     pieces: list[dict[str, Any]] = []
     for done in range(length, total + length, length):
-        state, collected = in_thread(partial(_advance, sampler, length, state, *arguments))
+        state, collected = _advance(sampler, length, state, *arguments)
         pieces.append(jax.device_get(collected))
         rate = pieces[-1].get("accept_prob")
         note = "" if rate is None else f"acceptance {float(np.mean(rate)):.2f}"
@@ -116,26 +113,6 @@ def run_chains(sampler: Any, target: Target, covariance: Any, start: Sites) -> S
         statistics={ARVIZ_NAMES.get(name, name): value[:, kept] for name, value in joined.items()},
         warmup={name: value[:, warmup] for name, value in z.items()},
     )
-
-
-def in_thread(call: Callable[[], T]) -> T:
-    """Return the result of a compiled program, run by another thread.
-
-    Python handles Ctrl-C in the main thread, which only waits meanwhile. If it ran the program, the
-    interrupt could come up inside a callback of JAX's for garbage collection, and be lost.
-
-    >>> int(in_thread(partial(jnp.add, 1, 2)))
-    3
-    """
-    x64 = jax.dtypes.canonicalize_dtype(np.float64) == np.float64
-
-    def run() -> T:
-        with jax.enable_x64(x64):  # a setting of each thread
-            result: T = jax.block_until_ready(call())
-            return result
-
-    with ThreadPoolExecutor(1) as thread:
-        return thread.submit(run).result()
 
 
 def repeat_start(z: Sites, chains: int) -> Sites:
