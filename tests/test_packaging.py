@@ -127,6 +127,7 @@ def test_content_of_the_wheel(wheel: Path) -> None:
     assert any(name.endswith(".dist-info/licenses/LICENSE") for name in names)
 
 
+@pytest.mark.slow
 def test_a_source_archive_has_the_package_and_no_tests(clone: Path, tmp_path: Path) -> None:
     source = shutil.copytree(clone, tmp_path / "source")
     (source / "tests").mkdir()

@@ -175,9 +175,9 @@ def sweep(
     ...     ["Errors"],
     ...     references=["the cat", "the dog"],
     ... )
-    >>> result = sweep(lists, {"Errors": 0.5}, "rwm", {"draws": [10, 100]}, runs=2, test=lists)
+    >>> result = sweep(lists, {"Errors": 0.5}, "laplace", {"draws": [10, 100]}, runs=2, test=lists)
     >>> len(result.runs), result.quantities
-    (4, ['R-hat', 'acceptance', 'ESS', 'passed', 'TER', 'BLEU', 'length'])
+    (4, ['ESS', 'passed', 'TER', 'BLEU', 'length'])
     """
     seed = checked_seed(seed)
     if not values or runs < 1 or not all(len(column) for column in values.values()):

@@ -244,11 +244,3 @@ def test_a_warning_is_shown_once(capsys: pytest.CaptureFixture[str]) -> None:
     assert (LOGGER.level, LOGGER.handlers, warnings.filters) == before
     expected = ["note: a list\\nis short", *["read"] * 3]
     assert capsys.readouterr() == ("", "".join(f"{line}\n" for line in expected))
-
-
-def test_warnings_of_libraries_are_shown_if_python_is_asked_to(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(sys, "warnoptions", ["error"])
-    with shown_messages(), pytest.raises(FutureWarning):
-        warnings.warn("from a library", FutureWarning, stacklevel=1)

@@ -147,7 +147,7 @@ def test_weights_are_simulated_from_the_prior_and_oracles_from_the_model() -> No
 
 
 #: What compiles for long, and walks.
-_LONG = ("nuts", "numpyro:BarkerMH", "numpyro:ESS", "rwm", "rwm-isotropic", "svi:AutoNormal")
+_LONG = ("imh", "nuts", "numpyro:BarkerMH", "numpyro:ESS", "rwm", "rwm-isotropic", "svi:AutoNormal")
 
 
 @pytest.mark.parametrize(

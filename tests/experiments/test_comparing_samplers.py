@@ -8,11 +8,10 @@ import jax
 import numpy as np
 import pytest
 
-from bpa_ppl import Draws, NBest, UsageError, Weights
+from bpa_ppl import NBest, UsageError, Weights
 from bpa_ppl.component import Count
 from bpa_ppl.experiments.comparison.page import comparison_page
 from bpa_ppl.experiments.samplers import compare_samplers, run_samplers
-from bpa_ppl.posterior import as_draws
 from bpa_ppl.registry import Registry
 from bpa_ppl.sampling import SAMPLERS, Sampled, Sampler, Target
 
@@ -120,18 +119,3 @@ def test_a_sampler_that_fails_does_not_stop_the_others(toy: NBest) -> None:
     html = comparison_page(found)
     assert "failed: Missing, Raising, map" in html
     assert "install the extra compare" in html
-
-
-def test_runs_made_elsewhere_have_a_rate(toy: NBest) -> None:
-    """With the same data as those made here, and `sampling_time` where PyMC writes it."""
-    runs = timed(toy, "Sleeper", runs=2)["Sleeper"]
-    theirs = [Draws({"weights": r.weights}, r.features, attrs={"sampling_time": 4}) for r in runs]
-    found = compare_samplers(
-        toy, WEIGHTS, ["imh"], runs=1, reference="imh", others={"theirs": theirs}
-    )
-    cost = found["theirs"].efficiency
-    assert cost.ess is not None
-    assert cost.ess_per_second == pytest.approx(cost.ess / 4, rel=0.1)
-    assert cost.ess_per_second_interval is not None
-    assert found["imh"].efficiency.ess_per_second_interval is None
-    assert as_draws(theirs[0]).attrs["sampling_time"] == 4

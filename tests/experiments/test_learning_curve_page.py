@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from html_outline import Outline
+from PIL import Image
 from sacrebleu.metrics import BLEU
 
 import bpa_ppl
@@ -21,7 +22,11 @@ from bpa_ppl.experiments.results import read_results
 def written(results: Path, tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     """The files of the study's page, in a copy of the results."""
     folder = shutil.copytree(results, tmp_path_factory.mktemp("page") / "results")
-    return write_figures(folder, kind="none")
+    with pytest.MonkeyPatch.context() as patch:  # drawing takes most of the time
+        empty = Image.new("RGB", (1, 1))
+        saved = "bpa_ppl.diagnostics.pages.page.save"
+        patch.setattr(saved, lambda _, file, kind, dpi: empty.save(file, kind))
+        return write_figures(folder, kind="none")
 
 
 def test_page_has_the_numbers_of_the_results(written: list[Path]) -> None:

@@ -38,7 +38,7 @@ def of_features(values: np.ndarray) -> Draws:
 
 @pytest.mark.parametrize(
     ("correlation", "count"),
-    [(0.5, 40), *(pytest.param(c, 150, marks=pytest.mark.slow) for c in (0.0, 0.5))],
+    [(0.5, 20), *(pytest.param(c, 150, marks=pytest.mark.slow) for c in (0.0, 0.5))],
 )
 def test_a_correct_sampler_differs_as_rarely_as_the_level_says(
     correlation: float, count: int
@@ -53,7 +53,7 @@ def test_a_correct_sampler_differs_as_rarely_as_the_level_says(
         assert rejected <= binom.ppf(0.999, count, level), (level, rejected)
 
 
-@pytest.mark.parametrize("count", [40, pytest.param(150, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("count", [20, pytest.param(150, marks=pytest.mark.slow)])
 def test_the_bound_holds_for_every_weight_together(count: int) -> None:
     """In 95 % of the runs; the true bias is 0.06 sd in one weight."""
     inside = 0

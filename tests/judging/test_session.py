@@ -84,6 +84,7 @@ def test_a_given_prior_keeps_its_scale() -> None:
     assert _scale(centred) != _scale(centred.restarted(0))
 
 
+@pytest.mark.slow
 def test_the_posterior_of_adapt_agrees_with_the_approximation() -> None:
     """Its draws have nearly the mean and the deviation of Laplace's approximation.
 

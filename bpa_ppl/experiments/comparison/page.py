@@ -60,22 +60,15 @@ _COLOURS = {AGREES: "#1f6f8b", DIFFERS: "#b3261e"}  # other verdicts are grey
 _LINEAR = 3.0  # standard errors
 _RANKING_TEXT = (
     "Samplers are ranked by effective draws per second for the posterior mean of the worst weight, "
-    "sd² / MCSE², which is defined alike for chains and for weighted draws. The rate is the "
-    "geometric mean over runs. The effective sample size of one run is itself an estimate: the 95% "
-    "intervals are those of the spread over runs, on the logarithmic scale, by Student's t, and "
-    "there is none with one run. Ratios to the fastest compare runs of the same round; where the "
-    "interval of a ratio contains 1, the sampler shares the first rank. A sampler "
-    "whose draws differ from the reference, have not converged, or that failed, is not ranked; its "
-    "rate is in brackets."
+    "sd² / MCSE²: the geometric mean over runs, with 95% intervals of the spread over runs. Ratios "
+    "to the fastest compare runs of the same round; a sampler whose interval contains 1 shares the "
+    "first rank. The rate of a sampler that differs, has not converged or failed is in brackets."
 )
 _COST_TEXT = (
-    "Effective sample sizes are those of the worst weight, the mean over runs. ESS of the mean: "
-    "draws that are independent and give the mean with the same error; it exceeds the number of "
-    "draws if these are antithetic. Bulk and tail ESS: of chains, after a rank transformation. "
-    "Kish's ESS: of importance weights. Seconds are those of the sampler, with the search for the "
-    "mode and the warm-up, without compilation: the median over runs. "
-    "Evaluations are those of the density, with or without gradient, as recorded in n_steps. – is "
-    "unknown."
+    "Effective sample sizes are those of the worst weight, the mean over runs: bulk and tail ESS "
+    "of chains, Kish's ESS of importance weights. Seconds are the median over runs, with the "
+    "search for the mode and the warm-up, without compilation. Evaluations are those of the "
+    "density, as recorded in n_steps. – is unknown."
 )
 _ACCURACY_CAPTION = (
     "A dot is the mean, the standard deviation or a quantile of one weight. With many draws, all "
@@ -88,10 +81,9 @@ _DISTANCE_CAPTION = (
     "nearest neighbours."
 )
 _TRANSLATIONS_TEXT = (
-    "Translations chosen with the first run of each sampler, compared with those chosen with the "
-    "reference: how many differ, and the difference of corpus scores, and of the ratio of lengths "
-    "to the references, with its 95% interval by paired bootstrap over sentences. A difference is "
-    "significant if its interval excludes zero."
+    "Translations chosen with the first run of each sampler and with the reference: how many "
+    "differ, and the differences of corpus scores and of the ratio of lengths, with 95% intervals "
+    "by paired bootstrap over sentences."
 )
 
 
