@@ -171,10 +171,7 @@ def observe_sentences(
         DataError: if a sentence lacks data that the metric needs, or a preference is invalid.
     """
     if likelihood.observes == "preferences":
-        sentences = preference_sentences(nbest, likelihood)
-        if sentences.agreement is not None:
-            log_info(str(sentences.agreement))
-        return sentences
+        return preference_sentences(nbest, likelihood)
     if oracle is not None:
         return score_sentences(likelihood, nbest, match, metric, oracle, **search)
     lists = judged_lists(nbest, metric)[0] if len(nbest) else nbest
@@ -185,8 +182,6 @@ def observe_sentences(
             log_info(f"{counted(skipped, 'list')} left out: {reason}")
         return judged
     preferences = preference_sentences(nbest, Preference())
-    if preferences.agreement is not None:
-        log_info(str(preferences.agreement))
     log_info(
         f"{nbest.origin}: {len(judged.nbest)} judged lists and {len(preferences.nbest)} choices "
         "between candidates are observed together"
@@ -201,6 +196,8 @@ def preference_sentences(
     raters: tuple[str, ...] = (),
 ) -> Sentences:
     """Return the choices that the preferences of some lists represent, as sentences.
+
+    The agreement of raters is logged.
 
     Args:
         nbest: lists with all their features, whose sentences carry preferences.
@@ -225,6 +222,8 @@ def preference_sentences(
     no_score = np.full(len(choices.chosen), np.nan)
     chosen = Oracles(choices.chosen, no_score, np.ones_like(choices.chosen), "", "", "")
     agreed = agreement(nbest) if len(choices.named_raters) > 1 else None
+    if agreed is not None:
+        log_info(str(agreed))
     for name in choices.raters if raters else ():
         if name not in raters:
             raise DataError(
