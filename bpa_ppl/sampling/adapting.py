@@ -48,6 +48,7 @@ from bpa_ppl.posterior.draws import SAMPLING_TIME, WEIGHTS
 from bpa_ppl.progress import Reporter, inherited_progress, reporter
 from bpa_ppl.quality import METRICS, Metric, resolve
 from bpa_ppl.quality.base import default_metric
+from bpa_ppl.quality.scoring import no_references
 from bpa_ppl.sampling import density
 from bpa_ppl.sampling.base import SAMPLERS, Sampler
 from bpa_ppl.sampling.mode import find_mode
@@ -242,6 +243,10 @@ def problem_of(nbest: NBest, weights: AnyWeights, options: AdaptOptions) -> Prob
     goal = gain_of(options, nbest, weights)
     engine.require_packages()
     likelihood = _likelihood(options, engine, goal, nbest)
+    scored = len(nbest) and not (options.prior_only or options.oracle)
+    lacking = "references" in goal.needs and nbest.references is None
+    if scored and lacking and likelihood.observes != "preferences":
+        raise no_references(nbest.origin)
     family, defaults, lower = _family(options), options.defaults, options.lower_is_better
     if lower and not equal:
         problem = "features of which less is better are for equal weights alone"
