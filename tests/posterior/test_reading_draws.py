@@ -126,7 +126,7 @@ def without_xarray(monkeypatch: pytest.MonkeyPatch) -> Callable[[Path], None]:
     return read
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(4))
 def test_reads_what_is_written(
     seed: int, without_xarray: Callable[[Path], None], tmp_path: Path
 ) -> None:
