@@ -410,8 +410,6 @@ class TestArrays:
             ({"texts": "abc"}, "wrong-type"),
             ({"references": ["x", "y"]}, "wrong-length"),
             ({"texts": ["a", 1, "c"]}, "wrong-type"),
-            ({"features": [["x"]] * 3}, "bad-number"),
-            ({"features": [[1j]] * 3}, "bad-number"),
             ({"feature_names": [3]}, "wrong-type"),
             ({"sentence_ids": 3}, "wrong-length"),
             ({"totals": [1.0]}, "wrong-length"),

@@ -131,7 +131,7 @@ def test_a_tuner_decodes_in_a_loop_and_the_test_sentences_are_decoded(study_file
     assert {stage for method, stage in spent if method == "mert-loop"} == {
         *("tune", "decode", "decode test", "rerank")
     }
-    assert spent["mert-loop", "decode"] > spent["mert-loop", "tune"] > 0
+    assert min(spent["mert-loop", "decode"], spent["mert-loop", "tune"]) > 0
     assert ("map-again", "decode") not in spent
     assert ("canonical", "decode test") not in spent
 
