@@ -18,7 +18,7 @@ def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Judged lists, in the working folder."""
     monkeypatch.chdir(tmp_path)
     lists = compared_lists(count=12, size=3)
-    lists = lists.with_features(["score"], lists.extras["score"][:, None]).without("score")
+    lists = lists.without("score").with_features(["score"], lists.extras["score"][:, None])
     bpa.write_nbest(lists, tmp_path / "lists.jsonl")
     return tmp_path / "lists.jsonl"
 
