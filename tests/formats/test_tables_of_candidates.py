@@ -1,0 +1,406 @@
+"""What holds in every table of candidates, whatever holds it: see `WAYS`.
+
+Values may be missing, columns may have other names, rows may come in any order, and sentences may
+have no candidates or references.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pyarrow import parquet
+from raising import raises
+from table_content import table_content
+
+from bpa_ppl import NBest, iter_nbest, read_nbest, write_nbest
+from bpa_ppl.errors import BpaWarning, DataError, UsageError
+from bpa_ppl.formats.jsonl import Jsonl
+from bpa_ppl.formats.parquet import Parquet
+from bpa_ppl.formats.separated import Csv
+
+Write = Callable[..., Path]
+Record = dict[str, Any]
+Make = Callable[[list[Record], Path, str], NBest]
+
+
+def nested(rows: list[Record], candidates: str = "candidates") -> list[Record]:
+    """Return a record for each sentence; its id is the first field of a row."""
+    lists: dict[Any, Record] = {}
+    for row in rows:
+        identifier = next(iter(row))
+        key = row[identifier]
+        own = {n: v for n, v in row.items() if n in (identifier, "src", "ref", "reference")}
+        of_candidate = {n: v for n, v in row.items() if n not in own}
+        lists.setdefault(key, {**own, candidates: []})[candidates].append(of_candidate)
+    return list(lists.values())
+
+
+def separated(delimiter: str) -> Make:
+    """Return what writes rows with empty cells for missing values."""
+
+    def make(rows: list[Record], path: Path, settings: str) -> NBest:
+        with path.open("w", encoding="utf-8", newline="") as file:
+            writer = csv.DictWriter(file, list(rows[0]), delimiter=delimiter)
+            writer.writeheader()
+            writer.writerows(rows)
+        return read_nbest(path, format=("csv" if delimiter == "," else "tsv") + settings)
+
+    return make
+
+
+def json_lines(rows: list[Record], path: Path, settings: str) -> NBest:
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
+    return read_nbest(path, format="jsonl" + settings)
+
+
+def parquet_file(rows: list[Record], path: Path, settings: str) -> NBest:
+    parquet.write_table(pa.Table.from_pylist(rows), path)
+    return read_nbest(path, format="parquet" + settings)
+
+
+WAYS: dict[str, Make] = {
+    "csv": separated(","),
+    "tsv": separated("\t"),
+    "jsonl": json_lines,
+    "jsonl, nested": lambda rows, *more: json_lines(nested(rows), *more),
+    "parquet": parquet_file,
+    "parquet, nested": lambda rows, *more: parquet_file(nested(rows), *more),
+    "records": lambda rows, *_: NBest.from_records(rows),
+    "records, nested": lambda rows, *_: NBest.from_records(nested(rows)),
+    "pandas": lambda rows, *_: NBest.from_dataframe(pd.DataFrame(rows)),
+    "arrow": lambda rows, *_: NBest.from_dataframe(pa.Table.from_pylist(rows)),
+}
+EVERY_WAY = pytest.mark.parametrize("way", WAYS)
+FLAT = pytest.mark.parametrize("way", [way for way in WAYS if "nested" not in way])
+#: Sentence and fields of each candidate; None is a value that is missing.
+NAMES = ("id", "text", "lm", "mqm", "by")
+PARTLY: list[Record] = [
+    dict(zip(NAMES, row, strict=True))
+    for row in [
+        *((0, "a", -1.0, None, "x"), (0, "b", -2.5, 0.0, "y"), (1, "c", -3.0, None, "x")),
+        *((1, "d", 4.0, None, "z"), (2, "e", 0.5, -5.0, "x"), (2, "f", 0.25, -1.0, "y")),
+    ]
+]
+
+
+# --- missing values ------------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("small_blocks")
+@pytest.mark.parametrize(
+    ("way", "missing"),
+    [
+        *((way, None) for way in WAYS),
+        *(("jsonl, nested", value) for value in ("", ...)),
+        *((way, float("nan")) for way in ("parquet", "records, nested")),
+    ],
+)
+def test_a_number_that_is_missing_for_some_is_an_extra(
+    tmp_path: Path, way: str, missing: Any
+) -> None:
+    rows = [{n: missing if v is None else v for n, v in row.items()} for row in PARTLY]
+    rows = [{n: v for n, v in row.items() if v is not ...} for row in rows]
+    note = "mqm is missing for 3 of 6 candidates: kept as a judgement .usable as the gain., not as"
+    with pytest.warns(BpaWarning, match=note) as notes:
+        nbest = WAYS[way](rows, tmp_path / "lists", "")
+    assert len(notes) == 1
+    assert nbest.feature_names == ("lm",)
+    assert nbest.features[:, 0].tolist() == [row["lm"] for row in PARTLY]
+    assert nbest.extras["mqm"].dtype == np.float32  # type: ignore[union-attr]
+    np.testing.assert_array_equal(nbest.extras["mqm"], [np.nan, 0, np.nan, np.nan, -5, -1])
+    assert nbest.extras["by"] == ("x", "y", "x", "z", "x", "y")
+    assert nbest.sizes.tolist() == [2, 2, 2]
+
+
+@pytest.mark.usefixtures("small_blocks")
+@pytest.mark.parametrize("way", ["csv", "jsonl, nested"])
+def test_tables_of_a_stream_have_the_features_that_are_whole_there(
+    tmp_path: Path, way: str
+) -> None:
+    with pytest.warns(BpaWarning):
+        WAYS[way](PARTLY, tmp_path / "lists", "")
+    with pytest.warns(BpaWarning, match="mqm is missing for 3 of 6") as notes:
+        first, second, third = iter_nbest(tmp_path / "lists", chunk=1)
+    assert len(notes) == 1
+    assert (first.feature_names, third.feature_names) == (("lm",), ("lm", "mqm"))
+    for lists in (first, second):
+        assert np.isnan(np.asarray(lists.extras.get("mqm", np.nan), float)).any()
+    joined = NBest.concatenate([first, third])
+    assert joined.feature_names == ("lm",)
+    np.testing.assert_array_equal(joined.extras["mqm"], [np.nan, 0, -5, -1])
+
+
+def test_totals_and_sources_may_be_missing_for_some(tmp_path: Path) -> None:
+    records = [
+        {"id": 0, "source": None, "candidates": [{"text": "a", "lm": 1, "total": 2}]},
+        {"id": 1, "source": "s", "candidates": [{"text": "b", "lm": 1}]},
+    ]
+    with pytest.warns(BpaWarning) as notes:
+        nbest = NBest.from_records(records)
+    starts = ["<memory>: total is missing for 1 of 2", "<memory>: no source for 1 of 2 sentences"]
+    for note, start in zip(notes, starts, strict=True):
+        assert str(note.message).startswith(start)
+    assert (nbest.totals, nbest.sources) == (None, None)
+    np.testing.assert_array_equal(nbest.extras["total"], [2, np.nan])
+    assert nbest.sentence_extras["source"] == (None, "s")
+    for name in ("lists.jsonl", "lists.parquet"):
+        write_nbest(nbest, tmp_path / name)
+        with pytest.warns(BpaWarning):
+            assert table_content(read_nbest(tmp_path / name)) == table_content(nbest)
+
+
+@pytest.mark.usefixtures("small_blocks")
+@pytest.mark.parametrize("place", [0, 3])
+@pytest.mark.parametrize(
+    ("fields", "value"),
+    [
+        ({"lm": "3"}, "lm is '3'"),
+        ({"mqm": "good"}, "mqm is 'good'"),
+        ({"mqm": True}, "mqm is true"),
+        ({"mqm": [3]}, r"mqm is \[3\]"),
+        ({"mqm": float("nan")}, "mqm is nan"),
+        ({"by": 3}, "by is 3"),
+    ],
+)
+def test_values_of_another_type_are_refused(
+    tmp_path: Path, place: int, fields: Record, value: str
+) -> None:
+    """The error is in the line, or, in the first line, where the next one is of another type."""
+    rows = [{**row, **(fields if k == place else {})} for k, row in enumerate(PARTLY)]
+    where = rf":{place // 2 + 1}: candidates\[{place % 2}\]\.{value}"
+    if place < 2:
+        where += r"|:\d: candidates\[\d\]\.(mqm|by) is "
+    with pytest.raises(DataError, match=where):
+        WAYS["jsonl, nested"](rows, tmp_path / "lists", "")
+
+
+@st.composite
+def lists(draw: st.DrawFn) -> NBest:
+    """Lists with missing values in every kind of column."""
+    sizes = draw(st.lists(st.integers(1, 3), min_size=1, max_size=4))
+    count = sum(sizes)
+
+    def column(values: st.SearchStrategy[Any], length: int) -> Any:
+        return draw(st.lists(values, min_size=length, max_size=length))
+
+    text = st.none() | st.sampled_from(["x", "two words", "é"])
+    number = st.none() | st.floats(width=32, allow_nan=False, allow_infinity=False)
+    references = st.lists(st.sampled_from(["r", "another r"]), max_size=2).map(tuple)
+    mqm = np.array([np.nan, *column(number, count)[1:]], np.float32)
+    by, doc, several = column(text, count), column(text, len(sizes)), column(references, len(sizes))
+    return NBest.from_arrays(
+        [f"t {k}" for k in range(count)],
+        np.arange(count)[:, None],
+        ["lm"],
+        sizes,
+        references=several if any(several) else None,
+        extras={"mqm": mqm, **({"by": by} if any(by) else {})},
+        sentence_extras={"doc": doc} if any(doc) else {},
+    )
+
+
+@pytest.mark.filterwarnings("ignore::bpa_ppl.errors.BpaWarning")
+@pytest.mark.parametrize("format", [Jsonl(), Jsonl(long=True), Parquet(), "csv"], ids=repr)
+@settings(max_examples=25, deadline=None)
+@given(nbest=lists())
+def test_what_is_written_reads_back(
+    tmp_path_factory: pytest.TempPathFactory, format: Any, nbest: NBest
+) -> None:
+    if format == "csv":  # an empty cell among texts is an empty text
+        odd = [n for n, of in [*nbest.extras.items(), *nbest.sentence_extras.items()] if None in of]
+        nbest = nbest.without(*odd)
+    path = tmp_path_factory.mktemp("lists") / "lists"
+    write_nbest(nbest, path, format=format)
+    assert table_content(read_nbest(path)) == table_content(nbest)
+
+
+# --- names of columns ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("way", [way for way in WAYS if way[0] in "ctj" or "parquet" in way])
+def test_named_columns_are_the_usual_ones(way: str, tmp_path: Path) -> None:
+    whole = {"segment": 7, "src": "un chat", "ref": "the cat"}
+    rows = [{**whole, "output": "a cat", "lm": -1.5, "by": "x"}]
+    rows.append({**whole, "output": "cat", "lm": -2, "by": "y"})
+    names = ":id=segment,text=output,source=src,reference=ref"
+    make = WAYS[way.partition(",")[0]]
+    if "nested" in way:
+        lists = make(nested(rows, "hyps"), tmp_path / "lists", f"{names},candidates=hyps")
+    else:
+        lists = make(rows, tmp_path / "lists", names)
+    assert (lists.ids, lists.texts(0), lists.feature_names) == ((7,), ["a cat", "cat"], ("lm",))
+    assert (lists.sources, lists.references) == (("un chat",), (("the cat",),))
+    assert dict(lists.extras) == {"by": ("x", "y")}
+    assert lists.features[:, 0].tolist() == [-1.5, -2]
+
+
+@pytest.mark.parametrize("way", ["csv", "jsonl"])
+def test_a_column_whose_place_is_taken_is_left_out(way: str, tmp_path: Path) -> None:
+    names = ("id", "segment", "output", "lm", "text")
+    rows = [(0, 7, "a cat", -1, "un chat"), (1, 7, "cat", -2, "un chat")]
+    records = [dict(zip(names, row, strict=True)) for row in rows]
+    with pytest.warns(BpaWarning) as caught:
+        lists = WAYS[way](records, tmp_path / "lists", ":id=segment,text=output")
+    assert sorted("column text" in str(one.message) for one in caught) == [False, True]
+    assert (lists.ids, lists.texts(0), lists.feature_names) == ((7,), ["a cat", "cat"], ("lm",))
+
+
+@pytest.mark.parametrize(
+    ("lines", "format", "shown"),
+    [
+        (["segment,output", "7,a"], "csv", "segment"),
+        (["id,words,lm", "0,a,1"], "csv", "no column text .*words"),
+        (["segment,output", "7,a"], Csv(id="segment", text="out"), "no column out .*text=output"),
+        (['{"segment": 7, "output": "a"}'], Jsonl(id="segment"), "no column text .*text=output"),
+        (['{"seg": 7, "candidates": ["a"]}'], Jsonl(id="se"), "no column se .*id=seg"),
+        (['{"id": 7, "candidates": [{"hyp": "a"}]}'], "jsonl", "no column text .*text=hyp"),
+    ],
+)
+def test_an_absent_column_is_named_with_the_nearest(
+    write: Write, lines: list[str], format: Any, shown: str
+) -> None:
+    with raises(DataError, "missing-column", parameter="format", line=1, match=shown):
+        read_nbest(write(*lines), format=format)
+
+
+def test_in_memory_columns_are_to_be_renamed() -> None:
+    for row, remedy in (({"segment": 7, "output": "a"}, "segment"), ({"id": 7, "mt": "a"}, "mt")):
+        with raises(DataError, "missing-column", line=1, match=f": rename {remedy} to (id|text)$"):
+            NBest.from_records([row])
+
+
+@pytest.mark.parametrize("settings", [{"id": "text"}, {"id": ""}, {"id": "a", "text": "a"}])
+def test_names_differ(settings: dict[str, str]) -> None:
+    with raises(UsageError, "invalid-setting", parameter="format"):
+        Csv(**settings)
+
+
+@pytest.mark.usefixtures("small_blocks")
+@pytest.mark.parametrize("level", ["candidates", "sentences"])
+def test_a_control_character_in_the_name_of_a_column(write: Write, level: str) -> None:
+    odd = {"l\am": 1}
+    good = {"id": 0, "candidates": [{"text": "a", "lm": 1}]}
+    inside = [{"text": "a", "lm": 1, **(odd if level == "candidates" else {})}]
+    bad = {"id": 5, "candidates": inside, **(odd if level == "sentences" else {})}
+    path = write(*map(json.dumps, [good, {**good, "id": 1}, bad, {**good, "id": 6}]))
+    with raises(DataError, "bad-name", match=r"the column l\\x07m has a control character"):
+        read_nbest(path)
+
+
+@pytest.mark.usefixtures("small_blocks")
+@pytest.mark.parametrize(
+    ("value", "match"),
+    [("x", "logprob is a field of the sen"), (-1, "1 number in logprob for 2 candidates: give")],
+)
+def test_a_field_of_sentences_and_of_candidates(write: Write, value: Any, match: str) -> None:
+    good, bad = ({"candidates": ["a", "b"], "logprob": of} for of in ([-1, -2], [value]))
+    for lines in ([good, bad], [bad, good]):
+        for read in (read_nbest, lambda path: list(iter_nbest(path, chunk=1))):
+            with raises(DataError, line=1 + lines.index(bad), match=match):
+                read(write(*map(json.dumps, lines)))
+
+
+# --- rows and sentences --------------------------------------------------------------------------
+
+#: Sentence 2 comes before 1, system B has no candidate of 7, and C a second one.
+IDS = {"A": [7, 2, 1], "B": [1, 2], "C": [2, 7, 1, 7]}
+
+
+@pytest.mark.usefixtures("small_blocks")
+@FLAT
+def test_rows_are_grouped_by_sentence(way: str, tmp_path: Path) -> None:
+    """By order of first appearance, as of tables that are sorted by system."""
+    rows = [
+        {"id": s, "text": f"{name} {s} {k}", "reference": f"the {s}", "lm": k + 0.5, "by": name}
+        for name, ids in IDS.items()
+        for k, s in enumerate(ids)
+    ]
+    with pytest.warns(BpaWarning, match="grouped by id") as notes:
+        lists = WAYS[way](rows, tmp_path / "lists", "")
+    header = int(way in ("csv", "tsv"))
+    if way not in ("pandas", "arrow", "records"):
+        assert f"(lines {2 + header} and {5 + header})" in str(notes[0].message)
+    assert lists.sentence_ids.tolist() == [7, 2, 1]
+    assert lists.references == (("the 7",), ("the 2",), ("the 1",))
+    expected = sorted(rows, key=lambda row: [7, 2, 1].index(row["id"]))
+    assert [lists.text(row) for row in range(len(rows))] == [row["text"] for row in expected]
+    assert lists.features[:, 0].tolist() == [row["lm"] for row in expected]
+    assert list(lists.extras["by"]) == [row["by"] for row in expected]
+
+
+def test_rows_that_cannot_be_grouped(write: Write) -> None:
+    rows = ["0,a,x,1", "1,b,y,1", "0,c,z,1"]
+    with raises(DataError, line=4, match="another source"):
+        read_nbest(write("id,text,source,lm", *rows))
+    with raises(DataError, line=4, match=r"line 2: sort the rows by id, or .*read_nbest"):
+        list(iter_nbest(write("id,text,lm", "0,a,1", "1,b,2", "0,c,3")))
+    moses = [f"{s} ||| a ||| LM0= 1" for s in (0, 1, 0)]
+    candidates = [json.dumps({"id": s, "candidates": [{"text": "a"}]}) for s in (0, 1, 0)]
+    for lines in (moses, candidates):
+        with raises(DataError, line=3, match="second list of sentence 0"):
+            read_nbest(write(*lines))
+
+
+@pytest.mark.parametrize("identifier", [np.zeros(2), np.array(["a", "b"]), [1], {}])
+def test_ids_of_other_types(identifier: Any) -> None:
+    with raises(DataError, line=1, match="sentence id .* is not an integer or a text"):
+        NBest.from_records([{"id": identifier, "text": "a"}])
+
+
+@pytest.mark.usefixtures("small_blocks")
+def test_the_long_form_states_what_belongs_to_a_sentence_once(write: Write) -> None:
+    lines: list[Record] = [{"id": k // 3, "text": "abcd"[k], "lm": k} for k in range(4)]
+    lines[1] |= {"sentence.doc": "d", "reference": "r"}
+    with pytest.warns(BpaWarning, match="no reference for 1 sentence, the first of id 1"):
+        nbest = read_nbest(write(*map(json.dumps, lines)))
+    assert nbest.sentence_extras["doc"] == ("d", None)
+    assert nbest.references == (("r",), ())
+    lines[2]["sentence.doc"] = "e"
+    with pytest.raises(DataError, match=r":3: .*doc"):
+        read_nbest(write(*map(json.dumps, lines)))
+
+
+@pytest.mark.filterwarnings("ignore:.*no reference for 1 sentence")
+@pytest.mark.parametrize("name", ["reference", "references"])
+def test_references_in_any_form(write: Write, name: str) -> None:
+    several, both = ["the cat", "a cat"], [{"text": "a cat", "lm": -1.5}, {"text": "cat", "lm": -2}]
+    records = [{name: of, "candidates": both} for of in ("the cat", several, [], ["b"])]
+    expected = (("the cat",), tuple(several), (), ("b",))
+    assert read_nbest(write(*map(json.dumps, records))).references == expected
+    texts = [{"id": 0, name: several, "text": ["a", "b"]}, {"id": 1, "text": ["a", "b"]}]
+    assert read_nbest(write(*map(json.dumps, texts))).references == (tuple(several), ())
+    nbest = read_nbest(write(f"id,text,{name}", "0,a,the cat", "0,b,", "1,a,"))
+    assert nbest.references == (("the cat",), ())
+
+
+@pytest.mark.usefixtures("small_blocks")
+@pytest.mark.parametrize("nothing", [{"candidates": []}, {"candidates": None}, {}])
+def test_sentences_without_candidates(write: Write, tmp_path: Path, nothing: Record) -> None:
+    both = {"candidates": [{"text": "a cat", "lm": -1.5}, {"text": "cat", "lm": -2}]}
+    records = [{"id": k, "source": f"s{k}", **(nothing if k % 2 else both)} for k in range(4)]
+    path = write(*map(json.dumps, records))
+    table = tmp_path / "lists.parquet"
+    parquet.write_table(pa.Table.from_pylist(records), table)
+    for read in (
+        lambda: read_nbest(path),
+        lambda: read_nbest(table),
+        lambda: NBest.from_records(records),
+    ):
+        with pytest.warns(BpaWarning, match="2 sentences without candidates, the first of id 1"):
+            nbest = read()
+        assert (nbest.sentence_ids.tolist(), nbest.sources) == ([0, 2], ("s0", "s2"))
+    empty: dict[int, str | None] = {}
+    with pytest.warns(BpaWarning, match="without candidates"):
+        parts = list(iter_nbest(path, chunk=1, empty=empty))
+    assert [part.sentence_ids.tolist() for part in parts] == [[0], [2]]
+    assert empty == {1: "s1", 3: "s3"}
