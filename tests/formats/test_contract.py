@@ -220,6 +220,7 @@ SAMPLES = {
             (sockeye(score="1"), "bad-number"),
             (sockeye(score=[1, 2]), "wrong-length"),
             (sockeye(translations=["a", "b"], scores=[1]), "wrong-length"),
+            (sockeye(translations=[], scores=[]), "wrong-length"),
             (sockeye(translations=["a"]), "bad-line"),
             (sockeye(scores={"a": 1}), "bad-line"),
             (sockeye(sentence_id=1), "bad-data"),

@@ -169,3 +169,9 @@ def test_integers_with_zeros_before_them(write: Write) -> None:
     texts = [json.dumps({"id": k, "text": "a", "lm": 1}) for k in ("01", "1")]
     for lines in (texts, ("01-1 -1.5 a", "1-1 -1.5 b")):
         assert read_nbest(write(*lines)).ids == ("01", "1")
+
+
+@pytest.mark.parametrize("line", ['{"id": 0, "candidates": [', '{"id": 0, "text": "a",'])
+def test_a_first_line_that_is_cut_is_still_detected(write: Write, line: str) -> None:
+    with raises(DataError, "bad-line", parameter="format", line=1):
+        read_nbest(write(line))

@@ -237,3 +237,9 @@ def test_where_pyarrow_takes_over_nothing_is_seen(write: Write, place: int) -> N
 def test_a_mark_inside_the_file_belongs_to_its_text(write: Write) -> None:
     nbest = read_nbest(write("\ufefftext,id,lm", *(f"\ufefft {k},0,{k}" for k in range(60))))
     assert [nbest.text(k) for k in range(60)] == [f"\ufefft {k}" for k in range(60)]
+
+
+@pytest.mark.parametrize("separator", [",", "\t"])
+def test_ids_and_texts_are_enough(write: Write, separator: str) -> None:
+    lists = read_nbest(write(f"id{separator}text", f"3{separator}a", f"3{separator}b"))
+    assert (lists.ids, lists.texts(0), lists.feature_names) == ((3,), ["a", "b"], ())
