@@ -30,6 +30,7 @@ SCRIPTS = {
     "invariance": "bench_invariance.py",
     "judged-lists": "bench_judged.py",
     "judging": "bench_judging.py",
+    "juries": "bench_juries.py",
     "learned-priors": "bench_learned_priors.py",
     "likelihoods": "bench_likelihoods.py",
     "minimum-risk": "bench_mbr.py",
