@@ -294,6 +294,7 @@ def problem_of(nbest: NBest, weights: AnyWeights, options: AdaptOptions) -> Prob
     if options.prior_only:
         nbest = nbest[:0]
         likelihood = Oracle() if likelihood.observes == "preferences" else likelihood
+    of_pairs = len(nbest) > 0 and int(nbest.sizes.max()) <= 2
     sentences = observe_sentences(
         likelihood,
         nbest,
@@ -314,7 +315,9 @@ def problem_of(nbest: NBest, weights: AnyWeights, options: AdaptOptions) -> Prob
         warn_user(f"{EQUALS_PRIOR}; give lists with judgements, references or preferences")
     likelihood = sentences.resolve_defaults(likelihood)
     tables = _tables(sentences, matched, model)
-    scale = _scale(family, sentences, tables, matched, intended, not started, options.progress)
+    scale = _scale(
+        family, sentences, tables, matched, intended, not started, of_pairs, options.progress
+    )
     recorded, prior = _prior(family, matched, scale)
     require_usable_scale(prior, matched, sentences.nbest)
     with tracing(), jax.enable_x64(True):
@@ -452,6 +455,7 @@ def _scale(
     matched: Match,
     likelihood: Likelihood,
     canonical: bool,
+    of_pairs: bool,
     progress: bool | Reporter,
 ) -> float | None:
     """Return the scale of the prior learned from the sentences, or None.
@@ -463,7 +467,9 @@ def _scale(
     if not features:
         return None
     of_answers = likelihood.observes == "preferences"
-    scale_prior = isotropic.OF_ANSWERS if of_answers else isotropic.OF_LISTS
+    # Data sets of pairs need the wider prior: docs/results/juries.md.
+    narrow = of_answers and not of_pairs
+    scale_prior = isotropic.OF_ANSWERS if narrow else isotropic.OF_LISTS
     if not len(sentences.nbest):
         return scale_prior.median(len(features))
     if sentences.gains is None and not of_answers:

@@ -23,17 +23,17 @@ SIZE = 6
 
 
 def simulated(
-    sentences: int, weights: np.ndarray, seed: int = 0, unit: float = 1.0
+    sentences: int, weights: np.ndarray, seed: int = 0, unit: float = 1.0, size: int = SIZE
 ) -> tuple[NBest, np.ndarray]:
     """Lists of which one candidate is drawn from p(e | f, λ), which alone has the gain 1."""
     rng = np.random.default_rng(seed)
-    features = rng.normal(size=(sentences, SIZE, len(weights)))
+    features = rng.normal(size=(sentences, size, len(weights)))
     chosen = [
-        rng.choice(SIZE, p=np.exp(reference_model.log_choice(table, weights))) for table in features
+        rng.choice(size, p=np.exp(reference_model.log_choice(table, weights))) for table in features
     ]
-    gain = np.eye(SIZE)[chosen]
+    gain = np.eye(size)[chosen]
     names = [f"f{k}" for k in range(len(weights))]
-    texts = [[f"{s} {e}" for e in range(SIZE)] for s in range(sentences)]
+    texts = [[f"{s} {e}" for e in range(size)] for s in range(sentences)]
     return NBest.from_lists(
         texts, list(unit * features), names, extras={"gain": gain.tolist()}
     ), gain
@@ -124,14 +124,16 @@ def test_with_canonical_weights_a_margin_determines_the_scale() -> None:
     assert np.log(found) == pytest.approx(expected, abs=0.05)
 
 
+@pytest.mark.parametrize("size", [2, SIZE])
 @pytest.mark.parametrize("weight", [0.1, 2.5])
-def test_answers_determine_the_scale_of_preferences(weight: float) -> None:
+def test_answers_determine_the_scale_of_preferences(weight: float, size: int) -> None:
+    """Data sets of pairs have the prior of τ for gains, answers about longer lists a narrow one."""
     rng = np.random.default_rng(6)
-    pool, _ = simulated(40, np.array([weight]))
+    pool, _ = simulated(40, np.array([weight]), size=size)
     answers, log_p = [], np.zeros_like(GRID)
     for s in range(len(pool)):
         scores = scores_of(pool, s)
-        pair = rng.choice(SIZE, 2, replace=False)
+        pair = rng.choice(size, 2, replace=False)
         lead = weight * np.diff(pool.features[pool.rows(s), 0][pair[::-1]])[0]
         winner, loser = pair if rng.uniform() < expit(lead) else pair[::-1]
         answers.append([[int(winner), int(loser)]])
@@ -140,7 +142,7 @@ def test_answers_determine_the_scale_of_preferences(weight: float) -> None:
     draws = as_draws(adapt(judged, None, sampler="map"))
     assert draws.attrs["likelihood"]["name"] == "preference"
     assert draws.attrs["prior"]["scale_learned"]
-    expected = best_log_scale(log_p, float(judged.spread[0]), *ANSWERS)
+    expected = best_log_scale(log_p, float(judged.spread[0]), *(LISTS if size == 2 else ANSWERS))
     assert np.log(draws.attrs["prior"]["scale"]) == pytest.approx(expected, abs=0.05)
 
 
