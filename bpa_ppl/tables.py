@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from tabulate import tabulate
-
 _SIDES = {"l": "left", "r": "right"}
 
 
@@ -31,6 +29,8 @@ def text_table(
     LM0      0.02
     length  12.50
     """
+    from tabulate import tabulate
+
     lines = [list(row) for row in (headers, *rows) if row]
     if not lines:
         return ""

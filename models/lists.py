@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-import psutil
 
 from bpa_ppl.arrays import Float32, Float64, Int64
 from bpa_ppl.columns import to_floats
@@ -426,6 +425,8 @@ def _rounded_up(number: int) -> int:
 
 
 def _check_memory(shapes: list[tuple[int, int, int]], features: int) -> None:
+    import psutil
+
     # The table, with base and hypothesis, and its copy on JAX's device while it is moved.
     needed = sum(b * s * n for b, s, n in shapes) * 4 * 2 * (features + 2)
     free = psutil.virtual_memory().available

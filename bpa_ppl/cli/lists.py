@@ -12,7 +12,6 @@ from cyclopts import Parameter
 import bpa_ppl as bpa
 from bpa_ppl.cli import options as shared
 from bpa_ppl.errors import UsageError
-from bpa_ppl.formats.nbest_files import format_name
 
 
 def lists_(
@@ -28,6 +27,8 @@ def lists_(
     Args:
         as_json: Print JSON instead of a table.
     """
+    from bpa_ppl.formats.nbest_files import format_name
+
     lists = reading.read_together(nbest, references, sources)
     description = bpa.describe(lists, metric)
     # What is read from a pipe cannot be read again.

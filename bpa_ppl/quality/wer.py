@@ -10,8 +10,6 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
-from rapidfuzz import process
-from rapidfuzz.distance import Levenshtein
 
 from bpa_ppl.arrays import Float64, Int64
 from bpa_ppl.errors import DataError
@@ -57,6 +55,8 @@ class WER(Metric, frozen=True):
 
     def counts(self, lists: Lists, references: References) -> Float64:
         """Return (hypotheses, 2) edits and reference lengths, one list after the other."""
+        from rapidfuzz.distance import Levenshtein
+
         rows = []
         for texts, refs in zip(lists, references, strict=True):
             if len(refs) != 1:
@@ -127,6 +127,9 @@ class EditPairs:
 
     def scores(self, rows: Int64, columns: Int64) -> Float64:
         """Return minus the error rates in percent, (rows, columns)."""
+        from rapidfuzz import process
+        from rapidfuzz.distance import Levenshtein
+
         hypotheses, references = ([self._units[i] for i in index] for index in (rows, columns))
         edits = process.cdist(hypotheses, references, scorer=Levenshtein.distance, dtype=np.int64)
         return np.asarray(0.0 - 100 * edits / np.maximum(self._lengths[columns], 1))

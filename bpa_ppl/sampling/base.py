@@ -6,8 +6,6 @@ from collections.abc import Mapping
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, ClassVar, Self
 
-import psutil
-
 from bpa_ppl.component import Component
 from bpa_ppl.errors import UsageError, missing_extra
 from bpa_ppl.nbest import NBest
@@ -103,6 +101,8 @@ def require_memory(target: Target, draws: int) -> None:
     Raises:
         UsageError: if there is less free memory than they need.
     """
+    import psutil
+
     needed = draws * (16 * target.dimension + 4 * len(target.lists.oracle))
     free = psutil.virtual_memory().available
     if needed > free:
