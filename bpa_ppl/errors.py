@@ -205,8 +205,8 @@ def nearest(name: str, names: Iterable[str]) -> str:
     >>> nearest("metrc", ["sampler", "metric"]), nearest("other", ["sampler"])
     (': did you mean metric?', '')
     """
-    found = get_close_matches(name, names, n=1)
-    return f": did you mean {found[0]}?" if found else ""
+    matches = get_close_matches(name, names, n=1)
+    return f": did you mean {matches[0]}?" if matches else ""
 
 
 def missing_extra(problem: str, extra: str, parameter: str | None = None) -> UsageError:

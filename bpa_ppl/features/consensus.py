@@ -159,6 +159,6 @@ def _lone_and_missed(words: NgramPairs, count: Int64) -> tuple[Float64, Float64]
 
     common = 10 * holders >= _COMMON_TENTHS * count.sum()
     lone = summed(counts * (holders[kinds] == 1)) / np.maximum(words.lengths, 1)
-    known = max(int(size[common].sum()), 1)
+    total = max(int(size[common].sum()), 1)
     missed = int(size[common].sum()) - summed(common[kinds])
-    return lone, missed / known
+    return lone, missed / total

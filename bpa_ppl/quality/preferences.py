@@ -254,8 +254,8 @@ def _choices_of(nbest: NBest, sentence: int, name: str, entry: Any) -> Iterator[
     fields = entry if isinstance(entry, dict) else {_CANDIDATES: entry}
     for field in fields:
         if field not in (_CANDIDATES, _WEIGHT, _RATER):
-            known = f"{_CANDIDATES}, {_WEIGHT} and {_RATER}"
-            raise _Wrong(f"has a field {quoted(field)}: its fields are {known}", "bad-name")
+            allowed = f"{_CANDIDATES}, {_WEIGHT} and {_RATER}"
+            raise _Wrong(f"has a field {quoted(field)}: its fields are {allowed}", "bad-name")
     members = _listed(fields.get(_CANDIDATES))
     if members is None:
         raise _Wrong(f"is {quoted(fields.get(_CANDIDATES))}, not a list of candidates")
@@ -266,12 +266,14 @@ def _choices_of(nbest: NBest, sentence: int, name: str, entry: Any) -> Iterator[
         raise _Wrong(problem, "bad-number")
     if rater is not None and (not isinstance(rater, str) or not rater):
         raise _Wrong(f"has the rater {quoted(rater)}, not a name", "bad-name")
-    made = partial(Choice, weight=1.0 if weight is None else float(weight), rater=rater or UNNAMED)
+    choice = partial(
+        Choice, weight=1.0 if weight is None else float(weight), rater=rater or UNNAMED
+    )
     if name != RANKINGS:
         if len(members) != 2:
             raise _Wrong(f"is {quoted(members)}, not a pair of candidates")
         positions = _positions(nbest, sentence, members)
-        yield made(sentence, positions, 2 if name == TIES else 0, pair=True)
+        yield choice(sentence, positions, 2 if name == TIES else 0, pair=True)
         return
     rest = _listed(members[-1]) if members else None
     ordered = members if rest is None else members[:-1]
@@ -281,7 +283,7 @@ def _choices_of(nbest: NBest, sentence: int, name: str, entry: Any) -> Iterator[
         raise _Wrong(f"is {quoted(members)}: only the last of a ranking may be a list")
     candidates = _positions(nbest, sentence, [*ordered, *(rest or ())])
     for first in range(len(ordered) - (rest is None)):
-        yield made(sentence, candidates[first:], 0, pair=False)
+        yield choice(sentence, candidates[first:], 0, pair=False)
 
 
 def _positions(nbest: NBest, sentence: int, candidates: list[Any]) -> tuple[int, ...]:

@@ -134,12 +134,12 @@ class SentenceLines(NamedTuple):
     origin: str
 
     @classmethod
-    def of_references(cls, given: Any) -> SentenceLines:
+    def of_references(cls, value: Any) -> SentenceLines:
         """Return references: a text or several for each sentence, or by id for some.
 
         Raises:
             UsageError: if they are anything else.
         """
-        if isinstance(given, Mapping):
-            return cls(references_by_id(given), "the references")
-        return cls(references(given), "the text")
+        if isinstance(value, Mapping):
+            return cls(references_by_id(value), "the references")
+        return cls(references(value), "the text")

@@ -207,12 +207,12 @@ class Gatherer:
         pairs = zip(extras.get(ID, numbers), numbers, strict=True)
         names = [number if name is None else name for name, number in pairs]
         lists = [numbers, names, rows.lines[starts].tolist()]
-        given: dict[str, Any] = {}
+        paired: dict[str, Any] = {}
         by_text = self.schema.counted
         for what, pairing in self._pairings.items():
-            given[what], numbers = pairing.entries(*lists, by_text=by_text, whole=whole)
+            paired[what], numbers = pairing.entries(*lists, by_text=by_text, whole=whole)
             ids = ids if numbers is lists[0] else np.array(numbers, np.int64)
-        references, sources = given.get(REFERENCE, references), given.get(SOURCE, sources)
+        references, sources = paired.get(REFERENCE, references), paired.get(SOURCE, sources)
         if references is not None:
             references = tuple(refs or () for refs in references)
             self._references.add(references, ids, rows, offsets)
@@ -310,27 +310,27 @@ def _joined(parts: Sequence[Rows]) -> Rows:
 
 def _joined_columns(parts: Sequence[Mapping[str, Any]], sizes: Sequence[int]) -> dict[str, Any]:
     """Return the columns of several parts: NaN is missing among numbers, and None elsewhere."""
-    found: dict[str, Any] = {}
+    joined: dict[str, Any] = {}
     for name in dict.fromkeys(chain.from_iterable(parts)):
         columns = [part.get(name) for part in parts]
         pairs = zip(columns, sizes, strict=True)
         if any(isinstance(column, np.ndarray) for column in columns):
             nan = np.full(max(sizes), np.nan, np.float32)
-            found[name] = np.concatenate([nan[:n] if of is None else of for of, n in pairs])
+            joined[name] = np.concatenate([nan[:n] if of is None else of for of, n in pairs])
         else:
             listed = ([None] * size if of is None else of for of, size in pairs)
-            found[name] = tuple(chain.from_iterable(listed))
-    return found
+            joined[name] = tuple(chain.from_iterable(listed))
+    return joined
 
 
 def _numbered(rows: Rows, numbers: dict[str, int]) -> Int32:
     """Return the index of the text of each row among those numbered; add those that are new."""
-    found = np.zeros(len(rows.strings), dtype=np.int32)
-    used = np.flatnonzero(np.bincount(rows.string_index, minlength=len(found)))
-    every = len(used) == len(found)
+    index = np.zeros(len(rows.strings), dtype=np.int32)
+    used = np.flatnonzero(np.bincount(rows.string_index, minlength=len(index)))
+    every = len(used) == len(index)
     texts = rows.strings if every else map(rows.strings.__getitem__, used.tolist())
-    found[used] = np.fromiter(map(numbers.__getitem__, texts), np.int32, len(used))
-    return found[rows.string_index]
+    index[used] = np.fromiter(map(numbers.__getitem__, texts), np.int32, len(used))
+    return index[rows.string_index]
 
 
 class _ReferenceNotes:
@@ -367,16 +367,16 @@ class _ReferenceNotes:
             if all(references[p] for p in three) and len({references[p] for p in three}) == 3:
                 fits = [_fit(words[place], of_references[p]) for p in three]
                 self._fits += [fits] if len(set(fits)) > 1 else []
-        for place, known in enumerate(references):
-            if not known:
+        for place, texts in enumerate(references):
+            if not texts:
                 self._without.append(int(ids[place]))
                 continue
             self._lists += 1
-            if not all(map(str.strip, known)):
+            if not all(map(str.strip, texts)):
                 self._blank.append(int(ids[place]))
                 continue
             index = rows.string_index[offsets[place] : offsets[place + 1]]
-            self._strange += not _related(known, [rows.strings[i] for i in index.tolist()])
+            self._strange += not _related(texts, [rows.strings[i] for i in index.tolist()])
 
     def notes(self) -> Iterator[str]:
         """Yield one sentence for each thing that looks wrong.
@@ -444,5 +444,5 @@ def _words(text: str) -> Iterable[str]:
 
 def _starts(ids: Int64, last: int | None) -> Int64:
     """Return the rows at which the id differs from the one before; `last` precedes the first."""
-    before = np.concatenate([ids[:1] - 1 if last is None else [last], ids[:-1]])
-    return np.flatnonzero(ids != before[: len(ids)])
+    previous = np.concatenate([ids[:1] - 1 if last is None else [last], ids[:-1]])
+    return np.flatnonzero(ids != previous[: len(ids)])

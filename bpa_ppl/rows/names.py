@@ -59,11 +59,11 @@ class ColumnNames:
         kept = (name for name in names if name in self._usual or name not in replaced)
         return {name: self._usual.get(name, name) for name in kept}
 
-    def require(self, wanted: Iterable[str], columns: Iterable[str], line: int | None) -> None:
+    def require(self, required: Iterable[str], columns: Iterable[str], line: int | None) -> None:
         """Check that a file has some columns.
 
         Args:
-            wanted: usual names.
+            required: usual names.
             columns: the usual names of those that it has.
             line: where they are named, for the message.
 
@@ -75,7 +75,7 @@ class ColumnNames:
         bpa_ppl.errors.DataError: dev.csv:1: no column text (the columns are 'id, hyp, lm'): ...
         """
         names = [self.names.get(column, column) for column in columns]
-        for usual in wanted:
+        for usual in required:
             name = self.names.get(usual, usual)
             if name not in names:
                 problem = f"no column {name} (the columns are {quoted(', '.join(names))})"

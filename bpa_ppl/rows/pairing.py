@@ -60,11 +60,11 @@ class Pairing:
         Raises:
             DataError: if there is none for a list, or it is not known which one is.
         """
-        known, keys, places = self.given.lines, list(map(id_key, names)), ids
-        if isinstance(known, Mapping):
-            keys = [k if by_text or k in known else i for k, i in zip(keys, ids, strict=True)]
-            self._used.update(known.keys() & set(keys))
-            return tuple(known.get(key, ()) for key in keys), ids
+        entries, keys, places = self.given.lines, list(map(id_key, names)), ids
+        if isinstance(entries, Mapping):
+            keys = [k if by_text or k in entries else i for k, i in zip(keys, ids, strict=True)]
+            self._used.update(entries.keys() & set(keys))
+            return tuple(entries.get(key, ()) for key in keys), ids
         if not ids:
             return (), ids
         first = self.first_id
@@ -80,15 +80,15 @@ class Pairing:
                 raise self._unknown(odd, lines[place])
             else:
                 places = keys
-                every = range(min(keys), min(keys) + len(known))
+                every = range(min(keys), min(keys) + len(entries))
                 first = every[0] if whole and sorted(keys) == list(every) else first
         places = [place - first + self.first_id for place in places]
         self._least = min(places) if self._least is None else min(*places, self._least)
-        end = self.first_id + len(known)
+        end = self.first_id + len(entries)
         for place, line in zip(places, lines, strict=True):
             if not self.first_id <= place < end:
                 raise self._no_entry(place, line)
-        return tuple(known[place - self.first_id] for place in places), places
+        return tuple(entries[place - self.first_id] for place in places), places
 
     def notes(self, count: int, *, scattered: bool) -> Iterator[str]:
         """Yield one sentence for each thing that looks wrong.
@@ -100,25 +100,27 @@ class Pairing:
         Raises:
             DataError: if no list has an entry, or the ids do not show which list it belongs to.
         """
-        known, origin = self.given.lines, self.given.origin
-        if isinstance(known, Mapping):
+        entries, origin = self.given.lines, self.given.origin
+        if isinstance(entries, Mapping):
             if not self._used:
-                raise no_common_id(self.origin, origin, known)
-            if others := [key for key in known if key not in self._used]:
-                absent = f"no list for {len(others)} of {len(known)} ids in {origin}"
+                raise no_common_id(self.origin, origin, entries)
+            if others := [key for key in entries if key not in self._used]:
+                absent = f"no list for {len(others)} of {len(entries)} ids in {origin}"
                 yield f"{absent}, the first of them {quoted(others[0])}"
             return
         one = self.first_id + 1
         if self._least == one:
             absent = f"no list for the first {self.what}, id {self.first_id}"
             yield f"{absent}: if ids are counted from {one}, set the first id to {one}"
-        elif self._first is None and len(known) > count > 0:
-            lists = f"lists for {counted(count, 'sentence')}, but {origin} has {len(known)}"
+        elif self._first is None and len(entries) > count > 0:
+            lists = f"lists for {counted(count, 'sentence')}, but {origin} has {len(entries)}"
             yield f"{lists} {self.what}s: the others are not used"
         if self._first is None:
             return
-        if len(known) != count:
-            raise self._unknown(f"the ids are texts, {count}, and {origin} has {len(known)} lines")
+        if len(entries) != count:
+            raise self._unknown(
+                f"the ids are texts, {count}, and {origin} has {len(entries)} lines"
+            )
         if scattered and not self._sorted:
             raise self._unknown("the ids are texts, not in order, and their rows are not adjacent")
         order = f"the {self.what}s in {origin} are paired in the order in which ids appear, "

@@ -103,17 +103,17 @@ def record_columns(
         rule = "a column of records must be a sequence"
         columns = [_listed(values, rule) for values in records.values()]
         try:
-            given = [dict(zip(records, row, strict=True)) for row in zip(*columns, strict=True)]
+            rows = [dict(zip(records, row, strict=True)) for row in zip(*columns, strict=True)]
         except ValueError as error:
             problem = "the columns of records differ in length"
             raise DataError(problem, parameter="records", code="wrong-length") from error
     else:
         members = _listed(records, "records must be dictionaries, or columns by name")
-        given = [dict(member) if isinstance(member, Mapping) else member for member in members]
-    if not given:
+        rows = [dict(member) if isinstance(member, Mapping) else member for member in members]
+    if not rows:
         problem = "there are no records: give at least one"
         raise UsageError(problem, parameter="records", code="no-data")
-    return RecordReader(options).columns(given, range(1, len(given) + 1))
+    return RecordReader(options).columns(rows, range(1, len(rows) + 1))
 
 
 def _listed(values: Any, rule: str) -> list[Any]:
@@ -185,10 +185,10 @@ class RecordReader:
         except RecursionError as error:
             raise self._error("objects inside objects without an end", lines[0]) from error
 
-    def _columns_of(self, given: Sequence[Any], lines: Sequence[int]) -> Columns:
+    def _columns_of(self, objects: Sequence[Any], lines: Sequence[int]) -> Columns:
         """Return the columns of some records."""
         records: list[dict[Any, Any]] = []
-        for record, line in zip(given, lines, strict=True):
+        for record, line in zip(objects, lines, strict=True):
             if not isinstance(record, dict):
                 raise self._error(f"{shown(record)} is not an object with fields", line)
             record = self._with_candidates(self._renamed(record), line)
@@ -249,14 +249,14 @@ class RecordReader:
         others = {n: v for n, v in record.items() if n not in (name, *lists)}
         return {**others, CANDIDATES: candidates}
 
-    def _candidates(self, given: Any, line: int) -> list[dict[str, Any]]:
-        candidates = given
-        if isinstance(given, dict):  # columns, as some libraries keep lists of objects
-            candidates = self._with_candidates({TEXT: None, **given}, line).get(CANDIDATES)
-        if given is None:
+    def _candidates(self, value: Any, line: int) -> list[dict[str, Any]]:
+        candidates = value
+        if isinstance(value, dict):  # columns, as some libraries keep lists of objects
+            candidates = self._with_candidates({TEXT: None, **value}, line).get(CANDIDATES)
+        if value is None:
             return []
         if not isinstance(candidates, list | tuple):
-            raise self._error(f"{CANDIDATES} is {shown(given)}, not a list of objects", line)
+            raise self._error(f"{CANDIDATES} is {shown(value)}, not a list of objects", line)
         for place, candidate in enumerate(candidates):
             if not isinstance(candidate, dict):
                 problem = f"{CANDIDATES}[{place}] is {shown(candidate)}, not an object with a text"
@@ -276,8 +276,8 @@ class RecordReader:
                 continue
             if dict in types and not column.startswith(OF_SENTENCE):
                 inside = [value if isinstance(value, dict) else {} for value in values]
-                for inner, found in self._columns(inside, lines, f"{column}.").items():
-                    self._add(columns, inner, found, lines)
+                for inner, columns_inside in self._columns(inside, lines, f"{column}.").items():
+                    self._add(columns, inner, columns_inside, lines)
                 values = [None if isinstance(v, dict) and v else v for v in values]
                 if all(value is None for value in values):
                     continue
@@ -314,10 +314,10 @@ class RecordReader:
 
     def _add(self, columns: dict[str, Any], name: str, values: Any, lines: Sequence[int]) -> None:
         """Add a column; one object may not have two fields of one flattened name."""
-        before = columns.get(name)
-        if before is not None:
-            before, values = list(before), list(values)
-            for row, (one, other) in enumerate(zip(before, values, strict=True)):
+        first = columns.get(name)
+        if first is not None:
+            first, values = list(first), list(values)
+            for row, (one, other) in enumerate(zip(first, values, strict=True)):
                 if one is not None and other is not None:
                     raise self._error(f"two fields {name}: rename one", lines[row])
                 values[row] = other if one is None else one
@@ -330,8 +330,8 @@ def is_of_sentence(name: str) -> bool:
     >>> is_of_sentence("reference[0]"), is_of_sentence("sentence.doc"), is_of_sentence("lm")
     (True, True, False)
     """
-    known = (ID, SOURCE, REFERENCES)
-    return name in known or label_of(name) == REFERENCE or name.startswith(OF_SENTENCE)
+    names = (ID, SOURCE, REFERENCES)
+    return name in names or label_of(name) == REFERENCE or name.startswith(OF_SENTENCE)
 
 
 def table_columns(options: ReadOptions, table: pa.Table, first: int = 1) -> Columns:

@@ -173,8 +173,8 @@ class SchemaReader:
         self._check_names(columns)
         ids = self._ids(columns)
         if columns.nested and len(ids):
-            before = ids[0] - 1 if self._last_id is None else self._last_id
-            again = np.flatnonzero(np.diff(ids, prepend=before) == 0)
+            previous = ids[0] - 1 if self._last_id is None else self._last_id
+            again = np.flatnonzero(np.diff(ids, prepend=previous) == 0)
             if len(again):
                 identifier = columns.sentences[ID][again[0]]
                 problem = f"a second list of sentence {identifier}: give each list its own id"
@@ -262,16 +262,16 @@ class SchemaReader:
 
     def _kind(self, fields: Columns, name: str, values: Any) -> str:
         """Return the kind of a column, given that of its values so far."""
-        known = self._kinds.get(name, self._usual.get(name, EMPTY))
-        if known == NUMBER or (known == EMPTY and isinstance(values, np.ndarray)):
+        current = self._kinds.get(name, self._usual.get(name, EMPTY))
+        if current == NUMBER or (current == EMPTY and isinstance(values, np.ndarray)):
             return NUMBER
-        if known == WORDS and set(map(type, values)) <= {str, type(None)}:
+        if current == WORDS and set(map(type, values)) <= {str, type(None)}:
             return WORDS
         for row, value in enumerate(values):
             if self._is_missing(value):
                 continue
             kind = kind_of(value)
-            if known == EMPTY:
+            if current == EMPTY:
                 if kind == NUMBER:
                     return kind
                 if kind == WORDS and self._typed and looks_numeric(value):
@@ -282,13 +282,13 @@ class SchemaReader:
                     problem = f"{name} is a column of texts, since {quoted(value)} is not a number"
                     advice = "write numbers like -1234.5, and nothing where there is none"
                     warn_user(f"{place}: {problem}: {advice}")
-                known = kind
+                current = kind
             elif kind == NUMBER:
                 problem = f"is {shown(value)}, a number, where the hypotheses before have none"
                 raise self._error_at(fields, name, row, f"{problem}: give the field one type")
-            elif kind != known:
-                known = OBJECT
-        return known
+            elif kind != current:
+                current = OBJECT
+        return current
 
     def _numbers(self, values: Any) -> Float32:
         if not isinstance(values, np.ndarray):
@@ -325,27 +325,29 @@ class SchemaReader:
             first_lines = dict(zip(reversed(values), reversed(lines), strict=True))
             numbers = {v: self._number_of_id(v, first_lines[v]) for v in dict.fromkeys(values)}
             return np.fromiter(map(numbers.__getitem__, values), np.int64, count)
-        found = [self._number_of_id(value, line) for value, line in zip(values, lines, strict=True)]
+        parsed = [
+            self._number_of_id(value, line) for value, line in zip(values, lines, strict=True)
+        ]
         missing = self._id_type is type(None)
-        return np.arange(first, first + count) if missing else np.array(found, np.int64)
+        return np.arange(first, first + count) if missing else np.array(parsed, np.int64)
 
-    def _number_of_id(self, given: Any, line: int) -> int:
+    def _number_of_id(self, entry: Any, line: int) -> int:
         """Return an id as an integer; ids that are texts are counted as they appear."""
-        value = given
-        if isinstance(given, float) or not (self._typed or self._id_type is str):
-            value = id_key(given)
+        value = entry
+        if isinstance(entry, float) or not (self._typed or self._id_type is str):
+            value = id_key(entry)
         integer = isinstance(value, Integral) and not isinstance(value, bool)
         if isinstance(value, str) and not value:
             raise self.error("sentence id '' is empty: give each row one", line)
         if not (value is None or isinstance(value, str) or integer):
-            raise self.error(f"sentence id {quoted(given)} is not an integer or a text", line)
+            raise self.error(f"sentence id {quoted(entry)} is not an integer or a text", line)
         if integer and abs(int(value)) > _LARGEST_ID:
-            problem = f"sentence id {quoted(given)} is not an integer of 64 bits"
+            problem = f"sentence id {quoted(entry)} is not an integer of 64 bits"
             raise self.error(f"{problem}: write it as a text", line)
         kind = int if integer else str if isinstance(value, str) else type(None)
         self._id_type = self._id_type or kind
         if kind is not self._id_type:
-            problem = f"sentence id {quoted(given)}, but the ids before are {_IDS[self._id_type]}"
+            problem = f"sentence id {quoted(entry)}, but the ids before are {_IDS[self._id_type]}"
             if value is None:
                 problem = f"no field {ID}, which the first line has"
             raise self.error(f"{problem}: write all ids in the same way", line)
@@ -373,10 +375,10 @@ class SchemaReader:
                         raise self.error(f"{name} is {shown(value)}, not a text", line)
                 (columns if name == SOURCE else references)[name] = values
             elif name != ID:
-                given = self._finite(fields, name, values)
+                finite = self._finite(fields, name, values)
                 name = name.removeprefix(OF_SENTENCE)
-                columns[name] = given
-                first = next((n for n, v in enumerate(given) if v is not None), None)
+                columns[name] = finite
+                first = next((n for n, v in enumerate(finite) if v is not None), None)
                 if first is not None:
                     self._sentence_lines.setdefault(name, int(fields.lines[first]))
         if self._id_type is str:
@@ -386,15 +388,15 @@ class SchemaReader:
         return columns
 
     def _reference_lists(self, fields: Columns, values: Sequence[Any]) -> Sequence[tuple[str, ...]]:
-        found = []
+        lists = []
         for value, line in zip(values, fields.lines, strict=True):
             absent = value is None or (value == "" and not self._typed)
             entries = [] if absent else [value] if isinstance(value, str) else value
             several = isinstance(entries, list | tuple)
             if not several or not all(isinstance(text, str) for text in entries):
                 raise self.error(f"{REFERENCES} is {shown(value)}, not a list of texts", line)
-            found.append(tuple(entries))
-        return found
+            lists.append(tuple(entries))
+        return lists
 
     def _references(
         self, fields: Columns, columns: dict[str, Sequence[Any]]
@@ -403,14 +405,14 @@ class SchemaReader:
         listed = columns.pop(REFERENCES, None)
         # In a text file an empty cell is a missing reference.
         absent = (None,) if self._typed else (None, "")
-        found = [
+        single = [
             tuple(text for text in texts if text not in absent)
             for texts in zip(*columns.values(), strict=True)
         ]
-        if listed is None or not found:
-            return listed or found
+        if listed is None or not single:
+            return listed or single
         joint = []
-        for one, several, line in zip(found, listed, fields.lines, strict=True):
+        for one, several, line in zip(single, listed, fields.lines, strict=True):
             if one and several:
                 raise self.error(f"both {REFERENCE} and {REFERENCES}: leave one out", line)
             joint.append(one or several)

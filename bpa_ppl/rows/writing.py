@@ -98,10 +98,10 @@ def written(nbest: NBest, long: bool, fits: Fits, fits_sentence: Fits) -> Writte
 
 def _some_missing(values: Any) -> npt.NDArray[Any] | None:
     """Return a column of numbers that reads back as an extra, since some are missing; or None."""
-    found = as_numbers(values)
-    if found is None or not np.isnan(found).any() or np.any(np.abs(found) >= TOO_LARGE):
+    numbers = as_numbers(values)
+    if numbers is None or not np.isnan(numbers).any() or np.any(np.abs(numbers) >= TOO_LARGE):
         return None
-    return values if isinstance(values, np.ndarray) else found
+    return values if isinstance(values, np.ndarray) else numbers
 
 
 def all_texts(values: Sequence[Any]) -> bool:
@@ -164,9 +164,9 @@ def references_by_column(
     """
     if references is None:
         return {}
-    counts = {len(known) for known in references}
+    counts = {len(texts) for texts in references}
     if lists and (len(counts) > 1 or counts == {0}):
-        return {REFERENCES: [list(known) for known in references]}
+        return {REFERENCES: [list(texts) for texts in references]}
     if not lists and "" in chain.from_iterable(references):
         raise ValueError("a reference is empty, which reads back as no reference")
     names = expand(REFERENCE, max(counts, default=0))
@@ -176,16 +176,16 @@ def references_by_column(
 def _check_names(
     nbest: NBest, names: Sequence[str], of_sentences: Mapping[str, Any], long: bool
 ) -> None:
-    known = {ID, SOURCE, REFERENCE, REFERENCES}
-    reserved = {TEXT, *repeated(names), *((*known, CANDIDATES) if long else ())}
+    fields = {ID, SOURCE, REFERENCE, REFERENCES}
+    reserved = {TEXT, *repeated(names), *((*fields, CANDIDATES) if long else ())}
     # Totals of which some are missing are an extra; so are such sources.
     if TOTAL in nbest.feature_names or nbest.totals is not None:
         reserved.add(TOTAL)
     if nbest.sources is None:
-        known.discard(SOURCE)
+        fields.discard(SOURCE)
     prefixes = (OF_SENTENCE, f"{REFERENCE}[") if long else ()
     bad = [name for name in names if name in reserved or name.startswith(prefixes)]
-    bad += [name for name in of_sentences if name in {*known, CANDIDATES, TEXT} and not long]
+    bad += [name for name in of_sentences if name in {*fields, CANDIDATES, TEXT} and not long]
     if bad:
         problem = f"a column {bad[0]}, which has another meaning in this format: rename it"
         raise DataError(problem, nbest.origin, code="bad-name")
