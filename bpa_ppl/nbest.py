@@ -776,11 +776,11 @@ class NBest:
 
 def _names(names: Any, parameter: str = "feature_names") -> tuple[str, ...]:
     """Return the names of features; a single text is one name."""
-    given = [names] if isinstance(names, str) else cols.members(names, parameter)
-    if not all(isinstance(name, str) for name in given):
+    chosen = [names] if isinstance(names, str) else cols.members(names, parameter)
+    if not all(isinstance(name, str) for name in chosen):
         problem = f"the names of features must be texts, not {quoted(names)}"
         raise UsageError(problem, parameter=parameter, code="wrong-type")
-    return tuple(given)
+    return tuple(chosen)
 
 
 def _check_count(value: Any, name: str) -> None:
@@ -885,9 +885,9 @@ def _with_columns_of_all(tables: Sequence[NBest]) -> list[NBest]:
     origin = " + ".join(dict.fromkeys(table.origin for table in tables))
     present: dict[str, int] = {}
     for name in dict.fromkeys(chain.from_iterable(one.extras for one in extended)):
-        found = [one.extras[name] for one in extended if name in one.extras]
-        numbers = [of for of in found if isinstance(of, np.ndarray) and of.dtype.kind == "f"]
-        if len(found) < len(extended) and len(numbers) == len(found):
+        columns = [one.extras[name] for one in extended if name in one.extras]
+        numbers = [of for of in columns if isinstance(of, np.ndarray) and of.dtype.kind == "f"]
+        if len(columns) < len(extended) and len(numbers) == len(columns):
             present[name] = sum(int(np.count_nonzero(~np.isnan(of))) for of in numbers)
     notes = cols.missing_value_notes(present, sum(len(table.features) for table in tables))
     sentences = sum(map(len, tables))

@@ -153,8 +153,8 @@ class Registry(Mapping[str, type[C]], Generic[C]):
         """
         if isinstance(chosen, str):
             member, variant = self[chosen], chosen.partition(":")[2]
-            given = {member.variant: variant} if member.variant and variant else {}
-            return member.configured(f"{self.kind} {chosen}", {**(settings or {}), **given})
+            fixed = {member.variant: variant} if member.variant and variant else {}
+            return member.configured(f"{self.kind} {chosen}", {**(settings or {}), **fixed})
         if self.adapter and not isinstance(chosen, Component):
             adapt = EntryPoint("adapter", self.adapter, self.group).load()
             adapted: C | None = adapt(chosen, settings or {})

@@ -477,11 +477,11 @@ def _side_by_side(
     titles = []
     for what, position in positions.items():
         row = rows.start + position
-        known = [what if systems is None else f"{what}: {systems[row] or 'no system'}"]
+        parts = [what if systems is None else f"{what}: {systems[row] or 'no system'}"]
         if metric is not None:
-            known.append(_in_words(values[row], metric))
-            known += ["the best of the list"] if gains[row] == best and what in _BOTH else []
-        titles.append(", ".join(known))
+            parts.append(_in_words(values[row], metric))
+            parts += ["the best of the list"] if gains[row] == best and what in _BOTH else []
+        titles.append(", ".join(parts))
     context = [("source", lists.sources[s])] if lists.sources else []
     context += [("reference", text) for text in (lists.references or {s: ()})[s]]
     chosen = [texts[position] for position in positions.values()]

@@ -170,8 +170,10 @@ def learn_prior(
     for one in draws.values():
         if not unchecked:
             bpa.diagnostics.refuse_unconverged(one)
-    found = learn_hierarchy(draws, shrinkage=shrinkage, strength=strength, without=without or ())
-    found.prior().write(output, record(found, draws))
+    hierarchy = learn_hierarchy(
+        draws, shrinkage=shrinkage, strength=strength, without=without or ()
+    )
+    hierarchy.prior().write(output, record(hierarchy, draws))
     if report is not None:
-        bpa.diagnostics.write_page(learned_prior_page(found, draws), report)
-    shared.echo_status(as_table(found), quiet)
+        bpa.diagnostics.write_page(learned_prior_page(hierarchy, draws), report)
+    shared.echo_status(as_table(hierarchy), quiet)

@@ -506,16 +506,16 @@ class Reading:
             settings = {"list_size": self.list_size, "scores": tuple(self.score_files or ())}
             format = NBEST_FORMATS.resolve("plain", settings)
         settings = {"extract": self.extract, "requests": self.requests}
-        given = {name: value for name, value in settings.items() if value is not None}
-        if given:
+        named = {name: value for name, value in settings.items() if value is not None}
+        if named:
             name, _, others = self.format.partition(":")
             if name not in ("auto", "openai") or self.list_size is not None:
                 raise UsageError(
-                    f"only responses of LLMs (--format openai) have {next(iter(given))}",
-                    parameter=next(iter(given)),
+                    f"only responses of LLMs (--format openai) have {next(iter(named))}",
+                    parameter=next(iter(named)),
                     code="conflict",
                 )
-            format = NBEST_FORMATS.resolve("openai", settings_in(others, "the format") | given)
+            format = NBEST_FORMATS.resolve("openai", settings_in(others, "the format") | named)
         texts = {"references": references or None, "sources": sources}
         return {"first_id": self.first_id, "bad": self.bad, "format": format, **texts}
 

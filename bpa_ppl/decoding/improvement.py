@@ -326,8 +326,8 @@ def _choices(
     if goal is not None and (unknown or recorded is not None):
         comparison = compare_with_recorded(draws, prepared, after, goal)
     if unknown:
-        known = comparison or recorded
-        selected = Baselines(best=FIRST) if known is None else known.baselines
+        compared = comparison or recorded
+        selected = Baselines(best=FIRST) if compared is None else compared.baselines
         before, baseline = selected.choice(prepared, selected.best), selected.named(selected.best)
     column = column_of_systems(nbest, draws)
     judgement = goal.column if isinstance(goal, Column) else None

@@ -98,8 +98,8 @@ class Blackjax(Sampler, frozen=True):
         """Draw from the approximation of Pathfinder, and weight the draws."""
         require_memory(target, self.draws)
         start = target.initial_positions(1, target.seed)[0]
-        found = _approximate(self, target, jax.random.key(target.seed), start)
-        z, log_q, elbo = jax.device_get(found)
+        approximation = _approximate(self, target, jax.random.key(target.seed), start)
+        z, log_q, elbo = jax.device_get(approximation)
         if not (np.isfinite(z).all() and np.isfinite(elbo)):
             raise _failed("it found no approximation of this posterior")
         sites = unflatten(z[None], target.start)

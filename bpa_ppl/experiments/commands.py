@@ -259,7 +259,7 @@ def calibrate(
         )
         print(results[-1])
     if output is not None:
-        made = {
+        written = {
             "lists": nbest,
             "weights": weights,
             "likelihood": str(likelihood),
@@ -268,7 +268,7 @@ def calibrate(
             **_settings_and_versions(settings),
         }
         numbers = json.dumps([one.as_dict() for one in results], indent=1)
-        page = calibration_page(results, made=made, command=shared.command_line())
+        page = calibration_page(results, made=written, command=shared.command_line())
         with atomic_writer(output) as file:
             file.write(numbers if output.suffix == ".json" else page)
     if not all(results):
@@ -456,7 +456,7 @@ def sweep(
     from bpa_ppl.experiments.sweeps import write_sweep
 
     one_of(kind, FIGURE_KINDS, "kind of figure", "kind")
-    found = bpa.experiments.sweep(
+    result = bpa.experiments.sweep(
         reading.read(nbest, references),
         shared.canonical(weights),
         sampler,
@@ -470,8 +470,8 @@ def sweep(
         prior_variance=prior_variance,
         progress=not quiet,
     )
-    written = write_sweep(found, output, kind)
-    print(found)
+    written = write_sweep(result, output, kind)
+    print(result)
     shared.echo_status(f"wrote {', '.join(map(str, written))}", quiet)
 
 

@@ -294,14 +294,14 @@ def _moments(
             rows.T @ (share[:, None] * rows) - means.T @ means + np.eye(size) / variance
         )
 
-    found = minimize(
+    optimum = minimize(
         lambda x: -log_density(x[None])[0], centre, jac=gradient, hess=hessian, method="trust-exact"
     )
-    factor = np.linalg.cholesky(np.linalg.inv(hessian(found.x)))
+    factor = np.linalg.cholesky(np.linalg.inv(hessian(optimum.x)))
     axis = np.linspace(-_WIDTH, _WIDTH, _POINTS[size])
     standard = np.stack(np.meshgrid(*[axis] * size, indexing="ij"), axis=-1).reshape(-1, size)
-    p = softmax(log_density(found.x + standard @ factor.T))
+    p = softmax(log_density(optimum.x + standard @ factor.T))
     mean = p @ standard
     deviations = standard - mean
     covariance = deviations.T @ (p[:, None] * deviations)
-    return found.x + factor @ mean, factor @ covariance @ factor.T
+    return optimum.x + factor @ mean, factor @ covariance @ factor.T

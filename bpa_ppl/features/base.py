@@ -109,8 +109,8 @@ class FeatureSource(Component, frozen=True):
         """
         files = self.files()
         if len(paths) != len(files):
-            made = f"{self.label} was made from {', '.join(files) or 'no file'}"
-            problem = f"{made}: give the path of {counted(len(files), 'file')}"
+            origin = f"{self.label} was made from {', '.join(files) or 'no file'}"
+            problem = f"{origin}: give the path of {counted(len(files), 'file')}"
             raise UsageError(f"{problem}, not {', '.join(paths)}", parameter="moved_files")
         remaining, settings = iter(paths), {}
         for name in () if self.holds else self.paths:

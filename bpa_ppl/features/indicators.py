@@ -64,8 +64,8 @@ class Indicators(FeatureSource, frozen=True):
         names = nbest.feature_names
         if self.column not in (*nbest.extras, *names):
             problem = f"the hypotheses have no column {self.column}: they have"
-            known = ", ".join([*nbest.extras, *names]) or "none"
-            raise DataError(f"{problem} {known}", nbest.origin, code="missing-column")
+            present = ", ".join([*nbest.extras, *names]) or "none"
+            raise DataError(f"{problem} {present}", nbest.origin, code="missing-column")
         values: Any = nbest.extras.get(self.column)
         if values is None:
             values = nbest.features[:, names.index(self.column)]

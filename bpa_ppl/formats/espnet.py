@@ -87,8 +87,8 @@ def _parts(folder: Path) -> list[Path]:
     except (OSError, ValueError):  # no such folder, or one that may not be read
         return []
     numbers = {path: int(job[1]) for path, job in jobs.items() if job is not None}
-    found = [path for path in numbers if (path / _RANK.format(1)).is_dir()]
-    return sorted(found, key=lambda path: (numbers[path], path.name))
+    folders = [path for path in numbers if (path / _RANK.format(1)).is_dir()]
+    return sorted(folders, key=lambda path: (numbers[path], path.name))
 
 
 def _records(part: Path, options: ReadOptions) -> list[tuple[int, dict[str, Any]]]:

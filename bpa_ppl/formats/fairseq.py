@@ -148,20 +148,20 @@ class _Reader:
         lines = block[:-1].split(b"\n")
         if b"\r" in block:
             lines = [line.removesuffix(b"\r") for line in lines]
-        known = self._lines
+        sentences = self._lines
         for number, line in enumerate(lines, first):
             head, _, rest = line.partition(b"\t")
-            of_kind = known.get(head)
+            of_kind = sentences.get(head)
             if of_kind is None:
-                found = _LINE.match(line)
-                if found is None:
+                matched = _LINE.match(line)
+                if matched is None:
                     if hidden := _INSIDE.search(line):
                         problem = f"{hidden[0].decode().strip()} is not at the start of its line"
                         advice = "run fairseq with --no-progress-bar"
                         raise self._options.error(f"{problem}: {advice}", number)
                     continue
-                self._begin(head, found[1], found[2], number)
-                of_kind = known[head]
+                self._begin(head, matched[1], matched[2], number)
+                of_kind = sentences[head]
             of_kind.append((number, rest))
 
     def _begin(self, head: bytes, letter: bytes, digits: bytes, number: int) -> None:

@@ -121,8 +121,8 @@ class MosesIni(WeightFormat, frozen=True):
         >>> MosesIni().renewed(old, {"TM0[1]": 3}, "moses.ini")
         '[weight]\nLM0= 0.5 # mine\nTM0= 1.0 3'
         """
-        known = {name for name, _ in self.parse(template, origin)}
-        missing = [name for name in weights if name not in known]
+        template_names = {name for name, _ in self.parse(template, origin)}
+        missing = [name for name in weights if name not in template_names]
         if missing:
             problem = f"no weight of {', '.join(missing)} to update"
             advice = "add it to the [weight] section"

@@ -117,7 +117,7 @@ class LineParser:
     """
 
     shape = SHAPE
-    known = "in the first line"
+    names_from = "in the first line"
 
     def __init__(self, options: ReadOptions, block: bytes, soft: bool = False):
         self.options = options
@@ -226,8 +226,8 @@ class LineParser:
         at = max((i for i, f in enumerate(fields) if i > 1 and FEATURES.match(f)), default=0)
         if not at:
             few = len(fields) < 3
-            found = f"only {counted(len(fields), 'field')}" if few else "no feature field"
-            raise self.error(f"{found}, but a line must read {self.shape}", number)
+            problem = f"only {counted(len(fields), 'field')}" if few else "no feature field"
+            raise self.error(f"{problem}, but a line must read {self.shape}", number)
         return Fields(fields[0], fields[1:at], fields[at], fields[at + 1 :])
 
     def _layout(self, lines: list[bytes]) -> Layout:
@@ -273,8 +273,8 @@ class LineParser:
 
     def _is_aside(self, field: bytes) -> bool:
         """Return whether a field between text and features is not a part of the text."""
-        known = _POSITIONS.fullmatch(field) or field.lstrip(b" ").startswith(WORD_SCORES)
-        return bool(known) or (self.soft and self._kind(field) == ALIGNMENT)
+        is_alignment = _POSITIONS.fullmatch(field) or field.lstrip(b" ").startswith(WORD_SCORES)
+        return bool(is_alignment) or (self.soft and self._kind(field) == ALIGNMENT)
 
     def _extras(self, fields: Fields, number: int) -> list[str]:
         """Return the fields that are kept, as printed, without spaces around them."""
@@ -331,7 +331,7 @@ class LineParser:
             if column is None:
                 problem = f"the feature {label} is not among the {len(self._column_of)}"
                 advice = "read more lines for the names (`first`)"
-                raise self.error(f"{problem} {self.known}: {advice}", number, "mismatch")
+                raise self.error(f"{problem} {self.names_from}: {advice}", number, "mismatch")
             if count != 1:
                 raise self.error(f"{label}= has {count} values: give it one", number)
             columns.append(column)

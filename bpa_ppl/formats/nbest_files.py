@@ -196,15 +196,15 @@ def format_for(path: AnyPath) -> NBestFormat:
     suffix = file_suffix(path)
     if not suffix:
         return NBEST_FORMATS.resolve(_USUAL)
-    known: list[str] = []
+    suffixes: list[str] = []
     for _, kind in NBEST_FORMATS.loaded():
         if suffix in kind.suffixes:
             return kind()
-        known += kind.suffixes
+        suffixes += kind.suffixes
     if _OF_LISTS.fullmatch(suffix):
         return NBEST_FORMATS.resolve(_USUAL)
     problem = f"{path}: no format of lists has the ending {suffix}"
-    advice = f"choose .nbest, .txt or .out (Moses), {', '.join(known)}"
+    advice = f"choose .nbest, .txt or .out (Moses), {', '.join(suffixes)}"
     raise UsageError(f"{problem}: {advice}", parameter="format", code="unknown-format")
 
 
@@ -224,7 +224,7 @@ def _tables(
     An error in them also ends the threads that read the file. If the garbage collector had to end
     these threads, it could do so while a new thread holds the lock that they need to end.
     """
-    given = None if format == AUTO else _resolved(format)
+    chosen = None if format == AUTO else _resolved(format)
     one_of(bad, ("error", "drop"), "policy", "bad")
     checked_first_id(first_id)
     options = ReadOptions(origin_name(path), bad, strict, first_id)
@@ -235,7 +235,7 @@ def _tables(
 
     def tables() -> Iterator[NBest]:
         with closing(file):
-            reader = _format_of(file, given)
+            reader = _format_of(file, chosen)
             schema = schema_of(reader, options)
             with closing(of for of in reader.columns(file, schema.options)) as columns:
                 yield from Gatherer(schema, lines, empty).tables(columns, chunk)

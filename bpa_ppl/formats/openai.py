@@ -277,12 +277,12 @@ class _Reader:
         parts = [line] if answer is line else [line, line.response, answer]
         if not any(map(_is_error, parts)):
             return None
-        found = [one if isinstance(one, str) else one and one.error for one in parts]
-        found = [one for one in found if one]
-        if not found:
+        errors = [one if isinstance(one, str) else one and one.error for one in parts]
+        errors = [one for one in errors if one]
+        if not errors:
             codes = [one.status_code for one in parts if isinstance(one, _Line)]
-            found = [f"status {code}" for code in codes if code is not None and code >= 400]
-        message = found[0].get("message", found[0]) if isinstance(found[0], dict) else found[0]
+            errors = [f"status {code}" for code in codes if code is not None and code >= 400]
+        message = errors[0].get("message", errors[0]) if isinstance(errors[0], dict) else errors[0]
         return str(message)
 
     def _add(self, choices: Sequence[_Choice], model: str | None, place: int, number: int) -> None:
@@ -308,8 +308,8 @@ class _Reader:
                 samples.leave_out("answers without a text", place, number)
             elif part is None:
                 field = self._format.field
-                wanted = f"the field {quoted(field)}" if field else "the pattern"
-                samples.leave_out(f"answers without {wanted}", place, number)
+                target = f"the field {quoted(field)}" if field else "the pattern"
+                samples.leave_out(f"answers without {target}", place, number)
             elif statistics is not None and not abs(statistics[0]) < TOO_LARGE:
                 samples.leave_out("log-probabilities that are not finite", place, number)
             else:
@@ -319,10 +319,10 @@ class _Reader:
         """Return the field of the candidate in an answer that is an object of JSON."""
         fenced = _FENCE.fullmatch(text)
         try:
-            found = json.loads(fenced[1] if fenced else text)[self._format.field]
+            value = json.loads(fenced[1] if fenced else text)[self._format.field]
         except (ValueError, RecursionError, TypeError, KeyError):
             return None
-        return self._extract(found) if isinstance(found, str) else None
+        return self._extract(value) if isinstance(value, str) else None
 
     def _text_of(self, prompted: _Line | None) -> str | None:
         """Return the source text in a prompt."""

@@ -105,12 +105,12 @@ class Csv(TableFormat, frozen=True):
         of_rows = [*numbers, *columns.extras.values()]
         lines = [[ID, TEXT, *of_sentences, *columns.numbers, *columns.extras]]
         for sentence in range(len(nbest)):
-            known = [values[sentence] for values in of_sentences.values()]
+            cells = [values[sentence] for values in of_sentences.values()]
             rows = nbest.rows(sentence)
             first = str(columns.ids[sentence])
             columns_of = (of[rows] for of in of_rows)
             for text, *others in zip(nbest.texts(sentence), *columns_of, strict=True):
-                lines.append([first, text, *known, *others])
+                lines.append([first, text, *cells, *others])
             try:
                 file.writelines(self.separators[0].join(map(self._cell, of)) + "\n" for of in lines)
             except ValueError as error:

@@ -578,22 +578,22 @@ def standard_output() -> Iterator[TextIO]:
     ...     print("done", file=text)
     done
     """
-    given = sys.stdout
-    if given is None:
+    original = sys.stdout
+    if original is None:
         problem = "it is closed: open it, or name a file"
         raise DataError(problem, "<standard output>", code="cannot-write")
-    if not hasattr(given, "buffer"):  # a replacement, as in a notebook
-        yield given
-        given.flush()
+    if not hasattr(original, "buffer"):  # a replacement, as in a notebook
+        yield original
+        original.flush()
         return
-    given.flush()
+    original.flush()
     # Not a TextIOWrapper, which closes the standard output when it is deleted after an error.
-    text: Any = codecs.getwriter("utf-8")(given.buffer)
-    text.buffer = given.buffer  # for callers that write bytes
+    text: Any = codecs.getwriter("utf-8")(original.buffer)
+    text.buffer = original.buffer  # for callers that write bytes
     try:
         yield text
     finally:
-        given.flush()
+        original.flush()
 
 
 @contextmanager

@@ -151,7 +151,7 @@ class _SparseParser(LineParser):
 
     def __init__(self, format: Travatar, block: bytes, options: ReadOptions):
         self._format = format
-        self.known = f"in the first {format.first:,} lines"
+        self.names_from = f"in the first {format.first:,} lines"
         super().__init__(options, block)
 
     def _layout(self, lines: list[bytes]) -> Layout:
@@ -172,14 +172,14 @@ class _SparseParser(LineParser):
 
     def _names(self, lines: list[bytes]) -> tuple[str, ...]:
         """Return the names of the features of some lines, in order of appearance."""
-        found: dict[bytes, int] = {}
+        first_lines: dict[bytes, int] = {}
         for number, line in enumerate(lines, 1):
             fields = line.rsplit(b" |||", 2)
             features = fields[-1 if self._score_first else len(fields) - 2]
             for token in features.split():
                 if name := token.rpartition(b"=")[0]:
-                    found.setdefault(name, number)
-        return tuple(decoded(name, self.options.origin, n) for name, n in found.items())
+                    first_lines.setdefault(name, number)
+        return tuple(decoded(name, self.options.origin, n) for name, n in first_lines.items())
 
     def _fields(self, line: bytes, number: int) -> Fields:
         """Cut a line: the id from the left, score and features from the right."""

@@ -106,17 +106,17 @@ def _resolved(format: str | WeightFormat) -> WeightFormat | None:
 def _detected(text: str) -> WeightFormat:
     """Return the first format that detects the content of a file, or that of lines."""
     formats = (kind() for name, kind in WEIGHT_FORMATS.loaded() if name != _ANY)
-    found = next((format for format in formats if format.detect(text)), None)
-    return found or WEIGHT_FORMATS.resolve(_ANY)
+    detected = next((format for format in formats if format.detect(text)), None)
+    return detected or WEIGHT_FORMATS.resolve(_ANY)
 
 
 def _for_file(path: AnyPath, template: AnyPath | None) -> WeightFormat:
     suffix = file_suffix(path)
     if template is not None or not suffix:
         return WEIGHT_FORMATS.resolve(_ANY if template is None else "moses.ini")
-    known = {end: name for name, kind in WEIGHT_FORMATS.loaded() for end in kind.suffixes}
-    if suffix not in known:
+    names = {end: name for name, kind in WEIGHT_FORMATS.loaded() for end in kind.suffixes}
+    if suffix not in names:
         problem = f"{path}: no format of weights has the ending {suffix}"
-        advice = f"choose one of {', '.join(known)}, or name the format"
+        advice = f"choose one of {', '.join(names)}, or name the format"
         raise UsageError(f"{problem}: {advice}", parameter="format", code="unknown-format")
-    return WEIGHT_FORMATS.resolve(known[suffix])
+    return WEIGHT_FORMATS.resolve(names[suffix])

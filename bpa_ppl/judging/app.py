@@ -50,8 +50,8 @@ class _TokenMiddleware:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         app = self.app
         if scope["type"] != "lifespan":
-            given = scope["path"].removeprefix("/").partition("/")[0]
-            if not secrets.compare_digest(given.encode(errors="replace"), self.token):
+            token = scope["path"].removeprefix("/").partition("/")[0]
+            if not secrets.compare_digest(token.encode(errors="replace"), self.token):
                 message = "This address has no valid token: open the one that the server printed."
                 app = PlainTextResponse(message, 403)
         await app(scope, receive, send)
@@ -100,21 +100,21 @@ def application(
         return await reply(lambda: (200, panel(session)))
 
     async def answer(request: Request) -> Response:
-        given = await _read(request)
+        body = await _read(request)
 
         def work() -> None:
             correction = None
-            if given.answer in PLACES:
-                preferred = session.next().texts[PLACES.index(given.answer)]
-                if (given.correction or "").strip() not in ("", preferred.strip()):
-                    correction = given.correction
-            session.answer(given.answer, correction=correction)
+            if body.answer in PLACES:
+                preferred = session.next().texts[PLACES.index(body.answer)]
+                if (body.correction or "").strip() not in ("", preferred.strip()):
+                    correction = body.correction
+            session.answer(body.answer, correction=correction)
 
-        return await reply(partial(changed, given.number, work))
+        return await reply(partial(changed, body.number, work))
 
     async def undo(request: Request) -> Response:
-        given = await _read(request)
-        return await reply(partial(changed, given.number, session.undo))
+        body = await _read(request)
+        return await reply(partial(changed, body.number, session.undo))
 
     api = [
         Route("/question", question),

@@ -432,11 +432,11 @@ def _start(
     start = prior if prior is None or isinstance(prior, str) else None
     if isinstance(start, str):
         one_of(start, ("equal",), "prior")
-    given = prior if isinstance(prior, Prior) else "isotropic"
+    family = prior if isinstance(prior, Prior) else "isotropic"
     if start is None and prior is not None and not isinstance(prior, Prior | Mapping):
-        given = Prior.of(prior)
+        family = Prior.of(prior)
     settings = AdaptOptions(
-        sampler="map", likelihood=likelihood, prior=given, prior_only=True, **options
+        sampler="map", likelihood=likelihood, prior=family, prior_only=True, **options
     )
     with capture_notes() as notes:
         problem = problem_of(lists, start, settings)

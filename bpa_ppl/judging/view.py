@@ -67,9 +67,9 @@ def context(lists: NBest, sentence: int) -> list[str]:
     >>> context(lists.with_sentence_extras(doc=[1, 2, 2]), 2)
     ['y']
     """
-    given = lists.sentence_extras.get(CONTEXT)
-    if given is not None:
-        value = given[sentence]
+    contexts = lists.sentence_extras.get(CONTEXT)
+    if contexts is not None:
+        value = contexts[sentence]
         values = value if isinstance(value, list | tuple) else [value]
         return [str(text) for text in values if text is not None]
     documents = lists.sentence_extras.get(DOCUMENT)

@@ -268,7 +268,7 @@ def subdomains(
     if output == STANDARD:
         raise UsageError("subdomains are written to a file: name one", parameter="output")
     require_writable(output)
-    found = induce(
+    subdomains = induce(
         source,
         target,
         induction=induction,  # type: ignore[arg-type]
@@ -277,9 +277,13 @@ def subdomains(
         progress=not quiet,
         **settings,
     )
-    found.save(output)
-    shares = ", ".join(f"{100 * share:.0f} %" for share in sorted(found.weights, reverse=True))
-    shared.echo_status(f"{len(found):,} sentence pairs in {found.k} subdomains: {shares}", quiet)
-    typical = zip(found.typical_words("source"), found.typical_words("target"), strict=True)
+    subdomains.save(output)
+    shares = ", ".join(f"{100 * share:.0f} %" for share in sorted(subdomains.weights, reverse=True))
+    shared.echo_status(
+        f"{len(subdomains):,} sentence pairs in {subdomains.k} subdomains: {shares}", quiet
+    )
+    typical = zip(
+        subdomains.typical_words("source"), subdomains.typical_words("target"), strict=True
+    )
     rows = [(str(z), *map(" ".join, words)) for z, words in enumerate(typical)]
     shared.echo_status(text_table(rows, ("z", "typical source words", "target words")), quiet)

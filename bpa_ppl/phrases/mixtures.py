@@ -154,11 +154,11 @@ def counts_of(
         pairs: the pairs.
         side: the predicted side.
     """
-    given: Side = "source" if side == "target" else "target"
+    condition: Side = "source" if side == "target" else "target"
     counts = []
     for table in (inner, outer):
-        marginals = table.marginals_of(given, pairs.phrases(given))
-        counts += [table.counts_of(pairs), marginals[pairs.number(given)]]
+        marginals = table.marginals_of(condition, pairs.phrases(condition))
+        counts += [table.counts_of(pairs), marginals[pairs.number(condition)]]
     return PairCounts(*counts)
 
 

@@ -217,11 +217,11 @@ def check_corpora(table: PhraseCounts, outside: ParallelCorpus, inside: Parallel
     ]
     for name, corpus in (("OUT", outside), ("IN", inside)):
         texts = [set().union(*map(set, sentences)) for sentences in corpus]
-        found = [[len(phrases & text) for text in texts] for phrases in words]
-        if found[0][1] + found[1][0] > found[0][0] + found[1][1]:
+        overlaps = [[len(phrases & text) for text in texts] for phrases in words]
+        if overlaps[0][1] + overlaps[1][0] > overlaps[0][0] + overlaps[1][1]:
             message = f"the sides of the corpus {name} are swapped: the source comes first"
             raise DataError(message, code="mismatch")
-        for side, count in zip(SIDES, (found[0][0], found[1][1]), strict=True):
+        for side, count in zip(SIDES, (overlaps[0][0], overlaps[1][1]), strict=True):
             if name == "OUT" and not count:
                 message = (
                     f"no word of the {side} phrases is in OUT: check languages and tokenisation"
@@ -297,11 +297,11 @@ def _translation(
 ) -> Iterator[tuple[str, Float64]]:
     """Yield the perplexity of one side of each pair given the other, in both directions."""
     for name, step in (("direct", 1), ("inverse", -1)):
-        given, predicted = list(sides.values())[::step]
+        condition, predicted = list(sides.values())[::step]
         texts = corpus[::step]
         model = IBM1.estimate(texts[0], texts[1], iterations)
-        numbers = given.number, predicted.number
-        logs = model.log_probabilities(given.words, predicted.words, *numbers)
+        numbers = condition.number, predicted.number
+        logs = model.log_probabilities(condition.words, predicted.words, *numbers)
         yield f"{origin}.ibm1.{name}", np.exp(-logs / predicted.lengths[predicted.number])
 
 

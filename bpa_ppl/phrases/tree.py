@@ -82,8 +82,8 @@ class PhraseTree:
     def find(self, sentences: Ragged, starts: Int64, begin: Int32, words: Int32) -> Int32:
         """Return the numbers of the phrases in some spans; −1 where the tree lacks the phrase."""
         tree = self._keys, self._slots
-        found: Int32 = _number_spans(sentences, starts, begin, words, tree, self._size, False)[0]
-        return found
+        numbers: Int32 = _number_spans(sentences, starts, begin, words, tree, self._size, False)[0]
+        return numbers
 
     def count(self, sentences: Ragged, assignment: npt.NDArray[Any], counted: Float64) -> Float64:
         """Return (nodes, K) how many sentences of each group have each phrase of the tree.

@@ -66,8 +66,8 @@ def labelled_groups(
         labels: dict[str, npt.NDArray[Any]] = {}
         for name, array in arrays.items():
             numbered = [f"{name}_dim_{k}" for k in range(array.ndim - len(leading))]
-            given = (dims or {}).get(name, numbered)
-            names[name] = (*leading, *(given if len(given) == len(numbered) else numbered))
+            named = (dims or {}).get(name, numbered)
+            names[name] = (*leading, *(named if len(named) == len(numbered) else numbered))
             for dim, size in zip(names[name], array.shape, strict=True):
                 of_dim = labels.setdefault(dim, np.asarray((coords or {}).get(dim, range(size))))
                 if of_dim.shape != (size,):

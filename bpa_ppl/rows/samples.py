@@ -262,8 +262,8 @@ def extractor(pattern: str, parameter: str = "extract") -> Callable[[str], str |
     group = min(compiled.groups, 1)
 
     def find(text: str) -> str | None:
-        found = compiled.search(text)
-        part = found and found[group]
+        matched = compiled.search(text)
+        part = matched and matched[group]
         return None if part is None else part.strip()
 
     return find

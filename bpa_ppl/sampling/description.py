@@ -271,13 +271,13 @@ def _summary(nbest: NBest, name: str, gain: tuple[str, ...]) -> ColumnSummary:
     lists, rows = with_judged(nbest, is_known)
     if is_known.all():  # lists of one, too, as in the spread that weights are scaled by
         lists, rows = nbest, np.arange(len(values))
-    known = values[is_known] if is_known.any() else np.array([np.nan])
+    finite = values[is_known] if is_known.any() else np.array([np.nan])
     return ColumnSummary(
         name,
         "gain" if name in gain else kind,
-        float(known.min()),
-        float(np.median(known)),
-        float(known.max()),
+        float(finite.min()),
+        float(np.median(finite)),
+        float(finite.max()),
         deviation_within(lists, values[rows]) if len(rows) else 0.0,
         int(np.count_nonzero(~is_known)),
     )

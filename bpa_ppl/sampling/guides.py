@@ -133,11 +133,11 @@ def _fitting(guide: Guide, target: Target) -> tuple[SVI, Any]:
         flat = numpyro.sample(_SITE, dist.ImproperUniform(real, (), start.shape))
         numpyro.factor("log_density", -potential(target, unflatten(flat, target.start)))
 
-    made = guide.wrapped()(
+    instance = guide.wrapped()(
         model, init_loc_fn=init_to_value(values={_SITE: start}), **dict(guide.options)
     )
     optimiser = Adam(lambda step: guide.learning_rate * (1 - step / guide.steps))
-    return SVI(model, made, optimiser, Trace_ELBO(num_particles=guide.particles)), made
+    return SVI(model, instance, optimiser, Trace_ELBO(num_particles=guide.particles)), instance
 
 
 @partial(jax.jit, static_argnums=0)

@@ -236,12 +236,12 @@ class NumpyroKernel(NumpyroSampler, frozen=True):
             else:
                 state, step = jax.vmap(initial)(keys, z), jax.vmap(step)
             position = attrgetter(kernel.sample_field)
-            found = jax.tree.map(np.shape, position(state))
+            shapes = jax.tree.map(np.shape, position(state))
         except BpaError:
             raise
         except REFUSALS as error:
             raise refused(self.kernel, error) from error
-        if found != jax.tree.map(np.shape, z):
+        if shapes != jax.tree.map(np.shape, z):
             problem = f"the kernel {self.kernel} does not sample the sites of the model"
             raise UsageError(problem, parameter="sampler", code="not-supported")
 

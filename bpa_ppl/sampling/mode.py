@@ -57,9 +57,9 @@ class Mode(NamedTuple):
 
     def attrs(self) -> dict[str, float]:
         """Return the evidence and how the search ended, for a posterior's attributes."""
-        found = {"log_evidence": self.log_evidence} if self.converged else {}
+        evidence = {"log_evidence": self.log_evidence} if self.converged else {}
         ended = {"newton_iterations": self.iterations, "newton_decrement": self.decrement}
-        return {**found, **ended}
+        return {**evidence, **ended}
 
 
 #: A flat position, the potential there, its gradient, (d,), and its Hessian, (d, d).

@@ -149,9 +149,9 @@ class Target:
                 code="conflict",
             )
         if not isinstance(z, jax.Array | np.ndarray) or z.shape != (self.dimension,):
-            given = f"an array of shape {z.shape}" if hasattr(z, "shape") else type(z).__name__
+            received = f"an array of shape {z.shape}" if hasattr(z, "shape") else type(z).__name__
             raise UsageError(
-                f"z is one vector of {self.dimension} unconstrained values, not {given}: use "
+                f"z is one vector of {self.dimension} unconstrained values, not {received}: use "
                 "jax.vmap for many",
                 parameter="z",
                 code="wrong-type",

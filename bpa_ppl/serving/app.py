@@ -240,9 +240,9 @@ def _check_numbers(candidate: Any, where: str, reranker: Reranker) -> None:
     for name in reranker.required_features if isinstance(candidate, dict) else ():
         value = candidate.get(name)
         if isinstance(value, bool) or not isinstance(value, int | float):
-            found = "missing" if value is None else f"{quoted(value)}, not a number"
+            problem = "missing" if value is None else f"{quoted(value)}, not a number"
             raise DataError(
-                f"{name} of {where} is {found}: give a number for each of "
+                f"{name} of {where} is {problem}: give a number for each of "
                 f"{', '.join(reranker.required_features)}",
                 code="missing-feature",
             )

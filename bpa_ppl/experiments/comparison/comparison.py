@@ -219,8 +219,8 @@ def compare(
         size, r_hat = smallest_ess(truth), largest_r_hat(truth)
         if not (r_hat <= _REFERENCE_MAX_R_HAT and size >= _REFERENCE_MIN_ESS):
             needed = f"at least {_REFERENCE_MIN_ESS} and at most {_REFERENCE_MAX_R_HAT}"
-            found = f"{size:.0f} effective draws and R-hat {r_hat:.3f}"
-            raise NotConverged(f"the reference has {found}, and needs {needed}: draw more")
+            reached = f"{size:.0f} effective draws and R-hat {r_hat:.3f}"
+            raise NotConverged(f"the reference has {reached}, and needs {needed}: draw more")
         sampler = reference[0].attrs.get("sampler", "unknown sampler")
         description = f"{sampler}, {len(truth.flat)} draws, {size:.0f} effective"
     standard = decode(reference[0]) if decode and reference else None

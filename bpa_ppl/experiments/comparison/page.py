@@ -152,9 +152,9 @@ def _ranking(comparison: Comparison) -> Section:
         ratio = f"{rank.ratio:.3g}", shown_interval(rank.ratio_interval)
         rows.append((rank.sampler, str(rank.place), result.verdict, *rate, *ratio))
     for name, result in results.items():
-        known = result.efficiency.ess_per_second is not None and not result.ranked
+        is_measured = result.efficiency.ess_per_second is not None and not result.ranked
         text = shown(result.efficiency.ess_per_second)
-        rows.append((name, "–", result.verdict, f"({text})" if known else text, *"–––"))
+        rows.append((name, "–", result.verdict, f"({text})" if is_measured else text, *"–––"))
     header = (
         *("sampler", "rank", "verdict", "ESS of the mean / s", "its 95% interval"),
         *("relative to the fastest", "its 95% interval"),

@@ -241,10 +241,10 @@ def joint_distance(draws: Draws, reference: Draws, seed: int = 0) -> Distance:
     largest = np.abs(differences / errors).max(axis=1)
     p_values = np.array([_p_values(x) for x in (distances, largest, neighbours)])
     smallest = p_values.min(axis=0)
-    found = np.abs(differences[0] / errors)
-    worst, pairs = int(found.argmax()), len(weights[1])
-    if pairs and np.mean(largest >= found[:pairs].max()) <= p_values[1, 0]:
-        worst = int(found[:pairs].argmax())  # as significant, and easier to understand
+    ratios = np.abs(differences[0] / errors)
+    worst, pairs = int(ratios.argmax()), len(weights[1])
+    if pairs and np.mean(largest >= ratios[:pairs].max()) <= p_values[1, 0]:
+        worst = int(ratios[:pairs].argmax())  # as significant, and easier to understand
     names = [
         f"correlation of {of}{a} and {b}"
         for of in ("", "the squares of ")
