@@ -70,8 +70,9 @@ def test_ranks_of_ties() -> None:
     assert counts.tolist() == [np.histogram(row - 0.5, edges)[0].tolist() for row in ranks]
 
 
+# arviz-stats 1 fits no tail of five values, as 25 draws have.
 @pytest.mark.filterwarnings("ignore::UserWarning")  # large k̂
-@pytest.mark.parametrize("count", [25, 60, 224, 226, 1000, 4000])
+@pytest.mark.parametrize("count", [30, 60, 224, 226, 1000, 4000])
 @pytest.mark.parametrize("scale", [1e-6, 0.1, 1.0, 3.0, 30.0])
 def test_pareto_smoothing(count: int, scale: float) -> None:
     log_weight = scale * np.random.default_rng(count).normal(size=count)
