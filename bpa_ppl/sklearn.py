@@ -76,7 +76,7 @@ class BayesianRanker(BaseEstimator):  # type: ignore[misc]
     True
     """
 
-    # What scikit-learn passes on without being asked to, if metadata routing is enabled.
+    # scikit-learn passes these on by default, if metadata routing is enabled.
     __metadata_request__fit = {"qid": True, "groups": True}  # noqa: RUF012
     __metadata_request__predict_proba = {"qid": True, "groups": True}  # noqa: RUF012
     __metadata_request__score = {"qid": True, "groups": True}  # noqa: RUF012

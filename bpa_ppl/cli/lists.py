@@ -31,7 +31,7 @@ def lists_(
 
     lists = reading.read_together(nbest, references, sources)
     description = bpa.describe(lists, metric)
-    # What is read from a pipe cannot be read again.
+    # A pipe cannot be read twice.
     files = [path for path in shared.expanded(nbest) if Path(path).is_file() or Path(path).is_dir()]
     formats = [format_name(path, reading.arguments()["format"]) for path in files]
     if as_json:

@@ -32,7 +32,7 @@ class Decisions(NamedTuple):
     """The choice from each of some lists (S sentences): see `Reranked`.
 
     Attributes `derivation` and `predictive` are (hypotheses,): the probability of each derivation,
-    and of what it stands for, which is its string where equal strings are summed.
+    and of its string, where equal strings are summed.
     """
 
     choice: Int64
@@ -120,8 +120,8 @@ class Decider:
     ) -> tuple[int, Float64, Float64]:
         """Return the choice from one list, and two probabilities of each candidate.
 
-        These are that of its derivation, (N,), and of what it stands for, (N,), which is its
-        derivation or its string.
+        These are that of its derivation, (N,), and, where equal strings are summed, that of its
+        string, (N,).
 
         Args:
             features: (N, K) of the candidates.

@@ -18,7 +18,7 @@ from bpa_ppl.weights import match
 #: Multiplications in one product of matrices. NumPy's library, OpenBLAS, computes products of this
 #: size in one thread, so that their bits do not depend on the number of threads.
 _PRODUCT = 1 << 18
-_SCORES = 1 << 18  # scores in one block, which stay in the cache of a processor
+_SCORES = 1 << 18  # scores in one block: 2 MB
 _LEAST = 16  # draws in one block at least
 _NEGLIGIBLE = 1e-6  # probability of a text
 

@@ -5,15 +5,18 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from itertools import chain
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from bpa_ppl.formats.base import NBestFormat, json_keys
 from bpa_ppl.formats.jsonl import json_columns
-from bpa_ppl.formats.separated import Csv, Tsv
-from bpa_ppl.formats.streams import InputFile, arrow_file, decoded
+from bpa_ppl.formats.numbers import csv_table
+from bpa_ppl.formats.separated import header_cells, separator_of
+from bpa_ppl.formats.streams import InputFile, decoded
 from bpa_ppl.rows import Columns, ReadOptions
 from bpa_ppl.rows.preference_pairs import ANSWERS, MODEL_A, MODEL_B, PROMPT, WINNER
 from bpa_ppl.rows.readers import table_columns
+
+_SEPARATORS = ",;\t"
 
 
 class Arena(NBestFormat, frozen=True):
@@ -27,8 +30,8 @@ class Arena(NBestFormat, frozen=True):
         >>> Arena().field_names(b"model_a,model_b,winner")
         ['model_a', 'model_b', 'winner']
         """
-        tables = (Csv().field_names(first_line), Tsv().field_names(first_line))
-        return json_keys(first_line) or max(tables, key=len)
+        separator = separator_of(first_line, _SEPARATORS)
+        return json_keys(first_line) or header_cells(first_line, separator)
 
     def columns(self, file: InputFile, options: ReadOptions) -> Iterator[Columns]:
         r"""Yield the columns of each block of lines, or of the whole table.
@@ -49,21 +52,15 @@ class Arena(NBestFormat, frozen=True):
             yield from json_columns(chain([first], blocks), options)
             return
         import pyarrow as pa
-        from pyarrow import csv
 
-        line = first.partition(b"\n")[0]
-        commas, tabs = Csv().field_names(line), Tsv().field_names(line)
-        separator = "\t" if len(tabs) > len(commas) else ";" if line.count(b";") > 1 else ","
+        separator = separator_of(first.partition(b"\n")[0], _SEPARATORS)
         texts = (PROMPT, WINNER, *(f"{name}_{side}" for name in ANSWERS for side in "ab"))
         data = first + b"".join(blocks)
         decoded(data, options.origin, 1)  # raises if it is not UTF-8
         try:
-            table = csv.read_csv(
-                arrow_file(data),
-                csv.ReadOptions(use_threads=False, block_size=1 << 30),
-                csv.ParseOptions(delimiter=separator, newlines_in_values=True),
-                csv.ConvertOptions(column_types=dict.fromkeys(texts, pa.string())),
-            )
+            types = dict.fromkeys(texts, pa.string())
+            parsing: dict[str, Any] = {"missing": None, "ignore_empty_lines": True}
+            table = csv_table(data, separator, types, quoted=True, header=True, **parsing)
         except pa.ArrowException as error:
             reason = str(error).splitlines()[0].removeprefix("CSV parse error: ")
             row = re.match(r"Row #(\d+): ", reason)

@@ -25,6 +25,7 @@ from bpa_ppl.component import Count
 from bpa_ppl.errors import DataError, quoted
 from bpa_ppl.formats.base import NBestFormat, json_keys
 from bpa_ppl.formats.jsonl import json_values, strict_values
+from bpa_ppl.formats.numbers import shortest
 from bpa_ppl.formats.streams import InputFile
 from bpa_ppl.nbest import NBest
 from bpa_ppl.notes import warn_user
@@ -39,9 +40,9 @@ _TARGETS = re.compile(rb'"tgt"\s*:\s*\{')
 _FIELDS = ("item_id", "src", "ref", "tgt", "features", "validation", TEXT, CANDIDATES)
 #: One of them is in every object: in an item, a campaign and an annotation.
 _PARTS = {"tgt", "data", "item"}
-#: In place of an annotation: the answers before are void.
+#: Stands in place of an annotation, and voids the answers before it.
 _RESET = "__RESET__"
-#: Items for training and control, which are no data.
+#: Items for training and control, which are left out.
 _SPECIAL = ("welcome_", "random_", "goodbye_")
 
 
@@ -80,7 +81,7 @@ class Pearmut(NBestFormat, frozen=True):
 
         Raises:
             DataError: with the file, and the line where there is one object in each, if it is not
-                JSON, has no items, or an item is not as it should be.
+                JSON, has no items, or an item is not valid.
 
         >>> file = InputFile(b'{"item_id": 7, "src": "Un chat", "tgt": {"A": "a cat", "B": "cat"}}')
         >>> columns = next(Pearmut().columns(file, ReadOptions("campaign.json")))
@@ -111,7 +112,7 @@ class Pearmut(NBestFormat, frozen=True):
         [{"item_id": 0, "tgt": {"1": "a cat"}, "features": {"1": {"lm": -1.5}}}]
         ]}
         """
-        if nbest.references is not None and any(len(known) > 1 for known in nbest.references):
+        if nbest.references is not None and any(len(texts) > 1 for texts in nbest.references):
             warn_user(f"{nbest.origin}: an item has one reference, so the others are left out")
         info = {"assignment": "single-stream", "protocol": self.protocol, "users": self.users}
         file.write(f'{{"info": {json.dumps(info)},\n"campaign_id": {json.dumps(self.campaign)}, ')
@@ -124,7 +125,7 @@ class Pearmut(NBestFormat, frozen=True):
 
 
 class _Item:
-    """An item, from as many annotators as had it."""
+    """An item, merged from the annotations of it."""
 
     def __init__(self, fields: Mapping[str, Any], line: int):
         self.fields, self.line = fields, line
@@ -135,7 +136,7 @@ class _Item:
     def add(
         self, fields: Mapping[str, Any], annotation: Any, line: int, options: ReadOptions
     ) -> None:
-        """Add what one annotator had, and the answers."""
+        """Add the texts and the answers of one annotator."""
         item = f"item {quoted(fields['item_id'])}: " if "item_id" in fields else ""
         if not isinstance(fields["tgt"], dict):
             problem = f"{item}tgt is {shown(fields['tgt'])}, not an object of models and texts"
@@ -181,7 +182,7 @@ def _values(data: bytes, options: ReadOptions) -> Iterator[tuple[Any, int]]:
         problem = f"not JSON: {error.msg} (column {error.colno}): correct the line"
         raise options.error(problem, error.lineno, parameter="format") from error
     except (ValueError, RecursionError):
-        pass  # what is wrong is said below
+        pass  # strict_values reports the error
     values, _ = strict_values(data.replace(b"\n", b" ") + b"\n", options.origin, 1)
     yield values[0], 1
 
@@ -204,8 +205,8 @@ def _latest(
             place = entry.get("item_i")
             if isinstance(place, str) and place.startswith(_SPECIAL):
                 continue
-            whose = json.dumps([campaign, entry.get("user_id"), place])
-            key: Any = whose if "user_id" in entry and place is not None else next(new)
+            annotator = json.dumps([campaign, entry.get("user_id"), place])
+            key: Any = annotator if "user_id" in entry and place is not None else next(new)
             parts.pop(key, None)
             if entry.get("annotation") == _RESET:
                 continue
@@ -253,7 +254,7 @@ def _printed_item(nbest: NBest, sentence: int) -> str:
     item["tgt"] = dict(zip(models, map(nbest.text, rows), strict=True))
     if nbest.feature_names:
         # The shortest decimals of 32-bit floats, as other formats print them.
-        rounded = [[float(str(value)) for value in nbest.features[row]] for row in rows]
+        rounded = [[float(shortest(value)) for value in nbest.features[row]] for row in rows]
         named = (dict(zip(nbest.feature_names, values, strict=True)) for values in rounded)
         item["features"] = dict(zip(models, named, strict=True))
     return json.dumps(item, ensure_ascii=False)

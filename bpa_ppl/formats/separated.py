@@ -64,7 +64,7 @@ class Csv(TableFormat, frozen=True):
         >>> Tsv().detect(b"id\ttext\tlm"), Csv().detect(b"0 ||| a, b ||| LM0= 1")
         (True, False)
         """
-        return max((_header(first_line, mark) for mark in self.separators), key=len)
+        return header_cells(first_line, separator_of(first_line, self.separators))
 
     def columns(self, file: InputFile, options: ReadOptions) -> Iterator[Columns]:
         r"""Yield the columns of each block of lines.
@@ -138,6 +138,15 @@ class Tsv(Csv, frozen=True):
     quoted: bool = False
 
 
+def separator_of(first_line: bytes, separators: str) -> str:
+    """Return the separator by which a header has the most cells; the first one of equals.
+
+    >>> separator_of(b"id;text;lm", ",;")
+    ';'
+    """
+    return max(separators, key=lambda mark: len(header_cells(first_line, mark)))
+
+
 class _Reader:
     """Reads the blocks of one file.
 
@@ -188,7 +197,7 @@ class _Reader:
             raise self.options.error("empty: there are no n-best lists in it", code="no-data")
 
     def _choose_separator(self, first_line: bytes) -> None:
-        self.separator = max(self._separators, key=lambda mark: len(_header(first_line, mark)))
+        self.separator = separator_of(first_line, self._separators)
         self._quoted = self._quoted or first_line.startswith(b'"')
         if self.separator != self._separators[0]:
             self._decimal = ""
@@ -349,7 +358,7 @@ class _Reader:
         return cell.replace(",", ".") if commas else cell
 
 
-def _header(line: bytes, separator: str) -> list[str]:
+def header_cells(line: bytes, separator: str) -> list[str]:
     """Return the cells of a first line; none if nothing is separated."""
     try:
         cells = next(csv.reader([line.decode().rstrip("\r")], delimiter=separator), [])

@@ -32,7 +32,7 @@ _PREFERENCES, _TIES, _SYSTEM = "preferences", "ties", "system"
 _CONTENT, _ROLE, _ASSISTANT = "content", "role", "assistant"
 #: What arenas call the answers; without any of them there are only the names of the models.
 ANSWERS = ("conversation", "response", "answer", "output", "completion", "model")
-#: What tells the fields of the first answer from those of the second one.
+#: Suffixes and prefixes of the fields of the first and of the second answer.
 _ENDINGS = (("_chosen", "_rejected"), ("-chosen", "-rejected"))
 _BEGINNINGS = (("chosen_", "rejected_"), ("chosen-", "rejected-"))
 _TURN = re.compile(r"(?:^|\n\n)(Human|Assistant): ?")
@@ -141,24 +141,24 @@ def _conversation(answer: Any) -> Any:
 
 
 def _shared_source(answers: list[Any]) -> str | None:
-    """Return what was said last before the answers, if the same was said to both."""
-    said = [
+    """Return the last message before the answers, if both conversations have the same ones."""
+    messages = [
         [turn.get(_CONTENT) for turn in turns[:-1] if turn.get(_ROLE) != _ASSISTANT]
         for turns in answers
         if isinstance(turns, list) and all(isinstance(turn, dict) for turn in turns)
     ]
-    shared = len(said) == 2 and said[0] == said[1] and said[0]
-    return said[0][-1] if shared and isinstance(said[0][-1], str) else None
+    shared = len(messages) == 2 and messages[0] == messages[1] and messages[0]
+    return messages[0][-1] if shared and isinstance(messages[0][-1], str) else None
 
 
-def _answer(given: Any, name: str, error: _Error, line: int) -> dict[str, Any]:
+def _answer(answer: Any, name: str, error: _Error, line: int) -> dict[str, Any]:
     """Return an answer as a candidate: its text, and its other fields."""
-    last = given[-1] if isinstance(given, list) and given else given
+    last = answer[-1] if isinstance(answer, list) and answer else answer
     if isinstance(last, str):
         return {TEXT: last}
     fields: Mapping[str, Any] = last if isinstance(last, dict) else {}
     key = TEXT if TEXT in fields else _CONTENT
     if not isinstance(fields.get(key), str):
         rule = f"not a text, or an object with a {TEXT} or {_CONTENT}"
-        raise error(f"{name} is {shown(given)}, {rule}", line, code="bad-line")
+        raise error(f"{name} is {shown(answer)}, {rule}", line, code="bad-line")
     return {TEXT: fields[key], **{n: v for n, v in fields.items() if n not in (key, _ROLE)}}
