@@ -4,7 +4,7 @@ from pathlib import Path
 
 import lazy_loader
 
-__version__ = "0.1.0"
+__version__ = "1.0.0"
 
 # In a clone, models/, diagnostics/ and examples/demo_data/ are outside this folder.
 _clone = Path(__file__).parent.parent

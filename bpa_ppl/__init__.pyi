@@ -77,6 +77,9 @@ from .formats.weight_files import (
 from .posterior.files import (
     read_posterior as read_posterior,
 )
+from .sampling.repeating import (
+    recorded_options as recorded_options,
+)
 from .sampling.adapting import (
     adapt as adapt,
     log_density as log_density,

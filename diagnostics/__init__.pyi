@@ -23,6 +23,9 @@ from .predictive_checks import (
     reliability as reliability,
     with_predictions as with_predictions,
 )
+from .provenance import (
+    signature as signature,
+)
 from .raters import (
     raters_of as raters_of,
 )

@@ -1,18 +1,28 @@
-"""The provenance of a posterior: settings, versions, seed, signature, and how to reproduce it."""
+"""The provenance of a posterior: settings, versions, seed, signature, and how to repeat it."""
 
 from __future__ import annotations
 
+import hashlib
+import json
+import shlex
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bpa_ppl import models
-from bpa_ppl.posterior import Draws
+from bpa_ppl.posterior import Draws, as_draws
 
-_COMMAND = "command"
+if TYPE_CHECKING:
+    from bpa_ppl.posterior.adapter import Posterior
+
 #: Attributes that other sections show.
-_ELSEWHERE = (_COMMAND, "baselines")
+_ELSEWHERE = ("baselines", "options")
+#: Parts of a signature that are attributes, and the packages that draws depend on.
+_STATED = ("oracle_metric", "gain_column", "oracle_ties", "model")
+_PACKAGES = ("numpyro", "jax", "jaxlib", "numpy", "python")
+#: What draws depend on, besides the lists.
+_INPUTS = ("seed", "feature_sources", "versions", "machine")
+_DIGITS = 12  # of a hash in a signature
 
 
 def attributes(draws: Draws) -> dict[str, str]:
@@ -28,8 +38,10 @@ def attributes(draws: Draws) -> dict[str, str]:
         deviation = np.sqrt(np.diagonal(draws.constants["prior_covariance"]))
         spread = f"standard deviations {deviation.min():.4g} to {deviation.max():.4g}"
         result["prior covariance"] = f"{len(deviation)} × {len(deviation)}, {spread}"
-    elif (variance := _prior_variance(draws)) is not None:
-        result["prior variance σ_T"] = str(variance)
+    elif "prior_variance" in draws.constants:
+        values = np.asarray(draws.constants["prior_variance"], np.float64).reshape(-1)
+        same = bool(np.all(values == values[0]))
+        result["prior variance σ_T"] = str(float(values[0]) if same else values.tolist())
     return {key: value for key, value in result.items() if value}
 
 
@@ -45,96 +57,100 @@ def different_data(draws: Draws, other: Draws) -> list[str]:
     return [name for name, value in ours.items() if theirs.get(name, value) != value]
 
 
-def signature(draws: Draws) -> str:
-    """Return a signature of a posterior, similar to those of sacreBLEU.
+def difference(draws: Draws, other: Draws, name: str) -> str:
+    """Return in one sentence whether a repeated adaptation has the same draws, else why not.
 
-    >>> signature(Draws({"weights": np.zeros((2, 10, 1))}, ("LM0",)))
-    'sampler:unknown|chains:2|draws:10'
+    Args:
+        draws: of the repeated adaptation.
+        other: of the first one.
+        name: of its file.
+
+    >>> draws = Draws({"weights": np.zeros((2, 10, 1))}, ("LM0",))
+    >>> difference(draws, draws.with_attrs(seed=3), "old.nc")
+    'the draws are those of old.nc'
+    >>> other = Draws({"weights": np.ones((2, 10, 1))}, ("LM0",), attrs={"seed": 3})
+    >>> difference(draws, other, "old.nc")
+    'the draws differ from those of old.nc: other seed'
     """
+    if np.array_equal(draws.weights, other.weights):
+        return f"the draws are those of {name}"
+    names = [f"{kind} of the lists" for kind in different_data(draws, other)]
+    ours, theirs = ({**_mapping(one.attrs.get("options")), **one.attrs} for one in (draws, other))
+    inputs = [*ours["options"], *_INPUTS] if "options" in ours else _INPUTS
+    names += [n.replace("_", " ") for n in dict.fromkeys(inputs) if ours.get(n) != theirs.get(n)]
+    reason = f": other {', '.join(names)}" if names else ""
+    return f"the draws differ from those of {name}{reason}"
+
+
+def signature(posterior: Posterior) -> str:
+    """Return a line that identifies a posterior, similar to the signatures of sacreBLEU.
+
+    It has the number of lists and a hash of their content, a hash of the canonical weights, gain,
+    likelihood, prior with its scale, the sources of features, sampler, seed, and versions. Equal
+    signatures mean equal draws on the same machine.
+
+    Args:
+        posterior: of `adapt`, or any other one, of which less is known.
+
+    >>> attrs = {"sampler": "imh", "seed": 7, "settings": {"draws": 10}, "versions": {"jax": "0.9"}}
+    >>> signature(Draws({"weights": np.zeros((2, 10, 1))}, ("LM0",), attrs=attrs))
+    'sampler:imh|chains:2|draws:10|seed:7|jax:0.9'
+    """
+    draws = as_draws(posterior, finite=False)
     attrs, (chains, count) = draws.attrs, draws.shape
-    settings = _mapping(attrs.get("settings"))
+    versions, prior = _mapping(attrs.get("versions")), dict(_mapping(attrs.get("prior")))
+    scale = {key: prior.pop(key) for key in ("scale", "scale_learned", "spread") if key in prior}
+    learned = " learned" if scale.get("scale_learned") else ""
+    sources, settings = attrs.get("feature_sources"), dict(_mapping(attrs.get("settings")))
+    settings |= {"chains": None, "draws": None}  # those that are there are counted below
     parts = {
-        "sampler": attrs.get("sampler", "unknown"),
-        **{key: value for key, value in settings.items() if key not in ("chains", "draws")},
+        "lists": attrs.get("adaptation_sentences"),
+        "data": _hash(attrs.get("data")),
+        "options": _hash(attrs.get("options")),
+        **{key.removeprefix("oracle_"): attrs.get(key) for key in _STATED},
+        "likelihood": _in_short(attrs.get("likelihood")),
+        "prior": _in_short(prior),
+        "scale": f"{scale['scale']}{learned}" if scale.get("scale") is not None else None,
+        "added": f"{len(sources)},{_hash(sources)}" if isinstance(sources, list) else None,
+        "sampler": _in_short({"name": attrs.get("sampler"), **settings}),
         "chains": chains,
         "draws": count,
-        **{key: attrs[key] for key in ("model", "seed") if key in attrs},
-        **_mapping(attrs.get("versions")),
+        "seed": attrs.get("seed"),
+        "updates": len(updates) if isinstance(updates := attrs.get("updates"), list) else None,
+        **{name: versions.get(name) for name in _PACKAGES},
+        "version": versions.get("bpa_ppl"),
+        "machine": attrs.get("machine"),
     }
-    return "|".join(f"{key}:{value}" for key, value in parts.items())
+    return "|".join(f"{key}:{value}" for key, value in parts.items() if value not in (None, ""))
 
 
-def reproduction(draws: Draws) -> tuple[str, str] | None:
-    """Return code that reproduces the posterior, and a sentence about it; None if it is unknown.
-
-    It is the recorded command, or a call in Python.
-    """
-    attrs = draws.attrs
-    if _COMMAND in attrs:
-        return str(attrs[_COMMAND]), "The command that made this posterior:"
-    if not {"sampler", "settings", "seed", "lists"} <= set(attrs):
+def how_to_repeat(draws: Draws) -> str | None:
+    """Return the command, and the call, that repeat the adaptation; None if it is unknown."""
+    if "options" not in draws.attrs:
         return None
-    note = (
-        "The call that made this posterior. Replace the names in capitals, such as the files of "
-        "references and canonical weights, which are not recorded, and select the same lists if "
-        "only some lists of the file were used."
-    )
-    return _call(draws), note
-
-
-def _call(draws: Draws) -> str:
-    attrs = draws.attrs
-    origin, prior = str(attrs["lists"]), _component("PRIORS", attrs.get("prior"), "isotropic")
-    arguments = {
-        "sampler": repr(str(attrs["sampler"])),
-        "likelihood": _component("LIKELIHOODS", attrs.get("likelihood"), "oracle"),
-        "prior": prior,
-        "prior_variance": _literal(None if prior else _prior_variance(draws)),
-        "seed": str(attrs["seed"]),
-        "metric": _literal(attrs.get("oracle_metric")),
-        "ties": _literal(attrs.get("oracle_ties")),
-        "fixed": repr(list(draws.fixed)),
-        **{name: _literal(value) for name, value in _mapping(attrs["settings"]).items()},
-        "model": None if attrs.get("model", "log_linear") == "log_linear" else attrs["model"],
-    }
-    start = {"none": "None", "equal": "'equal'"}
-    weights = start.get(str(attrs.get("canonical_weights")), "bpa.read_weights(WEIGHTS)")
-    lists = "NBEST" if origin.startswith("<") else repr(origin)
-    judged = "gain_column" in attrs or ("oracle_metric" not in attrs and "comparisons" in attrs)
-    if not judged:  # judgements and preferences need no references
-        lists += ", references=REFERENCES"
-    named = [f"{name}={value}" for name, value in arguments.items() if value is not None]
+    lists = str(draws.attrs.get("lists", "LISTS"))
+    lists = "LISTS" if lists.startswith("<") else shlex.quote(lists)
     return (
-        f"import bpa_ppl as bpa\nlists = bpa.read_nbest({lists})\nposterior = bpa.adapt(\n"
-        + "".join(f"    {argument},\n" for argument in ("lists", weights, *named))
-        + ")"
+        f"bpa adapt {lists} --like POSTERIOR -o again.nc\n\n"
+        'weights, options = bpa.recorded_options(bpa.read_posterior("POSTERIOR"))\n'
+        "again = bpa.adapt(lists, weights, **options)"
     )
 
 
-def _literal(value: Any) -> str | None:
-    return None if value is None else repr(value)
-
-
-def _component(registry: str, recorded: Any, default: str) -> str | None:
-    """Return the expression of a likelihood or a prior; None for the default.
-
-    A prior without a name, such as one from another posterior, is a name in capitals.
-    """
-    settings = dict(_mapping(recorded))
-    name = settings.pop("name", default)
-    if name == default:
+def _hash(value: Any) -> str | None:
+    """Return a short hash of plain data; None if there is none."""
+    if not value:
         return None
-    if name not in getattr(models, registry):
-        return registry.removesuffix("S")
-    return f"bpa.models.{registry}.resolve({name!r}, {settings!r})"
+    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:_DIGITS]
 
 
-def _prior_variance(draws: Draws) -> float | list[float] | None:
-    """Return σ_T: a single number if it is the same for all weights."""
-    if "prior_variance" not in draws.constants:
-        return None
-    values = np.asarray(draws.constants["prior_variance"], np.float64).reshape(-1)
-    return float(values[0]) if np.all(values == values[0]) else values.tolist()
+def _in_short(value: Any) -> str | None:
+    """Return a component and its settings in a signature: `margin,gamma=2.0`."""
+    settings = dict(_mapping(value))
+    name = settings.pop("name", None)
+    settings = {key: one for key, one in settings.items() if one not in (None, {}, [])}
+    shown = [f"{key}={one}".replace("|", "/") for key, one in settings.items()]
+    return ",".join(map(str, (name or "unknown", *shown))) if name or shown else None
 
 
 def _mapping(value: Any) -> Mapping[str, Any]:

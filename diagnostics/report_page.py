@@ -26,7 +26,7 @@ from bpa_ppl.diagnostics.pages.page import (
     items,
     page,
 )
-from bpa_ppl.diagnostics.provenance import attributes, reproduction, signature
+from bpa_ppl.diagnostics.provenance import attributes, how_to_repeat, signature
 from bpa_ppl.diagnostics.raters import raters_of
 from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.posterior import Draws, as_draws
@@ -64,6 +64,10 @@ _FOREST = (
     "Blue: posterior interval and mean; grey: prior interval; red cross: canonical weight. A "
     "weight moved if its cross is outside its blue bar. A prior much wider than the posterior is "
     "cut off."
+)
+_REPEAT = (
+    "To repeat the adaptation, with the same lists, references, sources and judgements; POSTERIOR "
+    "is this posterior's file."
 )
 _PAIRS = (
     "The darker the blue, the higher the posterior density. A narrow ridge is a pair that the "
@@ -333,12 +337,12 @@ def _correlations(draws: Draws) -> list[Section]:
 
 
 def _provenance(draws: Draws) -> Section:
-    recorded, commands = list(attributes(draws).items()), reproduction(draws)
+    recorded, commands = list(attributes(draws).items()), how_to_repeat(draws)
     blocks: list[Block] = ["The posterior does not record how it was made."]
     if recorded:
         blocks = [Table(("what", "value"), recorded)]
     if commands is not None:
-        blocks += [commands[1], code(commands[0])]
+        blocks += [_REPEAT, code(commands)]
     return Section("How it was made", blocks)
 
 

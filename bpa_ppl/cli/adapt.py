@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import fields, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any
@@ -14,12 +14,14 @@ from bpa_ppl.cli import options as shared
 from bpa_ppl.errors import UsageError
 from bpa_ppl.notes import LOGGER
 from bpa_ppl.sampling.options import AdaptOptions
+from bpa_ppl.weights import AnyWeights
 
 
 def adapt(
     *nbest: shared.NBestPaths,
-    weights: shared.Weights,
     output: shared.OutputPath,
+    weights: shared.Weights = "",
+    like: Path | None = None,
     references: shared.References = None,
     sources: shared.Sources = None,
     judgements: list[Path] | None = None,
@@ -33,6 +35,8 @@ def adapt(
 
     Args:
         output: Posterior file (NetCDF).
+        like: A posterior whose weights and options are taken, except those given here. The same
+            lists, with the same references, sources and judgements, give the same file.
         judgements: Answers that `bpa judge` wrote about these lists; one file for each rater. They
             alone are observed, unless you choose a likelihood or a metric for the rest.
         timed: Record the seconds that sampling took, for `bpa compare --posterior`. The file then
@@ -40,34 +44,50 @@ def adapt(
     """
     from bpa_ppl.diagnostics.baselines.comparing import recorded_comparison
     from bpa_ppl.diagnostics.checks import checked
+    from bpa_ppl.diagnostics.provenance import difference
     from bpa_ppl.formats.streams import require_writable
 
     options = options or shared.AdaptFlags()
+    if not weights and like is None:
+        problem = "give the canonical weights, or none, or equal; or a posterior with --like"
+        raise UsageError(problem, parameter="weights", code="missing-argument")
     if options.prior_only and references:
         raise UsageError(
             "there is no adaptation: leave out --references",
             parameter="prior_only",
             code="conflict",
         )
-    options = replace(
+    canonical: AnyWeights = shared.canonical(weights) if weights else None
+    chosen: AdaptOptions = replace(
         options, prior=shared.prior(options.prior), extra=extra.read(reading), progress=not quiet
     )
+    repeated = None if like is None else bpa.posterior.read_draws(like)
+    if repeated is not None:
+        changes = {name: getattr(chosen, name) for name in options.given}
+        changes |= changes.pop("settings", {}) | ({"weights": canonical} if weights else {})
+        changes |= {} if chosen.extra is None else {"extra": chosen.extra}
+        canonical, recorded = bpa.recorded_options(repeated, **changes)
+        names = {one.name for one in fields(AdaptOptions)}
+        settings = {name: value for name, value in recorded.items() if name not in names}
+        named = {name: value for name, value in recorded.items() if name in names}
+        chosen = AdaptOptions(**named | {"settings": settings, "progress": not quiet})
     require_writable(output)  # before the sampling, which takes a while
     lists = reading.read_together(nbest, references, sources)
     if judgements:
         from bpa_ppl.judging import read_journal, with_judgements
 
         lists = with_judgements(lists, [read_journal(path) for path in judgements])
-        if options.chosen()[1] is None and options.metric == AdaptOptions.metric:
-            options = replace(options, likelihood="preference")
-    posterior = bpa.sampling.adapt_draws(lists, shared.canonical(weights), options)
-    posterior, report = checked(posterior.with_attrs(command=shared.command_line()))
+        if chosen.chosen()[1] is None and chosen.metric == AdaptOptions.metric:
+            chosen = replace(chosen, likelihood="preference")
+    posterior, report = checked(bpa.sampling.adapt_draws(lists, canonical, chosen))
     bpa.write_posterior(posterior, output, timed=timed)
     # Not in the file, which is the same whenever it is written.
     LOGGER.debug("%s written on %s", output, datetime.now().ctime())
     if (comparison := recorded_comparison(posterior)) is not None:
         shared.echo_status(comparison, quiet)
     shared.echo_status(report, quiet)
+    if repeated is not None:
+        shared.echo_status(difference(posterior, repeated, str(like)), quiet)
 
 
 def update(
@@ -133,7 +153,7 @@ def update(
         cache=cache,
     )
     growing.add(reading.read(nbest, references, sources), progress=not quiet)
-    updated, report = checked(growing.draws().with_attrs(update_command=shared.command_line()))
+    updated, report = checked(growing.draws())
     bpa.write_posterior(updated, output)
     shared.echo_status(growing.steps[-1], quiet)
     shared.echo_status(report, quiet)

@@ -19,7 +19,7 @@ from functools import partial
 from glob import glob
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TextIO, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self, TextIO, TypeVar
 
 from cyclopts import Parameter, Token
 
@@ -328,7 +328,18 @@ Hidden = Annotated[Any, Parameter(parse=False)]
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
 class AdaptFlags(AdaptOptions):
-    """The options of `bpa adapt`; the others are those of the base class."""
+    """The options of `bpa adapt`; the others are those of the base class.
+
+    Attribute `given` has the names of those that were given, if only at their defaults.
+    """
+
+    given: ClassVar[frozenset[str]]
+
+    def __new__(cls, **given: Any) -> Self:
+        """Return options that know which of them were given."""
+        options = super().__new__(cls)
+        object.__setattr__(options, "given", frozenset(given))
+        return options
 
     sampler: Annotated[
         str | None,

@@ -14,6 +14,7 @@ from cyclopts.validators import Number
 import bpa_ppl as bpa
 from bpa_ppl.cli import options as shared
 from bpa_ppl.columns import counted
+from bpa_ppl.diagnostics.provenance import signature
 from bpa_ppl.errors import NotConverged, UsageError
 from bpa_ppl.formats import WEIGHT_FORMATS
 
@@ -33,13 +34,15 @@ def check(
     """
     draws = bpa.posterior.read_draws(posterior)
     report, raters = bpa.check(draws), bpa.diagnostics.raters_of(draws)
+    line = signature(draws)
     if as_json:
         of_raters = {} if raters is None else {"raters": raters.as_dict()}
-        print(json.dumps({**report.as_dict(), **of_raters}, indent=2))
+        print(json.dumps({**report.as_dict(), **of_raters, "signature": line}, indent=2))
     else:
         print(report)
         if raters is not None:
             print(raters)
+        print(line)
     if not report:
         raise SystemExit(NotConverged.exit_code)
 
@@ -118,17 +121,18 @@ def rerank(
     """
     from bpa_ppl.formats.references import sources_of
 
+    draws, options = bpa.posterior.read_draws(posterior), options or shared.RerankFlags()
     lines = None if sources is None else tuple(sources_of(sources).lines)
     empty: dict[int, str | None] = {}
     aligned = bpa.decoding.AlignedWriter(gaps, lines, reading.first_id, empty)
     summary = bpa.decoding.rerank_to(
         reading.stream(nbest, references, sources, empty),
-        bpa.posterior.read_draws(posterior),
+        draws,
         output,
         details,
         probabilities=probabilities,
         aligned=aligned,
-        options=replace(options or shared.RerankFlags(), progress=not quiet),
+        options=replace(options, progress=not quiet),
     )
     if aligned.filled:
         missing = counted(aligned.filled, "sentence")
@@ -141,6 +145,8 @@ def rerank(
         shared.echo_status(changed, quiet)
     if summary.baselines is not None:
         print(f"\n{summary.baselines}\n{summary.baselines.summary}", file=file)
+    rule = bpa.decoding.RULES.name_of(options.rule_for(draws))
+    shared.echo_status(f"{signature(draws)}|rule:{rule}", quiet)
 
 
 def weights(

@@ -87,7 +87,7 @@ def sources_from_records(
     _checked(records)
     sources, hashes = [], []
     for number, record in enumerate(records):
-        settings = {name: _tuples(value) for name, value in record.items()}
+        settings = {name: with_tuples(value) for name, value in record.items()}
         hashes.append(settings.pop(_FILES, ()))
         settings.pop(_COLUMNS, None)
         learned = str(np.ravel(constants.get(_STORED.format(number), "{}"))[0])
@@ -96,7 +96,7 @@ def sources_from_records(
         except (ValueError, TypeError, RecursionError) as error:
             problem = f"what the feature source {number + 1} has learned is damaged: adapt again"
             raise DataError(problem, code="damaged") from error
-        settings |= {name: _tuples(value) for name, value in texts.items()}
+        settings |= {name: with_tuples(value) for name, value in texts.items()}
         sources.append(FEATURES.recorded(settings.pop("source"), settings))
     moved = _with_moved_files(sources, moved_files or {})
     for source, recorded_hashes in zip(moved, hashes, strict=True):
@@ -166,6 +166,6 @@ def _with_moved_files(
     return moved
 
 
-def _tuples(value: Any) -> Any:
+def with_tuples(value: Any) -> Any:
     """Return a setting with tuples in place of the lists of JSON."""
-    return tuple(map(_tuples, value)) if isinstance(value, list) else value
+    return tuple(map(with_tuples, value)) if isinstance(value, list) else value

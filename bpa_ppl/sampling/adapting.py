@@ -54,6 +54,7 @@ from bpa_ppl.sampling.base import SAMPLERS, Sampler
 from bpa_ppl.sampling.mode import find_mode
 from bpa_ppl.sampling.options import AdaptOptions
 from bpa_ppl.sampling.prior_scale import learn_scale, require_usable_scale
+from bpa_ppl.sampling.repeating import OPTIONS, record_of
 from bpa_ppl.sampling.sentences import DOMAIN, Sentences, domain_numbers, observe_sentences
 from bpa_ppl.sampling.target import Model, Sampled, Target, no_report, place
 from bpa_ppl.sampling.tracing import tracing
@@ -222,7 +223,8 @@ def adapt_draws(
     >>> adapt_draws(lists, {"Errors": 0.5}, AdaptOptions(sampler="map")).kind
     'point'
     """
-    return problem_of(nbest, weights, options).sample(options, clock=clock)
+    draws = problem_of(nbest, weights, options).sample(options, clock=clock)
+    return draws.with_attrs(**{OPTIONS: record_of(options, weights)})
 
 
 def problem_of(nbest: NBest, weights: AnyWeights, options: AdaptOptions) -> Problem:

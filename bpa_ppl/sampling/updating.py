@@ -49,6 +49,7 @@ from bpa_ppl.sampling.adapting import draws_of, initialise_target
 from bpa_ppl.sampling.base import SAMPLERS
 from bpa_ppl.sampling.density import evaluate
 from bpa_ppl.sampling.options import UpdateOptions
+from bpa_ppl.sampling.repeating import OPTIONS
 from bpa_ppl.sampling.sentences import (
     OF_OBSERVATIONS,
     RATER_NUMBER,
@@ -328,6 +329,7 @@ class Sequential:
             # The comparison with simple baselines and the hashes are of the first sentences alone.
             attrs.pop("baselines", None)
             attrs.pop("data", None)
+            attrs.pop(OPTIONS, None)
         return self._weighted.reweighted(
             replace(
                 draws,

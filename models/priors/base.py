@@ -340,6 +340,29 @@ class Prior(NamedTuple):
         }
         return {k: np.asarray(v, np.float64) for k, v in arrays.items() if v is not None}
 
+    def as_dict(self) -> dict[str, Any]:
+        """Return a Gaussian prior as plain data, for JSON.
+
+        >>> Prior.isotropic({"LM0": 0.5}).as_dict()
+        {'mean': {'LM0': 0.5}, 'variance': {'LM0': 0.1}}
+        """
+        mean = dict(zip(self.names, self.mean.tolist(), strict=True))
+        if self.covariance is not None:
+            return {"mean": mean, "covariance": self.covariance.tolist()}
+        return {"mean": mean, "variance": dict(zip(mean, self.variance.tolist(), strict=True))}
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any]) -> Prior:
+        """Return the prior that `as_dict` has returned.
+
+        >>> Prior.from_dict({"mean": {"LM0": 0.5}, "covariance": [[0.1]]}).names
+        ('LM0',)
+        """
+        mean = {str(name): float(value) for name, value in content["mean"].items()}
+        if "covariance" in content:
+            return cls.gaussian(mean, content["covariance"])
+        return cls.isotropic(mean, [float(content["variance"][name]) for name in mean])
+
     def write(self, path: str | Path, record: Mapping[str, Any] | None = None) -> None:
         """Write a Gaussian prior as JSON; the file is replaced only when it is complete.
 
@@ -357,12 +380,7 @@ class Prior(NamedTuple):
         """
         if self.other is not None:
             raise _invalid("prior", "Gaussian to be written to a file", "not-supported")
-        content: dict[str, Any] = {"mean": dict(zip(self.names, self.mean.tolist(), strict=True))}
-        if self.covariance is None:
-            content["variance"] = dict(zip(self.names, self.variance.tolist(), strict=True))
-        else:
-            content["covariance"] = self.covariance.tolist()
-        content |= record or {}
+        content = self.as_dict() | dict(record or {})
         with atomic_writer(path) as file:
             json.dump(content, file, indent=1, ensure_ascii=False)
             file.write("\n")
@@ -375,11 +393,7 @@ class Prior(NamedTuple):
             DataError: if the file cannot be read, or is not a prior.
         """
         try:
-            content = json.loads(read_text(path), object_pairs_hook=unique_fields)
-            mean = {str(name): float(value) for name, value in content["mean"].items()}
-            if "covariance" in content:
-                return cls.gaussian(mean, content["covariance"])
-            return cls.isotropic(mean, [float(content["variance"][name]) for name in mean])
+            return cls.from_dict(json.loads(read_text(path), object_pairs_hook=unique_fields))
         except DataError as error:
             if error.path is None:
                 raise DataError(error.message, path, code=error.code) from error

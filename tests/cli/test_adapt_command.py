@@ -52,6 +52,30 @@ def test_fixed_features_default_weights_and_standard_output(folder: Path) -> Non
     assert "HDF" in succeed(*MAP, *chosen, "-o", "-").out
 
 
+def test_an_adaptation_is_repeated(folder: Path) -> None:
+    prior = ("--prior", "prior.json", "--seed", 3, "--likelihood", "margin:gamma=3")
+    names = ("LM0", "WordPenalty0")
+    covariance = 0.1 + np.eye(2) / 3
+    bpa.Prior.gaussian(dict.fromkeys(names, 0.25), covariance).write("prior.json")
+    succeed(*MAP, *prior)
+    like = ("adapt", "nbest", "-r", "ref", "--like", "new.nc", "-o", "again.nc")
+    Path("moses.ini").unlink()  # the weights and the prior are in the posterior
+    Path("prior.json").unlink()
+    assert "the draws are those of new.nc" in succeed(*like).err
+    assert Path("again.nc").read_bytes() == Path("new.nc").read_bytes()
+    assert "other sampler, seed" in succeed(*like, "--seed", 0, "--sampler", "laplace").err
+    assert read_draws("again.nc").attrs["seed"] == 0
+    refused("adapt", "nbest", "-r", "ref", "-o", "again.nc", mention="--weights")
+
+
+def test_python_writes_the_file_of_the_command(folder: Path) -> None:
+    succeed(*MAP, "--seed", 3)
+    lists = bpa.read_nbest("nbest", references="ref")
+    weights = bpa.read_weights("moses.ini")
+    bpa.write_posterior(bpa.adapt(lists, weights, sampler="map", seed=3), "python.nc")
+    assert Path("python.nc").read_bytes() == Path("new.nc").read_bytes()
+
+
 def test_weight_trace_takes_the_second_set(folder: Path) -> None:
     published = ("--sampler", "weight-trace", "--likelihood", "oracle")
     trace = (*ADAPT, "-o", "new.nc", *published)

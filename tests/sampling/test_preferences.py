@@ -142,7 +142,6 @@ def test_files_and_pages_keep_the_comparisons(lists: NBest, whole: Draws, tmp_pa
     assert (len(texts), texts[0]) == (4 * SENTENCES, lists.texts(0)[winner])
     page = report_page(again, adaptation_lists=lists)
     assert "log_nu" in page
-    assert "lists = bpa.read_nbest(NBEST)\n" in page
 
 
 def test_the_prior_is_scaled_to_the_whole_lists(lists: NBest) -> None:

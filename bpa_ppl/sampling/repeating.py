@@ -1,0 +1,162 @@
+"""The record of the options of `adapt`, with which a posterior can be made again."""
+
+from __future__ import annotations
+
+from collections.abc import KeysView, Mapping, Sequence
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from bpa_ppl.component import Component
+from bpa_ppl.errors import DataError, UsageError
+from bpa_ppl.features.base import FEATURES
+from bpa_ppl.features.recipes import with_tuples
+from bpa_ppl.models import LIKELIHOODS, PRIORS, Prior
+from bpa_ppl.posterior import as_draws
+from bpa_ppl.quality import METRICS
+from bpa_ppl.registry import Registry
+from bpa_ppl.sampling.base import SAMPLERS
+from bpa_ppl.sampling.options import AdaptOptions
+from bpa_ppl.weights import PositionalWeights
+
+if TYPE_CHECKING:
+    from bpa_ppl.posterior.adapter import Posterior
+    from bpa_ppl.weights import AnyWeights
+
+#: The attribute of a posterior, and the entry of the weights in it.
+OPTIONS: Final = "options"
+_WEIGHTS, _NO_WEIGHTS, _SETTINGS = "weights", "none", "settings"
+#: Options that the draws do not depend on.
+_WITHOUT_EFFECT = ("jobs", "cache", "progress")
+#: The registries of options that may be components.
+_REGISTRIES: Mapping[str, Registry[Any]] = {
+    "sampler": SAMPLERS,
+    "likelihood": LIKELIHOODS,
+    "prior": PRIORS,
+    "prior_variance": PRIORS,
+    "metric": METRICS,
+    "add": FEATURES,
+}
+
+
+def record_of(options: AdaptOptions, weights: AnyWeights) -> dict[str, Any]:
+    """Return the options of `adapt` that are not at their defaults, and the weights, as plain data.
+
+    What only Python has, such as a function as metric, is None.
+
+    Args:
+        options: as they were given.
+        weights: the canonical weights, as they were given.
+
+    >>> record_of(AdaptOptions(seed=3, metric=len), {"LM0": 0.5})
+    {'weights': {'LM0': 0.5}, 'seed': 3, 'metric': None}
+    """
+    if isinstance(weights, PositionalWeights):
+        weights = list(weights.values())
+    record = {_WEIGHTS: _NO_WEIGHTS if weights is None else _plain_or_none(weights, None)}
+    defaults = AdaptOptions()
+    for field in fields(AdaptOptions):
+        value = getattr(options, field.name)
+        if field.name in _WITHOUT_EFFECT or value is getattr(defaults, field.name):
+            continue
+        plain = _plain_or_none(value, _REGISTRIES.get(field.name))
+        if plain != getattr(defaults, field.name) or plain is None:
+            record[field.name] = plain
+    return record
+
+
+def recorded_options(posterior: Posterior, **changes: Any) -> tuple[AnyWeights, dict[str, Any]]:
+    """Return the canonical weights and the options that a posterior was adapted with.
+
+    On the same lists, machine and versions they give the same draws.
+
+    Args:
+        posterior: of `adapt`.
+        changes: options of `adapt` in place of the recorded ones, and `weights`.
+
+    Returns:
+        the weights as `adapt` takes them, and its keyword arguments.
+
+    Raises:
+        DataError: if the posterior does not record its options, since another program wrote it, or
+            it has been updated.
+        UsageError: if an option was an object of Python, which cannot be recorded, and `changes`
+            has no other one; or a component of another package is unknown.
+
+    >>> from bpa_ppl import NBest, adapt
+    >>> lists = NBest.from_lists([["a", "b"]], [[[0.0], [1.0]]], ["LM0"], references=["b"])
+    >>> posterior = adapt(lists, {"LM0": 0.5}, sampler="map", seed=1)
+    >>> weights, options = recorded_options(posterior, seed=2)
+    >>> weights, options
+    ({'LM0': 0.5}, {'sampler': 'map', 'seed': 2})
+    >>> again = adapt(lists, weights, **options)
+    """
+    record = as_draws(posterior).attrs.get(OPTIONS)
+    if not isinstance(record, dict) or _WEIGHTS not in record:
+        raise DataError(
+            "the posterior does not record how it was adapted: give one that `adapt` wrote, and "
+            "that has not been updated",
+            code="not-supported",
+        )
+    for name, value in record.items():
+        if value is None and name not in changes:
+            problem = f"{name} was an object of Python, which is not recorded: give {name} again"
+            raise UsageError(problem, parameter=name, code="not-supported")
+    kept = {name: value for name, value in record.items() if name not in changes}
+    settings = kept.pop(_SETTINGS, {})
+    if not changes.keys().isdisjoint(("sampler", "preset")):
+        settings = {}  # of another sampler
+    options = {**{name: _restored(name, value) for name, value in kept.items()}, **settings}
+    options |= changes
+    weights = options.pop(_WEIGHTS)
+    return None if isinstance(weights, str) and weights == _NO_WEIGHTS else weights, options
+
+
+class _NotPlainError(Exception):
+    """Raised by `_plain` for a value that JSON cannot hold."""
+
+
+def _plain_or_none(value: Any, registry: Registry[Any] | None) -> Any:
+    try:
+        return _plain(value, registry)
+    except _NotPlainError:
+        return None
+
+
+def _plain(value: Any, registry: Registry[Any] | None = None) -> Any:
+    """Return a value as JSON holds it; components are their names and settings.
+
+    Raises:
+        _NotPlainError: if JSON cannot hold it.
+    """
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, np.ndarray | np.generic):
+        return value.tolist()
+    if isinstance(value, Prior) and value.other is None:
+        return value.as_dict()
+    if isinstance(value, Mapping):
+        return {str(name): _plain(one) for name, one in value.items()}
+    if isinstance(value, Component) and registry is not None:
+        name = registry.name_of(value)
+        if name in registry:
+            return {"name": name, _SETTINGS: _plain(value.settings())}
+    if isinstance(value, set | frozenset):
+        value = sorted(value)
+    if isinstance(value, Sequence | KeysView) and not hasattr(value, "_fields"):
+        return [_plain(one, registry) for one in value]
+    raise _NotPlainError
+
+
+def _restored(name: str, value: Any) -> Any:
+    """Return an option from its record."""
+    if isinstance(value, list) and name == "add":
+        return [_restored(name, one) for one in value]
+    if name in _REGISTRIES and isinstance(value, dict):
+        if isinstance(settings := value.get(_SETTINGS), dict):
+            restored = {key: with_tuples(one) for key, one in settings.items()}
+            return _REGISTRIES[name].recorded(str(value.get("name")), restored)
+        if name == "prior":
+            return Prior.from_dict(value)
+    return value

@@ -1,0 +1,152 @@
+"""The record of options, with which an adaptation is repeated, and the signature."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import reference_model
+from raising import raises
+
+import bpa_ppl as bpa
+from bpa_ppl import DataError, Draws, NBest, Prior, UsageError, recorded_options
+from bpa_ppl.diagnostics import signature
+from bpa_ppl.diagnostics.provenance import difference
+from bpa_ppl.features import Length
+from bpa_ppl.models import Isotropic, Pairs, log_linear
+from bpa_ppl.posterior import read_draws
+from bpa_ppl.quality import METRICS
+from bpa_ppl.sampling.repeating import OPTIONS
+
+NAMES = ["lm", "tm", "wp"]
+CANONICAL = {"lm": 0.5, "tm": 0.2, "wp": -1.0}
+#: The lists are random, which is noticed.
+pytestmark = pytest.mark.filterwarnings("ignore:the judged lists do not separate")
+FAST: dict[str, Any] = {"sampler": "laplace", "draws": 20}
+
+
+def lists_of(seed: int) -> NBest:
+    rng = np.random.default_rng(seed)
+    words = np.array(["a", "cat", "the", "dog", "sat"])
+    texts = [[" ".join(rng.choice(words, 4)) for _ in range(5)] for _ in range(12)]
+    return NBest.from_lists(
+        texts,
+        rng.normal(size=(12, 5, 3)).round(3).tolist(),
+        NAMES,
+        references=[" ".join(rng.choice(words, 4)) for _ in range(12)],
+        sources=[" ".join(rng.choice(words, 4)) for _ in range(12)],
+        extras={"system": [list("ABACB")] * 12},
+    )
+
+
+@pytest.fixture(scope="module")
+def lists() -> NBest:
+    return lists_of(0)
+
+
+@pytest.mark.parametrize(
+    ("weights", "options"),
+    [
+        (CANONICAL, {}),
+        (CANONICAL, {"seed": 7, "likelihood": "oracle", "prior_variance": 0.3, "ties": "shared"}),
+        (CANONICAL, {"likelihood": Pairs(), "metric": METRICS.resolve("chrf", {"beta": 3})}),
+        (CANONICAL, {"metric": "bleu", "fixed": {"wp"}, "prior_variance": {"lm": 0.5}}),
+        (CANONICAL, {"prior": Isotropic(variance=0.2), "fixed": []}),
+        (CANONICAL, {"prior_variance": np.array([0.1, 0.2, 0.4])}),
+        (CANONICAL, {"prior": Prior.gaussian(CANONICAL, 0.1 + np.eye(3) / 3)}),
+        (CANONICAL, {"prior": Prior.isotropic(CANONICAL, [0.1, 0.2, 0.3])}),
+        (CANONICAL, {"add": ["consensus", Length(ratio=True)], "defaults": {"LengthWords": 0.25}}),
+        (CANONICAL, {"preset": "published-2010", "sampler": None, "draws": 30}),
+        (CANONICAL, {"prior_only": True}),
+        ({"lm": 0.5, "tm": np.float32(0.2)}, {"exclude": ["wp"]}),
+        ([0.5, 0.2, -1.0], {}),
+        (np.array([0.5, 0.2, -1.0]), {}),
+        (None, {"add": ["consensus", "length"], "pretrained": False}),
+        (None, {"features": NAMES[:2], "metric": "tm", "categorical": ("system",)}),
+        ("equal", {"lower_is_better": "wp"}),
+    ],
+)
+def test_recorded_options_give_the_same_file(
+    lists: NBest, weights: Any, options: dict[str, Any], tmp_path: Path
+) -> None:
+    path, again = tmp_path / "posterior.nc", tmp_path / "again.nc"
+    bpa.write_posterior(bpa.adapt(lists, weights, **{**FAST, **options}), path)
+    recorded_weights, recorded = recorded_options(read_draws(path))
+    bpa.write_posterior(bpa.adapt(lists, recorded_weights, **recorded), again)
+    assert again.read_bytes() == path.read_bytes()
+
+
+def test_only_what_was_given_is_recorded(lists: NBest) -> None:
+    posterior = bpa.adapt(lists, CANONICAL, **FAST, jobs=2, cache=False)
+    assert recorded_options(posterior) == (CANONICAL, FAST)
+    assert bpa.as_draws(posterior).attrs[OPTIONS]["settings"] == {"draws": 20}
+
+
+def test_changes_take_the_place_of_recorded_options(lists: NBest) -> None:
+    posterior = bpa.adapt(lists, CANONICAL, **FAST, seed=3, likelihood="oracle")
+    weights, options = recorded_options(posterior, seed=0, draws=10, weights="equal")
+    assert (weights, options) == ("equal", {**FAST, "seed": 0, "draws": 10, "likelihood": "oracle"})
+    _, options = recorded_options(posterior, sampler="map")  # without the settings of another one
+    assert options == {"sampler": "map", "seed": 3, "likelihood": "oracle"}
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("metric", lambda texts, references: np.array([float(len(text)) for text in texts])),
+        ("model", lambda lists, prior, likelihood: log_linear(lists, prior, likelihood)),
+        ("oracle", reference_model.given(*[0] * 12)),
+    ],
+)
+def test_objects_of_python_are_given_again(lists: NBest, name: str, value: Any) -> None:
+    posterior = bpa.adapt(lists, CANONICAL, **FAST, **{name: value})
+    with raises(UsageError, "not-supported", parameter=name):
+        recorded_options(posterior)
+    weights, options = recorded_options(posterior, **{name: value})
+    again = bpa.as_draws(bpa.adapt(lists, weights, **options))
+    np.testing.assert_array_equal(again.weights, bpa.as_draws(posterior).weights)
+
+
+def test_posteriors_of_other_programs_and_updated_ones_are_refused(lists: NBest) -> None:
+    foreign = Draws({"weights": np.zeros((2, 10, 1))}, ("lm",))
+    posterior = bpa.adapt(lists, CANONICAL, **FAST)
+    updated = bpa.update(posterior, lists_of(1), adaptation_lists=lists, unchecked=True)
+    for posterior in (foreign, updated, foreign.with_attrs(options="none")):
+        with raises(DataError, "not-supported"):
+            recorded_options(posterior)
+
+
+def test_signatures_are_equal_exactly_for_equal_adaptations(lists: NBest) -> None:
+    def signed(nbest: NBest, weights: Any = CANONICAL, **options: Any) -> str:
+        return signature(bpa.adapt(nbest, weights, **{**FAST, **options}))
+
+    first = signed(lists)
+    assert signed(lists_of(0)) == first
+    others = [
+        signed(lists_of(1)),
+        signed(lists[:11]),
+        signed(lists, {**CANONICAL, "lm": 0.25}),
+        signed(lists, seed=1),
+        signed(lists, metric="bleu"),
+        signed(lists, prior_variance=0.2),
+        signed(lists, likelihood="oracle"),
+        signed(lists, draws=21),
+    ]
+    assert len({first, *others}) == len(others) + 1
+    for part in ("lists:12|data:", "|metric:ter|", "|likelihood:margin,", "|prior:isotropic,"):
+        assert part in first
+    assert "|sampler:laplace" in first
+    assert "|chains:1|draws:20|seed:0|numpyro:" in first
+    assert f"|version:{bpa.__version__}|machine:" in first
+
+
+def test_a_difference_is_named(lists: NBest) -> None:
+    first, second, third = (
+        bpa.as_draws(bpa.adapt(nbest, CANONICAL, **FAST, **options))
+        for nbest, options in ((lists, {}), (lists, {"seed": 2}), (lists_of(1), {}))
+    )
+    assert difference(first, first, "p.nc") == "the draws are those of p.nc"
+    assert difference(second, first, "p.nc").endswith("p.nc: other seed")
+    assert "other texts of the lists" in difference(third, first, "p.nc")
