@@ -23,6 +23,7 @@ from starlette.routing import Route
 
 import bpa_ppl
 from bpa_ppl.decoding import RULES, Reranker
+from bpa_ppl.diagnostics import signature
 from bpa_ppl.errors import BpaError, DataError, quoted
 from bpa_ppl.features.recipes import columns_of
 from bpa_ppl.formats.jsonl import has_all_keys, unique_fields
@@ -158,6 +159,7 @@ class Service:
             "draws": len(reranker.draws.flat),
             "check": "skipped" if reranker.options.unchecked else "passed",
             "version": bpa_ppl.__version__,
+            "signature": signature(reranker.draws),
             "limits": {
                 "body": self.limits.body,
                 "candidates": self.limits.candidates,
