@@ -242,7 +242,7 @@ def test_what_the_model_expects(client: Any) -> None:
     model = client.get("/model").json()
     assert (model["features"], model["needs"]) == (["lm", "tm"], [])
     assert (model["rule"], model["draws"], model["check"]) == ("predictive", 2000, "passed")
-    assert "|chains:4|draws:500" in model["signature"]
+    assert "chains:4|draws:500" in model["signature"]
     description = client.get("/openapi.json").json()
     assert set(description["paths"]) == {"/rerank", "/health", "/model"}
 
