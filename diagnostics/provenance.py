@@ -15,8 +15,8 @@ from bpa_ppl.posterior import Draws, as_draws
 if TYPE_CHECKING:
     from bpa_ppl.posterior.adapter import Posterior
 
-#: Attributes that other sections show.
-_ELSEWHERE = ("baselines", "options")
+#: Attributes that other sections show, or that are for programs alone.
+_ELSEWHERE = ("baselines", "options", "feature_scales", "passed_check")
 #: Parts of a signature that are attributes, and the packages that draws depend on.
 _STATED = ("oracle_metric", "gain_column", "oracle_ties", "model")
 _PACKAGES = ("numpyro", "jax", "jaxlib", "numpy", "python")

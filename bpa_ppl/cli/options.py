@@ -63,7 +63,7 @@ def parsed(
 
     def convert(_: object, tokens: Sequence[Token]) -> Any:
         texts = [token.value for token in tokens]
-        return parse(texts if several else texts[0])
+        return parse(texts if several else texts[-1])
 
     if help:
         others["help"] = help

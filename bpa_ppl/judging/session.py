@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -33,7 +33,7 @@ from bpa_ppl.judging.questions import ABOUT, Candidates, informative
 from bpa_ppl.models import Preference, Preparation, Prior
 from bpa_ppl.models.priors.isotropic import OF_ANSWERS
 from bpa_ppl.nbest import NBest
-from bpa_ppl.notes import capture_notes, log_info, replay
+from bpa_ppl.notes import capture_notes, log_info, replay, warn_user
 from bpa_ppl.posterior import Draws
 from bpa_ppl.posterior.draws import WEIGHTS
 from bpa_ppl.sampling.adapting import EQUALS_PRIOR, adapt, problem_of
@@ -435,6 +435,9 @@ def _start(
     family = prior if isinstance(prior, Prior) else "isotropic"
     if start is None and prior is not None and not isinstance(prior, Prior | Mapping):
         family = Prior.of(prior)
+    if isinstance(prior, Mapping):  # as initial weights: the prior of canonical ones is narrower
+        initial = dict.fromkeys(lists.feature_names, 0.0) | {**prior}
+        options = {**options, "defaults": initial | (options.get("defaults") or {})}
     settings = AdaptOptions(
         sampler="map", likelihood=likelihood, prior=family, prior_only=True, **options
     )
@@ -443,24 +446,26 @@ def _start(
     replay([note for note in notes if note.message != EQUALS_PRIOR])  # answers are added later
     mean = np.asarray(problem.target.prior.mean, np.float64)
     draws = problem.draws(Sampled({WEIGHTS: mean[None, None]}, kind="point"), {})
-    prior_of = problem.prior_of
     if isinstance(prior, Mapping):
-        return start, lambda scale: _centred(prior_of(scale), prior), problem.scaled, draws
-    return start, prior_of, problem.scaled, draws
+        _require_features(prior, (*draws.features, *draws.fixed))
+    return start, problem.prior_of, problem.scaled, draws
 
 
 def _gaussian(prior: Prior) -> Gaussian:
     return Gaussian.prior(np.asarray(prior.mean), prior.full_covariance)
 
 
-def _centred(prior: Prior, weights: Mapping[str, float]) -> Prior:
-    """Return a Gaussian prior around weights; those that are not given are 0."""
-    names = tuple(prior.names or ())
+def _require_features(weights: Mapping[str, float], names: Sequence[str]) -> None:
+    """Warn of weights of features that the lists do not have.
+
+    Raises:
+        DataError: if they have none of them.
+    """
     if unknown := [name for name in weights if name not in names]:
-        problem = f"the lists have no feature {unknown[0]}: choose from {', '.join(names)}"
-        raise DataError(problem, parameter="prior", code="missing-feature")
-    mean = {name: float(weights.get(name, 0.0)) for name in names}
-    return Prior.gaussian(mean, prior.full_covariance)
+        if len(unknown) == len(weights):
+            problem = f"the lists have no feature {unknown[0]}: choose from {', '.join(names)}"
+            raise DataError(problem, parameter="prior", code="missing-feature")
+        warn_user(f"{', '.join(unknown)} left out, because the lists do not have it")
 
 
 def _candidates(lists: NBest, draws: Draws) -> Candidates:

@@ -127,6 +127,19 @@ def test_the_weights_start_from_the_prior(start: str) -> None:
         np.testing.assert_allclose(weights.covariance[:-1, :-1], np.eye(3) / 7)
 
 
+def test_weights_of_fixed_features_count_and_of_unknown_ones_do_not() -> None:
+    """As those of a decoder, whose file has more weights than the lists have features."""
+    lists, weights = compared_lists(), {"quality": 3.0, "noise": 0.5, "other": 1.0}
+    with pytest.warns(bpa.BpaWarning, match="other left out"):
+        session = Session(lists, weights, fixed=["noise"])
+    assert session.features == ("quality", "length")
+    np.testing.assert_allclose(session.weights.mean[:-1], [3, 0])
+    base = session._candidates.base
+    np.testing.assert_allclose(base, 0.5 * lists.features[:, NAMES.index("noise")], rtol=1e-6)
+    with raises(DataError, "missing-feature", parameter="prior"):
+        Session(lists, {"other": 1.0})
+
+
 def test_half_of_the_pairs_are_random_and_every_twelfth_is_repeated(session: Session) -> None:
     """A repeated pair has its sides exchanged."""
     new = answered(session.restarted(2), 36)
