@@ -383,3 +383,54 @@ def test_forbidden_accesses_are_detected() -> None:
         assert expected in forbidden_accesses(ast.parse(code))
     allowed = "import os, sys\nos.environ['A'] = 'b'\nself._x = sys.modules['a']"
     assert not forbidden_accesses(ast.parse(allowed))
+
+
+#: What reads objects that run code, or runs texts as code.
+CODE_READERS = {"pickle", "dill", "cloudpickle", "marshal", "shelve", "runpy", "joblib.load"}
+#: The only modules that start other programs: COMET, and the decoder of a study or of `tune`.
+STARTERS = {"quality.comet", "experiments.redecoding"}
+
+
+def reads_code(tree: ast.AST) -> bool:
+    """Return whether a module could run code from a file that it reads."""
+    names = {name for name in imported(tree) if "." in name} | {
+        name.split(".")[0] for name in imported(tree)
+    }
+    calls = [node for node in walk(tree) if isinstance(node, ast.Call)]
+    functions = {ast.unparse(call.func) for call in calls}
+    pickled = any(
+        keyword.arg == "allow_pickle" and ast.unparse(keyword.value) != "False"
+        for call in calls
+        for keyword in call.keywords
+    )
+    loads = {name for name in functions if name.startswith("yaml.") and "load" in name}
+    return bool(CODE_READERS & (names | functions) or {"eval", "exec"} & functions or loads) or (
+        pickled
+    )
+
+
+def test_no_file_is_read_that_could_run_code() -> None:
+    assert {name for name, tree in trees().items() if reads_code(tree)} == set()
+    starters = {
+        name
+        for name, tree in trees().items()
+        if any(i.split(".")[0] == "subprocess" for i in imported(tree))
+    }
+    assert starters == STARTERS
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import pickle",
+        "from pickle import loads",
+        "import joblib\njoblib.load(path)",
+        "from joblib import load",
+        "np.load(path, allow_pickle=True)",
+        "yaml.load(text)",
+        "yaml.safe_load(text)",
+        "eval(text)",
+    ],
+)
+def test_readers_of_code_are_detected(code: str) -> None:
+    assert reads_code(ast.parse(code))
