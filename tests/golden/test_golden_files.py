@@ -1,0 +1,84 @@
+"""Files that version 1.0 wrote are read, and mean what they meant then."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import h5py
+import pytest
+from make_golden import FOLDER, expected, unpacked
+from raising import raises
+
+import bpa_ppl as bpa
+from bpa_ppl.errors import DataError
+from bpa_ppl.experiments import read_study
+from bpa_ppl.features.recipes import columns_of
+from bpa_ppl.judging import Session
+from bpa_ppl.posterior import as_draws
+
+RECORDED = json.loads((FOLDER / "expected.json").read_text("utf-8"))
+
+
+@pytest.fixture(scope="module")
+def posterior(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return unpacked(tmp_path_factory.mktemp("golden"))
+
+
+@pytest.fixture(scope="module")
+def result(posterior: Path) -> dict[str, Any]:
+    return expected(posterior)
+
+
+@pytest.mark.parametrize("part", ["features", "choice", "texts", "weights", "prior", "answers"])
+def test_choices(result: dict[str, Any], part: str) -> None:
+    """Choices, weights, a prior and judgements are exactly as recorded."""
+    assert result[part] == RECORDED[part]
+
+
+def test_means_and_probabilities(result: dict[str, Any]) -> None:
+    """Sums of floats may differ in their last bits between processors."""
+    assert result["probability"] == pytest.approx(RECORDED["probability"], rel=1e-9)
+    assert result["mean"] == pytest.approx(RECORDED["mean"], rel=1e-9)
+
+
+def test_the_posterior_is_checked_and_has_its_record(posterior: Path) -> None:
+    data = bpa.read_posterior(posterior)
+    assert bpa.check(data)
+    assert data.attrs["schema_version"] == 1
+    assert list(columns_of(as_draws(data).attrs)) == ["consensus", "length"]
+    weights, options = bpa.recorded_options(data)
+    assert weights is None
+    assert options == {
+        "sampler": "laplace",
+        "seed": 1,
+        "metric": "chrf",
+        "add": ["consensus", "length"],
+        "draws": 200,
+    }
+
+
+def test_a_newer_schema_is_refused(posterior: Path, tmp_path: Path) -> None:
+    newer = shutil.copy(posterior, tmp_path / "newer.nc")
+    with h5py.File(newer, "a") as file:
+        file.attrs["schema_version"] = 2
+    for read in (bpa.read_posterior, bpa.Reranker):
+        with raises(DataError, "unknown-format", match=r"newer\.nc.* 2\b"):
+            read(newer)
+
+
+def test_a_session_goes_on_from_the_journal(tmp_path: Path) -> None:
+    journal = shutil.copy(FOLDER / "journal.jsonl", tmp_path)
+    lists = bpa.read_nbest(FOLDER / "lists.jsonl")
+    session = Session(lists, journal=journal, rater="ann", seed=3)
+    assert [j.answer for j in session.judgements] == [a for *_, a in RECORDED["answers"]]
+    with raises(DataError, "mismatch"):
+        Session(lists[:7], journal=journal)
+
+
+def test_a_study() -> None:
+    study = read_study(FOLDER / "study.toml")
+    assert study.sizes == (10, 20, 50, 100)
+    assert [domain.name for domain in study.domains] == ["leaflet"]
