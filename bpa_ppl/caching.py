@@ -35,13 +35,15 @@ _STALE = 3600  # seconds, after which a partial file must be from a killed proce
 
 
 def cache_folder() -> Path:
-    """Return the folder `BPA_PPL_CACHE`, or else the user's cache folder."""
+    """Return the folder `BPA_PPL_CACHE`, or else the user's cache folder.
+
+    That is `bpa_ppl` in `XDG_CACHE_HOME`, on Windows in `LOCALAPPDATA`, or in `~/.cache`.
+    """
     path = os.environ.get("BPA_PPL_CACHE")
     if path:
         return Path(path).absolute()
-    import platformdirs
-
-    return platformdirs.user_cache_path("bpa_ppl")
+    parent = os.environ.get("LOCALAPPDATA" if os.name == "nt" else "XDG_CACHE_HOME") or "~/.cache"
+    return Path(parent).expanduser().absolute() / "bpa_ppl"
 
 
 def own_folder() -> Path | None:

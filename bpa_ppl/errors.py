@@ -6,6 +6,7 @@ import re
 import reprlib
 from collections.abc import Collection, Iterable
 from difflib import get_close_matches
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -212,16 +213,34 @@ def nearest(name: str, names: Iterable[str]) -> str:
 def missing_extra(problem: str, extra: str, parameter: str | None = None) -> UsageError:
     """Return the error that packages of an optional extra are not installed.
 
+    For an installed package, pip takes the packages of its extras from its metadata. So the command
+    in the message is right wherever the package came from: a clone, a wheel or an index.
+
     Args:
         problem: what needs which package.
         extra: the name of the extra in `pyproject.toml`.
         parameter: the parameter, where there is one.
 
     >>> print(missing_extra("serving needs Starlette", "serve"))
-    serving needs Starlette: install the extra serve (in a clone: pip install '.[serve]')
+    serving needs Starlette: install the extra serve with pip install 'bpa_ppl[serve]'
     """
-    remedy = f"install the extra {extra} (in a clone: pip install '.[{extra}]')"
+    remedy = f"install the extra {extra} with pip install 'bpa_ppl[{extra}]'"
     return UsageError(f"{problem}: {remedy}", parameter=parameter, code="missing-package")
+
+
+def require_extra(problem: str, extra: str, *packages: str, parameter: str | None = None) -> None:
+    """Raise the error of `missing_extra` unless packages are installed; none is imported.
+
+    Args:
+        problem: what needs which package.
+        extra: the name of the extra in `pyproject.toml`.
+        packages: names to import.
+        parameter: the parameter, where there is one.
+
+    >>> require_extra("numbers need NumPy", "numbers", "numpy")
+    """
+    if any(find_spec(package) is None for package in packages):
+        raise missing_extra(problem, extra, parameter)
 
 
 def require(

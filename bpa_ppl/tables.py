@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-_SIDES = {"l": "left", "r": "right"}
-
 
 def text_table(
     rows: Iterable[Sequence[str]],
@@ -29,17 +27,11 @@ def text_table(
     LM0      0.02
     length  12.50
     """
-    from tabulate import tabulate
-
     lines = [list(row) for row in (headers, *rows) if row]
     if not lines:
         return ""
-    sides = [_SIDES[side] for side in align.ljust(len(lines[0]), "l")]
-    lines[0] = [
-        cell.rjust(least) if side == "right" else cell.ljust(least)
-        for cell, side in zip(lines[0], sides, strict=True)
-    ]
-    # The header is a row, because tabulate makes columns with headers two characters wider.
-    options = {"disable_numparse": True, "preserve_whitespace": True}
-    table = tabulate(lines, tablefmt="plain", colalign=sides, **options)
-    return "\n".join(map(str.rstrip, table.split("\n")))
+    columns = []
+    for side, column in zip(align.ljust(len(lines[0]), "l"), zip(*lines, strict=True), strict=True):
+        width = max(least, *map(len, column))
+        columns.append([c.rjust(width) if side == "r" else c.ljust(width) for c in column])
+    return "\n".join("  ".join(row).rstrip() for row in zip(*columns, strict=True))

@@ -10,13 +10,12 @@ from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
-from importlib.util import find_spec
 from itertools import islice
 from numbers import Integral
 from threading import Thread
 from typing import Any, TypeVar
 
-from bpa_ppl.errors import UsageError, missing_extra, one_of, quoted
+from bpa_ppl.errors import UsageError, one_of, quoted, require_extra
 from bpa_ppl.notes import Note, capture_notes, replay
 
 BACKENDS = ("local", "dask")
@@ -39,8 +38,8 @@ def check_backend(backend: str, scheduler: str | None) -> None:
     if (backend == "dask") != (scheduler is not None):
         problem = "the backend dask and the address of a scheduler go together: give both"
         raise UsageError(problem, parameter="scheduler", code="conflict")
-    if backend == "dask" and find_spec("distributed") is None:
-        raise missing_extra("the backend dask needs Dask", "dask", "backend")
+    if backend == "dask":
+        require_extra("the backend dask needs Dask", "dask", "distributed", parameter="backend")
 
 
 def check_jobs(jobs: Any) -> None:

@@ -236,6 +236,7 @@ def compare_loo(posteriors: Mapping[str, Posterior], seed: int = 0) -> tuple[Ran
     Raises:
         DataError: if there are fewer than two, they do not record log-likelihoods, they have
             different oracles, or different likelihoods of which one is not a probability.
+        UsageError: if ArviZ is not installed.
 
     >>> rng = np.random.default_rng(0)
     >>> def draws(p):

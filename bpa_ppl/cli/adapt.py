@@ -184,8 +184,11 @@ def learn_prior(
         report: Also write a page (HTML) on what domains share and where they differ.
     """
     from bpa_ppl.diagnostics.learned_prior import as_table, learned_prior_page
+    from bpa_ppl.diagnostics.pages.figures import require_report
     from bpa_ppl.sampling.learning import labelled, learn_hierarchy, record
 
+    if report is not None:
+        require_report()
     draws = labelled(posteriors)
     for one in draws.values():
         if not unchecked:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,7 +10,7 @@ from cyclopts import Parameter
 
 import bpa_ppl as bpa
 from bpa_ppl.cli import options as shared
-from bpa_ppl.errors import UsageError, missing_extra
+from bpa_ppl.errors import UsageError, require_extra
 from bpa_ppl.progress import reporter
 from bpa_ppl.tables import text_table
 
@@ -79,8 +78,7 @@ def judge(
         return
     if output is None:
         raise UsageError("give a file for the judgements", parameter="output", code="missing")
-    if find_spec("starlette") is None or find_spec("uvicorn") is None:
-        raise missing_extra("judging needs Starlette and uvicorn", "serve")
+    require_extra("judging needs Starlette and uvicorn", "serve", "starlette", "uvicorn")
     from bpa_ppl.formats.streams import require_writable
     from bpa_ppl.judging import Session
     from bpa_ppl.judging.server import serve

@@ -74,7 +74,9 @@ def report(
         top: Draw the chains of so many weights, those that mix worst.
     """
     from bpa_ppl.decoding.report import report_page
+    from bpa_ppl.diagnostics.pages.figures import require_report
 
+    require_report()
     new = None if nbest is None else reading.read(nbest, references, sources)
     if new is None and references:
         raise UsageError(

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from importlib.util import find_spec
-
 from bpa_ppl.cli import options as shared
-from bpa_ppl.errors import missing_extra
+from bpa_ppl.errors import require_extra
 
 
 def serve(
@@ -41,8 +39,7 @@ def serve(
         max_candidates: Largest number of candidates of a request.
         timeout: Seconds until a request is given up.
     """
-    if find_spec("starlette") is None or find_spec("uvicorn") is None:
-        raise missing_extra("serving needs Starlette and uvicorn", "serve")
+    require_extra("serving needs Starlette and uvicorn", "serve", "starlette", "uvicorn")
     from bpa_ppl.serving import serve
     from bpa_ppl.serving.app import Limits
 

@@ -21,7 +21,7 @@ from bpa_ppl.sampling import SAMPLERS
 from bpa_ppl.tuning import TUNERS
 
 #: Packages whose versions the results depend on.
-_VERSIONS = ("bpa_ppl", "numpyro", "jax", "arviz", "sacrebleu")
+_VERSIONS = ("bpa_ppl", "numpyro", "jax", "sacrebleu")
 #: Packages with samplers that may be installed.
 _OTHERS = ("blackjax", "nutpie")
 
@@ -130,13 +130,14 @@ def compare(
     if not nbest or not weights:
         problem = "give n-best lists and their weights, or a target with known answers (--target)"
         raise UsageError(problem, parameter="weights" if nbest else "nbest", code="missing")
-    from bpa_ppl.diagnostics.pages.figures import FIGURE_KINDS
+    from bpa_ppl.diagnostics.pages.figures import FIGURE_KINDS, require_report
     from bpa_ppl.experiments.comparison.comparison import FAILED
     from bpa_ppl.experiments.comparison.page import write_comparison
     from bpa_ppl.experiments.samplers import compare_samplers
     from bpa_ppl.formats.streams import make_folder
 
     one_of(figures, FIGURE_KINDS, "kind of figures", "figures")
+    require_report()
     for name in (*samplers, reference_sampler):
         SAMPLERS.resolve(name, settings.get(name))
     others = {
@@ -233,10 +234,14 @@ def calibrate(
         jobs: Number of threads.
         seed: The same seed gives the same ranks.
     """
+    from bpa_ppl.diagnostics.pages.figures import require_report
     from bpa_ppl.experiments.calibration import calibration_page
     from bpa_ppl.experiments.samplers import calibrate_sampler
     from bpa_ppl.formats.streams import atomic_writer
 
+    is_page = output is not None and output.suffix != ".json"
+    if is_page:
+        require_report()
     settings = settings_of(samplers, setting)
     lists = reading.read(nbest, references)
     canonical = shared.canonical(weights)
@@ -267,10 +272,12 @@ def calibrate(
             "seed": str(seed),
             **_settings_and_versions(settings),
         }
-        numbers = json.dumps([one.as_dict() for one in results], indent=1)
-        page = calibration_page(results, made=written, command=shared.command_line())
+        if is_page:
+            text = calibration_page(results, made=written, command=shared.command_line())
+        else:
+            text = json.dumps([one.as_dict() for one in results], indent=1)
         with atomic_writer(output) as file:
-            file.write(numbers if output.suffix == ".json" else page)
+            file.write(text)
     if not all(results):
         raise SystemExit(NotConverged.exit_code)
 
@@ -452,10 +459,12 @@ def sweep(
         kind: Kind of the figure: png, pdf or none.
         seed: Seed of the first run.
     """
-    from bpa_ppl.diagnostics.pages.figures import FIGURE_KINDS
+    from bpa_ppl.diagnostics.pages.figures import FIGURE_KINDS, require_report
     from bpa_ppl.experiments.sweeps import write_sweep
 
     one_of(kind, FIGURE_KINDS, "kind of figure", "kind")
+    if kind != "none":
+        require_report()
     result = bpa.experiments.sweep(
         reading.read(nbest, references),
         shared.canonical(weights),
@@ -482,6 +491,8 @@ def figures(results: Path, /, *, kind: str = "png", quiet: shared.Quiet = False)
         results: Folder of results of `bpa experiment`.
         kind: Figure files: png, pdf or none.
     """
+    from bpa_ppl.diagnostics.pages.figures import require_report
     from bpa_ppl.experiments.page import write_figures
 
+    require_report()
     _echo_files(write_figures(results, kind=kind), quiet)

@@ -22,11 +22,15 @@ from itertools import chain, islice, repeat
 from pathlib import Path, PurePath
 from typing import IO, Any, BinaryIO, NamedTuple, TextIO, TypeAlias, TypeVar, cast
 
-import zstandard
 from isal import isal_zlib
 
 from bpa_ppl.errors import DataError, UsageError, quoted
 from bpa_ppl.notes import Note, capture_notes, replay
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
 
 T = TypeVar("T")
 
@@ -90,8 +94,8 @@ CODECS = (
         "zstd",
         ".zst",
         b"\x28\xb5\x2f\xfd",
-        lambda: zstandard.ZstdDecompressor().decompressobj(),
-        lambda file: zstandard.ZstdCompressor().stream_writer(file, closefd=False),
+        zstd.ZstdDecompressor,
+        partial(zstd.ZstdFile, mode="wb"),
         _CHUNK >> 4,
     ),
 )
@@ -99,7 +103,7 @@ CODECS = (
 CORRUPT: tuple[type[Exception], ...] = (
     cast(type[Exception], isal_zlib.error),
     lzma.LZMAError,
-    zstandard.ZstdError,
+    zstd.ZstdError,
 )
 
 

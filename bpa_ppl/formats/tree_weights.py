@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, ClassVar, TextIO
 
-from bpa_ppl.errors import DataError
+from bpa_ppl.errors import DataError, require_extra
 from bpa_ppl.formats.base import WeightFormat
 from bpa_ppl.formats.numbers import shortest
 from bpa_ppl.labels import expand
@@ -89,10 +89,12 @@ class YamlWeights(WeightFormat, frozen=True):
         Raises:
             DataError: with the line, if the text is not YAML with one mapping or list of finite
                 numbers.
+            UsageError: if PyYAML is not installed.
 
         >>> YamlWeights().parse("LM0: 5e-1\nTM0: [1, 2]", "w.yaml")
         [('LM0', 0.5), ('TM0[0]', 1.0), ('TM0[1]', 2.0)]
         """
+        require_extra(f"{origin}: weights in YAML need PyYAML", "yaml", "yaml")
         import yaml
 
         root = _composed(text, origin)

@@ -55,7 +55,7 @@ _FEATURE_DIMS = {
 
 
 def to_arviz(draws: Draws) -> InferenceData:
-    """Return draws as ArviZ's data: InferenceData, or from ArviZ 1 on a DataTree.
+    """Return draws as ArviZ's data: InferenceData with ArviZ 0.x, otherwise a DataTree.
 
     >>> draws = Draws({"weights": np.zeros((2, 10, 1))}, ("LM0",))
     >>> dict(data_tree(to_arviz(draws))["posterior"].sizes)

@@ -1,7 +1,7 @@
 """ArviZ's data, in any supported version.
 
 Up to 0.23 they are an InferenceData, from 1 on a DataTree of xarray. Everything here takes and
-returns the same under both.
+returns the same under both. Without ArviZ, which is optional, they are a DataTree, too.
 """
 
 from __future__ import annotations
@@ -10,9 +10,10 @@ import warnings
 from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.metadata import version
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Protocol
 
-from bpa_ppl.errors import UsageError
+from bpa_ppl.errors import UsageError, require_extra
 from bpa_ppl.posterior.groups import Group, labelled_groups
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class InferenceData(Protocol):
-    """ArviZ's InferenceData, or xarray's DataTree where ArviZ is 1 or later.
+    """ArviZ's InferenceData, or xarray's DataTree where ArviZ is 1 or later, or not installed.
 
     Both have groups by name, `posterior["posterior"]["weights"]`, and attributes, `attrs`.
     """
@@ -32,16 +33,20 @@ class InferenceData(Protocol):
 
 @cache
 def generation() -> int:
-    """Return the major version of ArviZ."""
-    return int(version("arviz").split(".")[0])
+    """Return the major version of ArviZ; 1 if it is not installed."""
+    return 1 if find_spec("arviz") is None else int(version("arviz").split(".")[0])
 
 
 def import_arviz() -> Any:
     """Import ArviZ without its daily notice about the coming major version.
 
+    Raises:
+        UsageError: if it is not installed.
+
     >>> import_arviz().__name__
     'arviz'
     """
+    require_extra("this needs ArviZ", "report", "arviz")
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "\\s*ArviZ is undergoing", FutureWarning)
         import arviz
@@ -99,7 +104,7 @@ def group_tree(groups: Mapping[str, Group], attrs: Mapping[str, Any]) -> DataTre
 
 
 def arviz_data(tree: DataTree) -> InferenceData:
-    """Return a tree as ArviZ's data: the tree itself from ArviZ 1 on, InferenceData before."""
+    """Return a tree as ArviZ's data: InferenceData with ArviZ 0.x, otherwise the tree itself."""
     if generation() >= 1:
         return tree
     datasets = {name: node.to_dataset() for name, node in tree.children.items()}

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bpa_ppl.arrays import Float64
+from bpa_ppl.errors import require_extra
 from bpa_ppl.posterior.adapter import to_arviz
 from bpa_ppl.posterior.arviz_functions import generation, import_arviz
 from bpa_ppl.posterior.draws import WEIGHTS, Draws
@@ -382,7 +383,11 @@ def compare_psis_loo(posteriors: Mapping[str, Draws]) -> Any:
 
     Its columns are `elpd`, `behind`, how much that is less than the best, `dse`, `weight` and
     `warning`.
+
+    Raises:
+        UsageError: if ArviZ is not installed.
     """
+    require_extra("ranking posteriors by leave-one-out needs ArviZ", "report", "arviz")
     arviz = import_arviz()
     data = {}
     for name, draws in posteriors.items():

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-import krippendorff
 import numpy as np
 
+from bpa_ppl.arrays import Float64
 from bpa_ppl.columns import counted
 from bpa_ppl.errors import DataError
 from bpa_ppl.nbest import NBest
@@ -15,6 +16,7 @@ from bpa_ppl.quality.preferences import UNNAMED, all_choices
 
 #: The attribute of a posterior that records it.
 AGREEMENT = "agreement"
+_ANSWERS = (-1, 0, 1)  # second, tie, first
 
 
 class Agreement(NamedTuple):
@@ -102,8 +104,28 @@ def agreement(nbest: NBest) -> Agreement:
             table.setdefault((choice.sentence, low, high), {}).setdefault(choice.rater, answer)
     common = [answers for answers in table.values() if len(answers) > 1]
     alike = sum(len(set(answers.values())) == 1 for answers in common)
-    values = [[answers.get(rater, np.nan) for answers in common] for rater in sorted(raters)]
-    alpha = np.nan
-    if len({value for answers in common for value in answers.values()}) > 1:
-        alpha = krippendorff.alpha(values, level_of_measurement="ordinal")
-    return Agreement(len(raters), len(common), alike, float(alpha))
+    counts = np.zeros((len(common), len(_ANSWERS)))
+    for row, answers in zip(counts, common, strict=True):
+        np.add.at(row, [_ANSWERS.index(answer) for answer in answers.values()], 1)
+    return Agreement(len(raters), len(common), alike, ordinal_alpha(counts))
+
+
+def ordinal_alpha(counts: Float64) -> float:
+    """Return Krippendorff's α of ordered answers; NaN if all are the same.
+
+    Krippendorff, *Computing Krippendorff's alpha-reliability*, 2011.
+
+    Args:
+        counts: (items, answers) how many raters gave each answer; at least two rated each item.
+
+    >>> ordinal_alpha(np.array([[2.0, 0.0], [0.0, 2.0], [1.0, 1.0]])).__round__(3)
+    0.444
+    """
+    raters = counts.sum(axis=1)
+    pairs = (counts.T / (raters - 1)) @ counts  # of answers to the same item
+    pairs -= np.diag((counts / (raters - 1)[:, None]).sum(axis=0))
+    totals = counts.sum(axis=0)
+    ranks = np.cumsum(totals) - totals / 2
+    distances = np.subtract.outer(ranks, ranks) ** 2
+    expected = totals @ distances @ totals / (totals.sum() - 1)
+    return float(1 - (pairs * distances).sum() / expected) if expected > 0 else math.nan

@@ -86,7 +86,7 @@ _MIN_LISTS = 5
 EQUALS_PRIOR = "the posterior equals its prior: no sentence was judged"
 #: The fields of `AdaptOptions` that a density does not depend on.
 _OF_SAMPLERS = ("sampler", "extra", "settings")
-_PACKAGES = ("bpa_ppl", "numpyro", "jax", "jaxlib", "numpy", "arviz", "sacrebleu")
+_PACKAGES = ("bpa_ppl", "numpyro", "jax", "jaxlib", "numpy", "sacrebleu")
 
 
 @with_options_and_settings(AdaptOptions)

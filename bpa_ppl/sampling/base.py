@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, ClassVar, Self
 
 from bpa_ppl.component import Component
-from bpa_ppl.errors import UsageError, missing_extra
+from bpa_ppl.errors import UsageError, require_extra
 from bpa_ppl.nbest import NBest
 from bpa_ppl.registry import Registry
 
@@ -57,8 +56,8 @@ class Sampler(Component, frozen=True):
             UsageError: if one is missing.
         """
         for package in self.packages:
-            if find_spec(package) is None:
-                raise missing_extra(f"this sampler needs {package}", "compare", "sampler")
+            problem = f"this sampler needs {package}"
+            require_extra(problem, "compare", package, parameter="sampler")
 
     def fitted(
         self, lists: NBest, weights: Mapping[str, float], *, fixed: list[str] | None, seed: int

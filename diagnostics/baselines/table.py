@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from importlib.util import find_spec
 from itertools import combinations_with_replacement
 from typing import Any, NamedTuple
 
@@ -583,8 +584,8 @@ class BaselineComparison:
         )
         return Table(*self.table(), " ".join([explained, *self.notes]))
 
-    def _repr_html_(self) -> str:
-        return self.block().html()
+    def _repr_html_(self) -> str | None:
+        return None if find_spec("jinja2") is None else self.block().html()
 
     def __str__(self) -> str:
         header, rows = self.table()

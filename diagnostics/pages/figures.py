@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from bpa_ppl.errors import require_extra
 from bpa_ppl.formats.streams import atomic_path
 
 if TYPE_CHECKING:
@@ -14,6 +15,21 @@ if TYPE_CHECKING:
 #: Kinds of figure files that can be written next to a page.
 FIGURE_KINDS = ("none", "png", "pdf")
 _MAX_LABEL = 28  # characters
+#: What pages and figures import.
+REPORT_PACKAGES = ("jinja2", "matplotlib", "PIL")
+
+
+def require_report() -> None:
+    """Refuse to make a page or a figure where their packages are not installed.
+
+    Call it before long work.
+
+    Raises:
+        UsageError: if one is missing.
+    """
+    require_extra(
+        "pages and figures need Jinja2, matplotlib and Pillow", "report", *REPORT_PACKAGES
+    )
 
 
 def empty_figure(
@@ -26,7 +42,11 @@ def empty_figure(
         columns: number of columns of axes.
         height: of one row, in inches.
         share_x: whether the axes of a column share their x axis.
+
+    Raises:
+        UsageError: if matplotlib is not installed.
     """
+    require_report()
     from matplotlib.figure import Figure
 
     # At 10 inches, text in the figure is as large as text on the page.

@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-import zstandard
 from attempts import area, changed, odd_array, odd_json, odd_path, odd_value, verdict
 from fuzzing import edited, examine, examine_weights, names, random_edits, subject, weight_samples
 
@@ -26,6 +25,7 @@ from bpa_ppl.features import FEATURES
 from bpa_ppl.features.base import resolve_sources
 from bpa_ppl.features.recipes import absolute, recorded
 from bpa_ppl.formats import WEIGHT_FORMATS
+from bpa_ppl.formats.streams import zstd
 from bpa_ppl.models import LIKELIHOODS, tabulate
 from bpa_ppl.phrases import (
     PhraseCounts,
@@ -142,8 +142,8 @@ def packed(rng: random.Random, folder: Path) -> str:
         lambda data: gzip.compress(data, 1),
         lambda data: bz2.compress(data[: 1 << 20]),
         lambda data: lzma.compress(data[: 1 << 21], preset=0),
-        lambda data: zstandard.compress(data, rng.choice((1, 3))),
-        lambda data: zstandard.ZstdCompressor(write_content_size=False).compress(data),
+        lambda data: zstd.compress(data, rng.choice((1, 3))),
+        lambda data: zstd.compress(data, options={zstd.CompressionParameter.content_size_flag: 0}),
     ]
     for _ in range(rng.choice((1, 1, 1, 2))):
         content = rng.choice(packers)(content)
