@@ -34,16 +34,20 @@ _jax_process: int | None = None  # in which JAX was used first
 _STALE = 3600  # seconds, after which a partial file must be from a killed process
 
 
-def cache_folder() -> Path:
+def cache_folder() -> Path | None:
     """Return the folder `BPA_PPL_CACHE`, or else the user's cache folder.
 
-    That is `bpa_ppl` in `XDG_CACHE_HOME`, on Windows in `LOCALAPPDATA`, or in `~/.cache`.
+    That is `bpa_ppl` in `XDG_CACHE_HOME`, on Windows in `LOCALAPPDATA`, or in `~/.cache`. It is
+    None if the user has no home folder.
     """
     path = os.environ.get("BPA_PPL_CACHE")
     if path:
         return Path(path).absolute()
     parent = os.environ.get("LOCALAPPDATA" if os.name == "nt" else "XDG_CACHE_HOME") or "~/.cache"
-    return Path(parent).expanduser().absolute() / "bpa_ppl"
+    try:
+        return Path(parent).expanduser().absolute() / "bpa_ppl"
+    except RuntimeError:
+        return None
 
 
 def own_folder() -> Path | None:
@@ -53,16 +57,19 @@ def own_folder() -> Path | None:
     write into it, or if it cannot be created.
     """
     folder = cache_folder()
+    if folder is None:
+        _warn_once("", "this user has no home folder")
+        return None
     problem = _problem_of(folder)
     if problem:
-        _warn_once(folder, problem)
+        _warn_once(f" in {folder}", problem)
     return None if problem else folder
 
 
 @cache
-def _warn_once(folder: Path, problem: str) -> None:
+def _warn_once(place: str, problem: str) -> None:
     advice = "name another folder of yours in BPA_PPL_CACHE"
-    warn_user(f"nothing is cached in {folder}, because {problem}: {advice}")
+    warn_user(f"nothing is cached{place}, because {problem}: {advice}")
 
 
 def _problem_of(folder: Path) -> str:
@@ -168,7 +175,8 @@ def read_array(key: str, size: int) -> Float64 | None:
     >>> read_array("no such key", 1) is None
     True
     """
-    folder = own_folder() if cache_folder().exists() else None
+    folder = cache_folder()
+    folder = own_folder() if folder and folder.exists() else None
     if folder is None:
         return None
     path = _path(folder, key)

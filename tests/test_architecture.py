@@ -63,6 +63,7 @@ HEAVY = (
 )
 #: Package -> its module, where the names differ.
 MODULES = {
+    "backports.zstd": "backports",
     "pillow": "PIL",
     "lazy-loader": "lazy_loader",
     "pyyaml": "yaml",
@@ -234,7 +235,8 @@ def test_modules_that_import_arviz() -> None:
 def test_imported_packages_are_declared_dependencies() -> None:
     used = {i.split(".")[0] for tree in trees().values() for i in imported(tree)} - STANDARD
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    entries = [*project["dependencies"], *project["optional-dependencies"]["serve"]]
+    extras = project["optional-dependencies"]
+    entries = [*project["dependencies"], *extras["report"], *extras["serve"], *extras["yaml"]]
     declared = {entry.split(">")[0] for entry in entries}
     used |= {"h5netcdf"}  # loaded by xarray, as the engine that reads and writes posteriors
     assert used == {MODULES.get(name, name) for name in declared}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import os
 import re
@@ -10,14 +11,18 @@ import subprocess
 import sys
 import sysconfig
 import tarfile
+import tempfile
 import tomllib
 import venv
 import zipfile
-from importlib.metadata import requires
+from collections.abc import Iterable, Iterator, Sequence
+from importlib.metadata import distribution, requires
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+from judged_lists import judged_lists, write_json_lines
 from packaging.requirements import Requirement
 
 import bpa_ppl
@@ -26,6 +31,7 @@ from bpa_ppl import compiling
 ROOT = Path(__file__).resolve().parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 FOLDERS = ("bpa_ppl", "models", "diagnostics", "examples")
+DEMO_DATA = "examples/demo_data"
 SOURCES = (*FOLDERS, "pyproject.toml", "LICENSE", "MANIFEST.in", "README.md")
 VERSION = f"bpa_ppl {bpa_ppl.__version__}\n"
 DEPENDENCIES = sysconfig.get_paths()["purelib"]
@@ -61,25 +67,71 @@ def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def wheel(clone: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The wheel that pip builds from the clone."""
-    folder = tmp_path_factory.mktemp("wheel")
+    return built_wheel(clone, tmp_path_factory.mktemp("wheel"))
+
+
+def built_wheel(source: Path, folder: Path) -> Path:
+    """Return the wheel that pip builds from a folder of sources."""
     build = ["wheel", "--no-build-isolation", "--no-deps", "--no-index", "--wheel-dir", str(folder)]
-    subprocess.run([*PIP, *build, str(clone)], check=True)
+    subprocess.run([*PIP, *build, str(source)], check=True)
     (built,) = folder.glob("*.whl")
     return built
 
 
+def canonical(name: str) -> str:
+    """Return the name of a package as indexes compare it."""
+    return re.sub("[._-]+", "-", name).lower()
+
+
+def closure(requirements: Iterable[str]) -> set[str]:
+    """Return the names of all packages that requirements lead to in this environment."""
+    open_, result = list(map(Requirement, requirements)), set[str]()
+    done = set[tuple[str, str]]()
+    while open_:
+        one = open_.pop()
+        if one.marker and not one.marker.evaluate({"extra": ""}):
+            continue
+        for extra in {"", *one.extras}:
+            key = (canonical(one.name), extra)
+            if key in done:
+                continue
+            done.add(key)
+            for text in requires(one.name) or ():
+                needed = Requirement(text)
+                if needed.marker is None or needed.marker.evaluate({"extra": extra}):
+                    needed.marker = None
+                    open_.append(needed)
+        result.add(canonical(one.name))
+    return result
+
+
 @pytest.fixture(scope="module")
-def environment(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The scripts folder of a new environment with the wheel and its dependencies."""
-    folder = tmp_path_factory.mktemp("environment")
-    venv.create(folder, with_pip=False)
-    paths = sysconfig.get_paths(vars={"base": str(folder), "platbase": str(folder)})
-    python = str(Path(paths["scripts"]) / "python")
-    install = ["--python", python, "install", "--no-deps", "--no-index", str(wheel)]
-    subprocess.run([*PIP, *install], check=True)
-    # A path in a .pth file: .pth files in that path, as of an editable install, are not read.
-    (Path(paths["purelib"]) / "dependencies.pth").write_text(f"{DEPENDENCIES}\n", "utf-8")
-    return Path(paths["scripts"])
+def environment(wheel: Path) -> Iterator[Path]:
+    """The scripts folder of a new environment: the wheel, and only the packages that it requires.
+
+    These are links to the packages of this environment. The folder of the wheel is read-only, the
+    path has spaces and letters outside ASCII, and all users can read it.
+    """
+    with tempfile.TemporaryDirectory() as parent:
+        Path(parent).chmod(0o755)
+        folder = Path(parent) / "été à Łódź"
+        venv.create(folder, with_pip=False)
+        paths = sysconfig.get_paths(vars={"base": str(folder), "platbase": str(folder)})
+        site = Path(paths["purelib"])
+        python = str(Path(paths["scripts"]) / "python")
+        install = ["--python", python, "install", "--no-deps", "--no-index", str(wheel)]
+        subprocess.run([*PIP, *install], check=True)
+        for name in closure(PROJECT["project"]["dependencies"]):
+            files = distribution(name).files or ()
+            for top in {file.parts[0] for file in files} - {"..", "__pycache__"}:
+                if not (site / top).exists():
+                    (site / top).symlink_to(Path(DEPENDENCIES) / top)
+        folders = [site, *(path for path in (site / "bpa_ppl").rglob("*") if path.is_dir())]
+        for one in folders:
+            one.chmod(0o555)
+        yield Path(paths["scripts"])
+        for one in folders:
+            one.chmod(0o755)
 
 
 def output(*command: str | Path, **options: Any) -> str:
@@ -102,43 +154,65 @@ def test_all_packages_are_declared() -> None:
     assert set(PROJECT["tool"]["setuptools"]["packages"]) == packages_in_sources()
 
 
+def extras_in_messages(path: Path) -> set[str]:
+    """Return the extras that the messages of a module name."""
+    calls = [n for n in ast.walk(ast.parse(path.read_text("utf-8"))) if isinstance(n, ast.Call)]
+    named = [c for c in calls if ast.unparse(c.func) in ("missing_extra", "require_extra")]
+    return {str(c.args[1].value) for c in named if isinstance(c.args[1], ast.Constant)}
+
+
 def test_extras_that_messages_and_pages_name_exist() -> None:
-    """The package is on no index, so nothing says that pip finds an extra there."""
-    sources = [*ROOT.glob("bpa_ppl/**/*.py"), *ROOT.glob("docs/**/*.md"), ROOT / "README.md"]
-    text = "".join(path.read_text("utf-8") for path in sources)
-    in_messages = re.findall(r'missing_extra\([^)]*?"(\w+)"(?:, "\w+")?\)', text)
-    named = {*in_messages, *re.findall(r"pip install '\.\[(\w+)\]", text)}
-    assert named == {"serve", "dask", "embed", "kenlm", "compare"}
+    modules = [path for folder in FOLDERS[:3] for path in (ROOT / folder).rglob("*.py")]
+    named = set().union(*map(extras_in_messages, modules))
+    assert named == {"serve", "dask", "embed", "kenlm", "compare", "report", "yaml"}
+    pages = [*ROOT.glob("docs/**/*.md"), ROOT / "README.md", ROOT / "CONTRIBUTING.md"]
+    text = "".join(path.read_text("utf-8") for path in pages)
+    in_pages = re.findall(r"pip install '(?:\.|bpa_ppl)\[(\w+)\]", text)
+    assert {"report", "serve"} <= set(in_pages) <= named
     assert named <= set(PROJECT["project"]["optional-dependencies"])
-    assert not re.search(r"bpa_ppl\[\w", text)
 
 
-def test_content_of_the_wheel(wheel: Path) -> None:
-    with zipfile.ZipFile(wheel) as archive:
-        names = set(archive.namelist())
-    tops = {name.split("/")[0] for name in names}
-    assert tops == {"bpa_ppl", f"bpa_ppl-{bpa_ppl.__version__}.dist-info"}
-    data = {f"bpa_ppl/demo_data/{path.name}" for path in (ROOT / "examples/demo_data").glob("*.*")}
-    stubs = {
-        f"bpa_ppl/{package}__init__.pyi"
-        for package in ("", "decoding/", "diagnostics/", "features/", "models/")
+def test_content_of_the_wheel(wheel: Path, clone: Path) -> None:
+    """All files of the package and of the demo's data, and no others."""
+    mapping = {"bpa_ppl": "bpa_ppl", "bpa_ppl/models": "models", "bpa_ppl/demo_data": DEMO_DATA}
+    mapping["bpa_ppl/diagnostics"] = "diagnostics"
+    expected = {
+        f"{package}/{path.relative_to(clone / folder).as_posix()}"
+        for package, folder in mapping.items()
+        for path in (clone / folder).rglob("*")
+        if path.is_file()
     }
-    assert data | stubs | {"bpa_ppl/py.typed"} <= names
-    assert any(name.endswith(".dist-info/licenses/LICENSE") for name in names)
+    info = f"bpa_ppl-{bpa_ppl.__version__}.dist-info/"
+    names = set(content_of(wheel))
+    assert {name for name in names if not name.startswith(info)} == expected
+    assert f"{info}licenses/LICENSE" in names
+    kinds = {"py.typed", "__init__.pyi", "page.html", "style.css", "judge.js", "openapi.json"}
+    assert kinds <= {name.rpartition("/")[2] for name in names}
 
 
-@pytest.mark.slow
-def test_a_source_archive_has_the_package_and_no_tests(clone: Path, tmp_path: Path) -> None:
+def content_of(wheel: Path) -> dict[str, bytes]:
+    """Return the content of the files of a wheel by name."""
+    with zipfile.ZipFile(wheel) as archive:
+        return {name: archive.read(name) for name in archive.namelist()}
+
+
+def test_a_source_archive_gives_the_same_wheel(clone: Path, wheel: Path, tmp_path: Path) -> None:
     source = shutil.copytree(clone, tmp_path / "source")
     (source / "tests").mkdir()
     (source / "tests" / "test_demo.py").touch()  # setuptools adds files of such names by default
+    shutil.rmtree(source / "build", ignore_errors=True)  # of the wheel of the clone
     build = f"import setuptools.build_meta as b; b.build_sdist({str(tmp_path)!r})"
     subprocess.run([sys.executable, "-c", build], cwd=source, check=True, capture_output=True)
     with tarfile.open(next(tmp_path.glob("*.tar.gz"))) as archive:
-        names = {name.partition("/")[2] for name in archive.getnames()}
-    sources = [path for folder in FOLDERS[:3] for path in (clone / folder).rglob("*.py")]
-    assert {str(path.relative_to(clone)) for path in sources} <= names
-    assert not [name for name in names if name.startswith("tests")]
+        archive.extractall(tmp_path / "unpacked", filter="data")
+    (unpacked,) = (tmp_path / "unpacked").iterdir()
+    assert not (unpacked / "tests").exists()
+    assert {path.name for path in unpacked.iterdir()} - set(SOURCES) == {
+        "PKG-INFO",
+        "bpa_ppl.egg-info",
+        "setup.cfg",
+    }
+    assert content_of(built_wheel(unpacked, tmp_path)) == content_of(wheel)
 
 
 def test_installed_wheel_is_importable(environment: Path, tmp_path: Path) -> None:
@@ -147,6 +221,202 @@ def test_installed_wheel_is_importable(environment: Path, tmp_path: Path) -> Non
     assert used["stray"] == []
     assert len(used["path"]) == 1
     assert output(environment / "bpa", "--version", cwd=tmp_path) == VERSION
+
+
+#: Runs commands in one process, and prints their exit codes and whether JAX was loaded.
+RUN = """
+import json, sys
+from bpa_ppl.__main__ import main
+for words in json.loads(sys.argv[1]):
+    sys.argv = ["bpa", *words]
+    try:
+        main()
+    except SystemExit as done:
+        print("exit", done.code or 0, "jax" in sys.modules, file=sys.stderr, flush=True)
+"""
+COMMANDS = (
+    "--version",
+    "adapt lists.jsonl --weights none --gain comet -o p.nc",
+    "check p.nc",
+    "rerank lists.jsonl -p p.nc -o chosen",
+)
+ENV = {"PATH": os.environ["PATH"], "JAX_DISABLE_MOST_OPTIMIZATIONS": "1"}
+IS_ROOT = hasattr(os, "geteuid") and os.geteuid() == 0
+#: Root may write everywhere; without its capabilities it is a user like others.
+OWNER = ["setpriv", "--bounding-set=-all", "--inh-caps=-all"] if IS_ROOT else []
+NOBODY = ["setpriv", "--reuid=nobody", "--regid=nogroup", "--clear-groups"]
+
+
+def run_commands(
+    python: Sequence[Any], commands: Iterable[str], folder: Path, env: dict[str, str]
+) -> tuple[list[tuple[int, bool]], str]:
+    """Return each command's exit code and whether JAX was loaded, and the standard error."""
+    done = subprocess.run(
+        [*python, "-c", RUN, json.dumps([command.split() for command in commands])],
+        cwd=folder,
+        env=env,
+        capture_output=True,
+        encoding="utf-8",
+        check=False,
+    )
+    codes = re.findall(r"^exit (\d+) (\w+)$", done.stderr, re.MULTILINE)
+    return [(int(code), loaded == "True") for code, loaded in codes], done.stderr
+
+
+def fails(*command: str | Path, cwd: Path) -> bool:
+    return subprocess.run(command, cwd=cwd, capture_output=True, check=False).returncode != 0
+
+
+@pytest.fixture(scope="module")
+def work() -> Iterator[Path]:
+    """A folder with lists, which all users can write into."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        folder.chmod(0o777)
+        write_json_lines(judged_lists(), folder / "lists.jsonl")
+        yield folder
+
+
+@pytest.mark.skipif(os.name != "posix", reason="users and modes of files are those of POSIX")
+@pytest.mark.parametrize(
+    ("user", "options", "home"),
+    [
+        pytest.param(OWNER, [], None, id="no HOME"),
+        pytest.param(OWNER, ["-OO", "-W", "error"], "new", id="-OO -W error"),
+        pytest.param(OWNER, ["-O"], "new", id="-O", marks=pytest.mark.slow),
+        pytest.param(NOBODY, [], "/nonexistent", id="another user"),
+    ],
+)
+def test_use_of_a_read_only_installation(
+    environment: Path,
+    work: Path,
+    tmp_path: Path,
+    user: list[str],
+    options: list[str],
+    home: str | None,
+) -> None:
+    """The folder of the package cannot be written, and its path is not ASCII."""
+    if user is NOBODY and not IS_ROOT:
+        pytest.skip("only root can become another user")
+    if user and not shutil.which("setpriv"):
+        pytest.skip("without setpriv, root may write everywhere")
+    python = [*user, environment / "python"]
+    if fails(*python, "-c", "import numpy", cwd=work):
+        pytest.skip("that user cannot run this Python")
+    where = (
+        "import pathlib, importlib.util as u; path = pathlib.Path(u.find_spec('bpa_ppl').origin)"
+    )
+    assert fails(*python, "-c", f"{where}; path.with_name('new').touch()")
+    env = ENV | ({} if home is None else {"HOME": str(tmp_path / home)})
+    for name in ("p.nc", "chosen"):
+        (work / name).unlink(missing_ok=True)
+    codes, printed = run_commands([*python, *options], COMMANDS, work, env)
+    assert [code for code, _ in codes] == [0] * len(COMMANDS), printed
+    assert len((work / "chosen").read_text("utf-8").splitlines()) == 40
+    assert ("nothing is cached in /nonexistent/" in printed) == (user is NOBODY)
+    assert output(*python, *options, environment / "bpa", "--version", env=env) == VERSION
+
+
+PAGES = ("pages and figures need Jinja2, matplotlib and Pillow", "report")
+#: Commands, and the message and the extra without which they do nothing.
+NEEDED = {
+    "report p.nc -o page.html": PAGES,
+    "learn-prior p.nc p.nc -o prior.json --report page.html": PAGES,
+    "compare lists.jsonl -w none -o compared": PAGES,
+    "calibrate lists.jsonl -w none -o page.html": PAGES,
+    "sweep lists.jsonl -w none -o swept --vary draws=100": PAGES,
+    "figures results": PAGES,
+    "adapt lists.jsonl -w w.yaml -o none.nc": ("w.yaml: weights in YAML need PyYAML", "yaml"),
+    "serve p.nc": ("serving needs Starlette and uvicorn", "serve"),
+    "judge lists.jsonl -o journal": ("judging needs Starlette and uvicorn", "serve"),
+    "adapt lists.jsonl -w none -o none.nc --gain comet --sampler blackjax:nuts": (
+        "this sampler needs blackjax",
+        "compare",
+    ),
+    "adapt lists.jsonl -w none -o none.nc --gain comet --add lm=binary": (
+        "binary is not an ARPA file, and binary ones need the Python module of KenLM",
+        "kenlm",
+    ),
+    "experiment study.toml -o results --backend dask --scheduler localhost:1": (
+        "the backend dask needs Dask",
+        "dask",
+    ),
+}
+
+
+def test_what_needs_an_extra_says_so_at_once(environment: Path, work: Path) -> None:
+    (work / "w.yaml").write_text("logprob: 0.5\n", "utf-8")
+    (work / "binary").write_bytes(b"mmap lm http://kheafield.com/code format version 5\n\0")
+    codes, printed = run_commands([environment / "python"], NEEDED, work, ENV)
+    lines = [line for line in printed.splitlines() if line.startswith("error")]
+    for line, (problem, extra) in zip(lines, NEEDED.values(), strict=True):
+        remedy = f"install the extra {extra} with pip install 'bpa_ppl[{extra}]'"
+        assert line.startswith(f"error: {problem}: {remedy}")
+    assert codes == [(2, False)] * len(NEEDED), printed
+    assert not (work / "none.nc").exists()
+
+
+PLAIN = """
+import bpa_ppl as bpa
+from bpa_ppl.diagnostics import compare_loo
+from bpa_ppl.posterior import import_arviz
+
+lists = bpa.read_nbest("lists.jsonl")
+posterior = bpa.adapt(lists, None, metric="comet")
+assert type(posterior).__name__ == "DataTree"
+bpa.write_posterior(posterior, "tree.nc")
+assert type(bpa.read_posterior("tree.nc")).__name__ == "DataTree"
+report = bpa.check(posterior)
+assert report._repr_html_() is None
+assert "R-hat" in str(report)
+for refused in (lambda: compare_loo({"a": posterior, "b": posterior}), import_arviz):
+    try:
+        refused()
+    except bpa.UsageError as error:
+        print(error)
+"""
+DATA = """
+import numpy as np
+
+rng = np.random.default_rng(0)
+X, new_X = rng.normal(size=(2, 60, 2))
+y = X @ [1.0, 0.5]
+qid = new_qid = np.repeat(np.arange(15), 4)
+"""
+SUMS = "\nprint(np.bincount(new_qid, ranker.predict_proba(new_X, qid=new_qid)).round(6))\n"
+
+
+def test_python_without_extras(environment: Path, work: Path) -> None:
+    """The first example of the README, and posteriors without ArviZ."""
+    example = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text("utf-8"), re.DOTALL)
+    assert "ranker.predict_proba" in example[0]
+    code = DATA + example[0] + SUMS + PLAIN
+    printed = output(environment / "python", "-c", code, cwd=work, env=ENV).splitlines()
+    remedy = "install the extra report with pip install 'bpa_ppl[report]'"
+    assert printed == [
+        str(np.ones(15)),  # probabilities of the candidates of each list add up to 1
+        f"ranking posteriors by leave-one-out needs ArviZ: {remedy}",
+        f"this needs ArviZ: {remedy}",
+    ]
+
+
+@pytest.mark.slow
+def test_demo_without_extras(environment: Path, tmp_path: Path) -> None:
+    printed = output(*OWNER, environment / "bpa", "demo", cwd=tmp_path, env=ENV)
+    assert "converged" in printed
+    assert (tmp_path / "demo-output" / "translations.txt").exists()
+
+
+@pytest.mark.slow
+def test_installation_with_dependencies(wheel: Path, work: Path, tmp_path: Path) -> None:
+    """What pip installs is enough for the demo and the first example of the README."""
+    venv.create(tmp_path / "new", with_pip=False)
+    scripts = Path(sysconfig.get_paths(vars={"base": str(tmp_path / "new")})["scripts"])
+    subprocess.run([*PIP, "--python", str(scripts / "python"), "install", str(wheel)], check=True)
+    assert fails(scripts / "python", "-c", "import arviz", cwd=tmp_path)
+    assert "converged" in output(scripts / "bpa", "demo", cwd=tmp_path)
+    test_python_without_extras(scripts, work)
+    test_what_needs_an_extra_says_so_at_once(scripts, work)
 
 
 def test_clone_works_without_installation(clone: Path, tmp_path: Path) -> None:
@@ -178,16 +448,18 @@ PINS = (".ci/constraints.txt", ".ci/constraints-others.txt")
 
 def pinned_names(path: str) -> set[str]:
     lines = (ROOT / path).read_text(encoding="utf-8").splitlines()
-    pin = re.compile(r'[A-Za-z0-9._-]+==[A-Za-z0-9.]+(; python_version (<|>=) "3.12")?')
+    pin = re.compile(r'[A-Za-z0-9._-]+==[A-Za-z0-9.]+(; python_version (<|>=) "3.1\d")?')
     assert [line for line in lines if not pin.fullmatch(line)] == []
-    return {_canonical(line.split("==")[0]) for line in lines}
+    return {canonical(line.split("==")[0]) for line in lines}
 
 
 def test_constraints_pin_every_dependency() -> None:
     project = PROJECT["project"]
-    wanted = project["dependencies"] + project["optional-dependencies"]["dev"]
+    extras = project["optional-dependencies"]
+    used = [entry for name in ("dask", "dev", "report", "serve", "yaml") for entry in extras[name]]
+    wanted = {canonical(re.split("[<>=[]", one)[0]) for one in project["dependencies"] + used}
     tests, others = map(pinned_names, PINS)
-    assert {_canonical(re.split("[<>=]", entry)[0]) for entry in wanted} <= tests
+    assert wanted - {"bpa-ppl"} <= tests
     assert tests.isdisjoint(others)
 
 
@@ -196,26 +468,9 @@ def test_constraints_pin_every_dependency() -> None:
 )
 def test_pinned_packages_are_required() -> None:
     """The constraints list only packages that the tests need."""
-    project = PROJECT["project"]
-    extras = project["optional-dependencies"]["dev"]
-    open_, needed = [Requirement(one) for one in project["dependencies"] + extras], set()
-    while open_:
-        one = open_.pop()
-        name = _canonical(one.name)
-        if name in needed or (one.marker and not one.marker.evaluate({"extra": ""})):
-            continue
-        needed.add(name)
-        for extra in ("", *one.extras):
-            requirements = map(Requirement, requires(name) or ())
-            open_ += [
-                r for r in requirements if not r.marker or r.marker.evaluate({"extra": extra})
-            ]
+    needed = closure(["bpa_ppl[dev]"]) - {"bpa-ppl"}
     assert pinned_names(PINS[0]) <= needed
     assert needed <= set().union(*map(pinned_names, PINS))
-
-
-def _canonical(name: str) -> str:
-    return re.sub("[._-]+", "-", name).lower()
 
 
 def test_code_is_compiled_where_no_folder_can_be_written(monkeypatch: pytest.MonkeyPatch) -> None:

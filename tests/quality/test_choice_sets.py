@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import krippendorff
 import numpy as np
 import pytest
 from raising import raises
@@ -11,7 +12,7 @@ from raising import raises
 from bpa_ppl import NBest, read_nbest, write_nbest
 from bpa_ppl.errors import DataError
 from bpa_ppl.quality import agreement
-from bpa_ppl.quality.agreement import Agreement
+from bpa_ppl.quality.agreement import Agreement, ordinal_alpha
 from bpa_ppl.quality.preferences import choice_sets, has_preferences
 
 
@@ -168,3 +169,13 @@ def test_alpha_by_hand(lists: NBest) -> None:
     assert np.isnan(Agreement.of_record(alike.record()).alpha)
     with raises(DataError, "damaged", parameter="posterior"):
         Agreement.of_record({"raters": 2})
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_alpha_is_that_of_krippendorff(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    answers = rng.integers(3, size=(rng.integers(2, 6), 12)).astype(float)
+    answers[2:, ::3] = np.nan  # not all raters answer everything
+    counts = np.array([np.sum(answers == answer, axis=0) for answer in range(3)], float).T
+    expected = krippendorff.alpha(answers, level_of_measurement="ordinal")
+    assert ordinal_alpha(counts) == pytest.approx(expected, abs=1e-12)

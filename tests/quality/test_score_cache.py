@@ -153,6 +153,27 @@ def test_unwritable_folder(lists: NBest, tmp_path: Path, monkeypatch: pytest.Mon
     assert result.index.tolist() == oracles(lists, cache=False).index.tolist()
 
 
+def test_a_user_without_a_home_folder(lists: NBest, monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_home(path: Path) -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    for name in ("BPA_PPL_CACHE", "XDG_CACHE_HOME", "LOCALAPPDATA"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(Path, "expanduser", no_home)
+    with pytest.warns(BpaWarning, match="no home folder: .* BPA_PPL_CACHE"):
+        result = oracles(lists)
+    assert result.index.tolist() == oracles(lists, cache=False).index.tolist()
+
+
+def test_the_default_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    variable = "LOCALAPPDATA" if os.name == "nt" else "XDG_CACHE_HOME"
+    monkeypatch.delenv("BPA_PPL_CACHE", raising=False)
+    monkeypatch.setenv(variable, str(tmp_path))
+    assert caching.cache_folder() == tmp_path / "bpa_ppl"
+    monkeypatch.delenv(variable)
+    assert caching.cache_folder() == Path.home() / ".cache" / "bpa_ppl"
+
+
 @pytest.mark.skipif(os.name != "posix", reason="modes of files are those of POSIX")
 def test_a_folder_that_others_can_write_into_is_not_used(
     lists: NBest, cache_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
