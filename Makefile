@@ -53,9 +53,9 @@ LOWEST := .venv-lowest
 
 lowest:
 	$(PYTHON) -m venv --clear $(LOWEST)
-	sed -n '/^dependencies/,/^]/ s/^ *"\(.*\)>=\(.*\)",$$/\1==\2/p' pyproject.toml >$(LOWEST)/lowest.txt
+	grep -oE '"[A-Za-z0-9._-]+>=[0-9.]+' pyproject.toml | sed 's/"//; s/>=/==/' >$(LOWEST)/lowest.txt
 	$(LOWEST)/bin/python -m pip install --quiet --constraint $(LOWEST)/lowest.txt \
-		--editable . hypothesis pytest pytest-xdist setuptools
+		--editable '.[report,yaml]' hypothesis pytest pytest-xdist setuptools
 	$(LOWEST)/bin/python -m pytest --quiet --numprocesses 2 --dist loadfile \
 		--override-ini filterwarnings=default $(QUICK)
 
@@ -89,8 +89,9 @@ docs: $(READY)
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 wheel: $(READY)
-	rm -rf build/lib  # setuptools would add the modules that have been removed since
-	$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir dist .
+	$(INSTALL) build
+	@# The wheel is built from the unpacked source archive, so it has no files of earlier builds.
+	$(BIN)/python -m build --outdir dist .
 
 clean:
 	rm -rf $(VENV) $(LOWEST) build dist *.egg-info
