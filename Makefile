@@ -53,7 +53,8 @@ LOWEST := .venv-lowest
 
 lowest:
 	$(PYTHON) -m venv --clear $(LOWEST)
-	grep -oE '"[A-Za-z0-9._-]+>=[0-9.]+' pyproject.toml | sed 's/"//; s/>=/==/' >$(LOWEST)/lowest.txt
+	sed -n '/^dependencies/,/^]/p; /^report = /p; /^yaml = /p' pyproject.toml \
+		| grep -oE '[A-Za-z0-9._-]+>=[0-9.]+' | sed 's/>=/==/' >$(LOWEST)/lowest.txt
 	$(LOWEST)/bin/python -m pip install --quiet --constraint $(LOWEST)/lowest.txt \
 		--editable '.[report,yaml]' hypothesis pytest pytest-xdist setuptools
 	$(LOWEST)/bin/python -m pytest --quiet --numprocesses 2 --dist loadfile \
