@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from bpa_ppl.diagnostics.pages.figures import require_report
 from bpa_ppl.diagnostics.pages.page import Section, Verdict
 from bpa_ppl.diagnostics.report_page import posterior_page
 from bpa_ppl.errors import DataError
@@ -50,7 +51,7 @@ def report_page(
 
     Raises:
         DataError: if lists and posterior do not fit together.
-        UsageError: if no weight is to be shown.
+        UsageError: if no weight is to be shown, or the extra `report` is not installed.
 
     >>> data = Draws({"weights": np.zeros((2, 5, 1))}, ("LM0",), constants={"canonical": [1.0]})
     >>> new = NBest.from_lists([["a", "b"]], [[[1.0], [2.0]]], ["LM0"], references=[("a",)])
@@ -59,6 +60,7 @@ def report_page(
     """
     from bpa_ppl.decoding.reranking import without_features
 
+    require_report()
     draws = without_features(as_draws(posterior), without)
     answer, sections = None, list[Section]()
     if lists is not None:

@@ -71,9 +71,10 @@ def _templates() -> Environment:
 
 def _rendered(macro: str, *arguments: Any) -> Markup:
     """Return the HTML of a macro of blocks.html."""
+    blocks = _templates().get_template("blocks.html").module
     from markupsafe import Markup
 
-    return Markup(getattr(_templates().get_template("blocks.html").module, macro)(*arguments))
+    return Markup(getattr(blocks, macro)(*arguments))
 
 
 def items(sentences: Sequence[str]) -> Markup:
