@@ -75,7 +75,7 @@ SATELLITES = {
     "experiments": ("experiments.",),
     "phrases": ("phrases.", "models.instance_weighting.", "models.subdomains."),
 }
-STANDARD = set(sys.stdlib_module_names) | {"bpa_ppl"}
+STANDARD = set(sys.stdlib_module_names) | {"bpa_ppl", "compression"}  # the latter from 3.14 on
 
 
 def sources() -> dict[str, Path]:
