@@ -367,6 +367,7 @@ from bpa_ppl.posterior import import_arviz
 lists = bpa.read_nbest("lists.jsonl")
 posterior = bpa.adapt(lists, None, metric="comet")
 assert type(posterior).__name__ == "DataTree"
+assert "arviz" not in posterior.attrs["versions"]
 bpa.write_posterior(posterior, "tree.nc")
 assert type(bpa.read_posterior("tree.nc")).__name__ == "DataTree"
 report = bpa.check(posterior)

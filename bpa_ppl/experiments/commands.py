@@ -22,8 +22,8 @@ from bpa_ppl.tuning import TUNERS
 
 #: Packages whose versions the results depend on.
 _VERSIONS = ("bpa_ppl", "numpyro", "jax", "sacrebleu")
-#: Packages with samplers that may be installed.
-_OTHERS = ("blackjax", "nutpie")
+#: Packages of extras that may be installed.
+_OTHERS = ("arviz", "blackjax", "nutpie")
 
 
 def names_of(samplers: str) -> list[str]:

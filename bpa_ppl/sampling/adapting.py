@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from importlib import metadata
+from importlib.util import find_spec
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
@@ -768,5 +769,6 @@ def _warn_single_system(draws: Draws, sentences: Sentences) -> None:
 
 def _versions(engine: Sampler) -> dict[str, str]:
     """Return the versions of Python and of the packages that make a posterior."""
-    packages = {name: metadata.version(name) for name in (*_PACKAGES, *engine.packages)}
-    return {**packages, "python": platform.python_version()}
+    arviz = () if find_spec("arviz") is None else ("arviz",)
+    names = (*_PACKAGES, *arviz, *engine.packages)
+    return {**{n: metadata.version(n) for n in names}, "python": platform.python_version()}
