@@ -213,6 +213,6 @@ def _cluster(scheduler: str | None, ordered: bool) -> Iterator[Parallel]:
         with client:
             yield Parallel(run, max(1, sum(client.nthreads().values())))
     except (*lost, distributed.comm.CommClosedError) as error:
-        problem = f"a worker of the cluster is lost ({error or type(error).__name__})"
+        problem = f"a worker of the cluster is lost ({type(error).__name__})"
         remedy = "look at the log of its scheduler"
         raise UsageError(f"{problem}: {remedy}", parameter="scheduler", code="damaged") from error

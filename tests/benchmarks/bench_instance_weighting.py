@@ -7,18 +7,21 @@ Tables:
     likelihood  mean log p(t|s) and p(s|t) of development pairs with support, over 5 folds of the
                 distinct pairs, weighted by their counts
     settings    the same of the weighted forms, by the scale of the features and their prior
-    speed       seconds and memory of fitting φ for p(t|s), compared with finite differences
-    table2      Table 2 of the paper: for each method test TER ± two standard deviations over the
-                draws / BLEU / length ratio with its columns as features, |A| = 50; mean log p(t|s)
-                of development pairs with support (held out where something is fitted), and support;
-                `--rows` selects rows by name, such as "lm + map tm"
-    negatives   held-out log-likelihood of the SVM feature, by the definition of its negatives
+    negatives   the same of the SVM feature, by the definition of its negatives
     published   φ of the published setting: features as they are, maximum likelihood, Eq. 4 as
                 printed; and with a prior
+    speed       seconds and memory of fitting φ for p(t|s), compared with finite differences
+    table2      Table 2 of the paper: for each method the scores of captions with its columns as
+                features, |A| = 50; mean log p(t|s) of development pairs with support (held out
+                where something is fitted), and support
+    forms       the same of the forms of instance weights, with both language models
+    tables      the same of mixtures and forms without language models
     length      held-out log-likelihood and TER with phrases of up to 5 and up to 7 words
 
-Computing the features of the general corpus takes minutes; `--keep` stores them in a folder, and
-the phrase counts that are extracted.
+Rows with `-known` keep the probabilities of phrases that only one table contains. `--rows` selects
+rows of `table2`, `forms` and `tables` by name, such as "lm + map tm". Computing the features of the
+general corpus takes minutes; `--keep` stores them in a folder, and the phrase counts that are
+extracted.
 """
 
 from __future__ import annotations
@@ -37,12 +40,15 @@ from measuring import (
     PeakMemory,
     ScoreTable,
     Table,
+    Task,
     best_time,
     caption_corpus,
     caption_counts,
+    cell,
     run_tables,
     scratch_folder,
     segmented_captions,
+    summary,
     write_lines,
 )
 from scipy.optimize import minimize
@@ -91,6 +97,10 @@ FOLDS = 5
 OUT_LINES = 455_891
 #: Sizes of the selection of general lines.
 SELECTED = (1_000, 4_000, 16_000, 64_000)
+
+
+#: Tables of scores.
+SCORED = ("table2", "forms", "tables")
 
 
 class Corpora(NamedTuple):
@@ -149,11 +159,18 @@ def held_out_mean(data: MixtureData, variant: Variant, prior: float | None) -> f
     return float(np.average(np.log(probability[supported]), weights=data.weight[supported]))
 
 
+@cache
+def held_out_of(keep: str, form: str, mixture: str, side: str, complete: bool = True) -> float:
+    """Return the mean log p of held-out pairs under a form with the default prior."""
+    variety = replace(variant(form, mixture), complete=complete)
+    return held_out_mean(read_corpora(keep).data(side), variety, PRIOR)
+
+
 def likelihood_table(options: Any) -> None:
     """Print the held-out log-likelihood of every variant."""
     corpora = read_corpora(options.keep)
-    of_sides = [corpora.data(side) for side in SIDES]
-    print(f"\nsupport: {of_sides[0].support:.1%} of the occurrences of development pairs")
+    support = corpora.data("target").support
+    print(f"\nsupport: {support:.1%} of the occurrences of development pairs")
     table = Table("held-out log-likelihood per pair", "p(t|s)", "p(s|t)")
     for method in METHODS:
         values = [
@@ -161,9 +178,9 @@ def likelihood_table(options: Any) -> None:
             for side in SIDES
         ]
         table.row(method, *(f"{value.log_likelihood:.4f}" for value in values))
-    for complete, mixture, form in product((True, False), MIXTURES, options.forms):
-        variety = replace(variant(form, mixture), complete=complete)
-        values = [held_out_mean(data, variety, PRIOR) for data in of_sides]
+    known = product((True,), MIXTURES, options.forms)
+    for complete, mixture, form in (*known, *product((False,), MIXTURES, ("weighted",))):
+        values = [held_out_of(options.keep, form, mixture, side, complete) for side in SIDES]
         cells = (f"{value:.4f}" for value in values)
         table.row(f"{mixture}{'-known' * complete}, {form}", *cells)
 
@@ -304,6 +321,7 @@ def supported_mean(
     return mean, float(dev.count[used].sum() / dev.count.sum())
 
 
+@cache
 def best_selection(keep: str) -> tuple[int, PhraseTable]:
     """Return the size of the selection with the most probable development pairs, and its table.
 
@@ -321,99 +339,134 @@ def best_selection(keep: str) -> tuple[int, PhraseTable]:
 
 
 class Row(NamedTuple):
-    """A row of Table 2: a table of phrases and the language models of its system.
+    """A row of scores: a table of phrases and the language models of its system.
 
     Attributes:
-        phrases: computes the table, and the log p of development pairs in words.
+        phrases: computes the table, and log p and support of development pairs in words.
         models: the names of the language models.
         columns: the end of the names of the columns of the table that become features.
     """
 
-    phrases: Callable[[], tuple[PhraseTable, str]]
+    phrases: Callable[[], tuple[PhraseTable, tuple[str, ...]]]
     models: tuple[str, ...] = ()
     columns: str = ""
 
 
-def table2_rows(options: Any) -> dict[str, Row]:
-    """Return the rows of Table 2; nothing is computed yet."""
-    corpora = read_corpora(options.keep)
-    domain, general, dev = corpora[:3]
+def of_pairs(mean: float, support: float) -> tuple[str, str]:
+    """Return log p and support in words."""
+    return f"{mean:.4f}", f"{support:.1%}"
 
-    def of_pairs(phrases: PhraseTable) -> str:
-        return "{:.4f}, {:.1%}".format(*supported_mean(phrases, dev))
 
-    def alone(value: float) -> tuple[PhraseTable, str]:
-        one = mix(domain, general, method="linear", value=value)[0]
-        return mix(domain, general, method=LOG_LINEAR)[0], of_pairs(one)
+def of_weight(value: float, keep: str) -> tuple[PhraseTable, tuple[str, ...]]:
+    """Return the columns of both tables, and log p of the linear mixture with a weight."""
+    domain, general, dev = read_corpora(keep)[:3]
+    one = mix(domain, general, method="linear", value=value)[0]
+    return mix(domain, general, method=LOG_LINEAR)[0], of_pairs(*supported_mean(one, dev))
 
-    def selection() -> tuple[PhraseTable, str]:
-        chosen = best_selection(options.keep)[1]
-        return chosen, of_pairs(chosen)
 
-    @cache
-    def mixed(method: str) -> tuple[PhraseTable, str]:
-        fitted = held_out(method, counts_of(domain, general, dev, "target"), dev.count, "target")
-        log_p = f"{fitted.log_likelihood:.4f}, {fitted.support:.1%}"
-        return mix(domain, general, dev, method)[0], log_p
+def separate(keep: str) -> tuple[PhraseTable, tuple[str, ...]]:
+    """Return the columns of both tables."""
+    return mix(*read_corpora(keep)[:2], method=LOG_LINEAR)[0], ()
 
-    @cache
-    def weighted(mixture: str, form: str) -> tuple[PhraseTable, str]:
-        variety, data = variant(form, mixture), corpora.data("target")
-        arguments = *corpora[:3], corpora.features(), NAMES
-        made, _ = weigh(*arguments, variety, prior_deviation=PRIOR)
-        return made, f"{held_out_mean(data, variety, PRIOR):.4f}, {data.support:.1%}"
 
-    def separate() -> tuple[PhraseTable, str]:
-        return mix(domain, general, method=LOG_LINEAR)[0], ""
+def selection(keep: str) -> tuple[PhraseTable, tuple[str, ...]]:
+    """Return the table of captions and of the selected lines of the general corpus."""
+    chosen = best_selection(keep)[1]
+    return chosen, of_pairs(*supported_mean(chosen, read_corpora(keep).dev))
 
+
+@cache
+def mixed_table(method: str, keep: str) -> tuple[PhraseTable, tuple[str, ...]]:
+    """Return a mixture."""
+    domain, general, dev = read_corpora(keep)[:3]
+    fitted = held_out(method, counts_of(domain, general, dev, "target"), dev.count, "target")
+    log_p = of_pairs(fitted.log_likelihood, fitted.support)
+    return mix(domain, general, dev, method)[0], log_p
+
+
+@cache
+def weighted_table(mixture: str, form: str, keep: str) -> tuple[PhraseTable, tuple[str, ...]]:
+    """Return a weighted table that keeps the probabilities of phrases of one table."""
+    corpora = read_corpora(keep)
+    arguments = *corpora[:3], corpora.features(), NAMES
+    made, _ = weigh(*arguments, variant(form, mixture), prior_deviation=PRIOR)
+    support = corpora.data("target").support
+    return made, of_pairs(held_out_of(keep, form, mixture, "target"), support)
+
+
+def rows_of(name: str, options: Any) -> dict[str, Row]:
+    """Return the rows of a table; nothing is computed yet."""
+    keep, both = options.keep, ("in", "out")
+    if name == "tables":
+        rows = {f"{method} tm": Row(partial(mixed_table, method, keep)) for method in METHODS}
+        for mixture, form in product(MIXTURES, options.forms):
+            rows[f"iw {mixture}-known, {form}"] = Row(partial(weighted_table, mixture, form, keep))
+        return rows
+    if name == "forms":
+        return {
+            f"iw {mixture}-known, {form}": Row(partial(weighted_table, mixture, form, keep), both)
+            for mixture, form in product(MIXTURES, options.forms)
+        }
     rows = {
-        "in": Row(partial(alone, 1.0), ("in",), "in"),
-        "out": Row(partial(alone, 0.0), ("out",), "out"),
-        "log-linear": Row(separate, ("in", "out")),
-        "selection": Row(selection, ("ir",)),
-        "linear lm": Row(separate, ("mixed",)),
+        "in": Row(partial(of_weight, 1.0, keep), ("in",), "in"),
+        "out": Row(partial(of_weight, 0.0, keep), ("out",), "out"),
+        "log-linear": Row(partial(separate, keep), both),
+        "selection": Row(partial(selection, keep), ("ir",)),
+        "linear lm": Row(partial(separate, keep), ("mixed",)),
     }
-    # As in the paper, both language models or their mixture; and none, for the tables alone.
-    models = {"": ("in", "out"), "lm + ": ("mixed",), "no lm, ": ()}
-    for (prefix, names), method in product(models.items(), METHODS):
-        rows[f"{prefix}{method} tm"] = Row(partial(mixed, method), names)
-    for (prefix, names), mixture, form in product(models.items(), MIXTURES, options.forms):
-        rows[f"{prefix}iw {mixture}-known, {form}"] = Row(partial(weighted, mixture, form), names)
+    # As in the paper, both language models or their mixture.
+    for (prefix, models), method in product({"": both, "lm + ": ("mixed",)}.items(), MIXTURES):
+        rows[f"{prefix}{method} tm"] = Row(partial(mixed_table, method, keep), models)
+        phrases = partial(weighted_table, method, "weighted", keep)
+        rows[f"{prefix}iw {method}-known"] = Row(phrases, models)
     return rows
 
 
-def table2(options: Any) -> None:
-    """Print Table 2: in, out, log-linear, selection, mixtures, and instance weighting."""
-    rows = table2_rows(options)
-    chosen = {name: row for name, row in rows.items() if not options.rows or name in options.rows}
-    if unknown := set(options.rows) - set(rows):
-        raise SystemExit(f"no row {', '.join(sorted(unknown))}; there are {'; '.join(rows)}")
-    captions, folder = segmented_captions(), scratch_folder()
+@cache
+def captions_with_models(keep: str, models: tuple[str, ...]) -> Task:
+    """Return the lists of captions with language models as features."""
     inner, outer = caption_corpus()[1], str(CORPORA / "out.en.xz")
-    dev = str(CORPORA / "captions.dev.en.xz")
-    needed = {name for row in chosen.values() for name in row.models}
-    models = {
+    makers = {
         "in": lambda: LanguageModel(text=inner, name="lm.in"),
         "out": lambda: LanguageModel(text=outer, name="lm.out"),
-        "mixed": lambda: LanguageModel(text=(inner, outer), dev=dev, name="lm.mixed"),
-        "ir": lambda: LanguageModel(
-            text=selected_text(best_selection(options.keep)[0]), name="lm.ir"
+        "mixed": lambda: LanguageModel(
+            text=(inner, outer), dev=str(CORPORA / "captions.dev.en.xz"), name="lm.mixed"
         ),
+        "ir": lambda: LanguageModel(text=selected_text(best_selection(keep)[0]), name="lm.ir"),
     }
-    captions = captions.with_features(*(models[name]() for name in models if name in needed))
-    scores = ScoreTable("captions", (50,), options.draws)
+    return segmented_captions().with_features(*(makers[name]() for name in models))
+
+
+def score_table(name: str, options: Any) -> None:
+    """Print the scores of systems: in, out, log-linear, selection, mixtures, instance weights."""
+    rows = rows_of(name, options)
+    every = {row for table in SCORED for row in rows_of(table, options)}
+    if unknown := set(options.rows) - every:
+        raise SystemExit(f"no row {', '.join(sorted(unknown))}; there are {'; '.join(every)}")
+    if options.rows:
+        rows = {row: rows[row] for row in options.rows if row in rows}
+    if "selection" in rows:
+        best_selection(options.keep)  # prints the sizes
+    table = Table(
+        "captions, |A| = 50", "TER ± 2σ / BLEU / length", "log p(t|s)", "support", width=31
+    )
+
+    def add(name: str, of_draw: Callable[..., Any], log_p: tuple[str, ...] = ()) -> None:
+        scores = summary([[of_draw(50, seed) for seed in range(options.draws)]])
+        table.row(name, cell(scores), *(log_p or ("", "")))
+
     if not options.rows:
-        scores.add("the list's 14", captions.keep_features().score_draw)
-    for name, row in chosen.items():
+        add("the list's 14", segmented_captions().score_draw)
+    path = scratch_folder() / "table.parquet"
+    for name, row in rows.items():
         phrases, log_p = row.phrases()
-        path = folder / "table.parquet"
         write_table(phrases, path)
-        task = captions.with_features(PhraseMixture(table=str(path)))
-        kept = [n for n in task.new if n.startswith("phrases.") and n.endswith(row.columns)]
-        kept += [n for n in task.new for model in row.models if n.startswith(f"lm.{model}")]
-        task = task.keep_features(*kept)
+        task = captions_with_models(options.keep, row.models)
+        task = task.with_features(PhraseMixture(table=str(path)))
+        columns = [n for n in task.new if n.startswith("phrases.") and n.endswith(row.columns)]
+        task = task.keep_features(*columns, *(n for n in task.new if n.startswith("lm.")))
         prior = Isotropic(single=dict.fromkeys(task.new, 0.1))
-        scores.add(f"{name:<30} {log_p:>15}", partial(task.score_draw, prior=prior))
+        add(name, partial(task.score_draw, prior=prior), log_p)
 
 
 @cache
@@ -473,10 +526,10 @@ if __name__ == "__main__":
     tables = {
         "likelihood": likelihood_table,
         "settings": settings_table,
-        "speed": speed_table,
-        "table2": table2,
         "negatives": negatives_table,
         "published": published_table,
+        "speed": speed_table,
+        **{name: partial(score_table, name) for name in SCORED},
         "length": length_table,
     }
     run_tables(__doc__, tables, draws=10, keep="", forms=tuple(FORMS), rows=())

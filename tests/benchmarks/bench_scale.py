@@ -1,12 +1,19 @@
-"""Time and peak memory of `bpa rerank` by the number of lists and of processes.
+"""Reranking at scale: processes, a Dask cluster, killed workers, and memory by format.
 
-    python tests/benchmarks/bench_scale.py [--lists 2000 20000] [--jobs 1 2] [--dask N]
-        [--formats moses] [--hypotheses 100] [--features 15] [--no-references]
+    python tests/benchmarks/bench_scale.py [--tables NAME ...] [--sizes 1000000x5 20000x100]
+        [--workers 2] [--formats moses jsonl ...]
 
-The files repeat the 100-best lists of `authored/`, or the first hypotheses of each. Each run is a
-process of its own; its peak memory, alone and with its workers, is sampled every 20 ms. All runs on
-a file must write the same bytes. `--dask N` starts a cluster of N workers on this machine, whose
-memory is not counted. A file of references is read whole; `--no-references` omits it.
+Tables:
+    scale    `bpa rerank` of Moses lists (lists × hypotheses) by one process, `--jobs` and a Dask
+             cluster on this machine, and with a worker killed in the middle
+    formats  peak memory of one process for 2,000 and for 20,000 lists of 5 hypotheses
+
+The lists repeat those of `authored/`, or the first hypotheses of each, without references. Each run
+is a command of its own. *Lists per CPU second* divides by the CPU time of all processes: it is the
+rate of one core. Memory is that of the command, and the sum over the command and all workers; it is
+sampled ten times a second, and the scheduler of the cluster is not included. A killed worker is the
+busiest one, after half of the time of the uninterrupted run: the command must write the same bytes,
+or end with exit code 2, one line and no output. Up to 100,000 hypotheses start no workers.
 """
 
 from __future__ import annotations
@@ -14,30 +21,49 @@ from __future__ import annotations
 import hashlib
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from itertools import product
+from math import ceil, floor
 from pathlib import Path
+from textwrap import fill
 from time import perf_counter, sleep
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import psutil
 from bench_reading import fairseq_lines, with_names
-from measuring import DATA, Table, canonical, parse_options, scratch_folder
+from measuring import DATA, Table, canonical, run_tables, scratch_folder
 
 import bpa_ppl as bpa
 from bpa_ppl.labels import expand
 
-_INTERVAL = 0.02  # seconds between two samples of memory
+_INTERVAL = 0.1  # seconds between two samples of memory and CPU time
+_FEATURES = 15
+_COMMON = 3  # features that every format can hold
+_MIB = 2**20
 
 
 class Run(NamedTuple):
-    """Seconds, peaks in MiB without and with workers, and the hash of all outputs of one run."""
+    """A run of the command.
+
+    Attributes:
+        seconds: wall-clock time.
+        cpu: CPU seconds of the command itself.
+        cpu_with_workers: those of all processes.
+        peak: peak memory of the command itself, in MiB.
+        peak_with_workers: that of all processes.
+        digest: the hash of all outputs; empty if the command failed.
+        message: what the command printed to standard error.
+    """
 
     seconds: float
+    cpu: float
+    cpu_with_workers: float
     peak: float
     peak_with_workers: float
     digest: str
+    message: str
 
 
 def authored_lists(hypotheses: int, features: int) -> tuple[bpa.NBest, bpa.Weights]:
@@ -78,92 +104,171 @@ def write_posterior(path: Path, lists: bpa.NBest, weights: bpa.Weights, format: 
     bpa.write_posterior(bpa.adapt(sample, canonical_weights, sampler="imh"), path)
 
 
-def run_rerank(folder: Path, lists: Path, *options: str) -> Run:
-    """Rerank in a process of its own and sample its memory."""
+def repeat(lists: bpa.NBest, count: int) -> bpa.NBest:
+    """Return a number of lists, with ids from 0."""
+    repeated = lists.select(np.arange(count) % len(lists))
+    return bpa.NBest.concatenate([repeated], renumber=True).without("references")
+
+
+def run_rerank(folder: Path, lists: Path, *options: str, kill_after: float = 0.0) -> Run:
+    """Rerank in a process of its own, and sample memory and CPU time.
+
+    Args:
+        folder: of the posterior and the outputs.
+        lists: the file.
+        options: of the command.
+        kill_after: kill the busiest worker after this many seconds, if it is not 0.
+    """
     outputs = [folder / "out", folder / "details"]
+    for path in outputs:
+        path.unlink(missing_ok=True)
     command = [sys.executable, "-m", "bpa_ppl", "rerank", lists, "-p", folder / "posterior.nc"]
     command += ["-o", outputs[0], "--details", outputs[1], "-q", "--unchecked", *options]
-    start = perf_counter()
-    process = psutil.Popen(list(map(str, command)), stdout=subprocess.PIPE)
+    benchmark = psutil.Process()
+    before = {child.pid: cpu_seconds(child) for child in benchmark.children(recursive=True)}
+    cpu: dict[int, float] = {}
     peak = peak_with_workers = 0.0
+    start = perf_counter()
+    process = subprocess.Popen(
+        list(map(str, command)), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
     while process.poll() is None:
-        memory = [0.0]
-        try:
-            processes = [process, *process.children(recursive=True)]
-            memory = [each.memory_info().rss / 2**20 for each in processes]
-        except psutil.NoSuchProcess:
-            pass
-        peak, peak_with_workers = max(peak, memory[0]), max(peak_with_workers, sum(memory))
+        memory = {}
+        for child in benchmark.children(recursive=True):
+            with suppress(psutil.NoSuchProcess):
+                cpu[child.pid] = cpu_seconds(child)
+                memory[child.pid] = child.memory_info().rss / _MIB
+        peak = max(peak, memory.get(process.pid, 0.0))
+        peak_with_workers = max(peak_with_workers, sum(memory.values()))
+        if kill_after and perf_counter() - start > kill_after:
+            rest = {pid: cpu[pid] - before.get(pid, 0.0) for pid in memory if pid != process.pid}
+            if not rest:
+                sys.exit("no worker can be killed: more than 100,000 hypotheses are needed")
+            psutil.Process(max(rest, key=lambda pid: rest[pid])).kill()
+            kill_after = 0.0
         sleep(_INTERVAL)
     seconds = perf_counter() - start
-    if process.returncode:
-        sys.exit(f"bpa rerank failed with exit code {process.returncode}")
-    digest = hashlib.sha256(process.stdout.read())
-    for path in outputs:
-        digest.update(path.read_bytes())
-    return Run(seconds, peak, peak_with_workers, digest.hexdigest())
+    out, message = process.communicate()
+    digest = hashlib.sha256(out.encode())
+    for path in outputs if not process.returncode else ():
+        with path.open("rb") as file:
+            digest.update(hashlib.file_digest(file, "sha256").digest())
+    refused = process.returncode == 2 and not any(path.exists() for path in outputs)
+    if process.returncode and not (refused and message.count("\n") == 1):
+        sys.exit(f"bpa rerank failed with exit code {process.returncode}: {message}")
+    if kill_after:
+        sys.exit(f"no worker was killed: bpa rerank took {seconds:.1f} s")
+    return Run(
+        seconds,
+        cpu[process.pid],
+        sum(cpu.values()) - sum(before.get(pid, 0.0) for pid in cpu),
+        peak,
+        peak_with_workers,
+        "" if process.returncode else digest.hexdigest(),
+        message.strip(),
+    )
+
+
+def cpu_seconds(process: psutil.Process) -> float:
+    """Return the CPU time of a process."""
+    times = process.cpu_times()
+    return float(times.user + times.system)
 
 
 @contextmanager
-def dask_cluster(workers: int) -> Iterator[str]:
-    """Yield the address of a Dask cluster on this machine."""
+def dask_cluster(workers: int) -> Iterator[tuple[str, ...]]:
+    """Start a Dask cluster on this machine, and yield the options of the command that use it."""
     from distributed import LocalCluster
 
     with LocalCluster(
         n_workers=workers, threads_per_worker=1, dashboard_address=None, processes=True
     ) as cluster:
-        yield cluster.scheduler_address
+        yield "--backend", "dask", "--scheduler", cluster.scheduler_address
 
 
-def main() -> None:
-    """Print the table."""
-    options = parse_options(
-        __doc__,
-        lists=(2000, 20000),
-        jobs=(1, 2),
-        dask=0,
-        formats=("moses",),
-        hypotheses=100,
-        features=15,
-        references=True,
-    )
-    lists, weights = authored_lists(options.hypotheses, options.features)
+#: Ways to run the command: from a number of workers to its options.
+WAYS: dict[str, Callable[[int], AbstractContextManager[tuple[str, ...]]]] = {
+    "one process": lambda _: nullcontext(()),
+    "processes": lambda workers: nullcontext(("--jobs", f"{workers}")),
+    "Dask": dask_cluster,
+}
+
+
+def scale_table(options: Any) -> None:
+    """Print a table for each size, and when a cluster pays."""
     folder = scratch_folder()
-    backends = {f"{jobs}": ("--jobs", f"{jobs}") for jobs in options.jobs}
-    columns = ("lists", "MiB", "jobs", "seconds", "peak MiB", "with workers", "same bytes")
-    table = Table(f"format, lists of {options.hypotheses}", *columns)
-    with dask_cluster(options.dask) if options.dask else nullcontext() as address:
-        if address:
-            backends[f"dask, {options.dask}"] = ("--backend", "dask", "--scheduler", address)
-        for format, count in ((f, c) for f in options.formats for c in options.lists):
-            write_posterior(folder / "posterior.nc", lists, weights, format)
-            path = folder / ("lists.zst" if format == "moses" else "lists")
-            repeated = lists.select(np.arange(count) % len(lists))
-            repeated = bpa.NBest.concatenate([repeated], renumber=True)
-            write(repeated.without("references"), path, format)
-            arguments = ["--format", format]
-            if format == "plain":
-                arguments = ["--list-size", f"{options.hypotheses}", "--scores", f"{path}.scores"]
-            if options.references:
-                references = folder / "references"
-                references.write_text("".join(f"{texts[0]}\n" for texts in repeated.references))
-                arguments += ["-r", str(references)]
-            del repeated
-            digests = set()
-            for jobs, backend in backends.items():
-                run = run_rerank(folder, path, *arguments, *backend)
-                digests.add(run.digest)
-                table.row(
-                    format,
-                    f"{count:,}",
-                    f"{path.stat().st_size / 2**20:.0f}",
-                    jobs,
-                    f"{run.seconds:.1f}",
-                    f"{run.peak:.0f}",
-                    f"{run.peak_with_workers:.0f}",
-                    "yes" if len(digests) == 1 else "NO",
-                )
+    path = folder / "lists.zst"
+    rates = "lists a second", "lists per CPU second"
+    columns = "seconds", *rates, "times as fast", "MiB", "MiB with workers", "output"
+    for size in options.sizes:
+        count, hypotheses = map(int, size.split("x"))
+        lists, weights = authored_lists(hypotheses, _FEATURES)
+        write_posterior(folder / "posterior.nc", lists, weights, "moses")
+        write(repeat(lists, count), path, "moses")
+        table = Table(f"{count:,} lists of {hypotheses}", *columns)
+        runs: dict[str, Run] = {}
+        for killed, way in ((False, "one process"), *product((False, True), list(WAYS)[1:])):
+            with WAYS[way](options.workers) as arguments:
+                kill_after = runs[way].seconds / 2 if killed else 0.0
+                run = run_rerank(folder, path, *arguments, kill_after=kill_after)
+            name = way if way == "one process" else f"{way}, {options.workers} workers"
+            one = runs.setdefault("one process", run)
+            if not killed:
+                runs[way] = run
+            table.row(
+                f"{name}, one of them killed" if killed else name,
+                f"{run.seconds:.1f}",
+                f"{count / run.seconds:,.0f}" if run.digest else "",
+                f"{count / run.cpu_with_workers:,.0f}" if run.digest else "",
+                f"{one.seconds / run.seconds:.2f}" if run.digest else "",
+                f"{run.peak:.0f}",
+                f"{run.peak_with_workers:.0f}",
+                run.message or ("same bytes" if run.digest == one.digest else "OTHER BYTES"),
+            )
+            if run.digest not in (one.digest, ""):
+                sys.exit(f"{name}: the output differs from that of one process")
+        print(f"\n{fill(cluster_verdict(one, runs['Dask']), 99)}", flush=True)
+
+
+def cluster_verdict(one: Run, dask: Run) -> str:
+    """Return when a cluster pays: the command reads, sends and writes, whatever its workers do."""
+    in_workers = dask.cpu_with_workers - dask.cpu
+    share = (
+        f"One process needs {one.cpu:.0f} s of CPU time. With a cluster, the command needs "
+        f"{dask.cpu:.0f} s to read, send and write, and its workers together {in_workers:.0f} s"
+    )
+    if one.cpu <= dask.cpu:
+        return f"{share}: no cluster is faster than one process."
+    fewest, most = floor(in_workers / one.cpu) + 1, ceil(in_workers / dask.cpu)
+    return (
+        f"{share}: a cluster pays from {fewest} free cores for its workers on; about {most} keep "
+        f"the command busy, which is then {one.cpu / dask.cpu:.1f} times as fast as one process."
+    )
+
+
+def formats_table(options: Any) -> None:
+    """Print the peak memory of one process by format and number of lists."""
+    folder = scratch_folder()
+    lists, weights = authored_lists(5, _COMMON)
+    counts = 2_000, 20_000
+    table = Table("MiB of one process", *(f"{count:,} lists of 5" for count in counts))
+    for format in options.formats:
+        write_posterior(folder / "posterior.nc", lists, weights, format)
+        path, peaks = folder / "lists", []
+        arguments = ["--format", format]
+        if format == "plain":
+            arguments = ["--list-size", "5", "--scores", f"{path}.scores"]
+        for count in counts:
+            write(repeat(lists, count), path, format)
+            peaks.append(f"{run_rerank(folder, path, *arguments).peak:.0f}")
+        table.row(format, *peaks)
 
 
 if __name__ == "__main__":
-    main()
+    run_tables(
+        __doc__,
+        {"scale": scale_table, "formats": formats_table},
+        sizes=("1000000x5", "20000x100"),
+        workers=2,
+        formats=("moses", "jsonl", "csv", "parquet", "plain", "fairseq", "sockeye"),
+    )

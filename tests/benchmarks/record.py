@@ -36,6 +36,7 @@ SCRIPTS = {
     "minimum-risk": "bench_mbr.py",
     "published-study": "bench_published.py",
     "samplers": "bench_domains.py",
+    "scale": "bench_scale.py",
     "speech": "bench_speech.py",
     "subdomains": "bench_subdomains.py",
     "tuners": "bench_opponents.py",
@@ -87,7 +88,8 @@ def main() -> None:
     command = " ".join(["python", f"tests/benchmarks/{script.name}", *options])
     versions = ", ".join(f"{name} {version(name)}" for name in PACKAGES)
     path = RESULTS / f"{page}.md"
-    _, heading, notes = path.read_text("utf-8").partition("\n## Notes\n")
+    page_before = path.read_text("utf-8") if path.exists() else ""
+    _, heading, notes = page_before.partition("\n## Notes\n")
     took = f"on {date.today()}, in {minutes:.1f} minutes"
     printed_by = f"Printed by `{command}` {took}, with {versions}"
     content = (
