@@ -14,7 +14,7 @@ def main() -> None:
     sys.unraisablehook = repeat_interrupt
     try:
         try:
-            from bpa_ppl.cli import main as run
+            from bpa_ppl.cli.app import main as run
         except (ImportError, MemoryError) as error:
             print(f"error: bpa cannot start: {str(error) or 'out of memory'}", file=sys.stderr)
             sys.exit(2)

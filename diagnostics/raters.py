@@ -12,7 +12,7 @@ from bpa_ppl.diagnostics.pages.page import Section, Table, Tabular
 from bpa_ppl.models.likelihoods.preference import RATER, RATERS, SLIP
 from bpa_ppl.posterior import as_draws
 from bpa_ppl.posterior.draws import quantiles
-from bpa_ppl.quality.agreement import AGREEMENT, Agreement
+from bpa_ppl.quality.rater_agreement import AGREEMENT, Agreement
 
 if TYPE_CHECKING:
     from bpa_ppl.posterior.adapter import Posterior

@@ -209,6 +209,19 @@ def test_inference_data_groups_are_read_in_posterior_only() -> None:
     assert {name.split(".")[0] for name, read in groups.items() if read} == {"posterior"}
 
 
+def test_packages_do_not_import_their_own_modules() -> None:
+    """Python may refuse to import a package and a module of it in two threads at once otherwise."""
+    inits = {name: tree for name, tree in trees().items() if name.endswith("__init__")}
+    eager = [
+        module
+        for name, tree in inits.items()
+        for module in imported(tree)
+        if module.startswith(f"bpa_ppl.{name.removesuffix('__init__')}")
+    ]
+    # No other module imports this one, which has the name of its function.
+    assert eager == ["bpa_ppl.models.log_linear.log_linear"]
+
+
 IMPORTS = re.compile(r"import_module\(|(import|from) arviz")
 
 

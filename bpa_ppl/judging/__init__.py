@@ -1,7 +1,6 @@
 """Comparisons of candidates by people: which pair to ask next, the posterior, files, the page."""
 
-from bpa_ppl.judging.journal import Journal, Judgement, read_journal
-from bpa_ppl.judging.merging import with_judgements
-from bpa_ppl.judging.session import Session
+import lazy_loader
 
-__all__ = ["Journal", "Judgement", "Session", "read_journal", "with_judgements"]
+# The names and their modules are listed in __init__.pyi, and imported on first use.
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

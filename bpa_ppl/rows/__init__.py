@@ -1,7 +1,6 @@
 """Columns of hypotheses, from records and tables, checked and gathered into lists."""
 
-from __future__ import annotations
+import lazy_loader
 
-from bpa_ppl.rows.base import Columns, ReadOptions
-
-__all__ = ["Columns", "ReadOptions"]
+# The names and their modules are listed in __init__.pyi, and imported on first use.
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -19,10 +19,10 @@ from bpa_ppl.nbest import NBest, deviation_within
 from bpa_ppl.notes import log_info
 from bpa_ppl.progress import Reporter, reporter
 from bpa_ppl.quality import TER, Metric, Oracles, agreement, gains, oracles
-from bpa_ppl.quality.agreement import AGREEMENT, Agreement
 from bpa_ppl.quality.column import judged_lists
 from bpa_ppl.quality.oracle import oracles_and_gains
 from bpa_ppl.quality.preferences import ChoiceSets, choice_sets, has_preferences
+from bpa_ppl.quality.rater_agreement import AGREEMENT, Agreement
 from bpa_ppl.weights import Match
 
 #: The sentence extra that names the domain of a sentence.

@@ -1,6 +1,6 @@
 """An HTTP service that reranks: the extra `serve`, with Starlette and uvicorn."""
 
-from bpa_ppl.serving.app import application
-from bpa_ppl.serving.server import serve
+import lazy_loader
 
-__all__ = ["application", "serve"]
+# The names and their modules are listed in __init__.pyi, and imported on first use.
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

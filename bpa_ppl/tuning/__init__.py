@@ -1,11 +1,6 @@
 """Re-estimate weights: MERT, batch MIRA and PRO."""
 
-from bpa_ppl.tuning.base import TUNERS, Tuned, Tuner
-from bpa_ppl.tuning.reestimation import reestimate
+import lazy_loader
 
-__all__ = [
-    "TUNERS",
-    "Tuned",
-    "Tuner",
-    "reestimate",
-]
+# The names and their modules are listed in __init__.pyi, and imported on first use.
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

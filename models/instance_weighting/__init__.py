@@ -4,25 +4,7 @@ After G. Foster, C. Goutte and R. Kuhn, "Discriminative instance weighting for d
 statistical machine translation", EMNLP 2010.
 """
 
-from bpa_ppl.models.instance_weighting.fitting import Fitted, fit
-from bpa_ppl.models.instance_weighting.mixture import (
-    FORMS,
-    MixtureData,
-    Phi,
-    Variant,
-    mixture_data,
-    variant_named,
-)
-from bpa_ppl.models.instance_weighting.tables import weigh
+import lazy_loader
 
-__all__ = [
-    "FORMS",
-    "Fitted",
-    "MixtureData",
-    "Phi",
-    "Variant",
-    "fit",
-    "mixture_data",
-    "variant_named",
-    "weigh",
-]
+# The names and their modules are listed in __init__.pyi, and imported on first use.
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -1,10 +1,6 @@
 """Likelihoods of the adaptation sentences, chosen by name."""
 
-from bpa_ppl.models.likelihoods.base import LIKELIHOODS, Likelihood
-from bpa_ppl.models.likelihoods.margin import Margin
-from bpa_ppl.models.likelihoods.oracle import Oracle
-from bpa_ppl.models.likelihoods.pairs import Pairs
-from bpa_ppl.models.likelihoods.preference import Preference
-from bpa_ppl.models.likelihoods.risk import Risk
+import lazy_loader
 
-__all__ = ["LIKELIHOODS", "Likelihood", "Margin", "Oracle", "Pairs", "Preference", "Risk"]
+# The names and their modules are listed in __init__.pyi, and imported on first use.
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

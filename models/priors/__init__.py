@@ -1,7 +1,6 @@
 """Priors over weights: built from canonical weights, files, posteriors or NumPyro distributions."""
 
-from bpa_ppl.models.priors.base import PRIORS, Prior, PriorFamily
-from bpa_ppl.models.priors.isotropic import Isotropic
-from bpa_ppl.models.priors.sparse import Horseshoe
+import lazy_loader
 
-__all__ = ["PRIORS", "Horseshoe", "Isotropic", "Prior", "PriorFamily"]
+# The names and their modules are listed in __init__.pyi, and imported on first use.
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -4,8 +4,7 @@ After H. Cuong, K. Sima'an and I. Titov, "Adapting to all domains at once: rewar
 invariance in SMT", TACL 4, 2016.
 """
 
-from bpa_ppl.models.subdomains.expectation_maximisation import Settings
-from bpa_ppl.models.subdomains.inducing import INDUCTIONS, configured, induce
-from bpa_ppl.models.subdomains.topics import LDASettings
+import lazy_loader
 
-__all__ = ["INDUCTIONS", "LDASettings", "Settings", "configured", "induce"]
+# The names and their modules are listed in __init__.pyi, and imported on first use.
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from bpa_ppl import Draws, write_posterior
-from bpa_ppl.cli import main
+from bpa_ppl.cli.app import main
 from bpa_ppl.errors import BpaWarning
 from bpa_ppl.posterior import read_draws
 

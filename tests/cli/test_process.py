@@ -19,8 +19,8 @@ from unittest.mock import patch
 import pytest
 from command_line import PROGRAM, run, start, succeed
 
-from bpa_ppl.cli import main, options
-from bpa_ppl.cli.app import shown_messages
+from bpa_ppl.cli import options
+from bpa_ppl.cli.app import main, shown_messages
 from bpa_ppl.notes import LOGGER, log_info, warn_user
 from bpa_ppl.sampling.mode import Map
 

@@ -31,7 +31,7 @@ from bpa_ppl.diagnostics.report_page import model_sections
 from bpa_ppl.errors import BpaWarning
 from bpa_ppl.posterior import as_draws, import_arviz
 from bpa_ppl.posterior.arviz_functions import InferenceData, generation
-from bpa_ppl.quality.agreement import Agreement
+from bpa_ppl.quality.rater_agreement import Agreement
 
 NAMES = ("LM0", "WP0")
 TRUTH = np.array([1.0, -0.5])

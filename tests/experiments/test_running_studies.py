@@ -16,7 +16,7 @@ from sacrebleu.metrics import BLEU, TER
 
 import bpa_ppl
 from bpa_ppl import DataError, NBest
-from bpa_ppl.cli import main
+from bpa_ppl.cli.app import main
 from bpa_ppl.experiments import read_study, run_study
 from bpa_ppl.experiments.results import read_results
 from bpa_ppl.experiments.running import material
@@ -117,7 +117,7 @@ def test_finished_cells_are_not_repeated(study_file: Path, finished: Path) -> No
 
 def test_killed_study_resumes_with_identical_results(quick_study: Path) -> None:
     folder, study = quick_study.parent / "killed", read_study(quick_study)
-    line = "from bpa_ppl.cli import main; main()"
+    line = "from bpa_ppl.cli.app import main; main()"
     command = ["experiment", str(quick_study), "-o", str(folder), "-q"]
     process = subprocess.Popen([sys.executable, "-c", line, *command], stderr=subprocess.PIPE)
     while len(list(folder.glob("cells/[!.]*"))) < 3:

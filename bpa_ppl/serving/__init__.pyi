@@ -1,0 +1,8 @@
+"""Public names; `__init__.py` imports each from its module on first use."""
+
+from .app import (
+    application as application,
+)
+from .server import (
+    serve as serve,
+)
