@@ -5,7 +5,7 @@
 
 Tables:
     likelihood  mean log p(t|s) and p(s|t) of development pairs with support, over 5 folds of the
-                distinct pairs, weighted by their counts
+                distinct pairs, weighted by their counts; p(s|t) of `weighted` alone
     settings    the same of the weighted forms, by the scale of the features and their prior
     negatives   the same of the SVM feature, by the definition of its negatives
     published   φ of the published setting: features as they are, maximum likelihood, Eq. 4 as
@@ -180,8 +180,9 @@ def likelihood_table(options: Any) -> None:
         table.row(method, *(f"{value.log_likelihood:.4f}" for value in values))
     known = product((True,), MIXTURES, options.forms)
     for complete, mixture, form in (*known, *product((False,), MIXTURES, ("weighted",))):
-        values = [held_out_of(options.keep, form, mixture, side, complete) for side in SIDES]
-        cells = (f"{value:.4f}" for value in values)
+        sides = SIDES if form == "weighted" else SIDES[:1]
+        values = [held_out_of(options.keep, form, mixture, side, complete) for side in sides]
+        cells = [f"{value:.4f}" for value in values] + [""] * (len(SIDES) - len(sides))
         table.row(f"{mixture}{'-known' * complete}, {form}", *cells)
 
 
