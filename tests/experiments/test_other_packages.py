@@ -16,10 +16,9 @@ from reference_model import given, pairs
 from scipy.stats import kstest
 from targets import SENTENCES, TARGETS
 
-from bpa_ppl import UsageError, adapt, check, log_density
+from bpa_ppl import UsageError, adapt, check, errors, log_density
 from bpa_ppl.models import Hierarchical
 from bpa_ppl.posterior import as_draws
-from bpa_ppl.sampling import base
 
 needs_blackjax = pytest.mark.skipif(
     find_spec("blackjax") is None, reason="the extra `compare` is not installed: no blackjax"
@@ -118,7 +117,7 @@ RUNS = 20
 
 
 def test_a_missing_package_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(base, "find_spec", lambda name: None)
+    monkeypatch.setattr(errors, "find_spec", lambda name: None)
     for sampler in ("blackjax:nuts", "blackjax:pathfinder", "nutpie"):
         with raises(UsageError, "missing-package", parameter="sampler", match="the extra compare"):
             TARGETS["plane"]().adapt(sampler)
