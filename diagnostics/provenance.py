@@ -75,9 +75,10 @@ def difference(draws: Draws, other: Draws, name: str) -> str:
     if np.array_equal(draws.weights, other.weights):
         return f"the draws are those of {name}"
     names = [f"{kind} of the lists" for kind in different_data(draws, other)]
-    ours, theirs = ({**_mapping(one.attrs.get("options")), **one.attrs} for one in (draws, other))
-    inputs = [*ours["options"], *_INPUTS] if "options" in ours else _INPUTS
-    names += [n.replace("_", " ") for n in dict.fromkeys(inputs) if ours.get(n) != theirs.get(n)]
+    options = [_mapping(one.attrs.get("options")) for one in (draws, other)]
+    ours, theirs = ({**o, **one.attrs} for o, one in zip(options, (draws, other), strict=True))
+    inputs = dict.fromkeys((*options[0], *options[1], *_INPUTS))
+    names += [n.replace("_", " ") for n in inputs if ours.get(n) != theirs.get(n)]
     reason = f": other {', '.join(names)}" if names else ""
     return f"the draws differ from those of {name}{reason}"
 
@@ -85,9 +86,9 @@ def difference(draws: Draws, other: Draws, name: str) -> str:
 def signature(posterior: Posterior) -> str:
     """Return a line that identifies a posterior, similar to the signatures of sacreBLEU.
 
-    It has the number of lists and a hash of their content, a hash of the canonical weights, gain,
-    likelihood, prior with its scale, the sources of features, sampler, seed, and versions. Equal
-    signatures mean equal draws on the same machine.
+    It has the number of lists, hashes of their content and of the options with the canonical
+    weights, gain, likelihood, prior with its scale, a hash of the added features, sampler, seed,
+    and versions. Equal signatures mean equal draws on the same machine.
 
     Args:
         posterior: of `adapt`, or any other one, of which less is known.
@@ -98,25 +99,24 @@ def signature(posterior: Posterior) -> str:
     """
     draws = as_draws(posterior, finite=False)
     attrs, (chains, count) = draws.attrs, draws.shape
-    versions, prior = _mapping(attrs.get("versions")), dict(_mapping(attrs.get("prior")))
-    scale = {key: prior.pop(key) for key in ("scale", "scale_learned", "spread") if key in prior}
-    learned = " learned" if scale.get("scale_learned") else ""
-    sources, settings = attrs.get("feature_sources"), dict(_mapping(attrs.get("settings")))
-    settings |= {"chains": None, "draws": None}  # those that are there are counted below
+    versions, prior = _mapping(attrs.get("versions")), _mapping(attrs.get("prior"))
+    scale, learned = prior.get("scale"), " learned" if prior.get("scale_learned") else ""
+    sources, updates = attrs.get("feature_sources"), attrs.get("updates")
+    sampler = {"name": attrs.get("sampler"), **_mapping(attrs.get("settings"))}
     parts = {
         "lists": attrs.get("adaptation_sentences"),
         "data": _hash(attrs.get("data")),
         "options": _hash(attrs.get("options")),
         **{key.removeprefix("oracle_"): attrs.get(key) for key in _STATED},
         "likelihood": _in_short(attrs.get("likelihood")),
-        "prior": _in_short(prior),
-        "scale": f"{scale['scale']}{learned}" if scale.get("scale") is not None else None,
+        "prior": _in_short(prior, without=("scale", "scale_learned", "spread")),
+        "scale": f"{scale}{learned}" if scale is not None else None,
         "added": f"{len(sources)},{_hash(sources)}" if isinstance(sources, list) else None,
-        "sampler": _in_short({"name": attrs.get("sampler"), **settings}),
+        "sampler": _in_short(sampler, without=("chains", "draws")),
         "chains": chains,
         "draws": count,
         "seed": attrs.get("seed"),
-        "updates": len(updates) if isinstance(updates := attrs.get("updates"), list) else None,
+        "updates": len(updates) if isinstance(updates, list) else None,
         **{name: versions.get(name) for name in _PACKAGES},
         "version": versions.get("bpa_ppl"),
         "machine": attrs.get("machine"),
@@ -144,12 +144,11 @@ def _hash(value: Any) -> str | None:
     return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:_DIGITS]
 
 
-def _in_short(value: Any) -> str | None:
+def _in_short(value: Any, without: tuple[str, ...] = ()) -> str | None:
     """Return a component and its settings in a signature: `margin,gamma=2.0`."""
-    settings = dict(_mapping(value))
+    settings = {key: one for key, one in _mapping(value).items() if one not in (None, {}, [])}
     name = settings.pop("name", None)
-    settings = {key: one for key, one in settings.items() if one not in (None, {}, [])}
-    shown = [f"{key}={one}".replace("|", "/") for key, one in settings.items()]
+    shown = [f"{k}={one}".replace("|", "/") for k, one in settings.items() if k not in without]
     return ",".join(map(str, (name or "unknown", *shown))) if name or shown else None
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any
@@ -46,6 +46,7 @@ def adapt(
     from bpa_ppl.diagnostics.checks import checked
     from bpa_ppl.diagnostics.provenance import difference
     from bpa_ppl.formats.streams import require_writable
+    from bpa_ppl.sampling.repeating import repeated_options
 
     options = options or shared.AdaptFlags()
     if not weights and like is None:
@@ -63,14 +64,11 @@ def adapt(
     )
     repeated = None if like is None else bpa.posterior.read_draws(like)
     if repeated is not None:
-        changes = {name: getattr(chosen, name) for name in options.given}
-        changes |= changes.pop("settings", {}) | ({"weights": canonical} if weights else {})
+        changes = {name: getattr(chosen, name) for name in (*options.given, "progress")}
+        changes |= {"weights": canonical} if weights else {}
         changes |= {} if chosen.extra is None else {"extra": chosen.extra}
-        canonical, recorded = bpa.recorded_options(repeated, **changes)
-        names = {one.name for one in fields(AdaptOptions)}
-        settings = {name: value for name, value in recorded.items() if name not in names}
-        named = {name: value for name, value in recorded.items() if name in names}
-        chosen = AdaptOptions(**named | {"settings": settings, "progress": not quiet})
+        canonical, recorded = repeated_options(repeated, changes)
+        chosen = AdaptOptions(**recorded)
     require_writable(output)  # before the sampling, which takes a while
     lists = reading.read_together(nbest, references, sources)
     if judgements:

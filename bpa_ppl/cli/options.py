@@ -330,7 +330,7 @@ Hidden = Annotated[Any, Parameter(parse=False)]
 class AdaptFlags(AdaptOptions):
     """The options of `bpa adapt`; the others are those of the base class.
 
-    Attribute `given` has the names of those that were given, if only at their defaults.
+    Attribute `given` has the names of those that were given, even with their default values.
     """
 
     given: ClassVar[frozenset[str]]

@@ -34,15 +34,15 @@ def check(
     """
     draws = bpa.posterior.read_draws(posterior)
     report, raters = bpa.check(draws), bpa.diagnostics.raters_of(draws)
-    line = signature(draws)
     if as_json:
         of_raters = {} if raters is None else {"raters": raters.as_dict()}
-        print(json.dumps({**report.as_dict(), **of_raters, "signature": line}, indent=2))
+        shown = {**report.as_dict(), **of_raters, "signature": signature(draws)}
+        print(json.dumps(shown, indent=2))
     else:
         print(report)
         if raters is not None:
             print(raters)
-        print(line)
+        print(signature(draws))
     if not report:
         raise SystemExit(NotConverged.exit_code)
 

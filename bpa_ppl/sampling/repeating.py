@@ -54,7 +54,7 @@ def record_of(options: AdaptOptions, weights: AnyWeights) -> dict[str, Any]:
     """
     if isinstance(weights, PositionalWeights):
         weights = list(weights.values())
-    record = {_WEIGHTS: _NO_WEIGHTS if weights is None else _plain_or_none(weights, None)}
+    record = {_WEIGHTS: _NO_WEIGHTS if weights is None else _plain_or_none(weights)}
     defaults = AdaptOptions()
     for field in fields(AdaptOptions):
         value = getattr(options, field.name)
@@ -92,6 +92,29 @@ def recorded_options(posterior: Posterior, **changes: Any) -> tuple[AnyWeights, 
     ({'LM0': 0.5}, {'sampler': 'map', 'seed': 2})
     >>> again = adapt(lists, weights, **options)
     """
+    names = {field.name for field in fields(AdaptOptions)} | {_WEIGHTS}
+    settings = {name: value for name, value in changes.items() if name not in names}
+    named = {name: value for name, value in changes.items() if name in names}
+    if settings:
+        named[_SETTINGS] = settings
+    weights, options = repeated_options(posterior, named)
+    return weights, options | options.pop(_SETTINGS)
+
+
+def repeated_options(
+    posterior: Posterior, changes: Mapping[str, Any]
+) -> tuple[AnyWeights, dict[str, Any]]:
+    """Return the canonical weights, and the recorded options as fields of `AdaptOptions`.
+
+    Args:
+        posterior: as for `recorded_options`.
+        changes: fields in place of the recorded ones, and `weights`; `settings` are added to the
+            recorded ones, unless these are of another sampler.
+
+    Raises:
+        DataError: as `recorded_options`.
+        UsageError: as `recorded_options`.
+    """
     record = as_draws(posterior).attrs.get(OPTIONS)
     if not isinstance(record, dict) or _WEIGHTS not in record:
         raise DataError(
@@ -104,11 +127,10 @@ def recorded_options(posterior: Posterior, **changes: Any) -> tuple[AnyWeights, 
             problem = f"{name} was an object of Python, which is not recorded: give {name} again"
             raise UsageError(problem, parameter=name, code="not-supported")
     kept = {name: value for name, value in record.items() if name not in changes}
-    settings = kept.pop(_SETTINGS, {})
-    if not changes.keys().isdisjoint(("sampler", "preset")):
-        settings = {}  # of another sampler
-    options = {**{name: _restored(name, value) for name, value in kept.items()}, **settings}
-    options |= changes
+    options = {**{name: _restored(name, value) for name, value in kept.items()}, **changes}
+    is_same_sampler = changes.keys().isdisjoint(("sampler", "preset"))
+    settings = record.get(_SETTINGS) if is_same_sampler else None
+    options[_SETTINGS] = {**(settings or {}), **changes.get(_SETTINGS, {})}
     weights = options.pop(_WEIGHTS)
     return None if isinstance(weights, str) and weights == _NO_WEIGHTS else weights, options
 
@@ -117,7 +139,7 @@ class _NotPlainError(Exception):
     """Raised by `_plain` for a value that JSON cannot hold."""
 
 
-def _plain_or_none(value: Any, registry: Registry[Any] | None) -> Any:
+def _plain_or_none(value: Any, registry: Registry[Any] | None = None) -> Any:
     try:
         return _plain(value, registry)
     except _NotPlainError:
