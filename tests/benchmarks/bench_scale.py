@@ -23,7 +23,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
-from itertools import product
+from itertools import cycle, groupby, product
 from math import ceil, floor
 from pathlib import Path
 from textwrap import fill
@@ -36,6 +36,7 @@ from bench_reading import fairseq_lines, with_names
 from measuring import DATA, Table, canonical, run_tables, scratch_folder
 
 import bpa_ppl as bpa
+from bpa_ppl.formats import atomic_writer
 from bpa_ppl.labels import expand
 
 _INTERVAL = 0.1  # seconds between two samples of memory and CPU time
@@ -108,6 +109,17 @@ def repeat(lists: bpa.NBest, count: int) -> bpa.NBest:
     """Return a number of lists, with ids from 0."""
     repeated = lists.select(np.arange(count) % len(lists))
     return bpa.NBest.concatenate([repeated], renumber=True).without("references")
+
+
+def write_many(lists: bpa.NBest, count: int, path: Path) -> None:
+    """Write a number of Moses lists with ids from 0, by repeating the lines of some lists."""
+    once = path.with_name("once")
+    write(repeat(lists, len(lists)), once, "moses")
+    parts = (line.partition(" ") for line in once.read_text().splitlines(keepends=True))
+    by_list = [[rest for _, _, rest in group] for _, group in groupby(parts, lambda part: part[0])]
+    with atomic_writer(path) as file:
+        for number, rests in zip(range(count), cycle(by_list)):
+            file.writelines(f"{number} {rest}" for rest in rests)
 
 
 def run_rerank(folder: Path, lists: Path, *options: str, kill_after: float = 0.0) -> Run:
@@ -204,7 +216,7 @@ def scale_table(options: Any) -> None:
         count, hypotheses = map(int, size.split("x"))
         lists, weights = authored_lists(hypotheses, _FEATURES)
         write_posterior(folder / "posterior.nc", lists, weights, "moses")
-        write(repeat(lists, count), path, "moses")
+        write_many(lists, count, path)
         table = Table(f"{count:,} lists of {hypotheses}", *columns)
         runs: dict[str, Run] = {}
         for killed, way in ((False, "one process"), *product((False, True), list(WAYS)[1:])):
