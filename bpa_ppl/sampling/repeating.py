@@ -54,7 +54,8 @@ def record_of(options: AdaptOptions, weights: AnyWeights) -> dict[str, Any]:
     """
     if isinstance(weights, PositionalWeights):
         weights = list(weights.values())
-    record = {_WEIGHTS: _NO_WEIGHTS if weights is None else _plain_or_none(weights)}
+    recorded_weights = _NO_WEIGHTS if weights is None else _plain_or_none(weights)
+    record = {_WEIGHTS: recorded_weights}
     defaults = AdaptOptions()
     for field in fields(AdaptOptions):
         value = getattr(options, field.name)
@@ -93,10 +94,9 @@ def recorded_options(posterior: Posterior, **changes: Any) -> tuple[AnyWeights, 
     >>> again = adapt(lists, weights, **options)
     """
     names = {field.name for field in fields(AdaptOptions)} | {_WEIGHTS}
-    settings = {name: value for name, value in changes.items() if name not in names}
-    named = {name: value for name, value in changes.items() if name in names}
-    if settings:
-        named[_SETTINGS] = settings
+    named = {name: changes.pop(name) for name in names & changes.keys()}
+    if changes:
+        named[_SETTINGS] = changes
     weights, options = repeated_options(posterior, named)
     return weights, options | options.pop(_SETTINGS)
 
