@@ -255,8 +255,7 @@ class ListFiles(_Table, frozen=True):
     sources: Path | None = None
 
 
-@dataclass(frozen=True)
-class StudyDomain:
+class StudyDomain(_Table, frozen=True):
     """A domain to adapt to.
 
     Attributes:
@@ -272,7 +271,7 @@ class StudyDomain:
     weights: Path | None
     adapt: ListFiles
     test: ListFiles | None = None
-    held_out: int = 0
+    held_out: CountOrNone = 0
 
 
 class Sweep(_Table, frozen=True):
@@ -364,22 +363,10 @@ class Study:
         return tuple(dict.fromkeys(variants))
 
 
-class _DomainTable(_Table, frozen=True):
-    weights: str
-    adapt: Path
-    adapt_references: tuple[Path, ...] = ()
-    adapt_sources: Path | None = None
-    test: Path | None = None
-    test_references: tuple[Path, ...] = ()
-    test_sources: Path | None = None
-    held_out: CountOrNone = 0
-    first_id: int = 0
-
-
 class _StudyTable(_Table, frozen=True):
     sizes: Annotated[tuple[_Size, ...], Meta(min_length=1)]
     methods: Annotated[tuple[str, ...], Meta(min_length=1)]
-    domains: Annotated[dict[_Name, _DomainTable], Meta(min_length=1)]
+    domains: Annotated[dict[_Name, dict[str, Any]], Meta(min_length=1)]
     draws: _Size = 10
     seed: int = 0
     replacement: bool = True
@@ -462,20 +449,18 @@ def read_study(path: str | Path) -> Study:
     """
     path = Path(path)
     text, folder = read_text(path), path.parent
-    try:
-        table = msgspec.toml.decode(
-            text, type=_StudyTable, dec_hook=lambda _, name: _existing(folder, name)
-        )
-    except msgspec.ValidationError as error:
-        code = getattr(error.__cause__, "code", "wrong-type")
-        raise DataError(f"not a valid study: {error}", path, code=code) from error
-    except msgspec.DecodeError as error:
-        message = f"not a TOML file: {error}: write settings as NAME = VALUE, texts in quotes"
-        raise DataError(message, path, code="unknown-format") from error
-    except (RecursionError, ValueError) as error:  # too deep a nesting, too long a number
-        message = "a value is too large to read: correct it"
-        raise DataError(message, path, code="bad-number") from error
-    without = all(domain.weights == "none" for domain in table.domains.values())
+
+    def existing(_: type, name: object) -> Path:
+        """Return the path of a file that the study names."""
+        file = folder / str(name)
+        if not os.path.isfile(file):  # also of a name that no file can have
+            message = f"file not found: {file}; paths are relative to the study"
+            raise UsageError(message, code="missing-file")
+        return file
+
+    with _located(path):
+        table = msgspec.toml.decode(text, type=_StudyTable, dec_hook=existing)
+    without = all(domain.get("weights") == "none" for domain in table.domains.values())
     default = "chrf" if without else "ter"  # of samplers
     methods = {
         name: msgspec.structs.replace(method, metric=default) if method.kind == SAMPLER else method
@@ -500,65 +485,64 @@ def read_study(path: str | Path) -> Study:
     domains = []
     for name, domain in table.domains.items():
         with _located(path, f"domains.{name}"):
-            domains.append(_domain(name, domain, folder))
+            domains.append(msgspec.convert(_nested(domain, name), StudyDomain, dec_hook=existing))
     for name, sweep in table.sweeps.items():
         with _located(path, f"sweeps.{name}"):
             _check_sweep(sweep, methods)
-    decoder = None
-    if table.decoder is not None:
-        decoder = msgspec.structs.replace(table.decoder, folder=folder.resolve())
-    with _located(path, ""):
-        study = Study(
-            domains=tuple(domains),
-            methods=tuple(_named_method(name, methods) for name in table.methods),
-            sizes=tuple(sorted(table.sizes)),
-            draws=table.draws,
-            seed=checked_seed(table.seed),
-            replacement=table.replacement,
-            development=table.development,
-            sweeps=tuple(table.sweeps.values()),
-            columns=table.columns,
-            categorical=table.categorical,
-            decoder=decoder,
-        )
+    with _located(path):
+        parts = {name: getattr(table, name) for name in Study.__dataclass_fields__}
+        parts |= {
+            "domains": tuple(domains),
+            "methods": tuple(_named_method(name, methods) for name in table.methods),
+            "sizes": tuple(sorted(table.sizes)),
+            "seed": checked_seed(table.seed),
+            "sweeps": tuple(table.sweeps.values()),
+        }
+        if table.decoder is not None:
+            parts["decoder"] = msgspec.structs.replace(table.decoder, folder=folder.resolve())
+        study = Study(**parts)
         _check(study)
     return study
 
 
 @contextmanager
-def _located(path: Path, table: str) -> Iterator[None]:
-    """Turn a UsageError into a DataError that says in which table of the file it occurred."""
+def _located(path: Path, table: str = "") -> Iterator[None]:
+    """Turn an error into a DataError that says in which table of the file it occurred."""
+    where = f"in [{table}]: " if table else ""
     try:
         yield
+    except msgspec.ValidationError as error:
+        code = getattr(error.__cause__, "code", "wrong-type")
+        raise DataError(f"{where}not a valid study: {error}", path, code=code) from error
+    except msgspec.DecodeError as error:
+        message = f"not a TOML file: {error}: write settings as NAME = VALUE, texts in quotes"
+        raise DataError(message, path, code="unknown-format") from error
     except UsageError as error:
-        message = f"in [{table}]: {error}" if table else str(error)
         code = None if error.code == UsageError.code else error.code
-        raise DataError(message, path, code=code) from error
+        raise DataError(f"{where}{error}", path, code=code) from error
+    except (RecursionError, ValueError) as error:  # too deep a nesting, too long a number
+        message = "a value is too large to read: correct it"
+        raise DataError(message, path, code="bad-number") from error
+
+
+def _nested(domain: dict[str, Any], name: str) -> dict[str, Any]:
+    """Return the table of a domain as a `StudyDomain`: each text has a table of its own."""
+    if "test" not in domain and not domain.get("held_out"):
+        raise UsageError("test is missing: add test, or held_out")
+    if domain.get("weights") == "none":
+        domain["weights"] = None
+    first_id = domain.pop("first_id", 0)
+    for text in ("adapt", "test"):
+        keys = {text: "nbest", f"{text}_references": "references", f"{text}_sources": "sources"}
+        files = {new: domain.pop(old) for old, new in keys.items() if old in domain}
+        if text == "adapt" or not domain.get("held_out"):
+            domain[text] = files | {"first_id": first_id}
+    return {**domain, "name": name}
 
 
 def _named_method(name: str, methods: Mapping[str, Method]) -> Method:
     methods[one_of(name, methods, "method")].check()
     return methods[name]
-
-
-def _domain(name: str, table: _DomainTable, folder: Path) -> StudyDomain:
-    if table.test is None and not table.held_out:
-        raise UsageError("test is missing: add test, or held_out")
-    first_id, test = table.first_id, None
-    adapt = ListFiles(table.adapt, table.adapt_references, first_id, table.adapt_sources)
-    if table.test is not None and not table.held_out:
-        test = ListFiles(table.test, table.test_references, first_id, table.test_sources)
-    weights = None if table.weights == "none" else _existing(folder, table.weights)
-    return StudyDomain(name, weights, adapt, test, table.held_out)
-
-
-def _existing(folder: Path, name: object) -> Path:
-    """Return the path of a file that a study names."""
-    path = folder / str(name)
-    if not os.path.isfile(path):  # also of a name that no file can have
-        message = f"file not found: {path}; paths are relative to the study"
-        raise UsageError(message, code="missing-file")
-    return path
 
 
 def _check_sweep(sweep: Sweep, methods: Mapping[str, Method]) -> None:
