@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import cache, partial
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import jax
@@ -13,7 +13,6 @@ import jax.numpy as jnp
 import numpy as np
 from numpyro import handlers
 
-from bpa_ppl.decoding import rerank
 from bpa_ppl.errors import SEEDS, BpaError, UsageError, checked_seed, printable
 from bpa_ppl.experiments.calibration import Calibration, Replication, calibrate
 from bpa_ppl.experiments.comparison.comparison import (
@@ -96,16 +95,16 @@ def compare_samplers(
         UsageError: if there is nothing to run, or a setting is invalid.
     """
     seed = checked_seed(seed)
-    _configured(samplers, runs, settings)
+    configured(samplers, runs, settings)
     SAMPLERS.resolve(reference, {"draws": reference_draws})
-    extra = dict(others or {})
-    for name, posteriors in extra.items():  # find mistakes before the long work
+    elsewhere = {name: [as_draws(one) for one in given] for name, given in (others or {}).items()}
+    for name, given in elsewhere.items():  # find mistakes before the long work
         if name in samplers:
             message = f"{name} is already the name of a sampler: choose another label"
             raise UsageError(message, parameter="others", code="duplicate")
-        runs_together(posteriors)
-        for posterior in posteriors:
-            seconds_of(as_draws(posterior))
+        runs_together(given)
+        for one in given:
+            seconds_of(one)
     goal = gain_of(AdaptOptions(metric=metric), nbest, weights)
     nbest = demote_to_extras(nbest, goal.columns)
     options["metric"] = goal
@@ -115,57 +114,34 @@ def compare_samplers(
             goal, nbest, options.get("categorical"), options.get("add")
         )
     problem = problem_of(nbest, weights, AdaptOptions(sampler=reference, **options))
-    if extra:  # runs on other data are refused before the long computation
+    if elsewhere:  # runs on other data are refused before the long computation
         quick = problem.sample(AdaptOptions(sampler="map", **options))
-        for name, posteriors in extra.items():
-            for posterior in posteriors:
-                check_same_posterior(name, as_draws(posterior), quick)
+        for name, given in elsewhere.items():
+            for one in given:
+                check_same_posterior(name, one, quick)
     with reporter(progress, "compare") as report:
         report(0, 1, f"reference {reference}")
-        long_run = AdaptOptions(
-            sampler=reference,
-            seed=(seed + _SEED_OFFSET) % SEEDS,
-            settings={"draws": reference_draws},
-            progress=report,
-            **options,
-        )
-        truth = problem.sample(long_run)
-        shared: dict[str, Any] = {"seed": seed, "settings": settings, "progress": report, **options}
-        timed = {
-            name: _comparable(one)
-            for name, one in run_samplers(
-                nbest, weights, samplers, runs=runs, clock=clock, problem=problem, **shared
-            ).items()
-        }
-        lists = nbest if test is None else test
+        options |= {"progress": report}
+        long_run = {"seed": (seed + _SEED_OFFSET) % SEEDS, "settings": {"draws": reference_draws}}
+        truth = problem.sample(AdaptOptions(sampler=reference, **long_run, **options))
+        several: dict[str, Any] = {"runs": runs, "seed": seed, "settings": settings}
+        timed = run_samplers(problem, samplers, **several, clock=clock, **options)
+        drawn = {name: one for name, one in timed.items() if not isinstance(one, Exception)}
+        if not drawn:
+            raise next(one for one in timed.values() if isinstance(one, Exception))
         report(0, 1, "statistics")
-        comparison = compare(
-            {n: one for n, one in timed.items() if not isinstance(one, Exception)} | extra,
-            [truth],
-            decode=lambda posterior: rerank(lists, posterior, unchecked=True).texts,
-            references=lists.references,
-            seed=seed,
-        )
+        lists = nbest if test is None else test
+        comparison = compare(drawn | elsewhere, [truth], test=lists, seed=seed)
     results = [
-        SamplerResult(name, Efficiency(), FAILED, _in_one_line(one))
+        SamplerResult(name, Efficiency(), FAILED, in_one_line(one))
         if isinstance(one, Exception)
         else comparison[name]
         for name, one in timed.items()
     ]
-    return replace(comparison, samplers=(*results, *(comparison[name] for name in extra)))
+    return replace(comparison, samplers=(*results, *(comparison[name] for name in elsewhere)))
 
 
-def _comparable(runs: Runs) -> Runs:
-    """Return runs of which one comparison can be made; those of `auto` may differ in length."""
-    if not isinstance(runs, Exception):
-        try:
-            runs_together(runs)
-        except BpaError as error:
-            return error
-    return runs
-
-
-def _in_one_line(error: Exception) -> str:
+def in_one_line(error: Exception) -> str:
     """Return the first line of an error, with its type if it is not one of ours."""
     if isinstance(error, BpaError):
         return error.message
@@ -174,8 +150,7 @@ def _in_one_line(error: Exception) -> str:
 
 
 def run_samplers(
-    nbest: NBest,
-    weights: AnyWeights,
+    problem: Problem,
     samplers: Sequence[str],
     *,
     runs: int = 4,
@@ -183,7 +158,6 @@ def run_samplers(
     settings: Mapping[str, Mapping[str, Any]] | None = None,
     progress: bool | Reporter = False,
     clock: Callable[[], float] = time.perf_counter,
-    problem: Problem | None = None,
     **options: Any,
 ) -> dict[str, Runs]:
     """Run each sampler on the same data from several seeds, in rounds, and time the runs.
@@ -196,34 +170,24 @@ def run_samplers(
     A sampler that raises an error is not run again, and the others go on.
 
     Args:
-        nbest: as for `adapt`.
-        weights: as for `adapt`.
+        problem: the data and the model.
         samplers: their names.
         runs: the number of runs of each sampler, with different seeds.
         seed: of the first run, and of the order of the runs.
         settings: of each sampler, by its name.
         progress: True draws a bar on standard error.
         clock: returns the time in seconds.
-        problem: made from the other arguments; None makes one for each sampler.
-        options: of `adapt`.
+        options: of `adapt`, as far as samplers use them.
 
     Returns:
         The runs of each sampler, by its name, or the error that it raised.
 
     Raises:
-        BpaError: if each sampler fails, the first error, which may also be of another class; bad
-            lists, references or weights are such errors.
         UsageError: if there is nothing to run, or a setting is invalid.
     """
     seed = checked_seed(seed)
-    chosen = _configured(samplers, runs, settings)
+    chosen = configured(samplers, runs, settings)
     result: dict[str, Runs] = {name: [] for name in chosen}
-
-    @cache
-    def problem_for(name: str) -> Problem:
-        own = AdaptOptions(sampler=name, settings=chosen[name], **options)
-        return problem or problem_of(nbest, weights, own)
-
     rng = np.random.default_rng(seed)
     names = list(chosen)
     # Round 0 is not timed.
@@ -235,39 +199,36 @@ def run_samplers(
                 continue
             note = f"round {turn} of {runs}" if turn else "first run"
             report(done, len(tasks), f"{name}, {note}")
-            options_of_run = AdaptOptions(
-                sampler=name,
-                seed=(seed + max(turn - 1, 0)) % SEEDS,
-                settings=chosen[name],
-                **options,
-            )
+            number = (seed + max(turn - 1, 0)) % SEEDS
+            own = {"sampler": name, "seed": number, "settings": chosen[name], **options}
             try:
-                run = problem_for(name).sample(options_of_run, clock=clock)
-                runs_together([run])  # refuses draws that cannot be compared
+                run = problem.sample(AdaptOptions(**own), clock=clock)
+                runs_together([*kept, run])  # refuses draws that cannot be compared
             except Exception as error:  # a sampler of another package may raise any error
                 LOGGER.debug("%s failed", name, exc_info=error)
                 result[name] = error
                 continue
             if turn:
                 kept.append(run)
-    errors = [one for one in result.values() if isinstance(one, Exception)]
-    if len(errors) == len(result):
-        raise errors[0]
     return result
 
 
-def _configured(
+def configured(
     samplers: Sequence[str], runs: int, settings: Mapping[str, Mapping[str, Any]] | None
 ) -> dict[str, dict[str, Any]]:
-    """Return the validated settings of each sampler."""
+    """Return the validated settings of each sampler.
+
+    Raises:
+        UsageError: if there is nothing to run, or a setting is invalid.
+    """
     if not samplers or runs < 1:
         raise UsageError(
             "a comparison needs at least one sampler and one run of each",
             parameter="runs" if samplers else "samplers",
         )
     chosen = {name: dict((settings or {}).get(name, {})) for name in samplers}
-    for name, sampler_settings in chosen.items():
-        SAMPLERS.resolve(name, sampler_settings)
+    for name, own in chosen.items():
+        SAMPLERS.resolve(name, own)
     return chosen
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +13,7 @@ from scipy.stats import t as student
 from bpa_ppl.arrays import Float64
 from bpa_ppl.diagnostics.checks import check
 from bpa_ppl.diagnostics.pages.page import Outcome, Table
-from bpa_ppl.errors import UsageError, checked_seed
+from bpa_ppl.errors import UsageError
 from bpa_ppl.experiments.comparison.comparison import (
     AGREES,
     DIFFERS,
@@ -22,14 +22,15 @@ from bpa_ppl.experiments.comparison.comparison import (
     LEVEL,
     MAX_BIAS,
     NOT_CONVERGED,
-    compare,
 )
+from bpa_ppl.experiments.comparison.efficiency import cost_of, ratio
 from bpa_ppl.experiments.estimates import holm, mean_of, runs_together
 from bpa_ppl.experiments.known_targets import TARGETS, KnownTarget, target
-from bpa_ppl.experiments.samplers import run_samplers
+from bpa_ppl.experiments.samplers import configured, in_one_line, run_samplers
 from bpa_ppl.posterior import Draws
 from bpa_ppl.progress import Reporter, reporter
-from bpa_ppl.sampling import SAMPLERS
+from bpa_ppl.sampling.adapting import problem_of
+from bpa_ppl.sampling.options import AdaptOptions
 
 _HEADER = (
     *("target", "sampler", "verdict", "checks", "bias of means", "bias of sds", "bound"),
@@ -129,63 +130,28 @@ def compare_on_targets(
     >>> result.passed, row["verdict"], abs(row["mean_bias"]) < 0.1
     (True, 'agrees', True)
     """
-    chosen = [target(name) for name in names_of_targets(targets)]
-    if not chosen or not samplers or runs < 1:
-        raise UsageError(
-            "give at least one target, one sampler and one run of each",
-            parameter="runs" if chosen and samplers else "samplers" if chosen else "targets",
-        )
-    for name in samplers:  # find mistakes before the long work
-        SAMPLERS.resolve(name, (settings or {}).get(name))
-    seed = checked_seed(seed)
+    names = [targets] if isinstance(targets, str) else list(targets)
+    chosen = [target(name) for name in (TARGETS if names == ["all"] else names)]
+    if not chosen:
+        raise UsageError("give at least one target", parameter="targets")
+    configured(samplers, runs, settings)  # find mistakes before the long work
     results: list[dict[str, Any]] = []
     with reporter(progress, "compare") as report:
-        for one in chosen:
+        for exact in chosen:
+            problem = problem_of(exact.lists, exact.weights, AdaptOptions(**exact.options))
             for name in samplers:
-                report(len(results), len(chosen) * len(samplers), f"{one.name}, {name}")
-                results.append(_compared(one, name, runs=runs, seed=seed, settings=settings))
+                report(len(results), len(chosen) * len(samplers), f"{exact.name}, {name}")
+                drawn = run_samplers(problem, [name], runs=runs, seed=seed, settings=settings)[name]
+                if isinstance(drawn, Exception):
+                    row = {"target": exact.name, "sampler": name, "verdict": FAILED}
+                    row |= {"reason": in_one_line(drawn)}
+                    results.append(dict.fromkeys(COLUMNS) | row)
+                else:
+                    results.append(judged(exact, name, drawn))
     return TargetComparison(tuple(results))
 
 
-def names_of_targets(targets: str | Iterable[str]) -> list[str]:
-    """Return the names of targets; `all` is all of them.
-
-    >>> names_of_targets("skewed"), names_of_targets("all") == list(TARGETS)
-    (['skewed'], True)
-    """
-    names = [targets] if isinstance(targets, str) else list(targets)
-    return list(TARGETS) if names == ["all"] else names
-
-
-def _compared(exact: KnownTarget, sampler: str, **options: Any) -> dict[str, Any]:
-    """Run a sampler on a target, and compare it; an error of the sampler is its result."""
-    try:
-        runs = run_samplers(exact.lists, exact.weights, [sampler], **options, **exact.options)
-        drawn = runs[sampler]
-        assert not isinstance(drawn, Exception)  # the error of the only sampler is raised
-        # One by one, because runs of `auto` may differ in their numbers of draws.
-        costs = [compare({sampler: [run]})[sampler].efficiency for run in drawn]
-    except Exception as error:  # a sampler of another package may raise any error
-        reason = getattr(error, "message", str(error))
-        failed = {"target": exact.name, "sampler": sampler, "verdict": FAILED, "reason": reason}
-        return dict.fromkeys(COLUMNS) | failed
-    return judged(
-        exact,
-        sampler,
-        drawn,
-        ess_per_second=_mean([cost.ess_per_second for cost in costs]),
-        ess_per_evaluation=_mean([cost.ess_per_evaluation for cost in costs]),
-    )
-
-
-def _mean(values: Sequence[float | None]) -> float | None:
-    present = [value for value in values if value is not None]
-    return float(np.mean(present)) if len(present) == len(values) else None
-
-
-def judged(
-    exact: KnownTarget, sampler: str, runs: Sequence[Draws], **costs: float | None
-) -> dict[str, Any]:
+def judged(exact: KnownTarget, sampler: str, runs: Sequence[Draws]) -> dict[str, Any]:
     """Compare the runs of a sampler with the exact moments of a target; return `COLUMNS`.
 
     Estimates are means over runs. The variance is estimated around the exact mean, so that its
@@ -196,7 +162,6 @@ def judged(
         exact: the target.
         sampler: the name of the sampler.
         runs: its draws.
-        costs: `ess_per_second` and `ess_per_evaluation`, if known.
 
     >>> exact = target("skewed")
     >>> draws = np.random.default_rng(0).normal(exact.mean, exact.sd, size=(4, 1000, 1))
@@ -215,7 +180,7 @@ def judged(
     p_value = float(holm(2 * student.sf(z, freedom)).min())
     # The bias of each of Q means is bounded with a probability of 1 − 0.05 / Q.
     bound = float(np.max(np.abs(bias) + norm.isf(0.025 / len(sd)) * error))
-    reports = [check(run) for run in runs]
+    reports, costs = [check(run) for run in runs], [cost_of(run) for run in runs]
     checked = sum(map(bool, reports))
     failures = sorted({failure.name for report in reports for failure in report.failures})
     at, sd_at = (int(np.argmax(np.abs(values))) for values in (bias, sd_bias))
@@ -234,13 +199,27 @@ def judged(
         reason = f"a bias of {bound:.2f} posterior sd is possible: raise draws or runs"
     else:
         verdict, reason = AGREES, ""
-    values = (
-        *(exact.name, sampler, verdict, reason, len(runs), checked),
-        *(float(bias[at]), float(error[at]), float(sd_bias[sd_at]), float(sd_error[sd_at])),
-        *(bound, p_value),
-        *(costs.get(name) for name in COLUMNS[-2:]),
-    )
-    return dict(zip(COLUMNS, values, strict=True))
+    return {
+        "target": exact.name,
+        "sampler": sampler,
+        "verdict": verdict,
+        "reason": reason,
+        "runs": len(runs),
+        "checked": checked,
+        "mean_bias": float(bias[at]),
+        "mean_bias_error": float(error[at]),
+        "sd_bias": float(sd_bias[sd_at]),
+        "sd_bias_error": float(sd_error[sd_at]),
+        "bound": bound,
+        "p_value": p_value,
+        "ess_per_second": _mean([cost["ess_per_second"] for cost in costs]),
+        "ess_per_evaluation": _mean([ratio(cost["ess"], cost["evaluations"]) for cost in costs]),
+    }
+
+
+def _mean(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return float(np.mean(known)) if len(known) == len(values) else None
 
 
 def _estimates(exact: KnownTarget, runs: Sequence[Draws], power: int) -> Float64:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from bpa_ppl.arrays import Int64
+from bpa_ppl.decoding import rerank
 from bpa_ppl.diagnostics.checks import check
 from bpa_ppl.diagnostics.pages.page import Outcome, Table
 from bpa_ppl.diagnostics.provenance import different_data
@@ -35,7 +37,6 @@ from bpa_ppl.quality.scoring import statistics
 
 if TYPE_CHECKING:
     from bpa_ppl.posterior.adapter import Posterior
-    from bpa_ppl.quality.base import References
 
 #: The probability that a correct sampler is found to differ: half of it is for the marginal
 #: distributions of the weights together, half for their joint distribution.
@@ -65,21 +66,6 @@ _MAX_NAMED = 3  # features that are named in a message
 
 
 @dataclass(frozen=True)
-class ChangedTranslations:
-    """Translations chosen with one posterior, compared with those chosen with another.
-
-    Attributes:
-        changed: the number of translations that differ.
-        sentences: the number of sentences.
-        scores: corpus scores, and the ratio of lengths, if there are references.
-    """
-
-    changed: int
-    sentences: int
-    scores: tuple[ScoreDifference, ...] = ()
-
-
-@dataclass(frozen=True)
 class SamplerResult:
     """The result of the comparison for one sampler.
 
@@ -93,7 +79,7 @@ class SamplerResult:
             standard deviations; None without a reference, or if the sampler has not converged.
         discrepancies: of each property of each weight from the reference.
         distance: of the joint distributions.
-        downstream: its translations compared with those of the reference.
+        downstream: its choices compared with those of the reference, see `changed_choices`.
     """
 
     sampler: str
@@ -103,7 +89,7 @@ class SamplerResult:
     bound: float | None = None
     discrepancies: tuple[Discrepancy, ...] = ()
     distance: Distance | None = None
-    downstream: ChangedTranslations | None = None
+    downstream: dict[str, Any] | None = None
 
     @property
     def ranked(self) -> bool:
@@ -166,8 +152,7 @@ def compare(
     posteriors: Mapping[str, Sequence[Posterior]],
     reference: Sequence[Posterior] | None = None,
     *,
-    decode: Callable[[Posterior], Sequence[str]] | None = None,
-    references: References | None = None,
+    test: NBest | None = None,
     seed: int = 0,
 ) -> Comparison:
     """Compare samplers of one posterior by their draws of the weights.
@@ -188,8 +173,7 @@ def compare(
             with a variable `weights`. An attribute `sampling_time` of the draws, or of the group
             `posterior`, in seconds, gives the statistics per second.
         reference: long reference runs; None leaves verdicts out.
-        decode: chooses translations with a posterior; the first run of each sampler is decoded.
-        references: of those translations.
+        test: lists that are reranked with the reference and with the first run of each sampler.
         seed: of permutations and resamples.
 
     Raises:
@@ -223,7 +207,7 @@ def compare(
             raise NotConverged(f"the reference has {reached}, and needs {needed}: draw more")
         sampler = reference[0].attrs.get("sampler", "unknown sampler")
         description = f"{sampler}, {len(truth.flat)} draws, {size:.0f} effective"
-    standard = decode(reference[0]) if decode and reference else None
+    standard = rerank(test, reference[0], unchecked=True).choice if test and reference else None
     results = []
     for name, runs in all_runs.items():
         together = runs_together(runs)
@@ -237,9 +221,9 @@ def compare(
                 )
                 raise DataError(f"{problem}: pass other runs", code="duplicate")
             result = _judged(result, together, truth, seed)
-        if decode and standard:
-            translations = decode(posteriors[name][0])
-            downstream = changed_translations(translations, standard, references, seed=seed)
+        if test is not None and standard is not None:
+            choice = rerank(test, runs[0], unchecked=True).choice
+            downstream = changed_choices(test, choice, standard, seed=seed)
             result = replace(result, downstream=downstream)
         results.append(result)
     return Comparison(tuple(results), description)
@@ -322,42 +306,34 @@ def _differences(properties: Sequence[Discrepancy], distance: Distance) -> Itera
             )
 
 
-def changed_translations(
-    ours: Sequence[str],
-    theirs: Sequence[str],
-    references: References | None = None,
-    *,
-    seed: int = 0,
-) -> ChangedTranslations:
-    """Compare two choices of translations of the same sentences.
+def changed_choices(lists: NBest, ours: Int64, theirs: Int64, *, seed: int = 0) -> dict[str, Any]:
+    """Compare two choices from the same lists.
 
     Args:
-        ours: (sentences,) texts.
-        theirs: (sentences,) texts.
-        references: one tuple a sentence; None leaves scores out.
+        lists: with or without references.
+        ours: (sentences,) positions of the hypotheses that are compared.
+        theirs: (sentences,) positions of those that they are compared with.
         seed: of the bootstrap (Koehn 2004).
 
-    Raises:
-        DataError: if the numbers of translations differ, or there are none.
+    Returns:
+        how many texts `changed`, the number of `sentences`, and differences of `scores`: of the
+        corpus, and of the ratio of lengths; none without references.
 
-    >>> result = changed_translations(["a cat", "b"], ["the cat", "b"], [("a cat",), ("b",)])
-    >>> result.changed, result.scores[0].metric, round(result.scores[0].difference, 2)
-    (1, 'ter', -33.33)
+    >>> lists = NBest.from_lists([["a cat", "the cat"]], [[[1.0], [0.0]]], ["LM0"], ["a cat"])
+    >>> result = changed_choices(lists, np.array([0]), np.array([1]))
+    >>> result["changed"], result["scores"][0].metric, result["scores"][0].difference
+    (1, 'ter', -50.0)
     """
-    if len(ours) != len(theirs) or not ours:
-        message = f"{len(ours)} translations cannot be compared with {len(theirs)}"
-        raise DataError(message, code="wrong-length")
-    texts = [[a, b] for a, b in zip(ours, theirs, strict=True)]
+    every, ones = np.arange(len(lists)), np.ones(len(lists), np.int64)
+    pair = [lists.regroup(every, lists.offsets[:-1] + one, ones) for one in (ours, theirs)]
+    texts = zip(lists.chosen(ours), lists.chosen(theirs), strict=True)
+    scores: list[ScoreDifference] = []
+    if lists.references is not None:
+        for metric in (*map(resolve, reported_metrics()), LengthRatio()):
+            both = (statistics(one, metric) for one in pair)
+            scores.append(score_difference(*both, metric, probability=PROBABILITY, seed=seed))
     changed = sum(a != b for a, b in texts)
-    if references is None:
-        return ChangedTranslations(changed, len(ours))
-    pairs = NBest.from_lists(texts, [np.zeros((2, 1))] * len(ours), ["none"], references=references)
-    scores = []
-    for metric in (*map(resolve, reported_metrics()), LengthRatio()):
-        counts = statistics(pairs, metric)  # two rows a sentence: ours, theirs
-        both = counts[::2], counts[1::2]
-        scores.append(score_difference(*both, metric, probability=0.95, seed=seed))
-    return ChangedTranslations(changed, len(ours), tuple(scores))
+    return {"changed": changed, "sentences": len(lists), "scores": tuple(scores)}
 
 
 def check_same_posterior(name: str, draws: Draws, expected: Draws) -> None:

@@ -7,8 +7,9 @@ worst weight, which is defined alike for chains and for weighted draws.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from numbers import Real
+from typing import Any
 
 import numpy as np
 from scipy.stats import t as student
@@ -16,34 +17,15 @@ from scipy.stats import ttest_ind
 
 from bpa_ppl.arrays import Float64
 from bpa_ppl.errors import DataError
-from bpa_ppl.experiments.estimates import ess_of_each, largest_r_hat, mean_of
+from bpa_ppl.experiments.estimates import ess_of_each, largest_r_hat
 from bpa_ppl.posterior import Draws
 from bpa_ppl.posterior.draws import SAMPLING_TIME, WEIGHTS, kish
 
 #: Of the intervals of costs.
 PROBABILITY = 0.95
-_COSTS = ("seconds", "evaluations")
 
 Bounds = tuple[float, float]
-
-
-@dataclass(frozen=True)
-class RunCost:
-    """Cost of one run, and the effective draws that it bought; None if it is not recorded.
-
-    Attributes:
-        seed: of the run.
-        seconds: its attribute `sampling_time`.
-        ess: effective draws for the posterior mean of the worst weight.
-        ess_per_second: their ratio.
-        evaluations: of the density.
-    """
-
-    seed: int | None
-    seconds: float | None
-    ess: float
-    ess_per_second: float | None
-    evaluations: float | None
+Row = dict[str, Any]  # by the names of the columns; an unknown number is None
 
 
 @dataclass(frozen=True)
@@ -69,9 +51,7 @@ class Efficiency:
         ess_per_second_interval: of 95 %; None with one run.
         evaluations: of the density in a run, with or without gradient: the statistic `n_steps`.
         ess_per_evaluation: geometric mean over runs.
-        mcse: for each weight the Monte-Carlo standard error of its mean over all runs.
-        missing: the names of what the runs did not record.
-        per_run: the costs of each run.
+        per_run: of each run its `seed`, `seconds`, `ess`, `ess_per_second` and `evaluations`.
     """
 
     runs: int = 0
@@ -88,9 +68,7 @@ class Efficiency:
     ess_per_second_interval: Bounds | None = None
     evaluations: float | None = None
     ess_per_evaluation: float | None = None
-    mcse: Mapping[str, float] = field(default_factory=dict)
-    missing: tuple[str, ...] = ()
-    per_run: tuple[RunCost, ...] = ()
+    per_run: tuple[Row, ...] = ()
 
 
 def efficiency(runs: Sequence[Draws], joint: Draws) -> Efficiency:
@@ -104,52 +82,44 @@ def efficiency(runs: Sequence[Draws], joint: Draws) -> Efficiency:
         DataError: if a `sampling_time` is not a number of seconds.
     """
     chains, draws = runs[0].shape
-    per_run = tuple(map(_cost, runs))
-    ess, markov = float(np.mean([run.ess for run in per_run])), not joint.weighted
+    markov, per_run = not joint.weighted, tuple(map(cost_of, runs))
 
     def smallest(method: str) -> float | None:
         """Return the mean over runs of the ESS of the worst weight."""
         return float(np.mean([ess_of_each(r, method).min() for r in runs])) if markov else None
 
     rates = [run.statistics.get("acceptance_rate") for run in runs]
-    acceptance = _median(None if rate is None else float(np.mean(rate)) for rate in rates)
-    seconds, evaluations = (_median(getattr(run, key) for run in per_run) for key in _COSTS)
-    rate, interval = _geometric_mean([run.ess_per_second for run in per_run])
-    recorded = dict(zip(_COSTS, (seconds, evaluations), strict=True))
-    if markov:
-        recorded = {"acceptance": acceptance, **recorded}
-    weights = joint.weights
+    rate, interval = _geometric_mean([run["ess_per_second"] for run in per_run])
+    per_evaluation, _ = _geometric_mean([ratio(r["ess"], r["evaluations"]) for r in per_run])
     return Efficiency(
         runs=len(runs),
         chains=chains,
         draws=draws,
-        ess=ess,
+        ess=float(np.mean([run["ess"] for run in per_run])),
         bulk_ess=smallest("bulk"),
         tail_ess=smallest("tail"),
         kish_ess=None if markov else float(np.mean([kish(run.importance) for run in runs])),
-        acceptance=acceptance,
+        acceptance=_median(None if rate is None else float(np.mean(rate)) for rate in rates),
         r_hat=largest_r_hat(joint) if markov else None,
-        seconds=seconds,
+        seconds=_median(run["seconds"] for run in per_run),
         ess_per_second=rate,
         ess_per_second_interval=interval,
-        evaluations=evaluations,
-        ess_per_evaluation=_geometric_mean([_ratio(r.ess, r.evaluations) for r in per_run])[0],
-        mcse={n: mean_of(joint, weights[..., k]).error for k, n in enumerate(joint.features)},
-        missing=tuple(name for name, value in recorded.items() if value is None),
+        evaluations=_median(run["evaluations"] for run in per_run),
+        ess_per_evaluation=per_evaluation,
         per_run=per_run,
     )
 
 
-def _cost(run: Draws) -> RunCost:
-    seconds, ess = seconds_of(run), float(ess_of_means(run).min())
-    seed = run.attrs.get("seed")
-    return RunCost(
-        seed=seed if isinstance(seed, int) else None,
-        seconds=seconds,
-        ess=ess,
-        ess_per_second=_ratio(ess, seconds),
-        evaluations=_evaluations(run),
-    )
+def cost_of(run: Draws) -> Row:
+    """Return the cost of a run, and the effective draws that it bought."""
+    seconds, ess, seed = seconds_of(run), float(ess_of_means(run).min()), run.attrs.get("seed")
+    return {
+        "seed": seed if isinstance(seed, int) else None,
+        "seconds": seconds,
+        "ess": ess,
+        "ess_per_second": ratio(ess, seconds),
+        "evaluations": _evaluations(run),
+    }
 
 
 def ess_of_means(draws: Draws) -> Float64:
@@ -191,40 +161,24 @@ def seconds_of(run: Draws) -> float | None:
     return value
 
 
-@dataclass(frozen=True)
-class Rank:
-    """The place of a sampler among those that are ranked, the fastest first.
-
-    Attributes:
-        sampler: its name.
-        place: from 1; samplers are tied with the fastest if the interval of their ratio contains 1.
-        ess_per_second: for the posterior mean of the worst weight.
-        interval: of 95 %, or None with one run.
-        ratio: to the effective draws per second of the fastest.
-        ratio_interval: of 95 %, or None with one run. Runs of the same round are paired, which
-            cancels what changes on the machine from round to round; different numbers of runs are
-            compared by Welch's test.
-    """
-
-    sampler: str
-    place: int
-    ess_per_second: float
-    interval: Bounds | None
-    ratio: float
-    ratio_interval: Bounds | None
-
-
-def ranking(costs: Mapping[str, Efficiency]) -> tuple[Rank, ...]:
+def ranking(costs: Mapping[str, Efficiency]) -> list[Row]:
     """Rank samplers by effective draws per second, the fastest first.
 
     Args:
         costs: of the samplers to rank, by name: those whose draws are of the posterior. Samplers of
             unknown duration are left out.
 
-    >>> runs = [RunCost(None, 1.0, 100.0 * k, 100.0 * k, None) for k in (1, 4)]
+    Returns:
+        `sampler`; its `place` from 1, which it shares with the fastest if the interval of their
+        ratio contains 1; `ess_per_second` for the posterior mean of the worst weight, with its
+        `interval`; the `ratio` to that of the fastest, with its `ratio_interval`. Intervals, of
+        95 %, are None with one run. Runs of the same round are paired, which cancels what changes
+        on the machine from round to round; different numbers of runs are compared by Welch's test.
+
+    >>> runs = [{"ess_per_second": 100.0 * k} for k in (1, 4)]
     >>> slow = Efficiency(ess_per_second=100.0, per_run=(runs[0],))
     >>> fast = Efficiency(ess_per_second=400.0, per_run=(runs[1],))
-    >>> [(rank.sampler, rank.place, rank.ratio) for rank in ranking({"slow": slow, "fast": fast})]
+    >>> [(r["sampler"], r["place"], r["ratio"]) for r in ranking({"slow": slow, "fast": fast})]
     [('fast', 1, 1.0), ('slow', 2, 0.25)]
     """
     timed = {name: cost for name, cost in costs.items() if cost.ess_per_second}
@@ -233,17 +187,17 @@ def ranking(costs: Mapping[str, Efficiency]) -> tuple[Rank, ...]:
     for place, name in enumerate(names, 1):
         cost = timed[name]
         ratio, bounds = (1.0, None) if name == names[0] else _ratio_of(cost, timed[names[0]])
-        rate = cost.ess_per_second or 0.0
         tied = bounds is not None and bounds[1] >= 1
-        interval = cost.ess_per_second_interval
-        result.append(Rank(name, 1 if tied else place, rate, interval, ratio, bounds))
-    return tuple(result)
+        row = {"sampler": name, "place": 1 if tied else place}
+        row |= {"ess_per_second": cost.ess_per_second, "interval": cost.ess_per_second_interval}
+        result.append(row | {"ratio": ratio, "ratio_interval": bounds})
+    return result
 
 
 def _ratio_of(cost: Efficiency, fastest: Efficiency) -> tuple[float, Bounds | None]:
     """Return the ratio of the effective draws per second, with its interval."""
     ours, theirs = (
-        np.array([run.ess_per_second for run in one.per_run], np.float64) for one in (cost, fastest)
+        np.array([run["ess_per_second"] for run in one.per_run]) for one in (cost, fastest)
     )
     if len(ours) == len(theirs):
         ratio, bounds = _geometric_mean((ours / theirs).tolist())
@@ -306,7 +260,8 @@ def _evaluations(run: Draws) -> float | None:
     return float(chains * (draws + warmup) * np.mean(steps))
 
 
-def _ratio(size: float, cost: float | None) -> float | None:
+def ratio(size: float, cost: float | None) -> float | None:
+    """Return how many effective draws a unit of cost buys; None if the cost is unknown."""
     return size / cost if cost else None
 
 

@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.stats import norm
@@ -31,13 +31,11 @@ from bpa_ppl.experiments.comparison.comparison import (
     Comparison,
     SamplerResult,
 )
-from bpa_ppl.experiments.comparison.efficiency import Rank, ranking, shown, shown_interval
+from bpa_ppl.experiments.comparison.efficiency import Row, ranking, shown, shown_interval
 from bpa_ppl.formats.streams import atomic_writer, make_folder
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-Row = dict[str, Any]  # by the names of the columns; an unknown number is None
 
 _HEADINGS = {
     "r_hat": "R-hat",
@@ -87,7 +85,7 @@ _TRANSLATIONS_TEXT = (
 )
 
 
-def _ranks(comparison: Comparison) -> tuple[Rank, ...]:
+def _ranks(comparison: Comparison) -> list[Row]:
     """Return the ranks of the samplers that may be ranked."""
     return ranking({r.sampler: r.efficiency for r in comparison.samplers if r.ranked})
 
@@ -110,22 +108,16 @@ def comparison_page(
             row = {"sampler": result.sampler, "verdict": result.verdict, "distance": d.value}
             distances.append(row | {"largest_null": d.largest_null, "p_value": d.p_value})
         if (changes := result.downstream) is not None:
-            row = {"sampler": result.sampler, "changed": changes.changed}
-            row |= {"sentences": changes.sentences}
-            translations += [row | asdict(one) for one in changes.scores] or [row]
+            row = {"sampler": result.sampler, **changes}
+            translations += [row | asdict(one) for one in row.pop("scores")] or [row]
     if any(result.discrepancies for result in comparison.samplers):
         distance = _table(distances, _DISTANCE_CAPTION)
         sections += [_accuracy(comparison), Section("Joint distribution", [distance])]
     if translations:
         blocks = (_TRANSLATIONS_TEXT, _table(translations))
         sections.append(Section("Translations", blocks))
-    missing = [
-        f"{result.sampler} does not record {', '.join(result.efficiency.missing)}."
-        for result in comparison.samplers
-        if result.efficiency.missing
-    ]
     rows = {"reference": comparison.reference, **(made or {})}
-    sections.append(how_it_was_made(rows, command, missing))
+    sections.append(how_it_was_made(rows, command))
     return page("Samplers compared", _verdict(comparison), sections)
 
 
@@ -147,10 +139,10 @@ def _ranking(comparison: Comparison) -> Section:
     results = {result.sampler: result for result in comparison.samplers}
     rows: list[tuple[str, ...]] = []
     for rank in _ranks(comparison):
-        result = results.pop(rank.sampler)
-        rate = shown(rank.ess_per_second), shown_interval(rank.interval)
-        ratio = f"{rank.ratio:.3g}", shown_interval(rank.ratio_interval)
-        rows.append((rank.sampler, str(rank.place), result.verdict, *rate, *ratio))
+        name = rank["sampler"]
+        rate = shown(rank["ess_per_second"]), shown_interval(rank["interval"])
+        ratio = f"{rank['ratio']:.3g}", shown_interval(rank["ratio_interval"])
+        rows.append((name, str(rank["place"]), results.pop(name).verdict, *rate, *ratio))
     for name, result in results.items():
         is_measured = result.efficiency.ess_per_second is not None and not result.ranked
         text = shown(result.efficiency.ess_per_second)
@@ -163,22 +155,14 @@ def _ranking(comparison: Comparison) -> Section:
 
 
 def _cost(comparison: Comparison) -> Section:
-    def numbers_of(result: SamplerResult, columns: Iterable[str]) -> Row:
-        return {name: getattr(result.efficiency, name) for name in columns}
-
-    parts = [
-        _table(
-            [{"sampler": r.sampler, **numbers_of(r, columns)} for r in comparison.samplers], caption
-        )
-        for columns, caption in ((_QUALITY, "Effective draws."), (_COSTS, "What they cost."))
-    ]
-    errors = {r.sampler: r.efficiency.mcse for r in comparison.samplers if r.efficiency.mcse}
-    error_rows: list[Row] = [
-        {"weight": weight, **{sampler: values[weight] for sampler, values in errors.items()}}
-        for weight in next(iter(errors.values()))
-    ]
-    caption = "Monte-Carlo standard error of the mean of each weight, all runs together."
-    return Section("Cost and quality", (_COST_TEXT, *parts, _table(error_rows, caption)))
+    tables = []
+    for columns, caption in ((_QUALITY, "Effective draws."), (_COSTS, "What they cost.")):
+        rows = [
+            {"sampler": r.sampler, **{name: getattr(r.efficiency, name) for name in columns}}
+            for r in comparison.samplers
+        ]
+        tables.append(_table(rows, caption))
+    return Section("Cost and quality", (_COST_TEXT, *tables))
 
 
 def _accuracy(comparison: Comparison) -> Section:
@@ -274,8 +258,8 @@ def write_comparison(
     written = [target / "index.html", target / "comparison.json"]
     write_page(html, written[0])
     with atomic_writer(written[1]) as file:
-        ranks = [asdict(rank) for rank in _ranks(comparison)]
-        json.dump({**comparison.as_dict(), "ranking": ranks}, file, indent=1, default=str)
+        ranked = {**comparison.as_dict(), "ranking": _ranks(comparison)}
+        json.dump(ranked, file, indent=1, default=str)
     compared = [s for s in comparison.samplers if s.discrepancies]
     figures = {"accuracy": accuracy_figure(compared)} if compared and kind != "none" else {}
     return [*written, *write_figure_files(figures, target, kind)]
