@@ -189,7 +189,7 @@ def _compare_on_targets(
     seed: int,
     quiet: bool,
 ) -> None:
-    from bpa_ppl.experiments.rows import write_rows
+    from bpa_ppl.experiments.results import write_rows
     from bpa_ppl.experiments.targets import compare_on_targets
     from bpa_ppl.formats.streams import make_folder
 
@@ -352,12 +352,13 @@ def tune(
     if decoder is None:
         found = bpa.tuning.reestimate(lists, canonical, **arguments)
     else:
-        from bpa_ppl.experiments.redecoding import DecoderCommand
+        from bpa_ppl.experiments.redecoding import Decoder
 
         found = bpa.experiments.redecode(
             lists,
             canonical,
-            DecoderCommand(decoder, read, template, lists.sources or ()),
+            Decoder(decoder, template).function(lists.sources, read),
+            decoder=decoder,
             iterations=iterations,
             returned=returned,
             folder=folder or own_folder,

@@ -23,8 +23,13 @@ from bpa_ppl.diagnostics.pages.page import (
 )
 from bpa_ppl.errors import one_of
 from bpa_ppl.experiments.aggregates import LENGTH, Row, aggregate, mean_details, median_seconds
-from bpa_ppl.experiments.results import detail_names, metrics_of, read_identity, read_results
-from bpa_ppl.experiments.rows import write_rows
+from bpa_ppl.experiments.results import (
+    detail_names,
+    metrics_of,
+    read_identity,
+    read_results,
+    write_rows,
+)
 from bpa_ppl.experiments.study import CANONICAL
 from bpa_ppl.quality.column import by_name
 

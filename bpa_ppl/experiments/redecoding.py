@@ -8,13 +8,16 @@ import shlex
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 
+from bpa_ppl.component import Count
 from bpa_ppl.errors import DataError, UsageError, one_of
 from bpa_ppl.formats.nbest_files import read_nbest, write_nbest
 from bpa_ppl.formats.streams import atomic_writer, make_folder, read_text
@@ -58,6 +61,7 @@ def redecode(
     returned: str = "best",
     folder: str | Path | None = None,
     report: Callable[[int, Reestimation, int], None] | None = None,
+    decoder: str = "a function",
     **options: Any,
 ) -> Redecoded:
     """Re-estimate until decoding with the new weights finds no new hypothesis.
@@ -76,6 +80,7 @@ def redecode(
             where it was interrupted.
         report: called after each iteration with its number, its result, and the number of new
             hypotheses.
+        decoder: what decodes, recorded in the folder.
         options: of `reestimate`: `tuner`, `metric`, `seed`, …
 
     Raises:
@@ -100,8 +105,7 @@ def redecode(
     path = [Weights(zip(matched.names, matched.values.tolist(), strict=True))]
     store = None if folder is None else Path(folder)
     if store is not None:
-        settings = {**options, "decoder": getattr(decode, "line", "a function")}
-        _claim(store, _identity(nbest, path[0], settings))
+        _claim(store, _identity(nbest, path[0], {**options, "decoder": decoder}))
     lists, added = nbest, 0
     for iteration in range(1, iterations + 1):
         tuned: Reestimation | None = None
@@ -142,38 +146,51 @@ def redecode(
     return Redecoded(*result, iteration=best, iterations=last)
 
 
-@dataclass(frozen=True)
-class DecoderCommand:
+class Decoder(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A shell command that reads weights from a file and writes n-best lists to another.
 
     Args:
-        line: the command; `{weights}` and `{nbest}` are replaced by the names of the two files.
-        read: reads the lists.
+        command: `{weights}`, `{nbest}` and `{sources}` are replaced by the names of files.
         template: a moses.ini file, which is copied with the new weights; without it, the file of
             weights has one label a line, `Name0= value …`.
-        sources: sentences to be written to a file, one a line, whose name replaces `{sources}`.
-        folder: where the command runs; None is the current folder.
+        iterations: the maximum number of decodings in the loop of a tuner.
+        folder: where the command runs.
 
     Raises:
-        UsageError: if the command does not contain both names, or `{sources}` without sources.
+        UsageError: if the command lacks the name of the file of weights or lists.
     """
 
-    line: str
-    read: Callable[[Path], NBest]
+    command: str
     template: Path | None = None
-    sources: tuple[str, ...] = ()
-    folder: Path | None = None
+    iterations: Count = 25
+    folder: Path = Path()
 
     def __post_init__(self) -> None:
         for placeholder in ("{weights}", "{nbest}"):
-            if placeholder not in self.line:
+            if placeholder not in self.command:
                 problem = f"the decoder command has no {placeholder}: write it for that file's name"
-                raise UsageError(problem, parameter="line")
-        if "{sources}" in self.line and not self.sources:
+                raise UsageError(problem, parameter="command", code="missing")
+
+    def function(
+        self, sources: Sequence[str] | None = None, read: Callable[[Path], NBest] = read_nbest
+    ) -> Callable[[Weights], NBest]:
+        """Return the command as a function from weights to lists.
+
+        Args:
+            sources: written to a file, one a line, whose name replaces `{sources}`.
+            read: reads the lists.
+
+        Raises:
+            UsageError: if the command reads sources, and there are none.
+        """
+        if "{sources}" in self.command and not sources:
             problem = "the decoder command reads {sources}, and there are none: give source texts"
             raise UsageError(problem, parameter="sources", code="missing")
+        return partial(self._run, sources=sources or (), read=read)
 
-    def __call__(self, weights: Weights) -> NBest:
+    def _run(
+        self, weights: Weights, sources: Sequence[str], read: Callable[[Path], NBest]
+    ) -> NBest:
         """Run the command in a shell, with files in a temporary folder.
 
         Raises:
@@ -181,15 +198,11 @@ class DecoderCommand:
         """
         folder = Path(tempfile.mkdtemp(prefix="bpa-"))
         inputs, texts, output = folder / "weights", folder / "sources", folder / "nbest"
-        if self.sources:
-            texts.write_text("".join(f"{text}\n" for text in self.sources), "utf-8")
-        line = self.line
-        for placeholder, path in {
-            "{weights}": inputs,
-            "{sources}": texts,
-            "{nbest}": output,
-        }.items():
-            line = line.replace(placeholder, shlex.quote(str(path)))
+        if sources:
+            texts.write_text("".join(f"{text}\n" for text in sources), "utf-8")
+        line = self.command
+        for path in (inputs, texts, output):
+            line = line.replace(f"{{{path.name}}}", shlex.quote(str(path)))
         remedy = f"run it manually: {line}"
         format = "dense" if self.template is None else "moses.ini"
         write_weights(weights, inputs, template=self.template, format=format)
@@ -209,7 +222,7 @@ class DecoderCommand:
         if not output.is_file():
             message = f"the decoder command wrote no n-best lists; {remedy}"
             raise DataError(message, code="missing-file")
-        lists = self.read(output)
+        lists = read(output)
         shutil.rmtree(folder, ignore_errors=True)
         return lists
 

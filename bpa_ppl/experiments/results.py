@@ -9,6 +9,7 @@ seconds.parquet   all stages
 
 from __future__ import annotations
 
+import csv
 import json
 import os
 from collections.abc import Iterable, Mapping
@@ -113,8 +114,8 @@ def result_row(
     }
 
 
-class Store:
-    """The results of one study, on disk.
+def claim(folder: Path, study: Study) -> None:
+    """Prepare a folder for the results of a study, or for resuming it.
 
     Args:
         folder: created if it does not exist.
@@ -123,56 +124,58 @@ class Store:
     Raises:
         DataError: if the folder contains anything else, or cannot be written.
     """
+    make_folder(folder)
+    path, new = folder / "study.json", identity(study)
+    if path.exists():
+        recorded = _read_json(path)
+        for part in ("study", "versions"):
+            values, known = new[part], recorded.get(part, {})
+            if differing := [key for key in values if known.get(key) != values[key]]:
+                message = f"has results of a study with other {', '.join(differing)}: choose"
+                raise DataError(f"{message} a new folder", folder, code="mismatch")
+    elif any(folder.iterdir()):
+        message = "contains files, but no study: choose an empty or a new folder"
+        raise DataError(message, folder, code="cannot-write")
+    for name in ("cells", "seconds"):
+        make_folder(folder / name)
+    if not path.exists():
+        _write_json(path, new)
+    for leftover in (*folder.glob("*/.*.part.*"), *folder.glob(".*.part.*")):
+        leftover.unlink()  # of a run that was killed while it wrote
 
-    def __init__(self, folder: Path, study: Study):
-        self.folder, self._metrics = folder, study.metrics
-        make_folder(folder)
-        path, new = folder / "study.json", identity(study)
-        if path.exists():
-            recorded = _read_json(path)
-            for part in ("study", "versions"):
-                values, known = new[part], recorded.get(part, {})
-                if differing := [key for key in values if known.get(key) != values[key]]:
-                    message = f"has results of a study with other {', '.join(differing)}: choose"
-                    raise DataError(f"{message} a new folder", folder, code="mismatch")
-        elif any(folder.iterdir()):
-            message = "contains files, but no study: choose an empty or a new folder"
-            raise DataError(message, folder, code="cannot-write")
-        for name in ("cells", "seconds"):
-            make_folder(folder / name)
-        if not path.exists():
-            _write_json(path, new)
-        for leftover in (*folder.glob("*/.*.part.*"), *folder.glob(".*.part.*")):
-            leftover.unlink()  # of a run that was killed while it wrote
 
-    def missing(self, cells: Iterable[Cell]) -> list[Cell]:
-        """Return the cells that are not finished."""
-        return [cell for cell in cells if not self._path("cells", cell).exists()]
+def unfinished(folder: Path, cells: Iterable[Cell]) -> list[Cell]:
+    """Return the cells that have no results yet."""
+    return [cell for cell in cells if not (folder / "cells" / f"{cell.name}.json").exists()]
 
-    def add(self, cell: Cell, row: dict[str, Any], seconds: dict[str, float]) -> None:
-        """Write the row of a finished cell and the seconds of its stages, each file atomically."""
-        _write_json(self._path("seconds", cell), seconds)
-        _write_json(self._path("cells", cell), row)  # last: then the cell counts as finished
 
-    def finish(self, cells: list[Cell]) -> Path:
-        """Write the tables of all cells, and return the path of the results.
+def add_cell(folder: Path, cell: Cell, row: dict[str, Any], seconds: dict[str, float]) -> None:
+    """Write the row of a finished cell and the seconds of its stages, each file atomically."""
+    for kind, value in (("seconds", seconds), ("cells", row)):  # with the row it is finished
+        _write_json(folder / kind / f"{cell.name}.json", value)
 
-        Raises:
-            DataError: if the file of a cell is damaged.
-        """
-        seconds = [
-            {**cell._asdict(), "stage": stage, "seconds": value}
-            for cell in cells
-            for stage, value in _read_json(self._path("seconds", cell)).items()
-        ]
-        rows = [_read_json(self._path("cells", cell)) for cell in cells]
-        results, times = (self.folder / name for name in _TABLES)
-        _write_table(seconds, _SECONDS, times)
-        _write_table(rows, results_schema(self._metrics), results)
-        return results
 
-    def _path(self, kind: str, cell: Cell) -> Path:
-        return self.folder / kind / f"{cell.name}.json"
+def write_tables(folder: Path, cells: list[Cell], metrics: Iterable[str]) -> Path:
+    """Write the tables of all cells, and return the path of the results.
+
+    Raises:
+        DataError: if the file of a cell is damaged.
+    """
+    rows, seconds = (
+        [_read_json(folder / kind / f"{cell.name}.json") for cell in cells]
+        for kind in ("cells", "seconds")
+    )
+    stages = [
+        {**cell._asdict(), "stage": stage, "seconds": value}
+        for cell, times in zip(cells, seconds, strict=True)
+        for stage, value in times.items()
+    ]
+    tables = ((rows, results_schema(metrics)), (stages, _SECONDS))
+    for name, (values, schema) in zip(_TABLES, tables, strict=True):
+        with atomic_path(folder / name) as temporary:
+            table = pa.Table.from_pylist(values, schema)
+            parquet.write_table(table, temporary, compression="zstd")
+    return folder / _TABLES[0]
 
 
 def identity(study: Study) -> dict[str, Any]:
@@ -237,6 +240,23 @@ def _read_json(path: Path) -> dict[str, Any]:
     return value
 
 
-def _write_table(rows: list[dict[str, Any]], schema: pa.Schema, path: Path) -> None:
-    with atomic_path(path) as temporary:
-        parquet.write_table(pa.Table.from_pylist(rows, schema), temporary, compression="zstd")
+def write_rows(rows: Iterable[Mapping[str, Any]], path: Path) -> None:
+    r"""Write rows as a table (CSV), with all digits; cells that a row does not have are empty.
+
+    Args:
+        rows: their columns are written in the order of their first occurrence.
+        path: of the file.
+
+    Raises:
+        DataError: if the file cannot be written.
+
+    >>> write_rows([{"run": 0, "ESS": 0.1}, {"run": 1, "R-hat": None}], Path("rows.csv"))
+    >>> Path("rows.csv").read_text(encoding="utf-8")
+    'run,ESS,R-hat\n0,0.1,\n1,,\n'
+    """
+    rows = list(rows)
+    with atomic_writer(path) as file:
+        columns = dict.fromkeys(column for row in rows for column in row)
+        writer = csv.DictWriter(file, columns, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)

@@ -19,8 +19,8 @@ from bpa_ppl.columns import intern
 from bpa_ppl.decoding import RULES, rerank
 from bpa_ppl.diagnostics import check
 from bpa_ppl.errors import DataError
-from bpa_ppl.experiments.redecoding import DecoderCommand, redecode, with_sentences_of
-from bpa_ppl.experiments.results import Store, result_row
+from bpa_ppl.experiments.redecoding import redecode, with_sentences_of
+from bpa_ppl.experiments.results import add_cell, claim, result_row, unfinished, write_tables
 from bpa_ppl.experiments.study import (
     SAMPLER,
     TUNER,
@@ -90,10 +90,11 @@ def run_study(
     for domain in study.domains:  # find mistakes in the files before the work starts
         _check_files(study, domain, material(study, domain))
     methods = methods_by_cell(study)
-    store = Store(Path(folder), study)
+    folder = Path(folder)
+    claim(folder, study)
     # Processes keep the lists of few domains, so cells of a domain run together.
     waiting = sorted(
-        store.missing(methods), key=lambda cell: (cell.domain, methods[cell].nbest_size)
+        unfinished(folder, methods), key=lambda cell: (cell.domain, methods[cell].nbest_size)
     )
     registered = [registry.registered for registry in _REGISTRIES]
     calls = (joblib.delayed(_run)(study, cell, methods[cell], registered) for cell in waiting)
@@ -103,10 +104,10 @@ def run_study(
         report(done, len(methods), "")
         start = time.monotonic()
         for number, outcome in enumerate(parallel(calls), 1):
-            store.add(*outcome)
+            add_cell(folder, *outcome)
             left = (time.monotonic() - start) / number * (len(waiting) - number)
             report(done + number, len(methods), f"{timedelta(seconds=round(left))} left")
-    return store.finish(list(methods))
+    return write_tables(folder, list(methods), study.metrics)
 
 
 def _run(
@@ -346,9 +347,7 @@ def decoding(
     decoder = study.decoder
     assert decoder is not None  # checked when the study was read
     sources, index = intern(lists.sources or ())
-    files = {"template": decoder.template, "folder": decoder.folder}
-    command = DecoderCommand(decoder.command, read_nbest, sources=tuple(sources), **files)
-    first_id = domain.adapt.first_id
+    command, first_id = decoder.function(tuple(sources)), domain.adapt.first_id
 
     def decode(weights: Weights) -> NBest:
         start = time.perf_counter()

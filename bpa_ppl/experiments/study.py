@@ -20,10 +20,11 @@ import numpy as np
 from msgspec import Meta
 
 from bpa_ppl.arrays import Int64
-from bpa_ppl.component import Component, Count, CountOrNone, Positive
+from bpa_ppl.component import Component, CountOrNone, Positive
 from bpa_ppl.decoding import RULES
 from bpa_ppl.decoding.options import DERIVATIONS
 from bpa_ppl.errors import DataError, UsageError, checked_seed, one_of, quoted, require
+from bpa_ppl.experiments.redecoding import Decoder
 from bpa_ppl.formats.streams import read_text
 from bpa_ppl.models import LIKELIHOODS, PRIORS
 from bpa_ppl.quality import METRICS
@@ -281,32 +282,6 @@ class Sweep(_Table, frozen=True):
     values: tuple[Any, ...]
     methods: tuple[str, ...]
     sizes: tuple[_Size, ...]
-
-
-class Decoder(_Table, frozen=True):
-    """A command that decodes sentences.
-
-    Attributes:
-        command: a shell command with `{weights}`, `{sources}` and `{nbest}` for the names of files.
-        template: a moses.ini file to copy, with the new weights filled in.
-        iterations: the maximum number of decodings in the loop of a tuner.
-        folder: where it runs: that of the study.
-
-    Raises:
-        UsageError: if the command lacks the name of a file.
-    """
-
-    command: str
-    template: Path | None = None
-    iterations: Count = 25
-    folder: Path = Path()
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        for placeholder in ("{weights}", "{sources}", "{nbest}"):
-            if placeholder not in self.command:
-                problem = f"the command has no {placeholder}: write it for that file's name"
-                raise UsageError(problem, code="missing")
 
 
 @dataclass(frozen=True)
@@ -567,6 +542,9 @@ def _check(study: Study) -> None:
         if missing := [name for name in sweep.methods if name not in methods]:
             message = f"sweep of {missing[0]}, which is not among the methods"
             raise UsageError(message, code="unknown-name")
+    if study.decoder is not None and "{sources}" not in study.decoder.command:
+        message = "the decoder command has no {sources}: write it for that file's name"
+        raise UsageError(message, code="missing")
     every_method = study.every_method
     metrics = [method.metric for method in every_method if method.kind != CANONICAL]
     choices = [*(name for name in METRICS if name != "column"), *study.columns]

@@ -16,7 +16,7 @@ from bpa_ppl.diagnostics.pages.figures import empty_figure, write_figure
 from bpa_ppl.diagnostics.pages.page import Outcome, Table
 from bpa_ppl.errors import SEEDS, UsageError, checked_seed
 from bpa_ppl.experiments.estimates import largest_r_hat, smallest_ess
-from bpa_ppl.experiments.rows import write_rows
+from bpa_ppl.experiments.results import write_rows
 from bpa_ppl.formats.streams import make_folder
 from bpa_ppl.nbest import NBest
 from bpa_ppl.posterior import Draws
