@@ -125,8 +125,17 @@ def figures_of(
         figures[metric] = _size_figure(curves, titles)
     if curves := [time for time in times if not time["setting"] and time["learning"]]:
         figures["seconds"] = _size_figure(curves, {"learning": "{domain}: seconds"})
-    for setting in _distinct(p["setting"].partition("=")[0] for p in points if p["setting"]):
-        figures[f"sweep_{setting}"] = _sweep_figure(points, setting, metrics)
+    swept: dict[str, list[Row]] = {}
+    several = len({point["domain"] for point in points if point["setting"]}) > 1
+    for p in points:
+        setting, _, value = p["setting"].partition("=")
+        name = f"{p['method']}, {p['domain']}" if several else p["method"]
+        place = {"curve": f"{name}, |A| = {p['size']}", "value": value}
+        swept.setdefault(setting, []).append(p | place)
+    swept.pop("", None)
+    titles = {metric: f"{metric.upper()}, mean ± 2σ" for metric in metrics}
+    for setting, rows in swept.items():
+        figures[f"sweep_{setting}"] = settings_figure(rows, setting, titles)
     return figures
 
 
@@ -310,28 +319,32 @@ def _size_figure(rows: Sequence[Row], titles: Mapping[str, str]) -> Figure:
     return figure
 
 
-def _sweep_figure(points: Sequence[Row], setting: str, metrics: Sequence[str]) -> Figure:
-    """Draw the mean of each metric ± its interval size against the values of a swept setting."""
-    swept = [point for point in points if point["setting"].startswith(f"{setting}=")]
-    values = _distinct(point["setting"].partition("=")[2] for point in swept)
-    several = len({point["domain"] for point in swept}) > 1
-    figure, (line,) = empty_figure(1, len(metrics), _HEIGHT)
-    for axes, metric in zip(line, metrics, strict=True):
-        curves: dict[str, list[Row]] = {}
-        for p in _of(swept, metric):
-            name = f"{p['method']}, {p['domain']}" if several else p["method"]
-            curves.setdefault(f"{name}, |A| = {p['size']}", []).append(p)
-        for number, (name, style) in enumerate(_styles(curves)):
-            curve = curves[name]
+def settings_figure(points: Sequence[Row], setting: str, titles: Mapping[str, str]) -> Figure:
+    """Draw the means of metrics, with the sizes of their intervals, against a setting.
+
+    Args:
+        points: rows with `curve`, `value` of the setting, `metric`, `mean` and `interval`.
+        setting: its name.
+        titles: the label of each metric.
+    """
+    values, columns = _distinct(point["value"] for point in points), min(len(titles), 3)
+    figure, grid = empty_figure(-(-len(titles) // columns), columns, _HEIGHT, share_x=False)
+    for axes in grid.flat[len(titles) :]:
+        axes.remove()
+    for axes, (metric, title) in zip(grid.flat, titles.items(), strict=False):
+        of_metric = _of(points, metric)
+        names = _distinct(point["curve"] for point in of_metric)
+        for number, (name, style) in enumerate(_styles(names)):
+            curve = [point for point in of_metric if point["curve"] == name]
             # Shifted, so that the bars do not hide each other.
-            shift = 0.06 * (number - (len(curves) - 1) / 2)
-            x = [values.index(point["setting"].partition("=")[2]) + shift for point in curve]
+            shift = 0.06 * (number - (len(names) - 1) / 2)
+            x = [values.index(point["value"]) + shift for point in curve]
             means, spread = ([p[column] for p in curve] for column in ("mean", "interval"))
             axes.errorbar(x, means, yerr=spread, capsize=2, **style)
         axes.set_xticks(range(len(values)), values)
-        axes.set(xlabel=setting, ylabel=f"{metric.upper()}, mean ± 2σ")
+        axes.set(xlabel=setting, ylabel=title)
         axes.grid(alpha=0.3)
-    _legend(figure, line[0])
+    _legend(figure, grid[0][0])
     return figure
 
 

@@ -12,10 +12,11 @@ import numpy as np
 
 from bpa_ppl.decoding import rerank
 from bpa_ppl.diagnostics.checks import check
-from bpa_ppl.diagnostics.pages.figures import empty_figure, write_figure
+from bpa_ppl.diagnostics.pages.figures import write_figure
 from bpa_ppl.diagnostics.pages.page import Outcome, Table
 from bpa_ppl.errors import SEEDS, UsageError, checked_seed
 from bpa_ppl.experiments.estimates import largest_r_hat, smallest_ess
+from bpa_ppl.experiments.page import settings_figure
 from bpa_ppl.experiments.results import write_rows
 from bpa_ppl.formats.streams import make_folder
 from bpa_ppl.nbest import NBest
@@ -23,8 +24,8 @@ from bpa_ppl.posterior import Draws
 from bpa_ppl.progress import Reporter, reporter
 from bpa_ppl.quality import Metric
 from bpa_ppl.quality.scoreboard import cells, choice_scores
-from bpa_ppl.sampling import SAMPLERS, adapt_draws
-from bpa_ppl.sampling.adapting import gain_of
+from bpa_ppl.sampling import SAMPLERS
+from bpa_ppl.sampling.adapting import gain_of, problem_of
 from bpa_ppl.sampling.options import AdaptOptions
 from bpa_ppl.weights import AnyWeights
 
@@ -33,8 +34,6 @@ if TYPE_CHECKING:
 
 #: Fewer draws of a chain cannot be split in two for R-hat.
 _MIN_DRAWS = 4
-_LOG_RATIO = 20  # between values that are shown on a logarithmic axis
-_LINES = 8  # in a panel of the figure
 
 
 @dataclass(frozen=True)
@@ -77,56 +76,40 @@ class SweepResult(Outcome):
 
     def _shown(self) -> tuple[str, Table, list[str]]:
         """Return a row for each combination of settings: means ± standard deviations of runs."""
-
-        def cell(values: Sequence[float], name: str) -> str:
-            if not values:
-                return "–"
-            if name == "passed":
-                return f"{int(sum(values))} of {len(values)}"
-            spread = f" ± {deviation:.2g}" if (deviation := _deviation(values)) is not None else ""
-            return f"{np.mean(values):.4g}{spread}"
-
-        rows = [
-            [
-                *(f"{value:g}" for value in settings.values()),
-                *(cell(values.get(name, ()), name) for name in self.quantities),
-            ]
-            for settings, values in self.combinations()
-        ]
+        rows = []
+        for settings, values in self.combinations():
+            cells = [f"{value:g}" for value in settings.values()]
+            for name in self.quantities:
+                mean, deviation = _spread(values.get(name, ()))
+                spread = f" ± {deviation:.2g}" if deviation is not None else ""
+                cell = "–" if mean is None else f"{mean:.4g}{spread}"
+                if name == "passed":
+                    cell = f"{int(sum(values[name]))} of {len(values[name])}"
+                cells.append(cell)
+            rows.append(cells)
         caption = "Means ± standard deviations over runs; passed: runs that pass `bpa check`."
         return self.sampler, Table([*self.varied, *self.quantities], rows, caption), []
 
     def figure(self) -> Figure:
-        """Draw each quantity over the first setting, a line for each value of the others."""
-        shown = [name for name in self.quantities if name != "passed"]
-        figure, grid = empty_figure(-(-len(shown) // 2), 2, 2.4, share_x=False)
-        for axes in grid.flat[len(shown) :]:
-            axes.remove()
+        """Draw each quantity against the first setting, a line for each value of the others."""
         first, *others = self.varied
-        lines: dict[str, list[tuple[float, dict[str, list[float]]]]] = {}
+        quantities = [name for name in self.quantities if name != "passed"]
+        points = []
         for settings, values in self.combinations():
-            text = ", ".join(f"{name}={settings[name]:g}" for name in others)
-            lines.setdefault(text, []).append((settings[first], values))
-        x = np.array([row[first] for row in self.runs])
-        for axes, name in zip(grid.flat, shown, strict=False):
-            for text, points in list(lines.items())[:_LINES]:
-                columns = [(at, v[name]) for at, v in points if name in v]
-                means = [np.mean(v) for _, v in columns]
-                deviations = [_deviation(v) or 0.0 for _, v in columns]
-                at = [position for position, _ in columns]
-                axes.errorbar(at, means, deviations, marker="o", markersize=4, label=text)
-            if x.min() > 0 and x.max() / x.min() >= _LOG_RATIO:
-                axes.set_xscale("log")
-            axes.set(xlabel=first, ylabel=name)
-        if others:
-            grid.flat[0].legend(fontsize="small")
-        return figure
+            curve = ", ".join(f"{name}={settings[name]:g}" for name in others) or self.sampler
+            for name in quantities:
+                mean, deviation = _spread(values.get(name, ()))
+                if mean is not None:
+                    point = {"curve": curve, "value": f"{settings[first]:g}", "metric": name}
+                    points.append(point | {"mean": mean, "interval": 2 * (deviation or 0.0)})
+        return settings_figure(points, first, {name: name for name in quantities})
 
 
-def _deviation(values: Sequence[float]) -> float | None:
-    """Return the standard deviation; None with a single value or an infinite one."""
-    is_defined = len(values) > 1 and np.isfinite(values).all()
-    return float(np.std(values, ddof=1)) if is_defined else None
+def _spread(values: Sequence[float]) -> tuple[float | None, float | None]:
+    """Return mean and standard deviation; None without a value, or for one without a spread."""
+    mean = float(np.mean(values)) if values else None
+    is_defined = len(values) > 1 and bool(np.isfinite(values).all())
+    return mean, float(np.std(values, ddof=1)) if is_defined else None
 
 
 def sweep(
@@ -194,21 +177,17 @@ def sweep(
     for combination in grid:  # find mistakes before the long work
         SAMPLERS.resolve(sampler, {**(settings or {}), **combination})
     goal = gain_of(AdaptOptions(metric=metric), nbest, weights)
+    problem = problem_of(nbest, weights, AdaptOptions(sampler=sampler, metric=goal, **options))
     rows: list[dict[str, float]] = []
     with reporter(progress, "sweep") as report:
         for combination in grid:
+            of_sampler = {"sampler": sampler, "settings": {**(settings or {}), **combination}}
             for run in range(runs):
                 text = ", ".join(f"{name}={value:g}" for name, value in combination.items())
                 report(len(rows), len(grid) * runs, text)
-                adapting = AdaptOptions(
-                    sampler=sampler,
-                    settings={**(settings or {}), **combination},
-                    seed=(seed + run) % SEEDS,
-                    metric=goal,
-                    **options,
-                )
-                results = _results(adapt_draws(nbest, weights, adapting), test, goal)
-                rows.append({**combination, "run": run, **results})
+                own = {**options, **of_sampler, "seed": (seed + run) % SEEDS}
+                draws = problem.sample(AdaptOptions(**own))
+                rows.append({**combination, "run": run, **_results(draws, test, goal)})
     return SweepResult(sampler, tuple(values), tuple(rows))
 
 
