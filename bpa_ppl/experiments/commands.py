@@ -123,9 +123,20 @@ def compare(
         prior_variance: Variance σ_T of the prior.
         seed: Seed of the first run.
     """
+    from bpa_ppl.experiments.results import write_rows
+    from bpa_ppl.formats.streams import make_folder
+
     settings = settings_of(samplers, setting)
     if target:
-        _compare_on_targets(target, nbest, output, samplers, runs, settings, seed, quiet)
+        if nbest:
+            problem = "a target has lists of its own: leave the n-best lists out"
+            raise UsageError(problem, parameter="target", code="conflict")
+        several: dict[str, Any] = {"runs": runs, "seed": seed, "settings": settings}
+        known = bpa.experiments.compare_on_targets(target, samplers, **several, progress=not quiet)
+        print(known)
+        make_folder(output)
+        write_rows(known.results, output / "targets.csv")
+        shared.echo_status(f"wrote {output / 'targets.csv'}", quiet)
         return
     if not nbest or not weights:
         problem = "give n-best lists and their weights, or a target with known answers (--target)"
@@ -134,7 +145,6 @@ def compare(
     from bpa_ppl.experiments.comparison.comparison import FAILED
     from bpa_ppl.experiments.comparison.page import write_comparison
     from bpa_ppl.experiments.samplers import compare_samplers
-    from bpa_ppl.formats.streams import make_folder
 
     one_of(figures, FIGURE_KINDS, "kind of figures", "figures")
     require_report()
@@ -163,12 +173,9 @@ def compare(
     )
     made = {
         "adaptation lists": nbest,
-        "weights": weights,
         "likelihood": str(likelihood or "the default for the metric"),
-        "prior variance σ_T": f"{prior_variance:g}",
         "oracle metric": str(metric or "the default for the weights"),
-        "seed of the first run": str(seed),
-        **_settings_and_versions(settings),
+        **_provenance(weights, prior_variance, seed, settings),
     }
     written = write_comparison(
         comparison, output, kind=figures, made=made, command=shared.command_line()
@@ -177,32 +184,6 @@ def compare(
     _echo_files(written, quiet)
     if any(result.verdict == FAILED for result in comparison.samplers):
         raise SystemExit(BpaError.exit_code)
-
-
-def _compare_on_targets(
-    targets: list[str],
-    nbest: str,
-    output: Path,
-    samplers: list[str],
-    runs: int,
-    settings: dict[str, Any],
-    seed: int,
-    quiet: bool,
-) -> None:
-    from bpa_ppl.experiments.results import write_rows
-    from bpa_ppl.experiments.targets import compare_on_targets
-    from bpa_ppl.formats.streams import make_folder
-
-    if nbest:
-        problem = "a target has lists of its own: leave the n-best lists out"
-        raise UsageError(problem, parameter="target", code="conflict")
-    comparison = compare_on_targets(
-        targets, samplers, runs=runs, seed=seed, settings=settings, progress=not quiet
-    )
-    print(comparison)
-    make_folder(output)
-    write_rows(comparison.results, output / "targets.csv")
-    shared.echo_status(f"wrote {output / 'targets.csv'}", quiet)
 
 
 def calibrate(
@@ -264,16 +245,10 @@ def calibrate(
         )
         print(results[-1])
     if output is not None:
-        written = {
-            "lists": nbest,
-            "weights": weights,
-            "likelihood": str(likelihood),
-            "prior variance σ_T": f"{prior_variance:g}",
-            "seed": str(seed),
-            **_settings_and_versions(settings),
-        }
+        made = {"lists": nbest, "likelihood": str(likelihood)}
+        made |= _provenance(weights, prior_variance, seed, settings)
         if is_page:
-            text = calibration_page(results, made=written, command=shared.command_line())
+            text = calibration_page(results, made=made, command=shared.command_line())
         else:
             text = json.dumps([one.as_dict() for one in results], indent=1)
         with atomic_writer(output) as file:
@@ -282,13 +257,16 @@ def calibrate(
         raise SystemExit(NotConverged.exit_code)
 
 
-def _settings_and_versions(settings: dict[str, Any]) -> dict[str, str]:
-    """Return rows of the provenance of a page."""
+def _provenance(
+    weights: str, prior_variance: float, seed: int, settings: dict[str, Any]
+) -> dict[str, str]:
+    """Return the rows of the provenance that all pages have."""
     versions = {f"version of {name}": version(name) for name in _VERSIONS}
     for name in _OTHERS:
         with suppress(PackageNotFoundError):
             versions[f"version of {name}"] = version(name)
-    return {"settings": json.dumps(settings), **versions}
+    made = {"weights": weights, "prior variance σ_T": f"{prior_variance:g}", "seed": str(seed)}
+    return {**made, "settings": json.dumps(settings), **versions}
 
 
 def _echo_files(written: list[Path], quiet: bool) -> None:

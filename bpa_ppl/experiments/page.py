@@ -36,14 +36,14 @@ from bpa_ppl.quality.column import by_name
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-_SIGNIFICANT = 0.05
 _HEIGHT = 3.6  # inches
 _MARKERS = "osv^D<>pX*"
 _INTERVALS = (
     "Each number is the mean over draws of A; ± is the published size of the 95% interval, twice "
     "the empirical standard deviation over draws. points.csv also has a bootstrap interval of each "
     "mean over test sentences and draws, and the standard errors due to the sampling of A and of "
-    "test sentences."
+    "test sentences; differences.csv has the differences of all pairs of methods, with p-values "
+    "adjusted by Holm's method."
 )
 _TIMES = (
     "Seconds from lists and references to weights, without reading files: this includes the "
@@ -58,10 +58,6 @@ _VERDICTS = (
 _METRICS = (
     "TER and BLEU are those of sacreBLEU with default settings, BLEU of tokenised text (tokenize "
     "none). Files are represented by their SHA-256 checksums."
-)
-_LENGTHS = (
-    "mean over draws of A: scores that improve because outputs become shorter or longer are "
-    "recognised here."
 )
 _BREVITIES = (
     "Brevity penalty: that of sacreBLEU, exp(min(0, 1 − r/c)) with c words of translations and r "
@@ -92,8 +88,7 @@ def write_figures(folder: str | Path, *, kind: str = "png") -> list[Path]:
     figures = figures_of(points, times, metrics)
     plain = [point for point in points if not point["setting"]]
     sections = [
-        *_curve_sections(plain, times, metrics, details, figures),
-        *_other_sections(plain, differences, metrics, details),
+        *_sections(plain, times, metrics, details, figures),
         _provenance(target),
     ]
     summary = Verdict(_summary(plain, metrics[0], details))
@@ -139,14 +134,14 @@ def figures_of(
     return figures
 
 
-def _curve_sections(
+def _sections(
     plain: Sequence[Row],
     times: Sequence[Row],
     metrics: Sequence[str],
     details: Mapping[str, Sequence[Row]],
     figures: Mapping[str, Figure],
 ) -> Iterator[Section]:
-    """Yield the sections of what depends on |A|, and of settings."""
+    """Yield the sections of curves, settings, details and diagnostics."""
 
     def picture(name: str, description: str) -> Block:
         return drawn(figures[name], description, f"{description}.")
@@ -156,10 +151,6 @@ def _curve_sections(
         text = f"Mean {metric.upper()} and its interval size against the number of sentences"
         tables = _size_tables(curve, f"{metric.upper()} of the test text of {{domain}}: mean ± 2σ.")
         yield Section(f"{metric.upper()} against |A|", [_INTERVALS, picture(metric, text), *tables])
-    if lengths := _lengths(details):
-        caption = f"Words of the translations over words of the references, {{domain}}, {_LENGTHS}"
-        rows = [(row, f"{row[LENGTH]:.3f}") for row in lengths]
-        yield Section("Length against |A|", list(_size_tables(rows, caption)))
     if "seconds" in figures:
         spent = [(t, f"{t['learning']:.2f}") for t in times if not t["setting"] and t["learning"]]
         text = "Seconds to adapt or tune against the number of adaptation sentences"
@@ -170,23 +161,13 @@ def _curve_sections(
         blocks = [picture(name, text + name.removeprefix("sweep_")) for name in swept]
         yield Section("Settings", blocks)
 
-
-def _other_sections(
-    plain: Sequence[Row],
-    differences: Sequence[Row],
-    metrics: Sequence[str],
-    details: Mapping[str, Sequence[Row]],
-) -> Iterator[Section]:
-    """Yield the sections of details, diagnostics and significance."""
-    domains = _distinct(point["domain"] for point in plain)
     if details:
-        tables = [_details_table(rows, d, name) for name, rows in details.items() for d in domains]
-        yield Section("Details", [*([_BREVITIES] if _lengths(details) else []), *tables])
+        notes = [_BREVITIES] if _lengths(details) else []
+        tables = [_details_table(rows, metric) for metric, rows in details.items()]
+        yield Section("Details", [*notes, *tables])
     passed = [(p, f"{p['passed']:.0%}") for p in plain if np.isfinite(p["passed"])]
     verdicts = _size_tables(passed, "Posteriors that passed their check, {domain}.")
     yield Section("Diagnostics", [_VERDICTS, *verdicts])
-    pairs = [_significance_table(differences, d, metric) for d in domains for metric in metrics]
-    yield Section("Significance", pairs)
 
 
 def _of(rows: Iterable[Row], metric: str) -> list[Row]:
@@ -245,42 +226,16 @@ def _size_tables(cells: Iterable[tuple[Row, str]], caption: str) -> Iterator[Tab
         yield Table(header, rows, caption.format(domain=domain))
 
 
-def _details_table(rows: Iterable[Row], domain: str, metric: str) -> Table:
+def _details_table(rows: Sequence[Row], metric: str) -> Table:
     """Return a metric with its details, such as precisions: means over draws at each size of A."""
-    of_domain = [row for row in rows if row["domain"] == domain]
-    columns = [name for name in of_domain[0] if name not in ("domain", "size", "method")]
+    columns = list(rows[0])[3:]
     cells = [
-        [str(row["size"]), row["method"], *(f"{row[name]:.3g}" for name in columns)]
-        for row in of_domain
+        [row["domain"], str(row["size"]), row["method"], *(f"{row[name]:.3g}" for name in columns)]
+        for row in rows
     ]
     titles = [metric.upper(), *(name.replace("_", " ") for name in columns[1:])]
-    caption = f"{metric.upper()} and its components, means over draws, {domain}."
-    return Table(["|A|", "method", *titles], cells, caption)
-
-
-def _significance_table(differences: Sequence[Row], domain: str, metric: str) -> Table:
-    """Return for each pair of methods at how many sizes of A the one is lower, and higher."""
-    chosen = [d for d in _of(differences, metric) if d["domain"] == domain]
-    methods = _distinct(name for d in chosen for name in (d["first"], d["second"]))
-    lower: dict[tuple[str, str], int] = {}  # (lower, higher) -> number of sizes
-    for d in chosen:
-        if d["adjusted"] < _SIGNIFICANT and d["difference"]:
-            pair = d["first"], d["second"]
-            pair = pair if d["difference"] < 0 else pair[::-1]
-            lower[pair] = lower.get(pair, 0) + 1
-
-    def cell(first: str, second: str) -> str:
-        counts = (("−", lower.get((first, second), 0)), ("+", lower.get((second, first), 0)))
-        text = " ".join(f"{sign}{n}" for sign, n in counts if n)
-        return text or ("" if first == second else "·")
-
-    rows = [[first, *(cell(first, second) for second in methods)] for first in methods]
-    caption = (
-        f"{metric.upper()}, {domain}: at how many of the {len({d['size'] for d in chosen})} sizes "
-        "of A the method of the row is significantly lower (−) and higher (+) than that of the "
-        "column, at 5% by paired bootstrap over draws and sentences, adjusted by Holm's method."
-    )
-    return Table(["method", *methods], rows, caption)
+    caption = f"{metric.upper()} and its components, means over draws."
+    return Table(["domain", "|A|", "method", *titles], cells, caption)
 
 
 def _size_figure(rows: Sequence[Row], titles: Mapping[str, str]) -> Figure:
