@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from functools import partial
 from importlib import import_module
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import jax
 import numpy as np
-from msgspec import Meta
 
 from bpa_ppl.component import Count
 from bpa_ppl.errors import DataError, UsageError
@@ -44,8 +43,6 @@ class Blackjax(Sampler, frozen=True):
         draws: kept draws of each chain, or of Pathfinder.
         chains: number of chains; Pathfinder has one.
         steps_per_draw: None is 1, and 10 for `mclmc`, whose steps are short.
-        target_accept: acceptance that the warm-up of NUTS aims at.
-        dense_mass: whether the metric of NUTS is a full matrix.
     """
 
     variant = "algorithm"
@@ -55,8 +52,6 @@ class Blackjax(Sampler, frozen=True):
     draws: Count = 1000
     chains: Count = 4
     steps_per_draw: Count | None = None
-    target_accept: Annotated[float, Meta(gt=0, lt=1)] = 0.8
-    dense_mass: bool = False
 
     def sample(self, target: Target) -> Sampled:
         """Draw by an algorithm of BlackJAX."""
@@ -146,8 +141,7 @@ def _warm_up(sampler: Blackjax, target: Target, keys: Any, start: Any) -> Any:
         warmup = blackjax.window_adaptation(
             blackjax.nuts,
             target,
-            is_mass_matrix_diagonal=not sampler.dense_mass,
-            target_acceptance_rate=sampler.target_accept,
+            target_acceptance_rate=0.8,
             adaptation_info_fn=lambda state, info, adaptation: state.position,
         )
         (state, tuned), positions = warmup.run(key, position, sampler.warmup)

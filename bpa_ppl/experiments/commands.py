@@ -16,7 +16,7 @@ from cyclopts import Parameter
 import bpa_ppl as bpa
 from bpa_ppl.cli import options as shared
 from bpa_ppl.component import number_or_text
-from bpa_ppl.errors import BpaError, NotConverged, UsageError, one_of
+from bpa_ppl.errors import BpaError, NotConverged, UsageError
 from bpa_ppl.sampling import SAMPLERS
 from bpa_ppl.tuning import TUNERS
 
@@ -95,7 +95,6 @@ def compare(
     ] = None,
     test: str | None = None,
     test_references: list[Path] | None = None,
-    figures: str = "none",
     prior_variance: float = 0.1,
     likelihood: shared.Likelihood = None,
     metric: shared.Metric = None,
@@ -119,7 +118,6 @@ def compare(
             NAME=FILE,FILE. An attribute sampling_time, in seconds, gives its cost.
         test: Lists to rerank (default: the adaptation lists).
         test_references: References of the --test lists.
-        figures: Also write figures: png, pdf or none.
         prior_variance: Variance σ_T of the prior.
         seed: Seed of the first run.
     """
@@ -141,12 +139,11 @@ def compare(
     if not nbest or not weights:
         problem = "give n-best lists and their weights, or a target with known answers (--target)"
         raise UsageError(problem, parameter="weights" if nbest else "nbest", code="missing")
-    from bpa_ppl.diagnostics.pages.figures import FIGURE_KINDS, require_report
+    from bpa_ppl.diagnostics.pages.figures import require_report
     from bpa_ppl.experiments.comparison.comparison import FAILED
     from bpa_ppl.experiments.comparison.page import write_comparison
     from bpa_ppl.experiments.samplers import compare_samplers
 
-    one_of(figures, FIGURE_KINDS, "kind of figures", "figures")
     require_report()
     for name in (*samplers, reference_sampler):
         SAMPLERS.resolve(name, settings.get(name))
@@ -177,9 +174,7 @@ def compare(
         "oracle metric": str(metric or "the default for the weights"),
         **_provenance(weights, prior_variance, seed, settings),
     }
-    written = write_comparison(
-        comparison, output, kind=figures, made=made, command=shared.command_line()
-    )
+    written = write_comparison(comparison, output, made=made, command=shared.command_line())
     print(comparison)
     _echo_files(written, quiet)
     if any(result.verdict == FAILED for result in comparison.samplers):
@@ -420,7 +415,6 @@ def sweep(
     likelihood: shared.Likelihood = None,
     metric: shared.Metric = None,
     setting: shared.Settings = None,
-    kind: Annotated[str, Parameter(name="--figure")] = "png",
     seed: int = 0,
     quiet: shared.Quiet = False,
     reading: shared.Reading = shared.Reading(),
@@ -435,15 +429,12 @@ def sweep(
         test_references: References of the --test lists.
         prior_variance: Variance σ_T of the prior.
         setting: Other setting of the sampler, as NAME=VALUE.
-        kind: Kind of the figure: png, pdf or none.
         seed: Seed of the first run.
     """
-    from bpa_ppl.diagnostics.pages.figures import FIGURE_KINDS, require_report
+    from bpa_ppl.diagnostics.pages.figures import require_report
     from bpa_ppl.experiments.sweeps import write_sweep
 
-    one_of(kind, FIGURE_KINDS, "kind of figure", "kind")
-    if kind != "none":
-        require_report()
+    require_report()
     result = bpa.experiments.sweep(
         reading.read(nbest, references),
         shared.canonical(weights),
@@ -458,7 +449,7 @@ def sweep(
         prior_variance=prior_variance,
         progress=not quiet,
     )
-    written = write_sweep(result, output, kind)
+    written = write_sweep(result, output)
     print(result)
     shared.echo_status(f"wrote {', '.join(map(str, written))}", quiet)
 

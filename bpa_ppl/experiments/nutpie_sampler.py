@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
 from importlib import import_module
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 from msgspec import Meta
@@ -18,7 +16,6 @@ from bpa_ppl.sampling.base import Sampler, require_memory
 from bpa_ppl.sampling.density import unflatten
 from bpa_ppl.sampling.target import Sampled, Target
 
-_POLL = 0.02  # seconds
 #: Statistics of nutpie, and their names in ArviZ.
 _STATISTICS = {
     "mean_tree_accept": "acceptance_rate",
@@ -39,7 +36,6 @@ class Nutpie(Sampler, frozen=True):
         draws: kept draws of each chain.
         chains: number of chains.
         target_accept: acceptance that the warm-up aims at.
-        low_rank: whether the metric has a low-rank part for correlations.
     """
 
     packages: ClassVar[tuple[str, ...]] = ("nutpie",)
@@ -47,26 +43,17 @@ class Nutpie(Sampler, frozen=True):
     draws: Count = 1000
     chains: Count = 4
     target_accept: Annotated[float, Meta(gt=0, lt=1)] = 0.8
-    low_rank: bool = False
 
     def sample(self, target: Target) -> Sampled:
         """Draw by nutpie."""
         self.require_packages()
         require_memory(target, self.chains * (self.warmup + self.draws))
-        total = self.warmup + self.draws
-        starts, expanded = target.initial_positions(self.chains, target.seed), [0]
-
-        def expand(*_: Any) -> Callable[[np.ndarray], dict[str, np.ndarray]]:
-            def values(z: np.ndarray) -> dict[str, np.ndarray]:
-                expanded[0] += 1
-                return {WEIGHTS: np.array(z)}
-
-            return values
-
+        starts = target.initial_positions(self.chains, target.seed)
+        target.progress(0, 1, "nutpie")
         model = import_module("nutpie.compiled_pyfunc").from_pyfunc(
             ndim=target.dimension,
             make_logp_fn=lambda: target.value_and_gradient,
-            make_expand_fn=expand,
+            make_expand_fn=lambda *_: lambda z: {WEIGHTS: np.array(z)},
             expanded_dtypes=[np.dtype("float64")],
             expanded_shapes=[(target.dimension,)],
             expanded_names=[WEIGHTS],
@@ -80,17 +67,9 @@ class Nutpie(Sampler, frozen=True):
             chains=self.chains,
             seed=target.seed,
             target_accept=self.target_accept,
-            low_rank_modified_mass_matrix=self.low_rank,
             progress_bar=False,
             blocking=False,
         )
-        try:
-            while not _is_finished(run):
-                time.sleep(_POLL)
-                target.progress(min(expanded[0] // self.chains, total), total, "nutpie")
-        except BaseException:  # Ctrl-C included
-            run.cancel()
-            raise
         try:
             draws = as_draws(run.wait())
         except RuntimeError as error:
@@ -99,7 +78,10 @@ class Nutpie(Sampler, frozen=True):
                 parameter="sampler",
                 code="not-supported",
             ) from error
-        target.progress(total, total, "nutpie")
+        except BaseException:  # Ctrl-C included
+            run.cancel()
+            raise
+        target.progress(1, 1, "nutpie")
         statistics = draws.statistics
         return Sampled(
             z=unflatten(draws.weights, target.start),
@@ -107,11 +89,3 @@ class Nutpie(Sampler, frozen=True):
             statistics={ours: statistics[name] for name, ours in _STATISTICS.items()},
             warmup=unflatten(draws.warmup[WEIGHTS], target.start),
         )
-
-
-def _is_finished(run: Any) -> bool:
-    """Return whether nutpie has finished; it raises an error while all of its threads are busy."""
-    try:
-        return bool(run.is_finished)
-    except TimeoutError:
-        return False

@@ -354,10 +354,6 @@ def decoding(
         decoded = command(weights)
         seconds["decode"] = seconds.get("decode", 0.0) + time.perf_counter() - start
         decoded = _prepared(decoded, method.nbest_size, study.columns)
-        if set(decoded.feature_names) != set(lists.feature_names):
-            names = f"{', '.join(decoded.feature_names)}, not {', '.join(lists.feature_names)}"
-            problem = f"the decoder's lists have the features {names}: decode with the same model"
-            raise DataError(problem, code="mismatch")
         numbers = decoded.sentence_ids - first_id
         if sorted(numbers.tolist()) != list(range(len(sources))):
             problem = (

@@ -22,7 +22,7 @@ from bpa_ppl.experiments.comparison.comparison import (
     check_same_posterior,
     compare,
 )
-from bpa_ppl.experiments.comparison.efficiency import Efficiency, seconds_of
+from bpa_ppl.experiments.comparison.efficiency import COLUMNS, seconds_of
 from bpa_ppl.experiments.estimates import runs_together
 from bpa_ppl.models import LIKELIHOODS, Likelihood, log_linear
 from bpa_ppl.models.likelihoods.default import default_likelihood
@@ -133,7 +133,7 @@ def compare_samplers(
         lists = nbest if test is None else test
         comparison = compare(drawn | elsewhere, [truth], test=lists, seed=seed)
     results = [
-        SamplerResult(name, Efficiency(), FAILED, in_one_line(one))
+        SamplerResult(name, dict.fromkeys(COLUMNS), FAILED, in_one_line(one))
         if isinstance(one, Exception)
         else comparison[name]
         for name, one in timed.items()

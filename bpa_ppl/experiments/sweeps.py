@@ -206,21 +206,18 @@ def _results(draws: Draws, test: NBest | None, metric: Metric) -> dict[str, floa
     return result
 
 
-def write_sweep(sweep: SweepResult, folder: Path, kind: str = "png") -> list[Path]:
-    """Write the runs as a table, `sweep.csv`, and the figure; return the paths.
+def write_sweep(sweep: SweepResult, folder: Path) -> list[Path]:
+    """Write the runs as a table, `sweep.csv`, and the figure, `sweep.png`; return the paths.
 
     Args:
         sweep: the results.
         folder: created if it does not exist.
-        kind: of the figure: `png`, `pdf`, or `none`.
 
     Raises:
         DataError: if the folder or a file cannot be written.
     """
     make_folder(folder)
-    paths = [folder / "sweep.csv"]
+    paths = [folder / "sweep.csv", folder / "sweep.png"]
     write_rows(sweep.runs, paths[0])
-    if kind != "none":
-        paths.append(folder / f"sweep.{kind}")
-        write_figure(sweep.figure(), paths[1])
+    write_figure(sweep.figure(), paths[1])
     return paths

@@ -15,7 +15,7 @@ from bpa_ppl.diagnostics.checks import check
 from bpa_ppl.diagnostics.pages.page import Outcome, Table
 from bpa_ppl.diagnostics.provenance import different_data
 from bpa_ppl.errors import DataError, NotConverged
-from bpa_ppl.experiments.comparison.efficiency import Efficiency, efficiency, shown, shown_interval
+from bpa_ppl.experiments.comparison.efficiency import Row, efficiency, shown, shown_interval
 from bpa_ppl.experiments.comparison.statistics import (
     PROBABILITY,
     Discrepancy,
@@ -57,11 +57,7 @@ _NOTE = (
     "ESS: effective draws for the posterior mean of the worst weight; interval: of the spread over "
     "runs; in brackets: not ranked, because of the verdict"
 )
-_PRIOR = {
-    "prior_mean": "the mean of its prior",
-    "prior_variance": "the variance of its prior",
-    "prior_covariance": "the covariance of its prior",
-}
+_PRIOR = {"prior_mean", "prior_variance", "prior_covariance"}
 _MAX_NAMED = 3  # features that are named in a message
 
 
@@ -71,7 +67,7 @@ class SamplerResult:
 
     Attributes:
         sampler: its name.
-        efficiency: cost and quality of its draws.
+        efficiency: cost and quality of its draws, with the `COLUMNS` of `efficiency`.
         verdict: `agrees`, `DIFFERS`, `inconclusive`, `not converged`, or `failed` if it raised an
             error; empty without a reference.
         reason: of the verdict, one sentence.
@@ -83,7 +79,7 @@ class SamplerResult:
     """
 
     sampler: str
-    efficiency: Efficiency
+    efficiency: Row
     verdict: str = ""
     reason: str = ""
     bound: float | None = None
@@ -137,12 +133,11 @@ class Comparison(Outcome):
         """Return no title, a row for each sampler, and notes with the reasons of the verdicts."""
         rows = []
         for r in self.samplers:
-            cost = r.efficiency
-            values = (cost.r_hat, cost.ess, cost.ess_per_second, cost.ess_per_evaluation)
-            r_hat, size, rate, per_evaluation = map(shown, values)
-            if cost.ess_per_second is not None and not r.ranked:
+            names = ("r_hat", "ess", "ess_per_second", "ess_per_evaluation")
+            r_hat, size, rate, per_evaluation = (shown(r.efficiency[name]) for name in names)
+            if r.efficiency["ess_per_second"] is not None and not r.ranked:
                 rate = f"({rate})"
-            interval = shown_interval(cost.ess_per_second_interval)
+            interval = shown_interval(r.efficiency["ess_per_second_interval"])
             rows.append((r.sampler, r.verdict, r_hat, size, rate, interval, per_evaluation))
         table = Table(_HEADER, rows, passed=[result.agrees for result in self.samplers])
         return "", table, [*(f"{r.sampler}: {r.reason}" for r in self.samplers if r.reason), _NOTE]
@@ -351,58 +346,50 @@ def check_same_posterior(name: str, draws: Draws, expected: Draws) -> None:
     >>> other = Draws({"weights": np.zeros((1, 2, 1))}, ("LM0",), attrs={"likelihood": "risk"})
     >>> check_same_posterior("mine", other, one)
     Traceback (most recent call last):
-    bpa_ppl.errors.DataError: mine is a posterior of another model: its likelihood is risk, not ...
+    bpa_ppl.errors.DataError: mine is a posterior of other data or another model: its likelihood ...
     """
-    kinds = {"other data": _data_differences, "another model": _model_differences}
-    for subject, differences in kinds.items():
-        if first := next(differences(draws, expected), ""):
-            raise DataError(
-                f"{name} is a posterior of {subject}: {first}; only posteriors of the same lists, "
-                "oracles, features, likelihood and prior can be compared",
-                code="mismatch",
-            )
+    if problem := next(_record_differences(draws, expected), ""):
+        raise DataError(
+            f"{name} is a posterior of other data or another model: {problem}; only posteriors of "
+            "the same lists, oracles, features, likelihood and prior can be compared",
+            code="mismatch",
+        )
 
 
-def _data_differences(draws: Draws, expected: Draws) -> Iterator[str]:
+def _record_differences(draws: Draws, expected: Draws) -> Iterator[str]:
+    """Yield in words what two posteriors record differently; the same features come first."""
     if different := sorted(set(draws.features) ^ set(expected.features)):
-        count = len(different) - _MAX_NAMED
-        suffix = f" and {count} more" if count > 0 else ""
-        yield f"only one of both has the features {', '.join(different[:_MAX_NAMED])}{suffix}"
-    ids, other_ids = draws.sentence_ids, expected.sentence_ids
-    counts = [
-        d.attrs.get("adaptation_sentences", None if s is None else len(s))
-        for d, s in ((draws, ids), (expected, other_ids))
-    ]
-    if None not in counts and counts[0] != counts[1]:
-        yield f"it was adapted to {counts[0]} sentences, not to {counts[1]}"
-    if ids is not None and other_ids is not None and not np.array_equal(ids, other_ids):
-        yield "its sentences have other ids, or another order"
-    for site in sorted(set(draws.observed) & set(expected.observed)):
-        a, b = np.asarray(draws.observed[site]), np.asarray(expected.observed[site])
-        if a.shape != b.shape:
-            yield f"{site} has the shape {a.shape}, not {b.shape}"
-        elif count := int(np.sum(a != b)):
-            metric = draws.attrs.get("oracle_metric", "a metric that it does not record")
-            yield f"{count} of its {a.size} oracles, by {metric}, are different"
+        yield f"only one of both has the features {', '.join(different[:_MAX_NAMED])}"
+    ours, theirs = (_recorded(one, expected.features) for one in (draws, expected))
+    for what, value in ours.items():
+        other = theirs.get(what, value)
+        if isinstance(value, np.ndarray):
+            close = value.shape == other.shape and np.allclose(value, other, rtol=1e-5, atol=1e-9)
+            if not close:
+                yield f"it has other values of {what}"
+        elif value != other:
+            yield f"its {what} is {value}, not {other}"
     if different := different_data(draws, expected):
         yield f"it was made from other {', '.join(different)}, which may be in files of equal names"
 
 
-def _model_differences(draws: Draws, expected: Draws) -> Iterator[str]:
-    for key in ("likelihood", "prior"):
-        value, reference = draws.attrs.get(key), expected.attrs.get(key)
-        if None not in (value, reference) and value != reference:
-            yield f"its {key} is {_description(value)}, not {_description(reference)}"
-    order = [expected.features.index(name) for name in draws.features]
-    for constant, description in _PRIOR.items():
-        if constant in draws.constants and constant in expected.constants:
-            value, reference = (np.asarray(d.constants[constant]) for d in (draws, expected))
-            reference = reference[np.ix_(*[order] * reference.ndim)]
-            if not np.allclose(value, reference, rtol=1e-5, atol=1e-9):
-                yield f"{description} is different"
+def _recorded(draws: Draws, features: tuple[str, ...]) -> dict[str, Any]:
+    """Return what draws record of their data and model, for features in this order."""
+    attrs, ids = draws.attrs, draws.sentence_ids
+    order = [draws.features.index(name) for name in features]
+    count = attrs.get("adaptation_sentences", None if ids is None else len(ids))
+    constants = {name: np.asarray(draws.constants[name]) for name in _PRIOR & set(draws.constants)}
+    values = {
+        "number of sentences": count,
+        "sentence_ids": None if ids is None else np.asarray(ids),
+        **{site: np.asarray(values) for site, values in draws.observed.items()},
+        **{name: _in_words(attrs[name]) for name in ("likelihood", "prior") if name in attrs},
+        **{name: value[np.ix_(*[order] * value.ndim)] for name, value in constants.items()},
+    }
+    return {what: value for what, value in values.items() if value is not None}
 
 
-def _description(value: Any) -> str:
+def _in_words(value: Any) -> str:
     """Return a recorded likelihood or prior in words."""
     if not isinstance(value, dict):
         return str(value)

@@ -7,7 +7,6 @@ worst weight, which is defined alike for chains and for weighted draws.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from numbers import Real
 from typing import Any
 
@@ -28,51 +27,29 @@ Bounds = tuple[float, float]
 Row = dict[str, Any]  # by the names of the columns; an unknown number is None
 
 
-@dataclass(frozen=True)
-class Efficiency:
-    """The cost and quality of the draws of one sampler; None if a run does not record it.
-
-    Intervals are those of the spread over runs, on the logarithmic scale, by Student's t: the
-    effective sample size of one run is itself an estimate, and its error is part of that spread.
-
-    Attributes:
-        runs: the number of runs.
-        chains: per run.
-        draws: kept draws per chain.
-        ess: of the posterior mean, sd² / MCSE², for the worst weight; mean over runs. It may exceed
-            the number of draws if they are antithetic. Rates and the ranking use it.
-        bulk_ess: rank-normalised, of the worst weight, mean over runs; None for weighted draws.
-        tail_ess: likewise, of the quantiles of 5 % and 95 %.
-        kish_ess: of the importance weights (Kish 1965), mean over runs; None for chains.
-        acceptance: mean acceptance rate.
-        r_hat: largest rank-normalised split R-hat over all chains of all runs.
-        seconds: of a run, the median.
-        ess_per_second: geometric mean over runs.
-        ess_per_second_interval: of 95 %; None with one run.
-        evaluations: of the density in a run, with or without gradient: the statistic `n_steps`.
-        ess_per_evaluation: geometric mean over runs.
-        per_run: of each run its `seed`, `seconds`, `ess`, `ess_per_second` and `evaluations`.
-    """
-
-    runs: int = 0
-    chains: int = 0
-    draws: int = 0
-    ess: float | None = None
-    bulk_ess: float | None = None
-    tail_ess: float | None = None
-    kish_ess: float | None = None
-    acceptance: float | None = None
-    r_hat: float | None = None
-    seconds: float | None = None
-    ess_per_second: float | None = None
-    ess_per_second_interval: Bounds | None = None
-    evaluations: float | None = None
-    ess_per_evaluation: float | None = None
-    per_run: tuple[Row, ...] = ()
+#: Columns of the cost and quality of the draws of one sampler; None if a run does not record it.
+#: Intervals are those of the spread over runs, on the logarithmic scale, by Student's t: the
+#: effective sample size of one run is itself an estimate, and its error is part of that spread.
+#:
+#: `runs`, `chains` of each, and kept `draws` of each chain;
+#: `ess` of the posterior mean, sd² / MCSE², for the worst weight, mean over runs: it may exceed the
+#: number of draws if they are antithetic, and rates and the ranking use it; `bulk_ess`,
+#: rank-normalised, and `tail_ess`, of the quantiles of 5 % and 95 %, of chains; `kish_ess` of
+#: importance weights (Kish 1965); the mean `acceptance` rate; `r_hat`, the largest rank-normalised
+#: split R-hat over all chains of all runs;
+#: `seconds` of a run, the median; `ess_per_second`, the geometric mean over runs, with its
+#: `ess_per_second_interval` of 95 %; `evaluations` of the density in a run, with or without
+#: gradient, the statistic `n_steps`; `ess_per_evaluation`, the geometric mean over runs; and
+#: `per_run`, of each run its `seed`, `seconds`, `ess`, `ess_per_second` and `evaluations`.
+COLUMNS = (
+    *("runs", "chains", "draws", "ess", "bulk_ess", "tail_ess", "kish_ess", "acceptance", "r_hat"),
+    *("seconds", "ess_per_second", "ess_per_second_interval"),
+    *("evaluations", "ess_per_evaluation", "per_run"),
+)
 
 
-def efficiency(runs: Sequence[Draws], joint: Draws) -> Efficiency:
-    """Return the cost and quality of the runs of a sampler.
+def efficiency(runs: Sequence[Draws], joint: Draws) -> Row:
+    """Return the cost and quality of the runs of a sampler, with `COLUMNS`.
 
     Args:
         runs: of the same sampler with different seeds.
@@ -91,23 +68,16 @@ def efficiency(runs: Sequence[Draws], joint: Draws) -> Efficiency:
     rates = [run.statistics.get("acceptance_rate") for run in runs]
     rate, interval = _geometric_mean([run["ess_per_second"] for run in per_run])
     per_evaluation, _ = _geometric_mean([ratio(r["ess"], r["evaluations"]) for r in per_run])
-    return Efficiency(
-        runs=len(runs),
-        chains=chains,
-        draws=draws,
-        ess=float(np.mean([run["ess"] for run in per_run])),
-        bulk_ess=smallest("bulk"),
-        tail_ess=smallest("tail"),
-        kish_ess=None if markov else float(np.mean([kish(run.importance) for run in runs])),
-        acceptance=_median(None if rate is None else float(np.mean(rate)) for rate in rates),
-        r_hat=largest_r_hat(joint) if markov else None,
-        seconds=_median(run["seconds"] for run in per_run),
-        ess_per_second=rate,
-        ess_per_second_interval=interval,
-        evaluations=_median(run["evaluations"] for run in per_run),
-        ess_per_evaluation=per_evaluation,
-        per_run=per_run,
+    values = (
+        *(len(runs), chains, draws, float(np.mean([run["ess"] for run in per_run]))),
+        *(smallest("bulk"), smallest("tail")),
+        None if markov else float(np.mean([kish(run.importance) for run in runs])),
+        _median(None if rate is None else float(np.mean(rate)) for rate in rates),
+        largest_r_hat(joint) if markov else None,
+        *(_median(run["seconds"] for run in per_run), rate, interval),
+        *(_median(run["evaluations"] for run in per_run), per_evaluation, per_run),
     )
+    return dict(zip(COLUMNS, values, strict=True))
 
 
 def cost_of(run: Draws) -> Row:
@@ -161,7 +131,7 @@ def seconds_of(run: Draws) -> float | None:
     return value
 
 
-def ranking(costs: Mapping[str, Efficiency]) -> list[Row]:
+def ranking(costs: Mapping[str, Row]) -> list[Row]:
     """Rank samplers by effective draws per second, the fastest first.
 
     Args:
@@ -175,29 +145,29 @@ def ranking(costs: Mapping[str, Efficiency]) -> list[Row]:
         95 %, are None with one run. Runs of the same round are paired, which cancels what changes
         on the machine from round to round; different numbers of runs are compared by Welch's test.
 
-    >>> runs = [{"ess_per_second": 100.0 * k} for k in (1, 4)]
-    >>> slow = Efficiency(ess_per_second=100.0, per_run=(runs[0],))
-    >>> fast = Efficiency(ess_per_second=400.0, per_run=(runs[1],))
+    >>> runs = [{"ess_per_second": 100.0 * k, "ess_per_second_interval": None} for k in (1, 4)]
+    >>> slow, fast = (run | {"per_run": [run]} for run in runs)
     >>> [(r["sampler"], r["place"], r["ratio"]) for r in ranking({"slow": slow, "fast": fast})]
     [('fast', 1, 1.0), ('slow', 2, 0.25)]
     """
-    timed = {name: cost for name, cost in costs.items() if cost.ess_per_second}
-    names = sorted(timed, key=lambda name: -(timed[name].ess_per_second or 0.0))
+    timed = {name: cost for name, cost in costs.items() if cost["ess_per_second"]}
+    names = sorted(timed, key=lambda name: -timed[name]["ess_per_second"])
     result = []
     for place, name in enumerate(names, 1):
         cost = timed[name]
         ratio, bounds = (1.0, None) if name == names[0] else _ratio_of(cost, timed[names[0]])
         tied = bounds is not None and bounds[1] >= 1
         row = {"sampler": name, "place": 1 if tied else place}
-        row |= {"ess_per_second": cost.ess_per_second, "interval": cost.ess_per_second_interval}
+        row |= {"ess_per_second": cost["ess_per_second"]}
+        row |= {"interval": cost["ess_per_second_interval"]}
         result.append(row | {"ratio": ratio, "ratio_interval": bounds})
     return result
 
 
-def _ratio_of(cost: Efficiency, fastest: Efficiency) -> tuple[float, Bounds | None]:
+def _ratio_of(cost: Row, fastest: Row) -> tuple[float, Bounds | None]:
     """Return the ratio of the effective draws per second, with its interval."""
     ours, theirs = (
-        np.array([run["ess_per_second"] for run in one.per_run]) for one in (cost, fastest)
+        np.array([run["ess_per_second"] for run in one["per_run"]]) for one in (cost, fastest)
     )
     if len(ours) == len(theirs):
         ratio, bounds = _geometric_mean((ours / theirs).tolist())

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.stats import norm
 
-from bpa_ppl.diagnostics.pages.figures import FIGURE_KINDS, empty_figure, label, write_figure_files
+from bpa_ppl.diagnostics.pages.figures import empty_figure, label
 from bpa_ppl.diagnostics.pages.page import (
     Block,
     Section,
@@ -23,7 +23,6 @@ from bpa_ppl.diagnostics.pages.page import (
     page,
     write_page,
 )
-from bpa_ppl.errors import one_of
 from bpa_ppl.experiments.comparison.comparison import (
     AGREES,
     DIFFERS,
@@ -31,7 +30,7 @@ from bpa_ppl.experiments.comparison.comparison import (
     Comparison,
     SamplerResult,
 )
-from bpa_ppl.experiments.comparison.efficiency import Row, ranking, shown, shown_interval
+from bpa_ppl.experiments.comparison.efficiency import COLUMNS, Row, ranking, shown, shown_interval
 from bpa_ppl.formats.streams import atomic_writer, make_folder
 
 if TYPE_CHECKING:
@@ -48,9 +47,6 @@ _HEADINGS = {
     "largest_null": "largest of the reference itself",
     "p_value": "p",
 }
-_QUALITY = (
-    *("runs", "chains", "draws", "ess", "bulk_ess", "tail_ess", "kish_ess", "acceptance", "r_hat"),
-)
 _COSTS = ("seconds", "ess_per_second", "evaluations", "ess_per_evaluation")
 _MAX_PROPERTIES = 3  # of a sampler in the table of the page; all are in the JSON file
 _GREY = "#9aa0a6"
@@ -144,8 +140,8 @@ def _ranking(comparison: Comparison) -> Section:
         ratio = f"{rank['ratio']:.3g}", shown_interval(rank["ratio_interval"])
         rows.append((name, str(rank["place"]), results.pop(name).verdict, *rate, *ratio))
     for name, result in results.items():
-        is_measured = result.efficiency.ess_per_second is not None and not result.ranked
-        text = shown(result.efficiency.ess_per_second)
+        is_measured = result.efficiency["ess_per_second"] is not None and not result.ranked
+        text = shown(result.efficiency["ess_per_second"])
         rows.append((name, "–", result.verdict, f"({text})" if is_measured else text, *"–––"))
     header = (
         *("sampler", "rank", "verdict", "ESS of the mean / s", "its 95% interval"),
@@ -156,9 +152,9 @@ def _ranking(comparison: Comparison) -> Section:
 
 def _cost(comparison: Comparison) -> Section:
     tables = []
-    for columns, caption in ((_QUALITY, "Effective draws."), (_COSTS, "What they cost.")):
+    for columns, caption in ((COLUMNS[:9], "Effective draws."), (_COSTS, "What they cost.")):
         rows = [
-            {"sampler": r.sampler, **{name: getattr(r.efficiency, name) for name in columns}}
+            {"sampler": r.sampler, **{name: r.efficiency[name] for name in columns}}
             for r in comparison.samplers
         ]
         tables.append(_table(rows, caption))
@@ -231,16 +227,14 @@ def write_comparison(
     comparison: Comparison,
     folder: str | Path,
     *,
-    kind: str = "none",
     made: Mapping[str, str] | None = None,
     command: str = "",
 ) -> list[Path]:
-    """Write `index.html`, `comparison.json` with all numbers, and the figure.
+    """Write `index.html`, and `comparison.json` with all numbers.
 
     Args:
         comparison: from `compare`.
         folder: created if it does not exist.
-        kind: of the figure file: `png`, `pdf` or `none`.
         made: its provenance, for the page.
         command: that reproduces it.
 
@@ -249,9 +243,7 @@ def write_comparison(
 
     Raises:
         DataError: if the folder or a file cannot be written.
-        UsageError: if there is no such kind of figure.
     """
-    one_of(kind, FIGURE_KINDS, "kind of figures", "kind")
     target = Path(folder)
     make_folder(target)
     html = comparison_page(comparison, made=made, command=command)
@@ -260,6 +252,4 @@ def write_comparison(
     with atomic_writer(written[1]) as file:
         ranked = {**comparison.as_dict(), "ranking": _ranks(comparison)}
         json.dump(ranked, file, indent=1, default=str)
-    compared = [s for s in comparison.samplers if s.discrepancies]
-    figures = {"accuracy": accuracy_figure(compared)} if compared and kind != "none" else {}
-    return [*written, *write_figure_files(figures, target, kind)]
+    return written
