@@ -91,7 +91,7 @@ def write_figures(folder: str | Path, *, kind: str = "png") -> list[Path]:
         *_sections(plain, times, metrics, details, figures),
         _provenance(target),
     ]
-    summary = Verdict(_summary(plain, metrics[0], details))
+    summary = Verdict(_summary(plain, metrics[0]))
     write_page(page("Learning curves", summary, sections), target / "index.html")
     files = [target / "index.html"]
     numbers = {"points": points, "differences": differences, "median_seconds": times}
@@ -162,7 +162,7 @@ def _sections(
         yield Section("Settings", blocks)
 
     if details:
-        notes = [_BREVITIES] if _lengths(details) else []
+        notes = [_BREVITIES] if any(LENGTH in rows[0] for rows in details.values()) else []
         tables = [_details_table(rows, metric) for metric, rows in details.items()]
         yield Section("Details", [*notes, *tables])
     passed = [(p, f"{p['passed']:.0%}") for p in plain if np.isfinite(p["passed"])]
@@ -172,11 +172,6 @@ def _sections(
 
 def _of(rows: Iterable[Row], metric: str) -> list[Row]:
     return [row for row in rows if row["metric"] == metric]
-
-
-def _lengths(details: Mapping[str, Sequence[Row]]) -> list[Row]:
-    """Return the details that have the ratio of words in choices and references."""
-    return [row for rows in details.values() for row in rows if LENGTH in row]
 
 
 def _provenance(folder: Path) -> Section:
@@ -189,28 +184,19 @@ def _provenance(folder: Path) -> Section:
     return Section("How it was made", [_METRICS, Table(("what", "value"), rows), settings])
 
 
-def _summary(plain: Sequence[Row], metric: str, details: Mapping[str, Sequence[Row]]) -> str:
-    """Return the best method of each domain with the fewest sentences, with all its scores."""
+def _summary(plain: Sequence[Row], metric: str) -> str:
+    """Return the best method of each domain with the fewest sentences."""
     better, word = (min, "lowest") if by_name(metric).lower_is_better else (max, "highest")
     parts = []
     for domain in _distinct(point["domain"] for point in plain):
         curve = [p for p in _of(plain, metric) if p["domain"] == domain]
         smallest = min(point["size"] for point in curve)
         best = better((p for p in curve if p["size"] == smallest), key=lambda point: point["mean"])
-        others = [p for p in plain if _key(p) == _key(best) and p["metric"] != metric]
-        scores = [f"{p['metric'].upper()} {p['mean']:.1f}" for p in others]
-        lengths = [row[LENGTH] for row in _lengths(details) if _key(row) == _key(best)]
-        scores += [f"length {length:.3f}" for length in lengths]
-        suffix = f" ({', '.join(scores)})" if scores else ""
         parts.append(
             f"{domain}, |A| = {smallest}: the {word} mean {metric.upper()} is {best['mean']:.1f} ± "
-            f"{best['interval']:.1f}, of {best['method']}{suffix}"
+            f"{best['interval']:.1f}, of {best['method']}"
         )
     return "; ".join(parts) + "."
-
-
-def _key(row: Row) -> tuple[str, int, str]:
-    return row["domain"], row["size"], row["method"]
 
 
 def _size_tables(cells: Iterable[tuple[Row, str]], caption: str) -> Iterator[Table]:

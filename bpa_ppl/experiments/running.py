@@ -256,7 +256,7 @@ def run_cell(study: Study, cell: Cell, method: Method) -> tuple[dict[str, Any], 
     seconds: dict[str, float] = {}
     verdict, failed, seed = "", [], seed_of(study, cell)
     if method.kind == SAMPLER:
-        sampler = method.sampler()
+        sampler = method.component()
         if method.needs_development:
             sampler = _fitted(study, domain, sampler)
         options = AdaptOptions(
@@ -310,7 +310,7 @@ def _tuned(
 ) -> Weights:
     """Return the weights of a tuner; add the seconds of the stages `tune` and `decode`."""
     options: dict[str, Any] = {
-        "tuner": method.tuner(),
+        "tuner": method.component(),
         "metric": by_name(method.metric),
         "seed": seed,
         "extra": development(study) if method.needs_development else None,

@@ -31,11 +31,10 @@ from bpa_ppl.quality import METRICS
 from bpa_ppl.quality.base import reported_metrics, text_metrics
 from bpa_ppl.quality.column import by_name
 from bpa_ppl.quality.oracle import TIES
+from bpa_ppl.registry import Registry
 from bpa_ppl.sampling import SAMPLERS
-from bpa_ppl.sampling.base import Sampler
 from bpa_ppl.sampling.options import PRESETS
 from bpa_ppl.tuning import TUNERS
-from bpa_ppl.tuning.base import Tuner
 
 if TYPE_CHECKING:
     from bpa_ppl.models import Likelihood
@@ -50,6 +49,8 @@ CANONICAL: Final = "canonical"
 SAMPLER: Final = "sampler"
 TUNER: Final = "tuner"
 ISOTROPIC: Final = "isotropic"
+#: Kind of a method -> its samplers or tuners.
+_ENGINES: dict[str, Registry[Any]] = {SAMPLER: SAMPLERS, TUNER: TUNERS}
 #: Settings of all methods; others belong to the sampler, the tuner, the likelihood or the prior.
 _COMMON = (
     *("decode_test", "derivations", "likelihood", "metric", "nbest_size", "prior"),
@@ -104,17 +105,11 @@ class Method(Component, frozen=True):
     @property
     def needs_development(self) -> bool:
         """Whether it also learns from the text that λ_T was tuned on."""
-        if self.kind == TUNER:
-            return TUNERS[self.engine].takes_extra
-        return self.kind == SAMPLER and SAMPLERS[self.engine].takes_extra
+        return self.kind != CANONICAL and _ENGINES[self.kind][self.engine].takes_extra
 
-    def sampler(self) -> Sampler:
-        """Return its sampler with its settings."""
-        return SAMPLERS.resolve(self.engine, dict(self.engine_settings))
-
-    def tuner(self) -> Tuner:
-        """Return its tuner with its settings."""
-        return TUNERS.resolve(self.engine, dict(self.engine_settings))
+    def component(self) -> Any:
+        """Return its sampler or tuner with its settings."""
+        return _ENGINES[self.kind].resolve(self.engine, dict(self.engine_settings))
 
     def resolved_likelihood(self) -> Likelihood | None:
         """Return its likelihood, or None for the default of `adapt`."""
@@ -203,13 +198,11 @@ class Method(Component, frozen=True):
             raise UsageError(message, parameter="prior_variance", code="conflict")
         if self.ties:
             one_of(self.ties, TIES, "tie policy", "ties")
-        if self.kind == SAMPLER:
+        if self.kind != CANONICAL:
             # Settings of a likelihood or prior that does not exist went to the sampler.
             self.resolved_likelihood()
             self.prior_options()
-            self.sampler()
-        elif self.kind == TUNER:
-            self.tuner()
+            self.component()
         elif self.engine_settings:
             setting = self.engine_settings[0][0]
             message = f"the method {self.name} has no setting {setting}"
