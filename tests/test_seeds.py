@@ -15,7 +15,7 @@ import bpa_ppl
 from bpa_ppl import NBest, UsageError, Weights
 from bpa_ppl.demo import run_demo
 from bpa_ppl.errors import SEEDS, checked_seed
-from bpa_ppl.experiments.samplers import calibrate_sampler, run_samplers
+from bpa_ppl.experiments.samplers import calibrate_sampler, compare_samplers
 from bpa_ppl.experiments.weight_trace import WeightTrace
 from bpa_ppl.posterior import Draws
 from bpa_ppl.quality import bootstrap
@@ -39,7 +39,7 @@ FUNCTIONS: dict[str, Function] = {
     **{name: partial(bpa_ppl.reestimate, weights=WEIGHTS, tuner=name) for name in TUNERS},
     "visited weights": partial(WeightTrace().fitted, weights=WEIGHTS, fixed=None),
     "bootstrap": lambda nbest, seed: bootstrap.resamples(10, 3, seed=seed),
-    "comparison": lambda nbest, seed: run_samplers(nbest, WEIGHTS, ["map"], seed=seed),
+    "comparison": lambda nbest, seed: compare_samplers(nbest, WEIGHTS, ["map"], seed=seed),
     "calibration": lambda nbest, seed: calibrate_sampler(nbest, WEIGHTS, "map", seed=seed),
     "demo": lambda nbest, seed: run_demo(Path("never made"), seed=seed),
     "draws": resample,

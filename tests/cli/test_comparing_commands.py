@@ -21,13 +21,11 @@ CALIBRATE = ("calibrate", *LISTS)
 
 def test_compare_writes_a_page_and_tables_and_names_what_failed(folder: Path) -> None:
     done = run(
-        *(*COMPARE, *SHORT, "--samplers", "laplace, heuristic, map", "--figures", "png"),
+        *(*COMPARE, *SHORT, "--samplers", "laplace, heuristic, map"),
         *("--set", "laplace.draws=1500", "--posterior", "mine=poor.nc"),
     )
     assert done.code == 2
     assert re.search("^map +failed ", done.out, re.MULTILINE)
-    names = {path.name for path in Path("report").iterdir()}
-    assert {"index.html", "comparison.json", "accuracy.png"} <= names
     result = json.loads(Path("report/comparison.json").read_text("utf-8"))["samplers"]
     assert list(result) == ["laplace", "heuristic", "map", "mine"]
     assert (result["laplace"]["verdict"], result["mine"]["verdict"]) == ("agrees", "not converged")
@@ -35,12 +33,11 @@ def test_compare_writes_a_page_and_tables_and_names_what_failed(folder: Path) ->
     assert result["laplace"]["efficiency"]["draws"] == 1500
     assert result["laplace"]["efficiency"]["seconds"] > 0
     assert result["laplace"]["downstream"]["sentences"] == 12
-    assert "seconds" in result["mine"]["efficiency"]["missing"]
+    assert result["mine"]["efficiency"]["seconds"] is None
     assert len(result["laplace"]["efficiency"]["per_run"]) == 2
     html = Path("report/index.html").read_text("utf-8")
     assert "bpa compare nbest -w moses.ini" in html
     assert "failed: map" in html.replace("F", "f")
-    assert re.search("mine does not record .*seconds", html)
     assert "laplace" in done.out
 
 

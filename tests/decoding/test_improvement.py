@@ -18,7 +18,7 @@ from bpa_ppl.decoding.options import RerankOptions
 from bpa_ppl.decoding.report import report_page, texts_of
 from bpa_ppl.diagnostics.choices import changes_section
 from bpa_ppl.diagnostics.pages.page import Verdict, page
-from bpa_ppl.experiments.comparison.comparison import changed_translations
+from bpa_ppl.experiments.comparison.comparison import changed_choices
 from bpa_ppl.quality import METRICS, resolve
 from bpa_ppl.sampling import adapt_draws
 from bpa_ppl.sampling.options import AdaptOptions
@@ -60,8 +60,8 @@ def test_scores_are_corpus_scores(improvement: Improvement) -> None:
         scores = [corpus_score(texts, pool.references, metric).value for texts in (before, after)]
         assert change.score.score == pytest.approx(scores[1])
         assert change.score.difference == pytest.approx(scores[1] - scores[0])
-    compared = changed_translations(after, before, pool.references)
-    assert tuple(change.score for change in improvement.changes) == compared.scores
+    compared = changed_choices(pool, improvement.after, improvement.before)
+    assert tuple(change.score for change in improvement.changes) == compared["scores"]
     assert [change.name for change in improvement.changes] == ["TER", "BLEU", "length"]
 
 

@@ -14,6 +14,8 @@ from bpa_ppl.experiments.comparison.page import comparison_page
 from bpa_ppl.experiments.samplers import compare_samplers, run_samplers
 from bpa_ppl.registry import Registry
 from bpa_ppl.sampling import SAMPLERS, Sampled, Sampler, Target
+from bpa_ppl.sampling.adapting import problem_of
+from bpa_ppl.sampling.options import AdaptOptions
 
 WEIGHTS = Weights({"LM0": 1.0, "TM0[0]": 0.5, "TM0[1]": 0.5})
 FIXED, PER_DRAW, CHAINS = 0.75, 0.002, 2
@@ -75,7 +77,8 @@ def samplers(registries: list[Registry]) -> None:
 
 
 def timed(toy: NBest, *names: str, **options: Any) -> Any:
-    return run_samplers(toy, WEIGHTS, names, clock=CLOCK, **options)
+    problem = problem_of(toy, WEIGHTS, AdaptOptions(sampler="map"))
+    return run_samplers(problem, names, clock=CLOCK, **options)
 
 
 def test_each_round_has_a_run_of_each_sampler_in_random_order(toy: NBest) -> None:

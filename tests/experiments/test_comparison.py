@@ -11,7 +11,7 @@ from external_posterior import autoregressive, external_posterior
 from raising import raises
 from scipy.stats import binom, energy_distance
 
-from bpa_ppl import DataError, Draws, NotConverged, corpus_score
+from bpa_ppl import DataError, Draws, NBest, NotConverged, corpus_score
 from bpa_ppl.experiments.comparison.comparison import (
     AGREES,
     DIFFERS,
@@ -19,7 +19,7 @@ from bpa_ppl.experiments.comparison.comparison import (
     MAX_BIAS,
     NOT_CONVERGED,
     Comparison,
-    changed_translations,
+    changed_choices,
     compare,
 )
 from bpa_ppl.experiments.comparison.statistics import (
@@ -256,10 +256,6 @@ def test_the_same_draws_given_twice_are_refused(reference: list[InferenceData]) 
     copied = runs(lambda x: x[[0, 1, 2, 0]], count=1)
     with raises(DataError, "duplicate", match="chain 0 of run 0 and chain 3 of run 0"):
         compare({"copied": copied}, reference)
-    with raises(DataError, "duplicate"):
-        compare({"x": runs(count=1)}, [*reference, *reference])
-    with raises(DataError, "duplicate", match="itself has"):
-        compare({"itself": reference}, reference)
     values = (run["posterior"]["weights"].values for run in reference)
     nearly = [external_posterior(draws + 1e-12, NAMES) for draws in values]
     with raises(DataError, "duplicate", match="itself has"):
@@ -276,12 +272,9 @@ def test_weights_are_matched_by_name(reference: list[InferenceData]) -> None:
         compare({"other": other}, reference)
 
 
-def test_a_poor_reference_is_refused() -> None:
+def test_runs_that_cannot_be_compared_are_refused(reference: list[InferenceData]) -> None:
     with raises(NotConverged, match="reference has 42 effective draws"):
         compare({"right": runs()}, runs(count=1, draws=50))
-
-
-def test_runs_that_cannot_be_compared_are_refused(reference: list[InferenceData]) -> None:
     with raises(DataError, "no-data", match="no run of none"):
         compare({"none": []}, reference)
     with raises(DataError, "wrong-length", match="5 draws per chain"):
@@ -290,14 +283,13 @@ def test_runs_that_cannot_be_compared_are_refused(reference: list[InferenceData]
         runs_together(runs(lambda x: np.where(x < 2, x, np.nan), count=1))
 
 
-def test_longer_runs_are_thinned(reference: list[InferenceData]) -> None:
+def test_longer_runs_are_thinned() -> None:
     """Runs of `auto` are longer where the first draws fail their check."""
     short, long = as_draws(runs(count=1)[0]), as_draws(runs(count=2, draws=2000)[1])
     together = runs_together([short, long])
     length = short.shape[1]
     assert together.shape == (short.shape[0] + long.shape[0], length)
     np.testing.assert_array_equal(together.weights[-1], long.weights[-1, :: 2000 // length])
-    assert compare({"both": [short, long]}, reference)["both"].verdict == AGREES
 
 
 def test_weighted_draws_are_compared_by_their_weights(reference: list[InferenceData]) -> None:
@@ -307,25 +299,35 @@ def test_weighted_draws_are_compared_by_their_weights(reference: list[InferenceD
     found = compare({"weighted": [weighted], "unweighted": [unweighted]}, reference)
     assert found["weighted"].verdict == AGREES
     assert found["unweighted"].verdict == DIFFERS
-    assert found["weighted"].efficiency.r_hat is None
+
+
+def two_choices(ours: list[str], theirs: list[str], references: list | None = None) -> dict:
+    """Compare the first candidates of lists of two with the second ones."""
+    texts = [[a, b] for a, b in zip(ours, theirs, strict=True)]
+    table = [np.zeros((2, 1))] * len(texts)
+    lists = NBest.from_lists(texts, table, ["LM0"], references=references)
+    return changed_choices(lists, np.zeros(len(texts), int), np.ones(len(texts), int))
 
 
 def test_differences_of_scores_are_those_of_the_corpus() -> None:
     ours = ["the cat sat on a mat", "hello", "one three two four", "a b"] * 5
     theirs = ["the cat sat", "hello world", "one two three four", "a b"] * 5
     references = [("the cat sat on it",), ("hello world",), ("one two three four",), ("a b",)] * 5
-    found = changed_translations(ours, theirs, references)
-    assert (found.changed, found.sentences) == (15, 20)
-    assert [one.metric for one in found.scores] == ["ter", "bleu", "length"]
-    for one in found.scores:
+    found = two_choices(ours, theirs, references)
+    assert (found["changed"], found["sentences"]) == (15, 20)
+    assert [one.metric for one in found["scores"]] == ["ter", "bleu", "length"]
+    for one in found["scores"]:
         if one.metric == "length":
             scores = [sum(len(text.split()) for text in texts) / 65 for texts in (ours, theirs)]
         else:
             scores = [corpus_score(texts, references, one.metric).value for texts in (ours, theirs)]
         assert one.score == pytest.approx(scores[0])
         assert one.difference == pytest.approx(scores[0] - scores[1])
-        assert one.low <= one.difference <= one.high
-        assert one.low < one.high
+        assert one.low < one.difference < one.high
+    assert two_choices(ours, theirs) == {"changed": 15, "sentences": 20, "scores": ()}
+    same = two_choices(theirs, theirs, references)
+    assert same["changed"] == 0
+    assert all((s.difference, s.low, s.high) == (0, 0, 0) for s in same["scores"])
 
 
 def test_the_bootstrap_interval_is_that_of_the_normal_approximation() -> None:
@@ -333,21 +335,9 @@ def test_the_bootstrap_interval_is_that_of_the_normal_approximation() -> None:
     rng = np.random.default_rng(4)
     wrong = rng.uniform(size=400) < 0.3
     ours = ["x" if w else "a" for w in wrong]
-    (ter, *_) = changed_translations(ours, ["a"] * 400, [("a",)] * 400).scores
+    (ter, *_) = two_choices(ours, ["a"] * 400, [("a",)] * 400)["scores"]
     half = 1.96 * 100 * wrong.std() / np.sqrt(400)
     assert ter.high - ter.low == pytest.approx(2 * half, rel=0.15)
-
-
-def test_equal_translations_do_not_differ(reference: list[InferenceData]) -> None:
-    texts = ["a b c", "d e"]
-    references = [("a b",), ("d e",)]
-    result = compare({"right": runs()}, reference, decode=lambda _: texts, references=references)
-    found = result["right"].downstream
-    assert found is not None
-    assert found.changed == 0
-    assert all((s.difference, s.low, s.high) == (0, 0, 0) for s in found.scores)
-    with raises(DataError, "wrong-length"):
-        changed_translations(["a"], texts)
 
 
 def recorded(**changes: object) -> Draws:
@@ -370,17 +360,15 @@ def recorded(**changes: object) -> Draws:
 @pytest.mark.parametrize(
     ("changes", "named"),
     [
-        ({"attrs": {"adaptation_sentences": 4}}, "data: .* 4 sentences, not"),
-        ({"sentence_ids": np.array([0, 2, 1])}, "data: .* ids"),
-        ({"observed": {"oracle": np.array([4, 1, 2])}}, "data: 1 of its 3 oracles, by ter,"),
-        ({"observed": {"oracle": np.array([4, 1])}}, r"data: oracle .* \(2,\), not \(3,\)"),
-        ({"attrs": {"likelihood": {"name": "oracle"}}}, r"model: .* margin \(gamma 2.0\)"),
-        ({"attrs": {"prior": {"name": "horseshoe"}}}, r"model: .* isotropic \(variance 0.1\)"),
-        ({"constants": {"prior_mean": np.ones(3)}}, "model: the mean of its prior"),
+        ({"attrs": {"adaptation_sentences": 4}}, "number of sentences is 4, not 3"),
+        ({"sentence_ids": np.array([0, 2, 1])}, "sentence_ids"),
+        ({"observed": {"oracle": np.array([4, 1, 2])}}, "values of oracle"),
+        ({"observed": {"oracle": np.array([4, 1])}}, "values of oracle"),
+        ({"attrs": {"likelihood": {"name": "oracle"}}}, r"oracle, not margin \(gamma 2.0\)"),
+        ({"attrs": {"prior": {"name": "horseshoe"}}}, r"horseshoe, not isotropic \(variance 0.1\)"),
+        ({"constants": {"prior_mean": np.ones(3)}}, "values of prior_mean"),
     ],
 )
 def test_posteriors_of_other_data_or_models_are_refused(changes: dict, named: str) -> None:
-    with raises(DataError, "mismatch", match=f"mine is a posterior of (other|another) {named}"):
-        compare({"right": [recorded()], "mine": [recorded(**changes)]})
-    with raises(DataError, "mismatch"):
+    with raises(DataError, "mismatch", match=f"mine is a posterior of other .*{named};"):
         compare({"mine": [recorded(**changes)]}, [recorded()])

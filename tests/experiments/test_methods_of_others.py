@@ -87,7 +87,7 @@ def test_settings_are_those_of_the_classes(study_with_registered_methods: Path) 
     methods = named_methods()
     assert (methods["still"].kind, methods["keep"].kind) == ("sampler", "tuner")
     changed = methods["still"].with_settings({"draws": 3, "say": False})
-    assert changed.sampler() == ConstantSampler(draws=3, say=False)
+    assert changed.component() == ConstantSampler(draws=3, say=False)
     with raises(UsageError, "invalid-setting", parameter="say"):
         methods["still"].with_settings({"say": 1})
     with raises(UsageError, "unknown-setting", parameter="say"):

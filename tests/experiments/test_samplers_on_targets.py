@@ -14,10 +14,9 @@ from scipy.stats import binom
 
 from bpa_ppl import Draws, UsageError
 from bpa_ppl.diagnostics import Report
-from bpa_ppl.experiments import targets
-from bpa_ppl.experiments.known_targets import target
-from bpa_ppl.experiments.rows import write_rows
-from bpa_ppl.experiments.targets import compare_on_targets, judged
+from bpa_ppl.experiments import known_targets
+from bpa_ppl.experiments.known_targets import compare_on_targets, judged, target
+from bpa_ppl.experiments.results import write_rows
 
 GAUSSIAN = replace(target("correlated"), mean=np.zeros(10), covariance=np.eye(10))
 PASSED = Report("exact", (4, 500), ())
@@ -40,30 +39,18 @@ def of_features(values: np.ndarray) -> Draws:
     ("correlation", "count"),
     [(0.5, 20), *(pytest.param(c, 150, marks=pytest.mark.slow) for c in (0.0, 0.5))],
 )
-def test_a_correct_sampler_differs_as_rarely_as_the_level_says(
-    correlation: float, count: int
-) -> None:
-    p_values = []
-    for seed in range(count):
-        with patch.object(targets, "check", lambda run: PASSED):
-            draws = of_features(chains(10, correlation, seed))
-            p_values.append(judged(GAUSSIAN, "exact", [draws])["p_value"])
+def test_level_and_bound(correlation: float, count: int) -> None:
+    """A correct sampler differs rarely; 95 % of the bounds hold for a bias in one weight."""
+    p_values, inside = [], 0
+    with patch.object(known_targets, "check", lambda run: PASSED):
+        for seed in range(count):
+            draws = chains(10, correlation, seed)
+            p_values.append(judged(GAUSSIAN, "exact", [of_features(draws)])["p_value"])
+            draws[..., 7] += 0.06
+            inside += judged(GAUSSIAN, "biased", [of_features(draws)])["bound"] >= 0.06
     for level in (0.01, 0.05):
         rejected = int(np.sum(np.array(p_values) < level))
         assert rejected <= binom.ppf(0.999, count, level), (level, rejected)
-
-
-@pytest.mark.parametrize("count", [20, pytest.param(150, marks=pytest.mark.slow)])
-def test_the_bound_holds_for_every_weight_together(count: int) -> None:
-    """In 95 % of the runs; the true bias is 0.06 sd in one weight."""
-    inside = 0
-    for seed in range(count):
-        draws = chains(10, 0.0, seed)
-        draws[..., 7] += 0.06
-        with patch.object(targets, "check", lambda run: PASSED):
-            bound = judged(GAUSSIAN, "biased", [of_features(draws)])["bound"]
-        assert bound is not None
-        inside += bound >= 0.06
     assert inside >= binom.ppf(0.001, count, 0.95)
 
 
@@ -103,7 +90,6 @@ def test_samplers_run_on_targets_and_are_written(tmp_path: Path) -> None:
     result = compare_on_targets(["skewed"], ["imh", "map"], runs=2, settings=settings)
     good, failed = result.results
     assert (good["verdict"], good["checked"], good["runs"]) == ("agrees", 2, 2)
-    assert good["ess_per_second"] is not None
     assert good["ess_per_second"] > 0
     assert (failed["verdict"], failed["mean_bias"]) == ("failed", None)
     assert not result

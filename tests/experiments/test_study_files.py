@@ -42,7 +42,7 @@ def test_a_variant_may_be_like_a_kernel_of_numpyro(study_file: Path) -> None:
     kernel = 'like = "numpyro:BarkerMH"\nstep_size = 0.5'
     method = read_study(edited_study(study_file, VARIANT, kernel)).methods[-1]
     assert (method.name, method.engine) == ("mert-ter", "numpyro:BarkerMH")
-    assert method.sampler() == SAMPLERS.resolve("numpyro:BarkerMH", {"step_size": 0.5})
+    assert method.component() == SAMPLERS.resolve("numpyro:BarkerMH", {"step_size": 0.5})
     with raises(DataError, "unknown-setting"):
         read_study(edited_study(study_file, "step_size", "stepsize"))
 
