@@ -33,7 +33,7 @@ from bpa_ppl.experiments.comparison.comparison import (
     MAX_BIAS,
     NOT_CONVERGED,
 )
-from bpa_ppl.experiments.comparison.efficiency import cost_of, ratio
+from bpa_ppl.experiments.comparison.efficiency import cost_of, ratio, shown
 from bpa_ppl.experiments.estimates import holm, mean_of, runs_together
 from bpa_ppl.experiments.samplers import configured, in_one_line, run_samplers
 from bpa_ppl.models import Hierarchical
@@ -379,15 +379,12 @@ class TargetComparison(Outcome):
             bias, error = row[name], row[f"{name}_error"]
             return "–" if bias is None else f"{bias:+.3f} ± {error:.3f}"
 
-        def number(value: float | None) -> str:
-            return "–" if value is None else f"{value:.3g}"
-
         rows = [
             (
                 *(r[name] for name in ("target", "sampler", "verdict")),
                 f"{r['checked']} of {r['runs']}" if r["runs"] else "–",
                 *(biased(r, name) for name in ("mean_bias", "sd_bias")),
-                *(number(r[name]) for name in ("bound", "ess_per_second", "ess_per_evaluation")),
+                *(shown(r[name]) for name in ("bound", "ess_per_second", "ess_per_evaluation")),
             )
             for r in self.results
         ]

@@ -81,7 +81,7 @@ def _p_values(
 ) -> tuple[float, float]:
     rng = np.random.default_rng([seed, weights, round(10 * correlation), *np.ravel(size)])
     ours, theirs = (posterior(chains(rng, shape, weights, correlation)) for shape in size)
-    marginal = min(d.p_value for d in discrepancies(ours, theirs))
+    marginal = min(d["p_value"] for d in discrepancies(ours, theirs))
     return marginal, joint_distance(ours, theirs, seed).p_value
 
 
@@ -118,7 +118,7 @@ def power(options: argparse.Namespace) -> None:
             )
             result = compare({"x": [posterior(change(ours))]}, [posterior(theirs)], seed=seed)
             found.append(result["x"])
-        marginal = [min(d.p_value for d in one.discrepancies) < LEVEL / 2 for one in found]
+        marginal = [min(d["p_value"] for d in one.discrepancies) < LEVEL / 2 for one in found]
         joint = [one.distance.p_value < LEVEL / 2 for one in found if one.distance is not None]
         shares = [np.mean(tests) for tests in (marginal, joint)]
         shares += [np.mean([one.verdict == verdict for one in found]) for verdict in verdicts]

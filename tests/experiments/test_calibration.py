@@ -71,9 +71,7 @@ def test_an_exact_sampler_is_calibrated() -> None:
     assert found
     assert "calibrated" in str(found)
     assert kstest(found.ranks[:, 0], "uniform").pvalue > 0.01
-    data = found.as_dict()
-    assert data["passed"] is True
-    assert len(data["ranks"]["x"]) == 300
+    assert (found.as_dict()["passed"], len(found.as_dict()["ranks"]["x"])) == (True, 300)
 
 
 @pytest.mark.parametrize(
@@ -116,9 +114,6 @@ def test_threads_change_nothing() -> None:
     together = calibrate(gaussian, ["x"], replications=40, jobs=3)
     np.testing.assert_array_equal(alone.ranks, together.ranks)
     assert steps == list(range(1, 41))
-
-
-def test_too_few_replications_are_refused() -> None:
     with raises(UsageError, parameter="replications"):
         calibrate(gaussian, ["x"], replications=5)
 

@@ -63,7 +63,7 @@ def test_the_numbers_are_written(comparison: Comparison, tmp_path: Path) -> None
     right, wrong = (data["samplers"][name] for name in ("<b>right", "wrong"))
     assert (right["verdict"], wrong["verdict"], data["passed"]) == ("agrees", "DIFFERS", False)
     assert len(right["discrepancies"]) == 2 * 5
-    z = comparison["<b>right"].discrepancies[0].z
+    z = comparison["<b>right"].discrepancies[0]["z"]
     assert right["discrepancies"][0]["z"] == pytest.approx(z)
     assert [run["seconds"] for run in wrong["efficiency"]["per_run"]] == [0.1, 0.2]
     # The wrong one is faster, and is not ranked.
@@ -85,7 +85,7 @@ def test_labels_of_a_comparison_never_overlap(comparison: Comparison, shift: flo
     """Errors as they are, and far outside: the axis is linear in the middle alone."""
     moved = []
     for one in comparison.samplers:
-        gaps = tuple(replace(gap, z=gap.z + shift) for gap in one.discrepancies)
+        gaps = tuple(gap | {"z": gap["z"] + shift} for gap in one.discrepancies)
         moved.append(replace(one, discrepancies=gaps))
     figure = accuracy_figure(one for one in moved if one.discrepancies)
     FigureCanvasAgg(figure).draw()

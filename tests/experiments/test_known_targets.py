@@ -7,7 +7,7 @@ from functools import cache
 import numpy as np
 import pytest
 import targets
-from reference_model import Array, log_choice
+from reference_model import Array
 from scipy.special import log_expit, logsumexp
 from scipy.stats import halfnorm, norm
 
@@ -63,13 +63,6 @@ def test_moments_of_longer_lists() -> None:
     grid, p = targets.integrated(density, known.mean, 2.5, 31)
     np.testing.assert_allclose(known.mean, p @ grid, atol=1e-6)
     np.testing.assert_allclose(known.sd**2, p @ (grid - known.mean) ** 2, atol=1e-6)
-    one = log_choice(known.lists.features[known.lists.rows(0)], canonical)[0]
-    prior = density(canonical[None])[0]
-    rest = sum(
-        log_choice(known.lists.features[known.lists.rows(s)], canonical)[0]
-        for s in range(1, len(known.lists))
-    )
-    assert prior - rest - 3 * norm.logpdf(0.0) == pytest.approx(one)
 
 
 @pytest.mark.parametrize("name", ["correlated", "50-features"])
@@ -91,11 +84,6 @@ def test_rotated_targets_are_products_of_densities_along_their_principal_axes(na
     np.testing.assert_allclose(
         log_density(known, known.mean + u @ axes.T) - centre, expected, atol=1e-2
     )
-
-
-@pytest.mark.parametrize("seed", [0, *(pytest.param(s, marks=pytest.mark.slow) for s in (1, 2))])
-def test_the_condition_number_of_correlated_weights(seed: int) -> None:
-    assert 1e4 < np.linalg.cond(target("correlated", seed).covariance) < 1e5
 
 
 def test_moments_of_a_new_domain() -> None:
@@ -121,7 +109,8 @@ def test_moments_of_a_new_domain() -> None:
 @pytest.mark.parametrize("name", TARGETS)
 def test_every_target_describes_itself(name: str) -> None:
     known = target(name)
-    assert known.name == name
-    assert known.purpose.endswith(".")
+    assert (known.name, known.purpose[-1]) == (name, ".")
     assert known.lists.feature_names == tuple(known.weights)
     assert known.mean.shape == known.sd.shape == (len(known.weights),)
+    if name == "correlated":
+        assert 1e4 < np.linalg.cond(known.covariance) < 1e5

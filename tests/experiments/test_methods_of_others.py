@@ -6,15 +6,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from raising import raises
 
-from bpa_ppl import UsageError
 from bpa_ppl.component import Count, Positive
 from bpa_ppl.decoding import RULES
 from bpa_ppl.decoding.rules import Viterbi
 from bpa_ppl.experiments import read_study, run_study
 from bpa_ppl.experiments.results import read_results
-from bpa_ppl.experiments.study import named_methods
 from bpa_ppl.registry import Registry
 from bpa_ppl.sampling import SAMPLERS, Sampled, Sampler, Target
 from bpa_ppl.tuning import TUNERS
@@ -51,7 +48,6 @@ class ConstantSampler(Sampler, frozen=True):
 
     exact = False
     draws: Count = 1
-    say: bool = True
 
     def sample(self, target: Target) -> Sampled:
         z = {
@@ -81,17 +77,6 @@ def study_with_registered_methods(registries: list[Registry], study_file: Path) 
     RULES.register("toy", CustomViterbi)
     study_file.write_text(STUDY, "utf-8")
     return study_file
-
-
-def test_settings_are_those_of_the_classes(study_with_registered_methods: Path) -> None:
-    methods = named_methods()
-    assert (methods["still"].kind, methods["keep"].kind) == ("sampler", "tuner")
-    changed = methods["still"].with_settings({"draws": 3, "say": False})
-    assert changed.component() == ConstantSampler(draws=3, say=False)
-    with raises(UsageError, "invalid-setting", parameter="say"):
-        methods["still"].with_settings({"say": 1})
-    with raises(UsageError, "unknown-setting", parameter="say"):
-        methods["keep"].with_settings({"say": True})
 
 
 @pytest.mark.parametrize("jobs", [1, pytest.param(2, marks=pytest.mark.slow)])

@@ -18,7 +18,6 @@ from bpa_ppl.errors import DataError, NotConverged
 from bpa_ppl.experiments.comparison.efficiency import Row, efficiency, shown, shown_interval
 from bpa_ppl.experiments.comparison.statistics import (
     PROBABILITY,
-    Discrepancy,
     Distance,
     bias_bound,
     discrepancies,
@@ -83,7 +82,7 @@ class SamplerResult:
     verdict: str = ""
     reason: str = ""
     bound: float | None = None
-    discrepancies: tuple[Discrepancy, ...] = ()
+    discrepancies: tuple[Row, ...] = ()
     distance: Distance | None = None
     downstream: dict[str, Any] | None = None
 
@@ -231,8 +230,8 @@ def _judged(result: SamplerResult, together: Draws, truth: Draws, seed: int) -> 
     properties, distance = discrepancies(draws, truth), joint_distance(draws, truth, seed)
     result = replace(result, discrepancies=properties, distance=distance)
     if not report:
-        worst = max(properties, key=lambda d: abs(d.bias))
-        status = f"{worst.quantity} of {worst.weight} is now off by {worst.bias:+.2f} posterior sd"
+        d = max(properties, key=lambda d: abs(d["bias"]))
+        status = f"{d['quantity']} of {d['weight']} is now off by {d['bias']:+.2f} posterior sd"
         reason = f"{report.failures[0].advice} (the {status})"
         return replace(result, verdict=NOT_CONVERGED, reason=reason)
     bound, weight, errors = bias_bound(draws, truth)
@@ -270,15 +269,15 @@ def _rounded_up(number: float) -> float:
     return round(math.ceil(number / unit) * unit, 12)
 
 
-def _differences(properties: Sequence[Discrepancy], distance: Distance) -> Iterator[str]:
+def _differences(properties: Sequence[Row], distance: Distance) -> Iterator[str]:
     """Yield in words the significant differences from the reference."""
-    significant = [d for d in properties if d.p_value < LEVEL / 2]
+    significant = [d for d in properties if d["p_value"] < LEVEL / 2]
     if significant:
-        worst = max(properties, key=lambda d: abs(d.z))
+        d = max(properties, key=lambda d: abs(d["z"]))
         yield (
             f"{len(significant)} of {len(properties)} marginal properties are off, most of all the "
-            f"{worst.quantity} of {worst.weight}: by {worst.bias:+.2f} posterior sd "
-            f"(z = {worst.z:+.1f}, p = {worst.p_value:.2g} after Holm)"
+            f"{d['quantity']} of {d['weight']}: by {d['bias']:+.2f} posterior sd "
+            f"(z = {d['z']:+.1f}, p = {d['p_value']:.2g} after Holm)"
         )
     if distance.p_value < LEVEL / 2:
         least = min(distance.moment_p_value, distance.distance_p_value, distance.neighbours_p_value)

@@ -132,22 +132,20 @@ def _verdict(comparison: Comparison) -> Verdict:
 
 def _ranking(comparison: Comparison) -> Section:
     """Return the section with the ranked samplers, then those that are not ranked."""
-    results = {result.sampler: result for result in comparison.samplers}
-    rows: list[tuple[str, ...]] = []
-    for rank in _ranks(comparison):
-        name = rank["sampler"]
-        rate = shown(rank["ess_per_second"]), shown_interval(rank["interval"])
-        ratio = f"{rank['ratio']:.3g}", shown_interval(rank["ratio_interval"])
-        rows.append((name, str(rank["place"]), results.pop(name).verdict, *rate, *ratio))
-    for name, result in results.items():
-        is_measured = result.efficiency["ess_per_second"] is not None and not result.ranked
-        text = shown(result.efficiency["ess_per_second"])
-        rows.append((name, "–", result.verdict, f"({text})" if is_measured else text, *"–––"))
-    header = (
-        *("sampler", "rank", "verdict", "ESS of the mean / s", "its 95% interval"),
-        *("relative to the fastest", "its 95% interval"),
-    )
-    return Section("Ranking", (_RANKING_TEXT, Table(header, rows)))
+    ranks = {rank["sampler"]: rank for rank in _ranks(comparison)}
+    rows: list[Row] = []
+    for result in comparison.samplers:
+        rank, rate = ranks.get(result.sampler, {}), result.efficiency["ess_per_second"]
+        bracketed = f"({shown(rate)})" if rate is not None and not result.ranked else rate
+        row = {"sampler": result.sampler, "rank": str(rank.get("place", "–"))}
+        row |= {"verdict": result.verdict, "ess_per_second": bracketed}
+        row |= {"its 95% interval": shown_interval(rank.get("interval"))}
+        ratio, bounds = rank.get("ratio"), shown_interval(rank.get("ratio_interval"))
+        row |= {"relative to the fastest": "–" if ratio is None else f"{ratio:.3g}"}
+        rows.append(row | {"its interval": bounds})
+    places = {name: place for place, name in enumerate(ranks)}
+    rows.sort(key=lambda row: places.get(row["sampler"], len(places)))
+    return Section("Ranking", (_RANKING_TEXT, _table(rows)))
 
 
 def _cost(comparison: Comparison) -> Section:
@@ -174,12 +172,12 @@ def _accuracy(comparison: Comparison) -> Section:
     verdicts = Table(("sampler", "verdict", "bias at most", "why"), reasons, passed=agree)
     rows: list[Row] = []
     for result in samplers:
-        for d in sorted(result.discrepancies, key=lambda d: -abs(d.z))[:_MAX_PROPERTIES]:
-            signed = {"bias": f"{d.bias:+.3f}", "z": f"{d.z:+.2f}"}
-            rows.append({"sampler": result.sampler, **asdict(d), **signed})
+        for d in sorted(result.discrepancies, key=lambda d: -abs(d["z"]))[:_MAX_PROPERTIES]:
+            signed = {"bias": f"{d['bias']:+.3f}", "z": f"{d['z']:+.2f}"}
+            rows.append({"sampler": result.sampler, **d, **signed})
     worst = _table(rows, f"The {_MAX_PROPERTIES} properties of each that are furthest off.")
     compared = [s for s in samplers if s.discrepancies]
-    largest = (f"{s.sampler} {max(abs(d.z) for d in s.discrepancies):.1f}" for s in compared)
+    largest = (f"{s.sampler} {max(abs(d['z']) for d in s.discrepancies):.1f}" for s in compared)
     gaps = f"Differences from the reference in standard errors; the largest: {', '.join(largest)}"
     picture = drawn(accuracy_figure(compared), gaps, _ACCURACY_CAPTION, "svg")
     blocks: list[Block] = [text, verdicts, picture, worst]
@@ -200,13 +198,13 @@ def accuracy_figure(compared: Iterable[SamplerResult]) -> Figure:
     results = list(compared)
     figure, ((axes,),) = empty_figure(1, 1, 0.5 * len(results) + 1.0)
     for row, result in enumerate(results):
-        z = np.array([d.z for d in result.discrepancies])
+        z = np.array([d["z"] for d in result.discrepancies])
         jitter = np.linspace(-0.3, 0.3, len(z))
         axes.plot(z, row + jitter, ".", color=_COLOURS.get(result.verdict, _GREY), alpha=0.7)
     limit = float(norm.isf(LEVEL / 4 / len(results[0].discrepancies)))
     for edge in (-limit, limit):
         axes.axvline(edge, color=_GREY, linestyle="--", linewidth=1)
-    z_scores = np.abs([d.z for result in results for d in result.discrepancies])
+    z_scores = np.abs([d["z"] for result in results for d in result.discrepancies])
     furthest = 1.2 * max(limit, float(z_scores[np.isfinite(z_scores)].max(initial=0)))
     # Linear in the middle and logarithmic beyond, with few labels.
     decades = math.ceil(math.log10(furthest))

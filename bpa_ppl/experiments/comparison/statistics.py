@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import combinations, combinations_with_replacement
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -26,30 +27,10 @@ _MAX_DRAWS, _MAX_REFERENCE_DRAWS = 1000, 1500  # in the joint test, whose time i
 _NEIGHBOURS = 10  # nearest draws of each draw, in the joint test
 
 
-@dataclass(frozen=True)
-class Discrepancy:
-    """The difference of one property of one weight between a sampler and the reference.
-
-    Attributes:
-        weight: the feature.
-        quantity: `mean`, `sd`, or a quantile such as `q5`.
-        value: the estimate of the sampler, in units of the weight.
-        reference: the estimate of the reference.
-        bias: their difference in posterior standard deviations of the reference.
-        z: the difference in Monte-Carlo standard errors of both runs.
-        p_value: of z by Student's t, adjusted by Holm over all weights and quantities.
-    """
-
-    weight: str
-    quantity: str
-    value: float
-    reference: float
-    bias: float
-    z: float
-    p_value: float
+Row = dict[str, Any]  # by the names of the columns
 
 
-def discrepancies(draws: Draws, reference: Draws) -> tuple[Discrepancy, ...]:
+def discrepancies(draws: Draws, reference: Draws) -> tuple[Row, ...]:
     """Compare means, standard deviations and quantiles of each weight with a reference.
 
     Each is tested as the mean of a function that the reference determines, whose Monte-Carlo
@@ -58,12 +39,18 @@ def discrepancies(draws: Draws, reference: Draws) -> tuple[Discrepancy, ...]:
     Args:
         draws: of a sampler, with the features of the reference in the same order.
         reference: draws of a long run.
+
+    Returns:
+        the `weight`; the `quantity`: `mean`, `sd`, or a quantile such as `q5`; its `value` for the
+        sampler and for the `reference`, in units of the weight; the `bias`, their difference in
+        posterior standard deviations of the reference; `z`, the difference in Monte-Carlo standard
+        errors of both runs; the `p_value` of z by Student's t, adjusted by Holm over all rows.
     """
     features = range(len(reference.features))
-    results = [d for k in features for d in _unadjusted(draws, reference, k)]
-    freedom = [_freedom(size) for _, size in results]
-    p_values = holm(2 * student.sf(np.abs([d.z for d, _ in results]), freedom))
-    return tuple(replace(d, p_value=float(p)) for (d, _), p in zip(results, p_values, strict=True))
+    rows, sizes = zip(*(d for k in features for d in _unadjusted(draws, reference, k)), strict=True)
+    freedom = [_freedom(size) for size in sizes]
+    p_values = holm(2 * student.sf(np.abs([row["z"] for row in rows]), freedom)).tolist()
+    return tuple(row | {"p_value": p} for row, p in zip(rows, p_values, strict=True))
 
 
 def _freedom(size: float) -> float:
@@ -127,20 +114,20 @@ def more_draws(bound: float, errors: tuple[float, float], limit: float) -> float
     return error / left if left > 0 else np.inf
 
 
-def _unadjusted(draws: Draws, reference: Draws, k: int) -> Iterator[tuple[Discrepancy, float]]:
-    """Yield the discrepancies of one weight, with NaN as p-value, each with its smaller ESS."""
+def _unadjusted(draws: Draws, reference: Draws, k: int) -> Iterator[tuple[Row, float]]:
+    """Yield the discrepancies of one weight, without p-values, each with its smaller ESS."""
     name, x, y = (reference.features[k], draws.weights[..., k], reference.weights[..., k])
     centre, sd = _mean_and_sd(reference, y)
     own_centre, own_sd = _mean_and_sd(draws, x)
 
     def compared(
         quantity: str, values: tuple[float, float], estimates: tuple[Estimate, Estimate]
-    ) -> tuple[Discrepancy, float]:
+    ) -> tuple[Row, float]:
         (value, target), (a, b) = values, estimates
+        row = {"weight": name, "quantity": quantity, "value": float(value)}
+        row |= {"reference": float(target), "bias": float((value - target) / sd)}
         z = float((a.mean - b.mean) / np.hypot(a.error, b.error))
-        bias = (value - target) / sd
-        result = Discrepancy(name, quantity, float(value), float(target), float(bias), z, np.nan)
-        return result, min(a.ess, b.ess)
+        return row | {"z": z}, min(a.ess, b.ess)
 
     means = mean_of(draws, x), mean_of(reference, y)
     yield compared("mean", (own_centre, centre), means)
