@@ -51,6 +51,11 @@ TUNER: Final = "tuner"
 ISOTROPIC: Final = "isotropic"
 #: Kind of a method -> its samplers or tuners.
 _ENGINES: dict[str, Registry[Any]] = {SAMPLER: SAMPLERS, TUNER: TUNERS}
+#: Setting -> the kinds of methods that have it.
+_KINDS = {
+    **dict.fromkeys(("likelihood", "prior", "ties"), (SAMPLER,)),
+    **{"redecode": (TUNER,), "decode_test": (SAMPLER, TUNER)},
+}
 #: Settings of all methods; others belong to the sampler, the tuner, the likelihood or the prior.
 _COMMON = (
     *("decode_test", "derivations", "likelihood", "metric", "nbest_size", "prior"),
@@ -182,17 +187,10 @@ class Method(Component, frozen=True):
         # A metric that is not registered may be a column of the lists: the study checks that.
         if self.kind == TUNER and self.metric in METRICS:
             one_of(self.metric, text_metrics(), "metric")
-        of_samplers = {"likelihood": self.likelihood, "prior": self.prior != ISOTROPIC}
-        for key, value in {**of_samplers, "ties": self.ties}.items():
-            if value and self.kind != SAMPLER:
-                message = f"the method {self.name} has no {key}: it is not a sampler"
+        for key, kinds in _KINDS.items():
+            if getattr(self, key) not in ("", False, ISOTROPIC) and self.kind not in kinds:
+                message = f"the method {self.name} has no {key}: it is not a {' or '.join(kinds)}"
                 raise UsageError(message, parameter=key, code="not-supported")
-        if self.redecode and self.kind != TUNER:
-            message = f"the method {self.name} does not decode in a loop: it is not a tuner"
-            raise UsageError(message, parameter="redecode", code="not-supported")
-        if self.decode_test and self.kind == CANONICAL:
-            message = "the lists are those of the canonical weights: remove decode_test"
-            raise UsageError(message, parameter="decode_test", code="not-supported")
         if self.prior != ISOTROPIC and self.prior_variance != _PRIOR_VARIANCE:
             message = "prior_variance is a setting of the isotropic prior: remove it"
             raise UsageError(message, parameter="prior_variance", code="conflict")

@@ -14,11 +14,6 @@ from bpa_ppl.experiments.weight_trace import WeightTrace
 from bpa_ppl.sampling import Sequential
 
 
-def visited_weights(toy: NBest, weights: Weights) -> np.ndarray:
-    sampler = WeightTrace(restarts=5).fitted(toy, weights, fixed=None, seed=3)
-    return np.asarray(sampler.visited)
-
-
 @pytest.fixture
 def weights() -> Weights:
     return Weights({"LM0": 0.5, "TM0[0]": 0.3, "TM0[1]": -0.2})
@@ -50,7 +45,7 @@ def test_visited_weights_of_the_development_set_are_weighted_by_the_data(
     )
     assert found.attrs["extra"] == toy.origin
     assert finished[-1] == (1, 1)
-    visited = visited_weights(toy, weights)
+    visited = np.asarray(WeightTrace(restarts=5).fitted(toy, weights, fixed=None, seed=3).visited)
     np.testing.assert_allclose(found["posterior"]["weights"].values[0], visited)
     expected = [
         reference_model.log_likelihood(toy, oracle, row).sum() / delta
