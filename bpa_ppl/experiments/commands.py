@@ -145,8 +145,6 @@ def compare(
     from bpa_ppl.experiments.samplers import compare_samplers
 
     require_report()
-    for name in (*samplers, reference_sampler):
-        SAMPLERS.resolve(name, settings.get(name))
     others = {
         name: [bpa.posterior.read_draws(path) for path in paths]
         for name, paths in (posterior or {}).items()

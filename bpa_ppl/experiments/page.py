@@ -163,8 +163,8 @@ def _sections(
 
     if details:
         notes = [_BREVITIES] if any(LENGTH in rows[0] for rows in details.values()) else []
-        tables = [_details_table(rows, metric) for metric, rows in details.items()]
-        yield Section("Details", [*notes, *tables])
+        parts = [_details_table(rows, metric) for metric, rows in details.items()]
+        yield Section("Details", [*notes, *parts])
     passed = [(p, f"{p['passed']:.0%}") for p in plain if np.isfinite(p["passed"])]
     verdicts = _size_tables(passed, "Posteriors that passed their check, {domain}.")
     yield Section("Diagnostics", [_VERDICTS, *verdicts])

@@ -122,7 +122,10 @@ def compare_samplers(
     with reporter(progress, "compare") as report:
         report(0, 1, f"reference {reference}")
         options |= {"progress": report}
-        long_run = {"seed": (seed + _SEED_OFFSET) % SEEDS, "settings": {"draws": reference_draws}}
+        long_run: dict[str, Any] = {
+            "seed": (seed + _SEED_OFFSET) % SEEDS,
+            "settings": {"draws": reference_draws},
+        }
         truth = problem.sample(AdaptOptions(sampler=reference, **long_run, **options))
         several: dict[str, Any] = {"runs": runs, "seed": seed, "settings": settings}
         timed = run_samplers(problem, samplers, **several, clock=clock, **options)

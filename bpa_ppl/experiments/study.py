@@ -54,7 +54,8 @@ _ENGINES: dict[str, Registry[Any]] = {SAMPLER: SAMPLERS, TUNER: TUNERS}
 #: Setting -> the kinds of methods that have it.
 _KINDS = {
     **dict.fromkeys(("likelihood", "prior", "ties"), (SAMPLER,)),
-    **{"redecode": (TUNER,), "decode_test": (SAMPLER, TUNER)},
+    "redecode": (TUNER,),
+    "decode_test": (SAMPLER, TUNER),
 }
 #: Settings of all methods; others belong to the sampler, the tuner, the likelihood or the prior.
 _COMMON = (

@@ -171,8 +171,8 @@ def sweep(
     for name, column in values.items():
         for value in column:
             if isinstance(value, bool | str):
-                problem = f"{name} must have numbers as values, not {value!r}"
-                raise UsageError(problem, parameter="values", code="wrong-type")
+                message = f"{name} must have numbers as values, not {value!r}"
+                raise UsageError(message, parameter="values", code="wrong-type")
     grid = [dict(zip(values, one, strict=True)) for one in product(*values.values())]
     for combination in grid:  # find mistakes before the long work
         SAMPLERS.resolve(sampler, {**(settings or {}), **combination})

@@ -313,7 +313,8 @@ def changed_choices(lists: NBest, ours: Int64, theirs: Int64, *, seed: int = 0) 
         how many texts `changed`, the number of `sentences`, and differences of `scores`: of the
         corpus, and of the ratio of lengths; none without references.
 
-    >>> lists = NBest.from_lists([["a cat", "the cat"]], [[[1.0], [0.0]]], ["LM0"], ["a cat"])
+    >>> texts, features = [["a cat", "the cat"]], [[[1.0], [0.0]]]
+    >>> lists = NBest.from_lists(texts, features, ["LM0"], references=["a cat"])
     >>> result = changed_choices(lists, np.array([0]), np.array([1]))
     >>> result["changed"], result["scores"][0].metric, result["scores"][0].difference
     (1, 'ter', -50.0)
@@ -324,8 +325,8 @@ def changed_choices(lists: NBest, ours: Int64, theirs: Int64, *, seed: int = 0) 
     scores: list[ScoreDifference] = []
     if lists.references is not None:
         for metric in (*map(resolve, reported_metrics()), LengthRatio()):
-            both = (statistics(one, metric) for one in pair)
-            scores.append(score_difference(*both, metric, probability=PROBABILITY, seed=seed))
+            a, b = (statistics(one, metric) for one in pair)
+            scores.append(score_difference(a, b, metric, probability=PROBABILITY, seed=seed))
     changed = sum(a != b for a, b in texts)
     return {"changed": changed, "sentences": len(lists), "scores": tuple(scores)}
 

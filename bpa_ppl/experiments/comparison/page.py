@@ -100,11 +100,12 @@ def comparison_page(
     distances: list[Row] = []
     translations: list[Row] = []
     for result in comparison.samplers:
+        row: Row
         if (d := result.distance) is not None:
             row = {"sampler": result.sampler, "verdict": result.verdict, "distance": d.value}
             distances.append(row | {"largest_null": d.largest_null, "p_value": d.p_value})
         if (changes := result.downstream) is not None:
-            row = {"sampler": result.sampler, **changes}
+            row = {"sampler": result.sampler} | changes
             translations += [row | asdict(one) for one in row.pop("scores")] or [row]
     if any(result.discrepancies for result in comparison.samplers):
         distance = _table(distances, _DISTANCE_CAPTION)
