@@ -13,10 +13,10 @@ import pytest
 from moment_checks import assert_moments, assert_weighted_moments
 from raising import raises
 from reference_model import given, pairs
-from scipy.stats import kstest
 from targets import SENTENCES, TARGETS
 
 from bpa_ppl import UsageError, adapt, check, errors, log_density
+from bpa_ppl.experiments.samplers import calibrate_sampler
 from bpa_ppl.models import Hierarchical
 from bpa_ppl.posterior import as_draws
 
@@ -90,30 +90,11 @@ def test_several_sites() -> None:
 
 @pytest.mark.parametrize(("sampler", "settings"), CHAINS)
 def test_simulation_based_calibration(sampler: str, settings: dict[str, Any]) -> None:
-    """Ranks of weights drawn from the prior are uniform (Talts et al. 2018)."""
-    rng, ranks = np.random.default_rng(8), []
-    for seed in range(RUNS):
-        truth = rng.normal([0.3, -0.2], 1.0)
-        rows = rng.normal(size=(8, 2)).astype(np.float32)
-        second = rng.uniform(size=8) < 1 / (1 + np.exp(-rows @ truth))
-        posterior = adapt(
-            pairs(rows, ["LM0", "WP0"]),
-            {"LM0": 0.3, "WP0": -0.2},
-            prior_variance=1.0,
-            likelihood="oracle",
-            oracle=given(*second.astype(int)),
-            sampler=sampler,
-            seed=seed,
-            **{"warmup": 300, "draws": 100, "chains": 1, **settings},
-        )
-        draws = as_draws(posterior).flat[::5]  # nearly independent
-        ranks.append((draws < truth).sum(axis=0) + rng.uniform(size=2))
-    uniform = np.array(ranks) / (len(draws) + 1)
-    for column in uniform.T:
-        assert kstest(column, "uniform").pvalue > 1e-3
-
-
-RUNS = 20
+    target = TARGETS["plane"]()
+    options = {"warmup": 300, "draws": 250, "chains": 2, **settings}
+    arguments = (target.pool, target.canonical, sampler)
+    found = calibrate_sampler(*arguments, replications=20, prior_variance=1.0, **options)
+    assert found, str(found)
 
 
 def test_a_missing_package_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:

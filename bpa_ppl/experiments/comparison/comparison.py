@@ -235,18 +235,16 @@ def _judged(result: SamplerResult, together: Draws, truth: Draws, seed: int) -> 
         reason = f"{report.failures[0].advice} (the {status})"
         return replace(result, verdict=NOT_CONVERGED, reason=reason)
     bound, weight, errors = bias_bound(draws, truth)
+    size = f"{_rounded_up(bound):g} posterior sd with {PROBABILITY:.0%}"
     if reason := "; ".join(_differences(properties, distance)):
         verdict = DIFFERS
     elif bound <= MAX_BIAS:
-        verdict = AGREES
-        size = f"{_rounded_up(bound):g} posterior sd with {PROBABILITY:.0%}"
-        reason = f"the bias of every mean is below {size}"
+        verdict, reason = AGREES, f"the bias of every mean is below {size}"
     else:
-        possible = f"{_rounded_up(bound):g} posterior sd with {PROBABILITY:.0%}"
         verdict = INCONCLUSIVE
         reason = (
-            f"no difference was found, but the bias of the mean of {weight} may be up to "
-            f"{possible}, more than {MAX_BIAS:g}; if there is none, "
+            f"no difference was found, but the bias of the mean of {weight} may be up to {size}, "
+            f"more than {MAX_BIAS:g}; if there is none, "
             + _missing_draws(bound, errors, len(draws.flat), len(truth.flat))
         )
     return replace(result, verdict=verdict, reason=reason, bound=bound)
@@ -280,24 +278,12 @@ def _differences(properties: Sequence[Row], distance: Distance) -> Iterator[str]
             f"(z = {d['z']:+.1f}, p = {d['p_value']:.2g} after Holm)"
         )
     if distance.p_value < LEVEL / 2:
-        least = min(distance.moment_p_value, distance.distance_p_value, distance.neighbours_p_value)
-        if distance.moment_p_value <= least:
-            yield (
-                f"the joint distribution is off, most of all {distance.moment}: by "
-                f"{distance.difference:+.2f} (p = {distance.p_value:.2g})"
-            )
-        elif distance.distance_p_value > least:
-            yield (
-                f"the joint distribution is off: {distance.neighbours:.1%} of the nearest "
-                "neighbours are draws of the same run, not of the other "
-                f"(p = {distance.p_value:.2g})"
-            )
-        else:
-            yield (
-                f"the joint distribution is off: the energy distance is {distance.value:.3f}, and "
-                f"at most {distance.largest_null:.3f} for random splits "
-                f"(p = {distance.p_value:.2g})"
-            )
+        yield (
+            f"the joint distribution is off (p = {distance.p_value:.2g}), most of all "
+            f"{distance.moment}: by {distance.difference:+.2f}; the energy distance is "
+            f"{distance.value:.3f}, and at most {distance.largest_null:.3f} for random splits; "
+            f"{distance.neighbours:.1%} of the nearest neighbours are draws of the same run"
+        )
 
 
 def changed_choices(lists: NBest, ours: Int64, theirs: Int64, *, seed: int = 0) -> dict[str, Any]:
