@@ -189,21 +189,9 @@ def read_parquet(file: InputFile, dictionaries: Sequence[str] = ()) -> pa.Table:
     return table
 
 
-def _without_subdomains(table: pa.Table) -> pa.Table:
-    """Return a table of phrases.
-
-    Raises:
-        DataError: if it is a file of subdomains, which has sentences.
-    """
-    if {"subdomain", "posteriors"} & set(table.column_names):
-        message = "a file of subdomains, not a table of phrases: use it as the feature invariance"
-        raise DataError(message, code="unknown-format")
-    return table
-
-
 def _counts_of_parquet(file: InputFile) -> PhraseCounts:
     # Our own files have sorted sources, which need no dictionary.
-    table = _without_subdomains(read_parquet(file, ["target"]))
+    table = read_parquet(file, ["target"])
     count, of_source, of_target = (_numbers_in(table, name) for name in _COUNTS)
     (sources, source), (targets, target) = interned(table["source"]), interned(table["target"])
     source_count, target_count = np.zeros(len(sources)), np.zeros(len(targets))
@@ -213,7 +201,7 @@ def _counts_of_parquet(file: InputFile) -> PhraseCounts:
 
 
 def _probabilities_of_parquet(file: InputFile) -> tuple[Texts, Texts, dict[str, Float64]]:
-    table = _without_subdomains(read_parquet(file, ["target"]))
+    table = read_parquet(file, ["target"])
     names = [name for name in table.column_names if name not in SIDES]
     if "count" in names:
         message = "the table has counts, not probabilities: convert it with `bpa phrases mix`"

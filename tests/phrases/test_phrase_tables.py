@@ -179,7 +179,6 @@ def test_rejects_unreadable_files(tmp_path: Path) -> None:
         ({"source": ["a", None], "target": ["x", "y"]}, "bad-line", None),
         ({"source": ["a"], "target": ["x"]}, "missing-column", None),
         ({"source": ["a"], "target": ["x"], "count": ["1"]}, "bad-number", None),
-        ({"source": ["a"], "target": ["x"], "subdomain": [1]}, "unknown-format", None),
         ({"source": ["a", "b"], "target": ["x", "y"], "count": [1.0, -1]}, "bad-number", 2),
     ],
 )
