@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
-from itertools import islice
+from itertools import islice, zip_longest
 
 import numpy as np
 import numpy.typing as npt
@@ -114,7 +114,7 @@ def merged(pairs: Int64, counts: Int64, occurrences: Sequence[Int64]) -> tuple[I
 
 
 def _points(
-    lines: list[bytes], sides: list[Ragged], path: AnyPath, first: int
+    lines: Sequence[bytes], sides: list[Ragged], path: AnyPath, first: int
 ) -> tuple[Int32, Int32, Int64]:
     """Return the source and target positions of all points, and the start of each sentence."""
     text = np.frombuffer(b"\n".join([*lines, b""]), np.uint8)
@@ -134,20 +134,19 @@ def _points(
     raise DataError(message.format(repr(line)), origin_name(path), first + sentence, code=code)
 
 
-def _batches(paths: Sequence[AnyPath]) -> Iterator[list[list[bytes]]]:
+def _batches(paths: Sequence[AnyPath]) -> Iterator[list[Sequence[bytes]]]:
     """Yield batches of lines of some files.
 
     Raises:
         DataError: if a file has fewer lines than the others.
     """
-    files = [_lines(path) for path in paths]
-    done = 0
-    while any(batch := [list(islice(lines, _SENTENCES)) for lines in files]):
-        sizes = [len(part) for part in batch]
-        short, long = paths[int(np.argmin(sizes))], paths[int(np.argmax(sizes))]
+    lines, done = zip_longest(*map(_lines, paths)), 0
+    while batch := list(zip(*islice(lines, _SENTENCES), strict=True)):
+        sizes = [part.index(None) if None in part else len(part) for part in batch]
         if min(sizes) < max(sizes):
-            message = f"has {done + min(sizes)} lines, and {origin_name(long)} has more"
-            raise DataError(message, origin_name(short), code="wrong-length")
+            short, long = (origin_name(paths[sizes.index(n)]) for n in (min(sizes), max(sizes)))
+            message = f"has {done + min(sizes)} lines, and {long} has more"
+            raise DataError(message, short, code="wrong-length")
         yield batch
         done += sizes[0]
 

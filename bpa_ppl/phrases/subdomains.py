@@ -70,27 +70,21 @@ class Subdomains:
     def __post_init__(self) -> None:
         values = np.asarray(self.assignment)
         object.__setattr__(self, "weights", np.asarray(self.weights, np.float64))
-        pairs, k = len(values), self.k
-        if values.ndim == 1 and pairs:
-            whole = values.dtype.kind in "iu"
-            if not (whole and 0 <= values.min() <= values.max() < k):
-                raise DataError(f"subdomains must be numbered from 0 to {k - 1}", code="bad-number")
-        values = values.astype(np.float32 if values.ndim == 2 else np.int16, copy=False)
-        object.__setattr__(self, "assignment", values)
-        if not pairs == len(self.source) == len(self.target):
+        hard = values.ndim == 1
+        if not len(values) == len(self.source) == len(self.target):
             lengths = f"{len(self.source)} source and {len(self.target)} target sentences"
-            raise DataError(f"{pairs} assignments for {lengths}", code="wrong-length")
-        if values.ndim == 2 and values.shape[1] != k:
-            message = f"{values.shape[1]} posteriors of each pair for {k} subdomains"
-            raise DataError(message, code="mismatch")
-        rows = {"weights P(z)": self.weights[None]}
-        if values.ndim == 2:
-            rows["posteriors P(z | e, f)"] = values
-        for name, p in rows.items():
-            sums = p.sum(axis=1, dtype=np.float64)
-            if not ((p >= 0).all() and (np.abs(sums - 1) < 1e-4).all()):
-                message = f"the {name} are not probabilities that sum to 1"
-                raise DataError(f"{message}: induce the subdomains again", code="bad-number")
+            raise DataError(f"{len(values)} assignments for {lengths}", code="wrong-length")
+        valid = _are_distributions(self.weights[None], self.k)
+        if hard:
+            valid &= values.dtype.kind in "iu" or not len(values)
+            valid &= bool(((values >= 0) & (values < self.k)).all())
+        else:
+            valid &= _are_distributions(values, self.k)
+        if not valid:
+            message = f"the assignments or weights are not those of {self.k} subdomains"
+            raise DataError(f"{message}: induce the subdomains again", code="bad-number")
+        kind = np.int16 if hard else np.float32
+        object.__setattr__(self, "assignment", values.astype(kind, copy=False))
 
     def __len__(self) -> int:
         """Return the number of sentence pairs."""
@@ -207,6 +201,12 @@ class Subdomains:
                 raise
             except (KeyError, TypeError, ValueError) as error:
                 raise other from error
+
+
+def _are_distributions(rows: npt.NDArray[Any], k: int) -> bool:
+    """Return whether each row has k probabilities that sum to 1."""
+    sums = rows.sum(axis=1, dtype=np.float64)
+    return rows.shape[1] == k and bool((rows >= 0).all() and (np.abs(sums - 1) < 1e-4).all())
 
 
 def _lines(text: NumberedText) -> pa.Array:

@@ -59,11 +59,17 @@ def weigh(
         data = mixture_data(inside, outside, dev, features, names, side)
         fitted[name] = fit(data, variant, prior_deviation=prior_deviation)
         columns[name] = np.zeros(len(pairs))
-        # Pairs with the same condition are in the same batch, as far as possible.
-        order = np.argsort(pairs.number("source" if side == "target" else "target"), kind="stable")
-        for start in range(0, len(pairs), batch):
-            rows = np.sort(order[start : start + batch])
+        for rows in _batches(pairs.number("source" if side == "target" else "target"), batch):
             part = PhrasePairs(pairs.sources, pairs.targets, pairs.source[rows], pairs.target[rows])
             query = mixture_data(inside, outside, part, features, names, side)
             columns[name][rows] = fitted[name].probabilities(query)
     return PhraseTable.on(pairs, columns), fitted
+
+
+def _batches(condition: np.ndarray, size: int) -> list[np.ndarray]:
+    """Return the pairs in sorted batches of about this size; all pairs of one y are in one."""
+    order = np.argsort(condition, kind="stable")
+    changes = np.flatnonzero(np.diff(condition[order])) + 1
+    after = np.searchsorted(changes, np.arange(size, len(order), size))
+    cuts = changes[np.unique(after[after < len(changes)])]
+    return [np.sort(part) for part in np.split(order, cuts)]

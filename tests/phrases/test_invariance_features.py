@@ -10,9 +10,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from raising import raises
 
-from bpa_ppl import BpaWarning, DataError, NBest, add_features
+from bpa_ppl import BpaWarning, NBest, add_features
 from bpa_ppl.features.recipes import recorded, sources_from_records
 from bpa_ppl.phrases import NumberedText, Subdomains
 from bpa_ppl.phrases.invariance import Invariance
@@ -143,16 +142,3 @@ def test_a_copied_word_has_the_weights_of_the_subdomains(lists: NBest, tmp_path:
         columns: Any = Invariance(subdomains=path).columns(copied.with_extras(segmentation=["0=0"]))
     assert columns["invariance.coherence"].tolist() == [0.0]
     np.testing.assert_allclose(columns["invariance.specificity.target"], [renyi([*WEIGHTS])])
-
-
-def test_missing_inputs(lists: NBest, tmp_path: Path) -> None:
-    path = subdomains(tmp_path / "z.parquet")
-    with raises(DataError, "missing-segmentation", parameter="segmentation"):
-        add_features(lists.without("segmentation"), Invariance(subdomains=path))
-    with raises(DataError, "missing-sources", parameter="sources"):
-        add_features(lists.without("sources"), Invariance(subdomains=path))
-    with raises(DataError, "missing-file", match=r"absent\.parquet"):
-        add_features(lists, Invariance(subdomains="absent.parquet"))
-    bad = lists.with_extras(segmentation=["0=0", *list(lists.extras["segmentation"])[1:]])
-    with raises(DataError, "wrong-length"):
-        add_features(bad, Invariance(subdomains=path))
