@@ -46,7 +46,7 @@ class Preparation:
     >>> prepare = Preparation(Column(column="comet"))
     >>> prepare.without_criterion(lists).feature_names
     ('LM0',)
-    >>> prepare.for_training(lists)[0].feature_names
+    >>> prepare.for_training(lists).nbest.feature_names
     ('LM0',)
     >>> [len(part) for part in prepare.stream([lists])]
     [1]
@@ -69,7 +69,7 @@ class Preparation:
         Raises:
             DataError: if they lack data that a source needs, or a feature of the posterior.
         """
-        return self._with_posterior_features(self._add(self.without_criterion(nbest))[0])
+        return self._with_posterior_features(self._add(self.without_criterion(nbest)).nbest)
 
     def for_training(self, nbest: NBest) -> Added:
         """Prepare the adaptation lists, which the sources have learned from.
@@ -80,9 +80,8 @@ class Preparation:
         Raises:
             DataError: as above.
         """
-        add = feature_adder(self.sources, cross_fit=True)
-        prepared, columns = add(self.without_criterion(nbest))
-        return self._with_posterior_features(prepared), columns
+        added = feature_adder(self.sources, cross_fit=True)(self.without_criterion(nbest))
+        return added._replace(nbest=self._with_posterior_features(added.nbest))
 
     def without_criterion(self, nbest: NBest) -> NBest:
         """Return the lists with the criterion and excluded columns as extras."""

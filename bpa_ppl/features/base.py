@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from functools import cache
 from itertools import chain, islice
-from typing import Annotated, Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar, NamedTuple, Self
 
 import msgspec
 import numpy as np
@@ -315,7 +315,7 @@ def add_features(
     ('LM0', 'LengthWords')
     """
     with inherited_progress(progress):
-        return feature_adder(resolve_sources(sources))(nbest)[0]
+        return feature_adder(resolve_sources(sources))(nbest).nbest
 
 
 def resolve_sources(sources: AnySource | Iterable[AnySource]) -> tuple[FeatureSource, ...]:
@@ -333,8 +333,16 @@ def resolve_sources(sources: AnySource | Iterable[AnySource]) -> tuple[FeatureSo
     return tuple(map(FEATURES.resolve, sources))
 
 
-#: Lists with more features, and the names of the columns of each source.
-Added = tuple[NBest, tuple[tuple[str, ...], ...]]
+class Added(NamedTuple):
+    """Lists with more features.
+
+    Attributes:
+        nbest: the lists.
+        columns: the names of the columns of each source.
+    """
+
+    nbest: NBest
+    columns: tuple[tuple[str, ...], ...]
 
 
 def feature_adder(
@@ -349,7 +357,7 @@ def feature_adder(
         cross_fit: whether the lists are the adaptation sentences that the sources are fitted to.
 
     >>> lists = NBest.from_lists([["a b", "a"]], [[[0.5], [1.0]]], ["LM0"])
-    >>> feature_adder(resolve_sources("length"))(lists)[0].feature_names
+    >>> feature_adder(resolve_sources("length"))(lists).nbest.feature_names
     ('LM0', 'LengthWords')
     """
     chosen = tuple(sources)
@@ -366,7 +374,7 @@ def feature_adder(
                     problem = f"the features {name} need {need}: add it to the lists"
                     raise DataError(problem, nbest.origin, parameter=need, code=f"missing-{need}")
         if not chosen and nbest.features.flags.c_contiguous:  # the last bits of sums depend on it
-            return nbest, ()
+            return Added(nbest, ())
         pairs = zip(chosen, opened(), strict=True)
         tables = [_columns(nbest, source, compute) for source, compute in pairs]
         names = [name for columns, _ in tables for name in columns]
@@ -375,7 +383,7 @@ def feature_adder(
             raise DataError(f"{problem}, as in lm=general.txt,name=general", code="duplicate")
         empty = np.zeros((len(nbest.features), 0), np.float32)
         values = np.concatenate([empty, *(table for _, table in tables)], axis=1)
-        return nbest.with_features(names, values), tuple(names for names, _ in tables)
+        return Added(nbest.with_features(names, values), tuple(names for names, _ in tables))
 
     return add
 

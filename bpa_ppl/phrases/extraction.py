@@ -134,7 +134,7 @@ def _points(
     raise DataError(message.format(repr(line)), origin_name(path), first + sentence, code=code)
 
 
-def _batches(paths: Sequence[AnyPath]) -> Iterator[list[Sequence[bytes]]]:
+def _batches(paths: Sequence[AnyPath]) -> Iterator[Sequence[Sequence[bytes]]]:
     """Yield batches of lines of some files.
 
     Raises:

@@ -92,7 +92,7 @@ def numbered_pairs(
     sources = source.words((text.encode() for text in nbest.sources or ()), add)
     targets = target.words((text.encode() for text in nbest.strings), add)
     spans, starts = spans_of(nbest, np.diff(sources[1])[sentence], np.diff(targets[1]))
-    first = source.numbers((sources[0], sources[1][sentence]), starts, *spans[:2], add)
+    first = source.numbers((sources[0], sources[1][sentence]), starts, spans[0], spans[1], add)
     words = targets[0], targets[1][nbest.string_index]
     owner = np.repeat(np.arange(len(nbest.features)), np.diff(starts))
-    return first, target.numbers(words, starts, *spans[2:], add), owner
+    return first, target.numbers(words, starts, spans[2], spans[3], add), owner

@@ -415,7 +415,7 @@ class Sequential:
             problem = "there is no sentence to add: the lists are empty"
             raise UsageError(problem, parameter="nbest", code="no-data")
         prepare, names = self._preparation, self._match.names
-        nbest = prepare.for_training(lists)[0] if training else prepare(lists)
+        nbest = prepare.for_training(lists).nbest if training else prepare(lists)
         check_features(nbest, names, "nbest")
         columns = places_of(names, nbest.feature_names)
         return replace(nbest, features=nbest.features[:, columns], feature_names=names)
