@@ -45,4 +45,4 @@ def test_invalid_texts(content: bytes, code: str, line: int | None, tmp_path: Pa
     path = tmp_path / "a.txt"
     path.write_bytes(content)
     with raises(DataError, code, line=line, match="a.txt"):
-        corpus_of([("empty.txt", []), (str(path), sentences_of(path))])
+        corpus_of([("first.txt", [[[], []]]), (str(path), sentences_of(path))])
