@@ -214,7 +214,7 @@ def subdomains(
         side: With --induction lda: source, target, or both.
         iterations: Iterations of the full model, after one of language models alone (default: 3).
         setting: Setting, as NAME=VALUE: order, prior, folds, smoothing, start of em; alpha, beta,
-            passes, starts of lda.
+            passes of lda.
         jobs: Number of threads; -1 uses every core.
         seed: Seed of the start.
     """

@@ -102,7 +102,7 @@ def configured(induction: str, settings: Mapping[str, Any]) -> Settings | LDASet
         UsageError: if one does not exist, or is invalid.
 
     >>> configured("lda", {"k": 4, "alpha": 0.1}).passes
-    200
+    20
     """
     kinds: dict[str, type[Settings | LDASettings]] = {"em": Settings, "lda": LDASettings}
     kind = kinds[one_of(induction, kinds, "induction")]
