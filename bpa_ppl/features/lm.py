@@ -133,7 +133,7 @@ class LanguageModel(TextSource, frozen=True):
         from bpa_ppl.text.language_model import NgramModel
         from bpa_ppl.text.lm_mixtures import MixtureModel
         from bpa_ppl.text.model_files import model_of
-        from bpa_ppl.text.words import Corpus, words_of
+        from bpa_ppl.text.words import corpus_of, words_of
 
         if self.dev:
             models = [model_of([path], self.order) for path in self._texts]
@@ -142,7 +142,7 @@ class LanguageModel(TextSource, frozen=True):
             return model_of(self._texts, self.order)
         references = "the references of the adaptation sentences"
         origin = references if self.text == SELF else self._texts[0]
-        corpus = Corpus.of([words_of(line) for line in lines], origin)
+        corpus = corpus_of([(origin, [[words_of(line) for line in lines]])])
         return NgramModel.of_corpus(corpus, self.order)
 
     @property

@@ -5,7 +5,7 @@ The commands `bpa phrases` and `bpa subdomains`, which also induces latent subdo
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
 
@@ -20,15 +20,8 @@ TableOutput = Annotated[
         alias="-o", help="NAME.parquet, or text as of Moses; .gz, .xz and .zst are compressed."
     ),
 ]
-SourceCounts = Annotated[
-    str | None,
-    Parameter(help="`phrase ||| count` in all of OUT, if the table is only a part of it."),
-]
-TargetCounts = Annotated[str | None, Parameter(help="The same for target phrases.")]
 Inner = Annotated[str, Parameter(name="IN")]
 Outer = Annotated[str, Parameter(name="OUT")]
-#: The defaults of `weigh`, which the published setting changes.
-_SCALE, _PRIOR_DEVIATION = "log", 1.0
 
 
 def extract(
@@ -63,13 +56,9 @@ def extract(
     selected = None
     if like is not None and keep is not None:
         if target == "-":
-            raise UsageError(
-                "the target side is read twice: give it as a file",
-                parameter="like",
-                code="conflict",
-            )
-        other = None if source == "-" else source
-        selected = select_lines(model_of([like]), target, keep, source=other)
+            message = "the target side is read twice: give it as a file"
+            raise UsageError(message, parameter="like", code="conflict")
+        selected = select_lines(model_of([like]), target, keep)
     table = extract_phrases(
         source, target, alignment, max_length=max_length, keep=selected, progress=not quiet
     )
@@ -86,8 +75,6 @@ def mix(
     dev: str | None = None,
     method: str = "map",
     value: float | None = None,
-    out_source_counts: SourceCounts = None,
-    out_target_counts: TargetCounts = None,
     quiet: shared.Quiet = False,
 ) -> None:
     """Mix a phrase table of the domain with a general one: p(t|s) and p(s|t).
@@ -104,9 +91,7 @@ def mix(
     from bpa_ppl.formats.streams import require_writable
 
     require_writable(output)
-    general = bpa.phrases.read_counts(
-        outer, source_counts=out_source_counts, target_counts=out_target_counts
-    )
+    general = bpa.phrases.read_counts(outer)
     held_out = None if dev is None else bpa.phrases.read_counts(dev)
     table, fits = bpa.phrases.mix(bpa.phrases.read_counts(inner), general, held_out, method, value)
     bpa.phrases.write_table(table, output)
@@ -126,12 +111,10 @@ def weigh(
     out_corpus: tuple[str, str],
     form: str = "weighted",
     mixture: str = "map",
-    scale: str | None = None,
-    negatives: str | None = None,
+    scale: Literal["plain", "log"] | None = None,
+    negatives: Literal["no-common", "source"] = "no-common",
     prior_deviation: float | None = None,
     published: bool = False,
-    out_source_counts: SourceCounts = None,
-    out_target_counts: TargetCounts = None,
     seed: int = 0,
     quiet: shared.Quiet = False,
 ) -> None:
@@ -149,11 +132,11 @@ def weigh(
         mixture: linear or map.
         scale: Scale of counts and perplexities: log, or plain as published (default: log).
         negatives: With --form svm: the negative examples; no-common (definition 2 of the paper) or
-            source (definition 1) (default: no-common).
+            source (definition 1).
         prior_deviation: Standard deviation of the prior of each weight, with mean 0; 0 is maximum
             likelihood, as published (default: 1).
-        published: As in the paper: --scale plain, maximum likelihood, and for a phrase that only
-            one table has, the share of the other is lost (Eq. 4 as printed).
+        published: As in the paper: by default --scale plain and --prior-deviation 0, and for a
+            phrase that only one table has, the share of the other is lost (Eq. 4 as printed).
         seed: Seed of the examples of the SVM.
     """
     from dataclasses import replace
@@ -164,41 +147,23 @@ def weigh(
     from bpa_ppl.phrases.pair_features import SVM, pair_features, read_corpus, svm_feature
 
     variant = replace(variant_named(form, mixture), complete=not published)
-    has_svm = SVM in FORMS[form].get("features", ())
-    options = {
-        "scale": (scale, not published),
-        "negatives": (negatives, has_svm),
-        "prior_deviation": (prior_deviation, not published),
-    }
-    for name, (value, used) in options.items():
-        if value is not None and not used:
-            problem = "--published sets this: leave one of the two out"
-            if name == "negatives":
-                problem = f"--form {form} has no SVM, so there are no negatives: use --form svm"
-            raise UsageError(problem, parameter=name, code="conflict")
-    deviation = _PRIOR_DEVIATION if prior_deviation is None else prior_deviation
+    deviation = (0.0 if published else 1.0) if prior_deviation is None else prior_deviation
     if not 0 <= deviation < float("inf"):
-        raise UsageError(
-            f"a standard deviation is a finite number ≥ 0, not {deviation:g}",
-            parameter="prior_deviation",
-        )
-    has_prior = not published and deviation > 0
+        message = f"a standard deviation is a finite number ≥ 0, not {deviation:g}"
+        raise UsageError(message, parameter="prior_deviation")
     require_writable(output)
-    general = bpa.phrases.read_counts(
-        outer, source_counts=out_source_counts, target_counts=out_target_counts
-    )
+    general = bpa.phrases.read_counts(outer)
     domain, judge = bpa.phrases.read_counts(inner), bpa.phrases.read_counts(dev)
     check_tables(domain, general, judge)
     columns, features = pair_features(
         general,
         read_corpus(*out_corpus),
         read_corpus(*in_corpus),
-        scale="plain" if published else scale or _SCALE,  # type: ignore[arg-type]
+        scale=scale or ("plain" if published else "log"),
         progress=not quiet,
     )
-    if has_svm:
-        chosen: Any = {} if negatives is None else {"negatives": negatives}
-        features = svm_feature(general, domain, features, **chosen, seed=seed)
+    if SVM in FORMS[form].get("features", ()):
+        features = svm_feature(general, domain, features, negatives=negatives, seed=seed)
         columns = (SVM,)
     table, fits = weigh(
         domain,
@@ -207,7 +172,7 @@ def weigh(
         features,
         columns,
         variant,
-        prior_deviation=deviation if has_prior else None,
+        prior_deviation=deviation or None,
     )
     for name, fitted in fits.items():
         shared.echo_status(fitted.describe("p(t|s)" if name == "direct" else "p(s|t)"), quiet)
@@ -249,7 +214,7 @@ def subdomains(
         side: With --induction lda: source, target, or both.
         iterations: Iterations of the full model, after one of language models alone (default: 3).
         setting: Setting, as NAME=VALUE: order, prior, folds, smoothing, start of em; alpha, beta,
-            passes, starts of lda.
+            passes of lda.
         jobs: Number of threads; -1 uses every core.
         seed: Seed of the start.
     """

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
-from itertools import islice
+from itertools import islice, zip_longest
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +14,7 @@ from bpa_ppl.arrays import Int32, Int64
 from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.formats.streams import AnyPath, decoded, origin_name, read_blocks
 from bpa_ppl.notes import warn_user
-from bpa_ppl.phrases.spans import OUTSIDE, extract_spans, parse_points
+from bpa_ppl.phrases.spans import extract_spans, parse_lines
 from bpa_ppl.phrases.tables import PhraseCounts, summed
 from bpa_ppl.phrases.tree import PhraseTree
 from bpa_ppl.progress import Reporter, reporter
@@ -114,36 +114,39 @@ def merged(pairs: Int64, counts: Int64, occurrences: Sequence[Int64]) -> tuple[I
 
 
 def _points(
-    lines: list[bytes], sides: list[Ragged], path: AnyPath, first: int
+    lines: Sequence[bytes], sides: list[Ragged], path: AnyPath, first: int
 ) -> tuple[Int32, Int32, Int64]:
     """Return the source and target positions of all points, and the start of each sentence."""
     text = np.frombuffer(b"\n".join([*lines, b""]), np.uint8)
-    source, target, starts, wrong, sentence = parse_points(text, sides[0][1], sides[1][1])
-    if wrong:
-        line = lines[sentence].decode(errors="replace").strip()
-        code, message = "bad-line", f"alignment points must be like 0-0 1-2, not {line!r}"
-        if wrong == OUTSIDE:
-            lengths = " and ".join(str(side[sentence + 1] - side[sentence]) for _, side in sides)
-            message = f"a point of {line!r} is outside the sentences, which have {lengths} words"
-            code = "mismatch"
-        raise DataError(message, origin_name(path), first + sentence, code=code)
-    return source, target, starts
+    pairs, starts, sentence = parse_lines(text, len(lines), ord("-"))
+    code, message = "bad-line", "alignment points must be like 0-0 1-2, not {}"
+    if sentence < 0:
+        owner, positions = np.repeat(np.arange(len(lines)), np.diff(starts)), (pairs[0], pairs[2])
+        lengths = [np.diff(side[1]) for side in sides]
+        outside = np.any([p >= n[owner] for p, n in zip(positions, lengths, strict=True)], axis=0)
+        if not outside.any():
+            return *positions, starts
+        sentence = int(owner[np.argmax(outside)])
+        words = " and ".join(str(n[sentence]) for n in lengths)
+        message = f"a point of {{}} is outside the sentences, which have {words} words"
+        code = "mismatch"
+    line = lines[sentence].decode(errors="replace").strip()
+    raise DataError(message.format(repr(line)), origin_name(path), first + sentence, code=code)
 
 
-def _batches(paths: Sequence[AnyPath]) -> Iterator[list[list[bytes]]]:
+def _batches(paths: Sequence[AnyPath]) -> Iterator[Sequence[Sequence[bytes]]]:
     """Yield batches of lines of some files.
 
     Raises:
         DataError: if a file has fewer lines than the others.
     """
-    files = [_lines(path) for path in paths]
-    done = 0
-    while any(batch := [list(islice(lines, _SENTENCES)) for lines in files]):
-        sizes = [len(part) for part in batch]
-        short, long = paths[int(np.argmin(sizes))], paths[int(np.argmax(sizes))]
+    lines, done = zip_longest(*map(_lines, paths)), 0
+    while batch := list(zip(*islice(lines, _SENTENCES), strict=True)):
+        sizes = [part.index(None) if None in part else len(part) for part in batch]
         if min(sizes) < max(sizes):
-            message = f"has {done + min(sizes)} lines, and {origin_name(long)} has more"
-            raise DataError(message, origin_name(short), code="wrong-length")
+            short, long = (origin_name(paths[sizes.index(n)]) for n in (min(sizes), max(sizes)))
+            message = f"has {done + min(sizes)} lines, and {long} has more"
+            raise DataError(message, short, code="wrong-length")
         yield batch
         done += sizes[0]
 
@@ -157,9 +160,7 @@ def _lines(path: AnyPath) -> Iterator[bytes]:
         yield from lines
 
 
-def select_lines(
-    model: TextModel, path: AnyPath, keep: float, *, source: AnyPath | None = None
-) -> npt.NDArray[np.bool_]:
+def select_lines(model: TextModel, path: AnyPath, keep: float) -> npt.NDArray[np.bool_]:
     r"""Return (lines,) bool: the lines of a text file with the lowest perplexity under a model.
 
     The perplexity of a line is exp(−mean log p) over its words and its end; of equal lines the
@@ -170,11 +171,9 @@ def select_lines(
         path: the target side of a corpus.
         keep: the share of the lines, above 0 and up to 1; at least one line is kept: ⌈keep · n⌉
             of n, by the decimal digits of the share.
-        source: the source side, which is read if the model knows hardly a word of the text: the
-            model may be of the wrong language.
 
     Raises:
-        DataError: if the file cannot be read, or the model is of the language of the source.
+        DataError: if the file cannot be read.
         UsageError: if the share is not in (0, 1].
 
     >>> from pathlib import Path
@@ -194,9 +193,6 @@ def select_lines(
         words, unknown = words + int(lengths.sum()) - len(lengths), unknown + int(missing.sum())
     if unknown > _UNKNOWN * words:
         share = f"{unknown / words:.0%} of the words of {origin_name(path)}"
-        if source is not None and _unknown_share(model, source) < unknown / words / 2:
-            message = f"the text to compare with is in the language of {origin_name(source)}, the "
-            raise DataError(f"{message}source: give text of the target language", code="mismatch")
         warn_user(f"{share} are not in the model: check its language, tokenisation and case")
     perplexities = np.concatenate(parts)
     chosen = np.zeros(len(perplexities), bool)
@@ -204,10 +200,3 @@ def select_lines(
     size = math.ceil(Fraction(str(keep)) * len(perplexities))
     chosen[np.argsort(perplexities, kind="stable")[:size]] = True
     return chosen
-
-
-def _unknown_share(model: TextModel, path: AnyPath) -> float:
-    """Return the share of unknown words in the first lines of a text."""
-    sentences = next(sentences_of(path), [])
-    words = sum(map(len, sentences))
-    return int(model.unknown(sentences).sum()) / words if words else 1.0

@@ -13,14 +13,9 @@ from bpa_ppl.errors import one_of
 from bpa_ppl.features.base import Features, FeatureSource, unknown_check
 from bpa_ppl.nbest import NBest
 from bpa_ppl.phrases.segmentations import SEGMENTATION, numbered_pairs
-from bpa_ppl.phrases.subdomains import (
-    CountedPhrases,
-    Subdomains,
-    chebyshev,
-    posteriors,
-    renyi_entropy,
-)
+from bpa_ppl.phrases.subdomains import Subdomains, chebyshev, posteriors, renyi_entropy
 from bpa_ppl.phrases.tables import SIDES
+from bpa_ppl.phrases.tree import PhraseTree
 
 #: The measures of a phrase pair, in the order of the columns.
 MEASURES = ("specificity", "coherence")
@@ -86,21 +81,26 @@ class Invariance(FeatureSource, frozen=True):
     def opened(self) -> Callable[[NBest], Features]:
         """Read the subdomains, and return the function that computes the sums of the measures.
 
-        It counts new phrases in one pass over the corpus, and keeps their counts.
+        Phrases are counted in one pass over the corpus, again if there are new ones.
 
         Raises:
             DataError: if the subdomains cannot be read; on use, if a segmentation is malformed,
                 outside of its sentence, or not of the whole hypothesis.
         """
         subdomains = Subdomains.load(self.subdomains)
-        sides = [CountedPhrases(subdomains, side) for side in SIDES]
+        trees = PhraseTree(), PhraseTree()
+        counted = [np.zeros((0, subdomains.k))] * len(SIDES)
         check = unknown_check("phrase pairs of the hypotheses", f"the corpus of {self.subdomains}")
 
         def compute(nbest: NBest) -> Features:
-            first, second, owner = numbered_pairs(nbest, sides[0].tree, sides[1].tree)
+            first, second, owner = numbered_pairs(nbest, *trees)
+            for n, (side, tree) in enumerate(zip(SIDES, trees, strict=True)):
+                if len(tree) > len(counted[n]):
+                    text, assignment = subdomains.text(side), subdomains.assignment
+                    counted[n] = tree.count(text, assignment, subdomains.k)
             keys = (first.astype(np.int64) << _HALF) + second
             pairs, rows = np.unique(keys, return_inverse=True)
-            counts = sides[0].counts(pairs >> _HALF), sides[1].counts(pairs & (1 << _HALF) - 1)
+            counts = counted[0][pairs >> _HALF], counted[1][pairs & (1 << _HALF) - 1]
             unseen = ((counts[0] == 0).all(1) | (counts[1] == 0).all(1))[rows]
             check(nbest, unseen.sum(), len(unseen))
             source, target = (posteriors(c, subdomains.weights) for c in counts)

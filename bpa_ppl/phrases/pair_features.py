@@ -25,7 +25,7 @@ from bpa_ppl.phrases.tables import SIDES, PhraseCounts, Side, index_in, sums
 from bpa_ppl.progress import Reporter, reporter
 from bpa_ppl.text.ibm1 import IBM1
 from bpa_ppl.text.language_model import NgramModel
-from bpa_ppl.text.words import Vocabulary, sentences_of
+from bpa_ppl.text.words import NumberedText, sentences_of
 
 #: Features of OUT: how general a pair is.
 GENERAL = (
@@ -64,35 +64,8 @@ _SCALES = ("count", "rarest", "ibm1", "documents", "1gram", "2gram")
 _EPSILON = 1e-9
 
 
-class ParallelCorpus(NamedTuple):
-    """Sentences and their translations.
-
-    Attributes:
-        source: the words of each source sentence.
-        target: the words of each translation.
-    """
-
-    source: Sequence[Sequence[str]]
-    target: Sequence[Sequence[str]]
-
-
-class WordStatistics(NamedTuple):
-    """Statistics of the distribution of words over a corpus of L sentences.
-
-    Attributes:
-        words: (W,) the distinct words.
-        frequency: (W,) the number of occurrences.
-        documents: (W,) the number of pseudo-documents of `DOCUMENT` lines with the word.
-        burstiness: (W,) g / (L − L/(l + 1) + ε), where l sentences have the word and g is the sum
-            of their distances to the nearest other one: about 1 for an evenly distributed word,
-            near 0 for one that occurs in bursts. For a word of a single sentence g is L/2, so that
-            the value is 1.
-    """
-
-    words: pa.Array
-    frequency: Float64
-    documents: Float64
-    burstiness: Float64
+#: Sentences, given as lists of words, and their translations.
+ParallelCorpus = tuple[Sequence[Sequence[str]], Sequence[Sequence[str]]]
 
 
 def read_corpus(source: AnyPath, target: AnyPath) -> ParallelCorpus:
@@ -111,33 +84,37 @@ def read_corpus(source: AnyPath, target: AnyPath) -> ParallelCorpus:
     if len(sides[0]) != len(sides[1]):
         lengths = f"has {len(sides[0])} lines, and {target} has {len(sides[1])}"
         raise DataError(f"{lengths}: give parallel files", source, code="wrong-length")
-    return ParallelCorpus(*sides)
+    return sides[0], sides[1]
 
 
-def word_statistics(sentences: Sequence[Sequence[str]]) -> WordStatistics:
-    """Return statistics of the distribution of words over the sentences of a text.
+def word_statistics(sentences: Sequence[Sequence[str]]) -> tuple[pa.Array, dict[str, Float64]]:
+    """Return the distinct words of a text of L sentences, and statistics of their distribution.
 
-    >>> result = word_statistics([["a", "b"], ["a"], ["c", "c"], ["b"]])
-    >>> result.words.to_pylist(), result.frequency.tolist(), result.burstiness.round(3).tolist()
+    * `frequency`: the number of occurrences.
+    * `documents`: the number of pseudo-documents of `DOCUMENT` lines with the word.
+    * `burstiness`: g / (L − L/(l + 1) + ε), where l sentences have the word and g is the sum of
+      their distances to the nearest other one: about 1 for an evenly distributed word, near 0 for
+      one that occurs in bursts. For a word of a single sentence g is L/2, so that the value is 1.
+
+    >>> words, result = word_statistics([["a", "b"], ["a"], ["c", "c"], ["b"]])
+    >>> words.to_pylist(), result["frequency"].tolist(), result["burstiness"].round(3).tolist()
     (['a', 'b', 'c'], [2.0, 2.0, 2.0], [0.75, 2.25, 1.0])
     """
-    vocabulary = Vocabulary()
-    words, starts = vocabulary.number(sentences)
-    length, size = len(sentences), len(vocabulary)
+    text = NumberedText.of(sentences)
+    length, size = len(text), len(text.words)
     # The distinct pairs of a word and a sentence, sorted.
-    keys = words * np.int64(length) + np.repeat(np.arange(length), np.diff(starts))
+    keys = text.numbers * np.int64(length) + np.repeat(np.arange(length), np.diff(text.starts))
     word, sentence = np.divmod(np.unique(keys), max(length, 1))
     gaps = np.where(np.diff(word) == 0, np.diff(sentence), np.inf)
     nearest = np.minimum(np.append(np.inf, gaps), np.append(gaps, np.inf))
     nearest[np.isinf(nearest)] = length / 2
     distance, holding = sums(word, nearest, size), np.bincount(word, minlength=size)
     documents = np.flatnonzero(np.diff(word * length + sentence // DOCUMENT, prepend=-1))
-    return WordStatistics(
-        pa.array(vocabulary.words(), pa.large_string()),
-        np.bincount(words, minlength=size).astype(np.float64),
-        np.bincount(word[documents], minlength=size).astype(np.float64),
-        distance / (length - length / (holding + 1) + _EPSILON),
-    )
+    return pa.array(text.words, pa.large_string()), {
+        "frequency": np.bincount(text.numbers, minlength=size).astype(np.float64),
+        "documents": np.bincount(word[documents], minlength=size).astype(np.float64),
+        "burstiness": distance / (length - length / (holding + 1) + _EPSILON),
+    }
 
 
 def pair_features(
@@ -174,7 +151,7 @@ def pair_features(
 
     >>> table = PhraseCounts.of(["le", "le chat"], ["the", "the cat"], [2, 1])
     >>> source, target = [["le", "chat"], ["le", "chien"]], [["the", "cat"], ["the", "dog"]]
-    >>> general = domain = ParallelCorpus(source, target)
+    >>> general = domain = source, target
     >>> names, features = pair_features(table, general, domain)
     >>> features.shape, features[:, names.index("tokens")].tolist()
     ((2, 22), [-1.0, 1.0])
@@ -207,7 +184,7 @@ def check_corpora(table: PhraseCounts, outside: ParallelCorpus, inside: Parallel
             other side of a corpus.
 
     >>> table = PhraseCounts.of(["le chat"], ["the cat"], [1])
-    >>> check_corpora(table, ParallelCorpus([["the"]], [["le"]]), ParallelCorpus([[]], [[]]))
+    >>> check_corpora(table, ([["the"]], [["le"]]), ([[]], [[]]))
     Traceback (most recent call last):
     bpa_ppl.errors.DataError: the sides of the corpus OUT are swapped: the source comes first
     """
@@ -227,10 +204,10 @@ def check_corpora(table: PhraseCounts, outside: ParallelCorpus, inside: Parallel
                     f"no word of the {side} phrases is in OUT: check languages and tokenisation"
                 )
                 raise DataError(message, code="mismatch")
-    if len(inside.source) > len(outside.source):
+    if len(inside[0]) > len(outside[0]):
         warn_user(
-            f"the corpus IN has {len(inside.source):,} lines, and OUT only "
-            f"{len(outside.source):,}: IN is the small corpus of the domain"
+            f"the corpus IN has {len(inside[0]):,} lines, and OUT only "
+            f"{len(outside[0]):,}: IN is the small corpus of the domain"
         )
 
 
@@ -270,12 +247,11 @@ def _raw_features(
     yield "tokens", np.asarray(sum(token_counts), np.float64)
     yield "out.count", table.count
     for (side, phrases), sentences in zip(sides.items(), outside, strict=True):
-        statistics = word_statistics(sentences)
-        words = index_in(phrases.flat, statistics.words)
+        vocabulary, statistics = word_statistics(sentences)
+        words = index_in(phrases.flat, vocabulary)
         starts = np.cumsum(phrases.lengths) - phrases.lengths
-        names = "frequency", "documents", "burstiness"
         # 0 for an unknown word
-        values = {name: np.append(getattr(statistics, name), 0.0)[words] for name in names}
+        values = {name: np.append(column, 0.0)[words] for name, column in statistics.items()}
         least = {n: np.minimum.reduceat(v, starts)[phrases.number] for n, v in values.items()}
         yield f"out.rarest.{side}", least["frequency"]
         for name in ("documents", "burstiness"):

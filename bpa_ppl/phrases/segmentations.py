@@ -12,7 +12,7 @@ from bpa_ppl.arrays import Int32, Int64
 from bpa_ppl.errors import DataError
 from bpa_ppl.formats.streams import line_count
 from bpa_ppl.nbest import NBest
-from bpa_ppl.phrases.spans import OUTSIDE, UNCOVERED, parse_segmentations
+from bpa_ppl.phrases.spans import parse_lines
 from bpa_ppl.phrases.tree import PhraseTree
 
 #: The extra of the hypotheses that holds them.
@@ -28,7 +28,7 @@ def spans_of(nbest: NBest, source_lengths: Int64, string_lengths: Int64) -> tupl
         string_lengths: (strings,) the number of words of each distinct text.
 
     Returns:
-        (spans, 4) int32: first source word, number of words, first target word, number of words;
+        (4, spans) int32: first source word, number of words, first target word, number of words;
         and (hypotheses + 1,) where the spans of each begin.
 
     Raises:
@@ -40,22 +40,34 @@ def spans_of(nbest: NBest, source_lengths: Int64, string_lengths: Int64) -> tupl
         problem = "a segmentation must be a text such as `0-2=0-2 3=3`"
         raise DataError(problem, nbest.origin, code="wrong-type")
     lengths = string_lengths[nbest.string_index]
-    lines = "\n".join([*texts, ""]).encode()
-    if line_count(lines) != len(texts):
+    data = "\n".join([*texts, ""]).encode()
+    if line_count(data) != len(texts):
         raise DataError("a segmentation has a line break", nbest.origin, code="bad-line")
-    data = np.frombuffer(lines, np.uint8)
-    spans, starts, wrong, row = parse_segmentations(data, source_lengths, lengths)
-    if wrong:
-        sentence = int(np.searchsorted(nbest.offsets, row, side="right")) - 1
-        location = f"hypothesis {row - nbest.offsets[sentence] + 1} of sentence "
-        location += f"{nbest.sentence_ids[sentence]}: the segmentation {texts[row]!r} "
-        words = f"{source_lengths[row]} and {lengths[row]} words"
-        code, problem = {
-            OUTSIDE: ("mismatch", f"is outside of its source and translation, which have {words}"),
-            UNCOVERED: ("wrong-length", f"does not cover each of the {lengths[row]} words once"),
-        }.get(wrong, ("bad-line", "is not as Moses prints it: 0-2=0-2 3=3"))
-        raise DataError(location + problem, nbest.origin, code=code)
-    return spans, starts
+    pairs, starts, row = parse_lines(np.frombuffer(data, np.uint8), len(texts), ord("="))
+    code, problem = "bad-line", "is not as Moses prints it: 0-2=0-2 3=3"
+    if row < 0:
+        owner, filled = np.repeat(np.arange(len(texts)), np.diff(starts)), np.diff(starts) > 0
+        first, last, begin, end = pairs
+        next_word = np.append(0, end + 1)[:-1]  # after the span before
+        next_word[starts[:-1][filled]] = 0
+        covered = np.zeros(len(texts), np.int64)
+        covered[filled] = end[starts[1:][filled] - 1] + 1
+        outside = (last >= source_lengths[owner]) | (end >= lengths[owner])
+        if outside.any():
+            row = int(owner[np.argmax(outside)])
+            words = f"{source_lengths[row]} and {lengths[row]} words"
+            code = "mismatch"
+            problem = f"is outside of its source and translation, which have {words}"
+        elif (begin != next_word).any() or (covered != lengths).any():
+            wrong = np.append(owner[begin != next_word], np.flatnonzero(covered != lengths))
+            row, code = int(wrong.min()), "wrong-length"
+            problem = f"does not cover each of the {lengths[row]} words once"
+        else:
+            return np.stack([first, last - first + 1, begin, end - begin + 1]), starts
+    sentence = int(np.searchsorted(nbest.offsets, row, side="right")) - 1
+    location = f"hypothesis {row - nbest.offsets[sentence] + 1} of sentence "
+    location += f"{nbest.sentence_ids[sentence]}: the segmentation {texts[row]!r} "
+    raise DataError(location + problem, nbest.origin, code=code)
 
 
 def numbered_pairs(
@@ -77,13 +89,10 @@ def numbered_pairs(
         DataError: as `spans_of`.
     """
     sentence = np.repeat(np.arange(len(nbest)), nbest.sizes)
-    words_of = PhraseTree.words if add else PhraseTree.known_words
-    sources = words_of(source, (text.encode() for text in nbest.sources or ()))
-    targets = words_of(target, (text.encode() for text in nbest.strings))
+    sources = source.words((text.encode() for text in nbest.sources or ()), add)
+    targets = target.words((text.encode() for text in nbest.strings), add)
     spans, starts = spans_of(nbest, np.diff(sources[1])[sentence], np.diff(targets[1]))
-    columns = np.ascontiguousarray(spans.T)
-    numbers_of = PhraseTree.numbers if add else PhraseTree.find
-    first = numbers_of(source, (sources[0], sources[1][sentence]), starts, *columns[:2])
+    first = source.numbers((sources[0], sources[1][sentence]), starts, spans[0], spans[1], add)
     words = targets[0], targets[1][nbest.string_index]
     owner = np.repeat(np.arange(len(nbest.features)), np.diff(starts))
-    return first, numbers_of(target, words, starts, *columns[2:]), owner
+    return first, target.numbers(words, starts, spans[2], spans[3], add), owner

@@ -1,4 +1,4 @@
-"""Compiled functions on phrase pairs: parse alignments and segmentations, and extract spans."""
+"""Parse alignments and segmentations, and extract the spans of phrase pairs."""
 
 from __future__ import annotations
 
@@ -9,54 +9,58 @@ from numba import njit
 from bpa_ppl.arrays import Int32, Int64
 from bpa_ppl.compiling import compiled
 
-#: Kinds of errors in a line of alignment points, or of spans.
-MALFORMED, OUTSIDE, UNCOVERED = 1, 2, 3
-
-_SPACE, _NEWLINE, _RETURN, _TAB, _ZERO, _NINE, _HYPHEN, _EQUALS = 32, 10, 13, 9, 48, 57, 45, 61
+_SPACES, _NEWLINE, _ZERO, _NINE, _HYPHEN = (32, 9, 13), 10, 48, 57, 45
 _LARGEST = 1 << 24  # larger positions are clipped: they are outside any sentence
 
 
 @compiled
-def parse_points(
-    text: npt.NDArray[np.uint8], source_starts: Int64, target_starts: Int64
-) -> tuple[Int32, Int32, Int64, int, int]:
-    """Parse lines of alignment points, `0-0 1-2`, one line per sentence pair.
+def parse_lines(
+    text: npt.NDArray[np.uint8], lines: int, separator: int
+) -> tuple[Int32, Int64, int]:
+    """Parse lines of pairs of positions: alignment points `0-0 1-2`, or spans `0-2=0-2 3=3`.
 
     Args:
         text: whole lines.
-        source_starts: (sentences + 1,) the starts of the words of source sentences.
-        target_starts: likewise for target sentences.
+        lines: their number.
+        separator: the byte between the two sides of a pair. If it is not a hyphen, each side is a
+            position or a span, with its end included.
 
     Returns:
-        The source and the target positions of all points, (sentences + 1,) the starts of the
-        points of each sentence, the kind of the first error (0 if none), and its sentence.
+        (4, pairs) first and last source position, first and last target position; (lines + 1,) the
+        start of each line; and the first malformed line, or −1.
     """
-    sentences = len(source_starts) - 1
     capacity = 0
     for byte in text:
-        capacity += byte == _HYPHEN
-    source, target = np.empty(capacity, np.int32), np.empty(capacity, np.int32)
-    starts = np.zeros(sentences + 1, np.int64)
+        capacity += byte == separator
+    pairs, starts = np.empty((4, capacity), np.int32), np.zeros(lines + 1, np.int64)
     i = count = 0
-    for s in range(sentences):
-        longest = source_starts[s + 1] - source_starts[s], target_starts[s + 1] - target_starts[s]
+    for line in range(lines):
         while text[i] != _NEWLINE:
-            if text[i] in (_SPACE, _TAB, _RETURN):
+            if text[i] in _SPACES:
                 i += 1
                 continue
-            first, i = _number(text, i)
-            if first < 0 or text[i] != _HYPHEN:
-                return source, target, starts, MALFORMED, s
-            second, i = _number(text, i + 1)
-            if second < 0 or text[i] not in (_SPACE, _TAB, _RETURN, _NEWLINE):
-                return source, target, starts, MALFORMED, s
-            if first >= longest[0] or second >= longest[1]:
-                return source, target, starts, OUTSIDE, s
-            source[count], target[count] = first, second
+            first, last, i = _span(text, i, separator)
+            if first < 0 or text[i] != separator:
+                return pairs, starts, line
+            begin, end, i = _span(text, i + 1, separator)
+            if begin < 0 or (text[i] != _NEWLINE and text[i] not in _SPACES):
+                return pairs, starts, line
+            pairs[0, count], pairs[1, count] = first, last
+            pairs[2, count], pairs[3, count] = begin, end
             count += 1
         i += 1
-        starts[s + 1] = count
-    return source, target, starts, 0, 0
+        starts[line + 1] = count
+    return pairs[:, :count], starts, -1
+
+
+@njit
+def _span(text: npt.NDArray[np.uint8], i: int, separator: int) -> tuple[int, int, int]:
+    """Return the first and last position of a span, or −1, and the next place."""
+    first, i = _number(text, i)
+    if first < 0 or text[i] != _HYPHEN or separator == _HYPHEN:
+        return first, first, i
+    last, i = _number(text, i + 1)
+    return (first if last >= first else -1), last, i
 
 
 @njit
@@ -142,61 +146,3 @@ def _consistent(
         if outer_high[f] >= 0 and (outer_low[f] < first or outer_high[f] > last):
             return False
     return True
-
-
-@compiled
-def parse_segmentations(
-    text: npt.NDArray[np.uint8], source_lengths: Int64, target_lengths: Int64
-) -> tuple[Int32, Int64, int, int]:
-    """Parse lines of spans, `0-2=0-2 3=3`: source = target, in target order, ends included.
-
-    Args:
-        text: whole lines, one per hypothesis.
-        source_lengths: (hypotheses,) the number of words of the source sentence of each.
-        target_lengths: (hypotheses,) the number of words of each.
-
-    Returns:
-        (spans, 4): first source word, words, first target word, words; (hypotheses + 1,) the
-        starts of the spans of each hypothesis; the kind of the first error, and its hypothesis.
-    """
-    hypotheses = len(source_lengths)
-    capacity = 0
-    for byte in text:
-        capacity += byte == _EQUALS
-    spans, starts = np.empty((capacity, 4), np.int32), np.zeros(hypotheses + 1, np.int64)
-    i = count = 0
-    for h in range(hypotheses):
-        covered = 0
-        while text[i] != _NEWLINE:
-            if text[i] == _SPACE:
-                i += 1
-                continue
-            first, last, i = _span(text, i)
-            if first < 0 or text[i] != _EQUALS:
-                return spans, starts, MALFORMED, h
-            begin, end, i = _span(text, i + 1)
-            if begin < 0 or text[i] not in (_SPACE, _NEWLINE):
-                return spans, starts, MALFORMED, h
-            if last >= source_lengths[h] or end >= target_lengths[h]:
-                return spans, starts, OUTSIDE, h
-            if begin != covered:
-                return spans, starts, UNCOVERED, h
-            covered = end + 1
-            spans[count, 0], spans[count, 1] = first, last - first + 1
-            spans[count, 2], spans[count, 3] = begin, end - begin + 1
-            count += 1
-        if covered != target_lengths[h]:
-            return spans, starts, UNCOVERED, h
-        i += 1
-        starts[h + 1] = count
-    return spans, starts, 0, 0
-
-
-@njit
-def _span(text: npt.NDArray[np.uint8], i: int) -> tuple[int, int, int]:
-    """Return the first and last position of a span, `3` or `3-5`, and the next place."""
-    first, i = _number(text, i)
-    if text[i] != _HYPHEN or first < 0:
-        return first, first, i
-    last, i = _number(text, i + 1)
-    return (first if last >= first else -1), last, i

@@ -10,9 +10,9 @@ subdomains is specific. A pair of phrases with similar distributions is coherent
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -20,17 +20,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import parquet
 
-from bpa_ppl.arrays import Float32, Float64, Int32, Int64
+from bpa_ppl.arrays import Float32, Float64
 from bpa_ppl.columns import counted
 from bpa_ppl.errors import DataError
 from bpa_ppl.formats.parquet import parquet_errors
 from bpa_ppl.formats.streams import AnyPath, InputFile, atomic_path
 from bpa_ppl.phrases.table_files import is_parquet, read_parquet
 from bpa_ppl.phrases.tables import SIDES, Side
-from bpa_ppl.text.words import Ragged, Vocabulary, sentences_of
-
-if TYPE_CHECKING:
-    from scipy.sparse import csr_matrix
+from bpa_ppl.text.words import NumberedText as NumberedText
 
 _METADATA = b"bpa_subdomains"
 _HARD, _SOFT = "subdomain", "posteriors"
@@ -38,73 +35,6 @@ _GROUP = 1 << 17  # pairs per row group
 _PRIOR = 1000.0  # tokens that the prior of typical words is equivalent to
 _MIN_Z = 2.0  # minimum z-score of a typical word
 _NEAR = 1e-6  # for orders this close to 1, the Rényi entropy is the Shannon entropy
-
-
-class NumberedText(NamedTuple):
-    """The sentences of one language, their words as numbers.
-
-    Attributes:
-        words: the vocabulary, in the order of numbers, which is the order of occurrence.
-        numbers: (tokens,) int32, the words of all sentences.
-        starts: (sentences + 1,) int64, the start of each sentence, and the number of tokens.
-    """
-
-    words: list[str]
-    numbers: Int32
-    starts: Int64
-
-    @classmethod
-    def of(cls, sentences: Sequence[Sequence[str]]) -> Self:
-        """Return some sentences, given as lists of words.
-
-        >>> NumberedText.of([["a", "b"], [], ["a"]]).numbers.tolist()
-        [0, 1, 0]
-        """
-        return cls._joined([sentences])
-
-    @classmethod
-    def read(cls, path: AnyPath) -> Self:
-        """Return the lines of a text file (plain, gzip, xz or zstd), words separated by spaces.
-
-        Raises:
-            DataError: if the file cannot be read, or is not UTF-8.
-        """
-        return cls._joined(sentences_of(path))
-
-    @classmethod
-    def _joined(cls, parts: Iterable[Sequence[Sequence[str]]]) -> Self:
-        vocabulary = Vocabulary()
-        words, lengths = [np.zeros(0, np.int32)], [np.zeros(1, np.int64)]
-        for sentences in parts:
-            numbers, starts = vocabulary.number(sentences)
-            words.append(numbers)
-            lengths.append(np.diff(starts))
-        starts = np.cumsum(np.concatenate(lengths), dtype=np.int64)
-        return cls(vocabulary.words(), np.concatenate(words), starts)
-
-    def __len__(self) -> int:
-        """Return the number of sentences."""
-        return len(self.starts) - 1
-
-    def word_counts(self) -> csr_matrix:
-        """Return (sentences, words) float32, the counts of words in sentences.
-
-        >>> NumberedText.of([["a", "b", "a"], ["b"]]).word_counts().toarray().tolist()
-        [[2.0, 1.0], [0.0, 1.0]]
-        """
-        from scipy.sparse import csr_matrix
-
-        ones = np.ones(len(self.numbers), np.float32)
-        shape = (len(self), len(self.words))
-        # A copy, because SciPy sorts the numbers in place.
-        counts = csr_matrix((ones, self.numbers, self.starts), shape, copy=True)
-        counts.sum_duplicates()
-        return counts
-
-    @property
-    def sentences(self) -> Ragged:
-        """The numbers of the words, and the start of each sentence, for compiled code."""
-        return self.numbers, self.starts
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -140,27 +70,21 @@ class Subdomains:
     def __post_init__(self) -> None:
         values = np.asarray(self.assignment)
         object.__setattr__(self, "weights", np.asarray(self.weights, np.float64))
-        pairs, k = len(values), self.k
-        if values.ndim == 1 and pairs:
-            whole = values.dtype.kind in "iu"
-            if not (whole and 0 <= values.min() <= values.max() < k):
-                raise DataError(f"subdomains must be numbered from 0 to {k - 1}", code="bad-number")
-        values = values.astype(np.float32 if values.ndim == 2 else np.int16, copy=False)
-        object.__setattr__(self, "assignment", values)
-        if not pairs == len(self.source) == len(self.target):
+        hard = values.ndim == 1
+        if not len(values) == len(self.source) == len(self.target):
             lengths = f"{len(self.source)} source and {len(self.target)} target sentences"
-            raise DataError(f"{pairs} assignments for {lengths}", code="wrong-length")
-        if values.ndim == 2 and values.shape[1] != k:
-            message = f"{values.shape[1]} posteriors of each pair for {k} subdomains"
-            raise DataError(message, code="mismatch")
-        rows = {"weights P(z)": self.weights[None]}
-        if values.ndim == 2:
-            rows["posteriors P(z | e, f)"] = values
-        for name, p in rows.items():
-            sums = p.sum(axis=1, dtype=np.float64)
-            if not ((p >= 0).all() and (np.abs(sums - 1) < 1e-4).all()):
-                message = f"the {name} are not probabilities that sum to 1"
-                raise DataError(f"{message}: induce the subdomains again", code="bad-number")
+            raise DataError(f"{len(values)} assignments for {lengths}", code="wrong-length")
+        valid = _are_distributions(self.weights[None], self.k)
+        if hard:
+            valid &= values.dtype.kind in "iu" or not len(values)
+            valid &= bool(((values >= 0) & (values < self.k)).all())
+        else:
+            valid &= _are_distributions(values, self.k)
+        if not valid:
+            message = f"the assignments or weights are not those of {self.k} subdomains"
+            raise DataError(f"{message}: induce the subdomains again", code="bad-number")
+        kind = np.int16 if hard else np.float32
+        object.__setattr__(self, "assignment", values.astype(kind, copy=False))
 
     def __len__(self) -> int:
         """Return the number of sentence pairs."""
@@ -279,6 +203,12 @@ class Subdomains:
                 raise other from error
 
 
+def _are_distributions(rows: npt.NDArray[Any], k: int) -> bool:
+    """Return whether each row has k probabilities that sum to 1."""
+    sums = rows.sum(axis=1, dtype=np.float64)
+    return rows.shape[1] == k and bool((rows >= 0).all() and (np.abs(sums - 1) < 1e-4).all())
+
+
 def _lines(text: NumberedText) -> pa.Array:
     """Return the sentences as texts, words separated by single spaces."""
     words = pa.array(text.words, pa.large_string()).take(pa.array(text.numbers))
@@ -297,56 +227,6 @@ def _numbered(lines: pa.ChunkedArray) -> NumberedText:
     return NumberedText(encoded.dictionary.to_pylist(), encoded.indices.to_numpy(), starts)
 
 
-class CountedPhrases:
-    """Counts of the sentences with the phrases of one side of a corpus in each of its subdomains.
-
-    Phrases are numbered on first use, and counted in one pass over the text. Counts are kept, 8 K
-    bytes a phrase.
-
-    Args:
-        subdomains: with the text.
-        side: the language of the phrases.
-
-    Attributes:
-        tree: numbers the phrases.
-
-    >>> text = NumberedText.of([["a", "b", "a"], ["a"]])
-    >>> subdomains = Subdomains(text, text, [0, 1], [0.5, 0.5])
-    >>> phrases = CountedPhrases(subdomains, "target")
-    >>> phrases.counts(phrases.numbers(["a", "a b", "c"])).tolist()
-    [[1.0, 1.0], [1.0, 0.0], [0.0, 0.0]]
-    """
-
-    def __init__(self, subdomains: Subdomains, side: Side):
-        from bpa_ppl.phrases.tree import PhraseTree  # compiled
-
-        self._text, self._assignment = subdomains.text(side), subdomains.assignment
-        self.tree = PhraseTree()
-        self._counted = np.zeros((1, subdomains.k))
-
-    def numbers(self, phrases: Iterable[str]) -> Int32:
-        """Return (phrases,) int32, the numbers of phrases, words separated by spaces."""
-        words = self.tree.words(phrase.encode() for phrase in phrases)
-        lengths = np.diff(words[1]).astype(np.int32)
-        index = np.arange(len(lengths) + 1)
-        return self.tree.numbers(words, index, np.zeros(len(lengths), np.int32), lengths)
-
-    def counts(self, numbers: npt.NDArray[Any]) -> Float64:
-        """Return (n, K) float64, the expected counts of phrases in each subdomain.
-
-        They are Σ P(z | e, f) over the sentence pairs of the corpus that contain the phrase.
-
-        Args:
-            numbers: (n,) from `numbers`, or of the tree.
-        """
-        if len(self._counted) < len(self.tree):
-            # The number in the tree of each word of the text; −1 if it is in no phrase.
-            word_numbers = self.tree.known_words(word.encode() for word in self._text.words)[0]
-            text = word_numbers[self._text.numbers], self._text.starts
-            self._counted = self.tree.count(text, self._assignment, self._counted)
-        return np.asarray(self._counted[numbers])
-
-
 def posteriors(counts: Float64, weights: Float64) -> Float64:
     """Return (phrases, K) float64, P(z | phrase), from the counts of phrases in each subdomain.
 
@@ -354,7 +234,7 @@ def posteriors(counts: Float64, weights: Float64) -> Float64:
     the corpus gets P(z).
 
     Args:
-        counts: (phrases, K) from `CountedPhrases`.
+        counts: (phrases, K), of the sentences with a phrase, from `PhraseTree.count`.
         weights: (K,) P(z).
 
     >>> posteriors(np.array([[3.0, 1.0], [0.0, 0.0]]), np.array([0.4, 0.6])).tolist()

@@ -28,9 +28,9 @@ from bpa_ppl.phrases.tables import (
     keys,
 )
 
-#: The columns of a phrase table of Moses, in its order, by our names.
-_MOSES_COLUMNS = ("inverse", "inverse_lexical", "direct", "direct_lexical")
-_TWO_COLUMNS = ("inverse", "direct")
+#: The columns of p(s|t) and p(t|s) in a phrase table of Moses, by its number of scores.
+_MOSES_COLUMNS = {4: (0, 2), 2: (0, 1)}
+_NAMES = ("inverse", "direct")
 _COUNTS = ("count", "source_count", "target_count")
 _MAGIC = b"PAR1"
 _ROWS = 1 << 20  # written at once
@@ -99,9 +99,8 @@ def write_counts(table: PhraseCounts, path: AnyPath) -> None:
 def read_table(path: AnyPath) -> PhraseTable:
     r"""Read probabilities of phrase pairs: Parquet as from `write_table`, or a table of Moses.
 
-    The scores of a phrase table of Moses are p(s|t), lex(s|t), p(t|s) and lex(t|s), named
-    `inverse`, `inverse_lexical`, `direct` and `direct_lexical`; two scores are p(s|t) and p(t|s);
-    any other number of scores is named `score1`, `score2`, ….
+    The columns of a table of Moses are `inverse`, p(s|t), and `direct`, p(t|s): the first and the
+    third of four scores, or the only two.
 
     Raises:
         DataError: with file and line, if the file is invalid, or has a pair twice.
@@ -135,8 +134,7 @@ def read_table(path: AnyPath) -> PhraseTable:
 def write_table(table: PhraseTable, path: AnyPath) -> None:
     """Write probabilities as Parquet (`.parquet`), or as a table of Moses.
 
-    A table of Moses has `inverse` and `direct`, or `inverse`, `inverse_lexical`, `direct` and
-    `direct_lexical`, in this order.
+    A table of Moses has `inverse` and `direct`, in this order.
 
     Raises:
         DataError: if the file cannot be written.
@@ -145,11 +143,10 @@ def write_table(table: PhraseTable, path: AnyPath) -> None:
     if Path(path).suffix == ".parquet":
         _write_parquet(table, table.columns, path)
         return
-    names = next((n for n in (_TWO_COLUMNS, _MOSES_COLUMNS) if set(n) == set(table.columns)), None)
-    if names is None:
+    if set(_NAMES) != set(table.columns):
         message = f"a table of Moses cannot store the columns {', '.join(table.columns)}: write "
         raise UsageError(f"{message}Parquet", parameter="path", code="not-supported")
-    _write_text(table, [table.columns[name] for name in names], path)
+    _write_text(table, [table.columns[name] for name in _NAMES], path)
 
 
 def is_parquet(file: InputFile) -> bool:
@@ -189,21 +186,9 @@ def read_parquet(file: InputFile, dictionaries: Sequence[str] = ()) -> pa.Table:
     return table
 
 
-def _without_subdomains(table: pa.Table) -> pa.Table:
-    """Return a table of phrases.
-
-    Raises:
-        DataError: if it is a file of subdomains, which has sentences.
-    """
-    if {"subdomain", "posteriors"} & set(table.column_names):
-        message = "a file of subdomains, not a table of phrases: use it as the feature invariance"
-        raise DataError(message, code="unknown-format")
-    return table
-
-
 def _counts_of_parquet(file: InputFile) -> PhraseCounts:
     # Our own files have sorted sources, which need no dictionary.
-    table = _without_subdomains(read_parquet(file, ["target"]))
+    table = read_parquet(file, ["target"])
     count, of_source, of_target = (_numbers_in(table, name) for name in _COUNTS)
     (sources, source), (targets, target) = interned(table["source"]), interned(table["target"])
     source_count, target_count = np.zeros(len(sources)), np.zeros(len(targets))
@@ -213,7 +198,7 @@ def _counts_of_parquet(file: InputFile) -> PhraseCounts:
 
 
 def _probabilities_of_parquet(file: InputFile) -> tuple[Texts, Texts, dict[str, Float64]]:
-    table = _without_subdomains(read_parquet(file, ["target"]))
+    table = read_parquet(file, ["target"])
     names = [name for name in table.column_names if name not in SIDES]
     if "count" in names:
         message = "the table has counts, not probabilities: convert it with `bpa phrases mix`"
@@ -394,8 +379,8 @@ def _counts_of_text(file: InputFile) -> PhraseCounts:
 
 def _probabilities_of_text(file: InputFile) -> tuple[Texts, Texts, dict[str, Float64]]:
     width, kind, size = _form(file)
-    if kind == "points":
-        message = "the file has extracted phrase pairs, not probabilities: convert it with "
+    if kind == "points" or size not in _MOSES_COLUMNS:
+        message = "the file has no probabilities p(s|t) and p(t|s): create it with "
         raise DataError(f"{message}`bpa phrases mix`", line=1, code="unknown-format")
 
     def probabilities(lines: _Lines) -> Float64:
@@ -407,10 +392,8 @@ def _probabilities_of_text(file: InputFile) -> tuple[Texts, Texts, dict[str, Flo
         return values
 
     sources, targets, scores = _read_text(file, width, probabilities)
-    names = {4: _MOSES_COLUMNS, 2: _TWO_COLUMNS}.get(
-        size, tuple(f"score{number + 1}" for number in range(size))
-    )
-    return sources, targets, dict(zip(names, scores.T, strict=True))
+    columns = scores.T[list(_MOSES_COLUMNS[size])]
+    return sources, targets, dict(zip(_NAMES, columns, strict=True))
 
 
 def _read_marginal(path: AnyPath) -> tuple[pa.Array, Float64]:

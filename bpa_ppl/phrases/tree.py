@@ -6,8 +6,8 @@ The *key* of a node is its parent and, in the lower 32 bits, its last word.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable
-from itertools import chain, count
+from collections.abc import Iterable
+from itertools import chain, count, repeat
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from bpa_ppl.arrays import Float32, Float64, Int32, Int64
 from bpa_ppl.compiling import compiled
 from bpa_ppl.text.hashing import FREE, find_slot, hashed, table_size
-from bpa_ppl.text.words import Ragged, starts_of
+from bpa_ppl.text.words import NumberedText, Ragged, starts_of
 
 _WORD = (1 << 32) - 1  # the bits of the last word in a key
 
@@ -40,13 +40,20 @@ class PhraseTree:
         """Return the number of nodes: phrases, their prefixes, and the empty phrase."""
         return self._size
 
-    def words(self, lines: Iterable[bytes]) -> Ragged:
-        """Return the words of some sentences as numbers."""
-        return _numbered(lines, self._words.__getitem__)
+    def words(self, lines: Iterable[bytes], add: bool = True) -> Ragged:
+        """Return the words of some sentences as numbers.
 
-    def known_words(self, lines: Iterable[bytes]) -> Ragged:
-        """Return the words of some sentences as numbers; −1 for an unknown one."""
-        return _numbered(lines, lambda word: self._words.get(word, -1))
+        Args:
+            lines: the sentences.
+            add: whether new words are numbered; otherwise their number is −1.
+        """
+        sentences = [line.split() for line in lines]
+        starts = starts_of(sentences)
+        words = chain.from_iterable(sentences)
+        numbers = (
+            map(self._words.__getitem__, words) if add else map(self._words.get, words, repeat(-1))
+        )
+        return np.fromiter(numbers, dtype=np.int32, count=starts[-1]), starts
 
     @classmethod
     def of(cls, phrases: pa.Array) -> tuple[PhraseTree, Int32]:
@@ -64,41 +71,40 @@ class PhraseTree:
         index[nodes] = np.arange(len(phrases), dtype=np.int32)
         return tree, index
 
-    def numbers(self, sentences: Ragged, starts: Int64, begin: Int32, words: Int32) -> Int32:
-        """Return (spans,) the numbers of the phrases in some spans; new phrases become nodes.
+    def numbers(
+        self, sentences: Ragged, starts: Int64, begin: Int32, words: Int32, add: bool = True
+    ) -> Int32:
+        """Return (spans,) the numbers of the phrases in some spans.
 
         Args:
             sentences: the numbered words of sentences, and the start of each sentence.
             starts: (sentences + 1,) the starts of the spans of each sentence.
             begin: (spans,) the first word of each.
             words: (spans,) the number of words of each.
+            add: whether new phrases become nodes; otherwise their number is −1.
         """
-        # An upper bound of the number of new nodes.
-        self._reserve(min(len(sentences[0]) * int(words.max(initial=0)), int(words.sum())))
+        if add:  # an upper bound of the number of new nodes
+            self._reserve(min(len(sentences[0]) * int(words.max(initial=0)), int(words.sum())))
         tree = self._keys, self._slots
-        numbers, self._size = _number_spans(sentences, starts, begin, words, tree, self._size, True)
+        numbers, self._size = _number_spans(sentences, starts, begin, words, tree, self._size, add)
         return numbers
 
-    def find(self, sentences: Ragged, starts: Int64, begin: Int32, words: Int32) -> Int32:
-        """Return the numbers of the phrases in some spans; −1 where the tree lacks the phrase."""
-        tree = self._keys, self._slots
-        numbers: Int32 = _number_spans(sentences, starts, begin, words, tree, self._size, False)[0]
-        return numbers
-
-    def count(self, sentences: Ragged, assignment: npt.NDArray[Any], counted: Float64) -> Float64:
+    def count(self, text: NumberedText, assignment: npt.NDArray[Any], k: int) -> Float64:
         """Return (nodes, K) how many sentences of each group have each phrase of the tree.
 
         Args:
-            sentences: words numbered as in the tree, −1 for one that is in no phrase.
+            text: the sentences.
             assignment: (sentences,) int16, the group of each, or (sentences, K) float32, its share
                 in each group.
-            counted: (n, K), the counts of the first n nodes, which are copied.
+            k: K, the number of groups.
         """
-        counts = np.vstack([counted, np.zeros((self._size - len(counted), counted.shape[1]))])
+        # The number in the tree of each word of the text; −1 if it is in no phrase.
+        words = self.words((word.encode() for word in text.words), add=False)[0]
+        sentences = words[text.numbers], text.starts
+        counts = np.zeros((self._size, k))
         groups = assignment if assignment.ndim == 1 else np.zeros(0, np.int16)
         shares = assignment if assignment.ndim == 2 else np.zeros((0, 0), np.float32)
-        tree = self._keys, self._slots
-        _count_phrases(sentences, groups, shares, tree, counts, max(len(counted), 1))
+        _count_phrases(sentences, groups, shares, (self._keys, self._slots), counts)
         return counts
 
     def texts(self, numbers: Int64) -> tuple[pa.Array, Int32]:
@@ -129,13 +135,6 @@ class PhraseTree:
             self._keys = np.pad(self._keys, (0, more))
         if 3 * needed > 2 * len(self._slots):
             self._slots = hashed(self._keys[: self._size], table_size(needed))
-
-
-def _numbered(lines: Iterable[bytes], number: Callable[[bytes], int]) -> Ragged:
-    sentences = [line.split() for line in lines]
-    starts = starts_of(sentences)
-    numbers = map(number, chain.from_iterable(sentences))
-    return np.fromiter(numbers, dtype=np.int32, count=starts[-1]), starts
 
 
 @compiled
@@ -182,9 +181,8 @@ def _count_phrases(
     shares: Float32,
     tree: tuple[Int64, Int32],
     counts: Float64,
-    first: int,
 ) -> None:
-    """Add to (nodes, K) counts those of the nodes from the first one on: `PhraseTree.count`."""
+    """Add to (nodes, K) counts: see `PhraseTree.count`."""
     keys, slots = tree
     latest = np.full(len(counts), -1, np.int32)  # the last sentence of each node
     grouped = len(groups) > 0
@@ -199,7 +197,7 @@ def _count_phrases(
                 node = int(slots[find_slot(slots, keys, (node << 32) | word)])
                 if node == FREE:
                     break
-                if node < first or latest[node] == s:
+                if latest[node] == s:
                     continue
                 latest[node] = s
                 if grouped:

@@ -173,10 +173,7 @@ class _ArpaReader:
         return self._keys(columns[1 : n + 1]), log10, backoff
 
     def _decimals(self, texts: Sequence[str]) -> Float64:
-        try:
-            values = np.fromiter(map(float, texts), np.float64, len(texts))
-        except ValueError:
-            values = np.array([_number(text) for text in texts])
+        values = np.fromiter(map(_number, texts), np.float64, len(texts))
         wrong = ~(np.abs(values) < _LARGEST)
         self._check(wrong, lambda k: f"{texts[k]!r} is not a finite number", "bad-number")
         return values

@@ -17,17 +17,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
 from bpa_ppl.arrays import Float64, Int32, Int64
 from bpa_ppl.compiling import compiled
 from bpa_ppl.errors import DataError
-from bpa_ppl.text.words import Ragged, numbered
+from bpa_ppl.text.words import NumberedText, Ragged, numbered, segment_sums
 
 Sentences = Sequence[Sequence[str]]
 
@@ -89,16 +87,13 @@ class IBM1:
         pairs = [(s, t) for s, t in zip(sources, targets, strict=True) if s and t]
         if not pairs:
             raise DataError("no pair of sentences has words on both sides", code="no-data")
-        kept_sources, kept_targets = zip(*pairs, strict=True)
-        source_words, target_words = _vocabulary(kept_sources, 1), _vocabulary(kept_targets, 0)
-        text = ParallelText.of(
-            numbered(kept_sources, source_words),
-            numbered(kept_targets, target_words),
-            (len(source_words), len(target_words)),
-        )
+        source, target = map(NumberedText.of, zip(*pairs, strict=True))
+        text = ParallelText.of(source, target)
         values, every = text.flat(), np.ones(len(pairs))
         for _ in range(iterations):
             text.re_estimate(values, text.sums(values, every), every)
+        source_words = {word: number for number, word in enumerate(source.words, _EMPTY + 1)}
+        target_words = {word: number for number, word in enumerate(target.words)}
         return cls(source_words, target_words, *text.rows, values, len(sources) - len(pairs))
 
     def probability(self, source: str | None, target: str) -> float:
@@ -114,7 +109,7 @@ class IBM1:
     def unknown(self, sources: Sentences) -> Int64:
         """Return (sentences,) the number of unknown source tokens in each sentence."""
         words, starts = numbered(sources, self.source_words)
-        return _sums((words == _UNKNOWN).astype(np.float64), starts).astype(np.int64)
+        return segment_sums((words == _UNKNOWN).astype(np.float64), starts).astype(np.int64)
 
     def log_probabilities(
         self,
@@ -154,8 +149,10 @@ class IBM1:
         if np.count_nonzero(np.diff(first)) <= np.count_nonzero(np.diff(second)):
             scores = _score_by_source(table, pairs)
         else:
-            scores = _score_by_target(table, *np.unique(source[0], return_inverse=True), pairs)
-        return _sums(np.log(np.maximum(scores, floor)), starts)
+            words = np.unique(source[0], return_inverse=True)
+            longest = int(np.diff(target[1]).max(initial=0))
+            scores = _score_by_target(table, *words, pairs, longest)
+        return segment_sums(np.log(np.maximum(scores, floor)), starts)
 
 
 class ParallelText(NamedTuple):
@@ -176,29 +173,28 @@ class ParallelText(NamedTuple):
     size: int
 
     @classmethod
-    def of(cls, source: Ragged, target: Ragged, sizes: tuple[int, int]) -> ParallelText:
+    def of(cls, source: NumberedText, target: NumberedText) -> ParallelText:
         """Return the parallel text of some sentences.
 
         Args:
-            source: the source sentences, their words numbered from 1.
-            target: their translations, their words numbered from 0.
-            sizes: the numbers of source words and of target words.
+            source: the source sentences, whose words are numbered from 1 in the result.
+            target: their translations.
 
-        >>> text = np.array([1, 2, 1], np.int32), np.array([0, 2, 3])
-        >>> result = ParallelText.of(text, (text[0] - 1, text[1]), (2, 2))
+        >>> text = NumberedText.of([["a", "b"], ["a"]])
+        >>> result = ParallelText.of(text, text)
         >>> [part.tolist() for part in result.rows]
         [[0, 2, 4, 6], [0, 1, 0, 1, 0, 1]]
         >>> [part.tolist() for part in result.occurrences]
         [[0, 2, 4, 5], [0, 1, 0, 1, 0]]
         """
-        words, starts = source
-        starts = starts + np.arange(len(starts))
-        with_empty = np.insert(words, source[1][:-1], _EMPTY), starts
+        starts = source.starts + np.arange(len(source.starts))
+        with_empty = np.insert(source.numbers + np.int32(1), source.starts[:-1], _EMPTY)
         # A matrix by columns is that of the transposed text by rows.
-        by_word = _occurrences(with_empty, sizes[0] + 1).tocsc()
-        pairs = by_word.T @ _occurrences(target, sizes[1])
+        by_word = _occurrences((with_empty, starts), len(source.words) + 1).tocsc()
+        pairs = by_word.T @ _occurrences(target.sentences, len(target.words))
         pairs.sort_indices()
-        return cls(_rows(pairs), _rows(by_word), np.diff(starts), target, sizes[1])
+        lengths = np.diff(starts)
+        return cls(_rows(pairs), _rows(by_word), lengths, target.sentences, len(target.words))
 
     def flat(self) -> Float64:
         """Return the table in which all target words are equally probable."""
@@ -225,7 +221,7 @@ class ParallelText(NamedTuple):
         tokens = np.diff(self.target[1])
         with np.errstate(divide="ignore"):
             logs = np.log(np.where(np.repeat(weights > 0, tokens), sums, 1.0))
-        return _sums(logs, self.target[1]) - (weights > 0) * tokens * np.log(self.lengths)
+        return segment_sums(logs, self.target[1]) - (weights > 0) * tokens * np.log(self.lengths)
 
     def re_estimate(
         self, values: Float64, sums: Float64, weights: Float64, pseudo: Float64 | None = None
@@ -253,17 +249,6 @@ def _occurrences(text: Ragged, size: int) -> Any:
 
 def _rows(matrix: Any) -> Rows:
     return matrix.indptr.astype(np.int64), matrix.indices.astype(np.int32, copy=False)
-
-
-def _vocabulary(sentences: Sentences, first: int) -> dict[str, int]:
-    distinct = dict.fromkeys(chain.from_iterable(sentences))
-    return {word: number for number, word in enumerate(distinct, first)}
-
-
-def _sums(values: Float64, starts: Int64) -> Float64:
-    """Return the sum over each segment of values."""
-    owner = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
-    return np.bincount(owner, values, minlength=len(starts) - 1).astype(np.float64)
 
 
 @compiled
@@ -309,15 +294,6 @@ def _re_estimate(
                 values[k] /= total
 
 
-@njit
-def _longest_run(starts: Int64) -> int:
-    """Return the length of the longest sentence."""
-    longest = 0
-    for s in range(len(starts) - 1):
-        longest = max(longest, starts[s + 1] - starts[s])
-    return longest
-
-
 @compiled
 def _entry(table: Table, f: int, e: int) -> float:
     """Return t(e | f); 0 if it is not in the table."""
@@ -339,9 +315,7 @@ def _score_by_source(table: Table, pairs: Pairs) -> Float64:
     """Return 1/(l + 1) Σ_i t(t_j | s_i) of each token, sharing work in runs of one source."""
     source, target, source_of, target_of, begins = pairs
     scores = np.zeros(begins[-1])
-    size = 1
-    for e in table[1]:
-        size = max(size, e + 1)
+    size = np.append(target[0], 0).max() + 1
     cached_run, kept, run = np.full(size, -1, np.int64), np.empty(size), 0
     for k in range(len(source_of)):
         if k and source_of[k] != source_of[k - 1]:
@@ -362,7 +336,9 @@ def _score_by_source(table: Table, pairs: Pairs) -> Float64:
 
 
 @compiled
-def _score_by_target(table: Table, words: Int32, index: Int64, pairs: Pairs) -> Float64:
+def _score_by_target(
+    table: Table, words: Int32, index: Int64, pairs: Pairs, longest: int
+) -> Float64:
     """Return the scores of `_score_by_source`, sharing work in runs of one target.
 
     Args:
@@ -370,11 +346,12 @@ def _score_by_target(table: Table, words: Int32, index: Int64, pairs: Pairs) -> 
         words: the distinct words of the sources.
         index: (source tokens,) the index of each among them.
         pairs: the pairs.
+        longest: the length of the longest target sentence.
     """
     source, target, source_of, target_of, begins = pairs
     empty = len(words)
     cached_run, run = np.full(empty + 1, -1, np.int64), 0
-    kept = np.empty((empty + 1, _longest_run(target[1])))
+    kept = np.empty((empty + 1, longest))
     scores = np.zeros(begins[-1])
     for k in range(len(source_of)):
         if k and target_of[k] != target_of[k - 1]:

@@ -18,7 +18,7 @@ from numba import njit
 from bpa_ppl.arrays import Float32, Float64, Int32, Int64
 from bpa_ppl.compiling import compiled
 from bpa_ppl.text.gram_tables import Grams, framed, longer
-from bpa_ppl.text.words import BEGIN, SPECIAL, Corpus, Ragged
+from bpa_ppl.text.words import BEGIN, SPECIAL, NumberedText, Ragged, segment_sums
 
 #: Discounts of counts of 1, 2, and 3 or more for texts that are too small to estimate them.
 FALLBACK = (0.5, 1.0, 1.5)
@@ -29,7 +29,7 @@ _MEAN = 5  # the column of the mean count; the others are P(count = 0, 1, 2, 3, 
 
 
 def count_grams(
-    corpus: Corpus, order: int, report: Callable[[str], object] = lambda note: None
+    corpus: NumberedText, order: int, report: Callable[[str], object] = lambda note: None
 ) -> list[Grams]:
     """Return the n-grams of a text, of each order from 1 on.
 
@@ -240,10 +240,11 @@ class WeightedText(NamedTuple):
         else:
             extend(counts, self.suffix, self.firsts)
             p = self._smoothed(counts)
-        mask = np.ones(len(weights), bool) if chosen is None else chosen
+        tokens, longest = np.diff(self.starts), self.longest
+        if chosen is not None:
+            longest, tokens = longest[np.repeat(chosen, tokens)], tokens * chosen
         with np.errstate(divide="ignore"):
-            logs: Float64 = summed(np.log(p), self.longest, self.starts, mask)
-        return logs
+            return segment_sums(np.log(p)[longest], np.append(0, np.cumsum(tokens)))
 
     def _relative(self, counts: Float64) -> Float64:
         """Return (n-grams,) relative frequencies given the context."""
@@ -312,18 +313,3 @@ def extend(counts: Float64, suffix: Int32, firsts: Int64) -> None:
             present = 1.0 - counts[gram, 0]
             if present > 0:
                 _add_event(counts[firsts[n - 1] + suffix[gram]], present)
-
-
-@compiled
-def summed(logs: Float64, longest: Int32, starts: Int64, chosen: npt.NDArray[np.bool_]) -> Float64:
-    """Return (sentences,) the sums of the logs of their n-grams; 0 if not chosen.
-
-    >>> longest, starts = np.array([0, 1, 1], np.int32), np.array([0, 2, 3])
-    >>> summed(np.array([1.0, 2.0]), longest, starts, np.array([True, False])).tolist()
-    [3.0, 0.0]
-    """
-    sums = np.zeros(len(starts) - 1)
-    for s in np.flatnonzero(chosen):
-        for i in range(starts[s], starts[s + 1]):
-            sums[s] += logs[longest[i]]
-    return sums

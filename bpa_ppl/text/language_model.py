@@ -9,11 +9,19 @@ import numpy.typing as npt
 
 from bpa_ppl.arrays import Float32, Float64, Int32, Int64
 from bpa_ppl.errors import UsageError
-from bpa_ppl.formats.streams import AnyPath
+from bpa_ppl.formats.streams import AnyPath, origin_name
 from bpa_ppl.progress import Reporter, reporter
 from bpa_ppl.text.gram_tables import Tables, word_scores
 from bpa_ppl.text.kneser_ney import count_grams, estimate
-from bpa_ppl.text.words import SPECIAL, UNKNOWN, Corpus, numbered, starts_of
+from bpa_ppl.text.words import (
+    SPECIAL,
+    UNKNOWN,
+    NumberedText,
+    corpus_of,
+    numbered,
+    sentences_of,
+    starts_of,
+)
 
 #: The maximum order of an estimated model.
 LONGEST = 5
@@ -121,7 +129,7 @@ class NgramModel(TextModel):
             DataError: if there is no word, or a reserved one: `<s>`.
             UsageError: if the order is not possible.
         """
-        return cls.of_corpus(Corpus.of(sentences), order)
+        return cls.of_corpus(corpus_of([("the text", [sentences])]), order)
 
     @classmethod
     def train(
@@ -142,14 +150,15 @@ class NgramModel(TextModel):
             UsageError: as `estimate`.
         """
         with reporter(progress, "language model") as report:
-            corpus = Corpus.read(paths, lambda note: report(0, order + 1, note))
+            texts = ((origin_name(path), sentences_of(path)) for path in paths)
+            corpus = corpus_of(texts, lambda note: report(0, order + 1, note))
             return cls.of_corpus(corpus, order, report)
 
     @classmethod
     def of_corpus(
-        cls, corpus: Corpus, order: int = 3, progress: Reporter | None = None
+        cls, corpus: NumberedText, order: int = 3, progress: Reporter | None = None
     ) -> NgramModel:
-        """Return the model of a text that has been read.
+        """Return the model of a text from `corpus_of`.
 
         Raises:
             UsageError: as `estimate`.

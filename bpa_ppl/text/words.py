@@ -6,13 +6,13 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, count, repeat
-from typing import NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from bpa_ppl.arrays import Int32, Int64
+from bpa_ppl.arrays import Float64, Int32, Int64
 from bpa_ppl.errors import DataError
-from bpa_ppl.formats.streams import AnyPath, decoded, origin_name, read_blocks
+from bpa_ppl.formats.streams import AnyPath, decoded, read_blocks
 
 #: The first words of the vocabulary of a language model: numbers 0, 1 and 2.
 SPECIAL = ("<unk>", "<s>", "</s>")
@@ -72,13 +72,7 @@ class Vocabulary:
         return len(self._numbers)
 
     def words(self) -> list[str]:
-        """Return the words in the order of their numbers.
-
-        >>> vocabulary = Vocabulary()
-        >>> _ = vocabulary.number([["b", "a", "b"]])
-        >>> vocabulary.words()
-        ['b', 'a']
-        """
+        """Return the words in the order of their numbers."""
         return list(self._numbers)
 
     def number(self, sentences: Sequence[Sequence[str]]) -> Ragged:
@@ -86,6 +80,76 @@ class Vocabulary:
         starts = starts_of(sentences)
         numbers = map(self._numbers.__getitem__, chain.from_iterable(sentences))
         return np.fromiter(numbers, dtype=np.int32, count=starts[-1]), starts
+
+
+class NumberedText(NamedTuple):
+    """The sentences of one language, their words as numbers.
+
+    Attributes:
+        words: the vocabulary, in the order of numbers, which is the order of occurrence.
+        numbers: (tokens,) int32, the words of all sentences.
+        starts: (sentences + 1,) int64, the start of each sentence, and the number of tokens.
+    """
+
+    words: list[str]
+    numbers: Int32
+    starts: Int64
+
+    @classmethod
+    def of(cls, sentences: Sequence[Sequence[str]]) -> Self:
+        """Return some sentences, given as lists of words.
+
+        >>> NumberedText.of([["a", "b"], [], ["a"]]).numbers.tolist()
+        [0, 1, 0]
+        """
+        return cls.joined([sentences])
+
+    @classmethod
+    def read(cls, path: AnyPath) -> Self:
+        """Return the lines of a text file (plain, gzip, xz or zstd), words separated by spaces.
+
+        Raises:
+            DataError: if the file cannot be read, or is not UTF-8.
+        """
+        return cls.joined(sentences_of(path))
+
+    @classmethod
+    def joined(cls, parts: Iterable[Sequence[Sequence[str]]], reserved: Sequence[str] = ()) -> Self:
+        """Return the sentences of all parts.
+
+        Args:
+            parts: sentences, given as lists of words.
+            reserved: the first words of the vocabulary.
+        """
+        vocabulary = Vocabulary()
+        vocabulary.number([reserved])
+        words, lengths = [np.zeros(0, np.int32)], [np.zeros(1, np.int64)]
+        for sentences in parts:
+            numbers, starts = vocabulary.number(sentences)
+            words.append(numbers)
+            lengths.append(np.diff(starts))
+        starts = np.cumsum(np.concatenate(lengths), dtype=np.int64)
+        return cls(vocabulary.words(), np.concatenate(words), starts)
+
+    def __len__(self) -> int:
+        """Return the number of sentences."""
+        return len(self.starts) - 1
+
+    @property
+    def sentences(self) -> Ragged:
+        """The numbers of the words, and the start of each sentence, for compiled code."""
+        return self.numbers, self.starts
+
+    def word_counts(self) -> Any:
+        """Return the matrix (sentences, words), with an entry of 1 for each token.
+
+        >>> NumberedText.of([["a", "b", "a"], ["b"]]).word_counts().toarray().tolist()
+        [[2.0, 1.0], [0.0, 1.0]]
+        """
+        from scipy.sparse import csr_array
+
+        ones = np.ones(len(self.numbers))
+        return csr_array((ones, self.numbers, self.starts), (len(self), len(self.words)))
 
 
 def numbered(
@@ -116,75 +180,54 @@ def starts_of(parts: Sequence[Sequence[object]]) -> Int64:
     return np.cumsum([0, *map(len, parts)], dtype=np.int64)
 
 
-class Corpus(NamedTuple):
-    """A numbered text, from which a language model can be estimated.
+def segment_sums(values: Float64, starts: Int64) -> Float64:
+    """Return the sum of the values of each segment.
 
-    Attributes:
-        words: the vocabulary in the order of its numbers; it begins with `SPECIAL`.
-        sentences: the numbers of the words of all sentences, and the start of each.
-        origin: of the text, for messages.
+    >>> segment_sums(np.array([1.0, 2.0, 4.0]), np.array([0, 2, 2, 3])).tolist()
+    [3.0, 0.0, 4.0]
     """
+    owner = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
+    return np.bincount(owner, values, minlength=len(starts) - 1).astype(np.float64)
 
-    words: list[str]
-    sentences: Ragged
-    origin: str
 
-    @classmethod
-    def of(cls, sentences: Sequence[Sequence[str]], origin: str = "the text") -> Corpus:
-        """Return the corpus of some sentences.
+def corpus_of(
+    texts: Iterable[tuple[str, Iterable[Sequence[Sequence[str]]]]],
+    report: Callable[[str], object] = lambda note: None,
+) -> NumberedText:
+    """Return some texts as one, from which a language model can be estimated.
 
-        Raises:
-            DataError: if there is no word, or a reserved one: `<s>`.
+    Its vocabulary begins with `SPECIAL`.
 
-        >>> Corpus.of([["a", "b"], ["a"]]).sentences[0].tolist()
-        [3, 4, 3]
-        """
-        return cls._joined([(origin, 0, sentences)], origin)
+    Args:
+        texts: the origin of each, for messages, and parts of its sentences.
+        report: called with the number of sentences that have been read.
 
-    @classmethod
-    def read(
-        cls, paths: Iterable[AnyPath], report: Callable[[str], object] = lambda note: None
-    ) -> Corpus:
-        """Return the corpus of text files, which are concatenated, one sentence per line.
+    Raises:
+        DataError: if there is no word, or a reserved one: `<s>`.
 
-        Args:
-            paths: plain or compressed.
-            report: called with the number of lines that have been read.
+    >>> corpus_of([("text", [[["a", "b"], ["a"]]])]).numbers.tolist()
+    [3, 4, 3]
+    """
+    origins, begins = list[str](), list[int]()
 
-        Raises:
-            DataError: if a file cannot be read or is not UTF-8, or as `of`.
-        """
-        files, total = list(paths), 0
+    def parts() -> Iterator[Sequence[Sequence[str]]]:
+        total = 0
+        for origin, sentences_of_text in texts:
+            origins.append(origin)
+            begins.append(total)
+            for sentences in sentences_of_text:
+                yield sentences
+                total += len(sentences)
+                report(f"{total:,} lines")
 
-        def parts() -> Iterator[tuple[str, int, list[list[str]]]]:
-            nonlocal total
-            for path in files:
-                before = total
-                for sentences in sentences_of(path):
-                    yield origin_name(path), total - before, sentences
-                    total += len(sentences)
-                    report(f"{total:,} lines")
-
-        return cls._joined(parts(), ", ".join(map(origin_name, files)))
-
-    @classmethod
-    def _joined(
-        cls, parts: Iterable[tuple[str, int, Sequence[Sequence[str]]]], origin: str
-    ) -> Corpus:
-        """Return the corpus of parts: (file, number of lines before the part, sentences)."""
-        vocabulary = Vocabulary()
-        vocabulary.number([SPECIAL])
-        words, lengths = [np.zeros(0, np.int32)], [np.zeros(1, np.int64)]
-        for file, line, sentences in parts:
-            numbers, starts = vocabulary.number(sentences)
-            special = np.flatnonzero(numbers < len(SPECIAL))
-            if len(special):
-                line += int(np.searchsorted(starts, special[0], side="right"))
-                message = f"the word {SPECIAL[numbers[special[0]]]} is reserved: replace it"
-                raise DataError(message, file, line, code="bad-name")
-            words.append(numbers)
-            lengths.append(np.diff(starts))
-        if len(vocabulary) == len(SPECIAL):
-            raise DataError("there is no word in the text", origin, code="no-data")
-        starts = np.cumsum(np.concatenate(lengths), dtype=np.int64)
-        return cls(vocabulary.words(), (np.concatenate(words), starts), origin)
+    text = NumberedText.joined(parts(), SPECIAL)
+    special = np.flatnonzero(text.numbers < len(SPECIAL))
+    if len(special):
+        sentence = int(np.searchsorted(text.starts, special[0], side="right")) - 1
+        number = int(np.searchsorted(begins, sentence, side="right")) - 1
+        message = f"the word {SPECIAL[text.numbers[special[0]]]} is reserved: replace it"
+        line = sentence - begins[number] + 1
+        raise DataError(message, origins[number], line, code="bad-name")
+    if len(text.words) == len(SPECIAL):
+        raise DataError("there is no word in the text", ", ".join(origins), code="no-data")
+    return text

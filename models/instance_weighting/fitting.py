@@ -150,7 +150,7 @@ def fit(data: MixtureData, variant: Variant, *, prior_deviation: float | None = 
         options = {"maxiter": iterations, "maxcor": len(start) + 5, "ftol": 1e-10, "gtol": 1e-7}
         return minimize(minus, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
 
-    first = np.zeros(variant.size(data))
+    first = np.zeros(len(bounds))
     first[0] = 2.0 if variant.mixture == "linear" else 0.0
     points = [first]
     if variant.smoothed:

@@ -79,22 +79,6 @@ class MixtureData(NamedTuple):
         """The share of the mass p̃ of the queried pairs that has a probability."""
         return float(self.weight[self.supported].sum() / max(self.weight.sum(), 1e-300))
 
-    def only(self, names: tuple[str, ...]) -> MixtureData:
-        """Return the data with some of its features.
-
-        Raises:
-            DataError: if it does not have one of them.
-        """
-        if names == self.names:
-            return self
-        missing = [name for name in names if name not in self.names]
-        if missing:
-            available = ", ".join(self.names) or "none"
-            message = f"the phrase pairs have no feature {missing[0]}: they have {available}"
-            raise DataError(message, code="missing-feature")
-        columns = self.features[:, [self.names.index(name) for name in names]]
-        return self._replace(features=np.ascontiguousarray(columns, np.float32), names=names)
-
 
 def mixture_data(
     inside: PhraseCounts,
@@ -180,21 +164,23 @@ class Variant:
     features: tuple[str, ...] | None = None
     complete: bool = True
 
-    def size(self, data: MixtureData) -> int:
-        """Return the number of unconstrained values of φ."""
-        return 1 + self.smoothed + len(self.apply(data).names)
-
     def apply(self, data: MixtureData) -> MixtureData:
         """Return data with the counts and features that the variant uses.
 
         Raises:
             DataError: if a feature is missing, or there is none at all.
         """
-        if self.features is not None:
-            data = data.only(self.features)
-        if not data.names:
-            message = "instance weights need features of phrase pairs, and there are none"
+        names = data.names if self.features is None else self.features
+        missing = sorted(set(names) - set(data.names))
+        if missing or not names:
+            available = ", ".join(data.names) or "none"
+            message = (
+                f"no feature {missing[0] if missing else ''} of phrase pairs: they have {available}"
+            )
             raise DataError(message, code="missing-feature")
+        if names != data.names:
+            columns = data.features[:, [data.names.index(name) for name in names]]
+            data = data._replace(features=np.ascontiguousarray(columns, np.float32), names=names)
         return data._replace(count=np.ones_like(data.count)) if self.flat else data
 
     @property

@@ -4,7 +4,6 @@ from .expectation_maximisation import (
     Settings as Settings,
 )
 from .inducing import (
-    INDUCTIONS as INDUCTIONS,
     configured as configured,
     induce as induce,
 )

@@ -25,19 +25,18 @@ import numpy as np
 import numpy.typing as npt
 from joblib import delayed
 from msgspec import Meta
-from numba import njit
+from scipy.sparse import csr_array
 from scipy.special import logsumexp
 
 from bpa_ppl.arrays import Float32, Float64
 from bpa_ppl.component import Component, CountOrNone, NotNegative
 from bpa_ppl.errors import checked_seed
 from bpa_ppl.models.subdomains.lexicon import Lexicons
-from bpa_ppl.phrases.subdomains import NumberedText
 from bpa_ppl.phrases.tables import SIDES, Side
 from bpa_ppl.progress import Reporter
 from bpa_ppl.text.kneser_ney import WeightedText
 from bpa_ppl.text.language_model import LONGEST
-from bpa_ppl.text.words import Ragged
+from bpa_ppl.text.words import NumberedText
 from bpa_ppl.workers import Parallel
 
 _NEGLIGIBLE = 1e-7  # smaller posteriors are 0: float32 cannot represent them next to 1
@@ -323,49 +322,55 @@ def unigram_posteriors(source: NumberedText, target: NumberedText, k: int, seed:
     rng = np.random.default_rng(seed)
     pairs = len(source)
     chosen = np.sort(rng.choice(pairs, min(pairs, _SAMPLE), replace=False))
-    mixture = _Mixture([source, target])
-    sample = _Mixture([_select(source, chosen), _select(target, chosen)], mixture.pseudo)
-    best, model = -np.inf, None
+    text = _sentences(source, target)
+    sample, pseudo = text[chosen], [_pseudo_counts(side) for side in (source, target)]
+    best, model = -np.inf, np.zeros(0)
     for _ in range(_STARTS):
         posteriors = rng.dirichlet(np.ones(k), len(chosen))
         for power in _POWERS:
-            posteriors, likelihood = sample.step(posteriors, power)
+            sharpened = _expected(sample, _maximised(sample, posteriors, pseudo), power)
+            posteriors, likelihood = sharpened
         if likelihood > best:
-            best, model = likelihood, sample.maximised(posteriors)
-    assert model is not None  # there is at least one start
-    posteriors, _ = mixture.expected(model)
+            best, model = likelihood, _maximised(sample, posteriors, pseudo)
+    posteriors, _ = _expected(text, model)
     for _ in range(_LAST):
-        posteriors, _ = mixture.step(posteriors)
+        posteriors, _ = _expected(text, _maximised(text, posteriors, pseudo))
     return posteriors
 
 
-class _Mixture:
-    """A mixture of unigram models of both sides of some sentence pairs."""
+def _sentences(source: NumberedText, target: NumberedText) -> Any:
+    """Return (pairs, 1 + words), sparse: 1 for P(z), and an entry of 1 for each token."""
+    every, size = np.arange(len(source)), 1 + len(source.words)
+    owners = [every, *(np.repeat(every, np.diff(side.starts)) for side in (source, target))]
+    columns = np.concatenate([0 * every, 1 + source.numbers, size + target.numbers])
+    columns = columns[np.argsort(np.concatenate(owners), kind="stable")]
+    starts = source.starts + target.starts + np.append(every, len(every))
+    return csr_array(
+        (np.ones(len(columns)), columns, starts), (len(every), size + len(target.words))
+    )
 
-    def __init__(self, sides: Sequence[NumberedText], pseudo: Sequence[Float64] | None = None):
-        self._sides: list[tuple[Ragged, int]] = [(t.sentences, len(t.words)) for t in sides]
-        self.pseudo = [_pseudo_counts(side) for side in sides] if pseudo is None else pseudo
 
-    def step(self, posteriors: Float64, power: float = 1.0) -> tuple[Float64, float]:
-        """Return the next posteriors, and the log-likelihood of their model."""
-        return self.expected(self.maximised(posteriors), power)
+def _maximised(text: Any, posteriors: Float64, pseudo: Sequence[Float64]) -> Float64:
+    """Return (1 + words, K) log P(z), and log P(word | z) of the words of both sides.
 
-    def maximised(self, posteriors: Float64) -> list[Float64]:
-        """Return (1, K) log P(z), and for each side (words, K) log P(word | z)."""
-        model = [np.log(posteriors.mean(axis=0, keepdims=True) + 1e-300)]
-        for (text, size), pseudo in zip(self._sides, self.pseudo, strict=True):
-            counts = _class_counts(text, posteriors, size) + pseudo
-            model.append(np.log(counts) - np.log(counts.sum(axis=0)))
-        return model
+    Args:
+        text: (sentences, 1 + words), sparse: 1, and the counts of the words of both sides.
+        posteriors: (sentences, K).
+        pseudo: for each side (words, 1), pseudo-counts.
+    """
+    model = [np.log(posteriors.mean(axis=0, keepdims=True) + 1e-300)]
+    sides = np.split((text.T @ posteriors)[1:], [len(pseudo[0])])
+    for counts, added in zip(sides, pseudo, strict=True):
+        model.append(np.log(counts + added) - np.log((counts + added).sum(axis=0)))
+    return np.concatenate(model)
 
-    def expected(self, model: list[Float64], power: float = 1.0) -> tuple[Float64, float]:
-        """Return the posteriors, raised to a power and normalised, and the log-likelihood."""
-        scores = np.tile(model[0], (len(self._sides[0][0][1]) - 1, 1))
-        for (text, _), log_p in zip(self._sides, model[1:], strict=True):
-            _add_scores(text, log_p, scores)
-        scaled = scores * power
-        posteriors = np.exp(scaled - logsumexp(scaled, axis=1, keepdims=True))
-        return posteriors, float(logsumexp(scores, axis=1).sum())
+
+def _expected(text: Any, model: Float64, power: float = 1.0) -> tuple[Float64, float]:
+    """Return the posteriors, raised to a power and normalised, and the log-likelihood."""
+    scores = text @ model
+    scaled = scores * power
+    posteriors = np.exp(scaled - logsumexp(scaled, axis=1, keepdims=True))
+    return posteriors, float(logsumexp(scores, axis=1).sum())
 
 
 def _pseudo_counts(text: NumberedText) -> Float64:
@@ -377,33 +382,3 @@ def _pseudo_counts(text: NumberedText) -> Float64:
     counts = np.bincount(text.numbers, minlength=len(text.words)).astype(np.float64)
     total = counts.sum()
     return np.asarray(min(_PSEUDO, _MAX_PSEUDO * total) * counts[:, np.newaxis] / total)
-
-
-def _select(text: NumberedText, chosen: np.ndarray) -> NumberedText:
-    """Return some sentences of a text; the numbers of words do not change."""
-    lengths = np.diff(text.starts)[chosen]
-    starts = np.append(0, np.cumsum(lengths))
-    positions = np.repeat(text.starts[chosen] - starts[:-1], lengths) + np.arange(starts[-1])
-    return NumberedText(text.words, text.numbers[positions], starts)
-
-
-@njit(nogil=True, cache=True)
-def _add_scores(text: Ragged, logs: Float64, scores: Float64) -> None:
-    """Add to (sentences, K) scores the sums over the words of (words, K) logs."""
-    words, starts = text
-    for s in range(len(scores)):
-        for i in range(starts[s], starts[s + 1]):
-            for z in range(scores.shape[1]):
-                scores[s, z] += logs[words[i], z]
-
-
-@njit(nogil=True, cache=True)
-def _class_counts(text: Ragged, posteriors: Float64, size: int) -> Float64:
-    """Return (words, K) the counts of words, with each sentence distributed over (sentences, K)."""
-    words, starts = text
-    counts = np.zeros((size, posteriors.shape[1]))
-    for s in range(len(posteriors)):
-        for i in range(starts[s], starts[s + 1]):
-            for z in range(posteriors.shape[1]):
-                counts[words[i], z] += posteriors[s, z]
-    return counts

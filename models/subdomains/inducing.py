@@ -6,22 +6,21 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal, get_args
 
 import numpy as np
-from msgspec.structs import fields
 
 from bpa_ppl.columns import counted
 from bpa_ppl.errors import DataError, UsageError, one_of
 from bpa_ppl.formats.streams import AnyPath, origin_name
 from bpa_ppl.models.subdomains.expectation_maximisation import Settings, em
-from bpa_ppl.models.subdomains.topics import LDASettings, documents, lda
+from bpa_ppl.models.subdomains.topics import LDASettings, lda
 from bpa_ppl.notes import warn_user
-from bpa_ppl.phrases.subdomains import NumberedText, Subdomains
+from bpa_ppl.phrases.subdomains import Subdomains
 from bpa_ppl.phrases.tables import SIDES, Side
 from bpa_ppl.progress import Reporter, reporter
+from bpa_ppl.text.words import NumberedText
 from bpa_ppl.workers import parallel_workers
 
 #: A text: a file with one sentence a line, or sentences as sequences of words.
 Text = AnyPath | Sequence[Sequence[str]] | NumberedText
-INDUCTIONS = ("em", "lda")
 #: What the documents of LDA are: sentences of one side, or sentence pairs.
 DocumentSide = Literal["source", "target", "both"]
 
@@ -54,7 +53,7 @@ def induce(
         jobs: threads of `em`, which do not change the result. -1 uses every core.
         progress: True for a bar, or a callback.
         settings: of `Settings`: em, iterations, order, prior, folds, start, seed, …; with `lda` of
-            `LDASettings`: alpha, beta, passes, starts, ….
+            `LDASettings`: alpha, beta, passes, seed.
 
     Raises:
         DataError: if a file cannot be read, the sides do not have equally many sentences, or there
@@ -74,8 +73,9 @@ def induce(
         _check(texts, (source, target), k)
         if isinstance(chosen, LDASettings):
             sides = texts if side == "both" else (texts[SIDES.index(side)],)
-            shares, details = lda(documents(sides), chosen, report)
-            record = {"induction": "lda", "side": side, **chosen.settings(), **details}
+            report(0, 1, "topics")
+            shares = lda(sides, chosen)
+            record = {"induction": "lda", "side": side, **chosen.settings()}
             return Subdomains(*texts, shares.astype(np.float32), shares.mean(axis=0), record)
         with parallel_workers(jobs, "threads") as parallel:  # they share the corpus
             history = em(*texts, chosen, parallel, report)
@@ -99,20 +99,14 @@ def configured(induction: str, settings: Mapping[str, Any]) -> Settings | LDASet
         settings: by name; k, seed, ….
 
     Raises:
-        UsageError: if one does not exist, belongs to the other induction, or is invalid.
+        UsageError: if one does not exist, or is invalid.
 
     >>> configured("lda", {"k": 4, "alpha": 0.1}).passes
-    200
+    20
     """
-    one_of(induction, INDUCTIONS, "induction")
     kinds: dict[str, type[Settings | LDASettings]] = {"em": Settings, "lda": LDASettings}
-    kind = kinds.pop(induction)
-    ((other, other_kind),) = kinds.items()
-    names, other_names = ({field.name for field in fields(c)} for c in (kind, other_kind))
-    if foreign := sorted(set(settings) & (other_names - names)):
-        message = f"{', '.join(foreign)}: settings of {other.upper()}, not {induction.upper()}"
-        raise UsageError(message, parameter=foreign[0], code="conflict")
-    return kind.configured("induction of subdomains", settings)
+    kind = kinds[one_of(induction, kinds, "induction")]
+    return kind.configured(f"induction of subdomains by {induction.upper()}", settings)
 
 
 def _text(text: Text, side: Side) -> NumberedText:

@@ -8,9 +8,9 @@ from functools import cached_property
 import numpy as np
 
 from bpa_ppl.arrays import Float64
-from bpa_ppl.phrases.subdomains import NumberedText
 from bpa_ppl.phrases.tables import SIDES, Side
 from bpa_ppl.text.ibm1 import ParallelText
+from bpa_ppl.text.words import NumberedText
 
 _FIRST = 5  # iterations of the lexicon of the whole corpus
 
@@ -37,9 +37,7 @@ class Lexicons:
         self.prior = prior
         self.texts: dict[Side, ParallelText] = {}
         for side, given, predicted in zip(SIDES, (source, target), (target, source), strict=True):
-            sizes = len(given.words), len(predicted.words)
-            from_one = given.numbers + np.int32(1), given.starts
-            self.texts[side] = ParallelText.of(from_one, predicted.sentences, sizes)
+            self.texts[side] = ParallelText.of(given, predicted)
 
     @cached_property
     def whole_corpus(self) -> dict[Side, Float64]:

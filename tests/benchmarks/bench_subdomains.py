@@ -65,10 +65,9 @@ MORE_SETTINGS: dict[str, dict[str, Any]] = {
 }
 #: Topics as subdomains.
 LDA_SETTINGS: dict[str, dict[str, Any]] = {
-    "Gibbs (default), target": {},
-    "Gibbs (default), source": {"side": "source"},
-    "Gibbs (default), both": {"side": "both"},
-    "Gibbs, starts=1, target": {"starts": 1},
+    "default, target": {},
+    "default, source": {"side": "source"},
+    "default, both": {"side": "both"},
 }
 K, GRAM = 12, 6
 

@@ -50,11 +50,11 @@ class PhraseIndex(NamedTuple):
 
     def phrases(self, side: int, texts: list[str]) -> tuple[Int64, Int64]:
         """Return the phrase in each span of each text, or −1, and the first span of each text."""
-        words, starts = self.trees[side].known_words(text.encode() for text in texts)
+        words, starts = self.trees[side].words((text.encode() for text in texts), add=False)
         spans = [_spans(length) for length in np.diff(starts).tolist()]
         first = np.cumsum([0, *map(len, spans)])
         begin, count = np.concatenate(spans).astype(np.int32).T.copy()
-        nodes = self.trees[side].find((words, starts), first, begin, count)
+        nodes = self.trees[side].numbers((words, starts), first, begin, count, add=False)
         numbers = np.where(nodes >= 0, self.numbers[side][np.maximum(nodes, 0)], -1)
         return numbers.astype(np.int64), first
 

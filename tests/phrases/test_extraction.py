@@ -72,11 +72,8 @@ def test_pairs_agree_with_definition(longest: int, tmp_path: Path) -> None:
     assert counts_by_pair(table) == reference_counts(pairs[::3], longest)
 
 
-@pytest.mark.parametrize("pending", [1000])
-def test_counts_are_summed_over_chunks(
-    pending: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("bpa_ppl.phrases.extraction._MAX_PENDING", pending)
+def test_counts_are_summed_over_chunks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bpa_ppl.phrases.extraction._MAX_PENDING", 1000)
     pairs = random_pairs(60, np.random.default_rng(2)) * 400
     reports: list[tuple[int, int]] = []
     table = extract_phrases(
@@ -169,13 +166,8 @@ def test_lines_with_the_lowest_perplexity_are_selected(tmp_path: Path) -> None:
             select_lines(model, path, share)
 
 
-def test_a_model_of_the_wrong_language_is_recognised(tmp_path: Path) -> None:
-    source, target = tmp_path / "fr", tmp_path / "en"
-    source.write_text("le chat noir\nle chien\n")
-    target.write_text("the black cat\nthe dog\n")
+def test_a_model_of_another_language_is_warned_about(tmp_path: Path) -> None:
+    (tmp_path / "en").write_text("the black cat\nthe dog\n")
     model = NgramModel.estimate([["le", "chat"], ["le", "chien"]], order=1)
-    with raises(DataError, "mismatch", match="fr"):
-        select_lines(model, target, 0.5, source=source)
     with pytest.warns(BpaWarning, match="100% of the words of .*en"):
-        select_lines(model, target, 0.5)
-    assert select_lines(model, source, 0.5, source=target).sum() == 1
+        select_lines(model, tmp_path / "en", 0.5)

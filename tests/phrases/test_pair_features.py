@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from math import exp
 from pathlib import Path
-from typing import Literal
 
 import numpy as np
 import pytest
@@ -22,7 +21,6 @@ from bpa_ppl.phrases.pair_features import (
     read_corpus,
     svm_examples,
     svm_feature,
-    word_statistics,
 )
 from bpa_ppl.text.ibm1 import IBM1
 from bpa_ppl.text.language_model import NgramModel
@@ -32,7 +30,8 @@ def corpus(seed: int, sentences: int, words: int) -> ParallelCorpus:
     """Return a corpus where t1 translates s1 and so on, with common and rare words."""
     rng = np.random.default_rng(seed)
     lines = [np.minimum(rng.zipf(1.5, rng.integers(1, 7)), words) for _ in range(sentences)]
-    return ParallelCorpus(*([[f"{side}{n}" for n in line] for line in lines] for side in "st"))
+    source, target = ([[f"{side}{n}" for n in line] for line in lines] for side in "st")
+    return source, target
 
 
 OUT, IN = corpus(1, 450, 40), corpus(2, 60, 25)
@@ -137,15 +136,6 @@ def test_constant_features_and_statistics_of_unknown_words_are_zero() -> None:
     assert np.isfinite(result).all()
 
 
-def test_statistics_of_one_sentence() -> None:
-    words, *statistics = word_statistics([["b", "a", "b"]])
-    result = dict(
-        zip(words.to_pylist(), zip(*map(np.ndarray.tolist, statistics), strict=True), strict=True)
-    )
-    # Frequency, documents, and g / (L − L/(l + 1)) = (1/2) / (1 − 1/2).
-    assert result == {"a": (1, 1, pytest.approx(1)), "b": (2, 1, pytest.approx(1))}
-
-
 def test_rejects_invalid_corpora_and_tables(tmp_path: Path) -> None:
     (tmp_path / "a").write_text("s1 s2\n\ns1\n")
     (tmp_path / "b").write_text("t1 t2\nt1\n")
@@ -154,7 +144,7 @@ def test_rejects_invalid_corpora_and_tables(tmp_path: Path) -> None:
         read_corpus(tmp_path / "a", tmp_path / "b")
     with raises(DataError, "no-data"):
         read_corpus(tmp_path / "a", tmp_path / "none")
-    assert read_corpus(tmp_path / "a", tmp_path / "a").source == [["s1", "s2"], [], ["s1"]]
+    assert read_corpus(tmp_path / "a", tmp_path / "a")[0] == [["s1", "s2"], [], ["s1"]]
     with raises(DataError, "mismatch"):
         pair_features(PhraseCounts.of(["t1"], ["s1"], [1]), OUT, IN)
     with raises(DataError, "no-data"):
@@ -175,13 +165,6 @@ def test_svm_negatives_agree_with_definitions() -> None:
         common, negative = svm_examples(outside, inside, negatives)
         assert [pairs[row] for row in np.flatnonzero(common)] == [("s", "a")]
         assert {pairs[row] for row in np.flatnonzero(negative)} == expected
-    features = np.array([[2.0], [1.0], [0.0], [0.5], [1.5]], np.float32)
-    default = svm_feature(outside, inside, features)
-    published, other = (
-        svm_feature(outside, inside, features, negatives=n) for n in ("no-common", "source")
-    )
-    assert (default == published).all()
-    assert (default != other).any()
 
 
 def svm_case() -> tuple[PhraseCounts, PhraseCounts, np.ndarray]:
@@ -198,25 +181,20 @@ def svm_case() -> tuple[PhraseCounts, PhraseCounts, np.ndarray]:
     return outside, inside, features.astype(np.float32)
 
 
-@pytest.mark.parametrize(("negatives", "first"), [("source", 0), ("no-common", 20)])
-def test_svm_separates_pairs_of_both_tables_from_the_selected_negatives(
-    negatives: Literal["source", "no-common"], first: int
-) -> None:
+def test_svm_separates_pairs_of_both_tables_from_the_negatives() -> None:
     outside, inside, features = svm_case()
-    common, negative = svm_examples(outside, inside, negatives)
-    assert (common == (inside.rows_of(outside) >= 0)).all()
-    chosen = outside.texts("source", np.flatnonzero(negative)).to_pylist()
-    sources = sorted(int(text[1:]) for text in chosen)
-    # s28 is the last source with a translation in IN; s20 and later have no common pairs.
-    assert (sources[0], sources[-1]) == (first, 28)
-    result = svm_feature(outside, inside, features, negatives=negatives)
-    assert result.shape == (300, 1)
-    assert (result.mean(), result.std()) == pytest.approx((0, 1), abs=1e-5)
-    assert result[common].mean() > result[~common].mean() + 1
-    assert (svm_feature(outside, inside, features, negatives=negatives) == result).all()
-    few = svm_feature(outside, inside, features, negatives=negatives, examples=50)
-    assert (few != result).any()
-    assert few[common].mean() > few[~common].mean() + 1
+    common = inside.rows_of(outside) >= 0
+    default, published, other, few = (
+        svm_feature(outside, inside, features, **options)
+        for options in ({}, {"negatives": "no-common"}, {"negatives": "source"}, {"examples": 50})
+    )
+    assert (default == published).all()
+    assert (default != other).any()
+    assert (default != few).any()
+    for result in (default, other, few):
+        assert result.shape == (300, 1)
+        assert (result.mean(), result.std()) == pytest.approx((0, 1), abs=1e-5)
+        assert result[common].mean() > result[~common].mean() + 1
 
 
 def test_svm_rejects_missing_examples() -> None:

@@ -9,8 +9,10 @@ import pytest
 from raising import raises
 
 from bpa_ppl import BpaWarning, DataError, NBest, add_features, iter_nbest
+from bpa_ppl.features import FeatureSource
 from bpa_ppl.formats.streams import read_lines
 from bpa_ppl.phrases import PhraseCounts, PhraseTable, mix, read_counts, write_table
+from bpa_ppl.phrases.invariance import Invariance
 from bpa_ppl.phrases.phrase_mixture import PhraseMixture
 
 PAIRS = PhraseCounts.of(
@@ -65,20 +67,12 @@ def sums_by_hand(
 def test_columns_are_sums_over_the_segmentation(lists: NBest, path: str) -> None:
     added = add_features(lists, PhraseMixture(table=path, floor=1e-3, unseen=True))
     assert added.feature_names[1:] == ("phrases.direct", "phrases.inverse", "phrases.unseen")
-    low = 1e-3
-    direct = [[0.5, 0.8, 0.25], [0.125, low], [0.125, 0.125], [1], [0.8, low]]
-    np.testing.assert_allclose(
-        added.features[:, 1], [np.log(values).sum() for values in direct], rtol=1e-6
-    )
-    assert added.features[:, 3].tolist() == [0, 1, 0, 0, 1]
-
-
-def test_opened_once_it_serves_parts_of_the_lists(lists: NBest, path: str) -> None:
-    source = PhraseMixture(table=path)
-    whole, compute = source.columns(lists), source.opened()
-    parts = [dict(compute(part)) for part in lists]
-    for name, values in dict(whole).items():
-        np.testing.assert_array_equal(np.concatenate([part[name] for part in parts]), values)
+    for column, values in ((1, DIRECT), (2, INVERSE)):
+        pairs = [("le", "the"), ("chat", "cat"), ("le chat", "the cat"), ("noir", "black")]
+        probabilities = dict(zip(pairs, values.tolist(), strict=True))
+        sums, unseen = sums_by_hand(lists, probabilities, 1e-3)
+        np.testing.assert_allclose(added.features[:, column], sums, rtol=1e-6)
+    assert added.features[:, 3].tolist() == unseen == [0, 1, 0, 0, 1]
 
 
 def test_a_log_linear_table_has_columns_for_each_of_its_tables(
@@ -124,19 +118,19 @@ def test_bad_segmentations(lists: NBest, path: str, segmentation: str, code: str
     with raises(DataError, code, match="hypothesis 1 of sentence 0: "):
         bad = lists.with_extras(segmentation=[segmentation, *others])
         add_features(bad, PhraseMixture(table=path))
-    with raises(DataError, "bad-line", match="a line break"):
-        add_features(lists.with_extras(segmentation=["0=0\n", *others]), PhraseMixture(table=path))
+    for wrong, other_code in (("0=0\n", "bad-line"), (0.0, "wrong-type")):
+        with raises(DataError, other_code):
+            bad = lists.with_extras(segmentation=np.array([wrong, *others], object))
+            add_features(bad, PhraseMixture(table=path))
 
 
-def test_missing_inputs(lists: NBest, path: str) -> None:
-    with raises(DataError, "missing-segmentation", parameter="segmentation"):
-        add_features(lists.without("segmentation"), PhraseMixture(table=path))
-    with raises(DataError, "missing-sources", parameter="sources"):
-        add_features(lists.without("sources"), PhraseMixture(table=path))
-    with raises(DataError, "wrong-type"):
-        add_features(lists.with_extras(segmentation=np.zeros(5)), PhraseMixture(table=path))
-    with raises(DataError, "missing-file", match=r"absent\.parquet"):
-        add_features(lists, PhraseMixture(table="absent.parquet"))
+@pytest.mark.parametrize("source", [PhraseMixture(table="t"), Invariance(subdomains="t")])
+def test_missing_inputs(lists: NBest, source: FeatureSource) -> None:
+    for need in ("segmentation", "sources"):
+        with raises(DataError, f"missing-{need}", parameter=need):
+            add_features(lists.without(need), source)
+    with raises(DataError, "missing-file", match="t: "):
+        add_features(lists, source)
 
 
 def test_real_segmentations(shared_data: Path, tmp_path: Path) -> None:
@@ -158,7 +152,7 @@ def test_real_segmentations(shared_data: Path, tmp_path: Path) -> None:
     assert len(set(unseen)) > 1
 
 
-def test_tables_without_the_columns(lists: NBest, tmp_path: Path) -> None:
+def test_a_table_without_the_columns(lists: NBest, tmp_path: Path) -> None:
     write_table(PhraseTable.on(PAIRS, {"score": DIRECT}), tmp_path / "t.parquet")
     with raises(DataError, "missing-column", parameter="table"):
         add_features(lists, PhraseMixture(table=str(tmp_path / "t.parquet")))

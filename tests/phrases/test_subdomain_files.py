@@ -74,7 +74,7 @@ def test_typical_words_are_those_that_were_planted() -> None:
         (HARD[:3], (0.25, 0.25, 0.5), "wrong-length"),
         ([0, 1, 3, 0], (0.25, 0.25, 0.5), "bad-number"),
         ([0.0, np.nan, 1.0, 0.0], (0.25, 0.25, 0.5), "bad-number"),
-        (SOFT, (0.5, 0.5), "mismatch"),
+        (SOFT, (0.5, 0.5), "bad-number"),
         (2 * SOFT, (0.25, 0.25, 0.5), "bad-number"),
         (HARD, (0.5, -0.5, 1.0), "bad-number"),
     ],

@@ -9,7 +9,7 @@ import pytest
 from raising import raises
 
 from bpa_ppl.errors import DataError
-from bpa_ppl.text.words import SPECIAL, Corpus, words_of
+from bpa_ppl.text.words import SPECIAL, corpus_of, sentences_of, words_of
 
 
 def test_words_are_separated_by_whitespace() -> None:
@@ -25,13 +25,12 @@ def test_several_files_are_concatenated(tmp_path: Path) -> None:
     first.write_bytes(b"a b\r\n\nb c")
     second.write_bytes(gzip.compress("a café\n".encode()))
     notes: list[str] = []
-    corpus = Corpus.read([first, second], notes.append)
+    corpus = corpus_of([(str(p), sentences_of(p)) for p in (first, second)], notes.append)
     assert corpus.words == [*SPECIAL, "a", "b", "c", "café"]
     words, starts = corpus.sentences
     assert words.tolist() == [3, 4, 4, 5, 3, 6]
     assert starts.tolist() == [0, 2, 2, 4, 6]
     assert notes[-1] == "4 lines"
-    assert corpus.origin == f"{first}, {second}"
 
 
 @pytest.mark.parametrize(
@@ -45,5 +44,5 @@ def test_several_files_are_concatenated(tmp_path: Path) -> None:
 def test_invalid_texts(content: bytes, code: str, line: int | None, tmp_path: Path) -> None:
     path = tmp_path / "a.txt"
     path.write_bytes(content)
-    with raises(DataError, code, line=line, match="a.txt:"):
-        Corpus.read([path])
+    with raises(DataError, code, line=line, match="a.txt"):
+        corpus_of([("first.txt", [[[], []]]), (str(path), sentences_of(path))])
