@@ -13,7 +13,7 @@ import msgspec
 
 from bpa_ppl.component import Component
 from bpa_ppl.errors import BpaError, UsageError
-from bpa_ppl.formats.streams import AnyPath, InputFile, atomic_writer, decoded
+from bpa_ppl.formats.streams import AnyPath, InputFile, atomic_writer, text_lines
 from bpa_ppl.labels import repeated
 from bpa_ppl.nbest import NBest
 from bpa_ppl.registry import Registry
@@ -97,10 +97,9 @@ class NBestFormat(Component, frozen=True):
 
         def lines() -> Iterator[str]:
             nonlocal number
-            for block in file.blocks():
-                for line in decoded(block, options.origin, number + 1)[:-1].split("\n"):
-                    number += 1
-                    yield line.removesuffix("\r")
+            for line in text_lines(file.blocks(), options.origin):
+                number += 1
+                yield line
 
         reader = RecordReader(options)
         records: list[dict[str, Any]] = []
@@ -254,8 +253,7 @@ NBEST_FORMATS: Registry[NBestFormat] = Registry(
         "kaldi": "bpa_ppl.formats.kaldi:Kaldi",
         "espnet": "bpa_ppl.formats.espnet:Espnet",
         "marian": "bpa_ppl.formats.moses:Marian",
-        "travatar": "bpa_ppl.formats.travatar:Travatar",
-        "cdec": "bpa_ppl.formats.travatar:Cdec",
+        "cdec": "bpa_ppl.formats.cdec:Cdec",
         "moses": "bpa_ppl.formats.moses:Moses",
     },
 )

@@ -376,6 +376,22 @@ def decoded(data: bytes, path: AnyInput, line: int) -> str:
         raise DataError(problem, origin_name(path), number, code="bad-encoding") from error
 
 
+def text_lines(blocks: Iterable[bytes], path: AnyInput) -> Iterator[str]:
+    r"""Yield the lines of blocks of whole lines, without their ends (`\n` or `\r\n`).
+
+    Raises:
+        DataError: as `decoded`.
+
+    >>> list(text_lines([b"a cat\r\na dog\n"], "dev"))
+    ['a cat', 'a dog']
+    """
+    first = 1
+    for block in blocks:
+        lines = decoded(block, path, first).replace("\r\n", "\n")[:-1].split("\n")
+        yield from lines
+        first += len(lines)
+
+
 def decoded_lines(lines: Sequence[bytes], path: AnyInput, numbers: Iterable[int]) -> list[str]:
     """Return texts without spaces around them; each is from the line of that number.
 
