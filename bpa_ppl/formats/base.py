@@ -19,10 +19,13 @@ from bpa_ppl.nbest import NBest
 from bpa_ppl.registry import Registry
 from bpa_ppl.rows import Columns, ReadOptions
 from bpa_ppl.rows.names import CANDIDATES, ID, REFERENCE, SOURCE, TEXT
+from bpa_ppl.rows.preference_pairs import CHOSEN, MODEL_A, MODEL_B, REJECTED, WINNER
 from bpa_ppl.rows.readers import RecordReader
 
 #: Instead of the name of a format: detect it from the content, or from the name of the file.
 AUTO = "auto"
+#: The fields of rows with two answers, see `bpa_ppl.rows.preference_pairs`.
+PAIRS = ((CHOSEN, REJECTED), (MODEL_A, MODEL_B, WINNER))
 _AT_ONCE = 1000  # candidates of records that become columns together
 
 
@@ -242,8 +245,6 @@ NBEST_FORMATS: Registry[NBestFormat] = Registry(
         "sockeye": "bpa_ppl.formats.sockeye:Sockeye",
         "openai": "bpa_ppl.formats.openai:Openai",
         "jsonl": "bpa_ppl.formats.jsonl:Jsonl",
-        "preference-pairs": "bpa_ppl.formats.preference_pairs:PreferencePairs",
-        "arena": "bpa_ppl.formats.arena:Arena",
         "pearmut": "bpa_ppl.formats.pearmut:Pearmut",
         "svmlight": "bpa_ppl.formats.svmlight:Svmlight",
         "tsv": "bpa_ppl.formats.separated:Tsv",

@@ -3,7 +3,8 @@
     {"id": 0, "source": "…", "references": ["…"], "candidates": [{"text": "…", "lm": -1.5}, …]}
     {"id": 0, "text": "…", "lm": -1.5}
 
-See `bpa_ppl.rows.schema` for the meaning of the fields.
+See `bpa_ppl.rows.schema` for the meaning of the fields; or a line is two answers, of which one is
+preferred, as in `bpa_ppl.rows.preference_pairs`.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import msgspec
 import numpy as np
 
 from bpa_ppl.errors import DataError, quoted
-from bpa_ppl.formats.base import TableFormat, json_keys
+from bpa_ppl.formats.base import PAIRS, TableFormat, json_keys
 from bpa_ppl.formats.numbers import printed
 from bpa_ppl.formats.streams import InputFile, decoded, line_count
 from bpa_ppl.formats.uniform_lines import key_count, uniform_columns
@@ -44,7 +45,7 @@ class Jsonl(TableFormat, frozen=True):
     """
 
     suffixes: ClassVar[tuple[str, ...]] = (".jsonl", ".ndjson")
-    required: ClassVar[tuple[tuple[str, ...], ...]] = ((CANDIDATES,), (ID, TEXT))
+    required: ClassVar[tuple[tuple[str, ...], ...]] = ((CANDIDATES,), (ID, TEXT), *PAIRS)
 
     candidates: str = CANDIDATES
     long: bool = False
