@@ -141,7 +141,6 @@ def write_files(lists: NBest) -> dict[Path, tuple[Any, Callable[[Path], None]]]:
         "moses.gz": ("moses", lists, run_gzip),
         "moses-segmented": ("moses", segmented, run_gzip),
         "marian": ("marian", with_names(lists, "F0", "F1"), run_gzip),
-        "travatar": ("travatar", lists, run_gzip),
         "cdec": ("cdec", lists, run_gzip),
         "fairseq": ("fairseq", lists, run_gzip),
         "sockeye": ("sockeye", with_names(lists, "score").without("totals"), run_orjson),

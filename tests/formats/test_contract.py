@@ -37,8 +37,8 @@ NUMBERS = ("nan", "1e39", "1_0", "\u0661")
 JSON_NUMBERS = ("NaN", "-Infinity", "1e39")
 
 
-#: Formats of which a line is a sentence.
-APART = ("preference-pairs", "sockeye", "pearmut", "arena")
+#: Samples of which a line is a sentence.
+APART = ("pairs", "sockeye", "pearmut", "arena")
 
 
 class Sample(NamedTuple):
@@ -68,7 +68,7 @@ class Sample(NamedTuple):
 
     def lines(self) -> list[str]:
         """Return a file of three sentences, of two candidates where a line is one."""
-        ranks = (1,) if self.format in APART else (1, 2)
+        ranks = (1,) if self in map(SAMPLES.get, APART) else (1, 2)
         rows = (self.line(f"a cat {n}", k + n, id=k, rank=n) for k in range(3) for n in ranks)
         return [*self.header, *rows]
 
@@ -117,17 +117,6 @@ SAMPLES = {
             ("9 ||| a ||| x ||| F0= -1 ||| -2", "bad-line"),
             ("9 ||| a ||| 0-0 ||| F1= -1 ||| -2", "mismatch"),
             ("9 ||| a ||| 0-0 ||| F0= -1 |||", "bad-number"),
-        ],
-    ),
-    "travatar": Sample(
-        "travatar",
-        [],
-        "<id> ||| <text> ||| -1 ||| lm=<value>",
-        [
-            ("9 ||| b ||| lm=-1", "bad-line"),
-            ("9 ||| b ||| inf ||| lm=-1", "bad-number"),
-            ("9 ||| b ||| 0 ||| lm=1 lm=2", "duplicate"),
-            (b"9 ||| \xff ||| 0 ||| lm=1\n", "bad-encoding"),
         ],
     ),
     "cdec": Sample(
@@ -194,8 +183,8 @@ SAMPLES = {
         ],
         JSON_NUMBERS,
     ),
-    "preference-pairs": Sample(
-        "preference-pairs",
+    "pairs": Sample(
+        "jsonl",
         [],
         '{"chosen": {"text": "<text>", "lm": <value>}, "rejected": {"text": "z", "lm": 1}}',
         [
@@ -224,6 +213,8 @@ SAMPLES = {
             (sockeye(translations=["a"]), "bad-line"),
             (sockeye(scores={"a": 1}), "bad-line"),
             (sockeye(sentence_id=1), "bad-data"),
+            (sockeye(sentence_id=8.5), "bad-data"),
+            (sockeye(score=10**400), "bad-data"),
             (sockeye(sentence_id="x"), "bad-data"),
             (sockeye().replace("{", '{"score": 1, '), "duplicate"),
         ],
@@ -258,7 +249,9 @@ SAMPLES = {
             ("2 1:0.5", "bad-line"),
             ("2", "bad-line"),
             ("high qid:9 1:0.5", "bad-number"),
+            ("2 qid: 1:0.5", "bad-line"),
             ("2 qid:9 1:", "bad-number"),
+            ("2 qid:9 1=0.5", "bad-line"),
             ("2 qid:9 lm:0.5", "bad-line"),
             ("2 qid:9 1:0.5 1:1", "duplicate"),
             (b"2 qid:9 1:0.5 # \xff\n", "bad-encoding"),
@@ -277,6 +270,12 @@ SAMPLES = {
             ("[1]", "bad-line"),
             (DEEP, "bad-line"),
             ('{"item_id": 9, "tgt": "a"}', "bad-line"),
+            ('{"item_id": 9}', "bad-line"),
+            (
+                '{"item": [{"item_id": 9, "tgt": {"A": "a"}}], '
+                '"annotation": [{"A": {"score": "high"}}]}',
+                "bad-number",
+            ),
             ('{"item_id": 0, "tgt": {"A": "x"}}', "duplicate"),
             ('{"item_id": 9, "tgt": {"A": 3}}', "bad-data"),
             ('{"item_id": 9, "src": 4, "tgt": {"A": "x"}}', "bad-data"),
@@ -285,7 +284,7 @@ SAMPLES = {
         JSON_NUMBERS,
     ),
     "arena": Sample(
-        "arena",
+        "jsonl",
         [],
         '{"id": <id>, "model_a": "X", "model_b": "Y", "winner": "model_a", "response_a": "<text>", '
         '"response_b": "z", "rm_a": <value>, "rm_b": 1}',
@@ -402,7 +401,7 @@ def test_errors_name_the_input(tmp_path: Path) -> None:
 # --- what is written -----------------------------------------------------------------------------
 
 #: Formats of lines with features and totals alone; Sockeye has no totals.
-SCORED: list[Format] = ["moses", Marian(normalised=False), "travatar", "cdec"]
+SCORED: list[Format] = ["moses", Marian(normalised=False), "cdec"]
 SOCKEYE: list[Format] = [Sockeye(), Sockeye(costs=False)]
 #: Formats that keep everything.
 TABLES: list[Format] = [Tsv(quoted=True), "csv"]
@@ -515,7 +514,7 @@ def test_names_that_no_file_can_have(toy: NBest, tmp_path: Path, name: str) -> N
         write_nbest(toy, tmp_path / name, format="moses")
 
 
-@pytest.mark.parametrize("format", ["fairseq", "openai", "preference-pairs", "espnet"])
+@pytest.mark.parametrize("format", ["fairseq", "openai", "espnet"])
 def test_formats_that_are_only_read(tmp_path: Path, toy: NBest, format: str) -> None:
     with raises(UsageError, "not-supported", parameter="format"):
         write_nbest(toy, tmp_path / "out", format=format)

@@ -159,12 +159,6 @@ def test_faults_are_named(write: Write, added: list[str | bytes], code: str, num
         read_nbest(write(*lines(0, "a"), *added))
 
 
-def test_a_log_alone_is_an_error(write: Write) -> None:
-    path = write("2020-11-05 10:00:00 | INFO | fairseq_cli.generate | loading model(s)")
-    with raises(DataError, "no-data"):
-        read_nbest(path)
-
-
 def test_texts_of_tokens_on_demand() -> None:
     for format in (Fairseq(detokenised=False), "fairseq:detokenised=false"):
         nbest = read_nbest(GOLDEN / "generate-test.txt", format=format)

@@ -13,7 +13,6 @@ from raising import raises
 
 from bpa_ppl import NBest, iter_nbest, read_nbest, write_nbest
 from bpa_ppl.errors import BpaWarning, DataError
-from bpa_ppl.formats.jsonl import Jsonl
 
 Write = Callable[..., Path]
 GOOD = {
@@ -127,17 +126,6 @@ def test_fields_that_are_bad_wherever_they_are(
     path = write(*['{"id": 0, "text": "a", "lm": 1}'] * place, line)
     with pytest.raises(DataError, match=f"dev.nbest(:{place + 1})?: .*{value}"):
         read_nbest(path, format="jsonl")
-
-
-@pytest.mark.parametrize("mark", ['"', "\\", "\u00a0", "é"])
-@pytest.mark.parametrize("format", ["jsonl", Jsonl(long=True)], ids=["nested", "long"])
-def test_names_that_json_escapes(mark: str, format: str | Jsonl, tmp_path: Path) -> None:
-    name = f"a{mark}b"
-    made = NBest.from_lists([["a", "b"]] * 2, [[[1], [2]]] * 2, [name])
-    write_nbest(made, tmp_path / "lists", format=format)
-    read = read_nbest(tmp_path / "lists", format=format)
-    assert read.feature_names == (name,)
-    assert read.features.tolist() == made.features.tolist()
 
 
 def test_what_would_not_read_back_is_left_out_and_told(tmp_path: Path) -> None:

@@ -38,25 +38,6 @@ def test_the_golden_file() -> None:
     assert soft.extras["alignment"][1] == "0.5,0.5,0 0,0,1"
 
 
-@pytest.mark.parametrize(
-    ("line", "certain"),
-    [
-        ("0 ||| a ||| F0= -1 F1= -2 ||| -3", True),
-        ("0 ||| a ||| F0=-1.2 ||| -1.2", True),
-        ("0 ||| a ||| 0-0 ||| F0= -1 ||| -3\r", True),
-        ("0 ||| a ||| WordScores= -1 ||| Score= -1 ||| -3", True),
-        ("0 ||| a ||| F1= -1 F0= -2 ||| -3", False),
-        ("0 ||| a ||| F0= -1 -2 ||| -3", False),
-        ("0 ||| a ||| F0= -1 LM0= -2 ||| -3", False),
-        ("0 ||| a ||| F0= -1", False),
-        ("0 ||| a ||| LM0= -1 ||| -3", False),
-        ("F0= 1", False),
-    ],
-)
-def test_it_is_found_where_it_is_certain(line: str, certain: bool) -> None:
-    assert Marian().detect(line.encode()) is certain
-
-
 def test_totals_are_not_held_against_the_weights(write: Write) -> None:
     path = write("0 ||| a b ||| F0= -4 F1= -2 ||| -2", "0 ||| a ||| F0= -3 F1= -3 ||| -3")
     with warnings.catch_warnings(action="error"):

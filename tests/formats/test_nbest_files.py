@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import gzip
-import re
 import subprocess
 import sys
 import warnings
@@ -17,7 +16,6 @@ from table_content import table_content
 
 from bpa_ppl import NBest, iter_nbest, read_nbest, read_weights, write_nbest
 from bpa_ppl.errors import BpaWarning, DataError, UsageError
-from bpa_ppl.formats.nbest_files import nearest_format
 from bpa_ppl.formats.streams import InputFile
 from bpa_ppl.weights import match
 
@@ -49,16 +47,6 @@ def test_ids_may_come_in_any_order_but_only_once(write: Write) -> None:
     for place, again in enumerate(ids[:-1], 1):
         with raises(DataError, line=7, match=f"sentence {again}; .* line {place}:"):
             read_nbest(write(*map(line, ids), line(again)))
-
-
-def test_unknown_options_name_the_choices(write: Write) -> None:
-    path = write(line(0))
-    with raises(UsageError, "unknown-name", parameter="format"):
-        read_nbest(path, format="xml")
-    with raises(UsageError, "unknown-name", parameter="bad"):
-        read_nbest(path, bad="ignore")
-    with raises(UsageError, parameter="chunk"):
-        iter_nbest(path, chunk=0)
 
 
 class TestReferences:
@@ -139,12 +127,6 @@ class TestWriting:
         with raises(DataError, "missing-weight", parameter="defaults"):
             write_nbest(nbest, tmp_path / "other", {"LM0": 3})
         assert not (tmp_path / "other").exists()
-
-    def test_underscores_are_renamed_for_moses(self, tmp_path: Path) -> None:
-        nbest = NBest.from_lists([["a"]], [[[1, 2]]], ["my_lm", "W0"])
-        with pytest.warns(BpaWarning, match="`_` written as `.` in my_lm,"):
-            write_nbest(nbest, tmp_path / "out")
-        assert read_nbest(tmp_path / "out").feature_names == ("my.lm", "W0")
 
 
 class TestRealLists:
@@ -228,56 +210,3 @@ class TestWhatLooksWrongWithReferences:
         expected = "references in the text are NFD .* candidates NFC"
         with pytest.warns(BpaWarning, match=expected):
             read_nbest(write(line(0, "un caf\u00e9")), references=[("un cafe\u0301",)])
-
-
-@pytest.mark.parametrize(
-    ("content", "named"),
-    [
-        (b"PK\x03\x04\x14\x06[Content_Types].xml", "Excel"),
-        ("id\ttext\n".encode("utf-16"), "UTF-16"),
-        ("id\ttext\tlm\n".encode("utf-16-le"), "UTF-16"),
-        ('{"id": 0}\n'.encode("utf-16-be"), "UTF-16"),
-        (b"id,text,lm\r0,a,1\r", "carriage returns alone"),
-        (b"sep=;\r\nid;text;lm\r\n0;a;1\r\n", "a setting for Excel"),
-        (b"\r\nid,text,lm\r\n0,a,1\r\n", "blank"),
-        (b'\n{"id": 0, "text": "a"}\n', "blank"),
-        (b"{'id': 0, 'candidates': [{'text': 'a'}]}\n", "json.dumps"),
-    ],
-)
-def test_files_that_no_format_reads_are_named(write: Write, content: bytes, named: str) -> None:
-    with raises(DataError, "unknown-format", line=1, match=named):
-        read_nbest(write(content))
-
-
-@pytest.mark.parametrize(
-    ("name", "first", "nearest", "named"),
-    [
-        ("a.csv", b"segment,text,lm", "csv", "id"),
-        ("a.csv", b"segment,output,lm", "csv", "id"),
-        ("a.txt", b"ID,Text,lm", "csv", "id"),
-        ("a.txt", b"id\thypothesis\tlm", "tsv", "text"),
-        ("a.jsonl", b'{"seg_id": 0, "text": "a"}', "jsonl", "id"),
-        ("a.jsonl", b'{"model": "m", "hypotheses": ["a"]}', "jsonl", "candidates"),
-        ("a.jsonl", b'{"prompt": "hi", "chosen": "a"}', "preference-pairs", "rejected"),
-        ("a.jsonl", b'{"sentence_id": 0, "score": 1}', "sockeye", "translation"),
-        ("a.jsonl", b'{"custom_id": "1", "output": []}', "openai", "response"),
-        ("a.jsonl", b'data: {"choices": [{"delta": {}}]}', "openai", "stream"),
-        ("a.json", b"{", "jsonl", "jq -c ."),
-        ("a.json", b'[{"id": 0, "candidates": []}]', "jsonl", "jq -c '.[]'"),
-        ("a.csv", b"id|text|lm", "csv", "does not name the columns"),
-        ("words", b"utt-1 a cat", "kaldi", "no scores"),
-        ("a.tsv", b"0\ta cat\t-1", "tsv", "id"),
-        ("a.nbest", b"0 | a cat | LM0= -1 | -1", "moses", "` ||| `"),
-        ("a.txt", b"a cat sat, at last.", "plain", "list_size"),
-    ],
-)
-def test_the_nearest_format_of_an_unknown_file_is_named(
-    tmp_path: Path, name: str, first: bytes, nearest: str, named: str
-) -> None:
-    found, problem = nearest_format(first, Path(name).suffix)
-    assert found == nearest
-    assert named in problem.partition("(")[0]
-    path = tmp_path / name
-    path.write_bytes(first + b"\n")
-    with raises(DataError, "unknown-format", parameter="format", line=1, match=re.escape(problem)):
-        read_nbest(path)

@@ -164,23 +164,6 @@ def test_what_a_campaign_cannot_have(tmp_path: Path) -> None:
         write_nbest(several, tmp_path / "out", format="pearmut")
 
 
-@pytest.mark.parametrize(
-    ("line", "code", "match"),
-    [
-        ('{"item_id": 1, "tgt": "a"}', "bad-line", "item 1: tgt is 'a'"),
-        ('{"item_id": 0, "src": "src 0", "tgt": {"A": "x"}}', "duplicate", "'A'"),
-        ('{"item_id": 1, "tgt": {"A": 3}}', "bad-data", "3"),
-        ('{"item_id": 1}', "bad-line", "item_id"),
-        ("[1]", "bad-line", None),
-        (json.dumps(entry("ann", 0, item(1, "high"))), "bad-number", "item 1: .*'A' is 'high'"),
-        ('{"item_id": 1, "src": 4, "tgt": {"A": "x"}}', "bad-data", "source is 4"),
-    ],
-)
-def test_a_bad_line_is_named(write: Write, line: str, code: str, match: str | None) -> None:
-    with raises(DataError, code, line=2, match=match):
-        read_nbest(write(json.dumps(item(0)[0]), line))
-
-
 def test_json_over_several_lines_that_is_broken(write: Write) -> None:
     text = json.dumps({"campaign_id": "c", "data": [[item(0)[0]]]}, indent=1)
     broken = write(text.replace('"B 0"', '"B 0" "c"'))

@@ -178,21 +178,6 @@ def test_what_would_not_read_back(tmp_path: Path) -> None:
     assert not (tmp_path / "other.csv").exists()
 
 
-@pytest.mark.parametrize(
-    ("lines", "code", "number"),
-    [
-        (["id,text,lm,lm", "0,a,1,2"], "bad-name", 1),
-        (["id,text,lm", "0,a,1", '0,"b,1'], "bad-line", 3),
-        (["id,text,lm"], "no-data", None),
-    ],
-)
-def test_what_is_wrong_with_the_whole_file(
-    write: Write, lines: list[str], code: str, number: int | None
-) -> None:
-    with raises(DataError, code, line=number):
-        read_nbest(write(*lines), format="csv")
-
-
 @pytest.mark.usefixtures("small_blocks")
 @pytest.mark.parametrize("start", ["", "\ufeff"])
 def test_semicolons_and_decimal_commas(write: Write, start: str) -> None:

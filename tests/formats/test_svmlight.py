@@ -81,31 +81,6 @@ def test_other_names_are_numbered_and_another_column_is_the_label(tmp_path: Path
     assert read_nbest(tmp_path / "out").extras["label"].tolist() == lists.features[:, 0].tolist()
 
 
-@pytest.mark.parametrize(
-    ("line", "code", "match"),
-    [
-        ("2 1:0.5", "bad-line", "no qid"),
-        ("2", "bad-line", "no qid"),
-        ("2 qid: 1:0.5", "bad-line", "no qid"),
-        ("high qid:1 1:0.5", "bad-number", "the label 'high'"),
-        ("2 qid:1 1:", "bad-number", "feature 1: ''"),
-        ("2 qid:1 1:nan", "bad-number", "feature 1: 'nan'"),
-        ("2 qid:1 lm:0.5", "bad-line", "'lm:0.5'"),
-        ("2 qid:1 1=0.5", "bad-line", "'1=0.5'"),
-        ("2 qid:1 1:0.5 1:1", "duplicate", "feature 1 occurs twice"),
-    ],
-)
-def test_a_bad_line_is_named(write: Write, line: str, code: str, match: str) -> None:
-    parameter = "bad" if code == "bad-number" else None
-    with raises(DataError, code, parameter=parameter, line=2, match=match):
-        read_nbest(write("2 qid:0 1:0.5", line))
-
-
-def test_a_file_without_candidates(write: Write) -> None:
-    with raises(DataError, "no-data"):
-        read_nbest(write("# nothing"), format="svmlight")
-
-
 def test_lists_that_do_not_fit_are_not_written() -> None:
     lists = graded_lists()
     with raises(UsageError, "missing-column", parameter="format", match="label=COLUMN"):
