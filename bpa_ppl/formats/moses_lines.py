@@ -15,7 +15,7 @@ from bpa_ppl.arrays import Float32
 from bpa_ppl.columns import counted
 from bpa_ppl.errors import quoted
 from bpa_ppl.formats.numbers import all_finite
-from bpa_ppl.formats.streams import decoded, decoded_lines, line_count
+from bpa_ppl.formats.streams import decoded, line_count
 from bpa_ppl.labels import expand
 from bpa_ppl.notes import warn_user
 from bpa_ppl.rows import Columns, ReadOptions
@@ -170,7 +170,8 @@ class LineParser:
         extras = dict(zip(self.layout.kept, map(list, zip(*kept, strict=True)), strict=True))
         places = np.arange(len(lines))
         hypotheses = self.layout.hypotheses(places, values.T, extras)
-        strings = decoded_lines(texts, self.options.origin, numbers)
+        origin, pairs = self.options.origin, zip(texts, numbers, strict=True)
+        strings = [decoded(text, origin, number).strip(" ") for text, number in pairs]
         return Columns(
             hypotheses,
             {ID: np.array(ids)},

@@ -13,12 +13,12 @@ import shutil
 import stat
 import sys
 import tempfile
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from contextvars import copy_context
 from functools import partial
-from itertools import chain, islice, repeat
+from itertools import chain, islice
 from pathlib import Path, PurePath
 from typing import IO, Any, BinaryIO, NamedTuple, TextIO, TypeAlias, TypeVar, cast
 
@@ -390,22 +390,6 @@ def text_lines(blocks: Iterable[bytes], path: AnyInput) -> Iterator[str]:
         lines = decoded(block, path, first).replace("\r\n", "\n")[:-1].split("\n")
         yield from lines
         first += len(lines)
-
-
-def decoded_lines(lines: Sequence[bytes], path: AnyInput, numbers: Iterable[int]) -> list[str]:
-    """Return texts without spaces around them; each is from the line of that number.
-
-    Raises:
-        DataError: as `decoded`.
-
-    >>> decoded_lines([b" a cat", b"a dog"], "dev", [3, 4])
-    ['a cat', 'a dog']
-    """
-    try:
-        joined = b"\n".join(lines).decode()
-    except UnicodeDecodeError:
-        return [decoded(*line) for line in zip(lines, repeat(path), numbers, strict=False)]
-    return [text.strip(" ") for text in joined.split("\n")] if lines else []
 
 
 def arrow_file(data: bytes) -> Any:
