@@ -32,15 +32,6 @@ def assert_same(one: NBest, other: NBest) -> None:
     assert table_content(one, *left_out) == table_content(other, *left_out)
 
 
-def test_ids_with_gaps_unsorted_and_lists_of_one(write: Write) -> None:
-    path = write(line(7, "g"), line(2, "c"), line(2, "d"), line(30, "z"))
-    nbest = read_nbest(path)
-    assert nbest.sentence_ids.tolist() == [7, 2, 30]
-    assert nbest.sizes.tolist() == [1, 2, 1]
-    assert [nbest.texts(s) for s in range(3)] == [["g"], ["c", "d"], ["z"]]
-    assert nbest.origin == str(path)
-
-
 def test_ids_may_come_in_any_order_but_only_once(write: Write) -> None:
     ids = [3, 7, 1, 9, 2, 8]
     assert read_nbest(write(*map(line, ids))).sentence_ids.tolist() == ids
@@ -50,48 +41,11 @@ def test_ids_may_come_in_any_order_but_only_once(write: Write) -> None:
 
 
 class TestReferences:
-    def test_they_belong_to_ids_not_to_positions(self, write: Write) -> None:
-        path = write(line(2), line(0))
-        references = write("zero", "one", "two", name="ref")
-        with pytest.warns(BpaWarning, match="lists for 2 sentences, but .*ref has 3 references"):
-            nbest = read_nbest(path, references=references)
-        assert nbest.references == (("two",), ("zero",))
-
-    def test_several_files_give_several_references(self, write: Write) -> None:
-        files: list[str | Path] = [write("x", "y", name="a"), str(write("X", "Y", name="b"))]
-        nbest = read_nbest(write(line(0), line(1)), references=files)
-        assert nbest.references == (("x", "X"), ("y", "Y"))
-
     def test_texts_alone_are_names_of_files(self, write: Write) -> None:
         with raises(UsageError, "missing-file", parameter="references"):
             read_nbest(write(line(0), line(1)), references=["the cat", "a dog"])
         with raises(DataError, "missing-file"):
             read_nbest(write(line(0)), references=[str(write("x", name="ref")), "a dog"])
-
-    @pytest.mark.parametrize(
-        ("ids", "first_id", "number", "parameter"),
-        [
-            ([1, 2, 2], 0, 2, "first_id"),  # the ids may count from 1
-            ([0, 1, 2], 0, 3, "references"),
-            ([0], 1, 1, "first_id"),
-        ],
-    )
-    def test_ids_without_a_reference(
-        self, write: Write, ids: list[int], first_id: int, number: int, parameter: str
-    ) -> None:
-        path, references = write(*map(line, ids)), write("x", "y", name="ref")
-        with pytest.raises(DataError, match=rf"dev\.nbest:{number}: ") as caught:
-            read_nbest(path, references=references, first_id=first_id)
-        assert caught.value.parameter == parameter
-
-
-class TestStreaming:
-    @pytest.mark.usefixtures("small_blocks")
-    def test_errors_come_when_their_line_is_reached(self, write: Write) -> None:
-        chunks = iter_nbest(write(line(0), line(1), line(2), "3 ||| bad"), chunk=1)
-        assert next(chunks).sentence_ids.tolist() == [0]
-        with raises(DataError, "bad-line", line=4):
-            list(chunks)
 
 
 class TestWriting:

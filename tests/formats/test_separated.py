@@ -103,23 +103,6 @@ def test_a_column_that_begins_late_decides_by_its_first_cell(write: Write) -> No
     assert named.extras["by"] == ("",) * (count - 5) + ("x",) * 5
 
 
-@pytest.mark.usefixtures("small_blocks")
-@pytest.mark.parametrize("place", [0, 1, 40])
-@pytest.mark.parametrize("bad", ["x", "nan", "-inf", "1e39", "1_0", "0x1", "true"])
-def test_a_column_of_numbers_is_one_throughout(write: Write, bad: str, place: int) -> None:
-    rows = [f"0,t {k},{k}" for k in range(60)]
-    rows.insert(place, f"0,odd,{bad}")
-    path = write("id,text,lm", *rows)
-    if place == 0 and bad in ("x", "0x1", "true", "1_0"):
-        with pytest.warns(BpaWarning, match=f"^{path}:2: lm is a column of texts, since '{bad}' "):
-            assert read_nbest(path).feature_names == ()
-        return
-    with raises(DataError, "bad-number", parameter="bad", line=place + 2, match=f"lm: '{bad}'"):
-        read_nbest(path)
-    with pytest.warns(BpaWarning, match="1 hypothesis dropped"):
-        assert len(read_nbest(path, bad="drop").features) == 60
-
-
 @pytest.mark.parametrize(
     ("lines", "match"),
     [
@@ -222,9 +205,3 @@ def test_where_pyarrow_takes_over_nothing_is_seen(write: Write, place: int) -> N
 def test_a_mark_inside_the_file_belongs_to_its_text(write: Write) -> None:
     nbest = read_nbest(write("\ufefftext,id,lm", *(f"\ufefft {k},0,{k}" for k in range(60))))
     assert [nbest.text(k) for k in range(60)] == [f"\ufefft {k}" for k in range(60)]
-
-
-@pytest.mark.parametrize("separator", [",", "\t"])
-def test_ids_and_texts_are_enough(write: Write, separator: str) -> None:
-    lists = read_nbest(write(f"id{separator}text", f"3{separator}a", f"3{separator}b"))
-    assert (lists.ids, lists.texts(0), lists.feature_names) == ((3,), ["a", "b"], ())
