@@ -46,7 +46,9 @@ def assert_nested(nbest: NBest) -> None:
 
 
 def test_a_row_a_sentence_with_columns_of_lists(tmp_path: Path) -> None:
-    assert_nested(read_nbest(written(tmp_path, NESTED)))
+    path = written(tmp_path, NESTED)
+    assert_nested(read_nbest(path))
+    assert_nested(read_nbest(path.read_bytes()))
     large = {n: pa.array(v) for n, v in NESTED.items()}
     large["lm"] = large["lm"].cast(pa.large_list(pa.float32()))
     assert_nested(read_nbest(written(tmp_path, large, row_group_size=1)))
@@ -116,7 +118,3 @@ def test_a_file_without_rows(tmp_path: Path) -> None:
     for read in (read_nbest, lambda path: list(iter_nbest(path))):
         with raises(DataError, "no-data"):
             read(path)
-
-
-def test_bytes_in_memory(tmp_path: Path) -> None:
-    assert_nested(read_nbest(written(tmp_path, NESTED).read_bytes()))

@@ -142,15 +142,12 @@ def test_annotators_of_other_systems_are_joined(write: Write) -> None:
     assert np.nan_to_num(lists.extras["score"], nan=-1).tolist() == [10, -1, 5]
 
 
-def test_items_without_ids_are_counted(write: Write) -> None:
+def test_items_without_ids_and_candidates_without_systems(write: Write, tmp_path: Path) -> None:
     lines = [json.dumps({"src": f"s {i % 2}", "tgt": {"A": "a", "B": "b"}}) for i in range(4)]
     lists = read_nbest(write(*lines))
     assert (lists.ids, lists.sources) == ((0, 1), ("s 0", "s 1"))
-
-
-def test_candidates_without_systems_are_numbered(tmp_path: Path) -> None:
-    write_nbest(candidates().without("system"), tmp_path / "out", format="pearmut")
-    assert read_nbest(tmp_path / "out").extras["system"][:4] == ("1", "2", "3", "1")
+    write_nbest(lists.without("system"), tmp_path / "out", format="pearmut")
+    assert read_nbest(tmp_path / "out").extras["system"] == ("1", "2", "1", "2")
 
 
 def test_what_a_campaign_cannot_have(tmp_path: Path) -> None:

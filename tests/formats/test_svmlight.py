@@ -43,6 +43,7 @@ def test_the_golden_file() -> None:
 def test_the_same_numbers_as_scikit_learn_in_both_directions(tmp_path: Path) -> None:
     lists = graded_lists()
     write_nbest(lists, tmp_path / "lists.svmlight")
+    assert table_content(read_nbest(tmp_path / "lists.svmlight")) == table_content(lists)
     table, label, qid = load_svmlight_file(str(tmp_path / "lists.svmlight"), query_id=True)
     assert table.toarray()[:, [0, 1, 2, 6]].astype(np.float32).tolist() == lists.features.tolist()
     assert label.tolist() == lists.extras["label"].tolist()
@@ -53,13 +54,6 @@ def test_the_same_numbers_as_scikit_learn_in_both_directions(tmp_path: Path) -> 
     assert again.feature_names == lists.feature_names
     assert again.features.tolist() == lists.features.tolist()
     assert again.texts(3) == ["1", "2", "3"]
-
-
-@pytest.mark.usefixtures("blocks")
-def test_what_is_written_reads_back(tmp_path: Path) -> None:
-    lists = graded_lists()
-    write_nbest(lists, tmp_path / "lists.svmlight.gz")
-    assert table_content(read_nbest(tmp_path / "lists.svmlight.gz")) == table_content(lists)
 
 
 def test_the_label_is_the_gain_and_no_feature(tmp_path: Path) -> None:

@@ -45,6 +45,7 @@ class TestReading:
             "Unknown0": 1.0,
         }
         assert weights.origin.endswith("moses.ini")
+        assert weights == read_weights(io.StringIO(INI)) == read_weights(INI.split("\n"))
 
     @pytest.mark.parametrize(
         ("content", "values"),
@@ -229,8 +230,3 @@ def test_any_name_of_a_feature_is_read_as_it_was_written(tmp_path: Path, kind: s
     for name in names:
         write_weights({name: 0.5}, tmp_path / "weights", format=kind)
         assert dict(read_weights(tmp_path / "weights")) == {name: 0.5}
-
-
-def test_weights_are_read_from_memory() -> None:
-    assert read_weights(io.StringIO("LM0= 0.5\n")) == {"LM0": 0.5}
-    assert read_weights(b"LM0= 0.5") == read_weights(["LM0= 0.5"]) == {"LM0": 0.5}
