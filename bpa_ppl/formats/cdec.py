@@ -1,8 +1,8 @@
 """N-best lists of cdec: `id ||| text ||| F=v G=v ||| score`, without the features that are zero.
 
-The names of the features are those in the first 10,000 lines of the file (`first`), in order of
-appearance. Another name further on is an error. Read the file as `moses` if all lines must have the
-same features.
+The names of the features are those in the first 10,000 lines of the file, in order of appearance.
+Another name further on is an error. Read the file as `moses` if all lines must have the same
+features.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from typing import TextIO
 
 import numpy as np
 
-from bpa_ppl.component import Count
 from bpa_ppl.errors import DataError, UsageError, quoted
 from bpa_ppl.formats.base import NBestFormat
 from bpa_ppl.formats.moses import broken_text, read_blocks
@@ -24,6 +23,7 @@ from bpa_ppl.formats.streams import InputFile, decoded, line_count
 from bpa_ppl.nbest import NBest
 from bpa_ppl.rows import Columns, ReadOptions
 
+_FIRST = 10_000  # lines that are searched for the names of features
 _NAME = re.compile(r"[^\s|=]\S*")
 _FEATURES = re.compile(rb"( +[^\s=]\S*=[^\s=]+)+ *")
 # Features of cdec's own phrase and language models and grammars.
@@ -34,13 +34,7 @@ _OF_CDEC = re.compile(
 
 
 class Cdec(NBestFormat, frozen=True):
-    """The format of cdec, in which a feature that a line does not have is 0.
-
-    Attributes:
-        first: the number of lines that are searched for the names of features.
-    """
-
-    first: Count = 10_000
+    """The format of cdec, in which a feature that a line does not have is 0."""
 
     def detect(self, first_line: bytes) -> bool:
         """Return whether a line has four columns, with known features of cdec in the third.
@@ -70,9 +64,9 @@ class Cdec(NBestFormat, frozen=True):
         begun: list[bytes] = []
         for block in rest:
             begun.append(block)
-            if sum(map(line_count, begun)) >= self.first:
+            if sum(map(line_count, begun)) >= _FIRST:
                 break
-        layout = self._layout(split_lines(b"".join(begun))[: self.first], options)
+        layout = self._layout(split_lines(b"".join(begun))[:_FIRST], options)
         return read_blocks(chain(begun, rest), lambda _: LineParser(options, layout))
 
     def write(self, nbest: NBest, file: TextIO) -> None:

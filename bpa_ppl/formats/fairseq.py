@@ -55,11 +55,9 @@ class Fairseq(NBestFormat, frozen=True):
     """The format of fairseq.
 
     Attributes:
-        detokenised: read the texts of D- lines, if there are any, instead of H- lines.
         interleaved: the number of sentences that may be incomplete at a time.
     """
 
-    detokenised: bool = True
     interleaved: Count = 10
 
     def detect(self, first_line: bytes) -> bool:
@@ -161,8 +159,6 @@ class Fairseq(NBestFormat, frozen=True):
             problem = f"sentence {identifier} has no H- line: the file is truncated"
             advice = "or lines of other sentences are in between (increase `interleaved`)"
             raise options.error(f"{problem}, {advice}", number)
-        if not self.detokenised and "H" in lines:
-            lines = {letter: of_kind for letter, of_kind in lines.items() if letter != "D"}
         for letter, count in {"S": 1, "T": 1, **dict.fromkeys("DPA", len(scored))}.items():
             found = len(lines.get(letter, ()))
             usual = kinds.setdefault(letter, found > 0)

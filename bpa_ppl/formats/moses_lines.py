@@ -327,11 +327,9 @@ class LineParser:
         for label, count in counts.items():
             column = self._column_of.get(label)
             if column is None:
-                problem = (
-                    f"the feature {label} is not among the {len(self._column_of)} of the first"
-                )
-                advice = "read more lines for the names (`first`)"
-                raise self.error(f"{problem} lines: {advice}", number, "mismatch")
+                problem = f"the feature {label} is not in the first lines"
+                advice = "put a line with all features first"
+                raise self.error(f"{problem}: {advice}", number, "mismatch")
             if count != 1:
                 raise self.error(f"{label}= has {count} values: give it one", number)
             columns.append(column)

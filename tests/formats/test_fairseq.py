@@ -140,12 +140,6 @@ def test_faults_are_named(write: Write, added: list[str | bytes], code: str, num
         read_nbest(write(*lines(0, "a"), *added))
 
 
-def test_texts_of_tokens_on_demand() -> None:
-    for format in (Fairseq(detokenised=False), "fairseq:detokenised=false"):
-        nbest = read_nbest(GOLDEN / "generate-test.txt", format=format)
-        assert nbest.texts(1) == ["H-1 hel@@ lo", ""]
-
-
 def test_sentences_that_are_further_apart_than_the_setting(write: Write) -> None:
     blocks = [lines(i, f"t{i}") for i in (4, 2, 9)]
     late = [line for block in [*blocks, ["H-4\t-1\tlate"]] for line in block]

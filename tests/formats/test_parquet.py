@@ -11,8 +11,9 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 from raising import raises
+from table_content import table_content
 
-from bpa_ppl import NBest, iter_nbest, read_nbest
+from bpa_ppl import NBest, iter_nbest, read_nbest, write_nbest
 from bpa_ppl.errors import DataError
 from bpa_ppl.phrases import read_counts, read_table
 
@@ -118,3 +119,11 @@ def test_a_file_without_rows(tmp_path: Path) -> None:
     for read in (read_nbest, lambda path: list(iter_nbest(path))):
         with raises(DataError, "no-data"):
             read(path)
+
+
+def test_in_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bpa_ppl.formats.parquet._BATCH", 2)
+    lists = NBest.from_lists([["a", "b", "c"], ["d"]], [[[1], [2], [3]], [[4]]], ["lm"])
+    write_nbest(lists, tmp_path / "lists.parquet")
+    again = read_nbest(tmp_path / "lists.parquet")
+    assert table_content(again) == table_content(lists)
