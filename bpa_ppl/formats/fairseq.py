@@ -221,7 +221,7 @@ def _split(lines: list[tuple[int, str]]) -> tuple[Sequence[int], Sequence[str], 
     return numbers, scores, [text.strip(" ") for text in texts]
 
 
-def _many_statistics(printed: Sequence[str]) -> Iterable[Sequence[float]] | None:
+def _many_statistics(printed: Sequence[str]) -> Iterable[Any] | None:
     """Return the features of P- lines by PyArrow; None if one is not as fairseq prints them."""
     counts = np.array([line.count(" ") + 1 for line in printed])
     numbers = lines_of_numbers("\n".join([*printed, ""]).replace(" ", "\n").encode(), 1)

@@ -111,6 +111,8 @@ def test_a_column_that_begins_late_decides_by_its_first_cell(write: Write) -> No
         (["id,text,source,lm", "0,a,s,1", "0,b,t,2"], ":3: .*source .* the same one"),
         (["id,text,lm", "0,a;1"], ":2: 2 cells, but the header has 3: separate cells by ','"),
         (["id,text,lm", "0"], ":2: 1 cell, but"),
+        (["id,text,lm,lm", "0,a,1,2"], ":1: two columns lm"),
+        (["id,text,lm", "0,a,1", '0,"b,1'], ":3: a quoted cell that does not end"),
         (["id,text,mqm", "0,a,1", "0,b,nan"], ":3: mqm: 'nan' .* leave the cell empty"),
         (["id,text,mqm", "0,a,1", "0,b,N/A"], ":3: mqm: 'N/A' .* leave the cell empty"),
         ([",id,text,lm", "0,0,a,1"], ":1: a column without a name .* index=False"),
