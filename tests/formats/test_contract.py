@@ -389,6 +389,10 @@ def test_errors_name_the_input(tmp_path: Path) -> None:
             read_nbest(source, format="moses")
     with raises(DataError, "no-data"):
         read_nbest([])
+    with raises(UsageError, "unknown-name", parameter="bad"):
+        read_nbest(["0 ||| a ||| LM0= 1"], bad="ignore")
+    with raises(UsageError, parameter="chunk"):
+        iter_nbest(["0 ||| a ||| LM0= 1"], chunk=0)
     with raises(DataError, "bad-encoding", line=1):
         read_nbest(["0 ||| \ud800 ||| LM0= 1"])
     for source in (None, 3, [3], [None]):

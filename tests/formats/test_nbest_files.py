@@ -82,6 +82,12 @@ class TestWriting:
             write_nbest(nbest, tmp_path / "other", {"LM0": 3})
         assert not (tmp_path / "other").exists()
 
+    def test_underscores_are_renamed_for_moses(self, tmp_path: Path) -> None:
+        nbest = NBest.from_lists([["a"]], [[[1, 2]]], ["my_lm", "W0"])
+        with pytest.warns(BpaWarning, match="`_` written as `.` in my_lm,"):
+            write_nbest(nbest, tmp_path / "out")
+        assert read_nbest(tmp_path / "out").feature_names == ("my.lm", "W0")
+
 
 class TestRealLists:
     @pytest.mark.parametrize("name", ["leaflet", "medical/adapt", "captions/test"])
