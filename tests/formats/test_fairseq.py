@@ -143,5 +143,8 @@ def test_faults_are_named(write: Write, added: list[str | bytes], code: str, num
 def test_sentences_that_are_further_apart_than_the_setting(write: Write) -> None:
     blocks = [lines(i, f"t{i}") for i in (4, 2, 9)]
     late = [line for block in [*blocks, ["H-4\t-1\tlate"]] for line in block]
+    first, other = lines(4, "t"), lines(2, "u")
+    between = read_nbest(write(*first[:2], *other, *first[2:]), format=Fairseq(interleaved=2))
+    assert between.sentence_ids.tolist() == [4, 2]
     with raises(DataError, "duplicate", line=16):
         read_nbest(write(*late), format=Fairseq(interleaved=2))

@@ -41,6 +41,13 @@ def test_ids_may_come_in_any_order_but_only_once(write: Write) -> None:
 
 
 class TestReferences:
+    def test_they_belong_to_ids_not_to_positions(self, write: Write) -> None:
+        path = write(line(2), line(0))
+        references = write("zero", "one", "two", name="ref")
+        with pytest.warns(BpaWarning, match="lists for 2 sentences, but .*ref has 3 references"):
+            nbest = read_nbest(path, references=references)
+        assert nbest.references == (("two",), ("zero",))
+
     def test_texts_alone_are_names_of_files(self, write: Write) -> None:
         with raises(UsageError, "missing-file", parameter="references"):
             read_nbest(write(line(0), line(1)), references=["the cat", "a dog"])
