@@ -145,12 +145,13 @@ def test_a_table_of_many_rows(write: Write) -> None:
     """Answers are texts, even numbers; the winner is no feature; a missing score is an extra."""
     header = "model_a,model_b,winner,response_a,response_b,winner_model_a,rm_a,rm_b,lm_a,lm_b"
     rows = [f'X,Y,model_a,{k},"two\n{k}",1,{k},0.5,1,2' for k in range(120)]
-    rows[70] = "X,Y,tie,a,b,0,,3,1,2"
+    rows[70] = "X,Y,tie,a,b,,,3,1,2"
     with pytest.warns(match="rm is missing for 1 of 240"):
         lists = read_nbest(write(header, *rows))
     assert lists.feature_names == ("lm",)
     assert lists.texts(99) == ["99", "two\n99"]
     assert set(lists.sentence_extras) == {"preferences", "ties", "winner_model_a"}
+    assert lists.sentence_extras["winner_model_a"][69:72] == (1, None, 1)
     assert np.flatnonzero(np.isnan(lists.extras["rm"])).tolist() == [140]
 
 
