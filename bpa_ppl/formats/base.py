@@ -13,16 +13,19 @@ import msgspec
 
 from bpa_ppl.component import Component
 from bpa_ppl.errors import BpaError, UsageError
-from bpa_ppl.formats.streams import AnyPath, InputFile, atomic_writer, decoded
+from bpa_ppl.formats.streams import AnyPath, InputFile, atomic_writer, text_lines
 from bpa_ppl.labels import repeated
 from bpa_ppl.nbest import NBest
 from bpa_ppl.registry import Registry
 from bpa_ppl.rows import Columns, ReadOptions
 from bpa_ppl.rows.names import CANDIDATES, ID, REFERENCE, SOURCE, TEXT
+from bpa_ppl.rows.preference_pairs import CHOSEN, MODEL_A, MODEL_B, REJECTED, WINNER
 from bpa_ppl.rows.readers import RecordReader
 
 #: Instead of the name of a format: detect it from the content, or from the name of the file.
 AUTO = "auto"
+#: The fields of rows with two answers, see `bpa_ppl.rows.preference_pairs`.
+PAIRS = ((CHOSEN, REJECTED), (MODEL_A, MODEL_B, WINNER))
 _AT_ONCE = 1000  # candidates of records that become columns together
 
 
@@ -97,10 +100,9 @@ class NBestFormat(Component, frozen=True):
 
         def lines() -> Iterator[str]:
             nonlocal number
-            for block in file.blocks():
-                for line in decoded(block, options.origin, number + 1)[:-1].split("\n"):
-                    number += 1
-                    yield line.removesuffix("\r")
+            for line in text_lines(file.blocks(), options.origin):
+                number += 1
+                yield line
 
         reader = RecordReader(options)
         records: list[dict[str, Any]] = []
@@ -243,8 +245,6 @@ NBEST_FORMATS: Registry[NBestFormat] = Registry(
         "sockeye": "bpa_ppl.formats.sockeye:Sockeye",
         "openai": "bpa_ppl.formats.openai:Openai",
         "jsonl": "bpa_ppl.formats.jsonl:Jsonl",
-        "preference-pairs": "bpa_ppl.formats.preference_pairs:PreferencePairs",
-        "arena": "bpa_ppl.formats.arena:Arena",
         "pearmut": "bpa_ppl.formats.pearmut:Pearmut",
         "svmlight": "bpa_ppl.formats.svmlight:Svmlight",
         "tsv": "bpa_ppl.formats.separated:Tsv",
@@ -254,8 +254,7 @@ NBEST_FORMATS: Registry[NBestFormat] = Registry(
         "kaldi": "bpa_ppl.formats.kaldi:Kaldi",
         "espnet": "bpa_ppl.formats.espnet:Espnet",
         "marian": "bpa_ppl.formats.moses:Marian",
-        "travatar": "bpa_ppl.formats.travatar:Travatar",
-        "cdec": "bpa_ppl.formats.travatar:Cdec",
+        "cdec": "bpa_ppl.formats.cdec:Cdec",
         "moses": "bpa_ppl.formats.moses:Moses",
     },
 )

@@ -3,7 +3,8 @@
     {"id": 0, "source": "…", "references": ["…"], "candidates": [{"text": "…", "lm": -1.5}, …]}
     {"id": 0, "text": "…", "lm": -1.5}
 
-See `bpa_ppl.rows.schema` for the meaning of the fields.
+See `bpa_ppl.rows.schema` for the meaning of the fields; or a line is two answers, of which one is
+preferred, as in `bpa_ppl.rows.preference_pairs`.
 """
 
 from __future__ import annotations
@@ -18,14 +19,14 @@ import msgspec
 import numpy as np
 
 from bpa_ppl.errors import DataError, quoted
-from bpa_ppl.formats.base import TableFormat, json_keys
+from bpa_ppl.formats.base import PAIRS, TableFormat, json_keys
 from bpa_ppl.formats.numbers import printed
 from bpa_ppl.formats.streams import InputFile, decoded, line_count
 from bpa_ppl.formats.uniform_lines import key_count, uniform_columns
 from bpa_ppl.labels import repeated
 from bpa_ppl.nbest import NBest
 from bpa_ppl.rows import Columns, ReadOptions
-from bpa_ppl.rows.names import CANDIDATES, ID, OF_SENTENCE, REFERENCES, SOURCE, TEXT
+from bpa_ppl.rows.names import CANDIDATES, ID, REFERENCES, SOURCE, TEXT
 from bpa_ppl.rows.readers import RecordReader
 from bpa_ppl.rows.schema import NUMBER, kind_of, looks_numeric
 from bpa_ppl.rows.writing import Written, written
@@ -35,19 +36,17 @@ _PIECE = 1 << 17  # bytes of lines that are decoded at once
 
 
 class Jsonl(TableFormat, frozen=True):
-    """JSON lines, nested or long.
+    """JSON lines, nested or long; they are written nested.
 
     Attributes:
         candidates: the field of the candidates, in a file that is read; the names of other fields
             are those of `TableFormat`.
-        long: whether to write one hypothesis per line; both forms are read.
     """
 
     suffixes: ClassVar[tuple[str, ...]] = (".jsonl", ".ndjson")
-    required: ClassVar[tuple[tuple[str, ...], ...]] = ((CANDIDATES,), (ID, TEXT))
+    required: ClassVar[tuple[tuple[str, ...], ...]] = ((CANDIDATES,), (ID, TEXT), *PAIRS)
 
     candidates: str = CANDIDATES
-    long: bool = False
 
     def detect(self, first_line: bytes) -> bool:
         """Return whether the first line is an object with candidates, or with an id and a text.
@@ -84,16 +83,13 @@ class Jsonl(TableFormat, frozen=True):
         >>> Jsonl().write(lists, sys.stdout)
         {"id": 0, "references": ["the cat"], "candidates": [{"text": "a cat", "lm": -1.5}]}
         """
-        columns = written(nbest, self.long, _fits, _is_json)
+        columns = written(nbest, False, _fits, _is_json)
         printed_columns = {n: printed(v, missing="null") for n, v in columns.numbers.items()}
         for sentence in range(len(nbest)):
-            whole = _sentence(columns, sentence, self.long)
+            whole = _sentence(columns, sentence)
             hypotheses = _hypotheses(nbest, columns, printed_columns, sentence)
-            if self.long:
-                file.writelines(f"{{{whole}, {fields}}}\n" for fields in hypotheses)
-            else:
-                inside = ", ".join(f"{{{fields}}}" for fields in hypotheses)
-                file.write(f'{{{whole}, "{CANDIDATES}": [{inside}]}}\n')
+            inside = ", ".join(f"{{{fields}}}" for fields in hypotheses)
+            file.write(f'{{{whole}, "{CANDIDATES}": [{inside}]}}\n')
 
 
 def _fits(values: Sequence[Any]) -> bool:
@@ -119,16 +115,15 @@ def _plain(values: Any) -> Any:
     return values.tolist() if isinstance(values, np.ndarray) else values
 
 
-def _sentence(columns: Written, sentence: int, long: bool) -> str:
+def _sentence(columns: Written, sentence: int) -> str:
     """Return the fields of a sentence, without braces."""
-    prefix = OF_SENTENCE if long else ""
     fields: dict[str, Any] = {ID: columns.ids[sentence]}
     if columns.sources is not None:
         fields[SOURCE] = columns.sources[sentence]
     if columns.references is not None:
         fields[REFERENCES] = columns.references[sentence]
     extras = columns.sentence_extras.items()
-    fields |= {prefix + name: _plain(values)[sentence] for name, values in extras}
+    fields |= {name: _plain(values)[sentence] for name, values in extras}
     return json.dumps(fields, ensure_ascii=False)[1:-1]
 
 

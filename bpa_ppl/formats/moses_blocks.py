@@ -35,7 +35,7 @@ def regular_columns(block: bytes, first: int, layout: Layout, soft: bool) -> Col
         layout: the columns that the first line of the file shows.
         soft: whether an alignment before the features may have a vector for each word.
 
-    >>> layout = Layout((("LM0", 1),), "after")
+    >>> layout = Layout((("LM0", 1),), True)
     >>> columns = regular_columns(b"3 ||| a cat ||| LM0= -1 ||| -2\n", 1, layout, False)
     >>> columns.sentences, columns.hypotheses["LM0"].tolist(), columns.strings
     ({'id': array([3])}, [-1.0], ['a cat'])
@@ -53,7 +53,7 @@ def regular_columns(block: bytes, first: int, layout: Layout, soft: bool) -> Col
 def _columns(block: bytes, first: int, layout: Layout, soft: bool) -> Columns:
     """Return the columns of a block, or raise a ValueError or an error of Arrow."""
     scores = 2 + len(layout.between)
-    after = scores + 1 + (layout.total != "none")
+    after = scores + 1 + layout.has_total
     starts, ends = _fields(block, after + len(layout.after))
 
     def cells(field: int) -> Any:
@@ -64,10 +64,8 @@ def _columns(block: bytes, first: int, layout: Layout, soft: bool) -> Columns:
     if None in numbers:
         raise ValueError("not an id")
     if layout.sparse:
-        total = scores if layout.total == "before" else scores + 1
-        features = 2 * scores + 1 - total
-        columns = _sparse_values(_texts(block, starts[features], ends[features] + 1), layout)
-        columns.append(values_of(pc.utf8_trim(cells(total), " ").cast(pa.float64())))
+        columns = _sparse_values(_texts(block, starts[scores], ends[scores] + 1), layout)
+        columns.append(values_of(pc.utf8_trim(cells(scores + 1), " ").cast(pa.float64())))
     else:
         codes: Any = block
         if layout.after:
@@ -82,7 +80,7 @@ def _columns(block: bytes, first: int, layout: Layout, soft: bool) -> Columns:
     if not np.all(np.isfinite(values)):
         raise ValueError("not a finite number")
     # The first field after the scores is not a total where the first line has none.
-    rest = r"[^\s=]*(?:\s.*)?|[\d=|].*" if layout.total != "none" else r"[^=.\d]*"
+    rest = r"[^\s=]*(?:\s.*)?|[\d=|].*" if layout.has_total else r"[^=.\d]*"
     extras = {}
     for place, name in chain(enumerate(layout.between, 2), enumerate(layout.after, after)):
         is_before = place < scores
@@ -135,14 +133,12 @@ def _dense_values(data: Any, layout: Layout) -> list[npt.NDArray[np.float64]]:
     tokens: list[bytes | None] = []
     for label, count in layout.shape:
         tokens += [f"{label}=".encode(), *[None] * count]
-    total: list[bytes | None] = [] if layout.total == "none" else [b"|||", None]
-    tokens = [*reversed(total), *tokens] if layout.total == "before" else [*tokens, *total]
+    tokens += [b"|||", None] if layout.has_total else []
     try:
-        columns = _numbers(data, tokens)
+        return _numbers(data, tokens)
     except (pa.ArrowException, ValueError):  # values glued to labels, or several spaces
         lines = data.to_pybytes().replace(b"=", b"= ").split(b"\n")
-        columns = _numbers(b"\n".join(b" ".join(line.split()) for line in lines), tokens)
-    return columns[1:] + columns[:1] if layout.total == "before" else columns
+        return _numbers(b"\n".join(b" ".join(line.split()) for line in lines), tokens)
 
 
 def _numbers(data: Any, tokens: Sequence[bytes | None]) -> list[npt.NDArray[np.float64]]:

@@ -15,7 +15,7 @@ from bpa_ppl.arrays import Float32
 from bpa_ppl.columns import counted
 from bpa_ppl.errors import quoted
 from bpa_ppl.formats.numbers import all_finite
-from bpa_ppl.formats.streams import decoded, decoded_lines, line_count
+from bpa_ppl.formats.streams import decoded, line_count
 from bpa_ppl.labels import expand
 from bpa_ppl.notes import warn_user
 from bpa_ppl.rows import Columns, ReadOptions
@@ -41,7 +41,7 @@ _SOFT = r" *(?:[\d.eE+-]+(?:,[\d.eE+-]+)*(?: +|$))*"
 _LEFT_OUT, _UNKNOWN = "", "?"
 _AFTER = "fields after the scores"
 _SCORES_OF_WORDS = "WordScores, which has a value for each word,"
-_SPARSE = ": if features that are absent are zero, read the file as cdec or travatar"
+_SPARSE = ": if features that are absent are zero, read the file as cdec"
 _LONGEST_ID = 18  # digits that fit 64 bits
 # Up to this number of bytes in a first block, loading Arrow takes longer than it saves.
 _ARROW_FROM = 1 << 20
@@ -54,7 +54,7 @@ class Layout:
 
     Attributes:
         shape: (label, number of values) of each label, in order.
-        total: where the total score is: "after" or "before" the features, or "none".
+        has_total: whether the total score follows the features.
         between: the fields between the text and the features: the names under which they are
             kept, or "" for one that is left out.
         after: the same for the fields after the scores.
@@ -63,7 +63,7 @@ class Layout:
     """
 
     shape: tuple[tuple[str, int], ...]
-    total: str
+    has_total: bool
     between: tuple[str, ...] = ()
     after: tuple[str, ...] = ()
     sparse: bool = False
@@ -106,7 +106,7 @@ class LineParser:
 
     Args:
         options: how to read.
-        block: the first lines of the file.
+        first: the columns, or the first lines of the file, which show them.
         soft: whether a field between text and features may be a soft alignment, as of Marian.
 
     Attributes:
@@ -116,23 +116,22 @@ class LineParser:
         DataError: with file and line, if the first line is not as it should be.
     """
 
-    shape = SHAPE
-    names_from = "in the first line"
-
-    def __init__(self, options: ReadOptions, block: bytes, soft: bool = False):
+    def __init__(self, options: ReadOptions, first: Layout | bytes, soft: bool = False):
         self.options = options
         self.error = options.error
         self.soft = soft
         self._read_by_arrow = False
         self._warned: set[str] = set()
-        self.layout = self._layout(split_lines(block))
+        self.layout = first if isinstance(first, Layout) else Layout((), has_total=False)
+        if isinstance(first, bytes):
+            self.layout = self._layout(split_lines(first))
         names, reserved = self.layout.names, {TEXT, TOTAL, *self.layout.kept}
         if len(set(names)) < len(names):
             raise self.error("two features have the same name: rename one", 1, "duplicate")
         if odd := reserved.intersection(names):
             problem = f"a feature is called {min(odd)}, which has another meaning: rename it"
             raise self.error(problem, 1, "bad-name")
-        self._every = range(len(names) + (self.layout.total != "none"))
+        self._every = range(len(names) + self.layout.has_total)
         self._column_of = {label: place for place, (label, _) in enumerate(self.layout.shape)}
 
     def columns(self, block: bytes, first: int) -> Iterator[Columns]:
@@ -171,7 +170,8 @@ class LineParser:
         extras = dict(zip(self.layout.kept, map(list, zip(*kept, strict=True)), strict=True))
         places = np.arange(len(lines))
         hypotheses = self.layout.hypotheses(places, values.T, extras)
-        strings = decoded_lines(texts, self.options.origin, numbers)
+        origin, pairs = self.options.origin, zip(texts, numbers, strict=True)
+        strings = [decoded(text, origin, number).strip(" ") for text, number in pairs]
         return Columns(
             hypotheses,
             {ID: np.array(ids)},
@@ -213,7 +213,7 @@ class LineParser:
         if identifier is None:
             digits = quoted(fields.id.strip())
             problem = f"sentence id {digits} is not an integer of up to {_LONGEST_ID} digits"
-            raise self.error(f"{problem}: a line must read {self.shape}", number)
+            raise self.error(f"{problem}: a line must read {SHAPE}", number)
         text = self._text(fields, number)
         counts, values = self._features(fields.features, number)
         columns = self._columns(counts, number)
@@ -224,10 +224,12 @@ class LineParser:
         """Cut a line: the id from the left, the features by content, from the right."""
         fields = SEPARATOR.split(line)
         at = max((i for i, f in enumerate(fields) if i > 1 and FEATURES.match(f)), default=0)
+        if self.layout.sparse:  # a line may have no features
+            at = len(fields) - 2 if len(fields) > 3 else 0
         if not at:
             few = len(fields) < 3
             problem = f"only {counted(len(fields), 'field')}" if few else "no feature field"
-            raise self.error(f"{problem}, but a line must read {self.shape}", number)
+            raise self.error(f"{problem}, but a line must read {SHAPE}", number)
         return Fields(fields[0], fields[1:at], fields[at], fields[at + 1 :])
 
     def _layout(self, lines: list[bytes]) -> Layout:
@@ -237,17 +239,16 @@ class LineParser:
         if not shape:
             raise self.error(f"no features but word scores: a line must read {SHAPE}", 1)
         middle = fields.middle
-        total = "after" if fields.after and not _POSITIONS.fullmatch(fields.after[0]) else "none"
+        has_total = bool(fields.after) and not _POSITIONS.fullmatch(fields.after[0])
         if not fields.after and len(middle) > 1 and looks_numeric(middle[-1]):
-            total = "before"
-            middle = middle[:-1]
+            raise self.error(f"a number before the features: a line must read {SHAPE}", 1)
         asides = 0
         while asides + 1 < len(middle) and self._is_aside(middle[-1 - asides]):
             asides += 1
         kinds = [self._kind(field) for field in middle[len(middle) - asides :]]
-        kinds += self._kinds_after(int(total == "after"), lines)
+        kinds += self._kinds_after(int(has_total), lines)
         once = tuple(k if k in _FIELDS and kinds.index(k) == i else "" for i, k in enumerate(kinds))
-        layout = Layout(shape, total, once[:asides], once[asides:])
+        layout = Layout(shape, has_total, once[:asides], once[asides:])
         for what, left_out in (
             ("fields between the text and the features", not all(layout.between)),
             (_AFTER, not all(layout.after)),
@@ -279,9 +280,8 @@ class LineParser:
     def _extras(self, fields: Fields, number: int) -> list[str]:
         """Return the fields that are kept, as printed, without spaces around them."""
         layout = self.layout
-        asides = fields.middle[: len(fields.middle) - (layout.total == "before")]
-        between = asides[len(asides) - len(layout.between) :]
-        after = fields.after[int(layout.total == "after") :]
+        between = fields.middle[len(fields.middle) - len(layout.between) :]
+        after = fields.after[int(layout.has_total) :]
         if any(layout.after) and len(after) != len(layout.after):
             problem = f"{len(after)} {_AFTER}, but the first line has {len(layout.after)}"
             raise self.error(problem, number)
@@ -297,8 +297,8 @@ class LineParser:
     def _text(self, fields: Fields, number: int) -> bytes:
         """Return the text, which may have separators inside."""
         expected = len(self.layout.between)
-        end = len(fields.middle) - expected - (self.layout.total == "before")
-        between = fields.middle[end : end + expected]
+        end = len(fields.middle) - expected
+        between = fields.middle[end:]
         if end < 1 or not all(self._is_aside(field) or not field.strip() for field in between):
             problem = f"no {expected} alignment or word-score fields before the features"
             raise self.error(f"{problem}, but the first line has them", number)
@@ -309,12 +309,10 @@ class LineParser:
 
     def _total(self, fields: Fields, number: int) -> list[bytes]:
         """Return the total score as printed, if there is one."""
-        if self.layout.total == "after":
+        if self.layout.has_total:
             if not fields.after:
                 raise self.error("no total score, but the first line has one", number)
             return [fields.after[0].strip()]
-        if self.layout.total == "before":
-            return [fields.middle[-1].strip()]
         if fields.after and looks_numeric(fields.after[0]):
             raise self.error("a total score, but the first line has none", number)
         return []
@@ -329,9 +327,9 @@ class LineParser:
         for label, count in counts.items():
             column = self._column_of.get(label)
             if column is None:
-                problem = f"the feature {label} is not among the {len(self._column_of)}"
-                advice = "read more lines for the names (`first`)"
-                raise self.error(f"{problem} {self.names_from}: {advice}", number, "mismatch")
+                problem = f"the feature {label} is not in the first lines"
+                advice = "put a line with all features first"
+                raise self.error(f"{problem}: {advice}", number, "mismatch")
             if count != 1:
                 raise self.error(f"{label}= has {count} values: give it one", number)
             columns.append(column)
@@ -359,7 +357,7 @@ class LineParser:
                 counts[label] = 0
             if not label:
                 problem = f"{quoted(field.strip())} is not a list of features"
-                raise self.error(f"{problem}: a line must read {self.shape}", number)
+                raise self.error(f"{problem}: a line must read {SHAPE}", number)
             if value:
                 counts[label] += 1
                 values.append(value)

@@ -329,7 +329,7 @@ def nearest_format(line: bytes, suffix: str = "") -> tuple[str, str]:
         suffix: the ending of the name of the file, such as `.csv`.
 
     >>> nearest_format(b'{"chosen": "a cat"}')
-    ('preference-pairs', "it has no field rejected (its fields are 'chosen')")
+    ('jsonl', "it has no field rejected (its fields are 'chosen')")
     >>> nearest_format(b"id,lm"), nearest_format(b"a cat")[0]
     (('csv', "it has no field text (its fields are 'id, lm')"), 'plain')
     """
@@ -339,12 +339,15 @@ def nearest_format(line: bytes, suffix: str = "") -> tuple[str, str]:
         shape = usual, "its first line does not name the columns (id, text, …)"
     fits = []
     for name, kind in NBEST_FORMATS.loaded():
-        names = kind().field_names(line)
+        reader = kind()
+        names = reader.field_names(line)
         for fields in kind.required if names else ():
             missing = [field for field in fields if field not in names]
             problem = f"it has no field {missing[0]} (its fields are {quoted(', '.join(names))})"
             near = {field: nearest(field, names) for field in missing}
-            table = issubclass(kind, TableFormat) and all(near.values())
+            table = isinstance(reader, TableFormat) and all(
+                column and hasattr(reader, field) for field, column in near.items()
+            )
             if table:
                 settings = ",".join(f"{field}={column}" for field, column in near.items())
                 problem += f"; if it has other names, write them as {name}:{settings}"

@@ -67,9 +67,8 @@ def csv_table(
     types: Mapping[str, Any],
     *,
     quoted: bool = False,
-    header: bool = False,
     decimal_point: str = ".",
-    missing: Sequence[str] | None = (),
+    missing: Sequence[str] = (),
     ignore_empty_lines: bool = False,
     threads: bool = False,
 ) -> Any:
@@ -79,11 +78,9 @@ def csv_table(
         data: whole lines, as bytes or as a buffer of Arrow.
         delimiter: between cells.
         types: names and types of the columns.
-        header: whether the first line names the columns. Arrow then infers the types of those that
-            `types` does not name.
         quoted: whether cells may be quoted, and may then have line breaks.
         decimal_point: of numbers.
-        missing: cells of numbers that are missing; None is Arrow's list of such cells.
+        missing: cells of numbers that are missing.
         ignore_empty_lines: whether lines may be empty.
         threads: whether columns are converted in several threads.
 
@@ -96,7 +93,7 @@ def csv_table(
     return csv.read_csv(
         arrow_file(data) if isinstance(data, bytes) else pa.BufferReader(data),
         csv.ReadOptions(
-            column_names=None if header else list(types),
+            column_names=list(types),
             use_threads=threads,
             block_size=min(len(data) + 1, _AT_ONCE),
         ),
@@ -109,7 +106,7 @@ def csv_table(
         csv.ConvertOptions(
             column_types=types,
             decimal_point=decimal_point,
-            null_values=missing,
+            null_values=list(missing),
             strings_can_be_null=False,
         ),
     )

@@ -41,7 +41,7 @@ from bpa_ppl.rows.samples import (
 )
 
 #: Values of `finish_reason` for complete answers, by server.
-_FINISHED = ("stop", "eos", "eos_token", "end_turn", "stop_sequence")
+_FINISHED = (None, "stop", "eos", "eos_token", "end_turn", "stop_sequence")
 _MODEL = "model"
 _ERRORS = "errors instead of responses"
 _DIGITS = re.compile("[0-9]{1,18}")
@@ -112,7 +112,6 @@ class Openai(NBestFormat, frozen=True):
         source: a regular expression that finds the source text in a prompt.
         prompt_id: a regular expression that finds the name of the prompt in a `custom_id`, where
             several requests have the same prompt, as `(.*)-sample` in `doc-7-sample-2`.
-        finished: accepted values of `finish_reason`; it may also be absent.
     """
 
     required: ClassVar[tuple[tuple[str, ...], ...]] = (("choices",), ("custom_id", "response"))
@@ -123,7 +122,6 @@ class Openai(NBestFormat, frozen=True):
     field: str = ""
     source: str = ""
     prompt_id: str = ""
-    finished: str | tuple[str, ...] = _FINISHED
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -177,9 +175,6 @@ class _Reader:
         self._prompt_id = extractor(format.prompt_id, "prompt_id")
         self._extract = extractor(format.extract)
         self._part = self._field if format.field else self._extract
-        finished = format.finished
-        reasons = (finished,) if isinstance(finished, str) else finished
-        self._finished = frozenset([None, *reasons])
         self._samples = Samples(options.origin, options.bad)
         self._numbers: dict[str | int, int] = {}  # places of prompts
         for name, source in (self._read_requests() if format.requests else {}).items():
@@ -287,7 +282,7 @@ class _Reader:
 
     def _add(self, choices: Sequence[_Choice], model: str | None, place: int, number: int) -> None:
         """Add choices to the candidates of their prompt."""
-        finished, part_of, samples = self._finished, self._part, self._samples
+        part_of, samples = self._part, self._samples
         for choice in choices:
             message, text, reason, refusal = choice.message, choice.text, choice.finish_reason, None
             if message is not None:
@@ -302,7 +297,7 @@ class _Reader:
                 raise self._options.error(problem, number, "not-supported")
             if refusal:
                 samples.leave_out("refusals", place, number)
-            elif reason not in finished:
+            elif reason not in _FINISHED:
                 samples.leave_out(unfinished(reason), place, number)
             elif text is None:
                 samples.leave_out("answers without a text", place, number)

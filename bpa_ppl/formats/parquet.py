@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, ClassVar
 
-from bpa_ppl.component import Count
 from bpa_ppl.errors import DataError
 from bpa_ppl.formats.base import TableFormat
 from bpa_ppl.formats.streams import AnyPath, InputFile, atomic_path
@@ -21,7 +20,7 @@ from bpa_ppl.rows.readers import table_columns
 from bpa_ppl.rows.writing import table_of
 
 _MAGIC = b"PAR1"
-_SENTENCES = 64
+_BATCH, _SENTENCES = 32_768, 64  # rows that are read, or written as a group, at once
 
 
 class Parquet(TableFormat, frozen=True):
@@ -30,14 +29,12 @@ class Parquet(TableFormat, frozen=True):
     Attributes:
         candidates: the column of the candidates, in a file that is read; the names of other columns
             are those of `TableFormat`.
-        batch: number of hypotheses that are read, or written as a group, at once.
     """
 
     suffixes: ClassVar[tuple[str, ...]] = (".parquet",)
     nan_is_missing: ClassVar[bool] = True
 
     candidates: str = CANDIDATES
-    batch: Count = 32_768
 
     def detect(self, first_line: bytes) -> bool:
         """Return whether a file begins as Parquet does.
@@ -78,7 +75,7 @@ class Parquet(TableFormat, frozen=True):
 
         table = table_of(nbest)
         with atomic_path(path) as temporary:
-            parquet.write_table(table, temporary, row_group_size=self.batch)
+            parquet.write_table(table, temporary, row_group_size=_BATCH)
 
     def _batches(self, path: str, origin: str) -> Iterator[Any]:
         import pyarrow as pa
@@ -91,7 +88,7 @@ class Parquet(TableFormat, frozen=True):
             nested = self.candidates in schema.names or any(
                 field.name == self.text and pa.types.is_nested(field.type) for field in schema
             )
-            size = _SENTENCES if nested else self.batch
+            size = _SENTENCES if nested else _BATCH
             for batch in opened.iter_batches(batch_size=size):
                 batch.validate(full=True)  # texts that are not UTF-8, and invalid offsets
                 yield pa.Table.from_batches([batch])

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import count, groupby
 from statistics import fmean
 from typing import Any, ClassVar, TextIO
@@ -88,15 +88,14 @@ class Pearmut(NBestFormat, frozen=True):
         >>> columns.hypotheses, columns.sentences
         ({'text': ['a cat', 'cat'], 'system': ['A', 'B']}, {'id': [7], 'source': ['Un chat']})
         """
-        merged: dict[str, _Item] = {}
-        for fields, annotation, line in _latest(_values(b"".join(file.blocks()), options), options):
-            key = str(fields.get("item_id", json.dumps({**fields, "tgt": None}, sort_keys=True)))
-            item = merged.setdefault(key, _Item(fields, line))
-            item.add(fields, annotation, line, options)
-        if not merged:
+        items: dict[str, list[tuple[Mapping[str, Any], Any, int]]] = {}
+        for item in _latest(_values(b"".join(file.blocks()), options), options):
+            unnamed = json.dumps({**item[0], "tgt": None}, sort_keys=True)
+            items.setdefault(str(item[0].get("item_id", unnamed)), []).append(item)
+        if not items:
             raise options.error("empty: there are no items with tgt in it", code="no-data")
-        records = [item.record() for item in merged.values()]
-        yield RecordReader(options).columns(records, [item.line for item in merged.values()])
+        records = [_record(of_item, options) for of_item in items.values()]
+        yield RecordReader(options).columns(records, [of[0][2] for of in items.values()])
 
     def write(self, nbest: NBest, file: TextIO) -> None:
         """Write a campaign with one stream of documents for all annotators.
@@ -124,50 +123,48 @@ class Pearmut(NBestFormat, frozen=True):
         file.write("\n]}\n")
 
 
-class _Item:
-    """An item, merged from the annotations of it."""
+def _record(
+    annotated: Sequence[tuple[Mapping[str, Any], Any, int]], options: ReadOptions
+) -> dict[str, Any]:
+    """Return an item as a sentence with its candidates.
 
-    def __init__(self, fields: Mapping[str, Any], line: int):
-        self.fields, self.line = fields, line
-        self.texts: dict[str, str] = {}
-        self.features: dict[str, Any] = {}
-        self.scores: dict[str, list[float]] = {}
-
-    def add(
-        self, fields: Mapping[str, Any], annotation: Any, line: int, options: ReadOptions
-    ) -> None:
-        """Add the texts and the answers of one annotator."""
+    Args:
+        annotated: the item as each of its annotators had it, the annotation, and the line.
+        options: how to read.
+    """
+    texts: dict[str, str] = {}
+    features: dict[str, Any] = {}
+    scores: dict[str, list[float]] = {}
+    for fields, annotation, line in annotated:
         item = f"item {quoted(fields['item_id'])}: " if "item_id" in fields else ""
         if not isinstance(fields["tgt"], dict):
             problem = f"{item}tgt is {shown(fields['tgt'])}, not an object of models and texts"
             raise options.error(problem, line)
         for model, text in fields["tgt"].items():
-            if self.texts.setdefault(model, text) != text:
+            if texts.setdefault(model, text) != text:
                 problem = f"{item}{quoted(model)} had another text before: give each text its own "
                 raise options.error(f"{problem}item_id", line, "duplicate")
-        features = fields.get("features")
-        self.features |= features if isinstance(features, dict) else {}
+        printed = fields.get("features")
+        features |= printed if isinstance(printed, dict) else {}
         for model, answer in (annotation if isinstance(annotation, dict) else {}).items():
             score = answer.get(SCORE) if isinstance(answer, dict) else None
             if score is not None and kind_of(score) != NUMBER:
                 problem = f"{item}the score of {quoted(model)} is {shown(score)}, not a number"
                 raise options.error(problem, line, "bad-number")
             if score is not None:
-                self.scores.setdefault(model, []).append(float(score))
-
-    def record(self) -> dict[str, Any]:
-        """Return the item as a sentence with its candidates."""
-        usual = {ID: "item_id", SOURCE: "src", REFERENCE: "ref"}
-        more = {name: value for name, value in self.fields.items() if name not in _FIELDS}
-        more |= {n: self.fields[name] for n, name in usual.items() if name in self.fields}
-        candidates = []
-        for model, text in self.texts.items():
-            numbers = self.features.get(model)
-            candidate = dict(numbers) if isinstance(numbers, dict) else {}
-            if model in self.scores:
-                candidate[SCORE] = fmean(self.scores[model])
-            candidates.append({**candidate, TEXT: text, _SYSTEM: model})
-        return {**more, CANDIDATES: candidates}
+                scores.setdefault(model, []).append(float(score))
+    first = annotated[0][0]
+    record = {name: value for name, value in first.items() if name not in _FIELDS}
+    usual = {ID: "item_id", SOURCE: "src", REFERENCE: "ref"}
+    record |= {name: first[field] for name, field in usual.items() if field in first}
+    record[CANDIDATES] = []
+    for model, text in texts.items():
+        numbers = features.get(model)
+        candidate = dict(numbers) if isinstance(numbers, dict) else {}
+        if model in scores:
+            candidate[SCORE] = fmean(scores[model])
+        record[CANDIDATES].append({**candidate, TEXT: text, _SYSTEM: model})
+    return record
 
 
 def _values(data: bytes, options: ReadOptions) -> Iterator[tuple[Any, int]]:

@@ -1,6 +1,7 @@
 """Tables as text, separated by tabs, commas or semicolons: a header, then a hypothesis per line.
 
-See `bpa_ppl.rows.schema` for the meaning of the columns. Cells of CSV are quoted as by Python's csv
+See `bpa_ppl.rows.schema` for the meaning of the columns; or a line is two answers, of which one is
+preferred, as in `bpa_ppl.rows.preference_pairs`. Cells of CSV are quoted as by Python's csv
 module; those of TSV are not, as programs of translation write them, unless the name of the first
 column is quoted. A cell that is empty or `NA` is missing; the first other cell of a column shows
 whether it is of numbers or of texts. Lines whose cells are all empty are left out. Where a comma is
@@ -22,20 +23,22 @@ import numpy as np
 from bpa_ppl.arrays import Float64, Int64
 from bpa_ppl.columns import counted
 from bpa_ppl.errors import DataError, quoted
-from bpa_ppl.formats.base import TableFormat
+from bpa_ppl.formats.base import PAIRS, TableFormat
 from bpa_ppl.formats.numbers import csv_table, printed
-from bpa_ppl.formats.streams import InputFile, ahead, decoded, line_count
+from bpa_ppl.formats.streams import InputFile, decoded, line_count
 from bpa_ppl.labels import repeated
 from bpa_ppl.nbest import NBest
 from bpa_ppl.notes import warn_user
 from bpa_ppl.rows import Columns, ReadOptions
 from bpa_ppl.rows.base import TOO_LARGE
 from bpa_ppl.rows.names import ID, OF_SENTENCE, SOURCE, TEXT
-from bpa_ppl.rows.readers import columns_of, is_of_sentence
+from bpa_ppl.rows.preference_pairs import ANSWERS, CHOSEN, PROMPT, REJECTED, WINNER, is_pair
+from bpa_ppl.rows.readers import RecordReader, columns_of, is_of_sentence
 from bpa_ppl.rows.schema import DECIMAL_COMMA, looks_numeric
 from bpa_ppl.rows.writing import all_texts, references_by_column, written
 
 _HEAD = 50  # lines that are read cell by cell, and show the kinds of the columns
+_TEXTS_OF_PAIRS = {PROMPT, CHOSEN, REJECTED, WINNER, *(f"{n}_{s}" for n in ANSWERS for s in "ab")}
 _MISSING = "NA"  # like an empty cell, outside texts
 #: A cell with quotation marks around it, and doubled ones inside it.
 _QUOTED = re.compile(rb'(?<![^\t\n])"[^"\t\n]*""[^\t\n]*"(?=[\t\r\n])')
@@ -52,7 +55,7 @@ class Csv(TableFormat, frozen=True):
 
     suffixes: ClassVar[tuple[str, ...]] = (".csv",)
     separators: ClassVar[str] = ",;"
-    required: ClassVar[tuple[tuple[str, ...], ...]] = ((ID, TEXT),)
+    required: ClassVar[tuple[tuple[str, ...], ...]] = ((ID, TEXT), *PAIRS)
     nan_is_missing: ClassVar[bool] = True
     typed: ClassVar[bool] = False
 
@@ -77,7 +80,7 @@ class Csv(TableFormat, frozen=True):
         >>> next(Csv().columns(file, ReadOptions("dev"))).hypotheses
         {'text': ('a cat',), 'lm': array([-1.5]), 'system': ('ours',)}
         """
-        return ahead(_Reader(self.separators, self.quoted, options).columns(file.blocks()))
+        return _Reader(self.separators, self.quoted, options).columns(file.blocks())
 
     def write(self, nbest: NBest, file: TextIO) -> None:
         """Write the lists.
@@ -185,7 +188,9 @@ class _Reader:
             else:
                 lines = np.arange(self._line, self._line + line_count(data))
                 self._line += len(lines)
-            if len(lines):
+            if len(lines) and is_pair(columns):
+                yield RecordReader(self.options).columns(_records(columns), lines.tolist())
+            elif len(lines):
                 sentences = {n: v for n, v in columns.items() if is_of_sentence(n)}
                 others = columns.keys() - sentences.keys() - self._left_out
                 hypotheses = {n: _present(n, v) for n, v in columns.items() if n in others}
@@ -240,7 +245,7 @@ class _Reader:
 
     def _as_expected(self, table: Any, columns: dict[str, Any]) -> bool:
         """Return whether numbers are finite, and columns that were empty still are."""
-        if "" in columns[ID]:  # perhaps a line of empty cells
+        if "" in columns[WINNER if WINNER in columns else ID]:  # perhaps a line of empty cells
             return False
         for name, numeric in self._numeric.items():
             if numeric:
@@ -323,7 +328,8 @@ class _Reader:
                 problem += "to_csv with index=False)"
             raise self.options.error(problem, line, "bad-name")
         usual = self._names.usual(header)
-        self._names.require((ID, TEXT, *self._names.names), usual.values(), line)
+        if not is_pair(usual.values()):
+            self._names.require((ID, TEXT, *self._names.names), usual.values(), line)
         columns = [usual.get(name, f"{name} (left out)") for name in header]
         self._left_out = set(columns).difference(usual.values())
         return columns
@@ -347,7 +353,7 @@ class _Reader:
 
     def _is_numeric(self, name: str, cells: Sequence[str]) -> bool | None:
         """Return whether the first cell that is not missing is a number; None if all are."""
-        if name == TEXT or is_of_sentence(name):
+        if name in (TEXT, *_TEXTS_OF_PAIRS) or is_of_sentence(name):
             return False
         first = _first(cells)
         return looks_numeric(self._with_point(first)) and "_" not in first if first else None
@@ -380,6 +386,13 @@ def _fits(values: Sequence[Any]) -> bool:
     """Return whether a column of hypotheses reads back as texts."""
     texts = all_texts(values) and _MISSING not in values
     return texts and bool(_first(values)) and not looks_numeric(_first(values))
+
+
+def _records(columns: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the rows of some columns, with None for a missing number."""
+    lists = [of.tolist() if isinstance(of, np.ndarray) else of for of in columns.values()]
+    rows = ([None if cell != cell else cell for cell in row] for row in zip(*lists, strict=True))
+    return [dict(zip(columns, row, strict=True)) for row in rows]
 
 
 def _first(values: Sequence[str]) -> str:

@@ -13,12 +13,12 @@ import shutil
 import stat
 import sys
 import tempfile
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from contextvars import copy_context
 from functools import partial
-from itertools import chain, islice, repeat
+from itertools import chain, islice
 from pathlib import Path, PurePath
 from typing import IO, Any, BinaryIO, NamedTuple, TextIO, TypeAlias, TypeVar, cast
 
@@ -376,20 +376,20 @@ def decoded(data: bytes, path: AnyInput, line: int) -> str:
         raise DataError(problem, origin_name(path), number, code="bad-encoding") from error
 
 
-def decoded_lines(lines: Sequence[bytes], path: AnyInput, numbers: Iterable[int]) -> list[str]:
-    """Return texts without spaces around them; each is from the line of that number.
+def text_lines(blocks: Iterable[bytes], path: AnyInput) -> Iterator[str]:
+    r"""Yield the lines of blocks of whole lines, without their ends (`\n` or `\r\n`).
 
     Raises:
         DataError: as `decoded`.
 
-    >>> decoded_lines([b" a cat", b"a dog"], "dev", [3, 4])
+    >>> list(text_lines([b"a cat\r\na dog\n"], "dev"))
     ['a cat', 'a dog']
     """
-    try:
-        joined = b"\n".join(lines).decode()
-    except UnicodeDecodeError:
-        return [decoded(*line) for line in zip(lines, repeat(path), numbers, strict=False)]
-    return [text.strip(" ") for text in joined.split("\n")] if lines else []
+    first = 1
+    for block in blocks:
+        lines = decoded(block, path, first).replace("\r\n", "\n")[:-1].split("\n")
+        yield from lines
+        first += len(lines)
 
 
 def arrow_file(data: bytes) -> Any:

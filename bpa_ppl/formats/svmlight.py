@@ -21,7 +21,7 @@ from bpa_ppl.errors import DataError, UsageError, quoted
 from bpa_ppl.formats.base import NBestFormat
 from bpa_ppl.formats.moses import broken_text
 from bpa_ppl.formats.numbers import shortest
-from bpa_ppl.formats.streams import InputFile, decoded
+from bpa_ppl.formats.streams import InputFile, text_lines
 from bpa_ppl.nbest import NBest
 from bpa_ppl.notes import warn_user
 from bpa_ppl.rows import Columns, ReadOptions
@@ -75,23 +75,20 @@ class Svmlight(NBestFormat, frozen=True):
         ids: list[int | str] = []
         texts, labels, rows, numbers = list[str](), list[float](), list[dict[int, float]](), []
         ranks = Counter[int | str]()
-        number = 0
-        for block in file.blocks():
-            for line in decoded(block, options.origin, number + 1)[:-1].split("\n"):
-                number += 1
-                content, mark, comment = line.removesuffix("\r").partition("#")
-                if not (tokens := content.split()):
-                    continue
-                if len(tokens) < 2 or not tokens[1].startswith("qid:") or tokens[1] == "qid:":
-                    problem = f"no qid after the label: a line reads {_SHAPE}"
-                    raise options.error(problem, number)
-                qid = tokens[1].removeprefix("qid:")
-                ids.append(int(qid) if _INTEGER.fullmatch(qid) else qid)
-                ranks[ids[-1]] += 1
-                texts.append(comment.removeprefix(" ") if mark else str(ranks[ids[-1]]))
-                labels.append(options.number(tokens[0], number, "the label "))
-                rows.append(_features(tokens[2:], options, number))
-                numbers.append(number)
+        for number, line in enumerate(text_lines(file.blocks(), options.origin), 1):
+            content, mark, comment = line.partition("#")
+            if not (tokens := content.split()):
+                continue
+            if len(tokens) < 2 or not tokens[1].startswith("qid:") or tokens[1] == "qid:":
+                problem = f"no qid after the label: a line reads {_SHAPE}"
+                raise options.error(problem, number)
+            qid = tokens[1].removeprefix("qid:")
+            ids.append(int(qid) if _INTEGER.fullmatch(qid) else qid)
+            ranks[ids[-1]] += 1
+            texts.append(comment.removeprefix(" ") if mark else str(ranks[ids[-1]]))
+            labels.append(options.number(tokens[0], number, "the label "))
+            rows.append(_features(tokens[2:], options, number))
+            numbers.append(number)
         if not rows:
             raise options.error("empty: there are no n-best lists in it", code="no-data")
         columns: dict[str, Any] = {TEXT: texts, LABEL: np.array(labels)}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar, TextIO
 
 from bpa_ppl.errors import DataError, require_extra
@@ -17,6 +17,8 @@ _LINE = re.compile(r"""(?:[^\s#=:'"\[{][^#=:]*|"(?:[^"\\]|\\.)*"|'[^']*')\s*:(?:
 _LONGEST = 1000  # characters of a name before a colon; YAML allows 1024, with quotes
 #: Names that need no quotes.
 _PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9_]*(\[\d+\])?")
+#: A name, the numbers as printed, or None for other values, and the line.
+_Entry = tuple[str, list[str | None], int | None]
 _NOT_PLAIN = {"y", "n", "yes", "no", "on", "off", "true", "false", "null"}
 
 
@@ -42,15 +44,16 @@ class JsonWeights(WeightFormat, frozen=True):
         >>> JsonWeights().parse('{"LM0": 0.5, "TM0": [1, 2]}', "w.json")
         [('LM0', 0.5), ('TM0[0]', 1.0), ('TM0[1]', 2.0)]
         """
-        entries = _entries(text, origin)
-        if isinstance(entries, list):
-            return [("", _number(str(k), value, origin)) for k, value in enumerate(entries)]
-        pairs: list[tuple[str, float]] = []
-        for key, value in entries:
+        content = _json(text, origin)
+        if isinstance(content, list):
+            return _weights([("", _tokens([value]), None) for value in content], origin)
+        entries: list[_Entry] = []
+        for name, value in content:
+            at = text.rfind(f'"{name}"')  # not found if the name is written with escapes
+            line = None if at < 0 else text.count("\n", 0, at) + 1
             values = value if isinstance(value, list) and value else [value]
-            numbers = [_number(key, number, origin, text) for number in values]
-            pairs += zip(expand(key, len(numbers)), numbers, strict=True)
-        return pairs
+            entries.append((name, _tokens(values), line))
+        return _weights(entries, origin)
 
     def write(self, weights: Mapping[str, float], file: TextIO) -> None:
         """Write {name: value}, one per line, in full precision.
@@ -97,23 +100,37 @@ class YamlWeights(WeightFormat, frozen=True):
         require_extra(f"{origin}: weights in YAML need PyYAML", "yaml", "yaml")
         import yaml
 
-        root = _composed(text, origin)
+        try:
+            root: Any = yaml.compose(text, Loader=yaml.SafeLoader)
+        except (yaml.YAMLError, RecursionError) as error:
+            mark = getattr(error, "problem_mark", None)
+            problem = getattr(error, "problem", None) or str(error).split("\n")[0]
+            line = None if mark is None else mark.line + 1
+            message = f"not YAML ({problem}): correct it"
+            raise DataError(message, origin, line, code="bad-line") from error
         if root is None:
             return []
         if isinstance(root, yaml.SequenceNode):
-            return [("", _yaml_number("a weight", node, origin)) for node in root.value]
-        if not isinstance(root, yaml.MappingNode):
-            raise _yaml_error("not a mapping: write `name: value` lines", root, origin)
-        pairs: list[tuple[str, float]] = []
-        for key, value in root.value:
-            if not isinstance(key, yaml.ScalarNode) or not key.value:
-                raise _yaml_error("a name must be a text: write `name: value`", key, origin)
-            name = str(key.value)
-            listed = isinstance(value, yaml.SequenceNode) and value.value
-            nodes = value.value if listed else [value]
-            numbers = [_yaml_number(f"the weight of {name}", node, origin) for node in nodes]
-            pairs += zip(expand(name, len(numbers)), numbers, strict=True)
-        return pairs
+            pairs = [(None, node) for node in root.value]
+        elif isinstance(root, yaml.MappingNode):
+            pairs = root.value
+        else:
+            problem = "not a mapping: write `name: value` lines"
+            raise DataError(problem, origin, root.start_mark.line + 1, code="bad-line")
+        entries: list[_Entry] = []
+        for key, value in pairs:
+            line = value.start_mark.line + 1
+            if key is not None and not (isinstance(key, yaml.ScalarNode) and key.value):
+                problem = "a name must be a text: write `name: value`"
+                raise DataError(problem, origin, line, code="bad-line")
+            listed = key is not None and isinstance(value, yaml.SequenceNode) and value.value
+            tokens = [
+                # A quoted number is a string.
+                node.value if isinstance(node, yaml.ScalarNode) and node.style is None else None
+                for node in (value.value if listed else [value])
+            ]
+            entries.append(("" if key is None else key.value, tokens, line))
+        return _weights(entries, origin)
 
     def write(self, weights: Mapping[str, float], file: TextIO) -> None:
         """Write `name: value`, one per line, in full precision.
@@ -129,7 +146,7 @@ class YamlWeights(WeightFormat, frozen=True):
             file.write(f"{key}: {shortest(float(value))}\n")
 
 
-def _entries(text: str, origin: str) -> tuple[tuple[str, Any], ...] | list[Any]:
+def _json(text: str, origin: str) -> tuple[tuple[str, Any], ...] | list[Any]:
     """Return the entries of the object, with repeated ones, or the list."""
     code = "bad-line"
     line: int | None = 1
@@ -149,48 +166,25 @@ def _entries(text: str, origin: str) -> tuple[tuple[str, Any], ...] | list[Any]:
     raise DataError(problem, origin, line, code=code)
 
 
-def _number(key: str, value: Any, origin: str, text: str = "") -> float:
-    message = " must be a number or a list of numbers"
-    if isinstance(value, float):
+def _tokens(values: list[Any]) -> list[str | None]:
+    """Return numbers of JSON as they are printed, and None for any other value."""
+    return [repr(value) if isinstance(value, float) else None for value in values]
+
+
+def _weights(entries: Iterable[_Entry], origin: str) -> list[tuple[str, float]]:
+    """Return the names and values of some entries; without a name, the values alone."""
+    weights: list[tuple[str, float]] = []
+    for name, tokens, line in entries:
+        what = f"the weight of {name}" if name else "a weight"
         try:
-            return finite(repr(value))
+            if None in tokens:
+                raise ValueError("it must be a number or a list of numbers")
+            numbers = [finite(token) for token in tokens if token is not None]
         except ValueError as error:
-            message = f": {error}"
-    at = text.rfind(f'"{key}"')  # not found if the key is written with escapes
-    line = None if at < 0 else text.count("\n", 0, at) + 1
-    raise DataError(f"the weight of {key}{message}", origin, line, code="bad-number")
-
-
-def _composed(text: str, origin: str) -> Any:
-    """Return the tree of a document, with the position of each node; None if it is empty."""
-    import yaml
-
-    try:
-        return yaml.compose(text, Loader=yaml.SafeLoader)
-    except (yaml.YAMLError, RecursionError) as error:
-        mark = getattr(error, "problem_mark", None)
-        problem = getattr(error, "problem", None) or str(error).split("\n")[0]
-        line = None if mark is None else mark.line + 1
-        message = f"not YAML ({problem}): correct it"
-        raise DataError(message, origin, line, code="bad-line") from error
-
-
-def _yaml_error(message: str, node: Any, origin: str, code: str = "bad-line") -> DataError:
-    return DataError(message, origin, int(node.start_mark.line) + 1, code=code)
-
-
-def _yaml_number(what: str, node: Any, origin: str) -> float:
-    import yaml
-
-    # A quoted number is a string.
-    if not isinstance(node, yaml.ScalarNode) or node.style in ("'", '"'):
-        raise _yaml_error(
-            f"{what} must be a number or a list of numbers", node, origin, "bad-number"
-        )
-    try:
-        return finite(str(node.value))
-    except ValueError as error:
-        raise _yaml_error(f"{what}: {error}", node, origin, "bad-number") from error
+            raise DataError(f"{what}: {error}", origin, line, code="bad-number") from error
+        names = expand(name, len(numbers)) if name else [""] * len(numbers)
+        weights += zip(names, numbers, strict=True)
+    return weights
 
 
 def _quoted(name: str) -> str:

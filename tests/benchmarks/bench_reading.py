@@ -25,7 +25,6 @@ import numpy as np
 from measuring import DATA, Table, best_time, parse_options, scratch_folder
 
 from bpa_ppl import NBest, iter_nbest, read_nbest, write_nbest
-from bpa_ppl.formats.jsonl import Jsonl
 
 
 def run_gzip(path: Path) -> None:
@@ -85,6 +84,12 @@ def fairseq_lines(lists: NBest) -> str:
     return "\n".join([*lines, ""])
 
 
+def long_lines(lists: NBest) -> str:
+    """Return JSON lines of one hypothesis each."""
+    rows = lists.to_dataframe().to_dict("records")
+    return "".join(json.dumps(row, default=float) + "\n" for row in rows)
+
+
 def response_lines(lists: NBest, logprobs: bool = True) -> str:
     """Return the output of a batch of chats, with the log-probability of each word or without."""
     rng, lines = np.random.default_rng(1), []
@@ -104,9 +109,10 @@ def response_lines(lists: NBest, logprobs: bool = True) -> str:
     return "\n".join([*lines, ""])
 
 
-#: Formats that are only read -> what the programs print.
+#: Forms that are only read -> what the programs print.
 PRINTED = {
     "fairseq": fairseq_lines,
+    "jsonl-long": long_lines,
     "openai": response_lines,
     "openai-short": partial(response_lines, logprobs=False),
 }
@@ -141,7 +147,6 @@ def write_files(lists: NBest) -> dict[Path, tuple[Any, Callable[[Path], None]]]:
         "moses.gz": ("moses", lists, run_gzip),
         "moses-segmented": ("moses", segmented, run_gzip),
         "marian": ("marian", with_names(lists, "F0", "F1"), run_gzip),
-        "travatar": ("travatar", lists, run_gzip),
         "cdec": ("cdec", lists, run_gzip),
         "fairseq": ("fairseq", lists, run_gzip),
         "sockeye": ("sockeye", with_names(lists, "score").without("totals"), run_orjson),
@@ -151,7 +156,7 @@ def write_files(lists: NBest) -> dict[Path, tuple[Any, Callable[[Path], None]]]:
         "jsonl": ("jsonl", lists, run_orjson),
         "jsonl-short": ("jsonl", short_lists(lists), run_orjson),
         "jsonl.gz": ("jsonl", lists, run_orjson),
-        "jsonl-long": (Jsonl(long=True), lists, run_orjson),
+        "jsonl-long": ("jsonl", lists, run_orjson),
         "tsv": ("tsv", lists, run_arrow),
         "csv": ("csv", lists, run_arrow),
         "csv.gz": ("csv", lists, run_arrow),

@@ -42,7 +42,7 @@ SPARSE = {"cdec", "svmlight"}
 #: The file does not consist of lines, or is a folder.
 BINARY = {"parquet", "espnet"}
 #: The first line names the columns.
-HEADED = {"csv", "tsv", "arena"}
+HEADED = {"csv", "tsv"}
 
 _TOKENS = [
     *(b" ||| ", b"|||", b" ", b"  ", b"\t", b"\n", b"\n\n", b"\r\n", b"\r", b"\x00", b"\xff"),

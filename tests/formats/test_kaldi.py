@@ -31,20 +31,6 @@ def test_scores_before_the_words_are_detected(write: Write, chunk: int) -> None:
     assert lists.sentence_extras["id"] == ("a-b", "a", "c")
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        *("a-2 -1 THE CAT", "a-1 THE CAT", "a -1 THE CAT", "a-1", "a-1 1 ||| b ||| c= 1 ||| 2"),
-        *("a-1 35 PEOPLE CAME", "a-1 35", "a-1 3.5E CAT"),
-    ],
-)
-def test_other_lines_are_not_detected(write: Write, line: str) -> None:
-    assert not Kaldi().detect(line.encode()) or "|||" in line
-    if line == "a-1 35 PEOPLE CAME":
-        with raises(DataError, "unknown-format", parameter="format", line=1, match="score=false"):
-            read_nbest(write(line, "a-2 5 PEOPLE CAME"))
-
-
 @pytest.mark.filterwarnings("ignore:.*without words:bpa_ppl.errors.BpaWarning")
 @pytest.mark.filterwarnings("ignore:.*no reference for:bpa_ppl.errors.BpaWarning")
 def test_scores_and_references_in_other_files(write: Write, tmp_path: Path) -> None:

@@ -35,7 +35,6 @@ KINDS = {
     "a total": ("moses", False, "{start} ||| {features} ||| {value}"),
     "glued": ("moses", True, "{start} ||| {features} ||| {value}"),
     "no total": ("moses", False, "{start} ||| {features}"),
-    "a total first": ("moses", False, "{start} ||| {value} ||| {features}"),
     "positions": (
         "moses",
         False,
@@ -45,7 +44,6 @@ KINDS = {
     "a soft alignment": ("marian", False, ALIGNED.replace("alignment", "soft")),
     "a tree": ("moses", False, "{start} ||| {features} ||| {value} ||| ({tree}"),
     "word scores between": ("marian", False, "{start} ||| {words} ||| {features} ||| {value}"),
-    "sparse, score first": ("travatar", True, "{start} ||| {value} ||| {features}"),
     "sparse": ("cdec", True, "{start} ||| {features} ||| {value}"),
 }
 EVERY_KIND = pytest.mark.parametrize("kind", KINDS)
@@ -80,7 +78,7 @@ def left_by_arrow(lines: list[bytes], name: str = "moses") -> list[int]:
 def printed(rng: random.Random, kind: str) -> tuple[str, list[bytes]]:
     """Return the format and the lines of a random file."""
     name, glued, line = KINDS[kind]
-    sparse = name in ("travatar", "cdec")
+    sparse = name == "cdec"
     shape = [("LM0", 1), ("TM0", 1 if sparse else rng.randint(1, 3)), ("été", 1)]
     lines = []
     for i in range(rng.randint(2, 12)):

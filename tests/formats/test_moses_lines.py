@@ -137,6 +137,7 @@ def test_fields_that_cannot_be_kept_are_left_out_with_one_note(write: Write, kin
         ("0 a cat LM0= -1", "unknown-format", "format"),
         ('{"id": 0}', "unknown-format", "format"),
         ("0 ||| a cat ||| -1.5 ||| -3", "bad-line", None),
+        ("0 ||| a cat ||| -1.5 ||| LM0= -3", "bad-line", None),
         ("0 ||| a ||| WordScores= -1 ||| -3", "bad-line", None),
         ("0 ||| a ||| LM0= 1 LM0= 2 ||| -3", "duplicate", None),
         ("0 ||| a ||| TM0= 1 2 TM0[1]= 2 ||| -3", "duplicate", None),

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import gzip
-import re
 import subprocess
 import sys
 import warnings
@@ -17,7 +16,6 @@ from table_content import table_content
 
 from bpa_ppl import NBest, iter_nbest, read_nbest, read_weights, write_nbest
 from bpa_ppl.errors import BpaWarning, DataError, UsageError
-from bpa_ppl.formats.nbest_files import nearest_format
 from bpa_ppl.formats.streams import InputFile
 from bpa_ppl.weights import match
 
@@ -34,31 +32,12 @@ def assert_same(one: NBest, other: NBest) -> None:
     assert table_content(one, *left_out) == table_content(other, *left_out)
 
 
-def test_ids_with_gaps_unsorted_and_lists_of_one(write: Write) -> None:
-    path = write(line(7, "g"), line(2, "c"), line(2, "d"), line(30, "z"))
-    nbest = read_nbest(path)
-    assert nbest.sentence_ids.tolist() == [7, 2, 30]
-    assert nbest.sizes.tolist() == [1, 2, 1]
-    assert [nbest.texts(s) for s in range(3)] == [["g"], ["c", "d"], ["z"]]
-    assert nbest.origin == str(path)
-
-
 def test_ids_may_come_in_any_order_but_only_once(write: Write) -> None:
     ids = [3, 7, 1, 9, 2, 8]
     assert read_nbest(write(*map(line, ids))).sentence_ids.tolist() == ids
     for place, again in enumerate(ids[:-1], 1):
         with raises(DataError, line=7, match=f"sentence {again}; .* line {place}:"):
             read_nbest(write(*map(line, ids), line(again)))
-
-
-def test_unknown_options_name_the_choices(write: Write) -> None:
-    path = write(line(0))
-    with raises(UsageError, "unknown-name", parameter="format"):
-        read_nbest(path, format="xml")
-    with raises(UsageError, "unknown-name", parameter="bad"):
-        read_nbest(path, bad="ignore")
-    with raises(UsageError, parameter="chunk"):
-        iter_nbest(path, chunk=0)
 
 
 class TestReferences:
@@ -69,41 +48,11 @@ class TestReferences:
             nbest = read_nbest(path, references=references)
         assert nbest.references == (("two",), ("zero",))
 
-    def test_several_files_give_several_references(self, write: Write) -> None:
-        files: list[str | Path] = [write("x", "y", name="a"), str(write("X", "Y", name="b"))]
-        nbest = read_nbest(write(line(0), line(1)), references=files)
-        assert nbest.references == (("x", "X"), ("y", "Y"))
-
     def test_texts_alone_are_names_of_files(self, write: Write) -> None:
         with raises(UsageError, "missing-file", parameter="references"):
             read_nbest(write(line(0), line(1)), references=["the cat", "a dog"])
         with raises(DataError, "missing-file"):
             read_nbest(write(line(0)), references=[str(write("x", name="ref")), "a dog"])
-
-    @pytest.mark.parametrize(
-        ("ids", "first_id", "number", "parameter"),
-        [
-            ([1, 2, 2], 0, 2, "first_id"),  # the ids may count from 1
-            ([0, 1, 2], 0, 3, "references"),
-            ([0], 1, 1, "first_id"),
-        ],
-    )
-    def test_ids_without_a_reference(
-        self, write: Write, ids: list[int], first_id: int, number: int, parameter: str
-    ) -> None:
-        path, references = write(*map(line, ids)), write("x", "y", name="ref")
-        with pytest.raises(DataError, match=rf"dev\.nbest:{number}: ") as caught:
-            read_nbest(path, references=references, first_id=first_id)
-        assert caught.value.parameter == parameter
-
-
-class TestStreaming:
-    @pytest.mark.usefixtures("small_blocks")
-    def test_errors_come_when_their_line_is_reached(self, write: Write) -> None:
-        chunks = iter_nbest(write(line(0), line(1), line(2), "3 ||| bad"), chunk=1)
-        assert next(chunks).sentence_ids.tolist() == [0]
-        with raises(DataError, "bad-line", line=4):
-            list(chunks)
 
 
 class TestWriting:
@@ -228,56 +177,3 @@ class TestWhatLooksWrongWithReferences:
         expected = "references in the text are NFD .* candidates NFC"
         with pytest.warns(BpaWarning, match=expected):
             read_nbest(write(line(0, "un caf\u00e9")), references=[("un cafe\u0301",)])
-
-
-@pytest.mark.parametrize(
-    ("content", "named"),
-    [
-        (b"PK\x03\x04\x14\x06[Content_Types].xml", "Excel"),
-        ("id\ttext\n".encode("utf-16"), "UTF-16"),
-        ("id\ttext\tlm\n".encode("utf-16-le"), "UTF-16"),
-        ('{"id": 0}\n'.encode("utf-16-be"), "UTF-16"),
-        (b"id,text,lm\r0,a,1\r", "carriage returns alone"),
-        (b"sep=;\r\nid;text;lm\r\n0;a;1\r\n", "a setting for Excel"),
-        (b"\r\nid,text,lm\r\n0,a,1\r\n", "blank"),
-        (b'\n{"id": 0, "text": "a"}\n', "blank"),
-        (b"{'id': 0, 'candidates': [{'text': 'a'}]}\n", "json.dumps"),
-    ],
-)
-def test_files_that_no_format_reads_are_named(write: Write, content: bytes, named: str) -> None:
-    with raises(DataError, "unknown-format", line=1, match=named):
-        read_nbest(write(content))
-
-
-@pytest.mark.parametrize(
-    ("name", "first", "nearest", "named"),
-    [
-        ("a.csv", b"segment,text,lm", "csv", "id"),
-        ("a.csv", b"segment,output,lm", "csv", "id"),
-        ("a.txt", b"ID,Text,lm", "csv", "id"),
-        ("a.txt", b"id\thypothesis\tlm", "tsv", "text"),
-        ("a.jsonl", b'{"seg_id": 0, "text": "a"}', "jsonl", "id"),
-        ("a.jsonl", b'{"model": "m", "hypotheses": ["a"]}', "jsonl", "candidates"),
-        ("a.jsonl", b'{"prompt": "hi", "chosen": "a"}', "preference-pairs", "rejected"),
-        ("a.jsonl", b'{"sentence_id": 0, "score": 1}', "sockeye", "translation"),
-        ("a.jsonl", b'{"custom_id": "1", "output": []}', "openai", "response"),
-        ("a.jsonl", b'data: {"choices": [{"delta": {}}]}', "openai", "stream"),
-        ("a.json", b"{", "jsonl", "jq -c ."),
-        ("a.json", b'[{"id": 0, "candidates": []}]', "jsonl", "jq -c '.[]'"),
-        ("a.csv", b"id|text|lm", "csv", "does not name the columns"),
-        ("words", b"utt-1 a cat", "kaldi", "no scores"),
-        ("a.tsv", b"0\ta cat\t-1", "tsv", "id"),
-        ("a.nbest", b"0 | a cat | LM0= -1 | -1", "moses", "` ||| `"),
-        ("a.txt", b"a cat sat, at last.", "plain", "list_size"),
-    ],
-)
-def test_the_nearest_format_of_an_unknown_file_is_named(
-    tmp_path: Path, name: str, first: bytes, nearest: str, named: str
-) -> None:
-    found, problem = nearest_format(first, Path(name).suffix)
-    assert found == nearest
-    assert named in problem.partition("(")[0]
-    path = tmp_path / name
-    path.write_bytes(first + b"\n")
-    with raises(DataError, "unknown-format", parameter="format", line=1, match=re.escape(problem)):
-        read_nbest(path)

@@ -264,18 +264,3 @@ def test_a_file_of_requests_that_is_not_one(write: Write) -> None:
 def test_settings_are_checked_at_once(name: str) -> None:
     with raises(UsageError, "invalid-setting", parameter=name, match=r"'\('"):
         NBEST_FORMATS.resolve("openai", {name: "("})
-
-
-@pytest.mark.parametrize(
-    "line",
-    [
-        live(),
-        '{"object": "response", "output": []}',
-        '{"custom_id": "1", "error": {}}',
-        '{"error": {"message": "x"}}',
-        request("1", "a"),
-    ],
-)
-def test_it_is_detected_by_its_fields(line: str) -> None:
-    found = [n for n in NBEST_FORMATS if NBEST_FORMATS.resolve(n).detect(line.encode())]
-    assert found[:1] == ["openai"]

@@ -11,8 +11,9 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 from raising import raises
+from table_content import table_content
 
-from bpa_ppl import NBest, iter_nbest, read_nbest
+from bpa_ppl import NBest, iter_nbest, read_nbest, write_nbest
 from bpa_ppl.errors import DataError
 from bpa_ppl.phrases import read_counts, read_table
 
@@ -46,7 +47,9 @@ def assert_nested(nbest: NBest) -> None:
 
 
 def test_a_row_a_sentence_with_columns_of_lists(tmp_path: Path) -> None:
-    assert_nested(read_nbest(written(tmp_path, NESTED)))
+    path = written(tmp_path, NESTED)
+    assert_nested(read_nbest(path))
+    assert_nested(read_nbest(path.read_bytes()))
     large = {n: pa.array(v) for n, v in NESTED.items()}
     large["lm"] = large["lm"].cast(pa.large_list(pa.float32()))
     assert_nested(read_nbest(written(tmp_path, large, row_group_size=1)))
@@ -118,5 +121,9 @@ def test_a_file_without_rows(tmp_path: Path) -> None:
             read(path)
 
 
-def test_bytes_in_memory(tmp_path: Path) -> None:
-    assert_nested(read_nbest(written(tmp_path, NESTED).read_bytes()))
+def test_in_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bpa_ppl.formats.parquet._BATCH", 2)
+    lists = NBest.from_lists([["a", "b", "c"], ["d"]], [[[1], [2], [3]], [[4]]], ["lm"])
+    write_nbest(lists, tmp_path / "lists.parquet")
+    again = read_nbest(tmp_path / "lists.parquet")
+    assert table_content(again) == table_content(lists)

@@ -23,13 +23,9 @@ from bpa_ppl.errors import DataError, UsageError
 Write = Callable[..., Path]
 
 
-def test_different_line_counts_are_told(write: Write) -> None:
-    files = [write("a", "b", name="ref0"), write("a", "b", "c", name="ref1")]
+def test_files_that_are_no_references(write: Write, tmp_path: Path) -> None:
     with raises(DataError, "wrong-length"):
-        read_references(files)
-
-
-def test_no_references(write: Write, tmp_path: Path) -> None:
+        read_references([write("a", "b", name="ref0"), write("a", "b", "c", name="ref1")])
     with raises(DataError, "no-data"):
         read_references(write(name="ref"))
     with raises(DataError, "missing-file"):
@@ -149,12 +145,9 @@ class TestPairing:
             lists.with_references({"x": "a"})
 
 
-def test_one_file(write: Write) -> None:
+def test_files_compressed_or_not(write: Write) -> None:
     path = write("a cat ", "", "un café", name="ref")
     assert read_references(path) == [("a cat",), ("",), ("un café",)]
     assert read_references(str(path)) == read_references([path])
-
-
-def test_several_files_compressed_or_not(write: Write) -> None:
     files = [write("a", "b", name="0"), write(gzip.compress(b"A\r\nB\r\n"), name="1")]
     assert read_references(files) == [("a", "A"), ("b", "B")]

@@ -12,7 +12,7 @@ import pytest
 from raising import raises
 
 from bpa_ppl import NBest, read_nbest, write_nbest
-from bpa_ppl.errors import BpaWarning, DataError, UsageError
+from bpa_ppl.errors import BpaWarning, UsageError
 from bpa_ppl.formats.sockeye import Sockeye
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -75,24 +75,3 @@ def test_what_cannot_be_written(
 
 
 GOOD = line(7, ("a", 0.5), ("b", 1))
-
-
-@pytest.mark.parametrize(
-    ("bad", "value"),
-    [
-        (line(8.5, ("a", 1)), r"8\.5"),
-        (line(8, ("a", 1), ("b", float("-inf"))), "-inf"),
-        (line(8, ("a", 10**400)), "1000+"),
-    ],
-)
-def test_a_bad_value_is_named(write: Write, bad: str, value: str) -> None:
-    with pytest.raises(DataError, match=rf"dev\.nbest:2: .*{value}"):
-        read_nbest(write(GOOD, bad, line(9, ("a", 1))), format=AS_IS)
-
-
-@pytest.mark.parametrize(
-    "first", ['{"sentence_id": 1}', "{", '{"a": ' * 9999, '{"id": 1, "text": "a"}']
-)
-def test_it_is_found_by_its_fields(first: str) -> None:
-    assert not Sockeye().detect(first.encode())
-    assert Sockeye().detect(GOOD.encode())

@@ -43,6 +43,7 @@ def test_the_golden_file() -> None:
 def test_the_same_numbers_as_scikit_learn_in_both_directions(tmp_path: Path) -> None:
     lists = graded_lists()
     write_nbest(lists, tmp_path / "lists.svmlight")
+    assert table_content(read_nbest(tmp_path / "lists.svmlight")) == table_content(lists)
     table, label, qid = load_svmlight_file(str(tmp_path / "lists.svmlight"), query_id=True)
     assert table.toarray()[:, [0, 1, 2, 6]].astype(np.float32).tolist() == lists.features.tolist()
     assert label.tolist() == lists.extras["label"].tolist()
@@ -53,13 +54,6 @@ def test_the_same_numbers_as_scikit_learn_in_both_directions(tmp_path: Path) -> 
     assert again.feature_names == lists.feature_names
     assert again.features.tolist() == lists.features.tolist()
     assert again.texts(3) == ["1", "2", "3"]
-
-
-@pytest.mark.usefixtures("blocks")
-def test_what_is_written_reads_back(tmp_path: Path) -> None:
-    lists = graded_lists()
-    write_nbest(lists, tmp_path / "lists.svmlight.gz")
-    assert table_content(read_nbest(tmp_path / "lists.svmlight.gz")) == table_content(lists)
 
 
 def test_the_label_is_the_gain_and_no_feature(tmp_path: Path) -> None:
@@ -79,31 +73,6 @@ def test_other_names_are_numbered_and_another_column_is_the_label(tmp_path: Path
     with pytest.warns(BpaWarning, match="b is f1"):
         write_nbest(lists, tmp_path / "out", format="svmlight:label=a")
     assert read_nbest(tmp_path / "out").extras["label"].tolist() == lists.features[:, 0].tolist()
-
-
-@pytest.mark.parametrize(
-    ("line", "code", "match"),
-    [
-        ("2 1:0.5", "bad-line", "no qid"),
-        ("2", "bad-line", "no qid"),
-        ("2 qid: 1:0.5", "bad-line", "no qid"),
-        ("high qid:1 1:0.5", "bad-number", "the label 'high'"),
-        ("2 qid:1 1:", "bad-number", "feature 1: ''"),
-        ("2 qid:1 1:nan", "bad-number", "feature 1: 'nan'"),
-        ("2 qid:1 lm:0.5", "bad-line", "'lm:0.5'"),
-        ("2 qid:1 1=0.5", "bad-line", "'1=0.5'"),
-        ("2 qid:1 1:0.5 1:1", "duplicate", "feature 1 occurs twice"),
-    ],
-)
-def test_a_bad_line_is_named(write: Write, line: str, code: str, match: str) -> None:
-    parameter = "bad" if code == "bad-number" else None
-    with raises(DataError, code, parameter=parameter, line=2, match=match):
-        read_nbest(write("2 qid:0 1:0.5", line))
-
-
-def test_a_file_without_candidates(write: Write) -> None:
-    with raises(DataError, "no-data"):
-        read_nbest(write("# nothing"), format="svmlight")
 
 
 def test_lists_that_do_not_fit_are_not_written() -> None:

@@ -16,8 +16,6 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from pyarrow import parquet
 from raising import raises
 from table_content import table_content
@@ -25,7 +23,6 @@ from table_content import table_content
 from bpa_ppl import NBest, iter_nbest, read_nbest, write_nbest
 from bpa_ppl.errors import BpaWarning, DataError, UsageError
 from bpa_ppl.formats.jsonl import Jsonl
-from bpa_ppl.formats.parquet import Parquet
 from bpa_ppl.formats.separated import Csv
 
 Write = Callable[..., Path]
@@ -157,71 +154,6 @@ def test_totals_and_sources_may_be_missing_for_some(tmp_path: Path) -> None:
         write_nbest(nbest, tmp_path / name)
         with pytest.warns(BpaWarning):
             assert table_content(read_nbest(tmp_path / name)) == table_content(nbest)
-
-
-@pytest.mark.usefixtures("small_blocks")
-@pytest.mark.parametrize("place", [0, 3])
-@pytest.mark.parametrize(
-    ("fields", "value"),
-    [
-        ({"lm": "3"}, "lm is '3'"),
-        ({"mqm": "good"}, "mqm is 'good'"),
-        ({"mqm": True}, "mqm is true"),
-        ({"mqm": [3]}, r"mqm is \[3\]"),
-        ({"mqm": float("nan")}, "mqm is nan"),
-        ({"by": 3}, "by is 3"),
-    ],
-)
-def test_values_of_another_type_are_refused(
-    tmp_path: Path, place: int, fields: Record, value: str
-) -> None:
-    """The error is in the line, or, in the first line, where the next one is of another type."""
-    rows = [{**row, **(fields if k == place else {})} for k, row in enumerate(PARTLY)]
-    where = rf":{place // 2 + 1}: candidates\[{place % 2}\]\.{value}"
-    if place < 2:
-        where += r"|:\d: candidates\[\d\]\.(mqm|by) is "
-    with pytest.raises(DataError, match=where):
-        WAYS["jsonl, nested"](rows, tmp_path / "lists", "")
-
-
-@st.composite
-def lists(draw: st.DrawFn) -> NBest:
-    """Lists with missing values in every kind of column."""
-    sizes = draw(st.lists(st.integers(1, 3), min_size=1, max_size=4))
-    count = sum(sizes)
-
-    def column(values: st.SearchStrategy[Any], length: int) -> Any:
-        return draw(st.lists(values, min_size=length, max_size=length))
-
-    text = st.none() | st.sampled_from(["x", "two words", "é"])
-    number = st.none() | st.floats(width=32, allow_nan=False, allow_infinity=False)
-    references = st.lists(st.sampled_from(["r", "another r"]), max_size=2).map(tuple)
-    mqm = np.array([np.nan, *column(number, count)[1:]], np.float32)
-    by, doc, several = column(text, count), column(text, len(sizes)), column(references, len(sizes))
-    return NBest.from_arrays(
-        [f"t {k}" for k in range(count)],
-        np.arange(count)[:, None],
-        ["lm"],
-        sizes,
-        references=several if any(several) else None,
-        extras={"mqm": mqm, **({"by": by} if any(by) else {})},
-        sentence_extras={"doc": doc} if any(doc) else {},
-    )
-
-
-@pytest.mark.filterwarnings("ignore::bpa_ppl.errors.BpaWarning")
-@pytest.mark.parametrize("format", [Jsonl(), Jsonl(long=True), Parquet(), "csv"], ids=repr)
-@settings(max_examples=25, deadline=None)
-@given(nbest=lists())
-def test_what_is_written_reads_back(
-    tmp_path_factory: pytest.TempPathFactory, format: Any, nbest: NBest
-) -> None:
-    if format == "csv":  # an empty cell among texts is an empty text
-        odd = [n for n, of in [*nbest.extras.items(), *nbest.sentence_extras.items()] if None in of]
-        nbest = nbest.without(*odd)
-    path = tmp_path_factory.mktemp("lists") / "lists"
-    write_nbest(nbest, path, format=format)
-    assert table_content(read_nbest(path)) == table_content(nbest)
 
 
 # --- names of columns ----------------------------------------------------------------------------

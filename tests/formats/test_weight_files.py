@@ -1,14 +1,11 @@
 from __future__ import annotations
 
 import io
-import json
 import os
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from raising import raises
 
 from bpa_ppl import NBest, read_weights, write_weights
@@ -45,6 +42,7 @@ class TestReading:
             "Unknown0": 1.0,
         }
         assert weights.origin.endswith("moses.ini")
+        assert weights == read_weights(io.StringIO(INI)) == read_weights(INI.split("\n"))
 
     @pytest.mark.parametrize(
         ("content", "values"),
@@ -142,21 +140,6 @@ class TestReading:
 
 
 class TestWriting:
-    @pytest.mark.parametrize("format", ["moses.ini", "dense", "json", "yaml"])
-    @settings(max_examples=25, deadline=None)
-    @given(values=st.lists(st.floats(-1e30, 1e30, allow_nan=False), min_size=1, max_size=5))
-    def test_it_reads_back_with_the_same_bits(
-        self, tmp_path_factory: pytest.TempPathFactory, format: str, values: list[float]
-    ) -> None:
-        path = tmp_path_factory.mktemp("w") / "w"
-        weights = {"LM0": 0.1, **{f"TM0[{i}]": value for i, value in enumerate(values)}}
-        write_weights(weights, path, format=format)
-        read = read_weights(path)
-        expected = weights if len(values) > 1 or format in ("json", "yaml") else {"LM0": 0.1}
-        assert {name: read[name].hex() for name in expected} == {
-            name: float(value).hex() for name, value in expected.items()
-        }
-
     @pytest.mark.parametrize(
         ("name", "content"),
         [
@@ -169,9 +152,13 @@ class TestWriting:
         ],
     )
     def test_the_suffix_says_the_format(self, tmp_path: Path, name: str, content: str) -> None:
-        write_weights({"LM0": 0.5, "TM0[0]": 1, "TM0[1]": -2}, tmp_path / name)
-        assert (tmp_path / name).read_text() == content
-        assert name != "w.json" or json.loads(content)["LM0"] == 0.5
+        path = tmp_path / name
+        write_weights({"LM0": 0.5, "TM0[0]": 1, "TM0[1]": -2}, path)
+        assert path.read_text() == content
+        values = [0.1, 1 / 3, -1e30, 5e-324, -0.0, 2**53 + 1.0]
+        write_weights({f"TM0[{place}]": value for place, value in enumerate(values)}, path)
+        again = dict(read_weights(path)).values()
+        assert [value.hex() for value in again] == [value.hex() for value in values]
 
     def test_unknown_formats_and_unwritable_files(self, tmp_path: Path) -> None:
         with raises(UsageError, "unknown-name", parameter="format"):
@@ -229,8 +216,3 @@ def test_any_name_of_a_feature_is_read_as_it_was_written(tmp_path: Path, kind: s
     for name in names:
         write_weights({name: 0.5}, tmp_path / "weights", format=kind)
         assert dict(read_weights(tmp_path / "weights")) == {name: 0.5}
-
-
-def test_weights_are_read_from_memory() -> None:
-    assert read_weights(io.StringIO("LM0= 0.5\n")) == {"LM0": 0.5}
-    assert read_weights(b"LM0= 0.5") == read_weights(["LM0= 0.5"]) == {"LM0": 0.5}

@@ -1,0 +1,127 @@
+"""Which format a file is in, and what is said about one that is in none."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from raising import raises
+
+from bpa_ppl import read_nbest
+from bpa_ppl.errors import DataError
+from bpa_ppl.formats import NBEST_FORMATS
+from bpa_ppl.formats.nbest_files import nearest_format
+
+Write = Callable[..., Path]
+
+
+@pytest.mark.parametrize(
+    ("line", "name"),
+    [
+        ("0 ||| a ||| F0= -1 F1= -2 ||| -3", "marian"),
+        ("0 ||| a ||| F0=-1.2 ||| -1.2", "marian"),
+        ("0 ||| a ||| 0-0 ||| F0= -1 ||| -3\r", "marian"),
+        ("0 ||| a ||| WordScores= -1 ||| Score= -1 ||| -3", "marian"),
+        ("0 ||| a ||| F1= -1 F0= -2 ||| -3", "moses"),
+        ("0 ||| a ||| F0= -1 -2 ||| -3", "moses"),
+        ("0 ||| a ||| F0= -1 LM0= -2 ||| -3", "moses"),
+        ("0 ||| a ||| F0= -1", "moses"),
+        ("F0= 1", None),
+        ("0 ||| a ||| Glue=1 ||| -1", "cdec"),
+        ("0 ||| a ||| PhraseModel_0=1 X=2 ||| -1\r", "cdec"),
+        ("0 ||| a ||| lm=-3 ||| -1", "moses"),
+        ("0 ||| a ||| Glue= 1 ||| -1", "moses"),
+        ("0 ||| a ||| Glue=1 ||| -1 ||| 0-0", "moses"),
+        ("a-1 1 ||| b ||| c= 1 ||| 2", "moses"),
+        ("a-1 -1 THE CAT", "kaldi"),
+        ("a-1 .5", "kaldi"),
+        ("a-2 -1 THE CAT", None),
+        ("a-1 35 PEOPLE CAME", None),
+        ("a-1 3.5E CAT", None),
+        ('{"choices": []}', "openai"),
+        ('{"object": "response", "output": []}', "openai"),
+        ('{"custom_id": "1", "error": {}}', "openai"),
+        ('{"error": {"message": "x"}}', "openai"),
+        ('{"custom_id": "1", "body": {"messages": []}}', "openai"),
+        ('{"sentence_id": 1, "translation": "a"}', "sockeye"),
+        ('{"sentence_id": 1}', None),
+        ('{"a": ' * 9999, None),
+        ('{"id": 1, "text": "a"}', "jsonl"),
+        ('{"chosen": "a", "rejected": "b"}', "jsonl"),
+        ("id\tmodel_a\tmodel_b\twinner", "tsv"),
+    ],
+    ids=lambda value: str(value)[:40],
+)
+def test_the_first_line_shows_the_format(line: str, name: str | None) -> None:
+    detects = (n for n, kind in NBEST_FORMATS.items() if kind().detect(line.encode()))
+    assert next(detects, None) == name
+
+
+@pytest.mark.parametrize(
+    ("content", "named"),
+    [
+        (b"PK\x03\x04\x14\x06[Content_Types].xml", "Excel"),
+        ("id\ttext\n".encode("utf-16"), "UTF-16"),
+        ("id\ttext\tlm\n".encode("utf-16-le"), "UTF-16"),
+        ('{"id": 0}\n'.encode("utf-16-be"), "UTF-16"),
+        (b"id,text,lm\r0,a,1\r", "carriage returns alone"),
+        (b"sep=;\r\nid;text;lm\r\n0;a;1\r\n", "a setting for Excel"),
+        (b"\r\nid,text,lm\r\n0,a,1\r\n", "blank"),
+        (b"{'id': 0, 'candidates': [{'text': 'a'}]}\n", "json.dumps"),
+    ],
+)
+def test_files_that_no_format_reads_are_named(write: Write, content: bytes, named: str) -> None:
+    with raises(DataError, "unknown-format", line=1, match=named):
+        read_nbest(write(content))
+
+
+@pytest.mark.parametrize(
+    ("name", "first", "nearest", "named"),
+    [
+        ("a.csv", b"segment,text,lm", "csv", "id"),
+        ("a.csv", b"segment,output,lm", "csv", "id"),
+        ("a.txt", b"ID,Text,lm", "csv", "id"),
+        ("a.txt", b"id\thypothesis\tlm", "tsv", "text"),
+        ("a.jsonl", b'{"seg_id": 0, "text": "a"}', "jsonl", "id"),
+        ("a.jsonl", b'{"model": "m", "hypotheses": ["a"]}', "jsonl", "candidates"),
+        ("a.jsonl", b'{"prompt": "hi", "chosen": "a"}', "jsonl", "rejected"),
+        ("a.jsonl", b'{"sentence_id": 0, "score": 1}', "sockeye", "translation"),
+        ("a.jsonl", b'{"custom_id": "1", "output": []}', "openai", "response"),
+        ("a.jsonl", b'data: {"choices": [{"delta": {}}]}', "openai", "stream"),
+        ("a.json", b"{", "jsonl", "jq -c ."),
+        ("a.json", b'[{"id": 0, "candidates": []}]', "jsonl", "jq -c '.[]'"),
+        ("a.csv", b"id|text|lm", "csv", "does not name the columns"),
+        ("words", b"utt-1 a cat", "kaldi", "no scores"),
+        ("a.tsv", b"0\ta cat\t-1", "tsv", "id"),
+        ("a.nbest", b"0 | a cat | LM0= -1 | -1", "moses", "` ||| `"),
+        ("a.txt", b"a cat sat, at last.", "plain", "list_size"),
+    ],
+)
+def test_the_nearest_format_of_an_unknown_file_is_named(
+    tmp_path: Path, name: str, first: bytes, nearest: str, named: str
+) -> None:
+    found, problem = nearest_format(first, Path(name).suffix)
+    assert found == nearest
+    assert named in problem.partition("(")[0]
+    path = tmp_path / name
+    path.write_bytes(first + b"\n")
+    with raises(DataError, "unknown-format", parameter="format", line=1, match=re.escape(problem)):
+        read_nbest(path)
+
+
+@pytest.mark.parametrize(
+    ("format", "content"),
+    [
+        ("svmlight", "# nothing"),
+        ("fairseq", "2020-11-05 10:00:00 | INFO | fairseq_cli.generate | loading model(s)"),
+        ("csv", "id,text,lm"),
+        ("csv", "model_a,model_b,winner"),
+        ("pearmut", '{"campaign_id": "c", "data": []}'),
+        ("cdec", "0 ||| a |||  ||| 0\n0 ||| b |||  ||| 1"),
+    ],
+)
+def test_a_file_without_lists(write: Write, format: str, content: str) -> None:
+    with raises(DataError, "no-data", line=1 if format == "cdec" else None):
+        read_nbest(write(content), format=format)

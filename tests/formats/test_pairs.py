@@ -1,0 +1,178 @@
+"""Preference data sets and arenas: two answers, and the one that is preferred."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from raising import raises
+from table_content import table_content
+
+from bpa_ppl import NBest, adapt, point_weights, read_nbest, write_nbest
+from bpa_ppl.errors import DataError
+
+GOLDEN = Path(__file__).parent / "golden"
+Write = Callable[..., Path]
+Turn = dict[str, Any]
+
+
+def turns(*texts: str) -> list[Turn]:
+    """Return a conversation of a user and an assistant."""
+    return [
+        {"role": "assistant" if n % 2 else "user", "content": text} for n, text in enumerate(texts)
+    ]
+
+
+def line(chosen: Any, rejected: Any, **more: Any) -> str:
+    return json.dumps({**more, "chosen": chosen, "rejected": rejected})
+
+
+def battles() -> list[dict[str, Any]]:
+    """Return rows of an arena with conversations, one of them of several turns."""
+    common = {"judge": "ann", "turn": 1}
+    return [
+        {"question_id": "q1", "model_a": "X", "model_b": "Y", "winner": "model_b", **common}
+        | {"conversation_a": turns("hi", "hello"), "conversation_b": turns("hi", "bye")}
+        | {"rm_a": 0.5, "rm_b": 2},
+        {"question_id": "q2", "model_a": "Z", "model_b": "X", "winner": "tie", **common}
+        | {"conversation_a": turns("1?", "2", "so?", "yes")}
+        | {"conversation_b": turns("1?", "3", "so?", "no"), "rm_a": 0.25, "rm_b": -1},
+    ]
+
+
+def test_the_golden_file_of_pairs() -> None:
+    nbest = read_nbest(GOLDEN / "preference-pairs.jsonl", strict=True)
+    assert nbest.sources == ("Un chat", "Été", "")
+    expected = [["a cat", "cat a"], ["summer", ""], ['"yes"', "no"]]
+    assert [nbest.texts(s) for s in range(3)] == expected
+    assert nbest.feature_names == ("lm", "scores.kiwi")
+    assert nbest.features[:2].tolist() == np.float32([[-1.5, 0.8], [-7.25, 0.31]]).tolist()
+    assert nbest.sentence_extras == {"judge": ("ann", "bob", "ann"), "preferences": ([[0, 1]],) * 3}
+
+
+def test_the_golden_file_of_an_arena() -> None:
+    lists = read_nbest(GOLDEN / "arena.csv", strict=True)
+    assert lists.sources == ("Un chat", "Été", "1")
+    expected = [["a cat, small", "cat"], ["summer", "summer\ntime"], ["2", "3"]]
+    assert [lists.texts(s) for s in range(3)] == expected
+    assert lists.extras["system"] == ("X", "Y", "Y", "Z", "Z", "X")
+    assert lists.feature_names == ("reward",)
+    assert lists.features[:, 0].tolist() == [1.5, -2, 0.25, 0.5, -1, 0]
+    assert lists.sentence_extras["preferences"] == ([[0, 1]], [], [[1, 0]])
+    assert lists.sentence_extras["ties"] == ([], [[0, 1]], [])
+    assert lists.sentence_extras["judge"] == ("ann", "bob", "ann")
+
+
+@pytest.mark.parametrize("name", ["arena.csv", "preference-pairs.jsonl"])
+def test_written_as_jsonl_they_read_back(tmp_path: Path, name: str) -> None:
+    lists = read_nbest(GOLDEN / name)
+    write_nbest(lists, tmp_path / "lists.jsonl")
+    assert table_content(read_nbest(tmp_path / "lists.jsonl")) == table_content(lists)
+
+
+def test_conversations_in_every_way(write: Write, tmp_path: Path) -> None:
+    answers = {"chosen": turns("hi", "hello"), "rejected": turns("hi", "bye")}
+    pairs = [{"prompt": turns("Un chat"), **answers}] * 2
+    for rows, sources in ((battles(), ("hi", "so?")), (pairs, ("Un chat",) * 2)):
+        pq.write_table(pa.Table.from_pylist(rows), tmp_path / "lists.parquet")
+        tables = [
+            NBest.from_records(rows),
+            NBest.from_records({name: [row[name] for row in rows] for name in rows[0]}),
+            NBest.from_dataframe(pa.Table.from_pylist(rows)),
+            read_nbest(tmp_path / "lists.parquet"),
+            read_nbest(write(*map(json.dumps, rows))),
+        ]
+        for lists in tables:
+            assert lists.texts(0) == ["hello", "bye"]
+            assert lists.sources == sources
+            first = [[1, 0]] if "winner" in rows[0] else [[0, 1]]
+            assert lists.sentence_extras["preferences"][0] == first
+            assert not {"conversation_a", "chosen"} & lists.sentence_extras.keys()
+    assert NBest.from_records(battles()).features.tolist() == [[0.5], [2], [0.25], [-1]]
+
+
+HELLO, SYSTEM = {"role": "user", "content": "hello"}, {"role": "system", "content": "s"}
+BEFORE = "\n\nHuman: One?\n\nAssistant: Two.\n\nHuman: Why?\n\nAssistant: "
+
+
+@pytest.mark.parametrize(
+    ("chosen", "rejected", "source"),
+    [
+        ([SYSTEM, *turns("hello", "hi")], [SYSTEM, HELLO, {"content": "no"}], "hello"),
+        ([SYSTEM, *turns("hello", "hi")], [SYSTEM, *turns("bye", "no")], None),
+        (turns("hello", "hi"), [{**HELLO, "name": None}, {"content": "no"}], "hello"),
+        (f"{BEFORE}hi", f"{BEFORE}no", "Why?"),
+    ],
+    ids=["a system's turn", "other turns", "other fields", "turns in a text"],
+)
+def test_the_turns_before_both_answers_are_the_prompt(
+    write: Write, chosen: Any, rejected: Any, source: str | None
+) -> None:
+    lists = read_nbest(write(line(chosen, rejected)))
+    assert (lists.texts(0), lists.sources) == (["hi", "no"], None if source is None else (source,))
+
+
+def test_columns_of_both_answers_are_columns_of_candidates(write: Write) -> None:
+    more = {"score_chosen": 8.5, "score_rejected": 6, "chosen-model": "X", "rejected-model": "Y"}
+    more |= {"chosen_ids": [1], "rejected_ids": [2], "length_chosen": 3}
+    lists = read_nbest(write(line("a", "b", **more), line("c", "d", **more)))
+    assert lists.feature_names == ("score",)
+    assert lists.features[:, 0].tolist() == [8.5, 6, 8.5, 6]
+    assert lists.extras["model"] == ("X", "Y", "X", "Y")
+    left = {"chosen_ids", "rejected_ids", "length_chosen", "preferences"}
+    assert set(lists.sentence_extras) == left
+
+
+@pytest.mark.parametrize("separator", [",", ";", "\t"])
+@pytest.mark.filterwarnings("ignore:.*separated by")
+def test_models_alone(write: Write, separator: str) -> None:
+    lines = [("model_a", "model_b", "winner"), ("X", "Y", "model_a"), ("Y", "X", "model_b")]
+    lists = read_nbest(write(*map(separator.join, lines)))
+    assert [lists.texts(s) for s in range(2)] == [["X", "Y"], ["Y", "X"]]
+    posterior = adapt(lists, None, categorical="system", likelihood="preference", sampler="map")
+    weights = point_weights(posterior)
+    assert weights["system=X"] > 0 > weights["system=Y"]
+
+
+@pytest.mark.usefixtures("small_blocks")
+def test_a_table_of_many_rows(write: Write) -> None:
+    """Answers are texts, even numbers; the winner is no feature; a missing score is an extra."""
+    header = "model_a,model_b,winner,response_a,response_b,winner_model_a,rm_a,rm_b,lm_a,lm_b"
+    rows = [f'X,Y,model_a,{k},"two\n{k}",1,{k},0.5,1,2' for k in range(120)]
+    rows[70] = "X,Y,tie,a,b,,,3,1,2"
+    with pytest.warns(match="rm is missing for 1 of 240"):
+        lists = read_nbest(write(header, *rows))
+    assert lists.feature_names == ("lm",)
+    assert lists.texts(99) == ["99", "two\n99"]
+    assert set(lists.sentence_extras) == {"preferences", "ties", "winner_model_a"}
+    assert lists.sentence_extras["winner_model_a"][69:72] == (1, None, 1)
+    assert np.flatnonzero(np.isnan(lists.extras["rm"])).tolist() == [140]
+
+
+@pytest.mark.parametrize(
+    ("third", "code", "match"),
+    [
+        ("X,Y,X,1,2", "bad-line", "winner is 'X'"),
+        ("X,Y,tie,1", "wrong-length", "4 cells"),
+        ("X,Y,,1,2", "bad-line", "winner is ''"),
+    ],
+)
+def test_a_bad_row_is_named(write: Write, third: str, code: str, match: str) -> None:
+    lines = write("model_a,model_b,winner,rm_a,rm_b", "X,Y,model_a,1,2", third)
+    with raises(DataError, code, line=3, match=match):
+        read_nbest(lines)
+
+
+def test_a_data_set_of_hugging_face() -> None:
+    datasets = pytest.importorskip("datasets")
+    row = {"chosen": turns("hello", "hi"), "rejected": turns("hello", "no")}
+    data = datasets.Dataset.from_list([{**row, "score_chosen": 2.0, "score_rejected": 1.0}] * 3)
+    for lists in (NBest.from_records(data), NBest.from_dataframe(data.with_format("arrow")[:])):
+        assert (lists.sources, lists.texts(1)) == (("hello",) * 3, ["hi", "no"])
+        assert lists.features[:, 0].tolist() == [2, 1] * 3
