@@ -16,7 +16,7 @@ from scipy.special import expit, log_expit
 from scipy.stats import norm
 from targets import SENTENCES, balanced, integrated
 
-from bpa_ppl import DataError, Draws, NBest, UsageError, adapt
+from bpa_ppl import DataError, Draws, NBest, adapt
 from bpa_ppl.diagnostics.leave_one_out import (
     Sensitivity,
     compare_loo,
@@ -24,73 +24,15 @@ from bpa_ppl.diagnostics.leave_one_out import (
     loo,
     power_sensitivity,
 )
-from bpa_ppl.diagnostics.pages.page import Section, Tabular, Verdict, page
-from bpa_ppl.diagnostics.predictive_checks import Reliability, predictive_check, reliability
+from bpa_ppl.diagnostics.pages.page import Section, Verdict, page
 from bpa_ppl.diagnostics.raters import Raters
 from bpa_ppl.diagnostics.report_page import model_sections
-from bpa_ppl.errors import BpaWarning
 from bpa_ppl.posterior import as_draws, import_arviz
 from bpa_ppl.posterior.arviz_functions import InferenceData, generation
 from bpa_ppl.quality.rater_agreement import Agreement
 
 NAMES = ("LM0", "WP0")
 TRUTH = np.array([1.0, -0.5])
-
-
-def lists(count: int, seed: int, size: int = 6) -> NBest:
-    """Lists of some texts twice over, with normal features."""
-    rng = np.random.default_rng(seed)
-    texts = [[f"t{h % (size - 1)}" for h in range(size)] for _ in range(count)]
-    return NBest.from_lists(texts, [rng.normal(size=(size, 2)) for _ in range(count)], NAMES)
-
-
-def drawn(pool: NBest, weights: np.ndarray, seed: int) -> np.ndarray:
-    """Oracles from the model at some weights."""
-    rng = np.random.default_rng(seed)
-    shares = reference_model.predictive(pool, weights[None])
-    return np.array([rng.choice(len(p), p=p) for p in shares])
-
-
-def posterior_of(weights: np.ndarray, **stats: np.ndarray) -> InferenceData:
-    return external_posterior(weights[None], NAMES, **{k: v[None] for k, v in stats.items()})
-
-
-NARROW = TRUTH + 0.1 * np.random.default_rng(1).normal(size=(200, 2))
-
-
-def test_rank_probability_and_entropy_are_those_of_plain_loops() -> None:
-    pool = lists(8, seed=2)
-    oracle = drawn(pool, TRUTH, seed=3)
-    found = predictive_check(posterior_of(NARROW), pool, oracle)
-    for s, p in enumerate(reference_model.predictive(pool, NARROW)):
-        texts = pool.texts(s)
-        of = {t: sum(q for q, u in zip(p, texts, strict=True) if u == t) for t in texts}
-        own = of[texts[oracle[s]]]
-        assert found.probability[s] == pytest.approx(own)
-        assert found.rank[s] == 1 + sum(q > own for q in of.values())
-        assert found.entropy[s] == pytest.approx(-sum(q * np.log(q) for q in of.values()))
-        assert found.size[s] == len(of)
-        likelier = sum(q for q in of.values() if q > own)
-        assert likelier <= found.pit[s] <= likelier + own
-
-
-def test_oracles_of_the_model_fit_and_others_do_not() -> None:
-    pool = lists(400, seed=4)
-    right = drawn(pool, TRUTH, seed=5)
-    found = predictive_check(posterior_of(NARROW), pool, right)
-    assert found.p_value > 0.01
-    assert "posterior predictive, 400 sentences" in str(found)
-    wrong = drawn(pool, -TRUTH, seed=5)
-    assert predictive_check(posterior_of(NARROW), pool, wrong).p_value < 1e-6
-
-
-def test_weighted_draws_predict_by_their_weights() -> None:
-    pool, other = lists(5, seed=6), TRUTH + np.zeros((500, 2))
-    both = np.concatenate([other, -other])
-    log_weight = np.repeat([0.0, -50.0], 500)
-    found = predictive_check(posterior_of(both, log_weight=log_weight), pool, np.zeros(5, int))
-    alone = predictive_check(posterior_of(other), pool, np.zeros(5, int))
-    np.testing.assert_allclose(found.probability, alone.probability)
 
 
 @cache
@@ -102,45 +44,12 @@ def adapted(sampler: str, variance: float = 1.0) -> InferenceData:
     return adapt(known.pool, known.canonical, **options)
 
 
-def test_draws_of_the_prior_and_of_the_posterior_are_checked() -> None:
-    known, posterior = balanced(), adapted("imh")
-    before = predictive_check(posterior, known.pool, group="prior")
-    after = predictive_check(posterior, known.pool)
-    assert after.probability.mean() > before.probability.mean()
-    assert np.all(after.size == 2)
-    with raises(DataError, "mismatch"):
-        predictive_check(posterior, known.pool.select([0, 1]))
-    with raises(UsageError, "unknown-name", parameter="group"):
-        predictive_check(posterior, known.pool, group="warmup")
-
-
 def test_missing_data_are_reported() -> None:
-    posterior, pool = posterior_of(NARROW), lists(3, seed=1)
-    with raises(DataError, "no-data"):
-        predictive_check(posterior, pool)
-    with raises(DataError, "no-data"):
-        predictive_check(posterior, pool, [0, 0, 0], group="prior")
-    more = NBest.from_lists([["a"]], [[[1.0, 2.0, 3.0]]], [*NAMES, "XX"])
-    with pytest.warns(BpaWarning, match="XX not used: the posterior has no weight for it"):
-        predictive_check(posterior, more, [0])
+    posterior = external_posterior(np.zeros((1, 200, 2)), NAMES)
     with raises(DataError, "no-data"):
         loo(posterior)
     with raises(DataError, "no-data"):
         power_sensitivity(posterior)
-
-
-def test_only_honest_probabilities_are_reliable() -> None:
-    pool = lists(2000, seed=7)
-    oracle = drawn(pool, TRUTH, seed=8)
-    found = reliability(posterior_of(NARROW), pool, oracle)
-    outside = (found.observed < found.low - 1e-9) | (found.observed > found.high + 1e-9)
-    assert outside.sum() <= 2
-    assert found.count.sum() == 2000
-    assert found.error < 0.05
-    assert "calibration error" in str(found)
-    overconfident = reliability(posterior_of(4 * NARROW), pool, oracle)
-    assert overconfident.error > 0.15
-    assert np.all(overconfident.observed[-5:] < overconfident.low[-5:])
 
 
 def exact_loo(variance: float) -> np.ndarray:
@@ -355,7 +264,7 @@ def with_oracles(weights: np.ndarray, log_likelihood: np.ndarray, oracle: np.nda
 
 def test_a_sentence_is_predicted_without_itself() -> None:
     """Two values of the weights, and one sentence that prefers one of them: it is left out."""
-    pool = lists(1, seed=7)
+    pool = NBest.from_lists([list("abcde")], np.random.default_rng(7).normal(size=(1, 5, 2)), NAMES)
     weights = np.where(np.arange(400) < 200, 1.0, -1.0)[None, :, None] * TRUTH
     likelihood = reference_model.log_likelihood
     table = np.array([[likelihood(pool, [0], w) for w in weights[0]]])
@@ -367,15 +276,8 @@ def test_a_sentence_is_predicted_without_itself() -> None:
     np.testing.assert_allclose(p, even, atol=0.02)
 
 
-@pytest.mark.parametrize(
-    "result",
-    [
-        Raters({"<b>": 3}, Agreement(2, 5, 4, 0.6), {"<b>": (0.1, 0.0, 0.2)}),
-        Reliability(*np.full((4, 1), 0.75), np.array([40]), 0.05, 0.2),
-    ],
-    ids=lambda result: type(result).__name__,
-)
-def test_a_notebook_shows_the_table_of_a_terminal(result: Tabular) -> None:
+def test_a_notebook_shows_the_table_of_a_terminal() -> None:
+    result = Raters({"<b>": 3}, Agreement(2, 5, 4, 0.6), {"<b>": (0.1, 0.0, 0.2)})
     outline = Outline(result._repr_html_())
     (table,) = outline.tables
     assert len(table) == 2
