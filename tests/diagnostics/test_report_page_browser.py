@@ -104,7 +104,7 @@ def of_posterior() -> str:
 
 
 #: Page -> its last section, and how many pictures it has.
-PAGES = {of_posterior: ("How it was made", 3)}
+PAGES = {of_posterior: ("How it was made", 2)}
 
 
 @pytest.fixture(scope="module", params=PAGES, ids=lambda make: make.__name__)
