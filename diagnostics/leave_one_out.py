@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bpa_ppl.arrays import Float64
+from bpa_ppl.arrays import Float64, Int64
 from bpa_ppl.diagnostics.provenance import different_data
 from bpa_ppl.errors import DataError
 from bpa_ppl.models import LIKELIHOODS
@@ -54,7 +54,7 @@ def leave_one_out(
     from bpa_ppl.models.probabilities import normalised
 
     chosen = np.unique(np.linspace(0, len(draws.flat) - 1, _MAX_DRAWS).astype(np.int64))
-    likelihood = None if in_sample else _of_lists(draws, lists)[chosen]
+    likelihood = None if in_sample else _of_lists(draws, lists, chosen)
     log_weight = np.log(np.maximum(draws.importance[chosen], np.finfo(np.float64).tiny))
     weights, scores, pareto_k = draws.aligned(lists)[chosen], [], np.zeros(len(lists))
     for s in range(len(lists)):
@@ -72,8 +72,8 @@ def leave_one_out(
     return scores, pareto_k
 
 
-def _of_lists(draws: Draws, lists: NBest) -> Float64:
-    """Return the log-likelihood of each list, (D, S), as it is in the posterior."""
+def _of_lists(draws: Draws, lists: NBest, chosen: Int64) -> Float64:
+    """Return the log-likelihood of each list in some draws, (D, S), as it is in the posterior."""
     if draws.kind == "point":
         message = "leave-one-out needs draws, not a single point: adapt with another sampler"
         raise DataError(message, code="no-data")
@@ -83,7 +83,7 @@ def _of_lists(draws: Draws, lists: NBest) -> Float64:
         raise DataError(message, code="mismatch")
     # Weighted draws may have a likelihood with an exponent (Eq. 11).
     exponent = float(draws.attrs.get("likelihood_exponent", 1.0))
-    likelihood = np.asarray(exponent * pointwise.reshape(len(draws.flat), -1))
+    likelihood = np.asarray(exponent * pointwise.reshape(len(draws.flat), -1)[chosen])
     count, ids = likelihood.shape[1], draws.sentence_ids
     if count == len(lists):
         return likelihood

@@ -5,7 +5,7 @@ from __future__ import annotations
 import reprlib
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from html import escape
 from itertools import chain
@@ -201,9 +201,7 @@ class Reranker:
             DataError: if lists and posterior do not have the same features.
             UsageError: if there is no list.
         """
-        results = [part.result for part in self.parts(nbest)]
-        names = [f.name for f in fields(Reranked)]
-        return Reranked(*(joined([getattr(r, name) for r in results]) for name in names))
+        return joined([part.result for part in self.parts(nbest)])
 
     def parts(self, nbest: NBest | Iterable[NBest]) -> Iterator[RerankedPart]:
         """Yield lists and the choices from them, a part at a time.
@@ -273,7 +271,7 @@ class Reranker:
         (lists,) = self._prepared(lists)
         decisions = self._decider(lists.feature_names).choose(lists)
         position = int(decisions.choice[0])
-        return Candidate(position, texts[position], float(decisions.probability[0]))
+        return Candidate(position, texts[position], float(decisions.predictive[position]))
 
     def reward(self, names: Sequence[str] | None = None) -> Reward:
         """Return the score of one candidate as a function of the numbers of its features.
@@ -407,12 +405,13 @@ class Reranker:
                 yield self._part(lists, decisions)
 
     def _part(self, lists: NBest, decisions: Decisions) -> RerankedPart:
+        first = lists.offsets[:-1]
         result = Reranked(
             sentence_ids=lists.sentence_ids,
             choice=decisions.choice,
-            probability=decisions.probability,
+            probability=decisions.predictive[first + decisions.choice],
             canonical=decisions.canonical,
-            canonical_probability=decisions.canonical_probability,
+            canonical_probability=decisions.predictive[first + decisions.canonical],
             texts=lists.chosen(decisions.choice),
             canonical_texts=lists.chosen(decisions.canonical),
             references=list(lists.references or ()),
