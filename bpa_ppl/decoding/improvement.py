@@ -470,29 +470,11 @@ def improvement_section(
         "those of the references."
     )
     scores = (f"{title_of(score)} {score.signature}" for score in result.scores.after)
-    blocks: list[Block] = [Table(header, rows, caption), *_first_listed(result)]
+    blocks: list[Block] = [Table(header, rows, caption)]
     if result.comparison is not None:
         blocks.append(result.comparison.block())
     blocks.append(f"Signatures: {', '.join(scores)}.")
     return Verdict(str(result), passed, caveats), Section("Did it help?", blocks)
-
-
-def _first_listed(result: Improvement) -> Iterator[Block]:
-    """Yield the scores of the first candidates, if the baseline chooses others."""
-    if result.comparison is not None:
-        return  # its table has them
-    first = np.zeros(len(result.lists), np.int64)
-    pairs = zip(result.lists.chosen(first), result.lists.chosen(result.before), strict=True)
-    if others := sum(listed != before for listed, before in pairs):
-        scores = [choice_score(result.lists, first, m) for m in metrics_of(result.criterion)]
-        shown = [
-            f"{title_of(score)} {score.value:.{change.decimals}f}"
-            for score, change in zip(scores, result.changes, strict=False)  # the length is no score
-        ]
-        yield (
-            "The first candidates of the lists, which most systems output, differ from the "
-            f"baseline in {others} of {len(first)} sentences, and have {', '.join(shown)}."
-        )
 
 
 def contributions_section(rows: Sequence[Contribution], sentences: int) -> Section:

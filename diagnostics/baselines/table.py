@@ -46,6 +46,8 @@ _MAX_FEATURES = 10  # in a printed table
 #: it is 2 to 8.
 _CHANCE = 1.5
 _MINUS = str.maketrans("-", "−")
+#: Fields of a comparison that are recorded as they are.
+_RECORDED = ("unit", "evaluation", "unjudged", "doubtful", "association")
 
 
 @dataclass(frozen=True)
@@ -597,15 +599,8 @@ class BaselineComparison:
             [None if isinstance(cell, float) and math.isnan(cell) else cell for cell in row]
             for row in self.rows
         ]
-        return {
-            "unit": self.unit,
-            "evaluation": self.evaluation,
-            "unjudged": self.unjudged,
-            "doubtful": self.doubtful,
-            "association": self.association,
-            "baselines": asdict(self.baselines),
-            "rows": rows,
-        }
+        rest = {name: getattr(self, name) for name in _RECORDED}
+        return {**rest, "baselines": asdict(self.baselines), "rows": rows}
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> BaselineComparison:
@@ -622,8 +617,7 @@ class BaselineComparison:
         try:
             cells = [[math.nan if cell is None else cell for cell in row] for row in record["rows"]]
             rows = tuple(BaselineRow._make(row) for row in cells)
-            names = ("unit", "evaluation", "unjudged", "doubtful", "association")
-            rest = {name: record[name] for name in names}
+            rest = {name: record[name] for name in _RECORDED}
             return cls(rows=rows, baselines=Baselines(**record["baselines"]), **rest)
         except (KeyError, TypeError) as error:
             message = f"the comparison with baselines cannot be read ({error}): adapt again"
