@@ -14,7 +14,7 @@ from sacrebleu.metrics import BLEU, CHRF, TER
 
 import bpa_ppl as bpa
 from bpa_ppl import DataError, NBest, NotConverged, Reranked, UsageError
-from bpa_ppl.decoding import Rule, reranking
+from bpa_ppl.decoding import Rule
 from bpa_ppl.decoding.rules import Mbr, Predictive
 from bpa_ppl.errors import BpaWarning
 
@@ -211,24 +211,6 @@ def test_minimum_risk_agrees_with_all_pairs(
         assert result.probability[s] == pytest.approx(p[result.choice[s]], rel=1e-4)
         differs += result.texts[s] != texts[int(np.argmax(p))]
     assert differs > 1
-
-
-def assert_same(ours: Any, theirs: Any) -> None:
-    assert ours.choice.tobytes() == theirs.choice.tobytes()
-    for name, values in vars(ours.confidence).items():
-        other = np.asarray(getattr(theirs.confidence, name))
-        assert np.asarray(values).tobytes() == other.tobytes(), name
-
-
-@pytest.mark.slow
-def test_minimum_risk_does_not_depend_on_workers(
-    word_lists: NBest, narrow: reference_model.Array, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    options = {"rule": Mbr(gain="chrf"), "confidence": True}
-    posterior = external_posterior(narrow, NAMES)
-    serial = rerank(word_lists, posterior, **options)
-    monkeypatch.setattr(reranking, "_SMALL", 1)
-    assert_same(serial, rerank(word_lists, posterior, jobs=2, **options))
 
 
 class Longest(Predictive, frozen=True):

@@ -60,7 +60,10 @@ class KillingRule(CustomRule, frozen=True):
         os.kill(os.getpid(), signal.SIGKILL)
 
 
-@pytest.mark.parametrize("rule", [CustomRule(), pytest.param("predictive", marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "rule",
+    [CustomRule(), *(pytest.param(rule, marks=pytest.mark.slow) for rule in ("predictive", "mbr"))],
+)
 def test_result_does_not_depend_on_processes(
     lists: NBest,
     posterior: Any,

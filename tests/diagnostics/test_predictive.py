@@ -207,10 +207,6 @@ def test_sums_over_plain_arrays_are_those_of_arviz() -> None:
     assert ours.se == pytest.approx(theirs.se * divided, rel=1e-3)
     theirs_p = theirs.p if hasattr(theirs, "p") else theirs.p_loo
     assert ours.p_effective == pytest.approx(float(theirs_p), abs=0.01)
-    if hasattr(import_arviz(), "psens"):
-        found = import_arviz().psens(posterior, component="likelihood", var_names=["weights"])
-        shown = [s.likelihood for s in power_sensitivity(posterior)]
-        np.testing.assert_allclose(shown, np.asarray(found).reshape(-1), atol=2e-3)
 
 
 def test_what_weights_depend_on_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:

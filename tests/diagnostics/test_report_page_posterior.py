@@ -87,37 +87,6 @@ def test_sections_and_figures(page_of_chains: Outline) -> None:
     assert "TM0" in " ".join(alternatives)
 
 
-def test_means_and_diagnostics_are_those_of_arviz(
-    chains: InferenceData, page_of_chains: Outline
-) -> None:
-    summary = import_arviz().summary(chains, var_names=["weights"], round_to="none")
-    # ArviZ 1 takes other quantiles for the tails.
-    tail = import_arviz().ess(chains, var_names=["weights"], method="tail", prob=TAILS)
-    summary["ess_tail"] = tail["weights"].values
-    for column, theirs, error in (
-        ("mean", "mean", 5e-4),
-        ("R-hat", "r_hat", 5e-4),
-        ("bulk ESS", "ess_bulk", 0.5),
-        ("tail ESS", "ess_tail", 0.5),
-    ):
-        shown = page_of_chains.column(WEIGHTS, column)
-        for name in NAMES:
-            assert float(shown[name]) == pytest.approx(
-                summary.loc[f"weights[{name}]", theirs], abs=1.01 * error
-            )
-
-
-def test_intervals_contain_their_share_of_the_draws(
-    chains: InferenceData, page_of_chains: Outline
-) -> None:
-    draws = chains["posterior"]["weights"].values.reshape(-1, 3)
-    shown = page_of_chains.column(WEIGHTS, "95% interval")
-    for name, column in zip(NAMES, draws.T, strict=True):
-        low, high = map(float, shown[name].split(" to "))
-        assert np.mean((low < column) & (column < high)) == pytest.approx(0.95, abs=0.005)
-        assert np.mean(column < low) == pytest.approx(0.025, abs=0.005)
-
-
 def test_the_weight_that_the_data_change_is_reported(lists: NBest, page_of_chains: Outline) -> None:
     moved = {"LM0": "", "TM0": "▲ up", "WP0": "", "UnknownWordPenalty0": "fixed"}
     assert page_of_chains.column(WEIGHTS, "moved") == moved
