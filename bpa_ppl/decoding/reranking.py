@@ -7,7 +7,6 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from html import escape
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
@@ -44,7 +43,6 @@ Reward: TypeAlias = Callable[[Sequence[float]], float]
 
 _TABLE = 64  # lists per task of a worker: a multiple of the batch of a decider
 _SMALL = 100_000  # hypotheses; up to this number, starting worker processes takes longer
-_SHOWN = 5  # changes in a notebook
 _ORDERS = 8  # orders of columns whose draws are kept aligned
 
 
@@ -93,17 +91,6 @@ class Reranked:
 
     def __repr__(self) -> str:
         return f"Reranked({len(self.texts)} sentences, {int(self.changed.sum())} changed)"
-
-    def _repr_html_(self) -> str:
-        """Return the first changes side by side, for notebooks."""
-        first = np.flatnonzero(self.changed)[:_SHOWN]
-        rows = "".join(
-            f"<tr><td>{escape(str(self.ids[s]))}</td><td>{escape(self.canonical_texts[s])}</td>"
-            f"<td>{escape(self.texts[s])}</td><td>{self.probability[s]:.2f}</td></tr>"
-            for s in first
-        )
-        head = "<tr><th>sentence</th><th>canonical</th><th>chosen</th><th>probability</th></tr>"
-        return f"<p>{escape(repr(self))}</p>" + (f"<table>{head}{rows}</table>" if rows else "")
 
 
 class RerankedPart(NamedTuple):

@@ -57,19 +57,6 @@ def test_line_breaks_in_texts_are_replaced(tmp_path: Path) -> None:
     assert len((tmp_path / "out.tsv").read_text().splitlines()) == 3
 
 
-def test_notebook_shows_escaped_changes() -> None:
-    pool = NBest.from_lists([["<b>a</b>", "b & c"]] * 40, [[[1.0], [0.0]]] * 40, ["LM0"])
-    result = rerank(pool, external_posterior(np.full((1, 2, 1), -1.0), ["LM0"]), unchecked=True)
-    changed = replace(result, canonical_texts=["<b>a</b>"] * 40)
-    html = changed._repr_html_()
-    assert repr(changed) == "Reranked(40 sentences, 40 changed)"
-    assert html.count("<tr>") == 6
-    assert "<b>" not in html
-    assert "&lt;b&gt;a&lt;/b&gt;" in html
-    assert "b &amp; c" in html
-    assert "<table>" not in replace(changed, texts=["<b>a</b>"] * 40)._repr_html_()
-
-
 @pytest.mark.parametrize("piece", [1, 64])
 def test_files_and_scores_agree_with_rerank(
     lists: NBest, posterior: Any, piece: int, tmp_path: Path

@@ -14,7 +14,7 @@ import h5py
 import numpy as np
 import pytest
 import xarray
-from external_posterior import external_posterior
+from external_posterior import CHAINS, DRAWS, NAMES, draws_of_all_kinds, external_posterior
 from raising import raises
 
 from bpa_ppl import DataError, NBest, check, point_weights, read_posterior, rerank, write_posterior
@@ -24,34 +24,8 @@ from bpa_ppl.posterior import Draws, import_arviz, read_draws
 from bpa_ppl.posterior.adapter import SCHEMA_VERSION, as_draws, from_tree, to_arviz, to_tree
 from bpa_ppl.posterior.arviz_functions import arviz_data, data_tree
 from bpa_ppl.posterior.files import from_bytes, sealed, tree_to_bytes, unsealed
-from bpa_ppl.weights import Weights
 
-NAMES = ("LM0", "TM0", "WP0")
 Q = len(NAMES)
-CHAINS, DRAWS, SENTENCES = 2, 60, 5
-
-
-def draws_of_all_kinds(**changes: Any) -> Draws:
-    """Return draws with all parts that a posterior may have."""
-    rng = np.random.default_rng(3)
-    shape = (CHAINS, DRAWS)
-    parts: dict[str, Any] = {
-        "values": {"weights": rng.normal(size=(*shape, Q)), "scale": rng.gamma(2.0, size=shape)},
-        "features": NAMES,
-        "log_density": rng.normal(size=shape),
-        "log_likelihood": {"oracle": rng.normal(size=(*shape, SENTENCES)).astype(np.float32)},
-        "sentence_sites": ("oracle",),
-        "statistics": {"acceptance_rate": rng.uniform(0.2, 0.4, size=shape)},
-        "warmup": {"weights": rng.normal(size=(CHAINS, 7, Q))},
-        "prior": {"weights": rng.normal(size=(1, 20, Q))},
-        "sites": ("weights", "scale"),
-        "observed": {"oracle": np.arange(SENTENCES)},
-        "constants": {"canonical": np.ones(Q), "prior_mean": np.ones(Q), "mode": np.zeros(Q)},
-        "fixed": Weights({"UnknownWordPenalty0": 1.0}),
-        "sentence_ids": np.arange(SENTENCES),
-        "attrs": {"sampler": "imh", "seed": 1, "settings": {"draws": DRAWS}},
-    }
-    return Draws(**{**parts, **changes})
 
 
 @pytest.fixture(scope="module")
