@@ -77,6 +77,8 @@ def test_files_and_scores_agree_with_rerank(
         "changed": reranked.changed,
         "probability": reranked.probability,
         "better": reranked.confidence.better,
+        "expected_ter": reranked.confidence.score,
+        "canonical_expected_ter": reranked.confidence.canonical_score,
     }.items():
         np.testing.assert_allclose(np.float64(table[name]), expected, rtol=1e-5)
     changed = int(reranked.changed.sum())

@@ -29,8 +29,13 @@ WRITTEN: dict[str, dict[str, Any]] = {
     "all parts": {},
     "weighted": {"kind": "weighted", "log_weight": np.zeros(SHAPE), "log_density": None},
     "one point": {
-        "kind": "point", "values": {"weights": np.ones((1, 1, 3))}, "sites": ("weights",),
-        "log_density": None, "log_likelihood": {}, "sentence_sites": (), "statistics": {},
+        "kind": "point",
+        "values": {"weights": np.ones((1, 1, 3))},
+        "sites": ("weights",),
+        "log_density": None,
+        "log_likelihood": {},
+        "sentence_sites": (),
+        "statistics": {},
     },
     "names": {
         "features": ("ä[ß]", "x 0", "[no list"),
