@@ -90,7 +90,8 @@ def _of_lists(draws: Draws, lists: NBest, chosen: Int64) -> Float64:
     if ids is None or len(ids) != count or not np.isin(lists.sentence_ids, ids).all():
         message = f"{len(lists)} lists are not those of the posterior: give its {count} lists"
         raise DataError(message, lists.origin, code="mismatch")
-    return likelihood @ (np.asarray(ids)[:, None] == lists.sentence_ids).astype(float)
+    same = np.asarray(ids)[:, None] == lists.sentence_ids
+    return np.asarray(likelihood @ same.astype(float))
 
 
 #: Above it a posterior is sensitive to the prior or the likelihood (Kallioinen et al. 2024).

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, fields, is_dataclass, replace
 from numbers import Integral
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,8 +18,6 @@ from bpa_ppl.decoding.rules import RULES, AlignedDraws, Rule
 from bpa_ppl.errors import DataError
 from bpa_ppl.nbest import NBest
 from bpa_ppl.posterior import Draws
-
-T = TypeVar("T")
 
 _CHUNK = 16  # lists per call in a thread
 _THREADS = 8  # at most
@@ -168,7 +166,8 @@ class Decider:
             return self._of_chunk(lists)
         with ThreadPoolExecutor(threads) as pool:
             parts = list(pool.map(self._of_chunk, lists.chunks(_CHUNK)))
-        return joined(parts)
+        decisions: Decisions = joined(parts)
+        return decisions
 
     def _of_chunk(self, lists: NBest) -> Decisions:
         p, support = np.empty((2, len(lists.features)))
@@ -191,18 +190,19 @@ class Decider:
         return confidence_in(lists, p, chosen, gain=gain, metric=self.metric, column=self.column)
 
 
-def joined(parts: Sequence[T]) -> T:
+def joined(parts: Sequence[Any]) -> Any:
     """Concatenate lists, arrays, or dataclasses of these; of anything else, return the first.
 
     >>> joined([["a"], ["b", "c"]]), joined([None, None])
     (['a', 'b', 'c'], None)
     """
-    first: Any = parts[0]
+    first = parts[0]
     if isinstance(first, list):
         return [item for part in parts for item in part]
     if isinstance(first, np.ndarray):
         return np.concatenate(parts)
     if is_dataclass(first):
         columns = ([getattr(part, field.name) for part in parts] for field in fields(first))
-        return type(first)(*map(joined, columns))
+        made: Any = type(first)
+        return made(*map(joined, columns))
     return first

@@ -188,7 +188,8 @@ class Reranker:
             DataError: if lists and posterior do not have the same features.
             UsageError: if there is no list.
         """
-        return joined([part.result for part in self.parts(nbest)])
+        result: Reranked = joined([part.result for part in self.parts(nbest)])
+        return result
 
     def parts(self, nbest: NBest | Iterable[NBest]) -> Iterator[RerankedPart]:
         """Yield lists and the choices from them, a part at a time.

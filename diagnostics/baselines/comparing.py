@@ -207,8 +207,7 @@ def _compared(
     if len(nbest) < 2:
         message = "baselines need at least two lists with two judged candidates each"
         raise DataError(message, lists.origin, code="no-data")
-    sources = () if draws is None else Preparation.recorded(draws).sources
-    indicators = [source for source in sources if isinstance(source, Indicators)]
+    indicators = [] if draws is None else indicators_of(draws)
     selected, baseline_gains, feature_gains = select_baselines(
         nbest,
         gains,
@@ -233,6 +232,12 @@ def _compared(
     return BaselineComparison(
         rows_of(sums), selected, unit, evaluation, unjudged, doubtful, related
     )
+
+
+def indicators_of(draws: Draws) -> list[Indicators]:
+    """Return the indicators of categories, such as systems, that a posterior has weights for."""
+    sources = Preparation.recorded(draws).sources
+    return [source for source in sources if isinstance(source, Indicators)]
 
 
 def association(scores: Float64, gains: Float64, offsets: Int64) -> float:

@@ -123,8 +123,12 @@ class Baselines:
     def detail(self, name: str) -> str:
         """Return the feature or the system of a baseline; empty for the others."""
         if name == FEATURE:
-            return f"low {self.feature}" if self.directions[self.feature] < 0 else self.feature
+            return self.described(self.feature)
         return str(self.systems[0]) if name == SYSTEM and self.systems else ""
+
+    def described(self, feature: str) -> str:
+        """Return the name of a feature with its better direction, if that is low."""
+        return f"low {feature}" if self.directions[feature] < 0 else feature
 
     def named(self, name: str) -> str:
         """Return the name of a baseline with its feature or system.
@@ -624,9 +628,8 @@ class BaselineComparison:
             raise DataError(message, code="damaged") from error
 
     def _named(self, row: BaselineRow) -> str:
-        if row.kind == "feature":
-            return f"low {row.name}" if self.baselines.directions[row.name] < 0 else row.name
-        return self.baselines.named(row.name)
+        baselines = self.baselines
+        return baselines.described(row.name) if row.kind == "feature" else baselines.named(row.name)
 
 
 def gain_sums(
