@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import reference_model
 from external_posterior import external_posterior
+from random_lists import NAMES, random_lists, random_sizes
 from sacrebleu.metrics import BLEU, CHRF, TER
 
 from bpa_ppl import NBest, as_draws, rerank
@@ -18,26 +19,18 @@ from bpa_ppl.decoding.options import RerankOptions
 from bpa_ppl.decoding.outputs import rerank_to
 from bpa_ppl.decoding.rules import Mbr
 
-NAMES = ("LM0", "WP0")
-WORDS = ("the", "a", "cat", "dog", "sat", "on", "mat")
 DRAWS = 64
 UNCHECKED = RerankOptions(unchecked=True)
 
 
 @pytest.fixture(scope="module")
 def lists() -> NBest:
-    rng = np.random.default_rng(14)
-    sizes = [1, *rng.integers(2, 9, size=29)]
-    texts = []
-    for n in sizes:
-        strings = [" ".join(rng.choice(WORDS, size=rng.integers(2, 8))) for _ in range(1 + n // 2)]
-        texts.append([str(rng.choice(strings)) for _ in range(n)])
-    return NBest.from_lists(texts, [rng.normal(-5, 2, size=(n, 2)) for n in sizes], NAMES)
+    return random_lists([1, *random_sizes(29, 9)], words=True, scale=1.0)
 
 
 @pytest.fixture(scope="module")
 def weights() -> reference_model.Array:
-    return np.random.default_rng(6).normal([-0.5, 0.4], 0.5, size=(1, DRAWS, 2))
+    return np.random.default_rng(6).normal([-0.5, 0.4, 0.1], 0.5, size=(1, DRAWS, 3))
 
 
 SCORERS: dict[str, Any] = {"ter": TER(), "bleu": BLEU(effective_order=True), "chrf": CHRF()}

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from external_posterior import external_posterior
 from raising import raises
+from random_lists import NAMES, random_lists, random_sizes
 from sacrebleu.metrics import TER
 
 from bpa_ppl import BpaWarning, DataError, NBest, Reranked, UsageError, rerank
@@ -20,27 +21,15 @@ from bpa_ppl.decoding import AlignedWriter, rerank_to, write_texts
 from bpa_ppl.decoding.options import RerankOptions
 from bpa_ppl.quality import compared
 
-NAMES = ("LM0", "TM0", "WP0")
 UNCHECKED = RerankOptions(unchecked=True)
-WORDS = ["the", "a", "cat", "dog", "sat", "on", "mat", "of", "house", ",", "."]
 SOURCES = ("null", "eins", "zwei", "drei", "vier", "fünf")
 
 
 @pytest.fixture(scope="module")
 def lists() -> NBest:
     """Ninety lists with one reference, every third with two."""
-    rng = np.random.default_rng(4)
-
-    def text() -> str:
-        return " ".join(rng.choice(WORDS, size=rng.integers(3, 12)))
-
-    sizes = rng.integers(1, 9, size=90)
-    return NBest.from_lists(
-        [[text() for _ in range(n)] for n in sizes],
-        [rng.normal(-20, 4, size=(n, 3)) for n in sizes],
-        NAMES,
-        references=[(text(), text()) if s % 3 == 0 else (text(),) for s in range(90)],
-    )
+    references = [("the cat", "a dog") if s % 3 == 0 else ("a cat sat",) for s in range(90)]
+    return random_lists(random_sizes(90, 9), words=True, references=references)
 
 
 @pytest.fixture(scope="module")
