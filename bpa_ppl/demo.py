@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from bpa_ppl.decoding import Reranked, rerank, scoreboard, write_texts
+from bpa_ppl.decoding import Reranked, rerank, write_texts
 from bpa_ppl.diagnostics import Report, check
 from bpa_ppl.errors import checked_seed
 from bpa_ppl.features import LanguageModel
@@ -20,7 +20,7 @@ from bpa_ppl.formats.streams import make_folder
 from bpa_ppl.formats.weight_files import read_weights
 from bpa_ppl.posterior import write_posterior
 from bpa_ppl.progress import Reporter
-from bpa_ppl.quality.scoreboard import Scoreboard
+from bpa_ppl.quality.scoreboard import Scoreboard, compared
 from bpa_ppl.sampling import adapt_draws
 from bpa_ppl.sampling.options import AdaptOptions
 
@@ -94,6 +94,5 @@ def run_demo(folder: Path, *, seed: int = 0, progress: bool | Reporter = False) 
     paths = tuple(folder / name for name in ("posterior.nc", "translations.txt"))
     write_posterior(posterior, paths[0])
     write_texts(result, paths[1])
-    return Demo(
-        check(posterior), scoreboard(baseline), scoreboard(result), result, len(text.lines), paths
-    )
+    before, after = (compared(rest, of.canonical, of.choice) for of in (baseline, result))
+    return Demo(check(posterior), before, after, result, len(text.lines), paths)

@@ -19,8 +19,6 @@ from .pages.page import (
     write_page as write_page,
 )
 from .predictive_checks import (
-    predictive_check as predictive_check,
-    reliability as reliability,
     with_predictions as with_predictions,
 )
 from .provenance import (

@@ -34,7 +34,6 @@ _HEADER = ("diagnostic", "value", "limit", "", "worst at")
 _MORE = 3  # times as many, as a warm-up or effective draws, where nothing says how many
 _RESERVE = 1.5  # times as many draws as the ESS that is missing calls for
 _MOST = 100.0  # times as many draws are advised at most; a sampler that needs more is the wrong one
-_SAMPLES, _DELTA = 1000, 50.0  # of the heuristic sample, with which it passes
 _STEP = 2.0  # factor for a step size that is too small or too large
 _ACCEPT, _MAX_ACCEPT = 0.9, 0.99  # target acceptance of NUTS
 _WARMUP = 1000  # draws that NUTS needs to adapt its metric and step size
@@ -374,15 +373,8 @@ class Remedies:
         Args:
             shortage: how many times as many effective samples are needed.
         """
-        delta, draws = self._settings.get("delta"), self._settings.get("draws")
-        if delta and draws and draws < _SAMPLES:
-            raised = max(_DELTA, _STEP * delta)
-            return (
-                f"draws={draws} with delta={delta:g} cannot pass; raise both (draws={_SAMPLES}, "
-                f"delta={raised:g}), or {_MARKOV_CHAIN}"
-            )
         leverage = ""
-        if delta or (self._leveraged and not self._recorded):
+        if self._settings.get("delta") or (self._leveraged and not self._recorded):
             leverage = f"raise the leveraging factor delta{self._value('delta', _STEP)}, "
         settable = not self._recorded or "draws" in self._settings
         settable &= shortage * _RESERVE <= _MOST

@@ -14,7 +14,6 @@ from bpa_ppl.columns import to_array
 from bpa_ppl.diagnostics.baselines.table import system_column
 from bpa_ppl.diagnostics.pages.page import Block, Section, Table, side_by_side
 from bpa_ppl.errors import DataError, UsageError
-from bpa_ppl.features.indicators import Indicators
 from bpa_ppl.models import Preparation
 from bpa_ppl.nbest import NBest
 from bpa_ppl.posterior import Draws, as_draws
@@ -382,13 +381,6 @@ class ChoiceChanges:
     explanations: tuple[ChoiceExplanation, ...] = ()
     systems: tuple[SystemShare, ...] = ()
     system_column: str = ""
-
-
-def column_of_systems(nbest: NBest, draws: Draws) -> str:
-    """Return the extra that names systems, first those with indicators in a posterior."""
-    sources = Preparation.recorded(draws).sources
-    indicators = [source.column for source in sources if isinstance(source, Indicators)]
-    return system_column(nbest, indicators)
 
 
 def changes_section(changes: ChoiceChanges, metric: Metric | None = None) -> list[Section]:

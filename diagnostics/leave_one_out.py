@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, combinations
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bpa_ppl.arrays import Float64
+from bpa_ppl.arrays import Float64, Int64
 from bpa_ppl.diagnostics.provenance import different_data
 from bpa_ppl.errors import DataError
 from bpa_ppl.models import LIKELIHOODS
@@ -30,52 +30,50 @@ if TYPE_CHECKING:
 _MAX_DRAWS = 1000
 
 
-class LeaveOneOutDraws(NamedTuple):
-    """D draws with importance weights for the posteriors without each of S sentences (K features).
+def leave_one_out(
+    draws: Draws, lists: NBest, *, in_sample: bool = False, by_mean: bool = False
+) -> tuple[list[Float64], Float64]:
+    """Return scores of candidates by the posterior without their list, and k̂ of each list.
 
-    Attributes:
-        weights: (D, K) the draws, in the order of the columns of the lists.
-        log_weight: (S, D) logarithms of their importance weights.
-        pareto_k: (S,) above 0.7 the weights for the sentence are unreliable.
-    """
-
-    weights: Float64
-    log_weight: Float64
-    pareto_k: Float64
-
-    def probabilities(self, lists: NBest) -> list[Float64]:
-        """Return p(e|f, A without the sentence) of each list, (N,) each."""
-        from bpa_ppl.models.probabilities import normalised
-
-        result = []
-        for s in range(len(lists)):
-            features = lists.features[lists.rows(s)].astype(np.float64)
-            p = normalised((features - features[:1]) @ self.weights.T, axis=0)[1]
-            result.append(p @ importance_weights(self.log_weight[s]))
-        return result
-
-    def mean_scores(self, lists: NBest) -> list[Float64]:
-        """Return scores by the mean weights of the posterior without the sentence, (N,) each."""
-        result = []
-        for s in range(len(lists)):
-            mean = importance_weights(self.log_weight[s]) @ self.weights
-            result.append(lists.features[lists.rows(s)].astype(np.float64) @ mean)
-        return result
-
-
-def leave_one_out(draws: Draws, lists: NBest) -> LeaveOneOutDraws:
-    """Return draws of the posterior without each sentence, by Pareto-smoothed importance sampling.
-
-    The likelihood need not be p(e*|f): whatever it was is removed.
+    The posterior without a list is that of at most 1000 evenly spaced draws, by Pareto-smoothed
+    importance sampling. The likelihood need not be p(e*|f): whatever it was is removed.
 
     Args:
         draws: with the log-likelihood of each sentence.
         lists: the adaptation sentences, prepared.
+        in_sample: Use the posterior of all lists instead, which need not have log-likelihoods.
+        by_mean: Score by the mean weights, not by the predictive probability.
+
+    Returns:
+        (N,) scores for each list; and (sentences,) Pareto k̂, above 0.7 they are unreliable.
 
     Raises:
         DataError: if the draws are a point, have no log-likelihoods, belong to other lists, or
             were adapted to preferences.
     """
+    from bpa_ppl.models.probabilities import normalised
+
+    chosen = np.unique(np.linspace(0, len(draws.flat) - 1, _MAX_DRAWS).astype(np.int64))
+    likelihood = None if in_sample else _of_lists(draws, lists, chosen)
+    log_weight = np.log(np.maximum(draws.importance[chosen], np.finfo(np.float64).tiny))
+    weights, scores, pareto_k = draws.aligned(lists)[chosen], [], np.zeros(len(lists))
+    for s in range(len(lists)):
+        left_out = log_weight
+        if likelihood is not None:
+            smoothed, pareto_k[s] = loo_log_weights(log_weight, likelihood[:, s])
+            left_out = smoothed if np.isfinite(pareto_k[s]) else log_weight  # else too few draws
+        share = importance_weights(left_out)
+        features = lists.features[lists.rows(s)].astype(np.float64)
+        if by_mean:
+            scores.append(features @ (share @ weights))
+        else:
+            p = normalised((features - features[:1]) @ weights.T, axis=0)[1]
+            scores.append(p @ share)
+    return scores, pareto_k
+
+
+def _of_lists(draws: Draws, lists: NBest, chosen: Int64) -> Float64:
+    """Return the log-likelihood of each list in some draws, (D, S), as it is in the posterior."""
     if draws.kind == "point":
         message = "leave-one-out needs draws, not a single point: adapt with another sampler"
         raise DataError(message, code="no-data")
@@ -85,33 +83,15 @@ def leave_one_out(draws: Draws, lists: NBest) -> LeaveOneOutDraws:
         raise DataError(message, code="mismatch")
     # Weighted draws may have a likelihood with an exponent (Eq. 11).
     exponent = float(draws.attrs.get("likelihood_exponent", 1.0))
-    likelihood = exponent * pointwise.reshape(len(draws.flat), -1)[_thinned(draws)]
+    likelihood = np.asarray(exponent * pointwise.reshape(len(draws.flat), -1)[chosen])
     count, ids = likelihood.shape[1], draws.sentence_ids
-    if count != len(lists):  # preferences: several observations of a list
-        if ids is None or len(ids) != count or not np.isin(lists.sentence_ids, ids).all():
-            message = f"{len(lists)} lists are not those of the posterior: give its {count} lists"
-            raise DataError(message, lists.origin, code="mismatch")
-        likelihood = likelihood @ (np.asarray(ids)[:, None] == lists.sentence_ids).astype(float)
-    result = in_sample(draws, lists)
-    for s, column in enumerate(likelihood.T):
-        smoothed, result.pareto_k[s] = loo_log_weights(result.log_weight[s], column)
-        if np.isfinite(result.pareto_k[s]):  # else there are too few draws
-            result.log_weight[s] = smoothed
-    return result
-
-
-def in_sample(draws: Draws, lists: NBest) -> LeaveOneOutDraws:
-    """Return the same draws with the weights of the posterior, without leaving sentences out."""
-    chosen = _thinned(draws)
-    log_weight = np.log(np.maximum(draws.importance[chosen], np.finfo(np.float64).tiny))
-    return LeaveOneOutDraws(
-        draws.aligned(lists)[chosen], np.tile(log_weight, (len(lists), 1)), np.zeros(len(lists))
-    )
-
-
-def _thinned(draws: Draws) -> np.ndarray:
-    """Return the indices of at most 1000 evenly spaced draws."""
-    return np.unique(np.linspace(0, len(draws.flat) - 1, _MAX_DRAWS).astype(np.int64))
+    if count == len(lists):
+        return likelihood
+    if ids is None or len(ids) != count or not np.isin(lists.sentence_ids, ids).all():
+        message = f"{len(lists)} lists are not those of the posterior: give its {count} lists"
+        raise DataError(message, lists.origin, code="mismatch")
+    same = np.asarray(ids)[:, None] == lists.sentence_ids
+    return np.asarray(likelihood @ same.astype(float))
 
 
 #: Above it a posterior is sensitive to the prior or the likelihood (Kallioinen et al. 2024).
@@ -215,10 +195,7 @@ def loo(posterior: Posterior, seed: int = 0) -> Loo:
     """
     draws = as_draws(posterior)
     _pointwise(draws)
-    result = psis_loo(draws.resampled(seed))
-    elpd, se, p_effective = (float(result[name]) for name in ("elpd", "se", "p"))
-    pointwise, pareto_k = (result[name].reshape(-1) for name in ("elpd_i", "pareto_k"))
-    return Loo(elpd, se, p_effective, pointwise, pareto_k, _improper(draws))
+    return Loo(*psis_loo(draws.resampled(seed)), _improper(draws))
 
 
 def compare_loo(posteriors: Mapping[str, Posterior], seed: int = 0) -> tuple[Ranked, ...]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bpa_ppl.diagnostics.pages.page import Section, Table, Tabular
+from bpa_ppl.diagnostics.pages.page import Outcome, Section, Table
 from bpa_ppl.models.likelihoods.preference import RATER, RATERS, SLIP
 from bpa_ppl.posterior import as_draws
 from bpa_ppl.posterior.draws import quantiles
@@ -21,7 +21,7 @@ _PROBABILITY = 0.95
 
 
 @dataclass(frozen=True)
-class Raters(Tabular):
+class Raters(Outcome):
     """The raters of a posterior; `str` gives a table.
 
     Attributes:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from itertools import combinations
+from itertools import combinations, islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,7 +12,7 @@ import numpy as np
 from bpa_ppl.arrays import Float64
 from bpa_ppl.columns import counted
 from bpa_ppl.diagnostics.baselines.comparing import recorded_comparison
-from bpa_ppl.diagnostics.checks import Report, Thresholds, check, sampled_components
+from bpa_ppl.diagnostics.checks import Report, check, sampled_components
 from bpa_ppl.diagnostics.leave_one_out import SENSITIVE, Loo, Sensitivity, loo, power_sensitivity
 from bpa_ppl.diagnostics.pages.figures import empty_figure, label
 from bpa_ppl.diagnostics.pages.page import (
@@ -23,7 +23,6 @@ from bpa_ppl.diagnostics.pages.page import (
     beginning,
     code,
     drawn,
-    items,
     page,
 )
 from bpa_ppl.diagnostics.provenance import attributes, how_to_repeat, signature
@@ -41,19 +40,16 @@ if TYPE_CHECKING:
 #: Probability of the intervals of a report.
 PROBABILITY = 0.95
 _PERCENT = f"{100 * PROBABILITY:g}%"
-_MAX_LISTED = 6  # weights whose change is listed in words
+_TAILS = ((1 - PROBABILITY) / 2, (1 + PROBABILITY) / 2)
 _MAX_ROWS = 50  # of the table of other variables
 _MAX_FOREST = 40  # weights in the forest plot
-_MAX_PLOTTED_PAIRS = 6
 _MAX_PAIRS = 8  # in the table of correlations
 _MIN_DRAWS = 10  # per chain: a plot of fewer shows nothing
 _MAX_SENTENCES = 8  # in the table of sentences that are predicted worst
-_MAX_NAMED = 3  # weights that are named in a sentence
 #: More chains than these cannot be distinguished in a figure.
 MAX_CHAINS = 8
 _ROW = 1.15  # height of a component, in inches
 _RANK_BINS = 20
-_NEGLIGIBLE = 1e-3  # draws with less of the largest importance weight do not set the limits
 _TRACES = (
     "Trace: every draw, one colour a chain, the warm-up on grey; chains that mix look like one "
     "band without steps or slopes. Ranks: of the draws of each chain among all draws. Where the "
@@ -69,14 +65,11 @@ _REPEAT = (
     "To repeat the adaptation, with the same lists, references, sources and judgements; POSTERIOR "
     "is this posterior's file."
 )
-_PAIRS = (
-    "The darker the blue, the higher the posterior density. A narrow ridge is a pair that the "
-    "data determine only together. A red cross marks the canonical weights."
-)
 _SCALING = (
     "How much the distribution of each weight changes if the prior or the likelihood is raised to "
     f"a power (Jensen–Shannon distance for a doubling). Above {SENSITIVE:g}, the weight depends "
-    "on it: it should depend on the likelihood, and may depend on the prior."
+    "on it. Prior: there are few data on the weight, or its prior is narrow. Both: prior and data "
+    "disagree; is the prior too narrow?"
 )
 
 
@@ -84,7 +77,6 @@ def posterior_page(
     posterior: Posterior,
     *,
     title: str = "Posterior of the weights",
-    thresholds: Thresholds | None = None,
     top: int = 8,
     more: Sequence[Section] = (),
     texts: Sequence[str] | None = None,
@@ -95,7 +87,6 @@ def posterior_page(
     Args:
         posterior: draws with a site `weights`, from this library or another.
         title: of the page.
-        thresholds: limits of the check, if not the default ones.
         top: the number of weights or other parameters, those that mix worst, whose chains are
             plotted.
         more: sections to put after the weights.
@@ -114,7 +105,7 @@ def posterior_page(
     if top < 1:
         raise UsageError(f"the report shows at least 1 weight, not {top}", parameter="top")
     draws = as_draws(posterior)
-    report = check(draws, thresholds)
+    report = check(draws)
     verdicts = [*([] if answer is None else [answer[0]]), _verdict(report)]
     chains = not draws.weighted and draws.shape[1] >= _MIN_DRAWS
     raters = raters_of(draws)
@@ -160,54 +151,46 @@ def _weights(draws: Draws, report: Report) -> Section:
     alternative = (
         "Posterior intervals of the weights, with those of the prior and the canonical weights"
     )
-    figure = forest_figure(draws, shown, PROBABILITY)
+    figure = forest_figure(draws, shown)
     forest = drawn(figure, alternative, _FOREST + suffix, "svg")
     doubt = [] if report else ["The draws failed their check: do not rely on these numbers."]
     return Section("What moved", [*doubt, *_changes(draws), _weights_table(draws), forest])
 
 
 def _changes(draws: Draws) -> list[Block]:
-    """Return how many weights changed, which changed most, and what happened to the sum of |λ|."""
+    """Return how many weights changed, and what happened to the sum of |λ|."""
     canonical, mean = draws.canonical, draws.mean
     if canonical is None:
         return ["The posterior does not record the canonical weights that it started from."]
-    directions = _directions(draws)
     summary = (
-        f"{sum(map(bool, directions))} of {len(mean)} weights clearly moved: their {_PERCENT} "
-        "intervals exclude the canonical weight."
+        f"{sum(map(bool, _directions(draws)))} of {len(mean)} weights clearly moved: their "
+        f"{_PERCENT} intervals exclude the canonical weight."
     )
     if len(draws.flat) == 1:
         summary = "A single draw has no interval: the uncertainty of the changes is unknown."
-    lines = [
-        f"{draws.features[i]} {directions[i]}, {canonical[i]:.3f} → {mean[i]:.3f}"
-        for i in np.argsort(-np.abs(mean - canonical))
-        if directions[i]
-    ]
-    rest = [f"and {len(lines) - _MAX_LISTED} more"] if len(lines) > _MAX_LISTED else []
     before, after = np.abs(canonical).sum(), np.abs(mean).sum()
-    scale = (
+    return [
+        summary,
         f"The sum of |λ| went from {before:.3f} to {after:.3f}. The best translation depends only "
-        "on the shares of the weights; the sum determines how peaked the probabilities are."
-    )
-    changes: list[Block] = [items(lines[:_MAX_LISTED] + rest)] if lines else []
-    return [summary, *changes, scale]
+        "on the shares of the weights; the sum determines how peaked the probabilities are.",
+    ]
 
 
 def _weights_table(draws: Draws) -> Table:
     """Return the table of all weights; the fixed ones come last."""
     canonical, mean = draws.canonical, draws.mean
-    columns = {"mean": _decimals(mean), f"{_PERCENT} interval": _ranges(_interval(draws))}
+    columns = _columns(draws, draws.weights)
+    del columns["sd"]
     if canonical is not None:
         signs = {"up": "▲ up", "down": "▼ down", "": ""}
         shares = zip(_shares(canonical), _shares(mean), strict=True)
-        columns = {
-            "canonical": _decimals(canonical),
-            **columns,
+        of_canonical = {
             "change": [f"{change:+.3f}" for change in mean - canonical],
             "moved": [signs[direction] for direction in _directions(draws)],
             "share of Σ|λ|": [f"{100 * a:.1f}% → {100 * b:.1f}%" for a, b in shares],
         }
-    columns |= _sampling_columns(draws, draws.weights)
+        first = dict(islice(columns.items(), 2))
+        columns = {"canonical": _decimals(canonical), **first, **of_canonical, **columns}
     rows = [list(row) for row in zip(draws.features, *columns.values(), strict=True)]
     for name, value in draws.fixed.items():
         cells = {"canonical": f"{value:.3f}", "mean": f"{value:.3f}", "moved": "fixed"}
@@ -232,15 +215,7 @@ def _others(draws: Draws) -> list[Section]:
         return []
     shown = names[:_MAX_ROWS]
     values = np.stack([components[name] for name in shown], axis=-1)
-    flat, importance = values.reshape(-1, len(shown)), draws.importance
-    mean = np.average(flat, axis=0, weights=importance)
-    columns = {"mean": _decimals(mean)}
-    if len(flat) > 1:
-        deviation = np.sqrt(np.average((flat - mean) ** 2, axis=0, weights=importance))
-        tail = (1 - PROBABILITY) / 2
-        interval = quantiles(flat, (tail, 1 - tail), importance)
-        columns |= {"sd": _decimals(deviation), f"{_PERCENT} interval": _ranges(interval)}
-    columns |= _sampling_columns(draws, values)
+    columns = _columns(draws, values)
     rows = [list(row) for row in zip(shown, *columns.values(), strict=True)]
     first = f" The first {_MAX_ROWS} of {len(names)}." if len(names) > _MAX_ROWS else ""
     caption = (
@@ -250,37 +225,42 @@ def _others(draws: Draws) -> list[Section]:
     return [Section("Hyperparameters and other variables", [table])]
 
 
-def _interval(draws: Draws) -> Float64:
-    """Return the equal-tailed interval of each weight, (2, Q); NaN for a single draw."""
-    interval = draws.interval(PROBABILITY)
-    return interval if len(draws.flat) > 1 else np.full_like(interval, np.nan)
+def _columns(draws: Draws, values: Float64) -> dict[str, list[str]]:
+    """Return mean, deviation, interval, R-hat and ESS of components, (C, D, components).
 
-
-def _directions(draws: Draws) -> list[str]:
-    """Return `up` or `down` where an interval excludes the canonical weight, else an empty text."""
-    canonical, (low, high) = np.asarray(draws.canonical), _interval(draws)
-    signs = np.select([canonical < low, canonical > high], ["up", "down"], "")
-    return list(map(str, signs))
-
-
-def _ranges(interval: Float64) -> list[str]:
-    return ["" if np.isnan(a) else f"{a:.3f} to {b:.3f}" for a, b in interval.T.tolist()]
-
-
-def _sampling_columns(draws: Draws, values: Float64) -> dict[str, list[str]]:
-    """Return R-hat and ESS of each component of chains, (C, D, components); – if it is constant."""
+    R-hat and ESS are – if a component is constant.
+    """
+    flat, importance = values.reshape(-1, values.shape[-1]), draws.importance
+    mean = np.average(flat, axis=0, weights=importance)
+    deviation = np.sqrt(np.average((flat - mean) ** 2, axis=0, weights=importance))
+    interval = quantiles(flat, _TAILS, importance).T.tolist()
+    columns = {
+        "mean": _decimals(mean),
+        f"{_PERCENT} interval": [f"{low:.3f} to {high:.3f}" for low, high in interval],
+        "sd": _decimals(deviation),
+    }
+    if len(flat) == 1:
+        columns |= dict.fromkeys(list(columns)[1:], [""] * len(mean))
     if draws.weighted or draws.shape[1] == 1:
-        return {}
+        return columns
     varies = np.ptp(values, axis=(0, 1)) > 0
     numbers = {
         "R-hat": (r_hat(values), 3),
         "bulk ESS": (ess(values, "bulk"), 0),
         "tail ESS": (ess(values, "tail"), 0),
     }
-    return {
+    return columns | {
         name: [f"{x:.{n}f}" if v else "–" for x, v in zip(column, varies, strict=True)]
         for name, (column, n) in numbers.items()
     }
+
+
+def _directions(draws: Draws) -> list[str]:
+    """Return `up` or `down` where an interval excludes the canonical weight, else an empty text."""
+    if len(draws.flat) == 1:
+        return [""] * len(draws.features)
+    canonical, (low, high) = np.asarray(draws.canonical), draws.interval(PROBABILITY)
+    return list(map(str, np.select([canonical < low, canonical > high], ["up", "down"], "")))
 
 
 def _decimals(values: Float64) -> list[str]:
@@ -328,12 +308,7 @@ def _correlations(draws: Draws) -> list[Section]:
     pairs.sort(key=lambda pair: -abs(pair[2]))
     rows = [(names[a], names[b], f"{r:+.2f}") for a, b, r in pairs[:_MAX_PAIRS]]
     table = Table(("weight", "with", "correlation"), rows, "The strongest correlations.")
-    plotted = pairs[:_MAX_PLOTTED_PAIRS]
-    pairs_named = ", ".join(f"{names[a]} with {names[b]}" for a, b, _ in plotted)
-    divergent = np.any(draws.statistics.get("diverging", False))
-    caption = _PAIRS + (" Red dots: divergent transitions." if divergent else "")
-    figure = drawn(pair_figure(draws, plotted), f"Joint posterior of {pairs_named}", caption)
-    return [Section("Correlated weights", [table, figure])]
+    return [Section("Correlated weights", [table])]
 
 
 def _provenance(draws: Draws) -> Section:
@@ -373,27 +348,18 @@ def model_sections(posterior: Posterior, texts: Sequence[str] | None = None) -> 
 def _sensitivities(sensitivities: Sequence[Sensitivity]) -> list[Block]:
     """Return a summary and a table of power-scaling sensitivities."""
     kinds = {(True, True): "both", (True, False): "prior", (False, True): "data"}
-    rows = []
-    by_kind: dict[str, list[str]] = {"both": [], "prior": []}
-    for s in sensitivities:
-        kind = kinds.get((s.prior >= SENSITIVE, s.likelihood >= SENSITIVE), "neither")
-        by_kind.setdefault(kind, []).append(s.weight)
-        rows.append((s.weight, s.prior, s.likelihood, kind))
-    named = {}
-    for kind, weights in by_kind.items():
-        named[kind] = f"{len(weights)} of {len(rows)} weights"
-        if len(weights) == len(rows) > 1:
-            named[kind] = f"all {len(rows)} weights"
-        elif len(weights) <= _MAX_NAMED:
-            named[kind] = ", ".join(weights)
-    sentences = []
-    if by_kind["both"]:
-        sentences.append(f"Prior and data disagree on {named['both']}: is the prior too narrow?")
-    if by_kind["prior"]:
-        why = "there are few data on them, or the prior is narrow"
-        sentences.append(f"The prior determines {named['prior']}: {why}.")
+    rows = [
+        (
+            s.weight,
+            s.prior,
+            s.likelihood,
+            kinds.get((s.prior >= SENSITIVE, s.likelihood >= SENSITIVE), "neither"),
+        )
+        for s in sensitivities
+    ]
+    count = sum(row[-1] in ("both", "prior") for row in rows)
     return [
-        " ".join(sentences) or "No weight depends on the prior.",
+        f"{count} of {len(rows)} weights depend on the prior.",
         _SCALING,
         Table(("weight", "prior", "likelihood", "depends on"), rows),
     ]
@@ -432,47 +398,51 @@ def trace_figure(draws: Draws, names: Sequence[str]) -> Figure:
             draws.warmup, draws.features, sites=sites, dims=draws.dims, coords=draws.coords
         ).components()
 
-    def trace(axes: Any, name: str) -> None:
+    figure, grid = empty_figure(len(names), 2, _ROW)
+    for name, (left, right) in zip(names, grid, strict=True):
+        left.set_ylabel(label(name), rotation=0, ha="right", va="center")
         warmup_draws = warmup.get(name, kept[name][:, :0])
         all_draws = np.concatenate([warmup_draws, kept[name]], axis=1)[:MAX_CHAINS]
         start = -warmup_draws.shape[1]
-        axes.plot(np.arange(start, kept[name].shape[1]), all_draws.T, linewidth=0.4, alpha=0.75)
+        left.plot(np.arange(start, kept[name].shape[1]), all_draws.T, linewidth=0.4, alpha=0.75)
         if start:
-            axes.axvspan(start, 0, color="0.9", zorder=0)
-        axes.margins(x=0)
-
-    def ranks(axes: Any, name: str) -> None:
-        chains = kept[name][:MAX_CHAINS]
-        counts, edges = rank_counts(chains, _RANK_BINS)
-        shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
-        levels = np.arange(len(shares)) * 2 / _RANK_BINS
-        bands = rank_bands(chains, _RANK_BINS, PROBABILITY).T
-        for level, share, (low, high) in zip(levels, shares, bands, strict=True):
-            axes.stairs(level + share, edges, baseline=level, fill=True)
-            axes.axhspan(level + low, level + high, color="k", alpha=0.2, linewidth=0)
-            axes.axhline(level + 1 / _RANK_BINS, linestyle="--", color="k", linewidth=0.8)
-        axes.set_yticks(levels, range(len(levels)))
-
-    return _two_columns(names, {"trace, by draw": trace, "ranks of the draws, by chain": ranks})
+            left.axvspan(start, 0, color="0.9", zorder=0)
+        left.margins(x=0)
+        _draw_ranks(right, kept[name][:MAX_CHAINS])
+    for axes, title in zip(
+        grid[0], ("trace, by draw", "ranks of the draws, by chain"), strict=True
+    ):
+        axes.set_title(title, fontsize="medium")
+    return figure
 
 
-def forest_figure(draws: Draws, features: Sequence[int], probability: float) -> Figure:
+def _draw_ranks(axes: Any, chains: Float64) -> None:
+    counts, edges = rank_counts(chains, _RANK_BINS)
+    shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
+    levels = np.arange(len(shares)) * 2 / _RANK_BINS
+    bands = rank_bands(chains, _RANK_BINS, PROBABILITY).T
+    for level, share, (low, high) in zip(levels, shares, bands, strict=True):
+        axes.stairs(level + share, edges, baseline=level, fill=True)
+        axes.axhspan(level + low, level + high, color="k", alpha=0.2, linewidth=0)
+        axes.axhline(level + 1 / _RANK_BINS, linestyle="--", color="k", linewidth=0.8)
+    axes.set_yticks(levels, range(len(levels)))
+
+
+def forest_figure(draws: Draws, features: Sequence[int]) -> Figure:
     """Draw intervals of some weights over those of their prior, and canonical weights as crosses.
 
     Args:
         draws: the posterior.
         features: positions of the weights, one row each.
-        probability: of the equal-tailed intervals.
     """
     figure, ((axes,),) = empty_figure(1, 1, 0.5 + 0.28 * len(features))
     rows = np.arange(len(features))[::-1]
-    low, high = draws.interval(probability)[:, features]
+    low, high = draws.interval(PROBABILITY)[:, features]
     limits = [low, high]
     prior = np.asarray(draws.prior.get(WEIGHTS, ()), np.float64).reshape(-1, len(draws.features))
     if len(prior):
-        tail = (1 - probability) / 2
         equal = np.full(len(prior), 1 / len(prior))
-        prior_interval = quantiles(prior, (tail, 1 - tail), equal)[:, features]
+        prior_interval = quantiles(prior, _TAILS, equal)[:, features]
         axes.hlines(rows, *prior_interval, color="0.83", linewidth=12)
     axes.hlines(rows, low, high, color="C0", linewidth=4)
     axes.plot(draws.mean[features], rows, "o", color="C0", markersize=7)
@@ -485,44 +455,5 @@ def forest_figure(draws: Draws, features: Sequence[int], probability: float) -> 
     axes.set_xlim(lowest - margin, highest + margin)
     axes.set_yticks(rows, [label(draws.features[feature]) for feature in features])
     axes.set_ylim(-0.7, len(rows) - 0.3)
-    axes.set_xlabel(f"weight ({100 * probability:g}% equal-tailed intervals)")
-    return figure
-
-
-def pair_figure(draws: Draws, pairs: Sequence[tuple[int, int, float]]) -> Figure:
-    """Draw the joint density of some pairs of weights, with divergences and canonical weights.
-
-    Args:
-        draws: the posterior.
-        pairs: feature, feature, and their correlation.
-    """
-    importance = draws.importance
-    shown = importance > _NEGLIGIBLE * importance.max()
-    flat = draws.flat[shown]
-    divergent = np.asarray(draws.statistics.get("diverging", ~shown), bool).reshape(-1)[shown]
-    figure, grid = empty_figure(-(-len(pairs) // 3), 3, 2.8, share_x=False)
-    for axes in grid.flat[len(pairs) :]:
-        axes.remove()
-    for axes, (one, other, _) in zip(grid.flat, pairs, strict=False):
-        x, y = flat[:, one], flat[:, other]
-        axes.hist2d(x, y, bins=32, weights=importance[shown], cmap="Blues")
-        if "diverging" in draws.statistics:
-            axes.plot(x[divergent], y[divergent], ".", color="C3")
-        if draws.canonical is not None:
-            a, b = draws.canonical[[one, other]]
-            if x.min() <= a <= x.max() and y.min() <= b <= y.max():
-                axes.plot(a, b, "x", color="C3", mew=2)
-        axes.set(xlabel=label(draws.features[one]), ylabel=label(draws.features[other]))
-    return figure
-
-
-def _two_columns(names: Sequence[str], columns: Mapping[str, Any]) -> Figure:
-    """Return a figure with a row for each name; `columns` maps titles to plotting functions."""
-    figure, grid = empty_figure(len(names), 2, _ROW)
-    for name, row in zip(names, grid, strict=True):
-        row[0].set_ylabel(label(name), rotation=0, ha="right", va="center")
-        for axes, plot in zip(row, columns.values(), strict=True):
-            plot(axes, name)
-    for axes, title in zip(grid[0], columns, strict=True):
-        axes.set_title(title, fontsize="medium")
+    axes.set_xlabel(f"weight ({_PERCENT} equal-tailed intervals)")
     return figure

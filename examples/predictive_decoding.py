@@ -10,7 +10,7 @@ from importlib.resources import as_file, files
 import numpy as np
 
 import bpa_ppl as bpa
-from bpa_ppl.decoding import scoreboard
+from bpa_ppl.quality import compared
 
 ADAPTATION = 50
 RULES = ("predictive", "mean", "viterbi")
@@ -27,7 +27,8 @@ def main() -> None:
     rest = pool.select(order[ADAPTATION:])
 
     for rule in RULES:
-        print(f"{rule}:\n{scoreboard(bpa.rerank(rest, posterior, rule=rule))}\n")
+        result = bpa.rerank(rest, posterior, rule=rule)
+        print(f"{rule}:\n{compared(rest, result.canonical, result.choice)}\n")
 
     result = bpa.rerank(rest, posterior)
     surest = max(np.flatnonzero(result.changed), key=lambda s: result.probability[s])

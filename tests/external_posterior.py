@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
+from bpa_ppl.posterior import Draws
 from bpa_ppl.posterior.arviz_functions import inference_data
+from bpa_ppl.weights import Weights
 
 if TYPE_CHECKING:
     from bpa_ppl.posterior.arviz_functions import InferenceData
+
+
+NAMES = ("LM0", "TM0", "WP0")
+CHAINS, DRAWS, SENTENCES = 2, 60, 5
 
 
 def external_posterior(
@@ -60,3 +66,26 @@ def autoregressive(
     for i in range(1, draws):
         out[i] = correlation * out[i - 1] + np.sqrt(1 - correlation**2) * noise[i]
     return out.swapaxes(0, 1)
+
+
+def draws_of_all_kinds(**changes: Any) -> Draws:
+    """Return draws with all parts that a posterior may have."""
+    rng = np.random.default_rng(3)
+    shape = (CHAINS, DRAWS)
+    parts: dict[str, Any] = {
+        "values": {"weights": rng.normal(size=(*shape, 3)), "scale": rng.gamma(2.0, size=shape)},
+        "features": NAMES,
+        "log_density": rng.normal(size=shape),
+        "log_likelihood": {"oracle": rng.normal(size=(*shape, SENTENCES)).astype(np.float32)},
+        "sentence_sites": ("oracle",),
+        "statistics": {"acceptance_rate": rng.uniform(0.2, 0.4, size=shape)},
+        "warmup": {"weights": rng.normal(size=(CHAINS, 7, 3))},
+        "prior": {"weights": rng.normal(size=(1, 20, 3))},
+        "sites": ("weights", "scale"),
+        "observed": {"oracle": np.arange(SENTENCES)},
+        "constants": {"canonical": np.ones(3), "prior_mean": np.ones(3), "mode": np.zeros(3)},
+        "fixed": Weights({"UnknownWordPenalty0": 1.0}),
+        "sentence_ids": np.arange(SENTENCES),
+        "attrs": {"sampler": "imh", "seed": 1, "settings": {"draws": DRAWS}},
+    }
+    return Draws(**{**parts, **changes})

@@ -12,9 +12,7 @@ import pytest
 import reference_model
 from external_posterior import autoregressive, external_posterior
 from raising import raises
-from scipy.special import log_expit
 from scipy.stats import norm
-from targets import SENTENCES, TARGETS, integrated
 
 from bpa_ppl import (
     DataError,
@@ -29,7 +27,7 @@ from bpa_ppl import (
 )
 from bpa_ppl.diagnostics.provenance import different_data
 from bpa_ppl.experiments.comparison.comparison import check_same_posterior
-from bpa_ppl.posterior import Draws, as_draws, import_arviz
+from bpa_ppl.posterior import Draws, as_draws
 from bpa_ppl.posterior.arviz_functions import data_tree, inference_data
 
 if TYPE_CHECKING:
@@ -135,26 +133,6 @@ def test_log_likelihood_and_log_prior_agree_with_scipy(
     assert log_prior.dims == ("chain", "draw")
     expected = norm.logpdf(draws, CANONICAL.values_array[:3], np.sqrt(0.5)).sum(axis=-1)
     np.testing.assert_allclose(log_prior.values, expected, atol=1e-4)
-
-
-def test_arviz_loo_agrees_with_quadrature() -> None:
-    target = TARGETS["balanced"]()
-    oracle = reference_model.given(*[0] * SENTENCES)
-    posterior = adapt(target.pool, target.canonical, sampler="imh", oracle=oracle, draws=4000)
-    differences = target.pool.features[1::2].astype(np.float64)
-
-    def log_likelihood(weights: reference_model.Array) -> reference_model.Array:
-        return np.asarray(log_expit(-weights @ differences.T))
-
-    def log_density(weights: reference_model.Array) -> reference_model.Array:
-        log_prior = norm.logpdf(weights[:, 0], target.canonical["LM0"], np.sqrt(0.1))
-        return np.asarray(log_likelihood(weights).sum(axis=1) + log_prior)
-
-    grid, p = integrated(log_density, [0.0], 5.0)
-    exact = -np.log(p @ np.exp(-log_likelihood(grid)))
-    theirs = import_arviz().loo(posterior, pointwise=True)
-    pointwise = theirs.elpd_i if hasattr(theirs, "elpd_i") else theirs.loo_i
-    np.testing.assert_allclose(pointwise, exact, atol=0.01)
 
 
 def test_rejects_files_that_are_not_posteriors(tmp_path: Path) -> None:

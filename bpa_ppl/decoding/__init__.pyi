@@ -7,8 +7,6 @@ from .outputs import (
     AlignedWriter as AlignedWriter,
     Summary as Summary,
     rerank_to as rerank_to,
-    scoreboard as scoreboard,
-    write_details as write_details,
     write_texts as write_texts,
 )
 from .predictions import (

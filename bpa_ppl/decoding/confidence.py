@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, fields
 
 import numpy as np
@@ -48,16 +47,6 @@ class Confidence:
     gain: Float64
     metric: str | None = "ter"
     column: str | None = None
-
-    @classmethod
-    def joined(cls, parts: Sequence[Confidence]) -> Confidence:
-        """Concatenate the confidence of several parts."""
-        joined = {
-            field.name: np.concatenate([getattr(part, field.name) for part in parts])
-            for field in fields(cls)
-            if field.name not in ("metric", "column")
-        }
-        return cls(**joined, metric=parts[0].metric, column=parts[0].column)
 
 
 def confidence_in(

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, is_dataclass, replace
 from numbers import Integral
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -28,17 +28,20 @@ FEW_DRAWS = 800
 _TIE = 0.02
 
 
-class Decisions(NamedTuple):
-    """The choice from each of some lists (S sentences): see `Reranked`.
+@dataclass(frozen=True, eq=False)
+class Decisions:
+    """The choice from each of some lists (S sentences with H hypotheses in all).
 
-    Attributes `derivation` and `predictive` are (hypotheses,): the probability of each derivation,
-    and of its string, where equal strings are summed.
+    Attributes:
+        choice: (S,) as in `Reranked`.
+        canonical: (S,) as in `Reranked`.
+        derivation: (H,) the probability of each derivation.
+        predictive: (H,) that of its string, where equal strings are summed.
+        confidence: what is expected of the choices, if it was computed.
     """
 
     choice: Int64
-    probability: Float64
     canonical: Int64
-    canonical_probability: Float64
     derivation: Float64
     predictive: Float64
     confidence: Confidence | None
@@ -163,7 +166,8 @@ class Decider:
             return self._of_chunk(lists)
         with ThreadPoolExecutor(threads) as pool:
             parts = list(pool.map(self._of_chunk, lists.chunks(_CHUNK)))
-        return Decisions(*map(joined, zip(*parts, strict=True)))
+        decisions: Decisions = joined(parts)
+        return decisions
 
     def _of_chunk(self, lists: NBest) -> Decisions:
         p, support = np.empty((2, len(lists.features)))
@@ -177,16 +181,8 @@ class Decider:
         canonical = np.zeros(len(lists), np.int64)
         if self.canonical is not None:
             canonical = lists.best(lists.scores(self.canonical))
-        first = lists.offsets[:-1]
-        return Decisions(
-            choice=choice,
-            probability=support[first + choice],
-            canonical=canonical,
-            canonical_probability=support[first + canonical],
-            derivation=p,
-            predictive=support,
-            confidence=self._confidence(lists, p, choice, canonical) if self.confidence else None,
-        )
+        confidence = self._confidence(lists, p, choice, canonical) if self.confidence else None
+        return Decisions(choice, canonical, p, support, confidence)
 
     def _confidence(self, lists: NBest, p: Float64, choice: Int64, canonical: Int64) -> Confidence:
         gain = self.rule.criterion or self.metric or "chrf"
@@ -194,14 +190,19 @@ class Decider:
         return confidence_in(lists, p, chosen, gain=gain, metric=self.metric, column=self.column)
 
 
-def joined(column: Sequence[Any]) -> Any:
-    """Concatenate a field of several parts: lists, arrays, confidence or None.
+def joined(parts: Sequence[Any]) -> Any:
+    """Concatenate lists, arrays, or dataclasses of these; of anything else, return the first.
 
     >>> joined([["a"], ["b", "c"]]), joined([None, None])
     (['a', 'b', 'c'], None)
     """
-    if isinstance(column[0], list):
-        return [item for part in column for item in part]
-    if column[0] is None or isinstance(column[0], Confidence):
-        return Confidence.joined(column) if column[0] else None
-    return np.concatenate(column)
+    first = parts[0]
+    if isinstance(first, list):
+        return [item for part in parts for item in part]
+    if isinstance(first, np.ndarray):
+        return np.concatenate(parts)
+    if is_dataclass(first):
+        columns = ([getattr(part, field.name) for part in parts] for field in fields(first))
+        made: Any = type(first)
+        return made(*map(joined, columns))
+    return first

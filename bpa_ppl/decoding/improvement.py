@@ -18,6 +18,7 @@ from bpa_ppl.diagnostics.baselines.comparing import (
     compare_with_recorded,
     criterion,
     gains_of,
+    indicators_of,
     no_gains,
     recorded_comparison,
     without_canonical,
@@ -29,10 +30,10 @@ from bpa_ppl.diagnostics.baselines.table import (
     BaselineComparison,
     BaselineRow,
     Baselines,
+    system_column,
 )
 from bpa_ppl.diagnostics.choices import (
     ChoiceChanges,
-    column_of_systems,
     explanations,
     system_shares,
 )
@@ -92,7 +93,6 @@ class Improvement:
     """The change of the choices from new lists by adapting (S sentences).
 
     Attributes:
-        lists: with references, or the column that the posterior was adapted to.
         before: (S,) positions that the baseline chooses.
         after: (S,) positions of the predictive decisions.
         scores: of both.
@@ -113,7 +113,6 @@ class Improvement:
     ([1], 'yes', 'canonical weights')
     """
 
-    lists: NBest
     before: Int64
     after: Int64
     scores: Scoreboard
@@ -275,7 +274,7 @@ def evaluate_improvement(
     pair = one_each(lists, before), one_each(lists, after)
     changes = tuple(_change(n, pair, m, seed) for n, m in zip(names, metrics, strict=True))
     left_out = len(nbest) - len(lists)
-    return Improvement(lists, before, after, scores, changes, goal, choices, comparison, left_out)
+    return Improvement(before, after, scores, changes, goal, choices, comparison, left_out)
 
 
 def compare_choices(
@@ -329,7 +328,7 @@ def _choices(
         compared = comparison or recorded
         selected = Baselines(best=FIRST) if compared is None else compared.baselines
         before, baseline = selected.choice(prepared, selected.best), selected.named(selected.best)
-    column = column_of_systems(nbest, draws)
+    column = system_column(nbest, [source.column for source in indicators_of(draws)])
     judgement = goal.column if isinstance(goal, Column) else None
     changes = ChoiceChanges(
         nbest,
@@ -370,12 +369,7 @@ def _change(name: str, pair: tuple[NBest, NBest], metric: Metric, seed: int) -> 
 
 
 def contributions(
-    nbest: NBest,
-    posterior: Posterior,
-    *,
-    metrics: Sequence[str | Metric] | None = None,
-    defaults: Mapping[str, float] | None = None,
-    moved_files: MovedFiles | None = None,
+    nbest: NBest, posterior: Posterior, *, moved_files: MovedFiles | None = None
 ) -> list[Contribution]:
     """Compare the choices with those that would be made without each added feature.
 
@@ -387,8 +381,6 @@ def contributions(
     Args:
         nbest: lists as for `evaluate_improvement`.
         posterior: from `adapt(add=…)`.
-        metrics: in which the choices are scored; None is as in `evaluate_improvement`.
-        defaults: as for `rerank`.
         moved_files: as for `rerank`.
 
     Returns:
@@ -398,16 +390,15 @@ def contributions(
     Raises:
         DataError: if no feature was added, or the lists lack references or what features need.
     """
-    draws = with_defaults(as_draws(posterior), defaults)
+    draws = as_draws(posterior)
     sources = columns_of(draws.attrs)
     if not sources:
         raise DataError(
             "the posterior has no added features: adapt with some (add)", code="missing-feature"
         )
-    if metrics is None:
-        if (goal := criterion(nbest, draws)) is None:
-            raise no_gains(nbest, draws)
-        metrics = metrics_of(goal)
+    if (goal := criterion(nbest, draws)) is None:
+        raise no_gains(nbest, draws)
+    metrics = metrics_of(goal)
     lists = Preparation.recorded(draws, moved_files)(nbest)
     complete = lists.best(lists.scores(draws.aligned(lists, draws.mean[None])[0]))
 
@@ -470,29 +461,11 @@ def improvement_section(
         "those of the references."
     )
     scores = (f"{title_of(score)} {score.signature}" for score in result.scores.after)
-    blocks: list[Block] = [Table(header, rows, caption), *_first_listed(result)]
+    blocks: list[Block] = [Table(header, rows, caption)]
     if result.comparison is not None:
         blocks.append(result.comparison.block())
     blocks.append(f"Signatures: {', '.join(scores)}.")
     return Verdict(str(result), passed, caveats), Section("Did it help?", blocks)
-
-
-def _first_listed(result: Improvement) -> Iterator[Block]:
-    """Yield the scores of the first candidates, if the baseline chooses others."""
-    if result.comparison is not None:
-        return  # its table has them
-    first = np.zeros(len(result.lists), np.int64)
-    pairs = zip(result.lists.chosen(first), result.lists.chosen(result.before), strict=True)
-    if others := sum(listed != before for listed, before in pairs):
-        scores = [choice_score(result.lists, first, m) for m in metrics_of(result.criterion)]
-        shown = [
-            f"{title_of(score)} {score.value:.{change.decimals}f}"
-            for score, change in zip(scores, result.changes, strict=False)  # the length is no score
-        ]
-        yield (
-            "The first candidates of the lists, which most systems output, differ from the "
-            f"baseline in {others} of {len(first)} sentences, and have {', '.join(shown)}."
-        )
 
 
 def contributions_section(rows: Sequence[Contribution], sentences: int) -> Section:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,7 +28,7 @@ from bpa_ppl.formats.streams import AnyPath, atomic_writer, atomic_writers, file
 from bpa_ppl.nbest import NBest
 from bpa_ppl.notes import warn_user
 from bpa_ppl.posterior import Draws, as_draws
-from bpa_ppl.quality import Metric, Score, corpus_score
+from bpa_ppl.quality import Metric, Score
 from bpa_ppl.quality.scoreboard import Scoreboard, metrics_of
 from bpa_ppl.quality.scoring import one_each, statistics
 
@@ -43,36 +43,6 @@ _IN_JSON = {"sentence": "id", "translation": "text", "canonical_translation": "c
 _JSON = (".jsonl", ".ndjson")
 
 
-def scoreboard(result: Reranked, metrics: tuple[str, ...] = ("ter", "bleu")) -> Scoreboard:
-    """Score the choices against the references that the lists came with.
-
-    Raises:
-        DataError: if there are no references.
-
-    >>> import numpy as np
-    >>> from bpa_ppl import Draws, NBest, rerank
-    >>> lists = NBest.from_lists(
-    ...     [["a b", "a c"]], [[[0.0], [1.0]]], ["LM0"], references=[["a c"]]
-    ... )
-    >>> constants = {"canonical": -np.ones(1)}
-    >>> draws = Draws({"weights": np.ones((1, 4, 1))}, ("LM0",), constants=constants)
-    >>> result = rerank(lists, draws, unchecked=True)
-    >>> print(scoreboard(result, ("ter",)))  # doctest: +NORMALIZE_WHITESPACE
-               canonical    adapted     change
-          TER      50.00       0.00     -50.00
-    1 of 1 choices changed
-    nrefs:1|case:lc|tok:tercom|norm:no|punct:yes|asian:no|version:...
-    """
-    if len(result.references) != len(result.texts):
-        raise DataError("the reranked lists have no references", code="missing-references")
-    return Scoreboard(
-        before=tuple(corpus_score(result.canonical_texts, result.references, m) for m in metrics),
-        after=tuple(corpus_score(result.texts, result.references, m) for m in metrics),
-        changed=int(result.changed.sum()),
-        sentences=len(result.texts),
-    )
-
-
 def write_texts(result: Reranked, path: str | Path) -> None:
     """Write the chosen texts, one per line, in the order of the lists; `-` is standard output.
 
@@ -85,9 +55,6 @@ def write_texts(result: Reranked, path: str | Path) -> None:
     >>> write_texts(result, "out.txt")
     >>> Path("out.txt").read_text().split()
     ['b', 'c']
-    >>> write_details(result, "out.tsv")
-    >>> len(Path("out.tsv").read_text().splitlines())
-    3
     """
     with atomic_writer(path) as file:
         file.writelines(text_rows(result))
@@ -104,30 +71,12 @@ def text_rows(result: Reranked) -> Iterator[str]:
         yield f"{line}\n"
 
 
-def write_details(result: Reranked, path: str | Path) -> None:
-    """Write the choices, their probabilities and both texts of each list.
-
-    If what is expected was computed, further columns follow: the probability that the rule's choice
-    is better than the canonical first-best, that it is worse, and the expected score of both in the
-    criterion of the posterior, where texts of a list can be compared by it. Where the criterion is
-    a column that the lists carry, its expected value is given instead: the mean of the column over
-    the judged candidates of the list, weighted by their probabilities.
-
-    Args:
-        result: from `rerank`.
-        path: JSON lines if it ends in .jsonl or .ndjson, compressed or not, with an object for each
-            sentence; else a row for each, separated by tabs, below the names of the columns.
-    """
-    with atomic_writer(path) as file:
-        file.writelines(details_rows(result, path, header=True))
-
-
 def details_rows(result: Reranked, path: str | Path = "", *, header: bool = False) -> Iterator[str]:
-    """Yield the lines of a table of details.
+    """Yield the lines of a table of details: see `rerank_to`.
 
     Args:
         result: from `rerank`.
-        path: whose suffix names the format, see `write_details`.
+        path: whose suffix names the format.
         header: whether the names of the columns come first; JSON lines have no header.
     """
     columns: dict[str, list[Any]] = {
@@ -288,25 +237,6 @@ class AlignedWriter:
             yield f"{_one_line(source or '')}\n" if self._gaps == "source" else "\n"
 
 
-@dataclass(frozen=True)
-class Summary:
-    """Summary of a text that has been reranked.
-
-    Attributes:
-        sentences: how many there were.
-        changed: how many choices differ from the canonical first-best.
-        scores: the corpus scores, that by the criterion of the posterior first; None
-            where the lists had neither it nor references.
-        baselines: the comparison with simple baselines, where the posterior records those of its
-            adaptation sentences, and all lists have what a gain needs.
-    """
-
-    sentences: int
-    changed: int
-    scores: Scoreboard | None
-    baselines: BaselineComparison | None = None
-
-
 def rerank_to(
     nbest: NBest | Iterable[NBest],
     posterior: Posterior,
@@ -326,7 +256,14 @@ def rerank_to(
         nbest: as for `rerank`.
         posterior: as for `rerank`.
         output: the chosen texts, one per line; `-` is the standard output.
-        details: a table, see `write_details`, with what is expected of each choice.
+        details: a table of the choices, their probabilities and both texts of each list, and what
+            is expected of the choice: the probability that it is better than the canonical
+            first-best, that it is worse, and the expected score of both in the criterion of the
+            posterior, where texts of a list can be compared by it. Where the criterion is a column
+            that the lists carry, its expected value is given instead: the mean of the column over
+            the judged candidates of the list, weighted by their probabilities. JSON lines if the
+            path ends in .jsonl or .ndjson, compressed or not, with an object for each sentence;
+            else a row for each, separated by tabs, below the names of the columns.
         probabilities: JSON lines with the probability of every candidate: see
             `Predictions.json_lines`.
         aligned: aligns the choices with the lines of the source; None writes one line a list,
@@ -351,29 +288,32 @@ def rerank_to(
     options = replace(options, confidence=options.confidence or details is not None)
     draws = as_draws(posterior)
     parts = Reranker(draws, **vars(options)).parts(nbest)
-    tally = Tally(draws)
+    summary = Summary(draws)
     paths = [path for path in (output, details, probabilities) if path is not None]
     with atomic_writers(*paths) as (texts, *others):
         for part in parts:
             result = part.result
             texts.writelines(text_rows(result) if aligned is None else aligned.lines(result))
             if details is not None:
-                others[0].writelines(details_rows(result, details, header=not tally.sentences))
+                others[0].writelines(details_rows(result, details, header=not summary.sentences))
             if probabilities is not None:
                 others[-1].writelines(part.predictions.json_lines())
-            tally.add(part)
+            summary.add(part)
         texts.writelines(() if aligned is None else aligned.rest())
-    return tally.summary()
+    return summary
 
 
-class Tally:
-    """Running sums of the counts of corpus scores, before and after reranking.
+class Summary:
+    """Summary of a text that is reranked part by part.
 
-    Scores are those by the criterion of the posterior, unless it is slow, such as COMET. They are
-    left out where a sentence lacks what they need.
+    Scores are those by the criterion of the posterior, unless it is slow, such as COMET.
 
     Args:
         draws: the posterior; the choices are compared with the baselines that it records.
+
+    Attributes:
+        sentences: how many there were.
+        changed: how many choices differ from the canonical first-best.
     """
 
     def __init__(self, draws: Draws):
@@ -419,20 +359,29 @@ class Tally:
         self._gains = {k: self._gains.get(k, 0.0) + values for k, values in sums.items()}
         self._unjudged += unjudged
 
-    def summary(self) -> Summary:
-        """Return the summary of all parts."""
-        scores = None
-        if self._sums:
-            before, after = zip(
-                *([self._score(m, sums) for sums in both] for m, both in self._sums.items()),
-                strict=True,
-            )
-            scores = Scoreboard(before, after, self.changed, self.sentences, self._titles)
-        baselines = None
-        if self._baselines is not None and self._goal is not None and self._gains:
-            unit, rows = name_of_gain(self._goal), rows_of(self._gains)
-            baselines = BaselineComparison(rows, self._baselines, unit, unjudged=self._unjudged)
-        return Summary(self.sentences, self.changed, scores, baselines)
+    @property
+    def scores(self) -> Scoreboard | None:
+        """The corpus scores, that by the criterion of the posterior first.
+
+        None where a sentence lacked what they need.
+        """
+        if not self._sums:
+            return None
+        scores = ([self._score(m, sums) for sums in both] for m, both in self._sums.items())
+        before, after = zip(*scores, strict=True)
+        return Scoreboard(before, after, self.changed, self.sentences, self._titles)
+
+    @property
+    def baselines(self) -> BaselineComparison | None:
+        """The comparison with simple baselines.
+
+        None unless the posterior records those of its adaptation sentences, and all lists have what
+        a gain needs.
+        """
+        if self._baselines is None or self._goal is None or not self._gains:
+            return None
+        unit, rows = name_of_gain(self._goal), rows_of(self._gains)
+        return BaselineComparison(rows, self._baselines, unit, unjudged=self._unjudged)
 
     def _score(self, metric: Metric, sums: Float64) -> Score:
         # A signature contains only the number of references.

@@ -5,9 +5,8 @@ from __future__ import annotations
 import reprlib
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
-from html import escape
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
@@ -44,7 +43,6 @@ Reward: TypeAlias = Callable[[Sequence[float]], float]
 
 _TABLE = 64  # lists per task of a worker: a multiple of the batch of a decider
 _SMALL = 100_000  # hypotheses; up to this number, starting worker processes takes longer
-_SHOWN = 5  # changes in a notebook
 _ORDERS = 8  # orders of columns whose draws are kept aligned
 
 
@@ -93,17 +91,6 @@ class Reranked:
 
     def __repr__(self) -> str:
         return f"Reranked({len(self.texts)} sentences, {int(self.changed.sum())} changed)"
-
-    def _repr_html_(self) -> str:
-        """Return the first changes side by side, for notebooks."""
-        first = np.flatnonzero(self.changed)[:_SHOWN]
-        rows = "".join(
-            f"<tr><td>{escape(str(self.ids[s]))}</td><td>{escape(self.canonical_texts[s])}</td>"
-            f"<td>{escape(self.texts[s])}</td><td>{self.probability[s]:.2f}</td></tr>"
-            for s in first
-        )
-        head = "<tr><th>sentence</th><th>canonical</th><th>chosen</th><th>probability</th></tr>"
-        return f"<p>{escape(repr(self))}</p>" + (f"<table>{head}{rows}</table>" if rows else "")
 
 
 class RerankedPart(NamedTuple):
@@ -201,9 +188,8 @@ class Reranker:
             DataError: if lists and posterior do not have the same features.
             UsageError: if there is no list.
         """
-        results = [part.result for part in self.parts(nbest)]
-        names = [f.name for f in fields(Reranked)]
-        return Reranked(*(joined([getattr(r, name) for r in results]) for name in names))
+        result: Reranked = joined([part.result for part in self.parts(nbest)])
+        return result
 
     def parts(self, nbest: NBest | Iterable[NBest]) -> Iterator[RerankedPart]:
         """Yield lists and the choices from them, a part at a time.
@@ -273,7 +259,7 @@ class Reranker:
         (lists,) = self._prepared(lists)
         decisions = self._decider(lists.feature_names).choose(lists)
         position = int(decisions.choice[0])
-        return Candidate(position, texts[position], float(decisions.probability[0]))
+        return Candidate(position, texts[position], float(decisions.predictive[position]))
 
     def reward(self, names: Sequence[str] | None = None) -> Reward:
         """Return the score of one candidate as a function of the numbers of its features.
@@ -407,12 +393,13 @@ class Reranker:
                 yield self._part(lists, decisions)
 
     def _part(self, lists: NBest, decisions: Decisions) -> RerankedPart:
+        first = lists.offsets[:-1]
         result = Reranked(
             sentence_ids=lists.sentence_ids,
             choice=decisions.choice,
-            probability=decisions.probability,
+            probability=decisions.predictive[first + decisions.choice],
             canonical=decisions.canonical,
-            canonical_probability=decisions.canonical_probability,
+            canonical_probability=decisions.predictive[first + decisions.canonical],
             texts=lists.chosen(decisions.choice),
             canonical_texts=lists.chosen(decisions.canonical),
             references=list(lists.references or ()),

@@ -59,32 +59,14 @@ def inference_data(
     dims: Mapping[str, Sequence[str]] | None = None,
     attrs: Mapping[str, Any] | None = None,
 ) -> InferenceData:
-    """Return arrays by group and name as ArviZ's data: see `tree_of`.
+    """Return arrays by group and name as ArviZ's data: see `labelled_groups`.
 
     >>> import numpy as np
     >>> data = inference_data({"posterior": {"x": np.zeros((2, 10))}})
     >>> dict(data_tree(data)["posterior"].sizes)
     {'chain': 2, 'draw': 10}
     """
-    return arviz_data(tree_of(groups, coords, dims, attrs))
-
-
-def tree_of(
-    groups: Mapping[str, Mapping[str, Any]],
-    coords: Mapping[str, Any] | None = None,
-    dims: Mapping[str, Sequence[str]] | None = None,
-    attrs: Mapping[str, Any] | None = None,
-) -> DataTree:
-    """Return arrays by group and name as a DataTree, without loading ArviZ.
-
-    See `labelled_groups`.
-
-    >>> import numpy as np
-    >>> tree = tree_of({"posterior": {"x": np.zeros((2, 10, 1))}}, dims={"x": ["feature"]})
-    >>> dict(tree["posterior"].sizes)
-    {'chain': 2, 'draw': 10, 'feature': 1}
-    """
-    return group_tree(labelled_groups(groups, coords, dims), attrs or {})
+    return arviz_data(group_tree(labelled_groups(groups, coords, dims), attrs or {}))
 
 
 def group_tree(groups: Mapping[str, Group], attrs: Mapping[str, Any]) -> DataTree:

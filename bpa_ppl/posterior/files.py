@@ -12,7 +12,6 @@ import hashlib
 import io
 import math
 import os
-import posixpath
 import re
 import struct
 import warnings
@@ -49,14 +48,6 @@ _COLLECTION, _MIN_COLLECTION = re.compile(rb"GCOL\x01...(.{8})", re.DOTALL), 409
 _CHECKSUM = 4
 #: What precedes the checksum of the whole file at its end, and the length of both.
 _SEAL, _SEALED = b"\nsha256 ", 72
-#: Attributes that say how a NetCDF file is made; the number of a dimension, and those of an array.
-_NUMBER, _NUMBERS = "_Netcdf4Dimid", "_Netcdf4Coordinates"
-_STRUCTURE = {
-    *("CLASS", "NAME", "REFERENCE_LIST", "DIMENSION_LIST", "_NCProperties", "_nc3_strict"),
-    *(_NUMBER, _NUMBERS),
-}
-#: How netCDF names a dimension without labels, and an array that has the name of a dimension.
-_NO_LABELS, _NOT_A_COORDINATE = b"This is a netCDF dimension but not", "_nc4_non_coord_"
 #: zlib compresses by at most 1032 to 1; small files may lack some of their blocks.
 _MAX_RATIO, _SMALL = 1100, 1 << 26
 
@@ -306,10 +297,16 @@ def draws_in(content: bytes) -> Draws:
     Raises:
         DataError: if the file is damaged, or its groups do not fit together.
     """
+    import h5netcdf
+
     with _undamaged(content) as file:
+        options = {"phony_dims": "access", "decode_vlen_strings": True}
+        root = h5netcdf.File(file, **options)
         try:
-            groups = {name: _plain_group(entry) for name, entry in file.items()}
-            attrs = _plain_attributes(file)
+            if root.variables or root.dimensions:
+                raise NotImplementedError
+            groups = {name: _plain_group(group) for name, group in root.groups.items()}
+            attrs = _plain_attributes(root)
         except NotImplementedError:
             groups = {}
     return from_groups(groups, attrs) if groups else from_tree(from_bytes(content))
@@ -321,85 +318,52 @@ def _plain_group(group: Any) -> Group:
     Raises:
         NotImplementedError: if there is anything else in it.
     """
-    import h5py
-
-    if not isinstance(group, h5py.Group):
+    if group.groups:
         raise NotImplementedError
+    sizes = {name: dimension.size for name, dimension in group.dimensions.items()}
     arrays: dict[str, Any] = {}
     coords: dict[str, Any] = {}
     dims: dict[str, tuple[str, ...]] = {}
-    for name, entry in group.items():
-        title = entry.attrs.get("NAME", b"")
-        if (
-            not isinstance(entry, h5py.Dataset)
-            or not isinstance(title, bytes)
-            or name.startswith(_NOT_A_COORDINATE)
-            or h5py.h5o.get_info(entry.id).rc > 1  # a dimension may have two names
-        ):
+    for name, variable in group.variables.items():
+        names = variable.dimensions
+        of_dims = tuple(sizes.get(dim) for dim in names)
+        if len(set(names)) < len(names) or of_dims != variable.shape:
             raise NotImplementedError
-        if not _is_scale(entry):
-            arrays[name], dims[name] = _plain_array(entry), _dimensions(entry)
-        elif entry.ndim != 1 or not _has_own_number(entry):
+        if name not in sizes:
+            arrays[name], dims[name] = _plain_array(variable), names
+        elif names == (name,):
+            coords[name] = _plain_array(variable)
+        else:
             raise NotImplementedError
-        elif not title.startswith(_NO_LABELS):
-            coords[name] = _plain_array(entry)
     return Group(arrays, dims, coords, _plain_attributes(group))
 
 
-def _plain_array(dataset: Any) -> npt.NDArray[Any]:
+def _plain_array(variable: Any) -> npt.NDArray[Any]:
     """Return numbers, truth values (as xarray writes them) or texts that need no decoding."""
     import h5py
 
-    kind, attrs = dataset.dtype, set(dataset.attrs) - _STRUCTURE
+    kind, attrs = variable.dtype, dict(variable.attrs)
     text = h5py.check_string_dtype(kind)
     if text is not None and text.length is None and not attrs:
-        return np.asarray(dataset.asstr()[()], dtype=object).astype(str)
-    if kind.kind not in "iuf" or kind.metadata or not kind.isnative or dataset.shape is None:
+        return np.asarray(variable[...], dtype=object).astype(str)
+    if kind.kind not in "iuf" or kind.metadata or not kind.isnative:
         raise NotImplementedError
-    values = np.asarray(dataset[()])
-    if attrs == {"dtype"} and dataset.attrs["dtype"] in ("bool", b"bool") and kind == np.int8:
+    values = np.asarray(variable[...])
+    if attrs == {"dtype": "bool"} and kind == np.int8:
         return values.astype(bool)
-    missing = np.asarray(dataset.attrs["_FillValue"] if attrs == {"_FillValue"} else 0)
-    if attrs and not (kind.kind == missing.dtype.kind == "f" and np.isnan(missing).all()):
+    missing = np.asarray(attrs.get("_FillValue"))
+    unused = kind.kind == missing.dtype.kind == "f" and np.isnan(missing).all()
+    if attrs and not (attrs.keys() == {"_FillValue"} and unused):
         raise NotImplementedError
     return values
 
 
-def _is_scale(dataset: Any) -> bool:
-    """Return whether a dataset is a dimension of netCDF, usually with its labels."""
-    return bool(dataset.attrs.get("CLASS") == b"DIMENSION_SCALE")
-
-
-def _has_own_number(scale: Any) -> bool:
-    """Return whether a dimension has no number, or its number is its own."""
-    number = scale.attrs.get(_NUMBER)
-    return bool(np.array_equal(scale.attrs.get(_NUMBERS, [number]), [number]))
-
-
-def _dimensions(dataset: Any) -> tuple[str, ...]:
-    """Return the names of the dimensions of an array, which are datasets of the same group."""
-    attached = dataset.attrs.get("DIMENSION_LIST", ())
-    scales = [dataset.file[reference] for references in attached for reference in references]
-    names = tuple(posixpath.basename(scale.name) for scale in scales)
-    same_group = all(_is_scale(scale) and scale.parent == dataset.parent for scale in scales)
-    sizes = [scale.shape for scale in scales]
-    if not same_group or len(set(names)) < len(names) or sizes != [(n,) for n in dataset.shape]:
-        raise NotImplementedError
-    return names
-
-
 def _plain_attributes(group: Any) -> dict[str, Any]:
     """Return the texts and numbers that a group records."""
-    attrs: dict[str, Any] = {}
-    for name in (name for name in group.attrs if name not in _STRUCTURE):
-        value = group.attrs[name]
-        if isinstance(value, np.ndarray) and value.shape == (1,):
-            value = value[0]
-        if isinstance(value, bytes) and value.isascii():
-            value = value.decode()
-        if not isinstance(value, str | np.integer | np.floating) or name == "coordinates":
-            raise NotImplementedError
-        attrs[name] = value
+    attrs = dict(group.attrs)
+    plain = all(isinstance(value, str | np.integer | np.floating) for value in attrs.values())
+    if not plain or "coordinates" in attrs:
+        raise NotImplementedError
     return attrs
 
 

@@ -342,8 +342,8 @@ def loo_log_weights(log_weight: Float64, log_likelihood: Float64) -> tuple[Float
     return pareto_smoothed(ratio)
 
 
-def psis_loo(draws: Draws) -> Mapping[str, Any]:
-    """Return PSIS-LOO over the sentences: `elpd`, `se`, `p`, `elpd_i`, `pareto_k`.
+def psis_loo(draws: Draws) -> tuple[float, float, float, Float64, Float64]:
+    """Return PSIS-LOO over the sentences: the first attributes of `bpa_ppl.diagnostics.loo`.
 
     The sums are those of ArviZ's function `loo` (Vehtari, Gelman & Gabry 2017), which loads all of
     its plots. The variance in `se` is over n − 1, as in the paper and from ArviZ 1 on.
@@ -354,8 +354,8 @@ def psis_loo(draws: Draws) -> Mapping[str, Any]:
     >>> log_p = np.log(0.5) + np.linspace(0, 1e-3, 200).reshape(1, 100, 2)
     >>> draws = Draws({"weights": np.zeros((1, 100, 1))}, ("LM0",), log_likelihood={"o": log_p},
     ...               sentence_sites=("o",))
-    >>> result = psis_loo(draws)
-    >>> round(result["elpd"], 2), round(result["se"], 4)
+    >>> elpd, se, *_ = psis_loo(draws)
+    >>> round(elpd, 2), round(se, 4)
     (-1.39, 0.0)
     """
     assert draws.pointwise is not None  # checked by the caller
@@ -369,13 +369,8 @@ def psis_loo(draws: Draws) -> Mapping[str, Any]:
     smoothed, k_hat = (np.array(part) for part in zip(*results, strict=True))
     terms = np.logaddexp.reduce(smoothed + log_p, axis=1)
     fitted = np.logaddexp.reduce(log_p, axis=1) - np.log(chains * count)
-    return {
-        "elpd": float(terms.sum()),
-        "se": float(np.sqrt(len(terms) * np.var(terms, ddof=min(len(terms) - 1, 1)))),
-        "p": float(fitted.sum() - terms.sum()),
-        "elpd_i": np.asarray(terms),
-        "pareto_k": np.asarray(k_hat),
-    }
+    se = float(np.sqrt(len(terms) * np.var(terms, ddof=min(len(terms) - 1, 1))))
+    return float(terms.sum()), se, float(fitted.sum() - terms.sum()), np.asarray(terms), k_hat
 
 
 def compare_psis_loo(posteriors: Mapping[str, Draws]) -> Any:

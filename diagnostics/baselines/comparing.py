@@ -26,7 +26,7 @@ from bpa_ppl.diagnostics.baselines.table import (
     select_baselines,
     system_column,
 )
-from bpa_ppl.diagnostics.leave_one_out import in_sample, leave_one_out
+from bpa_ppl.diagnostics.leave_one_out import leave_one_out
 from bpa_ppl.errors import DataError, require
 from bpa_ppl.features.indicators import Indicators
 from bpa_ppl.models import Preparation
@@ -207,8 +207,7 @@ def _compared(
     if len(nbest) < 2:
         message = "baselines need at least two lists with two judged candidates each"
         raise DataError(message, lists.origin, code="no-data")
-    sources = () if draws is None else Preparation.recorded(draws).sources
-    indicators = [source for source in sources if isinstance(source, Indicators)]
+    indicators = [] if draws is None else indicators_of(draws)
     selected, baseline_gains, feature_gains = select_baselines(
         nbest,
         gains,
@@ -220,19 +219,25 @@ def _compared(
     adapted, exact, doubtful, related = None, False, 0, None
     if draws is not None:
         exact = draws.kind != "point" and draws.pointwise is not None
-        posterior = leave_one_out(draws, nbest) if exact else in_sample(draws, nbest)
         by_mean = draws.attrs.get("rule") == "mean"
-        scores = posterior.mean_scores(nbest) if by_mean else posterior.probabilities(nbest)
-        adapted = gains_of_best(nbest, np.concatenate(scores), gains)
+        by_list, k_hat = leave_one_out(draws, nbest, in_sample=not exact, by_mean=by_mean)
+        scores = np.concatenate(by_list)
+        adapted = gains_of_best(nbest, scores, gains)
         if exact and len(nbest) >= _MIN_LISTS:
-            related = association(np.concatenate(scores), gains, nbest.offsets)
-        doubtful = int(np.sum(posterior.pareto_k > POOR_PARETO_K))
+            related = association(scores, gains, nbest.offsets)
+        doubtful = int(np.sum(k_hat > POOR_PARETO_K))
     sums = gain_sums(_bounds(nbest, gains), baseline_gains, feature_gains, adapted)
     unjudged = int(np.sum(~np.isfinite(all_gains)))
     evaluation = LEFT_OUT if exact or draws is None else IN_SAMPLE
     return BaselineComparison(
         rows_of(sums), selected, unit, evaluation, unjudged, doubtful, related
     )
+
+
+def indicators_of(draws: Draws) -> list[Indicators]:
+    """Return the indicators of categories, such as systems, that a posterior has weights for."""
+    sources = Preparation.recorded(draws).sources
+    return [source for source in sources if isinstance(source, Indicators)]
 
 
 def association(scores: Float64, gains: Float64, offsets: Int64) -> float:

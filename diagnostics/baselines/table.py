@@ -46,6 +46,8 @@ _MAX_FEATURES = 10  # in a printed table
 #: it is 2 to 8.
 _CHANCE = 1.5
 _MINUS = str.maketrans("-", "−")
+#: Fields of a comparison that are recorded as they are.
+_RECORDED = ("unit", "evaluation", "unjudged", "doubtful", "association")
 
 
 @dataclass(frozen=True)
@@ -121,8 +123,12 @@ class Baselines:
     def detail(self, name: str) -> str:
         """Return the feature or the system of a baseline; empty for the others."""
         if name == FEATURE:
-            return f"low {self.feature}" if self.directions[self.feature] < 0 else self.feature
+            return self.described(self.feature)
         return str(self.systems[0]) if name == SYSTEM and self.systems else ""
+
+    def described(self, feature: str) -> str:
+        """Return the name of a feature with its better direction, if that is low."""
+        return f"low {feature}" if self.directions[feature] < 0 else feature
 
     def named(self, name: str) -> str:
         """Return the name of a baseline with its feature or system.
@@ -597,15 +603,8 @@ class BaselineComparison:
             [None if isinstance(cell, float) and math.isnan(cell) else cell for cell in row]
             for row in self.rows
         ]
-        return {
-            "unit": self.unit,
-            "evaluation": self.evaluation,
-            "unjudged": self.unjudged,
-            "doubtful": self.doubtful,
-            "association": self.association,
-            "baselines": asdict(self.baselines),
-            "rows": rows,
-        }
+        rest = {name: getattr(self, name) for name in _RECORDED}
+        return {**rest, "baselines": asdict(self.baselines), "rows": rows}
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> BaselineComparison:
@@ -622,17 +621,15 @@ class BaselineComparison:
         try:
             cells = [[math.nan if cell is None else cell for cell in row] for row in record["rows"]]
             rows = tuple(BaselineRow._make(row) for row in cells)
-            names = ("unit", "evaluation", "unjudged", "doubtful", "association")
-            rest = {name: record[name] for name in names}
+            rest = {name: record[name] for name in _RECORDED}
             return cls(rows=rows, baselines=Baselines(**record["baselines"]), **rest)
         except (KeyError, TypeError) as error:
             message = f"the comparison with baselines cannot be read ({error}): adapt again"
             raise DataError(message, code="damaged") from error
 
     def _named(self, row: BaselineRow) -> str:
-        if row.kind == "feature":
-            return f"low {row.name}" if self.baselines.directions[row.name] < 0 else row.name
-        return self.baselines.named(row.name)
+        baselines = self.baselines
+        return baselines.described(row.name) if row.kind == "feature" else baselines.named(row.name)
 
 
 def gain_sums(

@@ -217,8 +217,16 @@ def _marked(before: str, after: str) -> tuple[list[tuple[str, bool]], list[tuple
     return result[0], result[1]
 
 
-class Tabular:
+class Outcome:
     """A result that is shown as a table with notes, in a terminal and in a notebook."""
+
+    @property
+    def passed(self) -> bool:
+        """The verdict, which is also that of `bool`; true for results without one."""
+        return True
+
+    def __bool__(self) -> bool:
+        return self.passed
 
     def _shown(self) -> tuple[str, Table, Sequence[str]]:
         """Return a title, or an empty text, the table, and notes on it."""
@@ -235,18 +243,6 @@ class Tabular:
         title, table, notes = self._shown()
         before = _rendered("paragraph", title) if title else ""
         return before + table.html() + (items(notes) if notes else "")
-
-
-class Outcome(Tabular):
-    """A result with a verdict."""
-
-    @property
-    def passed(self) -> bool:
-        """The verdict, which is also that of `bool`."""
-        raise NotImplementedError
-
-    def __bool__(self) -> bool:
-        return self.passed
 
 
 @dataclass(frozen=True)

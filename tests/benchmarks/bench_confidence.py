@@ -16,10 +16,11 @@ from typing import Any
 
 import numpy as np
 from measuring import DOMAINS, Table, canonical, draw, parse_options, read_lists
+from sklearn.calibration import calibration_curve
+from sklearn.metrics import brier_score_loss
 
 import bpa_ppl as bpa
 from bpa_ppl import NBest
-from bpa_ppl.diagnostics import reliability
 
 
 def read_domain(domain: str) -> tuple[NBest, NBest]:
@@ -42,13 +43,16 @@ def study(domain: str, likelihood: str, options: Any) -> None:
         sample = draw(pool, options.sentences, seed)
         settings = {"sampler": "laplace", "likelihood": likelihood, "seed": seed, "draws": 300}
         posterior = bpa.adapt(sample, canonical(), **settings)
-        curve = reliability(posterior, test, oracle)
+        summed = bpa.rerank(test, posterior, unchecked=True, derivations="summed")
+        right = [(text,) == other for text, other in zip(summed.texts, oracle_texts, strict=True)]
+        curve = calibration_curve(right, summed.probability, n_bins=10, strategy="quantile")
+        error = float(np.abs(np.subtract(*curve)).mean())
         reranked = bpa.rerank(test, posterior, unchecked=True, confidence=True)
         lengths = [len(text.split()) for (text,) in oracle_texts]
         expected = np.average(reranked.confidence.score, weights=lengths)
         true = bpa.corpus_score(reranked.texts, oracle_texts).value
         rows = {
-            "calibration error, Brier": (curve.error, curve.brier),
+            "calibration error, Brier": (error, brier_score_loss(right, summed.probability)),
             "TER, expected and true": (expected, true),
         }
         for row, values in rows.items():

@@ -10,17 +10,16 @@ import pytest
 import reference_model
 from external_posterior import autoregressive, external_posterior
 from raising import raises
+from random_lists import NAMES, random_lists, random_sizes
 from sacrebleu.metrics import BLEU, CHRF, TER
 
 import bpa_ppl as bpa
 from bpa_ppl import DataError, NBest, NotConverged, Reranked, UsageError
-from bpa_ppl.decoding import Rule, reranking
+from bpa_ppl.decoding import Rule
 from bpa_ppl.decoding.rules import Mbr, Predictive
 from bpa_ppl.errors import BpaWarning
 
-NAMES = ("LM0", "TM0", "WP0")
 DRAWS = 600  # more than one batch
-WORDS = ("the", "a", "cat", "dog", "sat", "on", "mat")
 JUDGES: dict[str, Any] = {
     "ter": TER(),
     "bleu": BLEU(tokenize="none", effective_order=True, force=True),
@@ -34,12 +33,7 @@ def rerank(lists: Any, posterior: Any, **options: Any) -> Reranked:
 
 @pytest.fixture(scope="module")
 def lists() -> NBest:
-    """Twenty lists of 1 to 70 hypotheses, with derivations of equal strings."""
-    rng = np.random.default_rng(4)
-    sizes = [1, 2, 70, *rng.integers(1, 30, size=17)]
-    texts = [[f"t{rng.integers(1 + n // 2)}" for _ in range(n)] for n in sizes]
-    features = [rng.normal(-20, 4, size=(n, 3)) for n in sizes]
-    return NBest.from_lists(texts, features, NAMES)
+    return random_lists([1, 2, 70, *random_sizes(17, 30)])
 
 
 @pytest.fixture(scope="module")
@@ -176,15 +170,8 @@ def test_features_are_matched_by_name(
 
 @pytest.fixture(scope="module")
 def word_lists() -> NBest:
-    """Fifteen lists of 1 to 19 hypotheses, with several derivations of some strings."""
-    rng = np.random.default_rng(4)
-    sizes = [1, 16, *rng.integers(2, 20, size=13)]
-    texts = []
-    for n in sizes:
-        strings = [" ".join(rng.choice(WORDS, size=rng.integers(2, 8))) for _ in range(1 + n // 2)]
-        texts.append([str(rng.choice(strings)) for _ in range(n)])
-    features = [rng.normal(-20, 2, size=(n, 3)) for n in sizes]
-    return NBest.from_lists(texts, features, NAMES, references=["the cat"] * len(sizes))
+    sizes = [1, 16, *random_sizes(13, 20)]
+    return random_lists(sizes, words=True, scale=2.0, references=["the cat"] * len(sizes))
 
 
 @pytest.fixture(scope="module")
@@ -211,24 +198,6 @@ def test_minimum_risk_agrees_with_all_pairs(
         assert result.probability[s] == pytest.approx(p[result.choice[s]], rel=1e-4)
         differs += result.texts[s] != texts[int(np.argmax(p))]
     assert differs > 1
-
-
-def assert_same(ours: Any, theirs: Any) -> None:
-    assert ours.choice.tobytes() == theirs.choice.tobytes()
-    for name, values in vars(ours.confidence).items():
-        other = np.asarray(getattr(theirs.confidence, name))
-        assert np.asarray(values).tobytes() == other.tobytes(), name
-
-
-@pytest.mark.slow
-def test_minimum_risk_does_not_depend_on_workers(
-    word_lists: NBest, narrow: reference_model.Array, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    options = {"rule": Mbr(gain="chrf"), "confidence": True}
-    posterior = external_posterior(narrow, NAMES)
-    serial = rerank(word_lists, posterior, **options)
-    monkeypatch.setattr(reranking, "_SMALL", 1)
-    assert_same(serial, rerank(word_lists, posterior, jobs=2, **options))
 
 
 class Longest(Predictive, frozen=True):

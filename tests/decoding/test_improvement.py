@@ -94,17 +94,6 @@ def test_canonical_weights_change_nothing() -> None:
     assert changes_section(same.choices, same.criterion) == []
 
 
-def test_scores_of_first_candidates_are_shown(improvement: Improvement) -> None:
-    sentence = "The first candidates of the lists, which most systems output"
-    assert sentence not in repr(improvement_section(improvement)[1])
-    pool = lists()
-    by_others = replace(draws(-1.0), constants={"canonical": -np.ones(1)})
-    section = repr(improvement_section(evaluate_improvement(pool, by_others))[1])
-    ter = corpus_score(pool.chosen(np.zeros(40, int)), pool.references, "ter").value
-    expected = f"{sentence}, differ from the baseline in 40 of 40 sentences, and have TER {ter:.2f}"
-    assert expected in section
-
-
 def test_baseline_without_canonical_weights() -> None:
     pool = lists()  # the second candidate, with low LM0, is correct in four of five lists
     posterior = adapt(pool, None, sampler="map")

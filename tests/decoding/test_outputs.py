@@ -13,33 +13,23 @@ import numpy as np
 import pytest
 from external_posterior import external_posterior
 from raising import raises
+from random_lists import NAMES, random_lists, random_sizes
 from sacrebleu.metrics import TER
 
 from bpa_ppl import BpaWarning, DataError, NBest, Reranked, UsageError, rerank
-from bpa_ppl.decoding import AlignedWriter, rerank_to, scoreboard, write_details, write_texts
+from bpa_ppl.decoding import AlignedWriter, rerank_to, write_texts
 from bpa_ppl.decoding.options import RerankOptions
+from bpa_ppl.quality import compared
 
-NAMES = ("LM0", "TM0", "WP0")
 UNCHECKED = RerankOptions(unchecked=True)
-WORDS = ["the", "a", "cat", "dog", "sat", "on", "mat", "of", "house", ",", "."]
 SOURCES = ("null", "eins", "zwei", "drei", "vier", "fünf")
 
 
 @pytest.fixture(scope="module")
 def lists() -> NBest:
     """Ninety lists with one reference, every third with two."""
-    rng = np.random.default_rng(4)
-
-    def text() -> str:
-        return " ".join(rng.choice(WORDS, size=rng.integers(3, 12)))
-
-    sizes = rng.integers(1, 9, size=90)
-    return NBest.from_lists(
-        [[text() for _ in range(n)] for n in sizes],
-        [rng.normal(-20, 4, size=(n, 3)) for n in sizes],
-        NAMES,
-        references=[(text(), text()) if s % 3 == 0 else (text(),) for s in range(90)],
-    )
+    references = [("the cat", "a dog") if s % 3 == 0 else ("a cat sat",) for s in range(90)]
+    return random_lists(random_sizes(90, 9), words=True, references=references)
 
 
 @pytest.fixture(scope="module")
@@ -47,61 +37,13 @@ def posterior() -> Any:
     return external_posterior(np.random.default_rng(6).normal(0, 0.5, size=(2, 40, 3)), NAMES)
 
 
-@pytest.fixture
-def reranked(toy: NBest) -> Reranked:
-    weights = np.full((1, 2, 3), [1.0, -2.0, 0.5])
-    return rerank(toy, external_posterior(weights, toy.feature_names), unchecked=True)
-
-
-def test_scores_agree_with_sacrebleu(reranked: Reranked) -> None:
-    board = scoreboard(reranked, ("ter",))
-    references = [[r[0] for r in reranked.references]]
-    assert board.after[0].value == TER().corpus_score(reranked.texts, references).score
-    assert board.before[0].value == TER().corpus_score(reranked.canonical_texts, references).score
-    assert board.changed == int(reranked.changed.sum())
-    assert f"{board.changed} of 3 choices changed" in str(board)
-
-
-def test_length_is_reported_with_bleu(reranked: Reranked) -> None:
-    references = [r[0] for r in reranked.references]
-    length, expected = (len(" ".join(texts).split()) for texts in (reranked.texts, references))
-    rows = [line.split() for line in str(scoreboard(reranked, ("ter", "bleu"))).splitlines()]
-    (row,) = (row for row in rows if row[:1] == ["length"])
-    assert row[2] == f"{length / expected:.3f}"
-    assert "length" not in str(scoreboard(reranked, ("ter",)))
-
-
 def test_line_breaks_in_texts_are_replaced(tmp_path: Path) -> None:
     lists = NBest.from_lists([["a\r\nb\n"], ["c"]], [[[1, 2, 3]], [[1, 2, 3]]], NAMES)
-    result = rerank(lists, external_posterior(np.ones((1, 2, 3)), NAMES), unchecked=True)
+    ones = external_posterior(np.ones((1, 2, 3)), NAMES)
     with pytest.warns(BpaWarning, match="line break"):
-        write_texts(result, tmp_path / "out")
+        rerank_to(lists, ones, tmp_path / "out", tmp_path / "out.tsv", options=UNCHECKED)
     assert (tmp_path / "out").read_text() == "a b \nc\n"
-    write_details(result, tmp_path / "out.tsv")
     assert len((tmp_path / "out.tsv").read_text().splitlines()) == 3
-
-
-def test_details_have_one_row_per_sentence(reranked: Reranked, tmp_path: Path) -> None:
-    write_details(reranked, tmp_path / "out.tsv")
-    header, *rows = [line.split("\t") for line in (tmp_path / "out.tsv").read_text().splitlines()]
-    table = {name: [row[k] for row in rows] for k, name in enumerate(header)}
-    assert table["translation"] == reranked.texts
-    assert np.int64(table["choice"]).tolist() == reranked.choice.tolist()
-    np.testing.assert_allclose(np.float64(table["probability"]), reranked.probability, rtol=1e-5)
-    assert np.int64(table["changed"]).tolist() == reranked.changed.tolist()
-
-
-def test_notebook_shows_escaped_changes() -> None:
-    pool = NBest.from_lists([["<b>a</b>", "b & c"]] * 40, [[[1.0], [0.0]]] * 40, ["LM0"])
-    result = rerank(pool, external_posterior(np.full((1, 2, 1), -1.0), ["LM0"]), unchecked=True)
-    changed = replace(result, canonical_texts=["<b>a</b>"] * 40)
-    html = changed._repr_html_()
-    assert repr(changed) == "Reranked(40 sentences, 40 changed)"
-    assert html.count("<tr>") == 6
-    assert "<b>" not in html
-    assert "&lt;b&gt;a&lt;/b&gt;" in html
-    assert "b &amp; c" in html
-    assert "<table>" not in replace(changed, texts=["<b>a</b>"] * 40)._repr_html_()
 
 
 @pytest.mark.parametrize("piece", [1, 64])
@@ -111,23 +53,36 @@ def test_files_and_scores_agree_with_rerank(
     # Other chunks have other padding, which may change the last bits.
     reranked = rerank(lists.chunks(piece), posterior, unchecked=True, confidence=True)
     write_texts(reranked, tmp_path / "texts")
-    write_details(reranked, tmp_path / "details")
-    paths = tmp_path / "ours", tmp_path / "our details"
+    paths = tmp_path / "ours", tmp_path / "details"
     summary = rerank_to(lists.chunks(piece), posterior, *paths, options=UNCHECKED)
     assert paths[0].read_bytes() == (tmp_path / "texts").read_bytes()
     assert paths[0].read_text().splitlines() == reranked.texts
-    assert paths[1].read_bytes() == (tmp_path / "details").read_bytes()
-    board = scoreboard(reranked)
-    assert str(summary.scores) == str(board)
+    header, *rows = [line.split("\t") for line in paths[1].read_text().splitlines()]
+    table = dict(zip(header, zip(*rows, strict=True), strict=True))
+    assert list(table["translation"]) == reranked.texts
     assert reranked.confidence is not None
-    assert (summary.sentences, summary.changed) == (90, board.changed)
-    assert summary.scores is not None
-    for ours, theirs in (
-        (summary.scores.before, board.before),
-        (summary.scores.after, board.after),
+    for name, expected in {
+        "choice": reranked.choice,
+        "changed": reranked.changed,
+        "probability": reranked.probability,
+        "better": reranked.confidence.better,
+        "expected_ter": reranked.confidence.score,
+        "canonical_expected_ter": reranked.confidence.canonical_score,
+    }.items():
+        np.testing.assert_allclose(np.float64(table[name]), expected, rtol=1e-5)
+    changed = int(reranked.changed.sum())
+    assert (summary.sentences, summary.changed) == (90, changed)
+    board, scores = compared(lists, reranked.canonical, reranked.choice), summary.scores
+    assert str(scores) == str(board)
+    assert scores is not None
+    references = [[r[0] for r in reranked.references], [r[-1] for r in reranked.references]]
+    for texts, ours, theirs in (
+        (reranked.canonical_texts, scores.before, board.before),
+        (reranked.texts, scores.after, board.after),
     ):
         assert [score.metric for score in ours] == ["ter", "bleu"]
         assert ours[0].value == theirs[0].value
+        assert ours[0].value == TER().corpus_score(texts, references).score
         assert ours[1].value == pytest.approx(theirs[1].value, rel=1e-12)
 
 
@@ -136,8 +91,6 @@ def test_no_scores_without_references(lists: NBest, posterior: Any, tmp_path: Pa
     summary = rerank_to(bare, posterior, tmp_path / "out", options=UNCHECKED)
     assert (summary.scores, summary.sentences) == (None, 90)
     assert os.listdir(tmp_path) == ["out"]
-    with raises(DataError, "missing-references"):
-        scoreboard(rerank(bare, posterior, unchecked=True))
 
 
 def test_texts_to_standard_output(

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from external_posterior import external_posterior
+from random_lists import NAMES, random_lists, random_sizes
 
 from bpa_ppl import NBest, Reranked, UsageError, rerank
 from bpa_ppl.decoding import reranking
@@ -19,17 +20,12 @@ from bpa_ppl.decoding.options import RerankOptions
 from bpa_ppl.decoding.outputs import rerank_to
 from bpa_ppl.decoding.rules import Rule
 
-NAMES = ("LM0", "TM0", "WP0")
 LISTS = 300
 
 
 @pytest.fixture(scope="module")
 def lists() -> NBest:
-    rng = np.random.default_rng(4)
-    sizes = rng.integers(1, 40, size=LISTS)
-    texts = [[f"t{rng.integers(1 + n // 2)}" for _ in range(n)] for n in sizes]
-    features = [rng.normal(-20, 4, size=(n, 3)) for n in sizes]
-    return NBest.from_lists(texts, features, NAMES, references=["t1 t2"] * LISTS)
+    return random_lists(random_sizes(LISTS, 40), references=["t1 t2"] * LISTS)
 
 
 @pytest.fixture(scope="module")
@@ -60,7 +56,10 @@ class KillingRule(CustomRule, frozen=True):
         os.kill(os.getpid(), signal.SIGKILL)
 
 
-@pytest.mark.parametrize("rule", [CustomRule(), pytest.param("predictive", marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "rule",
+    [CustomRule(), *(pytest.param(rule, marks=pytest.mark.slow) for rule in ("predictive", "mbr"))],
+)
 def test_result_does_not_depend_on_processes(
     lists: NBest,
     posterior: Any,

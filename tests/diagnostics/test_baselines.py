@@ -52,7 +52,6 @@ from bpa_ppl.diagnostics.baselines.table import (
     mean_interval,
     system_column,
 )
-from bpa_ppl.diagnostics.leave_one_out import leave_one_out
 from bpa_ppl.diagnostics.report_page import posterior_page
 from bpa_ppl.notes import capture_notes
 from bpa_ppl.posterior.statistics import loo_log_weights
@@ -288,19 +287,6 @@ def test_leaving_out_equals_refitting_without_the_list() -> None:
     assert point.adapted.gain == pytest.approx(gains[np.arange(count), choices].mean())
     assert point.evaluation == "in-sample"
     assert any("use the gains" in note for note in point.notes)
-
-
-def test_preferences_of_a_sentence_are_left_out_with_it() -> None:
-    pool = lists(1, 3)
-    log_p = -np.abs(np.random.default_rng(2).normal(size=(2, 100, 5)))
-    several = replace(
-        posterior(pool), log_likelihood={"oracle": log_p}, sentence_ids=np.array([0, 1, 2, 0, 2])
-    )
-    together = np.stack([log_p[..., [0, 3]].sum(-1), log_p[..., 1], log_p[..., [2, 4]].sum(-1)], -1)
-    one = replace(several, log_likelihood={"oracle": together}, sentence_ids=pool.sentence_ids)
-    found, expected = leave_one_out(several, pool), leave_one_out(one, pool)
-    np.testing.assert_allclose(found.log_weight, expected.log_weight)
-    np.testing.assert_allclose(found.pareto_k, expected.pareto_k)
 
 
 @pytest.mark.parametrize("missing", [False, True])

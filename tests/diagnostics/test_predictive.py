@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,11 +13,13 @@ import reference_model
 from external_posterior import external_posterior
 from html_outline import Outline
 from raising import raises
-from scipy.special import expit, log_expit
-from scipy.stats import norm
+from scipy.optimize import minimize
+from scipy.special import expit, log_expit, logsumexp
+from scipy.stats import kstest, multivariate_t, norm
 from targets import SENTENCES, balanced, integrated
 
-from bpa_ppl import DataError, Draws, NBest, UsageError, adapt
+from bpa_ppl import DataError, Draws, NBest, adapt, write_posterior
+from bpa_ppl.diagnostics import with_predictions
 from bpa_ppl.diagnostics.leave_one_out import (
     Sensitivity,
     compare_loo,
@@ -24,73 +27,16 @@ from bpa_ppl.diagnostics.leave_one_out import (
     loo,
     power_sensitivity,
 )
-from bpa_ppl.diagnostics.pages.page import Section, Tabular, Verdict, page
-from bpa_ppl.diagnostics.predictive_checks import Reliability, predictive_check, reliability
+from bpa_ppl.diagnostics.pages.page import Section, Verdict, page
 from bpa_ppl.diagnostics.raters import Raters
 from bpa_ppl.diagnostics.report_page import model_sections
-from bpa_ppl.errors import BpaWarning
-from bpa_ppl.posterior import as_draws, import_arviz
+from bpa_ppl.posterior import as_draws, import_arviz, read_draws
 from bpa_ppl.posterior.arviz_functions import InferenceData, generation
+from bpa_ppl.posterior.draws import importance_weights
 from bpa_ppl.quality.rater_agreement import Agreement
 
 NAMES = ("LM0", "WP0")
 TRUTH = np.array([1.0, -0.5])
-
-
-def lists(count: int, seed: int, size: int = 6) -> NBest:
-    """Lists of some texts twice over, with normal features."""
-    rng = np.random.default_rng(seed)
-    texts = [[f"t{h % (size - 1)}" for h in range(size)] for _ in range(count)]
-    return NBest.from_lists(texts, [rng.normal(size=(size, 2)) for _ in range(count)], NAMES)
-
-
-def drawn(pool: NBest, weights: np.ndarray, seed: int) -> np.ndarray:
-    """Oracles from the model at some weights."""
-    rng = np.random.default_rng(seed)
-    shares = reference_model.predictive(pool, weights[None])
-    return np.array([rng.choice(len(p), p=p) for p in shares])
-
-
-def posterior_of(weights: np.ndarray, **stats: np.ndarray) -> InferenceData:
-    return external_posterior(weights[None], NAMES, **{k: v[None] for k, v in stats.items()})
-
-
-NARROW = TRUTH + 0.1 * np.random.default_rng(1).normal(size=(200, 2))
-
-
-def test_rank_probability_and_entropy_are_those_of_plain_loops() -> None:
-    pool = lists(8, seed=2)
-    oracle = drawn(pool, TRUTH, seed=3)
-    found = predictive_check(posterior_of(NARROW), pool, oracle)
-    for s, p in enumerate(reference_model.predictive(pool, NARROW)):
-        texts = pool.texts(s)
-        of = {t: sum(q for q, u in zip(p, texts, strict=True) if u == t) for t in texts}
-        own = of[texts[oracle[s]]]
-        assert found.probability[s] == pytest.approx(own)
-        assert found.rank[s] == 1 + sum(q > own for q in of.values())
-        assert found.entropy[s] == pytest.approx(-sum(q * np.log(q) for q in of.values()))
-        assert found.size[s] == len(of)
-        likelier = sum(q for q in of.values() if q > own)
-        assert likelier <= found.pit[s] <= likelier + own
-
-
-def test_oracles_of_the_model_fit_and_others_do_not() -> None:
-    pool = lists(400, seed=4)
-    right = drawn(pool, TRUTH, seed=5)
-    found = predictive_check(posterior_of(NARROW), pool, right)
-    assert found.p_value > 0.01
-    assert "posterior predictive, 400 sentences" in str(found)
-    wrong = drawn(pool, -TRUTH, seed=5)
-    assert predictive_check(posterior_of(NARROW), pool, wrong).p_value < 1e-6
-
-
-def test_weighted_draws_predict_by_their_weights() -> None:
-    pool, other = lists(5, seed=6), TRUTH + np.zeros((500, 2))
-    both = np.concatenate([other, -other])
-    log_weight = np.repeat([0.0, -50.0], 500)
-    found = predictive_check(posterior_of(both, log_weight=log_weight), pool, np.zeros(5, int))
-    alone = predictive_check(posterior_of(other), pool, np.zeros(5, int))
-    np.testing.assert_allclose(found.probability, alone.probability)
 
 
 @cache
@@ -102,45 +48,12 @@ def adapted(sampler: str, variance: float = 1.0) -> InferenceData:
     return adapt(known.pool, known.canonical, **options)
 
 
-def test_draws_of_the_prior_and_of_the_posterior_are_checked() -> None:
-    known, posterior = balanced(), adapted("imh")
-    before = predictive_check(posterior, known.pool, group="prior")
-    after = predictive_check(posterior, known.pool)
-    assert after.probability.mean() > before.probability.mean()
-    assert np.all(after.size == 2)
-    with raises(DataError, "mismatch"):
-        predictive_check(posterior, known.pool.select([0, 1]))
-    with raises(UsageError, "unknown-name", parameter="group"):
-        predictive_check(posterior, known.pool, group="warmup")
-
-
 def test_missing_data_are_reported() -> None:
-    posterior, pool = posterior_of(NARROW), lists(3, seed=1)
-    with raises(DataError, "no-data"):
-        predictive_check(posterior, pool)
-    with raises(DataError, "no-data"):
-        predictive_check(posterior, pool, [0, 0, 0], group="prior")
-    more = NBest.from_lists([["a"]], [[[1.0, 2.0, 3.0]]], [*NAMES, "XX"])
-    with pytest.warns(BpaWarning, match="XX not used: the posterior has no weight for it"):
-        predictive_check(posterior, more, [0])
+    posterior = external_posterior(np.zeros((1, 200, 2)), NAMES)
     with raises(DataError, "no-data"):
         loo(posterior)
     with raises(DataError, "no-data"):
         power_sensitivity(posterior)
-
-
-def test_only_honest_probabilities_are_reliable() -> None:
-    pool = lists(2000, seed=7)
-    oracle = drawn(pool, TRUTH, seed=8)
-    found = reliability(posterior_of(NARROW), pool, oracle)
-    outside = (found.observed < found.low - 1e-9) | (found.observed > found.high + 1e-9)
-    assert outside.sum() <= 2
-    assert found.count.sum() == 2000
-    assert found.error < 0.05
-    assert "calibration error" in str(found)
-    overconfident = reliability(posterior_of(4 * NARROW), pool, oracle)
-    assert overconfident.error > 0.15
-    assert np.all(overconfident.observed[-5:] < overconfident.low[-5:])
 
 
 def exact_loo(variance: float) -> np.ndarray:
@@ -298,33 +211,15 @@ def test_sums_over_plain_arrays_are_those_of_arviz() -> None:
     assert ours.se == pytest.approx(theirs.se * divided, rel=1e-3)
     theirs_p = theirs.p if hasattr(theirs, "p") else theirs.p_loo
     assert ours.p_effective == pytest.approx(float(theirs_p), abs=0.01)
-    if hasattr(import_arviz(), "psens"):
-        found = import_arviz().psens(posterior, component="likelihood", var_names=["weights"])
-        shown = [s.likelihood for s in power_sensitivity(posterior)]
-        np.testing.assert_allclose(shown, np.asarray(found).reshape(-1), atol=2e-3)
 
 
-def sensitive(*pairs: tuple[float, float]) -> tuple[Sensitivity, ...]:
-    return tuple(Sensitivity(f"w{k}", *pair, "") for k, pair in enumerate(pairs))
-
-
-@pytest.mark.parametrize(
-    ("found", "said"),
-    [
-        (sensitive(*[(0.1, 0.2)] * 4), ["disagree on all 4 weights: is the prior too narrow?"]),
-        (sensitive((0.1, 0.2), (0, 0.2)), ["Prior and data disagree on w0: is", "both", "data"]),
-        (sensitive((0.1, 0.0), (0, 0)), ["The prior determines w0: there are few", "neither"]),
-        (sensitive(*[(0.1, 0.2)] * 5, (0, 0.1)), ["disagree on 5 of 6 weights"]),
-        (sensitive((0.0, 0.3)), ["No weight depends on the prior."]),
-    ],
-)
-def test_a_finding_about_many_weights_is_printed_once(
-    found: tuple[Sensitivity, ...], said: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_weights_depend_on_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    kinds = {"both": (0.05, 0.2), "prior": (0.1, 0.0), "data": (0.0, 0.05), "neither": (0.04, 0.0)}
+    found = [Sensitivity(kind, *pair, "") for kind, pair in kinds.items()]
     monkeypatch.setattr("bpa_ppl.diagnostics.report_page.power_sensitivity", lambda _: found)
-    html = html_of(model_sections(observing(total=log_p()))[:1])
-    assert all(sentence in html for sentence in said)
-    assert html.count("prior too narrow") <= 1
+    outline = Outline(html_of(model_sections(observing(total=log_p()))[:1]))
+    assert "2 of 4 weights depend on the prior." in outline.texts
+    assert outline.column(0, "depends on") == {kind: kind for kind in kinds}
 
 
 def test_sentences_are_shown_by_their_texts_if_there_are_any() -> None:
@@ -355,29 +250,220 @@ def with_oracles(weights: np.ndarray, log_likelihood: np.ndarray, oracle: np.nda
 
 def test_a_sentence_is_predicted_without_itself() -> None:
     """Two values of the weights, and one sentence that prefers one of them: it is left out."""
-    pool = lists(1, seed=7)
+    pool = NBest.from_lists([list("abcde")], np.random.default_rng(7).normal(size=(1, 5, 2)), NAMES)
     weights = np.where(np.arange(400) < 200, 1.0, -1.0)[None, :, None] * TRUTH
     likelihood = reference_model.log_likelihood
     table = np.array([[likelihood(pool, [0], w) for w in weights[0]]])
     share = np.exp(table[0, :, 0])
     chosen = np.random.default_rng(1).choice(400, 4000, p=share / share.sum())
     draws = with_oracles(weights[:, chosen], table[:, chosen], np.array([0]))
-    (p,) = leave_one_out(draws, pool).probabilities(pool)
+    ((p,), _) = leave_one_out(draws, pool)
     (even,) = reference_model.predictive(pool, np.array([TRUTH, -TRUTH]))
     np.testing.assert_allclose(p, even, atol=0.02)
 
 
-@pytest.mark.parametrize(
-    "result",
-    [
-        Raters({"<b>": 3}, Agreement(2, 5, 4, 0.6), {"<b>": (0.1, 0.0, 0.2)}),
-        Reliability(*np.full((4, 1), 0.75), np.array([40]), 0.05, 0.2),
-    ],
-    ids=lambda result: type(result).__name__,
-)
-def test_a_notebook_shows_the_table_of_a_terminal(result: Tabular) -> None:
+def test_a_notebook_shows_the_table_of_a_terminal() -> None:
+    result = Raters({"<b>": 3}, Agreement(2, 5, 4, 0.6), {"<b>": (0.1, 0.0, 0.2)})
     outline = Outline(result._repr_html_())
     (table,) = outline.tables
     assert len(table) == 2
     assert all(cell in str(result) for row in table for cell in row)
     assert "b" not in outline.tags
+
+
+VARIANCE = 0.1
+MEAN, SPREAD = np.array([1.0, -0.5]), 0.5
+
+
+def differences() -> np.ndarray:
+    """h(other) − h(oracle) of each sentence."""
+    return balanced().pool.features[1::2, 0].astype(np.float64)
+
+
+def log_prior(w: np.ndarray, variance: float = VARIANCE) -> np.ndarray:
+    return np.asarray(norm.logpdf(w, balanced().canonical["LM0"], np.sqrt(variance)))
+
+
+def exact(prior: float = 1.0, likelihood: float = 1.0) -> tuple[np.ndarray, np.ndarray]:
+    """A grid of weights and the posterior there, its prior and likelihood raised to a power."""
+
+    def log_density(w: np.ndarray) -> np.ndarray:
+        log_likelihood = log_expit(-w * differences()).sum(axis=1)
+        return likelihood * log_likelihood + log_prior(w[:, 0], VARIANCE / prior)
+
+    grid, p = integrated(log_density, [balanced().canonical["LM0"]], 3.0, 6001)
+    return grid[:, 0], p
+
+
+@cache
+def predicting(count: int = 4000) -> InferenceData:
+    """Independent draws of the posterior of one weight, and what they predict of its lists."""
+    grid, p = exact()
+    drawn = np.random.default_rng(3).choice(grid, size=(4, count), p=p)
+    log_likelihood = log_expit(-drawn[..., None] * differences())
+    draws = Draws(
+        {"weights": drawn[..., None]},
+        ("LM0",),
+        log_density=log_prior(drawn) + log_likelihood.sum(axis=-1),
+        log_likelihood={"oracle": log_likelihood.astype(np.float32)},
+        sentence_sites=("oracle",),
+        observed={"oracle": np.zeros(SENTENCES, np.int64)},
+    )
+    gains = np.random.default_rng(4).normal(size=2 * SENTENCES)
+    return with_predictions(draws, balanced().pool, gains=gains, seed=1)
+
+
+def pit(data: InferenceData) -> np.ndarray:
+    """ArviZ's LOO-PIT of the oracles."""
+    if generation() < 1:
+        return np.asarray(import_arviz().loo_pit(data, y="oracle"))
+    return np.asarray(import_arviz().loo_pit(data, var_names="oracle")["oracle"])
+
+
+def distance(grid: np.ndarray, one: np.ndarray, other: np.ndarray) -> float:
+    """The cumulative Jensen–Shannon distance of two distributions on a grid (Nguyen & Vreeken)."""
+    step = grid[1] - grid[0]
+    p, q = np.cumsum(one)[:-1], np.cumsum(other)[:-1]
+    middle = (p + q) / 2
+    p_q, q_p = p.sum() * step, q.sum() * step
+    both = [
+        np.sum(f * np.log2(f / middle)) * step + (g_total - f_total) / (2 * np.log(2))
+        for f, f_total, g_total in ((p, p_q, q_p), (q, q_p, p_q))
+    ]
+    return float(np.sqrt(sum(both) / (p_q + q_p)))
+
+
+@pytest.mark.parametrize("component", ["prior", "likelihood"])
+def test_power_scaling_is_that_of_scaling_the_power(component: str) -> None:
+    """Posteriors whose prior has another variance, or whose data count otherwise, by quadrature."""
+    grid, base = exact()
+    # The distance depends on where the axis ends: at the furthest draws.
+    drawn = predicting()["posterior"]["weights"].values
+    inside = (grid >= drawn.min()) & (grid <= drawn.max())
+    far = []
+    for power in (1 / 1.01, 1.01):
+        both = [p[inside] for p in (base, exact(**{component: power})[1])]
+        flipped = [p[::-1] for p in both]
+        far.append(max(distance(grid, *both), distance(grid, *flipped)))
+    expected = sum(far) / (2 * np.log2(1.01))
+    (found,) = power_sensitivity(predicting())
+    assert getattr(found, component) == pytest.approx(expected, rel=0.1)
+
+
+def test_the_pit_is_that_of_leaving_one_out() -> None:
+    data = predicting()
+    shares = data["observed_data"]["oracle"].values
+    assert np.all((shares >= 0) & (shares < 1))  # the first of each list
+    grid, p = exact()
+    probability = expit(-grid[:, None] * differences())
+    left_out = [importance_weights(np.log(p) - np.log(own)) @ own for own in probability.T]
+    np.testing.assert_allclose(pit(data), shares * left_out, atol=0.015)
+
+
+def planted(count: int, seed: int) -> tuple[NBest, np.ndarray]:
+    """Lists of four whose oracles are drawn from the model at weights drawn from the prior."""
+    rng = np.random.default_rng(seed)
+    features = [rng.normal(size=(4, 2)) for _ in range(count)]
+    pool = NBest.from_lists([["a", "b", "c", "d"]] * count, features, NAMES)
+    truth = rng.normal(MEAN, SPREAD)
+    chosen = [rng.choice(4, p=importance_weights(own @ truth)) for own in features]
+    return pool, np.array(chosen)
+
+
+def adapted_to(pool: NBest, oracle: np.ndarray) -> InferenceData:
+    """The posterior by importance sampling around its mode."""
+    features = pool.features.reshape(len(pool), 4, 2).astype(np.float64)
+
+    def log_likelihood(w: np.ndarray) -> np.ndarray:
+        scores = features @ w.T
+        chosen = np.take_along_axis(scores, oracle[:, None, None], axis=1)[:, 0]
+        return np.asarray((chosen - logsumexp(scores, axis=1)).T)
+
+    def log_density(w: np.ndarray) -> np.ndarray:
+        return log_likelihood(w).sum(axis=1) + norm.logpdf(w, MEAN, SPREAD).sum(axis=1)
+
+    found = minimize(lambda w: -log_density(w[None])[0], MEAN)
+    proposal = multivariate_t(found.x, found.hess_inv, df=5)
+    drawn = proposal.rvs(2000, random_state=np.random.default_rng(1))
+    draws = Draws(
+        {"weights": drawn[None]},
+        NAMES,
+        kind="weighted",
+        log_weight=(log_density(drawn) - proposal.logpdf(drawn))[None],
+        log_likelihood={"oracle": log_likelihood(drawn)[None]},
+        sentence_sites=("oracle",),
+        observed={"oracle": oracle},
+    )
+    return with_predictions(draws, pool)
+
+
+def test_the_pit_is_uniform_where_the_model_is_right_and_only_there() -> None:
+    pool, oracle = planted(400, seed=5)
+    assert kstest(pit(adapted_to(pool, oracle)), "uniform").pvalue > 0.01
+    last = np.where(np.random.default_rng(0).random(len(oracle)) < 0.5, 3, oracle)
+    assert kstest(pit(adapted_to(pool, last)), "uniform").pvalue < 1e-6
+
+
+def test_predictive_draws_agree_with_plain_loops() -> None:
+    pool, oracle = planted(5, seed=2)
+    draws = Draws({"weights": np.ones((2, 2000, 2))}, NAMES, observed={"oracle": oracle})
+    data = as_draws(with_predictions(draws, pool, gains=np.arange(20.0)))
+    drawn = np.floor(data.predictive["oracle"]).astype(int).reshape(-1, 5)
+    for s, p in enumerate(reference_model.predictive(pool, np.ones((1, 2)))):
+        share = np.bincount(drawn[:, s], minlength=4) / 4000
+        assert np.all(np.abs(share - p) < 5 * np.sqrt(p * (1 - p) / 4000))
+    assert np.array_equal(data.predictive["gain"].reshape(-1, 5) - 4 * np.arange(5), drawn)
+    assert data.observed["gain"].tolist() == (oracle + 4 * np.arange(5)).tolist()
+    assert data.observed["oracle"].tolist() == oracle.tolist()
+    again = as_draws(with_predictions(draws, pool))
+    assert np.array_equal(again.predictive["oracle"], data.predictive["oracle"])
+
+
+def test_weighted_draws_are_resampled_first() -> None:
+    pool, oracle = planted(1, seed=2)
+    both = np.array([[[0.0, 0.0], [9.0, 9.0]]])
+    draws = Draws(
+        {"weights": np.repeat(both, 500, axis=1)},
+        NAMES,
+        kind="weighted",
+        log_weight=np.repeat([[0.0, -50.0]], 500, axis=1),
+        observed={"oracle": oracle},
+    )
+    found = as_draws(with_predictions(draws, pool))
+    assert found.kind == "chains"
+    assert np.all(found.weights == 0)
+
+
+def test_lists_and_gains_of_others_are_refused() -> None:
+    pool, oracle = planted(3, seed=2)
+    draws = Draws({"weights": np.ones((2, 10, 2))}, NAMES, observed={"oracle": oracle})
+    with raises(DataError, "mismatch"):
+        with_predictions(draws, pool.select([0, 1]))
+    with raises(DataError, "wrong-length", parameter="gains"):
+        with_predictions(draws, pool, gains=[1.0])
+
+
+def test_draws_of_the_prior_predict_as_a_plain_loop(tmp_path: Path) -> None:
+    """Shares of choices, against the mean of p(e|f,λ) over the draws of the prior."""
+    rng = np.random.default_rng(3)
+    pool = NBest.from_lists([["a", "b", "c"]] * 2, rng.normal(size=(2, 3, 1)), ["LM0"])
+    prior = rng.normal(0.5, 1.0, size=(1, 4000, 1))
+    draws = Draws(
+        {"weights": np.full((2, 50, 1), 9.0)},
+        ("LM0",),
+        observed={"oracle": [0, 1]},
+        prior={"weights": prior},
+    )
+    data = with_predictions(draws, pool, gains=np.arange(6.0))
+    write_posterior(data, tmp_path / "p.nc")
+    found = read_draws(tmp_path / "p.nc").prior_predictive
+    assert {name: values.shape for name, values in found.items()} == dict.fromkeys(
+        ("oracle", "gain"), (1, 4000, 2)
+    )
+    for s in range(2):
+        scores = prior[0] * pool.features[pool.rows(s), 0]
+        p = np.exp(scores - scores.max(axis=1, keepdims=True))
+        expected = (p / p.sum(axis=1, keepdims=True)).mean(axis=0)
+        shares = np.bincount(found["oracle"][0, :, s].astype(int), minlength=3) / 4000
+        np.testing.assert_allclose(shares, expected, atol=4 * 0.5 / np.sqrt(4000))
+        np.testing.assert_array_equal(found["gain"][..., s], found["oracle"][..., s] // 1 + 3 * s)

@@ -103,24 +103,19 @@ def of_posterior() -> str:
     return posterior_page(posterior, more=[Section("Which choices changed", [sides])])
 
 
-#: Page -> its last section, and how many pictures it has.
-PAGES = {of_posterior: ("How it was made", 3)}
+LAST = "How it was made"  # the last section
 
 
-@pytest.fixture(scope="module", params=PAGES, ids=lambda make: make.__name__)
-def made(request: pytest.FixtureRequest) -> tuple[str, str, int]:
-    """A page, the title of its last section, and how many pictures it has."""
-    return request.param(), *PAGES[request.param]
+@pytest.fixture(scope="module")
+def html() -> str:
+    return of_posterior()
 
 
-def test_the_page_opens_without_messages_and_requests(
-    made: tuple[str, str, int], tmp_path: Path
-) -> None:
-    html, last, _ = made
+def test_the_page_opens_without_messages_and_requests(html: str, tmp_path: Path) -> None:
     page = tmp_path / "report.html"
     page.write_text(html, "utf-8")
     seen = visit(page)
-    assert last in seen.dom
+    assert LAST in seen.dom
     assert seen.messages == []
     assert seen.requests == set()
 
@@ -149,31 +144,24 @@ def measured(html: str, folder: Path, *options: str) -> dict[str, Any]:
     return json.loads(unescape(found[1]))
 
 
-#: Numbers by which Chromium knows the schemes of colours.
-LIGHT, DARK = 1, 0
-_known: dict[tuple[int, str], dict[str, Any]] = {}
+def test_every_picture_is_shown_in_full_and_dark_on_a_dark_page(html: str, tmp_path: Path) -> None:
+    """All pages have the same style sheet."""
+    light, dark = (
+        measured(with_script(html), tmp_path, f"--blink-settings=preferredColorScheme={scheme}")
+        for scheme in (1, 0)  # by which Chromium knows them
+    )
+    assert len(light["images"]) == html.count("<img ") == 2
+    assert all(natural > 600 and 1000 < width < 1280 for natural, width in light["images"])
+    assert light["cut"] == [0] * html.count('class="wide')
+    assert light["sideways"] == 0
+    colours = [re.findall(r"\d+", one["dark"])[:3] for one in (light, dark)]  # to 255
+    on_light, on_dark = (sum(map(int, colour)) for colour in colours)
+    assert on_light < 200 < 600 < on_dark  # the text
+    assert (light["picture"], dark["picture"]) == ("none", "invert(0.9) hue-rotate(180deg)")
 
 
-def in_colours(scheme: int, html: str, folder: Path) -> dict[str, Any]:
-    """Return what a script finds on the page in colours that the reader likes."""
-    if (scheme, html) not in _known:
-        option = f"--blink-settings=preferredColorScheme={scheme}"
-        _known[scheme, html] = measured(with_script(html), folder, option)
-    return _known[scheme, html]
-
-
-def test_every_picture_is_shown_in_full(made: tuple[str, str, int], tmp_path: Path) -> None:
-    html, _, pictures = made
-    found = in_colours(LIGHT, html, tmp_path)
-    assert len(found["images"]) == html.count("<img ") == pictures
-    assert all(natural > 600 and 1000 < width < 1280 for natural, width in found["images"])
-    assert found["cut"] == [0] * html.count('class="wide')
-    assert found["sideways"] == 0
-
-
-def test_a_telephone_shows_all_of_it(tmp_path: Path) -> None:
+def test_a_telephone_shows_all_of_it(html: str, tmp_path: Path) -> None:
     """A window has no fewer than 500 pixels; a frame in it may have 390."""
-    html = of_posterior()
     tell = "parent.document.body.innerHTML = document.body.innerHTML;\n};</script>"
     literal = json.dumps(with_script(html).replace("};</script>", tell)).replace("<", "\\u003c")
     frame = (
@@ -188,21 +176,10 @@ def test_a_telephone_shows_all_of_it(tmp_path: Path) -> None:
     assert found["tallest"] < 844 / 2, "a row takes half a screen"
 
 
-def test_figures_are_dark_on_a_dark_page(tmp_path: Path) -> None:
-    """All pages have the same style sheet."""
-    html = of_posterior()
-    found = [in_colours(scheme, html, tmp_path) for scheme in (LIGHT, DARK)]
-    colours = [re.findall(r"\d+", one["dark"])[:3] for one in found]  # red, green, blue to 255
-    light, dark = (sum(map(int, colour)) for colour in colours)
-    assert light < 200 < 600 < dark  # the text
-    assert [one["picture"] for one in found] == ["none", "invert(0.9) hue-rotate(180deg)"]
-
-
-def test_the_policy_stops_what_would_run(tmp_path: Path) -> None:
+def test_the_policy_stops_what_would_run(html: str, tmp_path: Path) -> None:
     """All pages have the same one."""
-    html, (last, _) = of_posterior(), PAGES[of_posterior]
     page = tmp_path / "injected.html"
     page.write_text(html.replace("</body>", f"{MEASURE}</body>"), "utf-8")
     seen = visit(page)
-    assert last in seen.dom
+    assert LAST in seen.dom
     assert any("Content Security Policy" in message for message in seen.messages)

@@ -16,7 +16,7 @@ from xarray import DataArray, DataTree
 
 import bpa_ppl
 from bpa_ppl import DataError, NBest, UsageError, adapt
-from bpa_ppl.diagnostics import Thresholds, check
+from bpa_ppl.diagnostics import check
 from bpa_ppl.diagnostics.report_page import posterior_page
 from bpa_ppl.posterior import Draws, as_draws, import_arviz
 from bpa_ppl.posterior.arviz_functions import arviz_data, inference_data
@@ -82,47 +82,15 @@ def titles(outline: Outline) -> list[str]:
 def test_sections_and_figures(page_of_chains: Outline) -> None:
     assert titles(page_of_chains) == TITLES
     alternatives = page_of_chains.values("img", "alt")
-    assert len(alternatives) == page_of_chains.tags.count("figure") == 3
+    assert len(alternatives) == page_of_chains.tags.count("figure") == 2
     assert all(alternatives)
     assert "TM0" in " ".join(alternatives)
-
-
-def test_means_and_diagnostics_are_those_of_arviz(
-    chains: InferenceData, page_of_chains: Outline
-) -> None:
-    summary = import_arviz().summary(chains, var_names=["weights"], round_to="none")
-    # ArviZ 1 takes other quantiles for the tails.
-    tail = import_arviz().ess(chains, var_names=["weights"], method="tail", prob=TAILS)
-    summary["ess_tail"] = tail["weights"].values
-    for column, theirs, error in (
-        ("mean", "mean", 5e-4),
-        ("R-hat", "r_hat", 5e-4),
-        ("bulk ESS", "ess_bulk", 0.5),
-        ("tail ESS", "ess_tail", 0.5),
-    ):
-        shown = page_of_chains.column(WEIGHTS, column)
-        for name in NAMES:
-            assert float(shown[name]) == pytest.approx(
-                summary.loc[f"weights[{name}]", theirs], abs=1.01 * error
-            )
-
-
-def test_intervals_contain_their_share_of_the_draws(
-    chains: InferenceData, page_of_chains: Outline
-) -> None:
-    draws = chains["posterior"]["weights"].values.reshape(-1, 3)
-    shown = page_of_chains.column(WEIGHTS, "95% interval")
-    for name, column in zip(NAMES, draws.T, strict=True):
-        low, high = map(float, shown[name].split(" to "))
-        assert np.mean((low < column) & (column < high)) == pytest.approx(0.95, abs=0.005)
-        assert np.mean(column < low) == pytest.approx(0.025, abs=0.005)
 
 
 def test_the_weight_that_the_data_change_is_reported(lists: NBest, page_of_chains: Outline) -> None:
     moved = {"LM0": "", "TM0": "▲ up", "WP0": "", "UnknownWordPenalty0": "fixed"}
     assert page_of_chains.column(WEIGHTS, "moved") == moved
     assert any(text.startswith("1 of 3 weights clearly moved") for text in page_of_chains.texts)
-    assert any(text.startswith("TM0 up, 0.200 → ") for text in page_of_chains.texts)
     down = adapted(lists, "imh", oracle=1, canonical={"TM0": 4.0}, draws=500)
     assert Outline(posterior_page(down, top=1)).column(WEIGHTS, "moved")["TM0"] == "▼ down"
 
@@ -186,12 +154,12 @@ def test_settings_versions_seed_and_signature_are_stated(page_of_chains: Outline
 
 
 def test_a_failed_check_is_reported_first() -> None:
-    posterior, strict = external(1000), Thresholds(ess=40_000)
-    assert "NOT converged" not in posterior_page(posterior, top=1)
-    html = posterior_page(posterior, top=1, thresholds=strict)
+    assert "NOT converged" not in posterior_page(external(1000), top=1)
+    posterior = external(40)
+    html = posterior_page(posterior, top=1)
     outline = Outline(html)
     assert html.index("NOT converged") < html.index("<nav")
-    advice = [f.advice for f in check(posterior, strict).failures]
+    advice = [f.advice for f in check(posterior).failures]
     assert advice
     assert set(advice) <= set(outline.texts)
     assert any("do not rely on these numbers" in text for text in outline.texts)
@@ -264,7 +232,6 @@ def test_a_constant_weight_and_a_divergent_transition() -> None:
     posterior = external_posterior(draws, NAMES, diverging=diverging)
     texts = Outline(posterior_page(posterior, top=1)).texts
     assert any("1 divergent transitions" in text for text in texts)
-    assert any("Red dots: divergent transitions" in text for text in texts)
 
 
 def test_hyperparameters_have_a_table_and_their_traces() -> None:

@@ -12,6 +12,7 @@ import h5py
 import numpy as np
 import pytest
 import xarray
+from external_posterior import CHAINS, DRAWS, draws_of_all_kinds
 
 from bpa_ppl import DataError, read_posterior, write_posterior
 from bpa_ppl.posterior import Draws, as_draws, files, read_draws
@@ -22,60 +23,40 @@ from bpa_ppl.weights import Weights
 if TYPE_CHECKING:
     from bpa_ppl.posterior.adapter import Posterior
 
-LETTERS = np.array(list("abcdefghijklmnopqrstuvwxyzäéß 0123456789[]"))
-
-
-def random_name(rng: np.random.Generator) -> str:
-    return "x" + "".join(rng.choice(LETTERS, rng.integers(1, 8)))
-
-
-def random_draws(rng: np.random.Generator) -> Draws:
-    """Return draws of one to three sites, each part of which is there or not."""
-    kind = str(rng.choice(["chains", "weighted", "point"]))
-    shape = (1, 1) if kind == "point" else tuple(map(int, rng.integers(1, 6, 2)))
-    features, sentences = int(rng.integers(1, 5)), int(rng.integers(1, 6))
-    size = {"domain": 3, "feature": features, "other_feature": features, "plain": 2}
-
-    def maybe(value: Any) -> Any:
-        return value if rng.random() < 0.6 else {} if isinstance(value, dict) else None
-
-    def array(*shape: int) -> Any:
-        number = rng.choice([np.float64, np.float32, np.int64, np.bool_])
-        return (10 * rng.normal(size=shape)).astype(number)
-
-    dims: dict[str, tuple[str, ...]] = {
-        f"{random_name(rng)}{k}": tuple(rng.choice(list(size), rng.integers(3), replace=False))
-        for k in range(rng.integers(3))
-    }
-    values = {
-        site: array(*shape, *(size[dim] for dim in names)).astype(float)
-        for site, names in dims.items()
-    }
-    names = tuple(f"{random_name(rng)}{k}" for k in range(features))
-    ids = rng.choice(99, sentences, replace=False)
-    attrs = {"seed": 3, "ratio": 0.5, "note": "ä\n", "list": [1, {"a": None}], "text": "[no list"}
-    return Draws(
-        {"weights": rng.normal(size=(*shape, features)), **values},
-        names,
-        kind=kind,
-        log_weight=rng.normal(size=shape) if kind == "weighted" else None,
-        log_density=maybe(rng.normal(size=shape)),
-        log_likelihood=maybe({"oracle": array(*shape, sentences)}),
-        sentence_sites=("oracle",),
-        log_prior=maybe({"weights": array(*shape)}),
-        statistics=maybe({"accepted": rng.random(shape) < 0.5, "steps": array(*shape)}),
-        warmup=maybe({"weights": rng.normal(size=(shape[0], 3, features))}),
-        prior=maybe({"weights": rng.normal(size=(1, 4, features))}),
-        predictive=maybe({"oracle": array(*shape, sentences)}),
-        sites=("weights", *list(values)[: rng.integers(3)]),
-        dims=dims,
-        coords=maybe({"domain": ("news", "talks", "ä ß")}),
-        observed=maybe({"oracle": array(sentences), "texts": np.array(["a", "ß"], object)}),
-        constants=maybe({"canonical": rng.normal(size=features), "other": np.array(3.0)}),
-        fixed=Weights(maybe({"UnknownWordPenalty0": 1.0})),
-        sentence_ids=maybe(ids if rng.random() < 0.5 else ids.astype(str).astype(object)),
-        attrs={name: value for name, value in attrs.items() if rng.random() < 0.6},
-    )
+SHAPE = (CHAINS, DRAWS)
+#: Kinds of draws, and what NetCDF holds in other ways than numbers of double precision.
+WRITTEN: dict[str, dict[str, Any]] = {
+    "all parts": {},
+    "weighted": {"kind": "weighted", "log_weight": np.zeros(SHAPE), "log_density": None},
+    "one point": {
+        "kind": "point",
+        "values": {"weights": np.ones((1, 1, 3))},
+        "sites": ("weights",),
+        "log_density": None,
+        "log_likelihood": {},
+        "sentence_sites": (),
+        "statistics": {},
+    },
+    "names": {
+        "features": ("ä[ß]", "x 0", "[no list"),
+        "values": {"weights": np.ones((*SHAPE, 3)), "own ö": np.ones((*SHAPE, 2, 3, 4))},
+        "sites": ("weights",),
+        "dims": {"own ö": ("domain", "feature", "plain")},
+        "coords": {"domain": ("news", "ä ß")},
+        "sentence_ids": np.array(["1", "b", "ß", "d", "e"], object),
+        "attrs": {"note": "ä\n", "list": [1, {"a": None}], "text": "[no list", "ratio": 0.5},
+    },
+    "types": {
+        "statistics": {"accepted": np.ones(SHAPE, bool), "steps": np.ones(SHAPE, np.int64)},
+        "observed": {"oracle": np.arange(5), "texts": np.array(["a", "ß"], object)},
+        "constants": {"other": np.array(3.0), "canonical": np.ones(3, np.float32)},
+        "predictive": {"oracle": np.ones((*SHAPE, 5), np.float32)},
+        "log_prior": {"weights": np.zeros(SHAPE)},
+    },
+    "few parts": {
+        name: {} for name in ("warmup", "prior", "observed", "constants", "fixed", "attrs")
+    },
+}
 
 
 def same(ours: Any, theirs: Any, where: str) -> None:
@@ -126,12 +107,14 @@ def without_xarray(monkeypatch: pytest.MonkeyPatch) -> Callable[[Path], None]:
     return read
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("what", WRITTEN)
 def test_reads_what_is_written(
-    seed: int, without_xarray: Callable[[Path], None], tmp_path: Path
+    what: str, without_xarray: Callable[[Path], None], tmp_path: Path
 ) -> None:
-    path = tmp_path / "posterior.nc"
-    draws = random_draws(np.random.default_rng(seed))
+    path, changes = tmp_path / "posterior.nc", WRITTEN[what]
+    if "fixed" in changes:
+        changes = {**changes, "fixed": Weights({})}
+    draws = draws_of_all_kinds(**changes)
     write_posterior(draws, path)
     assert is_read(path)
     without_xarray(path)

@@ -29,7 +29,6 @@ from bpa_ppl import (
     rerank,
     write_posterior,
 )
-from bpa_ppl.diagnostics import predictive_check, reliability
 from bpa_ppl.nbest import NBest
 from bpa_ppl.notes import capture_notes
 
@@ -85,12 +84,6 @@ def test_new_values_are_warned_about_once(posterior: Any) -> None:
         "<memory>: system zoe did not occur in the adaptation lists: it has no weight of its own"
     ]
     assert chosen_systems(lists, result.choice).count("zoe") > 100  # 0, where ann has less
-
-
-def test_predictive_checks_look_at_the_same_features(posterior: Any) -> None:
-    best = oracles(OTHERS, "comet").index
-    assert predictive_check(posterior, OTHERS, best).probability.mean() > 0.5
-    assert reliability(posterior, OTHERS, best, bins=1).observed[0] > 0.8
 
 
 def test_a_scaled_prior_is_logged_and_recorded() -> None:
