@@ -203,20 +203,13 @@ class Problem:
         return with_baselines(draws, sentences.nbest, sentences.metric, sentences.gains)
 
 
-def adapt_draws(
-    nbest: NBest,
-    weights: AnyWeights,
-    options: AdaptOptions,
-    *,
-    clock: Callable[[], float] = time.perf_counter,
-) -> Draws:
+def adapt_draws(nbest: NBest, weights: AnyWeights, options: AdaptOptions) -> Draws:
     """Adapt as `adapt` does, and return plain draws, without loading ArviZ.
 
     Args:
         nbest: as for `adapt`.
         weights: as for `adapt`.
         options: as for `adapt`.
-        clock: returns the time in seconds, for the attribute `sampling_time`.
 
     >>> lists = NBest.from_lists(
     ...     [["a cat", "the cat"]], [[[1.0], [0.0]]], ["Errors"], references=["the cat"]
@@ -224,7 +217,7 @@ def adapt_draws(
     >>> adapt_draws(lists, {"Errors": 0.5}, AdaptOptions(sampler="map")).kind
     'point'
     """
-    draws = problem_of(nbest, weights, options).sample(options, clock=clock)
+    draws = problem_of(nbest, weights, options).sample(options)
     return draws.with_attrs(**{OPTIONS: record_of(options, weights)})
 
 

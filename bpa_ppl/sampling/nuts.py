@@ -32,6 +32,8 @@ _MIN_TUNING = 500  # warm-up steps that find a metric
 #: draws for a full metric: ten a value. With 84 it took three times as long as a diagonal one.
 _FEW, _DENSE = 100, 50
 _JITTER = 0.1
+#: The fields of the kernel's state that are kept.
+_COLLECTED = ("z", "accept_prob", "potential_energy", "energy", "num_steps", "diverging")
 #: Maximum depth of a tree in the warm-up, and afterwards (NumPyro's). The first steps of a warm-up
 #: are far too short: with trees of up to 1023 of them, a hierarchy of four domains spent half the
 #: time for 1000 draws there. In whitened coordinates 15 steps are enough to find a metric.
@@ -54,7 +56,6 @@ class Nuts(ChainSampler, frozen=True):
     to a Gaussian in all of them.
     """
 
-    collected = ("accept_prob", "potential_energy", "energy", "num_steps", "diverging")
     step_size: Positive = 1.1
     target_accept: Annotated[float, Meta(gt=0, lt=1)] | None = None
 
@@ -100,7 +101,10 @@ class Nuts(ChainSampler, frozen=True):
         def step(state: Any) -> Any:
             return kernel.sample(state, arguments, {})
 
-        return jax.lax.map(initial, (keys, z)), partial(jax.lax.map, step), self.collect
+        def collect(state: Any) -> dict[str, Any]:
+            return {name: getattr(state, name) for name in _COLLECTED}
+
+        return jax.lax.map(initial, (keys, z)), partial(jax.lax.map, step), collect
 
     def sample(self, target: Target) -> Sampled:
         """Draw from the posterior by NUTS."""
