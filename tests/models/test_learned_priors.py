@@ -230,17 +230,6 @@ def test_unit_of_feature_is_its_geometric_mean_spread() -> None:
     np.testing.assert_allclose(np.sqrt(result), unit)
 
 
-def test_feature_of_one_domain_uses_unit_of_all_domains() -> None:
-    """The unit does not depend on the prior width of the only domain with the feature."""
-    terms = scaled_domains({"0": 0.1, "1": 0.1, "2": 2.0})
-    for label in "01":
-        one = terms[label]
-        assert one.spread is not None
-        terms[label] = drop_feature(one, "b")._replace(spread=one.spread[:1])
-    result = match_domains(terms)[2]
-    np.testing.assert_allclose(np.sqrt(result[1]) * 2.0, 0.02 ** (1 / 3))
-
-
 def test_spread_is_small_for_equal_domains_without_canonical_weights() -> None:
     """All domains have equal weights, far outside of their narrow priors."""
     shared, names = np.array([1.0, 2.0]), ("a", "b")
@@ -253,15 +242,6 @@ def test_spread_is_small_for_equal_domains_without_canonical_weights() -> None:
     assert np.trace(result.between) < np.trace(published.between) / 10
     same = hierarchy(terms, shrinkage=1.0, strength=100.0)
     np.testing.assert_array_equal(result.between, same.between)
-
-
-def test_domains_without_spread_do_not_set_units() -> None:
-    """The domains with a spread were left out, or no domain has one."""
-    terms = scaled_domains({"0": 0.1, "1": 0.3, "2": 2.0})
-    few = {**terms, "2": drop_feature(terms["2"], "b")._replace(spread=np.array([np.nan]))}
-    none = {**terms, "2": drop_feature(terms["2"], "b")}
-    for result in (match_domains(few)[2], match_domains(none)[2]):
-        np.testing.assert_allclose(np.sqrt(result[1]) * 0.5, 0.03**0.5)
 
 
 def test_features_with_a_canonical_weight_keep_their_prior_variance() -> None:

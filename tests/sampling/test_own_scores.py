@@ -10,11 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 from judged_lists import judged_lists
-from raising import raises
 
 from bpa_ppl import (
     BpaWarning,
-    DataError,
     Draws,
     UsageError,
     adapt,
@@ -29,7 +27,6 @@ from bpa_ppl import (
     rerank,
     write_posterior,
 )
-from bpa_ppl.diagnostics import predictive_check, reliability
 from bpa_ppl.nbest import NBest
 from bpa_ppl.notes import capture_notes
 
@@ -71,28 +68,6 @@ def test_reranking_adds_and_removes_the_same_columns(posterior: Any, tmp_path: P
     np.testing.assert_array_equal(streamed.probability, printed.probability)
 
 
-def test_lists_without_the_categories_are_refused(posterior: Any) -> None:
-    with raises(DataError, "missing-system", parameter="system"):
-        rerank(OTHERS.without("system"), posterior)
-
-
-def test_new_values_are_warned_about_once(posterior: Any) -> None:
-    lists = judged_lists(200, seed=3, names=("ann", "zoe"))
-    with pytest.warns(BpaWarning) as warnings:
-        result = rerank(lists, posterior)
-    new = [str(one.message) for one in warnings if "zoe" in str(one.message)]
-    assert new == [
-        "<memory>: system zoe did not occur in the adaptation lists: it has no weight of its own"
-    ]
-    assert chosen_systems(lists, result.choice).count("zoe") > 100  # 0, where ann has less
-
-
-def test_predictive_checks_look_at_the_same_features(posterior: Any) -> None:
-    best = oracles(OTHERS, "comet").index
-    assert predictive_check(posterior, OTHERS, best).probability.mean() > 0.5
-    assert reliability(posterior, OTHERS, best, bins=1).observed[0] > 0.8
-
-
 def test_a_scaled_prior_is_logged_and_recorded() -> None:
     with capture_notes() as notes:
         found = as_draws(adapted(categorical=["system"], sampler="map"))
@@ -106,17 +81,6 @@ def test_a_scaled_prior_is_logged_and_recorded() -> None:
     )
     assert prior["spread"] == pytest.approx(dict.fromkeys(found.features[1:], spread))
     assert found.constants["prior_mean"].tolist() == [0.1, 0, 0, 0]
-
-
-def test_with_canonical_weights_nothing_is_scaled_or_logged(
-    recwarn: pytest.WarningsRecorder,
-) -> None:
-    canonical = {"logprob": 0.1, "comet": 0.0}
-    metric = lambda texts: [float(ord(text[-1])) for text in texts]  # noqa: E731
-    found = as_draws(adapt(LISTS, canonical, metric=metric, sampler="map"))
-    assert found.constants["prior_variance"].tolist() == [0.1, 0.1]
-    assert found.attrs["prior"] == {"name": "isotropic", "variance": 0.1}
-    assert not [w for w in recwarn if issubclass(w.category, BpaWarning)]
 
 
 def test_without_any_weights() -> None:
@@ -140,19 +104,6 @@ def test_weights_that_the_data_could_not_change_are_reported() -> None:
     # With a prior to its measure it moves, and all choices are the best.
     found = adapt(tiny, canonical, metric="comet", sampler="map", prior_variance={"tiny": 1e6})
     assert point_weights(found)["tiny"] > 1000
-
-
-def test_a_custom_posterior_without_the_fixed_feature() -> None:
-    lists = judged_lists(5).with_features("UnknownWordPenalty0", np.tile([0, -100, -100], 5))
-    constants = {"canonical": np.ones(1)}
-    mine = Draws({"weights": np.ones((2, 200, 1))}, ("logprob",), constants=constants)
-    lists = lists.without("comet")
-    with pytest.warns(BpaWarning, match="UnknownWordPenalty0 not used"):
-        rerank(lists, mine, unchecked=True)
-    held = rerank(lists, mine, unchecked=True, defaults={"UnknownWordPenalty0": 1.0})
-    assert held.choice.tolist() == held.canonical.tolist() == [0] * 5
-    with raises(DataError, "duplicate", parameter="defaults", match="logprob"):
-        rerank(lists, mine, unchecked=True, defaults={"logprob": 1.0})
 
 
 def adapted(**options: Any) -> Any:
