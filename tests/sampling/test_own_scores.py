@@ -13,12 +13,10 @@ from judged_lists import judged_lists
 
 from bpa_ppl import (
     BpaWarning,
-    Draws,
     UsageError,
     adapt,
     as_draws,
     check,
-    corpus_score,
     gains,
     oracles,
     point_weights,
@@ -110,30 +108,22 @@ def adapted(**options: Any) -> Any:
     return adapt(LISTS, CANONICAL, metric="comet", **options)
 
 
-MINE = Draws({"weights": np.ones((1, 4, 1))}, ("a",))
 CALLS: list[Any] = [
     lambda: adapt("dev.nbest", CANONICAL),
     lambda: adapt(LISTS, "moses.ini", metric="comet"),
-    lambda: adapted(prior=["a"]),
+    lambda: reestimate("dev.nbest", CANONICAL),
     lambda: adapted(prior=np.ones(2)),
-    lambda: adapted(prior_variance="x"),
     lambda: adapted(sampler=7),
     lambda: adapted(likelihood=[]),
     lambda: adapt(LISTS, CANONICAL, metric=7),
-    lambda: adapted(seed="x"),
     lambda: adapted(oracle=[1, 2]),
     lambda: adapted(fixed=7),
     lambda: adapted(categorical=7),
     lambda: adapted(defaults=[1]),
     lambda: adapted(model="m"),
-    lambda: reestimate("dev.nbest", CANONICAL),
     lambda: oracles("dev.nbest"),
     lambda: gains(["a"]),
-    lambda: rerank("dev.nbest", MINE, unchecked=True),
-    lambda: rerank([1], MINE, unchecked=True),
-    lambda: rerank(LISTS, "p.nc"),
     lambda: check("p.nc"),
-    lambda: corpus_score(["a"], [("a",)], metric=None),
 ]
 
 
