@@ -292,7 +292,6 @@ def test_one_rater_has_the_rate_of_the_setting() -> None:
     assert posterior.sites == ("weights",)
     assert posterior.attrs["likelihood"]["slip"] == 0.0
     assert "agreement" not in posterior.attrs
-    assert raters_of(posterior) is None
 
 
 def test_gains_and_answers_of_two_raters_together(lists: NBest) -> None:
