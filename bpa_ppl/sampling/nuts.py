@@ -132,7 +132,12 @@ def starting_points(target: Target, chains: int) -> tuple[Sites, Fit]:
     Without a mode whose Laplace covariance is a good metric they are near the medians of the prior,
     and the result has no mode.
     """
-    fit = _laplace_metric(target)
+    if model_info(target).latent == (WEIGHTS,) and target.prior.other is None:
+        mode = mode_of(target)
+        fit: Fit = (mode, 0.0, "") if mode.converged else (None, np.inf, "there is no mode")
+    else:
+        fitted, pareto_k, reason = assess_proposals(target)
+        fit = fitted if pareto_k <= POOR_PARETO_K else None, pareto_k, reason
     if fit[0] is not None:
         return dispersed_starts(target, fit[0], chains), fit
     rng = np.random.default_rng([target.seed, 3])
@@ -140,15 +145,3 @@ def starting_points(target: Target, chains: int) -> tuple[Sites, Fit]:
         lambda x: x + _JITTER * rng.normal(size=x.shape), repeat_start(target.start, chains)
     )
     return start, fit
-
-
-def _laplace_metric(target: Target) -> Fit:
-    """Return the mode, or none if its Laplace covariance is no good metric, with the reason."""
-    latent = model_info(target).latent
-    if latent == (WEIGHTS,) and target.prior.other is None:
-        mode = mode_of(target)
-        if mode.converged:
-            return mode, 0.0, ""
-        return None, np.inf, "there is no mode"
-    fitted, pareto_k, reason = assess_proposals(target)
-    return fitted if pareto_k <= POOR_PARETO_K else None, pareto_k, reason

@@ -17,8 +17,8 @@ from scipy.stats import beta, halfcauchy, halfnorm, invgamma, norm
 from targets import AtStart
 
 import bpa_ppl
-from bpa_ppl import NBest, UsageError, adapt, check
-from bpa_ppl.models import Hierarchical, Horseshoe, Prior, log_linear, tabulate
+from bpa_ppl import NBest, UsageError, check
+from bpa_ppl.models import Hierarchical, Horseshoe, Prior, tabulate
 from bpa_ppl.models.likelihoods import Oracle
 from bpa_ppl.posterior import as_draws
 from bpa_ppl.posterior.adapter import to_arviz
@@ -143,7 +143,7 @@ def test_draws_agree_with_quadrature(is_whitened: bool, monkeypatch: pytest.Monk
     options: dict[str, Any] = {"prior_variance": VARIANCE, "likelihood": "oracle"}
     options["oracle"] = reference_model.given(*[0] * 3 * SENTENCES)
     if is_whitened:
-        monkeypatch.setattr(nuts, "_laplace_metric", lambda target: (None, np.inf, "of a test"))
+        monkeypatch.setattr(nuts, "assess_proposals", lambda target: (None, np.inf, "of a test"))
         options |= {"sampler": "nuts", "draws": 1500, "target_accept": 0.99}
     result = learn_prior_jointly(domains, {"LM0": 0.5}, model=Hierarchical(3, SPREAD), **options)
     assert ("whitened" in result.attrs.get("metric", "")) is is_whitened
@@ -174,17 +174,6 @@ def test_sites_have_the_names_of_features_and_domains() -> None:
         *components
     }
     assert set(as_draws(to_arviz(draws)).components(derived=True)) == set(components)
-
-
-def test_rejects_dimensions_that_do_not_fit() -> None:
-    def wrong(lists: Any, prior: Any, likelihood: Any) -> None:
-        log_linear(lists, prior, likelihood)
-
-    vars(wrong)["dims"] = {"weights": ("domain", "feature")}
-    lists = reference_model.pairs(np.zeros((2, 1)), ["LM0"])
-    options: dict[str, Any] = {"oracle": reference_model.given(0, 0), "likelihood": "oracle"}
-    with raises(UsageError, "mismatch", parameter="model"):
-        adapt(lists, {"LM0": 0.1}, model=wrong, sampler=AtStart(), **options)
 
 
 def test_rejects_wrong_number_of_domains() -> None:
