@@ -112,6 +112,10 @@ def test_posteriors_that_cannot_be_used_are_named(posteriors: dict[str, Draws]) 
     bare = Draws({"weights": np.zeros((1, 99, 2))}, ("LM0", "WP0"))
     with raises(DataError, "not-supported", parameter="posteriors", match="bare"):
         bpa.learn_prior({"talks": posteriors["talks"], "bare": bare})
+    with raises(DataError, "missing-feature", parameter="without"):
+        bpa.learn_prior(posteriors, without=["c"])
+    with raises(DataError, "no-data", parameter="without", match="talks"):
+        bpa.learn_prior(posteriors, without=["LM0", "WP0"])
     with raises(UsageError, "no-data", parameter="pools"):
         learn_prior_jointly({"talks": pool(0, (0.0, 0.0))}, CANONICAL)
 

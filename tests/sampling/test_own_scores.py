@@ -10,9 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 from judged_lists import judged_lists
+from raising import raises
 
 from bpa_ppl import (
     BpaWarning,
+    DataError,
     UsageError,
     adapt,
     as_draws,
@@ -61,6 +63,8 @@ def test_reranking_adds_and_removes_the_same_columns(posterior: Any, tmp_path: P
     assert set(chosen_systems(OTHERS, printed.choice)) == {"eve"}
     bare = OTHERS.without("comet")
     assert rerank(bare, again).choice.tolist() == printed.choice.tolist()
+    with raises(DataError, "missing-system", parameter="system"):
+        rerank(OTHERS.without("system"), posterior)
     streamed = rerank(iter([OTHERS[:7], OTHERS[7:]]), posterior)
     assert streamed.choice.tolist() == printed.choice.tolist()
     np.testing.assert_array_equal(streamed.probability, printed.probability)
