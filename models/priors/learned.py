@@ -170,8 +170,8 @@ def hierarchy(
     domain Σ is determined by that prior alone.
 
     Args:
-        domains: the evidence of each domain, by its label; there is none on features that a domain
-            does not have.
+        domains: the evidence of each domain, at least one, by its label; there is none on features
+            that a domain does not have.
         shrinkage: the value that Σ is shrunk to, as a share of the prior variance v of μ
             (`match_domains`). None is 0.05 (of σ_T = 0.1 that is 0.005 I), and 1 if no feature has
             a canonical weight.
@@ -182,11 +182,8 @@ def hierarchy(
             sentences all are equal.
 
     Raises:
-        UsageError: if there is no domain, or a setting is not positive.
+        UsageError: if a setting is not positive.
     """
-    if not domains:
-        problem = "a prior is learned from the posterior of at least one domain"
-        raise UsageError(problem, parameter="posteriors", code="no-data")
     canonical = any(
         domain.spread is None or not np.isfinite(domain.spread).all() for domain in domains.values()
     )

@@ -176,8 +176,6 @@ def test_rejects_invalid_settings() -> None:
         hierarchy(simulated_evidence(2), shrinkage=0.0)
     with raises(UsageError, parameter="strength"):
         hierarchy(simulated_evidence(2), strength=-1.0)
-    with raises(UsageError, "no-data", parameter="posteriors"):
-        hierarchy({})
 
 
 def test_one_domain_agrees_with_quadrature() -> None:

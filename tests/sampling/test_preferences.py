@@ -11,7 +11,7 @@ from raising import raises
 from reference_model import given
 from scipy.special import expit
 
-from bpa_ppl import NBest, adapt, check, log_density, rerank, update
+from bpa_ppl import NBest, adapt, check, log_density, update
 from bpa_ppl.diagnostics import loo, posterior_page, raters_of
 from bpa_ppl.diagnostics.leave_one_out import leave_one_out
 from bpa_ppl.errors import DataError
@@ -83,9 +83,6 @@ def test_weights_are_found_from_preferences(lists: NBest) -> None:
     assert np.all(np.abs(z) < 3)
     log_nu = posterior.values["log_nu"]
     assert abs(log_nu.mean() - 0.0) < 3 * log_nu.std()  # ν = 1 made the data
-    chosen = rerank(lists, posterior).choice
-    best = lists.best(lists.scores(dict(zip(NAMES, TRUE, strict=True))))
-    assert np.mean(chosen == best) > 0.8
 
 
 def test_preferences_are_the_default_without_references(lists: NBest) -> None:
