@@ -284,13 +284,14 @@ def _lists(
     raters: int | None = None,
 ) -> Lists:
     """Return lists; padding sentences, −1, are of domain and rater 0 and have weight 1."""
-    uniform = weight is None or (weight == 1).all()
+    if weight is not None and (weight == 1).all():
+        weight = None
     return Lists(
         tuple(buckets),
         np.zeros_like(sentence),
         sentence,
         np.append(domain, 0).astype(np.int32)[sentence],
-        None if uniform else np.append(weight, 1).astype(np.float32)[sentence],
+        None if weight is None else np.append(weight, 1).astype(np.float32)[sentence],
         None if rater is None else one_hot(np.append(rater, 0)[sentence], raters),
     )
 
