@@ -138,9 +138,9 @@ def tabulate(
     groups = _grouped(nbest.sizes)
     shapes = [_shape(len(members), width, multiple) for width, members in groups]
     _check_memory(shapes, int(match.free.sum()))
-    domains = _numbers(np.zeros(len(nbest)) if domain is None else domain, "domain", nbest)
-    raters = None if rater is None else _numbers(rater, "rater", nbest)
-    weights = None if weight is None else _exponents(weight, nbest)
+    domains = _of_sentences(np.zeros(len(nbest)) if domain is None else domain, "domain", nbest)
+    raters = None if rater is None else _of_sentences(rater, "rater", nbest)
+    weights = None if weight is None else _of_sentences(weight, "weight", nbest)
     rows_of = list_rows(nbest, match, oracle, gains=gains, share=share)
     absent = {
         name for name, c in (("gain", gains), ("count", gains), ("share", share)) if c is None
@@ -237,8 +237,7 @@ def stack_lists(
     bucket = _padded(rows, list(rows[0]), features, (blocks, per_block, width))
     sentence = np.arange(blocks * per_block, dtype=np.int32)
     sentence[len(rows) :] = -1
-    exponent = None if (weight == 1).all() else weight.astype(np.float32)
-    return _lists([bucket], sentence, np.zeros(len(rows)), exponent, rater, raters)
+    return _lists([bucket], sentence, np.zeros(len(rows)), weight, rater, raters)
 
 
 def with_shares(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -280,17 +279,19 @@ def _lists(
     buckets: Sequence[dict[str, Any]],
     sentence: npt.NDArray[np.int32],
     domain: npt.NDArray[Any],
-    weight: Float32 | None,
+    weight: Float64 | None,
     rater: npt.NDArray[Any] | None,
     raters: int | None = None,
 ) -> Lists:
     """Return lists; padding sentences, −1, are of domain and rater 0 and have weight 1."""
+    if weight is not None and (weight == 1).all():
+        weight = None
     return Lists(
         tuple(buckets),
         np.zeros_like(sentence),
         sentence,
         np.append(domain, 0).astype(np.int32)[sentence],
-        None if weight is None else np.append(weight, np.float32(1))[sentence],
+        None if weight is None else np.append(weight, 1).astype(np.float32)[sentence],
         None if rater is None else one_hot(np.append(rater, 0)[sentence], raters),
     )
 
@@ -330,22 +331,15 @@ def _checked(column: npt.ArrayLike, count: int, name: str, nbest: NBest) -> Floa
     return values
 
 
-def _numbers(column: npt.ArrayLike, name: str, nbest: NBest) -> npt.NDArray[np.int32]:
-    """Return the number of the domain or the rater of each sentence."""
+def _of_sentences(column: npt.ArrayLike, name: str, nbest: NBest) -> Float64:
+    """Return the weight of each sentence, or the number of its domain or rater."""
     values = _checked(column, len(nbest), name, nbest)
-    if (values < 0).any():
-        problem = f"{name}s are numbered from 0: there is {values.min():g}"
+    is_weight = name == "weight"
+    if (values < 0).any() or (is_weight and not values.all()):
+        problem = f"each {name} must be {'above 0' if is_weight else 'a number from 0'}"
+        problem += f": there is {values.min():g}"
         raise DataError(problem, nbest.origin, parameter=name, code="mismatch")
-    return values.astype(np.int32)
-
-
-def _exponents(column: npt.ArrayLike, nbest: NBest) -> Float32 | None:
-    """Return the weight of each sentence; None if all are 1."""
-    values = _checked(column, len(nbest), "weight", nbest)
-    if (values <= 0).any():
-        problem = f"weights of observations are above 0: there is {values.min():g}"
-        raise DataError(problem, nbest.origin, parameter="weight", code="mismatch")
-    return None if (values == 1).all() else values.astype(np.float32)
+    return values
 
 
 def _relative(

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import jax
+
 from bpa_ppl.component import CountOrNone, Positive
-from bpa_ppl.sampling.chains import ChainSampler, repeat_start, run_chains
-from bpa_ppl.sampling.rwm import RandomWalk
+from bpa_ppl.sampling.chains import Chains, ChainSampler, repeat_start, run_chains
+from bpa_ppl.sampling.rwm import random_walk
 from bpa_ppl.sampling.target import Sampled, Sites, Target, with_evaluations
 
 
@@ -20,9 +22,9 @@ class IsotropicRandomWalk(ChainSampler, frozen=True):
     proposal_variance: Positive = 0.01
     warmup: CountOrNone = 500
 
-    def kernel(self, target: Target, covariance: None, z: Sites) -> RandomWalk:
-        """Return the published random walk."""
-        return RandomWalk(target.program, proposal_variance=self.proposal_variance)
+    def initialise(self, target: Target, covariance: None, keys: jax.Array, z: Sites) -> Chains:
+        """Return the chains of the published random walk."""
+        return random_walk(target, self.proposal_variance, covariance, keys, z)
 
     def sample(self, target: Target) -> Sampled:
         """Draw from the posterior by the published random walk."""

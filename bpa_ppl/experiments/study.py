@@ -216,10 +216,9 @@ def named_methods() -> dict[str, Method]:
     methods |= {n: Method(name=n, kind=TUNER, engine=n, metric="bleu") for n in TUNERS}
     walk = methods["rwm-isotropic"]
     for name, preset in PRESETS.items():
-        settings = {"likelihood": preset.likelihood, **preset.settings}
-        if preset.prior_variance is not None:
-            settings["prior_variance"] = preset.prior_variance
-        methods[name] = methods[preset.sampler].with_settings(settings, name)
+        settings = {**preset, **preset.get("settings", {})}
+        settings.pop("settings", None)
+        methods[name] = methods[settings.pop("sampler")].with_settings(settings, name)
     return {
         **methods,
         "canonical": Method(name="canonical", kind=CANONICAL),

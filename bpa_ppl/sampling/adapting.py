@@ -203,20 +203,13 @@ class Problem:
         return with_baselines(draws, sentences.nbest, sentences.metric, sentences.gains)
 
 
-def adapt_draws(
-    nbest: NBest,
-    weights: AnyWeights,
-    options: AdaptOptions,
-    *,
-    clock: Callable[[], float] = time.perf_counter,
-) -> Draws:
+def adapt_draws(nbest: NBest, weights: AnyWeights, options: AdaptOptions) -> Draws:
     """Adapt as `adapt` does, and return plain draws, without loading ArviZ.
 
     Args:
         nbest: as for `adapt`.
         weights: as for `adapt`.
         options: as for `adapt`.
-        clock: returns the time in seconds, for the attribute `sampling_time`.
 
     >>> lists = NBest.from_lists(
     ...     [["a cat", "the cat"]], [[[1.0], [0.0]]], ["Errors"], references=["the cat"]
@@ -224,7 +217,7 @@ def adapt_draws(
     >>> adapt_draws(lists, {"Errors": 0.5}, AdaptOptions(sampler="map")).kind
     'point'
     """
-    draws = problem_of(nbest, weights, options).sample(options, clock=clock)
+    draws = problem_of(nbest, weights, options).sample(options)
     return draws.with_attrs(**{OPTIONS: record_of(options, weights)})
 
 
@@ -611,6 +604,8 @@ def draws_of(target: Target, sampled: Sampled) -> Draws:
             "constants": constants,
         }
     )
+    # The dimensions of the sites that model and likelihood name.
+    dims = {**getattr(target.model, "dims", {}), **target.likelihood.dims}
     return Draws(
         features=match.free_names,
         kind=sampled.kind,
@@ -621,37 +616,11 @@ def draws_of(target: Target, sampled: Sampled) -> Draws:
         sentence_sites=info.per_sentence,
         statistics=sampled.statistics,
         sites=info.latent,
-        dims=_declared_dimensions(target, arrays["values"], len(match.free_names)),
+        dims={site: tuple(dims[site]) for site in dims if site in arrays["values"]},
         fixed=Weights(zip(match.fixed_names, match.fixed_values.tolist(), strict=True)),
         attrs=sampled.attrs,
         **arrays,
     )
-
-
-def _declared_dimensions(
-    target: Target, values: Mapping[str, Any], features: int
-) -> dict[str, tuple[str, ...]]:
-    """Return the dimensions of the sites that model and likelihood name in their attribute `dims`.
-
-    Raises:
-        UsageError: if they do not fit the sites.
-    """
-    sizes, dims = {"feature": features, "other_feature": features}, dict[str, tuple[str, ...]]()
-    for site, names in {**getattr(target.model, "dims", {}), **target.likelihood.dims}.items():
-        if site not in values:
-            continue
-        shape, dims[site] = np.shape(values[site])[2:], tuple(names)
-        fits = len(shape) == len(dims[site])
-        if not fits or any(
-            sizes.setdefault(*one) != one[1] for one in zip(names, shape, strict=True)
-        ):
-            raise UsageError(
-                f"the model names the dimensions {', '.join(names)} of its site {site}, which has "
-                f"the shape {shape}: name each dimension, and one size by one name",
-                parameter="model",
-                code="mismatch",
-            )
-    return dims
 
 
 def _labels(draws: Draws, sentences: Sentences) -> dict[str, tuple[str, ...]]:

@@ -1,15 +1,14 @@
-"""Running the chains of a NumPyro kernel, piece by piece, with progress."""
+"""Running the chains of a kernel, piece by piece, with progress."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from numpyro.infer.mcmc import MCMCKernel
 
 from bpa_ppl.component import Count, CountOrNone
 from bpa_ppl.sampling.base import Sampler, require_memory
@@ -27,34 +26,19 @@ _PIECES = 20
 _PIECE_STEPS = 10_000  # at most, if a draw has fewer: an interrupted program ends after its piece
 
 
-#: The kernel of a sampler, applied to all chains at once: the initial state; a function that
+#: A kernel, applied to all chains at once: the initial state; a function that
 #: returns the state after one step of each chain; and one that returns what is kept of a state, by
 #: name, with leading dimension chains: `z` and the statistics.
 Chains = tuple[Any, Callable[[Any], Any], Callable[[Any], dict[str, Any]]]
 
 
 class ChainSampler(Sampler, frozen=True):
-    """A sampler that runs chains of a NumPyro kernel; each draw is `thinning` steps after the last.
+    """A sampler that runs chains of a kernel; each draw is `thinning` steps after the last."""
 
-    Attributes:
-        collected: the fields of the kernel's state to collect.
-    """
-
-    collected: ClassVar[tuple[str, ...]] = ("accept_prob", "potential_energy")
     warmup: CountOrNone = 100
     draws: Count = 1000
     chains: Count = 4
     thinning: Count = 1
-
-    def kernel(self, target: Target, covariance: Any, z: Sites) -> MCMCKernel:
-        """Return the kernel, which adapts itself during the warm-up; called while compiling.
-
-        Args:
-            target: the posterior.
-            covariance: as for `run_chains`.
-            z: of each chain, with leading dimension chains.
-        """
-        raise NotImplementedError
 
     def initialise(self, target: Target, covariance: Any, keys: jax.Array, z: Sites) -> Chains:
         """Return the chains at their starting points; called while compiling.
@@ -65,13 +49,7 @@ class ChainSampler(Sampler, frozen=True):
             keys: one for each chain.
             z: of each chain, with leading dimension chains.
         """
-        kernel, arguments = self.kernel(target, covariance, z), target.data
-        state = kernel.init(keys, self.warmup * self.thinning, z, arguments, {})
-        return state, lambda state: kernel.sample(state, arguments, {}), self.collect
-
-    def collect(self, state: Any) -> dict[str, Any]:
-        """Return the fields of a state of the kernel that are kept."""
-        return {name: getattr(state, name) for name in ("z", *self.collected)}
+        raise NotImplementedError
 
 
 def run_chains(sampler: Any, target: Target, covariance: Any, start: Sites) -> Sampled:

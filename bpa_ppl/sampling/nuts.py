@@ -32,6 +32,8 @@ _MIN_TUNING = 500  # warm-up steps that find a metric
 #: draws for a full metric: ten a value. With 84 it took three times as long as a diagonal one.
 _FEW, _DENSE = 100, 50
 _JITTER = 0.1
+#: The fields of the kernel's state that are kept.
+_COLLECTED = ("z", "accept_prob", "potential_energy", "energy", "num_steps", "diverging")
 #: Maximum depth of a tree in the warm-up, and afterwards (NumPyro's). The first steps of a warm-up
 #: are far too short: with trees of up to 1023 of them, a hierarchy of four domains spent half the
 #: time for 1000 draws there. In whitened coordinates 15 steps are enough to find a metric.
@@ -54,7 +56,6 @@ class Nuts(ChainSampler, frozen=True):
     to a Gaussian in all of them.
     """
 
-    collected = ("accept_prob", "potential_energy", "energy", "num_steps", "diverging")
     step_size: Positive = 1.1
     target_accept: Annotated[float, Meta(gt=0, lt=1)] | None = None
 
@@ -100,7 +101,10 @@ class Nuts(ChainSampler, frozen=True):
         def step(state: Any) -> Any:
             return kernel.sample(state, arguments, {})
 
-        return jax.lax.map(initial, (keys, z)), partial(jax.lax.map, step), self.collect
+        def collect(state: Any) -> dict[str, Any]:
+            return {name: getattr(state, name) for name in _COLLECTED}
+
+        return jax.lax.map(initial, (keys, z)), partial(jax.lax.map, step), collect
 
     def sample(self, target: Target) -> Sampled:
         """Draw from the posterior by NUTS."""
@@ -128,7 +132,12 @@ def starting_points(target: Target, chains: int) -> tuple[Sites, Fit]:
     Without a mode whose Laplace covariance is a good metric they are near the medians of the prior,
     and the result has no mode.
     """
-    fit = _laplace_metric(target)
+    if model_info(target).latent == (WEIGHTS,) and target.prior.other is None:
+        mode = mode_of(target)
+        fit: Fit = (mode, 0.0, "") if mode.converged else (None, np.inf, "there is no mode")
+    else:
+        fitted, pareto_k, reason = assess_proposals(target)
+        fit = fitted if pareto_k <= POOR_PARETO_K else None, pareto_k, reason
     if fit[0] is not None:
         return dispersed_starts(target, fit[0], chains), fit
     rng = np.random.default_rng([target.seed, 3])
@@ -136,15 +145,3 @@ def starting_points(target: Target, chains: int) -> tuple[Sites, Fit]:
         lambda x: x + _JITTER * rng.normal(size=x.shape), repeat_start(target.start, chains)
     )
     return start, fit
-
-
-def _laplace_metric(target: Target) -> Fit:
-    """Return the mode, or none if its Laplace covariance is no good metric, with the reason."""
-    latent = model_info(target).latent
-    if latent == (WEIGHTS,) and target.prior.other is None:
-        mode = mode_of(target)
-        if mode.converged:
-            return mode, 0.0, ""
-        return None, np.inf, "there is no mode"
-    fitted, pareto_k, reason = assess_proposals(target)
-    return fitted if pareto_k <= POOR_PARETO_K else None, pareto_k, reason

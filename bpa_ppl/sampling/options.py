@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from types import MappingProxyType, SimpleNamespace
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 from bpa_ppl.errors import UsageError, checked_seed, nearest, one_of
 from bpa_ppl.sampling.base import SAMPLERS
@@ -31,32 +31,20 @@ else:
     npt = SimpleNamespace(ArrayLike=Any)
 
 
-class Preset(NamedTuple):
-    """What a preset chooses: Bayesian predictive adaptation as one of its papers describes it.
-
-    Attributes:
-        sampler: its name.
-        likelihood: its name.
-        prior_variance: σ_T; None is the default of `adapt`.
-        settings: of the sampler.
-    """
-
-    sampler: str
-    likelihood: str = "oracle"
-    prior_variance: float | None = None
-    settings: Mapping[str, Any] = MappingProxyType({})
-
-
-#: The papers of Sanchis-Trilles and Casacuberta. `published` is that of 2015: an isotropic random
-#: walk with σ_o = 0.01, burn-in 500, 1000 kept. The one of 2010 has a heuristic sample of 100
-#: vectors, δ = 8 and σ_T = 1, and that of 2009 the weights that MERT visited.
-PRESETS: Final[Mapping[str, Preset]] = MappingProxyType(
+#: The fields of `AdaptOptions` that a preset chooses, as the papers of Sanchis-Trilles and
+#: Casacuberta describe the method. `published` is that of 2015: an isotropic random walk with
+#: σ_o = 0.01, burn-in 500, 1000 kept. The one of 2010 has a heuristic sample of 100 vectors, δ = 8
+#: and σ_T = 1, and that of 2009 the weights that MERT visited.
+PRESETS: Final[Mapping[str, Mapping[str, Any]]] = MappingProxyType(
     {
-        "published": Preset("rwm-isotropic"),
-        "published-2010": Preset(
-            "heuristic", prior_variance=1.0, settings=MappingProxyType({"draws": 100, "delta": 8.0})
-        ),
-        "published-2009": Preset("weight-trace"),
+        "published": {"sampler": "rwm-isotropic", "likelihood": "oracle"},
+        "published-2010": {
+            "sampler": "heuristic",
+            "likelihood": "oracle",
+            "prior_variance": 1.0,
+            "settings": {"draws": 100, "delta": 8.0},
+        },
+        "published-2009": {"sampler": "weight-trace", "likelihood": "oracle"},
     }
 )
 
@@ -166,14 +154,11 @@ class AdaptOptions:
         Raises:
             UsageError: if there is no such preset.
         """
-        preset = self._preset()
-        sampler = self.sampler
-        if sampler is None:
-            sampler = "auto" if preset is None else preset.sampler
-        likelihood = self.likelihood
-        if likelihood is None and preset is not None:
-            likelihood = preset.likelihood
-        return sampler, likelihood
+        preset, sampler, likelihood = self._preset(), self.sampler, self.likelihood
+        return (
+            preset.get("sampler", "auto") if sampler is None else sampler,
+            preset.get("likelihood") if likelihood is None else likelihood,
+        )
 
     def resolved_sampler(self) -> Sampler:
         """Return the sampler with its settings, by default those of the preset.
@@ -185,8 +170,8 @@ class AdaptOptions:
         """
         preset, sampler = self._preset(), self.chosen()[0]
         # Settings of a preset belong to its sampler.
-        is_preset = preset is not None and sampler == preset.sampler
-        settings = preset.settings if preset is not None and is_preset else {}
+        is_preset = isinstance(sampler, str) and sampler == preset.get("sampler")
+        settings = preset.get("settings", {}) if is_preset else {}
         try:
             return SAMPLERS.resolve(sampler, {**settings, **self.settings})
         except UsageError as error:
@@ -203,14 +188,14 @@ class AdaptOptions:
         >>> AdaptOptions(preset="published-2010").chosen_prior_variance()
         1.0
         """
-        preset, prior = self._preset(), self.prior
-        is_isotropic = isinstance(prior, str) and prior == "isotropic"
-        if self.prior_variance is None and preset is not None and is_isotropic:
-            return preset.prior_variance
+        is_isotropic = isinstance(self.prior, str) and self.prior == "isotropic"
+        if self.prior_variance is None and is_isotropic:
+            variance: float | None = self._preset().get("prior_variance")
+            return variance
         return self.prior_variance
 
-    def _preset(self) -> Preset | None:
-        return None if self.preset is None else PRESETS[one_of(self.preset, PRESETS, "preset")]
+    def _preset(self) -> Mapping[str, Any]:
+        return {} if self.preset is None else PRESETS[one_of(self.preset, PRESETS, "preset")]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import KeysView, Mapping, Sequence
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any, Final
@@ -135,40 +136,32 @@ def repeated_options(
     return None if isinstance(weights, str) and weights == _NO_WEIGHTS else weights, options
 
 
-class _NotPlainError(Exception):
-    """Raised by `_plain` for a value that JSON cannot hold."""
-
-
 def _plain_or_none(value: Any, registry: Registry[Any] | None = None) -> Any:
-    try:
-        return _plain(value, registry)
-    except _NotPlainError:
-        return None
+    """Return a value as JSON holds it, components as name and settings; None if it cannot."""
 
+    def plain(value: Any) -> Any:
+        if isinstance(value, np.ndarray | np.generic):
+            return value.tolist()
+        if isinstance(value, Mapping):
+            return dict(value)
+        if isinstance(value, Component) and registry is not None:
+            name = registry.name_of(value)
+            if name in registry:
+                return {"name": name, _SETTINGS: value.settings()}
+        if isinstance(value, set | frozenset):
+            return sorted(value)
+        if isinstance(value, Sequence | KeysView):
+            return list(value)
+        raise TypeError(f"{type(value).__name__} is an object of Python")
 
-def _plain(value: Any, registry: Registry[Any] | None = None) -> Any:
-    """Return a value as JSON holds it; components are their names and settings.
-
-    Raises:
-        _NotPlainError: if JSON cannot hold it.
-    """
-    if value is None or isinstance(value, bool | int | float | str):
-        return value
-    if isinstance(value, np.ndarray | np.generic):
-        return value.tolist()
     if isinstance(value, Prior) and value.other is None:
         return value.as_dict()
-    if isinstance(value, Mapping):
-        return {str(name): _plain(one) for name, one in value.items()}
-    if isinstance(value, Component) and registry is not None:
-        name = registry.name_of(value)
-        if name in registry:
-            return {"name": name, _SETTINGS: _plain(value.settings())}
-    if isinstance(value, set | frozenset):
-        value = sorted(value)
-    if isinstance(value, Sequence | KeysView) and not hasattr(value, "_fields"):
-        return [_plain(one, registry) for one in value]
-    raise _NotPlainError
+    if hasattr(value, "_fields"):  # JSON would take it for a list
+        return None
+    try:
+        return json.loads(json.dumps(value, default=plain))
+    except TypeError:
+        return None
 
 
 def _restored(name: str, value: Any) -> Any:

@@ -16,8 +16,8 @@ stores their tables, 4 (Q + 2) bytes per hypothesis, which is 32 kB per sentence
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
 import numpy as np
@@ -112,70 +112,6 @@ class Step(NamedTuple):
         return f"{text}, too few; new draws, {self.afresh} density of earlier sentences"
 
 
-@dataclass(frozen=True, eq=False)
-class _WeightedDraws:
-    """Draws, and their importance weights by the sentences added since (n draws of all chains).
-
-    Attributes:
-        draws: as the sampler returned them.
-        efficiency: effective draws per draw.
-        log_ratio: (n,) log importance weights, not smoothed.
-        added: (n, …) log-likelihoods of the sentences added since, one array per step.
-    """
-
-    draws: Draws
-    efficiency: float
-    log_ratio: Float64
-    added: tuple[np.ndarray, ...] = ()
-
-    @classmethod
-    def of(cls, draws: Draws) -> Self:
-        count = len(draws.flat)
-        recorded = draws.statistics.get(_RATIO, draws.log_weight)
-        log_ratio = np.zeros(count) if recorded is None else np.asarray(recorded, np.float64)
-        efficiency = 1.0
-        if draws.kind == "chains" or _RATIO in draws.statistics:
-            per_draw = np.nan_to_num(ess(draws.weights, "mean")) / count
-            efficiency = float(np.clip(per_draw, 0.0, 1.0).min())
-        return cls(draws, efficiency, log_ratio.reshape(-1))
-
-    def smoothed(self) -> tuple[Float64, float, float]:
-        """Return smoothed log weights (n,), their k̂, and the effective number of draws."""
-        if not np.ptp(self.log_ratio):  # the sentences do not depend on the weights
-            return self.log_ratio, -np.inf, self.efficiency * len(self.log_ratio)
-        log_weight, k_hat = pareto_smoothed(self.log_ratio)
-        return log_weight, k_hat, self.efficiency * kish(importance_weights(log_weight))
-
-    def weighted_by(self, log_likelihoods: np.ndarray) -> Self:
-        """Return the draws weighted by the likelihood of more sentences, (n, S)."""
-        ratio = self.log_ratio + log_likelihoods.sum(axis=1, dtype=np.float64)
-        return replace(self, log_ratio=ratio, added=(*self.added, log_likelihoods))
-
-    def reweighted(self, draws: Draws) -> Draws:
-        """Return draws with the weights and log-likelihoods of the sentences added since."""
-        if not self.added and _RATIO not in self.draws.statistics:
-            return draws
-        log_weight, k_hat, _ = self.smoothed()
-        site, shape = draws.sentence_sites[0], draws.shape
-        likelihood, density = dict(draws.log_likelihood), draws.log_density
-        if self.added:
-            added = np.concatenate(self.added, axis=1).reshape(*shape, -1)
-            earlier = likelihood.get(site, added[..., :0])
-            likelihood[site] = np.concatenate([earlier, added], axis=-1, dtype=np.float32)
-            if density is not None:
-                density = density + added.sum(axis=-1, dtype=np.float64)
-        return replace(
-            draws,
-            kind="weighted",
-            log_weight=log_weight.reshape(shape),
-            log_density=density,
-            log_likelihood=likelihood,
-            statistics={**draws.statistics, _RATIO: self.log_ratio.reshape(shape)},
-            warmup={},
-            attrs={**draws.attrs, "pareto_k": k_hat},
-        )
-
-
 class Sequential:
     """A posterior to which sentences are added, one after the other.
 
@@ -232,7 +168,8 @@ class Sequential:
                 "likelihood",
                 parameter="posterior",
             )
-        self._posterior, settings = draws, dict(recorded)
+        self._posterior = self._draws = draws
+        settings = dict(recorded)
         self._likelihood: Likelihood = LIKELIHOODS.resolve(settings.pop("name"), settings)
         # The free features in the order of the posterior, then the fixed ones.
         names = (*draws.features, *draws.fixed)
@@ -241,23 +178,20 @@ class Sequential:
         self._preparation = Preparation.recorded(draws, self._options.moved_files)
         self._sampler = SAMPLERS.resolve(self._options.sampler)
         self._steps: list[Step] = []
-        columns, rows = _recorded_columns(draws), rows_from(draws.constants)
-        wrong = any(len(row["features"]) != len(draws.features) for row in rows)
+        columns, self._rows = _recorded_columns(draws), rows_from(draws.constants)
+        wrong = any(len(row["features"]) != len(draws.features) for row in self._rows)
         count, known = draws.attrs.get(_COUNT), len(columns["index"])
-        if wrong or len(rows) > known or not isinstance(count, int) or count < 0:
+        if wrong or len(self._rows) > known or not isinstance(count, int) or count < 0:
             raise DataError(
                 "the posterior does not record the number of its adaptation sentences, or the "
                 "stored sentences are inconsistent: use a posterior from adapt",
                 parameter="posterior",
                 code="damaged",
             )
-        #: The sentences added so far, and their lists.
-        self._added: Columns = {name: c[known - len(rows) :] for name, c in columns.items()}
-        self._rows = rows
-        self._first = count - len(rows)
+        self._first = count - len(self._rows)
         prepare_jax()
         with jax.enable_x64(True):
-            self._weighted = _WeightedDraws.of(draws)
+            self._efficiency = _efficiency(draws)
             # The density before the added sentences: a Gaussian, or the error that prevents it, and
             # the earlier sentences that it does not represent.
             self._kind = "Gaussian" if self._first else "exact"
@@ -293,16 +227,23 @@ class Sequential:
         """
         with tracing(), reporter(progress, "update") as report, jax.enable_x64(True):
             columns, rows = self._observe(nbest, oracle, progress=report)
-            weighted = self._weighted.weighted_by(
-                self._log_likelihoods(columns, rows, self._weighted.draws)
-            )
-            _, k_hat, size = weighted.smoothed()
-            added, all_rows, kind = _joined(self._added, columns), [*self._rows, *rows], ""
-            if k_hat > POOR_PARETO_K or size < max(
-                _MIN_SHARE * len(weighted.log_ratio), _MIN_DRAWS
-            ):
-                weighted, kind = self._new_draws(added, all_rows, report), self._kind
-        self._weighted, self._added, self._rows = weighted, added, all_rows
+            log_likelihoods = self._log_likelihoods(columns, rows, self._draws)
+            draws, all_rows, kind = self._draws, [*self._rows, *rows], ""
+            columns = _joined(_recorded_columns(draws), columns)
+            ratio = _log_ratio(draws) + log_likelihoods.sum(axis=1, dtype=np.float64)
+            log_weight, k_hat = ratio, -np.inf
+            if np.ptp(ratio):  # else the sentences do not depend on the weights
+                log_weight, k_hat = pareto_smoothed(ratio)
+            size = self._efficiency * kish(importance_weights(log_weight))
+            if k_hat > POOR_PARETO_K or size < max(_MIN_SHARE * len(ratio), _MIN_DRAWS):
+                added = {
+                    name: column[len(column) - len(all_rows) :] for name, column in columns.items()
+                }
+                draws, kind = self._new_draws(added, all_rows, report), self._kind
+                self._efficiency = _efficiency(draws)
+            else:
+                draws = _reweighted(draws, columns, log_likelihoods, ratio, log_weight, k_hat)
+        self._draws, self._rows = draws, all_rows
         self._steps.append(Step(len(rows), k_hat, size, kind))
         return self._steps[-1]
 
@@ -313,12 +254,7 @@ class Sequential:
         have log-likelihoods of the added sentences only, and statistics of sentences, such as
         PSIS-LOO, then cover only those.
         """
-        draws = self._weighted.draws
-        since = sum(part.shape[1] for part in self._weighted.added)
-        latest = {name: c[len(self._rows) - since :] for name, c in self._added.items()}
-        columns = _joined(_recorded_columns(draws), latest)
-        constants = {n: v for n, v in draws.constants.items() if n not in OF_OBSERVATIONS}
-        constants |= _constants(columns)
+        draws, constants = self._draws, {**self._draws.constants, **stored_rows(self._rows)}
         if self._kind == "Gaussian" and isinstance(self._prior, Prior):
             constants[_MEAN], constants[_COVARIANCE] = self._prior.mean, self._prior.covariance
         attrs = {**draws.attrs, _COUNT: self._first + len(self._rows)}
@@ -327,19 +263,9 @@ class Sequential:
         if steps:
             attrs["updates"] = [*attrs.get("updates", ()), *steps]
             # The comparison with simple baselines and the hashes are of the first sentences alone.
-            attrs.pop("baselines", None)
-            attrs.pop("data", None)
-            attrs.pop(OPTIONS, None)
-        return self._weighted.reweighted(
-            replace(
-                draws,
-                sentence_sites=draws.sentence_sites or (_SITE,),
-                observed={**draws.observed, _SITE: columns["index"]},
-                sentence_ids=columns["ids"],
-                constants=constants | stored_rows(self._rows),
-                attrs=attrs,
-            )
-        )
+            for name in ("baselines", "data", OPTIONS):
+                attrs.pop(name, None)
+        return replace(draws, constants=constants, attrs=attrs)
 
     def _observe(
         self,
@@ -468,9 +394,9 @@ class Sequential:
         size, raters = len(self._match.free_values), max(len(self._raters), 1)
         return stack_lists(rows, size, columns["weight"], columns["rater"], raters)
 
-    def _new_draws(self, added: Columns, rows: Sequence[Rows], report: Reporter) -> _WeightedDraws:
+    def _new_draws(self, added: Columns, rows: Sequence[Rows], report: Reporter) -> Draws:
         """Draw from the posterior given all added sentences and the earlier ones."""
-        old, prior = self._weighted.draws, self._prior
+        old, prior = self._draws, self._prior
         model = str(old.attrs.get("model", log_linear.__name__))
         gaussian = self._kind == "Gaussian"
         # A Gaussian summary is of the weights alone.
@@ -501,22 +427,20 @@ class Sequential:
         replaced = ("mode", *OF_OBSERVATIONS)
         constants = {name: value for name, value in old.constants.items() if name not in replaced}
         constants |= {name: value for name, value in draws.constants.items() if name == "mode"}
-        return _WeightedDraws.of(
-            replace(
-                draws,
-                prior=old.prior,
-                observed={_SITE: columns["index"]},
-                sentence_ids=columns["ids"],
-                fixed=old.fixed,
-                coords=old.coords,
-                constants=constants | _constants(columns),
-                attrs={
-                    **{name: value for name, value in old.attrs.items() if name not in _STALE},
-                    "sampler": SAMPLERS.name_of(self._sampler),
-                    "settings": self._sampler.settings(),
-                    **draws.attrs,
-                },
-            )
+        return replace(
+            draws,
+            prior=old.prior,
+            observed={_SITE: columns["index"]},
+            sentence_ids=columns["ids"],
+            fixed=old.fixed,
+            coords=old.coords,
+            constants=constants | _constants(columns),
+            attrs={
+                **{name: value for name, value in old.attrs.items() if name not in _STALE},
+                "sampler": SAMPLERS.name_of(self._sampler),
+                "settings": self._sampler.settings(),
+                **draws.attrs,
+            },
         )
 
     def _adaptation_sentences(self, lists: NBest) -> tuple[Columns, list[Rows]]:
@@ -619,6 +543,60 @@ def _summary(draws: Draws) -> Prior:
         return Prior.of(draws)
     by_name = zip(draws.features, np.ravel(mean).tolist(), strict=False)
     return Prior.gaussian(dict(by_name), covariance)
+
+
+def _log_ratio(draws: Draws) -> Float64:
+    """Return the log importance weights of draws, (n,), not smoothed."""
+    recorded = draws.statistics.get(_RATIO, draws.log_weight)
+    count = len(draws.flat)
+    return np.zeros(count) if recorded is None else np.asarray(recorded, np.float64).reshape(count)
+
+
+def _efficiency(draws: Draws) -> float:
+    """Return the effective draws per draw of a sampler, whatever their importance weights are."""
+    if draws.kind != "chains" and _RATIO not in draws.statistics:
+        return 1.0
+    per_draw = np.nan_to_num(ess(draws.weights, "mean")) / len(draws.flat)
+    return float(np.clip(per_draw, 0.0, 1.0).min())
+
+
+def _reweighted(
+    draws: Draws,
+    columns: Columns,
+    log_likelihoods: np.ndarray,
+    ratio: Float64,
+    log_weight: Float64,
+    k_hat: float,
+) -> Draws:
+    """Return draws with more sentences.
+
+    Args:
+        draws: as they were.
+        columns: of all sentences whose log-likelihoods the draws have, and of the new ones.
+        log_likelihoods: (n, S) of the new ones.
+        ratio: (n,) log importance weights with the new sentences.
+        log_weight: (n,) the same, smoothed.
+        k_hat: of the smoothing.
+    """
+    sites, shape, density = draws.sentence_sites or (_SITE,), draws.shape, draws.log_density
+    added = log_likelihoods.reshape(*shape, -1)
+    earlier = draws.log_likelihood.get(sites[0], added[..., :0])
+    joined = np.concatenate([earlier, added], axis=-1, dtype=np.float32)
+    constants = {n: v for n, v in draws.constants.items() if n not in OF_OBSERVATIONS}
+    return replace(
+        draws,
+        kind="weighted",
+        log_weight=log_weight.reshape(shape),
+        log_density=None if density is None else density + added.sum(axis=-1, dtype=np.float64),
+        log_likelihood={**draws.log_likelihood, sites[0]: joined},
+        statistics={**draws.statistics, _RATIO: ratio.reshape(shape)},
+        warmup={},
+        sentence_sites=sites,
+        observed={**draws.observed, _SITE: columns["index"]},
+        sentence_ids=columns["ids"],
+        constants=constants | _constants(columns),
+        attrs={**draws.attrs, "pareto_k": k_hat},
+    )
 
 
 def _recorded_columns(draws: Draws) -> Columns:

@@ -61,8 +61,6 @@ class Prior(NamedTuple):
     ((2,), [[0.1, 0.0], [0.0, 0.1]])
     >>> prior.matched(["WP0"]).mean.tolist()
     [-1.0]
-    >>> {name: values.tolist() for name, values in prior.constants().items()}
-    {'prior_mean': [0.5, -1.0], 'prior_variance': [0.1, 0.1]}
     """
 
     mean: Any
@@ -201,7 +199,7 @@ class Prior(NamedTuple):
             DataError: if it does not record a Gaussian prior.
 
         >>> from bpa_ppl import Draws
-        >>> constants = Prior.isotropic({"LM0": 0.5}).constants()
+        >>> constants = {"prior_mean": np.array([0.5]), "prior_variance": np.array([0.1])}
         >>> draws = Draws({"weights": np.zeros((1, 10, 1))}, ("LM0",), constants=constants)
         >>> Prior.recorded(draws).variance.tolist()
         [0.1]
@@ -330,15 +328,6 @@ class Prior(NamedTuple):
         """
         unit = rng.normal(size=(count, len(self.mean)))
         return np.asarray(self.mean) + unit @ np.linalg.cholesky(self.full_covariance).T
-
-    def constants(self) -> dict[str, Float64]:
-        """Return mean and variance or covariance by the names that a posterior records."""
-        arrays = {
-            "prior_mean": self.mean,
-            "prior_variance": self.variance,
-            "prior_covariance": self.covariance,
-        }
-        return {k: np.asarray(v, np.float64) for k, v in arrays.items() if v is not None}
 
     def as_dict(self) -> dict[str, Any]:
         """Return a Gaussian prior as plain data, for JSON.

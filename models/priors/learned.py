@@ -170,8 +170,8 @@ def hierarchy(
     domain Σ is determined by that prior alone.
 
     Args:
-        domains: the evidence of each domain, by its label; there is none on features that a domain
-            does not have.
+        domains: the evidence of each domain, at least one, by its label; there is none on features
+            that a domain does not have.
         shrinkage: the value that Σ is shrunk to, as a share of the prior variance v of μ
             (`match_domains`). None is 0.05 (of σ_T = 0.1 that is 0.005 I), and 1 if no feature has
             a canonical weight.
@@ -182,11 +182,8 @@ def hierarchy(
             sentences all are equal.
 
     Raises:
-        UsageError: if there is no domain, or a setting is not positive.
+        UsageError: if a setting is not positive.
     """
-    if not domains:
-        problem = "a prior is learned from the posterior of at least one domain"
-        raise UsageError(problem, parameter="posteriors", code="no-data")
     canonical = any(
         domain.spread is None or not np.isfinite(domain.spread).all() for domain in domains.values()
     )
@@ -223,31 +220,20 @@ def hierarchy(
     return Hierarchy(names, centre, spread, outer * between, weights, variance, iterations)
 
 
-class MatchedDomains(NamedTuple):
-    """The evidence of several domains, over all of their Q features.
-
-    Attributes:
-        names: (Q,) every feature of any domain.
-        mean: (Q,) of the priors that they were adapted with: the mean over the domains.
-        variance: (Q,) v, the prior variance of μ; √v is the unit of a feature.
-        precision: (D, Q, Q) of each domain; 0 for features that it lacks.
-        shift: (D, Q) of each domain.
-    """
-
-    names: tuple[str, ...]
-    mean: Float64
-    variance: Float64
-    precision: Float64
-    shift: Float64
-
-
-def match_domains(domains: Mapping[str, Evidence]) -> MatchedDomains:
+def match_domains(
+    domains: Mapping[str, Evidence],
+) -> tuple[tuple[str, ...], Float64, Float64, Float64, Float64]:
     """Match the features of several domains by name.
 
     v is the mean prior variance over the domains that have a feature. If prior variances were
     scaled, τ² / spread², v has that form too, with the geometric means over the domains of the
     spread for each feature and of τ for all features. So a domain with a much wider prior does not
     set the unit of the features that only it has.
+
+    Returns:
+        the names of all Q features; the mean of the priors that the domains were adapted with, and
+        the prior variance v of μ, (Q,) each; and the precision, (D, Q, Q), and the shift, (D, Q),
+        of the evidence of each domain, 0 for features that it lacks.
     """
     names = tuple(dict.fromkeys(name for domain in domains.values() for name in domain.names))
     count, size = len(domains), len(names)
@@ -264,7 +250,7 @@ def match_domains(domains: Mapping[str, Evidence]) -> MatchedDomains:
         rows, some = scaled.any(axis=1), scaled.any(axis=0)
         log_tau = np.nanmean((np.log(variances) / 2 + log_spread)[rows], axis=1).mean()
         variance[some] = np.exp(2 * (log_tau - np.nanmean(log_spread[:, some], axis=0)))
-    return MatchedDomains(names, np.nanmean(means, axis=0), variance, precision, shift)
+    return names, np.nanmean(means, axis=0), variance, precision, shift
 
 
 def _expectation(

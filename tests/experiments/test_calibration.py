@@ -18,8 +18,7 @@ from bpa_ppl import UsageError, log_density
 from bpa_ppl.diagnostics.uniformity import bands, uniformity
 from bpa_ppl.experiments.calibration import RANKED, Replication, calibrate
 from bpa_ppl.experiments.samplers import LOG_LIKELIHOOD, calibrate_sampler, simulated
-from bpa_ppl.sampling import Target
-from bpa_ppl.sampling.rwm import RandomWalk, RandomWalkMetropolis, RandomWalkState
+from bpa_ppl.sampling.rwm import RandomWalkMetropolis, random_walk
 
 TARGET = plane()
 #: A walk of the published step would need far more draws where the prior is as wide as here.
@@ -154,25 +153,20 @@ def test_the_exact_samplers_are_calibrated(sampler: str) -> None:
     assert found.names == (*TARGET.canonical, LOG_LIKELIHOOD)
 
 
-class Drifting(RandomWalk):
-    """A walk with a drift that its accept ratio ignores."""
-
-    def __init__(self, model: Any, covariance: jax.Array):
-        super().__init__(model, proposal_variance=2.0, covariance=covariance)
-        self._drift = 0.5 * jnp.linalg.cholesky(covariance).sum(axis=1)[None]
-
-    def sample(self, state: RandomWalkState, *arguments: Any) -> RandomWalkState:
-        before = state.z["weights"]
-        after = super().sample(state._replace(z={"weights": before + self._drift}), *arguments)
-        accepted = (after.potential_energy != state.potential_energy)[:, None]
-        return after._replace(z={"weights": jnp.where(accepted, after.z["weights"], before)})
-
-
 class DriftingSampler(RandomWalkMetropolis, frozen=True):
-    """Chains of the drifting walk."""
+    """Chains of a walk with a drift that its accept ratio ignores."""
 
-    def kernel(self, target: Target, covariance: jax.Array, z: Any) -> Drifting:
-        return Drifting(target.program, covariance)
+    def initialise(self, target: Any, covariance: Any, keys: jax.Array, z: Any) -> Any:
+        start, step, collect = random_walk(target, 2.0, covariance, keys, z)
+        drift = 0.5 * jnp.linalg.cholesky(covariance).sum(axis=1)[None]
+
+        def drifting(state: Any) -> Any:
+            weights, energy = state[0]["weights"], state[1]
+            after = step(({"weights": weights + drift}, *state[1:]))
+            accepted = (after[1] != energy)[:, None]
+            return {"weights": jnp.where(accepted, after[0]["weights"], weights)}, *after[1:]
+
+        return start, drifting, collect
 
 
 @pytest.mark.slow

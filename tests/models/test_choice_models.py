@@ -98,26 +98,3 @@ def test_choices_of_the_best_have_the_estimates_of_luce() -> None:
     )
     choices = [[one[0], one[1:]] for one in orders]
     assert estimates("rankings", choices) == pytest.approx(expected, abs=1e-4)
-
-
-@pytest.mark.parametrize("flat", [True, False])
-def test_systems_of_an_arena_are_ranked_as_by_bradley_and_terry(flat: bool) -> None:
-    """A list of two answers of two systems for each comparison, and an indicator of each system."""
-    rng = np.random.default_rng(5)
-    pairs = [ranking(rng, 2) for _ in range(400)]
-    shown = [tuple(pair[:: rng.choice([-1, 1])]) for pair in pairs]
-    systems = [[f"S{k}" for k in pair] for pair in shown]
-    wins = [[[0, 1]] if list(a) == b else [[1, 0]] for a, b in zip(shown, pairs, strict=True)]
-    texts, features = [["a", "b"]] * len(pairs), [np.zeros((2, 0))] * len(pairs)
-    lists = NBest.from_lists(
-        texts, features, [], extras={"system": systems}, sentence_extras={"preferences": wins}
-    )
-    names = [f"system=S{k}" for k in range(len(STRENGTHS))]
-    variance = dict.fromkeys(names, FLAT) if flat else None
-    posterior = bpa.adapt(lists, None, categorical="system", sampler="map", prior_variance=variance)
-    weights = bpa.point_weights(posterior)
-    mode = np.array([weights[name] for name in names])
-    expected = choix.ilsr_pairwise(len(STRENGTHS), pairs, max_iter=1000, tol=1e-12)
-    assert np.argsort(mode).tolist() == np.argsort(expected).tolist()
-    if flat:
-        assert mode - mode.mean() == pytest.approx(expected, abs=1e-4)

@@ -10,19 +10,16 @@ import numpy as np
 import pytest
 import reference_model
 from moment_checks import assert_moments
-from numpyro import handlers
-from numpyro.infer.util import log_density, potential_energy
+from numpyro.infer.util import potential_energy
 from raising import raises
 from scipy.special import log_expit, logsumexp
 from scipy.stats import beta, halfcauchy, halfnorm, invgamma, norm
 from targets import AtStart
 
 import bpa_ppl
-from bpa_ppl import NBest, UsageError, adapt, check
-from bpa_ppl.models import Hierarchical, Horseshoe, Prior, log_linear, tabulate
-from bpa_ppl.models.hierarchical import LOG_SLOPE, WHITENED
+from bpa_ppl import NBest, UsageError, check
+from bpa_ppl.models import Hierarchical, Horseshoe, Prior, tabulate
 from bpa_ppl.models.likelihoods import Oracle
-from bpa_ppl.models.priors.learned import Evidence, hierarchy
 from bpa_ppl.posterior import as_draws
 from bpa_ppl.posterior.adapter import to_arviz
 from bpa_ppl.sampling import Sampled, Target, learn_prior_jointly, nuts
@@ -66,30 +63,6 @@ def new_domain_moments(domains: dict[str, NBest]) -> tuple[float, float]:
     return float(mean), float(variance)
 
 
-def domain_evidence(lists: NBest) -> Evidence:
-    """Return the Gaussian evidence of one domain, by quadrature under the prior N(0.5, 0.5)."""
-    grid = np.linspace(-4, 6, 2001)
-    rows = lists.features[1::2, 0].astype(np.float64)
-    log_p = log_expit(-grid[:, None] * rows).sum(axis=1) + norm.logpdf(grid, 0.5, VARIANCE**0.5)
-    p = np.exp(log_p - logsumexp(log_p))
-    mean = p @ grid
-    inside = 1 / (p @ (grid - mean) ** 2)
-    precision, shift = inside - 1 / VARIANCE, inside * mean - 0.5 / VARIANCE
-    start, wide = np.array([0.5]), np.array([VARIANCE])
-    return Evidence(("LM0",), np.array([[precision]]), np.array([shift]), start, wide)
-
-
-def test_empirical_bayes_agrees_with_full_model() -> None:
-    """With 24 domains the priors of mean and spread have little effect."""
-    domains = simulated_domains()
-    mean, variance = new_domain_moments(domains)
-    terms = {name: domain_evidence(lists) for name, lists in domains.items()}
-    learned = hierarchy(terms, strength=0.01).prior()
-    assert learned.mean[0] == pytest.approx(mean, abs=0.05)
-    # Empirical Bayes uses the mode of the spread, the full model integrates over it.
-    assert learned.covariance[0, 0] == pytest.approx(variance, rel=0.25)
-
-
 def test_hierarchical_density_agrees_with_scipy() -> None:
     rng = np.random.default_rng(6)
     names, domain = ("LM0", "WP0"), np.array([0, 1, 1, 0, 1])
@@ -120,45 +93,6 @@ def test_hierarchical_density_agrees_with_scipy() -> None:
         result = constrained(target, z)
         np.testing.assert_allclose(result["weights"], weights[2])
         np.testing.assert_allclose(result["by_domain"], weights[:2])
-
-
-def test_whitening_agrees_with_conditional_gaussian() -> None:
-    """Given Gaussian likelihoods N(λ_d; λ̂_d, H_d⁻¹), z_d is Gaussian, and whitening scales it."""
-    names, rng, size = ("LM0", "WP0"), np.random.default_rng(8), 2
-    lists = reference_model.pairs(rng.normal(size=(4, size)), names)
-    matched, domain = match(dict.fromkeys(names, 0.0), lists), np.arange(4) % 2
-    table = tabulate(lists, matched, np.zeros(4), domain=domain)
-    prior = Prior(np.full(size, 0.3), np.full(size, 0.5))
-    square = rng.normal(size=(2, size, size))
-    information = square @ square.transpose(0, 2, 1), rng.normal(size=(2, size))
-    whitened_values, scale = rng.normal(size=(3, size)), np.array([0.7, 1.4])
-    correlation = np.array([[1.0, 0.0], [0.6, 0.8]])
-    sites = {"shared": rng.normal(size=size), "scale": scale, "own": whitened_values}
-    sites["correlation"] = correlation
-
-    @jax.jit
-    def run(sites: Any, table: Any, information: Any) -> Any:
-        return log_density(Hierarchical(2), (table, prior, Oracle(), information), {}, sites)[0]
-
-    @jax.jit
-    def values(sites: Any, table: Any, information: Any) -> Any:
-        model = handlers.substitute(Hierarchical(2), sites)
-        trace = handlers.trace(model).get_trace(table, prior, Oracle(), information)
-        return [trace[name]["value"] for name in (WHITENED, LOG_SLOPE)]
-
-    with jax.enable_x64(True):
-        own, log_slope = map(np.asarray, values(sites, table, information))
-        root, log_det = scale[:, None] * correlation, 0.0
-        for d, (precision, centre) in enumerate(zip(*information, strict=True)):
-            conditional = np.eye(size) + root.T @ precision @ root
-            mean = np.linalg.solve(conditional, root.T @ precision @ (centre - sites["shared"]))
-            distance = (own[d] - mean) @ conditional @ (own[d] - mean)
-            assert distance == pytest.approx(whitened_values[d] @ whitened_values[d])
-            log_det += np.linalg.slogdet(conditional)[1]
-        assert own[2].tolist() == whitened_values[2].tolist()  # of no sentence
-        assert float(log_slope) == pytest.approx(-log_det / 2)
-        changed = float(run(sites, table, information))
-        assert changed == pytest.approx(float(run(sites | {"own": own}, table, None)) + log_slope)
 
 
 def hierarchy_target(names: tuple[str, ...], domains: int) -> Target:
@@ -209,7 +143,7 @@ def test_draws_agree_with_quadrature(is_whitened: bool, monkeypatch: pytest.Monk
     options: dict[str, Any] = {"prior_variance": VARIANCE, "likelihood": "oracle"}
     options["oracle"] = reference_model.given(*[0] * 3 * SENTENCES)
     if is_whitened:
-        monkeypatch.setattr(nuts, "_laplace_metric", lambda target: (None, np.inf, "of a test"))
+        monkeypatch.setattr(nuts, "assess_proposals", lambda target: (None, np.inf, "of a test"))
         options |= {"sampler": "nuts", "draws": 1500, "target_accept": 0.99}
     result = learn_prior_jointly(domains, {"LM0": 0.5}, model=Hierarchical(3, SPREAD), **options)
     assert ("whitened" in result.attrs.get("metric", "")) is is_whitened
@@ -240,17 +174,6 @@ def test_sites_have_the_names_of_features_and_domains() -> None:
         *components
     }
     assert set(as_draws(to_arviz(draws)).components(derived=True)) == set(components)
-
-
-def test_rejects_dimensions_that_do_not_fit() -> None:
-    def wrong(lists: Any, prior: Any, likelihood: Any) -> None:
-        log_linear(lists, prior, likelihood)
-
-    vars(wrong)["dims"] = {"weights": ("domain", "feature")}
-    lists = reference_model.pairs(np.zeros((2, 1)), ["LM0"])
-    options: dict[str, Any] = {"oracle": reference_model.given(0, 0), "likelihood": "oracle"}
-    with raises(UsageError, "mismatch", parameter="model"):
-        adapt(lists, {"LM0": 0.1}, model=wrong, sampler=AtStart(), **options)
 
 
 def test_rejects_wrong_number_of_domains() -> None:

@@ -19,7 +19,7 @@ from scipy.stats import norm
 
 from bpa_ppl import NBest, UsageError, adapt
 from bpa_ppl.experiments.samplers import calibrate_sampler
-from bpa_ppl.models import Likelihood, Lists, Margin, Risk, tabulate
+from bpa_ppl.models import Likelihood, Lists, Margin, Pairs, Risk, tabulate
 from bpa_ppl.models.lists import in_order
 from bpa_ppl.nbest import deviation_within
 from bpa_ppl.posterior import as_draws
@@ -179,7 +179,7 @@ def test_default_settings_are_derived_from_gains(lists_with_gain_column: NBest) 
     assert Margin(gamma=3.0).with_defaults(4.0) == Margin(gamma=3.0)
 
 
-@pytest.mark.parametrize("likelihood", [Margin(), Risk()])
+@pytest.mark.parametrize("likelihood", [Margin(), Risk(), Pairs()])
 def test_rejects_simulation_and_lists_without_gains(lists: NBest, likelihood: Likelihood) -> None:
     with raises(UsageError, "not-supported", parameter="likelihood"):
         calibrate_sampler(lists, CANONICAL, "laplace", likelihood=likelihood)

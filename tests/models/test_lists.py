@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import jax
 import numpy as np
 import psutil
 import pytest
 import reference_model
 from raising import raises
 
-from bpa_ppl import DataError, NBest, adapt
-from bpa_ppl.models import tabulate
-from bpa_ppl.models.lists import PADDING, in_order
+from bpa_ppl import DataError, NBest, UsageError, adapt
+from bpa_ppl.models import Lists, OracleChoice, tabulate
+from bpa_ppl.models.lists import in_order
 from bpa_ppl.weights import match
 
 CANONICAL = {"A": 0.3, "B": -0.2}
@@ -36,15 +39,40 @@ def test_likelihood_of_ragged_lists_agrees_with_scipy(whole: bool) -> None:
     np.testing.assert_allclose(ours, expected, rtol=2e-6, atol=2e-6)
 
 
-def test_equal_derivations_are_merged() -> None:
-    pool = _random_lists([200], whole=True)
-    table = tabulate(pool, match(CANONICAL, pool), [0])
-    base = table.buckets[0]["base"][0, 0]
-    used = base > PADDING / 2
-    distinct = len(np.unique(np.delete(pool.features, 0, axis=0), axis=0))
-    assert used.sum() == distinct + 1 < 100
-    # The oracle has multiplicity 1, the other rows together 199.
-    assert np.exp(base[used]).sum() == pytest.approx(200, rel=1e-5)
+@jax.jit
+def log_prob(table: Lists, weights: jax.Array, rows: jax.Array) -> jax.Array:
+    return OracleChoice(table, weights).log_prob(rows)
+
+
+def test_rows_have_the_probabilities_of_their_hypotheses() -> None:
+    """Also those of other rows than the oracle, with a fixed feature and equal hypotheses."""
+    rng, sizes, oracle = np.random.default_rng(3), (4, 1, 6, 2, 40), (3, 0, 1, 0, 17)
+    features = [rng.normal(size=(n, 2)) for n in sizes]
+    for table in features:
+        table[1::3] = table[0]
+    texts = [[str(i) for i in range(n)] for n in sizes]
+    pool = NBest.from_lists(texts, features, ["LM0", "WP0"])
+    matched = match({"LM0": 0.1, "WP0": 0.7}, pool, fixed=["WP0"])
+    data = tabulate(pool, matched, oracle)
+    order, rows = in_order(data), np.arange(max(sizes))
+    of_rows = jax.vmap(log_prob, in_axes=(None, None, 0))
+    log_p = np.asarray(of_rows(data, np.array([0.4]), np.tile(rows[:, None], len(data.oracle))))
+    hypotheses = [
+        bucket["hypothesis"].reshape(-1, bucket["base"].shape[-1]) for bucket in data.buckets
+    ]
+    places = [row for bucket in hypotheses for row in bucket]
+    for sentence, place in enumerate(order):
+        table = pool.features[pool.rows(sentence)]
+        p = np.exp(reference_model.log_choice(table, [0.4, 0.7]))
+        represented = places[place][places[place] >= 0]
+        others = np.arange(len(p)) != oracle[sentence]
+        expected = [
+            p[h] if row == 0 else p[others & (table == table[h]).all(axis=1)].sum()
+            for row, h in enumerate(represented)
+        ]
+        assert sum(expected) == pytest.approx(1.0)
+        result = np.exp(log_p[: len(expected), place])
+        np.testing.assert_allclose(result, expected, rtol=1e-5)
 
 
 def test_padding_is_bounded() -> None:
@@ -55,14 +83,6 @@ def test_padding_is_bounded() -> None:
     rows = sum(bucket["base"].size for bucket in table.buckets)
     assert rows < 1.5 * sum(sizes)
     assert rows < 0.8 * 400 * 500
-
-
-def test_in_order_restores_sentence_order() -> None:
-    pool = _random_lists([300, 2, 40, 300, 3, 41])
-    table = tabulate(pool, match(CANONICAL, pool), np.zeros(6, int), multiple=4)
-    assert table.sentence[in_order(table)].tolist() == list(range(6))
-    assert all(bucket["base"].shape[1] % 4 == 0 for bucket in table.buckets)
-    assert (table.domain == 0).all()  # of padding sentences too
 
 
 @pytest.mark.parametrize("enough", [False, True])
@@ -79,3 +99,32 @@ def test_table_and_its_copy_must_fit_into_memory(
     else:
         with raises(DataError, "too-large"):
             tabulate(pool, match(CANONICAL, pool))
+
+
+ONE = NBest.from_lists([["a", "b"]] * 2, [np.eye(2)] * 2, ["A", "B"])
+MATCHED = match(CANONICAL, ONE)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "parameter"),
+    [
+        ({"nbest": "lists"}, "wrong-type", "nbest"),
+        ({"match": CANONICAL}, "wrong-type", "match"),
+        ({"oracle": reference_model.given(0, 0)}, "wrong-type", "oracle"),
+        ({"gains": "ter"}, "wrong-type", "gain"),
+        ({"multiple": 0}, "bad-usage", "multiple"),
+        ({"oracle": [0.5, 0]}, "mismatch", "oracle"),
+        ({"oracle": [0, 2]}, "mismatch", "oracle"),
+        ({"oracle": [-1, 0]}, "mismatch", "oracle"),
+        ({"domain": [-1, 0]}, "mismatch", "domain"),
+        ({"rater": [1, -1]}, "mismatch", "rater"),
+        ({"weight": [1.0, 0.0]}, "mismatch", "weight"),
+        ({"weight": [1.0]}, "wrong-length", "weight"),
+    ],
+)
+def test_arguments_that_do_not_fit_are_refused(
+    arguments: dict[str, Any], code: str, parameter: str
+) -> None:
+    kind = DataError if code in ("mismatch", "wrong-length") else UsageError
+    with raises(kind, code, parameter=parameter):
+        tabulate(**{"nbest": ONE, "match": MATCHED, **arguments})

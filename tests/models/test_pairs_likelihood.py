@@ -10,11 +10,10 @@ import numpy as np
 import pytest
 from numpyro import handlers
 from pair_coverage import laplace
-from raising import raises
 from reference_model import Array
 from scipy.special import expit, log_expit
 
-from bpa_ppl import NBest, UsageError, adapt, as_draws, log_density
+from bpa_ppl import NBest, adapt, as_draws, log_density
 from bpa_ppl.models import Lists, Pairs, tabulate
 from bpa_ppl.models.lists import PADDING, in_order
 from bpa_ppl.sampling.mode import require_mode
@@ -154,12 +153,6 @@ def test_some_pairs_of_long_lists_represent_all(size: int, width: int) -> None:
         error = difference.std(axis=0) / np.sqrt(count)
         assert np.all(np.abs(difference.mean(axis=0)) < 4 * error + 1e-6 * size_of)
         assert np.all(error < 0.02 * size_of)
-
-
-def test_lists_without_gains_are_refused() -> None:
-    lists, _ = made(SIZES, 6)
-    with raises(UsageError, "missing-setting", parameter="gains"):
-        Pairs().prepare(tabulate(lists, match(CANONICAL, lists)))
 
 
 def test_only_judged_candidates_of_a_list_are_compared() -> None:

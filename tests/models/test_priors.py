@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
@@ -23,6 +24,7 @@ CANONICAL = {"LM0": 0.5, "WP0": -1.0}
 COVARIANCE = np.array([[0.5, 0.3], [0.3, 0.4]])
 LISTS = reference_model.pairs([[1.0, -2.0], [0.5, 0.3]], ["LM0", "WP0"])
 ORACLE = reference_model.given(0, 0)
+NO_CENTRE = dist.HalfCauchy(np.ones(2)).to_event(1)  # neither a mean nor a loc
 HEAVY = Prior.named(CANONICAL, dist.Laplace(np.zeros(2), 0.3).to_event(1))
 
 
@@ -107,10 +109,7 @@ def test_file_round_trip(prior: Prior, tmp_path: Path) -> None:
         '{"mean": {"a": 1%s}, "variance": {"a": 1}}' % ("0" * 400),
         '{"mean": {"a": "x"}, "variance": {"a": 1}}',
         '{"mean": {"a": 1}, "variance": {"a": -1}}',
-        '{"mean": {"a": 1}, "variance": {"a": Infinity}}',
         '{"mean": {"a": NaN}, "variance": {"a": 1}}',
-        '{"mean": {"a": 1e400}, "covariance": [[1]]}',
-        '{"mean": {"a": 1, "b": 2}, "covariance": [[1, 0], [0, NaN]]}',
         '{"mean": {"a": 1, "b": 2}, "covariance": [[1, 2], [2, 1]]}',
     ],
 )
@@ -129,41 +128,32 @@ def test_rejects_repeated_names(tmp_path: Path) -> None:
 def test_rejects_other_distributions(tmp_path: Path) -> None:
     with raises(UsageError, "not-supported", parameter="prior"):
         HEAVY.write(tmp_path / "prior.json")
-    with raises(UsageError, "wrong-length", parameter="prior"):
-        Prior.named(CANONICAL, dist.Normal(np.zeros(2), 1.0))
-    with raises(UsageError, "bad-number", parameter="prior"):  # neither a mean nor a loc
-        Prior.named(CANONICAL, dist.HalfCauchy(np.ones(2)).to_event(1))
     full = Prior.gaussian(CANONICAL, COVARIANCE)
     with raises(UsageError, "conflict", parameter="prior_variance"):
         adapt(LISTS, CANONICAL, prior=full, prior_variance=0.1, oracle=ORACLE)
 
 
 @pytest.mark.parametrize(
-    "heavy",
+    ("make", "arguments", "code", "parameter"),
     [
-        dist.Cauchy(np.array([1.0, -2.0]), 0.3),
-        dist.StudentT(np.array([0.5, 2.0]), np.array([1.0, -2.0]), 0.3),
+        (Prior.isotropic, ([0.5],), "wrong-type", "weights"),
+        (Prior.isotropic, ({"a": 0.5}, "wide"), "wrong-type", "prior_variance"),
+        (Prior.gaussian, ([0.5], [[1.0]]), "wrong-type", "weights"),
+        (Prior.gaussian, (CANONICAL, "wide"), "wrong-type", "covariance"),
+        (Prior.gaussian, (CANONICAL, [[1.0]]), "wrong-length", "covariance"),
+        (Prior.gaussian, (CANONICAL, [[1.0, 0.5], [0.4, 1.0]]), "bad-number", "covariance"),
+        (Prior.gaussian, (CANONICAL, [[1.0, 2.0], [2.0, 1.0]]), "bad-number", "covariance"),
+        (Prior.gaussian, (CANONICAL, np.zeros((2, 2))), "bad-number", "covariance"),
+        (Prior.gaussian, (CANONICAL, [[np.inf, 0.1], [0.1, 1]]), "bad-number", "covariance"),
+        (Prior.named, (["a"], "normal"), "wrong-type", "prior"),
+        (Prior.named, ("a", dist.Normal(np.zeros(1)).to_event(1)), "wrong-type", "names"),
+        (Prior.named, (CANONICAL, dist.Normal(np.zeros(2), 1.0)), "wrong-length", "prior"),
+        (Prior.named, (CANONICAL, NO_CENTRE), "bad-number", "prior"),
     ],
 )
-def test_samplers_start_at_the_location_of_a_prior_without_a_mean(heavy: dist.Distribution) -> None:
-    prior = Prior.named(CANONICAL, heavy.to_event(1))
-    assert prior.mean.tolist() == [1.0, -2.0]
-
-
-@pytest.mark.parametrize(
-    "covariance",
-    [
-        [[1.0]],
-        [[1.0, 0.5], [0.4, 1.0]],
-        [[1.0, 2.0], [2.0, 1.0]],
-        [[0.0] * 2] * 2,
-        [[np.inf, 0.1], [0.1, 1]],
-    ],
-)
-def test_rejects_invalid_covariance(covariance: list[list[float]]) -> None:
-    code = "wrong-length" if len(covariance) == 1 else "bad-number"
-    with raises(UsageError, code, parameter="covariance"):
-        Prior.gaussian(CANONICAL, covariance)
+def test_rejects_what_is_no_prior(make: Any, arguments: Any, code: str, parameter: str) -> None:
+    with raises(UsageError, code, parameter=parameter):
+        make(*arguments)
 
 
 def test_prior_of_posterior() -> None:
@@ -174,16 +164,6 @@ def test_prior_of_posterior() -> None:
     result = as_draws(adapt(LISTS, CANONICAL, prior=prior, sampler="map", oracle=ORACLE))
     assert result.canonical is not None
     assert result.constants["prior_covariance"].shape == (2, 2)
-
-
-def test_mode_with_full_covariance_is_stationary() -> None:
-    prior = Prior.gaussian(CANONICAL, COVARIANCE)
-    result = as_draws(adapt(LISTS, CANONICAL, prior=prior, sampler="map", oracle=ORACLE)).mean
-    gradient = np.linalg.solve(COVARIANCE, result - np.array(list(CANONICAL.values())))
-    for sentence in range(2):
-        features = LISTS.features[LISTS.rows(sentence)].astype(np.float64)
-        gradient += np.exp(reference_model.log_choice(features, result)) @ features - features[0]
-    np.testing.assert_allclose(gradient, 0.0, atol=2e-3)
 
 
 class TestScales:

@@ -9,7 +9,6 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-import numpyro.distributions as dist
 import pytest
 from moment_checks import assert_weighted_moments
 from raising import raises
@@ -20,11 +19,10 @@ from targets import SENTENCES, TARGETS, Target
 
 import bpa_ppl
 from bpa_ppl import DataError, NBest, UsageError, check, rerank
-from bpa_ppl.models import Hierarchical, Prior, tabulate
+from bpa_ppl.models import Hierarchical, Prior
 from bpa_ppl.posterior import as_draws
 from bpa_ppl.sampling import SAMPLERS, Sampled, Sampler
 from bpa_ppl.sampling import Target as Density
-from bpa_ppl.weights import match
 
 NAMES = ("LM0", "WP0", "TM0")
 CANONICAL = dict(zip(NAMES, (0.5, -0.3, 0.2), strict=True))
@@ -84,21 +82,6 @@ def test_it_is_lp_of_the_draws(name: str) -> None:
     lp = np.ravel(sampled.log_density)
     found = jax.jit(jax.vmap(density))(flat)
     np.testing.assert_allclose(found, lp, rtol=0, atol=1e-6 * np.abs(lp).max())
-
-
-@pytest.mark.slow
-def test_forward_and_reverse_mode_agree() -> None:
-    """In the hierarchy each sentence has its own weights, another branch of the derivative."""
-    density = density_of("hierarchy")
-    z = density.initial_position + 0.1 * np.random.default_rng(0).normal(size=density.dimension)
-    gradient = jax.grad(density)(z)
-    np.testing.assert_allclose(jax.jacfwd(density)(z), gradient, atol=2e-5)
-    direction = np.linspace(-1.0, 1.0, density.dimension)
-    _, change = jax.jvp(density, (z,), (jnp.asarray(direction),))
-    np.testing.assert_allclose(change, gradient @ direction, atol=2e-5)
-    step = 1e-3  # the scores are of 32 bits
-    up, down = density(z + step * direction), density(z - step * direction)
-    np.testing.assert_allclose((up - down) / (2 * step), change, rtol=2e-3, atol=2e-3)
 
 
 def regression(target: Target) -> tuple[np.ndarray, np.ndarray]:
@@ -184,19 +167,6 @@ def test_draws_become_the_posterior_of_adapt() -> None:
     np.testing.assert_array_equal(again.probability, first.probability)
 
 
-@pytest.mark.slow
-def test_sites_of_a_hierarchy_come_back() -> None:
-    density = density_of("hierarchy")
-    z = density.initial_positions(2 * 30, seed=0).reshape(2, 30, -1)
-    posterior = density.to_posterior(z, warmup=z[:, :5])
-    sites = density.constrain(z[1, 7])
-    for name in ("weights", "shared", "scale", "by_domain"):
-        found = posterior["posterior"][name].values[1, 7]
-        np.testing.assert_allclose(found, sites[name], rtol=1e-12, err_msg=name)
-    assert posterior["warmup_posterior"]["weights"].shape == (2, 5, 3)
-    np.testing.assert_allclose(posterior["sample_stats"]["lp"].values[1, 7], density(z[1, 7]))
-
-
 def test_importance_weights_of_own_proposals() -> None:
     target, density = plane_density()
     proposal = multivariate_normal(target.mean, 1.5 * target.covariance)
@@ -249,30 +219,6 @@ def test_float32_and_other_shapes_are_refused() -> None:
 
 
 POOL = pairs([[1.0], [-2.0]], ["LM0"])
-MATCHED = match({"LM0": 0.5}, POOL)
-
-
-@pytest.mark.parametrize(
-    ("call", "code", "parameter"),
-    [
-        (lambda: tabulate("lists", MATCHED), "wrong-type", "nbest"),
-        (lambda: tabulate(POOL, {"LM0": 0.5}), "wrong-type", "match"),
-        (lambda: tabulate(POOL, MATCHED, given(0, 0)), "wrong-type", "oracle"),
-        (lambda: tabulate(POOL, MATCHED, gains="ter"), "wrong-type", "gain"),
-        (lambda: tabulate(POOL, MATCHED, multiple=0), "bad-usage", "multiple"),
-        (lambda: Prior.isotropic([0.5]), "wrong-type", "weights"),
-        (lambda: Prior.isotropic({"LM0": 0.5}, "wide"), "wrong-type", "prior_variance"),
-        (lambda: Prior.gaussian([0.5], [[1.0]]), "wrong-type", "weights"),
-        (lambda: Prior.gaussian({"LM0": 0.5}, "wide"), "wrong-type", "covariance"),
-        (lambda: Prior.named(["LM0"], "normal"), "wrong-type", "prior"),
-        (lambda: Prior.named("a", dist.Normal(np.zeros(1)).to_event(1)), "wrong-type", "names"),
-    ],
-)
-def test_wrong_types_on_the_way_to_a_target_are_refused(
-    call: Any, code: str, parameter: str
-) -> None:
-    with raises(UsageError, code, parameter=parameter):
-        call()
 
 
 class Returns(Sampler, frozen=True):
@@ -294,9 +240,3 @@ class Returns(Sampler, frozen=True):
 def test_what_a_sampler_returns_is_checked(result: Any, code: str, parameter: str) -> None:
     with raises(UsageError, code, parameter=parameter):
         bpa_ppl.adapt(POOL, {"LM0": 0.5}, oracle=given(0, 0), sampler=Returns(result=result))
-
-
-@pytest.mark.parametrize(("oracle", "domain"), [([0.5, 0], None), ([0, 0], [-1, 0])])
-def test_positions_are_whole_numbers(oracle: Any, domain: Any) -> None:
-    with raises(DataError, "mismatch", parameter="oracle" if domain is None else "domain"):
-        tabulate(POOL, MATCHED, oracle, domain=domain)

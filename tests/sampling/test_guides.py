@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 import targets
 from moment_checks import assert_weighted_moments
-from numpyro.infer.autoguide import AutoDelta, AutoDiagonalNormal, AutoLaplaceApproximation
+from numpyro.infer.autoguide import AutoDiagonalNormal, AutoLaplaceApproximation
 from raising import raises
 from scipy.special import expit
 from scipy.stats import multivariate_normal
 
-from bpa_ppl import NotConverged, UsageError, check, read_posterior, write_posterior
+from bpa_ppl import NotConverged, check, read_posterior, write_posterior
 from bpa_ppl.posterior import as_draws
 from bpa_ppl.sampling import SAMPLERS
 from bpa_ppl.sampling.guides import GUIDES
@@ -107,22 +107,3 @@ def test_guides_of_python() -> None:
     attrs = as_draws(TARGET.adapt(own, steps=30)).attrs
     assert attrs["sampler"] == "svi:AutoLaplaceApproximation"
     assert "hessian_fn=…" in attrs["settings"]["factory"]
-
-
-@pytest.mark.parametrize(
-    ("sampler", "settings", "code", "parameter"),
-    [
-        ("svi:AutoDelta", {}, "unknown-name", "guide"),
-        (AutoDelta, {}, "unknown-name", "guide"),
-        ("svi", {"rank": 2}, "unknown-setting", "rank"),
-        ("svi", {"learning_rate": 0.0}, "invalid-setting", "learning_rate"),
-        ("svi", {"init_scale": -1.0}, "invalid-setting", "sampler"),
-        ("svi:AutoLowRankMultivariateNormal", {"rank": "a"}, "invalid-setting", "sampler"),
-        (partial(AutoDiagonalNormal, prefix="q"), {}, "conflict", "sampler"),
-    ],
-)
-def test_what_cannot_be_fitted_is_refused(
-    sampler: Any, settings: dict[str, Any], code: str, parameter: str
-) -> None:
-    with raises(UsageError, code, parameter=parameter):
-        TARGET.adapt(sampler, **{"steps": 20, **settings})

@@ -13,38 +13,25 @@ from bpa_ppl.sampling.mode import mode_of
 from bpa_ppl.sampling.proposals import fit_moments
 
 
-def test_the_chain_over_given_proposals_equals_a_plain_loop() -> None:
-    log_ratio = np.random.default_rng(3).normal(0, 2, size=(3, 200))
+@pytest.mark.parametrize("paired", [False, True])
+def test_the_walk_over_given_proposals_is_the_plain_loop(paired: bool) -> None:
+    log_ratio, log_skewed = np.random.default_rng(3).normal(0, 1.5, size=(2, 3, 202))
     log_ratio[:, 50] = np.nan
-    log_ratio[0, 0] = -np.inf
-    uniform = np.random.default_rng(4).uniform(size=(3, 200))
-    position, acceptance = accept(log_ratio, np.random.default_rng(4))
+    log_ratio[0, 0] = log_skewed[:, 101] = -np.inf
+    rng, uniform = np.random.default_rng(4), np.random.default_rng(4).uniform(size=(3, 200))
+    if paired:
+        position, acceptance = accept_pairs(log_ratio, log_skewed, 200, rng)
+    else:
+        position, acceptance = accept(log_ratio[:, :200], rng)
+    ratios = [np.where(np.isfinite(ratio), ratio, -1e300) for ratio in (log_ratio, log_skewed)]
     for chain in range(3):
         at = 0
-        for step in range(1, 200):
-            new = log_ratio[chain, step]
-            old = log_ratio[chain, at]
-            probability = min(1.0, np.exp(new - old)) if np.isfinite(new) else 0.0
-            assert acceptance[chain, step] == pytest.approx(probability)
-            at = step if uniform[chain, step] < probability else at
-            assert position[chain, step] == at
-
-
-def test_the_walk_over_pairs_is_the_plain_loop() -> None:
-    log_ratio, log_bulk = np.random.default_rng(3).normal(0, 1.5, size=(2, 3, 202))
-    log_ratio[:, 50] = np.nan
-    log_bulk[:, 101] = -np.inf
-    uniform = np.random.default_rng(4).uniform(size=(3, 200))
-    position, acceptance = accept_pairs(log_ratio, log_bulk, 200, np.random.default_rng(4))
-    for chain in range(3):
-        at = 0
-        for step in range(200):
-            to_partner = step % 2 == 1
-            ratio = (log_bulk if to_partner else log_ratio)[chain]
-            new = (at + 1 if at % 2 == 0 else at - 1) if to_partner else step + 2
-            probability = 1.0 if np.isnan(ratio[at]) or np.isinf(ratio[at]) else 0.0
-            if np.isfinite(ratio[new]) and np.isfinite(ratio[at]):
-                probability = min(1.0, np.exp(ratio[new] - ratio[at]))
+        for step in range(0 if paired else 1, 200):
+            to_partner = paired and step % 2 == 1
+            ratio = ratios[to_partner][chain]
+            partner = at + 1 if at % 2 == 0 else at - 1
+            new = partner if to_partner else step + 2 if paired else step
+            probability = np.exp(min(0.0, ratio[new] - ratio[at]))
             assert acceptance[chain, step] == pytest.approx(probability)
             at = new if uniform[chain, step] < probability else at
             assert position[chain, step] == at

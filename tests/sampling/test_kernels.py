@@ -11,9 +11,10 @@ import pytest
 import targets
 from moment_checks import assert_moments
 from numpyro.infer import AIES, ESS, HMC, NUTS, BarkerMH, HMCGibbs, init_to_median
+from numpyro.infer.autoguide import AutoDelta, AutoDiagonalNormal
 from raising import raises
 
-from bpa_ppl import UsageError, adapt
+from bpa_ppl import UsageError
 from bpa_ppl.models import log_linear
 from bpa_ppl.posterior import as_draws
 from bpa_ppl.sampling import SAMPLERS
@@ -116,6 +117,12 @@ def other_model(lists: Any, prior: Any, likelihood: Any) -> None:
         (BarkerMH(log_linear), {}, "not-supported", "sampler"),
         (NUTS(other_model), {}, "not-supported", "sampler"),
         (_function(str), {}, "wrong-type", "sampler"),
+        ("svi:AutoDelta", {}, "unknown-name", "guide"),
+        (AutoDelta, {}, "unknown-name", "guide"),
+        ("svi", {"rank": 2}, "unknown-setting", "rank"),
+        ("svi", {"learning_rate": 0.0}, "invalid-setting", "learning_rate"),
+        ("svi", {"init_scale": -1.0}, "invalid-setting", "sampler"),
+        (partial(AutoDiagonalNormal, prefix="q"), {}, "conflict", "sampler"),
         (3, {}, "wrong-type", None),
         (NumpyroKernel, {}, "wrong-type", None),
     ],
@@ -124,8 +131,4 @@ def test_what_cannot_run_is_refused(
     sampler: Any, settings: dict[str, Any], code: str, parameter: str | None
 ) -> None:
     with raises(UsageError, code, parameter=parameter or next(iter(settings), None)):
-        adapt(TARGET.pool, TARGET.canonical, sampler=sampler, oracle=_oracle(), **settings)
-
-
-def _oracle() -> Any:
-    return targets.given(*[0] * targets.SENTENCES)
+        TARGET.adapt(sampler, **settings)

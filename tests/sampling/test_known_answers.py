@@ -35,6 +35,7 @@ def test_a_sampler_agrees_with_quadrature_and_passes_its_check(
     draws, report = as_draws(posterior), check(posterior)
     assert_known(draws, target.mean, target.covariance)
     assert report, str(report)
+    assert len({tuple(chain[-1]) for chain in draws.weights}) == len(draws.weights)
     of_chains = {"R-hat", "bulk ESS", "drift (|z|)"}
     checked_by = {"ESS of the weights", "Pareto k̂"} if draws.kind == "weighted" else of_chains
     assert checked_by <= {finding.name for finding in report.findings}

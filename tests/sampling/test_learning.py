@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -113,39 +112,12 @@ def test_posteriors_that_cannot_be_used_are_named(posteriors: dict[str, Draws]) 
     bare = Draws({"weights": np.zeros((1, 99, 2))}, ("LM0", "WP0"))
     with raises(DataError, "not-supported", parameter="posteriors", match="bare"):
         bpa.learn_prior({"talks": posteriors["talks"], "bare": bare})
+    with raises(DataError, "missing-feature", parameter="without"):
+        bpa.learn_prior(posteriors, without=["c"])
+    with raises(DataError, "no-data", parameter="without", match="talks"):
+        bpa.learn_prior(posteriors, without=["LM0", "WP0"])
     with raises(UsageError, "no-data", parameter="pools"):
         learn_prior_jointly({"talks": pool(0, (0.0, 0.0))}, CANONICAL)
-
-
-def test_lists_without_a_feature_get_the_weights_of_lists_without_it() -> None:
-    """Two features that say nearly the same: with the second one the first one counts for little.
-
-    The marginal of the learned prior would give the lists that lack the second feature the little
-    weight, too; conditioning on a weight of 0 brings it near, and `without` all the way.
-    """
-    rng, count = np.random.default_rng(3), 300
-    first = rng.normal(size=(2 * count, 1))
-    second = first + 0.5 * rng.normal(size=(2 * count, 1))
-    better = rng.uniform(size=(2 * count, 1)) < 1 / (1 + np.exp(-1.5 * second))
-    rows = np.where(better, -1, 1) * np.hstack([first, second])
-    options: dict[str, Any] = {"likelihood": "oracle", "sampler": "laplace", "prior_variance": 1.0}
-    options["oracle"] = reference_model.given(*[0] * count)
-    wide = reference_model.pairs(rows[:count], ["a", "b"])
-    both = bpa.adapt(wide, {"a": 0.0, "b": 0.0}, **options)
-    lists = reference_model.pairs(rows[count:, :1], ["a"])
-    expected = bpa.as_draws(bpa.adapt(lists, {"a": 0.0}, **options))
-    error = 3 * np.sqrt(2) * expected.deviation[0]  # of both posteriors
-    joint, alone = bpa.learn_prior([both]), bpa.learn_prior([both], without=["b"])
-    alone_options = {"prior": joint, "likelihood": "oracle", "prior_only": True}
-    none = bpa.adapt(lists, {"a": 0.0}, sampler="map", **alone_options)
-    marginal, given = joint.mean[0], bpa.as_draws(none).mean[0]
-    assert abs(marginal - expected.mean[0]) > error
-    assert abs(given - expected.mean[0]) < abs(marginal - expected.mean[0])
-    assert abs(alone.mean[0] - expected.mean[0]) < error
-    with raises(DataError, "missing-feature", parameter="without"):
-        bpa.learn_prior([both], without=["c"])
-    with raises(DataError, "no-data", parameter="without", match="domain 1"):
-        bpa.learn_prior([both], without=["a", "b"])
 
 
 def test_features_of_all_domains_are_learned_without_the_others(

@@ -58,19 +58,6 @@ def test_without_sentences_the_posterior_is_the_prior(priors: Any, sampler: str)
     assert check(posterior)
 
 
-def test_without_sentences_the_choice_is_that_of_the_prior(lists: NBest, priors: Any) -> None:
-    generator = np.random.default_rng(99)
-    sample = generator.normal(MEAN, np.sqrt(VARIANCE), size=(20_000, 2))
-    result = rerank(lists, priors("imh"))
-    for sentence in range(len(lists)):
-        scores = lists.features[lists.rows(sentence)].astype(np.float64) @ sample.T
-        p = np.exp(scores - scores.max(axis=0))
-        p = (p / p.sum(axis=0)).mean(axis=1)
-        # The two sums differ by chance: only a difference that they can tell counts.
-        assert p[result.choice[sentence]] >= p.max() - 0.02
-        assert result.probability[sentence] == pytest.approx(p[result.choice[sentence]], abs=0.02)
-
-
 def test_prior_draws_are_of_the_prior(priors: Any) -> None:
     draws = priors("imh")["prior"]["weights"].values
     assert draws.shape == (1, 1000, 2)

@@ -17,7 +17,6 @@ from bpa_ppl import (
     check,
     log_density,
     point_weights,
-    rerank,
 )
 from bpa_ppl.posterior.arviz_functions import InferenceData
 from bpa_ppl.sampling.mode import find_mode
@@ -79,14 +78,6 @@ def test_the_laplace_covariance_is_the_inverse_of_a_numeric_hessian(lists: NBest
     hessian = approx_fprime(np.asarray(found.position), lambda w: gradient(lists, w), 1e-6)
     np.testing.assert_allclose(found.covariance, np.linalg.inv(hessian), rtol=1e-4, atol=1e-5)
     assert bool(found.converged)
-
-
-def test_the_rule_map_is_the_log_linear_model_at_the_mode(
-    lists: NBest, mode: InferenceData
-) -> None:
-    chosen, weights = rerank(lists, mode, rule="map").choice, point_weights(mode, "mode")
-    np.testing.assert_array_equal(chosen, lists.best(lists.scores(weights.values_array)))
-    np.testing.assert_array_equal(chosen, rerank(lists, mode).choice)
 
 
 def test_a_mode_that_was_not_searched_is_refused() -> None:

@@ -15,12 +15,10 @@ from raising import raises
 from bpa_ppl import (
     BpaWarning,
     DataError,
-    Draws,
     UsageError,
     adapt,
     as_draws,
     check,
-    corpus_score,
     gains,
     oracles,
     point_weights,
@@ -65,25 +63,11 @@ def test_reranking_adds_and_removes_the_same_columns(posterior: Any, tmp_path: P
     assert set(chosen_systems(OTHERS, printed.choice)) == {"eve"}
     bare = OTHERS.without("comet")
     assert rerank(bare, again).choice.tolist() == printed.choice.tolist()
+    with raises(DataError, "missing-system", parameter="system"):
+        rerank(OTHERS.without("system"), posterior)
     streamed = rerank(iter([OTHERS[:7], OTHERS[7:]]), posterior)
     assert streamed.choice.tolist() == printed.choice.tolist()
     np.testing.assert_array_equal(streamed.probability, printed.probability)
-
-
-def test_lists_without_the_categories_are_refused(posterior: Any) -> None:
-    with raises(DataError, "missing-system", parameter="system"):
-        rerank(OTHERS.without("system"), posterior)
-
-
-def test_new_values_are_warned_about_once(posterior: Any) -> None:
-    lists = judged_lists(200, seed=3, names=("ann", "zoe"))
-    with pytest.warns(BpaWarning) as warnings:
-        result = rerank(lists, posterior)
-    new = [str(one.message) for one in warnings if "zoe" in str(one.message)]
-    assert new == [
-        "<memory>: system zoe did not occur in the adaptation lists: it has no weight of its own"
-    ]
-    assert chosen_systems(lists, result.choice).count("zoe") > 100  # 0, where ann has less
 
 
 def test_a_scaled_prior_is_logged_and_recorded() -> None:
@@ -99,17 +83,6 @@ def test_a_scaled_prior_is_logged_and_recorded() -> None:
     )
     assert prior["spread"] == pytest.approx(dict.fromkeys(found.features[1:], spread))
     assert found.constants["prior_mean"].tolist() == [0.1, 0, 0, 0]
-
-
-def test_with_canonical_weights_nothing_is_scaled_or_logged(
-    recwarn: pytest.WarningsRecorder,
-) -> None:
-    canonical = {"logprob": 0.1, "comet": 0.0}
-    metric = lambda texts: [float(ord(text[-1])) for text in texts]  # noqa: E731
-    found = as_draws(adapt(LISTS, canonical, metric=metric, sampler="map"))
-    assert found.constants["prior_variance"].tolist() == [0.1, 0.1]
-    assert found.attrs["prior"] == {"name": "isotropic", "variance": 0.1}
-    assert not [w for w in recwarn if issubclass(w.category, BpaWarning)]
 
 
 def test_without_any_weights() -> None:
@@ -135,47 +108,26 @@ def test_weights_that_the_data_could_not_change_are_reported() -> None:
     assert point_weights(found)["tiny"] > 1000
 
 
-def test_a_custom_posterior_without_the_fixed_feature() -> None:
-    lists = judged_lists(5).with_features("UnknownWordPenalty0", np.tile([0, -100, -100], 5))
-    constants = {"canonical": np.ones(1)}
-    mine = Draws({"weights": np.ones((2, 200, 1))}, ("logprob",), constants=constants)
-    lists = lists.without("comet")
-    with pytest.warns(BpaWarning, match="UnknownWordPenalty0 not used"):
-        rerank(lists, mine, unchecked=True)
-    held = rerank(lists, mine, unchecked=True, defaults={"UnknownWordPenalty0": 1.0})
-    assert held.choice.tolist() == held.canonical.tolist() == [0] * 5
-    with raises(DataError, "duplicate", parameter="defaults", match="logprob"):
-        rerank(lists, mine, unchecked=True, defaults={"logprob": 1.0})
-
-
 def adapted(**options: Any) -> Any:
     return adapt(LISTS, CANONICAL, metric="comet", **options)
 
 
-MINE = Draws({"weights": np.ones((1, 4, 1))}, ("a",))
 CALLS: list[Any] = [
     lambda: adapt("dev.nbest", CANONICAL),
     lambda: adapt(LISTS, "moses.ini", metric="comet"),
-    lambda: adapted(prior=["a"]),
+    lambda: reestimate("dev.nbest", CANONICAL),
     lambda: adapted(prior=np.ones(2)),
-    lambda: adapted(prior_variance="x"),
     lambda: adapted(sampler=7),
     lambda: adapted(likelihood=[]),
     lambda: adapt(LISTS, CANONICAL, metric=7),
-    lambda: adapted(seed="x"),
     lambda: adapted(oracle=[1, 2]),
     lambda: adapted(fixed=7),
     lambda: adapted(categorical=7),
     lambda: adapted(defaults=[1]),
     lambda: adapted(model="m"),
-    lambda: reestimate("dev.nbest", CANONICAL),
     lambda: oracles("dev.nbest"),
     lambda: gains(["a"]),
-    lambda: rerank("dev.nbest", MINE, unchecked=True),
-    lambda: rerank([1], MINE, unchecked=True),
-    lambda: rerank(LISTS, "p.nc"),
     lambda: check("p.nc"),
-    lambda: corpus_score(["a"], [("a",)], metric=None),
 ]
 
 

@@ -13,9 +13,8 @@ from raising import raises
 import bpa_ppl as bpa
 from bpa_ppl import DataError, Draws, NBest, Prior, UsageError, recorded_options
 from bpa_ppl.diagnostics import signature
-from bpa_ppl.diagnostics.provenance import difference
 from bpa_ppl.features import Length
-from bpa_ppl.models import Isotropic, Pairs, log_linear
+from bpa_ppl.models import Pairs, log_linear
 from bpa_ppl.posterior import read_draws
 from bpa_ppl.quality import METRICS
 from bpa_ppl.sampling.repeating import OPTIONS
@@ -49,11 +48,9 @@ def lists() -> NBest:
 @pytest.mark.parametrize(
     ("weights", "options"),
     [
-        (CANONICAL, {}),
         (CANONICAL, {"seed": 7, "likelihood": "oracle", "prior_variance": 0.3, "ties": "shared"}),
         (CANONICAL, {"likelihood": Pairs(), "metric": METRICS.resolve("chrf", {"beta": 3})}),
         (CANONICAL, {"metric": "bleu", "fixed": {"wp"}, "prior_variance": {"lm": 0.5}}),
-        (CANONICAL, {"prior": Isotropic(variance=0.2), "fixed": []}),
         (CANONICAL, {"prior_variance": np.array([0.1, 0.2, 0.4])}),
         (CANONICAL, {"prior": Prior.gaussian(CANONICAL, 0.1 + np.eye(3) / 3)}),
         (CANONICAL, {"prior": Prior.isotropic(CANONICAL, [0.1, 0.2, 0.3])}),
@@ -61,7 +58,6 @@ def lists() -> NBest:
         (CANONICAL, {"preset": "published-2010", "sampler": None, "draws": 30}),
         (CANONICAL, {"prior_only": True}),
         ({"lm": 0.5, "tm": np.float32(0.2)}, {"exclude": ["wp"]}),
-        ([0.5, 0.2, -1.0], {}),
         (np.array([0.5, 0.2, -1.0]), {}),
         (None, {"add": ["consensus", "length"], "pretrained": False}),
         (None, {"features": NAMES[:2], "metric": "tm", "categorical": ("system",)}),
@@ -124,29 +120,13 @@ def test_signatures_are_equal_exactly_for_equal_adaptations(lists: NBest) -> Non
 
     first = signed(lists)
     assert signed(lists_of(0)) == first
-    others = [
-        signed(lists_of(1)),
-        signed(lists[:11]),
-        signed(lists, {**CANONICAL, "lm": 0.25}),
-        signed(lists, seed=1),
-        signed(lists, metric="bleu"),
-        signed(lists, prior_variance=0.2),
-        signed(lists, likelihood="oracle"),
-        signed(lists, draws=21),
-    ]
+    others = [signed(lists_of(1)), signed(lists, {**CANONICAL, "lm": 0.25}), signed(lists, seed=1)]
+    others += [signed(lists, likelihood="oracle"), signed(lists, draws=21)]
     assert len({first, *others}) == len(others) + 1
-    for part in ("lists:12|data:", "|metric:ter|", "|likelihood:margin,", "|prior:isotropic,"):
-        assert part in first
-    assert "|sampler:laplace" in first
-    assert "|chains:1|draws:20|seed:0|numpyro:" in first
-    assert f"|version:{bpa.__version__}|machine:" in first
-
-
-def test_a_difference_is_named(lists: NBest) -> None:
-    first, second, third = (
-        bpa.as_draws(bpa.adapt(nbest, CANONICAL, **FAST, **options))
-        for nbest, options in ((lists, {}), (lists, {"seed": 2}), (lists_of(1), {}))
+    parts = ("lists:12|data:", "|metric:ter|", "|likelihood:margin,", "|prior:isotropic,")
+    parts += (
+        "|sampler:laplace",
+        "|chains:1|draws:20|seed:0|numpyro:",
+        f"|version:{bpa.__version__}",
     )
-    assert difference(first, first, "p.nc") == "the draws are those of p.nc"
-    assert difference(second, first, "p.nc").endswith("p.nc: other seed")
-    assert "other texts of the lists" in difference(third, first, "p.nc")
+    assert all(part in first for part in parts)

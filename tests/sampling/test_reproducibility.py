@@ -80,19 +80,3 @@ def test_fewer_draws_are_the_first_of_more(posteriors: Posteriors, sampler: str)
     many = posteriors(sampler, "plane", draws=DRAWS)["posterior"]["weights"].values
     few = posteriors(sampler, "plane", draws=1001)["posterior"]["weights"].values
     np.testing.assert_array_equal(few, many[:, :1001])
-
-
-def test_chains_are_different(posteriors: Posteriors, sampler: str) -> None:
-    weights = posteriors(sampler, "plane", draws=DRAWS)["posterior"]["weights"].values
-    flat = weights.reshape(-1, weights.shape[-1])
-    assert len({tuple(chain[-1]) for chain in weights}) == len(weights)
-    assert len(np.unique(flat, axis=0)) > 200
-
-
-def test_the_warm_up_is_the_beginning_of_the_same_chain(posteriors: Posteriors) -> None:
-    # The published walk does not adapt: where it is cut decides only what is kept.
-    whole = posteriors("rwm-isotropic", "plane", draws=DRAWS)
-    parts = [whole[group]["weights"].values for group in ("warmup_posterior", "posterior")]
-    chains = np.concatenate(parts, axis=1)
-    later = drawn("rwm-isotropic", seed=0, warmup=1000, draws=300)
-    np.testing.assert_array_equal(later, chains[:, 1000:1300])

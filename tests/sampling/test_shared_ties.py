@@ -17,7 +17,6 @@ from targets import integrated
 
 from bpa_ppl import (
     DataError,
-    Draws,
     NBest,
     adapt,
     as_draws,
@@ -161,33 +160,6 @@ def test_all_candidates_equally_good_is_an_error_and_ties_are_counted() -> None:
     assert said.startswith(f"{tied} of 12 lists")
 
 
-@pytest.mark.parametrize("likelihood", ["oracle", "risk"])
-def test_an_update_shares_ties_too(likelihood: str) -> None:
-    """Weighing draws by new lists gives the density of all lists, up to a constant."""
-    first, more = lists(0), lists(7)
-    options: dict[str, Any] = {"metric": "mqm", "prior_variance": 0.3, "sampler": "laplace"}
-    before = adapt(first, None, likelihood=likelihood, draws=400, **options)
-    after = as_draws(update(before, more, adaptation_lists=first, unchecked=True))
-    kappa = as_draws(before).attrs["likelihood"].get("kappa")
-    for draw in (3, 57):
-        weights = after.weights[0, draw]
-        if likelihood == "oracle":
-            expected = brute_force(more, weights, 0.0)
-        else:
-            expected = -kappa * risk(more, weights)
-        np.testing.assert_allclose(after.pointwise[0, draw, -len(more) :], expected, atol=1e-4)
-
-
-def risk(nbest: NBest, weights: np.ndarray) -> np.ndarray:
-    """The expected loss of a draw from p(e | f, λ), list by list."""
-    mqm, found = np.asarray(nbest.extras["mqm"]), []
-    for s in range(len(nbest)):
-        rows = nbest.rows(s)
-        p = np.exp(reference_model.log_choice(nbest.features[rows], weights))
-        found.append(float(p @ (mqm[rows].max() - mqm[rows])))
-    return np.array(found)
-
-
 class TestMeanRule:
     """Without canonical weights the mean of the scores decides."""
 
@@ -204,12 +176,3 @@ class TestMeanRule:
         assert not np.allclose(named.probability, found.probability)
         canonical = {"comet": 0.5, "length": 0.0}
         assert "rule" not in as_draws(adapt(lists(), canonical, metric="mqm", sampler="map")).attrs
-
-    def test_importance_weights_count(self) -> None:
-        weights = np.array([[[1.0, 0.0], [-2.0, 0.0], [0.5, 0.0]]])
-        log_weight = np.log([[0.2, 0.5, 0.3]])
-        draws = Draws({"weights": weights}, NAMES, kind="weighted", log_weight=log_weight)
-        new = lists(3, 40)
-        found = rerank(new, draws, rule="mean", unchecked=True)
-        mean = np.array([0.2 - 1.0 + 0.15, 0.0])
-        assert found.choice.tolist() == new.best(new.features @ mean).tolist()

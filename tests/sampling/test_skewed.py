@@ -99,14 +99,6 @@ def test_third_derivatives_with_equal_indices_are_exact_for_many_values() -> Non
     np.testing.assert_allclose(found, expected, atol=1e-12)
 
 
-def test_the_mixture_is_that_of_its_parts() -> None:
-    proposal = Proposal(standard_mode(3), Skewed(symmetric(3, 9)), 7.0, 0.3)
-    x = np.random.default_rng(4).normal(size=(30, 3)) * 2
-    tail = multivariate_t(np.zeros(3), 1.1 * np.eye(3), df=7).pdf(x)
-    bulk = np.exp(proposal.skewed.log_density(x))
-    np.testing.assert_allclose(np.exp(log_density(proposal, x)), 0.7 * bulk + 0.3 * tail)
-
-
 def test_draws_follow_the_density_of_the_mixture() -> None:
     """By E f/q over the draws, for densities f that integrate to one."""
     proposal = Proposal(standard_mode(2), Skewed(symmetric(2, 4)), 5.0, 0.4)

@@ -242,15 +242,6 @@ def test_recorded_features_are_computed_for_new_lists() -> None:
         assert found[7, sentence] == pytest.approx(expected, abs=1e-4)
 
 
-def test_columns_in_another_order_are_the_same_features() -> None:
-    start, pool = adapted(3), POOL[3:5]
-    turned = replace(pool, features=pool.features[:, ::-1], feature_names=tuple(NAMES[::-1]))
-    one, other = Sequential(start), Sequential(start)
-    one.add(pool, oracle=reference_model.given(0, 0))
-    other.add(turned, oracle=reference_model.given(0, 0))
-    np.testing.assert_array_equal(one.draws().importance, other.draws().importance)
-
-
 # What cannot be updated
 
 
