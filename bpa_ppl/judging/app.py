@@ -12,11 +12,10 @@ from typing import Any
 import msgspec
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
-from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Mount, Route
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import Scope
 
 from bpa_ppl.errors import DataError
 from bpa_ppl.judging.journal import PLACES
@@ -41,20 +40,13 @@ class _Body(msgspec.Struct, forbid_unknown_fields=True):
 _Content = dict[str, Any]
 
 
-class _TokenMiddleware:
-    """Middleware that refuses each request whose path does not begin with a token."""
-
-    def __init__(self, app: ASGIApp, token: str) -> None:
-        self.app, self.token = app, token.encode()
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        app = self.app
-        if scope["type"] != "lifespan":
-            token = scope["path"].removeprefix("/").partition("/")[0]
-            if not secrets.compare_digest(token.encode(errors="replace"), self.token):
-                message = "This address has no valid token: open the one that the server printed."
-                app = PlainTextResponse(message, 403)
-        await app(scope, receive, send)
+def _check_token(token: str, scope: Scope) -> Response | None:
+    """Refuse each request whose path does not begin with the token."""
+    first = scope["path"].removeprefix("/").partition("/")[0]
+    if secrets.compare_digest(first.encode(errors="replace"), token.encode()):
+        return None
+    message = "This address has no valid token: open the one that the server printed."
+    return PlainTextResponse(message, 403)
 
 
 def application(
@@ -126,8 +118,8 @@ def application(
     return web_application(
         [Mount(f"/{token}", routes=[*api, *pages])],
         hosts,
-        [Middleware(_TokenMiddleware, token=token)],
-        {DataError: _failed},
+        partial(_check_token, token),
+        handlers={DataError: _failed},
     )
 
 

@@ -17,7 +17,7 @@ from bpa_ppl.arrays import Float64, Int64
 from bpa_ppl.caching import content_hash
 from bpa_ppl.columns import counted
 from bpa_ppl.errors import DataError, UsageError, checked_seed, one_of, quoted, require
-from bpa_ppl.judging.answers import Alternatives, Comparisons, Gaussian, learn_scale, posterior
+from bpa_ppl.judging.answers import Answers, Gaussian, learn_scale, posterior
 from bpa_ppl.judging.journal import (
     INFORMATION,
     RANDOM,
@@ -246,7 +246,6 @@ class Session:
         )
         self._judgements[self._append(judgement.record())] = judgement
         self._question = None
-        self._observe(judgement)
         self._update()
         return judgement
 
@@ -328,18 +327,9 @@ class Session:
 
     def _recompute(self) -> None:
         """Compute the posterior from the prior and all answers."""
-        self._answers: list[tuple[Alternatives, int]] = []
         self.weights, self._learned = self._before, 0
         self.prior = self._prior_of(OF_ANSWERS.median(self._scaled))
-        for judgement in self._judgements.values():
-            self._observe(judgement)
         self._update()
-
-    def _observe(self, judgement: Judgement) -> None:
-        """Add an answer to those of the posterior."""
-        if judgement.chosen is not None:
-            question = self._candidates.alternatives(self._rows(judgement))
-            self._answers.append((question, judgement.chosen))
 
     def _update(self) -> None:
         """Compute the posterior; learn the scale of the prior again if it is due.
@@ -348,19 +338,24 @@ class Session:
         grown by an eighth to a quarter. This depends on the number alone, so that a session that is
         resumed from a journal has the same scale.
         """
-        count = len(self._answers)
-        answers = Comparisons.of(self._answers, len(self.features))
+        given = [judgement for judgement in self.judgements if judgement.chosen is not None]
+        count, rows = len(given), np.array(list(map(self._rows, given)), np.int64).reshape(-1, 2)
+        chosen = np.array([judgement.chosen for judgement in given], np.int64)
+
+        def answers(end: int) -> Answers:
+            return self._candidates.alternatives(rows[:end]), chosen[:end]
+
         rounded = count - count % (1 << max(0, count.bit_length() - 3))
         if self._scaled and rounded != self._learned:
             scale = learn_scale(
-                Comparisons.of(self._answers[:rounded], len(self.features)),
+                answers(rounded),
                 lambda scale: _gaussian(self._prior_of(scale)),
                 self._scaled,
                 self.slip,
             )
             self.prior, self._learned = self._prior_of(scale), rounded
         start = self.weights.mean
-        self.weights = posterior(answers, _gaussian(self.prior), self.slip, start)
+        self.weights = posterior(answers(count), _gaussian(self.prior), self.slip, start)
 
     def _rows(self, judgement: Judgement) -> Int64:
         """Return the rows of the candidates of an answer."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import zip_longest
 from typing import Any, ClassVar, cast
 
 import numpy as np
@@ -58,8 +57,7 @@ class Metric(Component, frozen=True):
         needs: its inputs: "references", "sources", "columns", or nothing. A metric that needs no
             references gets an empty tuple per sentence; one that needs sources gets them as the
             keyword `sources`, (sentences,), and one that needs columns gets those that `columns`
-            names as the keyword `columns`, name -> (hypotheses,), in `counts`, `sentences` and
-            `corpus`.
+            names as the keyword `columns`, name -> (hypotheses,), in `counts` and `corpus`.
         reported: whether studies and comparisons always report it, if it needs references only.
         decimals: how many of a score are printed.
         columns: the names of the features and extras that it reads.
@@ -95,11 +93,6 @@ class Metric(Component, frozen=True):
         return type(self).__name__
 
     @property
-    def installed(self) -> bool:
-        """Whether the programs that it needs are installed."""
-        return True
-
-    @property
     def width(self) -> int:
         """S, the number of counts per hypothesis."""
         sources = {"sources": [""]} if "sources" in self.needs else {}
@@ -127,6 +120,10 @@ class Metric(Component, frozen=True):
     def signed(self, values: Any) -> Any:
         """Return scores so that higher is better."""
         return -values if self.lower_is_better else values
+
+    def sentence_values(self, counts: Float64) -> Float64:
+        """Return the scores of single sentences, (n, S) ↦ (n,), by which oracles are chosen."""
+        return self.value(counts)
 
     def fraction(self, counts: Float64) -> Float64:
         """Return the score of single sentences, (n, S) ↦ (n,), as a fraction; higher is better."""
@@ -164,33 +161,11 @@ class Metric(Component, frozen=True):
 
     def corpus(self, hypotheses: Sequence[str], references: References, **more: Any) -> Score:
         """Return the corpus score of one hypothesis per sentence."""
-        sums = self.counts([[text] for text in hypotheses], references, **more).sum(axis=0)
+        counts = self.counts([[text] for text in hypotheses], references, **more)
+        sums = np.cumsum(counts, axis=0)[-1]  # added from left to right, as sacreBLEU does
         value, signature = float(self.value(sums)), self.signature(references)
         details = self.details_of(sums)
         return Score(value, self.key, self.title, signature, details, self.decimals)
-
-    def sentences(
-        self, lists: Lists, references: References, *, only_best: bool, **more: Any
-    ) -> Float64:
-        """Return the sentence score of each hypothesis of some lists, one list after the other.
-
-        Args:
-            lists: the hypotheses of each sentence.
-            references: one tuple per sentence.
-            only_best: hypotheses that cannot be the best of their list may get an infinitely bad
-                score instead of their own.
-            more: `sources` and `columns`, if the metric needs them.
-        """
-        return self.value(self.counts(lists, references, **more))
-
-    def gains(self, lists: Lists, references: References, **more: Any) -> Float64:
-        """Return the gain of each hypothesis of some lists; higher is better."""
-        return self.gain(self.counts(lists, references, **more))
-
-    def scores_and_gains(self, lists: Lists, references: References, **more: Any) -> Float64:
-        """Return the sentence score and the gain of each hypothesis, (n, 2), from one count."""
-        counts = self.counts(lists, references, **more)
-        return np.column_stack([self.value(counts), self.gain(counts)])
 
 
 class Averaged(Metric, frozen=True):
@@ -203,15 +178,19 @@ class Averaged(Metric, frozen=True):
 
     width = 2
 
-    def sentences(
-        self, lists: Lists, references: References, *, only_best: bool, **more: Any
-    ) -> Float64:
-        """Return the sentence score of each hypothesis of some lists, one list after the other."""
+    def sentences(self, lists: Lists, references: References, **more: Any) -> Float64:
+        """Return the score of each hypothesis of some lists, one list after the other.
+
+        Args:
+            lists: the hypotheses of each sentence.
+            references: one tuple per sentence.
+            more: `sources` and `columns`, if the metric needs them.
+        """
         raise NotImplementedError(f"{type(self).__name__} has no sentence scores")
 
     def counts(self, lists: Lists, references: References, *_: Any, **more: Any) -> Float64:
         """Return (hypotheses, 2) the sentence score and 1."""
-        scores = self.sentences(lists, references, only_best=False, **more)
+        scores = self.sentences(lists, references, **more)
         return np.column_stack([scores, np.ones(len(scores))])
 
     def value(self, sums: Float64) -> Float64:
@@ -225,29 +204,6 @@ class Averaged(Metric, frozen=True):
     def within(self, counts: Float64, background: Float64) -> Float64:
         """Return the gains: sentences contribute to a mean independently."""
         return self.gain(counts)
-
-
-class SacreMetric(Metric, frozen=True):
-    """A metric that is computed by sacreBLEU, except for what a subclass overrides."""
-
-    def scorer(self, *, sentence: bool = False) -> Any:
-        """Return sacreBLEU's metric with these settings.
-
-        Args:
-            sentence: whether single sentences will be scored, not a corpus.
-        """
-        raise NotImplementedError(f"{type(self).__name__} names no metric of sacreBLEU")
-
-    def signature(self, references: References, *, sentence: bool = False) -> str:
-        """Return sacreBLEU's signature; the number of references is part of it."""
-        scorer = self.scorer(sentence=sentence)
-        scorer.num_refs = _number_of(references) or -1
-        return str(scorer.get_signature())
-
-    def corpus(self, hypotheses: Sequence[str], references: References, **more: Any) -> Score:
-        """Return the corpus score of one hypothesis per sentence, as sacreBLEU computes it."""
-        score = self.scorer().corpus_score(hypotheses, streams_of(references))
-        return Score(score.score, self.key, score.name, self.signature(references))
 
 
 def resolve(metric: str | Metric | Callable[..., Any], nbest: NBest | None = None) -> Metric:
@@ -330,15 +286,10 @@ def reported_metrics(criteria: Iterable[str] = ()) -> tuple[str, ...]:
     return (*sorted(others), *always)
 
 
-def streams_of(references: References) -> list[Any]:
-    """Return references as sacreBLEU takes them: the first of each sentence, then the second.
-
-    They are None where a sentence has no more, which sacreBLEU's own annotation omits.
-
-    >>> streams_of([("a", "b"), ("c",)])
-    [['a', 'c'], ['b', None]]
-    """
-    return [list(stream) for stream in zip_longest(*references)]
+def sacrebleu_signature(scorer: Any, references: References) -> str:
+    """Return the signature of a metric of sacreBLEU; the number of references is part of it."""
+    scorer.num_refs = _number_of(references) or -1
+    return str(scorer.get_signature())
 
 
 def _number_of(references: References) -> int | None:

@@ -63,7 +63,6 @@ class Column(Averaged, frozen=True):
         lists: Lists,
         references: References,
         *,
-        only_best: bool,
         columns: Mapping[str, npt.ArrayLike] | None = None,
         **more: Any,
     ) -> Float64:
@@ -72,7 +71,7 @@ class Column(Averaged, frozen=True):
 
     def counts(self, lists: Lists, references: References, **more: Any) -> Float64:
         """Return (hypotheses, 2) the score and 1, or 0 and 0 if it is missing."""
-        scores = self.sentences(lists, references, only_best=False, **more)
+        scores = self.sentences(lists, references, **more)
         present = np.isfinite(scores)
         return np.column_stack([np.where(present, scores, 0.0), present])
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
-from itertools import pairwise
+from itertools import pairwise, repeat
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -113,35 +112,29 @@ def one_each(nbest: NBest, choice: npt.ArrayLike) -> NBest:
     return nbest.regroup(slice(None), rows, np.ones(len(nbest), np.int64))
 
 
-def sentence_scores(nbest: NBest, metric: Metric, *, only_best: bool, **options: Any) -> Float64:
-    """Return the sentence score of every hypothesis, (hypotheses,), in percent.
+def scores_and_gains(
+    nbest: NBest,
+    metric: Metric,
+    *,
+    jobs: int = 1,
+    cache: bool = True,
+    progress: Reporter | None = None,
+) -> tuple[Float64, Float64]:
+    """Return the sentence score and the gain of every hypothesis, (hypotheses,) each.
 
-    Scores of a column are in its own unit, and NaN where the column has no value.
+    Scores are in percent, by which oracles are chosen. Those of a column are in its own unit, and
+    NaN where the column has no value.
 
     Args:
         nbest: the lists, with references, sources or columns if the metric needs them.
         metric: with its settings.
-        only_best: hypotheses that cannot be the best of their list may get an infinitely bad
-            score instead of their own.
-        options: `jobs`, `cache` and `progress`, as for `gains`.
+        jobs: as for `gains`.
+        cache: as for `gains`.
+        progress: as for `gains`.
 
     Raises:
         DataError: if a sentence lacks what the metric needs.
         UsageError: if `jobs` is not a number of workers.
-
-    >>> lists = NBest.from_lists(
-    ...     [["a b", "b"]], [[[0.0], [1.0]]], ["LM0"], references=[("a b",)]
-    ... )
-    >>> sentence_scores(lists, resolve("bleu"), only_best=False).round(1).tolist()
-    [100.0, 36.8]
-    """
-    return _score_each(nbest, metric, "sentences", {"only_best": only_best}, **options)[:, 0]
-
-
-def scores_and_gains(nbest: NBest, metric: Metric, **options: Any) -> tuple[Float64, Float64]:
-    """Return the sentence score and the gain of every hypothesis, from one pass over the texts.
-
-    Arguments and errors are those of `sentence_scores`.
 
     >>> lists = NBest.from_lists(
     ...     [["a cat", "hat"]], [[[1.0], [0.0]]], ["LM0"], references=[("the cat",)]
@@ -149,8 +142,33 @@ def scores_and_gains(nbest: NBest, metric: Metric, **options: Any) -> tuple[Floa
     >>> [part.tolist() for part in scores_and_gains(lists, resolve("ter"))]
     [[50.0, 100.0], [-1.0, -2.0]]
     """
-    both = _score_each(nbest, metric, "scores_and_gains", {}, columns=2, **options)
-    return both[:, 0], both[:, 1]
+    check_jobs(jobs)
+    lists, inverse = distinct_lists(nbest, metric)
+    inputs, size = _inputs_of(metric, nbest, lists), 2 * sum(map(len, lists))
+    kept = cache and not metric.columns
+    key = _key(metric, inputs) if kept and not metric.slow and size >= 2 * _MIN_CACHED else None
+    values = None if key is None else read_array(key, size)
+    if values is not None:
+        if progress is not None:
+            progress(len(nbest), len(nbest), "sentences")
+    else:
+        from joblib import delayed
+
+        # A metric that reads columns gets all of them at once.
+        step = len(nbest) if metric.columns else _CHUNK
+        chunks = [inputs.part(slice(s, s + step)) for s in range(0, len(nbest), step)]
+        keys = [_key(metric, chunk) if kept and metric.slow else None for chunk in chunks]
+        parts = list[Float64]()
+        with parallel_workers(jobs, "threads" if metric.threads else "local") as parallel:
+            for part in parallel(map(delayed(_both), repeat(metric), chunks, keys)):
+                parts.append(part)
+                if progress is not None:
+                    progress(min(len(parts) * step, len(nbest)), len(nbest), "sentences")
+        values = np.concatenate(parts)
+        if key is not None:
+            write_array(key, values)
+    scores, gain = values.reshape(-1, 2)[inverse].T
+    return scores, gain
 
 
 def gains(
@@ -188,8 +206,7 @@ def gains(
     """
     require(nbest, NBest, "gains are of n-best lists (NBest)", "nbest")
     config = resolve(metric, nbest)
-    options: dict[str, Any] = {"jobs": jobs, "cache": cache, "progress": progress}
-    return _score_each(nbest, config, "gains", {}, **options)[:, 0]
+    return scores_and_gains(nbest, config, jobs=jobs, cache=cache, progress=progress)[1]
 
 
 def statistics(nbest: NBest, metric: str | Metric = "bleu") -> Float64:
@@ -319,80 +336,23 @@ def distinct_lists(nbest: NBest, metric: Metric) -> tuple[list[list[str]], Int64
     return [texts[start:end] for start, end in pairwise(ends)], inverse
 
 
-def _score_each(
-    nbest: NBest,
-    metric: Metric,
-    method: str,
-    arguments: Mapping[str, Any],
-    *,
-    columns: int = 1,
-    jobs: int = 1,
-    cache: bool = True,
-    progress: Reporter | None = None,
-) -> Float64:
-    """Compute a method of the metric for each hypothesis, or read it from the cache.
-
-    Returns:
-        (hypotheses, columns) scores.
-
-    Args:
-        nbest: the lists.
-        metric: with its settings.
-        method: its name, of a method of (lists, references, **more).
-        arguments: further ones of the method.
-        columns: how many numbers the method returns for each hypothesis.
-        jobs: see `gains`, like the others.
-        cache: likewise.
-        progress: likewise.
-    """
-    check_jobs(jobs)
-    lists, inverse = distinct_lists(nbest, metric)
-    inputs, size = _inputs_of(metric, nbest, lists), sum(map(len, lists))
-    kept = cache and not metric.columns
-    name = f"{method} {arguments}"
-    whole = kept and not metric.slow and size >= _MIN_CACHED
-    key = _key(metric, name, inputs) if whole else None
-    values = None if key is None else read_array(key, size * columns)
-    if values is not None:
-        if progress is not None:
-            progress(len(nbest), len(nbest), "sentences")
-        return values.reshape(size, columns)[inverse]
-    from joblib import delayed
-
-    hook = partial(getattr(metric, method), **arguments)
-    # A metric that reads columns gets all of them at once.
-    step = len(nbest) if metric.columns else _CHUNK
-    chunks = [inputs.part(slice(s, s + step)) for s in range(0, len(nbest), step)]
-    keys = [_key(metric, name, chunk) if kept and metric.slow else None for chunk in chunks]
-    parts = list[Float64]()
-    with parallel_workers(jobs, "threads" if metric.threads else "local") as parallel:
-        calls = [delayed(_apply)(hook, columns, *c) for c in zip(chunks, keys, strict=True)]
-        for part in parallel(calls):
-            parts.append(part)
-            if progress is not None:
-                progress(min(len(parts) * step, len(nbest)), len(nbest), "sentences")
-    values = np.concatenate(parts)
-    if key is not None:
-        write_array(key, values)
-    return values.reshape(size, columns)[inverse]
-
-
-def _apply(hook: Callable[..., Any], columns: int, chunk: _Inputs, key: str | None) -> Float64:
-    """Return the scores of each text of a chunk as a flat array, cached if there is a key."""
-    values = None if key is None else read_array(key, sum(map(len, chunk.texts)) * columns)
+def _both(metric: Metric, chunk: _Inputs, key: str | None) -> Float64:
+    """Return the score and the gain of each text as a flat array, cached if there is a key."""
+    values = None if key is None else read_array(key, 2 * sum(map(len, chunk.texts)))
     if values is None:
-        values = np.ravel(np.asarray(chunk.apply(hook), np.float64))
+        counts = chunk.apply(metric.counts)
+        values = np.column_stack([metric.sentence_values(counts), metric.gain(counts)]).ravel()
         if key is not None:
             write_array(key, values)
     return values
 
 
-def _key(metric: Metric, method: str, inputs: _Inputs) -> str | None:
+def _key(metric: Metric, inputs: _Inputs) -> str | None:
     """Return the cache key of scores; None if the code or the metric cannot be identified."""
     classes = [kind for kind in type(metric).__mro__ if issubclass(kind, Metric)]
     code = key_of_code([*(kind.__module__ for kind in classes), *metric.computed_by])
     signature = metric.cache_signature(inputs.references)
     if code is None or signature is None:
         return None
-    content = [code, type(metric).__qualname__, repr(metric), signature, method]
+    content = [code, type(metric).__qualname__, repr(metric), signature]
     return key_of([content, inputs.texts, inputs.references, inputs.sources])

@@ -53,11 +53,6 @@ class TuningLists:
         rows = np.flatnonzero(scores == np.repeat(highest, np.diff(self.offsets)))
         return rows[np.searchsorted(rows, starts)]
 
-    def gain(self, metric: Metric, weights: Float64) -> float:
-        """Return the corpus score of the lists reranked, in percent; higher is better."""
-        sums = self.counts[self.best(weights)].sum(axis=0)
-        return float(metric.signed(metric.value(sums)))
-
     def joined(self, other: TuningLists) -> TuningLists:
         """Return the concatenated lists."""
         offsets = np.concatenate([self.offsets, self.offsets[-1] + other.offsets[1:]])
@@ -76,7 +71,6 @@ class TuningProblem:
         start: (Q,) the canonical weights λ_T.
         seed: the only source of randomness.
         progress: called with the number of steps done, their total number, and a note.
-        extra: the out-of-domain development set, for tuners that use one.
     """
 
     lists: TuningLists
@@ -84,11 +78,11 @@ class TuningProblem:
     start: Float64
     seed: int
     progress: Reporter
-    extra: TuningLists | None = None
 
     def gain(self, weights: Float64) -> float:
         """Return the corpus score of the lists reranked, in percent; higher is better."""
-        return self.lists.gain(self.metric, weights)
+        sums = self.lists.counts[self.lists.best(weights)].sum(axis=0)
+        return float(self.metric.signed(self.metric.value(sums)))
 
     def best_of(self, steps: Iterable[Sequence[Float64]], total: int) -> Tuned:
         """Return the best of the last weights of each step; report progress after each.
@@ -126,7 +120,8 @@ class Tuner(Component, frozen=True):
     """A method to re-estimate weights; the fields are its settings.
 
     Attributes:
-        takes_extra: whether it also uses the lists of an out-of-domain development set.
+        takes_extra: whether the lists of an out-of-domain development set are added to those of
+            its problem.
 
     >>> from bpa_ppl.tuning.base import TUNERS
     >>> TUNERS.resolve("mira", {"epochs": 5}).takes_extra

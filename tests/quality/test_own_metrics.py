@@ -26,7 +26,7 @@ class Overlap(Averaged, frozen=True):
 
     key: ClassVar[str] = "overlap"
 
-    def sentences(self, lists: Any, references: Any, *, only_best: bool) -> np.ndarray:
+    def sentences(self, lists: Any, references: Any) -> np.ndarray:
         """Return one score per hypothesis."""
         words = [set(refs[0].split()) for refs in references]
         return each(lists, words, lambda text, ref: 100 * len({*text.split()} & ref) / len(ref))

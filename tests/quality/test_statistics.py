@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import zip_longest
+
 import numpy as np
 import pytest
 from sacrebleu import metrics
@@ -84,16 +86,15 @@ def test_edge_cases(metric: str | Metric) -> None:
 
 
 def test_details_of_bleu_agree_with_sacrebleu(lists: NBest) -> None:
-    rows = lists.offsets[:-1]
-    details = BLEU().details_of(statistics(lists, "bleu")[rows].sum(axis=0))
-    plain = BLEU(smoothing="none")  # precisions in tables are not smoothed
-    score = corpus_score(lists.chosen(rows - rows), lists.references or (), plain)
-    precisions = score.details["precisions"]
-    assert isinstance(precisions, tuple)
-    assert [details[f"precision_{n}"] for n in range(1, 5)] == pytest.approx(precisions)
-    for name in ("brevity_penalty", "length_ratio"):
-        assert details[name] == pytest.approx(score.details[name])
-    assert resolve("ter").details_of(np.ones(2)) == {}
+    references = lists.references or ()
+    first = lists.chosen(np.zeros(len(lists), int))
+    details = corpus_score(first, references, "bleu").details
+    streams = list(map(list, zip_longest(*references)))
+    plain = metrics.BLEU(tokenize="none", force=True, smooth_method="none")
+    score = plain.corpus_score(first, streams)  # precisions in tables are not smoothed
+    assert [details[f"precision_{n}"] for n in range(1, 5)] == pytest.approx(score.precisions)
+    assert details["brevity_penalty"] == pytest.approx(score.bp)
+    assert details["length_ratio"] == pytest.approx(score.ratio)
 
 
 def test_gains_of_chrf_are_sentence_scores(toy: NBest) -> None:
