@@ -21,7 +21,15 @@ from bpa_ppl.errors import DataError
 from bpa_ppl.judging.journal import PLACES
 from bpa_ppl.judging.session import Session
 from bpa_ppl.judging.view import panel, question_view
-from bpa_ppl.serving.web import Refused, error_response, read_body, static_routes, web_application
+from bpa_ppl.serving.web import (
+    Refused,
+    error_response,
+    listen,
+    read_body,
+    run,
+    static_routes,
+    web_application,
+)
 
 #: Bytes of the body of a request; corrections are the only long part.
 _LIMIT = 2**18
@@ -150,3 +158,35 @@ async def _failed(request: Request, error: Exception) -> Response:
     response = error_response(error)
     response.status_code = 500
     return response
+
+
+def serve(
+    session: Session,
+    *,
+    files: Sequence[Path] = (),
+    host: str = "127.0.0.1",
+    port: int = 8000,
+    allowed_hosts: Sequence[str] = (),
+    ready: Callable[[str], None] | None = None,
+) -> None:
+    """Serve the page of a session until the process is stopped.
+
+    Args:
+        session: whose questions are answered.
+        files: of the lists; if one changes, answers are refused.
+        host: the address to listen on; by default only this computer can connect. The browser must
+            use this name, 127.0.0.1 or localhost.
+        port: 0 chooses a free one.
+        allowed_hosts: other names that the browser may use; `*` stands for any.
+        ready: called with the URL when connections are accepted. It contains a random token,
+            without which every request is refused.
+
+    Raises:
+        UsageError: if the address cannot be used.
+    """
+    token = secrets.token_urlsafe(24)
+    app = application(session, token, files=files, hosts=[host, *allowed_hosts])
+    listening = listen(host, port)
+    if ready is not None:
+        ready(f"http://{host}:{listening.getsockname()[1]}/{token}/")
+    run(app, listening)

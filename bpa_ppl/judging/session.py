@@ -180,7 +180,7 @@ class Session:
         for number, judgement in self._judgements.items():
             self._check(judgement, number)
         undone = journal.undone
-        self._question = None if undone is None else self._question_of(undone)
+        self._question = None if undone is None else self._asked(undone)
         self._recompute()
 
     def restarted(self, seed: int, pairs: str = "mixed") -> Self:
@@ -268,7 +268,7 @@ class Session:
         number = max(self._judgements)
         self._append({"undo": number})
         judgement = self._judgements.pop(number)
-        self._question = self._question_of(judgement)
+        self._question = self._asked(judgement)
         self._recompute()
         return judgement
 
@@ -382,7 +382,7 @@ class Session:
             earlier = [j for j in self.judgements if j.answer != SKIP and j.asked != REPEAT]
             if earlier:
                 repeated = earlier[rng.integers(len(earlier))]
-                return self._asked(repeated.id, repeated.candidates[::-1], REPEAT)
+                return self._asked(Judgement(repeated.id, repeated.candidates[::-1], SKIP, REPEAT))
         table, pool = self._candidates, self._pool
         if self.pairs == INFORMATION or (self.pairs == "mixed" and lines % 2):
             asked, about = INFORMATION, ABOUT[lines // 2 % 2]
@@ -391,24 +391,15 @@ class Session:
             asked, sentence = RANDOM, int(rng.choice(pool))
             rows = table.random_pair(sentence, rng)
         shown = rng.permutation(rows) - table.offsets[sentence]
-        return self._asked(self.lists.ids[sentence], tuple(shown.tolist()), asked)
+        return self._asked(Judgement(self.lists.ids[sentence], tuple(shown.tolist()), SKIP, asked))
 
-    def _question_of(self, judgement: Judgement) -> Question:
-        return self._asked(judgement.id, judgement.candidates, judgement.asked)
-
-    def _asked(self, identifier: int | str, shown: tuple[int, ...], asked: str) -> Question:
-        sentence = self._position[identifier]
-        texts = self.lists.texts(sentence)
-        sources = self.lists.sources
-        return Question(
-            id=identifier,
-            sentence=sentence,
-            candidates=shown,
-            texts=tuple(texts[position] for position in shown),
-            source=None if sources is None else sources[sentence],
-            asked=asked,
-            number=self._lines + 1,
-        )
+    def _asked(self, judgement: Judgement) -> Question:
+        """Return the question that a judgement answers."""
+        sentence, shown = self._position[judgement.id], judgement.candidates
+        texts, sources = self.lists.texts(sentence), self.lists.sources
+        source, number = None if sources is None else sources[sentence], self._lines + 1
+        chosen = tuple(texts[position] for position in shown)
+        return Question(judgement.id, sentence, shown, chosen, source, judgement.asked, number)
 
 
 def _start(

@@ -57,7 +57,7 @@ class Metric(Component, frozen=True):
         needs: its inputs: "references", "sources", "columns", or nothing. A metric that needs no
             references gets an empty tuple per sentence; one that needs sources gets them as the
             keyword `sources`, (sentences,), and one that needs columns gets those that `columns`
-            names as the keyword `columns`, name -> (hypotheses,), in `counts` and `corpus`.
+            names as the keyword `columns`, name -> (hypotheses,), in `counts`.
         reported: whether studies and comparisons always report it, if it needs references only.
         decimals: how many of a score are printed.
         columns: the names of the features and extras that it reads.
@@ -71,7 +71,7 @@ class Metric(Component, frozen=True):
     >>> counts = ter.counts([["a cat", "the cat"]], [("the cat",)])  # edits, reference length
     >>> counts.tolist(), ter.value(counts).tolist(), ter.gain(counts).tolist()
     ([[1.0, 2.0], [0.0, 2.0]], [50.0, 0.0], [-1.0, 0.0])
-    >>> print(ter.corpus(["a cat"], [("the cat",)]))
+    >>> print(ter.score(counts[0], [("the cat",)]))
     TER 50.00 (nrefs:1|case:lc|tok:tercom|norm:no|punct:yes|asian:no|version:...)
     >>> ter.width, ter.title, ter.signed(50.0)
     (2, 'TER', -50.0)
@@ -91,6 +91,11 @@ class Metric(Component, frozen=True):
     def title(self) -> str:
         """The name of the metric in tables."""
         return type(self).__name__
+
+    @property
+    def installed(self) -> bool:
+        """Whether the programs that it needs are installed."""
+        return True
 
     @property
     def width(self) -> int:
@@ -159,10 +164,13 @@ class Metric(Component, frozen=True):
         """
         return self.signature(references, sentence=True)
 
-    def corpus(self, hypotheses: Sequence[str], references: References, **more: Any) -> Score:
-        """Return the corpus score of one hypothesis per sentence."""
-        counts = self.counts([[text] for text in hypotheses], references, **more)
-        sums = np.cumsum(counts, axis=0)[-1]  # added from left to right, as sacreBLEU does
+    def score(self, sums: Float64, references: References) -> Score:
+        """Return the corpus score of counts, (S,), summed over the sentences of a text.
+
+        Args:
+            sums: added from left to right, as sacreBLEU does.
+            references: their number is part of the signature.
+        """
         value, signature = float(self.value(sums)), self.signature(references)
         details = self.details_of(sums)
         return Score(value, self.key, self.title, signature, details, self.decimals)
@@ -181,6 +189,8 @@ class Averaged(Metric, frozen=True):
     def sentences(self, lists: Lists, references: References, **more: Any) -> Float64:
         """Return the score of each hypothesis of some lists, one list after the other.
 
+        NaN stands for a missing one.
+
         Args:
             lists: the hypotheses of each sentence.
             references: one tuple per sentence.
@@ -189,13 +199,15 @@ class Averaged(Metric, frozen=True):
         raise NotImplementedError(f"{type(self).__name__} has no sentence scores")
 
     def counts(self, lists: Lists, references: References, *_: Any, **more: Any) -> Float64:
-        """Return (hypotheses, 2) the sentence score and 1."""
+        """Return (hypotheses, 2) the sentence score and 1, or 0 and 0 if it is missing."""
         scores = self.sentences(lists, references, **more)
-        return np.column_stack([scores, np.ones(len(scores))])
+        present = np.isfinite(scores)
+        return np.column_stack([np.where(present, scores, 0.0), present])
 
     def value(self, sums: Float64) -> Float64:
-        """Return means, (…, 2) ↦ (…)."""
-        return np.asarray(sums[..., 0] / np.maximum(sums[..., 1], 1))
+        """Return means over present scores, (…, 2) ↦ (…); NaN if there is none."""
+        mean = sums[..., 0] / np.maximum(sums[..., 1], 1)
+        return np.asarray(np.where(sums[..., 1] > 0, mean, np.nan))
 
     def fraction(self, counts: Float64) -> Float64:
         """Return the scores of single sentences, (n, 2) ↦ (n,), higher is better."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -57,11 +58,9 @@ class BLEU(Metric, frozen=True):
         """Return sacreBLEU's signature."""
         return sacrebleu_signature(self._scorer(sentence), references)
 
-    def corpus(self, hypotheses: Sequence[str], references: References, **more: Any) -> Score:
-        """Return the corpus score of one hypothesis per sentence, as sacreBLEU computes it."""
-        sums = self.counts([[text] for text in hypotheses], references).sum(axis=0)
-        details, signature = self.details_of(sums), self.signature(references)
-        return Score(self._exact(sums), self.key, "BLEU", signature, details)
+    def score(self, sums: Float64, references: References) -> Score:
+        """Return the corpus score of summed counts, (9,), rounded as sacreBLEU does."""
+        return replace(super().score(sums, references), value=self._exact(sums))
 
     def counts(self, lists: Lists, references: References) -> Float64:
         """Return (hypotheses, 9) matches, n-grams and reference lengths."""
@@ -154,8 +153,9 @@ class BLEU(Metric, frozen=True):
 
         *grams, length = counts.astype(int).tolist()
         matches, totals = grams[:ORDER], grams[ORDER:]
-        smooth = {"smooth_method": self.smoothing, "effective_order": effective_order}
-        score = metrics.BLEU.compute_bleu(matches, totals, totals[0], length, **smooth)
+        score = metrics.BLEU.compute_bleu(
+            matches, totals, totals[0], length, self.smoothing, effective_order=effective_order
+        )
         return float(score.score)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from string import punctuation
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -51,10 +51,10 @@ class CHRF(Metric, frozen=True):
         """Three counts of each order, and the length of the references."""
         return 3 * (self.char_order + self.word_order) + 1
 
-    def corpus(self, hypotheses: Sequence[str], references: References, **more: Any) -> Score:
-        """Return the corpus score of one hypothesis per sentence, under its published name."""
+    def score(self, sums: Float64, references: References) -> Score:
+        """Return the corpus score of summed counts, (3N + 1,), under its published name."""
         name = f"chrF{self.beta}{'+' * self.word_order}"
-        return replace(super().corpus(hypotheses, references), name=name)
+        return replace(super().score(sums, references), name=name)
 
     def signature(self, references: References, *, sentence: bool = False) -> str:
         """Return sacreBLEU's signature."""

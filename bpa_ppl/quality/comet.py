@@ -58,6 +58,11 @@ class Comet(Averaged, frozen=True):
 
     title = "COMET"
 
+    @property
+    def installed(self) -> bool:
+        """Whether there is a program comet-score."""
+        return _program() is not None
+
     def signature(self, references: References, *, sentence: bool = False) -> str:
         """Return the model and the version of the package."""
         return f"{self.key}|model:{self.model}|version:{_ask('version', model=self.model)}"

@@ -27,7 +27,8 @@ class TERAndBLEU(Metric, frozen=True):
         case_sensitive: distinguish upper and lower case, for both; default: BLEU does, TER does
             not.
 
-    >>> round(TERAndBLEU().corpus(["a b c d x"], [("a b c d e",)]).value, 2)
+    >>> metric = TERAndBLEU()
+    >>> metric.value(metric.counts([["a b c d x"]], [("a b c d e",)])[0]).round(2).tolist()
     73.44
     """
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise, repeat
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -55,8 +55,8 @@ def corpus_score(
 
     Args:
         hypotheses: (sentences,) translations.
-        references: (sentences,) tuples, which may differ in length; None for a metric that needs
-            no references.
+        references: (sentences,) tuples, which may differ in length, or texts; None for a metric
+            that needs no references.
         metric: "ter", "bleu", "chrf", or settings such as `BLEU(lowercase=True)`.
         sources: (sentences,) source sentences, for a metric that needs them.
 
@@ -74,10 +74,11 @@ def corpus_score(
     texts = cols.members(hypotheses, "hypotheses")
     for text in texts:
         require(text, str, "hypotheses are one text for each sentence", "hypotheses")
-    if references is not None:
-        cols.references(references)  # refuses other types
-    score: Score = _inputs(config, texts, references, sources).apply(config.corpus)
-    return score
+    features = [np.zeros((1, 1))] * len(texts)
+    lists = NBest.from_lists(
+        [[text] for text in texts], features, ["none"], references=references, sources=sources
+    )
+    return choice_score(lists, np.zeros(len(texts), np.int64), config)
 
 
 def choice_score(nbest: NBest, choice: npt.ArrayLike, metric: str | Metric = "ter") -> Score:
@@ -100,10 +101,10 @@ def choice_score(nbest: NBest, choice: npt.ArrayLike, metric: str | Metric = "te
     0.75
     """
     config = resolve(metric, nbest)
-    chosen = one_each(nbest, choice)
-    texts = [chosen.text(row) for row in range(len(chosen))]
-    score: Score = _inputs_of(config, chosen, texts).apply(config.corpus)
-    return score
+    counts = statistics(one_each(nbest, choice), config)
+    references = nbest.references or [()] * len(nbest)
+    # Added from left to right, as sacreBLEU does.
+    return config.score(np.cumsum(counts, axis=0)[-1], references)
 
 
 def one_each(nbest: NBest, choice: npt.ArrayLike) -> NBest:
@@ -144,7 +145,7 @@ def scores_and_gains(
     """
     check_jobs(jobs)
     lists, inverse = distinct_lists(nbest, metric)
-    inputs, size = _inputs_of(metric, nbest, lists), 2 * sum(map(len, lists))
+    inputs, size = _inputs(metric, nbest, lists), 2 * sum(map(len, lists))
     kept = cache and not metric.columns
     key = _key(metric, inputs) if kept and not metric.slow and size >= 2 * _MIN_CACHED else None
     values = None if key is None else read_array(key, size)
@@ -230,7 +231,7 @@ def statistics(nbest: NBest, metric: str | Metric = "bleu") -> Float64:
     """
     config = resolve(metric, nbest)
     lists, inverse = distinct_lists(nbest, config)
-    counts: Float64 = _inputs_of(config, nbest, lists).apply(config.counts)[inverse]
+    counts: Float64 = _inputs(config, nbest, lists).counts(config)[inverse]
     return counts
 
 
@@ -251,13 +252,13 @@ class _Inputs(NamedTuple):
     """The texts of some sentences, with the references, sources and columns that a metric needs.
 
     Attributes:
-        texts: for each sentence the hypothesis, or some hypotheses.
+        texts: the hypotheses of each sentence.
         references: for each sentence.
         sources: for each sentence.
         columns: (hypotheses,) each, of all sentences.
     """
 
-    texts: Sequence[Any]
+    texts: Sequence[Sequence[str]]
     references: References
     sources: Sequence[str] | None
     columns: Mapping[str, Float64] | None = None
@@ -267,54 +268,36 @@ class _Inputs(NamedTuple):
         sources = None if self.sources is None else self.sources[chunk]
         return _Inputs(self.texts[chunk], self.references[chunk], sources, self.columns)
 
-    def apply(self, method: Callable[..., Any]) -> Any:
-        """Call a method of the metric."""
+    def counts(self, metric: Metric) -> Float64:
+        """Return the counts of each text."""
         extra = {"sources": self.sources, "columns": self.columns}
         present = {name: value for name, value in extra.items() if value is not None}
-        return method(self.texts, self.references, **present)
+        return metric.counts(self.texts, self.references, **present)
 
 
-def _inputs(
-    metric: Metric,
-    texts: Sequence[Any],
-    references: References | None,
-    sources: Sequence[str] | None,
-    origin: str | None = None,
-) -> _Inputs:
-    """Return the references and the sources that a metric needs for some sentences."""
-    if not len(texts):
+def _inputs(metric: Metric, nbest: NBest, lists: Sequence[Sequence[str]]) -> _Inputs:
+    """Return what a metric needs of some lists with their texts."""
+    references, sources, origin = nbest.references, None, nbest.origin
+    if not len(nbest):
         raise DataError("there are no sentences to score", origin, code="no-data")
     if "references" not in metric.needs:
-        references = [()] * len(texts)
-    else:
-        if references is None:
-            raise no_references(origin)
-        if len(texts) != len(references):
-            message = f"{len(texts)} hypotheses and references for {len(references)} sentences"
-            raise DataError(message, origin, parameter="references", code="wrong-length")
-        for sentence, refs in enumerate(references):
-            if isinstance(refs, str):
-                message = f"references of sentence {sentence} are one string: give a tuple"
-                raise DataError(message, origin, parameter="references")
-            if not len(refs):
-                message = f"sentence {sentence} has no reference: give at least one"
-                raise DataError(message, origin, parameter="references", code="missing-references")
-    if "sources" not in metric.needs:
-        sources = None
-    elif sources is None or len(sources) != len(texts):
-        message = f"{metric.key} needs the source of each sentence"
-        raise DataError(message, origin, parameter="sources", code="missing-sources")
-    return _Inputs(texts, references, sources)
-
-
-def _inputs_of(metric: Metric, nbest: NBest, texts: Sequence[Any]) -> _Inputs:
-    """Return what a metric needs of some lists with their texts."""
-    inputs = _inputs(metric, texts, nbest.references, nbest.sources, nbest.origin)
+        references = ((),) * len(nbest)
+    elif references is None:
+        raise no_references(origin)
+    elif not all(references):
+        message = f"sentence {references.index(())} has no reference: give at least one"
+        raise DataError(message, origin, parameter="references", code="missing-references")
+    if "sources" in metric.needs:
+        sources = nbest.sources
+        if sources is None:
+            message = f"{metric.key} needs the source of each sentence"
+            raise DataError(message, origin, parameter="sources", code="missing-sources")
     if not metric.columns:
-        return inputs
+        return _Inputs(lists, references, sources)
     from bpa_ppl.quality.column import column_of
 
-    return inputs._replace(columns={name: column_of(nbest, name) for name in metric.columns})
+    columns = {name: column_of(nbest, name) for name in metric.columns}
+    return _Inputs(lists, references, sources, columns)
 
 
 def distinct_lists(nbest: NBest, metric: Metric) -> tuple[list[list[str]], Int64]:
@@ -340,7 +323,7 @@ def _both(metric: Metric, chunk: _Inputs, key: str | None) -> Float64:
     """Return the score and the gain of each text as a flat array, cached if there is a key."""
     values = None if key is None else read_array(key, 2 * sum(map(len, chunk.texts)))
     if values is None:
-        counts = chunk.apply(metric.counts)
+        counts = chunk.counts(metric)
         values = np.column_stack([metric.sentence_values(counts), metric.gain(counts)]).ravel()
         if key is not None:
             write_array(key, values)

@@ -126,9 +126,10 @@ def web_application(
     """
     kinds = (HTTPException, Refused, BpaError, ClientDisconnect, MemoryError, Exception)
     names = {"127.0.0.1", "localhost", *map(str.lower, hosts)}
+    first: Callable[[Scope], Response | None] = partial(_check_host, names)
     return Starlette(
         routes=routes,
-        middleware=[Middleware(_Guard, check) for check in (partial(_check_host, names), *checks)],
+        middleware=[Middleware(_Guard, check) for check in (first, *checks)],
         exception_handlers={**dict.fromkeys(kinds, _answer), **(handlers or {})},
         **options,
     )

@@ -53,6 +53,11 @@ class TuningLists:
         rows = np.flatnonzero(scores == np.repeat(highest, np.diff(self.offsets)))
         return rows[np.searchsorted(rows, starts)]
 
+    def gain(self, metric: Metric, weights: Float64) -> float:
+        """Return the corpus score of the lists reranked, in percent; higher is better."""
+        sums = self.counts[self.best(weights)].sum(axis=0)
+        return float(metric.signed(metric.value(sums)))
+
     def joined(self, other: TuningLists) -> TuningLists:
         """Return the concatenated lists."""
         offsets = np.concatenate([self.offsets, self.offsets[-1] + other.offsets[1:]])
@@ -81,8 +86,7 @@ class TuningProblem:
 
     def gain(self, weights: Float64) -> float:
         """Return the corpus score of the lists reranked, in percent; higher is better."""
-        sums = self.lists.counts[self.lists.best(weights)].sum(axis=0)
-        return float(self.metric.signed(self.metric.value(sums)))
+        return self.lists.gain(self.metric, weights)
 
     def best_of(self, steps: Iterable[Sequence[Float64]], total: int) -> Tuned:
         """Return the best of the last weights of each step; report progress after each.
