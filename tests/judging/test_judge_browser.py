@@ -27,7 +27,7 @@ import sys
 sys.path[:0] = sys.argv[2:]
 from judge_lists import judge_lists
 from bpa_ppl.judging import Session
-from bpa_ppl.judging.server import serve
+from bpa_ppl.judging.app import serve
 session = Session(judge_lists(), journal=sys.argv[1])
 serve(session, port=0, ready=lambda url: print(url, flush=True))
 """

@@ -146,22 +146,22 @@ def test_least_recently_used_file_is_deleted_first(
     assert [path.stem for path in files(cache_folder)] == ["a", "c", "d"]
 
 
-def test_unwritable_folder(lists: NBest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "file").touch()
-    monkeypatch.setenv("BPA_PPL_CACHE", str(tmp_path / "file" / "below"))
-    with pytest.warns(BpaWarning, match="BPA_PPL_CACHE"):
-        result = oracles(lists)
-    assert result.index.tolist() == oracles(lists, cache=False).index.tolist()
-
-
-def test_a_user_without_a_home_folder(lists: NBest, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("problem", ["not a folder", "no home folder"])
+def test_without_a_folder_nothing_is_cached(
+    lists: NBest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, problem: str
+) -> None:
     def no_home(path: Path) -> Path:
         raise RuntimeError("Could not determine home directory.")
 
-    for name in ("BPA_PPL_CACHE", "XDG_CACHE_HOME", "LOCALAPPDATA"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setattr(Path, "expanduser", no_home)
-    with pytest.warns(BpaWarning, match="no home folder: .* BPA_PPL_CACHE"):
+    if problem == "not a folder":
+        (tmp_path / "file").touch()
+        monkeypatch.setenv("BPA_PPL_CACHE", str(tmp_path / "file" / "below"))
+    else:
+        for name in ("BPA_PPL_CACHE", "XDG_CACHE_HOME", "LOCALAPPDATA"):
+            monkeypatch.delenv(name, raising=False)
+        monkeypatch.setattr(Path, "expanduser", no_home)
+    match = "no home folder: .* BPA_PPL_CACHE" if "home" in problem else "BPA_PPL_CACHE"
+    with pytest.warns(BpaWarning, match=match):
         result = oracles(lists)
     assert result.index.tolist() == oracles(lists, cache=False).index.tolist()
 
