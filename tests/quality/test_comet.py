@@ -133,15 +133,13 @@ class TestWorker:
 
     def test_failed_process_is_replaced(self, environment: CometEnvironment) -> None:
         metric = Comet(model=str(environment.checkpoint("good")))
-        for text in ("first", "second"):
-            lists = NBest.from_lists([[text]], [[[0.0]]], ["LM0"], references=["r"], sources=["q"])
-            assert oracles(lists, metric).score.tolist() == [len(text) / 10]
-            process, *_ = environment.calls()[-1]
-            os.kill(process, signal.SIGTERM)
-            lists = lists.with_sources(["another"])
-            with raises(DataError, "damaged", match="killed by signal 15"):
-                oracles(lists, metric)
-            assert not is_alive(process)
+        assert oracles(LISTS, metric).score.tolist() == [0.3]
+        process, *_ = environment.calls()[-1]
+        os.kill(process, signal.SIGTERM)
+        with raises(DataError, "damaged", match="killed by signal 15"):
+            oracles(LISTS.with_sources(["another"]), metric)
+        assert not is_alive(process)
+        assert oracles(LISTS.with_sources(["another"]), metric).score.tolist() == [0.3]
 
     def run(self, code: str, **models: Path) -> list[str]:
         """Return the lines that a program prints; it has a function `score(model, text)`."""
