@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from problems import problem_of, random_lists
 
-from bpa_ppl.tuning.mert import best_step, error_surface
+from bpa_ppl.tuning.mert import best_step, envelopes, error_surface
 
 
 def midpoints(breaks: np.ndarray) -> np.ndarray:
@@ -30,6 +30,18 @@ def test_surface_agrees_with_reranking(seed: int, whole: bool) -> None:
         expected = problem.gain(start + x * direction)
         assert gains[np.searchsorted(breaks, x)] == pytest.approx(expected)
     assert clear.sum() > 200
+
+
+def test_envelopes_of_special_lines() -> None:
+    # Of equal slopes the highest line remains, and of equal lines the first.
+    heights = np.array([1.0, 2.0, 2.0, 0.0, 0.0])
+    slopes = np.array([0.0, 0.0, 0.0, 1.0, 1.0])
+    parts = envelopes(heights, slopes, np.array([0, 5]))
+    assert [part.tolist() for part in parts] == [[1], [2.0], [1], [3]]
+    # Three lines through one point meet once; lists of one have no breakpoint.
+    parts = envelopes(np.zeros(3), np.array([-1.0, 0.0, 1.0]), np.array([0, 3]))
+    assert [part.tolist() for part in parts] == [[0], [0.0], [0], [2]]
+    assert len(envelopes(np.array([0.0, 1.0]), np.array([1.0, 2.0]), np.array([0, 1, 2]))[1]) == 0
 
 
 @pytest.mark.parametrize(
