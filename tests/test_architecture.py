@@ -374,7 +374,7 @@ def forbidden_accesses(tree: ast.AST) -> set[str]:
 
 #: The server takes hangup signals through the event loop of asyncio; the program handles what
 #: Python ignores.
-ALLOWED = {"serving.server": {"forbidden: signal"}, "__main__": {"assigned: sys.unraisablehook"}}
+ALLOWED = {"serving.app": {"forbidden: signal"}, "__main__": {"assigned: sys.unraisablehook"}}
 
 
 def test_no_access_to_private_parts_of_other_packages() -> None:

@@ -81,7 +81,7 @@ def judge(
     require_extra("judging needs Starlette and uvicorn", "serve", "starlette", "uvicorn")
     from bpa_ppl.formats.streams import require_writable
     from bpa_ppl.judging import Session
-    from bpa_ppl.judging.server import serve
+    from bpa_ppl.judging.app import serve
 
     require_writable(output)
     session = Session(lists, start, journal=output, rater=rater, seed=seed, pairs=pairs, **options)

@@ -385,10 +385,7 @@ class Summary:
 
     def _score(self, metric: Metric, sums: Float64) -> Score:
         # A signature contains only the number of references.
-        signature = metric.signature([("",) * number for number in sorted(self._numbers)])
-        value = float(metric.value(sums))
-        details = metric.details_of(sums)
-        return Score(value, metric.key, metric.title, signature, details, metric.decimals)
+        return metric.score(sums, [("",) * number for number in sorted(self._numbers)])
 
 
 def _added(sums: Float64, lists: NBest, choice: Int64, metric: Metric) -> Float64:

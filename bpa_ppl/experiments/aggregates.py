@@ -65,13 +65,11 @@ def aggregate(results: pa.Table, samples: int = _SAMPLES) -> tuple[list[Row], li
             for (method, setting), rows in of_size.items():
                 counts = counts_of(results, rows, metric)  # (draws, sentences, S)
                 shared = shared or resamples(samples, counts.shape[1], len(rows))
-                spread, values = (
-                    replicates(counts, config, shared),
-                    config.value(counts.sum(axis=1)),
-                )
+                both, of_sentences, of_draws = replicates(counts, config, shared)
+                values = config.value(counts.sum(axis=1))
                 verdicts = [results["verdict"][number].as_py() for number in rows]
                 passed = [verdict == "passed" for verdict in verdicts]
-                low, high = np.percentile(spread.both, _INTERVAL).tolist()
+                low, high = np.percentile(both, _INTERVAL).tolist()
                 point = {
                     **dict(zip(CONDITION, (domain, size, method, setting), strict=True)),
                     "metric": metric,
@@ -80,13 +78,13 @@ def aggregate(results: pa.Table, samples: int = _SAMPLES) -> tuple[list[Row], li
                     "interval": 2 * float(values.std(ddof=1)) if len(values) > 1 else np.nan,
                     "low": low,
                     "high": high,
-                    "sentence_error": float(spread.sentences.std()),
-                    "draw_error": float(spread.draws.std()),
+                    "sentence_error": float(of_sentences.std()),
+                    "draw_error": float(of_draws.std()),
                     "passed": float(np.mean(passed)) if all(verdicts) else np.nan,
                 }
                 points.append(point)
                 if not setting:
-                    plain[method] = float(values.mean()), spread.both
+                    plain[method] = float(values.mean()), both
             place = {"domain": domain, "size": size, "metric": metric}
             differences += [place | row for row in _differences(plain)]
     return points, differences

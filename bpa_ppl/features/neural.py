@@ -16,7 +16,7 @@ from bpa_ppl.features.base import Features, FeatureSource
 from bpa_ppl.nbest import NBest
 from bpa_ppl.progress import reporter
 from bpa_ppl.quality.comet import CometKiwi, CpuOrGpu
-from bpa_ppl.quality.scoring import sentence_scores
+from bpa_ppl.quality.scoring import scores_and_gains
 
 _CHUNK = 64  # sentences between two reports of progress
 
@@ -49,7 +49,7 @@ class QualityEstimate(FeatureSource, frozen=True):
         """
         metric = CometKiwi(model=self.model, batch=self.batch, gpus=self.gpus)
         with reporter(None, self.name) as report:
-            scores = sentence_scores(nbest, metric, only_best=False, progress=report)
+            scores = scores_and_gains(nbest, metric, progress=report)[0]
         return {self.name: scores}
 
 

@@ -21,7 +21,7 @@ reward models, and computed features with and without systems.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import NamedTuple, Self
 
 import numpy as np
@@ -93,32 +93,9 @@ class Alternatives(NamedTuple):
         return np.asarray((centred * p).T @ centred)
 
 
-class Comparisons(NamedTuple):
-    """Questions that were answered: n pairs of candidates with K weighted features.
-
-    Attributes:
-        features: (n, 3, K + 1) as in `Alternatives`.
-        base: (n, 3) likewise.
-        chosen: (n,) the answers: 0 the first candidate, 1 the second, 2 no difference.
-    """
-
-    features: Float64
-    base: Float64
-    chosen: Int64
-
-    @classmethod
-    def of(cls, answers: Sequence[tuple[Alternatives, int]], features: int) -> Self:
-        """Return the comparisons of some questions and their answers, with K weighted features.
-
-        >>> pair = Alternatives.of(np.array([[3.0], [1.0]]), np.zeros(2))
-        >>> Comparisons.of([(pair, 2)], 1).chosen.tolist()
-        [2]
-        """
-        return cls(
-            np.array([question.features for question, _ in answers]).reshape(-1, 3, features + 1),
-            np.array([question.base for question, _ in answers]).reshape(-1, 3),
-            np.array([chosen for _, chosen in answers], np.int64),
-        )
+#: Questions about n pairs, and their answers, (n,): 0 the first candidate, 1 the second, 2 no
+#: difference.
+Answers = tuple[Alternatives, Int64]
 
 
 class Gaussian(NamedTuple):
@@ -153,7 +130,7 @@ class Gaussian(NamedTuple):
 
 
 def density_at(
-    theta: Float64, answers: Comparisons, prior: Gaussian, slip: float = 0.0
+    theta: Float64, answers: Answers, prior: Gaussian, slip: float = 0.0
 ) -> tuple[float, Float64, Float64]:
     """Return the log posterior density of λ and log ν at a point, up to a constant.
 
@@ -169,13 +146,15 @@ def density_at(
         probable not to be a slip. It is always positive definite.
 
     >>> prior = Gaussian.prior(np.zeros(1), np.eye(1))
-    >>> density_at(np.array([0.0, 2.0]), Comparisons.of([], 1), prior)[0]
-    -2.0
+    >>> pair = Alternatives.of(np.array([[[2.0], [0.0]]]), np.zeros((1, 2)))
+    >>> round(density_at(np.array([0.0, 0.0]), (pair, np.array([0])), prior)[0], 3)  # log ⅓
+    -1.099
     """
-    features, rows = answers.features, np.arange(len(answers.base))
-    scores = features @ theta + answers.base
+    (features, base), chosen = answers
+    rows = np.arange(len(base))
+    scores = features @ theta + base
     log_total, p = normalised(scores, axis=1)
-    log_own = np.log1p(-slip) + scores[rows, answers.chosen] - log_total[:, 0]
+    log_own = np.log1p(-slip) + scores[rows, chosen] - log_total[:, 0]
     with np.errstate(divide="ignore"):  # without slips it is −∞
         log_p = np.logaddexp(log_own, np.log(slip / 3))
     weight = np.exp(log_own - log_p)  # the probability that the answer is no slip
@@ -186,13 +165,13 @@ def density_at(
     pull = precision @ (prior.mean - theta)
     return (
         float(log_p.sum() - 0.5 * pull @ (prior.mean - theta)),
-        weight @ (features[rows, answers.chosen] - mean) + pull,
+        weight @ (features[rows, chosen] - mean) + pull,
         scaled.T @ scaled - centre.T @ centre + precision,
     )
 
 
 def posterior(
-    answers: Comparisons, prior: Gaussian, slip: float = 0.0, start: Float64 | None = None
+    answers: Answers, prior: Gaussian, slip: float = 0.0, start: Float64 | None = None
 ) -> Gaussian:
     """Return Laplace's approximation of the posterior of λ and log ν.
 
@@ -203,8 +182,8 @@ def posterior(
         start: (K + 1,) where the search begins; None is the mean of the prior.
 
     >>> prior = Gaussian.prior(np.zeros(1), np.eye(1))
-    >>> pair = Alternatives.of(np.array([[2.0], [0.0]]), np.zeros(2))
-    >>> posterior(Comparisons.of([(pair, 0)], 1), prior).mean.round(2).tolist()
+    >>> pair = Alternatives.of(np.array([[[2.0], [0.0]]]), np.zeros((1, 2)))
+    >>> posterior((pair, np.array([0])), prior).mean.round(2).tolist()
     [0.6, -0.25]
     """
     theta = prior.mean if start is None else start
@@ -224,9 +203,7 @@ def posterior(
     return Gaussian(theta, (covariance + covariance.T) / 2)
 
 
-def log_evidence(
-    answers: Comparisons, prior: Gaussian, weights: Gaussian, slip: float = 0.0
-) -> float:
+def log_evidence(answers: Answers, prior: Gaussian, weights: Gaussian, slip: float = 0.0) -> float:
     """Return log p(answers) by Laplace's approximation.
 
     Args:
@@ -236,7 +213,8 @@ def log_evidence(
         slip: ε, from 0 to below 1.
 
     >>> prior = Gaussian.prior(np.zeros(1), np.eye(1))
-    >>> log_evidence(Comparisons.of([], 1), prior, prior)
+    >>> none = Alternatives.of(np.zeros((0, 2, 1)), np.zeros((0, 2))), np.zeros(0, int)
+    >>> log_evidence(none, prior, prior)
     0.0
     """
     value = density_at(weights.mean, answers, prior, slip)[0]
@@ -245,7 +223,7 @@ def log_evidence(
 
 
 def learn_scale(
-    answers: Comparisons, prior_of: Callable[[float], Gaussian], features: int, slip: float = 0.0
+    answers: Answers, prior_of: Callable[[float], Gaussian], features: int, slip: float = 0.0
 ) -> float:
     """Return the scale τ of the prior that is most probable given the answers.
 
@@ -257,11 +235,9 @@ def learn_scale(
 
     >>> def prior_of(scale):
     ...     return Gaussian.prior(np.zeros(1), scale**2 * np.eye(1))
-    >>> pair = Alternatives.of(np.array([[2.0], [0.0]]), np.zeros(2))
-    >>> answers, scale = Comparisons.of([(pair, 0)] * 20, 1), learn_scale(
-    ...     Comparisons.of([], 1), prior_of, 1
-    ... )
-    >>> round(scale, 3) == round(OF_ANSWERS.median(1), 3) < learn_scale(answers, prior_of, 1)
+    >>> pairs = Alternatives.of(np.array([[[2.0], [0.0]]] * 20), np.zeros((20, 2)))
+    >>> answers = pairs, np.zeros(20, int)
+    >>> OF_ANSWERS.median(1) < learn_scale(answers, prior_of, 1)
     True
     """
     log_p, start = np.empty(len(_GRID)), None

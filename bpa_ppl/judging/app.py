@@ -12,17 +12,24 @@ from typing import Any
 import msgspec
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
-from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Mount, Route
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import Scope
 
 from bpa_ppl.errors import DataError
 from bpa_ppl.judging.journal import PLACES
 from bpa_ppl.judging.session import Session
 from bpa_ppl.judging.view import panel, question_view
-from bpa_ppl.serving.web import Refused, error_response, read_body, static_routes, web_application
+from bpa_ppl.serving.web import (
+    Refused,
+    error_response,
+    listen,
+    read_body,
+    run,
+    static_routes,
+    web_application,
+)
 
 #: Bytes of the body of a request; corrections are the only long part.
 _LIMIT = 2**18
@@ -41,20 +48,13 @@ class _Body(msgspec.Struct, forbid_unknown_fields=True):
 _Content = dict[str, Any]
 
 
-class _TokenMiddleware:
-    """Middleware that refuses each request whose path does not begin with a token."""
-
-    def __init__(self, app: ASGIApp, token: str) -> None:
-        self.app, self.token = app, token.encode()
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        app = self.app
-        if scope["type"] != "lifespan":
-            token = scope["path"].removeprefix("/").partition("/")[0]
-            if not secrets.compare_digest(token.encode(errors="replace"), self.token):
-                message = "This address has no valid token: open the one that the server printed."
-                app = PlainTextResponse(message, 403)
-        await app(scope, receive, send)
+def _check_token(token: str, scope: Scope) -> Response | None:
+    """Refuse each request whose path does not begin with the token."""
+    first = scope["path"].removeprefix("/").partition("/")[0]
+    if secrets.compare_digest(first.encode(errors="replace"), token.encode()):
+        return None
+    message = "This address has no valid token: open the one that the server printed."
+    return PlainTextResponse(message, 403)
 
 
 def application(
@@ -126,8 +126,8 @@ def application(
     return web_application(
         [Mount(f"/{token}", routes=[*api, *pages])],
         hosts,
-        [Middleware(_TokenMiddleware, token=token)],
-        {DataError: _failed},
+        partial(_check_token, token),
+        handlers={DataError: _failed},
     )
 
 
@@ -158,3 +158,35 @@ async def _failed(request: Request, error: Exception) -> Response:
     response = error_response(error)
     response.status_code = 500
     return response
+
+
+def serve(
+    session: Session,
+    *,
+    files: Sequence[Path] = (),
+    host: str = "127.0.0.1",
+    port: int = 8000,
+    allowed_hosts: Sequence[str] = (),
+    ready: Callable[[str], None] | None = None,
+) -> None:
+    """Serve the page of a session until the process is stopped.
+
+    Args:
+        session: whose questions are answered.
+        files: of the lists; if one changes, answers are refused.
+        host: the address to listen on; by default only this computer can connect. The browser must
+            use this name, 127.0.0.1 or localhost.
+        port: 0 chooses a free one.
+        allowed_hosts: other names that the browser may use; `*` stands for any.
+        ready: called with the URL when connections are accepted. It contains a random token,
+            without which every request is refused.
+
+    Raises:
+        UsageError: if the address cannot be used.
+    """
+    token = secrets.token_urlsafe(24)
+    app = application(session, token, files=files, hosts=[host, *allowed_hosts])
+    listening = listen(host, port)
+    if ready is not None:
+        ready(f"http://{host}:{listening.getsockname()[1]}/{token}/")
+    run(app, listening)

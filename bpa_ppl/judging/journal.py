@@ -169,14 +169,6 @@ def read_journal(path: str | Path) -> Journal:
     return _parsed(content, path)[0]
 
 
-class _Header(msgspec.Struct):
-    """The types of the fields of the first line."""
-
-    lists: str = ""
-    sha256: str | None = None
-    rater: str | None = None
-
-
 def _parsed(content: bytes, path: str | Path) -> tuple[Journal, int]:
     """Return a file of judgements, and the length of its complete lines without the last end."""
     *lines, last = content.split(b"\n")
@@ -193,7 +185,8 @@ def _parsed(content: bytes, path: str | Path) -> tuple[Journal, int]:
             if number == 1:
                 if record.get("format") != FORMAT or record.get("version") != VERSION:
                     raise ValueError(f"the first line is not that of {FORMAT}, version {VERSION}")
-                msgspec.convert(record, _Header)
+                texts = {name: record.get(name) for name in ("lists", "sha256", "rater")}
+                msgspec.convert(texts, dict[str, str | None])
                 header, entries, kept = record, list[Judgement | int](), set[int]()
             elif "undo" in record:
                 undone = msgspec.convert(record["undo"], int)

@@ -17,7 +17,7 @@ from bpa_ppl.arrays import Float64, Int64
 from bpa_ppl.caching import content_hash
 from bpa_ppl.columns import counted
 from bpa_ppl.errors import DataError, UsageError, checked_seed, one_of, quoted, require
-from bpa_ppl.judging.answers import Alternatives, Comparisons, Gaussian, learn_scale, posterior
+from bpa_ppl.judging.answers import Answers, Gaussian, learn_scale, posterior
 from bpa_ppl.judging.journal import (
     INFORMATION,
     RANDOM,
@@ -180,7 +180,7 @@ class Session:
         for number, judgement in self._judgements.items():
             self._check(judgement, number)
         undone = journal.undone
-        self._question = None if undone is None else self._question_of(undone)
+        self._question = None if undone is None else self._asked(undone)
         self._recompute()
 
     def restarted(self, seed: int, pairs: str = "mixed") -> Self:
@@ -246,7 +246,6 @@ class Session:
         )
         self._judgements[self._append(judgement.record())] = judgement
         self._question = None
-        self._observe(judgement)
         self._update()
         return judgement
 
@@ -269,7 +268,7 @@ class Session:
         number = max(self._judgements)
         self._append({"undo": number})
         judgement = self._judgements.pop(number)
-        self._question = self._question_of(judgement)
+        self._question = self._asked(judgement)
         self._recompute()
         return judgement
 
@@ -328,18 +327,9 @@ class Session:
 
     def _recompute(self) -> None:
         """Compute the posterior from the prior and all answers."""
-        self._answers: list[tuple[Alternatives, int]] = []
         self.weights, self._learned = self._before, 0
         self.prior = self._prior_of(OF_ANSWERS.median(self._scaled))
-        for judgement in self._judgements.values():
-            self._observe(judgement)
         self._update()
-
-    def _observe(self, judgement: Judgement) -> None:
-        """Add an answer to those of the posterior."""
-        if judgement.chosen is not None:
-            question = self._candidates.alternatives(self._rows(judgement))
-            self._answers.append((question, judgement.chosen))
 
     def _update(self) -> None:
         """Compute the posterior; learn the scale of the prior again if it is due.
@@ -348,19 +338,24 @@ class Session:
         grown by an eighth to a quarter. This depends on the number alone, so that a session that is
         resumed from a journal has the same scale.
         """
-        count = len(self._answers)
-        answers = Comparisons.of(self._answers, len(self.features))
+        given = [judgement for judgement in self.judgements if judgement.chosen is not None]
+        count, rows = len(given), np.array(list(map(self._rows, given)), np.int64).reshape(-1, 2)
+        chosen = np.array([judgement.chosen for judgement in given], np.int64)
+
+        def answers(end: int) -> Answers:
+            return self._candidates.alternatives(rows[:end]), chosen[:end]
+
         rounded = count - count % (1 << max(0, count.bit_length() - 3))
         if self._scaled and rounded != self._learned:
             scale = learn_scale(
-                Comparisons.of(self._answers[:rounded], len(self.features)),
+                answers(rounded),
                 lambda scale: _gaussian(self._prior_of(scale)),
                 self._scaled,
                 self.slip,
             )
             self.prior, self._learned = self._prior_of(scale), rounded
         start = self.weights.mean
-        self.weights = posterior(answers, _gaussian(self.prior), self.slip, start)
+        self.weights = posterior(answers(count), _gaussian(self.prior), self.slip, start)
 
     def _rows(self, judgement: Judgement) -> Int64:
         """Return the rows of the candidates of an answer."""
@@ -387,7 +382,7 @@ class Session:
             earlier = [j for j in self.judgements if j.answer != SKIP and j.asked != REPEAT]
             if earlier:
                 repeated = earlier[rng.integers(len(earlier))]
-                return self._asked(repeated.id, repeated.candidates[::-1], REPEAT)
+                return self._asked(Judgement(repeated.id, repeated.candidates[::-1], SKIP, REPEAT))
         table, pool = self._candidates, self._pool
         if self.pairs == INFORMATION or (self.pairs == "mixed" and lines % 2):
             asked, about = INFORMATION, ABOUT[lines // 2 % 2]
@@ -396,24 +391,15 @@ class Session:
             asked, sentence = RANDOM, int(rng.choice(pool))
             rows = table.random_pair(sentence, rng)
         shown = rng.permutation(rows) - table.offsets[sentence]
-        return self._asked(self.lists.ids[sentence], tuple(shown.tolist()), asked)
+        return self._asked(Judgement(self.lists.ids[sentence], tuple(shown.tolist()), SKIP, asked))
 
-    def _question_of(self, judgement: Judgement) -> Question:
-        return self._asked(judgement.id, judgement.candidates, judgement.asked)
-
-    def _asked(self, identifier: int | str, shown: tuple[int, ...], asked: str) -> Question:
-        sentence = self._position[identifier]
-        texts = self.lists.texts(sentence)
-        sources = self.lists.sources
-        return Question(
-            id=identifier,
-            sentence=sentence,
-            candidates=shown,
-            texts=tuple(texts[position] for position in shown),
-            source=None if sources is None else sources[sentence],
-            asked=asked,
-            number=self._lines + 1,
-        )
+    def _asked(self, judgement: Judgement) -> Question:
+        """Return the question that a judgement answers."""
+        sentence, shown = self._position[judgement.id], judgement.candidates
+        texts, sources = self.lists.texts(sentence), self.lists.sources
+        source, number = None if sources is None else sources[sentence], self._lines + 1
+        chosen = tuple(texts[position] for position in shown)
+        return Question(judgement.id, sentence, shown, chosen, source, judgement.asked, number)
 
 
 def _start(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import zip_longest
 from typing import Any, ClassVar, cast
 
 import numpy as np
@@ -58,8 +57,7 @@ class Metric(Component, frozen=True):
         needs: its inputs: "references", "sources", "columns", or nothing. A metric that needs no
             references gets an empty tuple per sentence; one that needs sources gets them as the
             keyword `sources`, (sentences,), and one that needs columns gets those that `columns`
-            names as the keyword `columns`, name -> (hypotheses,), in `counts`, `sentences` and
-            `corpus`.
+            names as the keyword `columns`, name -> (hypotheses,), in `counts`.
         reported: whether studies and comparisons always report it, if it needs references only.
         decimals: how many of a score are printed.
         columns: the names of the features and extras that it reads.
@@ -73,7 +71,7 @@ class Metric(Component, frozen=True):
     >>> counts = ter.counts([["a cat", "the cat"]], [("the cat",)])  # edits, reference length
     >>> counts.tolist(), ter.value(counts).tolist(), ter.gain(counts).tolist()
     ([[1.0, 2.0], [0.0, 2.0]], [50.0, 0.0], [-1.0, 0.0])
-    >>> print(ter.corpus(["a cat"], [("the cat",)]))
+    >>> print(ter.score(counts[0], [("the cat",)]))
     TER 50.00 (nrefs:1|case:lc|tok:tercom|norm:no|punct:yes|asian:no|version:...)
     >>> ter.width, ter.title, ter.signed(50.0)
     (2, 'TER', -50.0)
@@ -128,6 +126,10 @@ class Metric(Component, frozen=True):
         """Return scores so that higher is better."""
         return -values if self.lower_is_better else values
 
+    def sentence_values(self, counts: Float64) -> Float64:
+        """Return the scores of single sentences, (n, S) ↦ (n,), by which oracles are chosen."""
+        return self.value(counts)
+
     def fraction(self, counts: Float64) -> Float64:
         """Return the score of single sentences, (n, S) ↦ (n,), as a fraction; higher is better."""
         fraction: Float64 = self.signed(self.value(counts)) / 100
@@ -162,35 +164,16 @@ class Metric(Component, frozen=True):
         """
         return self.signature(references, sentence=True)
 
-    def corpus(self, hypotheses: Sequence[str], references: References, **more: Any) -> Score:
-        """Return the corpus score of one hypothesis per sentence."""
-        sums = self.counts([[text] for text in hypotheses], references, **more).sum(axis=0)
+    def score(self, sums: Float64, references: References) -> Score:
+        """Return the corpus score of counts, (S,), summed over the sentences of a text.
+
+        Args:
+            sums: added from left to right, as sacreBLEU does.
+            references: their number is part of the signature.
+        """
         value, signature = float(self.value(sums)), self.signature(references)
         details = self.details_of(sums)
         return Score(value, self.key, self.title, signature, details, self.decimals)
-
-    def sentences(
-        self, lists: Lists, references: References, *, only_best: bool, **more: Any
-    ) -> Float64:
-        """Return the sentence score of each hypothesis of some lists, one list after the other.
-
-        Args:
-            lists: the hypotheses of each sentence.
-            references: one tuple per sentence.
-            only_best: hypotheses that cannot be the best of their list may get an infinitely bad
-                score instead of their own.
-            more: `sources` and `columns`, if the metric needs them.
-        """
-        return self.value(self.counts(lists, references, **more))
-
-    def gains(self, lists: Lists, references: References, **more: Any) -> Float64:
-        """Return the gain of each hypothesis of some lists; higher is better."""
-        return self.gain(self.counts(lists, references, **more))
-
-    def scores_and_gains(self, lists: Lists, references: References, **more: Any) -> Float64:
-        """Return the sentence score and the gain of each hypothesis, (n, 2), from one count."""
-        counts = self.counts(lists, references, **more)
-        return np.column_stack([self.value(counts), self.gain(counts)])
 
 
 class Averaged(Metric, frozen=True):
@@ -203,20 +186,28 @@ class Averaged(Metric, frozen=True):
 
     width = 2
 
-    def sentences(
-        self, lists: Lists, references: References, *, only_best: bool, **more: Any
-    ) -> Float64:
-        """Return the sentence score of each hypothesis of some lists, one list after the other."""
+    def sentences(self, lists: Lists, references: References, **more: Any) -> Float64:
+        """Return the score of each hypothesis of some lists, one list after the other.
+
+        NaN stands for a missing one.
+
+        Args:
+            lists: the hypotheses of each sentence.
+            references: one tuple per sentence.
+            more: `sources` and `columns`, if the metric needs them.
+        """
         raise NotImplementedError(f"{type(self).__name__} has no sentence scores")
 
     def counts(self, lists: Lists, references: References, *_: Any, **more: Any) -> Float64:
-        """Return (hypotheses, 2) the sentence score and 1."""
-        scores = self.sentences(lists, references, only_best=False, **more)
-        return np.column_stack([scores, np.ones(len(scores))])
+        """Return (hypotheses, 2) the sentence score and 1, or 0 and 0 if it is missing."""
+        scores = self.sentences(lists, references, **more)
+        present = np.isfinite(scores)
+        return np.column_stack([np.where(present, scores, 0.0), present])
 
     def value(self, sums: Float64) -> Float64:
-        """Return means, (…, 2) ↦ (…)."""
-        return np.asarray(sums[..., 0] / np.maximum(sums[..., 1], 1))
+        """Return means over present scores, (…, 2) ↦ (…); NaN if there is none."""
+        mean = sums[..., 0] / np.maximum(sums[..., 1], 1)
+        return np.asarray(np.where(sums[..., 1] > 0, mean, np.nan))
 
     def fraction(self, counts: Float64) -> Float64:
         """Return the scores of single sentences, (n, 2) ↦ (n,), higher is better."""
@@ -225,29 +216,6 @@ class Averaged(Metric, frozen=True):
     def within(self, counts: Float64, background: Float64) -> Float64:
         """Return the gains: sentences contribute to a mean independently."""
         return self.gain(counts)
-
-
-class SacreMetric(Metric, frozen=True):
-    """A metric that is computed by sacreBLEU, except for what a subclass overrides."""
-
-    def scorer(self, *, sentence: bool = False) -> Any:
-        """Return sacreBLEU's metric with these settings.
-
-        Args:
-            sentence: whether single sentences will be scored, not a corpus.
-        """
-        raise NotImplementedError(f"{type(self).__name__} names no metric of sacreBLEU")
-
-    def signature(self, references: References, *, sentence: bool = False) -> str:
-        """Return sacreBLEU's signature; the number of references is part of it."""
-        scorer = self.scorer(sentence=sentence)
-        scorer.num_refs = _number_of(references) or -1
-        return str(scorer.get_signature())
-
-    def corpus(self, hypotheses: Sequence[str], references: References, **more: Any) -> Score:
-        """Return the corpus score of one hypothesis per sentence, as sacreBLEU computes it."""
-        score = self.scorer().corpus_score(hypotheses, streams_of(references))
-        return Score(score.score, self.key, score.name, self.signature(references))
 
 
 def resolve(metric: str | Metric | Callable[..., Any], nbest: NBest | None = None) -> Metric:
@@ -330,15 +298,10 @@ def reported_metrics(criteria: Iterable[str] = ()) -> tuple[str, ...]:
     return (*sorted(others), *always)
 
 
-def streams_of(references: References) -> list[Any]:
-    """Return references as sacreBLEU takes them: the first of each sentence, then the second.
-
-    They are None where a sentence has no more, which sacreBLEU's own annotation omits.
-
-    >>> streams_of([("a", "b"), ("c",)])
-    [['a', 'c'], ['b', None]]
-    """
-    return [list(stream) for stream in zip_longest(*references)]
+def sacrebleu_signature(scorer: Any, references: References) -> str:
+    """Return the signature of a metric of sacreBLEU; the number of references is part of it."""
+    scorer.num_refs = _number_of(references) or -1
+    return str(scorer.get_signature())
 
 
 def _number_of(references: References) -> int | None:

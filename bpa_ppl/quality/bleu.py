@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 
 from bpa_ppl.arrays import Float64
-from bpa_ppl.quality.base import Lists, References, SacreMetric, Score, streams_of
+from bpa_ppl.quality.base import Lists, Metric, References, Score, sacrebleu_signature
 from bpa_ppl.text.words import Vocabulary
 
 #: The tokenisers of sacreBLEU that need no other package or download.
@@ -21,7 +22,7 @@ ORDER = 4
 _FLOOR = 0.1  # the matches of an order without any, as in sacreBLEU
 
 
-class BLEU(SacreMetric, frozen=True):
+class BLEU(Metric, frozen=True):
     """BLEU with up to four-grams, in percent.
 
     Sentences are scored with effective order, a corpus without, as sacreBLEU recommends. The counts
@@ -53,53 +54,13 @@ class BLEU(SacreMetric, frozen=True):
 
     width = 2 * ORDER + 1
 
-    def scorer(self, *, sentence: bool = False, references: list[Any] | None = None) -> Any:
-        """Return sacreBLEU's BLEU with these settings.
+    def signature(self, references: References, *, sentence: bool = False) -> str:
+        """Return sacreBLEU's signature."""
+        return sacrebleu_signature(self._scorer(sentence), references)
 
-        Args:
-            sentence: as for all metrics.
-            references: which sacreBLEU then preprocesses once.
-        """
-        from sacrebleu import metrics
-
-        return metrics.BLEU(
-            lowercase=self.lowercase,
-            force=True,
-            tokenize=self.tokenize,
-            smooth_method=self.smoothing,
-            effective_order=sentence,
-            references=references,
-        )
-
-    def corpus(self, hypotheses: Sequence[str], references: References, **more: Any) -> Score:
-        """Return the corpus score of one hypothesis per sentence, as sacreBLEU computes it.
-
-        Its details are precisions (percent), brevity penalty, length ratio and lengths (words).
-        """
-        score = self.scorer().corpus_score(hypotheses, streams_of(references))
-        details = {
-            "precisions": tuple(score.precisions),
-            "brevity_penalty": score.bp,
-            "length_ratio": score.ratio,
-            "hypothesis_length": score.sys_len,
-            "reference_length": score.ref_len,
-        }
-        return Score(score.score, self.key, score.name, self.signature(references), details)
-
-    def sentences(
-        self, lists: Lists, references: References, *, only_best: bool, **more: Any
-    ) -> Float64:
-        """Return sacreBLEU's sentence score of each hypothesis, one list after the other."""
-        scores = []
-        for hypotheses, refs in zip(lists, references, strict=True):
-            scorer = self.scorer(sentence=True, references=streams_of([refs]))
-            scores += [scorer.corpus_score([text], None).score for text in hypotheses]
-        return np.array(scores, dtype=np.float64)
-
-    def scores_and_gains(self, lists: Lists, references: References, **more: Any) -> Float64:
-        """Return the sentence score and the gain of each hypothesis, (n, 2)."""
-        scores = self.sentences(lists, references, only_best=False)
-        return np.column_stack([scores, self.gains(lists, references)])
+    def score(self, sums: Float64, references: References) -> Score:
+        """Return the corpus score of summed counts, (9,), rounded as sacreBLEU does."""
+        return replace(super().score(sums, references), value=self._exact(sums))
 
     def counts(self, lists: Lists, references: References) -> Float64:
         """Return (hypotheses, 9) matches, n-grams and reference lengths."""
@@ -136,6 +97,10 @@ class BLEU(SacreMetric, frozen=True):
         undefined = unmatched.all(axis=-1) | (totals + added == 0).any(axis=-1)
         return 100 * np.where(undefined, 0, np.exp(precision + _brevity(sums)))
 
+    def sentence_values(self, counts: Float64) -> Float64:
+        """Return sacreBLEU's scores of single sentences, (n, 9) ↦ (n,)."""
+        return np.array([self._exact(row, effective_order=True) for row in counts], np.float64)
+
     def details_of(self, sums: Float64) -> dict[str, float]:
         """Return unsmoothed precisions in percent, brevity penalty, and length ratio."""
         precisions = 100 * sums[:ORDER] / np.maximum(sums[ORDER : 2 * ORDER], 1)
@@ -167,8 +132,31 @@ class BLEU(SacreMetric, frozen=True):
         lowered: Callable[[str], str] = str.lower if self.lowercase else str
         if self.tokenize == "none":
             return lambda text: lowered(text).split()
-        tokenise = self.scorer().tokenizer
+        tokenise = self._scorer().tokenizer
         return lambda text: tokenise(lowered(text).rstrip()).split()
+
+    def _scorer(self, sentence: bool = False) -> Any:
+        """Return sacreBLEU's BLEU with these settings, for single sentences or a corpus."""
+        from sacrebleu import metrics
+
+        return metrics.BLEU(
+            lowercase=self.lowercase,
+            force=True,
+            tokenize=self.tokenize,
+            smooth_method=self.smoothing,
+            effective_order=sentence,
+        )
+
+    def _exact(self, counts: Float64, *, effective_order: bool = False) -> float:
+        """Return sacreBLEU's score of counts, (9,), which rounds as sacreBLEU does."""
+        from sacrebleu import metrics
+
+        *grams, length = counts.astype(int).tolist()
+        matches, totals = grams[:ORDER], grams[ORDER:]
+        score = metrics.BLEU.compute_bleu(
+            matches, totals, totals[0], length, self.smoothing, effective_order=effective_order
+        )
+        return float(score.score)
 
 
 class LengthRatio(BLEU, frozen=True):

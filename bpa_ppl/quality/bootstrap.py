@@ -7,7 +7,6 @@ all resamples are one matrix product.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 
@@ -15,31 +14,9 @@ from bpa_ppl.arrays import Float64, Int64
 from bpa_ppl.errors import checked_seed
 from bpa_ppl.quality.base import Metric, resolve
 
-
-class Resamples(NamedTuple):
-    """B resamples, used for all methods, so that their differences are paired.
-
-    Attributes:
-        sentences: (B, S) how often each test sentence occurs.
-        draws: (B, D) the draws of A.
-    """
-
-    sentences: Float64
-    draws: Int64
-
-
-class Replicates(NamedTuple):
-    """Scores, averaged over draws of A, of B resamples, (B,).
-
-    Attributes:
-        both: of resampled sentences and draws.
-        sentences: of resampled test sentences, with the original draws.
-        draws: of resampled draws of A, with the original test text.
-    """
-
-    both: Float64
-    sentences: Float64
-    draws: Float64
+#: (B, S) how often each test sentence occurs in each of B resamples, and (B, D) their draws of A.
+#: All methods use the same, so that their differences are paired.
+Resamples = tuple[Float64, Int64]
 
 
 @dataclass(frozen=True)
@@ -64,18 +41,20 @@ class ScoreDifference:
 def resamples(count: int, sentences: int, draws: int = 0, seed: int = 0) -> Resamples:
     """Draw B = `count` bootstrap samples of sentences and draws.
 
-    >>> new = resamples(3, sentences=4, draws=2)
-    >>> new.sentences.sum(axis=1).tolist(), new.draws.shape
+    >>> occurrences, chosen = resamples(3, sentences=4, draws=2)
+    >>> occurrences.sum(axis=1).tolist(), chosen.shape
     ([4.0, 4.0, 4.0], (3, 2))
     """
     rng = np.random.default_rng(checked_seed(seed))
     uniform = np.full(sentences, 1 / sentences)
     occurrences = rng.multinomial(sentences, uniform, size=count).astype(np.float64)
     chosen = rng.integers(draws, size=(count, draws)) if draws else np.zeros((count, 0), np.int64)
-    return Resamples(occurrences, chosen)
+    return occurrences, chosen
 
 
-def replicates(counts: Float64, metric: str | Metric, new: Resamples) -> Replicates:
+def replicates(
+    counts: Float64, metric: str | Metric, new: Resamples
+) -> tuple[Float64, Float64, Float64]:
     """Return the corpus score, averaged over draws of A, of each resample.
 
     Source: Koehn (2004) for test sentences; draws of A are resampled likewise.
@@ -83,20 +62,21 @@ def replicates(counts: Float64, metric: str | Metric, new: Resamples) -> Replica
     Args:
         counts: (D, S, K) of the translations chosen with each draw of A.
         metric: such as "ter" or "bleu".
-        new: the resamples.
+        new: B resamples.
+
+    Returns:
+        (B,) the scores of resampled sentences and draws; (B,) those of resampled sentences with the
+        original draws; and (B,) those of resampled draws with the original sentences.
 
     >>> counts = np.array([[[1.0, 4.0], [1.0, 4.0]], [[2.0, 4.0], [2.0, 4.0]]])
-    >>> replicates(counts, "ter", resamples(2, 2, 2)).sentences.tolist()
+    >>> _, of_sentences, _ = replicates(counts, "ter", resamples(2, 2, 2))
+    >>> of_sentences.tolist()
     [37.5, 37.5]
     """
-    config = resolve(metric)
-    values = _values(counts, config, new)
-    all_values = config.value(counts.sum(axis=1))
-    return Replicates(
-        both=np.take_along_axis(values, new.draws, axis=1).mean(axis=1),
-        sentences=values.mean(axis=1),
-        draws=all_values[new.draws].mean(axis=1),
-    )
+    config, (occurrences, draws) = resolve(metric), new
+    values, all_values = _values(counts, config, occurrences), config.value(counts.sum(axis=1))
+    both = np.take_along_axis(values, draws, axis=1).mean(axis=1)
+    return both, values.mean(axis=1), all_values[draws].mean(axis=1)
 
 
 def score_difference(
@@ -125,14 +105,14 @@ def score_difference(
     """
     config, counts = resolve(metric), np.stack([first, second])
     score, other = config.value(counts.sum(axis=1))
-    values = _values(counts, config, resamples(samples, len(first), seed=seed))
+    values = _values(counts, config, resamples(samples, len(first), seed=seed)[0])
     tail = (1 - probability) / 2
     low, high = np.quantile(values[:, 0] - values[:, 1], (tail, 1 - tail))
     return ScoreDifference(config.key, float(score), float(score - other), float(low), float(high))
 
 
-def _values(counts: Float64, metric: Metric, new: Resamples) -> Float64:
+def _values(counts: Float64, metric: Metric, occurrences: Float64) -> Float64:
     """Return (B, C) the corpus scores in each resample of C translations, (C, S, K) counts."""
     choices, sentences, kinds = counts.shape
     in_columns = counts.transpose(1, 0, 2).reshape(sentences, choices * kinds)
-    return metric.value((new.sentences @ in_columns).reshape(-1, choices, kinds))
+    return metric.value((occurrences @ in_columns).reshape(-1, choices, kinds))

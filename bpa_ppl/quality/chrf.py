@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from string import punctuation
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from bpa_ppl.arrays import Float64
 from bpa_ppl.component import Count, CountOrNone
-from bpa_ppl.quality.base import Lists, References, SacreMetric
+from bpa_ppl.quality.base import Lists, Metric, References, Score, sacrebleu_signature
 from bpa_ppl.text.words import Vocabulary
 
 
-class CHRF(SacreMetric, frozen=True):
+class CHRF(Metric, frozen=True):
     """chrF, in percent.
 
     The counts of a hypothesis are, for each order, the matches, its n-grams and those of the
@@ -50,11 +51,16 @@ class CHRF(SacreMetric, frozen=True):
         """Three counts of each order, and the length of the references."""
         return 3 * (self.char_order + self.word_order) + 1
 
-    def scorer(self, *, sentence: bool = False) -> Any:
-        """Return sacreBLEU's chrF with these settings; it scores a sentence as a corpus."""
+    def score(self, sums: Float64, references: References) -> Score:
+        """Return the corpus score of summed counts, (3N + 1,), under its published name."""
+        name = f"chrF{self.beta}{'+' * self.word_order}"
+        return replace(super().score(sums, references), name=name)
+
+    def signature(self, references: References, *, sentence: bool = False) -> str:
+        """Return sacreBLEU's signature."""
         from sacrebleu import metrics
 
-        return metrics.CHRF(**self.settings())
+        return sacrebleu_signature(metrics.CHRF(**self.settings()), references)
 
     def counts(self, lists: Lists, references: References) -> Float64:
         """Return (hypotheses, 3N + 1) counts, one list after the other."""
@@ -70,8 +76,9 @@ class CHRF(SacreMetric, frozen=True):
         matches, of_hypothesis, of_reference = (sums[..., k:-1:3] for k in range(3))
         defined = (of_hypothesis > 0) & (of_reference > 0)
         orders = np.maximum(defined.sum(axis=-1), 1)
+        # Added from left to right, as sacreBLEU does.
         precision, recall = (
-            np.where(defined, matches / np.maximum(total, 1), 0.0).sum(axis=-1) / orders
+            np.where(defined, matches / np.maximum(total, 1), 0.0).cumsum(axis=-1)[..., -1] / orders
             for total in (of_hypothesis, of_reference)
         )
         factor = self.beta**2

@@ -63,23 +63,11 @@ class Column(Averaged, frozen=True):
         lists: Lists,
         references: References,
         *,
-        only_best: bool,
         columns: Mapping[str, npt.ArrayLike] | None = None,
         **more: Any,
     ) -> Float64:
         """Return the values of the column, one list after the other; NaN where one is missing."""
         return np.asarray((columns or {})[self.column], np.float64)
-
-    def counts(self, lists: Lists, references: References, **more: Any) -> Float64:
-        """Return (hypotheses, 2) the score and 1, or 0 and 0 if it is missing."""
-        scores = self.sentences(lists, references, only_best=False, **more)
-        present = np.isfinite(scores)
-        return np.column_stack([np.where(present, scores, 0.0), present])
-
-    def value(self, sums: Float64) -> Float64:
-        """Return means over present values, (…, 2) ↦ (…); NaN if there is none."""
-        mean = sums[..., 0] / np.maximum(sums[..., 1], 1)
-        return np.asarray(np.where(sums[..., 1] > 0, mean, np.nan))
 
     def details_of(self, sums: Float64) -> dict[str, float]:
         """Return how many of the choices have a value."""

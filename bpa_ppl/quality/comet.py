@@ -85,7 +85,6 @@ class Comet(Averaged, frozen=True):
         lists: Lists,
         references: References,
         *,
-        only_best: bool,
         sources: Sequence[str] = (),
         **more: Any,
     ) -> Float64:

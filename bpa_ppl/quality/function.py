@@ -69,7 +69,6 @@ class Function(Averaged, frozen=True):
         lists: Lists,
         references: References,
         *,
-        only_best: bool,
         sources: Sequence[str] | None = None,
         **more: Any,
     ) -> Float64:

@@ -27,7 +27,8 @@ class TERAndBLEU(Metric, frozen=True):
         case_sensitive: distinguish upper and lower case, for both; default: BLEU does, TER does
             not.
 
-    >>> round(TERAndBLEU().corpus(["a b c d x"], [("a b c d e",)]).value, 2)
+    >>> metric = TERAndBLEU()
+    >>> metric.value(metric.counts([["a b c d x"]], [("a b c d e",)])[0]).round(2).tolist()
     73.44
     """
 
@@ -55,16 +56,9 @@ class TERAndBLEU(Metric, frozen=True):
         added = bleu.replace("eff:yes", "eff:no").replace("smooth:exp", "smooth:add-1")
         return f"mean of 100 − TER ({ter}) and BLEU ({added if sentence else bleu})"
 
-    def sentences(
-        self, lists: Lists, references: References, *, only_best: bool, **more: Any
-    ) -> Float64:
-        """Return the sentence score of each hypothesis of some lists, one list after the other."""
-        return 100 * self.fraction(self.counts(lists, references))
-
-    def scores_and_gains(self, lists: Lists, references: References, **more: Any) -> Float64:
-        """Return the sentence score and the gain of each hypothesis, (n, 2), from one count."""
-        counts = self.counts(lists, references)
-        return np.column_stack([100 * self.fraction(counts), self.gain(counts)])
+    def sentence_values(self, counts: Float64) -> Float64:
+        """Return (100 − TER + BLEU+1) / 2 of single sentences, (n, 11) ↦ (n,)."""
+        return 100 * self.fraction(counts)
 
     def counts(self, lists: Lists, references: References) -> Float64:
         """Return (hypotheses, 11) the counts of TER and of BLEU, one list after the other."""

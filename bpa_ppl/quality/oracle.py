@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,7 +17,7 @@ from bpa_ppl.progress import Reporter
 from bpa_ppl.quality.base import Metric, Score, resolve
 from bpa_ppl.quality.column import judged_lists
 from bpa_ppl.quality.scoreboard import cells, choice_scores
-from bpa_ppl.quality.scoring import scores_and_gains, sentence_scores
+from bpa_ppl.quality.scoring import scores_and_gains
 from bpa_ppl.tables import text_table
 
 #: Which of several best hypotheses is the oracle: the one with the highest score, or all.
@@ -165,29 +164,31 @@ def oracles(
     ([1], [0.0], [1])
     """
     require(nbest, NBest, "oracles are chosen from n-best lists (NBest)", "nbest")
-    one_of(ties, TIES, "tie policy", "ties")
-    ranking = _ranking(nbest, None if ties == "shared" else preference, "preference")
     options: dict[str, Any] = {"jobs": jobs, "cache": cache, "progress": progress}
-    scores = partial(sentence_scores, only_best=True, **options)
-    return _judge(nbest, metric, ranking, ties, scores)[0]
+    return oracles_and_gains(nbest, metric, ties=ties, preference=preference, **options)[0]
 
 
 def oracles_and_gains(
-    nbest: NBest, metric: Metric, *, ties: str, preference: npt.ArrayLike | None, **options: Any
+    nbest: NBest,
+    metric: str | Metric,
+    *,
+    ties: str,
+    preference: npt.ArrayLike | None,
+    **options: Any,
 ) -> tuple[Oracles, Float64]:
-    """Return the oracles and the gain of every hypothesis, from one pass over the texts.
+    """Return the oracles, and the gain of every hypothesis that the metric has a value for.
 
     Args:
-        nbest: lists of hypotheses that the metric has a value for: see `judged_lists`.
-        metric: with its settings.
+        nbest: as for `oracles`.
+        metric: as for `oracles`.
         ties: as for `oracles`.
         preference: as for `oracles`.
         options: `jobs`, `cache` and `progress`, as for `oracles`.
     """
     one_of(ties, TIES, "tie policy", "ties")
     ranking = _ranking(nbest, None if ties == "shared" else preference, "preference")
-    scores, gains = scores_and_gains(nbest, metric, **options)
-    return _judge(nbest, metric, ranking, ties, lambda *_: scores)[0], gains
+    best, _, gains = _judge(nbest, resolve(metric, nbest), ranking, ties, **options)
+    return best, gains
 
 
 def headroom(
@@ -228,12 +229,14 @@ def headroom(
     (50.0, 0.0, 100.0)
     """
     require(nbest, NBest, "headroom is of n-best lists (NBest)", "nbest")
-    ranking = _ranking(nbest, scores, "scores")
-    options: dict[str, Any] = {"jobs": jobs, "cache": cache, "progress": progress}
-    score = partial(sentence_scores, only_best=False, **options)
-    best, config, gains, order = _judge(nbest, metric, ranking, ties, score)
-    is_judged = ~np.isnan(gains)
-    _, is_worst = _highest(nbest, np.where(is_judged, -gains, -np.inf))
+    one_of(ties, TIES, "tie policy", "ties")
+    config, ranking = resolve(metric, nbest), _ranking(nbest, scores, "scores")
+    best, values, _ = _judge(
+        nbest, config, ranking, ties, jobs=jobs, cache=cache, progress=progress
+    )
+    is_judged = ~np.isnan(values)
+    order = np.zeros(len(ranking)) if ties == "shared" else ranking
+    _, is_worst = _highest(nbest, np.where(is_judged, -values, -np.inf))
     choices = {
         _FIRST_BEST: nbest.best(np.where(is_judged, ranking, -np.inf)),
         _ORACLE: best.index,
@@ -246,22 +249,21 @@ def headroom(
 
 
 def _judge(
-    nbest: NBest, metric: str | Metric, ranking: Float64, ties: str, score: Callable[..., Float64]
-) -> tuple[Oracles, Metric, Float64, Float64]:
-    """Score the lists that have values of the metric, by a function of both, and choose oracles.
+    nbest: NBest, metric: Metric, ranking: Float64, ties: str, **options: Any
+) -> tuple[Oracles, Float64, Float64]:
+    """Score the lists that have values of the metric, and choose oracles.
 
     Returns:
-        the oracles; the metric with its settings; (hypotheses,) sentence scores, higher is better,
-        and NaN for hypotheses that do not compete; and (hypotheses,) the scores that break ties.
+        the oracles; (hypotheses,) sentence scores, higher is better, and NaN for hypotheses that do
+        not compete; and the gain of each of the others.
     """
-    config = resolve(metric, nbest)
-    lists, rows = judged_lists(nbest, config)
-    one_of(ties, TIES, "tie policy", "ties")
-    gains = np.full(len(ranking), np.nan)
-    gains[rows] = config.signed(score(lists, config))
+    lists, rows = judged_lists(nbest, metric)
+    values = np.full(len(ranking), np.nan)
+    scores, gains = scores_and_gains(lists, metric, **options)
+    values[rows] = metric.signed(scores)
     order = np.zeros(len(ranking)) if ties == "shared" else ranking
-    is_judged = ~np.isnan(gains)
-    highest, is_best = _highest(nbest, np.where(is_judged, gains, -np.inf))
+    is_judged = ~np.isnan(values)
+    highest, is_best = _highest(nbest, np.where(is_judged, values, -np.inf))
     is_best &= is_judged
     _, is_oracle = _highest(nbest, np.where(is_best, order, -np.inf))
     is_oracle &= is_best
@@ -278,14 +280,14 @@ def _judge(
     shares = is_oracle / np.repeat(np.maximum(remaining, 1), nbest.sizes)
     best = Oracles(
         index=index,
-        score=np.where(tied > 0, config.signed(highest), np.nan),
+        score=np.where(tied > 0, metric.signed(highest), np.nan),
         tied=tied,
         ties=ties,
-        metric=config.key,
-        signature=config.signature(lists.references or [()] * len(lists), sentence=True),
+        metric=metric.key,
+        signature=metric.signature(lists.references or [()] * len(lists), sentence=True),
         share=shares if (remaining > 1).any() else None,
     )
-    return best, config, gains, order
+    return best, values, gains
 
 
 def _ranking(nbest: NBest, scores: npt.ArrayLike | None, parameter: str) -> Float64:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from heapq import heapify, heappop, heappush
-from typing import Protocol
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -21,26 +21,6 @@ PAIRED = ("ter", "bleu", "chrf", "wer", "cer")
 #: Expected scores (in percent) that differ by less are equal: rounding depends on summation order.
 TIE = 1e-7
 _FIRST = 16  # the first references that a text is compared with; then twice as many, and so on
-
-
-class Pairs(Protocol):
-    """U distinct texts of a list, each of which can be the reference of the others."""
-
-    def best(self, p: Float64) -> tuple[int, float]:
-        """Return the text with the best expected score, and this score in percent.
-
-        The expected score of e is Σ_e' p(e') score(e, e'). Among equal ones (by 1e-7) the more
-        probable text is chosen, then the first. TER is negated: higher is better.
-
-        Args:
-            p: (U,) the probability that each is right.
-        """
-
-    def scores(self, rows: Int64, columns: Int64) -> Float64:
-        """Return the scores in percent, (rows, columns), of texts with others as references.
-
-        TER is negated: higher is better.
-        """
 
 
 def pairs_of(texts: Sequence[str], metric: str = "ter") -> Pairs:
@@ -61,9 +41,9 @@ def pairs_of(texts: Sequence[str], metric: str = "ter") -> Pairs:
     """
     one_of(metric, PAIRED, "metric of pairs of texts", "metric")
     if metric in ("wer", "cer"):
-        from bpa_ppl.quality.wer import CER, WER, EditPairs
+        from bpa_ppl.quality.wer import CER, WER
 
-        return EditPairs(texts, WER() if metric == "wer" else CER())
+        return UnitPairs((WER() if metric == "wer" else CER()).units(texts))
     if metric == "ter":
         return Edited(texts)
     if metric == "chrf":
@@ -112,10 +92,16 @@ class Edited:
         self._same = np.unique([" ".join(tokens) for tokens in words], return_inverse=True)[1]
 
     def best(self, p: Float64) -> tuple[int, float]:
-        """Return the best text and its expected score; see `Pairs`.
+        """Return the text with the best expected score, and this score in percent.
+
+        The expected score of e is Σ_e' p(e') score(e, e'). Among equal ones (by 1e-7) the more
+        probable text is chosen, then the first. TER is negated: higher is better.
 
         Best first: the edits to the next references, the most probable ones first, are computed for
         the text with the lowest bound, until this text has all of them.
+
+        Args:
+            p: (U,) the probability that each is right.
         """
         references = most_probable(p)
         weights = p[references]
@@ -150,7 +136,7 @@ class Edited:
         return np.asarray(np.maximum(bounds, self._same[:, None] != self._same[columns]))
 
     def scores(self, rows: Int64, columns: Int64) -> Float64:
-        """Return minus TER; see `Pairs`."""
+        """Return minus TER, (rows, columns), of texts with others as references."""
         return -self._percent(self.edits(rows, columns), columns)
 
     def edits(self, rows: Int64, columns: Int64) -> Int64:
@@ -161,7 +147,7 @@ class Edited:
         count, hypotheses = len(columns), len(rows) * len(columns)
         text = take_sentences(self._text, np.concatenate([np.tile(rows, count), columns]))
         starts = np.arange(count + 1)
-        edits = count_edits(*text, starts * len(rows), starts + hypotheses, self._vocabulary, False)
+        edits = count_edits(*text, starts * len(rows), starts + hypotheses, self._vocabulary)
         return np.asarray(edits).reshape(count, len(rows)).T
 
     def _percent(self, edits: Int64, columns: Int64) -> Float64:
@@ -191,14 +177,14 @@ class NgramPairs:
         self.bags = bags_of(*text, longest)
 
     def best(self, p: Float64) -> tuple[int, float]:
-        """Return the best text and its expected score; see `Pairs`."""
+        """Return the best text and its expected score; see `Edited`."""
         from bpa_ppl.quality.pairs_compiled import most_similar
 
         best, score = most_similar(self.bags, self.lengths, self._longest, p, most_probable(p))
         return int(best), float(score)
 
     def scores(self, rows: Int64, columns: Int64) -> Float64:
-        """Return BLEU or chrF; see `Pairs`."""
+        """Return BLEU or chrF; see `Edited`."""
         from bpa_ppl.quality.pairs_compiled import scores_between
 
         return np.asarray(scores_between(self.bags, self.lengths, self._longest, rows, columns))
@@ -220,6 +206,39 @@ class NgramPairs:
 
         longest = np.asarray(orders, np.int64)
         return np.asarray(f_scores_between_all(self.bags, self.lengths, longest, beta))
+
+
+class UnitPairs:
+    """Texts of a list compared by WER or CER.
+
+    Args:
+        units: the words or characters of distinct texts.
+    """
+
+    def __init__(self, units: Sequence[Any]):
+        self._units = units
+        self._lengths: Int64 = np.array(list(map(len, self._units)), np.int64)
+
+    def best(self, p: Float64) -> tuple[int, float]:
+        """Return the best text and its expected score; see `Edited`."""
+        references = most_probable(p)
+        expected = self.scores(np.arange(len(p)), references) @ p[references]
+        tied = np.flatnonzero(expected >= expected.max() - TIE)
+        best = int(tied[np.argmax(p[tied])])
+        return best, float(expected[best])
+
+    def scores(self, rows: Int64, columns: Int64) -> Float64:
+        """Return minus the error rates in percent, (rows, columns)."""
+        from rapidfuzz import process
+        from rapidfuzz.distance import Levenshtein
+
+        hypotheses, references = ([self._units[i] for i in index] for index in (rows, columns))
+        edits = process.cdist(hypotheses, references, scorer=Levenshtein.distance, dtype=np.int64)
+        return np.asarray(0.0 - 100 * edits / np.maximum(self._lengths[columns], 1))
+
+
+#: U distinct texts of a list, each of which can be the reference of the others.
+Pairs: TypeAlias = Edited | NgramPairs | UnitPairs
 
 
 def take_sentences(text: Ragged, index: Int64) -> Ragged:

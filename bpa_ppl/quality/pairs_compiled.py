@@ -166,17 +166,17 @@ def _count_matches(bags: Bags, in_reference: Int32, matches: Int64, u: int) -> N
 
 
 @njit
-def _similar(
-    bags: Bags, lengths: Int64, in_reference: Int32, matches: Int64, u: int, v: int
-) -> float:
-    """Return BLEU, or chrF if n-grams are longer, of text u with the reference v.
+def _set_reference(bags: Bags, in_reference: Int32, v: int, present: bool) -> None:
+    """Set how often each kind of text v occurs in the reference, or set that to zero."""
+    kinds, counts, begins, _, _ = bags
+    for i in range(begins[v], begins[v + 1]):
+        in_reference[kinds[i]] = counts[i] if present else 0
 
-    `in_reference` is how often each kind occurs in v; `matches` is work space.
-    """
-    _count_matches(bags, in_reference, matches, u)
-    if len(matches) > 4:
-        return _f_score(matches, lengths[u], lengths[v], 2.0)
-    return _bleu(matches, lengths[u], lengths[v])
+
+@njit
+def _score(matches: Int64, hyp: int, ref: int) -> float:
+    """Return BLEU, or chrF if n-grams are longer, of a text with the length of a reference."""
+    return _f_score(matches, hyp, ref, 2.0) if len(matches) > 4 else _bleu(matches, hyp, ref)
 
 
 @compiled
@@ -191,20 +191,17 @@ def f_scores_between_all(bags: Bags, lengths: Int64, orders: Int64, beta: float)
         orders: the lengths of the longest n-grams.
         beta: the weight of recall relative to precision.
     """
-    kinds, counts, begins, order_of, _ = bags
-    in_reference = np.zeros(len(order_of), np.int32)
+    in_reference = np.zeros(len(bags[3]), np.int32)
     matches = np.zeros(orders.max(), np.int64)
     scores = np.empty((len(orders), len(lengths), len(lengths)))
     for v in range(len(lengths)):
-        for i in range(begins[v], begins[v + 1]):
-            in_reference[kinds[i]] = counts[i]
+        _set_reference(bags, in_reference, v, True)
         for u in range(v + 1):
             _count_matches(bags, in_reference, matches, u)
             for k, n in enumerate(orders):
                 scores[k, u, v] = _f_score(matches[:n], lengths[u], lengths[v], beta)
                 scores[k, v, u] = _f_score(matches[:n], lengths[v], lengths[u], beta)
-        for i in range(begins[v], begins[v + 1]):
-            in_reference[kinds[i]] = 0
+        _set_reference(bags, in_reference, v, False)
     return scores
 
 
@@ -242,8 +239,7 @@ def matches_between(
             continue
         for i in range(len(rows)):
             _count_matches(bags, in_reference, matches[i, 0 if together else j], rows[i])
-        for i in range(begins[v], begins[v + 1]):
-            in_reference[kinds[i]] = 0
+        _set_reference(bags, in_reference, v, False)
     return matches
 
 
@@ -260,18 +256,11 @@ def scores_between(
         rows: the texts.
         columns: the references.
     """
-    kinds, counts, begins, order_of, _ = bags
-    in_reference = np.zeros(len(order_of), np.int32)
-    matches = np.zeros(longest, np.int64)
-    scores = np.empty((len(rows), len(columns)))
-    for j in range(len(columns)):
-        v = columns[j]
-        for i in range(begins[v], begins[v + 1]):
-            in_reference[kinds[i]] = counts[i]
-        for i in range(len(rows)):
-            scores[i, j] = _similar(bags, lengths, in_reference, matches, rows[i], v)
-        for i in range(begins[v], begins[v + 1]):
-            in_reference[kinds[i]] = 0
+    matches = matches_between(bags, longest, rows, columns, False)
+    scores = np.empty(matches.shape[:2])
+    for i in range(len(rows)):
+        for j in range(len(columns)):
+            scores[i, j] = _score(matches[i, j], lengths[rows[i]], lengths[columns[j]])
     return scores
 
 
@@ -291,23 +280,21 @@ def most_similar(
         p: (texts,) their probabilities.
         references: the texts of positive probability, the most probable first.
     """
-    kinds, counts, begins, order_of, _ = bags
-    in_reference = np.zeros(len(order_of), np.int32)
+    in_reference = np.zeros(len(bags[3]), np.int32)
     matches = np.zeros(longest, np.int64)
     expected, alive = np.zeros(len(p)), np.arange(len(p))
     number, left = len(p), 0.0
     for v in references:
         left += p[v]
     for v in references:
-        for i in range(begins[v], begins[v + 1]):
-            in_reference[kinds[i]] = counts[i]
+        _set_reference(bags, in_reference, v, True)
         left, leading = left - p[v], 0.0
         for i in range(number):
-            score = _similar(bags, lengths, in_reference, matches, alive[i], v)
-            expected[alive[i]] += p[v] * score
-            leading = max(leading, expected[alive[i]])
-        for i in range(begins[v], begins[v + 1]):
-            in_reference[kinds[i]] = 0
+            u = alive[i]
+            _count_matches(bags, in_reference, matches, u)
+            expected[u] += p[v] * _score(matches, lengths[u], lengths[v])
+            leading = max(leading, expected[u])
+        _set_reference(bags, in_reference, v, False)
         kept = 0
         for i in range(number):
             if expected[alive[i]] + 100.0 * left >= leading - TIE:

@@ -25,7 +25,7 @@ a sequence of m − 1 choices, each among the remaining ones (Plackett 1975; Luc
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 from itertools import chain
@@ -190,17 +190,14 @@ def all_choices(nbest: NBest) -> Iterator[Choice]:
     ids = nbest.sentence_extras.get("id", nbest.sentence_ids)
     for name in (PREFERENCES, TIES, RANKINGS):
         for sentence, entries in enumerate(nbest.sentence_extras.get(name, ())):
-            where = f"of sentence {ids[sentence]}"
+            where, path = f"of sentence {ids[sentence]}", nbest.origin
             listed = _listed(entries)
             if entries is not None and listed is None:
                 problem = f"{name} {where} is {quoted(entries)}, not a list"
-                raise DataError(problem, nbest.origin, code="bad-line")
+                raise DataError(problem, path, code="bad-line")
             for index, entry in enumerate(listed or ()):
-                try:
-                    yield from _choices_of(nbest, sentence, name, entry)
-                except _Wrong as error:
-                    problem = f"{name}[{index}] {where} {error}"
-                    raise DataError(problem, nbest.origin, code=error.code) from error
+                wrong = partial(_wrong, f"{name}[{index}] {where}", path)
+                yield from _choices_of(nbest, sentence, name, entry, wrong)
 
 
 def _laid_out(
@@ -241,52 +238,53 @@ def _laid_out(
     )
 
 
-class _Wrong(Exception):
-    """What is wrong with an entry, and the code of the error."""
-
-    def __init__(self, problem: str, code: str = "bad-line"):
-        super().__init__(problem)
-        self.code = code
+def _wrong(entry: str, path: str, problem: str, code: str = "bad-line") -> DataError:
+    """Return an error about an entry."""
+    return DataError(f"{entry} {problem}", path, code=code)
 
 
-def _choices_of(nbest: NBest, sentence: int, name: str, entry: Any) -> Iterator[Choice]:
+def _choices_of(
+    nbest: NBest, sentence: int, name: str, entry: Any, wrong: Callable[..., DataError]
+) -> Iterator[Choice]:
     """Yield the choices that one entry represents; of a ranking, the best among all first."""
     fields = entry if isinstance(entry, dict) else {_CANDIDATES: entry}
     for field in fields:
         if field not in (_CANDIDATES, _WEIGHT, _RATER):
             allowed = f"{_CANDIDATES}, {_WEIGHT} and {_RATER}"
-            raise _Wrong(f"has a field {quoted(field)}: its fields are {allowed}", "bad-name")
+            raise wrong(f"has a field {quoted(field)}: its fields are {allowed}", "bad-name")
     members = _listed(fields.get(_CANDIDATES))
     if members is None:
-        raise _Wrong(f"is {quoted(fields.get(_CANDIDATES))}, not a list of candidates")
+        raise wrong(f"is {quoted(fields.get(_CANDIDATES))}, not a list of candidates")
     weight, rater, (low, high) = fields.get(_WEIGHT), fields.get(_RATER), _WEIGHTS
     is_number = isinstance(weight, int | float | np.number) and not isinstance(weight, bool)
     if weight is not None and not (is_number and low <= weight <= high):
         problem = f"has the weight {quoted(weight)}, not a number from {low:g} to {high:g}"
-        raise _Wrong(problem, "bad-number")
+        raise wrong(problem, "bad-number")
     if rater is not None and (not isinstance(rater, str) or not rater):
-        raise _Wrong(f"has the rater {quoted(rater)}, not a name", "bad-name")
+        raise wrong(f"has the rater {quoted(rater)}, not a name", "bad-name")
     choice = partial(
         Choice, weight=1.0 if weight is None else float(weight), rater=rater or UNNAMED
     )
     if name != RANKINGS:
         if len(members) != 2:
-            raise _Wrong(f"is {quoted(members)}, not a pair of candidates")
-        positions = _positions(nbest, sentence, members)
+            raise wrong(f"is {quoted(members)}, not a pair of candidates")
+        positions = _positions(nbest, sentence, members, wrong)
         yield choice(sentence, positions, 2 if name == TIES else 0, pair=True)
         return
     rest = _listed(members[-1]) if members else None
     ordered = members if rest is None else members[:-1]
     if not ordered or len(ordered) + len(rest or ()) < 2 or rest == []:
-        raise _Wrong(f"is {quoted(members)}, not a ranking of two candidates or more")
+        raise wrong(f"is {quoted(members)}, not a ranking of two candidates or more")
     if any(_listed(candidate) is not None for candidate in ordered):
-        raise _Wrong(f"is {quoted(members)}: only the last of a ranking may be a list")
-    candidates = _positions(nbest, sentence, [*ordered, *(rest or ())])
+        raise wrong(f"is {quoted(members)}: only the last of a ranking may be a list")
+    candidates = _positions(nbest, sentence, [*ordered, *(rest or ())], wrong)
     for first in range(len(ordered) - (rest is None)):
         yield choice(sentence, candidates[first:], 0, pair=False)
 
 
-def _positions(nbest: NBest, sentence: int, candidates: list[Any]) -> tuple[int, ...]:
+def _positions(
+    nbest: NBest, sentence: int, candidates: list[Any], wrong: Callable[..., DataError]
+) -> tuple[int, ...]:
     """Return the positions of several different candidates, given by position or id."""
     rows = nbest.rows(sentence)
     size, positions = rows.stop - rows.start, list[int]()
@@ -298,10 +296,10 @@ def _positions(nbest: NBest, sentence: int, candidates: list[Any]) -> tuple[int,
         ids = list(nbest.extras.get("id", ())[rows])
         if not isinstance(candidate, str) or ids.count(candidate) != 1:
             problem = f"names {quoted(candidate)}, neither a position below {size} nor an `id`"
-            raise _Wrong(problem, "bad-name")
+            raise wrong(problem, "bad-name")
         positions.append(ids.index(candidate))
     if len(set(positions)) < len(positions):
-        raise _Wrong(f"names a candidate twice: {quoted(candidates)}", "duplicate")
+        raise wrong(f"names a candidate twice: {quoted(candidates)}", "duplicate")
     return tuple(positions)
 
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
-from itertools import pairwise
-from typing import Any, NamedTuple
+from collections.abc import Mapping, Sequence
+from itertools import pairwise, repeat
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -56,8 +55,8 @@ def corpus_score(
 
     Args:
         hypotheses: (sentences,) translations.
-        references: (sentences,) tuples, which may differ in length; None for a metric that needs
-            no references.
+        references: (sentences,) tuples, which may differ in length, or texts; None for a metric
+            that needs no references.
         metric: "ter", "bleu", "chrf", or settings such as `BLEU(lowercase=True)`.
         sources: (sentences,) source sentences, for a metric that needs them.
 
@@ -75,10 +74,11 @@ def corpus_score(
     texts = cols.members(hypotheses, "hypotheses")
     for text in texts:
         require(text, str, "hypotheses are one text for each sentence", "hypotheses")
-    if references is not None:
-        cols.references(references)  # refuses other types
-    score: Score = _inputs(config, texts, references, sources).apply(config.corpus)
-    return score
+    features = [np.zeros((1, 1))] * len(texts)
+    lists = NBest.from_lists(
+        [[text] for text in texts], features, ["none"], references=references, sources=sources
+    )
+    return choice_score(lists, np.zeros(len(texts), np.int64), config)
 
 
 def choice_score(nbest: NBest, choice: npt.ArrayLike, metric: str | Metric = "ter") -> Score:
@@ -101,10 +101,10 @@ def choice_score(nbest: NBest, choice: npt.ArrayLike, metric: str | Metric = "te
     0.75
     """
     config = resolve(metric, nbest)
-    chosen = one_each(nbest, choice)
-    texts = [chosen.text(row) for row in range(len(chosen))]
-    score: Score = _inputs_of(config, chosen, texts).apply(config.corpus)
-    return score
+    counts = statistics(one_each(nbest, choice), config)
+    references = nbest.references or [()] * len(nbest)
+    # Added from left to right, as sacreBLEU does.
+    return config.score(np.cumsum(counts, axis=0)[-1], references)
 
 
 def one_each(nbest: NBest, choice: npt.ArrayLike) -> NBest:
@@ -113,35 +113,29 @@ def one_each(nbest: NBest, choice: npt.ArrayLike) -> NBest:
     return nbest.regroup(slice(None), rows, np.ones(len(nbest), np.int64))
 
 
-def sentence_scores(nbest: NBest, metric: Metric, *, only_best: bool, **options: Any) -> Float64:
-    """Return the sentence score of every hypothesis, (hypotheses,), in percent.
+def scores_and_gains(
+    nbest: NBest,
+    metric: Metric,
+    *,
+    jobs: int = 1,
+    cache: bool = True,
+    progress: Reporter | None = None,
+) -> tuple[Float64, Float64]:
+    """Return the sentence score and the gain of every hypothesis, (hypotheses,) each.
 
-    Scores of a column are in its own unit, and NaN where the column has no value.
+    Scores are in percent, by which oracles are chosen. Those of a column are in its own unit, and
+    NaN where the column has no value.
 
     Args:
         nbest: the lists, with references, sources or columns if the metric needs them.
         metric: with its settings.
-        only_best: hypotheses that cannot be the best of their list may get an infinitely bad
-            score instead of their own.
-        options: `jobs`, `cache` and `progress`, as for `gains`.
+        jobs: as for `gains`.
+        cache: as for `gains`.
+        progress: as for `gains`.
 
     Raises:
         DataError: if a sentence lacks what the metric needs.
         UsageError: if `jobs` is not a number of workers.
-
-    >>> lists = NBest.from_lists(
-    ...     [["a b", "b"]], [[[0.0], [1.0]]], ["LM0"], references=[("a b",)]
-    ... )
-    >>> sentence_scores(lists, resolve("bleu"), only_best=False).round(1).tolist()
-    [100.0, 36.8]
-    """
-    return _score_each(nbest, metric, "sentences", {"only_best": only_best}, **options)[:, 0]
-
-
-def scores_and_gains(nbest: NBest, metric: Metric, **options: Any) -> tuple[Float64, Float64]:
-    """Return the sentence score and the gain of every hypothesis, from one pass over the texts.
-
-    Arguments and errors are those of `sentence_scores`.
 
     >>> lists = NBest.from_lists(
     ...     [["a cat", "hat"]], [[[1.0], [0.0]]], ["LM0"], references=[("the cat",)]
@@ -149,8 +143,33 @@ def scores_and_gains(nbest: NBest, metric: Metric, **options: Any) -> tuple[Floa
     >>> [part.tolist() for part in scores_and_gains(lists, resolve("ter"))]
     [[50.0, 100.0], [-1.0, -2.0]]
     """
-    both = _score_each(nbest, metric, "scores_and_gains", {}, columns=2, **options)
-    return both[:, 0], both[:, 1]
+    check_jobs(jobs)
+    lists, inverse = distinct_lists(nbest, metric)
+    inputs, size = _inputs(metric, nbest, lists), 2 * sum(map(len, lists))
+    kept = cache and not metric.columns
+    key = _key(metric, inputs) if kept and not metric.slow and size >= 2 * _MIN_CACHED else None
+    values = None if key is None else read_array(key, size)
+    if values is not None:
+        if progress is not None:
+            progress(len(nbest), len(nbest), "sentences")
+    else:
+        from joblib import delayed
+
+        # A metric that reads columns gets all of them at once.
+        step = len(nbest) if metric.columns else _CHUNK
+        chunks = [inputs.part(slice(s, s + step)) for s in range(0, len(nbest), step)]
+        keys = [_key(metric, chunk) if kept and metric.slow else None for chunk in chunks]
+        parts = list[Float64]()
+        with parallel_workers(jobs, "threads" if metric.threads else "local") as parallel:
+            for part in parallel(map(delayed(_both), repeat(metric), chunks, keys)):
+                parts.append(part)
+                if progress is not None:
+                    progress(min(len(parts) * step, len(nbest)), len(nbest), "sentences")
+        values = np.concatenate(parts)
+        if key is not None:
+            write_array(key, values)
+    scores, gain = values.reshape(-1, 2)[inverse].T
+    return scores, gain
 
 
 def gains(
@@ -188,8 +207,7 @@ def gains(
     """
     require(nbest, NBest, "gains are of n-best lists (NBest)", "nbest")
     config = resolve(metric, nbest)
-    options: dict[str, Any] = {"jobs": jobs, "cache": cache, "progress": progress}
-    return _score_each(nbest, config, "gains", {}, **options)[:, 0]
+    return scores_and_gains(nbest, config, jobs=jobs, cache=cache, progress=progress)[1]
 
 
 def statistics(nbest: NBest, metric: str | Metric = "bleu") -> Float64:
@@ -213,7 +231,7 @@ def statistics(nbest: NBest, metric: str | Metric = "bleu") -> Float64:
     """
     config = resolve(metric, nbest)
     lists, inverse = distinct_lists(nbest, config)
-    counts: Float64 = _inputs_of(config, nbest, lists).apply(config.counts)[inverse]
+    counts: Float64 = _inputs(config, nbest, lists).counts(config)[inverse]
     return counts
 
 
@@ -234,13 +252,13 @@ class _Inputs(NamedTuple):
     """The texts of some sentences, with the references, sources and columns that a metric needs.
 
     Attributes:
-        texts: for each sentence the hypothesis, or some hypotheses.
+        texts: the hypotheses of each sentence.
         references: for each sentence.
         sources: for each sentence.
         columns: (hypotheses,) each, of all sentences.
     """
 
-    texts: Sequence[Any]
+    texts: Sequence[Sequence[str]]
     references: References
     sources: Sequence[str] | None
     columns: Mapping[str, Float64] | None = None
@@ -250,54 +268,36 @@ class _Inputs(NamedTuple):
         sources = None if self.sources is None else self.sources[chunk]
         return _Inputs(self.texts[chunk], self.references[chunk], sources, self.columns)
 
-    def apply(self, method: Callable[..., Any]) -> Any:
-        """Call a method of the metric."""
+    def counts(self, metric: Metric) -> Float64:
+        """Return the counts of each text."""
         extra = {"sources": self.sources, "columns": self.columns}
         present = {name: value for name, value in extra.items() if value is not None}
-        return method(self.texts, self.references, **present)
+        return metric.counts(self.texts, self.references, **present)
 
 
-def _inputs(
-    metric: Metric,
-    texts: Sequence[Any],
-    references: References | None,
-    sources: Sequence[str] | None,
-    origin: str | None = None,
-) -> _Inputs:
-    """Return the references and the sources that a metric needs for some sentences."""
-    if not len(texts):
+def _inputs(metric: Metric, nbest: NBest, lists: Sequence[Sequence[str]]) -> _Inputs:
+    """Return what a metric needs of some lists with their texts."""
+    references, sources, origin = nbest.references, None, nbest.origin
+    if not len(nbest):
         raise DataError("there are no sentences to score", origin, code="no-data")
     if "references" not in metric.needs:
-        references = [()] * len(texts)
-    else:
-        if references is None:
-            raise no_references(origin)
-        if len(texts) != len(references):
-            message = f"{len(texts)} hypotheses and references for {len(references)} sentences"
-            raise DataError(message, origin, parameter="references", code="wrong-length")
-        for sentence, refs in enumerate(references):
-            if isinstance(refs, str):
-                message = f"references of sentence {sentence} are one string: give a tuple"
-                raise DataError(message, origin, parameter="references")
-            if not len(refs):
-                message = f"sentence {sentence} has no reference: give at least one"
-                raise DataError(message, origin, parameter="references", code="missing-references")
-    if "sources" not in metric.needs:
-        sources = None
-    elif sources is None or len(sources) != len(texts):
-        message = f"{metric.key} needs the source of each sentence"
-        raise DataError(message, origin, parameter="sources", code="missing-sources")
-    return _Inputs(texts, references, sources)
-
-
-def _inputs_of(metric: Metric, nbest: NBest, texts: Sequence[Any]) -> _Inputs:
-    """Return what a metric needs of some lists with their texts."""
-    inputs = _inputs(metric, texts, nbest.references, nbest.sources, nbest.origin)
+        references = ((),) * len(nbest)
+    elif references is None:
+        raise no_references(origin)
+    elif not all(references):
+        message = f"sentence {references.index(())} has no reference: give at least one"
+        raise DataError(message, origin, parameter="references", code="missing-references")
+    if "sources" in metric.needs:
+        sources = nbest.sources
+        if sources is None:
+            message = f"{metric.key} needs the source of each sentence"
+            raise DataError(message, origin, parameter="sources", code="missing-sources")
     if not metric.columns:
-        return inputs
+        return _Inputs(lists, references, sources)
     from bpa_ppl.quality.column import column_of
 
-    return inputs._replace(columns={name: column_of(nbest, name) for name in metric.columns})
+    columns = {name: column_of(nbest, name) for name in metric.columns}
+    return _Inputs(lists, references, sources, columns)
 
 
 def distinct_lists(nbest: NBest, metric: Metric) -> tuple[list[list[str]], Int64]:
@@ -319,80 +319,23 @@ def distinct_lists(nbest: NBest, metric: Metric) -> tuple[list[list[str]], Int64
     return [texts[start:end] for start, end in pairwise(ends)], inverse
 
 
-def _score_each(
-    nbest: NBest,
-    metric: Metric,
-    method: str,
-    arguments: Mapping[str, Any],
-    *,
-    columns: int = 1,
-    jobs: int = 1,
-    cache: bool = True,
-    progress: Reporter | None = None,
-) -> Float64:
-    """Compute a method of the metric for each hypothesis, or read it from the cache.
-
-    Returns:
-        (hypotheses, columns) scores.
-
-    Args:
-        nbest: the lists.
-        metric: with its settings.
-        method: its name, of a method of (lists, references, **more).
-        arguments: further ones of the method.
-        columns: how many numbers the method returns for each hypothesis.
-        jobs: see `gains`, like the others.
-        cache: likewise.
-        progress: likewise.
-    """
-    check_jobs(jobs)
-    lists, inverse = distinct_lists(nbest, metric)
-    inputs, size = _inputs_of(metric, nbest, lists), sum(map(len, lists))
-    kept = cache and not metric.columns
-    name = f"{method} {arguments}"
-    whole = kept and not metric.slow and size >= _MIN_CACHED
-    key = _key(metric, name, inputs) if whole else None
-    values = None if key is None else read_array(key, size * columns)
-    if values is not None:
-        if progress is not None:
-            progress(len(nbest), len(nbest), "sentences")
-        return values.reshape(size, columns)[inverse]
-    from joblib import delayed
-
-    hook = partial(getattr(metric, method), **arguments)
-    # A metric that reads columns gets all of them at once.
-    step = len(nbest) if metric.columns else _CHUNK
-    chunks = [inputs.part(slice(s, s + step)) for s in range(0, len(nbest), step)]
-    keys = [_key(metric, name, chunk) if kept and metric.slow else None for chunk in chunks]
-    parts = list[Float64]()
-    with parallel_workers(jobs, "threads" if metric.threads else "local") as parallel:
-        calls = [delayed(_apply)(hook, columns, *c) for c in zip(chunks, keys, strict=True)]
-        for part in parallel(calls):
-            parts.append(part)
-            if progress is not None:
-                progress(min(len(parts) * step, len(nbest)), len(nbest), "sentences")
-    values = np.concatenate(parts)
-    if key is not None:
-        write_array(key, values)
-    return values.reshape(size, columns)[inverse]
-
-
-def _apply(hook: Callable[..., Any], columns: int, chunk: _Inputs, key: str | None) -> Float64:
-    """Return the scores of each text of a chunk as a flat array, cached if there is a key."""
-    values = None if key is None else read_array(key, sum(map(len, chunk.texts)) * columns)
+def _both(metric: Metric, chunk: _Inputs, key: str | None) -> Float64:
+    """Return the score and the gain of each text as a flat array, cached if there is a key."""
+    values = None if key is None else read_array(key, 2 * sum(map(len, chunk.texts)))
     if values is None:
-        values = np.ravel(np.asarray(chunk.apply(hook), np.float64))
+        counts = chunk.counts(metric)
+        values = np.column_stack([metric.sentence_values(counts), metric.gain(counts)]).ravel()
         if key is not None:
             write_array(key, values)
     return values
 
 
-def _key(metric: Metric, method: str, inputs: _Inputs) -> str | None:
+def _key(metric: Metric, inputs: _Inputs) -> str | None:
     """Return the cache key of scores; None if the code or the metric cannot be identified."""
     classes = [kind for kind in type(metric).__mro__ if issubclass(kind, Metric)]
     code = key_of_code([*(kind.__module__ for kind in classes), *metric.computed_by])
     signature = metric.cache_signature(inputs.references)
     if code is None or signature is None:
         return None
-    content = [code, type(metric).__qualname__, repr(metric), signature, method]
+    content = [code, type(metric).__qualname__, repr(metric), signature]
     return key_of([content, inputs.texts, inputs.references, inputs.sources])

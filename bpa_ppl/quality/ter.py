@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from itertools import chain
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from bpa_ppl.arrays import Float64
-from bpa_ppl.quality.base import Lists, References, SacreMetric, Score
+from bpa_ppl.quality.base import Lists, Metric, References, sacrebleu_signature
 from bpa_ppl.text.words import Vocabulary, starts_of
 
 
-class TER(SacreMetric, frozen=True):
+class TER(Metric, frozen=True):
     """The translation edit rate, in percent of the mean reference length.
 
     The counts of a hypothesis are its edits to the nearest reference, and the mean length of the
@@ -42,30 +42,27 @@ class TER(SacreMetric, frozen=True):
 
     width = 2
 
-    def scorer(self, *, sentence: bool = False) -> Any:
-        """Return sacreBLEU's TER with these settings; it scores a sentence as a corpus."""
+    def signature(self, references: References, *, sentence: bool = False) -> str:
+        """Return sacreBLEU's signature."""
         from sacrebleu import metrics
 
-        return metrics.TER(**self.settings())
-
-    def corpus(self, hypotheses: Sequence[str], references: References, **sources: Any) -> Score:
-        """Return the corpus score of one hypothesis per sentence."""
-        edits, lengths = self.counts([[text] for text in hypotheses], references).T
-        # Added from left to right, as sacreBLEU does; NumPy's sum rounds differently.
-        total, length = float(edits.sum()), float(np.cumsum(lengths)[-1])
-        value = float(self.value(np.array([total, length])))
-        details = {"edits": total, "reference_length": length}
-        return Score(value, self.key, "TER", self.signature(references), details)
-
-    def sentences(
-        self, lists: Lists, references: References, *, only_best: bool, **more: Any
-    ) -> Float64:
-        """Return the sentence score of each hypothesis of some lists, one list after the other."""
-        return self.value(self._count(lists, references, only_best))
+        return sacrebleu_signature(metrics.TER(**self.settings()), references)
 
     def counts(self, lists: Lists, references: References) -> Float64:
         """Return (hypotheses, 2) edits and reference lengths, one list after the other."""
-        return self._count(lists, references, only_best=False)
+        from bpa_ppl.quality import tercom
+
+        split = self._splitter()
+        hypotheses = [split(text) for text in chain.from_iterable(lists)]
+        # As sacreBLEU does; tokenising twice differs from once, such as for `..3` if normalised.
+        refs = [split(" ".join(split(text))) for text in chain.from_iterable(references)]
+        vocabulary, refs_of = Vocabulary(), starts_of(references)
+        text = vocabulary.number(hypotheses + refs)
+        sentences = starts_of(lists), refs_of + len(hypotheses)
+        edits = tercom.count_edits(*text, *sentences, len(vocabulary))
+        total_lengths = np.add.reduceat([len(words) for words in refs], refs_of[:-1])
+        lengths = np.repeat(total_lengths / np.diff(refs_of), [len(texts) for texts in lists])
+        return np.column_stack([edits, lengths])
 
     def value(self, sums: Float64) -> Float64:
         """Return TER in percent, (…, 2) ↦ (…); without a reference word, 100 for any edit."""
@@ -76,22 +73,6 @@ class TER(SacreMetric, frozen=True):
     def gain(self, counts: Float64) -> Float64:
         """Return minus the edits, (n, 2) ↦ (n,)."""
         return 0.0 - counts[..., 0]  # 0, not −0, for no edits
-
-    def _count(self, lists: Lists, references: References, only_best: bool) -> Float64:
-        """Return edits, infinite if pruned, and reference lengths of each hypothesis."""
-        from bpa_ppl.quality import tercom
-
-        split = self._splitter()
-        hypotheses = [split(text) for text in chain.from_iterable(lists)]
-        # As sacreBLEU does; tokenising twice differs from once, such as for `..3` if normalised.
-        refs = [split(" ".join(split(text))) for text in chain.from_iterable(references)]
-        vocabulary, refs_of = Vocabulary(), starts_of(references)
-        text = vocabulary.number(hypotheses + refs)
-        sentences = starts_of(lists), refs_of + len(hypotheses)
-        edits = tercom.count_edits(*text, *sentences, len(vocabulary), only_best)
-        total_lengths = np.add.reduceat([len(words) for words in refs], refs_of[:-1])
-        lengths = np.repeat(total_lengths / np.diff(refs_of), [len(texts) for texts in lists])
-        return np.column_stack([np.where(edits == tercom.PRUNED, np.inf, edits), lengths])
 
     def _splitter(self) -> Callable[[str], list[str]]:
         """Return the function that splits a text into words."""

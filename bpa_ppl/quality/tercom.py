@@ -19,9 +19,6 @@ from numba import njit
 from bpa_ppl.arrays import Int32, Int64
 from bpa_ppl.compiling import compiled
 
-#: In place of the edits of a hypothesis that cannot be the best of its list.
-PRUNED = np.iinfo(np.int64).max
-
 _MAX_SHIFT_SIZE = 10
 _MAX_SHIFT_DISTANCE = 50
 _MAX_SHIFT_CANDIDATES = 1000
@@ -213,9 +210,7 @@ def _best_shift(
 
 
 @njit(inline="always")  # compiles faster
-def _edits(
-    text: Int32, starts: Int64, h: int, r: int, fewest: int, limit: int, space: _Workspace
-) -> int:
+def _edits(text: Int32, starts: Int64, h: int, r: int, fewest: int, space: _Workspace) -> int:
     """Return the edits of a hypothesis to a reference.
 
     Args:
@@ -224,7 +219,6 @@ def _edits(
         h: the number of the hypothesis.
         r: the number of the reference.
         fewest: a lower bound of the edit distance for any order of the words.
-        limit: the largest number of edits of interest; PRUNED stands for more.
         space: work space.
     """
     n_hyp, n_ref = starts[h + 1] - starts[h], starts[r + 1] - starts[r]
@@ -243,8 +237,6 @@ def _edits(
         distance = _distance(space, hyp, n_hyp, n_ref, first, n_hyp)
         if distance <= fewest + 1:  # a shift, which costs 1, could save no more than 1
             return shifts + distance
-        if shifts + distance > limit and shifts + 1 + fewest > limit:
-            return PRUNED
         _align(space, hyp, n_hyp, n_ref)
         rank, start, target, checked = _best_shift(space, hyp, n_hyp, n_ref, distance, checked)
         gain, length = rank // (_MAX_SHIFT_SIZE + 1), rank % (_MAX_SHIFT_SIZE + 1)
@@ -290,12 +282,12 @@ def lower_bounds(
 
 @compiled
 def count_edits(
-    text: Int32, starts: Int64, hyps_of: Int64, refs_of: Int64, vocabulary: int, only_best: bool
+    text: Int32, starts: Int64, hyps_of: Int64, refs_of: Int64, vocabulary: int
 ) -> Int64:
     """Return the edits of every hypothesis to the nearest of its references.
 
-    They are computed from the most promising hypothesis of each list on. The work space grows with
-    the length of the texts; each call has its own, so that threads can call in parallel.
+    The work space grows with the length of the texts; each call has its own, so that threads can
+    call in parallel.
 
     Args:
         text: the words of all hypotheses, then of all references, numbered from 0.
@@ -304,15 +296,14 @@ def count_edits(
         refs_of: (sentences + 1,) the first reference of each sentence, counted from the first
             hypothesis of all, and the end.
         vocabulary: the number of distinct words.
-        only_best: hypotheses that cannot have the fewest edits of their list may get PRUNED.
 
     >>> from bpa_ppl.text.words import Vocabulary
     >>> vocabulary = Vocabulary()
     >>> text = vocabulary.number([["b", "c", "a"], ["a", "b"], ["a", "b", "c"]])
-    >>> count_edits(*text, np.array([0, 2]), np.array([2, 3]), len(vocabulary), False).tolist()
+    >>> count_edits(*text, np.array([0, 2]), np.array([2, 3]), len(vocabulary)).tolist()
     [1, 1]
     """
-    edits = np.full(hyps_of[-1], PRUNED, np.int64)
+    edits = np.full(hyps_of[-1], np.iinfo(np.int64).max, np.int64)
     occurs = np.zeros(vocabulary, np.int32)
     longest = cells = 0
     for s in range(len(hyps_of) - 1):
@@ -334,22 +325,9 @@ def count_edits(
         hyps = hyps_of[s], hyps_of[s + 1]
         refs = refs_of[s], refs_of[s + 1]
         bounds = lower_bounds(text, starts, hyps, refs, occurs)
-        lowest = bounds[0].copy()
-        for r in range(1, len(bounds)):
-            lowest = np.minimum(lowest, bounds[r])
-        limit = PRUNED - 1
-        level, left = 0, hyps[1] - hyps[0]
-        while left > 0 and level <= limit:
-            for h in range(hyps[0], hyps[1]):
-                if lowest[h - hyps[0]] != level:
-                    continue
-                left -= 1
-                for r in range(refs[0], refs[1]):
-                    bound = bounds[r - refs[0], h - hyps[0]]
-                    if bound <= limit and bound < edits[h]:
-                        errors = _edits(text, starts, h, r, bound, limit, space)
-                        edits[h] = min(edits[h], errors)
-                if only_best:
-                    limit = min(limit, edits[h])
-            level += 1
+        for h in range(hyps[0], hyps[1]):
+            for r in range(refs[0], refs[1]):
+                bound = bounds[r - refs[0], h - hyps[0]]
+                if bound < edits[h]:
+                    edits[h] = min(edits[h], _edits(text, starts, h, r, bound, space))
     return edits

@@ -11,10 +11,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from bpa_ppl.arrays import Float64, Int64
+from bpa_ppl.arrays import Float64
 from bpa_ppl.errors import DataError
 from bpa_ppl.quality.base import Lists, Metric, References
-from bpa_ppl.quality.pairs import TIE, most_probable
 
 _BLANKS = re.compile(r"\s\s+")
 
@@ -103,33 +102,3 @@ class CER(WER, frozen=True):
     def units(self, texts: Sequence[str]) -> list[Any]:
         """Return the sequences that are compared: the texts without blanks at their ends."""
         return [self._folded(text).strip() for text in texts]
-
-
-class EditPairs:
-    """Texts of a list compared by WER or CER; see `bpa_ppl.quality.pairs.Pairs`.
-
-    Args:
-        texts: distinct texts.
-        metric: `WER()` or `CER()`.
-    """
-
-    def __init__(self, texts: Sequence[str], metric: WER):
-        self._units = metric.units(texts)
-        self._lengths: Int64 = np.array(list(map(len, self._units)), np.int64)
-
-    def best(self, p: Float64) -> tuple[int, float]:
-        """Return the best text and its expected score."""
-        references = most_probable(p)
-        expected = self.scores(np.arange(len(p)), references) @ p[references]
-        tied = np.flatnonzero(expected >= expected.max() - TIE)
-        best = int(tied[np.argmax(p[tied])])
-        return best, float(expected[best])
-
-    def scores(self, rows: Int64, columns: Int64) -> Float64:
-        """Return minus the error rates in percent, (rows, columns)."""
-        from rapidfuzz import process
-        from rapidfuzz.distance import Levenshtein
-
-        hypotheses, references = ([self._units[i] for i in index] for index in (rows, columns))
-        edits = process.cdist(hypotheses, references, scorer=Levenshtein.distance, dtype=np.int64)
-        return np.asarray(0.0 - 100 * edits / np.maximum(self._lengths[columns], 1))

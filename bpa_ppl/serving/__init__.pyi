@@ -2,7 +2,5 @@
 
 from .app import (
     application as application,
-)
-from .server import (
     serve as serve,
 )

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import re
 import socket
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
 from importlib.resources import files
 from typing import Any
 
@@ -81,32 +82,36 @@ async def _answer(request: Request, error: Exception) -> Response:
     return error_response(error)
 
 
-class _HostMiddleware:
-    """Middleware that refuses requests to other names than those of the server.
+class _Guard:
+    """Middleware that answers requests which a check refuses.
 
-    A page of another site may have resolved its own name to this address.
+    Args:
+        app: that answers the others.
+        check: returns the response to a refused request, and None for others.
     """
 
-    def __init__(self, app: ASGIApp, hosts: Sequence[str]) -> None:
-        self.app, self.hosts = app, {"127.0.0.1", "localhost", *map(str.lower, hosts)}
+    def __init__(self, app: ASGIApp, check: Callable[[Scope], Response | None]) -> None:
+        self.app, self.check = app, check
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        app = self.app
-        if scope["type"] == "http" and "*" not in self.hosts:
-            host = Headers(scope=scope).get("host", "").lower()
-            name = re.fullmatch(r"([^/?#@:]*|\[[^]]*\])(:\d+)?", host)
-            if name is None or name[1] not in self.hosts:
-                problem = (
-                    f"{quoted(host)} is not a name of this server: start it with --allowed-hosts"
-                )
-                app = error_response(Refused(400, problem, "bad-host"))
-        await app(scope, receive, send)
+        refusal = None if scope["type"] == "lifespan" else self.check(scope)
+        await (refusal or self.app)(scope, receive, send)
+
+
+def _check_host(names: Collection[str], scope: Scope) -> Response | None:
+    """Refuse requests to other names: a page of another site may have resolved its own to us."""
+    host = Headers(scope=scope).get("host", "").lower()
+    name = re.fullmatch(r"([^/?#@:]*|\[[^]]*\])(:\d+)?", host)
+    if "*" in names or (name is not None and name[1] in names):
+        return None
+    problem = f"{quoted(host)} is not a name of this server: start it with --allowed-hosts"
+    return error_response(Refused(400, problem, "bad-host"))
 
 
 def web_application(
     routes: Sequence[BaseRoute],
     hosts: Sequence[str],
-    middleware: Sequence[Middleware] = (),
+    *checks: Callable[[Scope], Response | None],
     handlers: Mapping[Any, Any] | None = None,
     **options: Any,
 ) -> Starlette:
@@ -115,14 +120,16 @@ def web_application(
     Args:
         routes: what it answers.
         hosts: names of the server, besides 127.0.0.1 and localhost; `*` stands for any.
-        middleware: that follows the check of the name.
+        checks: of requests, after that of the name; see `_Guard`.
         handlers: of exceptions that are not answered by `error_response`.
         options: of Starlette.
     """
     kinds = (HTTPException, Refused, BpaError, ClientDisconnect, MemoryError, Exception)
+    names = {"127.0.0.1", "localhost", *map(str.lower, hosts)}
+    first: Callable[[Scope], Response | None] = partial(_check_host, names)
     return Starlette(
         routes=routes,
-        middleware=[Middleware(_HostMiddleware, hosts=hosts), *middleware],
+        middleware=[Middleware(_Guard, check) for check in (first, *checks)],
         exception_handlers={**dict.fromkeys(kinds, _answer), **(handlers or {})},
         **options,
     )
@@ -183,18 +190,12 @@ def static_routes(package: str, headers: Mapping[str, str] | None = None) -> lis
         **(headers or {}),
     }
 
-    def endpoint(name: str) -> Callable[[Request], Awaitable[Response]]:
+    async def page(request: Request) -> Response:
+        name = request.url.path.rpartition("/")[2] or "index.html"
         media_type = _TYPES[name.rpartition(".")[2]]
+        return Response(contents[name], media_type=media_type, headers=headers)
 
-        async def page(request: Request) -> Response:
-            return Response(contents[name], media_type=media_type, headers=headers)
-
-        return page
-
-    return [
-        Route("/" if name == "index.html" else f"/{name}", endpoint(name))
-        for name in sorted(contents)
-    ]
+    return [Route("/" if name == "index.html" else f"/{name}", page) for name in contents]
 
 
 def listen(host: str, port: int) -> socket.socket:

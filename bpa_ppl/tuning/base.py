@@ -76,7 +76,6 @@ class TuningProblem:
         start: (Q,) the canonical weights λ_T.
         seed: the only source of randomness.
         progress: called with the number of steps done, their total number, and a note.
-        extra: the out-of-domain development set, for tuners that use one.
     """
 
     lists: TuningLists
@@ -84,7 +83,6 @@ class TuningProblem:
     start: Float64
     seed: int
     progress: Reporter
-    extra: TuningLists | None = None
 
     def gain(self, weights: Float64) -> float:
         """Return the corpus score of the lists reranked, in percent; higher is better."""
@@ -126,7 +124,8 @@ class Tuner(Component, frozen=True):
     """A method to re-estimate weights; the fields are its settings.
 
     Attributes:
-        takes_extra: whether it also uses the lists of an out-of-domain development set.
+        takes_extra: whether the lists of an out-of-domain development set are added to those of
+            its problem.
 
     >>> from bpa_ppl.tuning.base import TUNERS
     >>> TUNERS.resolve("mira", {"epochs": 5}).takes_extra

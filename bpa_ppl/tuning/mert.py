@@ -7,7 +7,6 @@ the best of a list are its upper envelope, which compiled code finds.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
@@ -16,7 +15,6 @@ from numba import njit
 from bpa_ppl.arrays import Float64, Int64
 from bpa_ppl.compiling import compiled
 from bpa_ppl.component import Count, CountOrNone, NotNegative
-from bpa_ppl.errors import UsageError
 from bpa_ppl.tuning.base import Tuned, Tuner, TuningProblem
 
 # Narrower intervals are ignored, because of rounding errors (as in Moses).
@@ -87,18 +85,6 @@ class MertPlus(Mert, frozen=True):
     """MERT on the adaptation sentences and the out-of-domain development set together."""
 
     takes_extra: ClassVar[bool] = True
-
-    def tune(self, problem: TuningProblem) -> Tuned:
-        """Return the weights that MERT finds on all sentences.
-
-        Raises:
-            UsageError: if there is no out-of-domain development set.
-        """
-        if problem.extra is None:
-            message = "mert+ also needs the lists of an out-of-domain development set"
-            raise UsageError(message, parameter="extra", code="missing-setting")
-        both = replace(problem, lists=problem.lists.joined(problem.extra), extra=None)
-        return super().tune(both)
 
 
 def error_surface(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from bpa_ppl.arrays import Float64
@@ -98,11 +98,14 @@ def reestimate(
     if extra is not None and not chosen.takes_extra:
         message = f"the tuner {name} uses no out-of-domain lists: remove them"
         raise UsageError(message, parameter="extra", code="conflict")
+    if extra is None and chosen.takes_extra:
+        message = f"{name} also needs the lists of an out-of-domain development set"
+        raise UsageError(message, parameter="extra", code="missing-setting")
     matched, lists = prepare_lists(nbest, weights, goal, fixed, defaults)
-    others = None if extra is None else lay_out(extra, matched, goal)
     with reporter(progress, f"tune {name}") as report:
-        problem = TuningProblem(lists, goal, matched.free_values, seed, report, others)
-        tuned = chosen.tune(problem)
+        problem = TuningProblem(lists, goal, matched.free_values, seed, report)
+        both = lists if extra is None else lists.joined(lay_out(extra, matched, goal))
+        tuned = chosen.tune(replace(problem, lists=both))
     points = problem.start, tuned.weights
     before, after = (goal.signed(problem.gain(point)) for point in points)
     result = Weights(zip(matched.names, matched.full(tuned.weights), strict=True))

@@ -27,7 +27,7 @@ import sys
 sys.path[:0] = sys.argv[2:]
 from judge_lists import judge_lists
 from bpa_ppl.judging import Session
-from bpa_ppl.judging.server import serve
+from bpa_ppl.judging.app import serve
 session = Session(judge_lists(), journal=sys.argv[1])
 serve(session, port=0, ready=lambda url: print(url, flush=True))
 """
@@ -195,15 +195,9 @@ def test_a_telephone_and_dark_colours(browser: Browser, session: Session) -> Non
         page.resize(390, 844)
         page.wait("innerWidth === 390")
         assert page.get("document.documentElement.scrollWidth") == 390
-        tops = [
-            page.get(f"document.querySelector('{article(side)}').getBoundingClientRect().top")
-            for side in range(2)
-        ]
+        top = "document.querySelector('{}').closest('article').getBoundingClientRect().top"
+        tops = [page.get(top.format(article(side))) for side in range(2)]
         assert tops[0] + 50 < tops[1]  # stacked
-        page.key("?")
-        box = page.get("document.querySelector('#help').getBoundingClientRect().toJSON()")
-        assert 0 <= box["left"] < box["right"] <= 390
-        page.key("Escape")
         light, dark = [
             (page.prefer(scheme), page.get("getComputedStyle(document.body).color"))[1]
             for scheme in ("light", "dark")
@@ -212,10 +206,5 @@ def test_a_telephone_and_dark_colours(browser: Browser, session: Session) -> Non
         assert values[0] < 200 < 600 < values[1]
         page.resize(1280, 800)
         page.wait("innerWidth === 1280")
-        assert (
-            page.get(
-                "new Set([...document.querySelectorAll('article')]"
-                ".map(e => e.getBoundingClientRect().top)).size"
-            )
-            == 1
-        )
+        tops = [page.get(top.format(article(side))) for side in range(2)]
+        assert tops[0] == tops[1]

@@ -80,10 +80,3 @@ def test_the_question_tells_the_most_of_random_ones() -> None:
 
     others = [candidates.random_pair(s, rng) for s in range(3)]
     assert information(rows) >= 0.9 * max(map(information, others))
-
-
-def test_a_list_of_which_nearly_all_candidates_are_alike_has_a_pair() -> None:
-    """The one that differs is found, however many there are."""
-    candidates = table(np.zeros((5000, 1)), [5000], [0] * 4999 + [1])
-    first, second = candidates.random_pair(0, np.random.default_rng(0))
-    assert candidates.text[first] != candidates.text[second]

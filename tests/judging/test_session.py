@@ -63,16 +63,6 @@ def test_the_scale_of_the_prior_is_learned() -> None:
     assert start == pytest.approx(0.3 * np.sqrt(1 / 6))
 
 
-def test_the_scale_is_the_same_after_a_restart(tmp_path: Path) -> None:
-    """It depends on the answers alone, not on when they came, or were taken back."""
-    path = tmp_path / "answers.jsonl"
-    session = answered(Session(compared_lists(), journal=path), 21)
-    session.undo()
-    again = Session(compared_lists(), journal=path)
-    assert _scale(again) == pytest.approx(_scale(session), rel=1e-6)
-    np.testing.assert_allclose(again.weights.mean, session.weights.mean, atol=1e-4)
-
-
 def test_a_given_prior_keeps_its_scale() -> None:
     """Of weights alone the mean is given, and the scale learned."""
     covariance = np.eye(3) / 7
@@ -152,32 +142,32 @@ def test_half_of_the_pairs_are_random_and_every_twelfth_is_repeated(session: Ses
         earlier.add((judgement.id, judgement.candidates))
 
 
-@pytest.mark.parametrize("ending", ["whole", "torn"])
+@pytest.mark.parametrize("ending", ["\n", "", "\r", '\n{"id": 3, "candid'])
 def test_a_journal_restores_the_session(
     tmp_path: Path, ending: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Also after a crash within a line; the next question is the same."""
+    """Also after a crash within a line; the next question and the scale are the same."""
     caplog.set_level("INFO", "bpa_ppl")
     path, lists = tmp_path / "answers.jsonl", compared_lists()
-    session = answered(Session(lists, journal=path, rater="ann", seed=4), 6)
+    session = answered(Session(lists, journal=path, rater="ann", seed=4), 21)
     session.undo()
     answered(session, 2)
     following = session.next()
-    if ending == "torn":
-        with path.open("ab") as file:
-            file.write(b'{"id": 3, "candid')
+    path.write_text(path.read_text().removesuffix("\n") + ending)
     again = Session(lists, journal=path, rater="ann", seed=4)
-    assert (f"{path}:11: the line is incomplete" in caplog.text) is (ending == "torn")
+    assert (f"{path}:26: the line is incomplete" in caplog.text) is (len(ending) > 1)
     assert again.judgements == session.judgements
-    assert len(again.judgements) == 7
+    assert len(again.judgements) == 22
     assert again.next() == following
     np.testing.assert_allclose(again.weights.mean, session.weights.mean, atol=1e-4)
+    assert _scale(again) == pytest.approx(_scale(session), rel=1e-6)
     again.answer("tie")
-    assert read_journal(path).kept[max(read_journal(path).kept)].answer == "tie"
+    journal = read_journal(path)
+    assert (len(journal.kept), journal.kept[max(journal.kept)].answer) == (23, "tie")
 
 
-def test_a_journal_of_other_lists_is_refused(tmp_path: Path) -> None:
-    """By the texts of the lists."""
+def test_answers_about_other_lists_are_refused(tmp_path: Path) -> None:
+    """By the hash of the texts, the rater, and candidates that do not exist."""
     path = tmp_path / "answers.jsonl"
     answered(Session(compared_lists(), journal=path), 1)
     with raises(DataError, "mismatch", match=str(path)):
@@ -185,6 +175,12 @@ def test_a_journal_of_other_lists_is_refused(tmp_path: Path) -> None:
     answered(Session(compared_lists(), journal=tmp_path / "ann.jsonl", rater="ann"), 1)
     with raises(DataError, "mismatch", match="ann"):
         Session(compared_lists(), journal=tmp_path / "ann.jsonl", rater="bob")
+    wrong = {"sha256": "0", "lists": "other.jsonl"}, (Judgement(0, (0, 9), "first"),)
+    for journal in (Journal(wrong[0]), Journal({}, wrong[1])):
+        with raises(DataError):
+            with_judgements(compared_lists(), [journal])
+    with raises(DataError, "mismatch"):
+        Session(compared_lists()).add(Judgement("unknown", (0, 1), "tie"))
 
 
 LINE = {"id": 0, "candidates": [0, 1], "answer": "first"}
@@ -210,18 +206,6 @@ def test_a_damaged_line_is_named(tmp_path: Path, change: dict[str, object]) -> N
     path.write_text("".join(json.dumps(line) + "\n" for line in (header, LINE, {**LINE, **change})))
     with raises(DataError, line=3, match=str(path)):
         read_journal(path)
-
-
-@pytest.mark.parametrize("end", ["", "\r"])
-def test_a_complete_last_line_needs_no_end(tmp_path: Path, end: str) -> None:
-    """Its answer counts, and the next one is in a line of its own."""
-    path = tmp_path / "answers.jsonl"
-    session = answered(Session(compared_lists(), journal=path), 3)
-    path.write_text(path.read_text().removesuffix("\n") + end)
-    assert tuple(read_journal(path).kept.values()) == session.judgements
-    answered(Session(compared_lists(), journal=path), 1)
-    assert tuple(read_journal(path).kept.values())[:3] == session.judgements
-    assert len(read_journal(path).kept) == 4
 
 
 VALUES: list[Any] = [None, True, -1, 0, 2.5, 99, 1e300, 2**70, "", "x", "\0", "first", "tie"]
@@ -292,17 +276,6 @@ def test_answers_of_several_raters_are_merged() -> None:
     preference, tie = ({"candidates": [0, 1], "rater": rater} for rater in ("ann", "rater 2"))
     assert judged.sentence_extras["preferences"] == ([preference], None)
     assert judged.sentence_extras["ties"] == ([tie], None)
-
-
-def test_answers_about_other_lists_are_not_merged() -> None:
-    """By candidates that do not exist, or by the hash of the texts."""
-    lists = compared_lists(2, 3)
-    with raises(DataError):
-        with_judgements(lists, [Journal({}, (Judgement(0, (0, 3), "first"),))])
-    with raises(DataError):
-        with_judgements(lists, [Journal({"sha256": "0", "lists": "other.jsonl"})])
-    with raises(DataError, "mismatch"):
-        Session(lists).add(Judgement("unknown", (0, 1), "tie"))
 
 
 @pytest.mark.parametrize("noise", [0.0, 1.0])

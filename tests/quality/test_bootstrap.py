@@ -18,16 +18,16 @@ def counts() -> np.ndarray:
 
 
 def test_replicates_are_scores_of_resampled_sentences(counts: np.ndarray) -> None:
-    new = resamples(50, sentences=40, draws=3, seed=2)
-    result = replicates(counts, "ter", new)
+    new, draws = resamples(50, sentences=40, draws=3, seed=2)
+    both, of_sentences, of_draws = replicates(counts, "ter", (new, draws))
     value = resolve("ter").value
     for b in range(50):
-        rows = np.repeat(np.arange(40), new.sentences[b].astype(int))
+        rows = np.repeat(np.arange(40), new[b].astype(int))
         each = [value(draw[rows].sum(axis=0)) for draw in counts]
-        assert result.sentences[b] == pytest.approx(np.mean(each))
-        assert result.both[b] == pytest.approx(np.mean([each[d] for d in new.draws[b]]))
-        whole = [value(counts[d].sum(axis=0)) for d in new.draws[b]]
-        assert result.draws[b] == pytest.approx(np.mean(whole))
+        assert of_sentences[b] == pytest.approx(np.mean(each))
+        assert both[b] == pytest.approx(np.mean([each[d] for d in draws[b]]))
+        whole = [value(counts[d].sum(axis=0)) for d in draws[b]]
+        assert of_draws[b] == pytest.approx(np.mean(whole))
 
 
 def test_differences_are_paired(counts: np.ndarray) -> None:
@@ -35,7 +35,7 @@ def test_differences_are_paired(counts: np.ndarray) -> None:
     better[:, 0] = np.maximum(better[:, 0] - 1, 0)
     result = score_difference(better, counts[0], "ter", seed=3)
     assert result.low < result.difference < result.high < 0
-    unpaired = replicates(counts[:1], "ter", resamples(1000, 40, 1)).sentences.std()
+    unpaired = replicates(counts[:1], "ter", resamples(1000, 40, 1))[1].std()
     assert result.high - result.low < unpaired
     same = score_difference(counts[0], counts[0], "ter")
     assert (same.difference, same.low, same.high) == (0, 0, 0)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from raising import raises
 
-from bpa_ppl import NBest, read_nbest, write_nbest
+from bpa_ppl import NBest
 from bpa_ppl.errors import DataError
 from bpa_ppl.quality import agreement
 from bpa_ppl.quality.preferences import choice_sets, has_preferences
@@ -98,19 +98,15 @@ def test_contradictory_preferences_are_kept(lists: NBest, caplog: pytest.LogCapt
         ("ties", [{"candidates": [0, 1], "weight": 1e-60}], "bad-number"),
         ("rankings", [{"candidates": [0, 1], "weight": float("nan")}], "bad-number"),
         ("preferences", [{"candidates": [0, 1], "rater": 3}], "bad-name"),
+        ("preferences", [["A", "unknown"]], "bad-name"),
     ],
 )
 def test_rejects_invalid_entries(lists: NBest, name: str, entries: Any, code: str) -> None:
     with raises(DataError, code, match=rf"{name}.* of sentence 7 ") as caught:
         choices_by_text(lists, **{name: [entries, None]})
     assert caught.value.path == lists.origin
-
-
-def test_rejects_ambiguous_ids(lists: NBest) -> None:
     with raises(DataError, "bad-name", match=r"preferences\[1\] of sentence 9 .*'E'"):
-        choices_by_text(lists, preferences=[None, [[0, 1], ["E", "F"]]])
-    with raises(DataError, "bad-name", match="'A'"):
-        choices_by_text(lists.without("id"), preferences=[[["A", "B"]], None])
+        choices_by_text(lists, preferences=[None, [[0, 1], ["E", "F"]]])  # two have this id
 
 
 def test_lists_without_preferences(lists: NBest) -> None:
@@ -124,7 +120,7 @@ def entry(*candidates: Any, **fields: Any) -> dict[str, Any]:
     return {"candidates": list(candidates), **fields}
 
 
-def test_entries_with_weights_and_raters(lists: NBest, tmp_path: Any) -> None:
+def test_entries_with_weights_and_raters(lists: NBest) -> None:
     judged = lists.with_sentence_extras(
         preferences=[[[2, 0], entry("B", "D", weight=0.3, rater="bob")], None],
         ties=[[entry(0, 1, rater=None, weight=None)], [entry(0, 1, rater="ann")]],
@@ -142,10 +138,6 @@ def test_entries_with_weights_and_raters(lists: NBest, tmp_path: Any) -> None:
     )
     for ours, expected in zip(result[1:4], choice_sets(plain)[1:4], strict=True):
         np.testing.assert_array_equal(ours, expected)
-    write_nbest(judged, tmp_path / "judged.jsonl")
-    again = choice_sets(read_nbest(tmp_path / "judged.jsonl"))
-    np.testing.assert_array_equal(again.weight, result.weight)
-    np.testing.assert_array_equal(again.rater, result.rater)
 
 
 def test_alpha_by_hand(lists: NBest) -> None:

@@ -37,11 +37,12 @@ def environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Com
 
 PROGRAM = """
 import os, signal, sys
+from bpa_ppl import corpus_score
 from bpa_ppl.quality.comet import CometKiwi
 
 def score(model, text):
     sys.stdout.flush()
-    return CometKiwi(model=model).corpus([text], [()], sources=["q"]).value
+    return corpus_score([text], None, CometKiwi(model=model), sources=["q"]).value
 """
 
 
@@ -74,17 +75,6 @@ class TestWorker:
             [2, 1, False],
         ]
         assert len({process for process, *_ in environment.calls()}) == 1
-
-    def test_local_checkpoint(
-        self, environment: CometEnvironment, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.chdir(environment.packages)
-        with raises(DataError, "missing-file", match=r"^mine\.ckpt"):
-            oracles(LISTS, Comet(model="mine.ckpt"))
-        path = environment.checkpoint("mine")
-        oracles(LISTS, Comet(model="mine.ckpt"))
-        assert environment.called("load") == [[str(path)]]
-        assert environment.called("download") == []
 
     def test_scores_are_cached_by_checkpoint_and_text(self, environment: CometEnvironment) -> None:
         path = environment.checkpoint("mine")
@@ -143,15 +133,13 @@ class TestWorker:
 
     def test_failed_process_is_replaced(self, environment: CometEnvironment) -> None:
         metric = Comet(model=str(environment.checkpoint("good")))
-        for text in ("first", "second"):
-            lists = NBest.from_lists([[text]], [[[0.0]]], ["LM0"], references=["r"], sources=["q"])
-            assert oracles(lists, metric).score.tolist() == [len(text) / 10]
-            process, *_ = environment.calls()[-1]
-            os.kill(process, signal.SIGTERM)
-            lists = lists.with_sources(["another"])
-            with raises(DataError, "damaged", match="killed by signal 15"):
-                oracles(lists, metric)
-            assert not is_alive(process)
+        assert oracles(LISTS, metric).score.tolist() == [0.3]
+        process, *_ = environment.calls()[-1]
+        os.kill(process, signal.SIGTERM)
+        with raises(DataError, "damaged", match="killed by signal 15"):
+            oracles(LISTS.with_sources(["another"]), metric)
+        assert not is_alive(process)
+        assert oracles(LISTS.with_sources(["another"]), metric).score.tolist() == [0.3]
 
     def run(self, code: str, **models: Path) -> list[str]:
         """Return the lines that a program prints; it has a function `score(model, text)`."""
@@ -196,20 +184,18 @@ except KeyboardInterrupt:
 
 
 class TestInstallation:
-    def test_no_program(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setenv("PATH", str(tmp_path))
-        monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
-        with raises(UsageError, "not-supported", parameter="metric", match="comet-score"):
-            oracles(LISTS, "unbabel-comet")
-
-    def test_no_python_next_to_the_program(self, environment: CometEnvironment) -> None:
-        (environment.scripts / "python").unlink()
-        with raises(UsageError, "not-supported", parameter="metric", match="No such file"):
-            oracles(LISTS, "unbabel-comet")
-
-    def test_package_that_cannot_be_imported(self, environment: CometEnvironment) -> None:
-        (environment.packages / "comet.py").write_text("import pkg_resources_of_old", "utf-8")
-        with raises(UsageError, "not-supported", parameter="metric", match="_of_old"):
+    @pytest.mark.parametrize("missing", ["comet-score", "No such file", "_of_old"])
+    def test_environments_without_comet(
+        self, environment: CometEnvironment, monkeypatch: pytest.MonkeyPatch, missing: str
+    ) -> None:
+        if missing == "comet-score":
+            monkeypatch.setenv("PATH", str(environment.packages))
+            monkeypatch.setattr(sys, "executable", str(environment.packages / "python"))
+        elif missing == "_of_old":
+            (environment.packages / "comet.py").write_text("import pkg_resources_of_old", "utf-8")
+        else:
+            (environment.scripts / "python").unlink()
+        with raises(UsageError, "not-supported", parameter="metric", match=missing):
             oracles(LISTS, "unbabel-comet")
 
     def test_settings_of_our_python_are_not_inherited(
@@ -218,8 +204,12 @@ class TestInstallation:
         (tmp_path / "comet.py").write_text("raise SystemExit('the wrong module')", "utf-8")
         monkeypatch.setenv("PYTHONPATH", str(tmp_path))
         monkeypatch.chdir(tmp_path)
-        metric = Comet(model=str(environment.checkpoint("good")))
-        assert oracles(LISTS, metric).score.tolist() == [0.3]
+        path = environment.checkpoint("good").rename(tmp_path / "good.ckpt")
+        assert oracles(LISTS, Comet(model="good.ckpt")).score.tolist() == [0.3]
+        assert environment.called("load") == [[str(path)]]
+        assert environment.called("download") == []
+        with raises(DataError, "missing-file", match=r"^mine\.ckpt"):
+            oracles(LISTS, Comet(model="mine.ckpt"))
 
 
 TINY_MODELS = '''

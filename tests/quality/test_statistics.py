@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from itertools import zip_longest
+
 import numpy as np
 import pytest
 from sacrebleu import metrics
 
 from bpa_ppl import NBest, corpus_score
-from bpa_ppl.quality import BLEU, CHRF, TER, Metric, gains, resolve
+from bpa_ppl.quality import gains, oracles
+from bpa_ppl.quality.mixed import TERAndBLEU
 from bpa_ppl.quality.scoring import statistics
 
 
@@ -39,61 +42,42 @@ def test_counts_and_gains_of_bleu_agree_with_sacrebleu(lists: NBest) -> None:
             assert result[row] == pytest.approx(brevity * precisions.prod() ** 0.25 * one.ref_len)
 
 
-COUNTED = [
-    "bleu",
-    "ter",
-    TER(case_sensitive=True),
-    *(BLEU(smoothing=smoothing) for smoothing in ("floor", "add-k", "none")),
-    BLEU(tokenize="13a", lowercase=True),
-    BLEU(tokenize="char"),
-    "chrf",
-    CHRF(char_order=4, word_order=2, beta=3),
-]
-
-
-@pytest.mark.parametrize("metric", COUNTED, ids=str)
-def test_summed_counts_give_the_corpus_score(lists: NBest, metric: str | Metric) -> None:
-    counts = statistics(lists, metric)
-    assert counts.shape[1] == resolve(metric).width
-    rng = np.random.default_rng(5)
-    for _ in range(10):
-        choice = rng.integers(lists.sizes)
-        score = corpus_score(lists.chosen(choice), lists.references or (), metric)
-        sums = counts[lists.offsets[:-1] + choice].sum(axis=0)
-        assert resolve(metric).value(sums) == pytest.approx(score.value, rel=1e-12)
-
-
-EDGES = [
-    (["a b c d e"], ["a b x d y"]),  # no match of orders 3 and 4: smoothed
-    (["a b"], ["a b c d"]),  # no four-gram
-    (["x"], ["a"]),  # no match
-    ([""], ["a"]),
-    (["a"], [""]),
-    (["", "a"], ["", "b"]),
-]
-
-
-@pytest.mark.parametrize("metric", COUNTED, ids=str)
-def test_edge_cases(metric: str | Metric) -> None:
-    for texts, references in EDGES:
-        refs = [(reference,) for reference in references]
-        features = [[[0.0]]] * len(texts)
-        lists = NBest.from_lists([[t] for t in texts], features, ["F"], references=refs)
-        value = resolve(metric).value(statistics(lists, metric).sum(axis=0))
-        assert value == pytest.approx(corpus_score(texts, refs, metric).value, rel=1e-12)
-
-
 def test_details_of_bleu_agree_with_sacrebleu(lists: NBest) -> None:
-    rows = lists.offsets[:-1]
-    details = BLEU().details_of(statistics(lists, "bleu")[rows].sum(axis=0))
-    plain = BLEU(smoothing="none")  # precisions in tables are not smoothed
-    score = corpus_score(lists.chosen(rows - rows), lists.references or (), plain)
-    precisions = score.details["precisions"]
-    assert isinstance(precisions, tuple)
-    assert [details[f"precision_{n}"] for n in range(1, 5)] == pytest.approx(precisions)
-    for name in ("brevity_penalty", "length_ratio"):
-        assert details[name] == pytest.approx(score.details[name])
-    assert resolve("ter").details_of(np.ones(2)) == {}
+    references = lists.references or ()
+    first = lists.chosen(np.zeros(len(lists), int))
+    details = corpus_score(first, references, "bleu").details
+    streams = list(map(list, zip_longest(*references)))
+    plain = metrics.BLEU(tokenize="none", force=True, smooth_method="none")
+    score = plain.corpus_score(first, streams)  # precisions in tables are not smoothed
+    assert [details[f"precision_{n}"] for n in range(1, 5)] == pytest.approx(score.precisions)
+    assert details["brevity_penalty"] == pytest.approx(score.bp)
+    assert details["length_ratio"] == pytest.approx(score.ratio)
+
+
+def test_the_mean_of_ter_and_bleu_is_that_of_sacrebleu(lists: NBest) -> None:
+    lists = lists.with_references([refs[:1] for refs in lists.references or ()])
+    choice = np.random.default_rng(1).integers(lists.sizes)
+    texts, references = lists.chosen(choice), lists.references or ()
+    streams = [[refs[0] for refs in references]]
+    ter = metrics.TER().corpus_score(texts, streams).score
+    bleu = metrics.BLEU(tokenize="none", force=True).corpus_score(texts, streams).score
+    result = corpus_score(texts, references, "ter+bleu")
+    assert result.value == pytest.approx((100 - ter + bleu) / 2, rel=1e-12)
+    assert result.details == pytest.approx({"ter": ter, "bleu": bleu}, rel=1e-12)
+    # With one reference, the oracle has the highest gain.
+    gain, starts = gains(lists, "ter+bleu"), lists.offsets[:-1]
+    for ties in ("canonical", "shared"):
+        best = oracles(lists, "ter+bleu", ties=ties).index
+        np.testing.assert_array_equal(gain[starts + best], np.maximum.reduceat(gain, starts))
+    assert (oracles(lists, "ter").index != oracles(lists, "bleu").index).any()
+
+
+def test_case_sensitivity_applies_to_ter_and_bleu() -> None:
+    texts, references = ["a b c d e"], [("A b c d e",)]
+    values = [corpus_score(texts, references, TERAndBLEU(case_sensitive=c)) for c in (False, True)]
+    assert (values[0].value, values[1].value < 100.0) == (100.0, True)
+    default = corpus_score(texts, references, "ter+bleu").details
+    assert (default["ter"], default["bleu"] == 100.0) == (0.0, False)
 
 
 def test_gains_of_chrf_are_sentence_scores(toy: NBest) -> None:

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from pair_checks import check_pairs
 from raising import raises
 
 from bpa_ppl import DataError, NBest, corpus_score
 from bpa_ppl.features import Consensus
-from bpa_ppl.quality import WER, Metric, gains, headroom, oracles, resolve
-from bpa_ppl.quality.pairs import pairs_of
+from bpa_ppl.quality import WER, gains, oracles, resolve
 from bpa_ppl.quality.scoring import statistics
 from bpa_ppl.quality.wer import CER
 
@@ -69,35 +67,16 @@ def test_scores_agree_with_jiwer(name: str) -> None:
     assert gains(LISTS, name).tolist() == (-counts[:, 0]).tolist()
 
 
-@pytest.mark.parametrize("name", METRICS)
-def test_pairs_agree_with_jiwer(name: str) -> None:
-    rng = np.random.default_rng(3)
-    texts = ["", *sorted({random_text(rng) for _ in range(15)} - {""})]
-    expected = np.array([[-100 * METRICS[name](ref, text) for ref in texts] for text in texts])
-    pairs = pairs_of(texts, name)
-    check_pairs(pairs, expected, rng, 10)
-    # Of equally good texts the more probable, then the first.
-    assert pairs_of(["x y", "a b", "b c"], name).best(np.array([0.0, 0.5, 0.5]))[0] == 1
-
-
 def test_case_counts_unless_it_is_ignored() -> None:
     texts, references = ["A b"], [("a B",)]
     assert corpus_score(texts, references, "wer").value == 100
     assert corpus_score(texts, references, WER(case_sensitive=False)).value == 0
+    assert oracles(FEW, WER(case_sensitive=False)).tied.tolist() == [1, 2]
     assert corpus_score(texts, references, CER(case_sensitive=False)).value == 0
 
 
-def test_oracles_have_the_fewest_edits() -> None:
-    assert oracles(FEW, "wer").index.tolist() == [2, 1]
-    assert oracles(FEW, WER(case_sensitive=False)).tied.tolist() == [1, 2]
-    room = headroom(FEW, metric="wer")
-    assert (room.first_best.value, room.oracle.value) == (40.0, 0.0)
-    assert room.anti_oracle.value == 80.0
-    assert str(room).splitlines()[0].split()[0] == "WER"
-
-
-@pytest.mark.parametrize("metric", ["wer", "cer", WER(), CER()])
-def test_several_references_are_refused(metric: str | Metric) -> None:
+@pytest.mark.parametrize("metric", METRICS)
+def test_several_references_are_refused(metric: str) -> None:
     several = FEW.with_references([("a", "b"), ("c", "d")])
     for function in (gains, oracles, statistics):
         with raises(DataError, "not-supported", parameter="references", match="2 references"):

@@ -8,7 +8,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -16,7 +15,7 @@ from pathlib import Path
 from queue import Queue
 from threading import Thread
 from time import perf_counter
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -136,30 +135,3 @@ def test_ten_thousand_requests_of_64_clients(posterior: Path) -> None:
         seconds = 1000 * requests(url, clients=64, count=10_000)
     median, high = np.quantile(seconds, [0.5, 0.99])
     print(f"\n{len(seconds)} requests of 64 clients: median {median:.1f} ms, p99 {high:.1f} ms")
-
-
-@pytest.mark.slow
-def test_a_killed_server_can_be_restarted_under_load(posterior: Path) -> None:
-    failures: list[type[Exception]] = []
-    answers: list[Any] = []
-
-    def send(url: str, until: float) -> None:
-        while time.monotonic() < until:
-            try:
-                response = httpx.post(f"{url}/rerank", json=BODY, timeout=30)
-                answers.append((response.status_code, response.json()["text"]))
-            except httpx.TransportError as error:
-                failures.append(type(error))
-                time.sleep(0.05)
-
-    with running(posterior, "--port", "0") as (url, process, *_), ThreadPoolExecutor(8) as threads:
-        work = [threads.submit(send, url, time.monotonic() + 30) for _ in range(8)]
-        time.sleep(3)
-        process.kill()
-        process.wait()
-        with running(posterior, "--port", url.rpartition(":")[2]):
-            for task in work:
-                task.result()
-    assert failures  # while no server ran
-    assert len(set(answers)) == 1
-    assert answers[0][0] == 200

@@ -64,13 +64,16 @@ def test_fixed_weights_stay_and_count(toy: NBest) -> None:
     assert (one["TM0[0]"], one["TM0[1]"]) == (-0.2, 0.3)
 
 
-def test_columns_of_the_second_set_may_be_ordered_differently(toy: NBest) -> None:
+def test_mert_plus_is_mert_on_both(toy: NBest) -> None:
+    """The features of the second set may be in another order."""
     order = [2, 0, 1]
     names = tuple(toy.feature_names[i] for i in order)
-    shuffled = replace(toy, features=toy.features[:, order], feature_names=names)
-    settings: dict[str, Any] = {"tuner": "mert+", "metric": "ter"}
-    same = reestimate(toy, CANONICAL, extra=toy, **settings)
-    assert reestimate(toy, CANONICAL, extra=shuffled, **settings).weights == same.weights
+    shuffled = replace(toy, features=toy.features[:, order], feature_names=names)[:2]
+    plus = reestimate(toy, CANONICAL, tuner="mert+", extra=shuffled, metric="ter")
+    both = NBest.concatenate([toy, toy[:2]], renumber=True)
+    mert = reestimate(both, CANONICAL, tuner="mert", metric="ter")
+    assert plus.weights == mert.weights
+    assert plus.after == pytest.approx(reranked(toy, plus.weights, "ter"))
 
 
 @pytest.mark.parametrize(
