@@ -504,21 +504,11 @@ class TestRecords:
         assert nbest.sizes.tolist() == [2, 1]
 
 
-class InterchangeOnly:
-    """A data frame with the interchange protocol only."""
-
-    def __init__(self, table: pa.Table):
-        self._table = table
-
-    def __dataframe__(self, **options: Any) -> Any:
-        return self._table.__dataframe__(**options)
-
-
 class TestDataFrames:
     def test_data_frames_of_several_libraries(self) -> None:
         frame = pd.DataFrame(RECORDS)
         table = pa.Table.from_pandas(frame)
-        for data in (frame, table, table.to_batches()[0], InterchangeOnly(table)):
+        for data in (frame, table, table.to_batches()[0]):
             assert_records(NBest.from_dataframe(data))
 
     def test_nbest_is_readable_as_arrow_table(self) -> None:

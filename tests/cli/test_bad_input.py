@@ -74,7 +74,7 @@ def test_an_output_that_is_an_input_or_another_output(
     os.link("nbest", "hard-link")
     Path("soft-link").symlink_to("nbest")
     content = {path: path.read_bytes() for path in Path().iterdir()}
-    refused(*command.split(), name, mention=f"{Path(name)} is also the file of")
+    refused(*command.split(), name, mention=f"{Path(name)} is also another file")
     assert {path: path.read_bytes() for path in Path().iterdir()} == content
 
 
