@@ -12,7 +12,7 @@ from raising import raises
 
 from bpa_ppl.errors import BpaWarning, DataError, UsageError
 from bpa_ppl.nbest import NBest
-from bpa_ppl.weights import PositionalWeights, Weights, check_totals, is_log_probability, match
+from bpa_ppl.weights import Weights, check_totals, is_log_probability, match
 
 MOSES = NBest.from_lists([["a", "b"]], [[[1, 0], [3, 0]]], ["LM0", "UnknownWordPenalty0"])
 VALUES = {"TM0[1]": 0.25, "LM0": 0.5, "TM0[0]": -1.0}
@@ -135,7 +135,7 @@ class TestUnnamedAndMissingWeights:
     )
 
     @pytest.mark.parametrize(
-        "given", [[1.0, 2, 3], (1, 2, 3), np.array([1, 2, 3]), PositionalWeights([1, 2, 3])]
+        "given", [[1.0, 2, 3], (1, 2, 3), np.array([1, 2, 3]), Weights.unnamed([1, 2, 3])]
     )
     def test_unnamed_weights_are_in_feature_order(self, given: Any) -> None:
         matched = match(given, self.LISTS)

@@ -29,6 +29,7 @@ import re
 import reprlib
 from collections.abc import Mapping, Sequence
 from functools import partial
+from itertools import chain
 from numbers import Integral, Real
 from typing import Any, NamedTuple
 
@@ -354,21 +355,15 @@ class SchemaReader:
     def _sentences(self, fields: Columns) -> dict[str, Sequence[Any]]:
         """Return the columns of sentences: sources, references and extras, one value per record."""
         columns: dict[str, Sequence[Any]] = {}
-        references: dict[str, Sequence[Any]] = {}
+        references: dict[str, Sequence[tuple[str, ...]]] = {}
         for name, values in fields.sentences.items():
-            if (
-                name == REFERENCE
-                and REFERENCES not in fields.sentences
-                and (any(isinstance(value, list | tuple) for value in values))
-            ):
-                name = REFERENCES
-            if name == REFERENCES:
-                references[name] = self._reference_lists(fields, values)
-            elif name == SOURCE or label_of(name) == REFERENCE:
+            if name == SOURCE:
                 for value, line in zip(values, fields.lines, strict=True):
                     if not (value is None or isinstance(value, str)):
                         raise self._error(f"{name} is {shown(value)}, not a text", line)
-                (columns if name == SOURCE else references)[name] = values
+                columns[name] = values
+            elif name == REFERENCES or label_of(name) == REFERENCE:
+                references[name] = self._texts(fields, name, values)
             elif name != ID:
                 finite = self._finite(fields, name, values)
                 name = name.removeprefix(OF_SENTENCE)
@@ -382,36 +377,27 @@ class SchemaReader:
             columns[REFERENCE] = self._references(fields, references)
         return columns
 
-    def _reference_lists(self, fields: Columns, values: Sequence[Any]) -> Sequence[tuple[str, ...]]:
+    def _texts(self, fields: Columns, name: str, values: Sequence[Any]) -> list[tuple[str, ...]]:
+        """Return the references in a field of each record; an empty cell of text has none."""
         lists = []
         for value, line in zip(values, fields.lines, strict=True):
             absent = value is None or (value == "" and not self._typed)
-            entries = [] if absent else [value] if isinstance(value, str) else value
-            several = isinstance(entries, list | tuple)
-            if not several or not all(isinstance(text, str) for text in entries):
-                raise self._error(f"{REFERENCES} is {shown(value)}, not a list of texts", line)
-            lists.append(tuple(entries))
+            texts = () if absent else (value,) if isinstance(value, str) else value
+            if not isinstance(texts, list | tuple) or not all(isinstance(t, str) for t in texts):
+                raise self._error(f"{name} is {shown(value)}, not a text or a list of texts", line)
+            lists.append(tuple(texts))
         return lists
 
     def _references(
-        self, fields: Columns, columns: dict[str, Sequence[Any]]
+        self, fields: Columns, columns: dict[str, Sequence[tuple[str, ...]]]
     ) -> Sequence[tuple[str, ...]]:
         """Return the references of each record, from its fields of references."""
-        listed = columns.pop(REFERENCES, None)
-        # In a text file an empty cell is a missing reference.
-        absent = (None,) if self._typed else (None, "")
-        single = [
-            tuple(text for text in texts if text not in absent)
-            for texts in zip(*columns.values(), strict=True)
-        ]
-        if listed is None or not single:
-            return listed or single
-        joint = []
-        for one, several, line in zip(single, listed, fields.lines, strict=True):
-            if one and several:
+        several = columns.pop(REFERENCES, [()] * len(fields.lines))
+        single = [tuple(chain.from_iterable(of)) for of in zip(*columns.values(), strict=True)]
+        for one, others, line in zip(single, several, fields.lines, strict=False):
+            if one and others:
                 raise self._error(f"both {REFERENCE} and {REFERENCES}: leave one out", line)
-            joint.append(one or several)
-        return joint
+        return [one or others for one, others in zip(single or several, several, strict=True)]
 
     def _finite(self, fields: Columns, name: str, values: Sequence[Any]) -> Sequence[Any]:
         """Return a column of sentences in which NaN is None."""
