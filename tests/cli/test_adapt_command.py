@@ -33,16 +33,6 @@ def test_the_posterior_is_that_of_the_library(folder: Path) -> None:
     assert ours.attrs["likelihood"] == theirs.attrs["likelihood"]
 
 
-def test_settings_reach_the_sampler(folder: Path) -> None:
-    chosen = ("--sampler", "heuristic", "--seed", 3, "--set", "draws=30", "--set", "delta=50")
-    done = succeed(*ADAPT[:-1], "-o", "new.nc", *chosen)
-    assert (done.out, "heuristic" in done.err) == ("", True)
-    draws = read_draws("new.nc")
-    assert draws.weights.shape[:2] == (1, 31)
-    assert {"draws": 30, "delta": 50}.items() <= draws.attrs["settings"].items()
-    assert draws.attrs["seed"] == 3
-
-
 def test_fixed_features_default_weights_and_standard_output(folder: Path) -> None:
     weights = Path("moses.ini").read_text("utf-8").replace("LM0= 0.109821", "")
     Path("moses.ini").write_text(weights, "utf-8")
@@ -68,14 +58,6 @@ def test_an_adaptation_is_repeated(folder: Path) -> None:
     refused("adapt", "nbest", "-r", "ref", "-o", "again.nc", mention="--weights")
 
 
-def test_python_writes_the_file_of_the_command(folder: Path) -> None:
-    succeed(*MAP, "--seed", 3)
-    lists = bpa.read_nbest("nbest", references="ref")
-    weights = bpa.read_weights("moses.ini")
-    bpa.write_posterior(bpa.adapt(lists, weights, sampler="map", seed=3), "python.nc")
-    assert Path("python.nc").read_bytes() == Path("new.nc").read_bytes()
-
-
 def test_weight_trace_takes_the_second_set(folder: Path) -> None:
     published = ("--sampler", "weight-trace", "--likelihood", "oracle")
     trace = (*ADAPT, "-o", "new.nc", *published)
@@ -86,22 +68,6 @@ def test_weight_trace_takes_the_second_set(folder: Path) -> None:
     assert (draws.kind, draws.attrs["extra"]) == ("weighted", "nbest")
     assert draws.attrs["likelihood_exponent"] == 1 / 20
     assert {"restarts": 2, "delta": 20}.items() <= draws.attrs["settings"].items()
-
-
-@pytest.mark.parametrize(
-    ("options", "mention"),
-    [
-        (("--sampler", "rwm", "--set", "draws=many"), "many"),
-        (("--default", "LM0=big"), "'big' (--default)"),
-        (("--likelihood", "margin:gamma"), "'gamma' (--likelihood)"),
-        (("--preset", "paper"), "paper"),
-        (("--extra", "nbest"), "--extra-references"),
-        (("--no-sentences",), "(--no-sentences)"),
-    ],
-    ids=" ".join,
-)
-def test_options_that_cannot_be_used(folder: Path, options: tuple[str, ...], mention: str) -> None:
-    refused(*MAP, *options, mention=mention)
 
 
 def divide(name: str, first: int, prefix: str) -> None:
@@ -137,20 +103,3 @@ def test_several_files_are_as_one(pools: Path) -> None:
     succeed("adapt", "nbest", *one, *POOL, "whole.nc")
     succeed("adapt", "n0", "n1", *two, *POOL, "parts.nc")
     np.testing.assert_array_equal(read_draws("parts.nc").weights, read_draws("whole.nc").weights)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "mention"),
-    [
-        (("n0", "n1", "-r", "ref"), "2 files of n-best lists"),
-        (("n0", "n1", "-r", "r0,r1", "-s", "r0"), "(--sources)"),
-        (("n0", "n1", "-r", "r0,r1,ref"), "r0,r1,ref (--references)"),
-        (("n0", "n1", "-r", "r1,r0"), "r1"),
-        (("n0", "fewer", "-r", "r0,r1"), "LM0"),
-    ],
-)
-def test_files_that_do_not_go_together(
-    pools: Path, arguments: tuple[str, ...], mention: str
-) -> None:
-    Path("fewer").write_text(Path("n1").read_text("utf-8").replace("LM0=", "LM1="), "utf-8")
-    refused("adapt", *arguments, *POOL, "parts.nc", mention=mention)

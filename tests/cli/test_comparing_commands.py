@@ -92,28 +92,6 @@ def test_calibrate_prints_the_verdict(folder: Path) -> None:
     assert result["passed"] is False
 
 
-@pytest.mark.parametrize(
-    ("arguments", "mention"),
-    [
-        (("compare", *LISTS, "-o", "report"), "(--references)"),
-        ((*COMPARE, "--runs", 0), "one run"),
-        ((*COMPARE, "--samplers", ""), "(--samplers)"),
-        ((*COMPARE, "--posterior", "imh=poor.nc"), "imh"),
-        ((*COMPARE, "--posterior", "mine=none.nc"), "none.nc: no such file"),
-        ((*COMPARE, "--set", "draws=5"), "'draws' (--set)"),
-        (("compare", "-w", "moses.ini", "-o", "report"), "--target"),
-        (("compare", "nbest", "--target", "skewed", "-o", "report"), "(--target)"),
-        (("sweep", *LISTS, "-r", "ref", "-o", "report", "--vary", "draws="), "(--vary)"),
-        ((*CALIBRATE, "--likelihood", "margin", "-r", "ref"), "margin"),
-    ],
-)
-def test_comparisons_that_cannot_be_run(
-    folder: Path, arguments: tuple[object, ...], mention: str
-) -> None:
-    Path("report").mkdir()
-    refused(*arguments, mention=mention)
-
-
 @pytest.mark.slow
 def test_ctrl_c_ends_a_calibration(folder: Path) -> None:
     many = ("--replications", 100_000, "--jobs", 2, "--samplers", "imh,nuts")
@@ -130,7 +108,6 @@ def test_ctrl_c_ends_a_calibration(folder: Path) -> None:
 
 TUNE = ("tune", "nbest", "-r", "ref", "-w", "moses.ini", "-o", "new.json")
 FAST = ("--tuner", "mira", "--set", "epochs=3")
-EXTRA = ("--extra", "nbest", "--extra-references", "ref")
 
 
 def library(**options: object) -> bpa.Weights:
@@ -182,20 +159,6 @@ def test_a_failed_loop_resumes(loop: tuple[str, ...]) -> None:
     assert bpa.read_weights("kept/weights.2.json") == bpa.read_weights("new.json")
     assert whole.err.splitlines()[-1] == done.err.splitlines()[-1]
     assert "(--rounds)" in refused(*tune, "--rounds", "kept", "--seed", "1", mention="kept: ")
-
-
-@pytest.mark.parametrize(
-    ("arguments", "mention"),
-    [
-        (EXTRA, "remove them"),
-        (("--tuner", "mert+", "--extra", "nbest"), "--extra-references"),
-        (("--decoder", "moses -f {weights}"), "{nbest}"),
-    ],
-)
-def test_weights_that_cannot_be_tuned(
-    folder: Path, arguments: tuple[str, ...], mention: str
-) -> None:
-    refused(*TUNE, *arguments, "-q", mention=mention)
 
 
 def test_a_decoder_that_fails(folder: Path) -> None:

@@ -97,21 +97,6 @@ def test_lists_with_more_features(texts: Path) -> None:
     assert "added lm, lm.oov" in own.err
 
 
-@pytest.mark.parametrize(
-    ("options", "mention"),
-    [
-        ((), "(--add)"),
-        (("--add", "lm"), "lm needs text"),
-        (("--add", "length=3"), "length takes no file"),
-        (("--add", "lm=self"), "references"),
-        (("--add", "length", "--format", "jsonl"), "nbest:1: "),
-    ],
-    ids=" ".join,
-)
-def test_features_that_cannot_be_added(texts: Path, options: tuple[str, ...], mention: str) -> None:
-    refused("features", "nbest", "-o", "more.nbest", *options, mention=mention)
-
-
 @pytest.fixture
 def corpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A folder with texts, which is the current one."""
@@ -165,23 +150,6 @@ def test_a_mixture_of_language_models() -> None:
     first, *_, last = done.out.splitlines()
     assert first.startswith(f"dev.txt: domain.txt, alpha = {mixture.weights[0]:.4f}, perplex")
     assert last == f"held-out.txt: mixture, {evaluate_text(mixture, ['held-out.txt'])}"
-
-
-@pytest.mark.usefixtures("corpus")
-@pytest.mark.parametrize(
-    ("arguments", "mention"),
-    [
-        (["mix", "domain.txt", "held-out.txt", "--dev", "held-out.txt"], "(--dev)"),
-        (["mix", "domain.txt", "held-out.txt", "--dev", "empty.txt"], "empty.txt: "),
-        (["domain.txt", "--test", "empty.txt", "-o", "new"], "empty.txt: "),
-        (["domain.txt", "broken.arpa"], "broken.arpa"),
-        (["broken.arpa", "-o", "new.arpa"], "(--output)"),
-    ],
-)
-def test_texts_without_a_language_model(arguments: list[object], mention: str) -> None:
-    Path("empty.txt").write_text("", "utf-8")
-    Path("broken.arpa").write_text("\\data\\\n", "utf-8")
-    refused("lm", *arguments, mention=mention)
 
 
 def test_files_of_which_only_some_have_references_or_judgements(

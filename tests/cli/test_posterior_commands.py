@@ -29,12 +29,6 @@ def test_check_prints_the_verdict(folder: Path) -> None:
     assert {"R-hat", "bulk ESS"} <= {finding["name"] for finding in report["findings"]}
 
 
-@pytest.mark.parametrize("command", [("rerank", "nbest", "-p", "poor.nc"), ("weights", "poor.nc")])
-def test_a_posterior_that_failed_its_check(folder: Path, command: tuple[str, ...]) -> None:
-    refused(*command, "-o", "new.txt", mention="failed its check", status=3)
-    succeed(*command, "-o", "new.txt", "--unchecked")
-
-
 def test_rerank_scores_where_there_are_references(folder: Path) -> None:
     apart = succeed(*RERANK, "-r", "ref", "-o", "out", "--details", "table", "-q")
     mixed = succeed(*RERANK, "-r", "ref", "-q")
@@ -49,20 +43,6 @@ def test_rerank_scores_where_there_are_references(folder: Path) -> None:
     pairs = zip(column["better"], column["changed"], strict=True)
     assert all(float(better) > 0 for better, changed in pairs if changed == "1")
     assert header[-2:] == ["expected_ter", "canonical_expected_ter"]
-
-
-@pytest.mark.parametrize(
-    "options",
-    [
-        ("--rule", "viterbi"),
-        ("--jobs", "2"),  # too few lists for worker processes
-    ],
-    ids=" ".join,
-)
-def test_options_that_do_not_change_the_choices_by_a_single_draw(
-    folder: Path, options: tuple[str, ...]
-) -> None:
-    assert succeed(*RERANK, *options).out == succeed(*RERANK).out
 
 
 def test_probabilities_of_all_candidates(folder: Path) -> None:
@@ -158,27 +138,3 @@ def test_report_on_new_lists(folder: Path) -> None:
         "It is unknown whether it helped: the lists have no references, and the posterior" in html
     )
     assert "choices changed compared with the canonical weights" in html
-
-
-@pytest.mark.parametrize(
-    ("arguments", "mention"),
-    [
-        ((*REPORT, "-r", "ref"), "--nbest"),
-        (("report", "poor.nc", "-o", "r", "--adaptation-lists", "other"), "(--adaptation-lists)"),
-        (("check", "short.nc"), "short.nc: "),
-        (("report", "short.nc", "-o", "r"), "short.nc: "),
-        (("weights", "short.nc", "-o", "w"), "short.nc: "),
-        (("rerank", "nbest", "-p", "short.nc"), "short.nc: "),
-        ((*RERANK, "--jobs", "0"), "jobs"),
-        ((*RERANK, "--backend", "slurm"), "slurm"),
-        ((*RERANK, "--backend", "dask"), "dask"),
-        ((*RERANK, "--first-id", "1"), "sentence id 0"),
-        (("weights", "good.nc", "-o", "w", "--point", "draw", "--draw", "9"), "draw 9"),
-        (("weights", "good.nc", "-o", "w", "--template", "other.ini"), "other.ini: no such file"),
-    ],
-)
-def test_bad_input(folder: Path, arguments: tuple[object, ...], mention: str) -> None:
-    Path("short.nc").write_bytes(Path("good.nc").read_bytes()[:5000])
-    lines = Path("nbest").read_text("utf-8").splitlines(keepends=True)
-    Path("other").write_text("".join(lines[:10]), "utf-8")
-    refused(*arguments, mention=mention)

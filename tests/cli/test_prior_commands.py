@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
-from command_line import refused, succeed, write_draws_around
+from command_line import succeed, write_draws_around
 
 import bpa_ppl as bpa
 from bpa_ppl.models import Prior
@@ -46,36 +45,6 @@ def test_update_adds_sentences_and_extends_the_record(work: Path) -> None:
     again = succeed("update", "new.nc", "rest", "-r", "rest.ref", "-o", "new.nc", "-q")
     assert (again.out, again.err) == ("", "")
     assert read_draws("new.nc").attrs["adaptation_sentences"] == 20
-
-
-@pytest.mark.parametrize(
-    ("arguments", "status", "mention"),
-    [
-        (("update", "drawn.nc", "rest", "-o", "new.nc"), 2, "(--references)"),
-        (("update", "good.nc", "rest", "-r", "rest.ref", "-o", "new.nc"), 2, "single point"),
-        (("update", "poor.nc", "rest", "-r", "rest.ref", "-o", "new.nc"), 3, "--unchecked"),
-        ((*UPDATE, "--adaptation-references", "ref"), 2, "(--adaptation-lists)"),
-        (
-            (*UPDATE, "--adaptation-lists", "rest", "--adaptation-references", "rest.ref"),
-            2,
-            "adapted to 12",
-        ),
-        (("learn-prior", "good.nc", "-o", "p.json"), 2, "good: it holds only its mode"),
-        (("learn-prior", "drawn.nc", "films.nc", "-o", "p.json"), 2, "drawn and films"),
-        (
-            ("adapt", "nbest", "-w", "moses.ini", "--no-sentences", "-r", "ref", "-o", "z.nc"),
-            2,
-            "(--no-sentences)",
-        ),
-    ],
-)
-def test_errors_write_nothing(
-    work: Path, arguments: tuple[str, ...], status: int, mention: str
-) -> None:
-    drawn = read_draws("drawn.nc")
-    others = tuple(f"Other{number}" for number in range(len(drawn.features)))
-    bpa.write_posterior(replace(drawn, features=others), "films.nc")
-    refused(*arguments, mention=mention, status=status)
 
 
 def test_next_lists_sentences_in_order(work: Path) -> None:
