@@ -625,10 +625,13 @@ def outputs_of(
             outputs[name] = type(path)("-")
         ours = _file_identity(path, sys.__stdout__)
         others = list(chain.from_iterable(parts))
-        for own in {str(path), str(values.get(replaced) or path)}.intersection(others):
-            others.remove(own)
+        for own in [path, *([values[replaced]] if values.get(replaced) else [])]:
+            if str(own) in others:
+                others.remove(str(own))
+        second = any(str(output) == "-" for of, output in outputs.items() if of != name)
+        stream = sys.__stdout__ if second else sys.__stdin__
         for other in expanded(others) if ours is not None else ():
-            if ours in (_file_identity(other, of) for of in (sys.__stdin__, sys.__stdout__)):
+            if _file_identity(other, stream) == ours:
                 problem = f"{path} is also another file of this command, {other}"
                 raise UsageError(f"{problem}: choose another name", parameter=name, code="conflict")
     return outputs

@@ -23,8 +23,6 @@ def work(folder: Path) -> Path:
     lists = bpa.read_nbest("nbest", references="ref")
     rest = bpa.NBest.concatenate([lists[8:]], renumber=True)
     bpa.write_nbest(rest, "rest", format="moses")
-    one = next(name for name in lists.feature_names if name.startswith("Distortion"))
-    bpa.write_nbest(rest.without(one), "few", format="moses")
     lines = (folder / "ref").read_text().splitlines(keepends=True)
     (folder / "rest.ref").write_text("".join(lines[8:]))
     return folder
@@ -119,15 +117,3 @@ def test_no_sentences_gives_the_prior(learned: Path) -> None:
     succeed("rerank", "nbest", "-p", "zero.nc", "-o", "out")
     assert len(Path("out").read_text().splitlines()) == 12
     succeed("weights", "zero.nc", "-o", "weights.json", "--point", "mode")
-
-
-def test_features_missing_from_the_prior_or_the_lists(folder: Path) -> None:
-    """Features of the lists alone get an isotropic prior, those of the prior alone are dropped."""
-    names = [*read_draws("good.nc").features[::-1], "elsewhere"]
-    Prior.gaussian(dict.fromkeys(names, 0.0), np.eye(len(names)) / 9).write("prior.json")
-    adapt = ("adapt", "nbest", "-r", "ref", "-w", "moses.ini", "--prior", "prior.json")
-    done = succeed(*adapt, "--add", "length", "--sampler", "map", "-o", "new.nc")
-    assert "LengthWords (0 ± " in done.err
-    draws = read_draws("new.nc")
-    assert "elsewhere" not in draws.features
-    assert draws.attrs["prior"] == {"name": "Gaussian", "isotropic": ["LengthWords"]}

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from bpa_ppl import BpaWarning, NBest
 from bpa_ppl.rows.readers import values_of
 
 COLUMNS = {
@@ -48,3 +49,15 @@ def test_tables_are_read_without_pandas(tmp_path: Path) -> None:
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout.split() == ["True", "False"]
+
+
+def test_references_share_characters_where_nothing_separates_words() -> None:
+    """A warning, which is an error here, says that they have no word in common."""
+    words = [chr(0x4E00 + n) for n in range(12)]
+    records = [
+        {"id": n, "text": f"{word}猫", "reference": f"小{word}"} for n, word in enumerate(words)
+    ]
+    assert len(NBest.from_records(records)) == 12
+    other = [{**record, "reference": "狗"} for record in records]
+    with pytest.warns(BpaWarning, match="12 of 12 lists have no word in common"):
+        NBest.from_records(other)
