@@ -612,7 +612,7 @@ def outputs_of(
 
     >>> outputs_of({"output": "new.nc"}, ["weights", "-o", "new.nc", "--template=./new.nc"])
     Traceback (most recent call last):
-    bpa_ppl.errors.UsageError: new.nc is also another file of this command, ./new.nc: choose ...
+    bpa_ppl.errors.UsageError: new.nc is also another file of this command: choose another name
     """
     outputs = {name: values[name] for name in _OUTPUTS if values.get(name) is not None}
     if not outputs:
@@ -625,15 +625,15 @@ def outputs_of(
             outputs[name] = type(path)("-")
         ours = _file_identity(path, sys.__stdout__)
         others = list(chain.from_iterable(parts))
-        for own in [path, *([values[replaced]] if values.get(replaced) else [])]:
-            if str(own) in others:
-                others.remove(str(own))
+        for own in map(Path, [path, *([values[replaced]] if values.get(replaced) else [])]):
+            if (word := next((one for one in others if Path(one) == own), None)) is not None:
+                others.remove(word)
         second = any(str(output) == "-" for of, output in outputs.items() if of != name)
         stream = sys.__stdout__ if second else sys.__stdin__
         for other in expanded(others) if ours is not None else ():
             if _file_identity(other, stream) == ours:
-                problem = f"{path} is also another file of this command, {other}"
-                raise UsageError(f"{problem}: choose another name", parameter=name, code="conflict")
+                problem = f"{path} is also another file of this command: choose another name"
+                raise UsageError(problem, parameter=name, code="conflict")
     return outputs
 
 

@@ -18,7 +18,7 @@ MAP = (*ADAPT, "--sampler", "map", "-o", "new.nc")
 def test_python_writes_the_file_of_the_command(folder: Path) -> None:
     chosen = ("--sampler", "laplace", "--seed", 3, "--set", "draws=500")
     model = ("--likelihood", "margin:gamma=3", "--prior", "isotropic:variance=0.3")
-    assert succeed(*ADAPT, *chosen, *model, "-o", "new.nc") == (0, "", "")
+    assert succeed(*ADAPT, *chosen, *model, "-o", "./new.nc") == (0, "", "")
     lists, weights = bpa.read_nbest("nbest", references="ref"), bpa.read_weights("moses.ini")
     options = {"likelihood": Margin(gamma=3), "prior": Isotropic(variance=0.3), "seed": 3}
     posterior = bpa.adapt(lists, weights, sampler="laplace", draws=500, **options)

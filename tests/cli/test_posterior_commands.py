@@ -123,7 +123,4 @@ def test_report_on_new_lists(folder: Path) -> None:
     assert re.search(rf"TER +{ter[1]} +{ter[2]}", scores), scores
     assert run("report", "good.nc", "--lists", *new, "-o", "-").out == html
     html = run("report", "good.nc", "--lists", "nbest", "-o", "-").out
-    assert (
-        "It is unknown whether it helped: the lists have no references, and the posterior" in html
-    )
-    assert "choices changed compared with the canonical weights" in html
+    assert "It is unknown whether it helped: the lists have no references" in html

@@ -103,17 +103,3 @@ def test_the_file_is_a_prior_and_records_its_domains(learned: Path) -> None:
     done = succeed("learn-prior", "leaflets.nc", "-o", "one.json", "--without", "LengthWords")
     assert "LengthWords" not in (Prior.read("one.json").names or ())
     assert "LengthWords" not in done.err
-
-
-def test_no_sentences_gives_the_prior(learned: Path) -> None:
-    adapt = ("adapt", "nbest", "-w", "moses.ini", "--prior", "prior.json", "--no-sentences")
-    more = ("--add", "length", "--sampler", "map", "--likelihood", "margin", "-o", "zero.nc")
-    succeed(*adapt, *more)
-    draws = read_draws("zero.nc")
-    prior = Prior.read("prior.json").matched(draws.features)
-    np.testing.assert_allclose(draws.mean, prior.mean, atol=1e-6)
-    np.testing.assert_allclose(draws.constants["prior_covariance"], prior.covariance)
-    assert draws.attrs["adaptation_sentences"] == 0
-    succeed("rerank", "nbest", "-p", "zero.nc", "-o", "out")
-    assert len(Path("out").read_text().splitlines()) == 12
-    succeed("weights", "zero.nc", "-o", "weights.json", "--point", "mode")
