@@ -276,7 +276,7 @@ class NBest:
         bad: str = "error",
         first_id: int = 0,
     ) -> NBest:
-        """Build an NBest from a data frame of pandas, polars, PyArrow or any other library.
+        """Build an NBest from a data frame of pandas, polars or another library that exports Arrow.
 
         A row is a hypothesis: columns `id` and `text`, numbers, which become features, and all
         others, which become extras, as do numbers with missing values; `source`, `reference` and

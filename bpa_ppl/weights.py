@@ -421,17 +421,18 @@ def check_scales(nbest: NBest, scales: Mapping[str, Sequence[float]]) -> None:
         )
 
 
-def _canonical(weights: Any, nbest: NBest) -> Weights:
+def _canonical(given: Any, nbest: NBest) -> Weights:
     """Return weights by name."""
-    if weights is None:
+    if given is None:
         return initial_weights(nbest)
-    if not isinstance(weights, Mapping):
+    if isinstance(given, Mapping):
+        weights = given if isinstance(given, Weights) else Weights(given, "the weights")
+    else:
         try:
-            (_,) = (values := to_floats(weights, "weights")).shape
+            (_,) = (values := to_floats(given, "weights")).shape
         except ValueError as error:  # a UsageError is one, too
-            raise _nameless(weights, "weights") from error
+            raise _nameless(given, "weights") from error
         weights = Weights.unnamed(values, "the weights")
-    weights = weights if isinstance(weights, Weights) else Weights(weights, "the weights")
     if not weights.positional:
         return weights
     names = nbest.feature_names
