@@ -70,18 +70,6 @@ class Weights(Mapping[str, float]):
             problem = f"the weight of {bad[0]} is not a finite number"
             raise DataError(problem, origin, code="bad-number")
 
-    @classmethod
-    def unnamed(cls, values: Iterable[float], origin: str = "<memory>") -> Weights:
-        """Return weights in the order of the columns.
-
-        >>> lists = NBest.from_lists([["a"]], [[[1.0, 2.0]]], ["LM0", "W0"])
-        >>> match(Weights.unnamed([0.5, 1.0]), lists).values
-        array([0.5, 1. ])
-        """
-        weights = cls({str(k): value for k, value in enumerate(values)}, origin)
-        weights.positional = True
-        return weights
-
     def __getitem__(self, name: str) -> float:
         return self._values[name]
 
@@ -136,6 +124,18 @@ class Weights(Mapping[str, float]):
             problem = "weights that are all zero cannot be normalised"
             raise DataError(problem, self.origin, code="no-data")
         return self.updated({name: self[name] / norm for name in chosen})
+
+
+def unnamed_weights(values: Iterable[float], origin: str = "<memory>") -> Weights:
+    """Return weights without names, in the order of the columns.
+
+    >>> lists = NBest.from_lists([["a"]], [[[1.0, 2.0]]], ["LM0", "W0"])
+    >>> match(unnamed_weights([0.5, 1.0]), lists).values
+    array([0.5, 1. ])
+    """
+    weights = Weights({str(k): value for k, value in enumerate(values)}, origin)
+    weights.positional = True
+    return weights
 
 
 def _pairs(values: Any) -> list[tuple[str, float]]:
@@ -432,7 +432,7 @@ def _canonical(given: Any, nbest: NBest) -> Weights:
             (_,) = (values := to_floats(given, "weights")).shape
         except ValueError as error:  # a UsageError is one, too
             raise _nameless(given, "weights") from error
-        weights = Weights.unnamed(values, "the weights")
+        weights = unnamed_weights(values, "the weights")
     if not weights.positional:
         return weights
     names = nbest.feature_names

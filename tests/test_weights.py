@@ -12,7 +12,7 @@ from raising import raises
 
 from bpa_ppl.errors import BpaWarning, DataError, UsageError
 from bpa_ppl.nbest import NBest
-from bpa_ppl.weights import Weights, check_totals, is_log_probability, match
+from bpa_ppl.weights import Weights, check_totals, is_log_probability, match, unnamed_weights
 
 MOSES = NBest.from_lists([["a", "b"]], [[[1, 0], [3, 0]]], ["LM0", "UnknownWordPenalty0"])
 VALUES = {"TM0[1]": 0.25, "LM0": 0.5, "TM0[0]": -1.0}
@@ -123,7 +123,7 @@ def test_totals_are_compared_within_lists(toy: NBest) -> None:
 
 
 @pytest.mark.parametrize(
-    "weights", [[1.0, 2, 3], (1, 2, 3), np.array([1, 2, 3]), Weights.unnamed([1, 2, 3])], ids=type
+    "weights", [[1.0, 2, 3], (1, 2, 3), np.array([1, 2, 3]), unnamed_weights([1, 2, 3])], ids=type
 )
 def test_unnamed_weights_are_in_feature_order(weights: Any) -> None:
     matched = match(weights, LISTS)
