@@ -392,6 +392,7 @@ NESTED = pa.list_(pa.struct([("text", pa.string()), ("lm", pa.float64())]))
         ({"id": [1], "text": ["a", "b"]}, DataError, "wrong-length", "records", None),
         ([], UsageError, "no-data", "records", None),
         ("text", UsageError, "wrong-type", "records", None),
+        (np.array(5), UsageError, "wrong-type", "records", None),
         ({"id": 1}, UsageError, "wrong-type", "records", None),
         (pd.DataFrame({**COLUMNS, "lm": [1.0, np.inf, 2.0]}), DataError, "bad-data", "bad", 2),
         (pd.DataFrame({**COLUMNS, "text": ["a", None, "b"]}), DataError, "bad-data", None, 2),

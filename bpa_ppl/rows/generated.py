@@ -85,9 +85,7 @@ def _lengths(outputs: Any, eos_token_id: Any, scores: Float64) -> Int64:
         problem += "eos_token_id"
         raise UsageError(problem, parameter="eos_token_id", code="missing-setting")
     # Prompts come first, as far as they are repeated.
-    ends = np.isin(
-        tokens[:, tokens.shape[1] - steps :], cols.to_floats(eos_token_id, "eos_token_id")
-    )
+    ends = np.isin(tokens[:, tokens.shape[1] - steps :], _floats(eos_token_id, "eos_token_id"))
     lengths: Int64 = np.where(ends.any(axis=1), ends.argmax(axis=1) + 1, steps)
     return lengths
 
@@ -110,14 +108,18 @@ def _array(values: Any, parameter: str, texts: int, steps: int | None = None) ->
         DataError: if it has another shape.
         UsageError: if there are no numbers in it.
     """
-    if hasattr(values, "detach"):  # a tensor, perhaps on a device, or of half precision
-        values = values.detach().cpu().double().numpy()
-    array = cols.to_floats(values, parameter)
+    array = _floats(values, parameter)
     shape = (texts,) if steps is None else (texts, max(steps, *array.shape[1:], 0))
     if array.shape != shape:
         problem = f"{parameter} must have a row for each of {texts} texts and all of their steps"
         raise DataError(f"{problem}, not {array.shape}", parameter=parameter, code="wrong-length")
     return array
+
+
+def _floats(values: Any, parameter: str) -> Float64:
+    if hasattr(values, "detach"):  # a tensor, perhaps on a device, or of half precision
+        values = values.detach().cpu().double().numpy()
+    return cols.to_floats(values, parameter)
 
 
 def request_lists(

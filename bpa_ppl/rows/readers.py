@@ -105,9 +105,8 @@ def record_columns(
 
 
 def _members(values: Any, rule: str) -> list[Any]:
-    return (
-        values.tolist() if isinstance(values, np.ndarray) else cols.members(values, "records", rule)
-    )
+    values = values.tolist() if isinstance(values, np.ndarray) else values
+    return cols.members(values, "records", rule)
 
 
 def frame_columns(options: ReadOptions, frame: Any) -> Columns:

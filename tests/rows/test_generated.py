@@ -66,7 +66,7 @@ def sampled(wrap: Any = np.asarray, prompt: int = 3, pad: int = PAD) -> SimpleNa
     [
         (np.asarray, PAD, EOS),
         (np.ndarray.tolist, EOS, [9, EOS]),
-        (Tensor, PAD, [9, EOS]),
+        (Tensor, PAD, Tensor([9, EOS])),
         (np.float16, EOS, EOS),
     ],
 )
