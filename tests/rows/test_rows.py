@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from bpa_ppl import BpaWarning, NBest
+from bpa_ppl import BpaWarning, NBest, iter_nbest
 from bpa_ppl.rows.readers import values_of
 
 COLUMNS = {
@@ -61,3 +61,11 @@ def test_references_share_characters_where_nothing_separates_words() -> None:
     other = [{**record, "reference": "狗"} for record in records]
     with pytest.warns(BpaWarning, match="12 of 12 lists have no word in common"):
         NBest.from_records(other)
+
+
+@pytest.mark.parametrize(
+    "line", ["{n} ||| text {n} ||| lm= {n}", '{{"id": {n}, "text": "text {n}"}}']
+)
+def test_parts_of_a_stream_have_their_own_texts_alone(line: str) -> None:
+    parts = list(iter_nbest([line.format(n=n) for n in range(4)], chunk=2))
+    assert [part.strings for part in parts] == [("text 0", "text 1"), ("text 2", "text 3")]
